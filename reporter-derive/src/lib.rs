@@ -1,0 +1,1 @@
+//! `#[derive(MallocSizeOf)]` for the memory-reporter crate.

@@ -1,0 +1,1 @@
+//! Reading and writing `memory-report.json` and `memory-report.json.gz`.

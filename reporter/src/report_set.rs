@@ -1,0 +1,213 @@
+//! A compact list of reports with what is known about them: the result of a collection, and of
+//! reading a file.
+//!
+//! It owns all text: paths lie one after the other in chunks, processes and descriptions are kept
+//! once each. A report costs 40 bytes and its path, so that a million of them fit in 100 MB.
+
+use core::fmt;
+use core::hash::BuildHasher;
+use std::time::Duration;
+
+use hashbrown::HashTable;
+use rustc_hash::FxBuildHasher;
+
+use crate::report::{Kind, Report, Units};
+use crate::warning::Warning;
+
+const CHUNK: usize = 64 * 1024;
+
+/// Reports in the order in which they were pushed, with warnings and how each reporter fared.
+///
+/// [`collect_reports`](crate::collect_reports) makes one, and so does
+/// [`file::read`](crate::file::read).
+#[derive(Clone, Default)]
+pub struct ReportSet {
+    rows: Vec<Row>,
+    chunks: Vec<String>,
+    processes: Names,
+    descriptions: Names,
+    warnings: Vec<Warning>,
+    runs: Vec<ReporterRun>,
+    usable_size_known: bool,
+}
+
+#[derive(Clone, Copy)]
+struct Row {
+    amount: i64,
+    chunk: u32,
+    start: u32,
+    len: u32,
+    process: NameId,
+    description: NameId,
+    kind: Kind,
+    units: Units,
+}
+
+/// How one reporter fared in a collection.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct ReporterRun {
+    /// The reporter's name.
+    pub reporter: String,
+    /// How many reports it gave.
+    pub reports: usize,
+    /// How long it took.
+    pub time: Duration,
+    /// What it could not look at.
+    pub skipped: Vec<crate::Skipped>,
+}
+
+impl ReportSet {
+    /// An empty set, of a process whose allocator tells usable sizes.
+    pub fn new() -> Self {
+        Self { usable_size_known: true, ..Self::default() }
+    }
+
+    /// Adds a report at the end, unchecked: rules are a matter of who collects.
+    pub fn push(&mut self, report: Report<'_>) {
+        let fits = self.chunks.last().is_some_and(|c| c.len() + report.path.len() <= c.capacity());
+        if !fits {
+            self.chunks.push(String::with_capacity(CHUNK.max(report.path.len())));
+        }
+        let chunk = self.chunks.len() - 1;
+        let text = &mut self.chunks[chunk];
+        let start = text.len();
+        text.push_str(report.path);
+        self.rows.push(Row {
+            amount: report.amount,
+            chunk: small(chunk),
+            start: small(start),
+            len: small(report.path.len()),
+            process: self.processes.intern(report.process),
+            description: self.descriptions.intern(report.description),
+            kind: report.kind,
+            units: report.units,
+        });
+    }
+
+    /// All reports, in order.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = Report<'_>> + Clone {
+        self.rows.iter().map(|row| {
+            let (start, len) = (row.start as usize, row.len as usize);
+            Report {
+                process: self.processes.get(row.process),
+                path: &self.chunks[row.chunk as usize][start..start + len],
+                kind: row.kind,
+                units: row.units,
+                amount: row.amount,
+                description: self.descriptions.get(row.description),
+            }
+        })
+    }
+
+    /// The number of reports.
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Whether there is no report.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// Removes all reports; warnings stay.
+    pub fn clear(&mut self) {
+        self.rows.clear();
+        self.chunks.clear();
+        self.processes = Names::default();
+        self.descriptions = Names::default();
+    }
+
+    /// Moves all reports, warnings and runs of `other` behind those of `self`.
+    pub fn append(&mut self, other: ReportSet) {
+        for report in other.iter() {
+            self.push(report);
+        }
+        self.warnings.extend(other.warnings);
+        self.runs.extend(other.runs);
+    }
+
+    /// What is wrong beside the good reports.
+    pub fn warnings(&self) -> &[Warning] {
+        &self.warnings
+    }
+
+    /// Adds a warning.
+    pub fn warn(&mut self, warning: Warning) {
+        self.warnings.push(warning);
+    }
+
+    /// How each reporter fared, in the order in which they ran; empty for a file.
+    pub fn runs(&self) -> &[ReporterRun] {
+        &self.runs
+    }
+
+    pub(crate) fn add_run(&mut self, run: ReporterRun) {
+        self.runs.push(run);
+    }
+
+    /// Everything that could not be looked at, of all reporters.
+    pub fn skipped(&self) -> impl Iterator<Item = &crate::Skipped> {
+        self.runs.iter().flat_map(|run| &run.skipped)
+    }
+
+    /// Whether sizes include the allocator's rounding (`hasMozMallocUsableSize` in the file).
+    pub fn usable_size_known(&self) -> bool {
+        self.usable_size_known
+    }
+
+    /// Sets [`usable_size_known`](Self::usable_size_known).
+    pub fn set_usable_size_known(&mut self, known: bool) {
+        self.usable_size_known = known;
+    }
+}
+
+impl fmt::Debug for ReportSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ReportSet")
+            .field("reports", &self.len())
+            .field("warnings", &self.warnings)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Paths above 4 GiB cannot come about: readers bound their input, and no path is that long.
+fn small(n: usize) -> u32 {
+    u32::try_from(n).expect("report text stays below 4 GiB a chunk")
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct NameId(u32);
+
+/// Each text once, by id.
+#[derive(Clone, Default)]
+struct Names {
+    texts: Vec<Box<str>>,
+    ids: HashTable<NameId>,
+    last: Option<NameId>,
+}
+
+impl Names {
+    fn intern(&mut self, text: &str) -> NameId {
+        if let Some(last) = self.last
+            && *self.texts[last.0 as usize] == *text
+        {
+            return last;
+        }
+        let hash = FxBuildHasher.hash_one(text);
+        let found = self.ids.find(hash, |id| *self.texts[id.0 as usize] == *text).copied();
+        let id = found.unwrap_or_else(|| {
+            let id = NameId(small(self.texts.len()));
+            self.texts.push(text.into());
+            let texts = &self.texts;
+            self.ids.insert_unique(hash, id, |id| FxBuildHasher.hash_one(&*texts[id.0 as usize]));
+            id
+        });
+        self.last = Some(id);
+        id
+    }
+
+    fn get(&self, id: NameId) -> &str {
+        &self.texts[id.0 as usize]
+    }
+}
