@@ -1,0 +1,211 @@
+//! The program's global allocator, if the program declared it: the right to ask it about
+//! pointers, and the count of its live bytes.
+//!
+//! Invariant: a [`DeclaredAllocator`] exists only for the static that carries
+//! `#[global_allocator]`, because only [`global_allocator!`](crate::global_allocator) makes one
+//! and that macro emits the attribute itself. No other function of this crate hands a pointer to
+//! an allocator.
+
+use core::alloc::{GlobalAlloc, Layout};
+use core::fmt;
+
+pub(crate) mod counters;
+#[cfg(feature = "jemalloc")]
+mod jemalloc;
+#[cfg(feature = "mimalloc")]
+mod mimalloc;
+mod system;
+
+pub use counters::heap_allocated_counter;
+
+/// An allocator that knows how large its blocks really are.
+///
+/// # Safety
+///
+/// [`usable_size`](Self::usable_size) must be right, and sound to call, for every live block
+/// that this allocator returned.
+#[allow(unsafe_code, reason = "implementing it is a promise about foreign memory")]
+pub unsafe trait UsableSize {
+    /// Bytes that may be used at `pointer`: at least `layout.size()`, the rest is slop.
+    ///
+    /// Must not allocate and must not panic: it runs at every allocation and deallocation.
+    ///
+    /// # Safety
+    ///
+    /// `pointer` is a live block of this allocator, allocated with `layout`.
+    unsafe fn usable_size(&self, pointer: *const u8, layout: Layout) -> usize;
+
+    /// What the allocator knows of itself.
+    fn statistics(&self) -> AllocatorStatistics {
+        AllocatorStatistics::default()
+    }
+
+    /// Gives unused pages back to the operating system.
+    fn purge(&self) {}
+}
+
+/// What an allocator tells of itself, in bytes; `None` is not told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct AllocatorStatistics {
+    /// Backed by memory: blocks, headers and free pages that were not given back.
+    pub committed: Option<u64>,
+    /// Address space taken.
+    pub mapped: Option<u64>,
+    /// Committed, but in no live block: headers, bookkeeping, free chunks, unused pages.
+    pub overhead: Option<u64>,
+}
+
+/// The wrapper that [`global_allocator!`](crate::global_allocator) puts around an allocator: it
+/// forwards, and counts the usable bytes of live blocks.
+#[derive(Debug, Default)]
+pub struct Declared<A>(A);
+
+impl<A> Declared<A> {
+    #[doc(hidden)]
+    pub const fn new(allocator: A) -> Self {
+        Self(allocator)
+    }
+}
+
+#[allow(unsafe_code, reason = "an allocator")]
+// SAFETY: every call is forwarded as it is; the counting neither allocates nor unwinds.
+unsafe impl<A: GlobalAlloc + UsableSize> GlobalAlloc for Declared<A> {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller's promise is passed on.
+        let pointer = unsafe { self.0.alloc(layout) };
+        self.count_new(pointer, layout);
+        pointer
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller's promise is passed on.
+        let pointer = unsafe { self.0.alloc_zeroed(layout) };
+        self.count_new(pointer, layout);
+        pointer
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: the block is live until the next line.
+        counters::sub(unsafe { self.0.usable_size(pointer, layout) });
+        // SAFETY: the caller's promise is passed on.
+        unsafe { self.0.dealloc(pointer, layout) }
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        // SAFETY: the block is live until the next line.
+        let before = unsafe { self.0.usable_size(pointer, layout) };
+        // SAFETY: the caller's promise is passed on.
+        let moved = unsafe { self.0.realloc(pointer, layout, size) };
+        if !moved.is_null() {
+            counters::sub(before);
+            // SAFETY: the caller promises that `size` rounded up to `layout.align()` fits.
+            self.count_new(moved, unsafe { Layout::from_size_align_unchecked(size, layout.align()) });
+        }
+        moved
+    }
+}
+
+#[allow(unsafe_code, reason = "asks about a fresh block")]
+impl<A: UsableSize> Declared<A> {
+    #[inline]
+    fn count_new(&self, pointer: *mut u8, layout: Layout) {
+        if !pointer.is_null() {
+            // SAFETY: the allocator has just returned this block for this layout.
+            counters::add(unsafe { self.0.usable_size(pointer, layout) });
+        }
+    }
+}
+
+/// The program's global allocator: who may be asked about any block that Rust allocated.
+pub struct DeclaredAllocator {
+    allocator: &'static (dyn UsableSize + Sync),
+    name: fn() -> &'static str,
+}
+
+inventory::collect!(DeclaredAllocator);
+
+#[allow(unsafe_code, reason = "the right to ask is a promise")]
+impl DeclaredAllocator {
+    /// # Safety
+    ///
+    /// `declared` is the static that carries `#[global_allocator]`.
+    #[doc(hidden)]
+    pub const unsafe fn new<A: UsableSize + Sync>(declared: &'static Declared<A>) -> Self {
+        Self { allocator: &declared.0, name: core::any::type_name::<A> }
+    }
+
+    /// Usable bytes of a block.
+    ///
+    /// # Safety
+    ///
+    /// `pointer` is a live block of the program's global allocator, allocated with `layout`.
+    #[inline]
+    pub(crate) unsafe fn usable_size(&self, pointer: *const u8, layout: Layout) -> usize {
+        // SAFETY: by the invariant of this type its allocator is the global one.
+        unsafe { self.allocator.usable_size(pointer, layout) }
+    }
+
+    /// The allocator's type.
+    pub fn name(&self) -> &'static str {
+        (self.name)()
+    }
+
+    /// What the allocator knows of itself.
+    pub fn statistics(&self) -> AllocatorStatistics {
+        self.allocator.statistics()
+    }
+
+    /// Gives unused pages back to the operating system.
+    pub fn purge(&self) {
+        self.allocator.purge();
+    }
+}
+
+impl fmt::Debug for DeclaredAllocator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("DeclaredAllocator").field(&self.name()).finish()
+    }
+}
+
+/// The allocator that the program declared with
+/// [`global_allocator!`](crate::global_allocator), if it did.
+pub fn declared() -> Option<&'static DeclaredAllocator> {
+    inventory::iter::<DeclaredAllocator>().next()
+}
+
+/// Declares the program's global allocator, so that sizes are measured and `heap-allocated` is
+/// known. Without it everything is computed from layouts, and still right.
+///
+/// Takes the place of `#[global_allocator]`, which it emits itself:
+///
+/// ```
+/// use std::alloc::System;
+///
+/// memory_reporter::global_allocator!(System);
+///
+/// let text = String::from("usable bytes, slop included");
+/// assert!(memory_reporter::malloc_size_of(&text) >= text.capacity());
+/// ```
+///
+/// Any `A: GlobalAlloc + UsableSize` will do: `System`, `tikv_jemallocator::Jemalloc` (feature
+/// `jemalloc`), `mimalloc::MiMalloc` (feature `mimalloc`), or your own, with its value if it is
+/// no unit struct: `global_allocator!(Arena: Arena::new())`.
+#[macro_export]
+macro_rules! global_allocator {
+    ($allocator:path) => {
+        $crate::global_allocator!($allocator: $allocator);
+    };
+    ($type:ty: $value:expr) => {
+        const _: () = {
+            #[global_allocator]
+            static DECLARED: $crate::__private::Declared<$type> =
+                $crate::__private::Declared::new($value);
+
+            $crate::__private::inventory::submit! {
+                // SAFETY: `DECLARED` carries `#[global_allocator]`, three lines above.
+                unsafe { $crate::__private::DeclaredAllocator::new(&DECLARED) }
+            }
+        };
+    };
+}

@@ -1,0 +1,92 @@
+//! Live bytes of the declared allocator, counted exactly and without contention.
+//!
+//! A thread leases a slot of its own and is its only writer, so that counting is a load and a
+//! store. The slot goes back when the thread ends; its count stays, and the next lessee goes on
+//! from there. Threads without a slot (more than [`SLOTS`] at once, or too early or too late in
+//! a thread's life) count with atomic additions on the shared slot.
+//!
+//! Called inside allocation: nothing here panics or holds a lock. Leasing may allocate on
+//! platforms where a thread-local with a destructor does; such an allocation counts on the shared
+//! slot.
+
+use core::cell::Cell;
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+const SLOTS: usize = 256;
+
+/// On a cache line of its own, or counting threads would slow each other down.
+#[repr(align(128))]
+struct Slot {
+    /// Sum modulo 2^64: one thread may allocate what another frees.
+    bytes: AtomicUsize,
+    leased: AtomicBool,
+}
+
+static LEASED: [Slot; SLOTS] =
+    [const { Slot { bytes: AtomicUsize::new(0), leased: AtomicBool::new(false) } }; SLOTS];
+static SHARED: Slot = Slot { bytes: AtomicUsize::new(0), leased: AtomicBool::new(true) };
+
+/// No slot tried yet.
+const FRESH: usize = usize::MAX;
+/// No slot: the shared one is used.
+const SHARING: usize = usize::MAX - 1;
+
+std::thread_local! {
+    /// This thread's slot, `FRESH` or `SHARING`. Without a destructor, so always accessible.
+    static SLOT: Cell<usize> = const { Cell::new(FRESH) };
+    static LEASE: Lease = const { Lease };
+}
+
+struct Lease;
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        let slot = SLOT.replace(SHARING);
+        if let Some(slot) = LEASED.get(slot) {
+            slot.leased.store(false, Ordering::Release);
+        }
+    }
+}
+
+#[inline]
+pub(crate) fn add(bytes: usize) {
+    match LEASED.get(SLOT.get()) {
+        Some(slot) => {
+            let sum = slot.bytes.load(Ordering::Relaxed).wrapping_add(bytes);
+            slot.bytes.store(sum, Ordering::Relaxed);
+        }
+        None => add_without_slot(bytes),
+    }
+}
+
+#[inline]
+pub(crate) fn sub(bytes: usize) {
+    add(bytes.wrapping_neg());
+}
+
+#[cold]
+fn add_without_slot(bytes: usize) {
+    SHARED.bytes.fetch_add(bytes, Ordering::Relaxed);
+    if SLOT.get() == FRESH {
+        SLOT.set(SHARING);
+        if LEASE.try_with(|_| ()).is_ok()
+            && let Some(slot) = LEASED.iter().position(|slot| {
+                !slot.leased.load(Ordering::Relaxed) && !slot.leased.swap(true, Ordering::Acquire)
+            })
+        {
+            SLOT.set(slot);
+        }
+    }
+}
+
+/// Usable bytes of all live blocks that went through the declared allocator, of all threads.
+///
+/// Exact when no thread allocates; `None` if no allocator was declared.
+pub fn heap_allocated_counter() -> Option<usize> {
+    super::declared().map(|_| {
+        LEASED
+            .iter()
+            .chain([&SHARED])
+            .fold(0, |sum: usize, slot| sum.wrapping_add(slot.bytes.load(Ordering::Relaxed)))
+    })
+}

@@ -1,0 +1,47 @@
+//! `tikv_jemallocator::Jemalloc`.
+
+use core::alloc::Layout;
+
+use tikv_jemalloc_ctl::{epoch, stats};
+use tikv_jemallocator::Jemalloc;
+
+use super::{AllocatorStatistics, UsableSize};
+
+#[allow(unsafe_code, reason = "asks jemalloc")]
+// SAFETY: every block of `Jemalloc` is jemalloc's, which knows the size of each.
+unsafe impl UsableSize for Jemalloc {
+    #[inline]
+    unsafe fn usable_size(&self, pointer: *const u8, _layout: Layout) -> usize {
+        // SAFETY: the caller promises a live block of jemalloc.
+        unsafe { tikv_jemalloc_sys::malloc_usable_size(pointer.cast_mut().cast()) }
+    }
+
+    fn statistics(&self) -> AllocatorStatistics {
+        // The statistics are those of the last epoch.
+        if epoch::advance().is_err() {
+            return AllocatorStatistics::default();
+        }
+        let bytes = |read: tikv_jemalloc_ctl::Result<usize>| read.ok().map(|n| n as u64);
+        let resident = bytes(stats::resident::read());
+        let allocated = bytes(stats::allocated::read());
+        AllocatorStatistics {
+            committed: resident,
+            mapped: bytes(stats::mapped::read()),
+            overhead: resident.zip(allocated).map(|(all, used)| all.saturating_sub(used)),
+        }
+    }
+
+    fn purge(&self) {
+        // 4096 is MALLCTL_ARENAS_ALL; "arena.<i>.purge" takes neither old nor new value.
+        // SAFETY: a nul-terminated name, and null for every value that the control does not have.
+        unsafe {
+            tikv_jemalloc_sys::mallctl(
+                c"arena.4096.purge".as_ptr(),
+                core::ptr::null_mut(),
+                core::ptr::null_mut(),
+                core::ptr::null_mut(),
+                0,
+            );
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! `mimalloc::MiMalloc`.
+
+use core::alloc::Layout;
+use core::ptr::null_mut;
+
+use mimalloc::MiMalloc;
+
+use super::{AllocatorStatistics, UsableSize};
+
+#[allow(unsafe_code, reason = "asks mimalloc")]
+// SAFETY: every block of `MiMalloc` is mimalloc's, which knows the size of each.
+unsafe impl UsableSize for MiMalloc {
+    #[inline]
+    unsafe fn usable_size(&self, pointer: *const u8, _layout: Layout) -> usize {
+        // SAFETY: the caller promises a live block of mimalloc.
+        unsafe { libmimalloc_sys::mi_usable_size(pointer.cast()) }
+    }
+
+    fn statistics(&self) -> AllocatorStatistics {
+        let mut committed = 0;
+        // SAFETY: each pointer is null, which mimalloc skips, or to a `usize` of this frame.
+        unsafe {
+            libmimalloc_sys::mi_process_info(
+                null_mut(),
+                null_mut(),
+                null_mut(),
+                null_mut(),
+                null_mut(),
+                &mut committed,
+                null_mut(),
+                null_mut(),
+            );
+        }
+        let used = super::heap_allocated_counter().unwrap_or(0);
+        AllocatorStatistics {
+            committed: Some(committed as u64),
+            mapped: None,
+            overhead: Some(committed.saturating_sub(used) as u64),
+        }
+    }
+
+    fn purge(&self) {
+        // SAFETY: no precondition.
+        unsafe { libmimalloc_sys::mi_collect(true) };
+    }
+}

@@ -1,0 +1,106 @@
+//! `Vec`, `VecDeque`, `BinaryHeap` and `LinkedList`.
+
+use core::alloc::Layout;
+use std::collections::{BinaryHeap, LinkedList, VecDeque};
+
+use crate::layout::list;
+use crate::malloc_size_of::{MallocSizeOf, MallocSizeOfEach};
+use crate::ops::MallocSizeOfOps;
+use crate::reading::{Edge, Reading};
+
+/// The block of `capacity` elements; of size 0 if there is none.
+#[inline]
+fn array<T>(capacity: usize) -> Layout {
+    // A live container of that capacity has this layout.
+    Layout::array::<T>(capacity).unwrap_or(Layout::new::<()>())
+}
+
+#[inline]
+fn elements<'a, T: 'a, R: Reading>(
+    elements: impl Iterator<Item = &'a T>,
+    ops: &mut MallocSizeOfOps<R>,
+    mut each: impl FnMut(&'a T, &mut MallocSizeOfOps<R>) -> usize,
+) -> usize {
+    ops.contents(|ops| {
+        elements
+            .fold(0, |sum, element| sum + ops.part_with(Edge::Element, element, |_, ops| each(element, ops)))
+    })
+}
+
+/// `MallocSizeOf` of a container by its `MallocSizeOfEach`.
+macro_rules! sequence {
+    ($($type:ident),*) => {$(
+        impl<T: MallocSizeOf> MallocSizeOf for $type<T> {
+            #[inline]
+            fn size_of_excluding_this<R: Reading>(&self, ops: &mut MallocSizeOfOps<R>) -> usize {
+                if T::NEEDS_WALK || R::NAMES {
+                    self.size_of_each(ops, T::size_of_excluding_this)
+                } else {
+                    self.shallow_size_of_excluding_this(ops)
+                }
+            }
+        }
+    )*};
+}
+sequence!(Vec, VecDeque, BinaryHeap, LinkedList);
+
+macro_rules! one_block {
+    ($type:ident, $self:ident => $own:expr) => {
+        impl<T> MallocSizeOfEach for $type<T> {
+            type Each<'a>
+                = &'a T
+            where
+                T: 'a;
+
+            #[inline]
+            fn size_of_each<'a, R: Reading>(
+                &'a self,
+                ops: &mut MallocSizeOfOps<R>,
+                each: impl FnMut(&'a T, &mut MallocSizeOfOps<R>) -> usize,
+            ) -> usize {
+                self.shallow_size_of_excluding_this(ops) + elements(self.iter(), ops, each)
+            }
+
+            #[inline]
+            #[allow(unsafe_code, reason = "names the container's block")]
+            fn shallow_size_of_excluding_this<R: Reading>(&self, ops: &mut MallocSizeOfOps<R>) -> usize {
+                let $self = self;
+                ($own)(ops, array::<T>(self.capacity()))
+            }
+        }
+    };
+}
+one_block!(Vec, vec => |ops: &mut MallocSizeOfOps<R>, layout| {
+    // SAFETY: the elements start the block, which was allocated for the capacity.
+    unsafe { ops.block(vec.as_ptr(), layout) }
+});
+one_block!(BinaryHeap, heap => |ops: &mut MallocSizeOfOps<R>, layout| {
+    // SAFETY: a heap is a vector, whose elements start the block allocated for the capacity.
+    unsafe { ops.block(heap.as_slice().as_ptr(), layout) }
+});
+one_block!(VecDeque, deque => |ops: &mut MallocSizeOfOps<R>, layout| {
+    let (front, back) = deque.as_slices();
+    if back.is_empty() {
+        return ops.enclosing(front.as_ptr(), layout);
+    }
+    // SAFETY: a deque in two parts goes on at the start of its block, allocated for the capacity.
+    unsafe { ops.block(back.as_ptr(), layout) }
+});
+
+impl<T> MallocSizeOfEach for LinkedList<T> {
+    type Each<'a>
+        = &'a T
+    where
+        T: 'a;
+
+    #[inline]
+    fn size_of_each<'a, R: Reading>(
+        &'a self,
+        ops: &mut MallocSizeOfOps<R>,
+        mut each: impl FnMut(&'a T, &mut MallocSizeOfOps<R>) -> usize,
+    ) -> usize {
+        elements(self.iter(), ops, |element, ops| {
+            ops.enclosing(element, list::node::<T>()) + ops.contents(|ops| each(element, ops))
+        })
+    }
+}

@@ -1,0 +1,40 @@
+//! Locks: tried, never waited for. A poisoned one is read.
+
+use std::sync::{Mutex, OnceLock, RwLock, TryLockError};
+
+use crate::malloc_size_of::MallocSizeOf;
+use crate::ops::MallocSizeOfOps;
+use crate::reading::Reading;
+use crate::skipped::SkipReason;
+
+macro_rules! lock {
+    ($($lock:ident, $try_lock:ident;)*) => {$(
+        impl<T: MallocSizeOf + ?Sized> MallocSizeOf for $lock<T> {
+            const NEEDS_WALK: bool = T::NEEDS_WALK;
+
+            #[inline]
+            fn size_of_excluding_this<R: Reading>(&self, ops: &mut MallocSizeOfOps<R>) -> usize {
+                if !T::NEEDS_WALK && !R::NAMES {
+                    return 0;
+                }
+                match self.$try_lock() {
+                    Ok(value) => value.size_of_excluding_this(ops),
+                    Err(TryLockError::Poisoned(value)) => {
+                        value.into_inner().size_of_excluding_this(ops)
+                    }
+                    Err(TryLockError::WouldBlock) => ops.skip::<Self>(SkipReason::Locked),
+                }
+            }
+        }
+    )*};
+}
+lock!(Mutex, try_lock; RwLock, try_read;);
+
+impl<T: MallocSizeOf> MallocSizeOf for OnceLock<T> {
+    const NEEDS_WALK: bool = T::NEEDS_WALK;
+
+    #[inline]
+    fn size_of_excluding_this<R: Reading>(&self, ops: &mut MallocSizeOfOps<R>) -> usize {
+        self.get().map_or(0, |value| value.size_of_excluding_this(ops))
+    }
+}

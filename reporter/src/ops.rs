@@ -1,0 +1,199 @@
+//! [`MallocSizeOfOps`]: what a walk calls on its way.
+
+use core::alloc::Layout;
+use core::any::type_name;
+use core::fmt;
+use core::marker::PhantomData;
+
+use crate::malloc_size_of::MallocSizeOf;
+use crate::reading::{Block, Computed, Edge, Erased, Measured, Reading};
+use crate::skipped::{SkipReason, Skipped};
+use crate::stack_guard::{self, StackGuard};
+
+/// Carries the reading `R` through a walk; every `size_of_excluding_this` gets one.
+///
+/// A hand-written impl calls [`field`](Self::field), [`element`](Self::element),
+/// [`key`](Self::key) and [`value`](Self::value) for the parts of a value and, if it owns memory
+/// by raw pointers, [`block`](Self::block) or [`enclosing`](Self::enclosing) for its blocks, with
+/// what lies in them inside [`contents`](Self::contents).
+pub struct MallocSizeOfOps<R> {
+    reading: R,
+    stack: StackGuard,
+    /// The window of the stack guard is that of one thread.
+    one_thread: PhantomData<*const ()>,
+}
+
+impl MallocSizeOfOps<Computed> {
+    /// Ops that compute bytes from layouts and touch no allocator.
+    pub fn computed() -> Self {
+        Self::new(Computed::default())
+    }
+}
+
+impl MallocSizeOfOps<Measured> {
+    /// Ops that ask the declared allocator; `None` if
+    /// [`global_allocator!`](crate::global_allocator) has not declared one.
+    pub fn measured() -> Option<Self> {
+        Measured::new().map(Self::new)
+    }
+}
+
+impl<R: Reading> MallocSizeOfOps<R> {
+    /// Ops of any reading.
+    pub fn new(reading: R) -> Self {
+        Self { reading, stack: StackGuard::new(), one_thread: PhantomData }
+    }
+
+    /// Gives the reading back, with what it learned.
+    pub fn into_reading(self) -> R {
+        self.reading
+    }
+
+    /// The reading.
+    pub fn reading(&mut self) -> &mut R {
+        &mut self.reading
+    }
+
+    /// A block that starts at `pointer`: returns its bytes, 0 for a size of 0 (for which Rust
+    /// allocates nothing).
+    ///
+    /// # Safety
+    ///
+    /// If `layout.size()` is not 0, `pointer` was returned by the program's global allocator for
+    /// `layout` and has not been freed.
+    #[inline]
+    #[allow(unsafe_code, reason = "the reading may ask the allocator about the pointer")]
+    pub unsafe fn block<T: ?Sized>(&mut self, pointer: *const T, layout: Layout) -> usize {
+        if layout.size() == 0 {
+            return 0;
+        }
+        let block = Block { pointer: pointer.cast(), layout, type_name: type_name::<T> };
+        // SAFETY: the size is not 0, so the caller's promise is the one asked for.
+        unsafe { self.reading.block(block) }
+    }
+
+    /// A block of which only a pointer into its inside is known: returns its bytes, which are
+    /// those of the layout unless a table of live blocks knows better. Never reads the pointer.
+    #[inline]
+    pub fn enclosing<T: ?Sized>(&mut self, pointer: *const T, layout: Layout) -> usize {
+        if layout.size() == 0 {
+            return 0;
+        }
+        self.reading.enclosing(Block { pointer: pointer.cast(), layout, type_name: type_name::<T> })
+    }
+
+    /// What lies in the block told last. Deep values are safe here: near the end of its stack
+    /// the walk goes on on a fresh one.
+    #[inline]
+    pub fn contents(&mut self, walk: impl FnOnce(&mut Self) -> usize) -> usize {
+        if R::NAMES {
+            self.reading.open_block();
+        }
+        let bytes = if self.stack.has_room() { walk(self) } else { self.contents_deep(walk) };
+        if R::NAMES {
+            self.reading.close_block();
+        }
+        bytes
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn contents_deep(&mut self, walk: impl FnOnce(&mut Self) -> usize) -> usize {
+        if self.stack.learn() {
+            return walk(self);
+        }
+        let shallow = self.stack;
+        let bytes = stack_guard::on_fresh_stack(|| {
+            self.stack.learn();
+            walk(self)
+        });
+        self.stack = shallow;
+        bytes
+    }
+
+    /// A named field of a struct.
+    #[inline]
+    pub fn field<T: MallocSizeOf + ?Sized>(&mut self, name: &'static str, value: &T) -> usize {
+        self.part(Edge::Field(name), value)
+    }
+
+    /// An element of a sequence or set.
+    #[inline]
+    pub fn element<T: MallocSizeOf + ?Sized>(&mut self, value: &T) -> usize {
+        self.part(Edge::Element, value)
+    }
+
+    /// A key of a map.
+    #[inline]
+    pub fn key<T: MallocSizeOf + ?Sized>(&mut self, value: &T) -> usize {
+        self.part(Edge::Key, value)
+    }
+
+    /// A value of a map.
+    #[inline]
+    pub fn value<T: MallocSizeOf + ?Sized>(&mut self, value: &T) -> usize {
+        self.part(Edge::Value, value)
+    }
+
+    /// Any part of a value, measured by its own impl.
+    #[inline]
+    pub fn part<T: MallocSizeOf + ?Sized>(&mut self, edge: Edge, value: &T) -> usize {
+        if !T::NEEDS_WALK && !R::NAMES {
+            return 0;
+        }
+        self.part_with(edge, value, T::size_of_excluding_this)
+    }
+
+    /// Any part of a value, measured by `measure`: for types of other crates.
+    #[inline]
+    pub fn part_with<T: ?Sized>(
+        &mut self,
+        edge: Edge,
+        value: &T,
+        measure: impl FnOnce(&T, &mut Self) -> usize,
+    ) -> usize {
+        if R::NAMES {
+            self.reading.enter(edge, type_name::<T>);
+        }
+        let bytes = measure(value, self);
+        if R::NAMES {
+            self.reading.leave();
+        }
+        bytes
+    }
+
+    /// Whether a shared block is met for the first time in this collection: only then is it to be
+    /// counted. `pointer` must be the same whoever reaches the block.
+    #[inline]
+    pub fn first_visit<T: ?Sized>(&mut self, pointer: *const T) -> bool {
+        self.reading.state().first_visit(pointer.addr())
+    }
+
+    /// Records that a part of type `T` could not be looked at; counts 0 bytes.
+    #[cold]
+    pub fn skip<T: ?Sized>(&mut self, reason: SkipReason) -> usize {
+        self.reading.state().skip(reason, type_name::<T>());
+        0
+    }
+
+    /// What could not be looked at so far.
+    pub fn skipped(&mut self) -> &[Skipped] {
+        self.reading.state().skipped()
+    }
+
+    /// The same walk with the reading behind a `dyn` boundary, for object-safe traits.
+    pub fn erased<T>(&mut self, walk: impl FnOnce(&mut MallocSizeOfOps<Erased<'_>>) -> T) -> T {
+        let mut ops = MallocSizeOfOps {
+            reading: Erased(self.reading.erase()),
+            stack: self.stack,
+            one_thread: PhantomData,
+        };
+        walk(&mut ops)
+    }
+}
+
+impl<R: fmt::Debug> fmt::Debug for MallocSizeOfOps<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MallocSizeOfOps").field("reading", &self.reading).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,224 @@
+//! What a walk means: the [`Reading`] handed in with the ops decides it, not a second derive.
+//!
+//! A reading is a type, so that the computed one compiles to the plain hand-written sum. Its core,
+//! [`Observe`], is object-safe: it is what remains of a reading below a `dyn` value.
+
+use core::alloc::Layout;
+use core::fmt;
+
+use crate::allocator::{self, DeclaredAllocator};
+use crate::walk_state::WalkState;
+
+/// One heap block met by a walk.
+#[derive(Clone, Copy)]
+#[non_exhaustive]
+pub struct Block {
+    /// The block's first byte or, in [`Observe::enclosing`], some byte inside it.
+    pub pointer: *const u8,
+    /// Size and alignment that were asked of the allocator. The size is never 0.
+    pub layout: Layout,
+    /// Gives the name of the type that lies in the block.
+    pub type_name: fn() -> &'static str,
+}
+
+impl fmt::Debug for Block {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Block")
+            .field("pointer", &self.pointer)
+            .field("layout", &self.layout)
+            .field("type_name", &(self.type_name)())
+            .finish()
+    }
+}
+
+/// How a walk got from a value to a part of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Edge {
+    /// A named field.
+    Field(&'static str),
+    /// A field of a variant: variant, field.
+    VariantField(&'static str, &'static str),
+    /// An element of a sequence or set.
+    Element,
+    /// A key of a map.
+    Key,
+    /// A value of a map.
+    Value,
+}
+
+/// The object-safe core of a reading: what is told of each block and each step.
+pub trait Observe {
+    /// A block that starts at `block.pointer`; returns the bytes to count for it.
+    ///
+    /// # Safety
+    ///
+    /// `block.pointer` is the start of a live block of the program's global allocator, allocated
+    /// with `block.layout`.
+    #[allow(unsafe_code, reason = "an allocator may be asked about the pointer")]
+    unsafe fn block(&mut self, block: Block) -> usize;
+
+    /// A block that has `block.pointer` somewhere inside; returns the bytes to count for it.
+    ///
+    /// Only a reading with a table of live blocks can do better than the layout's size.
+    fn enclosing(&mut self, block: Block) -> usize {
+        block.layout.size()
+    }
+
+    /// What this walk remembers: shared pointers seen, parts skipped.
+    fn state(&mut self) -> &mut WalkState;
+
+    /// The walk steps into a part; called only if [`Reading::NAMES`].
+    fn enter(&mut self, edge: Edge, type_name: fn() -> &'static str) {
+        let _ = (edge, type_name);
+    }
+
+    /// The walk leaves the part entered last.
+    fn leave(&mut self) {}
+
+    /// What follows lies in the block told last; called only if [`Reading::NAMES`].
+    fn open_block(&mut self) {}
+
+    /// The contents of the block opened last end.
+    fn close_block(&mut self) {}
+}
+
+/// A meaning of a walk. See [`Computed`] and [`Measured`].
+pub trait Reading: Observe + Sized {
+    /// Whether names of fields and types are wanted, and plain data is to be visited for them.
+    const NAMES: bool;
+
+    /// The object-safe core, for a walk below a `dyn` value.
+    fn erase(&mut self) -> &mut dyn Observe;
+}
+
+/// Bytes from layouts only: sizes as asked of the allocator, which is never touched. Sound with
+/// any global allocator.
+#[derive(Debug, Default)]
+pub struct Computed {
+    state: WalkState,
+}
+
+impl Computed {
+    pub(crate) fn with_state(state: WalkState) -> Self {
+        Self { state }
+    }
+}
+
+#[allow(unsafe_code, reason = "the trait's method is unsafe; this one reads no pointer")]
+impl Observe for Computed {
+    #[inline]
+    unsafe fn block(&mut self, block: Block) -> usize {
+        block.layout.size()
+    }
+
+    #[inline]
+    fn state(&mut self) -> &mut WalkState {
+        &mut self.state
+    }
+}
+
+impl Reading for Computed {
+    const NAMES: bool = false;
+
+    fn erase(&mut self) -> &mut dyn Observe {
+        self
+    }
+}
+
+/// Usable bytes as the declared allocator tells them, slop included.
+///
+/// Where Rust shows only the inside of a block (hash tables, B-tree nodes, list nodes, Rc and Arc)
+/// the size is computed for that block.
+#[derive(Debug)]
+pub struct Measured {
+    allocator: &'static DeclaredAllocator,
+    state: WalkState,
+}
+
+impl Measured {
+    /// The reading of the program's allocator, or `None` if
+    /// [`global_allocator!`](crate::global_allocator) has not declared one.
+    pub fn new() -> Option<Self> {
+        Self::with_state(WalkState::default()).ok()
+    }
+
+    pub(crate) fn with_state(state: WalkState) -> Result<Self, WalkState> {
+        match allocator::declared() {
+            Some(allocator) => Ok(Self { allocator, state }),
+            None => Err(state),
+        }
+    }
+}
+
+#[allow(unsafe_code, reason = "asks the declared allocator")]
+impl Observe for Measured {
+    #[inline]
+    unsafe fn block(&mut self, block: Block) -> usize {
+        // SAFETY: the caller promises a live block of the global allocator with this layout, and
+        // the declared allocator is the global one.
+        unsafe { self.allocator.usable_size(block.pointer, block.layout) }
+    }
+
+    #[inline]
+    fn state(&mut self) -> &mut WalkState {
+        &mut self.state
+    }
+}
+
+impl Reading for Measured {
+    const NAMES: bool = false;
+
+    fn erase(&mut self) -> &mut dyn Observe {
+        self
+    }
+}
+
+/// Any reading, behind a `dyn` boundary. Erasing it again gives the same.
+pub struct Erased<'a>(pub(crate) &'a mut dyn Observe);
+
+impl fmt::Debug for Erased<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Erased")
+    }
+}
+
+#[allow(unsafe_code, reason = "forwards")]
+impl Observe for Erased<'_> {
+    unsafe fn block(&mut self, block: Block) -> usize {
+        // SAFETY: the caller's promise is passed on.
+        unsafe { self.0.block(block) }
+    }
+
+    fn enclosing(&mut self, block: Block) -> usize {
+        self.0.enclosing(block)
+    }
+
+    fn state(&mut self) -> &mut WalkState {
+        self.0.state()
+    }
+
+    fn enter(&mut self, edge: Edge, type_name: fn() -> &'static str) {
+        self.0.enter(edge, type_name);
+    }
+
+    fn leave(&mut self) {
+        self.0.leave();
+    }
+
+    fn open_block(&mut self) {
+        self.0.open_block();
+    }
+
+    fn close_block(&mut self) {
+        self.0.close_block();
+    }
+}
+
+impl Reading for Erased<'_> {
+    const NAMES: bool = true;
+
+    fn erase(&mut self) -> &mut dyn Observe {
+        &mut *self.0
+    }
+}

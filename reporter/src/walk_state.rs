@@ -1,0 +1,60 @@
+//! What a walk remembers beside its bytes: which shared blocks it has counted and which parts it
+//! could not look at.
+//!
+//! In a collection each reporter starts from the blocks that earlier reporters counted
+//! (`counted_before`, never written here) and collects its own. The driver adds them to the
+//! former only if the reporter ended well: a reporter whose reports are dropped has counted
+//! nothing.
+
+use std::sync::Arc;
+
+use hashbrown::HashSet;
+use rustc_hash::FxBuildHasher;
+
+use crate::skipped::{SkipReason, Skipped};
+
+pub(crate) type Addresses = HashSet<usize, FxBuildHasher>;
+
+/// Shared blocks counted and parts skipped, of one walk or of one reporter.
+#[derive(Debug, Default)]
+pub struct WalkState {
+    counted_before: Option<Arc<Addresses>>,
+    counted: Addresses,
+    skipped: Vec<Skipped>,
+}
+
+impl WalkState {
+    pub(crate) fn after(counted_before: &Arc<Addresses>) -> Self {
+        let counted_before = (!counted_before.is_empty()).then(|| Arc::clone(counted_before));
+        Self { counted_before, ..Self::default() }
+    }
+
+    /// Whether this shared block is met for the first time; remembers it.
+    #[inline]
+    pub(crate) fn first_visit(&mut self, address: usize) -> bool {
+        if let Some(before) = &self.counted_before
+            && before.contains(&address)
+        {
+            return false;
+        }
+        self.counted.insert(address)
+    }
+
+    #[cold]
+    pub(crate) fn skip(&mut self, reason: SkipReason, type_name: &'static str) {
+        let known = self.skipped.iter_mut().find(|s| s.reason == reason && s.type_name == type_name);
+        match known {
+            Some(skipped) => skipped.times += 1,
+            None => self.skipped.push(Skipped { reason, type_name, times: 1 }),
+        }
+    }
+
+    /// What could not be looked at so far.
+    pub fn skipped(&self) -> &[Skipped] {
+        &self.skipped
+    }
+
+    pub(crate) fn into_parts(self) -> (Addresses, Vec<Skipped>) {
+        (self.counted, self.skipped)
+    }
+}
