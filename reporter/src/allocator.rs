@@ -16,7 +16,7 @@ mod jemalloc;
 mod mimalloc;
 mod system;
 
-pub use counters::heap_allocated_counter;
+pub(crate) use counters::heap_allocated_counter;
 
 /// An allocator that knows how large its blocks really are.
 ///

@@ -22,3 +22,26 @@ pub(crate) struct CHeap {
     /// Taken from the system.
     pub(crate) committed: u64,
 }
+
+/// Sizes of the process, in bytes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Statm {
+    pub(crate) vsize: u64,
+    pub(crate) resident: u64,
+}
+
+/// Page faults since the process started.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PageFaults {
+    pub(crate) hard: u64,
+    pub(crate) soft: u64,
+}
+
+/// One thread's stack.
+#[derive(Clone, Debug)]
+pub(crate) struct ThreadStack {
+    pub(crate) name: String,
+    pub(crate) tid: u32,
+    /// Bytes touched; `None` if the stack was not found.
+    pub(crate) bytes: Option<u64>,
+}

@@ -14,6 +14,8 @@ use rustc_hash::FxBuildHasher;
 use crate::report::{Kind, Report, Units};
 use crate::warning::Warning;
 
+/// Room for paths in one chunk: the first is small, since most sets are.
+const FIRST_CHUNK: usize = 1024;
 const CHUNK: usize = 64 * 1024;
 
 /// Reports in the order in which they were pushed, with warnings and how each reporter fared.
@@ -67,7 +69,8 @@ impl ReportSet {
     pub fn push(&mut self, report: Report<'_>) {
         let fits = self.chunks.last().is_some_and(|c| c.len() + report.path.len() <= c.capacity());
         if !fits {
-            self.chunks.push(String::with_capacity(CHUNK.max(report.path.len())));
+            let room = if self.chunks.is_empty() { FIRST_CHUNK } else { CHUNK };
+            self.chunks.push(String::with_capacity(room.max(report.path.len())));
         }
         let chunk = self.chunks.len() - 1;
         let text = &mut self.chunks[chunk];
@@ -87,17 +90,28 @@ impl ReportSet {
 
     /// All reports, in order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Report<'_>> + Clone {
-        self.rows.iter().map(|row| {
-            let (start, len) = (row.start as usize, row.len as usize);
-            Report {
-                process: self.processes.get(row.process),
-                path: &self.chunks[row.chunk as usize][start..start + len],
-                kind: row.kind,
-                units: row.units,
-                amount: row.amount,
-                description: self.descriptions.get(row.description),
-            }
-        })
+        self.rows.iter().map(|row| self.report(row))
+    }
+
+    /// The report at `index`.
+    ///
+    /// # Panics
+    ///
+    /// If there are not that many.
+    pub fn get(&self, index: usize) -> Report<'_> {
+        self.report(&self.rows[index])
+    }
+
+    fn report(&self, row: &Row) -> Report<'_> {
+        let (start, len) = (row.start as usize, row.len as usize);
+        Report {
+            process: self.processes.get(row.process),
+            path: &self.chunks[row.chunk as usize][start..start + len],
+            kind: row.kind,
+            units: row.units,
+            amount: row.amount,
+            description: self.descriptions.get(row.description),
+        }
     }
 
     /// The number of reports.
@@ -120,9 +134,17 @@ impl ReportSet {
 
     /// Moves all reports, warnings and runs of `other` behind those of `self`.
     pub fn append(&mut self, other: ReportSet) {
-        for report in other.iter() {
-            self.push(report);
-        }
+        // Paths move chunk by chunk, so that appending a million reports copies no text.
+        let first_chunk = small(self.chunks.len());
+        let processes = self.processes.intern_all(&other.processes);
+        let descriptions = self.descriptions.intern_all(&other.descriptions);
+        self.chunks.extend(other.chunks);
+        self.rows.extend(other.rows.into_iter().map(|row| Row {
+            chunk: first_chunk + row.chunk,
+            process: processes[row.process.0 as usize],
+            description: descriptions[row.description.0 as usize],
+            ..row
+        }));
         self.warnings.extend(other.warnings);
         self.runs.extend(other.runs);
     }
@@ -205,6 +227,11 @@ impl Names {
         });
         self.last = Some(id);
         id
+    }
+
+    /// The ids here of all names there.
+    fn intern_all(&mut self, other: &Self) -> Vec<NameId> {
+        other.texts.iter().map(|text| self.intern(text)).collect()
     }
 
     fn get(&self, id: NameId) -> &str {

@@ -42,16 +42,25 @@ impl WalkState {
 
     #[cold]
     pub(crate) fn skip(&mut self, reason: SkipReason, type_name: &'static str) {
-        let known = self.skipped.iter_mut().find(|s| s.reason == reason && s.type_name == type_name);
-        match known {
-            Some(skipped) => skipped.times += 1,
-            None => self.skipped.push(Skipped { reason, type_name, times: 1 }),
-        }
+        self.note(Skipped { reason, type_name, times: 1 });
     }
 
     /// What could not be looked at so far.
     pub fn skipped(&self) -> &[Skipped] {
         &self.skipped
+    }
+
+    pub(crate) fn add_skipped(&mut self, other: Self) {
+        other.skipped.into_iter().for_each(|part| self.note(part));
+    }
+
+    fn note(&mut self, part: Skipped) {
+        let known =
+            self.skipped.iter_mut().find(|s| s.reason == part.reason && s.type_name == part.type_name);
+        match known {
+            Some(skipped) => skipped.times += part.times,
+            None => self.skipped.push(part),
+        }
     }
 
     pub(crate) fn into_parts(self) -> (Addresses, Vec<Skipped>) {

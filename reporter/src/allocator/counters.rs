@@ -10,7 +10,9 @@
 //! slot.
 
 use core::cell::Cell;
-use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+
+use crate::platform;
 
 const SLOTS: usize = 256;
 
@@ -20,11 +22,25 @@ struct Slot {
     /// Sum modulo 2^64: one thread may allocate what another frees.
     bytes: AtomicUsize,
     leased: AtomicBool,
+    /// The kernel's number of the lessee, 0 for none.
+    thread: AtomicU32,
+    /// Some address on the lessee's stack.
+    stack: AtomicUsize,
 }
 
-static LEASED: [Slot; SLOTS] =
-    [const { Slot { bytes: AtomicUsize::new(0), leased: AtomicBool::new(false) } }; SLOTS];
-static SHARED: Slot = Slot { bytes: AtomicUsize::new(0), leased: AtomicBool::new(true) };
+impl Slot {
+    const fn new() -> Self {
+        Self {
+            bytes: AtomicUsize::new(0),
+            leased: AtomicBool::new(false),
+            thread: AtomicU32::new(0),
+            stack: AtomicUsize::new(0),
+        }
+    }
+}
+
+static LEASED: [Slot; SLOTS] = [const { Slot::new() }; SLOTS];
+static SHARED: Slot = Slot::new();
 
 /// No slot tried yet.
 const FRESH: usize = usize::MAX;
@@ -43,6 +59,7 @@ impl Drop for Lease {
     fn drop(&mut self) {
         let slot = SLOT.replace(SHARING);
         if let Some(slot) = LEASED.get(slot) {
+            slot.thread.store(0, Ordering::Relaxed);
             slot.leased.store(false, Ordering::Release);
         }
     }
@@ -70,19 +87,31 @@ fn add_without_slot(bytes: usize) {
     if SLOT.get() == FRESH {
         SLOT.set(SHARING);
         if LEASE.try_with(|_| ()).is_ok()
-            && let Some(slot) = LEASED.iter().position(|slot| {
+            && let Some(index) = LEASED.iter().position(|slot| {
                 !slot.leased.load(Ordering::Relaxed) && !slot.leased.swap(true, Ordering::Acquire)
             })
         {
-            SLOT.set(slot);
+            let here = 0u8;
+            LEASED[index].stack.store((&raw const here).addr(), Ordering::Relaxed);
+            LEASED[index].thread.store(platform::thread_id(), Ordering::Relaxed);
+            SLOT.set(index);
         }
     }
+}
+
+/// Of each thread with a slot, its number and some address on its stack.
+pub(crate) fn noted_stacks() -> Vec<(u32, usize)> {
+    LEASED
+        .iter()
+        .map(|slot| (slot.thread.load(Ordering::Relaxed), slot.stack.load(Ordering::Relaxed)))
+        .filter(|(thread, _)| *thread != 0)
+        .collect()
 }
 
 /// Usable bytes of all live blocks that went through the declared allocator, of all threads.
 ///
 /// Exact when no thread allocates; `None` if no allocator was declared.
-pub fn heap_allocated_counter() -> Option<usize> {
+pub(crate) fn heap_allocated_counter() -> Option<usize> {
     super::declared().map(|_| {
         LEASED
             .iter()

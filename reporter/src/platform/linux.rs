@@ -1,12 +1,14 @@
 //! Linux: procfs, and glibc's mallinfo2.
 
-use super::CHeap;
+use procfs::process::{MMapPath, MemoryMap, Process, Syscall};
 
+use super::{CHeap, PageFaults, Statm, ThreadStack};
+
+/// The C library's heap; not told by libraries other than glibc.
 #[cfg(target_env = "gnu")]
 #[allow(unsafe_code, reason = "asks the C library")]
 pub(crate) fn c_heap() -> Option<CHeap> {
-    // SAFETY: no precondition; glibc 2.33 and later have it, and std's own minimum is below that,
-    // so the symbol is looked up.
+    // SAFETY: no precondition.
     let info = unsafe { libc::mallinfo2() };
     Some(CHeap {
         allocated: (info.hblkhd + info.uordblks) as u64,
@@ -14,11 +16,13 @@ pub(crate) fn c_heap() -> Option<CHeap> {
     })
 }
 
+/// The C library's heap; not told by libraries other than glibc.
 #[cfg(not(target_env = "gnu"))]
 pub(crate) fn c_heap() -> Option<CHeap> {
     None
 }
 
+/// Has the C library give free pages back.
 #[allow(unsafe_code, reason = "asks the C library")]
 pub(crate) fn trim_c_heap() {
     #[cfg(target_env = "gnu")]
@@ -26,4 +30,83 @@ pub(crate) fn trim_c_heap() {
     unsafe {
         libc::malloc_trim(0)
     };
+}
+
+pub(crate) fn statm() -> Option<Statm> {
+    let statm = Process::myself().ok()?.statm().ok()?;
+    let page = procfs::page_size();
+    Some(Statm { vsize: statm.size * page, resident: statm.resident * page })
+}
+
+pub(crate) fn resident_peak() -> Option<u64> {
+    Process::myself().ok()?.status().ok()?.vmhwm.map(|kib| kib * 1024)
+}
+
+/// As Firefox: the private pages of all mappings, which `statm`'s shared field does not give.
+pub(crate) fn resident_unique() -> Option<u64> {
+    let process = Process::myself().ok()?;
+    let private = |map: &MemoryMap| {
+        ["Private_Clean", "Private_Dirty"].iter().filter_map(|key| map.extension.map.get(*key)).sum::<u64>()
+    };
+    match process.smaps_rollup() {
+        Ok(rollup) => Some(rollup.memory_map_rollup.iter().map(private).sum()),
+        Err(_) => Some(process.smaps().ok()?.iter().map(private).sum()),
+    }
+}
+
+pub(crate) fn page_faults() -> Option<PageFaults> {
+    let stat = Process::myself().ok()?.stat().ok()?;
+    Some(PageFaults { hard: stat.majflt, soft: stat.minflt })
+}
+
+/// The kernel's number of this thread. Neither allocates nor fails.
+#[allow(unsafe_code, reason = "asks the kernel")]
+pub(crate) fn thread_id() -> u32 {
+    // SAFETY: no precondition.
+    unsafe { libc::syscall(libc::SYS_gettid) as u32 }
+}
+
+/// All threads with the part of their stack that has been touched, by thread number.
+///
+/// A stack is found from an address on it: of this thread a local's, of others what the counting
+/// allocator noted at their first allocation or, if the kernel tells, where a system call of
+/// theirs waits. As Firefox: the `Referenced` pages of the mapping around that address.
+pub(crate) fn thread_stacks() -> Vec<ThreadStack> {
+    let here = 0u8;
+    let (own_id, own_address) = (thread_id(), (&raw const here).addr());
+    let Ok(process) = Process::myself() else { return Vec::new() };
+    let (Ok(tasks), Ok(maps)) = (process.tasks(), process.smaps()) else { return Vec::new() };
+    let noted = crate::allocator::counters::noted_stacks();
+    let mut stacks: Vec<_> = tasks
+        .flatten()
+        .filter_map(|task| {
+            let tid = u32::try_from(task.tid).ok()?;
+            let name = task.status().ok()?.name;
+            let address = if tid == own_id {
+                Some(own_address)
+            } else if let Some((_, address)) = noted.iter().find(|(noted, _)| *noted == tid) {
+                Some(*address)
+            } else {
+                waiting_at(task.tid)
+            };
+            let main = task.tid == process.pid;
+            let map = maps.iter().find(|map| match address {
+                Some(address) => (map.address.0..map.address.1).contains(&(address as u64)),
+                None => main && map.pathname == MMapPath::Stack,
+            });
+            let bytes = map.and_then(|map| map.extension.map.get("Referenced").copied());
+            Some(ThreadStack { name, tid, bytes })
+        })
+        .collect();
+    stacks.sort_by_key(|stack| stack.tid);
+    stacks
+}
+
+/// Where a thread's stack is while it waits in the kernel; many kernels do not tell.
+fn waiting_at(tid: i32) -> Option<usize> {
+    let task = Process::new_with_root(format!("/proc/self/task/{tid}").into()).ok()?;
+    match task.syscall().ok()? {
+        Syscall::Blocked { stack_pointer, .. } => usize::try_from(stack_pointer).ok(),
+        _ => None,
+    }
 }

@@ -1,0 +1,166 @@
+//! The reporters that every program has. They run before all others, so that what these allocate
+//! does not disturb the numbers.
+
+use crate::allocator::declared;
+use crate::memory_reporter::{MemoryReporter, amount};
+use crate::report::{Kind, Units};
+use crate::reports::Reports;
+use crate::{amounts, path_segment, platform, registry};
+
+/// In the order in which they run.
+pub(crate) fn reporters() -> [&'static dyn MemoryReporter; 4] {
+    [&Heap, &Process, &ThreadStacks, &Registry]
+}
+
+struct Heap;
+
+impl MemoryReporter for Heap {
+    fn name(&self) -> &str {
+        "heap"
+    }
+
+    fn collect_reports(&self, out: &mut Reports) {
+        row(
+            out,
+            "heap-allocated",
+            Units::Bytes,
+            amounts::heap_allocated(),
+            "Memory in live blocks of the program's allocator, the slop of each block included.",
+        );
+        let statistics = declared().map(|allocator| allocator.statistics()).unwrap_or_default();
+        row(
+            out,
+            "heap-committed",
+            Units::Bytes,
+            statistics.committed,
+            "Memory that the program's allocator has taken from the system and that is backed by pages.",
+        );
+        row(
+            out,
+            "heap-mapped",
+            Units::Bytes,
+            statistics.mapped,
+            "Address space that the program's allocator has taken from the system.",
+        );
+        row(
+            out,
+            "heap-overhead",
+            Units::Bytes,
+            statistics.overhead,
+            "Memory committed by the program's allocator that is in no live block: headers, bookkeeping and free pages.",
+        );
+        row(
+            out,
+            "system-heap-allocated",
+            Units::Bytes,
+            amounts::system_heap_allocated(),
+            "Memory handed out by the C library's malloc, its headers and cached free chunks included.",
+        );
+    }
+}
+
+struct Process;
+
+impl MemoryReporter for Process {
+    fn name(&self) -> &str {
+        "process"
+    }
+
+    fn collect_reports(&self, out: &mut Reports) {
+        row(
+            out,
+            "vsize",
+            Units::Bytes,
+            amounts::vsize(),
+            "Address space in use: code, data, stacks, heap and mapped files, whether or not backed by pages.",
+        );
+        row(
+            out,
+            "resident",
+            Units::Bytes,
+            amounts::resident(),
+            "Physical memory in use, pages shared with other processes included.",
+        );
+        row(
+            out,
+            "resident-peak",
+            Units::Bytes,
+            amounts::resident_peak(),
+            "The largest amount of physical memory that was in use at once.",
+        );
+        row(
+            out,
+            "resident-unique",
+            Units::Bytes,
+            amounts::resident_unique(),
+            "Physical memory that only this process uses: what the system would get back if it ended.",
+        );
+        row(
+            out,
+            "page-faults-hard",
+            Units::CountCumulative,
+            amounts::page_faults_hard(),
+            "Page faults that had to wait for a disk.",
+        );
+        row(
+            out,
+            "page-faults-soft",
+            Units::CountCumulative,
+            amounts::page_faults_soft(),
+            "Page faults that were met without a disk.",
+        );
+    }
+}
+
+fn row(out: &mut Reports, path: &str, units: Units, value: Option<u64>, description: &str) {
+    if let Some(value) = value {
+        out.report(path, Kind::Other, units, amount(value), description);
+    }
+}
+
+struct ThreadStacks;
+
+impl MemoryReporter for ThreadStacks {
+    fn name(&self) -> &str {
+        "threads"
+    }
+
+    fn collect_reports(&self, out: &mut Reports) {
+        let mut lost = 0;
+        for stack in platform::thread_stacks() {
+            let Some(bytes) = stack.bytes else {
+                lost += 1;
+                continue;
+            };
+            let name = if out.anonymize() { "<anonymized>".into() } else { path_segment(&stack.name) };
+            out.report(
+                format!("explicit/threads/stacks/{name} (tid={})", stack.tid),
+                Kind::NonHeap,
+                Units::Bytes,
+                amount(bytes),
+                "Memory of a thread's stack that has been touched.",
+            );
+        }
+        if lost > 0 {
+            out.unavailable(&format!("the stacks of {lost} threads"), "nobody tells where they are");
+        }
+    }
+}
+
+struct Registry;
+
+impl MemoryReporter for Registry {
+    fn name(&self) -> &str {
+        "memory-reporter"
+    }
+
+    fn collect_reports(&self, out: &mut Reports) {
+        out.report(
+            "explicit/memory-reporter/registry",
+            Kind::Heap,
+            Units::Bytes,
+            amount(registry::registry_bytes()),
+            "Memory used by the list of registered reporters.",
+        );
+    }
+}

@@ -1,0 +1,296 @@
+//! Who reports: reporters registered while linking, and at run time.
+//!
+//! Invariant: once [`Registration`] is dropped, its reporter is not called any more. No lock is
+//! held while a reporter runs; an entry counts its runs, and dropping the registration waits for
+//! them to end, unless it happens inside of the reporter itself, or the reporter has been found
+//! stuck.
+
+use core::cell::{Cell, RefCell};
+use core::fmt;
+use std::rc::Rc;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+
+use crate::malloc_size_of::{MallocSizeOf, malloc_size_of};
+use crate::memory_reporter::MemoryReporter;
+use crate::ops::MallocSizeOfOps;
+use crate::reading::Reading;
+
+type Shared = dyn MemoryReporter + Send + Sync;
+
+/// What [`register_reporter!`](crate::register_reporter) submits.
+pub struct StaticReporter(&'static Shared);
+
+impl StaticReporter {
+    #[doc(hidden)]
+    pub const fn new(reporter: &'static Shared) -> Self {
+        Self(reporter)
+    }
+}
+
+impl fmt::Debug for StaticReporter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("StaticReporter").field(&self.0.name()).finish()
+    }
+}
+
+inventory::collect!(StaticReporter);
+
+enum Source {
+    Static(&'static Shared),
+    Strong(Arc<Shared>),
+    Weak(Weak<Shared>),
+}
+
+/// One registered reporter.
+pub(crate) struct Entry {
+    name: String,
+    source: Source,
+    runs: Mutex<Runs>,
+    run_ended: Condvar,
+}
+
+#[derive(Default)]
+struct Runs {
+    running: usize,
+    removed: bool,
+    stuck: bool,
+}
+
+/// Whether an entry may run, and what became of it.
+pub(crate) enum Turn {
+    /// It may run: until this is dropped, nobody who unregisters it goes on.
+    Run(Running),
+    /// It was unregistered, or its owner has dropped it.
+    Gone,
+    /// An earlier run has not ended.
+    Stuck,
+}
+
+std::thread_local! {
+    /// The entry whose reporter runs on this thread; a nested collection runs none.
+    static CURRENT: Cell<*const Entry> = const { Cell::new(core::ptr::null()) };
+    static LOCAL: RefCell<Vec<(u64, Rc<dyn MemoryReporter>)>> = const { RefCell::new(Vec::new()) };
+    static NEXT_LOCAL: Cell<u64> = const { Cell::new(0) };
+}
+
+static REGISTERED: Mutex<Vec<Arc<Entry>>> = Mutex::new(Vec::new());
+static LINKED: OnceLock<Vec<Arc<Entry>>> = OnceLock::new();
+
+/// A lock whose data stay whole even if a holder panicked: nothing below panics halfway.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Entry {
+    fn new(name: String, source: Source) -> Arc<Self> {
+        Arc::new(Self { name, source, runs: Mutex::default(), run_ended: Condvar::new() })
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(crate) fn turn(self: &Arc<Self>) -> Turn {
+        let mut runs = lock(&self.runs);
+        if runs.removed {
+            return Turn::Gone;
+        }
+        if runs.stuck {
+            return Turn::Stuck;
+        }
+        let reporter = match &self.source {
+            Source::Static(reporter) => Reporter::Static(*reporter),
+            Source::Strong(reporter) => Reporter::Owned(Arc::clone(reporter)),
+            Source::Weak(reporter) => match reporter.upgrade() {
+                Some(reporter) => Reporter::Owned(reporter),
+                None => return Turn::Gone,
+            },
+        };
+        runs.running += 1;
+        drop(runs);
+        Turn::Run(Running { entry: Arc::clone(self), reporter })
+    }
+
+    /// From now on nobody waits for the run under way, and no other one starts until it ends.
+    pub(crate) fn found_stuck(&self) {
+        let mut runs = lock(&self.runs);
+        runs.stuck = runs.running > 0;
+        drop(runs);
+        self.run_ended.notify_all();
+    }
+
+    fn remove(&self) {
+        let mut runs = lock(&self.runs);
+        runs.removed = true;
+        if CURRENT.get() == &raw const *self {
+            return;
+        }
+        while runs.running > 0 && !runs.stuck {
+            runs = self.run_ended.wait(runs).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+enum Reporter {
+    Static(&'static Shared),
+    Owned(Arc<Shared>),
+}
+
+/// The right to run an entry's reporter.
+pub(crate) struct Running {
+    entry: Arc<Entry>,
+    reporter: Reporter,
+}
+
+impl Running {
+    pub(crate) fn reporter(&self) -> &Shared {
+        match &self.reporter {
+            Reporter::Static(reporter) => *reporter,
+            Reporter::Owned(reporter) => &**reporter,
+        }
+    }
+
+    /// Runs `f` marked as a run of this entry.
+    pub(crate) fn run<T>(&self, f: impl FnOnce(&Shared) -> T) -> T {
+        struct Reset(*const Entry);
+        impl Drop for Reset {
+            fn drop(&mut self) {
+                CURRENT.set(self.0);
+            }
+        }
+        let _reset = Reset(CURRENT.replace(&raw const *self.entry));
+        f(self.reporter())
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let mut runs = lock(&self.entry.runs);
+        runs.running -= 1;
+        if runs.running == 0 {
+            runs.stuck = false;
+        }
+        drop(runs);
+        self.entry.run_ended.notify_all();
+    }
+}
+
+/// Keeps a reporter registered; dropping it unregisters the reporter.
+///
+/// When the drop returns, the reporter is not running and will not be called any more. The drop
+/// does not wait if it happens inside of the reporter's own run, nor for a run that a collection
+/// with a deadline has given up.
+#[must_use = "dropping it unregisters the reporter; call `forever` to keep it"]
+pub struct Registration {
+    entry: Arc<Entry>,
+}
+
+impl Registration {
+    fn new(name: String, source: Source) -> Self {
+        let entry = Entry::new(name, source);
+        lock(&REGISTERED).push(Arc::clone(&entry));
+        Self { entry }
+    }
+
+    /// Keeps the reporter registered until the program ends.
+    #[allow(clippy::mem_forget, reason = "never to unregister is what is asked for")]
+    pub fn forever(self) {
+        core::mem::forget(self);
+    }
+}
+
+impl Drop for Registration {
+    fn drop(&mut self) {
+        lock(&REGISTERED).retain(|entry| !Arc::ptr_eq(entry, &self.entry));
+        self.entry.remove();
+    }
+}
+
+impl fmt::Debug for Registration {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Registration").field(&self.entry.name).finish()
+    }
+}
+
+/// Registers a reporter for the whole program; the registry keeps it alive.
+pub fn register_strong(reporter: Arc<dyn MemoryReporter + Send + Sync>) -> Registration {
+    Registration::new(reporter.name().to_owned(), Source::Strong(reporter))
+}
+
+/// Registers a reporter for the whole program without keeping it alive: once its last `Arc` is
+/// dropped it reports no more.
+pub fn register_weak<T: MemoryReporter + Send + Sync + 'static>(reporter: &Arc<T>) -> Registration {
+    let weak: Weak<T> = Arc::downgrade(reporter);
+    Registration::new(reporter.name().to_owned(), Source::Weak(weak))
+}
+
+/// Keeps a reporter of one thread registered; dropping it unregisters the reporter.
+#[must_use = "dropping it unregisters the reporter"]
+pub struct LocalRegistration {
+    id: u64,
+    one_thread: core::marker::PhantomData<*const ()>,
+}
+
+/// Registers a reporter for collections on this thread only, on which it then runs: for what may
+/// not be touched from another thread.
+pub fn register_local(reporter: Rc<dyn MemoryReporter>) -> LocalRegistration {
+    let id = NEXT_LOCAL.replace(NEXT_LOCAL.get() + 1);
+    LOCAL.with_borrow_mut(|local| local.push((id, reporter)));
+    LocalRegistration { id, one_thread: core::marker::PhantomData }
+}
+
+impl Drop for LocalRegistration {
+    fn drop(&mut self) {
+        // At the thread's end the list may be gone already. The reporter is dropped outside of
+        // the borrow, since its destructor may register or unregister.
+        let removed = LOCAL.try_with(|local| {
+            let mut local = local.try_borrow_mut().ok()?;
+            let at = local.iter().position(|(id, _)| *id == self.id)?;
+            Some(local.remove(at))
+        });
+        drop(removed);
+    }
+}
+
+impl fmt::Debug for LocalRegistration {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("LocalRegistration").field(&self.id).finish()
+    }
+}
+
+fn linked() -> &'static [Arc<Entry>] {
+    LINKED.get_or_init(|| {
+        inventory::iter::<StaticReporter>()
+            .map(|linked| Entry::new(linked.0.name().to_owned(), Source::Static(linked.0)))
+            .collect()
+    })
+}
+
+/// All reporters of the program, by name; those of one name in order of registration, linked ones
+/// first (in the order of linking, which may change between builds).
+pub(crate) fn entries() -> Vec<Arc<Entry>> {
+    let mut entries: Vec<_> = linked().to_vec();
+    entries.extend(lock(&REGISTERED).iter().cloned());
+    entries.sort_by(|a, b| a.name.cmp(&b.name));
+    entries
+}
+
+/// The reporters of this thread, by name.
+pub(crate) fn local_reporters() -> Vec<Rc<dyn MemoryReporter>> {
+    let mut reporters: Vec<_> =
+        LOCAL.with_borrow(|local| local.iter().map(|(_, reporter)| Rc::clone(reporter)).collect());
+    reporters.sort_by(|a, b| a.name().cmp(b.name()));
+    reporters
+}
+
+impl MallocSizeOf for Entry {
+    fn size_of_excluding_this<R: Reading>(&self, ops: &mut MallocSizeOfOps<R>) -> usize {
+        // What the source points to is the program's, and reports for itself.
+        ops.field("name", &self.name)
+    }
+}
+
+/// Bytes of heap that the registry holds.
+pub(crate) fn registry_bytes() -> usize {
+    malloc_size_of(&*lock(&REGISTERED)) + LINKED.get().map_or(0, malloc_size_of)
+}

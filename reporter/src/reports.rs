@@ -1,0 +1,160 @@
+//! [`Reports`]: where a reporter puts its reports.
+
+use core::mem;
+use std::sync::Arc;
+
+use crate::conventions::{description_fault, is_explicit, kind_fault, path_fault};
+use crate::malloc_size_of::MallocSizeOf;
+use crate::ops::MallocSizeOfOps;
+use crate::reading::{Computed, Erased, Measured, Reading};
+use crate::report::{Kind, Report, Units};
+use crate::report_set::ReportSet;
+use crate::walk_state::{Addresses, WalkState};
+use crate::warning::{Warning, WarningKind};
+
+/// Takes the reports of one reporter, and measures values for it.
+///
+/// [`collect_report!`](crate::collect_report) calls [`heap`](Self::heap) and
+/// [`report`](Self::report) with literals checked while compiling.
+#[derive(Debug)]
+pub struct Reports {
+    reporter: String,
+    process: String,
+    anonymize: bool,
+    set: ReportSet,
+    /// Of the reports under `explicit/`: only these count shared blocks once.
+    state: WalkState,
+}
+
+impl Reports {
+    pub(crate) fn new(reporter: &str, process: &str, anonymize: bool, counted: &Arc<Addresses>) -> Self {
+        Self {
+            reporter: reporter.to_owned(),
+            process: process.to_owned(),
+            anonymize,
+            set: ReportSet::new(),
+            state: WalkState::after(counted),
+        }
+    }
+
+    pub(crate) fn into_parts(self) -> (ReportSet, WalkState) {
+        (self.set, self.state)
+    }
+
+    /// Whether private data (user names, file names, URLs, content) must be left out of paths and
+    /// descriptions; write `<anonymized-N>` in its place.
+    pub fn anonymize(&self) -> bool {
+        self.anonymize
+    }
+
+    /// Measures `value` and reports its bytes as [`Kind::Heap`].
+    ///
+    /// Usable bytes as the declared allocator tells them, else computed. Under `explicit/` a
+    /// shared block that an earlier report of this collection counted adds nothing.
+    pub fn heap<T: MallocSizeOf + ?Sized>(&mut self, path: impl AsRef<str>, value: &T, description: &str) {
+        let path = path.as_ref();
+        let bytes = self.measured(path, |state| measure(value, state));
+        self.report(path, Kind::Heap, Units::Bytes, bytes, description);
+    }
+
+    /// Reports what `walk` measures by hand as [`Kind::Heap`]; otherwise as [`heap`](Self::heap).
+    pub fn heap_with(
+        &mut self,
+        path: impl AsRef<str>,
+        walk: impl FnOnce(&mut MallocSizeOfOps<Erased<'_>>) -> usize,
+        description: &str,
+    ) {
+        let path = path.as_ref();
+        let bytes = self.measured(path, |state| match Measured::with_state(state) {
+            Ok(reading) => finish(MallocSizeOfOps::new(reading), |ops| ops.erased(walk)),
+            Err(state) => finish(MallocSizeOfOps::new(Computed::with_state(state)), |ops| ops.erased(walk)),
+        });
+        self.report(path, Kind::Heap, Units::Bytes, bytes, description);
+    }
+
+    fn measured(&mut self, path: &str, measure: impl FnOnce(WalkState) -> (usize, WalkState)) -> i64 {
+        let bytes = if is_explicit(path) {
+            let (bytes, state) = measure(mem::take(&mut self.state));
+            self.state = state;
+            bytes
+        } else {
+            let (bytes, state) = measure(WalkState::default());
+            self.state.add_skipped(state);
+            bytes
+        };
+        crate::memory_reporter::amount(bytes)
+    }
+
+    /// Reports any amount. A report with a bad path, kind or units is left out, one with a bad
+    /// description or a negative amount is kept; each becomes a warning carried with the result.
+    pub fn report(
+        &mut self,
+        path: impl AsRef<str>,
+        kind: Kind,
+        units: Units,
+        amount: i64,
+        description: &str,
+    ) {
+        let path = path.as_ref();
+        if let Some(fault) = path_fault(path).or(kind_fault(path, kind, units)) {
+            return self.warn(WarningKind::ReportDropped, path, fault);
+        }
+        if let Some(fault) = description_fault(description) {
+            self.warn(WarningKind::ReportKept, path, fault);
+        }
+        if amount < 0 {
+            self.warn(WarningKind::ReportKept, path, "the amount is negative");
+        }
+        self.set.push(Report { process: &self.process, path, kind, units, amount, description });
+    }
+
+    fn warn(&mut self, kind: WarningKind, path: &str, fault: &str) {
+        let message = format!("`{}`: {fault}", path.escape_debug());
+        self.set.warn(Warning { kind, subject: self.reporter.clone(), message });
+    }
+
+    /// Records that something could not be measured; shown beside the reports.
+    pub fn unavailable(&mut self, what: &str, why: &str) {
+        let message = format!("{what}: {why}");
+        self.set.warn(Warning { kind: WarningKind::Unavailable, subject: self.reporter.clone(), message });
+    }
+}
+
+/// Measured if the allocator is declared, else computed.
+fn measure<T: MallocSizeOf + ?Sized>(value: &T, state: WalkState) -> (usize, WalkState) {
+    match Measured::with_state(state) {
+        Ok(reading) => finish(MallocSizeOfOps::new(reading), |ops| value.size_of_excluding_this(ops)),
+        Err(state) => {
+            finish(MallocSizeOfOps::new(Computed::with_state(state)), |ops| value.size_of_excluding_this(ops))
+        }
+    }
+}
+
+fn finish<R: Reading>(
+    mut ops: MallocSizeOfOps<R>,
+    walk: impl FnOnce(&mut MallocSizeOfOps<R>) -> usize,
+) -> (usize, WalkState) {
+    let bytes = walk(&mut ops);
+    (bytes, mem::take(ops.into_reading().state()))
+}
+
+/// A name as one segment of a path: `/` becomes `\`, as Firefox does it, and control characters
+/// are escaped; an empty name becomes `(empty)`.
+///
+/// ```
+/// assert_eq!(memory_reporter::path_segment("https://a.org/b"), r"https:\\a.org\b");
+/// ```
+pub fn path_segment(name: &str) -> String {
+    if name.is_empty() {
+        return "(empty)".to_owned();
+    }
+    let mut segment = String::with_capacity(name.len());
+    for character in name.chars() {
+        match character {
+            '/' => segment.push('\\'),
+            _ if character.is_control() => segment.extend(character.escape_default()),
+            _ => segment.push(character),
+        }
+    }
+    segment
+}
