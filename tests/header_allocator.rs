@@ -1,0 +1,60 @@
+//! An allocator that puts a header before each block: a crate that asked the C library about its
+//! blocks would read garbage or die.
+
+#![allow(unsafe_code, reason = "an allocator")]
+
+use core::alloc::{GlobalAlloc, Layout};
+use std::alloc::System;
+use std::rc::Rc;
+
+use memory_reporter::{UsableSize, amounts, computed_size_of, malloc_size_of};
+
+struct Header;
+
+fn with_header(layout: Layout) -> (Layout, usize) {
+    let (whole, offset) = Layout::new::<usize>().extend(layout).expect("a test's layout");
+    (whole.pad_to_align(), offset)
+}
+
+// SAFETY: forwards to `System`, with room for a header that holds the size.
+unsafe impl GlobalAlloc for Header {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        let (whole, offset) = with_header(layout);
+        // SAFETY: the size is not 0.
+        let start = unsafe { System.alloc(whole) };
+        if start.is_null() {
+            return start;
+        }
+        // SAFETY: the header lies inside the block, before `offset`.
+        let pointer = unsafe { start.add(offset) };
+        // SAFETY: `offset` is at least the size of the header.
+        unsafe { pointer.cast::<usize>().sub(1).write_unaligned(layout.size()) };
+        pointer
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        let (whole, offset) = with_header(layout);
+        // SAFETY: the block starts `offset` before the pointer.
+        let start = unsafe { pointer.sub(offset) };
+        // SAFETY: allocated above with this layout.
+        unsafe { System.dealloc(start, whole) };
+    }
+}
+
+// SAFETY: reads the header that `alloc` wrote.
+unsafe impl UsableSize for Header {
+    unsafe fn usable_size(&self, pointer: *const u8, _: Layout) -> usize {
+        // SAFETY: the header lies right before the block.
+        unsafe { pointer.cast::<usize>().sub(1).read_unaligned() }
+    }
+}
+
+memory_reporter::global_allocator!(Header: Header);
+
+#[test]
+fn sizes_are_those_of_the_header() {
+    let values = (vec![String::from("seven b"); 100], Box::new([0_u64; 9]), Rc::new(1_u8));
+    assert_eq!(malloc_size_of(&values), computed_size_of(&values));
+    assert_eq!(computed_size_of(&values), 100 * 24 + 700 + 72 + 24);
+    assert!(amounts::heap_allocated().unwrap() >= 3000);
+}

@@ -1,0 +1,103 @@
+//! What the tests of several crates share: a counting allocator as the ground truth.
+
+#![allow(unsafe_code, reason = "an allocator")]
+
+use core::alloc::{GlobalAlloc, Layout};
+use core::cell::Cell;
+use std::alloc::System;
+
+use memory_reporter::UsableSize;
+
+/// The C library's allocator, counted per thread.
+#[derive(Debug)]
+pub struct Counting;
+
+/// What a thread has allocated and not freed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Held {
+    /// Bytes asked for.
+    pub asked: isize,
+    /// Bytes usable, slop included.
+    pub usable: isize,
+    /// Blocks.
+    pub blocks: isize,
+}
+
+std::thread_local! {
+    static HELD: Cell<Held> = const { Cell::new(Held { asked: 0, usable: 0, blocks: 0 }) };
+}
+
+fn count(pointer: *mut u8, layout: Layout, sign: isize) {
+    if pointer.is_null() {
+        return;
+    }
+    // SAFETY: only called with live blocks of `System`.
+    let usable = unsafe { System.usable_size(pointer, layout) };
+    let held = HELD.get();
+    HELD.set(Held {
+        asked: held.asked + sign * layout.size() as isize,
+        usable: held.usable + sign * usable as isize,
+        blocks: held.blocks + sign,
+    });
+}
+
+// SAFETY: forwards to `System`; counting does not allocate.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller's promise is passed on.
+        let pointer = unsafe { System.alloc(layout) };
+        count(pointer, layout, 1);
+        pointer
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        count(pointer, layout, -1);
+        // SAFETY: the caller's promise is passed on.
+        unsafe { System.dealloc(pointer, layout) };
+    }
+}
+
+// SAFETY: the blocks are those of `System`.
+unsafe impl UsableSize for Counting {
+    unsafe fn usable_size(&self, pointer: *const u8, layout: Layout) -> usize {
+        // SAFETY: the caller's promise is passed on.
+        unsafe { System.usable_size(pointer, layout) }
+    }
+}
+
+/// Makes a value and tells what it holds: what this thread allocated meanwhile and did not free.
+pub fn grown<T>(make: impl FnOnce() -> T) -> (T, Held) {
+    let before = HELD.get();
+    let value = make();
+    let after = HELD.get();
+    let held = Held {
+        asked: after.asked - before.asked,
+        usable: after.usable - before.usable,
+        blocks: after.blocks - before.blocks,
+    };
+    (value, held)
+}
+
+/// A small generator of repeatable numbers (xorshift).
+#[derive(Clone, Debug)]
+pub struct Random(u64);
+
+impl Random {
+    /// A generator; the same seed gives the same numbers.
+    pub fn new(seed: u64) -> Self {
+        Self(seed.max(1))
+    }
+
+    /// The next number.
+    pub fn number(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+
+    /// The next number below `bound`.
+    pub fn below(&mut self, bound: u64) -> u64 {
+        self.number() % bound
+    }
+}

@@ -1,0 +1,41 @@
+//! A program that declares nothing: everything is computed, and right, whatever its allocator.
+
+use std::collections::HashMap;
+
+use memory_reporter::{
+    Collection, MallocSizeOfOps, MemoryReporter, Reports, WarningKind, amounts, collect_report,
+    computed_size_of, malloc_size_of,
+};
+use tests::{Counting, grown};
+
+#[global_allocator]
+static GLOBAL: Counting = Counting;
+
+#[test]
+fn sizes_are_the_bytes_asked_for() {
+    let (map, held) = grown(|| (0..1000_u32).map(|i| (i, i.to_string())).collect::<HashMap<_, _>>());
+    assert_eq!(malloc_size_of(&map) as isize, held.asked);
+    assert_eq!(computed_size_of(&map) as isize, held.asked);
+    assert!(MallocSizeOfOps::measured().is_none());
+    assert_eq!(amounts::heap_allocated(), None);
+    assert!(!amounts::has_malloc_usable_size());
+}
+
+struct Part(Vec<u8>);
+
+impl MemoryReporter for Part {
+    fn collect_reports(&self, out: &mut Reports) {
+        collect_report!(out, "explicit/part", Heap, &self.0, "Memory used by the part.");
+    }
+}
+
+#[test]
+fn a_collection_says_what_line_to_add() {
+    let reports = Collection::new().with_process().with(&Part(vec![1; 10])).collect();
+    assert!(reports.iter().all(|report| report.path != "heap-allocated"));
+    assert!(reports.iter().any(|report| report.path == "explicit/part" && report.amount == 10));
+    let warning = &reports.warnings()[0];
+    assert_eq!(warning.kind, WarningKind::Unavailable);
+    assert!(warning.message.contains("memory_reporter::global_allocator!(std::alloc::System);"));
+    assert!(!reports.usable_size_known());
+}
