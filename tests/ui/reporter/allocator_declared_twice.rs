@@ -1,0 +1,6 @@
+use std::alloc::System;
+
+memory_reporter::global_allocator!(System);
+memory_reporter::global_allocator!(System);
+
+fn main() {}

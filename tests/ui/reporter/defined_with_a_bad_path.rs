@@ -1,0 +1,3 @@
+memory_reporter::define_reporter!("/textures", NonHeap, Bytes, 4096, "Memory mapped for textures.");
+
+fn main() {}

@@ -1,0 +1,8 @@
+use memory_reporter::{Reports, collect_report};
+
+fn report(out: &mut Reports, value: &String) {
+    let _ = value;
+    collect_report!(out, "explicit/cache", Heap, value, "Memory used by the cache");
+}
+
+fn main() {}

@@ -1,0 +1,8 @@
+use memory_reporter::{Reports, collect_report};
+
+fn report(out: &mut Reports, value: &String) {
+    let _ = value;
+    collect_report!(out, "explicit/cache", Other, Bytes, 1, "Memory used by the cache.");
+}
+
+fn main() {}
