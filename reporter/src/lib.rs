@@ -2,6 +2,7 @@
 
 #![deny(unsafe_code)]
 
+mod error;
 mod report;
 mod report_set;
 mod skipped;
@@ -10,6 +11,7 @@ mod warning;
 pub mod file;
 pub mod tree;
 
+pub use error::ReadError;
 pub use report::{Kind, Report, Units};
 pub use report_set::{ReportSet, ReporterRun};
 pub use skipped::{SkipReason, Skipped};

@@ -87,17 +87,24 @@ impl ReportSet {
 
     /// All reports, in order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Report<'_>> + Clone {
-        self.rows.iter().map(|row| {
-            let (start, len) = (row.start as usize, row.len as usize);
-            Report {
-                process: self.processes.get(row.process),
-                path: &self.chunks[row.chunk as usize][start..start + len],
-                kind: row.kind,
-                units: row.units,
-                amount: row.amount,
-                description: self.descriptions.get(row.description),
-            }
-        })
+        self.rows.iter().map(|row| self.view(row))
+    }
+
+    /// The report at this place in the order.
+    pub(crate) fn report(&self, row: u32) -> Report<'_> {
+        self.view(&self.rows[row as usize])
+    }
+
+    fn view(&self, row: &Row) -> Report<'_> {
+        let (start, len) = (row.start as usize, row.len as usize);
+        Report {
+            process: self.processes.get(row.process),
+            path: &self.chunks[row.chunk as usize][start..start + len],
+            kind: row.kind,
+            units: row.units,
+            amount: row.amount,
+            description: self.descriptions.get(row.description),
+        }
     }
 
     /// The number of reports.

@@ -1,1 +1,104 @@
-//! Reports -> trees.
+//! From a flat list of reports to one forest per process, as Firefox's about:memory builds it.
+//!
+//! A tree is kept compressed: a chain of inner nodes with one child each is one node from the start,
+//! so that there are at most two nodes a report and a path with 100,000 components costs one.
+//! Nothing here recurses. Order by collation, the `(N tiny)` nodes and all text are a view's matter.
+//!
+//! ```
+//! use memory_reporter::{Kind, Report, ReportSet, Units, tree::Forest};
+//!
+//! let report = |path, kind, amount| Report {
+//!     process: "Main Process (pid 1)", path, kind, units: Units::Bytes, amount, description: "",
+//! };
+//! let mut set = ReportSet::new();
+//! set.push(report("explicit/cache/keys", Kind::Heap, 30));
+//! set.push(report("explicit/cache/values", Kind::Heap, 50));
+//! set.push(report("heap-allocated", Kind::Other, 100));
+//!
+//! let forest = Forest::new(&set);
+//! assert_eq!(forest.amount("explicit/cache"), Some(80));
+//! assert_eq!(forest.amount("explicit/heap-unclassified"), Some(20));
+//! assert_eq!(forest.amount("explicit/no-such-thing"), None);
+//! ```
+
+mod build;
+mod node;
+mod path_order;
+mod process;
+
+use std::borrow::Cow;
+
+use hashbrown::HashMap;
+use rustc_hash::FxBuildHasher;
+
+use crate::report_set::ReportSet;
+use crate::warning::Warning;
+
+use build::Builder;
+
+pub use node::{ITSELF, Node};
+pub use process::Process;
+
+/// The trees of all processes of a [`ReportSet`].
+#[derive(Debug)]
+pub struct Forest<'a> {
+    processes: Vec<Process<'a>>,
+    warnings: Vec<Warning>,
+}
+
+impl<'a> Forest<'a> {
+    /// Builds the trees of every process. Reports that break a rule of their tree are left out and
+    /// told by [`warnings`](Self::warnings).
+    pub fn new(set: &'a ReportSet) -> Self {
+        Self::filtered(set, |_| true)
+    }
+
+    /// Builds the trees of the reports whose path `keep` accepts. Sums are then of what is kept, and
+    /// there is a `heap-unclassified` only if `heap-allocated` is kept; the resident amounts of
+    /// [`Process`] are taken from all reports, though. A process of which nothing is kept stays,
+    /// empty.
+    pub fn filtered(set: &'a ReportSet, mut keep: impl FnMut(&str) -> bool) -> Self {
+        let mut builders: Vec<Builder<'a>> = Vec::new();
+        let mut by_name: HashMap<Cow<'a, str>, usize, FxBuildHasher> = HashMap::default();
+        let mut last: Option<(&str, usize)> = None;
+        for (row, report) in set.iter().enumerate() {
+            let index = match last {
+                Some((name, index)) if name == report.process => index,
+                _ => *by_name.entry(named(report.process)).or_insert_with_key(|name| {
+                    builders.push(Builder::new(set, name.clone()));
+                    builders.len() - 1
+                }),
+            };
+            last = Some((report.process, index));
+            let builder = &mut builders[index];
+            builder.see(&report);
+            if keep(report.path) {
+                let row = u32::try_from(row).expect("a set has fewer than 2^32 reports");
+                builder.add(row, &report);
+            }
+        }
+        let mut warnings = Vec::new();
+        let processes = builders.into_iter().map(|b| b.finish(&mut warnings)).collect();
+        Self { processes, warnings }
+    }
+
+    /// The processes, in the order in which the set first names them.
+    pub fn processes(&self) -> &[Process<'a>] {
+        &self.processes
+    }
+
+    /// The amount at `path`, summed over all processes that have it; see [`Process::amount`].
+    pub fn amount(&self, path: &str) -> Option<i128> {
+        self.processes.iter().filter_map(|p| p.amount(path)).reduce(|a, b| a + b)
+    }
+
+    /// What was left out of the trees, and why.
+    pub fn warnings(&self) -> &[Warning] {
+        &self.warnings
+    }
+}
+
+/// An empty process name means the process that looks.
+fn named(process: &str) -> Cow<'_, str> {
+    if process.is_empty() { Cow::Owned(crate::file::own_process_name()) } else { Cow::Borrowed(process) }
+}
