@@ -12,7 +12,7 @@ pub(crate) fn push_text(to: &mut String, text: &str) {
 
 /// Foreign text with everything that could steer a terminal or deceive a reader escaped as `\u{..}`:
 /// control characters, line separators, marks of text direction, and what has no width.
-pub fn text(text: &str) -> String {
+pub fn escape(text: &str) -> String {
     let mut to = String::with_capacity(text.len());
     push_text(&mut to, text);
     to

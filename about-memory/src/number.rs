@@ -115,7 +115,7 @@ fn push_grouped(to: &mut String, digits: &[u8], min: usize) {
     let digits = &digits[zeros..];
     let count = digits.len().max(min);
     for (i, digit) in core::iter::repeat_n(&b'0', count - digits.len()).chain(digits).enumerate() {
-        if i > 0 && (count - i) % 3 == 0 {
+        if i > 0 && (count - i).is_multiple_of(3) {
             to.push(',');
         }
         to.push(char::from(*digit));

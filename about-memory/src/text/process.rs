@@ -5,7 +5,7 @@ use core::fmt::{self, Write as _};
 use icu_collator::CollatorBorrowed;
 use memory_reporter::tree::{Node, Process};
 
-use crate::escape;
+use crate::escape::{escape, push_name};
 use crate::layout::{Layout, Shown, is_invalid};
 use crate::number;
 
@@ -32,7 +32,7 @@ pub(super) struct ProcessText<'p, 'a> {
 
 impl<'p, 'a> ProcessText<'p, 'a> {
     pub(super) fn write(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = escape::text(self.process.name());
+        let name = escape(self.process.name());
         writeln!(f, "{name}")?;
         let lines = self.lines();
         let mut explicit = None;
@@ -99,7 +99,7 @@ impl<'p, 'a> ProcessText<'p, 'a> {
             push_invalid(&mut invalid, tree);
         }
         for line in lines.iter().filter(|line| is_invalid_line(line)) {
-            escape::push_name(&mut invalid, line.path());
+            push_name(&mut invalid, line.path());
             invalid.push('\n');
         }
         if !invalid.is_empty() {
@@ -123,7 +123,7 @@ impl<'p, 'a> ProcessText<'p, 'a> {
             text.extend(core::iter::repeat_n(' ', width - (end - start)));
             text.push_str(&values[start..end]);
             text.push_str(" ── ");
-            escape::push_name(&mut text, line.path());
+            push_name(&mut text, line.path());
             push_notes(&mut text, is_invalid_line(line), line.merged());
             f.write_str(&text)?;
         }
@@ -196,7 +196,7 @@ fn push_shown_name(to: &mut String, shown: &Shown<'_, '_>) {
     match shown.tiny {
         // Writing to a string does not fail.
         Some(n) => drop(write!(to, "({n} tiny)")),
-        None => escape::push_name(to, shown.node.name()),
+        None => push_name(to, shown.node.name()),
     }
 }
 
