@@ -75,7 +75,7 @@ fn say(message: &str) {
     let line = if line.len() <= MAX_LINE {
         line
     } else {
-        let head = line.floor_char_boundary(MAX_LINE / 2);
+        let head = (0..=MAX_LINE / 2).rfind(|at| line.is_char_boundary(*at)).unwrap_or(0);
         let room = MAX_LINE - head - " ... ".len();
         let mut tail = line.len() - room;
         while !line.is_char_boundary(tail) {

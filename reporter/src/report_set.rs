@@ -95,6 +95,11 @@ impl ReportSet {
         self.view(&self.rows[row as usize])
     }
 
+    /// Which process each report is of, in order: equal numbers for equal names, from 0 on.
+    pub(crate) fn process_ids(&self) -> impl Iterator<Item = usize> {
+        self.rows.iter().map(|row| row.process.0 as usize)
+    }
+
     fn view(&self, row: &Row) -> Report<'_> {
         let (start, len) = (row.start as usize, row.len as usize);
         Report {

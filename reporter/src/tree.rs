@@ -28,9 +28,6 @@ mod process;
 
 use std::borrow::Cow;
 
-use hashbrown::HashMap;
-use rustc_hash::FxBuildHasher;
-
 use crate::report_set::ReportSet;
 use crate::warning::Warning;
 
@@ -59,17 +56,28 @@ impl<'a> Forest<'a> {
     /// empty.
     pub fn filtered(set: &'a ReportSet, mut keep: impl FnMut(&str) -> bool) -> Self {
         let mut builders: Vec<Builder<'a>> = Vec::new();
-        let mut by_name: HashMap<Cow<'a, str>, usize, FxBuildHasher> = HashMap::default();
-        let mut last: Option<(&str, usize)> = None;
-        for (row, report) in set.iter().enumerate() {
-            let index = match last {
-                Some((name, index)) if name == report.process => index,
-                _ => *by_name.entry(named(report.process)).or_insert_with_key(|name| {
-                    builders.push(Builder::new(set, name.clone()));
-                    builders.len() - 1
-                }),
-            };
-            last = Some((report.process, index));
+        let mut by_id: Vec<Option<usize>> = Vec::new();
+        let mut unnamed: Option<usize> = None;
+        for (row, (report, id)) in set.iter().zip(set.process_ids()).enumerate() {
+            if id >= by_id.len() {
+                by_id.resize(id + 1, None);
+            }
+            let index = *by_id[id].get_or_insert_with(|| {
+                let name = named(report.process);
+                // Only the empty name can mean what another says too.
+                let known = match name {
+                    Cow::Owned(_) => builders.iter().position(|b| b.name() == name),
+                    Cow::Borrowed(_) => unnamed.filter(|index| builders[*index].name() == name),
+                };
+                let index = known.unwrap_or(builders.len());
+                if matches!(name, Cow::Owned(_)) {
+                    unnamed = Some(index);
+                }
+                if known.is_none() {
+                    builders.push(Builder::new(set, name));
+                }
+                index
+            });
             let builder = &mut builders[index];
             builder.see(&report);
             if keep(report.path) {

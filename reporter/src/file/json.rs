@@ -98,7 +98,7 @@ impl<'t> Scan<'t> {
     /// Where the next quote or backslash is.
     fn plain(&mut self) -> Result<usize, Stop> {
         let rest = &self.text.as_bytes()[self.at..];
-        match rest.iter().position(|&b| b == b'"' || b == b'\\' || b < b' ') {
+        match special(rest) {
             None => Err(Stop::More),
             Some(n) if rest[n] < b' ' => Err(Stop::Expected(self.at + n, "no control character in a string")),
             Some(n) => Ok(self.at + n),
@@ -177,6 +177,25 @@ impl<'t> Scan<'t> {
         let mut skip = Skip::new(depth);
         skip.run(self)
     }
+}
+
+/// Where the first quote, backslash or control character is; eight bytes at a time.
+fn special(bytes: &[u8]) -> Option<usize> {
+    const ONES: u64 = u64::from_ne_bytes([0x01; 8]);
+    const HIGH: u64 = u64::from_ne_bytes([0x80; 8]);
+    // The high bit of each byte that is below `n`; right up to and including the first such byte.
+    let below = |word: u64, n: u8| word.wrapping_sub(ONES * u64::from(n)) & !word & HIGH;
+    let equal = |word: u64, byte: u8| below(word ^ (ONES * u64::from(byte)), 1);
+    let (words, rest) = bytes.as_chunks::<8>();
+    for (i, word) in words.iter().enumerate() {
+        let word = u64::from_le_bytes(*word);
+        let found = equal(word, b'"') | equal(word, b'\\') | below(word, b' ');
+        if found != 0 {
+            return Some(i * 8 + (found.trailing_zeros() / 8) as usize);
+        }
+    }
+    let found = rest.iter().position(|&b| b == b'"' || b == b'\\' || b < b' ')?;
+    Some(words.len() * 8 + found)
 }
 
 fn is_number(token: &[u8]) -> bool {

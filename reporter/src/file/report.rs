@@ -51,13 +51,17 @@ fn whole(token: &str) -> Result<i64, Cow<'static, str>> {
     if let Ok(number) = token.parse() {
         return Ok(number);
     }
+    const TOO_LARGE: &str = "not a whole number of 64 bits";
+    if token.bytes().all(|byte| byte == b'-' || byte.is_ascii_digit()) {
+        return Err(TOO_LARGE.into());
+    }
     let number = token.parse::<f64>().unwrap_or(f64::NAN);
     if !number.is_finite() || number.fract() != 0.0 {
         return Err("not a whole number".into());
     }
     // 2^63 is exact as a float, and i64::MAX would be rounded up to it.
     if !(-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&number) {
-        return Err("not a whole number of 64 bits".into());
+        return Err(TOO_LARGE.into());
     }
     Ok(number as i64)
 }

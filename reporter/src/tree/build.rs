@@ -39,6 +39,10 @@ impl<'a> Builder<'a> {
         Self { process, paths: Vec::new(), rows: Vec::new() }
     }
 
+    pub(super) fn name(&self) -> &str {
+        &self.process.name
+    }
+
     /// Takes note of a report, filtered or not.
     pub(super) fn see(&mut self, report: &Report<'a>) {
         match report.path {
@@ -68,7 +72,7 @@ impl<'a> Builder<'a> {
                 }
                 None => paths[*i as usize] == path,
             };
-            let len = order.iter().take_while(|i| same(i)).count();
+            let len = 1 + order[1..].iter().take_while(|i| same(i)).count();
             let (group, rest) = order.split_at(len);
             match root {
                 Some(end) => pass.tree(end, group, &paths, &rows),
@@ -145,7 +149,7 @@ impl<'a> Pass<'a> {
         let mut group = group;
         while let Some(&first) = group.first() {
             let path = paths[first as usize];
-            let len = group.iter().take_while(|i| paths[**i as usize] == path).count();
+            let len = 1 + group[1..].iter().take_while(|i| paths[**i as usize] == path).count();
             let (same, rest) = group.split_at(len);
             group = rest;
             let mut sum = Sum::default();
