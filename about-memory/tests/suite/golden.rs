@@ -57,7 +57,7 @@ fn text_is_that_of_firefox() {
     for (input, stem) in inputs(&folder) {
         let set = file::read(&input).unwrap();
         let options = fs::read_to_string(folder.join(format!("{stem}.opts.json")));
-        let options = options.map_or_else(|_| "[{}]".to_owned(), |text| text);
+        let options = options.unwrap_or_else(|_| "[{}]".to_owned());
         for options in serde_json::from_str::<Vec<Value>>(&options).unwrap() {
             let suffix = options["suffix"].as_str().unwrap_or("");
             let dot = if suffix.is_empty() { "" } else { "." };

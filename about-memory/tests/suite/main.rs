@@ -1,5 +1,7 @@
 //! Everything about views: texts against Firefox's, hostile files, the program itself.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 mod assertions;
 mod golden;
 mod hostile;
