@@ -27,6 +27,7 @@ mod path_order;
 mod process;
 
 use std::borrow::Cow;
+use std::sync::{Mutex, PoisonError};
 
 use crate::report_set::ReportSet;
 use crate::warning::Warning;
@@ -85,9 +86,12 @@ impl<'a> Forest<'a> {
                 builder.add(row, &report);
             }
         }
-        let mut warnings = Vec::new();
-        let processes = builders.into_iter().map(|b| b.finish(&mut warnings)).collect();
-        Self { processes, warnings }
+        let mut forest = Self { processes: Vec::with_capacity(builders.len()), warnings: Vec::new() };
+        for (process, warnings) in finish_all(builders, set.len()) {
+            forest.processes.push(process);
+            forest.warnings.extend(warnings);
+        }
+        forest
     }
 
     /// The processes, in the order in which the set first names them.
@@ -109,4 +113,33 @@ impl<'a> Forest<'a> {
 /// An empty process name means the process that looks.
 fn named(process: &str) -> Cow<'_, str> {
     if process.is_empty() { Cow::Owned(crate::file::own_process_name()) } else { Cow::Borrowed(process) }
+}
+
+/// Below this many reports a thread costs more than it saves.
+const REPORTS_A_THREAD: usize = 100_000;
+
+/// The trees of all processes, on several threads if there is much to do; none outlives the call.
+fn finish_all(builders: Vec<Builder<'_>>, reports: usize) -> Vec<(Process<'_>, Vec<Warning>)> {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = cores.min(reports / REPORTS_A_THREAD).min(builders.len());
+    if threads < 2 {
+        return builders.into_iter().map(Builder::finish).collect();
+    }
+    let left = Mutex::new(builders.into_iter().enumerate());
+    let work = || {
+        let next = || left.lock().unwrap_or_else(PoisonError::into_inner).next();
+        std::iter::from_fn(next).map(|(i, builder)| (i, builder.finish())).collect::<Vec<_>>()
+    };
+    let mut done = std::thread::scope(|scope| {
+        let spawn = |_| std::thread::Builder::new().spawn_scoped(scope, work);
+        // A thread that cannot be had is none the worse: the others do its work.
+        let helpers: Vec<_> = (1..threads).map_while(|i| spawn(i).ok()).collect();
+        let mut done = work();
+        for helper in helpers {
+            done.extend(helper.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        }
+        done
+    });
+    done.sort_unstable_by_key(|(i, _)| *i);
+    done.into_iter().map(|(_, finished)| finished).collect()
 }

@@ -57,7 +57,7 @@ impl<'a> Builder<'a> {
         self.rows.push(row);
     }
 
-    pub(super) fn finish(self, warnings: &mut Vec<Warning>) -> Process<'a> {
+    pub(super) fn finish(self) -> (Process<'a>, Vec<Warning>) {
         let Self { process, paths, rows } = self;
         let order = path_order(&paths);
         let mut pass = Pass { process, open: Vec::new(), heap: 0, dropped: Dropped::default() };
@@ -81,9 +81,9 @@ impl<'a> Builder<'a> {
             order = rest;
         }
         pass.add_heap_unclassified();
-        pass.dropped.finish(&pass.process.name, warnings);
         pass.process.nodes.shrink_to_fit();
-        pass.process
+        let warnings = pass.dropped.finish(&pass.process.name);
+        (pass.process, warnings)
     }
 }
 
@@ -345,8 +345,8 @@ impl Dropped {
         });
     }
 
-    fn finish(self, process: &str, warnings: &mut Vec<Warning>) {
-        warnings.extend(self.warnings);
+    fn finish(self, process: &str) -> Vec<Warning> {
+        let mut warnings = self.warnings;
         if self.more > 0 {
             warnings.push(Warning {
                 kind: WarningKind::ReportDropped,
@@ -354,5 +354,6 @@ impl Dropped {
                 message: format!("{} more reports were left out", self.more),
             });
         }
+        warnings
     }
 }
