@@ -1,1 +1,44 @@
-//! Views.
+//! Views of memory reports: Firefox's about:memory as text, for any Rust program.
+//!
+//! [`text`] shows a [`ReportSet`](memory_reporter::ReportSet), whether it was just collected or read
+//! from a file; [`assert_memory!`] and [`assert_no_skipped!`] turn one into a test. The program
+//! `about-memory` shows files: `about-memory show memory-report.json.gz`.
+//!
+//! The text is that of Firefox (ESR 153) byte for byte, checked against Firefox itself.
+//!
+//! # Where it differs on purpose
+//!
+//! - A report whose path is also an inner node keeps its amount, in a child called `(itself)`. Firefox
+//!   loses it where there is one other child, and shows nothing at all where there are more.
+//! - Reports and processes called `constructor`, `__proto__` and so on are shown; there they vanish.
+//! - A process without `explicit` tree does not hand its list of invalid values on to the next process.
+//!   (As there it shows no such list itself; the values are marked all the same.)
+//! - What is wrong with a single report (kind, units, amount) costs that report, not the whole page: it
+//!   is named in a block at the top, and so is one whose units differ from the rest of its tree.
+//! - Sums are of 128 bits and whole numbers are rounded exactly, also above 2^53.
+//! - Control characters, marks of text direction and characters without width are escaped in names, as
+//!   `\u{1b}`.
+//! - Blanks that are there only because a page was copied are not: four before each invalid path and
+//!   one after the last. Several blanks in a process's name are kept.
+//! - A regular expression cannot look around or refer back, and a bad one is an error.
+//!
+//! Where reports are added up, the `[N]` behind the name is Firefox's, which does not count a report
+//! that is added to a sum of 0. [`Node::reports`](memory_reporter::tree::Node::reports) counts all.
+#![forbid(unsafe_code)]
+
+mod assert;
+mod escape;
+mod filter;
+mod layout;
+mod number;
+mod text;
+
+pub use escape::escape;
+pub use filter::{Filter, FilterError};
+pub use text::{Text, text};
+
+/// What the macros call.
+#[doc(hidden)]
+pub mod __private {
+    pub use crate::assert::{check, check_no_skipped};
+}

@@ -9,6 +9,7 @@ mod consistency;
 mod conventions;
 mod counter;
 mod erased;
+mod error;
 mod impls;
 mod layout;
 mod malloc_size_of;
@@ -34,6 +35,7 @@ pub use allocator::{AllocatorStatistics, DeclaredAllocator, UsableSize, declared
 pub use collect::{CollectOptions, Collection, collect_reports};
 pub use counter::{CounterSite, CountingMalloc, MemoryCounter};
 pub use erased::ErasedMallocSizeOf;
+pub use error::ReadError;
 pub use malloc_size_of::{
     MallocSizeOf, MallocSizeOfEach, OwningPointer, SizeOfIncludingThis, computed_size_of, malloc_size_of,
 };

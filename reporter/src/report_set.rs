@@ -90,7 +90,7 @@ impl ReportSet {
 
     /// All reports, in order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Report<'_>> + Clone {
-        self.rows.iter().map(|row| self.report(row))
+        self.rows.iter().map(|row| self.view(row))
     }
 
     /// The report at `index`.
@@ -99,10 +99,15 @@ impl ReportSet {
     ///
     /// If there are not that many.
     pub fn get(&self, index: usize) -> Report<'_> {
-        self.report(&self.rows[index])
+        self.view(&self.rows[index])
     }
 
-    fn report(&self, row: &Row) -> Report<'_> {
+    /// Which process each report is of, in order: equal numbers for equal names, from 0 on.
+    pub(crate) fn process_ids(&self) -> impl Iterator<Item = usize> {
+        self.rows.iter().map(|row| row.process.0 as usize)
+    }
+
+    fn view(&self, row: &Row) -> Report<'_> {
         let (start, len) = (row.start as usize, row.len as usize);
         Report {
             process: self.processes.get(row.process),

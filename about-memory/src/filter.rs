@@ -1,0 +1,151 @@
+//! Which paths are shown: a substring or a regular expression of the path as reported.
+
+use core::fmt;
+
+use regex::bytes::Regex;
+
+/// A filter on paths as reported, in which a `\` stands for a `/` inside a name. Case matters.
+#[derive(Clone, Debug)]
+pub struct Filter(Rule);
+
+#[derive(Clone, Debug)]
+enum Rule {
+    Substring(String),
+    Regex(Regex),
+}
+
+impl Filter {
+    /// Paths that contain `text`. Empty text filters nothing, as if there were no filter.
+    pub fn substring(text: impl Into<String>) -> Self {
+        Self(Rule::Substring(text.into()))
+    }
+
+    /// Paths in which `pattern` matches somewhere. The syntax is that of JavaScript, as in Firefox,
+    /// but for look-around and back-references, which there are none of. An empty pattern filters
+    /// nothing.
+    ///
+    /// # Errors
+    ///
+    /// If `pattern` is no regular expression. (Firefox then matches nothing.)
+    pub fn regex(pattern: &str) -> Result<Self, FilterError> {
+        if pattern.is_empty() {
+            return Ok(Self::substring(""));
+        }
+        match Regex::new(&from_javascript(pattern)) {
+            Ok(regex) => Ok(Self(Rule::Regex(regex))),
+            Err(error) => Err(FilterError { pattern: pattern.to_owned(), source: Box::new(error) }),
+        }
+    }
+
+    /// Whether every path passes.
+    pub(crate) fn is_empty(&self) -> bool {
+        matches!(&self.0, Rule::Substring(text) if text.is_empty())
+    }
+
+    /// Whether `path` passes.
+    pub fn accepts(&self, path: &str) -> bool {
+        match &self.0 {
+            Rule::Substring(text) => path.contains(text.as_str()),
+            Rule::Regex(regex) => regex.is_match(path.as_bytes()),
+        }
+    }
+}
+
+/// A pattern that is no regular expression.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct FilterError {
+    /// The pattern.
+    pub pattern: String,
+    source: Box<regex::Error>,
+}
+
+impl fmt::Display for FilterError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "not a regular expression: {}", self.pattern)
+    }
+}
+
+impl std::error::Error for FilterError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.source)
+    }
+}
+
+/// The same pattern in the syntax of the `regex` crate: there classes are of Unicode, braces must
+/// be escaped, and `[`, `&&`, `--` and `~~` mean something inside a class.
+fn from_javascript(pattern: &str) -> String {
+    let mut to = String::with_capacity(pattern.len() + 16);
+    let mut rest = pattern;
+    let mut class = false;
+    while let Some(c) = rest.chars().next() {
+        let tail = &rest[c.len_utf8()..];
+        let used = match c {
+            '\\' => 1 + escape(&mut to, tail, class),
+            '[' if !class => match tail {
+                tail if tail.starts_with(']') => literal(&mut to, r"[^\s\S]", 2),
+                tail if tail.starts_with("^]") => literal(&mut to, r"[\s\S]", 3),
+                tail => {
+                    class = true;
+                    let negated = tail.starts_with('^');
+                    literal(&mut to, if negated { "[^" } else { "[" }, 1 + usize::from(negated))
+                }
+            },
+            ']' if class => {
+                class = false;
+                literal(&mut to, "]", 1)
+            }
+            '[' | '&' | '~' if class => literal(&mut to, &format!("\\{c}"), 1),
+            '^' if class => literal(&mut to, r"\^", 1),
+            '-' if class && tail.starts_with('-') => literal(&mut to, r"\-", 1),
+            '.' if !class => literal(&mut to, r"[^\n\r\u{2028}\u{2029}]", 1),
+            '{' if !class => match quantifier(rest) {
+                Some(text) => literal(&mut to, text, text.len()),
+                None => literal(&mut to, r"\{", 1),
+            },
+            ']' | '}' => literal(&mut to, &format!("\\{c}"), 1),
+            c => literal(&mut to, c.encode_utf8(&mut [0; 4]), c.len_utf8()),
+        };
+        rest = &rest[used..];
+    }
+    to
+}
+
+fn literal(to: &mut String, text: &str, used: usize) -> usize {
+    to.push_str(text);
+    used
+}
+
+/// `{2}`, `{2,}` or `{2,3}` at the start; braces are plain text otherwise.
+fn quantifier(text: &str) -> Option<&str> {
+    let end = text.find('}')?;
+    let (from, to) = text[1..end].split_once(',').unwrap_or((&text[1..end], ""));
+    let digits = |text: &str| text.bytes().all(|b| b.is_ascii_digit());
+    (!from.is_empty() && digits(from) && digits(to)).then_some(&text[..=end])
+}
+
+/// What follows a backslash; how many bytes of it were used.
+fn escape(to: &mut String, tail: &str, class: bool) -> usize {
+    let Some(c) = tail.chars().next() else { return literal(to, "\\", 0) };
+    let hex =
+        |n: usize| tail.get(1..=n).filter(|digits| digits.bytes().all(|b| b.is_ascii_hexdigit())).is_some();
+    match (c, class) {
+        ('d', false) => literal(to, "[0-9]", 1),
+        ('d', true) => literal(to, "0-9", 1),
+        ('D', _) => literal(to, "[^0-9]", 1),
+        ('w', false) => literal(to, "[0-9A-Za-z_]", 1),
+        ('w', true) => literal(to, "0-9A-Za-z_", 1),
+        ('W', _) => literal(to, "[^0-9A-Za-z_]", 1),
+        ('b', true) => literal(to, r"\x08", 1),
+        ('b', false) => literal(to, r"(?-u:\b)", 1),
+        ('B', false) => literal(to, r"(?-u:\B)", 1),
+        ('0', _) => literal(to, r"\x00", 1),
+        ('x', _) if hex(2) => literal(to, &format!("\\{}", &tail[..3]), 3),
+        ('u', _) if hex(4) => literal(to, &format!("\\{}", &tail[..5]), 5),
+        ('s' | 'S' | 'f' | 'n' | 'r' | 't' | 'v' | '1'..='9', _) => literal(to, &format!("\\{c}"), 1),
+        (c, _) if c.is_ascii_alphanumeric() || !c.is_ascii() => {
+            literal(to, c.encode_utf8(&mut [0; 4]), c.len_utf8())
+        }
+        (c, _) => literal(to, &format!("\\{c}"), c.len_utf8()),
+    }
+}

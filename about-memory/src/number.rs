@@ -1,0 +1,163 @@
+//! Numbers as `Intl.NumberFormat("en-US")` writes them.
+//!
+//! Its rule, checked on many values: take the shortest decimal that reads back as the same `f64`,
+//! then round that half away from zero. Neither the exact binary value nor Rust's own `{:.2}` gives
+//! the same digits. Whole numbers that an `f64` cannot hold are rounded exactly instead, where
+//! Firefox has lost them already.
+
+use std::fmt::Write as _;
+
+use memory_reporter::Units;
+
+/// The largest whole number up to which an `f64` holds each.
+const EXACT: u128 = 1 << 53;
+
+/// Appends an amount with its unit; bytes are whole if `verbose`, else in MiB, called MB.
+pub(crate) fn push_amount(to: &mut String, amount: i128, units: Units, verbose: bool) {
+    match units {
+        Units::Bytes if verbose => {
+            push_whole(to, amount);
+            to.push_str(" B");
+        }
+        Units::Bytes => {
+            push_scaled(to, amount, 1 << 20, 0);
+            to.push_str(" MB");
+        }
+        Units::Count | Units::CountCumulative => push_whole(to, amount),
+        Units::Percentage => {
+            push_scaled(to, amount, 10_000, 2);
+            to.push('%');
+        }
+    }
+}
+
+/// Appends the part that `amount` is of `root`, in percent.
+pub(crate) fn push_fraction(to: &mut String, amount: i128, root: i128) {
+    let ratio = if root == 0 { 1.0 } else { amount as f64 / root as f64 };
+    if (0.99995..=1.0).contains(&ratio) {
+        to.push_str("100.0%");
+    } else {
+        push_float(to, ratio, 2, 2);
+        to.push('%');
+    }
+}
+
+fn push_whole(to: &mut String, number: i128) {
+    if number < 0 {
+        to.push('-');
+    }
+    let mut digits = [0; 40];
+    push_grouped(to, decimal(number.unsigned_abs(), &mut digits), 1);
+}
+
+/// Appends `number / divisor`, times ten to the power of `shift`, with two decimals.
+fn push_scaled(to: &mut String, number: i128, divisor: u32, shift: u32) {
+    let magnitude = number.unsigned_abs();
+    if magnitude <= EXACT {
+        push_float(to, number as f64 / f64::from(divisor), shift as usize, 1);
+        return;
+    }
+    // Sums of 64-bit amounts stay far below what 128 bits hold.
+    let divisor = u128::from(divisor);
+    let hundredths = magnitude.saturating_mul(100 * 10_u128.pow(shift)).saturating_add(divisor / 2) / divisor;
+    if number < 0 {
+        to.push('-');
+    }
+    let mut digits = [0; 40];
+    push_hundredths(to, decimal(hundredths, &mut digits), 1);
+}
+
+/// Appends `number` times ten to the power of `shift`, with two decimals and at least `min_whole`
+/// digits before them.
+fn push_float(to: &mut String, number: f64, shift: usize, min_whole: usize) {
+    if number.is_sign_negative() {
+        to.push('-');
+    }
+    let mut shortest = Stack::default();
+    // It never fails: 400 bytes hold any f64 without exponent.
+    let _ = write!(shortest, "{}", number.abs());
+    let text = shortest.bytes();
+    let point = text.iter().position(|b| *b == b'.').unwrap_or(text.len());
+    let (whole, fraction) = (&text[..point], text.get(point + 1..).unwrap_or(&[]));
+    // Digits up to two behind the (shifted) point, and the one that decides the rounding.
+    let kept = shift + 2;
+    let mut digits = Vec::with_capacity(whole.len() + kept + 1);
+    digits.push(b'0');
+    digits.extend_from_slice(whole);
+    digits.extend(fraction.iter().copied().chain(core::iter::repeat(b'0')).take(kept));
+    if fraction.get(kept).is_some_and(|digit| *digit >= b'5') {
+        for digit in digits.iter_mut().rev() {
+            if *digit == b'9' {
+                *digit = b'0';
+            } else {
+                *digit += 1;
+                break;
+            }
+        }
+    }
+    push_hundredths(to, &digits, min_whole);
+}
+
+/// Appends digits of which the last two are decimals.
+fn push_hundredths(to: &mut String, digits: &[u8], min_whole: usize) {
+    let (whole, decimals) = digits.split_at(digits.len().saturating_sub(2));
+    push_grouped(to, whole, min_whole);
+    to.push('.');
+    for _ in decimals.len()..2 {
+        to.push('0');
+    }
+    to.extend(decimals.iter().map(|digit| char::from(*digit)));
+}
+
+/// Appends digits in groups of three, without leading zeros but with at least `min` digits.
+fn push_grouped(to: &mut String, digits: &[u8], min: usize) {
+    let zeros = digits.iter().take_while(|digit| **digit == b'0').count();
+    let digits = &digits[zeros..];
+    let count = digits.len().max(min);
+    for (i, digit) in core::iter::repeat_n(&b'0', count - digits.len()).chain(digits).enumerate() {
+        if i > 0 && (count - i).is_multiple_of(3) {
+            to.push(',');
+        }
+        to.push(char::from(*digit));
+    }
+}
+
+/// The digits of a number, in the given room.
+fn decimal(mut number: u128, room: &mut [u8; 40]) -> &[u8] {
+    let mut start = room.len();
+    loop {
+        start -= 1;
+        room[start] = b'0' + (number % 10) as u8;
+        number /= 10;
+        if number == 0 {
+            return &room[start..];
+        }
+    }
+}
+
+/// Text without allocation.
+struct Stack {
+    bytes: [u8; 400],
+    len: usize,
+}
+
+impl Stack {
+    fn bytes(&self) -> &[u8] {
+        &self.bytes[..self.len]
+    }
+}
+
+impl Default for Stack {
+    fn default() -> Self {
+        Self { bytes: [0; 400], len: 0 }
+    }
+}
+
+impl core::fmt::Write for Stack {
+    fn write_str(&mut self, text: &str) -> core::fmt::Result {
+        let end = self.len + text.len();
+        self.bytes.get_mut(self.len..end).ok_or(core::fmt::Error)?.copy_from_slice(text.as_bytes());
+        self.len = end;
+        Ok(())
+    }
+}

@@ -1,0 +1,166 @@
+//! The text of a set of reports, as Firefox's about:memory page gives it when copied.
+
+mod process;
+
+use core::cell::OnceCell;
+use core::fmt;
+
+use icu_collator::options::CollatorOptions;
+use icu_collator::{Collator, CollatorBorrowed};
+use memory_reporter::tree::{Forest, Process};
+use memory_reporter::{ReportSet, Units, Warning};
+
+use crate::escape;
+use crate::filter::Filter;
+use crate::number;
+
+use process::ProcessText;
+
+/// The first process of a program; its resident amount is all of it.
+const MAIN_PROCESS: &str = "Main Process";
+/// How many warnings are shown unless all details are asked for.
+const SOME_WARNINGS: usize = 20;
+
+/// The text of `set`: all processes, their trees and other measurements.
+///
+/// ```
+/// use memory_reporter::{Kind, Report, ReportSet, Units};
+///
+/// let mut set = ReportSet::new();
+/// for (path, kind, amount) in [
+///     ("explicit/cache/keys", Kind::Heap, 3 << 20),
+///     ("explicit/cache/values", Kind::Heap, 5 << 20),
+///     ("heap-allocated", Kind::Other, 10 << 20),
+/// ] {
+///     let (process, units, description) = ("Main Process (pid 1)", Units::Bytes, "");
+///     set.push(Report { process, path, kind, units, amount, description });
+/// }
+/// assert!(about_memory::text(&set).to_string().contains("
+/// 10.00 MB (100.0%) -- explicit
+/// ├───8.00 MB (80.00%) -- cache
+/// │   ├──5.00 MB (50.00%) ── values
+/// │   └──3.00 MB (30.00%) ── keys
+/// └───2.00 MB (20.00%) ── heap-unclassified
+/// "));
+/// ```
+pub fn text(set: &ReportSet) -> Text<'_> {
+    Text { set, verbose: false, filter: None, forest: OnceCell::new() }
+}
+
+/// What [`text`] gives: options, and the text by [`Display`](fmt::Display).
+#[derive(Debug)]
+pub struct Text<'a> {
+    set: &'a ReportSet,
+    verbose: bool,
+    filter: Option<Filter>,
+    forest: OnceCell<Forest<'a>>,
+}
+
+impl<'a> Text<'a> {
+    /// Whether to show bytes instead of MB, and everything, however small. Default: no.
+    #[must_use]
+    pub fn verbose(mut self, verbose: bool) -> Self {
+        self.verbose = verbose;
+        self
+    }
+
+    /// Shows only reports whose path passes. Sums are then of these; only the total in the first
+    /// line is of all.
+    #[must_use]
+    pub fn filter(self, filter: Filter) -> Self {
+        Self { filter: Some(filter), forest: OnceCell::new(), ..self }
+    }
+
+    /// The trees that are shown.
+    pub fn forest(&self) -> &Forest<'a> {
+        self.forest.get_or_init(|| match &self.filter {
+            Some(filter) if !filter.is_empty() => Forest::filtered(self.set, |path| filter.accepts(path)),
+            _ => Forest::new(self.set),
+        })
+    }
+
+    /// Everything that is wrong beside what is shown: of the set, and of its trees.
+    pub fn warnings(&self) -> impl Iterator<Item = &Warning> {
+        self.set.warnings().iter().chain(self.forest().warnings())
+    }
+
+    fn is_filtered(&self) -> bool {
+        self.filter.as_ref().is_some_and(|filter| !filter.is_empty())
+    }
+
+    fn push_warnings(&self, to: &mut String) {
+        let count = self.warnings().count();
+        if count == 0 {
+            return;
+        }
+        let shown = if self.verbose { count } else { SOME_WARNINGS };
+        to.push_str("WARNING: what follows is incomplete or doubtful.\n\n");
+        for warning in self.warnings().take(shown) {
+            escape::push_name(to, &warning.subject);
+            to.push_str(": ");
+            escape::push_text(to, &warning.message);
+            to.push('\n');
+        }
+        if count > shown {
+            to.push_str(&format!("({} more)\n", count - shown));
+        }
+        to.push('\n');
+    }
+}
+
+impl fmt::Display for Text<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut head = String::new();
+        self.push_warnings(&mut head);
+        let mut processes: Vec<_> = self.forest().processes().iter().collect();
+        head.push_str("Total resident memory (approximate) -- ");
+        let total = processes.iter().map(|process| resident_share(process)).sum();
+        number::push_amount(&mut head, total, Units::Bytes, self.verbose);
+        head.push('\n');
+        f.write_str(&head)?;
+        processes.sort_by(|a, b| compare(a, b));
+        processes.retain(|process| !process.is_empty());
+        if processes.is_empty() {
+            return f.write_str("No results found.\n");
+        }
+        let collator = collator();
+        for process in processes {
+            let text = ProcessText {
+                process,
+                verbose: self.verbose,
+                filtered: self.is_filtered(),
+                usable_size_known: self.set.usable_size_known(),
+                collator: &collator,
+            };
+            text.write(f)?;
+        }
+        Ok(())
+    }
+}
+
+/// The collation of the root locale, as `localeCompare` has it.
+fn collator() -> CollatorBorrowed<'static> {
+    Collator::try_new(Default::default(), CollatorOptions::default())
+        .expect("the root collation is compiled in")
+}
+
+/// What a process adds to the total: what it shares with nobody, but all of the main process.
+fn resident_share(process: &Process<'_>) -> i128 {
+    let all = process.resident().unwrap_or(0);
+    let own = process.resident_unique().unwrap_or(0);
+    let share = if own == 0 || process.name().starts_with(MAIN_PROCESS) { all } else { own };
+    i128::from(share)
+}
+
+/// Main processes first, as they come; then the largest, then by name in UTF-16.
+fn compare(a: &Process<'_>, b: &Process<'_>) -> core::cmp::Ordering {
+    let is_main = |p: &Process<'_>| p.name().starts_with(MAIN_PROCESS);
+    let resident = |p: &Process<'_>| p.resident().filter(|amount| *amount != 0).unwrap_or(-1);
+    match (is_main(a), is_main(b)) {
+        (true, true) => core::cmp::Ordering::Equal,
+        (false, false) => {
+            resident(b).cmp(&resident(a)).then_with(|| a.name().encode_utf16().cmp(b.name().encode_utf16()))
+        }
+        (a, b) => b.cmp(&a),
+    }
+}

@@ -1,0 +1,237 @@
+//! The text of one process.
+
+use core::fmt::{self, Write as _};
+
+use icu_collator::CollatorBorrowed;
+use memory_reporter::tree::{Node, Process};
+
+use crate::escape::{escape, push_name};
+use crate::layout::{Layout, Shown, is_invalid};
+use crate::number;
+
+const NOTHING_KNOWN: &str = "WARNING: the 'heap-allocated' memory reporter and the moz_malloc_usable_size() \
+function do not work for this platform and/or configuration. This means that 'heap-unclassified' is not \
+shown and the 'explicit' tree shows much less memory than it should.\n";
+const NO_HEAP_ALLOCATED: &str = "WARNING: the 'heap-allocated' memory reporter does not work for this \
+platform and/or configuration. This means that 'heap-unclassified' is not shown and the 'explicit' tree \
+shows less memory than it should.\n";
+const NO_USABLE_SIZE: &str = "WARNING: the moz_malloc_usable_size() function does not work for this \
+platform and/or configuration. This means that much of the heap-allocated memory is not measured by \
+individual memory reporters and so will fall under 'heap-unclassified'.\n";
+const INVALID: &str = "WARNING: the following values are negative or unreasonably large.\n";
+const INVALID_MEANS: &str = "This indicates a defect in one or more memory reporters. The invalid values \
+are highlighted.\n";
+
+pub(super) struct ProcessText<'p, 'a> {
+    pub(super) process: &'p Process<'a>,
+    pub(super) verbose: bool,
+    pub(super) filtered: bool,
+    pub(super) usable_size_known: bool,
+    pub(super) collator: &'p CollatorBorrowed<'static>,
+}
+
+impl<'p, 'a> ProcessText<'p, 'a> {
+    pub(super) fn write(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = escape(self.process.name());
+        writeln!(f, "{name}")?;
+        let lines = self.lines();
+        let mut explicit = None;
+        let mut others = Vec::new();
+        for root in self.sorted(self.process.trees()) {
+            let layout = Layout::new(root, self.verbose, self.collator);
+            if root.path() == "explicit" {
+                explicit = Some(layout);
+            } else {
+                others.push(layout);
+            }
+        }
+        if let Some(explicit) = &explicit {
+            self.write_warnings(f, explicit, &others, &lines)?;
+            f.write_str("Explicit Allocations\n\n")?;
+            self.write_tree(f, explicit)?;
+            f.write_char('\n')?;
+        }
+        if !others.is_empty() || !lines.is_empty() {
+            f.write_str("Other Measurements\n\n")?;
+        }
+        for tree in &others {
+            self.write_tree(f, tree)?;
+            f.write_char('\n')?;
+        }
+        if !lines.is_empty() {
+            self.write_lines(f, &lines)?;
+            f.write_char('\n')?;
+        }
+        writeln!(f, "End of {name}")
+    }
+
+    fn sorted(&self, nodes: impl Iterator<Item = Node<'p, 'a>>) -> Vec<Node<'p, 'a>> {
+        let mut nodes: Vec<_> = nodes.collect();
+        let order = |node: &Node<'_, '_>| node.first_report();
+        nodes.sort_by(|a, b| self.collator.compare(a.path(), b.path()).then(order(a).cmp(&order(b))));
+        nodes
+    }
+
+    fn lines(&self) -> Vec<Node<'p, 'a>> {
+        self.sorted(self.process.lines())
+    }
+
+    fn write_warnings(
+        &self,
+        f: &mut fmt::Formatter<'_>,
+        explicit: &Layout<'_, '_>,
+        others: &[Layout<'_, '_>],
+        lines: &[Node<'_, '_>],
+    ) -> fmt::Result {
+        let heap_known = self.process.line("heap-allocated").is_some();
+        let missing = match (heap_known, self.usable_size_known) {
+            _ if self.filtered => None,
+            (false, false) => Some(NOTHING_KNOWN),
+            (false, true) => Some(NO_HEAP_ALLOCATED),
+            (true, false) => Some(NO_USABLE_SIZE),
+            (true, true) => None,
+        };
+        if let Some(missing) = missing {
+            write!(f, "\n{missing}")?;
+        }
+        let mut invalid = String::new();
+        for tree in core::iter::once(explicit).chain(others) {
+            push_invalid(&mut invalid, tree);
+        }
+        for line in lines.iter().filter(|line| is_invalid_line(line)) {
+            push_name(&mut invalid, line.path());
+            invalid.push('\n');
+        }
+        if !invalid.is_empty() {
+            write!(f, "\n{INVALID}\n{invalid}\n{INVALID_MEANS}")?;
+        }
+        Ok(())
+    }
+
+    fn write_lines(&self, f: &mut fmt::Formatter<'_>, lines: &[Node<'_, '_>]) -> fmt::Result {
+        let mut values = String::new();
+        let mut ends = Vec::with_capacity(lines.len());
+        for line in lines {
+            number::push_amount(&mut values, line.amount(), line.units(), self.verbose);
+            ends.push(values.len());
+        }
+        let starts = || core::iter::once(0).chain(ends.iter().copied());
+        let width = starts().zip(&ends).map(|(start, end)| end - start).max().unwrap_or(0);
+        let mut text = String::new();
+        for ((line, start), &end) in lines.iter().zip(starts()).zip(&ends) {
+            text.clear();
+            text.extend(core::iter::repeat_n(' ', width - (end - start)));
+            text.push_str(&values[start..end]);
+            text.push_str(" ── ");
+            push_name(&mut text, line.path());
+            push_notes(&mut text, is_invalid_line(line), line.merged());
+            f.write_str(&text)?;
+        }
+        Ok(())
+    }
+
+    fn write_tree(&self, f: &mut fmt::Formatter<'_>, tree: &Layout<'_, '_>) -> fmt::Result {
+        let root = &tree.shown[0];
+        let mut text = String::new();
+        let mut value = String::new();
+        // What stands before the children of the open nodes, and for each of these where that ends,
+        // which children are left, and how wide its value is.
+        let mut before = String::new();
+        let mut open = vec![Open { before: 0, children: 0..1, width: 0, root: true }];
+        while let Some(level) = open.last_mut() {
+            let Some(at) = level.children.next() else {
+                open.pop();
+                continue;
+            };
+            let shown = &tree.shown[at as usize];
+            let last = level.children.is_empty();
+            let (is_root, width) = (level.root, level.width);
+            before.truncate(level.before);
+            value.clear();
+            number::push_amount(&mut value, shown.amount, root.node.units(), self.verbose);
+            let longer = width.saturating_sub(value.len());
+            text.clear();
+            text.push_str(&before);
+            if !is_root {
+                text.push_str(if last { "└──" } else { "├──" });
+            }
+            text.extend(core::iter::repeat_n('─', longer));
+            text.push_str(&value);
+            text.push_str(" (");
+            number::push_fraction(&mut text, shown.amount, root.amount);
+            text.push(')');
+            text.push_str(shown.separator());
+            push_shown_name(&mut text, shown);
+            push_notes(&mut text, shown.invalid, shown.merged());
+            f.write_str(&text)?;
+            if shown.is_open() {
+                if !is_root {
+                    before.push_str(if last { "   " } else { "│  " });
+                }
+                before.extend(core::iter::repeat_n(' ', longer));
+                open.push(Open {
+                    before: before.len(),
+                    children: shown.children.clone(),
+                    width: value.len(),
+                    root: false,
+                });
+            }
+        }
+        Ok(())
+    }
+}
+
+struct Open {
+    before: usize,
+    children: core::ops::Range<u32>,
+    width: usize,
+    root: bool,
+}
+
+fn is_invalid_line(line: &Node<'_, '_>) -> bool {
+    is_invalid(line.amount(), line.amount())
+}
+
+fn push_shown_name(to: &mut String, shown: &Shown<'_, '_>) {
+    match shown.tiny {
+        // Writing to a string does not fail.
+        Some(n) => drop(write!(to, "({n} tiny)")),
+        None => push_name(to, shown.node.name()),
+    }
+}
+
+fn push_notes(to: &mut String, invalid: bool, merged: u32) {
+    if invalid {
+        to.push_str(" [?!]");
+    }
+    if merged > 0 {
+        // Writing to a string does not fail.
+        let _ = write!(to, " [{merged}]");
+    }
+    to.push('\n');
+}
+
+/// Appends the paths of all invalid nodes of a tree, open or not, in the order of the text.
+fn push_invalid(to: &mut String, tree: &Layout<'_, '_>) {
+    let mut path = String::new();
+    let mut open = vec![(0, 0..1)];
+    while let Some((before, children)) = open.last_mut() {
+        path.truncate(*before);
+        let Some(at) = children.next() else {
+            open.pop();
+            continue;
+        };
+        let shown = &tree.shown[at as usize];
+        if !path.is_empty() || at != 0 {
+            path.push('/');
+        }
+        push_shown_name(&mut path, shown);
+        if shown.invalid {
+            to.push_str(&path);
+            to.push('\n');
+        }
+        if shown.invalid_below() {
+            open.push((path.len(), shown.children.clone()));
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! `assert_memory!` and `assert_no_skipped!`.
+
+use about_memory::{assert_memory, assert_no_skipped};
+use memory_reporter::{Kind, Report, ReportSet, Units};
+
+fn set() -> ReportSet {
+    let mut set = ReportSet::new();
+    let (process, description) = ("Main Process (pid 1)", "");
+    for (path, kind, units, amount) in [
+        ("explicit/cache/keys", Kind::Heap, Units::Bytes, 3 << 20),
+        ("explicit/cache/values", Kind::Heap, Units::Bytes, 9 << 20),
+        ("heap-allocated", Kind::Other, Units::Bytes, 20 << 20),
+        ("threads", Kind::Other, Units::Count, 4),
+    ] {
+        set.push(Report { process, path, kind, units, amount, description });
+    }
+    set
+}
+
+#[test]
+fn every_comparison_and_unit() {
+    let set = set();
+    assert_memory!(set, "explicit/cache" < 13 MiB);
+    assert_memory!(set, "explicit/cache" <= 12 MiB);
+    assert_memory!(set, "explicit/cache" > 12_000 KiB);
+    assert_memory!(set, "explicit/cache" >= 12_582_912 B);
+    assert_memory!(set, "explicit/heap-unclassified" == 8 MiB);
+    assert_memory!(set, "explicit" < 1 GiB);
+    assert_memory!(set, "threads" == 4);
+    assert_no_skipped!(set);
+}
+
+#[test]
+#[should_panic(expected = "explicit/cache is 12,582,912 B (12.00 MB), expected < 10 MiB\n\nTotal resident")]
+fn failure_shows_amount_and_text() {
+    assert_memory!(set(), "explicit/cache" < 10 MiB);
+}
+
+#[test]
+#[should_panic(expected = "nothing is reported at explicit/cash, expected > 0 B")]
+fn a_path_that_is_not_there_fails() {
+    assert_memory!(set(), "explicit/cash" > 0 B);
+}

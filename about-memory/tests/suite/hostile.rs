@@ -1,0 +1,114 @@
+//! Files that want to do harm: damaged, deep, or odd. Nothing panics, and all of it is shown.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+
+use memory_reporter::file::{self, ReadOptions};
+use memory_reporter::tree::Forest;
+
+fn show(bytes: &[u8]) {
+    if let Ok(set) = file::read_from(bytes, &ReadOptions::new().max_bytes(1 << 24)) {
+        let _ = super::shown(&set);
+    }
+}
+
+/// A generator of the same numbers every time (xorshift).
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, n: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 % n as u64) as usize
+    }
+}
+
+#[test]
+fn damaged_files_never_panic() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/firefox");
+    let mut random = Random(88172645463325252);
+    for name in ["units.json", "invalid.json", "duplicates.json", "rand4.json"] {
+        let whole = fs::read(folder.join(name)).unwrap();
+        for end in (0..whole.len()).step_by(7) {
+            show(&whole[..end]);
+        }
+        for _ in 0..400 {
+            let mut damaged = whole.clone();
+            for _ in 0..=random.below(3) {
+                let at = random.below(damaged.len());
+                damaged[at] = match random.below(3) {
+                    0 => damaged[at] ^ (1 << random.below(8)),
+                    1 => b"0-9\"\\{}[]:,eE.\n/"[random.below(16)],
+                    _ => random.below(256) as u8,
+                };
+            }
+            show(&damaged);
+        }
+    }
+    let packed = fs::read(folder.join("sample.json.gz")).unwrap();
+    for _ in 0..30 {
+        let mut damaged = packed.clone();
+        let at = random.below(damaged.len());
+        damaged[at] ^= 1 << random.below(8);
+        show(&damaged);
+        show(&packed[..at]);
+    }
+}
+
+#[test]
+fn deep_paths_are_shown_without_recursion() {
+    let mut reports = String::new();
+    let deep = "a/".repeat(100_000);
+    for name in ["x", "y"] {
+        for root in ["explicit", "t"] {
+            let path = format!("{root}/{deep}{name}");
+            let comma = if reports.is_empty() { "" } else { "," };
+            write!(
+                reports,
+                "{comma}{{\"process\":\"p\",\"path\":\"{path}\",\"kind\":1,\"units\":0,\"amount\":5}}"
+            )
+            .unwrap();
+        }
+    }
+    let set = file::read_from(super::document(&reports).as_bytes(), &ReadOptions::default()).unwrap();
+    assert_eq!(Forest::new(&set).amount(&format!("t/{}", deep.trim_end_matches('/'))), Some(10));
+    assert!(super::shown(&set).contains("10"));
+}
+
+#[test]
+fn a_ladder_of_trees_is_shown_without_recursion() {
+    let mut reports = String::new();
+    let mut path = "t".to_owned();
+    for _ in 0..3000 {
+        path.push_str("/a");
+        let comma = if reports.is_empty() { "" } else { "," };
+        write!(
+            reports,
+            "{comma}{{\"process\":\"p\",\"path\":\"{path}/leaf\",\"kind\":2,\"units\":0,\"amount\":1}}"
+        )
+        .unwrap();
+    }
+    let set = file::read_from(super::document(&reports).as_bytes(), &ReadOptions::default()).unwrap();
+    assert_eq!(Forest::new(&set).amount("t"), Some(3000));
+    assert_eq!(about_memory::text(&set).verbose(true).to_string().matches("leaf").count(), 3000);
+}
+
+#[test]
+fn odd_paths_are_shown() {
+    let path =
+        |path: &str| format!("{{\"process\":\"p\",\"path\":\"{path}\",\"kind\":2,\"units\":1,\"amount\":1}}");
+    let paths = ["", "/", "//", "a//b", "/a", "a/", "..", "<script>", "\\ud800", "\\u0000/\\u001b"];
+    let reports = paths.map(path).join(",");
+    let set = file::read_from(super::document(&reports).as_bytes(), &ReadOptions::default()).unwrap();
+    assert_eq!(set.len(), paths.len());
+    assert!(set.warnings().is_empty());
+    let text = super::shown(&set);
+    assert!(text.contains("<script>"));
+    assert!(text.chars().all(|c| c == '\n' || !c.is_control()), "{text}");
+    let forest = Forest::new(&set);
+    for (path, amount) in [("", 3), ("/a", 1), ("a", 2), ("a/", 2), ("a//b", 1), ("..", 1)] {
+        assert_eq!(forest.amount(path), Some(amount), "{path}");
+    }
+}

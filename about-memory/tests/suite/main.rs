@@ -1,0 +1,22 @@
+//! Everything about views: texts against Firefox's, hostile files, the program itself.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod assertions;
+mod golden;
+mod hostile;
+mod numbers;
+mod program;
+mod properties;
+
+use memory_reporter::ReportSet;
+
+/// The text of a set, all options at their defaults.
+fn shown(set: &ReportSet) -> String {
+    about_memory::text(set).to_string()
+}
+
+/// A file's text around some reports.
+fn document(reports: &str) -> String {
+    format!("{{\"version\": 1, \"hasMozMallocUsableSize\": true, \"reports\": [{reports}]}}")
+}

@@ -1,0 +1,238 @@
+//! The document around the reports: version, `hasMozMallocUsableSize`, the crash-dump wrapper.
+//!
+//! As in `JSON.parse` the last of several equal keys wins, and order does not matter.
+
+use std::io::Read;
+
+use crate::error::ReadError;
+use crate::report_set::ReportSet;
+use crate::warning::{Warning, WarningKind};
+
+use super::ReadOptions;
+use super::json::Skip;
+use super::report;
+use super::source::Source;
+use super::window::Window;
+
+/// Bad reports beyond this many are only counted.
+const MAX_WARNINGS: usize = 1000;
+/// A foreign version is shown as written, but not at any length.
+const MAX_VERSION: usize = 40;
+
+pub(super) fn document<R: Read>(source: Source<R>, options: &ReadOptions) -> Result<ReportSet, ReadError> {
+    let window = Window::new(source, options.max_bytes);
+    let mut reader = Reader { window, options, reports_seen: 0 };
+    let found = reader.top()?;
+    found.check()
+}
+
+/// What an object of the format holds.
+#[derive(Default)]
+struct Found {
+    version: Option<String>,
+    usable_size: Option<Option<bool>>,
+    reports: Option<Option<ReportSet>>,
+}
+
+impl Found {
+    fn check(self) -> Result<ReportSet, ReadError> {
+        let version = self.version.ok_or(ReadError::Missing("version"))?;
+        if version.parse::<f64>() != Ok(1.0) {
+            return Err(ReadError::Version(version));
+        }
+        const USABLE_SIZE: &str = "hasMozMallocUsableSize";
+        let usable_size = self
+            .usable_size
+            .ok_or(ReadError::Missing(USABLE_SIZE))?
+            .ok_or(ReadError::WrongType(USABLE_SIZE, "true or false"))?;
+        let mut set = self
+            .reports
+            .ok_or(ReadError::Missing("reports"))?
+            .ok_or(ReadError::WrongType("reports", "an array"))?;
+        set.set_usable_size_known(usable_size);
+        Ok(set)
+    }
+}
+
+/// The value of `memory_report`, if that key was met.
+enum Wrapped {
+    No,
+    Object(Box<Found>),
+    Other,
+}
+
+struct Reader<'o, R: Read> {
+    window: Window<R>,
+    options: &'o ReadOptions,
+    reports_seen: usize,
+}
+
+impl<R: Read> Reader<'_, R> {
+    fn top(&mut self) -> Result<Found, ReadError> {
+        self.blanks()?;
+        let mut wrapped = Wrapped::No;
+        if !self.window.take(|scan| Ok(scan.peek()? == b'{'))? {
+            self.skip(0)?;
+            self.end()?;
+            return Err(ReadError::NotAnObject);
+        }
+        let found = self.object(1, &mut |reader| {
+            wrapped = if reader.window.take(|scan| Ok(scan.peek()? == b'{'))? {
+                Wrapped::Object(Box::new(reader.object(2, &mut |reader| reader.skip(2))?))
+            } else {
+                reader.skip(1)?;
+                Wrapped::Other
+            };
+            Ok(())
+        })?;
+        self.end()?;
+        match wrapped {
+            Wrapped::No => Ok(found),
+            Wrapped::Object(found) => Ok(*found),
+            Wrapped::Other => Err(ReadError::WrongType("memory_report", "an object")),
+        }
+    }
+
+    /// An object of the format whose members are `depth` levels deep.
+    fn object(
+        &mut self,
+        depth: u32,
+        memory_report: &mut dyn FnMut(&mut Self) -> Result<(), ReadError>,
+    ) -> Result<Found, ReadError> {
+        let mut found = Found::default();
+        self.window.take(|scan| scan.expect(b'{', "`{`"))?;
+        if self.blanks_then(b'}')? {
+            return Ok(found);
+        }
+        loop {
+            self.blanks()?;
+            let key = self.window.take(|scan| {
+                let key = scan.string()?;
+                scan.expect(b':', "`:`")?;
+                Ok(Key::named(&key))
+            })?;
+            self.blanks()?;
+            match key {
+                Key::Version => found.version = Some(self.written(depth)?),
+                Key::UsableSize => {
+                    found.usable_size = Some(match &*self.written(depth)? {
+                        "true" => Some(true),
+                        "false" => Some(false),
+                        _ => None,
+                    });
+                }
+                Key::Reports => {
+                    found.reports = None;
+                    found.reports = Some(self.reports(depth)?);
+                }
+                Key::MemoryReport => memory_report(self)?,
+                Key::Unknown => self.skip(depth)?,
+            }
+            if !self.blanks_then(b',')? {
+                self.window.take(|scan| scan.expect(b'}', "`,` or `}`"))?;
+                return Ok(found);
+            }
+        }
+    }
+
+    /// A small value, as written.
+    fn written(&mut self, depth: u32) -> Result<String, ReadError> {
+        self.window.take(|scan| {
+            scan.peek()?;
+            let start = scan.at();
+            scan.skip(depth)?;
+            Ok(scan.since(start).chars().take(MAX_VERSION).collect())
+        })
+    }
+
+    /// The array of reports, or `None` for a value of another type.
+    fn reports(&mut self, depth: u32) -> Result<Option<ReportSet>, ReadError> {
+        if !self.window.take(|scan| Ok(scan.peek()? == b'['))? {
+            self.skip(depth)?;
+            return Ok(None);
+        }
+        self.window.take(|scan| scan.expect(b'[', "`[`"))?;
+        let mut set = ReportSet::new();
+        let mut bad = 0;
+        if self.blanks_then(b']')? {
+            return Ok(Some(set));
+        }
+        for index in 0.. {
+            self.blanks()?;
+            self.reports_seen += 1;
+            if self.reports_seen > self.options.max_reports {
+                return Err(ReadError::TooManyReports(self.options.max_reports));
+            }
+            self.window.take(|scan| {
+                report::element(scan, depth + 1, &mut |result| match result {
+                    Ok(report) => set.push(report),
+                    Err((field, message)) => {
+                        bad += 1;
+                        if bad <= MAX_WARNINGS {
+                            let dot = if field.is_empty() { "" } else { "." };
+                            set.warn(Warning {
+                                kind: WarningKind::ReportDropped,
+                                subject: format!("reports[{index}]{dot}{field}"),
+                                message: message.into_owned(),
+                            });
+                        }
+                    }
+                })
+            })?;
+            if !self.blanks_then(b',')? {
+                self.window.take(|scan| scan.expect(b']', "`,` or `]`"))?;
+                break;
+            }
+        }
+        if bad > MAX_WARNINGS {
+            set.warn(Warning {
+                kind: WarningKind::ReportDropped,
+                subject: "reports".to_owned(),
+                message: format!("{} more are wrong", bad - MAX_WARNINGS),
+            });
+        }
+        Ok(Some(set))
+    }
+
+    /// Goes past blanks, however many.
+    fn blanks(&mut self) -> Result<(), ReadError> {
+        self.window.stream(|scan| scan.at_end().map(drop))
+    }
+
+    /// Goes past blanks, and past `byte` if that is next.
+    fn blanks_then(&mut self, byte: u8) -> Result<bool, ReadError> {
+        self.blanks()?;
+        self.window.take(|scan| scan.eat(byte))
+    }
+
+    /// Goes past a value of any size.
+    fn skip(&mut self, depth: u32) -> Result<(), ReadError> {
+        let mut skip = Skip::new(depth);
+        self.window.stream(|scan| skip.run(scan))
+    }
+
+    fn end(&mut self) -> Result<(), ReadError> {
+        self.blanks()?;
+        self.window.take(|scan| if scan.at_end()? { Ok(()) } else { scan.expected("the end") })
+    }
+}
+
+enum Key {
+    Version,
+    UsableSize,
+    Reports,
+    MemoryReport,
+    Unknown,
+}
+
+impl Key {
+    fn named(name: &str) -> Self {
+        match name {
+            "version" => Self::Version,
+            "hasMozMallocUsableSize" => Self::UsableSize,
+            "reports" => Self::Reports,
+            "memory_report" => Self::MemoryReport,
+            _ => Self::Unknown,
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! The format, byte for byte as Firefox's dumper writes it: one key a line, one blank a level.
+
+use std::io::{self, Write};
+
+use crate::report_set::ReportSet;
+
+pub(super) fn document(mut to: impl Write, set: &ReportSet) -> io::Result<()> {
+    write!(
+        to,
+        "{{\n \"version\": 1,\n \"hasMozMallocUsableSize\": {},\n \"reports\": [",
+        set.usable_size_known()
+    )?;
+    let own_name = super::own_process_name();
+    let mut before = "\n";
+    for report in set.iter() {
+        let process = if report.process.is_empty() { &own_name } else { report.process };
+        write!(to, "{before}  {{\n   \"process\": ")?;
+        serde_json::to_writer(&mut to, process)?;
+        to.write_all(b",\n   \"path\": ")?;
+        serde_json::to_writer(&mut to, report.path)?;
+        write!(
+            to,
+            ",\n   \"kind\": {},\n   \"units\": {},\n   \"amount\": {},\n   \"description\": ",
+            report.kind as u8, report.units as u8, report.amount
+        )?;
+        serde_json::to_writer(&mut to, report.description)?;
+        to.write_all(b"\n  }")?;
+        before = ",\n";
+    }
+    to.write_all(b"\n ]\n}")
+}

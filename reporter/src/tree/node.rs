@@ -1,0 +1,128 @@
+//! One entry of a tree.
+
+use core::fmt;
+
+use crate::report::Units;
+
+use super::Process;
+
+/// The name of the child that holds the amount reported for an inner node's own path.
+///
+/// Firefox drops that amount, or shows nothing at all; here `explicit/a` = 5 and `explicit/a/b` = 3
+/// give `explicit/a` = 8 with the children `(itself)` = 5 and `b` = 3.
+pub const ITSELF: &str = "(itself)";
+
+pub(super) const NONE: u32 = u32::MAX;
+
+/// What a [`Node`] stands for; children are a list linked by `next`.
+#[derive(Clone, Copy)]
+pub(super) struct NodeData<'a> {
+    pub(super) path: &'a str,
+    pub(super) amount: i128,
+    /// Where the node's name starts in `path`; what is before belongs to its ancestors.
+    pub(super) start: u32,
+    pub(super) first_child: u32,
+    pub(super) next: u32,
+    /// The first report of a leaf, or of a descendant.
+    pub(super) row: u32,
+    /// 0 for inner nodes.
+    pub(super) reports: u32,
+    pub(super) merged: u32,
+    pub(super) units: Units,
+    pub(super) source: Source,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Source {
+    Reports,
+    Itself,
+    HeapUnclassified,
+}
+
+/// A node of a tree, or a line of its own; cheap to copy.
+#[derive(Clone, Copy)]
+pub struct Node<'f, 'a> {
+    pub(super) process: &'f Process<'a>,
+    pub(super) id: u32,
+}
+
+impl<'f, 'a> Node<'f, 'a> {
+    fn data(self) -> &'f NodeData<'a> {
+        &self.process.nodes[self.id as usize]
+    }
+
+    /// The name below the parent, as reported (`\` for a `/` inside a name). It holds a `/` where a
+    /// chain of nodes with one child each was merged.
+    pub fn name(self) -> &'a str {
+        let data = self.data();
+        match data.source {
+            Source::Itself => ITSELF,
+            _ => &data.path[data.start as usize..],
+        }
+    }
+
+    /// The whole path as reported. For [`ITSELF`] it is the path of the parent.
+    pub fn path(self) -> &'a str {
+        self.data().path
+    }
+
+    /// The amount: of a leaf its reports' sum, of an inner node the sum of its children.
+    pub fn amount(self) -> i128 {
+        self.data().amount
+    }
+
+    /// The units, the same in the whole tree.
+    pub fn units(self) -> Units {
+        self.data().units
+    }
+
+    /// How many reports have this very path; 0 for an inner node and for `heap-unclassified`.
+    pub fn reports(self) -> u32 {
+        self.data().reports
+    }
+
+    /// The `[N]` which Firefox shows: as [`reports`](Self::reports), but reports that come while the
+    /// sum is 0 are not counted. 0 where Firefox shows nothing.
+    pub fn merged(self) -> u32 {
+        self.data().merged
+    }
+
+    /// The description of the first report, or `None` for an inner node and for
+    /// `heap-unclassified`.
+    pub fn description(self) -> Option<&'a str> {
+        let data = self.data();
+        (data.reports > 0).then(|| self.process.set.get(data.row as usize).description)
+    }
+
+    /// Where in the set the node's first report is; `heap-unclassified` is behind all others. What
+    /// is otherwise equal is shown in this order.
+    pub fn first_report(self) -> u32 {
+        self.data().row
+    }
+
+    pub(super) fn is_itself(self) -> bool {
+        self.data().source == Source::Itself
+    }
+
+    /// Whether the node has no children.
+    pub fn is_leaf(self) -> bool {
+        self.data().first_child == NONE
+    }
+
+    /// The children, in no particular order.
+    pub fn children(self) -> impl Iterator<Item = Node<'f, 'a>> {
+        let process = self.process;
+        let link = |id: u32| (id != NONE).then_some(Node { process, id });
+        core::iter::successors(link(self.data().first_child), move |node| link(node.data().next))
+    }
+}
+
+impl fmt::Debug for Node<'_, '_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Node")
+            .field("path", &self.path())
+            .field("name", &self.name())
+            .field("amount", &self.amount())
+            .finish_non_exhaustive()
+    }
+}
