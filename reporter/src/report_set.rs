@@ -4,13 +4,16 @@
 //! It owns all text: paths lie one after the other in chunks, processes and descriptions are kept
 //! once each. A report costs 40 bytes and its path, so that a million of them fit in 100 MB.
 
+use core::alloc::Layout;
 use core::fmt;
 use core::hash::BuildHasher;
 use std::time::Duration;
 
-use hashbrown::HashTable;
-use rustc_hash::FxBuildHasher;
+use hashbrown::{DefaultHashBuilder, HashTable};
 
+use crate::malloc_size_of::{MallocSizeOf, MallocSizeOfEach};
+use crate::ops::MallocSizeOfOps;
+use crate::reading::{Edge, Reading};
 use crate::report::{Kind, Report, Units};
 use crate::warning::Warning;
 
@@ -211,6 +214,8 @@ struct NameId(u32);
 struct Names {
     texts: Vec<Box<str>>,
     ids: HashTable<NameId>,
+    /// Seeded, since names may come from a file made to collide.
+    hasher: DefaultHashBuilder,
     last: Option<NameId>,
 }
 
@@ -221,13 +226,13 @@ impl Names {
         {
             return last;
         }
-        let hash = FxBuildHasher.hash_one(text);
+        let hash = self.hasher.hash_one(text);
         let found = self.ids.find(hash, |id| *self.texts[id.0 as usize] == *text).copied();
         let id = found.unwrap_or_else(|| {
             let id = NameId(small(self.texts.len()));
             self.texts.push(text.into());
-            let texts = &self.texts;
-            self.ids.insert_unique(hash, id, |id| FxBuildHasher.hash_one(&*texts[id.0 as usize]));
+            let (texts, hasher) = (&self.texts, &self.hasher);
+            self.ids.insert_unique(hash, id, |id| hasher.hash_one(&*texts[id.0 as usize]));
             id
         });
         self.last = Some(id);
@@ -241,5 +246,33 @@ impl Names {
 
     fn get(&self, id: NameId) -> &str {
         &self.texts[id.0 as usize]
+    }
+}
+
+/// For a program that keeps sets of reports: they are memory too.
+impl MallocSizeOf for ReportSet {
+    fn size_of_excluding_this<R: Reading>(&self, ops: &mut MallocSizeOfOps<R>) -> usize {
+        ops.part_with(Edge::Field("rows"), &self.rows, Vec::shallow_size_of_excluding_this)
+            + ops.field("chunks", &self.chunks)
+            + self.processes.size_of_excluding_this(ops)
+            + self.descriptions.size_of_excluding_this(ops)
+            + ops.part_with(Edge::Field("warnings"), &self.warnings, |warnings, ops| {
+                warnings.size_of_each(ops, |warning, ops| {
+                    ops.field("subject", &warning.subject) + ops.field("message", &warning.message)
+                })
+            })
+            + ops.part_with(Edge::Field("runs"), &self.runs, |runs, ops| {
+                runs.size_of_each(ops, |run, ops| {
+                    ops.field("reporter", &run.reporter) + run.skipped.shallow_size_of_excluding_this(ops)
+                })
+            })
+    }
+}
+
+impl MallocSizeOf for Names {
+    fn size_of_excluding_this<R: Reading>(&self, ops: &mut MallocSizeOfOps<R>) -> usize {
+        let ids = Layout::from_size_align(self.ids.allocation_size(), 16).unwrap_or(Layout::new::<()>());
+        let inside = self.ids.iter().next().map_or(core::ptr::null(), |id| &raw const *id);
+        ops.field("texts", &self.texts) + ops.enclosing(inside, ids)
     }
 }
