@@ -6,7 +6,9 @@
 
 use std::time::Instant;
 
-use memory_reporter::{Collection, MallocSizeOf, MallocSizeOfOps, MemoryReporter, Reports, amounts, collect_report};
+use memory_reporter::{
+    Collection, MallocSizeOf, MallocSizeOfOps, MemoryReporter, Reports, amounts, collect_report,
+};
 
 memory_reporter::global_allocator!(std::alloc::System);
 
@@ -40,7 +42,11 @@ fn main() {
     }
     seconds.sort_by(f64::total_cmp);
     let peak = amounts::resident_peak().unwrap_or(0);
-    println!("{REPORTS} reports, {ROUNDS} rounds: median {:.3} s, fastest {:.3} s", seconds[ROUNDS / 2], seconds[0]);
+    println!(
+        "{REPORTS} reports, {ROUNDS} rounds: median {:.3} s, fastest {:.3} s",
+        seconds[ROUNDS / 2],
+        seconds[0]
+    );
     println!(
         "the set holds {:.1} MB; the process grew by {:.1} MB at its peak",
         held as f64 / 1e6,

@@ -1,0 +1,92 @@
+//! What a type looks like to the derive.
+
+use proc_macro2::Span;
+use syn::spanned::Spanned;
+use syn::{Data, DeriveInput, Error, Fields, Generics, Ident, Member, Type};
+
+use crate::attr::{self, ContainerAttributes, Rule};
+
+/// The type that is derived for.
+pub(crate) struct Input {
+    pub(crate) ident: Ident,
+    pub(crate) generics: Generics,
+    pub(crate) attributes: ContainerAttributes,
+    pub(crate) packed: bool,
+    pub(crate) body: Body,
+}
+
+pub(crate) enum Body {
+    Struct(Vec<Field>),
+    Enum(Vec<Variant>),
+}
+
+pub(crate) struct Variant {
+    pub(crate) ident: Ident,
+    pub(crate) fields: Vec<Field>,
+}
+
+pub(crate) struct Field {
+    pub(crate) member: Member,
+    pub(crate) ty: Type,
+    pub(crate) rule: Rule,
+    pub(crate) span: Span,
+}
+
+impl Input {
+    /// Reads the type; what is wrong goes to `errors`.
+    pub(crate) fn read(input: &DeriveInput, errors: &mut Vec<Error>) -> Self {
+        let attributes = ContainerAttributes::read(&input.attrs, errors);
+        let body = match &input.data {
+            Data::Struct(data) => Body::Struct(fields(&data.fields, errors)),
+            Data::Enum(data) => Body::Enum(
+                data.variants
+                    .iter()
+                    .map(|variant| {
+                        let whole = attr::read_rule(&variant.attrs, attr::Place::Variant, errors);
+                        let mut fields = fields(&variant.fields, errors);
+                        if whole.is_ignored() {
+                            fields.iter_mut().for_each(|field| field.rule = Rule::Ignore);
+                        }
+                        Variant { ident: variant.ident.clone(), fields }
+                    })
+                    .collect(),
+            ),
+            Data::Union(data) => {
+                errors.push(Error::new(
+                    data.union_token.span,
+                    "a union does not say which of its fields is alive: implement `MallocSizeOf` by hand",
+                ));
+                Body::Struct(Vec::new())
+            }
+        };
+        Self {
+            ident: input.ident.clone(),
+            generics: input.generics.clone(),
+            attributes,
+            packed: attr::is_packed(&input.attrs),
+            body,
+        }
+    }
+
+    /// All fields of all variants.
+    pub(crate) fn fields(&self) -> impl Iterator<Item = &Field> {
+        let (own, variants) = match &self.body {
+            Body::Struct(fields) => (fields.as_slice(), [].as_slice()),
+            Body::Enum(variants) => ([].as_slice(), variants.as_slice()),
+        };
+        own.iter().chain(variants.iter().flat_map(|variant| &variant.fields))
+    }
+}
+
+fn fields(fields: &Fields, errors: &mut Vec<Error>) -> Vec<Field> {
+    fields
+        .iter()
+        .zip(fields.members())
+        .map(|(field, member)| Field {
+            member,
+            ty: field.ty.clone(),
+            rule: attr::read_rule(&field.attrs, attr::Place::Field, errors),
+            span: field.ty.span(),
+        })
+        .collect()
+}
