@@ -119,7 +119,7 @@ fn read(
 fn once<T>(meta: &ParseNestedMeta<'_>, slot: &mut Option<T>, value: T) -> Result<()> {
     match slot.replace(value) {
         None => Ok(()),
-        Some(_) => Err(meta.error("given twice")),
+        Some(_) => Err(meta.error(format!("`{}` is given twice", word(meta)))),
     }
 }
 
@@ -141,7 +141,11 @@ fn unknown(meta: &ParseNestedMeta<'_>, place: Place) -> Error {
     };
     let skips = ["skip", "skip_all", "ignored"].iter().any(|word| meta.path.is_ident(word));
     if skips && place != Place::Container {
-        return meta.error(format!("write `ignore = \"reason\"`: {known}"));
+        return meta.error("write `ignore = \"reason\"`: a reason is required");
     }
-    meta.error(known)
+    meta.error(format!("`{}` is not known here: {known}", word(meta)))
+}
+
+fn word(meta: &ParseNestedMeta<'_>) -> String {
+    meta.path.get_ident().map(ToString::to_string).unwrap_or_default()
 }

@@ -69,7 +69,7 @@ fn implementation(
     let (impl_generics, type_generics, where_clause) = generics.split_for_impl();
     quote! {
         #[automatically_derived]
-        #[allow(deprecated, reason = "a deprecated field is measured too")]
+        #[allow(deprecated, unused_qualifications, reason = "fields may be deprecated, and paths must be absolute")]
         impl #impl_generics #krate::MallocSizeOf for #ident #type_generics #where_clause {
             const NEEDS_WALK: bool = #needs_walk;
 

@@ -53,9 +53,10 @@ macro_rules! malloc_size_of_dyn {
                 &self,
                 ops: &mut $crate::MallocSizeOfOps<R>,
             ) -> usize {
-                ops.erased(|ops| {
-                    $crate::ErasedMallocSizeOf::erased_size_of_excluding_this(self, ops)
-                })
+                // Upcast, which compiles only if the companion is a supertrait; without it this
+                // very impl would be called again and again.
+                let companion: &dyn $crate::ErasedMallocSizeOf = self;
+                ops.erased(|ops| companion.erased_size_of_excluding_this(ops))
             }
         }
     };

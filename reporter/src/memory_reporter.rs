@@ -68,14 +68,15 @@ pub trait MemoryReporter {
 #[macro_export]
 macro_rules! collect_report {
     ($out:expr, $path:literal, Heap, $value:expr, $description:literal $(,)?) => {{
-        const {
+        // An item, since `cargo check` does not evaluate a const block.
+        const _: () = {
             $crate::__private::assert_path($path);
             $crate::__private::assert_description($description);
         };
         $crate::Reports::heap($out, $path, $value, $description)
     }};
     ($out:expr, $path:literal, $kind:ident, $units:ident, $amount:expr, $description:literal $(,)?) => {{
-        const {
+        const _: () = {
             $crate::__private::assert_path($path);
             $crate::__private::assert_kind($path, $crate::Kind::$kind, $crate::Units::$units);
             $crate::__private::assert_description($description);
@@ -90,11 +91,11 @@ macro_rules! collect_report {
         )
     }};
     ($out:expr, $path:expr, Heap, $value:expr, $description:literal $(,)?) => {{
-        const { $crate::__private::assert_description($description) };
+        const _: () = $crate::__private::assert_description($description);
         $crate::Reports::heap($out, $path, $value, $description)
     }};
     ($out:expr, $path:expr, $kind:ident, $units:ident, $amount:expr, $description:literal $(,)?) => {{
-        const {
+        const _: () = {
             $crate::__private::assert_kind("", $crate::Kind::$kind, $crate::Units::$units);
             $crate::__private::assert_description($description);
         };

@@ -1,0 +1,324 @@
+//! The derive, by the sizes it gives.
+
+use std::collections::HashMap;
+use std::marker::PhantomData;
+use std::rc::Rc;
+
+use memory_reporter::{
+    Block, Edge, MallocSizeOf, MallocSizeOfOps, Observe, Reading, SizeOfIncludingThis, WalkState,
+    computed_size_of, malloc_size_of_dyn,
+};
+
+const TEXT: usize = size_of::<String>();
+
+fn text(n: usize) -> String {
+    "x".repeat(n)
+}
+
+#[derive(MallocSizeOf)]
+struct Named {
+    title: String,
+    count: u32,
+    words: Vec<String>,
+}
+
+#[derive(MallocSizeOf)]
+struct Tuple(String, u8, Box<u64>);
+
+#[derive(MallocSizeOf)]
+struct Unit;
+
+#[derive(MallocSizeOf)]
+struct Generic<'a, T, const N: usize>
+where
+    T: Clone,
+{
+    parts: [T; N],
+    borrowed: &'a [String],
+}
+
+#[derive(MallocSizeOf)]
+enum Shape {
+    Nothing,
+    Text(String),
+    Both {
+        first: String,
+        second: Vec<u8>,
+        plain: u8,
+    },
+    #[malloc_size_of(ignore = "counted by its owner")]
+    Ignored(#[allow(dead_code, reason = "never read")] String),
+}
+
+#[derive(MallocSizeOf)]
+enum Never {}
+
+#[test]
+fn every_shape() {
+    let named = Named { title: text(5), count: 1, words: vec![text(7), text(8)] };
+    assert_eq!(computed_size_of(&named) + named.count as usize, 5 + 2 * TEXT + 15 + 1);
+    assert_eq!(computed_size_of(&Tuple(text(5), 0, Box::new(1))), 5 + 8);
+    assert_eq!(computed_size_of(&Unit), 0);
+    let borrowed = [text(100)];
+    let generic = Generic { parts: [text(1), text(2), text(3)], borrowed: &borrowed };
+    assert_eq!((computed_size_of(&generic), generic.borrowed.len()), (6, 1));
+    let shapes = [
+        Shape::Nothing,
+        Shape::Text(text(10)),
+        Shape::Both { first: text(20), second: vec![0; 30], plain: 1 },
+        Shape::Ignored(text(1000)),
+    ];
+    assert_eq!(computed_size_of(&shapes), 60);
+    assert_eq!(computed_size_of(&None::<Never>), 0);
+}
+
+#[derive(MallocSizeOf)]
+struct Plain {
+    _x: f64,
+    _y: [u8; 3],
+    _marker: PhantomData<String>,
+}
+
+#[test]
+fn plain_data_is_not_walked() {
+    const { assert!(!Plain::NEEDS_WALK) };
+    const { assert!(!<Generic<'static, u8, 4> as MallocSizeOf>::NEEDS_WALK) };
+    const { assert!(<Generic<'static, String, 4> as MallocSizeOf>::NEEDS_WALK) };
+    const { assert!(!<Option<(Plain, [Plain; 9])> as MallocSizeOf>::NEEDS_WALK) };
+    const { assert!(Shape::NEEDS_WALK && Node::NEEDS_WALK && !Never::NEEDS_WALK) };
+}
+
+#[derive(MallocSizeOf)]
+struct Node {
+    next: Option<Box<Node>>,
+}
+
+#[derive(MallocSizeOf)]
+struct Branch {
+    leaves: Vec<Leaf>,
+}
+
+#[derive(MallocSizeOf)]
+enum Leaf {
+    Text(String),
+    Branch(HashMap<u32, Branch>),
+    Shared(Rc<Branch>),
+}
+
+#[test]
+fn recursive_types() {
+    let node = Node { next: Some(Box::new(Node { next: Some(Box::new(Node { next: None })) })) };
+    assert_eq!(computed_size_of(&node), 16);
+    let shared = Rc::new(Branch { leaves: Vec::new() });
+    let branch = Branch {
+        leaves: vec![
+            Leaf::Text(text(3)),
+            Leaf::Branch(HashMap::new()),
+            Leaf::Shared(Rc::clone(&shared)),
+            Leaf::Shared(shared),
+        ],
+    };
+    assert_eq!(computed_size_of(&branch), 4 * size_of::<Leaf>() + 3 + 16 + size_of::<Branch>());
+}
+
+/// Another crate's type.
+mod foreign {
+    pub(crate) struct Blob(pub(crate) Vec<u8>);
+    #[derive(PartialEq, Eq, Hash)]
+    pub(crate) struct Key(pub(crate) u8);
+}
+
+fn blob<R: Reading>(blob: &foreign::Blob, ops: &mut MallocSizeOfOps<R>) -> usize {
+    ops.field("0", &blob.0)
+}
+
+fn entry<R: Reading>((_, value): (&foreign::Key, &foreign::Blob), ops: &mut MallocSizeOfOps<R>) -> usize {
+    blob(value, ops)
+}
+
+#[derive(MallocSizeOf)]
+struct Foreign {
+    #[malloc_size_of(with = blob)]
+    one: foreign::Blob,
+    #[malloc_size_of(each = blob)]
+    many: Vec<foreign::Blob>,
+    #[malloc_size_of(each = entry)]
+    map: HashMap<foreign::Key, foreign::Blob>,
+    #[malloc_size_of(each = blob)]
+    boxed: Box<foreign::Blob>,
+    #[malloc_size_of(ignore = "belongs to the caller")]
+    _caller: foreign::Blob,
+}
+
+#[test]
+fn foreign_types() {
+    let make = |n| foreign::Blob(vec![0; n]);
+    let value = Foreign {
+        one: make(1),
+        many: vec![make(20), make(30)],
+        map: HashMap::new(),
+        boxed: Box::new(make(400)),
+        _caller: make(5000),
+    };
+    let vec = size_of::<Vec<u8>>();
+    assert_eq!(computed_size_of(&value), 1 + 2 * vec + 50 + vec + 400);
+    let full = Foreign { map: [(foreign::Key(1), make(7))].into(), ..value };
+    let table = computed_size_of(&HashMap::from([(1_u8, [0_u64; 3])]));
+    assert_eq!(computed_size_of(&full), 1 + 2 * vec + 50 + vec + 400 + table + 7);
+}
+
+struct NotMeasurable;
+
+#[derive(MallocSizeOf)]
+struct Bounds<T, U, V> {
+    measured: Vec<T>,
+    #[malloc_size_of(ignore = "not ours")]
+    _ignored: Option<U>,
+    _phantom: PhantomData<V>,
+}
+
+trait Owner {
+    type Owned;
+}
+
+impl Owner for NotMeasurable {
+    type Owned = String;
+}
+
+#[derive(MallocSizeOf)]
+#[malloc_size_of(bound = "O::Owned: MallocSizeOf")]
+struct Chosen<O: Owner> {
+    owned: Vec<O::Owned>,
+}
+
+#[derive(MallocSizeOf)]
+struct Tail<T: ?Sized> {
+    head: String,
+    tail: T,
+}
+
+#[test]
+fn bounds_are_those_of_measured_parameters() {
+    let value: Bounds<String, NotMeasurable, NotMeasurable> =
+        Bounds { measured: vec![text(9)], _ignored: None, _phantom: PhantomData };
+    assert_eq!(computed_size_of(&value), TEXT + 9);
+    assert_eq!(computed_size_of(&Chosen::<NotMeasurable> { owned: vec![text(4)] }), TEXT + 4);
+    let unsized_tail: Box<Tail<[String]>> = Box::new(Tail { head: text(2), tail: [text(3), text(4)] });
+    assert_eq!(computed_size_of(&unsized_tail), 3 * TEXT + 9);
+}
+
+#[allow(non_snake_case, non_camel_case_types, reason = "what a user may well write")]
+mod awkward {
+    use super::*;
+    mod renamed {
+        pub(crate) use memory_reporter as reporter;
+    }
+
+    #[derive(MallocSizeOf)]
+    #[malloc_size_of(crate = renamed::reporter)]
+    pub(super) struct Names<R, T> {
+        pub(super) ops: R,
+        pub(super) R: T,
+        pub(super) __ops: String,
+        pub(super) r#type: String,
+    }
+
+    #[derive(MallocSizeOf)]
+    #[repr(C, packed)]
+    pub(super) struct Packed {
+        pub(super) small: u8,
+        pub(super) large: u64,
+    }
+}
+
+#[test]
+fn awkward_names_and_packed_structs() {
+    let value = awkward::Names { ops: text(1), R: text(2), __ops: text(3), r#type: text(4) };
+    assert_eq!(computed_size_of(&value), 10);
+    let packed = awkward::Packed { small: 1, large: 2 };
+    assert_eq!(computed_size_of(&packed), 0);
+    assert_eq!(u64::from(packed.small) + packed.large, 3);
+}
+
+trait Animal: memory_reporter::ErasedMallocSizeOf {}
+malloc_size_of_dyn!(Animal);
+impl Animal for Named {}
+impl Animal for Tuple {}
+
+#[test]
+fn dyn_values() {
+    let animals: Vec<Box<dyn Animal + Send>> = vec![
+        Box::new(Named { title: text(5), count: 1, words: vec![] }),
+        Box::new(Tuple(text(6), 0, Box::new(1))),
+    ];
+    let boxes = 2 * size_of::<Box<dyn Animal>>() + size_of::<Named>() + size_of::<Tuple>();
+    assert_eq!(computed_size_of(&animals), boxes + 5 + 6 + 8);
+}
+
+#[test]
+fn including_this_is_the_block_and_what_it_holds() {
+    let boxed = Box::new(Tuple(text(6), 0, Box::new(1)));
+    let mut ops = MallocSizeOfOps::computed();
+    assert_eq!(boxed.size_of_including_this(&mut ops), size_of::<Tuple>() + 6 + 8);
+    assert_eq!(boxed.size_of_excluding_this(&mut ops), boxed.size_of_including_this(&mut ops));
+}
+
+/// A reading of one's own: writes down what it is told.
+#[derive(Default)]
+struct Names {
+    told: Vec<String>,
+    depth: usize,
+    state: WalkState,
+}
+
+#[allow(unsafe_code, reason = "the trait's method is unsafe; this one reads no pointer")]
+impl Observe for Names {
+    unsafe fn block(&mut self, block: Block) -> usize {
+        self.told.push(format!("{}{} B", "  ".repeat(self.depth), block.layout.size()));
+        block.layout.size()
+    }
+
+    fn state(&mut self) -> &mut WalkState {
+        &mut self.state
+    }
+
+    fn enter(&mut self, edge: Edge, type_name: fn() -> &'static str) {
+        let short = type_name().replace("alloc::string::", "").replace("alloc::vec::", "");
+        self.told.push(format!("{}{edge:?}: {short}", "  ".repeat(self.depth)));
+        self.depth += 1;
+    }
+
+    fn leave(&mut self) {
+        self.depth -= 1;
+    }
+}
+
+impl Reading for Names {
+    const NAMES: bool = true;
+
+    fn erase(&mut self) -> &mut dyn Observe {
+        self
+    }
+}
+
+#[test]
+fn fields_and_types_are_named_for_readings_that_listen() {
+    let named = Named { title: text(5), count: 1, words: vec![text(7)] };
+    let mut ops = MallocSizeOfOps::new(Names::default());
+    assert_eq!(named.size_of_excluding_this(&mut ops), 5 + TEXT + 7);
+    let expected = [
+        "Field(\"title\"): String",
+        "  5 B",
+        "Field(\"count\"): u32",
+        "Field(\"words\"): Vec<String>",
+        "  24 B",
+        "  Element: String",
+        "    7 B",
+    ];
+    assert_eq!(ops.into_reading().told, expected);
+    // The same below a `dyn` boundary.
+    let boxed: Box<dyn Animal> = Box::new(named);
+    let mut ops = MallocSizeOfOps::new(Names::default());
+    boxed.size_of_excluding_this(&mut ops);
+    assert_eq!(ops.into_reading().told[1..], expected);
+}

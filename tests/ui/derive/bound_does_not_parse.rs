@@ -1,0 +1,9 @@
+use memory_reporter::MallocSizeOf;
+
+#[derive(MallocSizeOf)]
+#[malloc_size_of(bound = "T is good")]
+struct Page<T> {
+    words: Vec<T>,
+}
+
+fn main() {}

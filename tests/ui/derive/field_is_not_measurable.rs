@@ -1,0 +1,10 @@
+use memory_reporter::MallocSizeOf;
+
+struct Foreign;
+
+#[derive(MallocSizeOf)]
+struct Page {
+    words: Vec<Foreign>,
+}
+
+fn main() {}

@@ -1,0 +1,6 @@
+use memory_reporter::{MallocSizeOfOps, SizeOfIncludingThis};
+
+fn main() {
+    let text = String::from("plain");
+    text.size_of_including_this(&mut MallocSizeOfOps::computed());
+}
