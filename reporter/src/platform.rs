@@ -2,8 +2,11 @@
 //!
 //! Where the system is not known, every answer is `None` and nothing else changes.
 
+mod c_malloc;
 #[cfg(target_os = "linux")]
 mod linux;
+
+pub(crate) use c_malloc::c_usable_size;
 
 #[cfg(target_os = "linux")]
 pub(crate) use linux::*;

@@ -1,0 +1,168 @@
+//! The rules of the repository that no compiler checks.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use toml::Table;
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
+}
+
+fn read(path: impl AsRef<Path>) -> String {
+    let path = root().join(path);
+    fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+fn manifest(folder: &str) -> Table {
+    read(format!("{folder}/Cargo.toml")).parse().unwrap()
+}
+
+fn members() -> Vec<String> {
+    let workspace: Table = read("Cargo.toml").parse().unwrap();
+    let members = workspace["workspace"]["members"].as_array().unwrap();
+    members.iter().map(|member| member.as_str().unwrap().to_owned()).collect()
+}
+
+/// All files below a folder that end so, but for build output.
+fn files(folder: &Path, end: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).unwrap().flatten() {
+        let (path, name) = (entry.path(), entry.file_name());
+        if path.is_dir() {
+            if name != "target" && name != ".git" && name != "node_modules" {
+                found.extend(files(&path, end));
+            }
+        } else if name.to_string_lossy().ends_with(end) {
+            found.push(path);
+        }
+    }
+    found.sort();
+    found
+}
+
+#[test]
+fn crates_depend_along_the_arrows_only() {
+    let allowed: BTreeMap<&str, &[&str]> = BTreeMap::from([
+        ("reporter-derive", [].as_slice()),
+        ("reporter", &["memory-reporter-derive"]),
+        ("about-memory", &["memory-reporter"]),
+        ("examples", &["memory-reporter", "about-memory"]),
+        ("tests", &["memory-reporter", "about-memory"]),
+        ("benches", &["memory-reporter", "about-memory"]),
+    ]);
+    let members = members();
+    let ours: BTreeSet<String> =
+        members.iter().map(|m| manifest(m)["package"]["name"].as_str().unwrap().to_owned()).collect();
+    for member in &members {
+        let allowed = allowed.get(member.as_str()).unwrap_or_else(|| panic!("{member}: no arrows given"));
+        let manifest = manifest(member);
+        // Dev-dependencies may go against an arrow: a derive is tried on what it derives for.
+        let Some(dependencies) = manifest.get("dependencies").and_then(|table| table.as_table()) else {
+            continue;
+        };
+        for name in dependencies.keys().filter(|name| ours.contains(*name)) {
+            assert!(allowed.contains(&name.as_str()), "{member} must not depend on {name}");
+        }
+    }
+}
+
+#[test]
+fn members_inherit_lints_edition_and_version() {
+    for member in members() {
+        let manifest = manifest(&member);
+        assert_eq!(manifest["lints"]["workspace"].as_bool(), Some(true), "{member}");
+        for key in ["version", "edition", "rust-version", "license"] {
+            assert_eq!(manifest["package"][key]["workspace"].as_bool(), Some(true), "{member}: {key}");
+        }
+    }
+}
+
+#[test]
+fn sources_are_short() {
+    for path in files(root(), ".rs") {
+        let relative = path.strip_prefix(root()).unwrap();
+        let is_test = relative.components().any(|part| part.as_os_str() == "tests");
+        let lines = fs::read_to_string(&path).unwrap().lines().count();
+        assert!(is_test || lines <= 800, "{}: {lines} lines", relative.display());
+    }
+}
+
+#[test]
+fn unsafe_code_is_forbidden_or_named() {
+    for (file, attribute) in [
+        ("reporter-derive/src/lib.rs", "#![forbid(unsafe_code)]"),
+        ("about-memory/src/lib.rs", "#![forbid(unsafe_code)]"),
+        ("about-memory/src/main.rs", "#![forbid(unsafe_code)]"),
+        ("reporter/src/lib.rs", "#![deny(unsafe_code)]"),
+    ] {
+        assert!(read(file).contains(attribute), "{file}: {attribute}");
+    }
+}
+
+#[test]
+fn only_the_platform_module_names_an_operating_system() {
+    for crate_folder in ["reporter", "about-memory", "reporter-derive"] {
+        for path in files(&root().join(crate_folder).join("src"), ".rs") {
+            let relative = path.strip_prefix(root()).unwrap().display().to_string();
+            if relative.starts_with("reporter/src/platform") {
+                continue;
+            }
+            let text = fs::read_to_string(&path).unwrap();
+            for word in ["target_os", "libc::", "procfs::"] {
+                assert!(!text.contains(word), "{relative}: {word}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_readme_lists_every_feature() {
+    let readme = read("README.md");
+    let manifest = manifest("reporter");
+    for (feature, _) in manifest["features"].as_table().unwrap() {
+        assert!(feature == "default" || readme.contains(&format!("`{feature}`")), "README.md: {feature}");
+    }
+}
+
+#[test]
+fn the_readme_s_code_and_commands_are_real() {
+    let readme = read("README.md");
+    let example = read("examples/cache.rs");
+    let code = readme.split("```rust\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
+    assert!(example.ends_with(code), "the code of README.md is not the end of examples/cache.rs");
+    assert!(readme.contains("\n./test "), "the test command");
+    assert!(root().join("test").exists());
+    assert_eq!(read(".ci/run").lines().last(), Some("exec ./test"));
+    for line in readme.lines().filter(|line| line.starts_with("cargo run ")) {
+        let mut words = line.split_whitespace();
+        let example = words.by_ref().skip_while(|word| *word != "--example").nth(1).unwrap();
+        let manifest = manifest("examples");
+        let known = manifest["example"].as_array().unwrap();
+        assert!(known.iter().any(|entry| entry["name"].as_str() == Some(example)), "README.md: {example}");
+    }
+}
+
+#[test]
+fn every_crate_s_root_says_what_it_is() {
+    for member in members() {
+        for file in ["src/lib.rs", "support/lib.rs"] {
+            let path = root().join(&member).join(file);
+            if let Ok(text) = fs::read_to_string(&path) {
+                assert!(text.starts_with("//! "), "{member}/{file} has no crate doc");
+            }
+        }
+    }
+}
+
+#[test]
+fn every_compile_fail_case_has_its_message() {
+    let ui = root().join("tests/ui");
+    let cases = files(&ui, ".rs");
+    assert!(cases.len() > 40);
+    for case in &cases {
+        assert!(case.with_extension("stderr").exists(), "{}: no message", case.display());
+    }
+    assert_eq!(cases.len(), files(&ui, ".stderr").len(), "a message without its case");
+}
