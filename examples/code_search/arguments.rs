@@ -1,0 +1,58 @@
+//! The command line.
+
+use std::path::PathBuf;
+use std::thread;
+
+use clap::Parser;
+
+use crate::sources::Limits;
+
+const EXAMPLES: &str = "\
+Examples:
+  code_search                                  this workspace and the crates that cargo fetched
+  code_search ~/src/linux --max-files 50000    another directory
+  code_search . --query 'arc weak' --query drop_in_place
+  code_search --report-cache                   account for the query cache, too";
+
+/// Search source code, and account for every byte it takes.
+#[derive(Debug, Parser)]
+#[command(name = "code_search", after_help = EXAMPLES)]
+pub(crate) struct Arguments {
+    /// What to search: by default this workspace, and the sources of crates that cargo fetched.
+    #[arg(value_name = "DIR")]
+    pub(crate) directory: Option<PathBuf>,
+
+    /// Words to search for, all of them in one document; may be given several times.
+    #[arg(long = "query", value_name = "WORDS")]
+    queries: Vec<String>,
+
+    /// Report the query cache; left out otherwise, to show what unreported memory looks like.
+    #[arg(long)]
+    pub(crate) report_cache: bool,
+
+    /// Stop reading after this many files.
+    #[arg(long, value_name = "N", default_value_t = 20_000)]
+    max_files: usize,
+
+    /// Stop reading before this much text.
+    #[arg(long, value_name = "N", default_value_t = 200)]
+    max_megabytes: u64,
+}
+
+impl Arguments {
+    /// What bounds the reading.
+    pub(crate) fn limits(&self) -> Limits {
+        Limits { files: self.max_files, bytes: self.max_megabytes.saturating_mul(1_000_000) }
+    }
+
+    /// The queries given, or else the default ones.
+    pub(crate) fn queries<'a>(&'a self, default: &'a [&'a str]) -> impl Iterator<Item = &'a str> {
+        let default = if self.queries.is_empty() { default } else { &[] };
+        self.queries.iter().map(String::as_str).chain(default.iter().copied())
+    }
+
+    /// One worker thread for each core.
+    pub(crate) fn workers(&self) -> usize {
+        thread::available_parallelism().map_or(1, usize::from)
+    }
+}

@@ -1,0 +1,133 @@
+//! A search engine over source code, as a model of a program that accounts for its memory.
+//!
+//! It reads every text file below a directory, indexes their words, answers a batch of generated
+//! queries through worker threads and then the queries given on the command line.
+//!
+//! At the end it prints its about:memory tree. Its long-lived memory has five owners: [`interner`] (words), [`documents`] (text), [`index`]
+//! (who has which word where), [`query_cache`] (answers) and [`workers`] (each one's own state).
+//! The module [`reporters`] reports them: all but the query cache, which is forgotten on purpose unless
+//! `--report-cache` is given, and then lies in `heap-unclassified`.
+
+mod arguments;
+mod documents;
+mod engine;
+mod index;
+mod interner;
+mod progress;
+mod query_cache;
+mod ranking;
+mod reporters;
+mod sources;
+mod statistics;
+mod words;
+mod workers;
+mod workload;
+
+use std::io::{self, BufWriter, Write};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use clap::Parser;
+use memory_reporter::{CollectOptions, collect_reports};
+
+use crate::arguments::Arguments;
+use crate::engine::Engine;
+use crate::progress::Progress;
+use crate::query_cache::Answer;
+use crate::ranking::Scratch;
+use crate::workers::Workers;
+
+memory_reporter::global_allocator!(std::alloc::System);
+
+/// Asked if the command line has no `--query`.
+const DEFAULT_QUERIES: [&str; 3] = ["hash map", "size_of", "drop guard"];
+
+/// Hits shown for each query.
+const HITS_SHOWN: usize = 3;
+
+#[allow(clippy::print_stderr, reason = "errors go to stderr")]
+fn main() -> ExitCode {
+    match run(&Arguments::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("code_search: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Whether the reader of stdout left, as `head` does: no error of ours.
+fn is_closed_pipe(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+}
+
+fn run(arguments: &Arguments) -> anyhow::Result<()> {
+    let mut progress = Progress::new();
+    let mut out = BufWriter::new(io::stdout().lock());
+
+    let engine = Arc::new(read(arguments, &mut progress)?);
+    writeln!(out, "{}", engine.summary())?;
+
+    let workers = Workers::start(&engine, arguments.workers())?;
+    let _registrations = reporters::register(&engine, &workers, arguments.report_cache);
+    answer_workload(&engine, &workers, &mut progress);
+    drop(progress);
+    writeln!(out, "{}", engine.statistics)?;
+
+    for words in arguments.queries(&DEFAULT_QUERIES) {
+        writeln!(out)?;
+        answer(&engine, words, &mut out)?;
+    }
+    writeln!(out, "\n{}", about_memory::text(&collect_reports(&CollectOptions::new())))?;
+    out.flush()?;
+    Ok(())
+}
+
+/// An engine that knows all documents that the arguments name.
+fn read(arguments: &Arguments, progress: &mut Progress) -> anyhow::Result<Engine> {
+    let limits = arguments.limits();
+    let files = sources::list(&sources::roots(arguments.directory.as_deref())?, &limits)?;
+    let mut engine = Engine::default();
+    let mut room = limits.bytes;
+    for (number, file) in files.iter().enumerate() {
+        progress.tick(|| format!("indexing {number} of {} files", files.len()));
+        let Some(text) = sources::read(file) else { continue };
+        let Some(left) = room.checked_sub(text.len() as u64) else { break };
+        room = left;
+        engine.add(file.shown_as.clone(), text);
+    }
+    engine.finish();
+    anyhow::ensure!(!engine.documents.is_empty(), "no source text found");
+    Ok(engine)
+}
+
+/// The queries of a busy day: each generated one is asked, and every third one again.
+fn answer_workload(engine: &Arc<Engine>, workers: &Workers, progress: &mut Progress) {
+    let queries = workload::generate(engine);
+    let again: Vec<_> = queries.iter().step_by(3).cloned().collect();
+    let mut answered = 0;
+    for round in [queries, again] {
+        workers.answer_all(round, |_| {
+            answered += 1;
+            progress.tick(|| format!("{answered} queries answered"));
+        });
+    }
+}
+
+fn answer(engine: &Engine, words: &str, out: &mut impl Write) -> io::Result<()> {
+    let query = match engine.query(words) {
+        Ok(query) => query,
+        Err(error) => return writeln!(out, "{words}: {error}"),
+    };
+    let answer: Arc<Answer> = engine.answer(&query, &mut Scratch::default());
+    writeln!(out, "{words}: {} documents", answer.documents)?;
+    for hit in answer.hits.iter().take(HITS_SHOWN) {
+        let path = engine.documents.get(hit.document).path.display();
+        writeln!(out, "{path}:{}", hit.line.number())?;
+        for line in hit.snippet.lines() {
+            writeln!(out, "{}", format!("    {line}").trim_end())?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,84 @@
+//! Owns the worker threads: each takes a query from one channel, and answers to another.
+
+use std::io;
+use std::sync::mpsc::{self, Receiver, Sender, SyncSender};
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle};
+
+use memory_reporter::MallocSizeOf;
+
+use crate::engine::Engine;
+use crate::query_cache::{Answer, Query};
+use crate::ranking::Scratch;
+
+/// Queries that may wait for a worker.
+const WAITING: usize = 64;
+
+struct Job {
+    query: Query,
+    reply: Sender<Arc<Answer>>,
+}
+
+/// What a worker keeps for itself, locked while it answers.
+#[derive(Debug, Default, MallocSizeOf)]
+pub(crate) struct WorkerState {
+    scratch: Scratch,
+}
+
+/// Threads that share an engine; they end when this is dropped.
+pub(crate) struct Workers {
+    /// By worker; shared with its thread.
+    pub(crate) states: Vec<Arc<Mutex<WorkerState>>>,
+    /// `None` once the workers shall end.
+    jobs: Option<SyncSender<Job>>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Workers {
+    /// Starts this many workers.
+    pub(crate) fn start(engine: &Arc<Engine>, count: usize) -> io::Result<Self> {
+        let (jobs, waiting) = mpsc::sync_channel(WAITING);
+        let waiting = Arc::new(Mutex::new(waiting));
+        let states: Vec<Arc<Mutex<WorkerState>>> = (0..count).map(|_| Arc::default()).collect();
+        let spawn = |(number, state): (usize, &Arc<Mutex<WorkerState>>)| {
+            let (engine, waiting, state) = (Arc::clone(engine), Arc::clone(&waiting), Arc::clone(state));
+            let name = format!("worker {number}");
+            thread::Builder::new().name(name).spawn(move || work(&engine, &waiting, &state))
+        };
+        let threads = states.iter().enumerate().map(spawn).collect::<io::Result<_>>()?;
+        Ok(Self { states, jobs: Some(jobs), threads })
+    }
+
+    /// Has all queries answered, and hands out the answers as they come.
+    pub(crate) fn answer_all(&self, queries: Vec<Query>, mut answered: impl FnMut(Arc<Answer>)) {
+        let Some(jobs) = &self.jobs else { return };
+        let (reply, answers) = mpsc::channel();
+        for query in queries {
+            let job = Job { query, reply: reply.clone() };
+            jobs.send(job).expect("the workers wait for jobs as long as this sender lives");
+            answers.try_iter().for_each(&mut answered);
+        }
+        drop(reply);
+        answers.into_iter().for_each(answered);
+    }
+}
+
+impl Drop for Workers {
+    fn drop(&mut self) {
+        self.jobs = None;
+        for thread in self.threads.drain(..) {
+            // A worker that panicked has said so on stderr.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn work(engine: &Engine, waiting: &Mutex<Receiver<Job>>, state: &Mutex<WorkerState>) {
+    // The lock is free again before the answer is sought.
+    let next = || waiting.lock().expect("nothing panics while it waits for a job").recv();
+    while let Ok(Job { query, reply }) = next() {
+        let mut state = state.lock().expect("nothing panics while it holds the state of a worker");
+        // Whoever asked may have left.
+        let _ = reply.send(engine.answer(&query, &mut state.scratch));
+    }
+}

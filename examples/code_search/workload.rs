@@ -1,0 +1,34 @@
+//! Queries as many users would ask them: every common word, and pairs of these.
+
+use std::cmp::Reverse;
+
+use crate::engine::Engine;
+use crate::interner::TermId;
+use crate::query_cache::Query;
+
+/// A word is common if so many documents have it.
+const COMMON: u32 = 8;
+
+/// Common words asked for, the most common first.
+const WORDS: usize = 2_000;
+
+/// How much rarer the second word of a pair is, in ranks.
+const APART: [usize; 2] = [1, 50];
+
+/// The queries, in an order that depends on the text alone.
+pub(crate) fn generate(engine: &Engine) -> Vec<Query> {
+    let words = common_words(engine);
+    let single = words.iter().map(|&word| Query::new(vec![word]));
+    let pairs = APART.iter().flat_map(|&apart| {
+        words.iter().zip(words.iter().skip(apart)).map(|(&one, &other)| Query::new(vec![one, other]))
+    });
+    single.chain(pairs).collect()
+}
+
+fn common_words(engine: &Engine) -> Vec<TermId> {
+    let documents = |term: TermId| engine.index.list(term).documents();
+    let mut common: Vec<TermId> = engine.interner.ids().filter(|&term| documents(term) >= COMMON).collect();
+    common.sort_by_key(|&term| (Reverse(documents(term)), engine.interner.word(term)));
+    common.truncate(WORDS);
+    common
+}
