@@ -62,3 +62,6 @@ mod expand;
 pub fn derive_malloc_size_of(input: TokenStream) -> TokenStream {
     expand::derive(input.into()).into()
 }
+
+#[cfg(test)]
+mod snapshots;
