@@ -131,7 +131,10 @@ fn blocks_that_show_only_their_inside_are_exact_as_computed() {
 
 #[test]
 fn shared_pointers_count_once() {
-    exact_computed("100 clones of one Rc", || vec![Rc::new(7_u64); 100]);
+    exact_computed("100 clones of one Rc", || {
+        let one = Rc::new(7_u64);
+        vec![one; 100]
+    });
     exact_computed("graph of Arcs", || {
         let nodes: Vec<Arc<(u64, String)>> = (0..100).map(|i| Arc::new((i, text(i as usize)))).collect();
         let mut random = Random::new(3);

@@ -167,7 +167,7 @@ fn a_strong_registration_ends_with_its_handle() {
 fn a_weak_registration_ends_with_its_reporter_too() {
     let _alone = alone();
     let reporter = Arc::new(By("weak", |out: &mut Reports| {
-        collect_report!(out, "weak-one", Other, Count, 1, "One report.")
+        collect_report!(out, "weak-one", Other, Count, 1, "One report.");
     }));
     let _registration = register_weak(&reporter);
     assert!(has(&collect_reports(&CollectOptions::new()), "weak-one"));
