@@ -35,7 +35,7 @@
 //!   [`Reading`] what it means: [`Computed`] or [`Measured`].
 //! - Reporting: a [`MemoryReporter`] puts reports into [`Reports`]; [`collect_reports`] and
 //!   [`Collection`] make a [`ReportSet`] of them, with a [`Warning`] for whatever is wrong.
-//! - Using: [`tree::Forest`] adds a set up, [`file`] reads and writes it as Firefox does.
+//! - Using: [`tree::Forest`] adds a set up, [`mod@file`] reads and writes it as Firefox does.
 //!
 //! # What is exact
 //!
