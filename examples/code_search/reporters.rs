@@ -68,13 +68,13 @@ impl MemoryReporter for Engine {
             answered,
             "Queries answered since the program started."
         );
-        if answered > 0 {
+        if let Some(rate) = (hits * 10_000).checked_div(answered) {
             collect_report!(
                 out,
                 "search-cache-hit-rate",
                 Other,
                 Percentage,
-                hits * 10_000 / answered,
+                rate,
                 "How many of the queries the cache answered."
             );
         }
