@@ -6,7 +6,7 @@
 use core::alloc::Layout;
 use core::fmt;
 
-use crate::allocator::{self, DeclaredAllocator};
+use crate::allocator::{self, AskUsableSize};
 use crate::walk_state::WalkState;
 
 /// One heap block met by a walk.
@@ -132,7 +132,8 @@ impl Reading for Computed {
 /// the size is computed for that block.
 #[derive(Debug)]
 pub struct Measured {
-    allocator: &'static DeclaredAllocator,
+    /// Of the declared allocator.
+    usable_size: AskUsableSize,
     state: WalkState,
 }
 
@@ -145,7 +146,7 @@ impl Measured {
 
     pub(crate) fn with_state(state: WalkState) -> Result<Self, WalkState> {
         match allocator::declared() {
-            Some(allocator) => Ok(Self { allocator, state }),
+            Some(allocator) => Ok(Self { usable_size: allocator.usable_size(), state }),
             None => Err(state),
         }
     }
@@ -157,7 +158,7 @@ impl Observe for Measured {
     unsafe fn block(&mut self, block: Block) -> usize {
         // SAFETY: the caller promises a live block of the global allocator with this layout, and
         // the declared allocator is the global one.
-        unsafe { self.allocator.usable_size(block.pointer, block.layout) }
+        unsafe { (self.usable_size)(block.pointer, block.layout) }
     }
 
     #[inline]
