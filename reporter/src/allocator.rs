@@ -24,6 +24,11 @@ pub(crate) use counters::heap_allocated_counter;
 ///
 /// [`usable_size`](Self::usable_size) must be right, and sound to call, for every live block
 /// that this allocator returned.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not tell the usable size of its blocks",
+    label = "`{Self}` does not implement `UsableSize`",
+    note = "implement `UsableSize` for it; `layout.size()` will do for an allocator that knows no more"
+)]
 #[allow(unsafe_code, reason = "implementing it is a promise about foreign memory")]
 pub unsafe trait UsableSize {
     /// Bytes that may be used at `pointer`: at least `layout.size()`, the rest is slop.
