@@ -92,7 +92,7 @@ unsafe impl<A: GlobalAlloc + UsableSize> GlobalAlloc for Declared<A> {
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
         // SAFETY: the block is live until the next line.
-        counters::sub(unsafe { self.0.usable_size(pointer, layout) });
+        counters::freed(unsafe { self.0.usable_size(pointer, layout) });
         // SAFETY: the caller's promise is passed on.
         unsafe { self.0.dealloc(pointer, layout) }
     }
@@ -103,7 +103,7 @@ unsafe impl<A: GlobalAlloc + UsableSize> GlobalAlloc for Declared<A> {
         // SAFETY: the caller's promise is passed on.
         let moved = unsafe { self.0.realloc(pointer, layout, size) };
         if !moved.is_null() {
-            counters::sub(before);
+            counters::freed(before);
             // SAFETY: the caller promises that `size` rounded up to `layout.align()` fits.
             self.count_new(moved, unsafe { Layout::from_size_align_unchecked(size, layout.align()) });
         }
@@ -127,7 +127,7 @@ impl<A: UsableSize> Declared<A> {
     fn count_new(&self, pointer: *mut u8, layout: Layout) {
         if !pointer.is_null() {
             // SAFETY: the allocator has just returned this block for this layout.
-            counters::add(unsafe { self.0.usable_size(pointer, layout) });
+            counters::allocated(pointer, unsafe { self.0.usable_size(pointer, layout) });
         }
     }
 }

@@ -42,8 +42,8 @@
 //! Computed sizes equal the bytes asked of the allocator for all collections of std, but for hash tables
 //! after removals (about one in a thousand is taken for half its size) and an emptied `BTreeMap` (it may
 //! keep one leaf that nobody can see). Measured sizes equal the usable bytes wherever the start of a block
-//! can be seen; for hash tables, B-tree and list nodes, `Rc`, `Arc` and some `VecDeque`s only a place inside
-//! is visible, and these blocks count what was asked for.
+//! can be seen; for hash tables, B-tree and list nodes and some `VecDeque`s only a place inside is visible, and
+//! these blocks count what was asked for.
 //!
 //! # Features
 //!

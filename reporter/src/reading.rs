@@ -128,8 +128,8 @@ impl Reading for Computed {
 
 /// Usable bytes as the declared allocator tells them, slop included.
 ///
-/// Where Rust shows only the inside of a block (hash tables, B-tree nodes, list nodes, Rc and Arc)
-/// the size is computed for that block.
+/// Where Rust shows only the inside of a block (hash tables, B-tree nodes, list nodes) the size is
+/// computed for that block.
 #[derive(Debug)]
 pub struct Measured {
     /// Of the declared allocator.
