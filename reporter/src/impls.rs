@@ -2,11 +2,23 @@
 
 mod borrowed;
 mod cell;
+mod channel;
+mod dynamic;
+mod error;
+mod function;
+mod io;
+mod iterator;
+mod lazy;
 mod map;
 mod owning;
-mod plain;
+mod process;
 mod sequence;
 mod shared;
 mod sync;
 mod text;
-mod wrapper;
+mod thread;
+mod weak;
+
+pub(crate) mod opaque;
+pub(crate) mod plain;
+pub(crate) mod wrapper;

@@ -1,7 +1,12 @@
 //! Locks: tried, never waited for. A poisoned one is read.
 
-use std::sync::{Mutex, OnceLock, RwLock, TryLockError};
+use core::cell::{Ref, RefMut};
+use std::sync::{
+    Barrier, BarrierWaitResult, Condvar, Mutex, MutexGuard, Once, OnceLock, OnceState, RwLock, RwLockReadGuard,
+    RwLockWriteGuard, TryLockError, WaitTimeoutResult,
+};
 
+use crate::impls::plain::plain;
 use crate::malloc_size_of::MallocSizeOf;
 use crate::ops::MallocSizeOfOps;
 use crate::reading::Reading;
@@ -38,3 +43,11 @@ impl<T: MallocSizeOf> MallocSizeOf for OnceLock<T> {
         self.get().map_or(0, |value| value.size_of_excluding_this(ops))
     }
 }
+
+// A few words of the operating system each, but for systems where std has to box them.
+plain!([] Once, [] OnceState, [] Condvar, [] Barrier, [] BarrierWaitResult, [] WaitTimeoutResult);
+// What a guard shows is counted where it is owned.
+plain!(
+    [T: ?Sized] MutexGuard<'_, T>, [T: ?Sized] RwLockReadGuard<'_, T>, [T: ?Sized] RwLockWriteGuard<'_, T>,
+    [T: ?Sized] Ref<'_, T>, [T: ?Sized] RefMut<'_, T>,
+);
