@@ -9,16 +9,16 @@ mod function;
 mod io;
 mod iterator;
 mod lazy;
-mod map;
 mod owning;
 mod process;
-mod sequence;
 mod shared;
 mod sync;
 mod text;
 mod thread;
 mod weak;
 
+pub(crate) mod map;
 pub(crate) mod opaque;
 pub(crate) mod plain;
+pub(crate) mod sequence;
 pub(crate) mod wrapper;

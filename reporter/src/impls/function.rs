@@ -62,9 +62,9 @@ both!(
     [A, B: ?Sized, Ret] (A, &B);
     [A, B: ?Sized, Ret] (A, &mut B);
 );
-pointers!([A, B, C, D, E, F, G, Ret] (A, B, C, D, E, F, G));
-pointers!([A, B, C, D, E, F, G, H, Ret] (A, B, C, D, E, F, G, H));
-pointers!([A, B, C, D, E, F, G, H, I, Ret] (A, B, C, D, E, F, G, H, I));
-pointers!([A, B, C, D, E, F, G, H, I, J, Ret] (A, B, C, D, E, F, G, H, I, J));
-pointers!([A, B, C, D, E, F, G, H, I, J, K, Ret] (A, B, C, D, E, F, G, H, I, J, K));
-pointers!([A, B, C, D, E, F, G, H, I, J, K, L, Ret] (A, B, C, D, E, F, G, H, I, J, K, L));
+pointers!([A, B, C, D, E, F, G, Ret](A, B, C, D, E, F, G));
+pointers!([A, B, C, D, E, F, G, H, Ret](A, B, C, D, E, F, G, H));
+pointers!([A, B, C, D, E, F, G, H, I, Ret](A, B, C, D, E, F, G, H, I));
+pointers!([A, B, C, D, E, F, G, H, I, J, Ret](A, B, C, D, E, F, G, H, I, J));
+pointers!([A, B, C, D, E, F, G, H, I, J, K, Ret](A, B, C, D, E, F, G, H, I, J, K));
+pointers!([A, B, C, D, E, F, G, H, I, J, K, L, Ret](A, B, C, D, E, F, G, H, I, J, K, L));

@@ -1,9 +1,10 @@
 //! Locks: tried, never waited for. A poisoned one is read.
+//!
+//! Guards do not implement `MallocSizeOf`, so that a call on one means the value behind it.
 
-use core::cell::{Ref, RefMut};
 use std::sync::{
-    Barrier, BarrierWaitResult, Condvar, Mutex, MutexGuard, Once, OnceLock, OnceState, RwLock, RwLockReadGuard,
-    RwLockWriteGuard, TryLockError, WaitTimeoutResult,
+    Barrier, BarrierWaitResult, Condvar, Mutex, Once, OnceLock, OnceState, RwLock, TryLockError,
+    WaitTimeoutResult,
 };
 
 use crate::impls::plain::plain;
@@ -46,8 +47,3 @@ impl<T: MallocSizeOf> MallocSizeOf for OnceLock<T> {
 
 // A few words of the operating system each, but for systems where std has to box them.
 plain!([] Once, [] OnceState, [] Condvar, [] Barrier, [] BarrierWaitResult, [] WaitTimeoutResult);
-// What a guard shows is counted where it is owned.
-plain!(
-    [T: ?Sized] MutexGuard<'_, T>, [T: ?Sized] RwLockReadGuard<'_, T>, [T: ?Sized] RwLockWriteGuard<'_, T>,
-    [T: ?Sized] Ref<'_, T>, [T: ?Sized] RefMut<'_, T>,
-);
