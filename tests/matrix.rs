@@ -15,7 +15,7 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex, RwLock};
 use std::{
     alloc, any, array, backtrace, cell, cmp, convert, env, ffi, fs, hash, io, marker, mem, net, num, ops,
-    panic, path, pin, process, ptr, rc, string, sync, task, thread, time, vec,
+    panic, path, process, ptr, rc, string, sync, task, thread, time, vec,
 };
 
 use memory_reporter::{MallocSizeOf, MallocSizeOfOps, Reading, computed_size_of, malloc_size_of};
@@ -89,7 +89,11 @@ fn spelled(tokens: &str) -> String {
         name.push(c);
     }
     let name = name.replace(",)", "\u{0})").replace(',', ", ").replace('\u{0}', ",");
-    name.replace("->", " -> ").replace('+', " + ").replace('=', " = ").replace(" =  = ", "==")
+    name.replace("->", " -> ")
+        .replace(';', "; ")
+        .replace('+', " + ")
+        .replace('=', " = ")
+        .replace(" =  = ", "==")
 }
 
 macro_rules! rows {
@@ -106,7 +110,7 @@ fn asked_of_all() -> Vec<Row> {
     Exact Box<[u8]>;
     Exact Box<[String]>;
     Opaque Box<dyn Fn()> = "the box is counted; what the closure captured is not seen";
-    Opaque Box<dyn any::Any> = "the box is counted; what the value owns is not seen";
+    Opaque Box<dyn Any> = "the box is counted; what the value owns is not seen";
     Computed Rc<u8> = "counted once, its two counts included";
     Computed Rc<str>;
     Computed Rc<[u8]>;
@@ -188,7 +192,7 @@ fn asked_of_all() -> Vec<Row> {
     Exact num::NonZeroI128;
     Exact marker::PhantomData<u8>;
     Exact marker::PhantomPinned;
-    Exact pin::Pin<Box<u8>>;
+    Exact Pin<Box<u8>>;
     Exact mem::ManuallyDrop<String>;
     Exact mem::MaybeUninit<u8> = "plain data only";
     Exact mem::Discriminant<Option<u8>>;
@@ -250,7 +254,6 @@ fn more() -> Vec<Row> {
     Exact panic::Location<'static>;
     Exact unsafe extern "C" fn(*mut u8)->u8;
     Exact fn(&String)->u8;
-    Exact Pin<&'static u8>;
     Computed Pin<Rc<u8>>;
     Computed Pin<Arc<u8>>;
     Opaque Cell<String>;
@@ -370,7 +373,7 @@ fn values_are_seen_as_the_list_says() {
     check(|| Cow::<'static, str>::Owned(text(5)));
     check(|| Some(text(5)));
     check(|| Ok::<_, u8>(text(5)));
-    check(|| std::array::from_fn::<_, 40, _>(text));
+    check(|| array::from_fn::<_, 40, _>(text));
     check(|| mem::ManuallyDrop::new(String::new()));
     check(|| cmp::Reverse(text(5)));
     check(|| io::Cursor::new(vec![1_u8; 5]));

@@ -2,7 +2,7 @@
 
 use core::marker::{PhantomData, PhantomPinned};
 use core::sync::atomic;
-use core::{alloc, any, cmp, convert, hash, mem, net, num, ops, panic, pin, ptr, time};
+use core::{alloc, any, cmp, convert, hash, mem, net, num, ops, panic, ptr, time};
 
 /// Implements `MallocSizeOf` for types that own no heap.
 macro_rules! plain {
@@ -47,5 +47,4 @@ plain!(
 plain!([] std::ffi::OsStr, [] std::path::Path, [] core::ffi::CStr, [] core::str::Utf8Error, [] core::fmt::Error);
 plain!([] panic::Location<'_>, [] core::ffi::c_void);
 // Pointers that own nothing: what they point to is counted where it is owned.
-plain!([T: ?Sized] pin::Pin<&T>, [T: ?Sized] pin::Pin<&mut T>);
 plain!([T: ?Sized] &T, [T: ?Sized] *const T, [T: ?Sized] *mut T, [T: ?Sized] ptr::NonNull<T>);

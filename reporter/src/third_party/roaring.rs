@@ -27,9 +27,11 @@ enum Store {
 impl MallocSizeOf for RoaringBitmap {
     fn size_of_excluding_this<R: Reading>(&self, ops: &mut MallocSizeOfOps<R>) -> usize {
         let told = self.statistics();
-        // The crate tells four bytes for each two of an array.
-        let stores =
-            told.n_bytes_array_containers / 2 + told.n_bytes_bitset_containers + told.n_bytes_run_containers;
+        // Told are four bytes for each two of an array, bits for bytes of a bitset, and two bytes
+        // more for each container of runs than it has in memory.
+        let stores = told.n_bytes_array_containers / 2
+            + u64::from(told.n_bitset_containers) * 8192
+            + told.n_bytes_run_containers.saturating_sub(2 * u64::from(told.n_run_containers));
         let stores = usize::try_from(stores).unwrap_or(0);
         let list = Layout::array::<Container>(told.n_containers as usize).unwrap_or(Layout::new::<()>());
         ops.enclosing(null::<Container>(), list)

@@ -12,9 +12,10 @@ use crate::reading::Reading;
 /// Length and capacity, as the crate is built without `gecko-ffi`.
 type Header = [usize; 2];
 
+/// Header and elements, not rounded up to the alignment.
 fn block<T>(capacity: usize) -> Option<Layout> {
     let (layout, _) = Layout::new::<Header>().extend(Layout::array::<T>(capacity).ok()?).ok()?;
-    Some(layout.pad_to_align())
+    Some(layout)
 }
 
 impl<T: MallocSizeOf> MallocSizeOf for ThinVec<T> {
