@@ -393,7 +393,7 @@ fn values_are_seen_as_the_list_says() {
 fn what_is_opaque_is_recorded_as_not_seen() {
     check(|| Cell::new(text(9)));
     check(|| cell::UnsafeCell::new(text(9)));
-    check(|| mem::MaybeUninit::<String>::uninit());
+    check(mem::MaybeUninit::<String>::uninit);
     check(|| -> Box<dyn Fn()> {
         let captured = text(9);
         Box::new(move || drop(captured.clone()))
@@ -445,7 +445,7 @@ fn a_closure_without_captures_and_a_disabled_backtrace_own_nothing() {
 #[test]
 fn the_block_that_weak_pointers_keep_is_counted_once() {
     let strong = Rc::new(text(100));
-    let weak: Vec<rc::Weak<String>> = vec![Rc::downgrade(&strong); 10];
+    let weak: Vec<rc::Weak<String>> = (0..10).map(|_| Rc::downgrade(&strong)).collect();
     let vector = 10 * size_of::<rc::Weak<String>>();
     assert_eq!(computed_size_of(&weak), vector, "the strong pointer owns it");
     drop(strong);

@@ -472,7 +472,7 @@ const CRATES: &[(&str, &str, &str)] = &[
 
 fn manifest(path: &str) -> toml::Table {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(path);
-    std::fs::read_to_string(path).unwrap().parse().unwrap()
+    std::fs::read_to_string(path).expect("the manifest is there").parse().expect("the manifest is TOML")
 }
 
 #[test]

@@ -23,7 +23,8 @@ where
     #[allow(unsafe_code, reason = "names the map's blocks and goes over its raw tables")]
     fn size_of_excluding_this<R: Reading>(&self, ops: &mut MallocSizeOfOps<R>) -> usize {
         let shards = self.shards();
-        // SAFETY: the shards are a boxed slice: its block, with their layout.
+        // SAFETY: the shards are the `Box<[_]>` that `into_shards` gives back: its block, with their
+        // layout.
         let mut sum = unsafe { ops.block(shards.as_ptr(), Layout::for_value(shards)) };
         for shard in shards {
             let Some(table) = shard.try_read() else {

@@ -34,12 +34,13 @@ impl<N: MallocSizeOf, E: MallocSizeOf, Ty: EdgeType, Ix: IndexType> MallocSizeOf
     #[allow(unsafe_code, reason = "names the graph's blocks")]
     fn size_of_excluding_this<R: Reading>(&self, ops: &mut MallocSizeOfOps<R>) -> usize {
         let (nodes, edges) = self.capacity();
-        // SAFETY: the nodes start their block, a `Vec`'s, which was allocated for that capacity.
+        // SAFETY: the nodes are the `Vec` that `into_nodes_edges` gives back: they start its block,
+        // which was allocated for that capacity.
         let mut sum = unsafe { ops.block(self.raw_nodes().as_ptr(), array::<Node<N, Ix>>(nodes)) };
         if N::NEEDS_WALK || R::NAMES {
             sum += ops.contents(|ops| self.node_weights().map(|weight| ops.element(weight)).sum());
         }
-        // SAFETY: the edges start their block, a `Vec`'s, which was allocated for that capacity.
+        // SAFETY: the edges are a `Vec` likewise.
         sum += unsafe { ops.block(self.raw_edges().as_ptr(), array::<Edge<E, Ix>>(edges)) };
         if E::NEEDS_WALK || R::NAMES {
             sum += ops.contents(|ops| self.edge_weights().map(|weight| ops.element(weight)).sum());
