@@ -74,10 +74,12 @@ mod report_set;
 mod reports;
 mod skipped;
 mod stack_guard;
+mod third_party;
 mod walk_state;
 mod warning;
 
 pub mod amounts;
+pub mod docs;
 pub mod file;
 pub mod tree;
 

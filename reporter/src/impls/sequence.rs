@@ -18,7 +18,7 @@ fn array<T>(capacity: usize) -> Layout {
 }
 
 #[inline]
-fn elements<'a, T: 'a, R: Reading>(
+pub(crate) fn elements<'a, T: 'a, R: Reading>(
     elements: impl Iterator<Item = &'a T>,
     ops: &mut MallocSizeOfOps<R>,
     mut each: impl FnMut(&'a T, &mut MallocSizeOfOps<R>) -> usize,

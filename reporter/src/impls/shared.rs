@@ -1,9 +1,9 @@
-//! `Rc`, `Arc` and their weak pointers: one block, counted by whoever reaches it first.
+//! `Rc` and `Arc`: one block, counted by whoever reaches it first.
 
 use core::ops::Deref;
 use core::pin::Pin;
-use std::rc::{self, Rc};
-use std::sync::{self, Arc};
+use std::rc::Rc;
+use std::sync::Arc;
 
 use crate::layout::shared::{counted, start_is_known};
 use crate::malloc_size_of::{MallocSizeOf, MallocSizeOfEach, OwningPointer};
@@ -71,19 +71,3 @@ macro_rules! shared_pointer {
     )*};
 }
 shared_pointer!(Rc, Arc);
-
-macro_rules! weak_pointer {
-    ($($pointer:ty),*) => {$(
-        /// Owns nothing: the block is counted by the strong pointers. Once these are gone, the
-        /// empty block that weak pointers keep is not seen.
-        impl<T: ?Sized> MallocSizeOf for $pointer {
-            const NEEDS_WALK: bool = false;
-
-            #[inline]
-            fn size_of_excluding_this<R: Reading>(&self, _: &mut MallocSizeOfOps<R>) -> usize {
-                0
-            }
-        }
-    )*};
-}
-weak_pointer!(rc::Weak<T>, sync::Weak<T>);
