@@ -49,6 +49,7 @@
 //!
 //! - `derive` (default): `#[derive(MallocSizeOf)]`.
 //! - `jemalloc`, `mimalloc`: declare these allocators, and read their statistics.
+//! - one for each other crate whose types are measured, by its name: see [`docs`].
 
 #![deny(unsafe_code)]
 
