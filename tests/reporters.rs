@@ -383,6 +383,8 @@ fn what_was_skipped_is_told_with_its_reporter() {
     let skipped: Vec<_> = set.skipped().map(ToString::to_string).collect();
     assert_eq!(skipped.len(), 1);
     assert!(skipped[0].ends_with("Mutex<alloc::string::String>: locked (2 times)"), "{skipped:?}");
+    assert_eq!(warnings(&set), [(WarningKind::Unavailable, format!("looks: not measured: {}", skipped[0]))]);
+    assert!(about_memory::text(&set).to_string().contains("locked (2 times)"));
 }
 
 #[test]
