@@ -6,14 +6,17 @@ use std::process::Command;
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rustc-check-cfg=cfg(lazy_get)");
-    if minor_version().is_some_and(|minor| minor >= 94) {
+    if std_shows_lazy_values().unwrap_or(false) {
         println!("cargo::rustc-cfg=lazy_get");
     }
 }
 
-/// The 94 of `rustc 1.94.0 (...)`.
-fn minor_version() -> Option<u32> {
+/// By the version that the compiler tells, `rustc 1.94.0 (...)`; of pre-releases only the next
+/// minor version is sure.
+fn std_shows_lazy_values() -> Option<bool> {
     let rustc = env::var_os("RUSTC")?;
-    let version = String::from_utf8(Command::new(rustc).arg("--version").output().ok()?.stdout).ok()?;
-    version.strip_prefix("rustc 1.")?.split('.').next()?.parse().ok()
+    let told = String::from_utf8(Command::new(rustc).arg("--version").output().ok()?.stdout).ok()?;
+    let version = told.strip_prefix("rustc 1.")?.split(' ').next()?;
+    let minor: u32 = version.split('.').next()?.parse().ok()?;
+    Some(minor > 94 || minor == 94 && !version.contains('-'))
 }

@@ -15,7 +15,7 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex, RwLock};
 use std::{
     alloc, any, array, backtrace, cell, cmp, convert, env, ffi, fs, hash, io, marker, mem, net, num, ops,
-    panic, path, process, ptr, rc, string, sync, task, thread, time, vec,
+    panic, path, process, ptr, rc, slice, str, string, sync, task, thread, time, vec,
 };
 
 use memory_reporter::{MallocSizeOf, MallocSizeOfOps, Reading, computed_size_of, malloc_size_of};
@@ -248,6 +248,12 @@ fn more() -> Vec<Row> {
     Exact net::UdpSocket;
     Exact net::SocketAddrV6;
     Exact num::ParseIntError;
+    Exact env::VarError;
+    Exact str::Chars<'static>;
+    Exact slice::Iter<'static, u8>;
+    Exact env::VarError;
+    Exact str::Chars<'static>;
+    Exact slice::Iter<'static, u8>;
     AtLeast string::FromUtf8Error = "the bytes, not their capacity";
     Exact sync::PoisonError<String>;
     Exact thread::LocalKey<String> = "each thread's value is its own";
@@ -377,7 +383,7 @@ fn values_are_seen_as_the_list_says() {
     check(|| mem::ManuallyDrop::new(String::new()));
     check(|| cmp::Reverse(text(5)));
     check(|| io::Cursor::new(vec![1_u8; 5]));
-    check(|| io::BufReader::with_capacity(777, fs::File::open("/dev/null").unwrap()));
+    check(|| io::BufReader::with_capacity(777, fs::File::open(env::current_exe().unwrap()).unwrap()));
     check(|| io::BufWriter::with_capacity(777, vec![1_u8; 5]));
     check(|| vec![Some(text(3).into_boxed_str()), None]);
     check(|| [text(1), text(2), text(3)].into_iter());

@@ -2,6 +2,7 @@
 
 use core::alloc::Layout;
 use std::backtrace::{Backtrace, BacktraceStatus};
+use std::env::VarError;
 use std::error::Error;
 use std::ffi::{IntoStringError, NulError};
 use std::io;
@@ -16,7 +17,13 @@ use crate::ops::MallocSizeOfOps;
 use crate::reading::Reading;
 use crate::skipped::SkipReason;
 
-plain!([] io::ErrorKind, [] std::time::SystemTimeError, [] std::env::VarError);
+plain!([] io::ErrorKind, [] std::time::SystemTimeError, [] std::path::StripPrefixError);
+plain!(
+    [] core::num::TryFromIntError, [] core::array::TryFromSliceError, [] core::str::ParseBoolError,
+    [] core::char::ParseCharError, [] core::char::CharTryFromError, [] core::net::AddrParseError,
+    [] core::cell::BorrowError, [] core::cell::BorrowMutError, [] std::collections::TryReserveError,
+);
+variants!(VarError, [], VarError::NotUnicode; VarError::NotPresent);
 parts!(PoisonError<T>, [T], self, self.get_ref());
 
 /// The box that std puts around a custom error and its kind.

@@ -25,5 +25,6 @@ pub(crate) fn blocks<K, V, I: ?Sized, R: Reading>(
 ) -> usize {
     let entries = Layout::array::<Bucket<K, V>>(capacity).unwrap_or(Layout::new::<()>());
     let indices = Table::new(capacity).block::<usize>();
-    ops.enclosing(inside, entries) + ops.enclosing(core::ptr::null::<usize>(), indices)
+    // The entries last, since what is told next lies in them.
+    ops.enclosing(core::ptr::null::<usize>(), indices) + ops.enclosing(inside, entries)
 }

@@ -1,6 +1,6 @@
 //! `bytes`: at least; of a `Bytes` with one owner the bytes that it shows, of a `BytesMut` its
 //! share of the buffer. A `Bytes` with several owners cannot be told from a static one and is
-//! recorded as not seen.
+//! recorded as not seen; one made by `Bytes::from_owner` is taken for heap.
 
 use core::alloc::Layout;
 

@@ -89,9 +89,10 @@ map!(SecondaryMap<K, V>, self, ops => {
     ops.enclosing(inside(self.values()), array::<Secondary<V>>(self.capacity() + 1))
 });
 map!(DenseSlotMap<K, V>, self, ops => {
+    // The values last, since what is told next lies in them.
     ops.enclosing(null::<K>(), array::<K>(self.capacity()))
-        + ops.enclosing(inside(self.values()), array::<V>(self.len()))
         + ops.enclosing(null::<[u32; 2]>(), array::<[u32; 2]>(self.len() + 1))
+        + ops.enclosing(inside(self.values()), array::<V>(self.len()))
 });
 map!(SparseSecondaryMap<K, V, S: BuildHasher>, self, ops => {
     let mut table = Table::new(self.capacity());
