@@ -86,11 +86,11 @@ impl<R: Reading> MallocSizeOfOps<R> {
     /// the walk goes on on a fresh one.
     #[inline]
     pub fn contents(&mut self, walk: impl FnOnce(&mut Self) -> usize) -> usize {
-        if R::NAMES {
+        if R::STEPS {
             self.reading.open_block();
         }
         let bytes = if self.stack.has_room() { walk(self) } else { self.contents_deep(walk) };
-        if R::NAMES {
+        if R::STEPS {
             self.reading.close_block();
         }
         bytes
@@ -152,11 +152,11 @@ impl<R: Reading> MallocSizeOfOps<R> {
         value: &T,
         measure: impl FnOnce(&T, &mut Self) -> usize,
     ) -> usize {
-        if R::NAMES {
+        if R::STEPS {
             self.reading.enter(edge, type_name::<T>);
         }
         let bytes = measure(value, self);
-        if R::NAMES {
+        if R::STEPS {
             self.reading.leave();
         }
         bytes

@@ -1,0 +1,69 @@
+//! The reading that grows a tree.
+
+use crate::allocator::{self, DeclaredAllocator};
+use crate::reading::{Block, Edge, Observe, Reading};
+use crate::size_summary::SizeSummary;
+use crate::walk_state::WalkState;
+
+use super::growth::{Growth, TypeName};
+
+#[derive(Debug)]
+pub(super) struct ByField {
+    pub(super) allocator: Option<&'static DeclaredAllocator>,
+    pub(super) growth: Growth,
+    pub(super) state: WalkState,
+}
+
+impl ByField {
+    pub(super) fn new(type_name: TypeName, state: WalkState) -> Self {
+        Self { allocator: allocator::declared(), growth: Growth::new(type_name), state }
+    }
+}
+
+#[allow(unsafe_code, reason = "asks the declared allocator")]
+impl Observe for ByField {
+    #[inline]
+    unsafe fn block(&mut self, block: Block) -> usize {
+        let asked = block.layout.size();
+        let usable = match self.allocator {
+            // SAFETY: the caller promises a live block of the global allocator with this layout,
+            // and the declared allocator is the global one.
+            Some(allocator) => unsafe { allocator.usable_size(block.pointer, block.layout) },
+            None => asked,
+        };
+        self.growth.add(SizeSummary { asked, usable, blocks: 1 });
+        usable
+    }
+
+    #[inline]
+    fn enclosing(&mut self, block: Block) -> usize {
+        let asked = block.layout.size();
+        self.growth.add(SizeSummary { asked, usable: asked, blocks: 1 });
+        asked
+    }
+
+    #[inline]
+    fn state(&mut self) -> &mut WalkState {
+        &mut self.state
+    }
+
+    #[inline]
+    fn enter(&mut self, edge: Edge, type_name: TypeName) {
+        self.growth.enter(edge, type_name);
+    }
+
+    #[inline]
+    fn leave(&mut self) {
+        self.growth.leave();
+    }
+}
+
+impl Reading for ByField {
+    /// Plain data owns no block, so it has no node.
+    const NAMES: bool = false;
+    const STEPS: bool = true;
+
+    fn erase(&mut self) -> &mut dyn Observe {
+        self
+    }
+}
