@@ -152,13 +152,12 @@ impl<R: Reading> MallocSizeOfOps<R> {
         value: &T,
         measure: impl FnOnce(&T, &mut Self) -> usize,
     ) -> usize {
-        if R::STEPS {
-            self.reading.enter(edge, type_name::<T>);
+        if !R::STEPS {
+            return measure(value, self);
         }
+        let entered = self.reading.enter_part(edge, type_name::<T>);
         let bytes = measure(value, self);
-        if R::STEPS {
-            self.reading.leave();
-        }
+        self.reading.leave_part(entered);
         bytes
     }
 

@@ -93,6 +93,22 @@ pub trait Reading: Observe + Sized {
     /// spared a visit to each byte of a `Vec<u8>`.
     const STEPS: bool = Self::NAMES;
 
+    /// [`Observe::enter`] where the reading's type is known: what it returns is handed to the
+    /// [`leave_part`](Self::leave_part) that belongs to it, so that the walk's own stack can keep
+    /// it.
+    #[inline]
+    fn enter_part(&mut self, edge: Edge, type_name: fn() -> &'static str) -> usize {
+        self.enter(edge, type_name);
+        0
+    }
+
+    /// [`Observe::leave`], with what [`enter_part`](Self::enter_part) returned.
+    #[inline]
+    fn leave_part(&mut self, entered: usize) {
+        let _ = entered;
+        self.leave();
+    }
+
     /// The object-safe core, for a walk below a `dyn` value.
     fn erase(&mut self) -> &mut dyn Observe;
 }

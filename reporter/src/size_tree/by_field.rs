@@ -11,12 +11,18 @@ use super::growth::{Growth, TypeName};
 pub(super) struct ByField {
     pub(super) allocator: Option<&'static DeclaredAllocator>,
     pub(super) growth: Growth,
+    entered_from: Vec<u32>,
     pub(super) state: WalkState,
 }
 
 impl ByField {
     pub(super) fn new(type_name: TypeName, state: WalkState) -> Self {
-        Self { allocator: allocator::declared(), growth: Growth::new(type_name), state }
+        Self {
+            allocator: allocator::declared(),
+            growth: Growth::new(type_name),
+            entered_from: Vec::new(),
+            state,
+        }
     }
 }
 
@@ -47,14 +53,16 @@ impl Observe for ByField {
         &mut self.state
     }
 
-    #[inline]
+    /// For what is below a `dyn` value: as [`Reading::enter_part`], with what that returns kept here.
     fn enter(&mut self, edge: Edge, type_name: TypeName) {
-        self.growth.enter(edge, type_name);
+        let from = self.growth.enter(edge, type_name);
+        self.entered_from.push(from);
     }
 
-    #[inline]
     fn leave(&mut self) {
-        self.growth.leave();
+        if let Some(from) = self.entered_from.pop() {
+            self.growth.leave(from);
+        }
     }
 }
 
@@ -62,6 +70,16 @@ impl Reading for ByField {
     /// Plain data owns no block, so it has no node.
     const NAMES: bool = false;
     const STEPS: bool = true;
+
+    #[inline(always)]
+    fn enter_part(&mut self, edge: Edge, type_name: TypeName) -> usize {
+        self.growth.enter(edge, type_name) as usize
+    }
+
+    #[inline(always)]
+    fn leave_part(&mut self, entered_from: usize) {
+        self.growth.leave(entered_from as u32);
+    }
 
     fn erase(&mut self) -> &mut dyn Observe {
         self

@@ -6,6 +6,10 @@
 //! [`DEPTH`] and [`NODES`] bound what many mutually recursive types could make of it, and a part
 //! beyond them is merged with its parent.
 
+use std::collections::HashMap;
+
+use rustc_hash::FxBuildHasher;
+
 use crate::reading::Edge;
 use crate::size_summary::SizeSummary;
 
@@ -13,6 +17,8 @@ use crate::size_summary::SizeSummary;
 const DEPTH: u32 = 60;
 const NODES: usize = 16 * 1024;
 const NONE: u32 = u32::MAX;
+/// An odd number without pattern: multiplying by it moves low bits up.
+const SPREAD: usize = 0x9E37_79B9_7F4A_7C15_u64 as usize;
 
 pub(super) type TypeName = fn() -> &'static str;
 
@@ -26,32 +32,42 @@ pub(super) struct Grown {
     pub(super) count: u64,
     pub(super) own: SizeSummary,
     depth: u32,
-    /// The link that is probably taken next: behind the one taken last. Fields come in the same
-    /// order each time, and a container has but one or two kinds of parts.
-    expected: u32,
+    first_child: u32,
+    /// The next child of the same parent.
+    next: u32,
 }
 
 /// From a node to the node of a part, by the addresses of names: equal addresses mean equal names.
-/// The reverse need not hold, so there may be several links for one kind of part. The links of a
-/// node form a ring.
-#[derive(Debug)]
+/// The reverse need not hold, so there may be several links for one kind of part.
+#[derive(Clone, Copy, Debug)]
 struct Link {
-    edge: Edge,
-    type_name: TypeName,
+    from: u32,
+    key: Key,
     target: u32,
-    next: u32,
     /// 0 if the part was merged with its parent for want of room.
     count: u32,
 }
 
+/// Names by address: the type, the field, the variant; and all lengths, with the kind of edge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Key {
+    type_name: usize,
+    field: usize,
+    variant: usize,
+    lengths: usize,
+}
+
+/// Links used last, one for each residue of a hash: a power of two.
+const HOT: usize = 256;
+
 #[derive(Debug)]
 pub(super) struct Growth {
     nodes: Vec<Grown>,
-    links: Vec<Link>,
+    hot: Box<[Link; HOT]>,
+    warm: Box<[Link; HOT]>,
+    links: HashMap<(u32, Key), (u32, u32), FxBuildHasher>,
     /// The node that blocks go to.
     current: u32,
-    /// Where each part entered and not left yet was entered from.
-    entered_from: Vec<u32>,
 }
 
 impl Growth {
@@ -63,87 +79,86 @@ impl Growth {
             count: 1,
             own: SizeSummary::default(),
             depth: 0,
-            expected: NONE,
+            first_child: NONE,
+            next: NONE,
         };
-        Self { nodes: vec![root], links: Vec::new(), current: 0, entered_from: Vec::with_capacity(64) }
+        let key = Key { type_name: 0, field: 0, variant: 0, lengths: 0 };
+        let nothing = Link { from: NONE, key, target: 0, count: 0 };
+        Self {
+            nodes: vec![root],
+            hot: Box::new([nothing; HOT]),
+            warm: Box::new([nothing; HOT]),
+            links: HashMap::default(),
+            current: 0,
+        }
     }
 
     pub(super) fn into_nodes(self) -> Vec<Grown> {
         self.nodes
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn add(&mut self, block: SizeSummary) {
         self.nodes[self.current as usize].own += block;
     }
 
-    #[inline]
-    pub(super) fn enter(&mut self, edge: Edge, type_name: TypeName) {
-        let from = &mut self.nodes[self.current as usize];
-        let (target, count) = match self.links.get(from.expected as usize) {
-            Some(link) if link.is(edge, type_name) => {
-                from.expected = link.next;
-                (link.target, link.count)
-            }
-            _ => self.look_up(edge, type_name),
+    /// Goes to the node of a part; returns where to [`leave`](Self::leave) to.
+    #[inline(always)]
+    pub(super) fn enter(&mut self, edge: Edge, type_name: TypeName) -> u32 {
+        let from = self.current;
+        let key = Key::new(edge, type_name);
+        // The place does not depend on `from`: what comes next is loaded without waiting for it.
+        let place = key.place();
+        let hot = &self.hot[place];
+        let (target, count) = if hot.from == from && hot.key.is(key) {
+            (hot.target, hot.count)
+        } else {
+            self.look_up(place, key, edge, type_name)
         };
         self.nodes[target as usize].count += u64::from(count);
-        self.entered_from.push(self.current);
         self.current = target;
+        from
     }
 
-    #[inline]
-    pub(super) fn leave(&mut self) {
-        self.current = self.entered_from.pop().unwrap_or(0);
+    #[inline(always)]
+    pub(super) fn leave(&mut self, to: u32) {
+        self.current = to;
     }
 
-    /// The rest of the ring, then a comparison of names.
+    /// Second place, which differs for each parent, then all links.
     #[inline(never)]
-    fn look_up(&mut self, edge: Edge, type_name: TypeName) -> (u32, u32) {
-        let expected = self.nodes[self.current as usize].expected;
-        let found = self.ring(expected).find(|link| link.is(edge, type_name));
-        let (target, count, next) = match found {
-            Some(link) => (link.target, link.count, link.next),
-            None => {
-                let (target, count) = self.target(edge, type_name);
-                (target, count, self.push_link(edge, type_name, target, count))
-            }
-        };
-        self.nodes[self.current as usize].expected = next;
-        (target, count)
-    }
-
-    fn ring(&self, start: u32) -> impl Iterator<Item = &Link> {
-        let link = |id: u32| self.links.get(id as usize).map(|link| (id, link));
-        core::iter::successors(link(start), move |(_, last)| link(last.next).filter(|(id, _)| *id != start))
-            .map(|(_, link)| link)
-    }
-
-    /// Puts a link before the expected one, behind all others of the ring; returns what follows.
-    fn push_link(&mut self, edge: Edge, type_name: TypeName, target: u32, count: u32) -> u32 {
-        let expected = self.nodes[self.current as usize].expected;
-        let id = small(self.links.len());
-        let next = if expected == NONE { id } else { expected };
-        self.links.push(Link { edge, type_name, target, next, count });
-        if expected != NONE {
-            let mut last = expected;
-            while self.links[last as usize].next != expected {
-                last = self.links[last as usize].next;
-            }
-            self.links[last as usize].next = id;
+    fn look_up(&mut self, place: usize, key: Key, edge: Edge, type_name: TypeName) -> (u32, u32) {
+        let from = self.current;
+        let second = place.wrapping_add(from as usize).wrapping_mul(7) % HOT;
+        let warm = &self.warm[second];
+        if warm.from != from || warm.key != key {
+            let (target, count) = match self.links.get(&(from, key)) {
+                Some(known) => *known,
+                None => {
+                    let found = self.target(edge, type_name);
+                    self.links.insert((from, key), found);
+                    found
+                }
+            };
+            self.warm[second] = Link { from, key, target, count };
         }
-        next
+        self.hot[place] = self.warm[second];
+        (self.hot[place].target, self.hot[place].count)
     }
 
     /// The node of a part met for the first time, and what it adds to the node's count.
     fn target(&mut self, edge: Edge, type_name: TypeName) -> (u32, u32) {
         let name = type_name();
-        let from = self.nodes[self.current as usize].expected;
-        let alias = self.ring(from).find(|link| link.edge == edge && (link.type_name)() == name);
-        if let Some(link) = alias {
-            return (link.target, link.count);
+        let current = self.current;
+        let mut child = self.nodes[current as usize].first_child;
+        while child != NONE {
+            let node = &self.nodes[child as usize];
+            if node.edge == Some(edge) && (node.type_name)() == name {
+                return (child, 1);
+            }
+            child = node.next;
         }
-        let mut ancestor = self.current;
+        let mut ancestor = current;
         while ancestor != NONE {
             let node = &self.nodes[ancestor as usize];
             if (node.type_name)() == name {
@@ -151,39 +166,59 @@ impl Growth {
             }
             ancestor = node.parent;
         }
-        let depth = self.nodes[self.current as usize].depth + 1;
+        let depth = self.nodes[current as usize].depth + 1;
         if depth > DEPTH || self.nodes.len() >= NODES {
-            return (self.current, 0);
+            return (current, 0);
         }
         let id = small(self.nodes.len());
-        self.nodes.push(Grown {
+        let node = Grown {
             edge: Some(edge),
             type_name,
-            parent: self.current,
+            parent: current,
             count: 0,
             own: SizeSummary::default(),
             depth,
-            expected: NONE,
-        });
+            first_child: NONE,
+            next: core::mem::replace(&mut self.nodes[current as usize].first_child, id),
+        };
+        self.nodes.push(node);
         (id, 1)
     }
 }
 
-impl Link {
-    #[inline]
-    fn is(&self, edge: Edge, type_name: TypeName) -> bool {
-        self.type_name as usize == type_name as usize && same(self.edge, edge)
+impl Key {
+    #[inline(always)]
+    fn new(edge: Edge, type_name: TypeName) -> Self {
+        let (kind, field, variant) = match edge {
+            Edge::Field(field) => (0, field, ""),
+            Edge::VariantField(variant, field) => (1, field, variant),
+            Edge::Element => (2, "", ""),
+            Edge::Key => (3, "", ""),
+            Edge::Value => (4, "", ""),
+        };
+        Self {
+            type_name: type_name as usize,
+            field: if kind < 2 { field.as_ptr().addr() } else { 0 },
+            variant: if kind == 1 { variant.as_ptr().addr() } else { 0 },
+            // Injective for all names that a compiler will take.
+            lengths: kind | field.len() << 4 | variant.len() << 32,
+        }
     }
-}
 
-#[inline]
-fn same(a: Edge, b: Edge) -> bool {
-    let at = |a: &'static str, b: &'static str| core::ptr::eq(a, b);
-    match (a, b) {
-        (Edge::Field(a), Edge::Field(b)) => at(a, b),
-        (Edge::VariantField(a, c), Edge::VariantField(b, d)) => at(a, b) && at(c, d),
-        (Edge::Element, Edge::Element) | (Edge::Key, Edge::Key) | (Edge::Value, Edge::Value) => true,
-        _ => a == b,
+    #[inline(always)]
+    fn place(self) -> usize {
+        let name = self.type_name ^ self.field.rotate_left(5) ^ self.variant.rotate_left(9) ^ self.lengths;
+        (name.wrapping_mul(SPREAD) >> 20) % HOT
+    }
+
+    /// Whether the keys are equal; leaves out what is 0 for this kind of edge.
+    #[inline(always)]
+    fn is(&self, other: Self) -> bool {
+        let kind = other.lengths & 15;
+        self.type_name == other.type_name
+            && self.lengths == other.lengths
+            && (kind > 1 || self.field == other.field)
+            && (kind != 1 || self.variant == other.variant)
     }
 }
 
