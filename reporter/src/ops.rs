@@ -136,7 +136,7 @@ impl<R: Reading> MallocSizeOfOps<R> {
     }
 
     /// Any part of a value, measured by its own impl.
-    #[inline]
+    #[inline(always)]
     pub fn part<T: MallocSizeOf + ?Sized>(&mut self, edge: Edge, value: &T) -> usize {
         if !T::NEEDS_WALK && !R::NAMES {
             return 0;
@@ -145,7 +145,7 @@ impl<R: Reading> MallocSizeOfOps<R> {
     }
 
     /// Any part of a value, measured by `measure`: for types of other crates.
-    #[inline]
+    #[inline(always)]
     pub fn part_with<T: ?Sized>(
         &mut self,
         edge: Edge,
