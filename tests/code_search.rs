@@ -1,6 +1,8 @@
 //! The example `code_search` as a user runs it: its tree adds up, and what is not reported is what is
 //! missing.
 
+#![allow(clippy::unwrap_used, reason = "a test")]
+
 use std::process::Command;
 
 /// Runs the example and gives its about:memory text, in bytes.

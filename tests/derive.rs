@@ -322,3 +322,92 @@ fn fields_and_types_are_named_for_readings_that_listen() {
     boxed.size_of_excluding_this(&mut ops);
     assert_eq!(ops.into_reading().told[1..], expected);
 }
+
+/// Under lints that a user's crate may forbid, so that no `allow` of ours may stand there either.
+#[forbid(unsafe_code, warnings, deprecated, unused_qualifications, unused_variables)]
+#[forbid(clippy::pedantic, clippy::arithmetic_side_effects, clippy::allow_attributes)]
+mod strict {
+    use memory_reporter::MallocSizeOf;
+
+    #[derive(MallocSizeOf)]
+    pub(super) struct Page {
+        pub(super) words: Vec<String>,
+        #[deprecated]
+        pub(super) letters: String,
+        pub(super) count: u32,
+    }
+
+    #[derive(MallocSizeOf)]
+    pub(super) enum Part {
+        #[deprecated]
+        Words(String, String),
+        Break,
+    }
+
+    #[deprecated]
+    #[derive(MallocSizeOf)]
+    pub(super) struct Old<T>(pub(super) T);
+}
+
+#[test]
+fn nothing_meets_the_lints_of_the_user() {
+    #[allow(deprecated, reason = "to be measured")]
+    let page = strict::Page { words: vec![], letters: text(3), count: 1 };
+    assert_eq!(computed_size_of(&page) + page.words.len() + page.count as usize, 4);
+    #[allow(deprecated, reason = "to be measured")]
+    let words = strict::Part::Words(text(1), text(2));
+    assert_eq!(computed_size_of(&[words, strict::Part::Break]), 3);
+    #[allow(deprecated, reason = "to be measured")]
+    let old = strict::Old(text(4));
+    assert_eq!(computed_size_of(&old), 4);
+}
+
+/// Types that come in from outside a macro as tokens keep their own hygiene.
+macro_rules! page {
+    ($name:ident, $field:ident: $($type:tt)*) => {
+        #[derive(MallocSizeOf)]
+        struct $name {
+            $field: $($type)*,
+            count: u32,
+        }
+    };
+}
+page!(Book, pages: Vec<String>);
+
+#[test]
+fn types_written_by_macros() {
+    let book = Book { pages: vec![text(3)], count: 1 };
+    assert_eq!(computed_size_of(&book) + book.count as usize, TEXT + 3 + 1);
+}
+
+#[allow(non_camel_case_types, dead_code, reason = "what a user may well write")]
+mod shadowed {
+    use super::*;
+    struct usize;
+    struct bool;
+
+    #[derive(MallocSizeOf)]
+    pub(super) struct Fresh<__R>(pub(super) __R);
+}
+
+#[derive(MallocSizeOf)]
+struct Borrows<'a, T, I: Iterator> {
+    borrowed: &'a T,
+    make: fn() -> T,
+    items: Vec<I::Item>,
+}
+
+#[derive(MallocSizeOf)]
+#[repr(C, packed)]
+struct PackedPair<T>(u8, T);
+
+#[test]
+fn only_what_is_owned_is_bound() {
+    assert_eq!(computed_size_of(&shadowed::Fresh(text(5))), 5);
+    let value: Borrows<'_, NotMeasurable, std::iter::Empty<String>> =
+        Borrows { borrowed: &NotMeasurable, make: || NotMeasurable, items: vec![text(6)] };
+    assert_eq!(computed_size_of(&value), TEXT + 6);
+    let _ = (value.borrowed, value.make);
+    let packed = PackedPair(1, 2_u64);
+    assert_eq!((computed_size_of(&packed), packed.0, { packed.1 }), (0, 1, 2));
+}

@@ -28,7 +28,9 @@ unsafe impl GlobalAlloc for Header {
         // SAFETY: the header lies inside the block, before `offset`.
         let pointer = unsafe { start.add(offset) };
         // SAFETY: `offset` is at least the size of the header.
-        unsafe { pointer.cast::<usize>().sub(1).write_unaligned(layout.size()) };
+        let header = unsafe { pointer.cast::<usize>().sub(1) };
+        // SAFETY: the header is part of the block.
+        unsafe { header.write_unaligned(layout.size()) };
         pointer
     }
 
@@ -45,7 +47,9 @@ unsafe impl GlobalAlloc for Header {
 unsafe impl UsableSize for Header {
     unsafe fn usable_size(&self, pointer: *const u8, _: Layout) -> usize {
         // SAFETY: the header lies right before the block.
-        unsafe { pointer.cast::<usize>().sub(1).read_unaligned() }
+        let header = unsafe { pointer.cast::<usize>().sub(1) };
+        // SAFETY: `alloc` wrote it.
+        unsafe { header.read_unaligned() }
     }
 }
 

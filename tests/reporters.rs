@@ -7,9 +7,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use memory_reporter::{
-    CollectOptions, Collection, Kind, MallocSizeOf, MemoryCounter, MemoryReporter, Report, ReportSet,
-    Reports, Units, WarningKind, collect_report, collect_reports, minimize_memory_usage, on_memory_pressure,
-    path_segment, register_local, register_strong, register_weak,
+    CollectOptions, Collection, CounterSite, CountingMalloc, Kind, MallocSizeOf, MemoryCounter,
+    MemoryReporter, Report, ReportSet, Reports, Units, WarningKind, collect_report, collect_reports, file,
+    minimize_memory_usage, on_memory_pressure, path_segment, register_local, register_strong, register_weak,
+    tree::Forest,
 };
 
 memory_reporter::global_allocator!(std::alloc::System);
@@ -167,7 +168,7 @@ fn a_strong_registration_ends_with_its_handle() {
 fn a_weak_registration_ends_with_its_reporter_too() {
     let _alone = alone();
     let reporter = Arc::new(By("weak", |out: &mut Reports| {
-        collect_report!(out, "weak-one", Other, Count, 1, "One report.")
+        collect_report!(out, "weak-one", Other, Count, 1, "One report.");
     }));
     let _registration = register_weak(&reporter);
     assert!(has(&collect_reports(&CollectOptions::new()), "weak-one"));
@@ -382,6 +383,8 @@ fn what_was_skipped_is_told_with_its_reporter() {
     let skipped: Vec<_> = set.skipped().map(ToString::to_string).collect();
     assert_eq!(skipped.len(), 1);
     assert!(skipped[0].ends_with("Mutex<alloc::string::String>: locked (2 times)"), "{skipped:?}");
+    assert_eq!(warnings(&set), [(WarningKind::Unavailable, format!("looks: not measured: {}", skipped[0]))]);
+    assert!(about_memory::text(&set).to_string().contains("locked (2 times)"));
 }
 
 #[test]
@@ -472,6 +475,57 @@ fn a_reporter_may_unregister_itself() {
     *slot.lock().unwrap() = Some(registration);
     assert!(has(&collect_reports(&CollectOptions::new()), "leaves-one"));
     assert!(!has(&collect_reports(&CollectOptions::new()), "leaves-one"));
+}
+
+#[test]
+fn a_saved_collection_has_what_firefox_needs() {
+    let _alone = alone();
+    let path = std::env::temp_dir().join(format!("memory-report-{}.json.gz", std::process::id()));
+    let set = collect_reports(&CollectOptions::new());
+    file::write(&path, &set).unwrap();
+    let read = file::read(&path).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    assert_eq!(read.iter().collect::<Vec<_>>(), set.iter().collect::<Vec<_>>());
+    for path in ["heap-allocated", "resident", "resident-peak", "resident-unique"] {
+        assert!(has(&read, path), "{path}");
+    }
+    assert!(!read.iter().any(|report| report.path.contains("heap-unclassified")));
+    assert!(Forest::new(&read).amount("explicit/heap-unclassified").is_some());
+    assert!(about_memory::text(&read).to_string().contains("─ heap-unclassified"));
+}
+
+static FOREIGN: MemoryCounter = MemoryCounter::new();
+
+struct Foreign;
+
+impl CounterSite for Foreign {
+    const COUNTER: &'static MemoryCounter = &FOREIGN;
+}
+
+#[test]
+#[allow(unsafe_code, reason = "calls C allocation functions")]
+fn the_c_allocation_functions_count() {
+    type Malloc = CountingMalloc<Foreign>;
+    let zeros = Malloc::calloc(10, 10);
+    assert!(!zeros.is_null() && (116..140).contains(&FOREIGN.bytes()), "{}", FOREIGN.bytes());
+    // SAFETY: a live block of 100 bytes.
+    assert!(unsafe { std::slice::from_raw_parts(zeros.cast::<u8>(), 100) }.iter().all(|byte| *byte == 0));
+    // SAFETY: a live block of 100 bytes.
+    unsafe { zeros.cast::<u8>().write_bytes(7, 100) };
+    // SAFETY: a live block of these functions.
+    let larger = unsafe { Malloc::realloc(zeros, 100_000) };
+    assert!((100_016..110_000).contains(&FOREIGN.bytes()), "{}", FOREIGN.bytes());
+    // SAFETY: a live block of 100,000 bytes, of which 100 were written.
+    assert!(unsafe { std::slice::from_raw_parts(larger.cast::<u8>(), 100) }.iter().all(|byte| *byte == 7));
+    assert_eq!(larger.addr() % 16, 0);
+    assert!(Malloc::malloc(usize::MAX).is_null() && Malloc::calloc(usize::MAX, 2).is_null());
+    // SAFETY: a live block of these functions; what fails leaves it as it is.
+    assert!(unsafe { Malloc::realloc(larger, usize::MAX - 20) }.is_null());
+    // SAFETY: a live block of these functions, freed once.
+    unsafe { Malloc::free(larger) };
+    // SAFETY: null is allowed.
+    unsafe { Malloc::free(std::ptr::null_mut()) };
+    assert_eq!(FOREIGN.bytes(), 0);
 }
 
 #[test]

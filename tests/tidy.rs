@@ -1,5 +1,7 @@
 //! The rules of the repository that no compiler checks.
 
+#![allow(clippy::unwrap_used, reason = "a test")]
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};

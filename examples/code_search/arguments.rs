@@ -14,7 +14,7 @@ Examples:
   code_search . --query 'arc weak' --query drop_in_place
   code_search --report-cache                   account for the query cache, too";
 
-/// Search source code, and account for every byte it takes.
+/// Search source code, and show where the memory went.
 #[derive(Debug, Parser)]
 #[command(name = "code_search", after_help = EXAMPLES)]
 pub(crate) struct Arguments {

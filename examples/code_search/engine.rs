@@ -18,7 +18,7 @@ pub(crate) struct Engine {
     pub(crate) interner: Interner,
     pub(crate) documents: Documents,
     pub(crate) index: Index,
-    pub(crate) cache: QueryCache,
+    pub(crate) cache: Arc<QueryCache>,
     pub(crate) statistics: Statistics,
 }
 

@@ -1,12 +1,15 @@
 //! A search engine over source code, as a model of a program that accounts for its memory.
 //!
 //! It reads every text file below a directory, indexes their words, answers a batch of generated
-//! queries through worker threads and then the queries given on the command line.
+//! queries through worker threads and then the queries given on the command line. In the end it
+//! shows its own memory, as Firefox's about:memory would.
 //!
-//! At the end it prints its about:memory tree. Its long-lived memory has five owners: [`interner`] (words), [`documents`] (text), [`index`]
+//! Its long-lived memory has five owners: [`interner`] (words), [`documents`] (text), [`index`]
 //! (who has which word where), [`query_cache`] (answers) and [`workers`] (each one's own state).
-//! The module [`reporters`] reports them: all but the query cache, which is forgotten on purpose unless
-//! `--report-cache` is given, and then lies in `heap-unclassified`.
+//! They derive `MallocSizeOf`; [`reporters`] says what is reported. The query cache is reported
+//! only with `--report-cache`: without it, its bytes show up as `heap-unclassified`.
+
+#![forbid(unsafe_code)]
 
 mod arguments;
 mod documents;
@@ -28,7 +31,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::Parser;
-use memory_reporter::{CollectOptions, collect_reports};
+use memory_reporter::{CollectOptions, collect_reports, register_weak};
 
 use crate::arguments::Arguments;
 use crate::engine::Engine;
@@ -66,11 +69,12 @@ fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let mut progress = Progress::new();
     let mut out = BufWriter::new(io::stdout().lock());
 
-    let engine = Arc::new(read(arguments, &mut progress)?);
-    writeln!(out, "{}", engine.summary())?;
-
+    let engine = Arc::new(read(arguments, &mut progress, &mut out)?);
     let workers = Workers::start(&engine, arguments.workers())?;
-    let _registrations = reporters::register(&engine, &workers, arguments.report_cache);
+    let _engine_reporter = register_weak(&engine);
+    let _workers_reporter = register_weak(&workers.states);
+    let _cache_reporter = arguments.report_cache.then(|| register_weak(&engine.cache));
+
     answer_workload(&engine, &workers, &mut progress);
     drop(progress);
     writeln!(out, "{}", engine.statistics)?;
@@ -79,26 +83,31 @@ fn run(arguments: &Arguments) -> anyhow::Result<()> {
         writeln!(out)?;
         answer(&engine, words, &mut out)?;
     }
-    writeln!(out, "\n{}", about_memory::text(&collect_reports(&CollectOptions::new())))?;
+    writeln!(out)?;
+    write!(out, "{}", about_memory::text(&collect_reports(&CollectOptions::default())))?;
     out.flush()?;
     Ok(())
 }
 
 /// An engine that knows all documents that the arguments name.
-fn read(arguments: &Arguments, progress: &mut Progress) -> anyhow::Result<Engine> {
+fn read(arguments: &Arguments, progress: &mut Progress, out: &mut impl Write) -> anyhow::Result<Engine> {
     let limits = arguments.limits();
     let files = sources::list(&sources::roots(arguments.directory.as_deref())?, &limits)?;
     let mut engine = Engine::default();
-    let mut room = limits.bytes;
+    let mut limited = files.len() == limits.files;
     for (number, file) in files.iter().enumerate() {
         progress.tick(|| format!("indexing {number} of {} files", files.len()));
         let Some(text) = sources::read(file) else { continue };
-        let Some(left) = room.checked_sub(text.len() as u64) else { break };
-        room = left;
+        if engine.documents.bytes() + text.len() as u64 > limits.bytes {
+            limited = true;
+            break;
+        }
         engine.add(file.shown_as.clone(), text);
     }
     engine.finish();
     anyhow::ensure!(!engine.documents.is_empty(), "no source text found");
+    let more = if limited { " (and there may be more: see --max-files, --max-megabytes)" } else { "" };
+    writeln!(out, "{}{more}", engine.summary())?;
     Ok(engine)
 }
 

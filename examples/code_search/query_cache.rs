@@ -64,6 +64,11 @@ impl QueryCache {
         Arc::clone(self.lock().entry(query.clone()).or_insert_with(|| Arc::new(answer)))
     }
 
+    /// Answers kept.
+    pub(crate) fn len(&self) -> usize {
+        self.lock().len()
+    }
+
     fn lock(&self) -> MutexGuard<'_, HashMap<Query, Arc<Answer>>> {
         self.answers.lock().expect("nothing panics while it holds the cache")
     }

@@ -1,25 +1,11 @@
-//! Who reports the program's memory: one report for each part, and a few counts.
+//! What the program reports of its memory.
 
-use std::sync::{Arc, Mutex};
-
-use memory_reporter::{
-    MemoryReporter, Registration, Reports, collect_report, register_strong, register_weak,
-};
+use memory_reporter::{MemoryReporter, Reports, collect_report};
 
 use crate::engine::Engine;
-use crate::workers::{WorkerState, Workers};
+use crate::query_cache::QueryCache;
+use crate::workers::WorkerStates;
 
-/// Registers all reporters, the query cache's only if asked for; they report until the result is dropped.
-pub(crate) fn register(engine: &Arc<Engine>, workers: &Workers, report_cache: bool) -> Vec<Registration> {
-    let mut registrations =
-        vec![register_weak(engine), register_strong(Arc::new(WorkerStates(workers.states.clone())))];
-    if report_cache {
-        registrations.push(register_strong(Arc::new(Cache(Arc::clone(engine)))));
-    }
-    registrations
-}
-
-/// The engine is its own reporter.
 impl MemoryReporter for Engine {
     fn collect_reports(&self, out: &mut Reports) {
         collect_report!(
@@ -27,22 +13,23 @@ impl MemoryReporter for Engine {
             "explicit/search/interner",
             Heap,
             &self.interner,
-            "Memory used by the distinct words and their numbers."
+            "Memory used by the distinct words and the table that finds them."
         );
         collect_report!(
             out,
             "explicit/search/documents",
             Heap,
             &self.documents,
-            "Memory used by the text of the documents."
+            "Memory used by the text of the documents, their paths and where their lines start."
         );
         collect_report!(
             out,
             "explicit/search/index",
             Heap,
             &self.index,
-            "Memory used by the inverted index."
+            "Memory used by the inverted index: for each word the lines that have it."
         );
+
         collect_report!(
             out,
             "search-documents",
@@ -53,57 +40,69 @@ impl MemoryReporter for Engine {
         );
         collect_report!(
             out,
+            "search-words",
+            Other,
+            Count,
+            self.interner.len(),
+            "The number of distinct words."
+        );
+        collect_report!(
+            out,
             "search-postings",
             Other,
             Count,
             self.index.postings(),
-            "The number of lines listed for words, over all words."
+            "The number of pairs of a word and a line that has it."
         );
-        let (answered, hits) = (self.statistics.answered(), self.statistics.cache_hits());
         collect_report!(
             out,
-            "search-queries",
+            "search-queries-answered",
             Other,
             CountCumulative,
-            answered,
-            "Queries answered since the program started."
+            self.statistics.answered(),
+            "The number of queries answered since the start."
         );
-        if answered > 0 {
-            collect_report!(
-                out,
-                "search-cache-hit-rate",
-                Other,
-                Percentage,
-                hits * 10_000 / answered,
-                "How many of the queries the cache answered."
-            );
-        }
+        collect_report!(
+            out,
+            "search-cache-hit-rate",
+            Other,
+            Percentage,
+            self.statistics.cache_hits() * 10_000 / self.statistics.answered().max(1),
+            "The share of queries that the query cache could answer."
+        );
     }
 }
 
-/// The query cache, which nobody reports unless asked to.
-struct Cache(Arc<Engine>);
-
-impl MemoryReporter for Cache {
+impl MemoryReporter for QueryCache {
     fn collect_reports(&self, out: &mut Reports) {
         collect_report!(
             out,
             "explicit/search/query-cache",
             Heap,
-            &self.0.cache,
-            "Memory used by the answers that are kept."
+            self,
+            "Memory used by the answers that were kept, with the snippets of their hits."
+        );
+        collect_report!(
+            out,
+            "search-cached-answers",
+            Other,
+            Count,
+            self.len(),
+            "The number of answers that were kept."
         );
     }
 }
 
-/// What each worker keeps for itself.
-struct WorkerStates(Vec<Arc<Mutex<WorkerState>>>);
-
 impl MemoryReporter for WorkerStates {
     fn collect_reports(&self, out: &mut Reports) {
-        for (number, state) in self.0.iter().enumerate() {
-            let path = format!("explicit/search/workers/worker {number}");
-            collect_report!(out, path, Heap, state, "Memory used by a worker's own state.");
+        for (number, state) in self.iter().enumerate() {
+            collect_report!(
+                out,
+                format!("explicit/search/workers/worker({number})"),
+                Heap,
+                state,
+                "Memory that a worker thread keeps from one query to the next."
+            );
         }
     }
 }

@@ -19,16 +19,20 @@ struct Job {
     reply: Sender<Arc<Answer>>,
 }
 
-/// What a worker keeps for itself, locked while it answers.
-#[derive(Debug, Default, MallocSizeOf)]
-pub(crate) struct WorkerState {
-    scratch: Scratch,
+/// What each worker keeps for itself, locked while it answers.
+#[derive(Debug, MallocSizeOf)]
+pub(crate) struct WorkerStates(Vec<Mutex<Scratch>>);
+
+impl WorkerStates {
+    /// The states, by number of the worker.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Mutex<Scratch>> {
+        self.0.iter()
+    }
 }
 
 /// Threads that share an engine; they end when this is dropped.
 pub(crate) struct Workers {
-    /// By worker; shared with its thread.
-    pub(crate) states: Vec<Arc<Mutex<WorkerState>>>,
+    pub(crate) states: Arc<WorkerStates>,
     /// `None` once the workers shall end.
     jobs: Option<SyncSender<Job>>,
     threads: Vec<JoinHandle<()>>,
@@ -39,13 +43,13 @@ impl Workers {
     pub(crate) fn start(engine: &Arc<Engine>, count: usize) -> io::Result<Self> {
         let (jobs, waiting) = mpsc::sync_channel(WAITING);
         let waiting = Arc::new(Mutex::new(waiting));
-        let states: Vec<Arc<Mutex<WorkerState>>> = (0..count).map(|_| Arc::default()).collect();
-        let spawn = |(number, state): (usize, &Arc<Mutex<WorkerState>>)| {
-            let (engine, waiting, state) = (Arc::clone(engine), Arc::clone(&waiting), Arc::clone(state));
+        let states = Arc::new(WorkerStates((0..count).map(|_| Mutex::default()).collect()));
+        let spawn = |number: usize| {
+            let (engine, waiting, states) = (Arc::clone(engine), Arc::clone(&waiting), Arc::clone(&states));
             let name = format!("worker {number}");
-            thread::Builder::new().name(name).spawn(move || work(&engine, &waiting, &state))
+            thread::Builder::new().name(name).spawn(move || work(&engine, &waiting, &states.0[number]))
         };
-        let threads = states.iter().enumerate().map(spawn).collect::<io::Result<_>>()?;
+        let threads = (0..count).map(spawn).collect::<io::Result<_>>()?;
         Ok(Self { states, jobs: Some(jobs), threads })
     }
 
@@ -73,12 +77,15 @@ impl Drop for Workers {
     }
 }
 
-fn work(engine: &Engine, waiting: &Mutex<Receiver<Job>>, state: &Mutex<WorkerState>) {
+fn work(engine: &Engine, waiting: &Mutex<Receiver<Job>>, state: &Mutex<Scratch>) {
     // The lock is free again before the answer is sought.
     let next = || waiting.lock().expect("nothing panics while it waits for a job").recv();
     while let Ok(Job { query, reply }) = next() {
-        let mut state = state.lock().expect("nothing panics while it holds the state of a worker");
+        let answer = {
+            let mut scratch = state.lock().expect("only this worker panics while it holds its state");
+            engine.answer(&query, &mut scratch)
+        };
         // Whoever asked may have left.
-        let _ = reply.send(engine.answer(&query, &mut state.scratch));
+        let _ = reply.send(answer);
     }
 }

@@ -45,7 +45,15 @@ impl Input {
                         let whole = attr::read_rule(&variant.attrs, attr::Place::Variant, errors);
                         let mut fields = fields(&variant.fields, errors);
                         if whole.is_ignored() {
-                            fields.iter_mut().for_each(|field| field.rule = Rule::Ignore);
+                            for field in &mut fields {
+                                if !matches!(field.rule, Rule::Measure) {
+                                    errors.push(Error::new(
+                                        field.span,
+                                        "the whole variant is ignored: what is said of this field has no effect",
+                                    ));
+                                }
+                                field.rule = Rule::Ignore;
+                            }
                         }
                         Variant { ident: variant.ident.clone(), fields }
                     })

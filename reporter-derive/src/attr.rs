@@ -1,15 +1,20 @@
 //! What the attributes say: `#[malloc_size_of(...)]` on the type, its variants and its fields.
 
-use syn::meta::ParseNestedMeta;
+use proc_macro2::TokenTree;
+use syn::ext::IdentExt;
+use syn::parse::ParseStream;
 use syn::punctuated::Punctuated;
-use syn::{Attribute, Error, LitStr, Path, Result, Token, WherePredicate};
+use syn::{Attribute, Error, ExprPath, Ident, LitStr, Meta, Path, Result, Token, WherePredicate};
+
+const EXAMPLE: &str =
+    "write `#[malloc_size_of(ignore = \"why it is not measured\")]`, with the words in parentheses";
 
 /// How a field is measured.
 pub(crate) enum Rule {
     Measure,
     Ignore,
-    With(Path),
-    Each(Path),
+    With(ExprPath),
+    Each(ExprPath),
 }
 
 impl Rule {
@@ -35,16 +40,19 @@ pub(crate) struct ContainerAttributes {
 impl ContainerAttributes {
     pub(crate) fn read(attributes: &[Attribute], errors: &mut Vec<Error>) -> Self {
         let mut found = Self::default();
-        read(attributes, errors, |meta| {
-            if meta.path.is_ident("bound") {
-                let text = string(&meta, "bound = \"T: Bound\"")?;
-                let predicates = text.parse_with(Punctuated::<_, Token![,]>::parse_terminated)?;
-                once(&meta, &mut found.bound, predicates.into_iter().collect())
-            } else if meta.path.is_ident("crate") {
-                let path = path(&meta, "crate = path::to::memory_reporter")?;
-                once(&meta, &mut found.krate, path)
+        read(attributes, errors, |word, input| {
+            if word == "bound" {
+                let text: LitStr = value(word, input, "bound = \"T: Bound\"")?;
+                let predicates = text.parse_with(Punctuated::<_, Token![,]>::parse_terminated);
+                let predicates = predicates.map_err(|error| {
+                    Error::new(text.span(), format!("no bounds as in `bound = \"T: Bound\"`: {error}"))
+                })?;
+                once(word, &mut found.bound, predicates.into_iter().collect())
+            } else if word == "crate" {
+                let path = value(word, input, "crate = path::to::memory_reporter")?;
+                once(word, &mut found.krate, path)
             } else {
-                Err(unknown(&meta, Place::Container))
+                Err(unknown(word, Place::Container))
             }
         });
         found
@@ -54,22 +62,25 @@ impl ContainerAttributes {
 /// The rule of a field or variant.
 pub(crate) fn read_rule(attributes: &[Attribute], place: Place, errors: &mut Vec<Error>) -> Rule {
     let mut found = None;
-    read(attributes, errors, |meta| {
-        let rule = if meta.path.is_ident("ignore") {
-            let reason = string(&meta, "ignore = \"why it is not measured\"")?;
+    read(attributes, errors, |word, input| {
+        let rule = if word == "ignore" {
+            let reason: LitStr = value(word, input, "ignore = \"why it is not measured\"")?;
             if reason.value().trim().is_empty() {
                 return Err(Error::new(reason.span(), "the reason is empty: say why it is not measured"));
             }
             Rule::Ignore
-        } else if place == Place::Field && meta.path.is_ident("with") {
-            Rule::With(path(&meta, "with = path::to::function")?)
-        } else if place == Place::Field && meta.path.is_ident("each") {
-            Rule::Each(path(&meta, "each = path::to::function")?)
+        } else if place == Place::Field && word == "with" {
+            Rule::With(value(word, input, "with = path::to::function")?)
+        } else if place == Place::Field && word == "each" {
+            Rule::Each(value(word, input, "each = path::to::function")?)
         } else {
-            return Err(unknown(&meta, place));
+            return Err(unknown(word, place));
         };
         if found.replace(rule).is_some() {
-            return Err(meta.error("only one of `ignore`, `with` and `each` can hold, and only once"));
+            return Err(Error::new(
+                word.span(),
+                "only one of `ignore`, `with` and `each` can hold, and only once",
+            ));
         }
         Ok(())
     });
@@ -93,59 +104,73 @@ pub(crate) fn is_packed(attributes: &[Attribute]) -> bool {
     })
 }
 
+/// Hands out each word of the attributes; an error in one does not hide those in the next.
 fn read(
     attributes: &[Attribute],
     errors: &mut Vec<Error>,
-    mut item: impl FnMut(ParseNestedMeta<'_>) -> Result<()>,
+    mut item: impl FnMut(&Ident, ParseStream<'_>) -> Result<()>,
 ) {
     for attribute in attributes {
         if attribute.path().is_ident("ignore_malloc_size_of") {
             errors.push(Error::new_spanned(attribute, "write `#[malloc_size_of(ignore = \"reason\")]`"));
         } else if attribute.path().is_ident("malloc_size_of") {
-            let mut nothing = true;
-            let outcome = attribute.parse_nested_meta(|meta| {
-                nothing = false;
-                item(meta)
-            });
-            if let Err(error) = outcome {
-                errors.push(error);
-            } else if nothing {
+            let Meta::List(list) = &attribute.meta else {
+                errors.push(Error::new_spanned(attribute, EXAMPLE));
+                continue;
+            };
+            if list.tokens.is_empty() {
                 errors.push(Error::new_spanned(attribute, "the attribute says nothing"));
             }
+            let outcome = attribute.parse_args_with(|input: ParseStream<'_>| {
+                while !input.is_empty() {
+                    let outcome = one(input, &mut item);
+                    errors.extend(outcome.err());
+                    // After an error: on to the next word.
+                    while !input.is_empty() && !input.peek(Token![,]) {
+                        input.parse::<TokenTree>()?;
+                    }
+                    input.parse::<Option<Token![,]>>()?;
+                }
+                Ok(())
+            });
+            errors.extend(outcome.err());
         }
     }
 }
 
-fn once<T>(meta: &ParseNestedMeta<'_>, slot: &mut Option<T>, value: T) -> Result<()> {
+fn one(input: ParseStream<'_>, item: impl FnOnce(&Ident, ParseStream<'_>) -> Result<()>) -> Result<()> {
+    let word = Ident::parse_any(input).map_err(|error| Error::new(error.span(), EXAMPLE))?;
+    item(&word, input)?;
+    if !input.is_empty() && !input.peek(Token![,]) {
+        return Err(input.error(format!("nothing more belongs to `{word}`: put a comma before the next")));
+    }
+    Ok(())
+}
+
+fn once<T>(word: &Ident, slot: &mut Option<T>, value: T) -> Result<()> {
     match slot.replace(value) {
         None => Ok(()),
-        Some(_) => Err(meta.error(format!("`{}` is given twice", word(meta)))),
+        Some(_) => Err(Error::new(word.span(), format!("`{word}` is given twice"))),
     }
 }
 
-fn string(meta: &ParseNestedMeta<'_>, example: &str) -> Result<LitStr> {
-    let wanted = || meta.error(format!("write `#[malloc_size_of({example})]`"));
-    meta.value().map_err(|_| wanted())?.parse().map_err(|_| wanted())
+fn value<T: syn::parse::Parse>(word: &Ident, input: ParseStream<'_>, example: &str) -> Result<T> {
+    let wanted = |_| Error::new(word.span(), format!("write `#[malloc_size_of({example})]`"));
+    input.parse::<Token![=]>().map_err(wanted)?;
+    input.parse().map_err(wanted)
 }
 
-fn path(meta: &ParseNestedMeta<'_>, example: &str) -> Result<Path> {
-    let wanted = || meta.error(format!("write `#[malloc_size_of({example})]`"));
-    meta.value().map_err(|_| wanted())?.parse().map_err(|_| wanted())
-}
-
-fn unknown(meta: &ParseNestedMeta<'_>, place: Place) -> Error {
+fn unknown(word: &Ident, place: Place) -> Error {
     let known = match place {
         Place::Container => "a type takes `bound = \"...\"` and `crate = path`",
         Place::Variant => "a variant takes `ignore = \"reason\"`",
         Place::Field => "a field takes `ignore = \"reason\"`, `with = path` and `each = path`",
     };
-    let skips = ["skip", "skip_all", "ignored"].iter().any(|word| meta.path.is_ident(word));
-    if skips && place != Place::Container {
-        return meta.error("write `ignore = \"reason\"`: a reason is required");
-    }
-    meta.error(format!("`{}` is not known here: {known}", word(meta)))
-}
-
-fn word(meta: &ParseNestedMeta<'_>) -> String {
-    meta.path.get_ident().map(ToString::to_string).unwrap_or_default()
+    let skips = ["skip", "skip_all", "ignored", "ignore_malloc_size_of"].iter().any(|other| word == other);
+    let message = if skips && place != Place::Container {
+        "write `ignore = \"reason\"`: a reason is required".to_owned()
+    } else {
+        format!("`{word}` is not known here: {known}")
+    };
+    Error::new(word.span(), message)
 }

@@ -1,15 +1,19 @@
 //! The impl. Everything wrong has been found before: writing it cannot fail.
 //!
-//! All names are hygienic by prefix (`__R`, `__ops`, `__field_0`) and all paths absolute, since the type's
-//! own parameters and fields may be called anything.
+//! The type's own parameters and fields may be called anything, it may stand inside another macro, and its
+//! crate may forbid lints. So all paths are absolute, even those of `bool` and `usize`; local names are
+//! hygienic, and the one type parameter is fresh; every token points at the field it is for, but counts as
+//! written by the derive, so that no lint and no macro's hygiene meets it.
 
-use proc_macro2::{TokenStream, TokenTree};
-use quote::{format_ident, quote, quote_spanned};
+use proc_macro2::{Group, Span, TokenStream, TokenTree};
+use quote::{ToTokens, quote, quote_spanned};
 use syn::ext::IdentExt;
-use syn::{DeriveInput, Error, Generics, Ident, Member, Path, Type, WherePredicate, parse_quote};
+use syn::spanned::Spanned;
+use syn::{DeriveInput, Error, Generics, Ident, Member, Path, parse_quote};
 
 use crate::ast::{Body, Field, Input, Variant};
 use crate::attr::Rule;
+use crate::bounds::bounded;
 use crate::check::check;
 
 /// The whole derive: tokens of a type to tokens of its impl, with the errors before it.
@@ -31,28 +35,33 @@ pub(crate) fn derive(tokens: TokenStream) -> TokenStream {
 
 fn expand(input: &Input) -> TokenStream {
     let krate = krate(input);
-    let needs_walk = input.fields().filter_map(|field| {
-        let ty = &field.ty;
-        match field.rule {
-            Rule::Measure => Some(quote_spanned!(field.span=> <#ty as #krate::MallocSizeOf>::NEEDS_WALK)),
-            Rule::With(_) | Rule::Each(_) => Some(quote!(true)),
-            Rule::Ignore => None,
+    let needs_walk = input.fields().filter_map(|field| match field.rule {
+        Rule::Measure => {
+            let ty = of_the_derive(field.ty.to_token_stream());
+            Some(quote_spanned!(at(field.span)=> <#ty as #krate::MallocSizeOf>::NEEDS_WALK))
         }
+        Rule::With(_) | Rule::Each(_) => Some(quote!(true)),
+        Rule::Ignore => None,
     });
     let needs_walk = joined(needs_walk, quote!(||), quote!(false));
     let body = match &input.body {
         Body::Struct(fields) => {
             let parts = fields.iter().filter_map(|field| {
+                let name = member_name(&field.member);
                 let member = &field.member;
-                let name = member_name(member);
-                let value = if input.packed { quote!(&{ self.#member }) } else { quote!(&self.#member) };
-                part(field, &krate, &quote!(#krate::Edge::Field(#name)), &value)
+                let value = if input.packed {
+                    // In one place, or the compiler proposes to clone what stands at the other.
+                    respanned(quote!(&{ self.#member }), &|_| Span::call_site())
+                } else {
+                    respanned(quote!(&self.#member), &|_| at(field.span))
+                };
+                part(field, input, &quote!(#krate::Edge::Field(#name)), &value)
             });
             joined(parts, quote!(+), quote!(0))
         }
         Body::Enum(variants) if variants.is_empty() => quote!(match *self {}),
         Body::Enum(variants) => {
-            let arms = variants.iter().map(|variant| arm(variant, &krate));
+            let arms = variants.iter().map(|variant| arm(variant, input));
             quote!(match self { #(#arms)* })
         }
     };
@@ -65,20 +74,19 @@ fn implementation(
     needs_walk: &TokenStream,
     body: &TokenStream,
 ) -> TokenStream {
-    let (krate, ident) = (krate(input), &input.ident);
+    let (krate, reading, ops) = (krate(input), reading(input), local("__ops", Span::call_site()));
+    let ident = of_the_derive(input.ident.to_token_stream());
     let (impl_generics, type_generics, where_clause) = generics.split_for_impl();
     quote! {
         #[automatically_derived]
-        #[allow(deprecated, unused_qualifications, reason = "fields may be deprecated, and paths must be absolute")]
         impl #impl_generics #krate::MallocSizeOf for #ident #type_generics #where_clause {
-            const NEEDS_WALK: bool = #needs_walk;
+            const NEEDS_WALK: ::core::primitive::bool = #needs_walk;
 
             #[inline]
-            #[allow(unused_variables, reason = "plain data needs no ops")]
-            fn size_of_excluding_this<__R: #krate::Reading>(
+            fn size_of_excluding_this<#reading: #krate::Reading>(
                 &self,
-                __ops: &mut #krate::MallocSizeOfOps<__R>,
-            ) -> usize {
+                #ops: &mut #krate::MallocSizeOfOps<#reading>,
+            ) -> ::core::primitive::usize {
                 #body
             }
         }
@@ -89,17 +97,64 @@ fn krate(input: &Input) -> Path {
     input.attributes.krate.clone().unwrap_or_else(|| parse_quote!(::memory_reporter))
 }
 
-fn arm(variant: &Variant, krate: &Path) -> TokenStream {
-    let ident = &variant.ident;
-    let variant_name = ident.unraw().to_string();
+/// The method's type parameter, called as none of the type's own: items know no hygiene here.
+fn reading(input: &Input) -> Ident {
+    let mut name = "__R".to_owned();
+    let taken = |name: &str| {
+        input.generics.type_params().any(|parameter| parameter.ident == name)
+            || input.generics.const_params().any(|parameter| parameter.ident == name)
+    };
+    while taken(&name) {
+        name.push('_');
+    }
+    Ident::new(&name, Span::call_site())
+}
+
+/// A local name that no name of the user meets.
+fn local(name: &str, span: Span) -> Ident {
+    Ident::new(name, Span::mixed_site().located_at(span))
+}
+
+/// That place, as if the derive had written what stands there.
+fn at(span: Span) -> Span {
+    Span::call_site().located_at(span)
+}
+
+/// The user's tokens as the derive's own: lints that the user has set against naming deprecated fields and
+/// types are for what the user writes.
+fn of_the_derive(tokens: TokenStream) -> TokenStream {
+    respanned(tokens, &at)
+}
+
+fn respanned(tokens: TokenStream, span: &impl Fn(Span) -> Span) -> TokenStream {
+    tokens
+        .into_iter()
+        .map(|mut token| {
+            let place = span(token.span());
+            if let TokenTree::Group(group) = &token {
+                token = Group::new(group.delimiter(), respanned(group.stream(), span)).into();
+            }
+            // `$crate` means the crate that its own span comes from.
+            if !matches!(&token, TokenTree::Ident(ident) if ident == "$crate") {
+                token.set_span(place);
+            }
+            token
+        })
+        .collect()
+}
+
+fn arm(variant: &Variant, input: &Input) -> TokenStream {
+    let krate = krate(input);
+    let ident = of_the_derive(variant.ident.to_token_stream());
+    let variant_name = variant.ident.unraw().to_string();
     let measured = variant.fields.iter().filter(|field| !field.rule.is_ignored());
     let (bindings, parts): (Vec<_>, Vec<_>) = measured
         .filter_map(|field| {
-            let member = &field.member;
-            let name = member_name(member);
-            let binding = binding(member);
+            let name = member_name(&field.member);
+            let member = of_the_derive(field.member.to_token_stream());
+            let binding = local(&format!("__field_{name}"), field.span);
             let edge = quote!(#krate::Edge::VariantField(#variant_name, #name));
-            let part = part(field, krate, &edge, &quote!(#binding))?;
+            let part = part(field, input, &edge, &quote!(#binding))?;
             Some((quote!(#member: #binding), part))
         })
         .unzip();
@@ -107,20 +162,29 @@ fn arm(variant: &Variant, krate: &Path) -> TokenStream {
     quote!(Self::#ident { #(#bindings,)* .. } => #sum,)
 }
 
-/// The call that measures one field.
-fn part(field: &Field, krate: &Path, edge: &TokenStream, value: &TokenStream) -> Option<TokenStream> {
-    let ops = quote!(#krate::MallocSizeOfOps::<__R>);
+/// The call that measures one field. Only what an error is about points at the field: clippy takes a sum for
+/// the user's own if both ends of it do.
+fn part(field: &Field, input: &Input, edge: &TokenStream, value: &TokenStream) -> Option<TokenStream> {
+    let (krate, reading, ops) = (krate(input), reading(input), local("__ops", Span::call_site()));
+    let measured = quote!(#krate::MallocSizeOfOps::<#reading>);
     match &field.rule {
         Rule::Ignore => None,
-        Rule::Measure => Some(quote_spanned!(field.span=> #ops::part(__ops, #edge, #value))),
-        Rule::With(path) => Some(quote! {
-            #ops::part_with(__ops, #edge, #value, |__value, __ops| #path(__value, __ops))
-        }),
-        Rule::Each(path) => Some(quote! {
-            #ops::part_with(__ops, #edge, #value, |__value, __ops| {
-                #krate::MallocSizeOfEach::size_of_each(__value, __ops, |__each, __ops| #path(__each, __ops))
+        Rule::Measure => Some(quote!(#measured::part(#ops, #edge, #value))),
+        Rule::With(path) => {
+            let (part, ops_in) = (local("__value", path.span()), local("__ops", path.span()));
+            Some(quote! {
+                #measured::part_with(#ops, #edge, #value, |#part, #ops_in| #path(#part, #ops_in))
             })
-        }),
+        }
+        Rule::Each(path) => {
+            let (part, each) = (local("__value", field.span), local("__each", path.span()));
+            let ops_in = local("__ops", path.span());
+            Some(quote! {
+                #measured::part_with(#ops, #edge, #value, |#part, #ops| {
+                    #krate::MallocSizeOfEach::size_of_each(#part, #ops, |#each, #ops_in| #path(#each, #ops_in))
+                })
+            })
+        }
     }
 }
 
@@ -138,49 +202,4 @@ fn member_name(member: &Member) -> String {
         Member::Named(ident) => ident.unraw().to_string(),
         Member::Unnamed(index) => index.index.to_string(),
     }
-}
-
-fn binding(member: &Member) -> Ident {
-    format_ident!("__field_{}", member_name(member))
-}
-
-/// The type's generics with the bounds of the impl: those asked for, or `MallocSizeOf` for each type
-/// parameter that a measured field names.
-fn bounded(input: &Input, krate: &Path) -> Generics {
-    let mut generics = input.generics.clone();
-    let bounds: Vec<WherePredicate> = match &input.attributes.bound {
-        Some(bounds) => bounds.clone(),
-        None => input
-            .generics
-            .type_params()
-            .map(|parameter| &parameter.ident)
-            .filter(|parameter| {
-                input.fields().any(|field| {
-                    matches!(field.rule, Rule::Measure)
-                        && !is_phantom(&field.ty)
-                        && names(&field.ty, parameter)
-                })
-            })
-            .map(|parameter| parse_quote!(#parameter: #krate::MallocSizeOf))
-            .collect(),
-    };
-    if !bounds.is_empty() {
-        generics.make_where_clause().predicates.extend(bounds);
-    }
-    generics
-}
-
-fn is_phantom(ty: &Type) -> bool {
-    matches!(ty, Type::Path(path) if path.path.segments.last().is_some_and(|s| s.ident == "PhantomData"))
-}
-
-fn names(ty: &Type, parameter: &Ident) -> bool {
-    fn within(tokens: TokenStream, parameter: &Ident) -> bool {
-        tokens.into_iter().any(|token| match token {
-            TokenTree::Ident(ident) => ident == *parameter,
-            TokenTree::Group(group) => within(group.stream(), parameter),
-            _ => false,
-        })
-    }
-    within(quote!(#ty), parameter)
 }

@@ -1,7 +1,7 @@
 //! `#[derive(MallocSizeOf)]` for the crate memory-reporter, which re-exports it.
 //!
 //! Stages: `ast` (what the type looks like), `attr` (what its attributes say), `check` (what cannot be
-//! meant), `expand` (the impl, which cannot fail). All errors are told at once, and an empty impl follows
+//! meant), `bounds` and `expand` (the impl, which cannot fail). All errors are told at once, and an empty impl follows
 //! them, so that they are not buried under errors about a missing impl.
 
 #![forbid(unsafe_code)]
@@ -10,6 +10,7 @@ use proc_macro::TokenStream;
 
 mod ast;
 mod attr;
+mod bounds;
 mod check;
 mod expand;
 
@@ -53,8 +54,9 @@ mod expand;
 ///
 /// # Attributes of a type
 ///
-/// - `bound = "T: Bound, ..."`: in place of the bounds `T: MallocSizeOf` that are otherwise put on each type
-///   parameter that a measured field names; `""` for none.
+/// - `bound = "T: Bound, ..."`: in place of the bounds that are otherwise put on each type parameter that a
+///   measured field owns, `T: MallocSizeOf`, or of which it owns a type, `T::Item: MallocSizeOf`; `""` for
+///   none. References, raw pointers, functions and `PhantomData` own nothing and bind nothing.
 /// - `crate = path`: where memory-reporter is, if not at `::memory_reporter`.
 ///
 /// Recursive types work. The fields of a `repr(packed)` struct must be `Copy`, or be ignored.
@@ -62,3 +64,6 @@ mod expand;
 pub fn derive_malloc_size_of(input: TokenStream) -> TokenStream {
     expand::derive(input.into()).into()
 }
+
+#[cfg(test)]
+mod snapshots;

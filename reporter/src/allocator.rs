@@ -24,6 +24,11 @@ pub(crate) use counters::heap_allocated_counter;
 ///
 /// [`usable_size`](Self::usable_size) must be right, and sound to call, for every live block
 /// that this allocator returned.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not tell the usable size of its blocks",
+    label = "`{Self}` does not implement `UsableSize`",
+    note = "implement `UsableSize` for it; `layout.size()` will do for an allocator that knows no more"
+)]
 #[allow(unsafe_code, reason = "implementing it is a promise about foreign memory")]
 pub unsafe trait UsableSize {
     /// Bytes that may be used at `pointer`: at least `layout.size()`, the rest is slop.
@@ -87,7 +92,7 @@ unsafe impl<A: GlobalAlloc + UsableSize> GlobalAlloc for Declared<A> {
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
         // SAFETY: the block is live until the next line.
-        counters::sub(unsafe { self.0.usable_size(pointer, layout) });
+        counters::freed(unsafe { self.0.usable_size(pointer, layout) });
         // SAFETY: the caller's promise is passed on.
         unsafe { self.0.dealloc(pointer, layout) }
     }
@@ -98,7 +103,7 @@ unsafe impl<A: GlobalAlloc + UsableSize> GlobalAlloc for Declared<A> {
         // SAFETY: the caller's promise is passed on.
         let moved = unsafe { self.0.realloc(pointer, layout, size) };
         if !moved.is_null() {
-            counters::sub(before);
+            counters::freed(before);
             // SAFETY: the caller promises that `size` rounded up to `layout.align()` fits.
             self.count_new(moved, unsafe { Layout::from_size_align_unchecked(size, layout.align()) });
         }
@@ -106,13 +111,23 @@ unsafe impl<A: GlobalAlloc + UsableSize> GlobalAlloc for Declared<A> {
     }
 }
 
-#[allow(unsafe_code, reason = "asks about a fresh block")]
+#[allow(unsafe_code, reason = "asks about blocks")]
 impl<A: UsableSize> Declared<A> {
+    /// # Safety
+    ///
+    /// `pointer` is a live block of this allocator, allocated with `layout`.
+    #[doc(hidden)]
+    #[inline]
+    pub unsafe fn usable_size(&self, pointer: *const u8, layout: Layout) -> usize {
+        // SAFETY: the caller's promise is passed on.
+        unsafe { self.0.usable_size(pointer, layout) }
+    }
+
     #[inline]
     fn count_new(&self, pointer: *mut u8, layout: Layout) {
         if !pointer.is_null() {
             // SAFETY: the allocator has just returned this block for this layout.
-            counters::add(unsafe { self.0.usable_size(pointer, layout) });
+            counters::allocated(pointer, unsafe { self.0.usable_size(pointer, layout) });
         }
     }
 }
@@ -120,8 +135,13 @@ impl<A: UsableSize> Declared<A> {
 /// The program's global allocator: who may be asked about any block that Rust allocated.
 pub struct DeclaredAllocator {
     allocator: &'static (dyn UsableSize + Sync),
+    /// The allocator's [`UsableSize::usable_size`], without the detour over a vtable.
+    usable_size: AskUsableSize,
     name: fn() -> &'static str,
 }
+
+/// [`UsableSize::usable_size`] of one allocator.
+pub(crate) type AskUsableSize = unsafe fn(*const u8, Layout) -> usize;
 
 inventory::collect!(DeclaredAllocator);
 
@@ -129,21 +149,20 @@ inventory::collect!(DeclaredAllocator);
 impl DeclaredAllocator {
     /// # Safety
     ///
-    /// `declared` is the static that carries `#[global_allocator]`.
+    /// `declared` is the static that carries `#[global_allocator]`, and `usable_size` is its
+    /// [`Declared::usable_size`].
     #[doc(hidden)]
-    pub const unsafe fn new<A: UsableSize + Sync>(declared: &'static Declared<A>) -> Self {
-        Self { allocator: &declared.0, name: core::any::type_name::<A> }
+    pub const unsafe fn new<A: UsableSize + Sync>(
+        declared: &'static Declared<A>,
+        usable_size: AskUsableSize,
+    ) -> Self {
+        Self { allocator: &declared.0, usable_size, name: core::any::type_name::<A> }
     }
 
-    /// Usable bytes of a block.
-    ///
-    /// # Safety
-    ///
-    /// `pointer` is a live block of the program's global allocator, allocated with `layout`.
-    #[inline]
-    pub(crate) unsafe fn usable_size(&self, pointer: *const u8, layout: Layout) -> usize {
-        // SAFETY: by the invariant of this type its allocator is the global one.
-        unsafe { self.allocator.usable_size(pointer, layout) }
+    /// Gives the usable bytes of any live block of the program's global allocator, asked with the
+    /// layout it was allocated for.
+    pub(crate) fn usable_size(&self) -> AskUsableSize {
+        self.usable_size
     }
 
     /// The allocator's type.
@@ -202,9 +221,14 @@ macro_rules! global_allocator {
             static DECLARED: $crate::__private::Declared<$type> =
                 $crate::__private::Declared::new($value);
 
+            unsafe fn usable_size(pointer: *const u8, layout: ::core::alloc::Layout) -> usize {
+                // SAFETY: the caller's promise is passed on.
+                unsafe { DECLARED.usable_size(pointer, layout) }
+            }
+
             $crate::__private::inventory::submit! {
-                // SAFETY: `DECLARED` carries `#[global_allocator]`, three lines above.
-                unsafe { $crate::__private::DeclaredAllocator::new(&DECLARED) }
+                // SAFETY: `DECLARED` carries `#[global_allocator]`, and the function asks it.
+                unsafe { $crate::__private::DeclaredAllocator::new(&DECLARED, usable_size) }
             }
         };
     };

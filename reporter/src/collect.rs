@@ -16,7 +16,7 @@ use crate::memory_reporter::MemoryReporter;
 use crate::registry::{self, Entry, Turn};
 use crate::report_set::{ReportSet, ReporterRun};
 use crate::reports::Reports;
-use crate::skipped::Skipped;
+use crate::skipped::{SkipReason, Skipped};
 use crate::walk_state::Addresses;
 use crate::warning::{Warning, WarningKind};
 use crate::{allocator, builtin, consistency, pressure};
@@ -369,6 +369,10 @@ impl<'a> Driver<'a> {
         if let Some(message) = outcome.panic {
             let message = format!("panicked, its reports are left out: {}", message.escape_debug());
             return self.warn(WarningKind::Panicked, name, &message);
+        }
+        // What a lock hid is there another time; what a type never shows would be said every time.
+        for skipped in outcome.skipped.iter().filter(|skipped| skipped.reason != SkipReason::Opaque) {
+            self.warn(WarningKind::Unavailable, name, &format!("not measured: {skipped}"));
         }
         Arc::make_mut(&mut self.brief.counted).extend(outcome.counted);
         self.set.add_run(ReporterRun {

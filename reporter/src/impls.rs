@@ -2,11 +2,23 @@
 
 mod borrowed;
 mod cell;
-mod map;
+mod channel;
+mod dynamic;
+mod error;
+mod function;
+mod io;
+mod iterator;
+mod lazy;
 mod owning;
-mod plain;
-mod sequence;
+mod process;
 mod shared;
 mod sync;
 mod text;
-mod wrapper;
+mod thread;
+mod weak;
+
+pub(crate) mod map;
+pub(crate) mod opaque;
+pub(crate) mod plain;
+pub(crate) mod sequence;
+pub(crate) mod wrapper;

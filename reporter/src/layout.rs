@@ -3,5 +3,7 @@
 
 pub(crate) mod btree;
 pub(crate) mod hash_table;
+#[cfg(any(feature = "indexmap", feature = "petgraph", feature = "serde_json"))]
+pub(crate) mod index_map;
 pub(crate) mod list;
 pub(crate) mod shared;

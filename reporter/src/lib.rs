@@ -35,20 +35,21 @@
 //!   [`Reading`] what it means: [`Computed`] or [`Measured`].
 //! - Reporting: a [`MemoryReporter`] puts reports into [`Reports`]; [`collect_reports`] and
 //!   [`Collection`] make a [`ReportSet`] of them, with a [`Warning`] for whatever is wrong.
-//! - Using: [`tree::Forest`] adds a set up, [`file`] reads and writes it as Firefox does.
+//! - Using: [`tree::Forest`] adds a set up, [`mod@file`] reads and writes it as Firefox does.
 //!
 //! # What is exact
 //!
 //! Computed sizes equal the bytes asked of the allocator for all collections of std, but for hash tables
 //! after removals (about one in a thousand is taken for half its size) and an emptied `BTreeMap` (it may
 //! keep one leaf that nobody can see). Measured sizes equal the usable bytes wherever the start of a block
-//! can be seen; for hash tables, B-tree and list nodes, `Rc`, `Arc` and some `VecDeque`s only a place inside
-//! is visible, and these blocks count what was asked for.
+//! can be seen; for hash tables, B-tree and list nodes and some `VecDeque`s only a place inside is visible, and
+//! these blocks count what was asked for.
 //!
 //! # Features
 //!
 //! - `derive` (default): `#[derive(MallocSizeOf)]`.
 //! - `jemalloc`, `mimalloc`: declare these allocators, and read their statistics.
+//! - one for each other crate whose types are measured, by its name: see [`docs`].
 
 #![deny(unsafe_code)]
 
@@ -75,10 +76,12 @@ mod reports;
 mod size_summary;
 mod skipped;
 mod stack_guard;
+mod third_party;
 mod walk_state;
 mod warning;
 
 pub mod amounts;
+pub mod docs;
 pub mod file;
 pub mod size_tree;
 pub mod tree;

@@ -44,6 +44,11 @@ pub trait MallocSizeOf {
 
 /// A container whose elements can be measured by any function, so that elements of foreign types,
 /// which cannot implement [`MallocSizeOf`], can be measured too.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not hand out elements to be measured each",
+    label = "`{Self}` does not implement `MallocSizeOfEach`",
+    note = "if it is measured as a whole, put `#[malloc_size_of(with = path::to::function)]` on the field"
+)]
 pub trait MallocSizeOfEach {
     /// What is handed out: `&T` for sequences and sets, `(&K, &V)` for maps.
     type Each<'a>

@@ -73,7 +73,7 @@ macro_rules! collect_report {
             $crate::__private::assert_path($path);
             $crate::__private::assert_description($description);
         };
-        $crate::Reports::heap($out, $path, $value, $description)
+        $crate::Reports::heap($out, $path, $value, $description);
     }};
     ($out:expr, $path:literal, $kind:ident, $units:ident, $amount:expr, $description:literal $(,)?) => {{
         const _: () = {
@@ -88,11 +88,11 @@ macro_rules! collect_report {
             $crate::Units::$units,
             $crate::__private::amount($amount),
             $description,
-        )
+        );
     }};
     ($out:expr, $path:expr, Heap, $value:expr, $description:literal $(,)?) => {{
         const _: () = $crate::__private::assert_description($description);
-        $crate::Reports::heap($out, $path, $value, $description)
+        $crate::Reports::heap($out, $path, $value, $description);
     }};
     ($out:expr, $path:expr, $kind:ident, $units:ident, $amount:expr, $description:literal $(,)?) => {{
         const _: () = {
@@ -106,7 +106,7 @@ macro_rules! collect_report {
             $crate::Units::$units,
             $crate::__private::amount($amount),
             $description,
-        )
+        );
     }};
 }
 

@@ -6,7 +6,7 @@
 use core::alloc::Layout;
 use core::fmt;
 
-use crate::allocator::{self, DeclaredAllocator};
+use crate::allocator::{self, AskUsableSize};
 use crate::walk_state::WalkState;
 
 /// One heap block met by a walk.
@@ -149,11 +149,12 @@ impl Reading for Computed {
 
 /// Usable bytes as the declared allocator tells them, slop included.
 ///
-/// Where Rust shows only the inside of a block (hash tables, B-tree nodes, list nodes, Rc and Arc)
-/// the size is computed for that block.
+/// Where Rust shows only the inside of a block (hash tables, B-tree nodes, list nodes) the size is
+/// computed for that block.
 #[derive(Debug)]
 pub struct Measured {
-    allocator: &'static DeclaredAllocator,
+    /// Of the declared allocator.
+    usable_size: AskUsableSize,
     state: WalkState,
 }
 
@@ -166,7 +167,7 @@ impl Measured {
 
     pub(crate) fn with_state(state: WalkState) -> Result<Self, WalkState> {
         match allocator::declared() {
-            Some(allocator) => Ok(Self { allocator, state }),
+            Some(allocator) => Ok(Self { usable_size: allocator.usable_size(), state }),
             None => Err(state),
         }
     }
@@ -178,7 +179,7 @@ impl Observe for Measured {
     unsafe fn block(&mut self, block: Block) -> usize {
         // SAFETY: the caller promises a live block of the global allocator with this layout, and
         // the declared allocator is the global one.
-        unsafe { self.allocator.usable_size(block.pointer, block.layout) }
+        unsafe { (self.usable_size)(block.pointer, block.layout) }
     }
 
     #[inline]

@@ -1,12 +1,16 @@
-//! What the tests of several crates share: a counting allocator as the ground truth.
+//! What the tests of several crates share: a counting allocator as the ground truth, golden text.
 
 #![allow(unsafe_code, reason = "an allocator")]
+
+mod golden;
 
 use core::alloc::{GlobalAlloc, Layout};
 use core::cell::Cell;
 use std::alloc::System;
 
 use memory_reporter::UsableSize;
+
+pub use golden::golden;
 
 /// The C library's allocator, counted per thread.
 #[derive(Debug)]

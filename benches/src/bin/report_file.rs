@@ -9,24 +9,13 @@
 use std::io;
 use std::time::{Duration, Instant};
 
+use benches::Random;
 use memory_reporter::{Kind, Report, ReportSet, Units, file, tree::Forest};
 
 const ROUNDS: usize = 7;
 
-/// The generator xorshift64.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % n
-    }
-}
-
 fn synthetic(reports: u64) -> ReportSet {
-    let mut random = Random(0x9e37_79b9_7f4a_7c15);
+    let mut random = Random::new(0x9e37_79b9_7f4a_7c15);
     let processes: Vec<_> = (0..10)
         .map(|i| match i {
             0 => "Main Process (pid 100)".to_owned(),

@@ -46,11 +46,14 @@ static SHARED: Slot = Slot::new();
 const FRESH: usize = usize::MAX;
 /// No slot: the shared one is used.
 const SHARING: usize = usize::MAX - 1;
+/// As `SHARING`, and the last block is noted; see [`block_of`].
+const NOTING: usize = usize::MAX - 2;
 
 std::thread_local! {
     /// This thread's slot, `FRESH` or `SHARING`. Without a destructor, so always accessible.
     static SLOT: Cell<usize> = const { Cell::new(FRESH) };
     static LEASE: Lease = const { Lease };
+    static NOTED: Cell<usize> = const { Cell::new(0) };
 }
 
 struct Lease;
@@ -65,24 +68,45 @@ impl Drop for Lease {
     }
 }
 
+/// Counts a new block.
 #[inline]
-pub(crate) fn add(bytes: usize) {
-    match LEASED.get(SLOT.get()) {
-        Some(slot) => {
-            let sum = slot.bytes.load(Ordering::Relaxed).wrapping_add(bytes);
-            slot.bytes.store(sum, Ordering::Relaxed);
+pub(crate) fn allocated(block: *const u8, bytes: usize) {
+    if !count(bytes) {
+        count_without_slot(bytes);
+        if SLOT.get() == NOTING {
+            NOTED.set(block.addr());
         }
-        None => add_without_slot(bytes),
+    }
+}
+
+/// Takes a block back.
+#[inline]
+pub(crate) fn freed(bytes: usize) {
+    if !count(bytes.wrapping_neg()) {
+        count_without_slot(bytes.wrapping_neg());
     }
 }
 
 #[inline]
-pub(crate) fn sub(bytes: usize) {
-    add(bytes.wrapping_neg());
+fn count(bytes: usize) -> bool {
+    let Some(slot) = LEASED.get(SLOT.get()) else { return false };
+    let sum = slot.bytes.load(Ordering::Relaxed).wrapping_add(bytes);
+    slot.bytes.store(sum, Ordering::Relaxed);
+    true
+}
+
+/// Makes a value and tells the address of the last block that this thread allocated meanwhile; 0 for
+/// none, as always if no allocator is declared.
+pub(crate) fn block_of<T>(make: impl FnOnce() -> T) -> (T, usize) {
+    NOTED.set(0);
+    let slot = SLOT.replace(NOTING);
+    let value = make();
+    SLOT.set(slot);
+    (value, NOTED.get())
 }
 
 #[cold]
-fn add_without_slot(bytes: usize) {
+fn count_without_slot(bytes: usize) {
     SHARED.bytes.fetch_add(bytes, Ordering::Relaxed);
     if SLOT.get() == FRESH {
         SLOT.set(SHARING);

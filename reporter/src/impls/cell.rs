@@ -1,13 +1,15 @@
 //! Cells: looked into where they can be, recorded as skipped where not.
 
-use core::cell::{Cell, LazyCell, OnceCell, RefCell, UnsafeCell};
+use core::cell::{Cell, OnceCell, RefCell, UnsafeCell};
+use core::mem::MaybeUninit;
 
 use crate::malloc_size_of::MallocSizeOf;
 use crate::ops::MallocSizeOfOps;
 use crate::reading::Reading;
 use crate::skipped::SkipReason;
 
-macro_rules! opaque {
+/// Types that hide a value which may own heap.
+macro_rules! hidden {
     ($([$($generics:tt)*] $type:ty;)*) => {$(
         /// Cannot be looked into: 0 bytes, and recorded as not seen if it can own heap.
         impl<$($generics)*> MallocSizeOf for $type {
@@ -20,11 +22,10 @@ macro_rules! opaque {
         }
     )*};
 }
-opaque!(
+hidden!(
     [T: MallocSizeOf] Cell<T>;
     [T: MallocSizeOf + ?Sized] UnsafeCell<T>;
-    [T: MallocSizeOf, F] LazyCell<T, F>;
-    [T: MallocSizeOf, F] std::sync::LazyLock<T, F>;
+    [T: MallocSizeOf] MaybeUninit<T>;
 );
 
 impl<T: MallocSizeOf + ?Sized> MallocSizeOf for RefCell<T> {

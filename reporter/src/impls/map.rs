@@ -86,7 +86,7 @@ impl<T, S> MallocSizeOfEach for HashSet<T, S> {
 
 /// The bytes of the nodes that a key starts.
 #[inline]
-fn node<K, V, R: Reading>(nodes: &mut Nodes, key: &K, ops: &mut MallocSizeOfOps<R>) -> usize {
+pub(crate) fn node<K, V, R: Reading>(nodes: &mut Nodes, key: &K, ops: &mut MallocSizeOfOps<R>) -> usize {
     match nodes.key(key) {
         Found::Nothing => 0,
         Found::Leaf => ops.enclosing(key, btree::leaf::<K, V>()),

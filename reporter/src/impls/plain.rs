@@ -2,24 +2,26 @@
 
 use core::marker::{PhantomData, PhantomPinned};
 use core::sync::atomic;
-use core::{alloc, any, cmp, convert, hash, mem, net, num, ops, ptr, time};
+use core::{alloc, any, cmp, convert, hash, mem, net, num, ops, panic, ptr, time};
 
-use crate::malloc_size_of::MallocSizeOf;
-use crate::ops::MallocSizeOfOps;
-use crate::reading::Reading;
-
+/// Implements `MallocSizeOf` for types that own no heap.
 macro_rules! plain {
     ($([$($generics:tt)*] $type:ty),* $(,)?) => {$(
-        impl<$($generics)*> MallocSizeOf for $type {
+        impl<$($generics)*> $crate::MallocSizeOf for $type {
             const NEEDS_WALK: bool = false;
 
             #[inline]
-            fn size_of_excluding_this<R: Reading>(&self, _: &mut MallocSizeOfOps<R>) -> usize {
+            fn size_of_excluding_this<R: $crate::Reading>(
+                &self,
+                _: &mut $crate::MallocSizeOfOps<R>,
+            ) -> usize {
                 0
             }
         }
     )*};
 }
+
+pub(crate) use plain;
 
 plain!([] bool, [] char, [] str, [] (), [] f32, [] f64);
 plain!([] u8, [] u16, [] u32, [] u64, [] u128, [] usize, [] i8, [] i16, [] i32, [] i64, [] i128, [] isize);
@@ -34,6 +36,7 @@ plain!(
     [] atomic::AtomicI32, [] atomic::AtomicI64, [] atomic::AtomicIsize, [T] atomic::AtomicPtr<T>,
 );
 plain!([T: ?Sized] PhantomData<T>, [] PhantomPinned, [T] mem::Discriminant<T>, [] any::TypeId);
+plain!([] num::FpCategory, [] num::ParseIntError, [] num::ParseFloatError, [] num::IntErrorKind);
 plain!([] ops::RangeFull, [] cmp::Ordering, [] convert::Infallible, [] alloc::Layout, [] atomic::Ordering);
 plain!([H] hash::BuildHasherDefault<H>, [] std::hash::RandomState, [] std::hash::DefaultHasher);
 plain!([] time::Duration, [] std::time::Instant, [] std::time::SystemTime);
@@ -41,26 +44,12 @@ plain!(
     [] net::IpAddr, [] net::Ipv4Addr, [] net::Ipv6Addr, [] net::SocketAddr, [] net::SocketAddrV4,
     [] net::SocketAddrV6,
 );
-plain!([] std::thread::ThreadId, [] std::fs::File, [] std::ffi::OsStr, [] std::path::Path, [] core::ffi::CStr);
-plain!([] std::net::TcpStream, [] std::net::TcpListener, [] std::net::UdpSocket);
-plain!([] std::sync::Once, [] std::process::ExitStatus);
+plain!([] std::ffi::OsStr, [] std::path::Path, [] core::ffi::CStr, [] core::str::Utf8Error, [] core::fmt::Error);
+plain!([] panic::Location<'_>, [] core::ffi::c_void);
+// Iterators over what is owned elsewhere.
+plain!(
+    [T] core::slice::Iter<'_, T>, [T] core::slice::IterMut<'_, T>, [] core::str::Chars<'_>,
+    [] core::str::CharIndices<'_>, [] core::str::Bytes<'_>, [] core::str::Lines<'_>, [] core::str::SplitWhitespace<'_>,
+);
 // Pointers that own nothing: what they point to is counted where it is owned.
 plain!([T: ?Sized] &T, [T: ?Sized] *const T, [T: ?Sized] *mut T, [T: ?Sized] ptr::NonNull<T>);
-
-macro_rules! functions {
-    ($($argument:ident)*) => {
-        plain!([Ret, $($argument),*] fn($($argument),*) -> Ret);
-        plain!([Ret, $($argument),*] unsafe fn($($argument),*) -> Ret);
-        plain!([Ret, $($argument),*] extern "C" fn($($argument),*) -> Ret);
-        plain!([Ret, $($argument),*] unsafe extern "C" fn($($argument),*) -> Ret);
-    };
-}
-functions!();
-functions!(A);
-functions!(A B);
-functions!(A B C);
-functions!(A B C D);
-functions!(A B C D E);
-functions!(A B C D E F);
-functions!(A B C D E F G);
-functions!(A B C D E F G H);

@@ -8,15 +8,17 @@ use crate::malloc_size_of::{MallocSizeOf, MallocSizeOfEach};
 use crate::ops::MallocSizeOfOps;
 use crate::reading::{Edge, Reading};
 
-/// The block of `capacity` elements; of size 0 if there is none.
+/// The block of a live container of this capacity; of size 0 if it has none.
 #[inline]
+#[allow(unsafe_code, reason = "a check of what holds for every container costs a fifth of the walk")]
 fn array<T>(capacity: usize) -> Layout {
-    // A live container of that capacity has this layout.
-    Layout::array::<T>(capacity).unwrap_or(Layout::new::<()>())
+    // SAFETY: std allocates no container whose size exceeds `isize::MAX`. That of elements without size is
+    // 0, whatever the capacity.
+    unsafe { Layout::from_size_align_unchecked(capacity.wrapping_mul(size_of::<T>()), align_of::<T>()) }
 }
 
 #[inline]
-fn elements<'a, T: 'a, R: Reading>(
+pub(crate) fn elements<'a, T: 'a, R: Reading>(
     elements: impl Iterator<Item = &'a T>,
     ops: &mut MallocSizeOfOps<R>,
     mut each: impl FnMut(&'a T, &mut MallocSizeOfOps<R>) -> usize,

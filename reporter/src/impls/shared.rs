@@ -1,16 +1,17 @@
-//! `Rc`, `Arc` and their weak pointers: one block, counted by whoever reaches it first.
+//! `Rc` and `Arc`: one block, counted by whoever reaches it first.
 
 use core::ops::Deref;
 use core::pin::Pin;
-use std::rc::{self, Rc};
-use std::sync::{self, Arc};
+use std::rc::Rc;
+use std::sync::Arc;
 
-use crate::layout::shared::counted;
+use crate::layout::shared::{counted, start_is_known};
 use crate::malloc_size_of::{MallocSizeOf, MallocSizeOfEach, OwningPointer};
 use crate::ops::MallocSizeOfOps;
 use crate::reading::Reading;
 
 #[inline]
+#[allow(unsafe_code, reason = "names the pointer's block")]
 fn shared<'a, T: ?Sized, R: Reading>(
     value: &'a T,
     ops: &mut MallocSizeOfOps<R>,
@@ -19,7 +20,16 @@ fn shared<'a, T: ?Sized, R: Reading>(
     if !ops.first_visit(value) {
         return 0;
     }
-    ops.enclosing(value, counted(value)) + ops.contents(|ops| contents(value, ops))
+    let (layout, offset) = counted(value);
+    let own = if start_is_known() {
+        let start = (&raw const *value).wrapping_byte_sub(offset);
+        // SAFETY: `value` is what a live `Rc` or `Arc` points to, whose block has this layout, and such
+        // blocks have been seen to start here.
+        unsafe { ops.block(start, layout) }
+    } else {
+        ops.enclosing(value, layout)
+    };
+    own + ops.contents(|ops| contents(value, ops))
 }
 
 macro_rules! shared_pointer {
@@ -61,19 +71,3 @@ macro_rules! shared_pointer {
     )*};
 }
 shared_pointer!(Rc, Arc);
-
-macro_rules! weak_pointer {
-    ($($pointer:ty),*) => {$(
-        /// Owns nothing: the block is counted by the strong pointers. Once these are gone, the
-        /// empty block that weak pointers keep is not seen.
-        impl<T: ?Sized> MallocSizeOf for $pointer {
-            const NEEDS_WALK: bool = false;
-
-            #[inline]
-            fn size_of_excluding_this<R: Reading>(&self, _: &mut MallocSizeOfOps<R>) -> usize {
-                0
-            }
-        }
-    )*};
-}
-weak_pointer!(rc::Weak<T>, sync::Weak<T>);

@@ -1,7 +1,13 @@
 //! Locks: tried, never waited for. A poisoned one is read.
+//!
+//! Guards do not implement `MallocSizeOf`, so that a call on one means the value behind it.
 
-use std::sync::{Mutex, OnceLock, RwLock, TryLockError};
+use std::sync::{
+    Barrier, BarrierWaitResult, Condvar, Mutex, Once, OnceLock, OnceState, RwLock, TryLockError,
+    WaitTimeoutResult,
+};
 
+use crate::impls::plain::plain;
 use crate::malloc_size_of::MallocSizeOf;
 use crate::ops::MallocSizeOfOps;
 use crate::reading::Reading;
@@ -38,3 +44,6 @@ impl<T: MallocSizeOf> MallocSizeOf for OnceLock<T> {
         self.get().map_or(0, |value| value.size_of_excluding_this(ops))
     }
 }
+
+// A few words of the operating system each, but for systems where std has to box them.
+plain!([] Once, [] OnceState, [] Condvar, [] Barrier, [] BarrierWaitResult, [] WaitTimeoutResult);

@@ -21,11 +21,14 @@ impl<T: MallocSizeOf> MallocSizeOf for Option<T> {
 /// Enums of which each variant holds one value or none.
 macro_rules! variants {
     ($type:ty, [$($generic:ident),*], $($variant:path),* ; $($empty:pat)?) => {
-        impl<$($generic: MallocSizeOf),*> MallocSizeOf for $type {
+        impl<$($generic: $crate::MallocSizeOf),*> $crate::MallocSizeOf for $type {
             const NEEDS_WALK: bool = false $(|| $generic::NEEDS_WALK)*;
 
             #[inline]
-            fn size_of_excluding_this<R: Reading>(&self, ops: &mut MallocSizeOfOps<R>) -> usize {
+            fn size_of_excluding_this<R: $crate::Reading>(
+                &self,
+                ops: &mut $crate::MallocSizeOfOps<R>,
+            ) -> usize {
                 match self {
                     $($variant(value) => value.size_of_excluding_this(ops),)*
                     $($empty => 0,)?
@@ -34,6 +37,7 @@ macro_rules! variants {
         }
     };
 }
+pub(crate) use variants;
 variants!(Result<T, E>, [T, E], Ok, Err;);
 variants!(ops::ControlFlow<B, C>, [B, C], ops::ControlFlow::Break, ops::ControlFlow::Continue;);
 variants!(task::Poll<T>, [T], task::Poll::Ready; task::Poll::Pending);
@@ -42,16 +46,20 @@ variants!(ops::Bound<T>, [T], ops::Bound::Included, ops::Bound::Excluded; ops::B
 /// Structs with visible parts.
 macro_rules! parts {
     ($type:ty, [$($generic:ident),*], $self:ident, $($part:expr),+) => {
-        impl<$($generic: MallocSizeOf),*> MallocSizeOf for $type {
+        impl<$($generic: $crate::MallocSizeOf),*> $crate::MallocSizeOf for $type {
             const NEEDS_WALK: bool = false $(|| $generic::NEEDS_WALK)*;
 
             #[inline]
-            fn size_of_excluding_this<R: Reading>(&$self, ops: &mut MallocSizeOfOps<R>) -> usize {
+            fn size_of_excluding_this<R: $crate::Reading>(
+                &$self,
+                ops: &mut $crate::MallocSizeOfOps<R>,
+            ) -> usize {
                 0 $(+ $part.size_of_excluding_this(ops))+
             }
         }
     };
 }
+pub(crate) use parts;
 parts!(cmp::Reverse<T>, [T], self, self.0);
 parts!(num::Wrapping<T>, [T], self, self.0);
 parts!(num::Saturating<T>, [T], self, self.0);
@@ -61,7 +69,6 @@ parts!(ops::RangeInclusive<T>, [T], self, self.start(), self.end());
 parts!(ops::RangeFrom<T>, [T], self, self.start);
 parts!(ops::RangeTo<T>, [T], self, self.end);
 parts!(ops::RangeToInclusive<T>, [T], self, self.end);
-parts!(std::io::Cursor<T>, [T], self, self.get_ref());
 
 impl<T: MallocSizeOf + ?Sized> MallocSizeOf for mem::ManuallyDrop<T> {
     const NEEDS_WALK: bool = T::NEEDS_WALK;

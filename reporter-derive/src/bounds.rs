@@ -1,0 +1,116 @@
+//! The bounds of the impl: per type parameter, never per field type, which would go in circles for
+//! recursive types.
+
+use proc_macro2::{TokenStream, TokenTree};
+use quote::{ToTokens, quote};
+use syn::{
+    AngleBracketedGenericArguments, GenericArgument, Generics, Ident, Path, PathArguments, Type, TypePath,
+    WherePredicate, parse_quote,
+};
+
+use crate::ast::Input;
+use crate::attr::Rule;
+
+/// The type's generics with the bounds asked for or, if none are, with `MallocSizeOf` for what its measured
+/// fields own of its parameters: the parameters themselves (`T`) and types of theirs (`T::Item`).
+pub(crate) fn bounded(input: &Input, krate: &Path) -> Generics {
+    let mut generics = input.generics.clone();
+    let bounds = match &input.attributes.bound {
+        Some(bounds) => bounds.clone(),
+        None => derived(input, krate),
+    };
+    if !bounds.is_empty() {
+        generics.make_where_clause().predicates.extend(bounds);
+    }
+    generics
+}
+
+fn derived(input: &Input, krate: &Path) -> Vec<WherePredicate> {
+    let parameters: Vec<&Ident> = input.generics.type_params().map(|parameter| &parameter.ident).collect();
+    let mut owned = Owned { parameters, found: Vec::new() };
+    for field in input.fields().filter(|field| matches!(field.rule, Rule::Measure)) {
+        owned.of(&field.ty);
+    }
+    // The fields of a packed struct are copied out.
+    let copy = input.packed.then(|| quote!(+ ::core::marker::Copy));
+    owned.found.iter().map(|ty| parse_quote!(#ty: #krate::MallocSizeOf #copy)).collect()
+}
+
+/// What fields own of the type parameters, in the order met.
+struct Owned<'a> {
+    parameters: Vec<&'a Ident>,
+    found: Vec<Type>,
+}
+
+impl Owned<'_> {
+    fn of(&mut self, ty: &Type) {
+        match ty {
+            // They own nothing, so what they point to need not be measurable.
+            Type::Reference(_) | Type::Ptr(_) | Type::FnPtr(_) | Type::Never(_) => {}
+            Type::Array(array) => self.of(&array.elem),
+            Type::Slice(slice) => self.of(&slice.elem),
+            Type::Paren(paren) => self.of(&paren.elem),
+            Type::Group(group) => self.of(&group.elem),
+            Type::Tuple(tuple) => tuple.elems.iter().for_each(|element| self.of(element)),
+            Type::Path(path) => self.of_path(path),
+            // Trait objects and macros: whatever they name.
+            other => {
+                let tokens = other.to_token_stream();
+                for parameter in self.parameters.clone() {
+                    if names(tokens.clone(), parameter) {
+                        self.add(parse_quote!(#parameter));
+                    }
+                }
+            }
+        }
+    }
+
+    fn of_path(&mut self, ty: &TypePath) {
+        let segments = &ty.path.segments;
+        if segments.last().is_some_and(|last| last.ident == "PhantomData") {
+            return;
+        }
+        if let Some(own) = &ty.qself {
+            // `<T as Trait>::Type` is a type of `T` without being one that holds a `T`.
+            if self.parameters.iter().any(|parameter| names(own.ty.to_token_stream(), parameter)) {
+                self.add(Type::Path(ty.clone()));
+            }
+            return;
+        }
+        if ty.path.leading_colon.is_none()
+            && segments.first().is_some_and(|first| self.parameters.contains(&&first.ident))
+        {
+            return self.add(Type::Path(ty.clone()));
+        }
+        for segment in segments {
+            if let PathArguments::AngleBracketed(arguments) = &segment.arguments {
+                self.of_arguments(arguments);
+            }
+        }
+    }
+
+    fn of_arguments(&mut self, arguments: &AngleBracketedGenericArguments) {
+        for argument in &arguments.args {
+            match argument {
+                GenericArgument::Type(ty) => self.of(ty),
+                GenericArgument::AssocType(assoc) => self.of(&assoc.ty),
+                _ => {}
+            }
+        }
+    }
+
+    fn add(&mut self, ty: Type) {
+        let text = ty.to_token_stream().to_string();
+        if !self.found.iter().any(|found| found.to_token_stream().to_string() == text) {
+            self.found.push(ty);
+        }
+    }
+}
+
+fn names(tokens: TokenStream, parameter: &Ident) -> bool {
+    tokens.into_iter().any(|token| match token {
+        TokenTree::Ident(ident) => ident == *parameter,
+        TokenTree::Group(group) => names(group.stream(), parameter),
+        _ => false,
+    })
+}

@@ -1,0 +1,129 @@
+//! The expansion of each shape against golden text in `reporter-derive/snapshots`.
+//! `UPDATE_GOLDEN=1` rewrites it.
+
+use std::fs;
+use std::path::PathBuf;
+
+use quote::quote;
+
+use crate::expand::derive;
+
+fn check(name: &str, input: proc_macro2::TokenStream) {
+    let expansion = prettyplease::unparse(&syn::parse2(derive(input)).expect("an item"));
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("snapshots/{name}.rs.golden"));
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        fs::write(&path, &expansion).unwrap();
+    }
+    let expected = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    assert_eq!(expansion, expected, "{name}");
+}
+
+#[test]
+fn structs() {
+    check(
+        "unit",
+        quote!(
+            struct Unit;
+        ),
+    );
+    check(
+        "tuple",
+        quote!(
+            struct Tuple(String, #[malloc_size_of(ignore = "a reason")] u8);
+        ),
+    );
+    check(
+        "named",
+        quote!(
+            struct Named {
+                first: String,
+                r#type: Vec<u8>,
+            }
+        ),
+    );
+    check(
+        "packed",
+        quote!(
+            #[repr(C, packed(2))]
+            struct Packed {
+                small: u8,
+                large: u64,
+            }
+        ),
+    );
+}
+
+#[test]
+fn enums() {
+    check(
+        "empty_enum",
+        quote!(
+            enum Empty {}
+        ),
+    );
+    check(
+        "enum",
+        quote! {
+            enum Shape {
+                Nothing,
+                Text(String),
+                Both { first: String, #[malloc_size_of(ignore = "a reason")] second: u8 },
+                #[malloc_size_of(ignore = "a reason")]
+                Ignored(String),
+            }
+        },
+    );
+}
+
+#[test]
+fn generics() {
+    check(
+        "generics",
+        quote! {
+            struct Generic<'a, T: Clone, U, V, const N: usize> where U: Copy {
+                parts: [T; N],
+                marker: PhantomData<V>,
+                #[malloc_size_of(ignore = "a reason")]
+                borrowed: &'a [U],
+            }
+        },
+    );
+    check(
+        "bound",
+        quote!(
+            #[malloc_size_of(bound = "T: Mine, Vec<T>: Ours")]
+            struct Bound<T>(Vec<T>);
+        ),
+    );
+}
+
+#[test]
+fn foreign_types() {
+    check(
+        "foreign",
+        quote! {
+            #[malloc_size_of(crate = crate::renamed)]
+            struct Foreign {
+                #[malloc_size_of(with = measure::one)]
+                one: other::Type,
+                #[malloc_size_of(each = measure::one)]
+                many: Vec<other::Type>,
+            }
+        },
+    );
+}
+
+#[test]
+fn errors_are_followed_by_an_empty_impl() {
+    check(
+        "errors",
+        quote!(
+            struct Wrong<T> {
+                #[malloc_size_of(ignore)]
+                a: T,
+                #[malloc_size_of(skip)]
+                b: u8,
+            }
+        ),
+    );
+}

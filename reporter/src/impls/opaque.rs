@@ -1,0 +1,20 @@
+//! Types that own heap and show none of it: 0 bytes, and recorded as not seen, so that the gap is
+//! not silent.
+
+/// Implements `MallocSizeOf` for types that cannot be looked into.
+macro_rules! opaque {
+    ($([$($generics:tt)*] $type:ty),* $(,)?) => {$(
+        /// Cannot be looked into: 0 bytes, and recorded as not seen.
+        impl<$($generics)*> $crate::MallocSizeOf for $type {
+            #[inline]
+            fn size_of_excluding_this<R: $crate::Reading>(
+                &self,
+                ops: &mut $crate::MallocSizeOfOps<R>,
+            ) -> usize {
+                ops.skip::<Self>($crate::SkipReason::Opaque)
+            }
+        }
+    )*};
+}
+
+pub(crate) use opaque;

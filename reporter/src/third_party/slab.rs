@@ -1,0 +1,52 @@
+//! `slab`: computed; the capacity is exact, the block is seen by an element in it.
+
+use core::alloc::Layout;
+
+use slab::Slab;
+
+use crate::impls::sequence::elements;
+use crate::malloc_size_of::{MallocSizeOf, MallocSizeOfEach};
+use crate::ops::MallocSizeOfOps;
+use crate::reading::Reading;
+
+/// The crate's own `Entry`, so that the compiler lays both out alike.
+#[allow(dead_code, reason = "only its layout is of use")]
+enum Entry<T> {
+    Vacant(usize),
+    Occupied(T),
+}
+
+impl<T: MallocSizeOf> MallocSizeOf for Slab<T> {
+    #[inline]
+    fn size_of_excluding_this<R: Reading>(&self, ops: &mut MallocSizeOfOps<R>) -> usize {
+        if T::NEEDS_WALK || R::NAMES {
+            self.size_of_each(ops, T::size_of_excluding_this)
+        } else {
+            self.shallow_size_of_excluding_this(ops)
+        }
+    }
+}
+
+impl<T> MallocSizeOfEach for Slab<T> {
+    type Each<'a>
+        = &'a T
+    where
+        T: 'a;
+
+    #[inline]
+    fn size_of_each<'a, R: Reading>(
+        &'a self,
+        ops: &mut MallocSizeOfOps<R>,
+        each: impl FnMut(&'a T, &mut MallocSizeOfOps<R>) -> usize,
+    ) -> usize {
+        self.shallow_size_of_excluding_this(ops)
+            + elements(self.iter().map(|(_, element)| element), ops, each)
+    }
+
+    #[inline]
+    fn shallow_size_of_excluding_this<R: Reading>(&self, ops: &mut MallocSizeOfOps<R>) -> usize {
+        let inside = self.iter().next().map_or(core::ptr::null(), |(_, element)| &raw const *element);
+        let layout = Layout::array::<Entry<T>>(self.capacity());
+        ops.enclosing(inside, layout.unwrap_or(Layout::new::<()>()))
+    }
+}

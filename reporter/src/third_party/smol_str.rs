@@ -1,0 +1,19 @@
+//! `smol_str`: exact; long text is an `Arc<str>`, counted once.
+
+use smol_str::SmolStr;
+
+use crate::layout::shared::counted;
+use crate::malloc_size_of::MallocSizeOf;
+use crate::ops::MallocSizeOfOps;
+use crate::reading::Reading;
+
+impl MallocSizeOf for SmolStr {
+    #[inline]
+    fn size_of_excluding_this<R: Reading>(&self, ops: &mut MallocSizeOfOps<R>) -> usize {
+        let text = self.as_str();
+        if !self.is_heap_allocated() || !ops.first_visit(text) {
+            return 0;
+        }
+        ops.enclosing(text, counted(text).0)
+    }
+}
