@@ -142,13 +142,30 @@ impl<R: Reading> MallocSizeOfOps<R> {
             return 0;
         }
         // Not by `part_with`, which would cost the compiler a function more for each type.
-        if R::NAMES {
-            self.reading.enter(edge, type_name::<T>);
+        if !R::STEPS {
+            return value.size_of_excluding_this(self);
         }
+        let entered = self.reading.enter_part(edge, type_name::<T>);
         let bytes = value.size_of_excluding_this(self);
-        if R::NAMES {
-            self.reading.leave();
+        self.reading.leave_part(entered);
+        bytes
+    }
+
+    /// Parts of one kind, one after the other: as [`part_with`](Self::part_with) for each.
+    #[inline]
+    pub(crate) fn parts<'a, T: 'a>(
+        &mut self,
+        edge: Edge,
+        parts: impl Iterator<Item = &'a T>,
+        mut measure: impl FnMut(&'a T, &mut Self) -> usize,
+    ) -> usize {
+        if !R::MERGES {
+            return parts.fold(0, |sum, part| sum + self.part_with(edge, part, |_, ops| measure(part, ops)));
         }
+        let entered = self.reading.enter_part(edge, type_name::<T>);
+        let (bytes, count) = parts.fold((0, 0), |(sum, count), part| (sum + measure(part, self), count + 1));
+        self.reading.merged(count);
+        self.reading.leave_part(entered);
         bytes
     }
 

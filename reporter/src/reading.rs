@@ -93,6 +93,17 @@ pub trait Reading: Observe + Sized {
     /// spared a visit to each byte of a `Vec<u8>`.
     const STEPS: bool = Self::NAMES;
 
+    /// Whether parts of one kind that follow each other may be told as one, by
+    /// [`merged`](Self::merged).
+    const MERGES: bool = false;
+
+    /// The part entered last stands for so many (0, too); called before it is left, only if
+    /// [`MERGES`](Self::MERGES).
+    #[inline]
+    fn merged(&mut self, parts: u64) {
+        let _ = parts;
+    }
+
     /// [`Observe::enter`] where the reading's type is known: what it returns is handed to the
     /// [`leave_part`](Self::leave_part) that belongs to it, so that the walk's own stack can keep
     /// it.

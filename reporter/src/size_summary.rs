@@ -3,7 +3,7 @@
 use core::fmt;
 use core::ops::{Add, AddAssign};
 
-use crate::allocator::{self, DeclaredAllocator};
+use crate::allocator::{self, AskUsableSize, DeclaredAllocator};
 use crate::malloc_size_of::MallocSizeOf;
 use crate::ops::MallocSizeOfOps;
 use crate::reading::{Block, Observe, Reading};
@@ -57,7 +57,7 @@ impl fmt::Display for SizeSummary {
 /// and the bytes asked for and the number of blocks beside them.
 #[derive(Debug)]
 pub struct Summed {
-    allocator: Option<&'static DeclaredAllocator>,
+    usable_size: Option<AskUsableSize>,
     sum: SizeSummary,
     state: WalkState,
 }
@@ -65,7 +65,11 @@ pub struct Summed {
 impl Summed {
     /// Nothing seen yet.
     pub fn new() -> Self {
-        Self { allocator: allocator::declared(), sum: SizeSummary::default(), state: WalkState::default() }
+        Self {
+            usable_size: allocator::declared().map(DeclaredAllocator::usable_size),
+            sum: SizeSummary::default(),
+            state: WalkState::default(),
+        }
     }
 
     /// The blocks seen so far.
@@ -85,10 +89,10 @@ impl Observe for Summed {
     #[inline]
     unsafe fn block(&mut self, block: Block) -> usize {
         let asked = block.layout.size();
-        let usable = match self.allocator {
+        let usable = match self.usable_size {
             // SAFETY: the caller promises a live block of the global allocator with this layout,
             // and the declared allocator is the global one.
-            Some(allocator) => unsafe { allocator.usable_size(block.pointer, block.layout) },
+            Some(usable_size) => unsafe { usable_size(block.pointer, block.layout) },
             None => asked,
         };
         self.sum += SizeSummary { asked, usable, blocks: 1 };

@@ -95,9 +95,9 @@ pub fn size_tree<T: MallocSizeOf + ?Sized>(value: &T) -> SizeTree {
 pub(crate) fn grow<T: MallocSizeOf + ?Sized>(value: &T, state: WalkState) -> (SizeTree, WalkState) {
     let mut ops = MallocSizeOfOps::new(ByField::new(core::any::type_name::<T>, state));
     let bytes = value.size_of_excluding_this(&mut ops);
-    let ByField { allocator, growth, state, .. } = ops.into_reading();
+    let ByField { usable_size, growth, state, .. } = ops.into_reading();
     let nodes = finish::finish(growth.into_nodes(), bytes);
-    (SizeTree { nodes, usable_size_known: allocator.is_some(), skipped: Vec::new() }, state)
+    (SizeTree { nodes, usable_size_known: usable_size.is_some(), skipped: Vec::new() }, state)
 }
 
 impl SizeTree {

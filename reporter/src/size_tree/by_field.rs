@@ -1,6 +1,6 @@
 //! The reading that grows a tree.
 
-use crate::allocator::{self, DeclaredAllocator};
+use crate::allocator::{self, AskUsableSize, DeclaredAllocator};
 use crate::reading::{Block, Edge, Observe, Reading};
 use crate::size_summary::SizeSummary;
 use crate::walk_state::WalkState;
@@ -9,7 +9,7 @@ use super::growth::{Growth, TypeName};
 
 #[derive(Debug)]
 pub(super) struct ByField {
-    pub(super) allocator: Option<&'static DeclaredAllocator>,
+    pub(super) usable_size: Option<AskUsableSize>,
     pub(super) growth: Growth,
     entered_from: Vec<u32>,
     pub(super) state: WalkState,
@@ -18,7 +18,7 @@ pub(super) struct ByField {
 impl ByField {
     pub(super) fn new(type_name: TypeName, state: WalkState) -> Self {
         Self {
-            allocator: allocator::declared(),
+            usable_size: allocator::declared().map(DeclaredAllocator::usable_size),
             growth: Growth::new(type_name),
             entered_from: Vec::new(),
             state,
@@ -31,10 +31,10 @@ impl Observe for ByField {
     #[inline]
     unsafe fn block(&mut self, block: Block) -> usize {
         let asked = block.layout.size();
-        let usable = match self.allocator {
+        let usable = match self.usable_size {
             // SAFETY: the caller promises a live block of the global allocator with this layout,
             // and the declared allocator is the global one.
-            Some(allocator) => unsafe { allocator.usable_size(block.pointer, block.layout) },
+            Some(usable_size) => unsafe { usable_size(block.pointer, block.layout) },
             None => asked,
         };
         self.growth.add(SizeSummary { asked, usable, blocks: 1 });
@@ -70,6 +70,12 @@ impl Reading for ByField {
     /// Plain data owns no block, so it has no node.
     const NAMES: bool = false;
     const STEPS: bool = true;
+    const MERGES: bool = true;
+
+    #[inline(always)]
+    fn merged(&mut self, parts: u64) {
+        self.growth.merged(parts);
+    }
 
     #[inline(always)]
     fn enter_part(&mut self, edge: Edge, type_name: TypeName) -> usize {

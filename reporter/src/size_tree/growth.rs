@@ -120,6 +120,14 @@ impl Growth {
         from
     }
 
+    /// The part entered last stands for so many.
+    #[inline]
+    pub(super) fn merged(&mut self, parts: u64) {
+        let count = &mut self.nodes[self.current as usize].count;
+        // One was counted on entering.
+        *count = count.wrapping_add(parts).wrapping_sub(1);
+    }
+
     #[inline(always)]
     pub(super) fn leave(&mut self, to: u32) {
         self.current = to;
