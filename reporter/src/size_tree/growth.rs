@@ -68,6 +68,9 @@ pub(super) struct Growth {
     links: HashMap<(u32, Key), (u32, u32), FxBuildHasher>,
     /// The node that blocks go to.
     current: u32,
+    /// Blocks on their way to the node `here_of`: a sum that a loop can keep in registers.
+    here: SizeSummary,
+    here_of: u32,
 }
 
 impl Growth {
@@ -90,16 +93,29 @@ impl Growth {
             warm: Box::new([nothing; HOT]),
             links: HashMap::default(),
             current: 0,
+            here: SizeSummary::default(),
+            here_of: 0,
         }
     }
 
-    pub(super) fn into_nodes(self) -> Vec<Grown> {
+    pub(super) fn into_nodes(mut self) -> Vec<Grown> {
+        self.settle();
         self.nodes
     }
 
     #[inline(always)]
     pub(super) fn add(&mut self, block: SizeSummary) {
-        self.nodes[self.current as usize].own += block;
+        if self.here_of != self.current {
+            self.settle();
+        }
+        self.here += block;
+    }
+
+    #[inline]
+    fn settle(&mut self) {
+        self.nodes[self.here_of as usize].own += self.here;
+        self.here = SizeSummary::default();
+        self.here_of = self.current;
     }
 
     /// Goes to the node of a part; returns where to [`leave`](Self::leave) to.
