@@ -73,6 +73,7 @@ mod registry;
 mod report;
 mod report_set;
 mod reports;
+mod size_summary;
 mod skipped;
 mod stack_guard;
 mod third_party;
@@ -82,6 +83,7 @@ mod warning;
 pub mod amounts;
 pub mod docs;
 pub mod file;
+pub mod size_tree;
 pub mod tree;
 
 pub use allocator::{AllocatorStatistics, DeclaredAllocator, UsableSize, declared as declared_allocator};
@@ -102,6 +104,8 @@ pub use registry::{LocalRegistration, Registration, register_local, register_str
 pub use report::{Kind, Report, Units};
 pub use report_set::{ReportSet, ReporterRun};
 pub use reports::{Reports, path_segment};
+pub use size_summary::{SizeSummary, Summed, size_summary};
+pub use size_tree::{SizeTree, size_tree};
 pub use skipped::{SkipReason, Skipped};
 pub use walk_state::WalkState;
 pub use warning::{Warning, WarningKind};

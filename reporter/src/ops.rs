@@ -86,11 +86,11 @@ impl<R: Reading> MallocSizeOfOps<R> {
     /// the walk goes on on a fresh one.
     #[inline]
     pub fn contents(&mut self, walk: impl FnOnce(&mut Self) -> usize) -> usize {
-        if R::NAMES {
+        if R::STEPS {
             self.reading.open_block();
         }
         let bytes = if self.stack.has_room() { walk(self) } else { self.contents_deep(walk) };
-        if R::NAMES {
+        if R::STEPS {
             self.reading.close_block();
         }
         bytes
@@ -136,37 +136,53 @@ impl<R: Reading> MallocSizeOfOps<R> {
     }
 
     /// Any part of a value, measured by its own impl.
-    #[inline]
+    #[inline(always)]
     pub fn part<T: MallocSizeOf + ?Sized>(&mut self, edge: Edge, value: &T) -> usize {
         if !T::NEEDS_WALK && !R::NAMES {
             return 0;
         }
         // Not by `part_with`, which would cost the compiler a function more for each type.
-        if R::NAMES {
-            self.reading.enter(edge, type_name::<T>);
+        if !R::STEPS {
+            return value.size_of_excluding_this(self);
         }
+        let entered = self.reading.enter_part(edge, type_name::<T>);
         let bytes = value.size_of_excluding_this(self);
-        if R::NAMES {
-            self.reading.leave();
+        self.reading.leave_part(entered);
+        bytes
+    }
+
+    /// Parts of one kind, one after the other: as [`part_with`](Self::part_with) for each.
+    #[inline]
+    pub(crate) fn parts<'a, T: 'a>(
+        &mut self,
+        edge: Edge,
+        parts: impl Iterator<Item = &'a T>,
+        mut measure: impl FnMut(&'a T, &mut Self) -> usize,
+    ) -> usize {
+        if !R::MERGES {
+            return parts.fold(0, |sum, part| sum + self.part_with(edge, part, |_, ops| measure(part, ops)));
         }
+        let entered = self.reading.enter_part(edge, type_name::<T>);
+        let (bytes, count) = parts.fold((0, 0), |(sum, count), part| (sum + measure(part, self), count + 1));
+        self.reading.merged(count);
+        self.reading.leave_part(entered);
         bytes
     }
 
     /// Any part of a value, measured by `measure`: for types of other crates.
-    #[inline]
+    #[inline(always)]
     pub fn part_with<T: ?Sized>(
         &mut self,
         edge: Edge,
         value: &T,
         measure: impl FnOnce(&T, &mut Self) -> usize,
     ) -> usize {
-        if R::NAMES {
-            self.reading.enter(edge, type_name::<T>);
+        if !R::STEPS {
+            return measure(value, self);
         }
+        let entered = self.reading.enter_part(edge, type_name::<T>);
         let bytes = measure(value, self);
-        if R::NAMES {
-            self.reading.leave();
-        }
+        self.reading.leave_part(entered);
         bytes
     }
 

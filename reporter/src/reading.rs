@@ -68,7 +68,7 @@ pub trait Observe {
     /// What this walk remembers: shared pointers seen, parts skipped.
     fn state(&mut self) -> &mut WalkState;
 
-    /// The walk steps into a part; called only if [`Reading::NAMES`].
+    /// The walk steps into a part; called only if [`Reading::STEPS`].
     fn enter(&mut self, edge: Edge, type_name: fn() -> &'static str) {
         let _ = (edge, type_name);
     }
@@ -76,7 +76,7 @@ pub trait Observe {
     /// The walk leaves the part entered last.
     fn leave(&mut self) {}
 
-    /// What follows lies in the block told last; called only if [`Reading::NAMES`].
+    /// What follows lies in the block told last; called only if [`Reading::STEPS`].
     fn open_block(&mut self) {}
 
     /// The contents of the block opened last end.
@@ -87,6 +87,38 @@ pub trait Observe {
 pub trait Reading: Observe + Sized {
     /// Whether names of fields and types are wanted, and plain data is to be visited for them.
     const NAMES: bool;
+
+    /// Whether the walk's steps are told ([`Observe::enter`] and the like): with
+    /// [`NAMES`](Self::NAMES), or without for a reading that has no use for plain data and is
+    /// spared a visit to each byte of a `Vec<u8>`.
+    const STEPS: bool = Self::NAMES;
+
+    /// Whether parts of one kind that follow each other may be told as one, by
+    /// [`merged`](Self::merged).
+    const MERGES: bool = false;
+
+    /// The part entered last stands for so many (0, too); called before it is left, only if
+    /// [`MERGES`](Self::MERGES).
+    #[inline]
+    fn merged(&mut self, parts: u64) {
+        let _ = parts;
+    }
+
+    /// [`Observe::enter`] where the reading's type is known: what it returns is handed to the
+    /// [`leave_part`](Self::leave_part) that belongs to it, so that the walk's own stack can keep
+    /// it.
+    #[inline]
+    fn enter_part(&mut self, edge: Edge, type_name: fn() -> &'static str) -> usize {
+        self.enter(edge, type_name);
+        0
+    }
+
+    /// [`Observe::leave`], with what [`enter_part`](Self::enter_part) returned.
+    #[inline]
+    fn leave_part(&mut self, entered: usize) {
+        let _ = entered;
+        self.leave();
+    }
 
     /// The object-safe core, for a walk below a `dyn` value.
     fn erase(&mut self) -> &mut dyn Observe;

@@ -21,12 +21,9 @@ fn array<T>(capacity: usize) -> Layout {
 pub(crate) fn elements<'a, T: 'a, R: Reading>(
     elements: impl Iterator<Item = &'a T>,
     ops: &mut MallocSizeOfOps<R>,
-    mut each: impl FnMut(&'a T, &mut MallocSizeOfOps<R>) -> usize,
+    each: impl FnMut(&'a T, &mut MallocSizeOfOps<R>) -> usize,
 ) -> usize {
-    ops.contents(|ops| {
-        elements
-            .fold(0, |sum, element| sum + ops.part_with(Edge::Element, element, |_, ops| each(element, ops)))
-    })
+    ops.contents(|ops| ops.parts(Edge::Element, elements, each))
 }
 
 /// `MallocSizeOf` of a container by its `MallocSizeOfEach`.

@@ -1,0 +1,168 @@
+//! Where a value's bytes are: a tree of its fields and their types, from the same derive.
+//!
+//! ```standalone_crate
+//! use memory_reporter::{MallocSizeOf, size_tree};
+//!
+//! #[derive(MallocSizeOf)]
+//! struct Cache {
+//!     names: Vec<String>,
+//!     first: Option<Box<Entry>>,
+//! }
+//!
+//! #[derive(MallocSizeOf)]
+//! struct Entry {
+//!     text: String,
+//!     next: Option<Box<Entry>>,
+//! }
+//!
+//! let last = Entry { text: "cd".into(), next: None };
+//! let first = Entry { text: "ab".into(), next: Some(Box::new(last)) };
+//! let cache = Cache { names: vec!["abc".into()], first: Some(Box::new(first)) };
+//!
+//! let tree = size_tree(&cache);
+//! assert_eq!(tree.folded("cache").to_string(), "\
+//! cache;first 64
+//! cache;first;text 4
+//! cache;names 24
+//! cache;names;(elements) 3
+//! ");
+//! assert_eq!(tree.find("first/text").unwrap().count(), 2);
+//! assert_eq!(tree.total().usable, memory_reporter::malloc_size_of(&cache));
+//! ```
+//!
+//! # What is one node
+//!
+//! - Parts that are reached from the same node by the same field (or as elements, keys or values) and
+//!   have the same type are one node, which counts them.
+//! - No type occurs twice on the way from the root to a node: a part whose type is already on the way is
+//!   merged with that ancestor. A list of a million entries is one node, as above; so is a syntax tree,
+//!   with a node for each kind of field.
+//! - A part that owns no heap has no node.
+//! - There are at most 60 levels and 16,384 nodes; parts beyond are merged with their parents.
+//!
+//! What is merged moves bytes between nodes, and neither loses nor doubles any.
+
+mod by_field;
+mod finish;
+mod folded;
+mod growth;
+mod json;
+mod node;
+mod paths;
+
+use crate::malloc_size_of::MallocSizeOf;
+use crate::ops::MallocSizeOfOps;
+use crate::report::{Kind, Report, Units};
+use crate::report_set::ReportSet;
+use crate::size_summary::SizeSummary;
+use crate::skipped::Skipped;
+use crate::walk_state::WalkState;
+
+use by_field::ByField;
+use finish::NodeData;
+
+pub use folded::FoldedStacks;
+pub use node::SizeNode;
+
+/// The bytes of a value by field and type; [`size_tree`] makes one.
+///
+/// Shown in three ways: as [`reports`](Self::reports) for about:memory, as [`folded`](Self::folded)
+/// stacks for flame graphs, and by serde as nested objects of `name`, `type`, `bytes`, `slop`, `blocks`,
+/// `count` and `children` (bytes are usable ones and include the children's).
+#[derive(Clone, Debug)]
+pub struct SizeTree {
+    /// Each node before its children.
+    nodes: Vec<NodeData>,
+    usable_size_known: bool,
+    skipped: Vec<Skipped>,
+}
+
+/// Walks `value` and gives its bytes by field and type.
+///
+/// Usable bytes where the allocator is declared ([`global_allocator!`](crate::global_allocator)), else
+/// computed. The total is what [`malloc_size_of`](crate::malloc_size_of()) gives; bytes that a
+/// hand-written impl adds without naming a block are the root's own.
+///
+/// The rules of what becomes one node, and an example: see the module
+/// [`size_tree`](mod@crate::size_tree).
+pub fn size_tree<T: MallocSizeOf + ?Sized>(value: &T) -> SizeTree {
+    let (mut tree, state) = grow(value, WalkState::default());
+    tree.skipped = state.into_parts().1;
+    tree
+}
+
+/// The tree of what `value` owns beyond what `state` counted before.
+pub(crate) fn grow<T: MallocSizeOf + ?Sized>(value: &T, state: WalkState) -> (SizeTree, WalkState) {
+    let mut ops = MallocSizeOfOps::new(ByField::new(core::any::type_name::<T>, state));
+    let bytes = value.size_of_excluding_this(&mut ops);
+    let ByField { usable_size, growth, state, .. } = ops.into_reading();
+    let nodes = finish::finish(growth.into_nodes(), bytes);
+    (SizeTree { nodes, usable_size_known: usable_size.is_some(), skipped: Vec::new() }, state)
+}
+
+impl SizeTree {
+    /// The value itself.
+    pub fn root(&self) -> SizeNode<'_> {
+        SizeNode { tree: self, id: 0 }
+    }
+
+    /// All that the value owns.
+    pub fn total(&self) -> SizeSummary {
+        self.root().total()
+    }
+
+    /// The number of nodes, the root included.
+    #[allow(clippy::len_without_is_empty, reason = "there is always a root")]
+    pub fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// All nodes, each before its children.
+    pub fn nodes(&self) -> impl ExactSizeIterator<Item = SizeNode<'_>> {
+        (0..self.nodes.len()).map(|id| SizeNode { tree: self, id })
+    }
+
+    /// The node with these names from the root on, separated by `/`; the root for `""`.
+    pub fn find(&self, names: &str) -> Option<SizeNode<'_>> {
+        let mut names = names.split('/').filter(|name| !name.is_empty());
+        names.try_fold(self.root(), |node, name| node.children().find(|child| child.name() == name))
+    }
+
+    /// What could not be looked at; counted as 0 bytes.
+    pub fn skipped(&self) -> &[Skipped] {
+        &self.skipped
+    }
+
+    /// Whether sizes include the allocator's rounding.
+    pub fn usable_size_known(&self) -> bool {
+        self.usable_size_known
+    }
+
+    /// One report for each node without children, and one called `(itself)` for what an inner node's own
+    /// blocks have: a set for the views of about:memory, with `path` (for example `explicit/cache`) as
+    /// the root.
+    ///
+    /// ```standalone_crate
+    /// let names = vec![String::from("ab"), String::from("cde")];
+    /// let set = memory_reporter::size_tree(&names).reports("explicit/names");
+    /// let paths: Vec<_> = set.iter().map(|report| (report.path, report.amount)).collect();
+    /// assert_eq!(paths, [("explicit/names/(itself)", 48), ("explicit/names/(elements)", 5)]);
+    /// ```
+    pub fn reports(&self, path: &str) -> ReportSet {
+        let mut set = ReportSet::new();
+        set.set_usable_size_known(self.usable_size_known);
+        self.for_each_path(path, usize::MAX, |path, node, bytes| {
+            let description = format!("Memory used by {} of type {}.", node.name(), node.type_name());
+            let amount = crate::memory_reporter::amount(bytes);
+            let (kind, units) = (Kind::Heap, Units::Bytes);
+            set.push(Report { process: "", path, kind, units, amount, description: &description });
+        });
+        set
+    }
+
+    /// The tree as folded stacks, the input of flame graphs: `root;field;field bytes`, one line for each
+    /// node that has blocks of its own. Bytes are usable ones.
+    pub fn folded<'a>(&'a self, root: &'a str) -> FoldedStacks<'a> {
+        FoldedStacks { tree: self, root }
+    }
+}
