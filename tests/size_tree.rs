@@ -3,7 +3,10 @@
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 
-use memory_reporter::{MallocSizeOf, computed_size_of, malloc_size_of, size_summary, size_tree};
+use memory_reporter::{
+    Collection, MallocSizeOf, MemoryReporter, Reports, collect_report, computed_size_of, malloc_size_of,
+    size_summary, size_tree,
+};
 use tests::{Counting, Random, grown};
 
 memory_reporter::global_allocator!(Counting);
@@ -110,4 +113,119 @@ fn the_views_show_it() {
         assert!(text.contains(name), "{name} in {text}");
     }
     assert!(tree.folded("cache").to_string().contains("cache;names;(elements) "));
+}
+
+#[derive(MallocSizeOf)]
+struct Cache {
+    entries: HashMap<u64, Entry>,
+    first: Rc<Vec<String>>,
+    second: Rc<Vec<String>>,
+    empty: Vec<u8>,
+}
+
+#[derive(MallocSizeOf)]
+struct Entry {
+    title: String,
+    tags: Vec<String>,
+}
+
+impl Cache {
+    fn new() -> Self {
+        let entry = |i: u64| Entry { title: "x".repeat(20), tags: vec!["tag".to_owned(); i as usize % 3] };
+        let shared = Rc::new(vec!["shared".to_owned(); 3]);
+        Self {
+            entries: (0..10).map(|i| (i, entry(i))).collect(),
+            first: Rc::clone(&shared),
+            second: shared,
+            empty: Vec::new(),
+        }
+    }
+}
+
+struct Expanding<'a>(&'a Cache, &'a str, usize);
+
+impl MemoryReporter for Expanding<'_> {
+    fn collect_reports(&self, out: &mut Reports) {
+        out.heap_tree(self.1, self.0, self.2, "Memory used by the cache.");
+    }
+}
+
+fn expanded(cache: &Cache, path: &str, depth: usize) -> Vec<(String, i64)> {
+    let set = Collection::new().with(&Expanding(cache, path, depth)).collect();
+    assert!(set.warnings().is_empty(), "{:?}", set.warnings());
+    set.iter().map(|report| (report.path.to_owned(), report.amount)).collect()
+}
+
+fn paths(reports: &[(String, i64)]) -> Vec<&str> {
+    reports.iter().map(|(path, _)| path.as_str()).collect()
+}
+
+#[test]
+fn a_reporter_expands_fields_to_a_depth() {
+    let cache = Cache::new();
+    let total = malloc_size_of(&cache) as i64;
+    for path in ["explicit/cache", "cache"] {
+        for depth in 0..8 {
+            let reports = expanded(&cache, path, depth);
+            assert_eq!(reports.iter().map(|(_, amount)| amount).sum::<i64>(), total, "depth {depth}");
+            for a in paths(&reports) {
+                let below = format!("{a}/");
+                assert!(!paths(&reports).iter().any(|b| b.starts_with(&below)), "{a} is no leaf");
+            }
+        }
+    }
+    assert_eq!(paths(&expanded(&cache, "explicit/cache", 0)), ["explicit/cache"]);
+    // Shared blocks are counted where they are reached first, and `empty` owns nothing.
+    let fields = expanded(&cache, "explicit/cache", 1);
+    assert_eq!(paths(&fields), ["explicit/cache/entries", "explicit/cache/first"]);
+    let deep = expanded(&cache, "explicit/cache", 3);
+    assert_eq!(
+        paths(&deep),
+        [
+            "explicit/cache/entries/(itself)",
+            "explicit/cache/entries/(values)/tags",
+            "explicit/cache/entries/(values)/title",
+            "explicit/cache/first/(itself)",
+            "explicit/cache/first/(elements)",
+        ]
+    );
+}
+
+#[test]
+fn what_one_reporter_counted_another_s_tree_leaves_out() {
+    let cache = Cache::new();
+    let again = Expanding(&cache, "explicit/again", 9);
+    let once = Expanding(&cache, "explicit/once", 9);
+    let set = Collection::new().with(&once).with(&again).collect();
+    let sum = |start: &str| -> i64 {
+        set.iter().filter(|report| report.path.starts_with(start)).map(|report| report.amount).sum()
+    };
+    let shared = malloc_size_of(&cache.first) as i64;
+    assert_eq!(sum("explicit/once") - sum("explicit/again"), shared);
+}
+
+#[test]
+fn a_bad_path_is_told_once() {
+    let cache = Cache::new();
+    let set = Collection::new().with(&Expanding(&cache, "explicit//cache", 2)).collect();
+    assert!(set.is_empty());
+    assert_eq!(set.warnings().len(), 1, "{:?}", set.warnings());
+}
+
+struct ByMacro<'a>(&'a Cache);
+
+impl MemoryReporter for ByMacro<'_> {
+    fn collect_reports(&self, out: &mut Reports) {
+        const DEPTH: usize = 1;
+        collect_report!(out, "explicit/literal", HeapTree, DEPTH, self.0, "Memory used by the cache.");
+        collect_report!(out, format!("other/{}", 1), HeapTree, 0, self.0, "Memory used by the cache.");
+    }
+}
+
+#[test]
+fn the_macro_takes_literals_and_other_paths() {
+    let cache = Cache::new();
+    let set = Collection::new().with(&ByMacro(&cache)).collect();
+    let paths: Vec<_> = set.iter().map(|report| report.path).collect();
+    assert_eq!(paths, ["explicit/literal/entries", "explicit/literal/first", "other/1"]);
 }

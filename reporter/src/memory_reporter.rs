@@ -45,6 +45,8 @@ pub trait MemoryReporter {
 /// checked while compiling wherever they are literals.
 ///
 /// - `collect_report!(out, PATH, Heap, &VALUE, DESCRIPTION)` measures a value.
+/// - `collect_report!(out, PATH, HeapTree, DEPTH, &VALUE, DESCRIPTION)` measures it field by field, as
+///   [`Reports::heap_tree`] does.
 /// - `collect_report!(out, PATH, KIND, UNITS, AMOUNT, DESCRIPTION)` gives an amount of any integer
 ///   type; `KIND` and `UNITS` are variants of [`Kind`](crate::Kind) and [`Units`](crate::Units).
 ///
@@ -75,6 +77,13 @@ macro_rules! collect_report {
         };
         $crate::Reports::heap($out, $path, $value, $description);
     }};
+    ($out:expr, $path:literal, HeapTree, $depth:expr, $value:expr, $description:literal $(,)?) => {{
+        const _: () = {
+            $crate::__private::assert_path($path);
+            $crate::__private::assert_description($description);
+        };
+        $crate::Reports::heap_tree($out, $path, $value, $depth, $description);
+    }};
     ($out:expr, $path:literal, $kind:ident, $units:ident, $amount:expr, $description:literal $(,)?) => {{
         const _: () = {
             $crate::__private::assert_path($path);
@@ -93,6 +102,10 @@ macro_rules! collect_report {
     ($out:expr, $path:expr, Heap, $value:expr, $description:literal $(,)?) => {{
         const _: () = $crate::__private::assert_description($description);
         $crate::Reports::heap($out, $path, $value, $description);
+    }};
+    ($out:expr, $path:expr, HeapTree, $depth:expr, $value:expr, $description:literal $(,)?) => {{
+        const _: () = $crate::__private::assert_description($description);
+        $crate::Reports::heap_tree($out, $path, $value, $depth, $description);
     }};
     ($out:expr, $path:expr, $kind:ident, $units:ident, $amount:expr, $description:literal $(,)?) => {{
         const _: () = {

@@ -9,6 +9,7 @@ use crate::ops::MallocSizeOfOps;
 use crate::reading::{Computed, Erased, Measured, Reading};
 use crate::report::{Kind, Report, Units};
 use crate::report_set::ReportSet;
+use crate::size_tree;
 use crate::walk_state::{Addresses, WalkState};
 use crate::warning::{Warning, WarningKind};
 
@@ -70,6 +71,62 @@ impl Reports {
             Err(state) => finish(MallocSizeOfOps::new(Computed::with_state(state)), |ops| ops.erased(walk)),
         });
         self.report(path, Kind::Heap, Units::Bytes, bytes, description);
+    }
+
+    /// Measures `value` and reports its bytes field by field as [`Kind::Heap`], `depth` levels deep,
+    /// without a report written for each: `explicit/cache` gives `explicit/cache/entries/(elements)`.
+    ///
+    /// What lies deeper is in the report of the last level; what the blocks of an inner node
+    /// themselves have is in a report called `(itself)`. So the reports add up to what
+    /// [`heap`](Self::heap) reports, and none lies below another. At depth 0 they are that one
+    /// report. Shared blocks count as there, and names are those of
+    /// [`SizeTree`](crate::SizeTree); parts without bytes are left out.
+    ///
+    /// ```standalone_crate
+    /// use memory_reporter::{Collection, MallocSizeOf, MemoryReporter, Reports};
+    ///
+    /// #[derive(MallocSizeOf)]
+    /// struct Cache {
+    ///     names: Vec<String>,
+    ///     bytes: Vec<u8>,
+    /// }
+    ///
+    /// impl MemoryReporter for Cache {
+    ///     fn collect_reports(&self, out: &mut Reports) {
+    ///         out.heap_tree("explicit/cache", self, 1, "Memory used by the cache.");
+    ///     }
+    /// }
+    ///
+    /// let cache = Cache { names: vec!["ab".into()], bytes: vec![0; 10] };
+    /// let set = Collection::new().with(&cache).collect();
+    /// let reports: Vec<_> = set.iter().map(|report| (report.path, report.amount)).collect();
+    /// assert_eq!(reports, [("explicit/cache/names", 24 + 2), ("explicit/cache/bytes", 10)]);
+    /// ```
+    pub fn heap_tree<T: MallocSizeOf + ?Sized>(
+        &mut self,
+        path: impl AsRef<str>,
+        value: &T,
+        depth: usize,
+        description: &str,
+    ) {
+        let path = path.as_ref();
+        if path_fault(path).is_some() {
+            // Says what is wrong with the path once, and not for each field.
+            return self.report(path, Kind::Heap, Units::Bytes, 0, description);
+        }
+        let mut tree = None;
+        self.measured(path, |state| {
+            let (grown, state) = size_tree::grow(value, state);
+            let bytes = grown.total().usable;
+            tree = Some(grown);
+            (bytes, state)
+        });
+        if let Some(tree) = tree {
+            tree.for_each_path(path, depth, |path, _, bytes| {
+                let bytes = crate::memory_reporter::amount(bytes);
+                self.report(path, Kind::Heap, Units::Bytes, bytes, description);
+            });
+        }
     }
 
     fn measured(&mut self, path: &str, measure: impl FnOnce(WalkState) -> (usize, WalkState)) -> i64 {
