@@ -4,7 +4,7 @@ use proc_macro2::Span;
 use syn::spanned::Spanned;
 use syn::{Data, DeriveInput, Error, Fields, Generics, Ident, Member, Type};
 
-use crate::attr::{self, ContainerAttributes, Rule};
+use crate::attr::{self, ContainerAttributes, Destination, Rule};
 
 /// The type that is derived for.
 pub(crate) struct Input {
@@ -29,6 +29,7 @@ pub(crate) struct Field {
     pub(crate) member: Member,
     pub(crate) ty: Type,
     pub(crate) rule: Rule,
+    pub(crate) destination: Destination,
     pub(crate) span: Span,
 }
 
@@ -42,17 +43,18 @@ impl Input {
                 data.variants
                     .iter()
                     .map(|variant| {
-                        let whole = attr::read_rule(&variant.attrs, attr::Place::Variant, errors);
+                        let whole = attr::read_said(&variant.attrs, attr::Place::Variant, errors);
                         let mut fields = fields(&variant.fields, errors);
-                        if whole.is_ignored() {
+                        if whole.rule.is_ignored() {
                             for field in &mut fields {
-                                if !matches!(field.rule, Rule::Measure) {
+                                if !matches!(field.rule, Rule::Measure) || field.destination.word.is_some() {
                                     errors.push(Error::new(
                                         field.span,
                                         "the whole variant is ignored: what is said of this field has no effect",
                                     ));
                                 }
                                 field.rule = Rule::Ignore;
+                                field.destination = Destination::default();
                             }
                         }
                         Variant { ident: variant.ident.clone(), fields }
@@ -90,11 +92,15 @@ fn fields(fields: &Fields, errors: &mut Vec<Error>) -> Vec<Field> {
     fields
         .iter()
         .zip(fields.members())
-        .map(|(field, member)| Field {
-            member,
-            ty: field.ty.clone(),
-            rule: attr::read_rule(&field.attrs, attr::Place::Field, errors),
-            span: field.ty.span(),
+        .map(|(field, member)| {
+            let said = attr::read_said(&field.attrs, attr::Place::Field, errors);
+            Field {
+                member,
+                ty: field.ty.clone(),
+                rule: said.rule,
+                destination: said.destination,
+                span: field.ty.span(),
+            }
         })
         .collect()
 }

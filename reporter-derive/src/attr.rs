@@ -4,7 +4,9 @@ use proc_macro2::TokenTree;
 use syn::ext::IdentExt;
 use syn::parse::ParseStream;
 use syn::punctuated::Punctuated;
-use syn::{Attribute, Error, ExprPath, Ident, LitStr, Meta, Path, Result, Token, WherePredicate};
+use syn::{
+    Attribute, Error, ExprPath, Ident, LitStr, Member, Meta, Path, Result, Token, Type, WherePredicate,
+};
 
 const EXAMPLE: &str =
     "write `#[malloc_size_of(ignore = \"why it is not measured\")]`, with the words in parentheses";
@@ -23,6 +25,21 @@ impl Rule {
     }
 }
 
+/// Where a field goes when its type is split into several sizes.
+#[derive(Default)]
+pub(crate) struct Destination {
+    pub(crate) add_to: Option<Member>,
+    pub(crate) split: Option<()>,
+    /// The first word that said so.
+    pub(crate) word: Option<Ident>,
+}
+
+/// What is said of a field or variant.
+pub(crate) struct Said {
+    pub(crate) rule: Rule,
+    pub(crate) destination: Destination,
+}
+
 /// Where an attribute stands.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
@@ -35,6 +52,7 @@ pub(crate) enum Place {
 pub(crate) struct ContainerAttributes {
     pub(crate) bound: Option<Vec<WherePredicate>>,
     pub(crate) krate: Option<Path>,
+    pub(crate) sizes: Option<Type>,
 }
 
 impl ContainerAttributes {
@@ -51,6 +69,9 @@ impl ContainerAttributes {
             } else if word == "crate" {
                 let path = value(word, input, "crate = path::to::memory_reporter")?;
                 once(word, &mut found.krate, path)
+            } else if word == "sizes" {
+                let sizes = value(word, input, "sizes = TheSizes")?;
+                once(word, &mut found.sizes, sizes)
             } else {
                 Err(unknown(word, Place::Container))
             }
@@ -59,10 +80,20 @@ impl ContainerAttributes {
     }
 }
 
-/// The rule of a field or variant.
-pub(crate) fn read_rule(attributes: &[Attribute], place: Place, errors: &mut Vec<Error>) -> Rule {
+/// What is said of a field or variant.
+pub(crate) fn read_said(attributes: &[Attribute], place: Place, errors: &mut Vec<Error>) -> Said {
     let mut found = None;
+    let mut destination = Destination::default();
     read(attributes, errors, |word, input| {
+        if place == Place::Field && (word == "add_to" || word == "split") {
+            destination.word.get_or_insert_with(|| word.clone());
+            return if word == "split" {
+                once(word, &mut destination.split, ())
+            } else {
+                let name = value(word, input, "add_to = a_field_of_the_sizes")?;
+                once(word, &mut destination.add_to, name)
+            };
+        }
         let rule = if word == "ignore" {
             let reason: LitStr = value(word, input, "ignore = \"why it is not measured\"")?;
             if reason.value().trim().is_empty() {
@@ -73,18 +104,21 @@ pub(crate) fn read_rule(attributes: &[Attribute], place: Place, errors: &mut Vec
             Rule::With(value(word, input, "with = path::to::function")?)
         } else if place == Place::Field && word == "each" {
             Rule::Each(value(word, input, "each = path::to::function")?)
+        } else if place == Place::Field && word == "conditional" {
+            // What a shared pointer does anyway.
+            Rule::Measure
         } else {
             return Err(unknown(word, place));
         };
         if found.replace(rule).is_some() {
             return Err(Error::new(
                 word.span(),
-                "only one of `ignore`, `with` and `each` can hold, and only once",
+                "only one of `ignore`, `with`, `each` and `conditional` can hold, and only once",
             ));
         }
         Ok(())
     });
-    found.unwrap_or(Rule::Measure)
+    Said { rule: found.unwrap_or(Rule::Measure), destination }
 }
 
 pub(crate) fn is_packed(attributes: &[Attribute]) -> bool {
@@ -162,9 +196,11 @@ fn value<T: syn::parse::Parse>(word: &Ident, input: ParseStream<'_>, example: &s
 
 fn unknown(word: &Ident, place: Place) -> Error {
     let known = match place {
-        Place::Container => "a type takes `bound = \"...\"` and `crate = path`",
+        Place::Container => "a type takes `bound = \"...\"`, `crate = path` and `sizes = Type`",
         Place::Variant => "a variant takes `ignore = \"reason\"`",
-        Place::Field => "a field takes `ignore = \"reason\"`, `with = path` and `each = path`",
+        Place::Field => {
+            "a field takes `ignore = \"reason\"`, `with = path`, `each = path`, `conditional`, `add_to = name` and `split`"
+        }
     };
     let skips = ["skip", "skip_all", "ignored", "ignore_malloc_size_of"].iter().any(|other| word == other);
     let message = if skips && place != Place::Container {

@@ -1,9 +1,10 @@
 //! What parses but cannot be meant.
 
-use syn::Error;
+use syn::{Error, Type};
 
-use crate::ast::{Body, Input};
+use crate::ast::{Body, Field, Input};
 use crate::attr::Rule;
+use crate::expand::member_name;
 
 pub(crate) fn check(input: &Input, errors: &mut Vec<Error>) {
     if let Body::Enum(_) = input.body
@@ -12,11 +13,70 @@ pub(crate) fn check(input: &Input, errors: &mut Vec<Error>) {
         errors.push(Error::new(input.ident.span(), "an enum cannot be packed"));
     }
     for field in input.fields() {
-        if input.packed && matches!(field.rule, Rule::With(_) | Rule::Each(_)) {
+        check_destination(field, input, errors);
+        if input.packed
+            && (matches!(field.rule, Rule::With(_) | Rule::Each(_)) || field.destination.split.is_some())
+        {
             errors.push(Error::new(
                 field.span,
                 "a field of a packed struct has no address to measure it at: only plain `Copy` fields and `ignore` will do",
             ));
         }
+    }
+}
+
+/// Nothing is lost silently: a field of a type that is split goes somewhere, or is ignored for a reason.
+fn check_destination(field: &Field, input: &Input, errors: &mut Vec<Error>) {
+    let Some(word) = &field.destination.word else {
+        if input.attributes.sizes.is_some() && !field.rule.is_ignored() && !is_plain(&field.ty) {
+            let name = member_name(&field.member);
+            errors.push(Error::new(
+                field.span,
+                format!(
+                    "`{name}` is added to none of the sizes: write `add_to = name`, `split` or `ignore = \"reason\"`"
+                ),
+            ));
+        }
+        return;
+    };
+    let message = if input.attributes.sizes.is_none() {
+        format!("`{word}` needs to know the sizes: write `#[malloc_size_of(sizes = TheSizes)]` on the type")
+    } else if field.rule.is_ignored() {
+        format!("the field is ignored: `{word}` has no effect")
+    } else if field.destination.split.is_some() && matches!(field.rule, Rule::With(_) | Rule::Each(_)) {
+        "`split` leaves the field to its own `AddSizeOf`: `with` and `each` have no effect".to_owned()
+    } else {
+        return;
+    };
+    errors.push(Error::new(word.span(), message));
+}
+
+/// Types that own no heap, whoever names them.
+fn is_plain(ty: &Type) -> bool {
+    const PLAIN: [&str; 18] = [
+        "bool",
+        "char",
+        "u8",
+        "u16",
+        "u32",
+        "u64",
+        "u128",
+        "usize",
+        "i8",
+        "i16",
+        "i32",
+        "i64",
+        "i128",
+        "isize",
+        "f32",
+        "f64",
+        "PhantomData",
+        "PhantomPinned",
+    ];
+    match ty {
+        Type::Path(path) => {
+            path.path.segments.last().is_some_and(|last| PLAIN.iter().any(|p| last.ident == p))
+        }
+        _ => false,
     }
 }

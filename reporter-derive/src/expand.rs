@@ -15,6 +15,7 @@ use crate::ast::{Body, Field, Input, Variant};
 use crate::attr::Rule;
 use crate::bounds::bounded;
 use crate::check::check;
+use crate::split;
 
 /// The whole derive: tokens of a type to tokens of its impl, with the errors before it.
 pub(crate) fn derive(tokens: TokenStream) -> TokenStream {
@@ -30,7 +31,8 @@ pub(crate) fn derive(tokens: TokenStream) -> TokenStream {
     }
     let messages = errors.iter().map(Error::to_compile_error);
     let stub = implementation(&input, &input.generics, &quote!(false), &quote!(0));
-    quote!(#(#messages)* #stub)
+    let split_stub = split::stub(&input);
+    quote!(#(#messages)* #stub #split_stub)
 }
 
 fn expand(input: &Input) -> TokenStream {
@@ -44,7 +46,22 @@ fn expand(input: &Input) -> TokenStream {
         Rule::Ignore => None,
     });
     let needs_walk = joined(needs_walk, quote!(||), quote!(false));
-    let body = match &input.body {
+    let sum = |parts: Vec<TokenStream>| joined(parts.into_iter(), quote!(+), quote!(0));
+    let body = body(input, &|field, edge, value| part(field, input, edge, value), &sum);
+    let sums = implementation(input, &bounded(input, &krate), &needs_walk, &body);
+    let splits = split::expand(input);
+    quote!(#sums #splits)
+}
+
+/// What is done with all fields: `each` gets field, edge and a reference to the value, and gives nothing for
+/// a field that is of no interest; `all` puts these together.
+pub(crate) fn body(
+    input: &Input,
+    each: &dyn Fn(&Field, &TokenStream, &TokenStream) -> Option<TokenStream>,
+    all: &dyn Fn(Vec<TokenStream>) -> TokenStream,
+) -> TokenStream {
+    let krate = krate(input);
+    match &input.body {
         Body::Struct(fields) => {
             let parts = fields.iter().filter_map(|field| {
                 let name = member_name(&field.member);
@@ -55,17 +72,16 @@ fn expand(input: &Input) -> TokenStream {
                 } else {
                     respanned(quote!(&self.#member), &|_| at(field.span))
                 };
-                part(field, input, &quote!(#krate::Edge::Field(#name)), &value)
+                each(field, &quote!(#krate::Edge::Field(#name)), &value)
             });
-            joined(parts, quote!(+), quote!(0))
+            all(parts.collect())
         }
         Body::Enum(variants) if variants.is_empty() => quote!(match *self {}),
         Body::Enum(variants) => {
-            let arms = variants.iter().map(|variant| arm(variant, input));
+            let arms = variants.iter().map(|variant| arm(variant, input, each, all));
             quote!(match self { #(#arms)* })
         }
-    };
-    implementation(input, &bounded(input, &krate), &needs_walk, &body)
+    }
 }
 
 fn implementation(
@@ -93,12 +109,12 @@ fn implementation(
     }
 }
 
-fn krate(input: &Input) -> Path {
+pub(crate) fn krate(input: &Input) -> Path {
     input.attributes.krate.clone().unwrap_or_else(|| parse_quote!(::memory_reporter))
 }
 
 /// The method's type parameter, called as none of the type's own: items know no hygiene here.
-fn reading(input: &Input) -> Ident {
+pub(crate) fn reading(input: &Input) -> Ident {
     let mut name = "__R".to_owned();
     let taken = |name: &str| {
         input.generics.type_params().any(|parameter| parameter.ident == name)
@@ -111,7 +127,7 @@ fn reading(input: &Input) -> Ident {
 }
 
 /// A local name that no name of the user meets.
-fn local(name: &str, span: Span) -> Ident {
+pub(crate) fn local(name: &str, span: Span) -> Ident {
     Ident::new(name, Span::mixed_site().located_at(span))
 }
 
@@ -122,7 +138,7 @@ fn at(span: Span) -> Span {
 
 /// The user's tokens as the derive's own: lints that the user has set against naming deprecated fields and
 /// types are for what the user writes.
-fn of_the_derive(tokens: TokenStream) -> TokenStream {
+pub(crate) fn of_the_derive(tokens: TokenStream) -> TokenStream {
     respanned(tokens, &at)
 }
 
@@ -143,7 +159,12 @@ fn respanned(tokens: TokenStream, span: &impl Fn(Span) -> Span) -> TokenStream {
         .collect()
 }
 
-fn arm(variant: &Variant, input: &Input) -> TokenStream {
+fn arm(
+    variant: &Variant,
+    input: &Input,
+    each: &dyn Fn(&Field, &TokenStream, &TokenStream) -> Option<TokenStream>,
+    all: &dyn Fn(Vec<TokenStream>) -> TokenStream,
+) -> TokenStream {
     let krate = krate(input);
     let ident = of_the_derive(variant.ident.to_token_stream());
     let variant_name = variant.ident.unraw().to_string();
@@ -154,17 +175,22 @@ fn arm(variant: &Variant, input: &Input) -> TokenStream {
             let member = of_the_derive(field.member.to_token_stream());
             let binding = local(&format!("__field_{name}"), field.span);
             let edge = quote!(#krate::Edge::VariantField(#variant_name, #name));
-            let part = part(field, input, &edge, &quote!(#binding))?;
+            let part = each(field, &edge, &quote!(#binding))?;
             Some((quote!(#member: #binding), part))
         })
         .unzip();
-    let sum = joined(parts.into_iter(), quote!(+), quote!(0));
-    quote!(Self::#ident { #(#bindings,)* .. } => #sum,)
+    let parts = all(parts);
+    quote!(Self::#ident { #(#bindings,)* .. } => #parts,)
 }
 
 /// The call that measures one field. Only what an error is about points at the field: clippy takes a sum for
 /// the user's own if both ends of it do.
-fn part(field: &Field, input: &Input, edge: &TokenStream, value: &TokenStream) -> Option<TokenStream> {
+pub(crate) fn part(
+    field: &Field,
+    input: &Input,
+    edge: &TokenStream,
+    value: &TokenStream,
+) -> Option<TokenStream> {
     let (krate, reading, ops) = (krate(input), reading(input), local("__ops", Span::call_site()));
     let measured = quote!(#krate::MallocSizeOfOps::<#reading>);
     match &field.rule {
@@ -197,7 +223,7 @@ fn joined(
     quote!(#first #(#operator #parts)*)
 }
 
-fn member_name(member: &Member) -> String {
+pub(crate) fn member_name(member: &Member) -> String {
     match member {
         Member::Named(ident) => ident.unraw().to_string(),
         Member::Unnamed(index) => index.index.to_string(),

@@ -13,6 +13,7 @@ mod attr;
 mod bounds;
 mod check;
 mod expand;
+mod split;
 
 /// Derives `MallocSizeOf` for structs and enums: the sum of what the fields own.
 ///
@@ -52,8 +53,17 @@ mod expand;
 /// - `each = path`: a container (anything that is `MallocSizeOfEach`) whose elements are measured by such a
 ///   function; for maps it takes a pair `(&K, &V)` first.
 ///
+/// - `conditional`: a shared pointer is counted by whoever reaches it first, as it is without saying so. If
+///   somebody else always reports it, `ignore = "reason"` is what to write.
+/// - `add_to = name`: the field is added to that field of the type's `sizes`.
+/// - `split`: the field is added to the type's `sizes` by its own `AddSizeOf`. With `add_to`, the field is a
+///   container (`MallocSizeOfEach`): its own blocks go to the field named, and each element is split.
+///
 /// # Attributes of a type
 ///
+/// - `sizes = Type`: implement `AddSizeOf<Type>` too, which adds the fields to several numbers instead of
+///   one. Each field then says where it goes, or is ignored; only numbers, `bool`, `char` and `PhantomData`
+///   need not.
 /// - `bound = "T: Bound, ..."`: in place of the bounds that are otherwise put on each type parameter that a
 ///   measured field owns, `T: MallocSizeOf`, or of which it owns a type, `T::Item: MallocSizeOf`; `""` for
 ///   none. References, raw pointers, functions and `PhantomData` own nothing and bind nothing.

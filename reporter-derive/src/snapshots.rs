@@ -76,6 +76,25 @@ fn enums() {
 }
 
 #[test]
+fn splits() {
+    check(
+        "split",
+        quote! {
+            #[malloc_size_of(sizes = Sizes)]
+            enum Page<T> {
+                Text(#[malloc_size_of(add_to = text)] T, u32),
+                Tabs {
+                    #[malloc_size_of(split)]
+                    first: Tab,
+                    #[malloc_size_of(add_to = other, split)]
+                    others: Vec<Tab>,
+                },
+            }
+        },
+    );
+}
+
+#[test]
 fn generics() {
     check(
         "generics",

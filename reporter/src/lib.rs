@@ -53,6 +53,7 @@
 
 #![deny(unsafe_code)]
 
+mod add_size_of;
 mod allocator;
 mod builtin;
 mod collect;
@@ -86,6 +87,7 @@ pub mod file;
 pub mod size_tree;
 pub mod tree;
 
+pub use add_size_of::{AddSizeOf, add_size_of};
 pub use allocator::{AllocatorStatistics, DeclaredAllocator, UsableSize, declared as declared_allocator};
 pub use collect::{CollectOptions, Collection, collect_reports};
 pub use counter::{CounterSite, CountingMalloc, MemoryCounter};

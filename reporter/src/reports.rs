@@ -3,6 +3,7 @@
 use core::mem;
 use std::sync::Arc;
 
+use crate::add_size_of::AddSizeOf;
 use crate::conventions::{description_fault, is_explicit, kind_fault, path_fault};
 use crate::malloc_size_of::MallocSizeOf;
 use crate::ops::MallocSizeOfOps;
@@ -127,6 +128,52 @@ impl Reports {
                 self.report(path, Kind::Heap, Units::Bytes, bytes, description);
             });
         }
+    }
+
+    /// Measures `value` into several numbers, to be reported one by one under `explicit/` as
+    /// [`Kind::Heap`]; a shared block that an earlier report of this collection counted adds nothing.
+    ///
+    /// ```
+    /// use memory_reporter::{MallocSizeOf, MemoryReporter, Reports, collect_report};
+    ///
+    /// #[derive(Default)]
+    /// struct Sizes {
+    ///     keys: usize,
+    ///     values: usize,
+    /// }
+    ///
+    /// #[derive(MallocSizeOf)]
+    /// #[malloc_size_of(sizes = Sizes)]
+    /// struct Cache {
+    ///     #[malloc_size_of(add_to = keys)]
+    ///     keys: Vec<String>,
+    ///     #[malloc_size_of(add_to = values)]
+    ///     values: Vec<u64>,
+    /// }
+    ///
+    /// impl MemoryReporter for Cache {
+    ///     fn collect_reports(&self, out: &mut Reports) {
+    ///         let sizes: Sizes = out.split(self);
+    ///         collect_report!(out, "explicit/cache/keys", Heap, Bytes, sizes.keys, "Memory used by keys.");
+    ///         collect_report!(out, "explicit/cache/values", Heap, Bytes, sizes.values, "Memory used by values.");
+    ///     }
+    /// }
+    /// ```
+    #[must_use = "what is measured counts as reported"]
+    pub fn split<S: Default, T: AddSizeOf<S> + ?Sized>(&mut self, value: &T) -> S {
+        let mut sizes = S::default();
+        let (_, state) = match Measured::with_state(mem::take(&mut self.state)) {
+            Ok(reading) => finish(MallocSizeOfOps::new(reading), |ops| {
+                value.add_size_of_excluding_this(ops, &mut sizes);
+                0
+            }),
+            Err(state) => finish(MallocSizeOfOps::new(Computed::with_state(state)), |ops| {
+                value.add_size_of_excluding_this(ops, &mut sizes);
+                0
+            }),
+        };
+        self.state = state;
+        sizes
     }
 
     fn measured(&mut self, path: &str, measure: impl FnOnce(WalkState) -> (usize, WalkState)) -> i64 {

@@ -1,0 +1,71 @@
+//! The second impl, of `AddSizeOf`, for a type that says `sizes = Sizes`.
+
+use proc_macro2::{Span, TokenStream};
+use quote::quote;
+use syn::Generics;
+
+use crate::ast::{Field, Input};
+use crate::bounds::bounded;
+use crate::expand::{body, krate, local, of_the_derive, part, reading};
+
+/// The impl; nothing for a type without sizes.
+pub(crate) fn expand(input: &Input) -> TokenStream {
+    let statements = |parts: Vec<TokenStream>| quote!({ #(#parts)* });
+    let body = body(input, &|field, edge, value| statement(field, input, edge, value), &statements);
+    implementation(input, &bounded(input, &krate(input)), &body)
+}
+
+/// An impl that does nothing, behind error messages.
+pub(crate) fn stub(input: &Input) -> TokenStream {
+    implementation(input, &input.generics, &TokenStream::new())
+}
+
+fn implementation(input: &Input, generics: &Generics, body: &TokenStream) -> TokenStream {
+    let Some(sizes_type) = &input.attributes.sizes else { return TokenStream::new() };
+    let (krate, reading) = (krate(input), reading(input));
+    let (ops, sizes) = (local("__ops", Span::call_site()), local("__sizes", Span::call_site()));
+    let ident = of_the_derive(quote::ToTokens::to_token_stream(&input.ident));
+    let (impl_generics, type_generics, where_clause) = generics.split_for_impl();
+    quote! {
+        #[automatically_derived]
+        impl #impl_generics #krate::AddSizeOf<#sizes_type> for #ident #type_generics #where_clause {
+            fn add_size_of_excluding_this<#reading: #krate::Reading>(
+                &self,
+                #ops: &mut #krate::MallocSizeOfOps<#reading>,
+                #sizes: &mut #sizes_type,
+            ) {
+                #body
+            }
+        }
+    }
+}
+
+/// Measures one field and adds it where it belongs.
+fn statement(field: &Field, input: &Input, edge: &TokenStream, value: &TokenStream) -> Option<TokenStream> {
+    let (krate, reading) = (krate(input), reading(input));
+    let here = Span::call_site();
+    let (ops, sizes) = (local("__ops", here), local("__sizes", here));
+    let (whole, each, bytes) = (local("__whole", here), local("__each", here), local("__bytes", here));
+    let measured = quote!(#krate::MallocSizeOfOps::<#reading>);
+    let hand_on = |value| quote!({ #krate::AddSizeOf::add_size_of_excluding_this(#value, #ops, #sizes); 0 });
+    match (&field.destination.add_to, field.destination.split.is_some()) {
+        (None, false) => None,
+        (Some(name), false) => {
+            let part = part(field, input, edge, value)?;
+            Some(quote!(#sizes.#name += #part;))
+        }
+        (None, true) => {
+            let inner = hand_on(&whole);
+            Some(quote!(#measured::part_with(#ops, #edge, #value, |#whole, #ops| #inner);))
+        }
+        (Some(name), true) => {
+            let inner = hand_on(&each);
+            Some(quote! {
+                let #bytes = #measured::part_with(#ops, #edge, #value, |#whole, #ops| {
+                    #krate::MallocSizeOfEach::size_of_each(#whole, #ops, |#each, #ops| #inner)
+                });
+                #sizes.#name += #bytes;
+            })
+        }
+    }
+}

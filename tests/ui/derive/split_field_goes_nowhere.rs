@@ -1,0 +1,18 @@
+use memory_reporter::MallocSizeOf;
+
+#[derive(Default)]
+struct Sizes {
+    text: usize,
+}
+
+#[derive(MallocSizeOf)]
+#[malloc_size_of(sizes = Sizes)]
+struct Page {
+    #[malloc_size_of(add_to = text)]
+    title: String,
+    body: String,
+    words: Vec<String>,
+    width: u32,
+}
+
+fn main() {}

@@ -1,0 +1,15 @@
+use memory_reporter::MallocSizeOf;
+
+#[derive(Default)]
+struct Sizes {
+    text: usize,
+}
+
+#[derive(MallocSizeOf)]
+#[malloc_size_of(sizes = Sizes)]
+struct Page {
+    #[malloc_size_of(split)]
+    title: String,
+}
+
+fn main() {}
