@@ -132,7 +132,7 @@ pub(crate) fn local(name: &str, span: Span) -> Ident {
 }
 
 /// That place, as if the derive had written what stands there.
-fn at(span: Span) -> Span {
+pub(crate) fn at(span: Span) -> Span {
     Span::call_site().located_at(span)
 }
 

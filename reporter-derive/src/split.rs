@@ -1,12 +1,12 @@
 //! The second impl, of `AddSizeOf`, for a type that says `sizes = Sizes`.
 
 use proc_macro2::{Span, TokenStream};
-use quote::quote;
+use quote::{quote, quote_spanned};
 use syn::Generics;
 
 use crate::ast::{Field, Input};
 use crate::bounds::bounded;
-use crate::expand::{body, krate, local, of_the_derive, part, reading};
+use crate::expand::{at, body, krate, local, of_the_derive, part, reading};
 
 /// The impl; nothing for a type without sizes.
 pub(crate) fn expand(input: &Input) -> TokenStream {
@@ -47,7 +47,12 @@ fn statement(field: &Field, input: &Input, edge: &TokenStream, value: &TokenStre
     let (ops, sizes) = (local("__ops", here), local("__sizes", here));
     let (whole, each, bytes) = (local("__whole", here), local("__each", here), local("__bytes", here));
     let measured = quote!(#krate::MallocSizeOfOps::<#reading>);
-    let hand_on = |value| quote!({ #krate::AddSizeOf::add_size_of_excluding_this(#value, #ops, #sizes); 0 });
+    let sizes_type = input.attributes.sizes.as_ref();
+    // The error about a type that cannot be split points at the field.
+    let hand_on = |value| {
+        let add = quote_spanned!(at(field.span)=> <_ as #krate::AddSizeOf<#sizes_type>>::add_size_of_excluding_this);
+        quote!({ #add(#value, #ops, #sizes); 0 })
+    };
     match (&field.destination.add_to, field.destination.split.is_some()) {
         (None, false) => None,
         (Some(name), false) => {

@@ -1,4 +1,4 @@
-//! Which types are measured, and how exactly.
+//! Which types are measured, how exactly, and how to come from another crate.
 //!
 //! - **exact**: every byte that was asked of the allocator is counted, and each block is seen from
 //!   its start, so that the allocator can be asked about it.
@@ -12,3 +12,6 @@ pub mod std_types {}
 
 #[doc = include_str!("docs/third_party.md")]
 pub mod third_party {}
+
+#[doc = include_str!("docs/coming_from.md")]
+pub mod coming_from {}

@@ -126,6 +126,9 @@ pub fn malloc_size_of<T: MallocSizeOf + ?Sized>(value: &T) -> usize {
 }
 
 /// Bytes of heap that `value` asked for, computed from layouts; touches no allocator.
+///
+/// Firefox's `ComputedSizeOf`. A function of your own that finds a size by arithmetic, without a look at
+/// blocks, is by convention called `computed_size_of_something`.
 pub fn computed_size_of<T: MallocSizeOf + ?Sized>(value: &T) -> usize {
     value.size_of_excluding_this(&mut MallocSizeOfOps::new(Computed::default()))
 }
