@@ -74,6 +74,7 @@ mod registry;
 mod report;
 mod report_set;
 mod reports;
+mod resident_map;
 mod size_summary;
 mod skipped;
 mod stack_guard;

@@ -1,6 +1,6 @@
 //! A system that nobody has taught this crate yet: nothing is told.
 
-use super::{CHeap, PageFaults, Statm, ThreadStack};
+use super::{CHeap, Mapping, PageFaults, Statm, ThreadStack};
 
 pub(crate) fn c_heap() -> Option<CHeap> {
     None
@@ -30,4 +30,12 @@ pub(crate) fn thread_id() -> u32 {
 
 pub(crate) fn thread_stacks() -> Vec<ThreadStack> {
     Vec::new()
+}
+
+pub(crate) fn mappings() -> Option<Vec<Mapping>> {
+    None
+}
+
+pub(crate) fn page_tables() -> Option<u64> {
+    None
 }
