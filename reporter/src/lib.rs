@@ -35,7 +35,8 @@
 //!   [`Reading`] what it means: [`Computed`] or [`Measured`].
 //! - Reporting: a [`MemoryReporter`] puts reports into [`Reports`]; [`collect_reports`] and
 //!   [`Collection`] make a [`ReportSet`] of them, with a [`Warning`] for whatever is wrong.
-//! - Using: [`tree::Forest`] adds a set up, [`mod@file`] reads and writes it as Firefox does.
+//! - Using: [`tree::Forest`] adds a set up, [`mod@file`] reads and writes it as Firefox does, [`mod@live`]
+//!   answers from outside while the program runs.
 //!
 //! # What is exact
 //!
@@ -84,6 +85,7 @@ mod warning;
 pub mod amounts;
 pub mod docs;
 pub mod file;
+pub mod live;
 pub mod size_tree;
 pub mod tree;
 
@@ -92,7 +94,8 @@ pub use allocator::{AllocatorStatistics, DeclaredAllocator, UsableSize, declared
 pub use collect::{CollectOptions, Collection, collect_reports};
 pub use counter::{CounterSite, CountingMalloc, MemoryCounter};
 pub use erased::ErasedMallocSizeOf;
-pub use error::ReadError;
+pub use error::{ListenError, ReadError};
+pub use live::{Listening, listen, listen_to_signals};
 pub use malloc_size_of::{
     MallocSizeOf, MallocSizeOfEach, OwningPointer, SizeOfIncludingThis, computed_size_of, malloc_size_of,
 };
