@@ -9,6 +9,7 @@ mod json;
 mod parse;
 mod report;
 mod source;
+mod warning;
 mod window;
 mod write;
 
@@ -93,7 +94,8 @@ pub fn read_from(reader: impl Read, options: &ReadOptions) -> Result<ReportSet, 
 }
 
 /// Writes all reports of `set` to a file, over what was there; compressed if its name ends in `.gz`.
-/// Amounts that only a view computes (`heap-unclassified`) are not in it, nor are warnings.
+/// Amounts that only a view computes (`heap-unclassified`) are not in it. Warnings are, under a key that
+/// Firefox passes over.
 ///
 /// # Errors
 ///

@@ -157,6 +157,23 @@ impl ReportSet {
         self.runs.extend(other.runs);
     }
 
+    /// Gives every process the name that `rename` gives for its old one.
+    pub fn rename_processes(&mut self, mut rename: impl FnMut(&str) -> String) {
+        let mut renamed = Names::default();
+        let ids: Vec<_> = self.processes.texts.iter().map(|name| renamed.intern(&rename(name))).collect();
+        for row in &mut self.rows {
+            row.process = ids[row.process.0 as usize];
+        }
+        self.processes = renamed;
+    }
+
+    /// Has every warning tell what it is about in other words: `rename` gives them for its old subject.
+    pub fn rename_warnings(&mut self, mut rename: impl FnMut(&str) -> String) {
+        for warning in &mut self.warnings {
+            warning.subject = rename(&warning.subject);
+        }
+    }
+
     /// What is wrong beside the good reports.
     pub fn warnings(&self) -> &[Warning] {
         &self.warnings

@@ -12,6 +12,7 @@ use super::ReadOptions;
 use super::json::Skip;
 use super::report;
 use super::source::Source;
+use super::warning;
 use super::window::Window;
 
 /// Bad reports beyond this many are only counted.
@@ -32,6 +33,7 @@ struct Found {
     version: Option<String>,
     usable_size: Option<Option<bool>>,
     reports: Option<Option<ReportSet>>,
+    warnings: Vec<Warning>,
 }
 
 impl Found {
@@ -50,6 +52,9 @@ impl Found {
             .ok_or(ReadError::Missing("reports"))?
             .ok_or(ReadError::WrongType("reports", "an array"))?;
         set.set_usable_size_known(usable_size);
+        for warning in self.warnings {
+            set.warn(warning);
+        }
         Ok(set)
     }
 }
@@ -125,6 +130,7 @@ impl<R: Read> Reader<'_, R> {
                     found.reports = None;
                     found.reports = Some(self.reports(depth)?);
                 }
+                Key::Warnings => found.warnings = self.warnings(depth)?,
                 Key::MemoryReport => memory_report(self)?,
                 Key::Unknown => self.skip(depth)?,
             }
@@ -194,6 +200,31 @@ impl<R: Read> Reader<'_, R> {
         Ok(Some(set))
     }
 
+    /// The warnings that were written with the reports, up to [`MAX_WARNINGS`]; what is none is passed
+    /// over.
+    fn warnings(&mut self, depth: u32) -> Result<Vec<Warning>, ReadError> {
+        let mut warnings = Vec::new();
+        if !self.window.take(|scan| Ok(scan.peek()? == b'['))? {
+            self.skip(depth)?;
+            return Ok(warnings);
+        }
+        self.window.take(|scan| scan.expect(b'[', "`[`"))?;
+        if self.blanks_then(b']')? {
+            return Ok(warnings);
+        }
+        loop {
+            self.blanks()?;
+            let warning = self.window.take(|scan| warning::element(scan, depth + 1))?;
+            if warnings.len() < MAX_WARNINGS {
+                warnings.extend(warning);
+            }
+            if !self.blanks_then(b',')? {
+                self.window.take(|scan| scan.expect(b']', "`,` or `]`"))?;
+                return Ok(warnings);
+            }
+        }
+    }
+
     /// Goes past blanks, however many.
     fn blanks(&mut self) -> Result<(), ReadError> {
         self.window.stream(|scan| scan.at_end().map(drop))
@@ -222,6 +253,7 @@ enum Key {
     UsableSize,
     Reports,
     MemoryReport,
+    Warnings,
     Unknown,
 }
 
@@ -232,6 +264,7 @@ impl Key {
             "hasMozMallocUsableSize" => Self::UsableSize,
             "reports" => Self::Reports,
             "memory_report" => Self::MemoryReport,
+            warning::KEY => Self::Warnings,
             _ => Self::Unknown,
         }
     }

@@ -27,5 +27,7 @@ pub(super) fn document(mut to: impl Write, set: &ReportSet) -> io::Result<()> {
         to.write_all(b"\n  }")?;
         before = ",\n";
     }
-    to.write_all(b"\n ]\n}")
+    to.write_all(b"\n ]")?;
+    super::warning::member(&mut to, set)?;
+    to.write_all(b"\n}")
 }
