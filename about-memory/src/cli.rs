@@ -1,6 +1,11 @@
 //! The command line: what is asked for, exit status, and errors in one line.
 
+mod list;
+mod live_input;
+mod minimize;
+mod save;
 mod show;
+mod watch;
 
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -12,8 +17,10 @@ Examples:
   about-memory show memory-report.json.gz
   about-memory show memory-report.json.gz --verbose --filter explicit/cache
   zcat memory-report.json.gz | about-memory show -
+  about-memory show 1234
+  about-memory show --all
 
-Exit status: 0 if all is well, 1 if a file cannot be read, 2 for wrong usage.";
+Exit status: 0 if all is well, 1 if a file cannot be read or no process answers, 2 for wrong usage.";
 
 /// Shows memory reports as Firefox's about:memory does.
 #[derive(Parser)]
@@ -25,14 +32,24 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Show a report file as text.
+    /// Show a report file, or running processes, as text.
     #[command(after_help = EXAMPLES)]
     Show(show::Show),
+    /// Name the running processes that can be asked.
+    List(list::List),
+    /// Save the reports of running processes to a file.
+    #[command(after_help = save::EXAMPLES)]
+    Save(save::Save),
+    /// Have a running process give back the memory that it can do without.
+    Minimize(minimize::Minimize),
+    /// Show running processes again and again, changes marked.
+    #[command(after_help = watch::EXAMPLES)]
+    Watch(watch::Watch),
 }
 
 /// Why a command failed.
 enum Failure {
-    /// A file could not be read: its name, and the reason.
+    /// A file could not be read, or a process not be asked: its name, and the reason.
     File(String, anyhow::Error),
     /// The arguments make no sense.
     Usage(String),
@@ -51,6 +68,10 @@ pub(crate) fn run() -> ExitCode {
     };
     let result = match arguments.command {
         Command::Show(show) => show.run(),
+        Command::List(list) => list.run(),
+        Command::Save(save) => save.run(),
+        Command::Minimize(minimize) => minimize.run(),
+        Command::Watch(watch) => watch.run(),
     };
     let (line, status) = match result {
         Ok(()) => return ExitCode::SUCCESS,

@@ -2,7 +2,8 @@
 //!
 //! [`text`] shows a [`ReportSet`](memory_reporter::ReportSet), whether it was just collected or read
 //! from a file; [`assert_memory!`] and [`assert_no_skipped!`] turn one into a test. The program
-//! `about-memory` shows files: `about-memory show memory-report.json.gz`.
+//! `about-memory` shows files: `about-memory show memory-report.json.gz`; and processes that [`live`]
+//! asks: `about-memory show PID`.
 //!
 //! The text is that of Firefox (ESR 153) byte for byte, checked against Firefox itself.
 //!
@@ -31,7 +32,10 @@ mod escape;
 mod filter;
 mod layout;
 mod number;
+mod platform;
 mod text;
+
+pub mod live;
 
 pub use escape::escape;
 pub use filter::{Filter, FilterError};

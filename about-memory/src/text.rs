@@ -139,7 +139,7 @@ impl fmt::Display for Text<'_> {
 }
 
 /// The collation of the root locale, as `localeCompare` has it.
-fn collator() -> CollatorBorrowed<'static> {
+pub(crate) fn collator() -> CollatorBorrowed<'static> {
     Collator::try_new(Default::default(), CollatorOptions::default())
         .expect("the root collation is compiled in")
 }
