@@ -1,6 +1,6 @@
 //! One request to one process, and many at once.
 
-use std::io::{BufRead as _, BufReader, Read, Write as _};
+use std::io::{self, BufRead as _, BufReader, Read, Write as _};
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -113,13 +113,17 @@ fn send(socket: &Path, request: &Request<'_>, timeout: Duration) -> Result<BufRe
     let mut stream = Stream::connect(socket, until).map_err(|error| LiveError::of_connect(error, timeout))?;
     let mut line = serde_json::to_vec(request).expect("plain data is always JSON");
     line.push(b'\n');
-    stream.write_all(&line).map_err(|error| LiveError::of(error, timeout))?;
+    match stream.write_all(&line) {
+        // It may have said why before it hung up.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
+        sent => sent.map_err(|error| LiveError::of(error, timeout))?,
+    }
     Ok(BufReader::with_capacity(1 << 16, stream))
 }
 
 /// The first byte of the answer, still to be read.
 fn first(answer: &mut BufReader<Stream>, timeout: Duration) -> Result<u8, LiveError> {
-    let bytes = answer.fill_buf().map_err(|error| LiveError::of(error, timeout))?;
+    let bytes = answer.fill_buf().map_err(|error| LiveError::of_first(error, timeout))?;
     bytes.first().copied().ok_or(LiveError::NoAnswer)
 }
 

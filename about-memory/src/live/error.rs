@@ -23,7 +23,7 @@ pub enum LiveError {
     TimedOut(Duration),
     /// The process refused, and this is what it said.
     Refused(String),
-    /// The process closed the connection without a word.
+    /// The process hung up without a word.
     NoAnswer,
     /// The answer is nothing that is known.
     Garbage,
@@ -41,6 +41,14 @@ impl LiveError {
         match error.kind() {
             io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => Self::TimedOut(timeout),
             _ => Self::Io(error),
+        }
+    }
+
+    /// The same before the answer has begun.
+    pub(crate) fn of_first(error: io::Error, timeout: Duration) -> Self {
+        match error.kind() {
+            io::ErrorKind::ConnectionReset => Self::NoAnswer,
+            _ => Self::of(error, timeout),
         }
     }
 
@@ -78,7 +86,7 @@ impl fmt::Display for LiveError {
             Self::Foreign => f.write_str("its socket belongs to somebody else"),
             Self::TimedOut(timeout) => write!(f, "did not answer within {timeout:?}"),
             Self::Refused(message) => write!(f, "refused: {message}"),
-            Self::NoAnswer => f.write_str("closed the connection without an answer"),
+            Self::NoAnswer => f.write_str("hung up without an answer"),
             Self::Garbage => f.write_str("answered something that is not understood"),
             Self::Report(error) => write!(f, "sent a damaged report: {error}"),
             Self::Io(error) => write!(f, "the connection broke: {error}"),

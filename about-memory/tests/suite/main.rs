@@ -5,6 +5,8 @@
 mod assertions;
 mod golden;
 mod hostile;
+#[cfg(target_os = "linux")]
+mod live;
 mod numbers;
 mod program;
 mod properties;
