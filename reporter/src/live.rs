@@ -27,7 +27,7 @@
 //!
 //! # Threads
 //!
-//! One thread listens, and starts another for each peer, at most eight at a time; others are told to come
+//! One thread listens; another answers each peer, at most eight at a time, and others are told to come
 //! later. A peer has five seconds to ask and a minute to read. Collections run one after the other, each
 //! reporter with a deadline; [`register_local`](crate::register_local) reporters have no part in them.
 //! No signal handler of the program's runs on these threads.
@@ -40,6 +40,7 @@ mod listening;
 mod protocol;
 mod serve;
 mod triggers;
+mod workers;
 
 pub use functions::{Answering, answer_requests};
 pub use listening::{ListenOptions, Listening, folder, listen, listen_with};

@@ -16,6 +16,8 @@ struct Target {
     socket: Option<Socket>,
     /// Whether it goes by its own name, rather than as the main process.
     named: bool,
+    /// Whether it was found rather than asked for: that it has ended is no loss then.
+    found: bool,
 }
 
 /// The reports of these processes. A single one is the `Main Process (pid N)`; several go by their own
@@ -29,7 +31,8 @@ struct Target {
 pub fn collect(pids: &[u32], options: &AskOptions) -> Result<ReportSet, LiveError> {
     let named = pids.len() > 1;
     let targets = pids.iter().zip(sockets_of(pids)?);
-    let targets: Vec<_> = targets.map(|(pid, socket)| Target { pid: *pid, socket, named }).collect();
+    let targets: Vec<_> =
+        targets.map(|(pid, socket)| Target { pid: *pid, socket, named, found: false }).collect();
     ask_all(&targets, options)
 }
 
@@ -41,7 +44,7 @@ pub fn collect(pids: &[u32], options: &AskOptions) -> Result<ReportSet, LiveErro
 pub fn collect_all(options: &AskOptions) -> Result<ReportSet, LiveError> {
     let targets: Vec<_> = sockets()?
         .into_iter()
-        .map(|socket| Target { pid: socket.pid, socket: Some(socket), named: true })
+        .map(|socket| Target { pid: socket.pid, socket: Some(socket), named: true, found: true })
         .collect();
     ask_all(&targets, options)
 }
@@ -64,7 +67,12 @@ pub fn collect_tree(pids: &[u32], options: &AskOptions) -> Result<ReportSet, Liv
         .iter()
         .zip(sockets_of(&all)?)
         .enumerate()
-        .map(|(at, (pid, socket))| Target { pid: *pid, socket, named: at > 0 || pids.len() > 1 })
+        .map(|(at, (pid, socket))| Target {
+            pid: *pid,
+            socket,
+            named: at > 0 || pids.len() > 1,
+            found: false,
+        })
         .collect();
     if targets[..pids.len()].iter().all(|target| target.socket.is_none()) {
         return Err(LiveError::NotListening);
@@ -99,6 +107,7 @@ fn ask_all(targets: &[Target], options: &AskOptions) -> Result<ReportSet, LiveEr
                 }
                 all.append(set);
             }
+            Err(LiveError::NotListening) if has_ended(target) => {}
             Err(error) => all.warn(Warning {
                 kind: WarningKind::ProcessMissing,
                 subject: name,
@@ -108,6 +117,11 @@ fn ask_all(targets: &[Target], options: &AskOptions) -> Result<ReportSet, LiveEr
     }
     all.set_usable_size_known(usable_size_known);
     Ok(all)
+}
+
+/// Whether a target is only what a dead process has left, which then is removed.
+fn has_ended(target: &Target) -> bool {
+    target.found && target.socket.as_ref().is_some_and(Socket::remove_if_stale)
 }
 
 /// Makes the process names of one answer differ from those of all others, and has its warnings say

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use memory_reporter::live::Hello;
@@ -27,9 +27,15 @@ impl Socket {
         Some(Self { pid: pid.parse().ok()?, start: start.parse().ok()?, path })
     }
 
-    /// Whether the process is there no more, by the system's word.
-    fn is_stale(&self) -> bool {
-        !platform::is_running(self.pid, self.start)
+    /// Removes a socket that refused to connect, if its process is there no more: then nobody will
+    /// ever listen on it. A process that has just made its own may not listen yet.
+    pub(super) fn remove_if_stale(&self) -> bool {
+        let stale = !platform::is_running(self.pid, self.start);
+        if stale {
+            // Somebody else may have done so at the same time.
+            let _ = fs::remove_file(&self.path);
+        }
+        stale
     }
 }
 
@@ -80,17 +86,10 @@ pub fn list(timeout: Duration) -> Result<Vec<Listener>, LiveError> {
     let sockets = sockets()?;
     let answers = in_parallel(&sockets, |socket| ask::hello(&socket.path, timeout));
     let listeners = sockets.into_iter().zip(answers).filter_map(|(socket, hello)| {
-        // Nobody listens, and nobody will: a socket is listened on from soon after it is made.
-        if matches!(hello, Err(LiveError::NotListening)) && socket.is_stale() {
-            remove(&socket.path);
+        if matches!(hello, Err(LiveError::NotListening)) && socket.remove_if_stale() {
             return None;
         }
         Some(Listener { pid: socket.pid, socket: socket.path, hello })
     });
     Ok(listeners.collect())
-}
-
-fn remove(path: &Path) {
-    // Somebody else may have done so at the same time.
-    let _ = fs::remove_file(path);
 }

@@ -1,23 +1,23 @@
 //! Answering one peer. Whatever a peer does or leaves undone costs one thread, for a while.
 
-use core::sync::atomic::{AtomicUsize, Ordering};
+use core::fmt;
 use core::time::Duration;
 use std::io::{self, BufRead as _, BufReader, BufWriter, Read as _, Write};
-use std::sync::{Arc, Mutex, PoisonError, TryLockError};
+use std::sync::{Mutex, PoisonError, TryLockError};
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde::Serialize;
 
 use crate::collect::{CollectOptions, collect_reports};
-use crate::platform::{self, Peer};
+use crate::platform::Peer;
 use crate::pressure::minimize_memory_usage;
 use crate::{amounts, file};
 
 use super::functions;
 use super::protocol::{Hello, MAX_REQUEST, Minimized, Refusal, Request, VERSION};
+use super::workers::{Busy, Workers};
 
-const MAX_PEERS: usize = 8;
 const TIME_TO_ASK: Duration = Duration::from_secs(5);
 const TIME_TO_READ: Duration = Duration::from_secs(60);
 /// For a word to a peer on the listening thread.
@@ -26,11 +26,8 @@ pub(super) const DEADLINE: Duration = Duration::from_secs(10);
 const MAX_DEADLINE: Duration = Duration::from_secs(600);
 const MAX_NAME: usize = 100;
 
-/// What all answers of this process have in common.
-pub(super) struct Server {
-    who: Arc<Who>,
-    peers: Arc<AtomicUsize>,
-}
+/// What answers for this process.
+pub(super) struct Server(Workers<Peer>);
 
 struct Who {
     pid: u32,
@@ -47,44 +44,22 @@ impl Server {
         });
         let name = name.chars().take(MAX_NAME).collect();
         let who = Who { pid: std::process::id(), name, exe: exe.display().to_string(), started };
-        Self { who: Arc::new(who), peers: Arc::default() }
-    }
-
-    /// Answers on a thread of its own.
-    pub(super) fn answer(&self, mut peer: Peer) {
-        let place = Place::take(&self.peers);
-        let Some(place) = place else {
-            peer.allow(TIME_TO_REFUSE);
-            // A peer that does not even read this has lost nothing.
-            let _ = refuse(&mut peer, "too many ask at once, try again later");
-            return peer.finish();
-        };
-        let who = Arc::clone(&self.who);
-        // Without a thread the peer sees its connection closed.
-        let _ = platform::spawn_without_signals("about-memory", move || {
-            let _place = place;
+        Self(Workers::new(move |mut peer: Peer| {
             peer.allow(TIME_TO_ASK);
             // A peer that hangs or goes away has only itself to tell.
             let _ = who.answer(&mut peer);
             peer.finish();
-        });
+        }))
     }
-}
 
-/// One of the places for peers.
-struct Place(Arc<AtomicUsize>);
-
-impl Place {
-    fn take(peers: &Arc<AtomicUsize>) -> Option<Self> {
-        let place = Self(Arc::clone(peers));
-        let before = peers.fetch_add(1, Ordering::SeqCst);
-        (before < MAX_PEERS).then_some(place)
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::SeqCst);
+    /// Answers on another thread.
+    pub(super) fn answer(&self, peer: Peer) {
+        if let Err(Busy(mut peer)) = self.0.start(peer) {
+            peer.allow(TIME_TO_REFUSE);
+            // A peer that does not even read this has lost nothing.
+            let _ = refuse(&mut peer, "too many ask at once, try again later");
+            peer.finish();
+        }
     }
 }
 
@@ -130,9 +105,9 @@ impl Who {
 
     fn report(&self, peer: &mut Peer, request: &Request) -> io::Result<()> {
         if request.minimize
-            && let Err(Busy) = minimize_alone()
+            && let Err(busy) = minimize_alone()
         {
-            return refuse(peer, STILL_MINIMIZING);
+            return refuse(peer, &busy.to_string());
         }
         let deadline = request.deadline_ms.map_or(DEADLINE, Duration::from_millis);
         let deadline = deadline.clamp(Duration::from_millis(1), MAX_DEADLINE);
@@ -162,19 +137,23 @@ pub(super) fn collect_alone(options: &CollectOptions) -> crate::ReportSet {
     collect_reports(options)
 }
 
-pub(super) const STILL_MINIMIZING: &str = "memory usage is still being minimized";
-
 /// Memory usage is being minimized since an earlier request.
-pub(super) struct Busy;
+pub(super) struct StillMinimizing;
+
+impl fmt::Display for StillMinimizing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("memory usage is still being minimized")
+    }
+}
 
 /// Minimizes memory usage, unless somebody does: the program's hooks may take for ever, and one
 /// thread that waits for them is enough.
-pub(super) fn minimize_alone() -> Result<(), Busy> {
+pub(super) fn minimize_alone() -> Result<(), StillMinimizing> {
     static MINIMIZING: Mutex<()> = Mutex::new(());
     let _alone = match MINIMIZING.try_lock() {
         Ok(guard) => guard,
         Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-        Err(TryLockError::WouldBlock) => return Err(Busy),
+        Err(TryLockError::WouldBlock) => return Err(StillMinimizing),
     };
     minimize_memory_usage();
     Ok(())
@@ -182,8 +161,8 @@ pub(super) fn minimize_alone() -> Result<(), Busy> {
 
 fn minimize(peer: &mut Peer) -> io::Result<()> {
     let resident_before = amounts::resident();
-    if let Err(Busy) = minimize_alone() {
-        return refuse(peer, STILL_MINIMIZING);
+    if let Err(busy) = minimize_alone() {
+        return refuse(peer, &busy.to_string());
     }
     let resident = amounts::resident();
     peer.allow(TIME_TO_ASK);

@@ -13,7 +13,7 @@ use crate::error::ListenError;
 use crate::report_set::ReportSet;
 use crate::{file, platform};
 
-use super::serve::{self, Busy, collect_alone};
+use super::serve::{self, collect_alone};
 
 /// What is asked for from outside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,9 +55,9 @@ pub fn listen_to_signals(folder: impl Into<PathBuf>) -> Result<(), ListenError> 
 
 fn run(trigger: Trigger, folder: &Path) -> io::Result<()> {
     if trigger == Trigger::MinimizeAndReport
-        && let Err(Busy) = serve::minimize_alone()
+        && let Err(busy) = serve::minimize_alone()
     {
-        return Err(io::Error::other(serve::STILL_MINIMIZING));
+        return Err(io::Error::other(busy.to_string()));
     }
     let set = collect_alone(&CollectOptions::new().deadline(serve::DEADLINE));
     save(&set, folder)

@@ -79,6 +79,21 @@ fn a_wrong_word_in_the_variable_is_one_line() {
 }
 
 #[test]
+fn who_asks_again_sees_the_same_threads() {
+    let victim = Victim::start("listen");
+    let threads = || -> Vec<String> {
+        let set = victim.report("");
+        let stacks =
+            set.iter().filter(|report| report.path.starts_with("explicit/threads/stacks/about-memory"));
+        stacks.map(|report| report.path.to_owned()).collect()
+    };
+    let first = threads();
+    assert_eq!(first.len(), 2);
+    // The thread may still be about to rest.
+    super::until("the same threads", || (threads() == threads()).then_some(()));
+}
+
+#[test]
 fn nobody_listens_unasked() {
     let victim = Victim::start("rest");
     assert!(!victim.folder().exists());

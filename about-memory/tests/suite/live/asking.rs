@@ -124,6 +124,18 @@ fn a_dead_process_is_missing_among_others_and_an_error_alone() {
 }
 
 #[test]
+fn what_the_dead_left_is_not_missed_among_all() {
+    let mut herd = Herd::new();
+    let (dead, alive) = (herd.start("dead"), herd.start("alive"));
+    herd.kill(dead);
+    let output = herd.about_memory(&["show", "--all"]);
+    assert!(output.status.success());
+    assert!(!stderr(&output).contains("missing"), "{}", stderr(&output));
+    assert!(String::from_utf8(output.stdout).unwrap().contains(&format!("\nalive (pid {alive})\n")));
+    assert_eq!(std::fs::read_dir(herd.folder()).unwrap().count(), 1);
+}
+
+#[test]
 fn a_tree_has_the_children_and_names_those_that_do_not_listen() {
     let mut herd = Herd::new();
     let pid = herd.start("root parent");
