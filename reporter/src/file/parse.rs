@@ -10,6 +10,7 @@ use crate::warning::{Warning, WarningKind};
 
 use super::ReadOptions;
 use super::json::Skip;
+use super::name_patterns::{self, NamePatterns};
 use super::report;
 use super::source::Source;
 use super::window::Window;
@@ -32,6 +33,7 @@ struct Found {
     version: Option<String>,
     usable_size: Option<Option<bool>>,
     reports: Option<Option<ReportSet>>,
+    name_patterns: NamePatterns,
 }
 
 impl Found {
@@ -50,6 +52,7 @@ impl Found {
             .ok_or(ReadError::Missing("reports"))?
             .ok_or(ReadError::WrongType("reports", "an array"))?;
         set.set_usable_size_known(usable_size);
+        self.name_patterns.add_to(&mut set);
         Ok(set)
     }
 }
@@ -125,6 +128,7 @@ impl<R: Read> Reader<'_, R> {
                     found.reports = None;
                     found.reports = Some(self.reports(depth)?);
                 }
+                Key::NamePatterns => found.name_patterns = self.name_patterns(depth)?,
                 Key::MemoryReport => memory_report(self)?,
                 Key::Unknown => self.skip(depth)?,
             }
@@ -199,6 +203,28 @@ impl<R: Read> Reader<'_, R> {
         self.window.stream(|scan| scan.at_end().map(drop))
     }
 
+    /// Pairs of strings: patterns of names and their replacements.
+    fn name_patterns(&mut self, depth: u32) -> Result<NamePatterns, ReadError> {
+        let mut found = NamePatterns::default();
+        if !self.window.take(|scan| Ok(scan.peek()? == b'['))? {
+            self.skip(depth)?;
+            found.add(None);
+            return Ok(found);
+        }
+        self.window.take(|scan| scan.expect(b'[', "`[`"))?;
+        if self.blanks_then(b']')? {
+            return Ok(found);
+        }
+        loop {
+            self.blanks()?;
+            found.add(self.window.take(|scan| name_patterns::element(scan, depth + 1))?);
+            if !self.blanks_then(b',')? {
+                self.window.take(|scan| scan.expect(b']', "`,` or `]`"))?;
+                return Ok(found);
+            }
+        }
+    }
+
     /// Goes past blanks, and past `byte` if that is next.
     fn blanks_then(&mut self, byte: u8) -> Result<bool, ReadError> {
         self.blanks()?;
@@ -221,6 +247,7 @@ enum Key {
     Version,
     UsableSize,
     Reports,
+    NamePatterns,
     MemoryReport,
     Unknown,
 }
@@ -231,6 +258,7 @@ impl Key {
             "version" => Self::Version,
             "hasMozMallocUsableSize" => Self::UsableSize,
             "reports" => Self::Reports,
+            name_patterns::KEY => Self::NamePatterns,
             "memory_report" => Self::MemoryReport,
             _ => Self::Unknown,
         }
