@@ -122,6 +122,7 @@ impl<'a> Diff<'a> {
                 more_warnings: 0,
                 usable_size_known: first.usable_size_known() && second.usable_size_known(),
             },
+            misfits: Vec::new(),
             places: HashTable::with_capacity(first.len()),
             hasher: DefaultHashBuilder::default(),
         };
@@ -131,12 +132,16 @@ impl<'a> Diff<'a> {
         }
         matching.add(first, &path_name, &process_name, |change| &mut change.first);
         matching.add(second, &path_name, &process_name, |change| &mut change.second);
+        for place in matching.misfits {
+            let change = &mut matching.diff.changes[place];
+            (change.first, change.second) = (Side::default(), Side::default());
+        }
         matching.diff
     }
 
     /// All names, changed or not.
-    pub fn changes(&self) -> impl ExactSizeIterator<Item = &Change<'a>> + Clone {
-        self.changes.iter()
+    pub fn changes(&self) -> impl Iterator<Item = &Change<'a>> + Clone {
+        self.changes.iter().filter(|change| change.first.reports > 0 || change.second.reports > 0)
     }
 
     /// The process of a change, renamed; never empty.
@@ -209,6 +214,8 @@ fn clamped(amount: i128) -> i64 {
 /// A diff under way.
 struct Matching<'a> {
     diff: Diff<'a>,
+    /// Changes whose reports have two units.
+    misfits: Vec<usize>,
     places: HashTable<u32>,
     hasher: DefaultHashBuilder,
 }
@@ -261,6 +268,7 @@ impl<'a> Matching<'a> {
                 return Some(place);
             }
             if units != report.units {
+                self.misfits.push(place);
                 let message = format!("both {units} and {}", report.units);
                 self.diff.warn(warning(WarningKind::ReportDropped, &path, message));
                 return None;

@@ -210,9 +210,11 @@ impl<'a> Pass<'a> {
     /// A leaf turns out to have children: its amount becomes one of them.
     fn move_amount_into_child(&mut self, parent: Open) {
         let leaf = self.process.nodes[parent.node as usize];
-        let child = self.push(NodeData { source: Source::Itself, ..leaf });
+        // In a diff the parent keeps the `[N]`, as in Firefox.
+        let (above, below) = if self.process.is_diff() { (leaf.merged, 0) } else { (0, leaf.merged) };
+        let child = self.push(NodeData { source: Source::Itself, merged: below, ..leaf });
         let node = &mut self.process.nodes[parent.node as usize];
-        (node.reports, node.merged, node.presence) = (0, 0, Presence::Both);
+        (node.reports, node.merged, node.presence) = (0, above, Presence::Both);
         self.attach(child);
     }
 
