@@ -1,6 +1,9 @@
 //! The command line: what is asked for, exit status, and errors in one line.
 
+mod diff;
+mod input;
 mod show;
+mod view;
 
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -12,8 +15,9 @@ Examples:
   about-memory show memory-report.json.gz
   about-memory show memory-report.json.gz --verbose --filter explicit/cache
   zcat memory-report.json.gz | about-memory show -
+  about-memory diff before.json.gz after.json.gz --fail-if 'explicit > +5%'
 
-Exit status: 0 if all is well, 1 if a file cannot be read, 2 for wrong usage.";
+Exit status: 0 if all is well, 1 if a file cannot be read, 2 for wrong usage, 3 if a limit does not hold.";
 
 /// Shows memory reports as Firefox's about:memory does.
 #[derive(Parser)]
@@ -26,8 +30,11 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Command {
     /// Show a report file as text.
-    #[command(after_help = EXAMPLES)]
+    #[command(after_help = show::EXAMPLES)]
     Show(show::Show),
+    /// Show what changed from one report file to another.
+    #[command(after_help = diff::EXAMPLES)]
+    Diff(Box<diff::Diff>),
 }
 
 /// Why a command failed.
@@ -36,6 +43,8 @@ enum Failure {
     File(String, anyhow::Error),
     /// The arguments make no sense.
     Usage(String),
+    /// Limits do not hold: each with its reason.
+    Exceeded(Vec<String>),
     /// The text could not be written.
     Output(std::io::Error),
 }
@@ -51,8 +60,13 @@ pub(crate) fn run() -> ExitCode {
     };
     let result = match arguments.command {
         Command::Show(show) => show.run(),
+        Command::Diff(diff) => diff.run(),
     };
     let (line, status) = match result {
+        Err(Failure::Exceeded(reasons)) => {
+            reasons.iter().for_each(|reason| say(reason));
+            return ExitCode::from(3);
+        }
         Ok(()) => return ExitCode::SUCCESS,
         Err(Failure::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => {
             return ExitCode::SUCCESS;

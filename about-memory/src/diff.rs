@@ -2,7 +2,9 @@
 
 use memory_reporter::ReportSet;
 use memory_reporter::diff::Diff;
+use memory_reporter::tree::Forest;
 
+use crate::limit::{Limit, LimitError, Verdict};
 use crate::normalize::{DiffOptions, NormalizeError, Normalizer};
 
 /// What changed from `first` to `second`, by Firefox's rules and what the sets carry themselves; for
@@ -60,4 +62,31 @@ impl Normalizer {
         self.warnings().iter().for_each(|warning| diff.warn(warning.clone()));
         diff
     }
+}
+
+/// Checks limits on two sets whose names are made equal as for a diff; so are the paths of the limits.
+///
+/// Amounts are those of the whole sets, so that `explicit` is what [`text`](crate::text()) shows of each,
+/// even where the sum of the differences is another (as in Firefox it lacks `heap-unclassified` if
+/// `heap-allocated` has not changed).
+///
+/// # Errors
+///
+/// If a rule of `options` is no regular expression; and for each limit as [`Limit::check`].
+pub fn check_limits(
+    first: &ReportSet,
+    second: &ReportSet,
+    options: &DiffOptions,
+    limits: &[Limit],
+) -> Result<Vec<Result<Verdict, LimitError>>, NormalizeError> {
+    let normalizer = Normalizer::new(options, &[first, second])?;
+    let renamed = |limit: &Limit| limit.clone().renamed(|path| normalizer.path(path).into_owned());
+    let limits: Vec<_> = limits.iter().map(renamed).collect();
+    let amounts = |set| {
+        let set = normalizer.normalized(set);
+        let forest = Forest::new(&set);
+        limits.iter().map(|limit| limit.amount(&forest)).collect::<Vec<_>>()
+    };
+    let amounts = amounts(first).into_iter().zip(amounts(second));
+    Ok(limits.iter().zip(amounts).map(|(limit, (first, second))| limit.judge(Some(first), second)).collect())
 }

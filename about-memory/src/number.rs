@@ -84,6 +84,12 @@ pub(crate) fn push_fraction(to: &mut String, amount: i128, root: i128) {
     }
 }
 
+/// Appends `amount` in percent of `whole`, which is not 0, with two decimals.
+pub(crate) fn push_ratio(to: &mut String, amount: i128, whole: i128) {
+    push_float(to, amount as f64 / whole as f64, 2, 1);
+    to.push('%');
+}
+
 fn push_whole(to: &mut String, number: i128) {
     if number < 0 {
         to.push('-');

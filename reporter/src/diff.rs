@@ -144,6 +144,11 @@ impl<'a> Diff<'a> {
         self.changes.iter().filter(|change| change.first.reports > 0 || change.second.reports > 0)
     }
 
+    /// What is wrong with the sets, or with single names.
+    pub fn warnings(&self) -> &[Warning] {
+        &self.warnings
+    }
+
     /// The process of a change, renamed; never empty.
     pub fn process(&self, change: &Change<'_>) -> &str {
         &self.processes[change.process as usize]
