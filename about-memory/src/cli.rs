@@ -1,5 +1,6 @@
 //! The command line: what is asked for, exit status, and errors in one line.
 
+mod check;
 mod diff;
 mod input;
 mod show;
@@ -35,6 +36,9 @@ enum Command {
     /// Show what changed from one report file to another.
     #[command(after_help = diff::EXAMPLES)]
     Diff(Box<diff::Diff>),
+    /// Check that a report keeps to a budget, or write one.
+    #[command(after_help = check::EXAMPLES)]
+    Check(check::Check),
 }
 
 /// Why a command failed.
@@ -61,6 +65,7 @@ pub(crate) fn run() -> ExitCode {
     let result = match arguments.command {
         Command::Show(show) => show.run(),
         Command::Diff(diff) => diff.run(),
+        Command::Check(check) => check.run(),
     };
     let (line, status) = match result {
         Err(Failure::Exceeded(reasons)) => {

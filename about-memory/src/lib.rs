@@ -27,6 +27,7 @@
 #![forbid(unsafe_code)]
 
 mod assert;
+mod budget;
 mod diff;
 mod escape;
 mod filter;
@@ -37,6 +38,7 @@ mod number;
 mod text;
 mod view;
 
+pub use budget::{Budget, BudgetCheck, BudgetError, BudgetOptions};
 pub use diff::{changes, check_limits, diff};
 pub use escape::escape;
 pub use filter::{Filter, FilterError};

@@ -123,7 +123,7 @@ impl<'a> Diff<'a> {
                 usable_size_known: first.usable_size_known() && second.usable_size_known(),
             },
             misfits: Vec::new(),
-            places: HashTable::with_capacity(first.len()),
+            places: HashTable::with_capacity(first.len() + second.len()),
             hasher: DefaultHashBuilder::default(),
         };
         if first.usable_size_known() != second.usable_size_known() {
