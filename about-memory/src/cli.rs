@@ -3,6 +3,7 @@
 mod check;
 mod diff;
 mod input;
+mod series;
 mod show;
 mod view;
 
@@ -39,6 +40,9 @@ enum Command {
     /// Check that a report keeps to a budget, or write one.
     #[command(after_help = check::EXAMPLES)]
     Check(check::Check),
+    /// Show how amounts changed over many report files.
+    #[command(after_help = series::EXAMPLES)]
+    Series(series::Series),
 }
 
 /// Why a command failed.
@@ -66,6 +70,7 @@ pub(crate) fn run() -> ExitCode {
         Command::Show(show) => show.run(),
         Command::Diff(diff) => diff.run(),
         Command::Check(check) => check.run(),
+        Command::Series(series) => series.run(),
     };
     let (line, status) = match result {
         Err(Failure::Exceeded(reasons)) => {

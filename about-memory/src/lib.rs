@@ -35,6 +35,7 @@ mod layout;
 mod limit;
 mod normalize;
 mod number;
+mod series;
 mod text;
 mod view;
 
@@ -45,6 +46,7 @@ pub use filter::{Filter, FilterError};
 pub use limit::{Limit, LimitError, Verdict};
 pub use normalize::{DiffOptions, NormalizeError, NormalizeNames, NormalizeRule};
 pub use number::ByteUnits;
+pub use series::{Series, SeriesOptions, SeriesRow, SeriesSort, SeriesText};
 pub use text::{Text, text};
 pub use view::Sort;
 

@@ -151,8 +151,8 @@ impl Maker<'_> {
         for process in self.forest.processes() {
             let Some(root) = process.node("explicit").filter(|root| !root.is_leaf()) else { continue };
             let large = |node: &Node<'_, '_>| node.amount().saturating_mul(100) >= root.amount();
-            paths.extend(root.children().filter(large).map(|node| node.path().to_owned()));
-            paths.push("explicit".to_owned());
+            paths.extend(root.children().filter(large).map(|node| first_two(node.path()).to_owned()));
+            paths.push(root.path().to_owned());
         }
         paths.sort();
         paths.dedup();
@@ -172,6 +172,11 @@ impl Maker<'_> {
         };
         Value::from(format!("{comparison}{text}"))
     }
+}
+
+/// The part of a path that is directly below a root: a child's own path may be a merged chain.
+fn first_two(path: &str) -> &str {
+    path.match_indices('/').nth(1).map_or(path, |(end, _)| &path[..end])
 }
 
 /// Bytes in the largest unit of which there is one, with three digits.
