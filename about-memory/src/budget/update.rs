@@ -14,11 +14,15 @@ const HEAD: &str = "\
 # \">= 1 MiB\", and limits of one program's processes go into a table such as [process.\"Main Process\"].
 ";
 
+/// In percent; more is no budget.
+const MAX_HEADROOM: f64 = 1_000_000.0;
+
 /// How a budget is made of a report.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct BudgetOptions {
-    /// How much more than reported is allowed, in percent. Default: 10.
+    /// How much more than reported is allowed, in percent, up to
+    /// 1,000,000. Default: 10.
     pub headroom: f64,
     /// Paths that are to have a limit, beside those that have one already. Default: none; a budget that
     /// would be empty then gets `explicit` and what is directly below it, but for what is less than 1 %.
@@ -161,42 +165,50 @@ impl Maker<'_> {
 
     /// A maximum somewhat above an amount, rounded up to few digits.
     fn value(&self, amount: i128, units: Units, comparison: &str) -> Value {
-        let most = amount as f64 * (1.0 + self.headroom / 100.0);
+        let share = (self.headroom.clamp(0.0, MAX_HEADROOM) * 10_000.0).round() as i128;
+        let most = ceil(amount.saturating_mul(1_000_000 + share), 1_000_000);
         let text = match units {
-            Units::Bytes => bytes(most),
-            Units::Percentage => format!("{:.1}%", (most / 10.0).ceil() / 10.0),
+            Units::Bytes => bytes(most.max(0)),
+            Units::Percentage => decimal(ceil(most, 10), 1) + "%",
             Units::Count | Units::CountCumulative if comparison.is_empty() => {
-                return Value::from(most.ceil() as i64);
+                return Value::from(i64::try_from(most).unwrap_or(i64::MAX));
             }
-            Units::Count | Units::CountCumulative => format!("{}", most.ceil() as i64),
+            Units::Count | Units::CountCumulative => most.to_string(),
         };
         Value::from(format!("{comparison}{text}"))
     }
 }
 
+/// Bytes in the largest unit of which there is one, rounded up to three digits or whole units.
+fn bytes(amount: i128) -> String {
+    let (unit, name) = match amount {
+        0..0x400 => return format!("{amount} B"),
+        0x400..0x10_0000 => (1 << 10, "KiB"),
+        0x10_0000..0x4000_0000 => (1 << 20, "MiB"),
+        _ => (1 << 30, "GiB"),
+    };
+    let (decimals, scale) = match amount / unit {
+        0..10 => (2, 100),
+        10..100 => (1, 10),
+        _ => (0, 1),
+    };
+    format!("{} {name}", decimal(ceil(amount.saturating_mul(scale), unit), decimals))
+}
+
+/// A number with this many decimals, given without its point; not negative.
+fn decimal(number: i128, decimals: usize) -> String {
+    let mut digits = format!("{number:0>width$}", width = decimals + 1);
+    if decimals > 0 {
+        digits.insert(digits.len() - decimals, '.');
+    }
+    digits
+}
+
+fn ceil(number: i128, divisor: i128) -> i128 {
+    number.div_euclid(divisor) + i128::from(number.rem_euclid(divisor) > 0)
+}
+
 /// The part of a path that is directly below a root: a child's own path may be a merged chain.
 fn first_two(path: &str) -> &str {
     path.match_indices('/').nth(1).map_or(path, |(end, _)| &path[..end])
-}
-
-/// Bytes in the largest unit of which there is one, with three digits.
-fn bytes(amount: f64) -> String {
-    let mut units = ["B", "KiB", "MiB"].into_iter();
-    let mut amount = amount.max(0.0);
-    let unit = loop {
-        match units.next() {
-            Some(unit) if amount < 1024.0 => break unit,
-            Some(_) => amount /= 1024.0,
-            None => break "GiB",
-        }
-    };
-    let decimals = if unit == "B" || amount >= 100.0 {
-        0
-    } else if amount >= 10.0 {
-        1
-    } else {
-        2
-    };
-    let scale = 10_f64.powi(decimals);
-    format!("{:.*} {unit}", decimals as usize, (amount * scale).ceil() / scale)
 }
