@@ -1,10 +1,15 @@
 //! The command line: what is asked for, exit status, and errors in one line.
 
+mod check;
+mod diff;
+mod input;
 mod list;
 mod live_input;
 mod minimize;
 mod save;
+mod series;
 mod show;
+mod view;
 mod watch;
 
 use std::io::Write as _;
@@ -17,10 +22,12 @@ Examples:
   about-memory show memory-report.json.gz
   about-memory show memory-report.json.gz --verbose --filter explicit/cache
   zcat memory-report.json.gz | about-memory show -
+  about-memory diff before.json.gz after.json.gz --fail-if 'explicit > +5%'
   about-memory show 1234
   about-memory show --all
 
-Exit status: 0 if all is well, 1 if a file cannot be read or no process answers, 2 for wrong usage.";
+Exit status: 0 if all is well, 1 if a file cannot be read or no process answers, 2 for wrong usage, 3 if a
+limit does not hold.";
 
 /// Shows memory reports as Firefox's about:memory does.
 #[derive(Parser)]
@@ -33,7 +40,7 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Command {
     /// Show a report file, or running processes, as text.
-    #[command(after_help = EXAMPLES)]
+    #[command(after_help = show::EXAMPLES)]
     Show(show::Show),
     /// Name the running processes that can be asked.
     List(list::List),
@@ -45,6 +52,15 @@ enum Command {
     /// Show running processes again and again, changes marked.
     #[command(after_help = watch::EXAMPLES)]
     Watch(watch::Watch),
+    /// Show what changed from one report file to another.
+    #[command(after_help = diff::EXAMPLES)]
+    Diff(Box<diff::Diff>),
+    /// Check that a report keeps to a budget, or write one.
+    #[command(after_help = check::EXAMPLES)]
+    Check(check::Check),
+    /// Show how amounts changed over many report files.
+    #[command(after_help = series::EXAMPLES)]
+    Series(series::Series),
 }
 
 /// Why a command failed.
@@ -53,6 +69,8 @@ enum Failure {
     File(String, anyhow::Error),
     /// The arguments make no sense.
     Usage(String),
+    /// Limits do not hold: each with its reason.
+    Exceeded(Vec<String>),
     /// The text could not be written.
     Output(std::io::Error),
 }
@@ -72,8 +90,15 @@ pub(crate) fn run() -> ExitCode {
         Command::Save(save) => save.run(),
         Command::Minimize(minimize) => minimize.run(),
         Command::Watch(watch) => watch.run(),
+        Command::Diff(diff) => diff.run(),
+        Command::Check(check) => check.run(),
+        Command::Series(series) => series.run(),
     };
     let (line, status) = match result {
+        Err(Failure::Exceeded(reasons)) => {
+            reasons.iter().for_each(|reason| say(reason));
+            return ExitCode::from(3);
+        }
         Ok(()) => return ExitCode::SUCCESS,
         Err(Failure::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => {
             return ExitCode::SUCCESS;

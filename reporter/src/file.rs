@@ -6,6 +6,7 @@
 //! [`Warning`](crate::Warning) whose subject is the place, such as `reports[12].amount`.
 
 mod json;
+mod name_patterns;
 mod parse;
 mod report;
 mod source;

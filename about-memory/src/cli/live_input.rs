@@ -1,12 +1,13 @@
 //! Processes as input: numbers where files are named as well.
 
-use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use about_memory::live::{self, AskOptions, LiveError};
 use clap::Args;
+use memory_reporter::file::ReadOptions;
 use memory_reporter::{ReportSet, WarningKind};
 
+use super::input::Input;
 use super::{Failure, say};
 
 /// How processes are asked.
@@ -88,16 +89,15 @@ pub(crate) fn failure(pids: &[u32], error: LiveError) -> Failure {
 pub(crate) const HOW_TO_LISTEN: &str =
     "start one with ABOUT_MEMORY=listen, or have it call memory_reporter::listen()";
 
-/// A process's number: a number that is not a file's name.
-pub(crate) fn pid(input: &Path) -> Option<u32> {
-    let pid = input.to_str()?.parse().ok()?;
-    (!input.exists()).then_some(pid)
+/// The processes' numbers, if all inputs are.
+pub(crate) fn pids(inputs: &[Input]) -> Result<Vec<u32>, Failure> {
+    let not_one = |input: &Input| Failure::Usage(format!("{}: not a process's number", input.name()));
+    inputs.iter().map(|input| input.pid().ok_or_else(|| not_one(input))).collect()
 }
 
-/// The processes' numbers, if all inputs are.
-pub(crate) fn pids(inputs: &[PathBuf]) -> Result<Vec<u32>, Failure> {
-    let not_one = |input: &PathBuf| Failure::Usage(format!("{}: not a process's number", input.display()));
-    inputs.iter().map(|input| pid(input).ok_or_else(|| not_one(input))).collect()
+/// The reports of one process, all options at their defaults.
+pub(crate) fn read(pid: u32, options: ReadOptions) -> Result<ReportSet, Failure> {
+    live::collect(&[pid], &AskOptions::new().read(options)).map_err(|error| failure(&[pid], error))
 }
 
 /// A time on the command line; a fraction will do.

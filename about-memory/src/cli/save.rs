@@ -1,12 +1,13 @@
 //! `about-memory save`.
 
 use std::io::{self, Write as _};
-use std::path::PathBuf;
+use std::path::Path;
 
 use about_memory::{escape, live};
 use clap::Args;
 use memory_reporter::{WarningKind, file};
 
+use super::input::Input;
 use super::live_input::{self, LiveOptions};
 use super::{Failure, say};
 
@@ -25,7 +26,7 @@ With --all everything goes to a new folder in DIR: about-memory-1, about-memory-
 pub(crate) struct Save {
     /// The numbers of running processes, and the file to write, compressed if its name ends in .gz.
     #[arg(value_name = "PID... FILE", required = true)]
-    arguments: Vec<PathBuf>,
+    arguments: Vec<Input>,
     #[command(flatten)]
     live: LiveOptions,
 }
@@ -34,25 +35,24 @@ impl Save {
     pub(super) fn run(mut self) -> Result<(), Failure> {
         let to = self.arguments.pop().expect("there is at least one argument");
         if self.live.all() {
-            return self.gather(to);
+            return self.gather(to.path());
         }
         if self.arguments.is_empty() {
             return Err(Failure::Usage("a process's number and a file are needed, or --all".to_owned()));
         }
         let pids = live_input::pids(&self.arguments)?;
         let set = self.live.collect(&pids, &self.live.ask())?;
-        file::write(&to, &set).map_err(|error| {
-            Failure::File(to.display().to_string(), anyhow::anyhow!("cannot be written: {error}"))
-        })
+        file::write(to.path(), &set)
+            .map_err(|error| Failure::File(to.name(), anyhow::anyhow!("cannot be written: {error}")))
     }
 
-    fn gather(&self, within: PathBuf) -> Result<(), Failure> {
+    fn gather(&self, within: &Path) -> Result<(), Failure> {
         if let Some(argument) = self.arguments.first() {
-            let argument = argument.display();
+            let argument = argument.name();
             return Err(Failure::Usage(format!("{argument}: --all needs no process's number")));
         }
         let gathered =
-            live::gather(&within, &self.live.ask()).map_err(|error| live_input::failure(&[], error))?;
+            live::gather(within, &self.live.ask()).map_err(|error| live_input::failure(&[], error))?;
         for warning in gathered.reports.warnings() {
             if matches!(warning.kind, WarningKind::ProcessMissing | WarningKind::Unavailable) {
                 say(&warning.to_string());

@@ -3,7 +3,6 @@
 mod screen;
 
 use std::io::{self, IsTerminal as _, Write as _};
-use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -12,7 +11,9 @@ use clap::Args;
 use memory_reporter::WarningKind;
 
 use super::Failure;
+use super::input::Input;
 use super::live_input::{self, LiveOptions, seconds};
+use super::view::View;
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -26,16 +27,15 @@ Marks: + larger, - smaller, * new, x gone. Where stdout is no terminal the text 
 pub(crate) struct Watch {
     /// The numbers of running processes.
     #[arg(value_name = "PID", required_unless_present = "all", conflicts_with = "all")]
-    pids: Vec<PathBuf>,
+    pids: Vec<Input>,
     /// The time from one look to the next.
     #[arg(long, short, value_name = "SECONDS", default_value = "2", value_parser = seconds)]
     interval: Duration,
     /// End after so many looks.
     #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
-    /// Show bytes, and everything however small.
-    #[arg(long, short)]
-    verbose: bool,
+    #[command(flatten)]
+    view: View,
     #[command(flatten)]
     live: LiveOptions,
 }
@@ -50,7 +50,7 @@ struct Look {
 impl Watch {
     pub(super) fn run(self) -> Result<(), Failure> {
         let pids = live_input::pids(&self.pids)?;
-        let mut comparison = Comparison::new().verbose(self.verbose);
+        let mut comparison = self.view.watch(self.view.filter()?);
         let mut look = || self.look(&pids, &mut comparison);
         if io::stdout().is_terminal() && io::stdin().is_terminal() {
             screen::run(self.interval, self.count, &mut look)

@@ -7,7 +7,10 @@ use icu_collator::CollatorBorrowed;
 use memory_reporter::tree::{Forest, Node, Process};
 use memory_reporter::{ReportSet, Units};
 
+use crate::filter::Filter;
 use crate::layout::{Layout, Shown};
+use crate::number::ByteUnits;
+use crate::view::{Sort, View};
 use crate::{escape, number, text};
 
 /// How an amount differs from the one before.
@@ -66,7 +69,8 @@ impl fmt::Display for WatchRow {
 /// [`text`](crate::text).
 #[derive(Debug, Default)]
 pub struct Watch {
-    verbose: bool,
+    view: View,
+    filter: Option<Filter>,
     before: Option<Before>,
 }
 
@@ -87,17 +91,63 @@ impl Watch {
     /// Whether to show bytes instead of MB, and everything, however small. Default: no.
     #[must_use]
     pub fn verbose(mut self, verbose: bool) -> Self {
-        self.verbose = verbose;
+        self.view.verbose = verbose;
+        self
+    }
+
+    /// What is less than this many percent of its tree's root is put into `(N tiny)`. Default: 1.
+    #[must_use]
+    pub fn threshold(mut self, percent: f64) -> Self {
+        self.view.threshold = percent;
+        self
+    }
+
+    /// Shows at most this many levels below the root of each tree. Default: all.
+    #[must_use]
+    pub fn depth(mut self, levels: u32) -> Self {
+        self.view.depth = Some(levels);
+        self
+    }
+
+    /// The order of what is below one entry. Default: the largest first.
+    #[must_use]
+    pub fn sort(mut self, sort: Sort) -> Self {
+        self.view.sort = sort;
+        self
+    }
+
+    /// How bytes are written. Default: MB, or B if verbose.
+    #[must_use]
+    pub fn units(mut self, units: ByteUnits) -> Self {
+        self.view.bytes = Some(units);
+        self
+    }
+
+    /// Shows only processes whose name contains this. Default: all.
+    #[must_use]
+    pub fn process(mut self, name: impl Into<String>) -> Self {
+        self.view.process = Some(name.into());
+        self
+    }
+
+    /// Shows only reports whose path passes; sums are then of these. Default: all.
+    #[must_use]
+    pub fn filter(mut self, filter: Filter) -> Self {
+        self.filter = Some(filter);
         self
     }
 
     /// The lines for `set`, marked where they differ from the last call's.
     pub fn rows(&mut self, set: &ReportSet) -> Vec<WatchRow> {
-        let forest = Forest::new(set);
+        let forest = match &self.filter {
+            Some(filter) => Forest::filtered(set, |path| filter.accepts(path)),
+            None => Forest::new(set),
+        };
         let collator = text::collator();
         let mut now = Before { amounts: amounts(&forest), shown: Vec::new() };
         let mut rows = Vec::new();
-        for process in forest.processes().iter().filter(|process| !process.is_empty()) {
+        let shown = |process: &&Process<'_>| !process.is_empty() && self.view.shows(process.name());
+        for process in forest.processes().iter().filter(shown) {
             let mut name = String::new();
             escape::push_text(&mut name, process.name());
             rows.push(WatchRow {
@@ -123,7 +173,7 @@ impl Watch {
         now: &mut Before,
         rows: &mut Vec<WatchRow>,
     ) {
-        let layout = Layout::new(tree, self.verbose, collator);
+        let layout = Layout::new(tree, &self.view, collator);
         let mut left = vec![(0, 1)];
         while let Some((at, level)) = left.pop() {
             let shown: &Shown<'_, '_> = &layout.shown[at];
@@ -165,7 +215,7 @@ impl Watch {
         };
         let mut row =
             WatchRow { amount: String::new(), difference: String::new(), change, name: "  ".repeat(level) };
-        number::push_amount(&mut row.amount, amount, units, self.verbose);
+        self.view.push_amount(&mut row.amount, amount, units);
         if change != Change::Same {
             self.push_difference(&mut row.difference, by, units);
         }
@@ -179,7 +229,11 @@ impl Watch {
         if by >= 0 {
             to.push('+');
         }
-        number::push_amount(to, by, units, self.verbose || by.unsigned_abs() < SMALL);
+        if self.view.bytes.is_none() && by.unsigned_abs() < SMALL {
+            number::push_amount(to, by, units, true);
+        } else {
+            self.view.push_amount(to, by, units);
+        }
     }
 
     /// What a process showed before and has no more.

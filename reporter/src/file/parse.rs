@@ -10,6 +10,7 @@ use crate::warning::{Warning, WarningKind};
 
 use super::ReadOptions;
 use super::json::Skip;
+use super::name_patterns::{self, NamePatterns};
 use super::report;
 use super::source::Source;
 use super::warning;
@@ -34,6 +35,7 @@ struct Found {
     usable_size: Option<Option<bool>>,
     reports: Option<Option<ReportSet>>,
     warnings: Vec<Warning>,
+    name_patterns: NamePatterns,
 }
 
 impl Found {
@@ -55,6 +57,7 @@ impl Found {
         for warning in self.warnings {
             set.warn(warning);
         }
+        self.name_patterns.add_to(&mut set);
         Ok(set)
     }
 }
@@ -131,6 +134,7 @@ impl<R: Read> Reader<'_, R> {
                     found.reports = Some(self.reports(depth)?);
                 }
                 Key::Warnings => found.warnings = self.warnings(depth)?,
+                Key::NamePatterns => found.name_patterns = self.name_patterns(depth)?,
                 Key::MemoryReport => memory_report(self)?,
                 Key::Unknown => self.skip(depth)?,
             }
@@ -230,6 +234,28 @@ impl<R: Read> Reader<'_, R> {
         self.window.stream(|scan| scan.at_end().map(drop))
     }
 
+    /// Pairs of strings: patterns of names and their replacements.
+    fn name_patterns(&mut self, depth: u32) -> Result<NamePatterns, ReadError> {
+        let mut found = NamePatterns::default();
+        if !self.window.take(|scan| Ok(scan.peek()? == b'['))? {
+            self.skip(depth)?;
+            found.add(None);
+            return Ok(found);
+        }
+        self.window.take(|scan| scan.expect(b'[', "`[`"))?;
+        if self.blanks_then(b']')? {
+            return Ok(found);
+        }
+        loop {
+            self.blanks()?;
+            found.add(self.window.take(|scan| name_patterns::element(scan, depth + 1))?);
+            if !self.blanks_then(b',')? {
+                self.window.take(|scan| scan.expect(b']', "`,` or `]`"))?;
+                return Ok(found);
+            }
+        }
+    }
+
     /// Goes past blanks, and past `byte` if that is next.
     fn blanks_then(&mut self, byte: u8) -> Result<bool, ReadError> {
         self.blanks()?;
@@ -252,6 +278,7 @@ enum Key {
     Version,
     UsableSize,
     Reports,
+    NamePatterns,
     MemoryReport,
     Warnings,
     Unknown,
@@ -263,6 +290,7 @@ impl Key {
             "version" => Self::Version,
             "hasMozMallocUsableSize" => Self::UsableSize,
             "reports" => Self::Reports,
+            name_patterns::KEY => Self::NamePatterns,
             "memory_report" => Self::MemoryReport,
             warning::KEY => Self::Warnings,
             _ => Self::Unknown,

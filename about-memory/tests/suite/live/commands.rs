@@ -118,6 +118,28 @@ fn minimize_runs_the_hooks() {
 }
 
 #[test]
+fn a_process_is_compared_with_a_file_and_checked() {
+    let mut herd = Herd::new();
+    let pid = herd.start("one");
+    let number = pid.to_string();
+    herd.shown(&["save", &number, "before.json"]);
+    herd.nudge(pid);
+    let text = crate::live::herd::until(|| {
+        let text = herd.shown(&["diff", "before.json", &number, "--filter", "cache"]);
+        Some(text).filter(|text| text.contains("1.00 MB (100.0%) -- explicit"))
+    });
+    assert!(text.contains(" cache/data"), "{text}");
+    let backwards = herd.shown(&["diff", &number, "before.json", "--filter", "cache"]);
+    assert!(backwards.contains("-1.00 MB (100.0%) -- explicit"), "{backwards}");
+    let output =
+        herd.about_memory(&["diff", "before.json", &number, "--fail-if", "explicit/cache/data > +0%"]);
+    assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
+    let output = herd.about_memory(&["diff", "before.json", "4200001"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).starts_with("about-memory: process 4200001: does not listen: "));
+}
+
+#[test]
 fn wrong_usage_is_status_2() {
     let herd = Herd::new();
     fs::write(herd.path().join("123"), crate::document("")).unwrap();

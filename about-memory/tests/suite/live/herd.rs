@@ -140,3 +140,14 @@ pub(super) fn stderr(output: &Output) -> String {
 pub(super) fn drain(mut stream: UnixStream) {
     let _ = stream.read_to_end(&mut Vec::new());
 }
+
+/// Waits until there is what is looked for.
+pub(super) fn until<T>(mut look: impl FnMut() -> Option<T>) -> T {
+    for _ in 0..1000 {
+        if let Some(found) = look() {
+            return found;
+        }
+        thread::sleep(std::time::Duration::from_millis(10));
+    }
+    panic!("waited in vain");
+}

@@ -110,3 +110,14 @@ fn an_entry_that_becomes_large_is_not_new() {
     let row = rows.iter().find(|row| row.name.ends_with('b')).unwrap();
     assert_eq!((row.change, &*row.difference), (Change::Grown, "+0.86 MB"));
 }
+
+#[test]
+fn only_what_is_asked_for_is_watched() {
+    let mut herd = Herd::new();
+    let pid = herd.start("one").to_string();
+    let options = ["--filter", "explicit", "--depth", "0", "--units", "mib", "-i", "0.01", "-c", "2"];
+    let text = herd.shown(&[&["watch", &pid][..], &options].concat());
+    let rows: Vec<_> = text.lines().filter(|line| line.starts_with(' ')).collect();
+    assert_eq!(rows.len(), 2, "{text}");
+    assert!(rows.iter().all(|row| row.contains(" MiB ") && row.ends_with("   explicit")), "{text}");
+}
