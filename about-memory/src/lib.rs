@@ -1,8 +1,9 @@
 //! Views of memory reports: Firefox's about:memory as text, for any Rust program.
 //!
 //! [`text`] shows a [`ReportSet`](memory_reporter::ReportSet), whether it was just collected or read
-//! from a file; [`assert_memory!`] and [`assert_no_skipped!`] turn one into a test. The program
-//! `about-memory` shows files: `about-memory show memory-report.json.gz`.
+//! from a file, or is the [`diff`](diff()) of two; [`assert_memory!`], [`assert_memory_diff!`] and
+//! [`assert_no_skipped!`] turn them into a test. The program `about-memory` shows files: `about-memory show
+//! memory-report.json.gz`; and processes that [`live`] asks: `about-memory show PID`.
 //!
 //! The text is that of Firefox (ESR 153) byte for byte, checked against Firefox itself.
 //!
@@ -27,18 +28,34 @@
 #![forbid(unsafe_code)]
 
 mod assert;
+mod budget;
+mod diff;
 mod escape;
 mod filter;
 mod layout;
+mod limit;
+mod normalize;
 mod number;
+mod platform;
+mod series;
 mod text;
+mod view;
 
+pub mod live;
+
+pub use budget::{Budget, BudgetCheck, BudgetError, BudgetOptions};
+pub use diff::{changes, check_limits, diff};
 pub use escape::escape;
 pub use filter::{Filter, FilterError};
+pub use limit::{Limit, LimitError, Verdict};
+pub use normalize::{DiffOptions, NormalizeError, NormalizeNames, NormalizeRule};
+pub use number::ByteUnits;
+pub use series::{Series, SeriesOptions, SeriesRow, SeriesSort, SeriesText};
 pub use text::{Text, text};
+pub use view::Sort;
 
 /// What the macros call.
 #[doc(hidden)]
 pub mod __private {
-    pub use crate::assert::{check, check_no_skipped};
+    pub use crate::assert::{check, check_diff, check_no_skipped};
 }

@@ -20,7 +20,7 @@ use crate::resident_map::ResidentMap;
 use crate::skipped::{SkipReason, Skipped};
 use crate::walk_state::Addresses;
 use crate::warning::{Warning, WarningKind};
-use crate::{allocator, builtin, consistency, pressure};
+use crate::{allocator, builtin, consistency, name_pattern, pressure};
 
 /// How to collect.
 #[derive(Clone, Debug)]
@@ -303,6 +303,7 @@ impl<'a> Driver<'a> {
         };
         let mut set = ReportSet::new();
         set.set_usable_size_known(allocator::declared().is_some());
+        set.add_name_patterns(name_pattern::linked());
         let brief = Brief { process, anonymize: options.anonymize, counted: Arc::default() };
         Some(Self { options, brief, set, collector: None })
     }

@@ -1,5 +1,18 @@
-//! Linux: procfs, and glibc's mallinfo2.
+//! Linux: procfs, glibc's mallinfo2, Unix sockets and signals.
 
+mod local_socket;
+mod private_folder;
+mod signals;
+mod start_up;
+
+pub(crate) use local_socket::{Listener, Peer};
+pub(crate) use private_folder::{
+    check_private_folder, create_private_file, make_private_folder, own_uid, socket_folder,
+};
+pub(crate) use signals::on_triggers;
+pub(crate) use start_up::{call_at_exit, spawn_without_signals};
+
+use procfs::Current as _;
 use procfs::process::{MMPermissions, MMapPath, MemoryMap, Process, Syscall};
 
 use super::{CHeap, Mapping, MappingKind, PageFaults, Statm, ThreadStack};
@@ -57,6 +70,15 @@ pub(crate) fn resident_unique() -> Option<u64> {
 pub(crate) fn page_faults() -> Option<PageFaults> {
     let stat = Process::myself().ok()?.stat().ok()?;
     Some(PageFaults { hard: stat.majflt, soft: stat.minflt })
+}
+
+/// When this process was started, in clock ticks since the machine was, and in seconds since 1970.
+pub(crate) fn start_time() -> Option<(u64, u64)> {
+    let ticks = Process::myself().ok()?.stat().ok()?.starttime;
+    let uptime = procfs::Uptime::current().ok()?.uptime_duration();
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).ok()?;
+    let alive = uptime.as_secs().saturating_sub(ticks / procfs::ticks_per_second());
+    Some((ticks, now.as_secs().saturating_sub(alive)))
 }
 
 /// The kernel's number of this thread. Neither allocates nor fails.

@@ -1,0 +1,55 @@
+//! Peers that hang, die or are too many.
+
+use std::io::{Read as _, Write as _};
+use std::thread;
+
+use super::{Victim, amount, hang_up, until};
+
+#[test]
+fn peers_that_say_nothing_are_put_up_with_for_a_while() {
+    let victim = Victim::start("listen");
+    let silent: Vec<_> = (0..7).map(|_| victim.connect()).collect();
+    assert!(victim.ask("\"hello\"").contains("\"pid\""));
+    for mut stream in silent {
+        // The end of their time, not of this test's.
+        assert_eq!(stream.read(&mut [0]).unwrap(), 0);
+    }
+}
+
+#[test]
+fn too_many_peers_are_sent_away() {
+    let victim = Victim::start("listen");
+    let mut silent: Vec<_> = (0..8).map(|_| victim.connect()).collect();
+    let answer = victim.ask("\"hello\"");
+    assert_eq!(answer, "{\"version\":1,\"error\":\"too many ask at once, try again later\"}\n");
+    hang_up(&silent.pop().unwrap());
+    until("a place", || victim.ask("\"hello\"").contains("\"pid\"").then_some(()));
+}
+
+#[test]
+fn a_peer_that_dies_costs_nothing() {
+    let victim = Victim::start("listen");
+    for _ in 0..20 {
+        let mut stream = victim.connect();
+        stream.write_all(b"{\"version\":1,\"request\":\"report\"}\n").unwrap();
+        drop(stream);
+        let mut stream = victim.connect();
+        stream.write_all(b"{\"version\":1,\"requ").unwrap();
+        drop(stream);
+    }
+    until("a place", || victim.ask("\"hello\"").contains("\"pid\"").then_some(()));
+    assert_eq!(amount(&victim.report(""), "names/secret"), Some(1));
+    let (status, stderr) = victim.end();
+    assert!(status.success());
+    assert_eq!(stderr, "");
+}
+
+#[test]
+fn several_at_once_are_all_answered() {
+    let victim = Victim::start("listen");
+    thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| assert_eq!(amount(&victim.report(""), "names/secret"), Some(1)));
+        }
+    });
+}
