@@ -76,6 +76,8 @@ impl Default for SeriesOptions {
 pub struct Series {
     options: SeriesOptions,
     reports: Vec<String>,
+    /// Which of the paths that were asked for some report has.
+    found: Vec<bool>,
     /// By process (`None`: all together) and path.
     rows: BTreeMap<(Option<String>, String), Amounts>,
 }
@@ -115,7 +117,8 @@ impl Series {
     pub fn new(mut options: SeriesOptions) -> Self {
         // Each level has a row of its own, whose path is kept.
         options.depth = options.depth.min(MAX_DEPTH);
-        Self { options, reports: Vec::new(), rows: BTreeMap::new() }
+        let found = vec![false; options.paths.len()];
+        Self { options, reports: Vec::new(), found, rows: BTreeMap::new() }
     }
 
     /// Adds what a report has, as the latest; `name` is how it is shown.
@@ -137,9 +140,10 @@ impl Series {
                     self.add_node(at, process, node, node.path());
                 }
             }
-            for chosen in self.options.paths.clone() {
-                let chosen = normalizer.path(&chosen);
+            for (i, chosen) in self.options.paths.clone().iter().enumerate() {
+                let chosen = normalizer.path(chosen);
                 if let Some(node) = process.node(&chosen) {
+                    self.found[i] = true;
                     self.add_node(at, process, node, &chosen);
                 }
             }
@@ -194,6 +198,12 @@ impl Series {
     /// The names of the reports.
     pub fn reports(&self) -> &[String] {
         &self.reports
+    }
+
+    /// The paths that were asked for and that no report has.
+    pub fn missing(&self) -> impl Iterator<Item = &str> {
+        let paths = self.options.paths.iter().zip(&self.found);
+        paths.filter(|(_, found)| !**found).map(|(path, _)| path.as_str())
     }
 
     /// The rows that are not tiny: the totals first, then process by process.
