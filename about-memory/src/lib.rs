@@ -7,6 +7,10 @@
 //!
 //! The text is that of Firefox (ESR 153) byte for byte, checked against Firefox itself.
 //!
+//! [`changes`] tells more than [`diff`](diff()), and takes rules for what in names means nothing. [`Limit`]s say
+//! how large an amount may be, or how much it may grow; a [`Budget`] is a file of them, and a [`Series`] shows
+//! amounts over time.
+//!
 //! # Where it differs on purpose
 //!
 //! - A report whose path is also an inner node keeps its amount, in a child called `(itself)`. Firefox
@@ -22,6 +26,9 @@
 //! - Blanks that are there only because a page was copied are not: four before each invalid path and
 //!   one after the last. Several blanks in a process's name are kept.
 //! - A regular expression cannot look around or refer back, and a bad one is an error.
+//! - In a diff, a new or vanished report keeps its mark where a chain of names was merged. What is wrong
+//!   with a single name (two units, two kinds) costs that name at most, and is told at the top. The amount of
+//!   a leaf that is an inner node too is always in `(fake child)`; Firefox loses it beside a single child.
 //!
 //! Where reports are added up, the `[N]` behind the name is Firefox's, which does not count a report
 //! that is added to a sum of 0. [`Node::reports`](memory_reporter::tree::Node::reports) counts all.

@@ -47,6 +47,8 @@ pub(crate) fn mappings() -> Option<Vec<Mapping>> {
 
 pub(crate) fn page_tables() -> Option<u64> {
     None
+}
+
 pub(crate) fn start_time() -> Option<(u64, u64)> {
     None
 }
