@@ -1,6 +1,7 @@
 //! The command line: what is asked for, exit status, and errors in one line.
 
 mod diff;
+mod html;
 mod input;
 mod show;
 mod view;
@@ -16,6 +17,7 @@ Examples:
   about-memory show memory-report.json.gz --verbose --filter explicit/cache
   zcat memory-report.json.gz | about-memory show -
   about-memory diff before.json.gz after.json.gz --fail-if 'explicit > +5%'
+  about-memory html memory-report.json.gz -o page.html
 
 Exit status: 0 if all is well, 1 if a file cannot be read, 2 for wrong usage, 3 if a limit does not hold.";
 
@@ -35,6 +37,9 @@ enum Command {
     /// Show what changed from one report file to another.
     #[command(after_help = diff::EXAMPLES)]
     Diff(Box<diff::Diff>),
+    /// Write a page that shows a report, or what changed, in a browser.
+    #[command(after_help = html::EXAMPLES)]
+    Html(html::Html),
 }
 
 /// Why a command failed.
@@ -61,6 +66,7 @@ pub(crate) fn run() -> ExitCode {
     let result = match arguments.command {
         Command::Show(show) => show.run(),
         Command::Diff(diff) => diff.run(),
+        Command::Html(html) => html.run(),
     };
     let (line, status) = match result {
         Err(Failure::Exceeded(reasons)) => {
