@@ -23,7 +23,7 @@ export class Forest {
     this.left = new Uint32Array(count);
     this.sums = data.amount.slice(0, count);
     this.bigSums = data.big && data.big.slice(0, count);
-    for (let node = count - 1; node >= 0; node--) {
+    for (let node = data.descriptionOf.length - 1; node >= 0; node--) {
       if (firstChild[node] < 0) {
         if (passes && !passes[node]) {
           this.clear(node);
@@ -114,10 +114,7 @@ export class Forest {
       }
       return false;
     };
-    // It counts as left so far, and so as a child.
-    this.left[heapUnclassified] = 0;
-    const others = --this.left[explicit];
-    if (others === 0 || this.left[heapAllocated] === 0 || isNamed()) return;
+    if (this.left[explicit] === 0 || this.left[heapAllocated] === 0 || isNamed()) return;
     this.left[heapUnclassified] = 1;
     this.left[explicit]++;
     let claimed: Amount = this.bigSums ? 0n : 0;
