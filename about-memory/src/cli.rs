@@ -2,6 +2,7 @@
 
 mod check;
 mod diff;
+mod html;
 mod input;
 mod list;
 mod live_input;
@@ -25,6 +26,7 @@ Examples:
   about-memory diff before.json.gz after.json.gz --fail-if 'explicit > +5%'
   about-memory show 1234
   about-memory show --all
+  about-memory html memory-report.json.gz -o page.html
 
 Exit status: 0 if all is well, 1 if a file cannot be read or no process answers, 2 for wrong usage, 3 if a
 limit does not hold.";
@@ -61,6 +63,9 @@ enum Command {
     /// Show how amounts changed over many report files.
     #[command(after_help = series::EXAMPLES)]
     Series(series::Series),
+    /// Write a page that shows a report, or what changed, in a browser.
+    #[command(after_help = html::EXAMPLES)]
+    Html(html::Html),
 }
 
 /// Why a command failed.
@@ -93,6 +98,7 @@ pub(crate) fn run() -> ExitCode {
         Command::Diff(diff) => diff.run(),
         Command::Check(check) => check.run(),
         Command::Series(series) => series.run(),
+        Command::Html(html) => html.run(),
     };
     let (line, status) = match result {
         Err(Failure::Exceeded(reasons)) => {

@@ -7,7 +7,7 @@ use core::fmt;
 
 use icu_collator::options::CollatorOptions;
 use icu_collator::{Collator, CollatorBorrowed};
-use memory_reporter::tree::{Forest, Process};
+use memory_reporter::tree::{Forest, Node, Process};
 use memory_reporter::{ReportSet, Units, Warning};
 
 use crate::escape;
@@ -184,7 +184,7 @@ pub(crate) fn collator() -> CollatorBorrowed<'static> {
 }
 
 /// What a process adds to the total: what it shares with nobody, but all of the main process.
-fn resident_share(process: &Process<'_>) -> i128 {
+pub(crate) fn resident_share(process: &Process<'_>) -> i128 {
     let all = process.resident().unwrap_or(0);
     let own = process.resident_unique().unwrap_or(0);
     let share = if own == 0 || process.name().starts_with(MAIN_PROCESS) { all } else { own };
@@ -192,7 +192,7 @@ fn resident_share(process: &Process<'_>) -> i128 {
 }
 
 /// Main processes first, as they come; then the largest, then by name in UTF-16.
-fn compare(a: &Process<'_>, b: &Process<'_>) -> core::cmp::Ordering {
+pub(crate) fn compare(a: &Process<'_>, b: &Process<'_>) -> core::cmp::Ordering {
     let is_main = |p: &Process<'_>| p.name().starts_with(MAIN_PROCESS);
     let resident = |p: &Process<'_>| p.resident().filter(|amount| *amount != 0).unwrap_or(-1);
     match (is_main(a), is_main(b)) {
@@ -202,4 +202,15 @@ fn compare(a: &Process<'_>, b: &Process<'_>) -> core::cmp::Ordering {
         }
         (a, b) => b.cmp(&a),
     }
+}
+
+/// Trees, or lines, by name; what is equal there as it comes in the set.
+pub(crate) fn sorted<'p, 'a>(
+    nodes: impl Iterator<Item = Node<'p, 'a>>,
+    by: &CollatorBorrowed<'_>,
+) -> Vec<Node<'p, 'a>> {
+    let mut nodes: Vec<_> = nodes.collect();
+    let order = |node: &Node<'_, '_>| node.first_report();
+    nodes.sort_by(|a, b| by.compare(a.path(), b.path()).then(order(a).cmp(&order(b))));
+    nodes
 }

@@ -8,6 +8,7 @@ use memory_reporter::tree::{Mark, Node, Process};
 use crate::escape::{escape, push_name};
 use crate::layout::{Layout, Shown, is_invalid};
 use crate::number;
+use crate::text::sorted;
 use crate::view::View;
 
 const NOTHING_KNOWN: &str = "WARNING: the 'heap-allocated' memory reporter and the moz_malloc_usable_size() \
@@ -38,7 +39,7 @@ impl<'p, 'a> ProcessText<'p, 'a> {
         let lines = self.lines();
         let mut explicit = None;
         let mut others = Vec::new();
-        for root in self.sorted(self.process.trees()) {
+        for root in sorted(self.process.trees(), self.collator) {
             let layout = Layout::new(root, self.view, self.collator);
             if root.path() == "explicit" {
                 explicit = Some(layout);
@@ -66,15 +67,8 @@ impl<'p, 'a> ProcessText<'p, 'a> {
         writeln!(f, "End of {name}")
     }
 
-    fn sorted(&self, nodes: impl Iterator<Item = Node<'p, 'a>>) -> Vec<Node<'p, 'a>> {
-        let mut nodes: Vec<_> = nodes.collect();
-        let order = |node: &Node<'_, '_>| node.first_report();
-        nodes.sort_by(|a, b| self.collator.compare(a.path(), b.path()).then(order(a).cmp(&order(b))));
-        nodes
-    }
-
     fn lines(&self) -> Vec<Node<'p, 'a>> {
-        self.sorted(self.process.lines())
+        sorted(self.process.lines(), self.collator)
     }
 
     fn write_warnings(

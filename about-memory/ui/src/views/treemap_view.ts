@@ -1,0 +1,192 @@
+// Boxes as large as what they stand for: processes, and in each the trees. A click goes in.
+
+import { hierarchy, type HierarchyRectangularNode, treemap } from "d3-hierarchy";
+import { type Amount, formatAmount, Units } from "../amount";
+import { isLeaf, units } from "../data";
+import { create } from "../elements";
+import { showName, showText } from "../escape";
+import type { Model } from "../model";
+import type { View } from "../view";
+
+/** How many boxes one level may have; the rest is one box. */
+const MOST = 150;
+/** A box whose children are drawn in it has at least this many pixels each way. */
+const ROOMY = 60;
+const LABEL = 16;
+const COLOURS = 6;
+
+/** Something that has a box: all processes, one, or a node. */
+interface Box {
+  label: string;
+  /** Area. */
+  size: number;
+  amount: Amount;
+  units: Units;
+  /** What is inside, when asked. */
+  inside: (() => Box[]) | null;
+  isRest?: boolean;
+  children?: Box[];
+}
+
+export class TreemapView implements View {
+  readonly id = "treemap";
+  readonly title = "Treemap";
+  readonly element = create("div", "treemap");
+  private readonly trail = create("nav", "trail");
+  private readonly boxes = create("div", "boxes");
+  /** The way from all processes to what is shown. */
+  private path: string[] = [];
+
+  constructor(private readonly model: Model) {
+    this.trail.setAttribute("aria-label", "Where this is");
+    this.element.append(this.trail, this.boxes);
+    new ResizeObserver(() => this.update()).observe(this.boxes);
+  }
+
+  update() {
+    const { width, height } = this.boxes.getBoundingClientRect();
+    if (width === 0 || height === 0) return;
+    const way = this.walk();
+    this.drawTrail(way);
+    const shown = way[way.length - 1];
+    const root = { ...shown, children: fill(shown) };
+    for (const child of root.children) if (child.inside) child.children = fill(child);
+    const tree = hierarchy<Box>(root, (box) => box.children).sum((box) => (box.children?.length ? 0 : box.size));
+    const laidOut = treemap<Box>()
+      .size([width, height])
+      .paddingInner(1)
+      .paddingTop((node) => (node.depth === 1 ? LABEL : 0))
+      .round(true)(tree);
+    const elements: HTMLElement[] = [];
+    laidOut.children?.forEach((node, index) => {
+      const roomy = node.x1 - node.x0 >= ROOMY && node.y1 - node.y0 >= ROOMY;
+      elements.push(this.draw(node, index, node.data.inside ? () => this.go([...this.path, node.data.label]) : null));
+      if (!roomy) return;
+      for (const inner of node.children ?? []) {
+        const way = [...this.path, node.data.label, inner.data.label];
+        elements.push(this.draw(inner, index, inner.data.inside ? () => this.go(way) : null));
+      }
+    });
+    if (elements.length === 0) elements.push(create("p", "", "Nothing to show as boxes."));
+    this.boxes.replaceChildren(...elements);
+  }
+
+  private go(path: string[]) {
+    this.path = path;
+    this.update();
+  }
+
+  /** What lies on the way, as far as it still exists. */
+  private walk(): Box[] {
+    const way = [this.all()];
+    for (const label of this.path) {
+      const next = way[way.length - 1].inside?.().find((box) => box.label === label);
+      if (!next?.inside) break;
+      way.push(next);
+    }
+    this.path = this.path.slice(0, way.length - 1);
+    return way;
+  }
+
+  private drawTrail(way: Box[]) {
+    const links = way.flatMap((box, depth) => {
+      const button = create("button", "", box.label);
+      button.type = "button";
+      button.disabled = depth === way.length - 1;
+      button.addEventListener("click", () => this.go(this.path.slice(0, depth)));
+      return depth === 0 ? [button] : [document.createTextNode(" › "), button];
+    });
+    const shown = way[way.length - 1];
+    this.trail.replaceChildren(...links, ` ${this.amountText(shown)}`);
+  }
+
+  private draw(node: HierarchyRectangularNode<Box>, colour: number, go: (() => void) | null): HTMLElement {
+    const box = node.data;
+    const element = create(go ? "button" : "div", "box");
+    const { isDiff } = this.model.data;
+    if (box.isRest) element.classList.add("rest");
+    else if (isDiff) element.classList.add(box.amount < 0 ? "shrink" : "grow");
+    else element.classList.add(`k${colour % COLOURS}`);
+    if (node.depth > 1) element.classList.add("deep");
+    element.style.left = `${node.x0}px`;
+    element.style.top = `${node.y0}px`;
+    element.style.width = `${node.x1 - node.x0}px`;
+    element.style.height = `${node.y1 - node.y0}px`;
+    const sign = isDiff && box.amount > 0 ? "+" : "";
+    const text = `${box.label} ${sign}${this.amountText(box)}`;
+    element.title = text.slice(0, 2000);
+    if (node.x1 - node.x0 >= 24 && node.y1 - node.y0 >= 14) element.textContent = text.slice(0, 200);
+    if (go) element.addEventListener("click", go);
+    return element;
+  }
+
+  private amountText(box: Box): string {
+    return formatAmount(box.amount, box.units, this.model.asked.verbose);
+  }
+
+  private all(): Box {
+    const { data } = this.model;
+    const inside = () =>
+      unique(
+        data.processes.map((process): Box => {
+          const trees = () => unique(process.trees.filter((root) => this.model.forest.isLeft(root)).map((root) => this.node(root, root)));
+          const resident = BigInt(process.resident);
+          const explicit = process.explicit >= 0 ? this.model.forest.amount(process.explicit) : 0;
+          const amount = resident === 0n ? explicit : resident;
+          const isSingle = process.trees.length === 1;
+          return {
+            label: showText(process.name),
+            size: Math.abs(Number(amount)),
+            amount,
+            units: Units.Bytes,
+            inside: process.trees.length === 0 ? null : isSingle ? this.node(process.trees[0], process.trees[0]).inside : trees,
+          };
+        }),
+      );
+    const amount = data.processes.reduce((sum, process) => sum + BigInt(process.resident), 0n);
+    return { label: "All processes", size: 1, amount, units: Units.Bytes, inside };
+  }
+
+  private node(top: number, node: number): Box {
+    const { forest } = this.model;
+    const { data } = forest;
+    const amount = forest.amount(node);
+    const weight = Number(forest.weight(node));
+    return {
+      label: showName(forest.name(top, node)),
+      size: data.isDiff ? Math.abs(weight) : Math.max(0, weight),
+      amount,
+      units: units(data, node),
+      inside: isLeaf(data, node)
+        ? null
+        : () => {
+            const { tops, nodes } = forest.children(node);
+            return unique(nodes.map((end, i) => this.node(tops[i], end)));
+          },
+    };
+  }
+}
+
+/** Boxes are found again by their label. */
+function unique(boxes: Box[]): Box[] {
+  const seen = new Map<string, number>();
+  for (const box of boxes) {
+    const count = (seen.get(box.label) ?? 0) + 1;
+    seen.set(box.label, count);
+    if (count > 1) box.label = `${box.label} #${count}`;
+  }
+  return boxes;
+}
+
+/** What is inside a box and large enough to draw, the rest in one. */
+function fill(box: Box): Box[] {
+  const boxes = (box.inside?.() ?? []).filter((inner) => inner.size > 0).sort((a, b) => b.size - a.size);
+  if (boxes.length <= MOST) return boxes;
+  const rest = boxes.slice(MOST);
+  const size = rest.reduce((sum, inner) => sum + inner.size, 0);
+  const amount = rest.reduce<Amount>((sum, inner) => Number(sum) + Number(inner.amount), 0);
+  return [
+    ...boxes.slice(0, MOST),
+    { label: `(${rest.length} more)`, size, amount, units: box.units, inside: null, isRest: true },
+  ];
+}
