@@ -1,12 +1,14 @@
 //! The command line: what is asked for, exit status, and errors in one line.
 
 mod check;
+mod completions;
 mod diff;
 mod html;
 mod input;
 mod list;
 mod live_input;
 mod minimize;
+mod progress;
 mod save;
 mod series;
 mod show;
@@ -16,7 +18,7 @@ mod watch;
 use std::io::Write as _;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -28,8 +30,8 @@ Examples:
   about-memory show --all
   about-memory html memory-report.json.gz -o page.html
 
-Exit status: 0 if all is well, 1 if a file cannot be read or no process answers, 2 for wrong usage, 3 if a
-limit does not hold.";
+Exit status: 0 if all is well, 1 if a file cannot be read or no process answers, 2 for wrong
+usage, 3 if a limit does not hold.";
 
 /// Shows memory reports as Firefox's about:memory does.
 #[derive(Parser)]
@@ -66,6 +68,12 @@ enum Command {
     /// Write a page that shows a report, or what changed, in a browser.
     #[command(after_help = html::EXAMPLES)]
     Html(html::Html),
+    /// Print a script that completes this program's arguments in a shell.
+    #[command(after_help = completions::EXAMPLES)]
+    Completions(completions::Completions),
+    /// Print the manual page.
+    #[command(after_help = completions::MAN_EXAMPLES)]
+    Man(completions::Man),
 }
 
 /// Why a command failed.
@@ -99,6 +107,8 @@ pub(crate) fn run() -> ExitCode {
         Command::Check(check) => check.run(),
         Command::Series(series) => series.run(),
         Command::Html(html) => html.run(),
+        Command::Completions(completions) => completions.run(Arguments::command()),
+        Command::Man(man) => man.run(Arguments::command()),
     };
     let (line, status) = match result {
         Err(Failure::Exceeded(reasons)) => {

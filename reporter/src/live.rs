@@ -19,7 +19,7 @@
 //! | request | more keys | answer |
 //! | --- | --- | --- |
 //! | `hello` | | one line of JSON: [`Hello`] |
-//! | `report` | `anonymize`, `minimize` (false), `named` (false), `deadline_ms` (10,000) | `memory-report.json.gz` |
+//! | `report` | `anonymize`, `minimize`, `resident_map`, `named` (false), `deadline_ms` (10,000) | `memory-report.json.gz` |
 //! | `minimize` | | one line of JSON: [`Minimized`] |
 //! | that of an [`answer_requests`] | as it likes | as it likes |
 //!

@@ -1,13 +1,15 @@
 //! Report files named on the command line, and running processes in their place.
 
 use std::ffi::OsString;
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use memory_reporter::ReportSet;
 use memory_reporter::file::{self, ReadOptions};
+use memory_reporter::{ReadError, ReportSet};
 
+use super::progress::Progress;
 use super::{Failure, live_input, say};
 
 /// A report file, compressed or not, `-` for standard input; or the number of a running process.
@@ -62,7 +64,14 @@ impl Input {
         let result = if self.is_stdin() {
             file::read_from(io::stdin().lock(), &options)
         } else {
-            file::read_with(&self.0, &options)
+            match std::fs::metadata(&self.0) {
+                Ok(metadata) if metadata.is_file() => File::open(&self.0)
+                    .map_err(ReadError::Io)
+                    .map(|file| Progress::new(file, self.name(), metadata.len()))
+                    .and_then(|file| file::read_from(file, &options)),
+                // Tells what is wrong.
+                _ => file::read_with(&self.0, &options),
+            }
         };
         result.map_err(|error| Failure::File(self.name(), error.into()))
     }

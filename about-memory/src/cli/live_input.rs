@@ -25,6 +25,9 @@ pub(crate) struct LiveOptions {
     /// Memory usage is minimized first.
     #[arg(long)]
     minimize: bool,
+    /// Add the view that adds up to resident memory: what each mapping holds beside `explicit`.
+    #[arg(long)]
+    resident: bool,
     /// How long each process may take to answer.
     #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = seconds)]
     timeout: Duration,
@@ -33,6 +36,10 @@ pub(crate) struct LiveOptions {
 impl LiveOptions {
     pub(crate) fn all(&self) -> bool {
         self.all
+    }
+
+    pub(crate) fn resident(&self) -> bool {
+        self.resident
     }
 
     /// The first option that has a meaning for processes only.
@@ -47,7 +54,11 @@ impl LiveOptions {
     }
 
     pub(crate) fn ask(&self) -> AskOptions {
-        AskOptions::new().anonymize(self.anonymize).minimize(self.minimize).timeout(self.timeout)
+        AskOptions::new()
+            .anonymize(self.anonymize)
+            .minimize(self.minimize)
+            .resident_map(self.resident)
+            .timeout(self.timeout)
     }
 
     /// The reports of these processes, or of all; those that are missing are told on stderr.

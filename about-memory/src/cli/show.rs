@@ -2,6 +2,7 @@
 
 use std::io::{self, Write as _};
 
+use about_memory::Filter;
 use clap::Args;
 use memory_reporter::ReportSet;
 
@@ -20,9 +21,14 @@ Examples:
   about-memory show 1234
   about-memory show 1234 --tree --minimize
   about-memory show --all --anonymize
+  about-memory show 1234 --resident
 
 A running process must listen: it was started with ABOUT_MEMORY=listen, or calls memory_reporter::listen().
 One that does not answer is named at the top of the text.";
+
+/// What `--resident` shows.
+const RESIDENT: &str =
+    "^(explicit|resident-map|proportional-map|swap-map|huge-pages|hugetlb)/|^(resident|page-tables)$";
 
 #[derive(Args)]
 pub(crate) struct Show {
@@ -39,8 +45,17 @@ pub(crate) struct Show {
 
 impl Show {
     pub(super) fn run(self) -> Result<(), Failure> {
-        let filter = self.view.filter()?;
+        let mut filter = self.view.filter()?;
         let (name, set) = self.read()?;
+        if self.live.resident() {
+            if !set.iter().any(|report| report.path.starts_with("resident-map/")) {
+                let how = anyhow::anyhow!("has no resident-map; it is saved with --resident");
+                return Err(Failure::File(name, how));
+            }
+            if filter.is_none() {
+                filter = Some(Filter::regex(RESIDENT).map_err(|error| Failure::Usage(error.to_string()))?);
+            }
+        }
         let text = self.view.apply(about_memory::text(&set), filter);
         say_warnings(&name, text.warnings().count());
         let mut out = io::BufWriter::with_capacity(1 << 16, io::stdout().lock());

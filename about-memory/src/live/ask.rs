@@ -29,6 +29,9 @@ pub struct AskOptions {
     pub anonymize: bool,
     /// Memory usage is minimized first. Default: no.
     pub minimize: bool,
+    /// The view that adds up to `resident` is collected, too
+    /// ([`CollectOptions::resident_map`](memory_reporter::CollectOptions::resident_map)). Default: no.
+    pub resident_map: bool,
     /// How long a process may take for its whole answer; a reporter may take three quarters of that
     /// before it is given up. Default: ten seconds.
     pub timeout: Duration,
@@ -41,6 +44,7 @@ impl Default for AskOptions {
         Self {
             anonymize: false,
             minimize: false,
+            resident_map: false,
             timeout: Duration::from_secs(10),
             read: ReadOptions::default(),
         }
@@ -64,6 +68,13 @@ impl AskOptions {
     #[must_use]
     pub fn minimize(mut self, minimize: bool) -> Self {
         self.minimize = minimize;
+        self
+    }
+
+    /// Sets [`resident_map`](Self::resident_map).
+    #[must_use]
+    pub fn resident_map(mut self, resident_map: bool) -> Self {
+        self.resident_map = resident_map;
         self
     }
 
@@ -91,6 +102,8 @@ struct Request<'a> {
     #[serde(skip_serializing_if = "core::ops::Not::not")]
     minimize: bool,
     #[serde(skip_serializing_if = "core::ops::Not::not")]
+    resident_map: bool,
+    #[serde(skip_serializing_if = "core::ops::Not::not")]
     named: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     deadline_ms: Option<u64>,
@@ -98,7 +111,15 @@ struct Request<'a> {
 
 impl<'a> Request<'a> {
     fn new(request: &'a str) -> Self {
-        Self { version: VERSION, request, anonymize: false, minimize: false, named: false, deadline_ms: None }
+        Self {
+            version: VERSION,
+            request,
+            anonymize: false,
+            minimize: false,
+            resident_map: false,
+            named: false,
+            deadline_ms: None,
+        }
     }
 }
 
@@ -161,6 +182,7 @@ pub(super) fn report(socket: &Path, named: bool, options: &AskOptions) -> Result
     let request = Request {
         anonymize: options.anonymize,
         minimize: options.minimize,
+        resident_map: options.resident_map,
         named,
         deadline_ms: Some(deadline),
         ..Request::new("report")

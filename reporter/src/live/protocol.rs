@@ -57,6 +57,8 @@ pub(super) struct Request {
     #[serde(default)]
     pub(super) minimize: bool,
     #[serde(default)]
+    pub(super) resident_map: bool,
+    #[serde(default)]
     pub(super) named: bool,
     pub(super) deadline_ms: Option<u64>,
 }

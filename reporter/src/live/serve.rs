@@ -111,7 +111,10 @@ impl Who {
         }
         let deadline = request.deadline_ms.map_or(DEADLINE, Duration::from_millis);
         let deadline = deadline.clamp(Duration::from_millis(1), MAX_DEADLINE);
-        let mut options = CollectOptions::new().anonymize(request.anonymize).deadline(deadline);
+        let mut options = CollectOptions::new()
+            .anonymize(request.anonymize)
+            .resident_map(request.resident_map)
+            .deadline(deadline);
         if request.named {
             options = options.process(format!("{} (pid {})", self.name, self.pid));
         }
