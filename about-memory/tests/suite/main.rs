@@ -5,6 +5,7 @@
 mod assertions;
 mod golden;
 mod hostile;
+mod html;
 mod numbers;
 mod program;
 mod properties;

@@ -14,6 +14,8 @@ const MOST = 150;
 /** A box whose children are drawn in it has at least this many pixels each way. */
 const ROOMY = 60;
 const LABEL = 16;
+/** A smaller box has no border, which would make it larger than it is. */
+const SMALL = 10;
 const COLOURS = 6;
 /** The choice that is no tree. A tree's name cannot be empty. */
 const RESIDENT = "";
@@ -125,6 +127,7 @@ export class TreemapView implements View {
     else if (isDiff) element.classList.add(box.amount < 0 ? "shrink" : "grow");
     else element.classList.add(`k${colour % COLOURS}`);
     if (node.depth > 1) element.classList.add("deep");
+    if (Math.min(node.x1 - node.x0, node.y1 - node.y0) < SMALL) element.classList.add("small");
     element.style.left = `${node.x0}px`;
     element.style.top = `${node.y0}px`;
     element.style.width = `${node.x1 - node.x0}px`;
