@@ -9,6 +9,7 @@ mod golden;
 mod hostile;
 #[cfg(target_os = "linux")]
 mod live;
+mod html;
 mod numbers;
 mod program;
 mod properties;

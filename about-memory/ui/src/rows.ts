@@ -72,7 +72,8 @@ export class Rows {
   }
 
   addLines(lines: number[]) {
-    const width = Math.max(0, ...lines.map((line) => this.value(line).length));
+    let width = 0;
+    for (const line of lines) width = Math.max(width, this.value(line).length);
     for (const line of lines) this.add(Kind.Line, line, width, -1, 0);
   }
 
@@ -150,14 +151,6 @@ export class Rows {
       depth++;
     }
     return depth;
-  }
-
-  /** The number of the first row in which the node is, or -1. */
-  find(kind: Kind, node: number): number {
-    for (let row = 0; row < this.length; row++) {
-      if (this.kinds[row] === kind && this.ids[row] === node) return row;
-    }
-    return -1;
   }
 
   amount(row: number): Amount {

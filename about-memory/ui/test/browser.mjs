@@ -1,6 +1,6 @@
 // The program, the browser, and pages in it: what all tests here use.
 import { execFileSync } from "node:child_process";
-import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before } from "node:test";
@@ -9,9 +9,13 @@ import { chromium } from "playwright-core";
 
 const root = fileURLToPath(new URL("../../..", import.meta.url));
 const target = process.env.CARGO_TARGET_DIR ?? join(root, "target");
-const program =
+export const program =
   process.env.ABOUT_MEMORY_PROGRAM ??
-  ["release", "debug"].map((profile) => join(target, profile, "about-memory")).find(existsSync);
+  // The one built last is the one meant.
+  ["release", "debug"]
+    .map((profile) => join(target, profile, "about-memory"))
+    .filter(existsSync)
+    .sort((a, b) => statSync(b).mtimeMs - statSync(a).mtimeMs)[0];
 
 export const golden = (name) => fileURLToPath(new URL(`../../tests/golden/${name}`, import.meta.url));
 export const folder = mkdtempSync(join(tmpdir(), "about-memory-ui-"));
@@ -46,6 +50,15 @@ export function write(...files) {
   const page = join(folder, `page-${pages++}.html`);
   execFileSync(program, ["html", ...files, "-o", page]);
   return page;
+}
+
+/** A report file with these reports; what they do not say is filled in. */
+export function report(...reports) {
+  const file = join(folder, `report-${pages++}.json`);
+  const usual = { process: "Main Process (pid 1)", kind: 1, units: 0, amount: 1 << 20, description: "A part." };
+  const filled = reports.map((one) => ({ ...usual, ...one }));
+  writeFileSync(file, JSON.stringify({ version: 1, hasMozMallocUsableSize: true, reports: filled }));
+  return file;
 }
 
 /** Opens a page; whatever it should never do is in `faults`. */

@@ -61,9 +61,10 @@ export class TreeView implements View {
     };
     const opens = event.key === "ArrowRight";
     const closes = event.key === "ArrowLeft";
+    const changes = (opens || closes) && rows.toggles(this.active) && rows.isOpen(this.active) === closes;
     if (moves[event.key]) {
       this.moveTo(moves[event.key]());
-    } else if (event.key === "Enter" || event.key === " " || ((opens || closes) && rows.isOpen(this.active) === closes && rows.toggles(this.active))) {
+    } else if (event.key === "Enter" || event.key === " " || changes) {
       this.model.toggle(this.active);
       this.update();
     } else if (closes && rows.parent(this.active) >= 0) {
@@ -123,16 +124,15 @@ export class TreeView implements View {
 
   /** The tool-tip: what it is, and the exact amount. */
   private describe(row: number, parts: Parts): string {
-    const { rows } = this.model;
-    const { data } = this.model;
+    const { data, rows } = this.model;
     const node = rows.node(row);
     const exact = formatAmount(rows.amount(row), rows.units(row), true);
     const notes: string[] = [];
     if (rows.kind(row) === Kind.Tiny) {
-      notes.push(`What is below 1% of ${showText(parts.name && "the tree's root")}, in one entry.`);
+      notes.push("Entries that are each below 1% of the tree's root.");
     } else if (!isLeaf(data, node)) {
       notes.push("The sum of what is below.");
-    } else if (data.processes.some((process) => process.heapUnclassified === node)) {
+    } else if (node >= data.descriptionOf.length) {
       notes.push("Memory in heap-allocated which no reporter claims.");
     } else {
       notes.push(showText(data.descriptions.get(data.descriptionOf[node])));

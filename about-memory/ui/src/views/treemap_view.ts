@@ -1,8 +1,9 @@
-// Boxes as large as what they stand for: processes, and in each the trees. A click goes in.
+// Boxes as large as what they stand for: all processes by what is resident, as in Firefox, or by one of
+// their trees; and in each what is below. A click goes in.
 
 import { hierarchy, type HierarchyRectangularNode, treemap } from "d3-hierarchy";
-import { type Amount, formatAmount, Units } from "../amount";
-import { isLeaf, units } from "../data";
+import { add, type Amount, formatAmount, Units } from "../amount";
+import { type Data, isLeaf, type Process, rawName, units } from "../data";
 import { create } from "../elements";
 import { showName, showText } from "../escape";
 import type { Model } from "../model";
@@ -13,7 +14,11 @@ const MOST = 150;
 /** A box whose children are drawn in it has at least this many pixels each way. */
 const ROOMY = 60;
 const LABEL = 16;
+/** A smaller box has no border, which would make it larger than it is. */
+const SMALL = 10;
 const COLOURS = 6;
+/** The choice that is no tree. A tree's name cannot be empty. */
+const RESIDENT = "";
 
 /** Something that has a box: all processes, one, or a node. */
 interface Box {
@@ -24,6 +29,8 @@ interface Box {
   units: Units;
   /** What is inside, when asked. */
   inside: (() => Box[]) | null;
+  /** What is inside is no part of the amount, and not drawn in it. */
+  isOther?: boolean;
   isRest?: boolean;
   children?: Box[];
 }
@@ -34,12 +41,24 @@ export class TreemapView implements View {
   readonly element = create("div", "treemap");
   private readonly trail = create("nav", "trail");
   private readonly boxes = create("div", "boxes");
+  private readonly choice = create("select");
   /** The way from all processes to what is shown. */
   private path: string[] = [];
 
   constructor(private readonly model: Model) {
     this.trail.setAttribute("aria-label", "Where this is");
-    this.element.append(this.trail, this.boxes);
+    this.choice.setAttribute("aria-label", "What the boxes stand for");
+    const names = byteTrees(model.data);
+    const hasResident = model.data.processes.some((process) => process.resident !== "0");
+    for (const name of hasResident ? [RESIDENT, ...names] : names) {
+      const option = create("option", "", name === RESIDENT ? "resident" : showName(name));
+      option.value = name;
+      this.choice.append(option);
+    }
+    this.choice.addEventListener("change", () => this.go([]));
+    const bar = create("div", "bar");
+    bar.append(this.choice, this.trail);
+    this.element.append(bar, this.boxes);
     new ResizeObserver(() => this.update()).observe(this.boxes);
   }
 
@@ -50,7 +69,7 @@ export class TreemapView implements View {
     this.drawTrail(way);
     const shown = way[way.length - 1];
     const root = { ...shown, children: fill(shown) };
-    for (const child of root.children) if (child.inside) child.children = fill(child);
+    for (const child of root.children) if (child.inside && !child.isOther) child.children = fill(child);
     const tree = hierarchy<Box>(root, (box) => box.children).sum((box) => (box.children?.length ? 0 : box.size));
     const laidOut = treemap<Box>()
       .size([width, height])
@@ -108,6 +127,7 @@ export class TreemapView implements View {
     else if (isDiff) element.classList.add(box.amount < 0 ? "shrink" : "grow");
     else element.classList.add(`k${colour % COLOURS}`);
     if (node.depth > 1) element.classList.add("deep");
+    if (Math.min(node.x1 - node.x0, node.y1 - node.y0) < SMALL) element.classList.add("small");
     element.style.left = `${node.x0}px`;
     element.style.top = `${node.y0}px`;
     element.style.width = `${node.x1 - node.x0}px`;
@@ -125,26 +145,24 @@ export class TreemapView implements View {
   }
 
   private all(): Box {
-    const { data } = this.model;
-    const inside = () =>
-      unique(
-        data.processes.map((process): Box => {
-          const trees = () => unique(process.trees.filter((root) => this.model.forest.isLeft(root)).map((root) => this.node(root, root)));
-          const resident = BigInt(process.resident);
-          const explicit = process.explicit >= 0 ? this.model.forest.amount(process.explicit) : 0;
-          const amount = resident === 0n ? explicit : resident;
-          const isSingle = process.trees.length === 1;
-          return {
-            label: showText(process.name),
-            size: Math.abs(Number(amount)),
-            amount,
-            units: Units.Bytes,
-            inside: process.trees.length === 0 ? null : isSingle ? this.node(process.trees[0], process.trees[0]).inside : trees,
-          };
-        }),
-      );
-    const amount = data.processes.reduce((sum, process) => sum + BigInt(process.resident), 0n);
-    return { label: "All processes", size: 1, amount, units: Units.Bytes, inside };
+    const { data, forest } = this.model;
+    const chosen = this.choice.value;
+    const processes = data.processes.map((process): Box => {
+      const isResident = chosen === RESIDENT;
+      const root = isResident ? process.explicit : findTree(data, process, chosen);
+      const tree = root >= 0 && forest.isLeft(root) ? this.node(root, root) : null;
+      const amount = isResident ? BigInt(process.resident) : (tree?.amount ?? 0);
+      return {
+        label: showText(process.name),
+        size: isResident ? Math.abs(Number(amount)) : (tree?.size ?? 0),
+        amount,
+        units: Units.Bytes,
+        inside: tree?.inside ?? null,
+        isOther: isResident,
+      };
+    });
+    const amount = processes.reduce<Amount>((sum, box) => add(sum, box.amount), 0);
+    return { label: "All processes", size: 1, amount, units: Units.Bytes, inside: () => unique(processes) };
   }
 
   private node(top: number, node: number): Box {
@@ -167,6 +185,19 @@ export class TreemapView implements View {
   }
 }
 
+/** The names of all trees in bytes, `explicit` first. */
+function byteTrees(data: Data): string[] {
+  const names = new Set<string>();
+  for (const { trees } of data.processes) {
+    for (const root of trees) if (units(data, root) === Units.Bytes) names.add(rawName(data, root));
+  }
+  return [...names].sort((a, b) => Number(b === "explicit") - Number(a === "explicit"));
+}
+
+function findTree(data: Data, process: Process, name: string): number {
+  return process.trees.find((root) => rawName(data, root) === name && units(data, root) === Units.Bytes) ?? -1;
+}
+
 /** Boxes are found again by their label. */
 function unique(boxes: Box[]): Box[] {
   const seen = new Map<string, number>();
@@ -184,7 +215,7 @@ function fill(box: Box): Box[] {
   if (boxes.length <= MOST) return boxes;
   const rest = boxes.slice(MOST);
   const size = rest.reduce((sum, inner) => sum + inner.size, 0);
-  const amount = rest.reduce<Amount>((sum, inner) => Number(sum) + Number(inner.amount), 0);
+  const amount = rest.reduce<Amount>((sum, inner) => add(sum, inner.amount), 0);
   return [
     ...boxes.slice(0, MOST),
     { label: `(${rest.length} more)`, size, amount, units: box.units, inside: null, isRest: true },
