@@ -7,9 +7,9 @@ mod budget;
 mod diff;
 mod golden;
 mod hostile;
+mod html;
 #[cfg(target_os = "linux")]
 mod live;
-mod html;
 mod numbers;
 mod program;
 mod properties;

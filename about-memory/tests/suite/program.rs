@@ -251,3 +251,24 @@ fn a_pipe_is_not_waited_for() {
     let output = about_memory(&["show", fifo.to_str().unwrap()]);
     assert!(stderr(&output).ends_with(": is not a regular file\n"));
 }
+
+#[test]
+fn completions_and_manual_pages_know_the_commands() {
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let output = about_memory(&["completions", shell]);
+        assert!(output.status.success());
+        let script = String::from_utf8(output.stdout).unwrap();
+        assert!(script.contains("minimize") && script.contains("fail-if"), "{shell}: {script}");
+    }
+    assert_eq!(about_memory(&["completions", "abacus"]).status.code(), Some(2));
+    let page = String::from_utf8(about_memory(&["man"]).stdout).unwrap();
+    assert!(page.contains(".TH about-memory 1") && page.contains("about\\-memory\\-diff(1)"), "{page}");
+    let page = String::from_utf8(about_memory(&["man", "diff"]).stdout).unwrap();
+    assert!(
+        page.contains(".TH about-memory-diff 1") && page.contains("\\fBabout\\-memory diff\\fR"),
+        "{page}"
+    );
+    let output = about_memory(&["man", "abacus"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(stderr(&output), "about-memory: abacus: no such command\n");
+}

@@ -165,3 +165,30 @@ fn wrong_usage_is_status_2() {
     // A number that is a file's name is the file.
     assert!(herd.shown(&["show", "123"]).contains("No results found."));
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn what_is_resident_is_shown_and_saved_where_it_is_asked_for() {
+    let mut herd = Herd::new();
+    let pid = herd.start("one").to_string();
+    let text = herd.shown(&["show", &pid, "--resident"]);
+    for tree in ["resident-map", "proportional-map", "explicit"] {
+        assert!(
+            text.lines().any(|line| line.ends_with(&format!("── {tree}")) || line.ends_with(tree)),
+            "{text}"
+        );
+    }
+    assert!(!text.contains("names"), "{text}");
+    let plain = herd.shown(&["show", &pid]);
+    assert!(!plain.contains("resident-map"), "{plain}");
+
+    herd.shown(&["save", &pid, "with.json", "--resident"]);
+    assert!(herd.shown(&["show", "with.json", "--resident"]).contains("resident-map"));
+    herd.shown(&["save", &pid, "without.json"]);
+    let output = herd.about_memory(&["show", "without.json", "--resident"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(
+        stderr(&output),
+        "about-memory: without.json: has no resident-map; it is saved with --resident\n"
+    );
+}
