@@ -4,7 +4,7 @@
 
 mod text;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use memory_reporter::tree::{Forest, ITSELF, Node, Process};
 use memory_reporter::{ReportSet, Units};
@@ -12,6 +12,8 @@ use memory_reporter::{ReportSet, Units};
 use crate::normalize::{DiffOptions, Normalizer};
 
 pub use text::SeriesText;
+
+const MAX_DEPTH: u32 = 100;
 
 /// The order of the rows of a [`Series`]; bytes are before counts in any case.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -32,7 +34,7 @@ pub enum SeriesSort {
 pub struct SeriesOptions {
     /// The paths. Default: none, which means every tree and every line.
     pub paths: Vec<String>,
-    /// How many levels below each path have rows too. Default: 0.
+    /// How many levels below each path have rows too, at most 100. Default: 0.
     pub depth: u32,
     /// A row below a path is left out if it never has this many percent of it. Default: 1.
     pub threshold: f64,
@@ -74,6 +76,8 @@ impl Default for SeriesOptions {
 pub struct Series {
     options: SeriesOptions,
     reports: Vec<String>,
+    /// Which of the paths that were asked for some report has.
+    found: Vec<bool>,
     /// By process (`None`: all together) and path.
     rows: BTreeMap<(Option<String>, String), Amounts>,
 }
@@ -110,8 +114,11 @@ impl SeriesRow<'_> {
 
 impl Series {
     /// A series without reports.
-    pub fn new(options: SeriesOptions) -> Self {
-        Self { options, reports: Vec::new(), rows: BTreeMap::new() }
+    pub fn new(mut options: SeriesOptions) -> Self {
+        // Each level has a row of its own, whose path is kept.
+        options.depth = options.depth.min(MAX_DEPTH);
+        let found = vec![false; options.paths.len()];
+        Self { options, reports: Vec::new(), found, rows: BTreeMap::new() }
     }
 
     /// Adds what a report has, as the latest; `name` is how it is shown.
@@ -127,14 +134,16 @@ impl Series {
         for process in forest.processes().iter().filter(counts) {
             if self.options.paths.is_empty() {
                 // As elsewhere a path names the tree, if a line is called the same.
-                let is_tree = |line: &Node<'_, '_>| process.trees().any(|tree| tree.path() == line.path());
+                let trees: HashSet<_> = process.trees().map(Node::path).collect();
+                let is_tree = |line: &Node<'_, '_>| trees.contains(line.path());
                 for node in process.trees().chain(process.lines().filter(|line| !is_tree(line))) {
                     self.add_node(at, process, node, node.path());
                 }
             }
-            for chosen in self.options.paths.clone() {
-                let chosen = normalizer.path(&chosen);
+            for (i, chosen) in self.options.paths.clone().iter().enumerate() {
+                let chosen = normalizer.path(chosen);
                 if let Some(node) = process.node(&chosen) {
+                    self.found[i] = true;
                     self.add_node(at, process, node, &chosen);
                 }
             }
@@ -189,6 +198,12 @@ impl Series {
     /// The names of the reports.
     pub fn reports(&self) -> &[String] {
         &self.reports
+    }
+
+    /// The paths that were asked for and that no report has.
+    pub fn missing(&self) -> impl Iterator<Item = &str> {
+        let paths = self.options.paths.iter().zip(&self.found);
+        paths.filter(|(_, found)| !**found).map(|(path, _)| path.as_str())
     }
 
     /// The rows that are not tiny: the totals first, then process by process.

@@ -6,9 +6,9 @@ use about_memory::{ByteUnits, Series as Amounts, SeriesOptions, SeriesSort};
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 
-use super::Failure;
 use super::input::{Input, Reading};
 use super::view::{UnitsName, percent};
+use super::{Failure, say};
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -82,6 +82,7 @@ impl Series {
         for file in &self.files {
             series.add(file.name(), &file.read(&self.reading)?);
         }
+        series.missing().for_each(|path| say(&format!("{path}: nothing is reported there")));
         let mut out = io::BufWriter::with_capacity(1 << 16, io::stdout().lock());
         let written = if self.json {
             write_json(&mut out, &series)

@@ -129,6 +129,8 @@ fn shows_many_files() {
         170.00 MB  175.00 MB  170.00 MB             ▁█▁  resident\n\
         \u{20}41.01 MB   44.02 MB   41.01 MB             ▁█▁  explicit\n";
     assert!(text.ends_with(expected), "{text}");
+    let output = about_memory(&[&arguments[..], &["--path", "x"]].concat());
+    assert_eq!(stderr(&output), "about-memory: x: nothing is reported there\n");
     let output = about_memory(&[&arguments[..], &["--json", "--sort", "name", "--process", "web"]].concat());
     let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(json["rows"][0]["path"], "explicit");
