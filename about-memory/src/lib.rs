@@ -1,9 +1,9 @@
 //! Views of memory reports: Firefox's about:memory as text, for any Rust program.
 //!
-//! [`text`] shows a [`ReportSet`](memory_reporter::ReportSet), whether it was just collected or read
-//! from a file, or is the [`diff`](diff()) of two; [`assert_memory!`], [`assert_memory_diff!`] and
-//! [`assert_no_skipped!`] turn them into a test. The program `about-memory` shows files: `about-memory show
-//! memory-report.json.gz`; and processes that [`live`] asks: `about-memory show PID`.
+//! [`text`] shows a [`ReportSet`](memory_reporter::ReportSet), whether it was just collected, read from a
+//! file, or is the [`diff`](diff()) of two; [`assert_memory!`], [`assert_memory_diff!`] and
+//! [`assert_no_skipped!`] turn one into a test. The program `about-memory` shows files:
+//! `about-memory show memory-report.json.gz`; and processes, which [`live`] asks: `about-memory show PID`.
 //!
 //! The text is that of Firefox (ESR 153) byte for byte, checked against Firefox itself.
 //!

@@ -12,6 +12,7 @@ pub(crate) use unknown::*;
 
 /// Why a socket was not connected to.
 #[derive(Debug)]
+#[allow(dead_code, reason = "not every system has sockets")]
 pub(crate) enum ConnectError {
     /// It is no socket, or not this user's.
     Foreign,

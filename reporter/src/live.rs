@@ -3,7 +3,7 @@
 //! Off unless asked for: by [`listen`] and [`listen_to_signals`], or without any code by the
 //! environment variable `ABOUT_MEMORY` at the program's start. Its value is a list of `listen`,
 //! `signals` (files go to the folder for temporary files) and `signals=FOLDER`, separated by commas.
-//! On systems other than Linux all of it gives [`ListenError::Unsupported`].
+//! On systems other than Linux all of it gives [`ListenError::Unsupported`](crate::ListenError::Unsupported).
 //!
 //! # The socket
 //!

@@ -83,6 +83,16 @@ impl LiveOptions {
 
 /// The line for processes of which none answered.
 pub(crate) fn failure(pids: &[u32], error: LiveError) -> Failure {
+    let error = match error {
+        LiveError::Folder(error) => {
+            return Failure::File("cannot look for processes".to_owned(), error.into());
+        }
+        LiveError::Write(path, error) => {
+            let reason = anyhow::anyhow!("cannot be written: {error}");
+            return Failure::File(path.display().to_string(), reason);
+        }
+        error => error,
+    };
     let who = match pids {
         [] if matches!(error, LiveError::NotListening) => {
             return Failure::File("no process listens".to_owned(), anyhow::anyhow!(HOW_TO_LISTEN));

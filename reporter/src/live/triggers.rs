@@ -17,6 +17,7 @@ use super::serve::{self, collect_alone};
 
 /// What is asked for from outside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(dead_code, reason = "not every system has signals")]
 pub(crate) enum Trigger {
     /// To save a report.
     Report,

@@ -56,7 +56,11 @@ fn a_folder_that_others_can_look_into_is_not_used() {
     fs::set_permissions(herd.folder(), fs::Permissions::from_mode(0o755)).unwrap();
     let output = herd.about_memory(&["list"]);
     assert_eq!(output.status.code(), Some(1));
-    assert!(stderr(&output).ends_with("is open to other users (mode 755)\n"), "{}", stderr(&output));
+    let folder = herd.folder().display().to_string();
+    assert_eq!(
+        stderr(&output),
+        format!("about-memory: cannot look for processes: {folder}: is open to other users (mode 755)\n")
+    );
     fs::remove_dir(herd.folder()).unwrap();
     symlink("/", herd.folder()).unwrap();
     let output = herd.about_memory(&["list"]);
@@ -106,6 +110,20 @@ fn save_all_makes_numbered_folders() {
         assert!(set.iter().any(|report| report.process == format!("{name} (pid {pid})")), "{name}");
     }
     assert!(set.warnings().iter().any(|warning| warning.message == "no DMD dump: refused: not today"));
+}
+
+#[test]
+fn a_place_that_cannot_be_written_is_named() {
+    let mut herd = Herd::new();
+    herd.start("one");
+    fs::write(herd.path().join("file"), "").unwrap();
+    let output = herd.about_memory(&["save", "--all", "file/reports"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        stderr(&output).starts_with("about-memory: file/reports: cannot be written: "),
+        "{}",
+        stderr(&output)
+    );
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Programs that run, those that pretend to, and the program `about-memory` asking them.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Output, Stdio};
 use std::thread;
 
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{Winsize, tcsetwinsize};
 use tempfile::TempDir;
 
 /// Processes with a folder for sockets of their own.
@@ -109,6 +111,26 @@ impl Herd {
         let output = self.about_memory(arguments);
         assert!(output.status.success(), "{arguments:?}: {}", stderr(&output));
         String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// Starts the program on a terminal of this many rows and columns, whose other end is given.
+    pub(super) fn on_terminal(&self, arguments: &[&str], rows: u16, columns: u16) -> (Child, File) {
+        let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+        grantpt(&terminal).unwrap();
+        unlockpt(&terminal).unwrap();
+        let name = ptsname(&terminal, Vec::new()).unwrap();
+        let own = File::options().read(true).write(true).open(name.to_str().unwrap()).unwrap();
+        let size = Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+        tcsetwinsize(&own, size).unwrap();
+        let child = self
+            .command(env!("CARGO_BIN_EXE_about-memory"))
+            .args(arguments)
+            .stdin(own.try_clone().unwrap())
+            .stdout(own)
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        (child, File::from(terminal))
     }
 
     /// Starts the program and lets it run.

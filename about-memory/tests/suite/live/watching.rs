@@ -1,6 +1,7 @@
 //! `watch`, where stdout is no terminal, and the comparison below it.
 
-use std::io::{BufRead as _, BufReader, Read as _};
+use std::fs::File;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 
 use about_memory::live::{Change, Watch};
 use memory_reporter::{Kind, Report, ReportSet, Units};
@@ -30,6 +31,41 @@ fn what_changes_is_marked() {
     child.stderr.take().unwrap().read_to_string(&mut told).unwrap();
     assert!(told.starts_with(&format!("about-memory: process {pid}: ")), "{told}");
     assert_eq!(child.wait().unwrap().code(), Some(1));
+}
+
+/// What a program draws until `wanted` has been drawn, colours and all.
+fn drawn(terminal: &mut File, wanted: &str) -> String {
+    let mut drawn = Vec::new();
+    let mut bytes = [0; 4096];
+    while !String::from_utf8_lossy(&drawn).contains(wanted) {
+        let read = terminal.read(&mut bytes).unwrap_or(0);
+        assert!(read > 0, "{wanted:?} is not in {:?}", String::from_utf8_lossy(&drawn));
+        drawn.extend(&bytes[..read]);
+    }
+    String::from_utf8(drawn).unwrap()
+}
+
+#[test]
+fn on_a_terminal_the_screen_is_drawn_anew() {
+    let mut herd = Herd::new();
+    let pid = herd.start("one");
+    let arguments = ["watch", &pid.to_string(), "--interval", "0.05", "--filter", "cache"];
+    let (mut child, mut terminal) = herd.on_terminal(&arguments, 8, 70);
+    let first = drawn(&mut terminal, "look 1: q quits");
+    assert!(first.contains("\u{1b}[?1049h"), "{first:?}");
+    for part in ["Main", "3.00", "MB", "cache/data"] {
+        assert!(first.contains(part), "{part}: {first:?}");
+    }
+    herd.nudge(pid);
+    drawn(&mut terminal, "+1.00");
+    terminal.write_all(b" ").unwrap();
+    drawn(&mut terminal, "paused");
+    terminal.write_all(b" ").unwrap();
+    herd.kill(pid);
+    drawn(&mut terminal, "does not listen");
+    terminal.write_all(b"q").unwrap();
+    drawn(&mut terminal, "\u{1b}[?1049l");
+    assert!(child.wait().unwrap().success());
 }
 
 #[test]
