@@ -1,8 +1,10 @@
 //! The command line: what is asked for, exit status, and errors in one line.
 
+mod check;
 mod diff;
 mod html;
 mod input;
+mod series;
 mod show;
 mod view;
 
@@ -37,6 +39,12 @@ enum Command {
     /// Show what changed from one report file to another.
     #[command(after_help = diff::EXAMPLES)]
     Diff(Box<diff::Diff>),
+    /// Check that a report keeps to a budget, or write one.
+    #[command(after_help = check::EXAMPLES)]
+    Check(check::Check),
+    /// Show how amounts changed over many report files.
+    #[command(after_help = series::EXAMPLES)]
+    Series(series::Series),
     /// Write a page that shows a report, or what changed, in a browser.
     #[command(after_help = html::EXAMPLES)]
     Html(html::Html),
@@ -66,6 +74,8 @@ pub(crate) fn run() -> ExitCode {
     let result = match arguments.command {
         Command::Show(show) => show.run(),
         Command::Diff(diff) => diff.run(),
+        Command::Check(check) => check.run(),
+        Command::Series(series) => series.run(),
         Command::Html(html) => html.run(),
     };
     let (line, status) = match result {

@@ -6,6 +6,7 @@
 
 use core::hash::BuildHasher;
 use std::borrow::Cow;
+use std::collections::HashMap;
 
 use hashbrown::{DefaultHashBuilder, HashTable};
 
@@ -122,8 +123,9 @@ impl<'a> Diff<'a> {
                 more_warnings: 0,
                 usable_size_known: first.usable_size_known() && second.usable_size_known(),
             },
+            processes: HashMap::new(),
             misfits: Vec::new(),
-            places: HashTable::with_capacity(first.len()),
+            places: HashTable::with_capacity(first.len() + second.len()),
             hasher: DefaultHashBuilder::default(),
         };
         if first.usable_size_known() != second.usable_size_known() {
@@ -154,14 +156,15 @@ impl<'a> Diff<'a> {
         &self.processes[change.process as usize]
     }
 
-    /// The set of what changed, whose amounts are the differences. What has not changed is not in it.
+    /// The set of what changed, process by process; amounts are the differences. What has not changed is
+    /// not in it.
     ///
     /// As Firefox has it, a name that was reported n times comes n times, all but the first with 0.
     pub fn to_set(&self) -> ReportSet {
         let mut set = ReportSet::new();
         set.set_diff();
         set.set_usable_size_known(self.usable_size_known);
-        for change in &self.changes {
+        for change in self.by_process() {
             let mut left = change.amount();
             if left == 0 {
                 continue;
@@ -198,6 +201,13 @@ impl<'a> Diff<'a> {
         set
     }
 
+    /// All changes, process by process: what a tree is made of then lies together in memory.
+    fn by_process(&self) -> impl Iterator<Item = &Change<'a>> {
+        let mut order: Vec<u32> = (0..small(self.changes.len())).collect();
+        order.sort_by_key(|place| self.changes[*place as usize].process);
+        order.into_iter().map(|place| &self.changes[place as usize])
+    }
+
     /// Adds a warning to those of the sets.
     pub fn warn(&mut self, warning: Warning) {
         if self.warnings.len() >= MAX_WARNINGS {
@@ -219,6 +229,7 @@ fn clamped(amount: i128) -> i64 {
 /// A diff under way.
 struct Matching<'a> {
     diff: Diff<'a>,
+    processes: HashMap<String, u32>,
     /// Changes whose reports have two units.
     misfits: Vec<usize>,
     places: HashTable<u32>,
@@ -239,11 +250,13 @@ impl<'a> Matching<'a> {
                 "" => process_name(&crate::file::own_process_name()),
                 process => process_name(process),
             };
-            let known = self.diff.processes.iter().position(|known| *known == name);
-            process_of.push(small(known.unwrap_or_else(|| {
-                self.diff.processes.push(name);
-                self.diff.processes.len() - 1
-            })));
+            let known = self.processes.get(&name).copied();
+            process_of.push(known.unwrap_or_else(|| {
+                let id = small(self.diff.processes.len());
+                self.diff.processes.push(name.clone());
+                self.processes.insert(name, id);
+                id
+            }));
         }
         for (report, process) in set.iter().zip(set.process_ids()) {
             let Some(place) = self.place(process_of[process], path_name(report.path), &report) else {

@@ -7,7 +7,7 @@ use super::{Bound, Comparison, Decimal, Limit, LimitError, Unit};
 /// More decimals than this could not be compared exactly.
 const MAX_DECIMALS: usize = 6;
 /// Nor could more digits.
-const MAX_DIGITS: usize = 18;
+const MAX_DIGITS: usize = 20;
 
 impl FromStr for Limit {
     type Err = LimitError;
@@ -108,7 +108,7 @@ fn decimal(text: &str) -> Result<Decimal, &'static str> {
     }
     let decimals = fraction.bytes().filter(u8::is_ascii_digit).count();
     if digits.len() > MAX_DIGITS || decimals > MAX_DECIMALS {
-        return Err("the limit has more than 18 digits, or more than 6 behind the point");
+        return Err("the limit has more than 20 digits, or more than 6 behind the point");
     }
     let mantissa = digits.parse().map_err(|_| NO_NUMBER)?;
     Ok(Decimal { mantissa, decimals: u32::try_from(decimals).map_err(|_| NO_NUMBER)? })

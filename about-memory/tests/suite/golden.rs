@@ -38,13 +38,14 @@ fn text(set: &ReportSet, options: &Value) -> String {
     text.to_string()
 }
 
-/// The set of a case: a file, or for `NAME.a.json` its diff to `NAME.b.json`. And the case's name.
+/// The set of a case: a file, or for `NAME.a.json` (or `.gz`) its diff to `NAME.b.json`. And the case's name.
 fn case<'s>(input: &Path, stem: &'s str) -> (ReportSet, &'s str) {
     let set = file::read(input).unwrap();
     match stem.strip_suffix(".a") {
         None => (set, stem),
         Some(name) => {
-            let second = file::read(input.with_file_name(format!("{name}.b.json"))).unwrap();
+            let file_name = input.file_name().unwrap().to_str().unwrap();
+            let second = file::read(input.with_file_name(file_name.replace(".a.json", ".b.json"))).unwrap();
             (about_memory::diff(&set, &second), name)
         }
     }
