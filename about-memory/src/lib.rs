@@ -11,6 +11,9 @@
 //! how large an amount may be, or how much it may grow; a [`Budget`] is a file of them, and a [`Series`] shows
 //! amounts over time.
 //!
+//! [`html`](html()) makes one page of a set or a diff, for any browser: the same text to open, close and filter,
+//! and a treemap.
+//!
 //! # Where it differs on purpose
 //!
 //! - A report whose path is also an inner node keeps its amount, in a child called `(itself)`. Firefox
@@ -25,7 +28,8 @@
 //!   `\u{1b}`.
 //! - Blanks that are there only because a page was copied are not: four before each invalid path and
 //!   one after the last. Several blanks in a process's name are kept.
-//! - A regular expression cannot look around or refer back, and a bad one is an error.
+//! - A regular expression cannot look around or refer back, and a bad one is an error. (In the page it is the
+//!   browser's own, and a bad one matches nothing, as there.)
 //! - In a diff, a new or vanished report keeps its mark where a chain of names was merged. What is wrong
 //!   with a single name (two units, two kinds) costs that name at most, and is told at the top. The amount of
 //!   a leaf that is an inner node too is always in `(fake child)`; Firefox loses it beside a single child.

@@ -46,6 +46,11 @@ if (process.argv.includes("--check")) {
     console.error("assets/page.html is not what ui/ builds: run `npm run build` and commit it");
     process.exit(1);
   }
+  // Where a package was fetched from is nobody's business, and not the same everywhere.
+  const lock = JSON.parse(await readFile(here("package-lock.json"), "utf8"));
+  for (const [name, { resolved = "" }] of Object.entries(lock.packages)) {
+    if (resolved && !resolved.startsWith("https://registry.npmjs.org/")) throw new Error(`${name}: from ${resolved}`);
+  }
   console.log(`assets/page.html is up to date (${page.length} characters)`);
 } else {
   await writeFile(output, page);

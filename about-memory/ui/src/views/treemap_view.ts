@@ -9,7 +9,7 @@ import { showName, showText } from "../escape";
 import type { Model } from "../model";
 import type { View } from "../view";
 
-/** How many boxes one level may have; the rest is one box. */
+/** How many boxes one level may have, and how many trees one may choose from; the rest is one. */
 const MOST = 150;
 /** A box whose children are drawn in it has at least this many pixels each way. */
 const ROOMY = 60;
@@ -48,13 +48,6 @@ export class TreemapView implements View {
   constructor(private readonly model: Model) {
     this.trail.setAttribute("aria-label", "Where this is");
     this.choice.setAttribute("aria-label", "What the boxes stand for");
-    const names = byteTrees(model.data);
-    const hasResident = model.data.processes.some((process) => process.resident !== "0");
-    for (const name of hasResident ? [RESIDENT, ...names] : names) {
-      const option = create("option", "", name === RESIDENT ? "resident" : showName(name));
-      option.value = name;
-      this.choice.append(option);
-    }
     this.choice.addEventListener("change", () => this.go([]));
     const bar = create("div", "bar");
     bar.append(this.choice, this.trail);
@@ -65,6 +58,7 @@ export class TreemapView implements View {
   update() {
     const { width, height } = this.boxes.getBoundingClientRect();
     if (width === 0 || height === 0) return;
+    if (this.choice.length === 0) this.fillChoice();
     const way = this.walk();
     this.drawTrail(way);
     const shown = way[way.length - 1];
@@ -88,6 +82,22 @@ export class TreemapView implements View {
     });
     if (elements.length === 0) elements.push(create("p", "", "Nothing to show as boxes."));
     this.boxes.replaceChildren(...elements);
+  }
+
+  /** Once, when it is first seen: there may be very many. */
+  private fillChoice() {
+    const { data } = this.model;
+    const names = byteTrees(data);
+    const hasResident = data.processes.some((process) => process.resident !== "0");
+    for (const name of hasResident ? [RESIDENT, ...names.slice(0, MOST)] : names.slice(0, MOST)) {
+      const option = create("option", "", name === RESIDENT ? "resident" : showName(name));
+      option.value = name;
+      this.choice.append(option);
+    }
+    if (names.length <= MOST) return;
+    const rest = create("option", "", `(${names.length - MOST} more)`);
+    rest.disabled = true;
+    this.choice.append(rest);
   }
 
   private go(path: string[]) {
