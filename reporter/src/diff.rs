@@ -203,9 +203,18 @@ impl<'a> Diff<'a> {
 
     /// All changes, process by process: what a tree is made of then lies together in memory.
     fn by_process(&self) -> impl Iterator<Item = &Change<'a>> {
-        let mut order: Vec<u32> = (0..small(self.changes.len())).collect();
-        order.sort_by_key(|place| self.changes[*place as usize].process);
-        order.into_iter().map(|place| &self.changes[place as usize])
+        let mut ends = vec![0_u32; self.processes.len() + 1];
+        self.changes.iter().for_each(|change| ends[change.process as usize + 1] += 1);
+        for i in 1..ends.len() {
+            ends[i] += ends[i - 1];
+        }
+        let mut order = vec![0; self.changes.len()];
+        for (place, change) in self.changes.iter().enumerate() {
+            let end = &mut ends[change.process as usize];
+            order[*end as usize] = place;
+            *end += 1;
+        }
+        order.into_iter().map(|place| &self.changes[place])
     }
 
     /// Adds a warning to those of the sets.

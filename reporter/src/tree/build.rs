@@ -34,7 +34,7 @@ impl<'a> Builder<'a> {
             resident: None,
             resident_unique: None,
             nodes: Vec::new(),
-            largest: Vec::new(),
+            largest_below: Vec::new(),
             trees: Vec::new(),
             lines: Vec::new(),
         };
@@ -84,9 +84,7 @@ impl<'a> Builder<'a> {
         }
         pass.add_heap_unclassified();
         pass.process.nodes.shrink_to_fit();
-        if pass.process.set.is_diff() {
-            pass.process.find_largest();
-        }
+        pass.process.largest_below.shrink_to_fit();
         let warnings = pass.dropped.finish(&pass.process.name);
         (pass.process, warnings)
     }
@@ -215,6 +213,7 @@ impl<'a> Pass<'a> {
         let child = self.push(NodeData { source: Source::Itself, merged: below, ..leaf });
         let node = &mut self.process.nodes[parent.node as usize];
         (node.reports, node.merged, node.presence) = (0, above, Presence::Both);
+        self.tell_largest(parent.node, child);
         self.attach(child);
     }
 
@@ -252,9 +251,21 @@ impl<'a> Pass<'a> {
     fn add_to_parent(&mut self, closed: Open) {
         if let Some(parent) = self.open.last() {
             let NodeData { amount, row, .. } = self.process.nodes[closed.node as usize];
-            let parent = &mut self.process.nodes[parent.node as usize];
+            let parent = parent.node;
+            self.tell_largest(parent, closed.node);
+            let parent = &mut self.process.nodes[parent as usize];
             parent.amount += amount;
             parent.row = parent.row.min(row);
+        }
+    }
+
+    /// In a diff, what is the largest in and below `node` is below `parent`.
+    fn tell_largest(&mut self, parent: u32, node: u32) {
+        let amount = self.process.nodes[node as usize].amount.unsigned_abs();
+        let below = &mut self.process.largest_below;
+        if let Some(largest) = below.get(node as usize).copied() {
+            let parent = &mut below[parent as usize];
+            *parent = largest.max(amount).max(*parent);
         }
     }
 
@@ -272,6 +283,10 @@ impl<'a> Pass<'a> {
             presence: Presence::Both,
             ..old
         };
+        if let Some(largest) = self.process.largest_below.get(closed.node as usize).copied() {
+            self.process.largest_below[moved as usize] = largest;
+            self.tell_largest(closed.node, moved);
+        }
         self.open.push(Open { node: closed.node, end, last_child: moved });
     }
 
@@ -301,6 +316,9 @@ impl<'a> Pass<'a> {
     fn push(&mut self, node: NodeData<'a>) -> u32 {
         let id = u32::try_from(self.process.nodes.len()).ok().filter(|id| *id != NONE);
         self.process.nodes.push(node);
+        if self.process.is_diff() {
+            self.process.largest_below.push(0);
+        }
         id.expect("at most two nodes a report, and a set has fewer than 2^31 reports")
     }
 
@@ -326,6 +344,7 @@ impl<'a> Pass<'a> {
             source: Source::HeapUnclassified,
             presence: Presence::Both,
         });
+        self.tell_largest(root, child);
         let root = &mut self.process.nodes[root as usize];
         root.first_child = child;
         root.amount += amount;

@@ -107,8 +107,8 @@ impl<'f, 'a> Node<'f, 'a> {
     /// The largest amount, sign aside, of the node and all below it if the set is a diff: what a diff is
     /// sorted by, since a sum of differences may be small. Otherwise that of the node alone.
     pub fn largest_change(self) -> u128 {
-        let largest = self.process.largest.get(self.id as usize).copied();
-        largest.unwrap_or_else(|| self.amount().unsigned_abs())
+        let below = self.process.largest_below.get(self.id as usize).copied().unwrap_or(0);
+        below.max(self.amount().unsigned_abs())
     }
 
     /// The mark in a diff, if there is one.

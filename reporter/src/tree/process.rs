@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use crate::report_set::ReportSet;
 
-use super::node::{NONE, Node, NodeData};
+use super::node::{Node, NodeData};
 
 /// One process: its trees, and its lines (reports whose path has no `/`).
 pub struct Process<'a> {
@@ -14,8 +14,8 @@ pub struct Process<'a> {
     pub(super) resident: Option<i64>,
     pub(super) resident_unique: Option<i64>,
     pub(super) nodes: Vec<NodeData<'a>>,
-    /// In a diff, of each node the largest amount in and below it; empty otherwise.
-    pub(super) largest: Vec<u128>,
+    /// In a diff, for each node the largest amount below it, sign aside; empty otherwise.
+    pub(super) largest_below: Vec<u128>,
     pub(super) trees: Vec<u32>,
     pub(super) lines: Vec<u32>,
 }
@@ -44,28 +44,6 @@ impl<'a> Process<'a> {
     /// Whether there is neither tree nor line.
     pub fn is_empty(&self) -> bool {
         self.trees.is_empty() && self.lines.is_empty()
-    }
-
-    /// Fills in [`largest`](Self::largest), children before their parents.
-    pub(super) fn find_largest(&mut self) {
-        self.largest = self.nodes.iter().map(|node| node.amount.unsigned_abs()).collect();
-        let mut order = self.trees.clone();
-        let mut at = 0;
-        while at < order.len() {
-            let mut child = self.nodes[order[at] as usize].first_child;
-            while child != NONE {
-                order.push(child);
-                child = self.nodes[child as usize].next;
-            }
-            at += 1;
-        }
-        for id in order.into_iter().rev() {
-            let mut child = self.nodes[id as usize].first_child;
-            while child != NONE {
-                self.largest[id as usize] = self.largest[id as usize].max(self.largest[child as usize]);
-                child = self.nodes[child as usize].next;
-            }
-        }
     }
 
     /// The roots of the trees, in no particular order.
