@@ -21,7 +21,8 @@
 //! | `hello` | | one line of JSON: [`Hello`] |
 //! | `report` | `anonymize`, `minimize`, `resident_map`, `named` (false), `deadline_ms` (10,000) | `memory-report.json.gz` |
 //! | `minimize` | | one line of JSON: [`Minimized`] |
-//! | that of an [`answer_requests`] | as it likes | as it likes |
+//! | `dmd-dump` | | a compressed file; only if [`answer_requests`] was called for it |
+//! | any other of [`answer_requests`] | as it likes | as it likes |
 //!
 //! With `named` the process is called `NAME (pid N)` in its reports rather than `Main Process (pid N)`.
 //!

@@ -12,6 +12,9 @@ use crate::platform;
 use super::ask::{self, in_parallel};
 use super::error::LiveError;
 
+/// Much longer than it takes from making a socket to listening on it.
+const SETTLED: Duration = Duration::from_secs(10);
+
 /// A socket as found in the folder; nobody was asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Socket {
@@ -27,10 +30,14 @@ impl Socket {
         Some(Self { pid: pid.parse().ok()?, start: start.parse().ok()?, path })
     }
 
-    /// Removes a socket that refused to connect, if its process is there no more: then nobody will
-    /// ever listen on it. A process that has just made its own may not listen yet.
+    /// Removes a socket that refused to connect, if nobody will ever listen on it: its process has
+    /// ended, or has become another program. A process that has just made its own may not listen yet.
     pub(super) fn remove_if_stale(&self) -> bool {
-        let stale = !platform::is_running(self.pid, self.start);
+        let is_old = || {
+            let made = fs::symlink_metadata(&self.path).and_then(|found| found.modified());
+            made.is_ok_and(|made| made.elapsed().is_ok_and(|age| age > SETTLED))
+        };
+        let stale = !platform::is_running(self.pid, self.start) || is_old();
         if stale {
             // Somebody else may have done so at the same time.
             let _ = fs::remove_file(&self.path);

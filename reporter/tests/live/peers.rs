@@ -45,6 +45,28 @@ fn a_peer_that_dies_costs_nothing() {
 }
 
 #[test]
+fn garbage_is_refused_however_it_looks() {
+    let victim = Victim::start("listen");
+    let mut random = 88_172_645_463_325_252_u64;
+    let good = b"{\"version\":1,\"request\":\"report\",\"deadline_ms\":1000}\n";
+    for _ in 0..300 {
+        let mut damaged = good.to_vec();
+        for _ in 0..3 {
+            random ^= random << 13;
+            random ^= random >> 7;
+            random ^= random << 17;
+            let at = (random % (damaged.len() as u64 - 1)) as usize;
+            damaged[at] = (random >> 32) as u8;
+        }
+        let answer = victim.ask_raw(&damaged);
+        let refused = answer.starts_with(b"{\"version\":1,\"error\":\"") && answer.ends_with(b"}\n");
+        // What was damaged may be a key that does not matter.
+        assert!(refused || answer.starts_with(&[0x1f, 0x8b]), "{:?}", String::from_utf8_lossy(&damaged));
+    }
+    assert_eq!(amount(&victim.report(""), "names/secret"), Some(1));
+}
+
+#[test]
 fn several_at_once_are_all_answered() {
     let victim = Victim::start("listen");
     thread::scope(|scope| {

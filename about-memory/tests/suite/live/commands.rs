@@ -39,6 +39,20 @@ fn list_removes_what_the_dead_left_and_nothing_else() {
 }
 
 #[test]
+fn list_removes_what_a_process_left_that_is_another_program_now() {
+    let herd = Herd::new();
+    let stat = fs::read_to_string("/proc/self/stat").unwrap();
+    let start = stat.rsplit_once(") ").unwrap().1.split(' ').nth(19).unwrap();
+    let path = herd.folder().join(format!("{}-{start}.sock", std::process::id()));
+    drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
+    assert!(herd.shown(&["list"]).contains(" (does not listen"));
+    let old = std::process::Command::new("touch").args(["-d", "@1000000000"]).arg(&path).status().unwrap();
+    assert!(old.success());
+    assert_eq!(herd.shown(&["list"]), "");
+    assert!(!path.exists());
+}
+
+#[test]
 fn nobody_is_no_error_for_list_and_one_for_show() {
     let herd = Herd::new();
     let output = herd.about_memory(&["list"]);
