@@ -24,9 +24,9 @@ const plain = (text) => withoutMarksOfChains(withoutArtefacts(text));
 
 function cases(folder) {
   return readdirSync(golden(folder))
-    .filter((name) => /\.json(\.gz)?$/.test(name) && !/\.(opts|b)\.json$/.test(name))
+    .filter((name) => /\.json(\.gz)?$/.test(name) && !/\.(opts|b)\.json(\.gz)?$/.test(name))
     .map((name) => ({ file: golden(`${folder}/${name}`), stem: name.replace(/(\.a)?\.json(\.gz)?$/, "") }))
-    .map((one) => (one.file.endsWith(".a.json") ? { ...one, second: one.file.replace(".a.json", ".b.json") } : one));
+    .map((one) => (/\.a\.json/.test(one.file) ? { ...one, second: one.file.replace(".a.json", ".b.json") } : one));
 }
 
 const read = (folder, stem, suffix) =>
