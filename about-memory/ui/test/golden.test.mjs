@@ -32,6 +32,8 @@ function cases(folder) {
 const read = (folder, stem, suffix) =>
   readFileSync(golden(`${folder}/${stem}${suffix ? "." : ""}${suffix}.expected.txt`), "utf8");
 
+test("there are cases", () => assert.ok(cases("firefox").length > 30 && cases("ours").length > 5));
+
 for (const { file, second, stem } of cases("firefox")) {
   test(`as Firefox: ${stem}`, async () => {
     const options = golden(`firefox/${stem}.opts.json`);
