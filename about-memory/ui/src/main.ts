@@ -47,7 +47,7 @@ function start(model: Model) {
   }
 
   function update() {
-    byId("message").textContent = model.filterError;
+    say(model.filterError, true);
     index.update();
     shown.update();
   }
@@ -55,7 +55,12 @@ function start(model: Model) {
   const filter = byId<HTMLInputElement>("filter");
   const checked = (id: string) => byId<HTMLInputElement>(id).checked;
   const ask = () => {
-    const asked = { filter: filter.value, regex: checked("regex"), verbose: checked("verbose"), hideTiny: checked("hide-tiny") };
+    const asked = {
+      filter: filter.value,
+      regex: checked("regex"),
+      verbose: checked("verbose"),
+      hideTiny: checked("hide-tiny"),
+    };
     if (model.ask(asked)) update();
   };
   let typing = 0;
@@ -82,9 +87,14 @@ function start(model: Model) {
   tree.element.focus();
 }
 
+/** A word beside the buttons, or nothing. */
+function say(message: string, isError = false) {
+  byId("message").textContent = message;
+  byId("message").classList.toggle("error", isError);
+}
+
 /** A page opened from a file may have no clipboard but by the old way. */
 async function copy(text: string) {
-  const say = (message: string) => (byId("message").textContent = message);
   try {
     await navigator.clipboard.writeText(text);
     say("Copied.");
@@ -95,7 +105,7 @@ async function copy(text: string) {
     area.select();
     const copied = document.execCommand("copy");
     area.remove();
-    say(copied ? "Copied." : "The browser does not let this page copy.");
+    say(copied ? "Copied." : "The browser does not let this page copy.", !copied);
   }
 }
 

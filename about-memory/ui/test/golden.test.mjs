@@ -24,13 +24,15 @@ const plain = (text) => withoutMarksOfChains(withoutArtefacts(text));
 
 function cases(folder) {
   return readdirSync(golden(folder))
-    .filter((name) => /\.json(\.gz)?$/.test(name) && !/\.(opts|b)\.json$/.test(name))
+    .filter((name) => /\.json(\.gz)?$/.test(name) && !/\.(opts|b)\.json(\.gz)?$/.test(name))
     .map((name) => ({ file: golden(`${folder}/${name}`), stem: name.replace(/(\.a)?\.json(\.gz)?$/, "") }))
-    .map((one) => (one.file.endsWith(".a.json") ? { ...one, second: one.file.replace(".a.json", ".b.json") } : one));
+    .map((one) => (/\.a\.json/.test(one.file) ? { ...one, second: one.file.replace(".a.json", ".b.json") } : one));
 }
 
 const read = (folder, stem, suffix) =>
   readFileSync(golden(`${folder}/${stem}${suffix ? "." : ""}${suffix}.expected.txt`), "utf8");
+
+test("there are cases", () => assert.ok(cases("firefox").length > 30 && cases("ours").length > 5));
 
 for (const { file, second, stem } of cases("firefox")) {
   test(`as Firefox: ${stem}`, async () => {
