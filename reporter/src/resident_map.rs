@@ -113,8 +113,11 @@ impl MemoryReporter for ResidentMap {
     }
 }
 
+/// A tree's name, the bytes of a mapping in it, and what they are.
+type Tree = (&'static str, fn(&Mapping) -> u64, &'static str);
+
 /// What else is told of each mapping. None of it is part of the sum.
-const TREES: [(&str, fn(&Mapping) -> u64, &str); 4] = [
+const TREES: [Tree; 4] = [
     (
         "proportional-map",
         |mapping| mapping.proportional,
