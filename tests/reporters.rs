@@ -563,7 +563,13 @@ fn the_resident_map_adds_up_to_resident() {
     // The kernel counts pages lazily, and other tests run meanwhile.
     assert!((resident - mapped).abs() < 24 << 20, "resident {resident}, mapped {mapped}");
     assert!(sum("resident-map/explicit/heap") >= 64 << 20);
-    assert!(sum("resident-map/code/") > 0);
+    for kind in ["code", "files"] {
+        assert!(sum(&format!("resident-map/{kind}/")) > 0, "{kind}");
+    }
+    // Every kind is there before anything is subtracted.
+    for kind in ["code", "files", "heap", "anonymous", "stacks"] {
+        assert!(sum(&format!("proportional-map/{kind}/")) > 0, "{kind}");
+    }
     let proportional = sum("proportional-map/");
     assert!(proportional > 64 << 20 && proportional <= mapped + (24 << 20), "{proportional}");
     // Nobody asked for it: nobody waits for it.

@@ -74,7 +74,9 @@ pub(crate) enum MappingKind {
     File,
     /// Shared with other processes, with or without a file.
     Shared,
-    /// Private, without a file: the heap and its like.
+    /// Private, without a file: the heap that grows behind the program's data.
+    Heap,
+    /// Private, without a file: other memory, of allocators too.
     Anonymous,
     /// A thread's stack.
     Stack,

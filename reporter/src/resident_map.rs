@@ -2,8 +2,8 @@
 //! of the process holds beside it.
 //!
 //! Invariant: the reports under `resident-map/` add up to the resident bytes of all mappings. No one
-//! knows which of the program's anonymous memory an allocator's live blocks lie in, so what `explicit`
-//! accounts for is taken from the sum of it, never from more than there is.
+//! knows which mapping a live block lies in, so what `explicit` accounts for is taken from the heap and
+//! then from anonymous memory, never more than there is.
 
 use std::collections::BTreeMap;
 
@@ -22,6 +22,9 @@ pub(crate) struct ResidentMap {
     /// The allocator's own, in no live block.
     overhead: u64,
 }
+
+/// Where an allocator's blocks lie: first in the heap proper.
+const MEMORY: &[MappingKind] = &[MappingKind::Heap, MappingKind::Anonymous];
 
 const STACKS: &str = "explicit/threads/stacks/";
 
@@ -60,51 +63,50 @@ impl MemoryReporter for ResidentMap {
         let Some(mappings) = platform::mappings() else {
             return out.unavailable("the mappings of the process", "the system does not tell");
         };
-        let anonymous = sum(&mappings, MappingKind::Anonymous, |mapping| mapping.resident);
-        let stacks = sum(&mappings, MappingKind::Stack, |mapping| mapping.resident);
-        let mut rest = anonymous;
-        let mut take = |wanted: u64| {
-            let taken = wanted.min(rest);
-            rest -= taken;
-            taken
+        let mut left: Vec<u64> = mappings.iter().map(|mapping| mapping.resident).collect();
+        let mut take = |kinds: &[MappingKind], wanted: u64| {
+            let mut missing = wanted;
+            for kind in kinds {
+                for (_, left) in mappings.iter().zip(&mut left).filter(|(mapping, _)| mapping.kind == *kind) {
+                    let taken = missing.min(*left);
+                    *left -= taken;
+                    missing -= taken;
+                }
+            }
+            wanted - missing
         };
-        let (heap, non_heap) = (take(self.heap), take(self.non_heap));
-        let overhead = take(self.overhead);
-        let thread_stacks = self.stacks.min(stacks);
-        for (path, bytes, description) in [
-            ("explicit/heap", heap, "Live blocks of the heap, as far as they can be resident."),
+        for (path, kinds, wanted, description) in [
+            ("explicit/heap", MEMORY, self.heap, "Live blocks of the heap, as far as they can be resident."),
             (
                 "explicit/non-heap",
-                non_heap,
+                MEMORY,
+                self.non_heap,
                 "What reporters report outside of the heap, as far as it can be resident.",
             ),
-            ("explicit/thread-stacks", thread_stacks, "Stacks that `explicit` accounts for."),
             (
-                "anonymous/heap-overhead",
-                overhead,
+                "explicit/thread-stacks",
+                &[MappingKind::Stack],
+                self.stacks,
+                "Stacks that `explicit` accounts for.",
+            ),
+            (
+                "heap-overhead",
+                MEMORY,
+                self.overhead,
                 "Memory of the allocator that is in no live block, as far as it can be resident.",
             ),
-            (
-                "anonymous/other",
-                rest,
-                "Memory without a file that neither `explicit` nor the allocator accounts for.",
-            ),
-            ("stacks", stacks - thread_stacks, "Stacks beyond what `explicit` accounts for."),
         ] {
-            row(out, "resident-map", path, bytes, description);
+            row(out, "resident-map", path, take(kinds, wanted), description);
         }
-        let beside = mappings
-            .iter()
-            .filter(|mapping| !matches!(mapping.kind, MappingKind::Anonymous | MappingKind::Stack));
         by_mapping(
             out,
             "resident-map",
-            beside,
-            |mapping| mapping.resident,
-            "Resident memory of a mapping, pages shared with other processes included.",
+            mappings.iter().zip(left),
+            "Resident memory of a mapping beside what was taken from it above; shared pages included.",
         );
         for (tree, bytes, description) in TREES {
-            by_mapping(out, tree, mappings.iter(), bytes, description);
+            let all = mappings.iter().map(|mapping| (mapping, bytes(mapping)));
+            by_mapping(out, tree, all, description);
         }
         if let Some(bytes) = platform::page_tables() {
             let description = "Memory of the kernel for the page tables of this process; in no mapping.";
@@ -132,21 +134,16 @@ const TREES: [Tree; 4] = [
     ),
 ];
 
-fn sum(mappings: &[Mapping], kind: MappingKind, bytes: impl Fn(&Mapping) -> u64) -> u64 {
-    mappings.iter().filter(|mapping| mapping.kind == kind).map(bytes).sum()
-}
-
 /// A report for each kind and name.
 fn by_mapping<'a>(
     out: &mut Reports,
     tree: &str,
-    mappings: impl Iterator<Item = &'a Mapping>,
-    bytes: impl Fn(&Mapping) -> u64,
+    mappings: impl Iterator<Item = (&'a Mapping, u64)>,
     description: &str,
 ) {
     let mut rows = BTreeMap::<_, u64>::new();
-    for mapping in mappings {
-        *rows.entry((mapping.kind, mapping.name.as_str())).or_default() += bytes(mapping);
+    for (mapping, bytes) in mappings {
+        *rows.entry((mapping.kind, mapping.name.as_str())).or_default() += bytes;
     }
     for ((kind, name), bytes) in rows {
         let name = if out.anonymize() && !name.starts_with('[') {
@@ -170,6 +167,7 @@ impl MappingKind {
             Self::Code => "code",
             Self::File => "files",
             Self::Shared => "shared",
+            Self::Heap => "heap",
             Self::Anonymous => "anonymous",
             Self::Stack => "stacks",
             Self::Kernel => "kernel",

@@ -194,7 +194,7 @@ fn kind_and_name(map: &MemoryMap) -> (MappingKind, String) {
     let of_memory = if shared { MappingKind::Shared } else { MappingKind::Anonymous };
     match &map.pathname {
         MMapPath::Path(path) => (of_file, path.display().to_string()),
-        MMapPath::Heap => (of_memory, "[heap]".to_owned()),
+        MMapPath::Heap => (MappingKind::Heap, "[heap]".to_owned()),
         MMapPath::Stack | MMapPath::TStack(_) => (MappingKind::Stack, "[stack]".to_owned()),
         MMapPath::Anonymous => (of_memory, "[anonymous]".to_owned()),
         MMapPath::Vsys(key) => (MappingKind::Shared, format!("[SysV segment {key:x}]")),
