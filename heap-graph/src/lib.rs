@@ -1,0 +1,2 @@
+//! Heap graphs: snapshots, census, dominators and shortest paths, with the answers of Firefox.
+#![deny(unsafe_code)]
