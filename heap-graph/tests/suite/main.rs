@@ -1,0 +1,5 @@
+//! Heap graphs, tried through their public face, and against what a real Firefox answers.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+
+mod golden;
+mod handmade;
