@@ -1,15 +1,22 @@
 //! Heap graphs: snapshots, census, dominators and shortest paths, with the answers of Firefox.
 #![deny(unsafe_code)]
 
+mod breakdown;
+mod census;
 mod coarse_type;
 mod error;
 mod frame;
 mod graph;
+mod report;
 pub mod snapshot;
 mod text;
+mod walk;
 
+pub use breakdown::{Breakdown, BreakdownError};
+pub use census::{CensusError, census, census_of, describe_node};
 pub use coarse_type::CoarseType;
 pub use error::{GraphError, MessageError, Problem, SnapshotError};
 pub use frame::{FrameId, FrameParts};
 pub use graph::{Edge, Graph, GraphBuilder, Node, NodeId, NodeIndex, NodeParts, Stack};
+pub use report::{Count, Key, Report, ReportFrame, StackKey};
 pub use text::{Text, TextId};

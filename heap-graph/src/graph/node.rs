@@ -19,6 +19,10 @@ impl<'a> Node<'a> {
         Self { graph, index }
     }
 
+    pub(crate) fn graph(self) -> &'a Graph {
+        self.graph
+    }
+
     /// Its place in the graph.
     pub fn index(self) -> NodeIndex {
         self.index

@@ -1,5 +1,6 @@
 //! Heap graphs, tried through their public face, and against what a real Firefox answers.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
+mod census;
 mod golden;
 mod handmade;
