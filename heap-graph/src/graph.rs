@@ -59,9 +59,6 @@ pub(crate) struct Kind {
     pub(crate) coarse_type: CoarseType,
 }
 
-/// No text, where a text's position would stand.
-pub(crate) const NO_NAME: u32 = u32::MAX;
-
 /// A heap: nodes with shallow sizes and named edges, and a root from which the program's roots hang.
 #[derive(Clone, Debug)]
 pub struct Graph {

@@ -2,7 +2,7 @@
 //!
 //! Counts and sums are of 128 bits and signed, so that neither sums nor differences wrap.
 
-mod json;
+pub(crate) mod json;
 
 use core::fmt;
 use core::hash::{Hash, Hasher};

@@ -2,5 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 mod census;
+mod dominators;
 mod golden;
 mod handmade;
+mod paths;
