@@ -4,6 +4,7 @@
 mod breakdown;
 mod census;
 mod coarse_type;
+mod diff;
 mod dominators;
 mod error;
 mod frame;
@@ -12,15 +13,18 @@ mod paths;
 mod report;
 pub mod snapshot;
 mod text;
+mod tree;
 mod walk;
 
 pub use breakdown::{Breakdown, BreakdownError};
 pub use census::{CensusError, census, census_of, describe_node};
 pub use coarse_type::CoarseType;
+pub use diff::Difference;
 pub use dominators::{DominatorTree, DominatorTreeNode, FetchOptions, Fetched};
 pub use error::{GraphError, MessageError, Problem, SnapshotError};
 pub use frame::{FrameId, FrameParts};
 pub use graph::{Edge, Graph, GraphBuilder, Node, NodeId, NodeIndex, NodeParts, Stack};
 pub use paths::{MergedPaths, Path, PathPart, ShortestPaths, shortest_paths};
-pub use report::{Count, Key, Report, ReportFrame, StackKey};
+pub use report::{Count, Frame, Key, Report, ReportFrame, StackKey};
 pub use text::{Text, TextId};
+pub use tree::{CensusTree, CensusTreeNode, Name, TreeOptions};

@@ -48,12 +48,10 @@ pub enum StackKey {
     NoStack,
 }
 
-/// A frame of a report's stack, and its callers.
-///
-/// A snapshot may hold stacks of any depth, so nothing here recurses into the callers.
-#[derive(Clone)]
+/// One frame of a stack, without its callers.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub struct ReportFrame {
+pub struct Frame {
     /// The file or address.
     pub source: Text<'static>,
     /// From 1; 0 if unknown.
@@ -62,6 +60,25 @@ pub struct ReportFrame {
     pub column: u32,
     /// The function; `None` if it has no name.
     pub function: Option<Text<'static>>,
+}
+
+impl fmt::Display for Frame {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(function) = &self.function {
+            write!(f, "{function} ")?;
+        }
+        write!(f, "{}:{}:{}", self.source, self.line, self.column)
+    }
+}
+
+/// A frame of a report's stack, and its callers.
+///
+/// A snapshot may hold stacks of any depth, so nothing here recurses into the callers.
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct ReportFrame {
+    /// The frame.
+    pub frame: Frame,
     /// The caller; `None` for the oldest frame.
     pub parent: Option<Arc<ReportFrame>>,
 }
@@ -71,16 +88,11 @@ impl ReportFrame {
     pub fn frames(&self) -> impl Iterator<Item = &Self> {
         core::iter::successors(Some(self), |frame| frame.parent.as_deref())
     }
-
-    /// Source, line, column and function, without the callers.
-    pub(crate) fn place(&self) -> (&Text<'static>, u32, u32, Option<&Text<'static>>) {
-        (&self.source, self.line, self.column, self.function.as_ref())
-    }
 }
 
 impl PartialEq for ReportFrame {
     fn eq(&self, other: &Self) -> bool {
-        core::ptr::eq(self, other) || self.frames().map(Self::place).eq(other.frames().map(Self::place))
+        core::ptr::eq(self, other) || self.frames().map(|at| &at.frame).eq(other.frames().map(|at| &at.frame))
     }
 }
 
@@ -88,13 +100,13 @@ impl Eq for ReportFrame {}
 
 impl Hash for ReportFrame {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        self.frames().for_each(|frame| frame.place().hash(state));
+        self.frames().for_each(|at| at.frame.hash(state));
     }
 }
 
 impl fmt::Debug for ReportFrame {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.frames().map(Self::place)).finish()
+        f.debug_list().entries(self.frames().map(|at| &at.frame)).finish()
     }
 }
 
@@ -156,4 +168,15 @@ impl Report {
         self.write_json(&mut out);
         out
     }
+}
+
+/// Puts keys that JavaScript takes for an array's index first, in their order, as in any object.
+pub(crate) fn sort_keys(entries: &mut [(Text<'static>, Report)]) {
+    entries.sort_by_key(|(key, _)| array_index(key).map_or((true, 0), |index| (false, index)));
+}
+
+fn array_index(key: &Text<'_>) -> Option<u32> {
+    let text = key.as_str()?;
+    let index = text.parse::<u32>().ok().filter(|index| *index < u32::MAX)?;
+    (index.to_string() == text).then_some(index)
 }

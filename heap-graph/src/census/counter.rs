@@ -9,8 +9,8 @@ use crate::breakdown::Breakdown;
 use crate::coarse_type::CoarseType;
 use crate::frame::FrameId;
 use crate::graph::{Graph, Kind};
-use crate::report::{Count, Report, ReportFrame, StackKey};
-use crate::text::{Text, TextId};
+use crate::report::{Count, Frame, Report, ReportFrame, StackKey, sort_keys};
+use crate::text::TextId;
 
 /// What one breakdown has counted.
 pub(super) struct Counter<'b> {
@@ -197,7 +197,7 @@ impl<'b> Counter<'b> {
                         None => map.push((key.into(), rest)),
                     }
                 }
-                map.sort_by_key(|(text, _)| array_index(text).map_or((true, 0), |index| (false, index)));
+                sort_keys(&mut map);
                 Report::Map(map)
             }
         }
@@ -209,13 +209,6 @@ fn sorted<K>(entries: HashMap<K, Counter<'_>>) -> Vec<(K, Counter<'_>)> {
     let mut entries: Vec<_> = entries.into_iter().collect();
     entries.sort_by(|(_, a), (_, b)| b.smallest_id.cmp(&a.smallest_id));
     entries
-}
-
-/// The number that JavaScript takes a key for, if it does: those come first in any object.
-fn array_index(text: &Text<'_>) -> Option<u32> {
-    let text = text.as_str()?;
-    let index = text.parse::<u32>().ok().filter(|index| *index < u32::MAX)?;
-    (index.to_string() == text).then_some(index)
 }
 
 /// What a report is named with.
@@ -244,13 +237,13 @@ impl<'a> Naming<'a> {
         }
         while let Some(id) = missing.pop() {
             let parts = graph.frames().get(id);
-            let frame = Arc::new(ReportFrame {
+            let frame = Frame {
                 source: graph.text(parts.source).into_owned(),
                 line: parts.line,
                 column: parts.column,
                 function: parts.function.map(|function| graph.text(function).into_owned()),
-                parent: made,
-            });
+            };
+            let frame = Arc::new(ReportFrame { frame, parent: made });
             self.stacks.insert(id, Arc::clone(&frame));
             made = Some(frame);
         }

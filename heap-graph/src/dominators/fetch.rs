@@ -168,10 +168,7 @@ fn find(report: &Report, path: &mut Vec<Text<'static>>) -> bool {
         _ => report.children().into_iter().any(|(key, below)| {
             path.push(match key {
                 Key::Text(text) => text,
-                Key::Stack(frame) => {
-                    let function = frame.function.as_ref().map_or("anonymous".to_owned(), Text::to_string);
-                    format!("{function} ({}:{}:{})", frame.source, frame.line, frame.column).into()
-                }
+                Key::Stack(stack) => stack.frame.to_string().into(),
                 Key::Place(place) => place.to_string().into(),
             });
             find(below, path) || {

@@ -2,7 +2,7 @@
 
 use core::fmt::Write as _;
 
-use super::{Count, Report, ReportFrame, StackKey};
+use super::{Count, Frame, Report, StackKey};
 use crate::text::Text;
 
 impl Report {
@@ -30,8 +30,8 @@ impl Report {
                     out.push('[');
                     match key {
                         StackKey::NoStack => out.push_str("\"noStack\""),
-                        StackKey::Stack(frame) => {
-                            list(out, frame.frames(), |out, frame| frame.write_json(out))
+                        StackKey::Stack(stack) => {
+                            list(out, stack.frames(), |out, at| at.frame.write_json(out))
                         }
                     }
                     out.push(',');
@@ -66,7 +66,7 @@ impl Count {
     }
 }
 
-impl ReportFrame {
+impl Frame {
     pub(crate) fn write_json(&self, out: &mut String) {
         out.push('[');
         self.source.write_json(out);

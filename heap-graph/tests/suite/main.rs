@@ -6,3 +6,4 @@ mod dominators;
 mod golden;
 mod handmade;
 mod paths;
+mod trees;
