@@ -1,6 +1,7 @@
 //! The command line: what is asked for, exit status, and errors in one line.
 
 mod show;
+mod snapshot;
 
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -28,6 +29,8 @@ enum Command {
     /// Show a report file as text.
     #[command(after_help = EXAMPLES)]
     Show(show::Show),
+    /// Ask a heap snapshot (.fxsnapshot).
+    Snapshot(snapshot::Snapshot),
 }
 
 /// Why a command failed.
@@ -51,6 +54,7 @@ pub(crate) fn run() -> ExitCode {
     };
     let result = match arguments.command {
         Command::Show(show) => show.run(),
+        Command::Snapshot(snapshot) => snapshot.run(),
     };
     let (line, status) = match result {
         Ok(()) => return ExitCode::SUCCESS,

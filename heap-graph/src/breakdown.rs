@@ -197,34 +197,6 @@ impl Breakdown {
             Self::All(each) => Self::All(each.iter().map(Self::with_buckets).collect()),
         }
     }
-
-    /// The breakdown below a key of a report; `None` where there is nothing below.
-    pub(crate) fn below(&self, key: &crate::report::Key) -> Option<&Self> {
-        use crate::report::Key;
-        match (self, key) {
-            (Self::InternalType { then } | Self::DescriptiveType { then }, _) => Some(then),
-            (Self::ObjectClass { then, other }, Key::Text(text)) => {
-                Some(if *text == "other" { other } else { then })
-            }
-            (Self::Filename { then, no_filename }, Key::Text(text)) => {
-                Some(if *text == "noFilename" { no_filename } else { then })
-            }
-            (Self::AllocationStack { then, .. }, Key::Stack(_)) => Some(then),
-            (Self::AllocationStack { no_stack, .. }, _) => Some(no_stack),
-            (Self::CoarseType { objects, scripts, strings, other, dom_node }, Key::Text(text)) => {
-                match text.as_str() {
-                    Some("objects") => Some(objects),
-                    Some("scripts") => Some(scripts),
-                    Some("strings") => Some(strings),
-                    Some("other") => Some(other),
-                    Some("domNode") => Some(dom_node),
-                    _ => None,
-                }
-            }
-            (Self::All(each), Key::Place(place)) => each.get(*place),
-            _ => None,
-        }
-    }
 }
 
 const TYPE: &str = r#"{"by":"coarseType","objects":{"by":"objectClass","then":{"by":"count","count":true,"bytes":true},"other":{"by":"count","count":true,"bytes":true}},"strings":{"by":"count","count":true,"bytes":true},"scripts":{"by":"filename","then":{"by":"internalType","then":{"by":"count","count":true,"bytes":true}},"noFilename":{"by":"internalType","then":{"by":"count","count":true,"bytes":true}}},"other":{"by":"internalType","then":{"by":"count","count":true,"bytes":true}},"domNode":{"by":"descriptiveType","then":{"by":"count","count":true,"bytes":true}}}"#;

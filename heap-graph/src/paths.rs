@@ -1,5 +1,9 @@
 //! Paths from one node to others: why is it alive.
 
+mod k_shortest;
+
+pub use k_shortest::k_shortest_paths;
+
 use core::fmt::Write as _;
 
 use hashbrown::{HashMap, HashSet};

@@ -188,11 +188,6 @@ impl TextId {
     fn index(self) -> usize {
         self.0.get() as usize - 1
     }
-
-    /// Position in the order of first use, from 0.
-    pub(crate) fn position(self) -> u32 {
-        self.0.get() - 1
-    }
 }
 
 /// All texts of a graph, one after the other in one block.

@@ -207,7 +207,7 @@ impl<'b> Counter<'b> {
 /// Entries in Firefox's order.
 fn sorted<K>(entries: HashMap<K, Counter<'_>>) -> Vec<(K, Counter<'_>)> {
     let mut entries: Vec<_> = entries.into_iter().collect();
-    entries.sort_by(|(_, a), (_, b)| b.smallest_id.cmp(&a.smallest_id));
+    entries.sort_by_key(|(_, counter)| core::cmp::Reverse(counter.smallest_id));
     entries
 }
 

@@ -13,7 +13,7 @@ use crate::text::Text;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct FetchOptions {
-    /// Levels, the root's included; 4 by default.
+    /// Levels, the root's included; 4 by default, [`MAX_DEPTH`](Self::MAX_DEPTH) at most.
     pub depth: usize,
     /// Children of each node; 15 by default.
     pub siblings: usize,
@@ -29,6 +29,9 @@ impl Default for FetchOptions {
 }
 
 impl FetchOptions {
+    /// More levels are never fetched at once.
+    pub const MAX_DEPTH: usize = 200;
+
     /// The defaults.
     pub fn new() -> Self {
         Self::default()
@@ -107,7 +110,7 @@ impl DominatorTree<'_> {
     ) -> Result<DominatorTreeNode, CensusError> {
         let mut node = self.displayed(self.graph.node(start), options)?;
         let children = self.immediately_dominated(start);
-        let siblings = if level < options.depth { options.siblings } else { 0 };
+        let siblings = if level < options.depth.min(FetchOptions::MAX_DEPTH) { options.siblings } else { 0 };
         node.more_children_available = children.len() > siblings;
         for child in children.take(siblings) {
             node.children.push(self.partial_at(child.index(), level + 1, options)?);

@@ -5,7 +5,7 @@ use core::fmt;
 use super::{Graph, Kind, NodeId, NodeIndex};
 use crate::coarse_type::CoarseType;
 use crate::frame::{FrameId, FrameParts};
-use crate::text::Text;
+use crate::text::{Text, TextId};
 
 /// One node of a graph.
 #[derive(Clone, Copy)]
@@ -50,6 +50,11 @@ impl<'a> Node<'a> {
     /// What it is, roughly.
     pub fn coarse_type(self) -> CoarseType {
         self.kind().coarse_type
+    }
+
+    /// Its class or, without one, its type.
+    pub(crate) fn class_id(self) -> TextId {
+        self.kind().class_name.unwrap_or(self.kind().type_name)
     }
 
     /// Name of the class of an object.
@@ -110,14 +115,6 @@ pub struct Stack<'a> {
 }
 
 impl<'a> Stack<'a> {
-    pub(crate) fn new(graph: &'a Graph, frame: FrameId) -> Self {
-        Self { graph, frame }
-    }
-
-    pub(crate) fn id(self) -> FrameId {
-        self.frame
-    }
-
     pub(crate) fn parts(self) -> &'a FrameParts {
         self.graph.frames.get(self.frame)
     }

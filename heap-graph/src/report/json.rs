@@ -31,7 +31,7 @@ impl Report {
                     match key {
                         StackKey::NoStack => out.push_str("\"noStack\""),
                         StackKey::Stack(stack) => {
-                            list(out, stack.frames(), |out, at| at.frame.write_json(out))
+                            list(out, stack.frames(), |out, at| at.frame.write_json(out));
                         }
                     }
                     out.push(',');
