@@ -164,6 +164,10 @@ impl Graph {
         &self.kinds
     }
 
+    pub(crate) fn texts(&self) -> &Texts {
+        &self.texts
+    }
+
     pub(crate) fn frames(&self) -> &Frames {
         &self.frames
     }

@@ -185,7 +185,8 @@ impl Iterator for Units<'_> {
 pub struct TextId(NonZeroU32);
 
 impl TextId {
-    fn index(self) -> usize {
+    /// Position in the order of first use, from 0.
+    pub(crate) fn index(self) -> usize {
         self.0.get() as usize - 1
     }
 }

@@ -47,6 +47,19 @@ impl NodeParts {
     }
 }
 
+impl Kind {
+    pub(crate) fn of(node: &NodeParts) -> Self {
+        Self {
+            type_name: node.type_name,
+            class_name: node.class_name,
+            file_name: node.script_file_name,
+            descriptive_name: node.descriptive_type_name,
+            stack: node.allocation_stack,
+            coarse_type: node.coarse_type,
+        }
+    }
+}
+
 /// Builds a [`Graph`]. The first node is the root.
 ///
 /// ```
@@ -143,14 +156,7 @@ impl GraphBuilder {
     }
 
     fn kind(&mut self, node: &NodeParts) -> u32 {
-        let kind = Kind {
-            type_name: node.type_name,
-            class_name: node.class_name,
-            file_name: node.script_file_name,
-            descriptive_name: node.descriptive_type_name,
-            stack: node.allocation_stack,
-            coarse_type: node.coarse_type,
-        };
+        let kind = Kind::of(node);
         if let Some((last, id)) = self.last_kind
             && last == kind
         {

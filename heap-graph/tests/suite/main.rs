@@ -7,3 +7,4 @@ mod golden;
 mod handmade;
 mod paths;
 mod trees;
+mod write;
