@@ -11,8 +11,15 @@ use crate::graph::NodeId;
 pub enum GraphError {
     /// There is not even a root.
     NoNodes,
-    /// Two nodes have this id.
-    DuplicateId(NodeId),
+    /// Two nodes have the same id.
+    DuplicateId {
+        /// The id.
+        id: NodeId,
+        /// Position of one among the nodes, from 0.
+        first: usize,
+        /// Position of the other.
+        second: usize,
+    },
     /// An edge goes to an id that no node has.
     MissingReferent {
         /// The node the edge belongs to.
@@ -32,7 +39,9 @@ impl fmt::Display for GraphError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NoNodes => f.write_str("no nodes, not even a root"),
-            Self::DuplicateId(id) => write!(f, "two nodes have the id {id}"),
+            Self::DuplicateId { id, first, second } => {
+                write!(f, "nodes {first} and {second} have the same id, {id}")
+            }
             Self::MissingReferent { node, edge, referent, .. } => {
                 write!(f, "edge {edge} of node {node} goes to {referent}, which is no node")
             }

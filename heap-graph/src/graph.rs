@@ -12,9 +12,11 @@ pub use node::{Edge, Node, Stack};
 
 use core::hash::BuildHasher as _;
 
+use hashbrown::hash_table::Entry;
 use hashbrown::{DefaultHashBuilder, HashTable};
 
 use crate::coarse_type::CoarseType;
+use crate::error::GraphError;
 use crate::frame::{FrameId, Frames};
 use crate::text::{Text, TextId, Texts};
 
@@ -193,7 +195,7 @@ impl Graph {
 }
 
 /// From ids to places; the ids themselves lie in the graph.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct IdTable {
     table: HashTable<u32>,
     hasher: DefaultHashBuilder,
@@ -205,11 +207,21 @@ impl IdTable {
         self.table.find(self.hasher.hash_one(id), |index| ids[*index as usize] == id).copied()
     }
 
-    /// Adds the last of `ids`, which is new.
-    pub(crate) fn insert(&mut self, index: u32, ids: &[u64]) {
-        let Self { table, hasher } = self;
+    /// The table of these ids.
+    pub(crate) fn new(ids: &[u64]) -> Result<Self, GraphError> {
+        let hasher = DefaultHashBuilder::default();
+        let mut table = HashTable::with_capacity(ids.len());
         let hash = |index: &u32| hasher.hash_one(ids[*index as usize]);
-        table.insert_unique(hash(&index), index, hash);
+        for (index, id) in (0..).zip(ids) {
+            match table.entry(hash(&index), |other| ids[*other as usize] == *id, hash) {
+                Entry::Occupied(first) => {
+                    let first = *first.get() as usize;
+                    return Err(GraphError::DuplicateId { id: NodeId(*id), first, second: index as usize });
+                }
+                Entry::Vacant(place) => place.insert(index),
+            };
+        }
+        Ok(Self { table, hasher })
     }
 
     fn memory(&self) -> usize {

@@ -91,7 +91,6 @@ pub struct GraphBuilder {
     last_kind: Option<(Kind, u32)>,
     pub(crate) texts: Texts,
     pub(crate) frames: Frames,
-    by_id: IdTable,
     creation_time: Option<u64>,
 }
 
@@ -129,29 +128,21 @@ impl GraphBuilder {
         self.ids.len()
     }
 
-    /// Whether a node of this id was added.
-    pub fn has(&self, id: NodeId) -> bool {
-        self.by_id.find(id.0, &self.ids).is_some()
-    }
-
     /// Adds a node; the edges that follow are its.
     ///
     /// # Errors
     ///
-    /// [`GraphError::DuplicateId`], or [`GraphError::TooMany`] after 2^32 - 2 nodes.
+    /// [`GraphError::TooMany`] after 2^32 - 2 nodes.
     pub fn node(&mut self, node: NodeParts) -> Result<(), GraphError> {
-        if self.has(node.id) {
-            return Err(GraphError::DuplicateId(node.id));
-        }
         // The highest number is kept for "none".
-        let index = u32::try_from(self.ids.len()).ok().filter(|index| *index < u32::MAX - 1);
-        let index = index.ok_or(GraphError::TooMany("nodes"))?;
+        if self.ids.len() >= u32::MAX as usize - 1 {
+            return Err(GraphError::TooMany("nodes"));
+        }
         let kind = self.kind(&node);
         self.first_edges.push(self.referents.len() as u32);
         self.ids.push(node.id.0);
         self.sizes.push(node.shallow_size);
         self.kinds_of.push(kind);
-        self.by_id.insert(index, &self.ids);
         Ok(())
     }
 
@@ -190,16 +181,24 @@ impl GraphBuilder {
     ///
     /// # Errors
     ///
-    /// [`GraphError::NoNodes`] if there is none, [`GraphError::MissingReferent`] if an edge goes
-    /// to an id that no node has.
+    /// [`GraphError::NoNodes`] if there is none, [`GraphError::DuplicateId`] if two nodes have the
+    /// same id, [`GraphError::MissingReferent`] if an edge goes to an id that no node has.
     pub fn finish(mut self) -> Result<Graph, GraphError> {
         if self.ids.is_empty() {
             return Err(GraphError::NoNodes);
         }
         self.first_edges.push(self.referents.len() as u32);
+        let by_id = IdTable::new(&self.ids)?;
         let mut referents = Vec::with_capacity(self.referents.len());
+        // In the order of a breadth-first walk, nodes stand as the edges that first reach them do.
+        let mut expected = 1;
         for (edge, id) in self.referents.iter().enumerate() {
-            match self.by_id.find(*id, &self.ids) {
+            if self.ids.get(expected) == Some(id) {
+                referents.push(expected as u32);
+                expected += 1;
+                continue;
+            }
+            match by_id.find(*id, &self.ids) {
                 Some(index) => referents.push(index),
                 None => return Err(self.missing(edge)),
             }
@@ -215,7 +214,7 @@ impl GraphBuilder {
             kinds: self.kinds.into_boxed_slice(),
             texts: self.texts,
             frames: self.frames,
-            by_id: self.by_id,
+            by_id,
             creation_time: self.creation_time,
         })
     }

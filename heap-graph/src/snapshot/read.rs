@@ -156,10 +156,7 @@ impl Reader {
         let (number, start) = raw.coarse_type;
         let coarse_type = CoarseType::from_number(number)
             .ok_or(("coarseType", (message.offset_of(start), Problem::CoarseType(number))))?;
-        let full = |error| match error {
-            GraphError::TooMany(what) => at("", Problem::TooMany(what)),
-            _ => at("id", Problem::Duplicate(id)),
-        };
+        let full = |_| at("", Problem::TooMany("nodes or edges"));
         let parts = NodeParts {
             id: NodeId(id),
             shallow_size,
@@ -293,7 +290,7 @@ impl Reader {
                 GraphError::MissingReferent { node_position, referent, .. } => {
                     (node_position, "edges.referent", Problem::NoSuchNode(referent.0))
                 }
-                GraphError::DuplicateId(id) => (0, "id", Problem::Duplicate(id.0)),
+                GraphError::DuplicateId { id, second, .. } => (second, "id", Problem::Duplicate(id.0)),
                 GraphError::TooMany(what) => (0, "", Problem::TooMany(what)),
             };
             let offset = offsets.get(node).copied().unwrap_or(end);
