@@ -6,6 +6,7 @@ mod semi_nca;
 pub use fetch::{DominatorTreeNode, FetchOptions, Fetched};
 
 use core::ops::Range;
+use std::sync::Arc;
 
 use crate::graph::{Graph, Node, NodeIndex};
 
@@ -19,6 +20,12 @@ const NONE: u32 = u32::MAX;
 #[derive(Clone, Debug)]
 pub struct DominatorTree<'a> {
     graph: &'a Graph,
+    arrays: Arc<Arrays>,
+}
+
+/// A tree without its graph.
+#[derive(Debug)]
+pub(crate) struct Arrays {
     /// `NONE` for the root and for nodes that cannot be reached.
     dominators: Box<[u32]>,
     retained: Retained,
@@ -76,7 +83,18 @@ impl<'a> DominatorTree<'a> {
             Retained::Wide(retained.into())
         };
         let (first_children, children) = children(&dominators, &walk.postorder, &retained);
-        Self { graph, dominators: dominators.into(), retained, first_children, children }
+        let arrays = Arrays { dominators: dominators.into(), retained, first_children, children };
+        Self { graph, arrays: Arc::new(arrays) }
+    }
+
+    /// The tree of the same graph once more.
+    pub(crate) fn from_arrays(graph: &'a Graph, arrays: Arc<Arrays>) -> Self {
+        debug_assert_eq!(arrays.dominators.len(), graph.node_count());
+        Self { graph, arrays }
+    }
+
+    pub(crate) fn into_arrays(self) -> Arc<Arrays> {
+        self.arrays
     }
 
     /// The graph this is the tree of.
@@ -86,19 +104,19 @@ impl<'a> DominatorTree<'a> {
 
     /// Whether the root reaches the node.
     pub fn is_reachable(&self, node: NodeIndex) -> bool {
-        node == NodeIndex::ROOT || self.dominators[node.get()] != NONE
+        node == NodeIndex::ROOT || self.arrays.dominators[node.get()] != NONE
     }
 
     /// The last node, of those that dominate this one, on any path from the root; `None` for the root and for
     /// nodes that cannot be reached.
     pub fn immediate_dominator(&self, node: NodeIndex) -> Option<Node<'a>> {
-        let dominator = self.dominators[node.get()];
+        let dominator = self.arrays.dominators[node.get()];
         (dominator != NONE).then(|| self.graph.node(NodeIndex(dominator)))
     }
 
     /// Bytes of the node and of all it dominates; `None` for nodes that cannot be reached.
     pub fn retained_size(&self, node: NodeIndex) -> Option<u128> {
-        self.is_reachable(node).then(|| self.retained.get(node.0))
+        self.is_reachable(node).then(|| self.arrays.retained.get(node.0))
     }
 
     /// The nodes that this one immediately dominates.
@@ -111,7 +129,7 @@ impl<'a> DominatorTree<'a> {
         node: NodeIndex,
     ) -> impl ExactSizeIterator<Item = Node<'a>> + DoubleEndedIterator + use<'a, '_> {
         let graph = self.graph;
-        self.children[self.range(node.0)].iter().map(move |child| graph.node(NodeIndex(*child)))
+        self.arrays.children[self.range(node.0)].iter().map(move |child| graph.node(NodeIndex(*child)))
     }
 
     /// The node, its dominator, and so on up to the root.
@@ -133,18 +151,19 @@ impl<'a> DominatorTree<'a> {
 
     /// Bytes of memory that the tree takes, the graph not counted.
     pub fn memory(&self) -> usize {
-        let retained = match &self.retained {
+        let retained = match &self.arrays.retained {
             Retained::Narrow(sizes) => size_of_val(&**sizes),
             Retained::Wide(sizes) => size_of_val(&**sizes),
         };
         retained
-            + size_of_val(&*self.dominators)
-            + size_of_val(&*self.first_children)
-            + size_of_val(&*self.children)
+            + size_of_val(&*self.arrays.dominators)
+            + size_of_val(&*self.arrays.first_children)
+            + size_of_val(&*self.arrays.children)
     }
 
     fn range(&self, node: u32) -> Range<usize> {
-        self.first_children[node as usize] as usize..self.first_children[node as usize + 1] as usize
+        self.arrays.first_children[node as usize] as usize
+            ..self.arrays.first_children[node as usize + 1] as usize
     }
 }
 

@@ -19,6 +19,7 @@ mod suspects;
 mod text;
 mod tree;
 mod walk;
+mod worker;
 
 pub use breakdown::{Breakdown, BreakdownError};
 pub use census::{CensusError, census, census_of, describe_node};
@@ -36,3 +37,6 @@ pub use retained::{ClassSizes, RetainedSet, sizes_by_class};
 pub use suspects::{Accumulation, Suspect, SuspectOptions, suspects};
 pub use text::{Text, TextId};
 pub use tree::{CensusTree, CensusTreeNode, Name, TreeOptions};
+pub use worker::{
+    HeapAnalysesClient, HeapAnalysesWorker, Pending, Progress, SnapshotState, SnapshotSummary, WorkerError,
+};

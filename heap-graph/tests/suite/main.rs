@@ -11,4 +11,5 @@ mod paths;
 mod properties;
 mod suspects;
 mod trees;
+mod worker;
 mod write;

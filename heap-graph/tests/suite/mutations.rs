@@ -74,7 +74,7 @@ fn no_damage_is_a_panic() {
         // What can be unpacked of it.
         let _ = GzDecoder::new(&file[..]).read_to_end(&mut unpacked);
         let is_big = file.len() > 10_000;
-        for round in 0..if is_big { 4 } else { 60 } {
+        for round in 0..if is_big { 4 } else { 40 } {
             let mut bytes = if round % 3 == 0 { file.clone() } else { unpacked.clone() };
             for _ in 0..=random.below(3) {
                 mutate(&mut bytes, &mut random);
@@ -92,7 +92,7 @@ fn no_damage_is_a_panic() {
             }
         }
     }
-    assert!(taken > 500 && refused > 500, "{taken} taken, {refused} refused");
+    assert!(taken > 100 && refused > 1_000, "{taken} taken, {refused} refused");
 }
 
 #[test]

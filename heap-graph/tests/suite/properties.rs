@@ -106,7 +106,7 @@ proptest! {
         let place = index(&graph, target);
         let found = k_shortest_paths(&graph, NodeIndex::ROOT, place, 6, 10_000_000);
         let lengths: Vec<_> = expected.iter().take(6).map(|path| path.len() - 1).collect();
-        prop_assert_eq!(found.iter().map(Vec::len).collect::<Vec<_>>(), lengths);
+        prop_assert_eq!(found.iter().map(Vec::len).collect::<Vec<_>>(), lengths.clone());
         for path in &found {
             let mut path: Vec<_> = path.iter().map(|part| part.predecessor.0 as usize / 8).collect();
             path.push(target);
