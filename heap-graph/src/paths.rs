@@ -33,6 +33,8 @@ pub type Path = Vec<PathPart>;
 pub struct ShortestPaths {
     /// Where all paths start.
     pub start: NodeId,
+    /// Paths asked for, for each target.
+    pub max: usize,
     /// For each different target, in the order asked for, the paths found; none if the start does not reach it.
     pub paths: Vec<(NodeId, Vec<Path>)>,
 }
@@ -106,7 +108,7 @@ pub fn shortest_paths(graph: &Graph, start: NodeIndex, targets: &[NodeIndex], ma
         let backs = found.remove(&target).unwrap_or_default();
         (NodeId(graph.ids()[target as usize]), backs.into_iter().map(complete).collect())
     });
-    ShortestPaths { start: graph.node(start).id(), paths: paths.collect() }
+    ShortestPaths { start: graph.node(start).id(), max, paths: paths.collect() }
 }
 
 /// Paths to one target as one graph, for display: each node and each edge once.
@@ -172,7 +174,7 @@ impl ShortestPaths {
         list(&mut out, &self.paths, |out, (target, _)| {
             let _ = write!(out, "{target}");
         });
-        out.push_str(",\"paths\":");
+        let _ = write!(out, ",\"max\":{},\"paths\":", self.max);
         list(&mut out, &self.paths, |out, (target, paths)| {
             let _ = write!(out, "[{target},");
             list(out, paths, |out, path| {

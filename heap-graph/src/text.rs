@@ -215,6 +215,12 @@ impl Texts {
             + self.ids.capacity() * (size_of::<TextId>() + 1)
     }
 
+    /// All texts, by their positions.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Text<'_>> {
+        let starts = core::iter::once(0).chain(self.ends.iter().copied());
+        starts.zip(&self.ends).map(|(start, end)| Text::borrowed(&self.bytes[start..*end]))
+    }
+
     pub(crate) fn get(&self, id: TextId) -> Text<'_> {
         Text::borrowed(bytes_of(&self.bytes, &self.ends, id))
     }

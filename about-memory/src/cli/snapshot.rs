@@ -2,6 +2,7 @@
 
 mod census;
 mod dominators;
+mod export;
 mod input;
 mod paths;
 mod suspects;
@@ -49,6 +50,8 @@ enum Question {
     Diff(census::Diff),
     /// What retains a big part of the heap.
     Suspects(suspects::Suspects),
+    /// Write it for another tool.
+    Export(export::Export),
 }
 
 impl Snapshot {
@@ -62,9 +65,10 @@ impl Snapshot {
             Question::Individuals(individuals) => individuals.run()?,
             Question::Diff(diff) => diff.run()?,
             Question::Suspects(suspects) => suspects.run()?,
+            Question::Export(export) => export.run()?,
         };
         let mut out = io::stdout().lock();
-        let end = if text.ends_with('\n') { "" } else { "\n" };
+        let end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
         write!(out, "{text}{end}").and_then(|()| out.flush()).map_err(Failure::Output)
     }
 }

@@ -8,6 +8,7 @@ mod hostile;
 mod numbers;
 mod program;
 mod properties;
+mod snapshot;
 
 use memory_reporter::ReportSet;
 

@@ -57,6 +57,16 @@ impl<'a> Node<'a> {
         self.kind().class_name.unwrap_or(self.kind().type_name)
     }
 
+    /// The one name that tells most of it: class, descriptive name or type.
+    pub fn title(self) -> Text<'a> {
+        self.graph.text(self.title_id())
+    }
+
+    pub(crate) fn title_id(self) -> TextId {
+        let kind = self.kind();
+        kind.class_name.or(kind.descriptive_name).unwrap_or(kind.type_name)
+    }
+
     /// Name of the class of an object.
     pub fn class_name(self) -> Option<Text<'a>> {
         self.kind().class_name.map(|id| self.graph.text(id))

@@ -3,6 +3,7 @@
 
 mod census;
 mod dominators;
+mod export;
 mod golden;
 mod handmade;
 mod live;
