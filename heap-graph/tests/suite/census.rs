@@ -1,5 +1,7 @@
 //! The census, key for key and in Firefox's order.
 
+use std::collections::BTreeMap;
+
 use heap_graph::{Breakdown, census};
 use serde_json::Value;
 
@@ -9,12 +11,12 @@ use crate::golden::{self, SNAPSHOTS};
 fn every_census_of_firefox_is_ours() {
     for name in SNAPSHOTS {
         let graph = golden::snapshot(name);
-        let answers = golden::raw(&format!("{name}.answers.json.gz"));
-        let breakdowns = golden::entry(&answers, "breakdowns");
-        let censuses = golden::entries(&golden::entry(&answers, "census"));
+        let answers = golden::answers(name);
+        let breakdowns: BTreeMap<_, _> = golden::entries(answers.get("breakdowns")).into_iter().collect();
+        let censuses = golden::entries(answers.get("census"));
         assert_eq!(censuses.len(), 20);
         for (kind, expected) in censuses {
-            let breakdown = match golden::entry(&breakdowns, &kind).get() {
+            let breakdown = match breakdowns[&kind].get() {
                 "null" => Breakdown::default(),
                 json => Breakdown::parse(json).unwrap(),
             };

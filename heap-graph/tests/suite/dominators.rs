@@ -55,8 +55,8 @@ fn compare(tree: &DominatorTree<'_>, expected: &Value) {
 fn the_top_of_the_tree_is_firefox_s() {
     for name in SNAPSHOTS {
         let graph = golden::snapshot(name);
-        let answers = golden::raw(&format!("{name}.answers.json.gz"));
-        let dominators = golden::object(&golden::entry(&answers, "dominators"));
+        let answers = golden::answers(name);
+        let dominators = golden::object(answers.get("dominators"));
         let tree = DominatorTree::new(&graph);
         assert_eq!(dominators["root"].as_u64(), Some(graph.root().id().0));
         assert_eq!(tree.immediate_dominator(NodeIndex::ROOT).map(Node::id), None);
@@ -105,9 +105,8 @@ fn a_front_end_is_given_what_firefox_gives_it() {
     }
     for name in SNAPSHOTS {
         let graph = golden::snapshot(name);
-        let answers = golden::raw(&format!("{name}.answers.json.gz"));
-        let theirs: Value =
-            serde_json::from_str(golden::entry(&answers, "dominator_tree_node").get()).unwrap();
+        let answers = golden::answers(name);
+        let theirs: Value = serde_json::from_str(answers.get("dominator_tree_node").get()).unwrap();
         let tree = DominatorTree::new(&graph);
         let ours = tree.partial(NodeIndex::ROOT, &FetchOptions::default()).unwrap();
         let ours: Value = serde_json::from_str(&ours.to_json()).unwrap();

@@ -1,8 +1,10 @@
 //! Data with the answers of a real Firefox.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read as _;
 use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use heap_graph::Graph;
 use serde_json::value::RawValue;
@@ -14,9 +16,16 @@ pub(crate) fn path(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name)
 }
 
-pub(crate) fn snapshot(name: &str) -> Graph {
-    let file = path(&format!("{name}.fxsnapshot"));
-    heap_graph::snapshot::read(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()))
+/// A snapshot, read once by all tests.
+pub(crate) fn snapshot(name: &str) -> Arc<Graph> {
+    static READ: Mutex<BTreeMap<String, Arc<Graph>>> = Mutex::new(BTreeMap::new());
+    let mut read = READ.lock().unwrap_or_else(PoisonError::into_inner);
+    let graph = read.entry(name.to_owned()).or_insert_with(|| {
+        let file = path(&format!("{name}.fxsnapshot"));
+        let graph = heap_graph::snapshot::read(&file);
+        Arc::new(graph.unwrap_or_else(|error| panic!("{}: {error}", file.display())))
+    });
+    Arc::clone(graph)
 }
 
 /// The text of a file, unpacked if its name says so.
@@ -29,6 +38,25 @@ pub(crate) fn text(name: &str) -> String {
         { file }.read_to_string(&mut text).unwrap();
     }
     text
+}
+
+/// What Firefox answers about a snapshot: read once by all tests, since there is much of it.
+pub(crate) struct Answers(BTreeMap<String, Box<RawValue>>);
+
+impl Answers {
+    pub(crate) fn get(&self, key: &str) -> &RawValue {
+        self.0.get(key).unwrap_or_else(|| panic!("no {key}"))
+    }
+}
+
+pub(crate) fn answers(name: &str) -> Arc<Answers> {
+    static READ: Mutex<BTreeMap<String, Arc<Answers>>> = Mutex::new(BTreeMap::new());
+    let mut read = READ.lock().unwrap_or_else(PoisonError::into_inner);
+    let answers = read.entry(name.to_owned()).or_insert_with(|| {
+        let all = text(&format!("{name}.answers.json.gz"));
+        Arc::new(Answers(serde_json::from_str(&all).unwrap()))
+    });
+    Arc::clone(answers)
 }
 
 pub(crate) fn raw(name: &str) -> Box<RawValue> {

@@ -10,8 +10,8 @@ fn every_path_of_firefox_is_ours() {
     for name in SNAPSHOTS {
         let graph = golden::snapshot(name);
         let node = |id: &Value| graph.find(NodeId(id.as_u64().unwrap())).unwrap().index();
-        let answers = golden::raw(&format!("{name}.answers.json.gz"));
-        let sets: Vec<Value> = serde_json::from_str(golden::entry(&answers, "shortest_paths").get()).unwrap();
+        let answers = golden::answers(name);
+        let sets: Vec<Value> = serde_json::from_str(answers.get("shortest_paths").get()).unwrap();
         assert!(sets.len() >= 5);
         for set in sets {
             let targets: Vec<_> = set["targets"].as_array().unwrap().iter().map(node).collect();

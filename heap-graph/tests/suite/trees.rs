@@ -9,8 +9,8 @@ use crate::golden::{self, SNAPSHOTS};
 fn every_tree_of_firefox_is_ours() {
     for name in SNAPSHOTS {
         let graph = golden::snapshot(name);
-        let answers = golden::raw(&format!("{name}.answers.json.gz"));
-        let trees = golden::entries(&golden::entry(&answers, "trees"));
+        let answers = golden::answers(name);
+        let trees = golden::entries(answers.get("trees"));
         assert_eq!(trees.len(), 7);
         for (kind, expected) in trees {
             let breakdown = Breakdown::parse(golden::entry(&expected, "breakdown").get()).unwrap();
