@@ -6,13 +6,16 @@
 #![allow(clippy::print_stdout, reason = "the figures are the output")]
 
 use std::hint::black_box;
+use std::sync::Arc;
 use std::time::Instant;
 
 use benches::Random;
 use heap_graph::snapshot::{ReadOptions, WriteOptions, read_from, write};
 use heap_graph::{
-    Breakdown, CoarseType, DominatorTree, Graph, GraphBuilder, GraphError, NodeId, NodeIndex, NodeParts,
+    Breakdown, CoarseType, DominatorTree, Graph, GraphBuilder, GraphError, HeapGraph, NodeId, NodeIndex,
+    NodeParts,
 };
+use memory_reporter::MallocSizeOf;
 
 const NODES: u64 = 1_100_000;
 const EDGES: u64 = 3_100_000;
@@ -116,7 +119,17 @@ fn ask(graph: &Graph) {
     println!("{:.2} million nodes a second written", nodes as f64 / seconds / 1e6);
     let file = write(graph, Vec::new(), &WriteOptions::new()).unwrap_or_default();
     println!("{:.1} MB compressed", file.len() as f64 / 1e6);
-    time("read", || read_from(&file[..], &ReadOptions::new()).ok());
+    time("read on one thread", || read_from(&file[..], &ReadOptions::new()).ok());
+    let path = tempfile::NamedTempFile::new().and_then(|mut temporary| {
+        std::io::Write::write_all(&mut temporary, &file)?;
+        Ok(temporary)
+    });
+    match path {
+        Ok(path) => {
+            time("read a file, on two threads", || heap_graph::snapshot::read(path.path()).ok());
+        }
+        Err(error) => println!("no temporary file: {error}"),
+    }
     for preset in ["default", "count", "internalType", "objectClass", "stack"] {
         let breakdown = Breakdown::preset(preset).unwrap_or_default();
         time(&format!("census {preset}"), || heap_graph::census(graph, &breakdown).ok());
@@ -132,12 +145,35 @@ fn ask(graph: &Graph) {
     time("sizes by class", || heap_graph::sizes_by_class(&tree));
 }
 
+#[derive(MallocSizeOf)]
+struct Entry {
+    title: String,
+    parts: Vec<String>,
+    owner: Arc<String>,
+}
+
+/// A graph of this program: 200,000 entries with five blocks each.
+fn live() {
+    let owner = Arc::new("owner".to_owned());
+    let entries: Vec<Box<Entry>> = (0..200_000)
+        .map(|i| {
+            let parts = (0..2).map(|part| format!("part {part}")).collect();
+            Box::new(Entry { title: format!("entry {i}"), parts, owner: Arc::clone(&owner) })
+        })
+        .collect();
+    let collect = || HeapGraph::collect(|roots| roots.add("entries", &entries));
+    let heap = collect();
+    println!("{} nodes, {} edges of this program", heap.graph().node_count(), heap.graph().edge_count());
+    time("collect", collect);
+}
+
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     match std::env::args_os().nth(1) {
         Some(file) => ask(&heap_graph::snapshot::read(file)?),
         None => {
             ask(&heap()?);
             ask(&list()?);
+            live();
         }
     }
     Ok(())

@@ -5,7 +5,7 @@
 //! message is taken apart first, and its texts are numbered afterwards.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{BufRead, Read};
 use std::path::Path;
 
 use hashbrown::HashMap;
@@ -47,7 +47,7 @@ impl ReadOptions {
     }
 }
 
-/// Reads the snapshot in a file.
+/// Reads the snapshot in a file, which is unpacked on a thread of its own.
 ///
 /// # Errors
 ///
@@ -66,7 +66,7 @@ pub fn read_with(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Graph,
     if file.metadata().is_ok_and(|metadata| metadata.is_dir()) {
         return Err(SnapshotError::Directory);
     }
-    read_from(file, options)
+    graph(Messages::on_two_threads(file, options.max_message_bytes)?)
 }
 
 /// Reads a snapshot from anything.
@@ -77,7 +77,10 @@ pub fn read_with(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Graph,
 ///
 /// As [`read`].
 pub fn read_from(file: impl Read, options: &ReadOptions) -> Result<Graph, SnapshotError> {
-    let mut messages: Messages<io::BufReader<_>> = Messages::new(file, options.max_message_bytes)?;
+    graph(Messages::new(file, options.max_message_bytes)?)
+}
+
+fn graph<R: BufRead>(mut messages: Messages<R>) -> Result<Graph, SnapshotError> {
     let mut reader = Reader::default();
     let Some(metadata) = messages.next()? else {
         return Err(MessageError { message: 0, field: "", offset: 0, problem: Problem::Missing }.into());

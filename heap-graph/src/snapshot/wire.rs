@@ -160,6 +160,10 @@ impl<'a> Fields<'a> {
 /// A number in base 128, least digit first, and how many bytes it takes.
 #[inline]
 pub(super) fn number(bytes: &[u8]) -> Option<(u64, u32)> {
+    // Tags, lengths and most numbers of texts.
+    if let Some(byte) = bytes.first().filter(|byte| **byte < 0x80) {
+        return Some(((*byte).into(), 1));
+    }
     let mut value = 0;
     for (position, byte) in (0..10).zip(bytes) {
         value |= u64::from(byte & 0x7f) << (7 * position);
