@@ -12,6 +12,7 @@ mod progress;
 mod save;
 mod series;
 mod show;
+mod snapshot;
 mod view;
 mod watch;
 
@@ -74,6 +75,8 @@ enum Command {
     /// Print the manual page.
     #[command(after_help = completions::MAN_EXAMPLES)]
     Man(completions::Man),
+    /// Ask a heap snapshot (.fxsnapshot).
+    Snapshot(snapshot::Snapshot),
 }
 
 /// Why a command failed.
@@ -109,6 +112,7 @@ pub(crate) fn run() -> ExitCode {
         Command::Html(html) => html.run(),
         Command::Completions(completions) => completions.run(Arguments::command()),
         Command::Man(man) => man.run(Arguments::command()),
+        Command::Snapshot(snapshot) => snapshot.run(),
     };
     let (line, status) = match result {
         Err(Failure::Exceeded(reasons)) => {

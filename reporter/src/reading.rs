@@ -76,6 +76,19 @@ pub trait Observe {
     /// The walk leaves the part entered last.
     fn leave(&mut self) {}
 
+    /// A shared block is met, for the first time in this collection or again; `address` is the
+    /// same whoever meets it. The first time, the block is told next. Called only if
+    /// [`Reading::NAMES`].
+    fn shared(&mut self, address: usize, is_first: bool) {
+        let _ = (address, is_first);
+    }
+
+    /// A pointer that owns nothing points to `address`, which is never read; called only if
+    /// [`Reading::NAMES`].
+    fn pointer(&mut self, address: usize) {
+        let _ = address;
+    }
+
     /// What follows lies in the block told last; called only if [`Reading::STEPS`].
     fn open_block(&mut self) {}
 
@@ -237,6 +250,14 @@ impl Observe for Erased<'_> {
 
     fn leave(&mut self) {
         self.0.leave();
+    }
+
+    fn shared(&mut self, address: usize, is_first: bool) {
+        self.0.shared(address, is_first);
+    }
+
+    fn pointer(&mut self, address: usize) {
+        self.0.pointer(address);
     }
 
     fn open_block(&mut self) {

@@ -14,6 +14,7 @@ mod numbers;
 mod program;
 mod properties;
 mod series;
+mod snapshot;
 mod views;
 
 use memory_reporter::ReportSet;

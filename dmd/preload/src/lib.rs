@@ -1,0 +1,1 @@
+//! libdmd.so: DMD for any Linux program, by `LD_PRELOAD`.

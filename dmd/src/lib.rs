@@ -1,0 +1,2 @@
+//! DMD, the dark matter detector: which stacks allocated what no memory reporter reports.
+#![deny(unsafe_code)]
