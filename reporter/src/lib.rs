@@ -82,6 +82,8 @@ mod walk_state;
 mod warning;
 
 pub mod amounts;
+#[doc(hidden)]
+pub mod bridge;
 pub mod docs;
 pub mod file;
 pub mod size_tree;

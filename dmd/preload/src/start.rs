@@ -1,0 +1,45 @@
+//! When recording starts: at the first allocation that comes when the environment can be seen, or at the
+//! latest when this library is initialised.
+
+use core::ffi::{c_char, c_int};
+use core::sync::atomic::{AtomicBool, Ordering};
+
+use engine::__private::{Door, Recording, local_door, recording, start_preloaded};
+
+unsafe extern "C" {
+    static environ: *mut *mut c_char;
+}
+
+static STARTED: AtomicBool = AtomicBool::new(false);
+
+#[used]
+#[unsafe(link_section = ".init_array")]
+static AT_START: extern "C" fn(c_int, *mut *mut c_char, *mut *mut c_char) = at_start;
+
+extern "C" fn at_start(_: c_int, _: *mut *mut c_char, environment: *mut *mut c_char) {
+    start(environment);
+}
+
+/// Starts if the environment can be seen: not yet, when the loader allocates.
+#[cold]
+pub(crate) fn try_to_start() {
+    // SAFETY: read before there is a second thread that could change it.
+    let environment = unsafe { environ };
+    if !environment.is_null() {
+        start(environment);
+    }
+}
+
+fn start(environment: *mut *mut c_char) {
+    if recording() == Recording::Undecided && !STARTED.swap(true, Ordering::AcqRel) {
+        // SAFETY: the process's environment, before `main`.
+        unsafe { start_preloaded(environment) };
+    }
+}
+
+/// The functions of this library's engine, for copies of it that are linked into the program.
+#[unsafe(no_mangle)]
+#[allow(non_snake_case, reason = "in line with the other C functions")]
+pub(crate) extern "C" fn DMDDoor1() -> *const Door {
+    local_door()
+}

@@ -1,0 +1,142 @@
+//! The process among others: where its dump goes, and what it hands on to those that it starts.
+
+use core::ffi::{CStr, c_char};
+use core::sync::atomic::{AtomicPtr, Ordering};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use crate::engine::ENGINE;
+use crate::fork;
+use crate::memory::Arena;
+
+/// The word by which children learn that they are not the first.
+const FIRST_PROCESS: &[u8] = b" --first-process=";
+
+static STRINGS: Arena = Arena::new();
+/// The folder in which the process started: it may change its own.
+static START_FOLDER: AtomicPtr<c_char> = AtomicPtr::new(core::ptr::null_mut());
+
+/// `$DMD` as its user wrote it, and the number of the first process, if this is not the first.
+pub(crate) fn split_our_words(variable: &[u8]) -> (&[u8], Option<u32>) {
+    let ours = variable.windows(FIRST_PROCESS.len()).position(|words| words == FIRST_PROCESS);
+    let Some(at) = ours else { return (variable, None) };
+    let (users, word) = variable.split_at(at);
+    let number = core::str::from_utf8(&word[FIRST_PROCESS.len()..]).ok().and_then(|text| text.parse().ok());
+    (users, number)
+}
+
+/// Remembers the folder in which the process started.
+pub(crate) fn start() {
+    const LONGEST: usize = 4096;
+    let place = STRINGS.take(LONGEST).cast::<c_char>();
+    if !place.is_null() {
+        // SAFETY: so many bytes are there.
+        let folder = unsafe { libc::getcwd(place, LONGEST) };
+        START_FOLDER.store(folder, Ordering::Release);
+    }
+}
+
+/// Changes `$DMD` in the environment of this process, for those that it starts: they learn that they are
+/// not the first, or are not recorded. To be called before `main`, and before there is a second thread.
+///
+/// # Safety
+///
+/// `environment` is the list of strings that ends in null, and nobody else uses it meanwhile.
+pub(crate) unsafe fn prepare_children(mut environment: *mut *mut c_char, children: bool, first: u32) {
+    if environment.is_null() {
+        return;
+    }
+    loop {
+        // SAFETY: not beyond the null at the end.
+        let entry = unsafe { *environment };
+        if entry.is_null() {
+            return;
+        }
+        // SAFETY: strings of the environment end in 0.
+        let text = unsafe { CStr::from_ptr(entry) }.to_bytes();
+        if text.starts_with(b"DMD=") {
+            break;
+        }
+        environment = environment.wrapping_add(1);
+    }
+    // SAFETY: the entry found above.
+    let entry = unsafe { *environment };
+    // SAFETY: strings of the environment end in 0.
+    let text = unsafe { CStr::from_ptr(entry) }.to_bytes();
+    if !children {
+        let mut at = environment;
+        loop {
+            // SAFETY: not beyond the null at the end.
+            let next = unsafe { *at.wrapping_add(1) };
+            // SAFETY: an entry of the list.
+            unsafe { *at = next };
+            if next.is_null() {
+                return;
+            }
+            at = at.wrapping_add(1);
+        }
+    }
+    if first != 0 {
+        return;
+    }
+    let room = text.len() + FIRST_PROCESS.len() + 16;
+    let place = STRINGS.take(room);
+    if place.is_null() {
+        return;
+    }
+    // SAFETY: zeroed bytes that nobody else has.
+    let place = unsafe { core::slice::from_raw_parts_mut(place, room) };
+    let (head, rest) = place.split_at_mut(text.len());
+    head.copy_from_slice(text);
+    let (word, number) = rest.split_at_mut(FIRST_PROCESS.len());
+    word.copy_from_slice(FIRST_PROCESS);
+    let mut digits = [0; 10];
+    let mut pid = std::process::id();
+    let mut start = digits.len();
+    while pid != 0 {
+        start -= 1;
+        digits[start] = b'0' + (pid % 10) as u8;
+        pid /= 10;
+    }
+    let digits = &digits[start..];
+    number[..digits.len()].copy_from_slice(digits);
+    // SAFETY: an entry of the list; the new string ends in 0.
+    unsafe { *environment = place.as_mut_ptr().cast() };
+}
+
+/// Where the dump at the end of this process goes.
+pub(crate) fn output() -> PathBuf {
+    let options = ENGINE.setup().options;
+    let pid = std::process::id();
+    let pattern = options.output.unwrap_or("dmd-%p.json.gz");
+    let is_first = !fork::is_child() && (options.first_process == 0 || options.first_process == pid);
+    let name = if pattern.contains("%p") {
+        pattern.replace("%p", &pid.to_string())
+    } else if is_first {
+        pattern.to_owned()
+    } else {
+        with_number(pattern, pid)
+    };
+    absolute(Path::new(&name))
+}
+
+/// A path as it was at the start of the process.
+pub(crate) fn absolute(path: &Path) -> PathBuf {
+    let folder = START_FOLDER.load(Ordering::Acquire);
+    if path.is_absolute() || folder.is_null() {
+        return path.to_owned();
+    }
+    // SAFETY: a string of `getcwd`, kept for good.
+    let folder = unsafe { CStr::from_ptr(folder) };
+    Path::new(OsStr::from_bytes(folder.to_bytes())).join(path)
+}
+
+/// `a/b.json.gz` gives `a/b-7.json.gz`.
+fn with_number(pattern: &str, pid: u32) -> String {
+    let name_start = pattern.rfind('/').map_or(0, |slash| slash + 1);
+    let name = &pattern[name_start..];
+    let dot = name.char_indices().skip(1).find(|(_, c)| *c == '.').map_or(name.len(), |(at, _)| at);
+    let (head, tail) = pattern.split_at(name_start + dot);
+    format!("{head}-{pid}{tail}")
+}
