@@ -37,11 +37,13 @@ mod module;
 mod reader;
 mod row;
 mod rule;
+mod sections;
 mod stack;
 mod sys;
 mod walker;
 
 pub use arch::Registers;
+pub use sections::Sections;
 pub use stack::StackRange;
 pub use walker::{End, Frame, walk};
 

@@ -30,6 +30,11 @@ impl StackRange {
         StackRange { low: 0, high: 0, attempts: 0 }
     }
 
+    /// A stack that is known to reach from `low` to `high`.
+    pub(super) const fn over(low: usize, high: usize) -> StackRange {
+        StackRange { low, high: high & !7, attempts: ATTEMPTS }
+    }
+
     /// Does the range hold `sp`, if need be after growing down to it?
     fn covers(&mut self, sp: usize) -> bool {
         if (self.low..self.high).contains(&sp) {

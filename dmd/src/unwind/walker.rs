@@ -1,6 +1,6 @@
 //! The walk itself: from registers outwards, frame by frame.
 
-use super::arch::{Registers, SIGNAL_CONTEXT, SIGNAL_RETURN, caller, strip, unpack};
+use super::arch::{FP, Registers, SP, SIGNAL_CONTEXT, SIGNAL_RETURN, caller, strip, unpack};
 use super::cache::{CACHE, Cached};
 use super::known::{Known, Stop};
 use super::module::Module;
@@ -33,7 +33,7 @@ pub enum End {
 /// Walks from `start`, and shows the caller's frame, its caller's, and so on, until `visit` says no.
 #[inline(always)]
 pub fn walk(start: &Registers, stack: &mut StackRange, mut visit: impl FnMut(Frame) -> bool) -> End {
-    let slots = CACHE.slots();
+    let mut slots = CACHE.slots();
     let mut memory = Memory::new(stack, start.sp);
     let mut frame = Frame { pc: start.pc, sp: start.sp, fp: start.fp };
     let mut seen = Seen::default();
@@ -42,7 +42,11 @@ pub fn walk(start: &Registers, stack: &mut StackRange, mut visit: impl FnMut(Fra
         match usual_step(packed, frame, &memory) {
             Some(next) => frame = next,
             None => match unusual_step(start, packed, frame, &mut memory, &mut seen) {
-                Step::To(next) => frame = next,
+                Step::To(next) => {
+                    frame = next;
+                    // No rules while all registers are followed.
+                    slots = if seen.known.is_none() { CACHE.slots() } else { None };
+                }
                 Step::End(end) => return end,
             },
         }
@@ -133,9 +137,9 @@ fn unusual_step(
             let Some(sections) = sections else { return Step::End(End::Lost) };
             let mut next = known;
             match next.step(&sections, memory) {
-                Ok(()) => remember(next, seen),
+                Ok(()) if next.get(FP).is_some() => remember(next, seen),
                 Err(Stop::End) => Step::End(End::Complete),
-                Err(Stop::Lost) => again(start, memory, seen),
+                Ok(()) | Err(Stop::Lost) => again(start, memory, seen),
             }
         }
     }
@@ -195,7 +199,6 @@ fn remember(known: Known, seen: &mut Seen) -> Step {
 }
 
 fn frame_of(known: &Known) -> Option<Frame> {
-    use super::arch::{FP, SP};
     Some(Frame { pc: known.pc, sp: known.get(SP)?, fp: known.get(FP).unwrap_or(0) })
 }
 
@@ -228,7 +231,6 @@ fn signal_return(frame: Frame, memory: &mut Memory<'_>, seen: &mut Seen) -> Step
 }
 
 fn step_out_of_signal(known: Known, memory: &mut Memory<'_>) -> Option<Known> {
-    use super::arch::SP;
     let module = Module::find(known.pc)?;
     if !module.has_code_at(known.pc, &SIGNAL_RETURN) {
         return None;
