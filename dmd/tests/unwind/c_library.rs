@@ -5,21 +5,21 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// What C functions call back.
-pub type Next = extern "C-unwind" fn(*mut c_void) -> c_long;
+pub(crate) type Next = extern "C-unwind" fn(*mut c_void) -> c_long;
 
 /// A function of [`FUNCTIONS`]: shape, callback, its argument.
-pub type Pass = extern "C-unwind" fn(c_int, Next, *mut c_void) -> c_long;
+pub(crate) type Pass = extern "C-unwind" fn(c_int, Next, *mut c_void) -> c_long;
 
-pub const FUNCTIONS: &str = include_str!("functions.c");
+pub(crate) const FUNCTIONS: &str = include_str!("functions.c");
 
 /// Shapes that `pass` knows.
-pub const SHAPES: c_int = 11;
+pub(crate) const SHAPES: c_int = 11;
 
 /// A loaded library. Not unloaded by drop.
-pub struct Library(*mut c_void);
+pub(crate) struct Library(*mut c_void);
 
 /// Compiles `source` to a shared library in `folder`.
-pub fn build(folder: &Path, name: &str, source: &str, options: &[&str]) -> PathBuf {
+pub(crate) fn build(folder: &Path, name: &str, source: &str, options: &[&str]) -> PathBuf {
     let file = folder.join(format!("{name}.c"));
     std::fs::write(&file, source).unwrap();
     let library = folder.join(format!("lib{name}.so"));
@@ -35,7 +35,7 @@ pub fn build(folder: &Path, name: &str, source: &str, options: &[&str]) -> PathB
 }
 
 impl Library {
-    pub fn open(path: &Path) -> Library {
+    pub(crate) fn open(path: &Path) -> Library {
         let name = CString::new(path.to_str().unwrap()).unwrap();
         // SAFETY: the library's constructors are the compiler's own.
         let handle = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
@@ -43,7 +43,7 @@ impl Library {
         Library(handle)
     }
 
-    pub fn symbol(&self, name: &str) -> *mut c_void {
+    pub(crate) fn symbol(&self, name: &str) -> *mut c_void {
         let name = CString::new(name).unwrap();
         // SAFETY: the handle is open.
         let address = unsafe { libc::dlsym(self.0, name.as_ptr()) };
@@ -51,12 +51,12 @@ impl Library {
         address
     }
 
-    pub fn pass(&self) -> Pass {
+    pub(crate) fn pass(&self) -> Pass {
         // SAFETY: the type of that function in the source.
         unsafe { std::mem::transmute(self.symbol("pass")) }
     }
 
-    pub fn close(self) {
+    pub(crate) fn close(self) {
         // SAFETY: the handle is open, and the tests call nothing of it any more.
         let error = unsafe { libc::dlclose(self.0) };
         assert_eq!(error, 0);
@@ -64,7 +64,7 @@ impl Library {
 }
 
 /// [`FUNCTIONS`] with and without frame pointers, at several levels of optimization.
-pub fn variants(folder: &Path) -> Vec<Library> {
+pub(crate) fn variants(folder: &Path) -> Vec<Library> {
     let variants: [(&str, &[&str]); 6] = [
         ("plain", &["-O0"]),
         ("plain_without", &["-O0", "-fomit-frame-pointer"]),

@@ -12,13 +12,13 @@ thread_local! {
 }
 
 /// How many stacks this thread has checked, and their frames.
-pub fn checked() -> (usize, usize) {
+pub(crate) fn checked() -> (usize, usize) {
     (CHECKED.get(), FRAMES.get())
 }
 
 /// Compares the stack above this call. Panics where they differ.
 #[inline(never)]
-pub fn check() {
+pub(crate) fn check() {
     let mut ours = [0; MOST];
     let (len, end) = capture_here(&mut ours);
     let mut theirs = Vec::new();
@@ -30,7 +30,7 @@ pub fn check() {
 }
 
 /// `theirs` has the frames of the comparison itself, and may end with a null frame.
-pub fn compare(ours: &[usize], end: End, theirs: &[usize]) {
+pub(crate) fn compare(ours: &[usize], end: End, theirs: &[usize]) {
     let first = *ours.first().expect("at least the caller");
     let Some(start) = theirs.iter().position(|&pc| pc == first) else {
         panic!("{} is not in\n{}", names(&[first]), names(theirs));

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::ffi::{c_int, c_long, c_void};
 use std::hint::black_box;
 
-pub struct Script {
+pub(crate) struct Script {
     state: u64,
     left: u32,
     passes: Vec<Pass>,
@@ -17,7 +17,7 @@ pub struct Script {
 }
 
 impl Script {
-    pub fn new(seed: u64, depth: u32, passes: &[Pass], at_end: fn()) -> Script {
+    pub(crate) fn new(seed: u64, depth: u32, passes: &[Pass], at_end: fn()) -> Script {
         let state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
         Script { state, left: depth, passes: passes.to_vec(), at_end }
     }
@@ -78,7 +78,7 @@ fn recursive(depth: u64, script: &mut Script) -> u64 {
 }
 
 #[inline(never)]
-pub fn descend(script: &mut Script) -> u64 {
+pub(crate) fn descend(script: &mut Script) -> u64 {
     if script.left == 0 {
         (script.at_end)();
         return black_box(1);
