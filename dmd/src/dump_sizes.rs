@@ -2,7 +2,7 @@
 
 use crate::comment::say;
 use crate::engine::ENGINE;
-use crate::{memory, thread};
+use crate::{memory, stack, thread};
 
 /// In bytes.
 #[derive(Clone, Copy, Debug, Default)]
@@ -14,6 +14,7 @@ pub(crate) struct Sizes {
     pub(crate) dead_blocks: usize,
     pub(crate) marks: usize,
     pub(crate) threads: usize,
+    pub(crate) unwinding: usize,
 }
 
 pub(crate) fn sizes() -> Sizes {
@@ -26,6 +27,7 @@ pub(crate) fn sizes() -> Sizes {
         dead_blocks: ENGINE.dead.bytes(),
         marks: ENGINE.marks.bytes(),
         threads: thread::bytes(),
+        unwinding: stack::bytes(),
     }
 }
 
@@ -48,6 +50,7 @@ pub(crate) fn say_all() {
     say(format_args!("    Dead block table: {} bytes", sizes.dead_blocks));
     say(format_args!("    Reports: {} bytes", sizes.marks));
     say(format_args!("    Threads: {} bytes", sizes.threads));
+    say(format_args!("    Unwind rules: {} bytes mapped", sizes.unwinding));
     say(format_args!("    All: {} bytes mapped", memory::mapped()));
     say(format_args!(
         "    Dropped: {} blocks, {} freed blocks, {} reports, {} frames",

@@ -124,7 +124,6 @@ impl Engine {
             self.set(setup);
             thread::start();
             fork::start();
-            stack::warm_up();
             comment::start(setup);
             self.phase.store(2, Ordering::Release);
         });
@@ -354,7 +353,7 @@ impl Engine {
         // Until it is known how many frames are ours, room is made for as many as there may be.
         let room = most + if ours == 0 { HOOK_FRAMES } else { ours };
         let room = room.min(state.frames.len());
-        let len = stack::stack(&mut state.frames[..room]);
+        let len = stack::stack(&mut state.range, &mut state.frames[..room]);
         let frames = &state.frames[..len];
         let start = match frames.iter().take(HOOK_FRAMES).position(|pc| *pc == caller) {
             Some(start) => {

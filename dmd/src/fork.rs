@@ -4,7 +4,7 @@
 use core::sync::atomic::{AtomicBool, Ordering};
 
 use crate::engine::ENGINE;
-use crate::{internal_alloc, thread};
+use crate::{internal_alloc, stack, thread};
 
 static STARTED: AtomicBool = AtomicBool::new(false);
 /// Whether this process came from a fork of one that records.
@@ -43,6 +43,7 @@ extern "C" fn in_child() {
     for_each_lock(&mut |lock| lock.free_in_child());
     // A thread that was writing a dump is not here.
     ENGINE.dumping.free_in_child();
+    stack::after_fork_in_child();
     thread::forget_other_threads();
     thread::slot().forking.set(false);
     FORKED.store(true, Ordering::Relaxed);

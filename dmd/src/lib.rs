@@ -67,7 +67,7 @@ mod process;
 #[allow(unsafe_code, reason = "tables of other programs")]
 mod programs;
 mod sampler;
-#[allow(unsafe_code, reason = "walks the stack")]
+
 mod stack;
 #[allow(unsafe_code, reason = "runs before and after main")]
 mod start;
@@ -77,6 +77,10 @@ mod table;
 mod thread;
 #[allow(unsafe_code, reason = "a table read without a lock")]
 mod trace_tree;
+#[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
+#[allow(unsafe_code, reason = "reads registers, the stack and the loader's tables")]
+#[doc(hidden)]
+pub mod unwind;
 
 pub use entry::{clear_reports, dump, is_running, report, report_and_dump, report_on_alloc};
 pub use error::DumpError;

@@ -14,6 +14,7 @@ use crate::lock::Lock;
 use crate::memory::Arena;
 use crate::sampler::Sampler;
 use crate::trace_tree::TraceId;
+use crate::unwind::StackRange;
 
 /// The most frames that are kept of a stack.
 pub(crate) const MAX_FRAMES: usize = 256;
@@ -120,6 +121,8 @@ impl Drop for Inside {
 /// What a thread needs to record blocks. Only touched by the thread that leased it, inside the engine.
 pub(crate) struct ThreadState {
     pub(crate) sampler: Sampler,
+    /// Where this thread's stack lies.
+    pub(crate) range: StackRange,
     /// Usable bytes of small blocks since one was recorded for them all.
     pub(crate) below: usize,
     /// The frames of the stack taken last.
@@ -196,9 +199,8 @@ pub(crate) fn with_state<T>(body: impl FnOnce(&mut ThreadState) -> T) -> Option<
     let mut state = slot.state.get();
     if state.is_null() {
         state = lease();
-        if state.is_null() {
-            return None;
-        }
+        // SAFETY: null, or leased above and used by nobody else.
+        unsafe { state.as_mut() }?.range = StackRange::new();
         if slot.ending.get() {
             // SAFETY: leased above, and used by nobody else.
             let result = body(unsafe { &mut *state });
