@@ -72,6 +72,7 @@ struct Dump<W: Write> {
     /// In order of their first use.
     traces: PageVec<TraceId>,
     next_key: u32,
+    max_frames: usize,
 }
 
 impl<W: Write> Dump<W> {
@@ -83,6 +84,7 @@ impl<W: Write> Dump<W> {
             trace_keys: pages::map(),
             traces: pages::list(),
             next_key: 0,
+            max_frames: ENGINE.setup().options.max_frames,
         })
     }
 
@@ -211,9 +213,7 @@ impl<W: Write> Dump<W> {
         for trace in &traces {
             let key = self.trace_keys.get(&trace.0).copied().unwrap_or_default();
             self.json.key_item(base32(key).as_bytes(), '[')?;
-            let mut rest = *trace;
-            while let Some((pc, outer)) = ENGINE.tree.pop(rest) {
-                rest = outer;
+            for pc in ENGINE.tree.frames(*trace).take(self.max_frames) {
                 let next = self.next_key;
                 let key = pages::entry(&mut frame_keys, pc, || next).map_or(0, |key| *key);
                 if key == next && pages::push(&mut frames, (key, pc)) {
@@ -305,9 +305,7 @@ impl<W: Write> Dump<W> {
                 json.inline_number("path", u64::from(fault.path.0))?;
             }
             json.inline_open("frames")?;
-            let mut rest = fault.trace;
-            while let Some((pc, outer)) = ENGINE.tree.pop(rest) {
-                rest = outer;
+            for pc in ENGINE.tree.frames(fault.trace).take(self.max_frames) {
                 json.inline_text_item(self.modules.describe(pc).as_bytes())?;
             }
             json.inline_close()?;

@@ -78,6 +78,9 @@ impl Taken {
     pub(crate) const NOTHING: Self = Self(None);
 }
 
+/// So many frames are always taken, whatever is written in the end.
+const FEWEST_FRAMES: usize = 64;
+
 impl Engine {
     const fn new() -> Self {
         Self {
@@ -135,7 +138,8 @@ impl Engine {
         let full = options.stacks == Stacks::Full || options.mode == Mode::Scan || below > 0;
         self.full.store(full, Ordering::Relaxed);
         self.below.store(below, Ordering::Relaxed);
-        self.frames.store(options.max_frames, Ordering::Relaxed);
+        // Whole stacks have their outer ends in common, which stacks cut at a few frames have not.
+        self.frames.store(options.max_frames.max(FEWEST_FRAMES), Ordering::Relaxed);
         self.cumulative.store(options.mode == Mode::Cumulative, Ordering::Relaxed);
         self.marking.store(options.mode == Mode::DarkMatter, Ordering::Relaxed);
         // SAFETY: see the `Sync` of `Engine`.

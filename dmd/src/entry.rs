@@ -2,7 +2,7 @@
 
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::sync::atomic::{AtomicUsize, Ordering};
-use std::ffi::{CString, OsStr};
+use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -45,9 +45,14 @@ pub fn dump(path: impl AsRef<Path>) -> Result<(), DumpError> {
 
 fn with_path(path: &Path, call: impl FnOnce(*const c_char) -> c_int) -> Result<(), DumpError> {
     let error = |source| DumpError::Write { path: path.to_owned(), source };
-    let text = CString::new(path.as_os_str().as_bytes())
-        .map_err(|_| error(io::Error::from_raw_os_error(libc::EINVAL)))?;
-    match call(text.as_ptr()) {
+    // On the stack: what is allocated here would be in the dump.
+    let mut text = [0; 4097];
+    let bytes = path.as_os_str().as_bytes();
+    if bytes.len() >= text.len() || bytes.contains(&0) {
+        return Err(error(io::Error::from_raw_os_error(libc::EINVAL)));
+    }
+    text[..bytes.len()].copy_from_slice(bytes);
+    match call(text.as_ptr().cast()) {
         0 => Ok(()),
         NOT_RUNNING => Err(DumpError::NotRunning),
         number => Err(error(io::Error::from_raw_os_error(number))),

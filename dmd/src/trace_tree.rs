@@ -22,8 +22,6 @@ impl TraceId {
 struct Node {
     pc: AtomicU64,
     parent: AtomicU32,
-    /// Frames from here to the root.
-    depth: AtomicU32,
 }
 
 const SEGMENT: usize = 1 << 14;
@@ -184,7 +182,6 @@ impl TraceTree {
         let node = self.node(TraceId(id))?;
         node.pc.store(pc as u64, Ordering::Relaxed);
         node.parent.store(parent.0, Ordering::Relaxed);
-        node.depth.store(self.depth(parent) as u32 + 1, Ordering::Relaxed);
         Some(TraceId(id))
     }
 
@@ -232,18 +229,16 @@ impl TraceTree {
         Some(&segment[id.0 as usize % SEGMENT])
     }
 
-    /// Frames of a stack.
-    pub(crate) fn depth(&self, id: TraceId) -> usize {
-        self.node(id).map_or(0, |node| node.depth.load(Ordering::Relaxed) as usize)
-    }
-
-    /// The innermost frame of a stack, and the rest of it; `None` for the empty one.
-    pub(crate) fn pop(&self, id: TraceId) -> Option<(usize, TraceId)> {
-        if id == TraceId::NONE {
-            return None;
-        }
-        let node = self.node(id)?;
-        Some((node.pc.load(Ordering::Relaxed) as usize, TraceId(node.parent.load(Ordering::Relaxed))))
+    /// The return addresses of a stack, innermost first.
+    pub(crate) fn frames(&self, mut id: TraceId) -> impl Iterator<Item = usize> {
+        core::iter::from_fn(move || {
+            if id == TraceId::NONE {
+                return None;
+            }
+            let node = self.node(id)?;
+            id = TraceId(node.parent.load(Ordering::Relaxed));
+            Some(node.pc.load(Ordering::Relaxed) as usize)
+        })
     }
 }
 
