@@ -4,6 +4,7 @@
 //! preloaded one, found by a C symbol with its version in the name. What crosses is a `repr(C)` table of
 //! functions, and nothing in it is a Rust type.
 
+use core::alloc::Layout;
 use core::cell::Cell;
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::ptr::null_mut;
@@ -11,6 +12,8 @@ use core::sync::atomic::{AtomicPtr, Ordering};
 
 use crate::engine::{ENGINE, Phase, Setup, Taken};
 use crate::options::Options;
+use crate::process::First;
+use crate::self_test::{self, Allocator};
 use crate::{bridge, comment, entry, process, thread};
 
 /// The functions of one engine.
@@ -81,15 +84,34 @@ pub(crate) fn current(options: Option<Options>) -> Option<&'static Door> {
 #[cold]
 fn decide(options: Option<Options>) -> Option<&'static Door> {
     // The loader may allocate: what comes in meanwhile passes by.
-    let _inside = thread::Inside::enter()?;
+    let inside = thread::Inside::enter()?;
     let mut door = preloaded().filter(|door| (door.running)());
     if door.is_none() {
         start_local(options);
         door = (ENGINE.phase() == Phase::On).then_some(&LOCAL);
     }
     CURRENT.store(core::ptr::from_ref(door.unwrap_or(&OFF)).cast_mut(), Ordering::Release);
+    drop(inside);
+    if ENGINE.phase() == Phase::On {
+        self_test::run(THIS_PROGRAM);
+    }
     door
 }
+
+/// How the program allocates that this copy of the library is linked into.
+const THIS_PROGRAM: Allocator = Allocator {
+    alloc: |bytes| match Layout::from_size_align(bytes, 16) {
+        // SAFETY: sizes of tests are not 0.
+        Ok(layout) => unsafe { std::alloc::alloc(layout) },
+        Err(_) => null_mut(),
+    },
+    free: |block, bytes| {
+        if let Ok(layout) = Layout::from_size_align(bytes, 16) {
+            // SAFETY: a block of the function above.
+            unsafe { std::alloc::dealloc(block, layout) };
+        }
+    },
+};
 
 fn start_local(options: Option<Options>) {
     let setup = match options {
@@ -101,22 +123,22 @@ fn start_local(options: Option<Options>) {
                 return ENGINE.switch_off();
             }
             // SAFETY: the environment is not changed before `main`, and its strings are not freed.
-            Setup::parse(unsafe { CStr::from_ptr(variable) }.to_bytes())
+            Setup::parse(unsafe { CStr::from_ptr(variable) }).0
         }
     };
-    process::start();
+    process::start(None);
     ENGINE.start(setup);
     bridge::connect_local();
 }
 
 impl Setup {
     /// Reads the value of `$DMD`, and ends the process if it cannot be understood.
-    pub(crate) fn parse(variable: &'static [u8]) -> Self {
-        let (users, first_process) = process::split_our_words(variable);
+    pub(crate) fn parse(variable: &'static CStr) -> (Self, Option<First>) {
+        let (users, first) = process::split_our_words(variable);
         match Options::parse(users) {
             Ok(mut options) => {
-                options.first_process = first_process.unwrap_or(0);
-                Self { options, variable: Some(users) }
+                options.first_process = first.map_or(0, |first| first.process);
+                (Self { options, variable: Some(users) }, first)
             }
             Err(bad) => {
                 comment::say_anyway(format_args!("{bad}"));

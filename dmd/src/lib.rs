@@ -67,6 +67,8 @@ mod process;
 #[allow(unsafe_code, reason = "tables of other programs")]
 mod programs;
 mod sampler;
+#[allow(unsafe_code, reason = "ends the process")]
+mod self_test;
 
 mod stack;
 #[allow(unsafe_code, reason = "runs before and after main")]
@@ -95,6 +97,7 @@ pub mod __private {
     pub use crate::engine::Taken;
     pub use crate::entry::reset;
     pub use crate::internal_alloc::Internal;
+    pub use crate::self_test::{Allocator, run as run_self_test};
     pub use crate::start::{
         Recording, end, forget, put_back, record, recording, start_preloaded, take, thread_guard,
     };

@@ -10,24 +10,42 @@ use crate::engine::ENGINE;
 use crate::fork;
 use crate::memory::Arena;
 
-/// The word by which children learn that they are not the first.
+/// The words by which children learn that they are not the first: its number and, to the end of the
+/// variable, the folder in which it started.
 const FIRST_PROCESS: &[u8] = b" --first-process=";
 
 static STRINGS: Arena = Arena::new();
 /// The folder in which the process started: it may change its own.
 static START_FOLDER: AtomicPtr<c_char> = AtomicPtr::new(core::ptr::null_mut());
 
-/// `$DMD` as its user wrote it, and the number of the first process, if this is not the first.
-pub(crate) fn split_our_words(variable: &[u8]) -> (&[u8], Option<u32>) {
-    let ours = variable.windows(FIRST_PROCESS.len()).position(|words| words == FIRST_PROCESS);
-    let Some(at) = ours else { return (variable, None) };
-    let (users, word) = variable.split_at(at);
-    let number = core::str::from_utf8(&word[FIRST_PROCESS.len()..]).ok().and_then(|text| text.parse().ok());
-    (users, number)
+/// What `$DMD` says of the first process: its number, and the folder in which it started.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct First {
+    pub(crate) process: u32,
+    folder: &'static CStr,
 }
 
-/// Remembers the folder in which the process started.
-pub(crate) fn start() {
+/// `$DMD` as its user wrote it, and the first process, if this is not the first.
+pub(crate) fn split_our_words(variable: &'static CStr) -> (&'static [u8], Option<First>) {
+    let all = variable.to_bytes();
+    let Some(at) = all.windows(FIRST_PROCESS.len()).position(|words| words == FIRST_PROCESS) else {
+        return (all, None);
+    };
+    let number_at = at + FIRST_PROCESS.len();
+    let digits = all[number_at..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let process = core::str::from_utf8(&all[number_at..number_at + digits]).ok().and_then(|n| n.parse().ok());
+    let folder = variable.to_bytes_with_nul().get(number_at + digits + 1..);
+    let folder = folder.and_then(|folder| CStr::from_bytes_with_nul(folder).ok()).unwrap_or(c"");
+    (&all[..at], process.map(|process| First { process, folder }))
+}
+
+/// Remembers the folder in which the process started, or the first one if this is not it.
+pub(crate) fn start(first: Option<First>) {
+    if let Some(first) = first
+        && !first.folder.is_empty()
+    {
+        return START_FOLDER.store(first.folder.as_ptr().cast_mut(), Ordering::Release);
+    }
     const LONGEST: usize = 4096;
     let place = STRINGS.take(LONGEST).cast::<c_char>();
     if !place.is_null() {
@@ -43,7 +61,7 @@ pub(crate) fn start() {
 /// # Safety
 ///
 /// `environment` is the list of strings that ends in null, and nobody else uses it meanwhile.
-pub(crate) unsafe fn prepare_children(mut environment: *mut *mut c_char, children: bool, first: u32) {
+pub(crate) unsafe fn prepare_children(mut environment: *mut *mut c_char, children: bool, first: bool) {
     if environment.is_null() {
         return;
     }
@@ -77,10 +95,17 @@ pub(crate) unsafe fn prepare_children(mut environment: *mut *mut c_char, childre
             at = at.wrapping_add(1);
         }
     }
-    if first != 0 {
+    if !first {
         return;
     }
-    let room = text.len() + FIRST_PROCESS.len() + 16;
+    let folder = START_FOLDER.load(Ordering::Acquire);
+    let folder = if folder.is_null() {
+        &[]
+    } else {
+        // SAFETY: a string of `start`, which ends in 0.
+        unsafe { CStr::from_ptr(folder) }.to_bytes()
+    };
+    let room = text.len() + FIRST_PROCESS.len() + 16 + folder.len();
     let place = STRINGS.take(room);
     if place.is_null() {
         return;
@@ -101,6 +126,8 @@ pub(crate) unsafe fn prepare_children(mut environment: *mut *mut c_char, childre
     }
     let digits = &digits[start..];
     number[..digits.len()].copy_from_slice(digits);
+    number[digits.len()] = b' ';
+    number[digits.len() + 1..][..folder.len()].copy_from_slice(folder);
     // SAFETY: an entry of the list; the new string ends in 0.
     unsafe { *environment = place.as_mut_ptr().cast() };
 }

@@ -49,17 +49,18 @@ pub unsafe fn start_preloaded(environment: *mut *mut c_char) {
             return ENGINE.switch_off();
         }
         // SAFETY: strings of the environment end in 0, and these are not freed.
-        if let Some(value) = unsafe { CStr::from_ptr(entry) }.to_bytes().strip_prefix(b"DMD=") {
-            break value;
+        let entry: &'static CStr = unsafe { CStr::from_ptr(entry) };
+        if entry.to_bytes().starts_with(b"DMD=") {
+            break CStr::from_bytes_with_nul(&entry.to_bytes_with_nul()[4..]).unwrap_or(c"");
         }
         at = at.wrapping_add(1);
     };
-    let setup = Setup::parse(variable);
-    process::start();
+    let (setup, first) = Setup::parse(variable);
+    process::start(first);
     ENGINE.start(setup);
     let options = setup.options;
     // SAFETY: the caller's promise.
-    unsafe { process::prepare_children(environment, options.children, options.first_process) };
+    unsafe { process::prepare_children(environment, options.children, first.is_none()) };
 }
 
 /// Records a block. To be called from the hook itself, whose frame is the stack's innermost.

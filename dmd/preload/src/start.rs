@@ -4,7 +4,7 @@
 use core::ffi::{c_char, c_int};
 use core::sync::atomic::{AtomicBool, Ordering};
 
-use engine::__private::{Door, Recording, local_door, recording, start_preloaded};
+use engine::__private::{Allocator, Door, Recording, local_door, recording, run_self_test, start_preloaded};
 
 unsafe extern "C" {
     static environ: *mut *mut c_char;
@@ -30,10 +30,21 @@ pub(crate) fn try_to_start() {
     }
 }
 
+fn malloc(bytes: usize) -> *mut u8 {
+    // SAFETY: no precondition.
+    unsafe { crate::malloc::malloc(bytes) }.cast()
+}
+
+fn free(block: *mut u8) {
+    // SAFETY: a block of the function above.
+    unsafe { crate::malloc::free(block.cast()) }
+}
+
 fn start(environment: *mut *mut c_char) {
     if recording() == Recording::Undecided && !STARTED.swap(true, Ordering::AcqRel) {
         // SAFETY: the process's environment, before `main`.
         unsafe { start_preloaded(environment) };
+        run_self_test(Allocator { alloc: malloc, free: |block, _| free(block) });
     }
 }
 

@@ -7,7 +7,9 @@ fn same(name: &str) {
     let folder = tempfile::tempdir().unwrap();
     let program = c_program(folder.path(), name);
     let plain = run(command(&program).current_dir(folder.path()));
-    for options in ["--stacks=full", "1", "--mode=cumulative", "--mode=scan", "--sample-below=4093"] {
+    for options in
+        ["--stacks=full", "--stacks=partial", "--mode=cumulative", "--mode=scan", "--sample-below=4093"]
+    {
         let options = format!("{options} --quiet --dump-at-exit --output=d-%p.json");
         let recorded = run(preloaded(&program, &options).current_dir(folder.path()));
         assert_eq!(recorded.status, plain.status, "{options}: {recorded:?}");

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::support::{count, preloaded, read_dump, succeed};
+use crate::support::{command, count, preloaded, read_dump, succeed, victim};
 
 #[test]
 fn a_dump_at_the_end_of_each_process() {
@@ -10,7 +10,7 @@ fn a_dump_at_the_end_of_each_process() {
     let options = "--mode=live --quiet --dump-at-exit --output=all.json.gz";
     // The shell changes its folder, and runs two other programs.
     let script = "cd /; /bin/ls >/dev/null; /bin/cat /dev/null; true";
-    succeed(preloaded("/bin/sh", options).args(["-c", script]).current_dir(folder.path()));
+    succeed(preloaded("/bin/bash", options).args(["-c", script]).current_dir(folder.path()));
     let mut names: Vec<_> = fs::read_dir(folder.path())
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
@@ -37,7 +37,7 @@ fn children_may_be_left_alone() {
     let folder = tempfile::tempdir().unwrap();
     let options = "--quiet --dump-at-exit --children=no --output=dump-%p.json";
     let script = "/bin/ls >/dev/null; (true); env | grep -c ^DMD=; true";
-    let output = succeed(preloaded("/bin/sh", options).args(["-c", script]).current_dir(folder.path()));
+    let output = succeed(preloaded("/bin/bash", options).args(["-c", script]).current_dir(folder.path()));
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     assert_eq!(output.stdout, b"0\n");
 }
@@ -46,7 +46,7 @@ fn children_may_be_left_alone() {
 fn it_says_what_it_does() {
     let folder = tempfile::tempdir().unwrap();
     let output = succeed(
-        preloaded("/bin/sh", "--dump-at-exit --output=x.json")
+        preloaded("/bin/bash", "--dump-at-exit --output=x.json")
             .args(["-c", "true"])
             .current_dir(folder.path()),
     );
@@ -68,4 +68,20 @@ fn nothing_happens_without_the_variable() {
     let output = succeed(preloaded("/bin/ls", "").env_remove("DMD").arg("/").current_dir(folder.path()));
     assert!(output.stderr.is_empty());
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn the_tool_is_tried_by_either_door() {
+    for options in ["--mode=test --quiet", "--mode=test --stacks=full --quiet", "--mode=stress --quiet"] {
+        let by_library = succeed(&mut preloaded("/bin/false", options));
+        let by_wrapper = succeed(command(victim("smoke_wrapper")).env("DMD", options));
+        for output in [by_library, by_wrapper] {
+            let text = String::from_utf8(output.stderr).unwrap();
+            if options.contains("test") {
+                assert!(text.ends_with("] test: 8 checks, all passed\n"), "{options}: {text}");
+            } else {
+                assert!(text.contains(" 400 of 400 blocks left found, 0 dropped"), "{options}: {text}");
+            }
+        }
+    }
 }

@@ -16,8 +16,17 @@ fn build_folder() -> PathBuf {
     test.parent().unwrap().parent().unwrap().to_owned()
 }
 
-/// A program of `tests/victims`, which cargo builds with the tests.
+/// A program of `tests/victims`: an example of the package, which not every way to run tests builds.
 pub(crate) fn victim(name: &str) -> PathBuf {
+    static BUILT: OnceLock<()> = OnceLock::new();
+    BUILT.get_or_init(|| {
+        let mut cargo = Command::new(env!("CARGO"));
+        cargo.args(["build", "--quiet", "-p", "dmd", "--examples"]).current_dir(env!("CARGO_MANIFEST_DIR"));
+        if !cfg!(debug_assertions) {
+            cargo.arg("--release");
+        }
+        assert!(cargo.arg("--target-dir").arg(build_folder().parent().unwrap()).status().unwrap().success());
+    });
     build_folder().join("examples").join(name)
 }
 

@@ -54,8 +54,11 @@ int main(int count, char **arguments) {
     if (dump("/nowhere/at/all.json") == 0) puts("wrong result");
     report(blocks[0]);
     report(blocks[2] + 100);
-    report(blocks[7]);
     report(&on_stack);
+    char *again = malloc(5555);
+    sink = malloc(10);
+    free(again);
+    report(again);
     gone = malloc(4321);
     report(gone);
     free(gone);
