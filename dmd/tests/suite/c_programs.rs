@@ -39,6 +39,26 @@ fn signals_and_small_stacks() {
 }
 
 #[test]
+fn libraries_come_and_go() {
+    same("libraries");
+}
+
+#[test]
+fn memory_runs_out() {
+    same("no_memory");
+}
+
+#[test]
+fn deep_stacks_and_other_stacks() {
+    same("deep");
+}
+
+#[test]
+fn descriptors_are_the_program_s() {
+    same("descriptors");
+}
+
+#[test]
 fn ways_to_end() {
     same("endings");
 }
