@@ -1,6 +1,6 @@
 //! The walk itself: from registers outwards, frame by frame.
 
-use super::arch::{FP, Registers, SP, SIGNAL_CONTEXT, SIGNAL_RETURN, caller, strip, unpack};
+use super::arch::{FP, Registers, SIGNAL_CONTEXT, SIGNAL_RETURN, SP, caller, strip, unpack};
 use super::cache::{CACHE, Cached};
 use super::known::{Known, Stop};
 use super::module::Module;

@@ -73,8 +73,5 @@ pub(crate) fn variants(folder: &Path) -> Vec<Library> {
         ("tiny", &["-Os", "-fomit-frame-pointer", "-mno-red-zone"]),
         ("pushing", &["-O2", "-fomit-frame-pointer", "-maccumulate-outgoing-args", "-mstackrealign"]),
     ];
-    variants
-        .iter()
-        .map(|(name, options)| Library::open(&build(folder, name, FUNCTIONS, options)))
-        .collect()
+    variants.iter().map(|(name, options)| Library::open(&build(folder, name, FUNCTIONS, options))).collect()
 }

@@ -49,7 +49,7 @@ thread_local! {
     static SCRIPT: RefCell<Option<*mut Script>> = const { RefCell::new(None) };
 }
 
-extern "C-unwind" fn next(script: *mut c_void) -> c_long {
+pub(crate) extern "C-unwind" fn next(script: *mut c_void) -> c_long {
     // SAFETY: the callers pass a script that they hold.
     let script = unsafe { &mut *script.cast::<Script>() };
     descend(script) as c_long
@@ -133,7 +133,13 @@ pub(crate) fn descend(script: &mut Script) -> u64 {
             let key = 17u32;
             // SAFETY: the array has that many elements of that size.
             let found = unsafe {
-                libc::bsearch((&raw const key).cast(), values.as_ptr().cast(), values.len(), 4, Some(comparison))
+                libc::bsearch(
+                    (&raw const key).cast(),
+                    values.as_ptr().cast(),
+                    values.len(),
+                    4,
+                    Some(comparison),
+                )
             };
             u64::from(!found.is_null())
         }

@@ -1,7 +1,9 @@
 //! Every row of every function in the libraries of this process, against gimli.
 
 use dmd::unwind::Sections;
-use gimli::{BaseAddresses, CfaRule, CieOrFde, EhFrame, LittleEndian, RegisterRule, UnwindContext, UnwindSection};
+use gimli::{
+    BaseAddresses, CfaRule, CieOrFde, EhFrame, LittleEndian, RegisterRule, UnwindContext, UnwindSection,
+};
 use object::{Object, ObjectSection};
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -76,8 +78,11 @@ fn compare(path: &Path) -> usize {
             if start >= end {
                 continue;
             }
-            let mut rules: Vec<_> =
-                row.registers().filter(|rule| rule.0.0 <= 16).map(|rule| (rule.0.0, rule.1.clone())).collect();
+            let mut rules: Vec<_> = row
+                .registers()
+                .filter(|rule| rule.0.0 <= 16)
+                .map(|rule| (rule.0.0, rule.1.clone()))
+                .collect();
             rules.sort_by_key(|rule| rule.0);
             let expected = written(row.cfa(), &rules, fde.is_signal_trampoline());
             for pc in [start, end - 1] {

@@ -16,10 +16,10 @@ extern "C" fn handler(signal: c_int) {
     descend(&mut script);
 }
 
-pub(crate) fn install(signal: c_int, handler: extern "C" fn(c_int), flags: c_int) {
+pub(crate) fn install(signal: c_int, handler: *const (), flags: c_int) {
     // SAFETY: all zeroes is a valid action.
     let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
-    action.sa_sigaction = handler as *const () as usize;
+    action.sa_sigaction = handler as usize;
     action.sa_flags = flags;
     // SAFETY: a valid action with a valid handler.
     let error = unsafe { libc::sigaction(signal, &action, std::ptr::null_mut()) };
@@ -56,7 +56,7 @@ fn through_handlers() {
         let thread = std::thread::Builder::new().stack_size(32 << 20).spawn(move || {
             let memory = use_stack_of(1 << 20);
             for signal in [libc::SIGUSR1, libc::SIGUSR2, libc::SIGTRAP] {
-                install(signal, handler, flags);
+                install(signal, handler as *const (), flags);
             }
             for seed in 0..300 {
                 let at_end = if seed % 2 == 0 { raise } else { fault };
