@@ -61,7 +61,9 @@ unsafe extern "C" fn comparison(left: *const c_void, right: *const c_void) -> c_
         black_box(next(script.cast()));
     }
     // SAFETY: the elements are integers.
-    let (left, right) = unsafe { (*left.cast::<u32>(), *right.cast::<u32>()) };
+    let left = unsafe { *left.cast::<u32>() };
+    // SAFETY: as above.
+    let right = unsafe { *right.cast::<u32>() };
     left.cmp(&right) as c_int
 }
 
@@ -95,7 +97,7 @@ pub(crate) fn descend(script: &mut Script) -> u64 {
             shapes[index].go(script)
         }
         5 => {
-            let mut results = vec![0; 1];
+            let mut results: Vec<u64> = (0..1).collect();
             results.iter_mut().for_each(|result| *result = descend(script));
             results[0]
         }

@@ -54,16 +54,15 @@ fn on_the_smallest_stack() {
     // SAFETY: all zeroes is what the initializer takes.
     let mut attributes: libc::pthread_attr_t = unsafe { std::mem::zeroed() };
     let mut thread = 0;
-    // SAFETY: valid attributes; the thread is joined below, before the result goes.
-    let errors = unsafe {
-        [
-            libc::pthread_attr_init(&mut attributes),
-            libc::pthread_attr_setstacksize(&mut attributes, libc::PTHREAD_STACK_MIN),
-            libc::pthread_create(&mut thread, &attributes, run, (&raw mut result).cast()),
-            libc::pthread_join(thread, std::ptr::null_mut()),
-        ]
-    };
-    assert_eq!(errors, [0; 4]);
+    // SAFETY: a place for attributes.
+    let initialized = unsafe { libc::pthread_attr_init(&mut attributes) };
+    // SAFETY: initialized.
+    let sized = unsafe { libc::pthread_attr_setstacksize(&mut attributes, libc::PTHREAD_STACK_MIN) };
+    // SAFETY: the result outlives the thread, which is joined.
+    let created = unsafe { libc::pthread_create(&mut thread, &attributes, run, (&raw mut result).cast()) };
+    // SAFETY: just created.
+    let joined = unsafe { libc::pthread_join(thread, std::ptr::null_mut()) };
+    assert_eq!([initialized, sized, created, joined], [0; 4]);
     // start_thread and clone3.
     assert_eq!(result, (2, Some(End::Complete)));
 }
