@@ -184,6 +184,11 @@ mod measure {
         let mut cache = CacheX86_64::new_in();
         let one = [0x1b_d8e4_2c93];
         let many: Vec<u64> = (0..512u64).map(|path| path.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 8).collect();
+        let start = Instant::now();
+        let mut out = Out { pcs: [0; MOST], len: 0 };
+        Walker::Ours(&mut range).walk(&mut out);
+        let first = start.elapsed().as_nanos();
+        println!("the process's first walk, {} rules compiled: {first} ns", out.len);
         println!("{:<44} {:>9} {:>9} {:>9}", "", "ns/stack", "frames", "ns/frame");
         for (what, paths, walks) in [("one stack", &one[..], 2000), ("512 stacks in turn", &many[..], 1)] {
             let row = |name: &str, mut walker: Walker<'_>| {

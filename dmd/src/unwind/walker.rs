@@ -1,7 +1,7 @@
 //! The walk itself: from registers outwards, frame by frame.
 
 use super::arch::{FP, Registers, SIGNAL_CONTEXT, SIGNAL_RETURN, SP, caller, strip, unpack};
-use super::cache::{CACHE, Cached};
+use super::cache::{CACHE, Cached, View};
 use super::known::{Known, Stop};
 use super::module::Module;
 use super::rule::{Rule, Usual};
@@ -33,19 +33,19 @@ pub enum End {
 /// Walks from `start`, and shows the caller's frame, its caller's, and so on, until `visit` says no.
 #[inline(always)]
 pub fn walk(start: &Registers, stack: &mut StackRange, mut visit: impl FnMut(Frame) -> bool) -> End {
-    let mut slots = CACHE.slots();
+    let mut rules = CACHE.view();
     let mut memory = Memory::new(stack, start.sp);
     let mut frame = Frame { pc: start.pc, sp: start.sp, fp: start.fp };
     let mut seen = Seen::default();
     loop {
-        let packed = slots.map_or(0, |slots| slots.get(frame.pc));
+        let packed = rules.get(frame.pc);
         match usual_step(packed, frame, &memory) {
             Some(next) => frame = next,
             None => match unusual_step(start, packed, frame, &mut memory, &mut seen) {
                 Step::To(next) => {
                     frame = next;
                     // No rules while all registers are followed.
-                    slots = if seen.known.is_none() { CACHE.slots() } else { None };
+                    rules = if seen.known.is_none() { CACHE.view() } else { View::NOTHING };
                 }
                 Step::End(end) => return end,
             },
