@@ -154,7 +154,11 @@ fn compile(pc: usize, seen: &mut Seen) -> Option<Rule> {
     // Behind the last call of a function that never returns, the next function may begin.
     let lookup = pc.wrapping_sub(1);
     let module = Module::find(lookup)?;
-    let rule = module.sections().map_or(Rule::Uncovered, |sections| Rule::compile(&sections, lookup));
+    let mut rule = module.sections().map_or(Rule::Uncovered, |sections| Rule::compile(&sections, lookup));
+    // Where the signal frame has no entry of its own, that before it may be found.
+    if rule != Rule::Odd && module.has_code_at(pc, &SIGNAL_RETURN) {
+        rule = Rule::Uncovered;
+    }
     if let Some(record) = CACHE.keep(pc, &module, rule) {
         seen.module = record;
     }

@@ -28,7 +28,7 @@ fn walk() {
     let errno = unsafe { libc::__errno_location() };
     // SAFETY: as above.
     unsafe { *errno = 12345 };
-    let mut out = [0; 64];
+    let mut out = [0; 16];
     let (len, end) = black_box(capture_here(&mut out));
     // SAFETY: as above.
     if unsafe { *errno } != 12345 {

@@ -3,6 +3,7 @@
 use crate::c_library::{Library, build};
 use crate::check::{check, checked};
 use crate::random_stacks::{Script, next};
+use dmd::unwind::{End, capture_here, module_both_ways};
 use std::collections::HashMap;
 use std::ffi::{c_int, c_void};
 use std::path::{Path, PathBuf};
@@ -95,6 +96,54 @@ fn inside_of_dlopen_and_dlclose() {
         Library::open(&path).close();
     }
     assert_eq!(checked().0, 40);
+}
+
+/// While this thread is inside of the loader and holds its lock, another one walks through code that was
+/// never walked through.
+#[test]
+fn while_the_loader_is_locked() {
+    unsafe extern "C" fn visit(_: *mut libc::dl_phdr_info, _: usize, library: *mut c_void) -> c_int {
+        // SAFETY: the library below.
+        let library = unsafe { &*library.cast::<Library>() };
+        let pass = library.pass();
+        let thread = std::thread::spawn(move || {
+            let mut script = Script::new(1, 0, &[], walk_only);
+            pass(0, next, (&raw mut script).cast());
+        });
+        thread.join().unwrap();
+        1
+    }
+    fn walk_only() {
+        let (len, end) = capture_here(&mut [0; 64]);
+        assert!(len > 5);
+        assert_eq!(end, End::Complete);
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = build(folder.path(), "locked", &source(120), &["-O1"]);
+    let library = Library::open(&path);
+    // SAFETY: the library outlives the call.
+    let result = unsafe { libc::dl_iterate_phdr(Some(visit), (&raw const library).cast_mut().cast()) };
+    assert_eq!(result, 1);
+}
+
+#[test]
+fn modules_are_found_alike_in_both_ways() {
+    let folder = tempfile::tempdir().unwrap();
+    let library = Library::open(&build(folder.path(), "found", &source(24), &["-O1"]));
+    let addresses = [
+        hook as *const () as usize,
+        libc::qsort as *const () as usize,
+        library.pass() as *const () as usize,
+        // SAFETY: reads the auxiliary vector.
+        unsafe { libc::getauxval(libc::AT_SYSINFO_EHDR) } as usize + 64,
+    ];
+    for address in addresses {
+        let [quick, locked] = module_both_ways(address).map(Option::unwrap);
+        // How far the last page is counted differs.
+        let in_pages = |[start, end, header]: [usize; 3]| (start, end.next_multiple_of(4096), header);
+        assert_eq!(in_pages(quick), in_pages(locked), "{address:#x}");
+    }
+    assert_eq!(module_both_ways(&raw const folder as usize), [None, None]);
 }
 
 extern "C" fn hook() {

@@ -3,6 +3,7 @@
 use crate::c_library::{Pass, variants};
 use crate::check::{check, checked};
 use crate::random_stacks::{Script, descend};
+use dmd::unwind::{End, capture_here};
 use std::ffi::c_int;
 
 extern "C" fn handler(signal: c_int) {
@@ -72,4 +73,67 @@ fn through_handlers() {
         });
         thread.unwrap().join().unwrap();
     }
+}
+
+std::arch::global_asm!(
+    ".local bare_restorer",
+    // Belongs to no function either: the `backtrace` crate would take the entry of one just before.
+    "nop",
+    "bare_restorer:",
+    "mov rax, 15",
+    "syscall",
+    // The entry of the function before ends where this begins, as for a return address.
+    ".local second_restorer",
+    ".cfi_startproc",
+    "ret",
+    ".cfi_endproc",
+    "second_restorer:",
+    "mov rax, 15",
+    "syscall",
+);
+
+extern "C" fn walk_only(_: c_int) {
+    let (len, end) = capture_here(&mut [0; 128]);
+    assert!(len > 10);
+    assert_eq!(end, End::Complete);
+}
+
+/// As in C libraries that give the code that ends a handler no unwind information.
+#[test]
+fn through_a_frame_that_only_its_code_tells() {
+    unsafe extern "C" {
+        fn bare_restorer();
+        fn second_restorer();
+    }
+    #[repr(C)]
+    struct KernelAction {
+        handler: usize,
+        flags: u64,
+        restorer: usize,
+        mask: u64,
+    }
+    const SA_RESTORER: u64 = 0x0400_0000;
+    let install = |handler: extern "C" fn(c_int), restorer: unsafe extern "C" fn()| {
+        let (handler, restorer) = (handler as *const () as usize, restorer as *const () as usize);
+        let action = KernelAction { handler, flags: SA_RESTORER, restorer, mask: 0 };
+        let none = std::ptr::null_mut::<KernelAction>();
+        // SAFETY: the kernel's own structure, with a valid handler.
+        let error =
+            unsafe { libc::syscall(libc::SYS_rt_sigaction, libc::SIGWINCH, &raw const action, none, 8) };
+        assert_eq!(error, 0);
+    };
+    let run = || {
+        for seed in 0..20 {
+            descend(&mut Script::new(seed, 5, &[], || {
+                // SAFETY: has a handler.
+                unsafe { libc::raise(libc::SIGWINCH) };
+            }));
+        }
+    };
+    install(handler, bare_restorer);
+    run();
+    assert_eq!(checked().0, 40);
+    // The `backtrace` crate goes astray here.
+    install(walk_only, second_restorer);
+    run();
 }

@@ -79,6 +79,12 @@ fn stepping(on: bool) {
 
 fn nothing() {}
 
+fn walk() {
+    let (len, end) = capture_here(&mut [0; 64]);
+    assert!(len > 5);
+    assert_eq!(end, End::Complete);
+}
+
 #[test]
 fn at_every_instruction() {
     let folder = tempfile::tempdir().unwrap();
@@ -100,6 +106,7 @@ fn at_every_instruction() {
             .iter()
             .map(|(name, option)| Library::open(&build(folder.path(), name, FUNCTIONS, &["-O2", option])))
             .collect();
+    let own = Library::open(&build(folder.path(), "step_own", FUNCTIONS, &["-O1"])).pass();
     let passes: Vec<_> = shapes.iter().map(|library| library.pass()).collect();
     std::thread::Builder::new()
         .stack_size(16 << 20)
@@ -114,6 +121,9 @@ fn at_every_instruction() {
                     pass(shape, next, (&raw mut script).cast());
                 }
             }
+            // Our own walker, interrupted everywhere by itself, through code that it has not seen.
+            let mut script = Script::new(1, 0, &[], walk);
+            own(0, next, (&raw mut script).cast());
             for seed in 0..2 {
                 descend(&mut Script::new(seed, 4, &[], nothing));
             }
