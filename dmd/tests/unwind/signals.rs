@@ -5,6 +5,7 @@ use crate::check::{check, checked};
 use crate::random_stacks::{Script, descend};
 use dmd::unwind::{End, capture_here};
 use std::ffi::c_int;
+use std::sync::{Mutex, PoisonError};
 
 extern "C" fn handler(signal: c_int) {
     check();
@@ -16,6 +17,9 @@ extern "C" fn handler(signal: c_int) {
     let mut script = Script::new(signal as u64, 4, &[], check);
     descend(&mut script);
 }
+
+/// Held while a test uses the trap's handler, of which a process has one.
+pub(crate) static TRAP: Mutex<()> = Mutex::new(());
 
 pub(crate) fn install(signal: c_int, handler: *const (), flags: c_int) {
     // SAFETY: all zeroes is a valid action.
@@ -49,6 +53,7 @@ fn use_stack_of(size: usize) -> Vec<u8> {
 
 #[test]
 fn through_handlers() {
+    let _trap = TRAP.lock().unwrap_or_else(PoisonError::into_inner);
     let folder = tempfile::tempdir().unwrap();
     let libraries = variants(folder.path());
     let passes: Vec<Pass> = libraries.iter().map(|library| library.pass()).collect();

@@ -3,10 +3,11 @@
 
 use crate::c_library::{FUNCTIONS, Library, SHAPES, build};
 use crate::random_stacks::{Script, descend, next};
-use crate::signals::install;
+use crate::signals::{TRAP, install};
 use dmd::unwind::{End, capture_here};
 use std::cell::UnsafeCell;
 use std::ffi::{c_int, c_long};
+use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
 const MOST: usize = 128;
@@ -87,6 +88,7 @@ fn walk() {
 
 #[test]
 fn at_every_instruction() {
+    let _trap = TRAP.lock().unwrap_or_else(PoisonError::into_inner);
     let folder = tempfile::tempdir().unwrap();
     let calls_out = "
         #include <stdlib.h>
