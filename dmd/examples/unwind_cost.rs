@@ -13,8 +13,10 @@ mod measure {
     use framehop::x86_64::{CacheX86_64, UnwindRegsX86_64, UnwinderX86_64};
     use framehop::{ExplicitModuleSectionInfo, MayAllocateDuringUnwind, Module, Unwinder};
     use object::{Object, ObjectSection};
+    use std::ffi::{CString, c_int, c_long, c_void};
     use std::hint::black_box;
     use std::path::Path;
+    use std::process::Command;
     use std::time::Instant;
 
     const MOST: usize = 128;
@@ -155,6 +157,66 @@ mod measure {
         Module::new(path.display().to_string(), base..end, base, info)
     }
 
+    type Next = extern "C" fn(*mut c_void) -> c_long;
+    type Pass = extern "C" fn(c_int, Next, *mut c_void) -> c_long;
+
+    /// A function in a library that could be unloaded, which calls back. Its file
+    /// lives as long as the folder.
+    fn library() -> (tempfile::TempDir, Pass) {
+        let folder = tempfile::tempdir().unwrap();
+        let (source, library) = (folder.path().join("pass.c"), folder.path().join("pass.so"));
+        std::fs::write(&source, include_str!("../tests/unwind/functions.c")).unwrap();
+        let options = ["-O2", "-shared", "-fPIC", "-Wl,--build-id=sha1", "-o"];
+        let status = Command::new("cc").args(options).arg(&library).arg(&source).status().unwrap();
+        assert!(status.success());
+        let name = CString::new(library.to_str().unwrap()).unwrap();
+        // SAFETY: the compiler's own constructors.
+        let handle = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW) };
+        assert!(!handle.is_null());
+        // SAFETY: an open library.
+        let function = unsafe { libc::dlsym(handle, c"pass".as_ptr()) };
+        assert!(!function.is_null());
+        // SAFETY: the type of that function.
+        let function = unsafe { std::mem::transmute::<*mut c_void, Pass>(function) };
+        (folder, function)
+    }
+
+    struct Chain<'a> {
+        pass: Pass,
+        left: u32,
+        end: &'a mut dyn FnMut(),
+    }
+
+    /// Every third frame is the program's, the others the library's.
+    extern "C" fn chain(argument: *mut c_void) -> c_long {
+        // SAFETY: the chain that was passed.
+        let chained = unsafe { &mut *argument.cast::<Chain<'_>>() };
+        if chained.left == 0 {
+            (chained.end)();
+            return 1;
+        }
+        chained.left -= 1;
+        let shape = [0, 1, 2, 3][chained.left as usize % 4];
+        (chained.pass)(shape, chain, argument) + 1
+    }
+
+    fn library_cost(walker: &mut Walker<'_>, pass: Pass) -> (f64, f64) {
+        let mut out = Out { pcs: [0; MOST], len: 0 };
+        let mut least = f64::MAX;
+        for _ in 0..40 {
+            let mut end = || {
+                let start = Instant::now();
+                for _ in 0..2000 {
+                    walker.walk(&mut out);
+                }
+                least = least.min(start.elapsed().as_nanos() as f64 / 2000.0);
+            };
+            let mut chained = Chain { pass, left: 12, end: &mut end };
+            chain((&raw mut chained).cast());
+        }
+        (least, out.len as f64)
+    }
+
     /// Nanoseconds for a walk, the least of the rounds, and the frames of the stack.
     fn cost(walker: &mut Walker<'_>, paths: &[u64], walks: u32) -> (f64, f64) {
         let mut out = Out { pcs: [0; MOST], len: 0 };
@@ -180,6 +242,7 @@ mod measure {
 
     pub(crate) fn run() {
         let mut range = StackRange::new();
+        let (_folder, pass) = library();
         let unwinder = framehop();
         let mut cache = CacheX86_64::new_in();
         let one = [0x1b_d8e4_2c93];
@@ -202,6 +265,15 @@ mod measure {
             row("ours", Walker::Ours(&mut range));
             row("framehop", Walker::Framehop(&unwinder, &mut cache));
             row("backtrace", Walker::Backtrace);
+        }
+        for (name, mut walker) in [
+            ("ours", Walker::Ours(&mut range)),
+            ("framehop", Walker::Framehop(&unwinder, &mut cache)),
+            ("backtrace", Walker::Backtrace),
+        ] {
+            let (nanoseconds, frames) = library_cost(&mut walker, pass);
+            let name = format!("through a library: {name}");
+            println!("{name:<44} {nanoseconds:>9.1} {frames:>9.1} {:>9.2}", nanoseconds / frames);
         }
     }
 }

@@ -105,6 +105,7 @@ impl Cache {
     }
 
     /// What a slot's lower half stands for.
+    #[inline(always)]
     pub(super) fn resolve(&self, packed: u16) -> Cached {
         if packed & WIDE == 0 {
             return Cached::Missing;

@@ -39,16 +39,16 @@ pub fn walk(start: &Registers, stack: &mut StackRange, mut visit: impl FnMut(Fra
     let mut seen = Seen::default();
     loop {
         let packed = rules.get(frame.pc);
-        match usual_step(packed, frame, &memory) {
-            Some(next) => frame = next,
-            None => match unusual_step(start, packed, frame, &mut memory, &mut seen) {
-                Step::To(next) => {
-                    frame = next;
-                    // No rules while all registers are followed.
-                    rules = if seen.known.is_none() { CACHE.view() } else { View::NOTHING };
-                }
+        let next = usual_step(packed, frame, &memory);
+        if let Some(next) = next.or_else(|| quick_step(packed, frame, &mut memory, seen.module)) {
+            frame = next;
+        } else {
+            match unusual_step(start, packed, frame, &mut memory, &mut seen) {
+                Step::To(next) => frame = next,
                 Step::End(end) => return end,
-            },
+            }
+            // No rules while all registers are followed.
+            rules = if seen.known.is_none() { CACHE.view() } else { View::NOTHING };
         }
         seen.frames += 1;
         if !visit(frame) {
@@ -92,6 +92,17 @@ fn usual_step(packed: u16, frame: Frame, memory: &Memory<'_>) -> Option<Frame> {
     }
     let (pc, fp) = caller(packed, cfa, frame.fp, |address| memory.word(address));
     Some(Frame { pc: strip(pc), sp: cfa, fp }).filter(|frame| frame.pc != 0)
+}
+
+/// The step by a wide rule, where nothing else has to be looked at.
+#[inline(always)]
+fn quick_step(packed: u16, frame: Frame, memory: &mut Memory<'_>, module: u16) -> Option<Frame> {
+    let usual = match CACHE.resolve(packed) {
+        Cached::Sure(Rule::Usual(usual)) => usual,
+        Cached::If(record, Rule::Usual(usual)) if record == module => usual,
+        _ => return None,
+    };
+    wide_step(usual, frame, memory).filter(|next| next.pc != 0)
 }
 
 #[cold]
@@ -165,6 +176,7 @@ fn compile(pc: usize, seen: &mut Seen) -> Option<Rule> {
     Some(rule)
 }
 
+#[inline(always)]
 fn wide_step(usual: Usual, frame: Frame, memory: &mut Memory<'_>) -> Option<Frame> {
     let base = if usual.from_fp { frame.fp } else { frame.sp };
     let cfa = base.checked_add(usual.cfa as usize * 8)?;
