@@ -34,6 +34,9 @@ pub enum End {
 #[inline(always)]
 pub fn walk(start: &Registers, stack: &mut StackRange, mut visit: impl FnMut(Frame) -> bool) -> End {
     let mut rules = CACHE.view();
+    if !start.sp.is_multiple_of(8) {
+        return End::Lost;
+    }
     let mut memory = Memory::new(stack, start.sp);
     let mut frame = Frame { pc: start.pc, sp: start.sp, fp: start.fp };
     let mut seen = Seen::default();
@@ -46,6 +49,10 @@ pub fn walk(start: &Registers, stack: &mut StackRange, mut visit: impl FnMut(Fra
             match unusual_step(start, packed, frame, &mut memory, &mut seen) {
                 Step::To(next) => frame = next,
                 Step::End(end) => return end,
+            }
+            // The usual step trusts that the stack pointer is inside of the stack.
+            if frame.sp > memory.high() && memory.enter(frame.sp).is_none() {
+                return End::Lost;
             }
             // No rules while all registers are followed.
             rules = if seen.known.is_none() { CACHE.view() } else { View::NOTHING };
@@ -181,7 +188,7 @@ fn wide_step(usual: Usual, frame: Frame, memory: &mut Memory<'_>) -> Option<Fram
     let base = if usual.from_fp { frame.fp } else { frame.sp };
     let cfa = base.checked_add(usual.cfa as usize * 8)?;
     let below = |words: u32| cfa.checked_sub(words as usize * 8).filter(|&address| address >= frame.sp);
-    if cfa <= frame.sp {
+    if cfa <= frame.sp || (cfa > memory.high() && !memory.reach(cfa)) {
         return None;
     }
     let pc = strip(memory.read(below(usual.return_address)?)?);

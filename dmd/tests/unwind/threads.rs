@@ -68,19 +68,22 @@ fn on_the_smallest_stack() {
 }
 
 std::arch::global_asm!(
-    // on_stack(top, function): without unwind information, as what switches coroutines often is.
+    // on_stack(top, function, base): its unwind information is that of a function which stays on its stack.
     ".local on_stack",
     "on_stack:",
+    ".cfi_startproc",
+    ".cfi_def_cfa_offset 16",
     "push rbp",
     "mov rbp, rsp",
     "mov rsp, rdi",
-    "call coroutine_base",
+    "call rdx",
     "mov rsp, rbp",
     "pop rbp",
     "ret",
-    // Its unwind information tells of a caller far above, where nothing is.
-    ".local coroutine_base",
-    "coroutine_base:",
+    ".cfi_endproc",
+    // The return address is where nothing is.
+    ".local lost_return_address",
+    "lost_return_address:",
     ".cfi_startproc",
     ".cfi_def_cfa_offset 100008",
     ".cfi_offset rip, -8",
@@ -91,18 +94,45 @@ std::arch::global_asm!(
     ".cfi_adjust_cfa_offset -8",
     "ret",
     ".cfi_endproc",
+    // The return address is right, but the caller's frame is where nothing is.
+    ".local lost_frame",
+    "lost_frame:",
+    ".cfi_startproc",
+    "push rax",
+    ".cfi_def_cfa_offset 100016",
+    ".cfi_offset rip, -100008",
+    "call rsi",
+    "pop rax",
+    "ret",
+    ".cfi_endproc",
+    // The same, near enough for a packed distance of the return address.
+    ".local near_frame",
+    "near_frame:",
+    ".cfi_startproc",
+    "push rax",
+    ".cfi_def_cfa_offset 8016",
+    ".cfi_offset rip, -8008",
+    "call rsi",
+    "pop rax",
+    "ret",
+    ".cfi_endproc",
 );
 
 /// A coroutine: a call on a stack of its own with nothing mapped above it, whose outermost frame is wrong.
 #[test]
 fn on_a_stack_of_its_own() {
     unsafe extern "C" {
-        fn on_stack(top: *mut u8, run: extern "C" fn());
+        fn on_stack(top: *mut u8, run: extern "C" fn(), base: unsafe extern "C" fn());
+        fn lost_return_address();
+        fn lost_frame();
+        fn near_frame();
     }
-    extern "C" fn run() {
-        let mut out = [0; 64];
-        let (len, end) = capture_here(&mut out);
-        assert_eq!((len, end), (1, End::Lost));
+    extern "C" fn run<const LEN: usize>() {
+        for _ in 0..2 {
+            let mut out = [0; 64];
+            let (len, end) = capture_here(&mut out);
+            assert!(len <= LEN && end == End::Lost, "{len} of {LEN}, {end:?}");
+        }
     }
     for round in 0..50 {
         // Readable up to a different place each time.
@@ -115,7 +145,11 @@ fn on_a_stack_of_its_own() {
         assert_eq!(error, 0);
         let top = memory.cast::<u8>().wrapping_add(size);
         // SAFETY: large enough for the function, which comes back.
-        unsafe { on_stack(top, run) };
+        unsafe { on_stack(top, run::<1>, lost_return_address) };
+        // SAFETY: as above.
+        unsafe { on_stack(top, run::<2>, lost_frame) };
+        // SAFETY: as above.
+        unsafe { on_stack(top, run::<2>, near_frame) };
         // SAFETY: nobody uses it any more.
         unsafe { libc::munmap(memory, 1 << 20) };
     }
