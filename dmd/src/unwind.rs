@@ -43,7 +43,7 @@ mod sys;
 mod walker;
 
 pub use arch::Registers;
-pub use sections::Sections;
+pub use sections::{Sections, module_both_ways};
 pub use stack::StackRange;
 pub use walker::{End, Frame, walk};
 

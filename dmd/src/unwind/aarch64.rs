@@ -85,10 +85,11 @@ pub(super) const SIGNAL_CONTEXT: [(usize, usize); 33] = {
 /// 14: the CFA counts from the frame pointer; bits 7 to 13: its distance in pairs of words; bits 0 to 6:
 /// the frame pointer lies this many pairs of words below it, and the return address a word above.
 pub(super) fn pack(from_fp: bool, cfa: u32, fp: u32, return_address: u32) -> Option<u16> {
-    if fp != return_address + 1 || fp % 2 != 0 || fp > 0xfe || cfa % 2 != 0 || cfa > 0xfe {
+    if fp != return_address + 1 || !fp.is_multiple_of(2) || fp > 0xfe || !cfa.is_multiple_of(2) || cfa > 0xfe
+    {
         return None;
     }
-    Some(u16::from(from_fp) << 14 | (cfa as u16 / 2) << 7 | fp as u16 / 2)
+    Some(u16::from(from_fp) << 14 | (cfa as u16 / 2) << 7 | (fp as u16 / 2))
 }
 
 /// What a packed rule says: the CFA, and how far below it the lowest word to read lies.

@@ -45,7 +45,7 @@ const LARGEST: u32 = 20;
 /// A table of `1 << bits` slots, behind its header in the same mapping.
 #[derive(Debug)]
 #[repr(C)]
-pub(super) struct Slots {
+struct Slots {
     bits: u32,
     used: AtomicUsize,
 }
@@ -91,13 +91,21 @@ pub(super) enum Cached {
 impl Cache {
     /// The table to look pcs up in, for the length of a walk.
     #[inline(always)]
-    pub(super) fn slots(&self) -> Option<&'static Slots> {
+    pub(super) fn view(&self) -> View {
+        match self.slots() {
+            Some(slots) => View { words: slots.words(), shift: 64 - slots.bits },
+            None => View::NOTHING,
+        }
+    }
+
+    fn slots(&self) -> Option<&'static Slots> {
         let slots = self.slots.load(Ordering::Acquire);
         // SAFETY: null, or a table that is never unmapped.
         unsafe { slots.as_ref() }
     }
 
     /// What a slot's lower half stands for.
+    #[inline(always)]
     pub(super) fn resolve(&self, packed: u16) -> Cached {
         if packed & WIDE == 0 {
             return Cached::Missing;
@@ -227,34 +235,10 @@ impl Slots {
         unsafe { core::slice::from_raw_parts(first.cast(), self.len()) }
     }
 
-    #[inline(always)]
-    fn index(&self, pc: usize) -> usize {
-        // Fibonacci hashing: the upper bits of the product mix all bits of the pc.
-        ((pc as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - self.bits)) as usize
-    }
-
-    /// The packed rule of `pc`, 0 if there is none.
-    #[inline(always)]
-    pub(super) fn get(&self, pc: usize) -> u16 {
-        let words = self.words();
-        let mut index = self.index(pc);
-        // Half of the slots are empty, so this ends; the mask keeps it in bounds.
-        loop {
-            let word = words[index & (words.len() - 1)].load(Ordering::Acquire);
-            if word >> 16 == pc as u64 {
-                return word as u16;
-            }
-            if word == 0 {
-                return 0;
-            }
-            index += 1;
-        }
-    }
-
     /// Only by the one writer.
     fn insert(&self, new: u64) {
         let words = self.words();
-        let mut index = self.index((new >> 16) as usize);
+        let mut index = index(new >> 16, 64 - self.bits);
         loop {
             let slot = &words[index & (words.len() - 1)];
             let word = slot.load(Ordering::Relaxed);
@@ -268,6 +252,46 @@ impl Slots {
             index += 1;
         }
     }
+}
+
+/// A table as a walk uses it: `1 << (64 - shift)` words.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct View {
+    words: &'static [AtomicU64],
+    shift: u32,
+}
+
+static NO_WORDS: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
+
+impl View {
+    /// In which no pc is found.
+    pub(super) const NOTHING: View = View { words: &NO_WORDS, shift: 63 };
+
+    /// The packed rule of `pc`, 0 if there is none.
+    #[inline(always)]
+    pub(super) fn get(&self, pc: usize) -> u16 {
+        let mut index = index(pc as u64, self.shift);
+        // SAFETY: so large a shift leaves an index below the number of words.
+        let first = unsafe { self.words.get_unchecked(index) };
+        let mut word = first.load(Ordering::Acquire);
+        // Half of the slots are empty, so this ends.
+        loop {
+            if word >> 16 == pc as u64 {
+                return word as u16;
+            }
+            if word == 0 {
+                return 0;
+            }
+            index += 1;
+            word = self.words[index & (self.words.len() - 1)].load(Ordering::Acquire);
+        }
+    }
+}
+
+/// Fibonacci hashing: the upper bits of the product mix all bits of the pc.
+#[inline(always)]
+fn index(pc: u64, shift: u32) -> usize {
+    (pc.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (shift & 63)) as usize
 }
 
 impl Wide {

@@ -30,8 +30,13 @@ impl Module {
     pub(super) fn find(pc: usize) -> Option<Module> {
         match find_object::find(pc) {
             Some(answer) => answer,
-            None => iterate(pc),
+            None => Module::find_with_lock(pc),
         }
+    }
+
+    /// The module that holds `pc`, asked of a loader that has no better way.
+    pub(super) fn find_with_lock(pc: usize) -> Option<Module> {
+        iterate(pc)
     }
 
     /// Is this the same module still, and not another one at its place? Takes no lock. `pc` is of a frame

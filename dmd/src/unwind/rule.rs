@@ -62,6 +62,7 @@ impl Rule {
     }
 
     /// The rule that [`Rule::to_word`] wrote.
+    #[inline(always)]
     pub(super) fn from_word(word: u64) -> Rule {
         let field = |shift: u32, bits: u32| (word >> shift) as u32 & ((1 << bits) - 1);
         match word & 7 {

@@ -3,11 +3,19 @@
 
 use super::eh_frame;
 use super::known::Known;
+use super::module::Module;
 use super::reader::Span;
 use super::row::{Cfa, Saved, row_at};
 use super::rule::Rule;
 use super::stack::{Memory, StackRange};
 use core::fmt::Write as _;
+
+/// Start, end and `.eh_frame_hdr` of the module that holds `pc`: by the way that is taken here, and by
+/// that of C libraries which lack the first.
+pub fn module_both_ways(pc: usize) -> [Option<[usize; 3]>; 2] {
+    [Module::find(pc), Module::find_with_lock(pc)]
+        .map(|module| module.map(|module| [module.start, module.end, module.header]))
+}
 
 /// The unwind sections of a module, with the addresses that they claim to be at.
 #[derive(Clone, Copy, Debug)]

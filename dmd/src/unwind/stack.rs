@@ -11,9 +11,10 @@ use super::sys::{auxiliary, is_readable, thread_pointer};
 const PAGE: usize = 4096;
 /// How many pages a walk tries on a stack that is not the thread's own.
 const PAGES_PER_WALK: usize = 256;
-/// How far above the stack pointer the end of a thread's own stack is looked for: 8 MiB.
+/// How far above the stack pointer the end of a thread's own stack, or what is known of it, is looked
+/// for: 8 MiB.
 const PAGES_TO_END: usize = 2048;
-/// After so many walks on other stacks a thread's own is not looked for any more.
+/// After so many walks on other stacks a thread's own is not looked for, nor made larger, any more.
 const ATTEMPTS: u32 = 16;
 
 /// What is known of one thread's own stack. Belongs to the thread; a new thread needs a new one.
@@ -36,42 +37,34 @@ impl StackRange {
     }
 
     /// Does the range hold `sp`, if need be after growing down to it?
+    #[inline(always)]
     fn covers(&mut self, sp: usize) -> bool {
-        if (self.low..self.high).contains(&sp) {
-            return true;
-        }
-        if self.high == 0 {
-            return self.find(sp);
-        }
-        // Deeper than ever before on the same stack, if no page is missing between.
-        if sp >= self.low || self.low - sp > PAGES_PER_WALK * PAGE {
-            return false;
-        }
-        let low = page_of(sp);
-        let whole = (low..self.low).step_by(PAGE).rev().all(is_readable);
-        if whole {
-            self.low = low;
-        }
-        whole
+        (self.low..self.high).contains(&sp) || self.grow(sp)
     }
 
     #[cold]
-    fn find(&mut self, sp: usize) -> bool {
+    fn grow(&mut self, sp: usize) -> bool {
         if self.attempts >= ATTEMPTS {
             return false;
         }
-        self.attempts += 1;
-        let ends = [thread_pointer(), auxiliary(libc::AT_RANDOM)];
-        let Some(end) = ends.into_iter().filter(|&end| end > sp).min() else { return false };
-        if end - sp > PAGES_TO_END * PAGE {
+        let known = self.high != 0;
+        let end = if known {
+            // Deeper than ever before on the same stack, perhaps.
+            self.low
+        } else {
+            let ends = [thread_pointer(), auxiliary(libc::AT_RANDOM)];
+            ends.into_iter().filter(|&end| end > sp).min().unwrap_or(0)
+        };
+        // From below: where this is another stack, its end is near.
+        let near = end.checked_sub(sp).is_some_and(|distance| distance <= PAGES_TO_END * PAGE);
+        let low = page_of(sp);
+        if !near || !(low..end).step_by(PAGE).all(is_readable) {
+            self.attempts += u32::from(near || !known);
             return false;
         }
-        let low = page_of(sp);
-        let whole = (low..end).step_by(PAGE).all(is_readable);
-        if whole {
-            *self = StackRange { low, high: end & !7, attempts: self.attempts };
-        }
-        whole
+        let high = if known { self.high } else { end & !7 };
+        *self = StackRange { low, high, attempts: self.attempts };
+        true
     }
 }
 

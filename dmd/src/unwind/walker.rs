@@ -1,7 +1,7 @@
 //! The walk itself: from registers outwards, frame by frame.
 
 use super::arch::{FP, Registers, SIGNAL_CONTEXT, SIGNAL_RETURN, SP, caller, strip, unpack};
-use super::cache::{CACHE, Cached};
+use super::cache::{CACHE, Cached, View};
 use super::known::{Known, Stop};
 use super::module::Module;
 use super::rule::{Rule, Usual};
@@ -33,22 +33,29 @@ pub enum End {
 /// Walks from `start`, and shows the caller's frame, its caller's, and so on, until `visit` says no.
 #[inline(always)]
 pub fn walk(start: &Registers, stack: &mut StackRange, mut visit: impl FnMut(Frame) -> bool) -> End {
-    let mut slots = CACHE.slots();
+    let mut rules = CACHE.view();
+    if !start.sp.is_multiple_of(8) {
+        return End::Lost;
+    }
     let mut memory = Memory::new(stack, start.sp);
     let mut frame = Frame { pc: start.pc, sp: start.sp, fp: start.fp };
     let mut seen = Seen::default();
     loop {
-        let packed = slots.map_or(0, |slots| slots.get(frame.pc));
-        match usual_step(packed, frame, &memory) {
-            Some(next) => frame = next,
-            None => match unusual_step(start, packed, frame, &mut memory, &mut seen) {
-                Step::To(next) => {
-                    frame = next;
-                    // No rules while all registers are followed.
-                    slots = if seen.known.is_none() { CACHE.slots() } else { None };
-                }
+        let packed = rules.get(frame.pc);
+        let next = usual_step(packed, frame, &memory);
+        if let Some(next) = next.or_else(|| quick_step(packed, frame, &mut memory, seen.module)) {
+            frame = next;
+        } else {
+            match unusual_step(start, packed, frame, &mut memory, &mut seen) {
+                Step::To(next) => frame = next,
                 Step::End(end) => return end,
-            },
+            }
+            // The usual step trusts that the stack pointer is inside of the stack.
+            if frame.sp > memory.high() && memory.enter(frame.sp).is_none() {
+                return End::Lost;
+            }
+            // No rules while all registers are followed.
+            rules = if seen.known.is_none() { CACHE.view() } else { View::NOTHING };
         }
         seen.frames += 1;
         if !visit(frame) {
@@ -92,6 +99,17 @@ fn usual_step(packed: u16, frame: Frame, memory: &Memory<'_>) -> Option<Frame> {
     }
     let (pc, fp) = caller(packed, cfa, frame.fp, |address| memory.word(address));
     Some(Frame { pc: strip(pc), sp: cfa, fp }).filter(|frame| frame.pc != 0)
+}
+
+/// The step by a wide rule, where nothing else has to be looked at.
+#[inline(always)]
+fn quick_step(packed: u16, frame: Frame, memory: &mut Memory<'_>, module: u16) -> Option<Frame> {
+    let usual = match CACHE.resolve(packed) {
+        Cached::Sure(Rule::Usual(usual)) => usual,
+        Cached::If(record, Rule::Usual(usual)) if record == module => usual,
+        _ => return None,
+    };
+    wide_step(usual, frame, memory).filter(|next| next.pc != 0)
 }
 
 #[cold]
@@ -154,18 +172,23 @@ fn compile(pc: usize, seen: &mut Seen) -> Option<Rule> {
     // Behind the last call of a function that never returns, the next function may begin.
     let lookup = pc.wrapping_sub(1);
     let module = Module::find(lookup)?;
-    let rule = module.sections().map_or(Rule::Uncovered, |sections| Rule::compile(&sections, lookup));
+    let mut rule = module.sections().map_or(Rule::Uncovered, |sections| Rule::compile(&sections, lookup));
+    // Where the signal frame has no entry of its own, that before it may be found.
+    if rule != Rule::Odd && module.has_code_at(pc, &SIGNAL_RETURN) {
+        rule = Rule::Uncovered;
+    }
     if let Some(record) = CACHE.keep(pc, &module, rule) {
         seen.module = record;
     }
     Some(rule)
 }
 
+#[inline(always)]
 fn wide_step(usual: Usual, frame: Frame, memory: &mut Memory<'_>) -> Option<Frame> {
     let base = if usual.from_fp { frame.fp } else { frame.sp };
     let cfa = base.checked_add(usual.cfa as usize * 8)?;
     let below = |words: u32| cfa.checked_sub(words as usize * 8).filter(|&address| address >= frame.sp);
-    if cfa <= frame.sp {
+    if cfa <= frame.sp || (cfa > memory.high() && !memory.reach(cfa)) {
         return None;
     }
     let pc = strip(memory.read(below(usual.return_address)?)?);

@@ -21,7 +21,7 @@ pub(crate) fn checked() -> (usize, usize) {
 pub(crate) fn check() {
     let mut ours = [0; MOST];
     let (len, end) = capture_here(&mut ours);
-    let mut theirs = Vec::new();
+    let mut theirs = Vec::with_capacity(MOST);
     backtrace::trace(|frame| {
         theirs.push(frame.ip().addr());
         theirs.len() < MOST
@@ -43,9 +43,9 @@ pub(crate) fn compare(ours: &[usize], end: End, theirs: &[usize]) {
     FRAMES.set(FRAMES.get() + ours.len());
 }
 
-fn names(pcs: &[usize]) -> String {
+pub(crate) fn names(pcs: &[usize]) -> String {
     let mut text = String::new();
-    for &pc in pcs {
+    for &pc in pcs.iter().take_while(|&&pc| pc != 0) {
         let mut name = None;
         backtrace::resolve((pc - 1) as *mut c_void, |symbol| {
             name = symbol.name().map(|name| name.to_string());

@@ -40,7 +40,7 @@ fn damaged_sections_are_survived() {
     }
     let mut random = Random(0x1234_5678_9abc_def1);
     let mut answers = 0;
-    for round in 0..60_000 {
+    for round in 0..20_000 {
         let mut header_bytes = header.data().unwrap().to_vec();
         let mut frame_bytes = frames.data().unwrap().to_vec();
         for _ in 0..1 + random.below(6) {
@@ -72,7 +72,7 @@ fn damaged_sections_are_survived() {
         }
     }
     // Most damage is elsewhere: the right parts were still read.
-    assert!(answers > 100_000, "{answers}");
+    assert!(answers > 30_000, "{answers}");
 }
 
 #[test]
@@ -80,7 +80,7 @@ fn damaged_expressions_are_survived() {
     let mut random = Random(0xfeed_beef_1357_9bdf);
     let stack: Vec<usize> = (0..64).collect();
     let mut found = 0;
-    for _ in 0..200_000 {
+    for _ in 0..50_000 {
         // A CIE and an FDE for 0x1000..0x2000 by hand, with a CFA expression of random bytes.
         let len = 1 + random.below(24);
         let mut frames = vec![0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 1, 0x78, 16];
