@@ -37,6 +37,8 @@ pub(crate) struct Engine {
     frames: AtomicUsize,
     cumulative: AtomicBool,
     marking: AtomicBool,
+    /// What is freed has to be looked at: it is counted, or may have been reported.
+    careful: AtomicBool,
     /// Frames of ours above the hook, as seen so far.
     hook_frames: AtomicUsize,
     dropped: AtomicU64,
@@ -90,6 +92,7 @@ impl Engine {
             frames: AtomicUsize::new(0),
             cumulative: AtomicBool::new(false),
             marking: AtomicBool::new(false),
+            careful: AtomicBool::new(false),
             hook_frames: AtomicUsize::new(0),
             dropped: AtomicU64::new(0),
             dropped_dead: AtomicU64::new(0),
@@ -141,6 +144,7 @@ impl Engine {
         // Whole stacks have their outer ends in common, which stacks cut at a few frames have not.
         self.frames.store(options.max_frames.max(FEWEST_FRAMES), Ordering::Relaxed);
         self.cumulative.store(options.mode == Mode::Cumulative, Ordering::Relaxed);
+        self.careful.store(options.mode == Mode::Cumulative, Ordering::Relaxed);
         self.marking.store(options.mode == Mode::DarkMatter, Ordering::Relaxed);
         // SAFETY: see the `Sync` of `Engine`.
         unsafe { *self.setup.get() = setup };
@@ -249,16 +253,16 @@ impl Engine {
     /// the address in between.
     #[inline]
     pub(crate) fn forget(&self, address: usize) {
-        let Some(block) = self.table.remove(address) else { return };
-        if block.marked || self.cumulative.load(Ordering::Relaxed) {
-            self.forget_more(address, block);
+        if self.careful.load(Ordering::Relaxed) {
+            self.forget_carefully(address);
+        } else {
+            self.table.erase(address);
         }
     }
 
     #[cold]
-    fn forget_more(&self, address: usize, block: Block) {
-        let reports = if block.marked { self.marks.remove(address) } else { Reports::default() };
-        self.end(Taken(Some((address, block, reports))));
+    fn forget_carefully(&self, address: usize) {
+        self.end(self.take(address));
     }
 
     /// Forgets the block that starts here, which is about to be moved or to stay.
@@ -292,6 +296,9 @@ impl Engine {
     }
 
     fn mark(&self, address: usize, report: Report) {
+        // A block freed by a thread that has not seen this yet leaves a report that counts for nothing,
+        // since the bit in the table is gone.
+        self.careful.store(true, Ordering::SeqCst);
         let Some(fresh) = self.table.mark(address) else { return };
         if !self.marks.add(address, report, fresh) {
             self.unmarked.fetch_add(1, Ordering::Relaxed);
@@ -328,7 +335,7 @@ impl Engine {
                 _ => {
                     let kind = match found {
                         Found::Inside(..) => FaultKind::Interior,
-                        Found::Freed(_) => FaultKind::Freed,
+                        Found::Freed => FaultKind::Freed,
                         _ => FaultKind::NotHeap,
                     };
                     if self.marks.fault(Fault { kind, address, path, trace }) {
@@ -346,7 +353,9 @@ impl Engine {
     /// Takes all reports away but those made on allocation.
     pub(crate) fn clear_reports(&self) {
         let _inside = Inside::deeper();
-        self.marks.clear_reports(|address| self.table.unmark(address));
+        let left = self.marks.clear_reports(|address| self.table.unmark(address));
+        let cumulative = self.cumulative.load(Ordering::Relaxed);
+        self.careful.store(cumulative || left > 0, Ordering::Relaxed);
     }
 
     /// The stack of the hook's caller, this thread's.

@@ -145,10 +145,12 @@ impl Marks {
     }
 
     /// Takes all reports away but those that were made on allocation, and tells of each block that has
-    /// none left.
-    pub(crate) fn clear_reports(&self, mut unmarked: impl FnMut(usize)) {
+    /// none left; gives how many have some.
+    pub(crate) fn clear_reports(&self, mut unmarked: impl FnMut(usize)) -> usize {
+        let mut left = 0;
         for shard in &self.shards {
-            shard.hold().retain(|address, reports| {
+            let mut shard = shard.hold();
+            shard.retain(|address, reports| {
                 let mut kept = reports.iter().flatten().filter(|report| report.on_alloc).copied();
                 let reports_left = [kept.next(), kept.next()];
                 *reports = reports_left;
@@ -157,6 +159,7 @@ impl Marks {
                 }
                 reports_left[0].is_some()
             });
+            left += shard.len();
         }
         let mut faults = self.faults.hold();
         faults.list.clear();
@@ -164,6 +167,7 @@ impl Marks {
         for path in &mut self.paths.hold().list {
             (path.claimed, path.marked) = (0, 0);
         }
+        left
     }
 
     /// Forgets everything.

@@ -35,8 +35,8 @@ pub(crate) enum Found {
     Start(Block),
     /// Of a block that starts at this address.
     Inside(usize, Block),
-    /// Of a block that started here.
-    Freed(TraceId),
+    /// A block started here.
+    Freed,
     Nothing,
 }
 
@@ -148,8 +148,16 @@ impl Table {
             return None;
         }
         let block = self.block(address, value);
-        word.store(value & !(TAG | MARKED | WIDE) | FREED, Ordering::Relaxed);
+        word.store(FREED, Ordering::Relaxed);
         Some(block)
+    }
+
+    /// Forgets what starts here without looking at it, which costs no wait for memory.
+    #[inline(always)]
+    pub(crate) fn erase(&self, address: usize) {
+        if let Some(word) = self.word(address) {
+            word.store(FREED, Ordering::Relaxed);
+        }
     }
 
     /// Sets the mark bit and tells whether it was not set before; `None` if no block starts here.
@@ -181,7 +189,7 @@ impl Table {
         }
         match self.enclosing(address) {
             Some((start, block)) => Found::Inside(start, block),
-            None if value & TAG == FREED => Found::Freed(trace(value)),
+            None if value & TAG == FREED => Found::Freed,
             None => Found::Nothing,
         }
     }

@@ -29,30 +29,41 @@ const SEGMENTS: usize = (MAX_TRACE as usize + 1) / SEGMENT;
 const STRIPES: usize = 64;
 const FIRST_INDEX: usize = 64;
 
-/// An open-addressed table of node ids, 0 for none; at most half full. Never unmapped, since somebody may
-/// be reading it when a larger one takes its place.
-struct Index {
-    /// Length less one, a power of two less one.
-    mask: usize,
-    ids: *const AtomicU32,
+/// Where a node is found by its parent and return address: a copy of it, so that one load tells.
+struct Slot {
+    pc: AtomicU64,
+    /// The parent's id in the upper half, the node's in the lower; 0 if the slot is empty. Written last.
+    link: AtomicU64,
 }
 
+/// An open-addressed table of slots, at most half full; as the stripe keeps it, one word: the address, and
+/// above it the logarithm of the length. Never unmapped, since somebody may be reading it when a larger one
+/// takes its place.
+#[derive(Clone, Copy)]
+struct Index(usize);
+
+const ADDRESS_BITS: u32 = 56;
+
 impl Index {
-    fn bytes(length: usize) -> usize {
-        size_of::<Self>() + length * size_of::<AtomicU32>()
+    fn length(self) -> usize {
+        if self.0 == 0 { 0 } else { 1 << (self.0 >> ADDRESS_BITS) }
     }
 
-    #[inline]
-    fn id(&self, at: usize) -> &AtomicU32 {
-        // SAFETY: so many ids are there.
-        let ids = unsafe { core::slice::from_raw_parts(self.ids, self.mask + 1) };
-        &ids[at & self.mask]
+    /// The slots; empty if there is no table yet.
+    #[inline(always)]
+    fn slots(self) -> &'static [Slot] {
+        let start = core::ptr::with_exposed_provenance::<Slot>(self.0 & ((1 << ADDRESS_BITS) - 1));
+        if start.is_null() {
+            return &[];
+        }
+        // SAFETY: so many slots were mapped there, and are never unmapped.
+        unsafe { core::slice::from_raw_parts(start, self.length()) }
     }
 }
 
 struct Stripe {
+    index: AtomicUsize,
     lock: Lock,
-    index: AtomicPtr<Index>,
     used: AtomicUsize,
 }
 
@@ -70,9 +81,8 @@ impl TraceTree {
         Self {
             segments: [const { AtomicPtr::new(null_mut()) }; SEGMENTS],
             next: AtomicU32::new(1),
-            stripes: [const {
-                Stripe { lock: Lock::new(), index: AtomicPtr::new(null_mut()), used: AtomicUsize::new(0) }
-            }; STRIPES],
+            stripes: [const { Stripe { index: AtomicUsize::new(0), lock: Lock::new(), used: AtomicUsize::new(0) } };
+                STRIPES],
             arena: Arena::new(),
             mapped: AtomicUsize::new(0),
             cut: AtomicUsize::new(0),
@@ -110,45 +120,22 @@ impl TraceTree {
     pub(crate) fn child(&self, parent: TraceId, pc: usize) -> TraceId {
         let hash = hash(parent, pc);
         let stripe = &self.stripes[hash >> (usize::BITS - 6) & (STRIPES - 1)];
-        let index = stripe.index.load(Ordering::Acquire);
-        // SAFETY: null, or an index that is never unmapped.
-        if let Some(index) = unsafe { index.as_ref() }
-            && let Ok(id) = self.look_up(index, hash, parent, pc)
-        {
-            return id;
-        }
-        self.add(stripe, hash, parent, pc)
-    }
-
-    /// The node's id, or where in the index it would go.
-    #[inline]
-    fn look_up(&self, index: &Index, hash: usize, parent: TraceId, pc: usize) -> Result<TraceId, usize> {
-        let mut at = hash;
-        loop {
-            let id = index.id(at).load(Ordering::Acquire);
-            if id == 0 {
-                return Err(at);
-            }
-            if let Some(node) = self.node(TraceId(id))
-                && node.pc.load(Ordering::Relaxed) == pc as u64
-                && node.parent.load(Ordering::Relaxed) == parent.0
-            {
-                return Ok(TraceId(id));
-            }
-            at = at.wrapping_add(1);
+        match look_up(Index(stripe.index.load(Ordering::Acquire)).slots(), hash, parent, pc) {
+            Ok(id) => id,
+            Err(_) => self.add(stripe, hash, parent, pc),
         }
     }
 
     #[cold]
     fn add(&self, stripe: &Stripe, hash: usize, parent: TraceId, pc: usize) -> TraceId {
         let _held = stripe.lock.hold();
-        let Some(index) = self.roomy_index(stripe) else { return self.cut_at(parent) };
-        let at = match self.look_up(index, hash, parent, pc) {
+        let Some(slots) = self.roomy_index(stripe) else { return self.cut_at(parent) };
+        let slot = match look_up(slots, hash, parent, pc) {
             Ok(id) => return id,
-            Err(at) => at,
+            Err(slot) => slot,
         };
-        let Some(id) = self.new_node(parent, pc) else { return self.cut_at(parent) };
-        index.id(at).store(id.0, Ordering::Release);
+        let (Some(slot), Some(id)) = (slot, self.new_node(parent, pc)) else { return self.cut_at(parent) };
+        slot.fill(pc as u64, parent.0, id.0);
         stripe.used.fetch_add(1, Ordering::Relaxed);
         id
     }
@@ -185,40 +172,32 @@ impl TraceTree {
         Some(TraceId(id))
     }
 
-    /// The stripe's index, made larger when half of it is used.
-    fn roomy_index<'a>(&'a self, stripe: &'a Stripe) -> Option<&'a Index> {
-        let old = stripe.index.load(Ordering::Acquire);
-        // SAFETY: null, or an index that is never unmapped.
-        let old = unsafe { old.as_ref() };
-        let length = old.map_or(0, |old| old.mask + 1);
-        if stripe.used.load(Ordering::Relaxed) < length / 2 {
-            return old;
+    /// The stripe's slots, made more when half of them are used.
+    fn roomy_index(&self, stripe: &Stripe) -> Option<&'static [Slot]> {
+        let old = Index(stripe.index.load(Ordering::Acquire));
+        if stripe.used.load(Ordering::Relaxed) < old.length() / 2 {
+            return Some(old.slots());
         }
-        let length = (length * 2).max(FIRST_INDEX);
-        let fresh = self.arena.take(Index::bytes(length)).cast::<Index>();
-        if fresh.is_null() {
+        let length = (old.length() * 2).max(FIRST_INDEX);
+        let bytes = length * size_of::<Slot>();
+        let place = self.arena.take(bytes).expose_provenance();
+        if place == 0 {
             return None;
         }
-        self.mapped.fetch_add(Index::bytes(length), Ordering::Relaxed);
-        let ids = fresh.wrapping_add(1).cast::<AtomicU32>().cast_const();
-        // SAFETY: as many bytes as an index of this length takes, which nobody else has seen.
-        unsafe { fresh.write(Index { mask: length - 1, ids }) };
-        // SAFETY: written above, and never changed or unmapped.
-        let index = unsafe { &*fresh };
-        for at in 0..length / 2 {
-            let Some(id) = old.map(|old| old.id(at).load(Ordering::Relaxed)).filter(|id| *id != 0) else {
-                continue;
-            };
-            if let Some(node) = self.node(TraceId(id)) {
-                let parent = TraceId(node.parent.load(Ordering::Relaxed));
-                let pc = node.pc.load(Ordering::Relaxed) as usize;
-                if let Err(at) = self.look_up(index, hash(parent, pc), parent, pc) {
-                    index.id(at).store(id, Ordering::Relaxed);
-                }
+        self.mapped.fetch_add(bytes, Ordering::Relaxed);
+        let fresh = Index(place | (length.trailing_zeros() as usize) << ADDRESS_BITS);
+        for old in old.slots() {
+            let (pc, link) = (old.pc.load(Ordering::Relaxed), old.link.load(Ordering::Relaxed));
+            let (parent, id) = (TraceId((link >> 32) as u32), link as u32);
+            if link != 0
+                && let Err(Some(slot)) =
+                    look_up(fresh.slots(), hash(parent, pc as usize), parent, pc as usize)
+            {
+                slot.fill(pc, parent.0, id);
             }
         }
-        stripe.index.store(fresh, Ordering::Release);
-        Some(index)
+        stripe.index.store(fresh.0, Ordering::Release);
+        Some(fresh.slots())
     }
 
     #[inline]
@@ -242,7 +221,32 @@ impl TraceTree {
     }
 }
 
-#[inline]
+impl Slot {
+    fn fill(&self, pc: u64, parent: u32, id: u32) {
+        self.pc.store(pc, Ordering::Relaxed);
+        self.link.store(u64::from(parent) << 32 | u64::from(id), Ordering::Release);
+    }
+}
+
+/// The node's id, or the slot where it would go, if there are slots.
+#[inline(always)]
+fn look_up(slots: &[Slot], hash: usize, parent: TraceId, pc: usize) -> Result<TraceId, Option<&Slot>> {
+    let mask = slots.len().wrapping_sub(1);
+    let mut at = hash;
+    while let Some(slot) = slots.get(at & mask) {
+        let link = slot.link.load(Ordering::Acquire);
+        if link == 0 {
+            return Err(Some(slot));
+        }
+        if (link >> 32) as u32 == parent.0 && slot.pc.load(Ordering::Relaxed) == pc as u64 {
+            return Ok(TraceId(link as u32));
+        }
+        at = at.wrapping_add(1);
+    }
+    Err(None)
+}
+
+#[inline(always)]
 fn hash(parent: TraceId, pc: usize) -> usize {
     let mixed = (pc as u64 ^ u64::from(parent.0).rotate_left(40)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     (mixed ^ mixed >> 29) as usize
