@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::support::{count, frames, libdmd, preloaded, read_dump, succeed, victim};
+use crate::support::{command, count, frames, libdmd, preloaded, read_dump, succeed, victim};
 
 #[test]
 fn its_reporters_run_and_mark() {
@@ -39,4 +39,24 @@ fn its_reporters_run_and_mark() {
     assert!(stack[0].starts_with(&format!("#00: ???[{} +0x", libdmd().display())), "{stack:?}");
     assert!(stack[1].contains("examples/reporting"), "{stack:?}");
     assert!(stack.len() > 3 && stack.len() <= 24, "{stack:?}");
+}
+
+#[test]
+fn the_wrapper_may_be_the_declared_allocator() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("dump.json");
+    let off = succeed(command(victim("declared")).arg(&file));
+    assert_eq!(off.stdout, b"off\n");
+    let options = "--stacks=full --quiet";
+    for output in [
+        succeed(command(victim("declared")).arg(&file).env("DMD", options)),
+        succeed(preloaded(victim("declared"), options).arg(&file)),
+    ] {
+        assert_eq!(output.stdout, b"on\n");
+        let dump = read_dump(&file);
+        let reports =
+            |block: &Value| block.get("reps").map_or(0, |reports| reports.as_array().unwrap().len());
+        assert_eq!(count(&dump, |block| block["req"] == 10_000 && reports(block) == 1), 100);
+        assert_eq!(count(&dump, |block| reports(block) == 2), 0);
+    }
 }

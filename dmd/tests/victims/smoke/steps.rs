@@ -167,7 +167,7 @@ fn scan(folder: &Path) {
     let block = new(48).cast::<usize>();
     for (at, word) in [123, 0, block.addr() - 1, block.addr(), block.addr() + 1, 0].into_iter().enumerate() {
         // SAFETY: six words are there.
-        unsafe { block.add(at).write(word) };
+        unsafe { block.wrapping_add(at).write(word) };
     }
     dump(&file);
     free(block.cast(), 48);
