@@ -51,8 +51,10 @@ fn has(set: &ReportSet, path: &str) -> bool {
     set.iter().any(|report| report.path == path)
 }
 
+/// But for slowness, which depends on the machine.
 fn warnings(set: &ReportSet) -> Vec<(WarningKind, String)> {
-    set.warnings().iter().map(|warning| (warning.kind, warning.to_string())).collect()
+    let warnings = set.warnings().iter().filter(|warning| warning.kind != WarningKind::Slow);
+    warnings.map(|warning| (warning.kind, warning.to_string())).collect()
 }
 
 #[derive(Default)]
@@ -285,7 +287,7 @@ fn a_slow_reporter_is_named() {
     });
     let options = CollectOptions::new().slow(Duration::from_millis(10));
     let set = Collection::new().with(&slow).options(options).collect();
-    assert_eq!(warnings(&set)[0].0, WarningKind::Slow);
+    assert_eq!(set.warnings()[0].kind, WarningKind::Slow);
     assert!(has(&set, "slow-one"));
     assert!(set.runs()[0].time >= Duration::from_millis(20));
 }

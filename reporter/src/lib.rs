@@ -90,7 +90,9 @@ pub mod size_tree;
 pub mod tree;
 
 pub use add_size_of::{AddSizeOf, add_size_of};
-pub use allocator::{AllocatorStatistics, DeclaredAllocator, UsableSize, declared as declared_allocator};
+pub use allocator::{
+    AllocatorStatistics, CUsableSize, DeclaredAllocator, UsableSize, declared as declared_allocator,
+};
 pub use collect::{CollectOptions, Collection, collect_reports};
 pub use counter::{CounterSite, CountingMalloc, MemoryCounter};
 pub use erased::ErasedMallocSizeOf;

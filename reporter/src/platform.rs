@@ -6,7 +6,7 @@ mod c_malloc;
 #[cfg(target_os = "linux")]
 mod linux;
 
-pub(crate) use c_malloc::c_usable_size;
+pub(crate) use c_malloc::{C_USABLE_SIZE, c_usable_size};
 
 #[cfg(target_os = "linux")]
 pub(crate) use linux::*;

@@ -191,7 +191,7 @@ impl Observe for Measured {
     unsafe fn block(&mut self, block: Block) -> usize {
         // SAFETY: the caller promises a live block of the global allocator with this layout, and
         // the declared allocator is the global one.
-        unsafe { (self.usable_size)(block.pointer, block.layout) }
+        unsafe { self.usable_size.ask(block.pointer, block.layout) }
     }
 
     #[inline]
@@ -232,7 +232,7 @@ impl Observe for Marking {
             (Some(bytes), _) => bytes,
             // SAFETY: the caller promises a live block of the global allocator with this layout, and
             // the declared allocator is the global one.
-            (None, Some(usable_size)) => unsafe { usable_size(block.pointer, block.layout) },
+            (None, Some(usable_size)) => unsafe { usable_size.ask(block.pointer, block.layout) },
             (None, None) => block.layout.size(),
         }
     }

@@ -39,7 +39,7 @@ impl Observe for ByField {
             (Some(usable), _) => usable,
             // SAFETY: the caller promises a live block of the global allocator with this layout,
             // and the declared allocator is the global one.
-            (None, Some(usable_size)) => unsafe { usable_size(block.pointer, block.layout) },
+            (None, Some(usable_size)) => unsafe { usable_size.ask(block.pointer, block.layout) },
             (None, None) => asked,
         };
         self.growth.add(SizeSummary { asked, usable, blocks: 1 });
