@@ -41,6 +41,11 @@ pub(crate) fn say(line: fmt::Arguments<'_>) {
     });
 }
 
+/// Says one line of plain text.
+pub fn say_text(line: &str) {
+    say(format_args!("{line}"));
+}
+
 /// Says one line even if comments are switched off: why the process cannot go on.
 pub(crate) fn say_anyway(line: fmt::Arguments<'_>) {
     let mut text = Line { bytes: [0; 512], len: 0 };

@@ -229,6 +229,9 @@ pub(crate) extern "C" fn process_ends() {
     }
     let options = ENGINE.setup().options;
     if options.dump_at_exit && (options.children || !crate::fork::is_child()) {
+        if process::is_confined() {
+            return comment::say(format_args!("no dump: the process has confined itself"));
+        }
         // SAFETY: null is allowed.
         unsafe { local_dump(core::ptr::null()) };
     }

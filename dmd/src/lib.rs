@@ -93,6 +93,7 @@ pub use sampler::Sampler;
 /// What `libdmd.so` is made of. Not for direct use, and without any promise.
 #[doc(hidden)]
 pub mod __private {
+    pub use crate::comment::say_text as say;
     pub use crate::door::{Door, local as local_door};
     pub use crate::engine::Taken;
     pub use crate::entry::reset;

@@ -1,7 +1,7 @@
 //! The process among others: where its dump goes, and what it hands on to those that it starts.
 
 use core::ffi::{CStr, c_char};
-use core::sync::atomic::{AtomicPtr, Ordering};
+use core::sync::atomic::{AtomicI32, AtomicPtr, Ordering};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -17,6 +17,18 @@ const FIRST_PROCESS: &[u8] = b" --first-process=";
 static STRINGS: Arena = Arena::new();
 /// The folder in which the process started: it may change its own.
 static START_FOLDER: AtomicPtr<c_char> = AtomicPtr::new(core::ptr::null_mut());
+
+/// Whether a filter of system calls was installed since the start: opening a file may end the process.
+pub(crate) fn is_confined() -> bool {
+    CONFINED_AT_START.load(Ordering::Relaxed) == 0 && filters() != 0
+}
+
+static CONFINED_AT_START: AtomicI32 = AtomicI32::new(0);
+
+fn filters() -> i32 {
+    // SAFETY: asks a question; strict confinement, which would end the process here, ends it at `exit` too.
+    unsafe { libc::prctl(libc::PR_GET_SECCOMP) }
+}
 
 /// What `$DMD` says of the first process: its number, and the folder in which it started.
 #[derive(Clone, Copy, Debug)]
@@ -41,6 +53,7 @@ pub(crate) fn split_our_words(variable: &'static CStr) -> (&'static [u8], Option
 
 /// Remembers the folder in which the process started, or the first one if this is not it.
 pub(crate) fn start(first: Option<First>) {
+    CONFINED_AT_START.store(filters(), Ordering::Relaxed);
     if let Some(first) = first
         && !first.folder.is_empty()
     {

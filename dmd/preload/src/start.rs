@@ -1,10 +1,13 @@
 //! When recording starts: at the first allocation that comes when the environment can be seen, or at the
 //! latest when this library is initialised.
 
-use core::ffi::{c_char, c_int};
+use core::ffi::{c_char, c_int, c_void};
+use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicBool, Ordering};
 
-use engine::__private::{Allocator, Door, Recording, local_door, recording, run_self_test, start_preloaded};
+use engine::__private::{
+    Allocator, Door, Recording, local_door, recording, run_self_test, say, start_preloaded,
+};
 
 unsafe extern "C" {
     static environ: *mut *mut c_char;
@@ -30,6 +33,22 @@ pub(crate) fn try_to_start() {
     }
 }
 
+/// An executable may define the functions itself; then nobody calls ours.
+fn say_if_not_called() {
+    // SAFETY: a name that ends in 0.
+    let first = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"malloc".as_ptr()) };
+    let file_of = |address: *const c_void| {
+        let mut info = MaybeUninit::<libc::Dl_info>::zeroed();
+        // SAFETY: a place for the answer; the address is only compared.
+        unsafe { libc::dladdr(address, info.as_mut_ptr()) };
+        // SAFETY: zeroed, or filled.
+        unsafe { info.assume_init() }.dli_fbase
+    };
+    if file_of(first) != file_of((&raw const STARTED).cast()) {
+        say("the program has a malloc of its own: its blocks are not recorded");
+    }
+}
+
 fn malloc(bytes: usize) -> *mut u8 {
     // SAFETY: no precondition.
     unsafe { crate::malloc::malloc(bytes) }.cast()
@@ -44,6 +63,9 @@ fn start(environment: *mut *mut c_char) {
     if recording() == Recording::Undecided && !STARTED.swap(true, Ordering::AcqRel) {
         // SAFETY: the process's environment, before `main`.
         unsafe { start_preloaded(environment) };
+        if recording() == Recording::Yes {
+            say_if_not_called();
+        }
         run_self_test(Allocator { alloc: malloc, free: |block, _| free(block) });
     }
 }

@@ -59,6 +59,20 @@ fn descriptors_are_the_program_s() {
 }
 
 #[test]
+fn a_program_that_confines_itself() {
+    same("confined");
+}
+
+#[test]
+fn a_program_with_its_own_malloc_is_told() {
+    same("own_malloc");
+    let folder = tempfile::tempdir().unwrap();
+    let output = succeed(&mut preloaded(c_program(folder.path(), "own_malloc"), "1"));
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert!(text.ends_with("] the program has a malloc of its own: its blocks are not recorded\n"), "{text}");
+}
+
+#[test]
 fn ways_to_end() {
     same("endings");
 }
