@@ -39,6 +39,10 @@ impl Module {
         iterate(pc)
     }
 
+    pub(super) fn contains(&self, pc: usize) -> bool {
+        (self.start..self.end).contains(&pc)
+    }
+
     /// Is this the same module still, and not another one at its place? Takes no lock. `pc` is of a frame
     /// on this thread's stack, so that its module cannot go away meanwhile.
     pub(super) fn is_still_there(&self, pc: usize, id: &BuildId) -> bool {
@@ -62,7 +66,7 @@ impl Module {
             auxiliary(libc::AT_BASE),
             auxiliary(libc::AT_SYSINFO_EHDR),
         ];
-        addresses.into_iter().any(|address| (self.start..self.end).contains(&address))
+        addresses.into_iter().any(|address| self.contains(address))
     }
 
     /// The unwind sections, each up to the end of the segment that it is in.
@@ -79,7 +83,7 @@ impl Module {
 
     /// What is mapped from `address` on to the end of its segment.
     fn span(&self, address: usize) -> Option<Span<'static>> {
-        if !(self.start..self.end).contains(&address) {
+        if !self.contains(address) {
             return None;
         }
         let end = match self.program_headers() {

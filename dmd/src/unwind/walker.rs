@@ -124,13 +124,17 @@ fn unusual_step(
     if let Some(known) = seen.known.take() {
         return general_step(known, memory, seen);
     }
-    let mut cached = CACHE.resolve(packed);
     if packed.wrapping_sub(1) < i16::MAX as u16 {
-        // A packed rule that failed its check: the stack's end was not known far enough, or it makes no
-        // sense. The wider rule says.
-        cached = Cached::Missing;
+        // A packed rule that failed its check: perhaps the stack was not known so far up.
+        let (cfa, _) = unpack(packed, frame.sp, frame.fp);
+        if cfa > memory.high()
+            && memory.reach(cfa)
+            && let Some(next) = usual_step(packed, frame, memory)
+        {
+            return Step::To(next);
+        }
     }
-    let rule = match cached {
+    let rule = match CACHE.resolve(packed) {
         Cached::Sure(rule) => rule,
         Cached::If(record, rule) if record == seen.module || CACHE.is_still_there(record, frame.pc) => {
             seen.module = record;

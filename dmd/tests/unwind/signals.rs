@@ -64,12 +64,12 @@ fn through_handlers() {
             for signal in [libc::SIGUSR1, libc::SIGUSR2, libc::SIGTRAP] {
                 install(signal, handler as *const (), flags);
             }
-            for seed in 0..300 {
+            for seed in 0..120 {
                 let at_end = if seed % 2 == 0 { raise } else { fault };
                 descend(&mut Script::new(seed, 1 + seed as u32 % 20, &passes, at_end));
             }
             let (stacks, frames) = checked();
-            assert_eq!(stacks, 150 * 4 + 150 * 2);
+            assert_eq!(stacks, 60 * 4 + 60 * 2);
             assert!(frames > stacks * 12);
             let none = libc::stack_t { ss_sp: std::ptr::null_mut(), ss_flags: libc::SS_DISABLE, ss_size: 0 };
             // SAFETY: gives the stack back before its memory goes.

@@ -127,7 +127,7 @@ fn at_every_instruction() {
             let mut script = Script::new(1, 0, &[], walk);
             own(0, next, (&raw mut script).cast());
             for seed in 0..2 {
-                descend(&mut Script::new(seed, 4, &[], nothing));
+                descend(&mut Script::new(seed, 3, &[], nothing));
             }
             let text = format!("{value} {:?}", std::env::var_os("HOME"));
             stepping(false);

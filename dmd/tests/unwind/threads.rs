@@ -50,7 +50,7 @@ fn on_the_smallest_stack() {
         unsafe { *filled.cast::<(usize, Option<End>)>() = (len, Some(end)) };
         std::ptr::null_mut()
     }
-    let mut result = (0, None::<End>);
+    let mut result: (usize, Option<End>) = (0, None);
     // SAFETY: all zeroes is what the initializer takes.
     let mut attributes: libc::pthread_attr_t = unsafe { std::mem::zeroed() };
     let mut thread = 0;
