@@ -80,6 +80,9 @@ impl Taken {
     pub(crate) const NOTHING: Self = Self(None);
 }
 
+/// So many reports of what is no block are told on stderr at once.
+const MOST_SAID: u64 = 20;
+
 /// So many frames are always taken, whatever is written in the end.
 const FEWEST_FRAMES: usize = 64;
 
@@ -332,13 +335,15 @@ impl Engine {
             let (start, block) = match found {
                 Found::Start(block) => (address, block),
                 Found::Inside(start, block) if enclosing => (start, block),
+                // Most small blocks are not recorded then.
+                _ if self.below.load(Ordering::Relaxed) > 0 => return 0,
                 _ => {
                     let kind = match found {
                         Found::Inside(..) => FaultKind::Interior,
                         Found::Freed => FaultKind::Freed,
                         _ => FaultKind::NotHeap,
                     };
-                    if self.marks.fault(Fault { kind, address, path, trace }) {
+                    if self.marks.fault(Fault { kind, address, path, trace }) <= MOST_SAID {
                         comment::say(format_args!("Unknown pointer {address:#x}"));
                     }
                     return 0;

@@ -2,6 +2,7 @@
 
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::sync::atomic::{AtomicUsize, Ordering};
+use core::time::Duration;
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -171,12 +172,20 @@ pub(crate) unsafe extern "C" fn local_dump(path: *const c_char) -> c_int {
 }
 
 pub(crate) unsafe extern "C" fn local_report_and_dump(path: *const c_char) -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe { report_and_write(path, None) }
+}
+
+/// # Safety
+///
+/// The path is null or ends in 0.
+unsafe fn report_and_write(path: *const c_char, deadline: Option<Duration>) -> c_int {
     if ENGINE.phase() != Phase::On {
         return NOT_RUNNING;
     }
     let Some(_dumping) = ENGINE.dumping.try_hold() else { return libc::EBUSY };
     ENGINE.clear_reports();
-    programs::run_reporters();
+    programs::run_reporters(deadline);
     // SAFETY: the caller's promise.
     unsafe { write(path) }
 }
@@ -232,7 +241,8 @@ pub(crate) extern "C" fn process_ends() {
         if process::is_confined() {
             return comment::say(format_args!("no dump: the process has confined itself"));
         }
+        // A reporter that waits for a thread which is not coming must not keep the process.
         // SAFETY: null is allowed.
-        unsafe { local_dump(core::ptr::null()) };
+        unsafe { report_and_write(core::ptr::null(), Some(Duration::from_secs(5))) };
     }
 }

@@ -215,11 +215,14 @@ impl Marks {
         }
     }
 
-    /// Keeps a fault; false if there were too many.
-    pub(crate) fn fault(&self, fault: Fault) -> bool {
+    /// Counts a fault, and keeps it unless there are too many; tells how many there are.
+    pub(crate) fn fault(&self, fault: Fault) -> u64 {
         let mut faults = self.faults.hold();
         faults.counts[fault.kind as usize] += 1;
-        faults.list.len() < MOST_FAULTS && pages::push(&mut faults.list, fault)
+        if faults.list.len() < MOST_FAULTS {
+            pages::push(&mut faults.list, fault);
+        }
+        faults.counts.iter().sum()
     }
 
     pub(crate) fn paths(&self) -> crate::lock::Use<'_, Paths> {

@@ -79,7 +79,7 @@ pub struct Options {
     /// is that of the first process, and children put their number before the extension.
     /// Default: `dmd-%p.json.gz` in the folder in which the process started.
     pub output: Option<&'static str>,
-    /// Write a dump when the process ends. Default: no.
+    /// Run the memory reporters and write a dump when the process ends. Default: no.
     pub dump_at_exit: bool,
     /// Programs that this one starts, and its forks, are recorded too. Default: yes.
     pub children: bool,

@@ -2,6 +2,7 @@
 
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicPtr, Ordering};
+use core::time::Duration;
 
 use memory_reporter::bridge::Program;
 
@@ -22,11 +23,11 @@ pub(crate) fn add(program: *const Program) {
 }
 
 /// Runs the reporters of all programs.
-pub(crate) fn run_reporters() {
+pub(crate) fn run_reporters(deadline: Option<Duration>) {
     for place in &PROGRAMS {
         // SAFETY: null, or a static table of a program.
         if let Some(program) = unsafe { place.load(Ordering::Acquire).as_ref() } {
-            program.run_reporters();
+            program.run_reporters(deadline);
         }
     }
 }

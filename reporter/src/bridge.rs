@@ -9,6 +9,7 @@ use core::ffi::c_void;
 use core::fmt;
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicPtr, Ordering};
+use core::time::Duration;
 
 use crate::collect::{CollectOptions, collect_reports};
 use crate::platform;
@@ -19,13 +20,15 @@ use crate::platform;
 pub struct Program {
     /// Bytes of this table, for what may be added at its end.
     size: usize,
-    run_reporters: extern "C" fn(),
+    run_reporters: extern "C" fn(milliseconds: u64),
 }
 
 impl Program {
-    /// Runs all reporters of the program, and keeps nothing of what they report.
-    pub fn run_reporters(&self) {
-        (self.run_reporters)();
+    /// Runs all reporters of the program, and keeps nothing of what they report. With a deadline each is
+    /// given up after so long, as [`CollectOptions::deadline`] says.
+    pub fn run_reporters(&self, deadline: Option<Duration>) {
+        let milliseconds = deadline.map_or(0, |deadline| deadline.as_millis().max(1));
+        (self.run_reporters)(u64::try_from(milliseconds).unwrap_or(u64::MAX));
     }
 }
 
@@ -36,9 +39,13 @@ pub fn program() -> &'static Program {
     &PROGRAM
 }
 
-extern "C" fn run_reporters() {
+extern "C" fn run_reporters(milliseconds: u64) {
+    let mut options = CollectOptions::new();
+    if milliseconds != 0 {
+        options = options.deadline(Duration::from_millis(milliseconds));
+    }
     // Reporters that panic are caught one by one; this is for all else.
-    let _ = std::panic::catch_unwind(|| drop(collect_reports(&CollectOptions::new())));
+    let _ = std::panic::catch_unwind(|| drop(collect_reports(&options)));
 }
 
 /// Bytes of an engine's own tables.
