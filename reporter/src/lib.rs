@@ -85,6 +85,8 @@ mod walk_state;
 mod warning;
 
 pub mod amounts;
+#[doc(hidden)]
+pub mod bridge;
 pub mod diff;
 pub mod docs;
 pub mod file;

@@ -207,3 +207,27 @@ fn kind_and_name(map: &MemoryMap) -> (MappingKind, String) {
         MMapPath::Other(name) => (MappingKind::Kernel, format!("[{name}]")),
     }
 }
+
+/// Runs when the library or executable that this crate is part of is loaded.
+#[used]
+#[allow(unsafe_code, reason = "runs before main")]
+#[unsafe(link_section = ".init_array")]
+static AT_START: extern "C" fn() = crate::bridge::find_preloaded;
+
+/// A symbol of another loaded file than the one that this crate is part of, or null.
+#[allow(unsafe_code, reason = "asks the loader")]
+pub(crate) fn symbol_of_another_library(name: &core::ffi::CStr) -> *const core::ffi::c_void {
+    // SAFETY: a name that ends in 0.
+    let symbol = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
+    let file_of = |address: *const core::ffi::c_void| {
+        let mut info = core::mem::MaybeUninit::<libc::Dl_info>::zeroed();
+        // SAFETY: a place for the answer; the address is only compared.
+        unsafe { libc::dladdr(address, info.as_mut_ptr()) };
+        // SAFETY: zeroed, or filled.
+        unsafe { info.assume_init() }.dli_fbase
+    };
+    if symbol.is_null() || file_of(symbol) == file_of((&raw const AT_START).cast()) {
+        return core::ptr::null();
+    }
+    symbol
+}

@@ -1,0 +1,195 @@
+//! The bridge to an engine of DMD, which knows every live block and who reported it.
+//!
+//! Used by the crate `dmd`, not by programs. An engine may be linked into the program, or preloaded as
+//! `libdmd.so`: then this crate looks for its one C symbol, versioned by its name, when the program starts.
+//! What crosses are `repr(C)` tables of functions. With an engine connected, measuring a value in a report
+//! under `explicit/` marks its blocks.
+
+use core::ffi::c_void;
+use core::fmt;
+use core::ptr::null_mut;
+use core::sync::atomic::{AtomicPtr, Ordering};
+use core::time::Duration;
+
+use crate::collect::{CollectOptions, collect_reports};
+use crate::platform;
+
+/// What an engine may call in a program.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Program {
+    /// Bytes of this table, for what may be added at its end.
+    size: usize,
+    run_reporters: extern "C" fn(milliseconds: u64),
+}
+
+impl Program {
+    /// Runs all reporters of the program, and keeps nothing of what they report. With a deadline each is
+    /// given up after so long, as [`CollectOptions::deadline`] says.
+    pub fn run_reporters(&self, deadline: Option<Duration>) {
+        let milliseconds = deadline.map_or(0, |deadline| deadline.as_millis().max(1));
+        (self.run_reporters)(u64::try_from(milliseconds).unwrap_or(u64::MAX));
+    }
+}
+
+static PROGRAM: Program = Program { size: size_of::<Program>(), run_reporters };
+
+/// The program that this copy of the crate belongs to.
+pub fn program() -> &'static Program {
+    &PROGRAM
+}
+
+extern "C" fn run_reporters(milliseconds: u64) {
+    let mut options = CollectOptions::new();
+    if milliseconds != 0 {
+        options = options.deadline(Duration::from_millis(milliseconds));
+    }
+    // Reporters that panic are caught one by one; this is for all else.
+    let _ = std::panic::catch_unwind(|| drop(collect_reports(&options)));
+}
+
+/// Bytes of an engine's own tables.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Sizes {
+    /// Stacks.
+    pub traces_used: u64,
+    /// Taken for stacks, but still empty.
+    pub traces_unused: u64,
+    /// The index of the stacks.
+    pub trace_table: u64,
+    /// Live blocks.
+    pub live_blocks: u64,
+    /// Freed blocks.
+    pub dead_blocks: u64,
+    /// Who reported which block.
+    pub marks: u64,
+    /// What each thread has of its own.
+    pub threads: u64,
+}
+
+/// A path of a report, as an engine numbers them.
+type PathNumber = u32;
+
+/// Marks a block for a path and gives its usable bytes; 0 if it knows no such block.
+pub type Mark = extern "C" fn(address: *const c_void, path: PathNumber) -> usize;
+
+/// What a program may call in an engine. No function allocates in the program's heap.
+#[repr(C)]
+pub struct Engine {
+    /// Bytes of this table, for what may be added at its end.
+    size: usize,
+    path: unsafe extern "C" fn(text: *const u8, len: usize) -> PathNumber,
+    mark: Mark,
+    mark_on_alloc: Mark,
+    mark_enclosing: Mark,
+    claim: extern "C" fn(path: PathNumber, bytes: u64),
+    sizes: unsafe extern "C" fn(sizes: *mut Sizes),
+}
+
+impl Engine {
+    /// A table of these functions. They only compare addresses, and never read what lies there; `path`
+    /// takes a text and `sizes` a place to write to.
+    pub const fn new(
+        path: unsafe extern "C" fn(text: *const u8, len: usize) -> PathNumber,
+        mark: Mark,
+        mark_on_alloc: Mark,
+        mark_enclosing: Mark,
+        claim: extern "C" fn(path: PathNumber, bytes: u64),
+        sizes: unsafe extern "C" fn(sizes: *mut Sizes),
+    ) -> Self {
+        Self { size: size_of::<Self>(), path, mark, mark_on_alloc, mark_enclosing, claim, sizes }
+    }
+}
+
+impl fmt::Debug for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Engine").field("size", &self.size).finish_non_exhaustive()
+    }
+}
+
+static ENGINE: AtomicPtr<Engine> = AtomicPtr::new(null_mut());
+
+/// Connects an engine, for the rest of the process. Does not allocate.
+pub fn connect(engine: &'static Engine) {
+    if engine.size >= size_of::<Engine>() {
+        ENGINE.store(core::ptr::from_ref(engine).cast_mut(), Ordering::Release);
+    }
+}
+
+/// Connects with a preloaded engine, if there is one. Runs when the program starts.
+#[allow(unsafe_code, reason = "calls a symbol of another library")]
+pub(crate) extern "C" fn find_preloaded() {
+    let symbol = platform::symbol_of_another_library(c"DMDConnect1");
+    if symbol.is_null() {
+        return;
+    }
+    // SAFETY: a symbol of this name, version included, is a function of this type.
+    let connect_program: extern "C" fn(*const Program) -> *const Engine =
+        unsafe { core::mem::transmute(symbol) };
+    // SAFETY: null, or a table that stays for the rest of the process.
+    if let Some(engine) = unsafe { connect_program(&raw const PROGRAM).as_ref() } {
+        connect(engine);
+    }
+}
+
+fn engine() -> Option<&'static Engine> {
+    // SAFETY: null, or a table that stays for the rest of the process.
+    #[allow(unsafe_code, reason = "a table of another library")]
+    unsafe {
+        ENGINE.load(Ordering::Acquire).as_ref()
+    }
+}
+
+/// Marks blocks for one path.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Marks {
+    engine: &'static Engine,
+    path: PathNumber,
+}
+
+#[allow(unsafe_code, reason = "calls functions of another library")]
+impl Marks {
+    /// `None` if no engine is connected.
+    pub(crate) fn of(path: &str) -> Option<Self> {
+        let engine = engine()?;
+        // SAFETY: a text of this length.
+        let path = unsafe { (engine.path)(path.as_ptr(), path.len()) };
+        Some(Self { engine, path })
+    }
+
+    /// The usable bytes of the block that starts here.
+    pub(crate) fn block(self, start: *const u8) -> Option<usize> {
+        let bytes = (self.engine.mark)(start.cast(), self.path);
+        (bytes != 0).then_some(bytes)
+    }
+
+    /// The usable bytes of the block that has this address inside.
+    pub(crate) fn enclosing(self, inside: *const u8) -> Option<usize> {
+        let bytes = (self.engine.mark_enclosing)(inside.cast(), self.path);
+        (bytes != 0).then_some(bytes)
+    }
+
+    /// So many bytes were reported at the path.
+    pub(crate) fn claim(self, bytes: i64) {
+        (self.engine.claim)(self.path, u64::try_from(bytes).unwrap_or(0));
+    }
+}
+
+/// Marks a block as reported for as long as it lives, by a counter.
+pub(crate) fn mark_on_alloc(start: *const u8) {
+    if let Some(engine) = engine() {
+        const NO_PATH: PathNumber = PathNumber::MAX;
+        (engine.mark_on_alloc)(start.cast(), NO_PATH);
+    }
+}
+
+/// Sizes of the engine's own tables, if one is connected.
+#[allow(unsafe_code, reason = "calls a function of another library")]
+pub(crate) fn engine_sizes() -> Option<Sizes> {
+    let engine = engine()?;
+    let mut sizes = Sizes::default();
+    // SAFETY: a place to write to.
+    unsafe { (engine.sizes)(&raw mut sizes) };
+    Some(sizes)
+}
