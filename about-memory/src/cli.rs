@@ -1,5 +1,7 @@
 //! The command line: what is asked for, exit status, and errors in one line.
 
+mod block;
+mod dmd;
 mod show;
 
 use std::io::Write as _;
@@ -28,6 +30,10 @@ enum Command {
     /// Show a report file as text.
     #[command(after_help = EXAMPLES)]
     Show(show::Show),
+    /// Show who allocated what is in a dump of DMD, as text.
+    Dmd(Box<dmd::Dmd>),
+    /// Show who points to a block in a dump of DMD's scan mode.
+    Block(block::Block),
 }
 
 /// Why a command failed.
@@ -51,6 +57,8 @@ pub(crate) fn run() -> ExitCode {
     };
     let result = match arguments.command {
         Command::Show(show) => show.run(),
+        Command::Dmd(dmd) => dmd.run(),
+        Command::Block(block) => block.run(),
     };
     let (line, status) = match result {
         Ok(()) => return ExitCode::SUCCESS,

@@ -1,0 +1,123 @@
+//! `about-memory dmd`.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueEnum};
+use dmd::analyze::{self, Analysis, AnalyzeOptions, Dump, Filter, ReadOptions};
+
+use super::Failure;
+
+#[derive(Args)]
+pub(crate) struct Dmd {
+    /// The dump, compressed or not.
+    file: PathBuf,
+    /// A later dump: what it has more than the first is shown.
+    file2: Option<PathBuf>,
+    /// Write the text there, not to standard output.
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Frames kept of each stack; records are compared by these.
+    #[arg(long, short = 'f', value_name = "1..24", default_value_t = 8,
+        value_parser = clap::value_parser!(u8).range(1..=24))]
+    max_frames: u8,
+    /// What records are sorted by.
+    #[arg(long, short, value_enum, default_value_t = SortBy::Usable)]
+    sort_by: SortBy,
+    /// Drop allocators' frames from the start of each stack.
+    #[arg(long, short = 'a')]
+    ignore_alloc_fns: bool,
+    /// Do not look up functions and lines of frames that only name a library and an offset.
+    #[arg(long)]
+    no_fix_stacks: bool,
+    /// Keep records with this text in their allocation stack; `!TEXT`: without it. Repeatable.
+    #[arg(long, value_name = "TEXT")]
+    filter: Vec<String>,
+    /// The same for the stacks they were reported at. Repeatable.
+    #[arg(long, value_name = "TEXT")]
+    report_filter: Vec<String>,
+    /// Records shown of each kind.
+    #[arg(long, value_name = "RECORDS", default_value_t = AnalyzeOptions::default().limit)]
+    limit: usize,
+    /// Read at most this many bytes of uncompressed text.
+    #[arg(long, value_name = "BYTES", default_value_t = ReadOptions::default().max_bytes)]
+    max_bytes: u64,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum SortBy {
+    Usable,
+    Req,
+    Slop,
+    NumBlocks,
+}
+
+impl Dmd {
+    pub(super) fn run(self) -> Result<(), Failure> {
+        let options = self.options();
+        let first = self.read(&self.file)?;
+        let analysis = match &self.file2 {
+            None => Analysis::new(first, &options),
+            Some(path) => {
+                let second = self.read(path)?;
+                Analysis::difference(first, second, &options).map_err(|error| failure(path, error))?
+            }
+        };
+        self.write(|out| write!(out, "{}", analysis.text(&arguments())))
+    }
+
+    fn options(&self) -> AnalyzeOptions {
+        let mut options = AnalyzeOptions::new()
+            .sort_by(match self.sort_by {
+                SortBy::Usable => analyze::SortBy::Usable,
+                SortBy::Req => analyze::SortBy::Req,
+                SortBy::Slop => analyze::SortBy::Slop,
+                SortBy::NumBlocks => analyze::SortBy::NumBlocks,
+            })
+            .max_frames(usize::from(self.max_frames))
+            .ignore_alloc_fns(self.ignore_alloc_fns)
+            .limit(self.limit);
+        options.filters = self.filter.iter().map(|filter| Filter::new(filter)).collect();
+        options.report_filters = self.report_filter.iter().map(|filter| Filter::new(filter)).collect();
+        options
+    }
+
+    fn read(&self, path: &Path) -> Result<Dump, Failure> {
+        let options = ReadOptions::new().max_bytes(self.max_bytes);
+        analyze::read_with(path, &options).map_err(|error| failure(path, error))
+    }
+
+    fn write(&self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Failure> {
+        match &self.output {
+            None => {
+                let mut out = io::BufWriter::with_capacity(1 << 16, io::stdout().lock());
+                write(&mut out).and_then(|()| out.flush()).map_err(Failure::Output)
+            }
+            Some(path) => {
+                let written = File::create(path).and_then(|file| {
+                    let mut out = io::BufWriter::with_capacity(1 << 16, file);
+                    write(&mut out).and_then(|()| out.flush())
+                });
+                written.map_err(|error| {
+                    Failure::File(path.display().to_string(), anyhow::anyhow!("cannot be written: {error}"))
+                })
+            }
+        }
+    }
+}
+
+fn failure(path: &Path, error: analyze::DumpError) -> Failure {
+    Failure::File(path.display().to_string(), error.into())
+}
+
+/// What the second line of the text names: of paths the last part.
+fn arguments() -> Vec<String> {
+    std::env::args_os()
+        .skip(2)
+        .map(|argument| {
+            let argument = argument.to_string_lossy();
+            argument.rsplit('/').next().unwrap_or_default().to_owned()
+        })
+        .collect()
+}
