@@ -47,7 +47,7 @@ enum Failure {
 }
 
 pub(crate) fn run() -> ExitCode {
-    let arguments = match Arguments::try_parse() {
+    let arguments = match Arguments::try_parse_from(block::spelled(std::env::args_os())) {
         Ok(arguments) => arguments,
         Err(error) => {
             // Help goes to stdout and is no error; that nobody reads it is none either.

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
-use dmd::analyze::{self, Analysis, AnalyzeOptions, Dump, Filter, ReadOptions};
+use dmd::analyze::{self, Analysis, AnalyzeOptions, ClampStats, Dump, Filter, ReadOptions};
 
 use super::Failure;
 
@@ -31,6 +31,15 @@ pub(crate) struct Dmd {
     /// Do not look up functions and lines of frames that only name a library and an offset.
     #[arg(long)]
     no_fix_stacks: bool,
+    /// Rewrite the file of a scan dump: each word becomes the start of the block it points into, or 0.
+    #[arg(long)]
+    clamp_contents: bool,
+    /// Say on standard error what became of the words.
+    #[arg(long)]
+    print_clamp_stats: bool,
+    /// Replace what differs from run to run, for tests.
+    #[arg(long, hide = true)]
+    filter_stacks_for_testing: bool,
     /// Keep records with this text in their allocation stack; `!TEXT`: without it. Repeatable.
     #[arg(long, value_name = "TEXT")]
     filter: Vec<String>,
@@ -85,7 +94,17 @@ impl Dmd {
 
     fn read(&self, path: &Path) -> Result<Dump, Failure> {
         let options = ReadOptions::new().max_bytes(self.max_bytes);
-        analyze::read_with(path, &options).map_err(|error| failure(path, error))
+        let read = if self.clamp_contents {
+            analyze::clamp(path, &options).map(|(dump, stats)| {
+                if self.print_clamp_stats {
+                    print_stats(stats);
+                }
+                dump
+            })
+        } else {
+            analyze::read_with(path, &options)
+        };
+        read.map_err(|error| failure(path, error))
     }
 
     fn write(&self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Failure> {
@@ -105,6 +124,27 @@ impl Dmd {
             }
         }
     }
+}
+
+/// As `dmd.py` prints them.
+fn print_stats(stats: ClampStats) {
+    // Nobody can be told that stderr is closed.
+    let _ = write!(
+        io::stderr(),
+        "Creating block range list.
+Clamping block contents.
+Results:
+  Number of pointers already pointing to start of blocks: {}
+  Number of pointers clamped to start of blocks: {}
+  Number of non-null pointers not pointing into blocks clamped to null: {}
+  Number of null pointers: {}
+Saving file.
+",
+        stats.already_start,
+        stats.to_start,
+        stats.to_null,
+        stats.null
+    );
 }
 
 fn failure(path: &Path, error: analyze::DumpError) -> Failure {

@@ -12,6 +12,8 @@ use super::stacks::{StackId, Stacks};
 use super::texts::{FrameId, Texts};
 use grouping::Grouping;
 
+pub(super) use grouping::NO_STACK;
+
 /// What a section of records is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]

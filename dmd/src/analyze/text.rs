@@ -107,7 +107,7 @@ impl Text<'_> {
         }
         writeln!(f, "  {} bytes ({} requested / {} slop)", number(usable), number(req), number(slop))?;
         individual_sizes(f, &record.sizes)?;
-        let heap = self.heap().usable();
+        let heap = self.analysis.total.usable();
         writeln!(f, "  {} of the heap ({} cumulative)", percent(usable, heap), percent(so_far, heap))?;
         let dark_matter = self.is_dark_matter();
         if dark_matter {
@@ -140,9 +140,11 @@ impl Text<'_> {
     }
 
     fn summary(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let heap = self.heap();
+        let heap = self.analysis.total;
         if !self.is_dark_matter() {
-            return writeln!(f, "  Total: {} bytes in {} blocks", number(heap.usable()), number(heap.num));
+            let kept = self.analysis.sections.first().map(|section| section.sums).unwrap_or_default();
+            let (bytes, num) = (number(kept.usable()), number(kept.num));
+            return writeln!(f, "  Total: {bytes} bytes in {num} blocks");
         }
         let sums = |kind| self.analysis.sums(kind);
         let lines = [
@@ -168,15 +170,6 @@ impl Text<'_> {
 
     fn is_dark_matter(&self) -> bool {
         self.analysis.sections.len() > 1
-    }
-
-    /// What percentages of the heap are of.
-    fn heap(&self) -> Sums {
-        if self.is_dark_matter() {
-            self.analysis.total
-        } else {
-            self.analysis.sections.first().map(|section| section.sums).unwrap_or_default()
-        }
     }
 }
 
