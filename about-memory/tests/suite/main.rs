@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod assertions;
+mod dmd;
 mod golden;
 mod hostile;
 mod numbers;
