@@ -4,22 +4,31 @@
 //! difference of two, and [`Analysis::text`] is what Firefox's `dmd.py` prints.
 
 mod allocators;
+mod by_text;
 mod clamp;
-mod dump;
+mod classic;
+pub(crate) mod dump;
 mod error;
+mod folded;
+mod json;
 mod keys;
 mod options;
+mod owner;
 mod read;
 mod records;
 mod referrers;
 mod stacks;
 mod text;
-mod texts;
+pub(crate) mod texts;
 
+pub use by_text::ByText;
 pub use clamp::{ClampStats, clamp};
+pub use classic::Classic;
 pub use dump::{Dump, Mode};
 pub use error::DumpError;
-pub use options::{AnalyzeOptions, Filter, SortBy};
+pub use folded::Folded;
+pub use json::Json;
+pub use options::{AnalyzeOptions, By, Filter, SortBy};
 pub use read::{ReadOptions, read, read_from, read_with};
 pub use records::{Analysis, RecordKind, Sums};
 pub use referrers::{BlockOptions, BlockText};

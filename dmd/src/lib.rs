@@ -3,3 +3,5 @@
 
 #[cfg(feature = "analyze")]
 pub mod analyze;
+#[cfg(feature = "analyze")]
+pub mod symbolize;

@@ -1,13 +1,18 @@
 //! `about-memory dmd`.
 
+use std::env;
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use dmd::analyze::{self, Analysis, AnalyzeOptions, ClampStats, Dump, Filter, ReadOptions};
+use dmd::symbolize::SymbolOptions;
 
-use super::Failure;
+use super::{Failure, say};
+
+/// Files whose symbols something is said of.
+const MAX_NOTES: usize = 10;
 
 #[derive(Args)]
 pub(crate) struct Dmd {
@@ -19,9 +24,9 @@ pub(crate) struct Dmd {
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Frames kept of each stack; records are compared by these.
-    #[arg(long, short = 'f', value_name = "1..24", default_value_t = 8,
-        value_parser = clap::value_parser!(u8).range(1..=24))]
-    max_frames: u8,
+    /// [default: 8; 24 with --classic; all with --folded]
+    #[arg(long, short = 'f', value_name = "1..24", value_parser = clap::value_parser!(u8).range(1..=24))]
+    max_frames: Option<u8>,
     /// What records are sorted by.
     #[arg(long, short, value_enum, default_value_t = SortBy::Usable)]
     sort_by: SortBy,
@@ -31,6 +36,10 @@ pub(crate) struct Dmd {
     /// Do not look up functions and lines of frames that only name a library and an offset.
     #[arg(long)]
     no_fix_stacks: bool,
+    /// A folder with files named by build id (as /usr/lib/debug or debuginfod's cache) or by name, to
+    /// look functions and lines up in. Repeatable; these two folders always count.
+    #[arg(long, value_name = "FOLDER", conflicts_with = "no_fix_stacks")]
+    symbols: Vec<PathBuf>,
     /// Rewrite the file of a scan dump: each word becomes the start of the block it points into, or 0.
     #[arg(long)]
     clamp_contents: bool,
@@ -46,9 +55,25 @@ pub(crate) struct Dmd {
     /// The same for the stacks they were reported at. Repeatable.
     #[arg(long, value_name = "TEXT")]
     report_filter: Vec<String>,
-    /// Records shown of each kind.
-    #[arg(long, value_name = "RECORDS", default_value_t = AnalyzeOptions::default().limit)]
-    limit: usize,
+    /// Records, or rows of a table, shown of each kind. [default: 999; all with --folded]
+    #[arg(long, value_name = "RECORDS")]
+    limit: Option<usize>,
+    /// Add blocks without a stack to the records of blocks with one, as far as sampling tells; such
+    /// numbers have a `~`.
+    #[arg(long)]
+    estimate: bool,
+    /// Show a table of blocks by something else than their stacks. Repeatable.
+    #[arg(long, value_enum, conflicts_with_all = ["folded", "classic"])]
+    by: Vec<By>,
+    /// Write JSON for programs.
+    #[arg(long, conflicts_with_all = ["folded", "classic"])]
+    json: bool,
+    /// Write folded stacks, for flame graphs.
+    #[arg(long, conflicts_with = "classic")]
+    folded: bool,
+    /// Write the layout of 2013, with records of stack frames.
+    #[arg(long)]
+    classic: bool,
     /// Read at most this many bytes of uncompressed text.
     #[arg(long, value_name = "BYTES", default_value_t = ReadOptions::default().max_bytes)]
     max_bytes: u64,
@@ -62,6 +87,18 @@ enum SortBy {
     NumBlocks,
 }
 
+#[derive(Clone, Copy, ValueEnum)]
+enum By {
+    /// Each frame of the allocation stack; a block counts for each
+    Frame,
+    /// The crate, or else the file, that allocated
+    Module,
+    /// Who reported
+    Reporter,
+    /// The usable size of a block
+    Size,
+}
+
 impl Dmd {
     pub(super) fn run(self) -> Result<(), Failure> {
         let options = self.options();
@@ -73,7 +110,19 @@ impl Dmd {
                 Analysis::difference(first, second, &options).map_err(|error| failure(path, error))?
             }
         };
-        self.write(|out| write!(out, "{}", analysis.text(&arguments())))
+        self.write(|out| {
+            if self.json {
+                write!(out, "{}", analysis.json())
+            } else if self.folded {
+                write!(out, "{}", analysis.folded())
+            } else if self.classic {
+                write!(out, "{}", analysis.classic())
+            } else if !self.by.is_empty() {
+                write!(out, "{}", analysis.by_text())
+            } else {
+                write!(out, "{}", analysis.text(&arguments()))
+            }
+        })
     }
 
     fn options(&self) -> AnalyzeOptions {
@@ -84,12 +133,33 @@ impl Dmd {
                 SortBy::Slop => analyze::SortBy::Slop,
                 SortBy::NumBlocks => analyze::SortBy::NumBlocks,
             })
-            .max_frames(usize::from(self.max_frames))
+            .max_frames(self.max_frames())
             .ignore_alloc_fns(self.ignore_alloc_fns)
-            .limit(self.limit);
+            .estimate(self.estimate);
+        if let Some(limit) = self.limit.or(self.folded.then_some(usize::MAX)) {
+            options.limit = limit;
+        }
+        if self.classic {
+            options.by.push(analyze::By::Frame);
+        }
+        options.by.extend(self.by.iter().map(|by| match by {
+            By::Frame => analyze::By::Frame,
+            By::Module => analyze::By::Module,
+            By::Reporter => analyze::By::Reporter,
+            By::Size => analyze::By::Size,
+        }));
         options.filters = self.filter.iter().map(|filter| Filter::new(filter)).collect();
         options.report_filters = self.report_filter.iter().map(|filter| Filter::new(filter)).collect();
         options
+    }
+
+    fn max_frames(&self) -> usize {
+        match self.max_frames {
+            Some(frames) => usize::from(frames),
+            None if self.folded => usize::MAX,
+            None if self.classic => 24,
+            None => AnalyzeOptions::default().max_frames,
+        }
     }
 
     fn read(&self, path: &Path) -> Result<Dump, Failure> {
@@ -104,7 +174,23 @@ impl Dmd {
         } else {
             analyze::read_with(path, &options)
         };
-        read.map_err(|error| failure(path, error))
+        let mut dump = read.map_err(|error| failure(path, error))?;
+        if !self.no_fix_stacks {
+            self.fix_stacks(&mut dump);
+        }
+        Ok(dump)
+    }
+
+    fn fix_stacks(&self, dump: &mut Dump) {
+        let mut options = SymbolOptions::new();
+        options.folders = self.symbols.iter().cloned().chain(usual_symbol_folders()).collect();
+        let notes = dump.symbolize(&options);
+        for note in notes.iter().take(MAX_NOTES) {
+            say(&note.to_string());
+        }
+        if notes.len() > MAX_NOTES {
+            say(&format!("and as much of {} other files", notes.len() - MAX_NOTES));
+        }
     }
 
     fn write(&self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Failure> {
@@ -124,6 +210,16 @@ impl Dmd {
             }
         }
     }
+}
+
+/// Where systems and debuginfod keep debug files.
+fn usual_symbol_folders() -> impl Iterator<Item = PathBuf> {
+    let variable = |name| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let cache = variable("DEBUGINFOD_CACHE_PATH").or_else(|| {
+        let caches = variable("XDG_CACHE_HOME").or_else(|| Some(variable("HOME")?.join(".cache")))?;
+        Some(caches.join("debuginfod_client"))
+    });
+    [PathBuf::from("/usr/lib/debug")].into_iter().chain(cache)
 }
 
 /// As `dmd.py` prints them.
@@ -153,7 +249,7 @@ fn failure(path: &Path, error: analyze::DumpError) -> Failure {
 
 /// What the second line of the text names: of paths the last part.
 fn arguments() -> Vec<String> {
-    std::env::args_os()
+    env::args_os()
         .skip(2)
         .map(|argument| {
             let argument = argument.to_string_lossy();

@@ -65,7 +65,9 @@ pub(super) struct Block {
     pub(super) alloc: TraceId,
     /// The second is only there if the first is.
     pub(super) reps: [TraceId; 2],
-    /// The stack was recorded because the block was drawn; `sampled` in dumps of ours.
+    /// Who reported it, in [`Dump::reporters`]; only dumps of ours say so.
+    pub(super) reporters: [u32; 2],
+    /// A stand-in for smaller blocks, of a size that they have together.
     pub(super) sampled: bool,
 }
 
@@ -87,21 +89,18 @@ pub(super) struct Scanned {
 
 /// A file that was loaded when a dump was written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Module {
-    pub(super) path: String,
+pub(crate) struct Module {
+    pub(crate) path: String,
     /// Hexadecimal, lower case; empty if it has none.
-    pub(super) build_id: String,
+    pub(crate) build_id: String,
 }
 
-/// How stacks were drawn, as far as the dump says so.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Sampling {
-    /// Each usable byte had this chance.
-    ChancePerByte(f64),
-    /// Blocks from this size on were recorded exactly, and so many bytes of smaller ones at a time.
-    Below(u64),
-    /// Nothing was drawn, or nothing is said of it.
-    Unknown,
+/// A reporter's path, and its bytes: those it said, and those of the blocks it marked meanwhile.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Reporter {
+    pub(super) path: String,
+    pub(super) claimed: u64,
+    pub(super) marked: u64,
 }
 
 /// A DMD dump (JSON, version 5), of Firefox or of this crate.
@@ -116,12 +115,15 @@ pub struct Dump {
     /// In scan mode, one for each block.
     pub(super) scanned: Vec<Scanned>,
     pub(super) words: Vec<u64>,
-    pub(super) traces: Vec<Range<u32>>,
+    pub(crate) traces: Vec<Range<u32>>,
     /// The frames of all traces, innermost first.
-    pub(super) frames: Vec<FrameId>,
-    pub(super) texts: Texts,
-    pub(super) modules: Option<Vec<Module>>,
-    pub(super) sampling: Sampling,
+    pub(crate) frames: Vec<FrameId>,
+    pub(crate) texts: Texts,
+    pub(crate) modules: Option<Vec<Module>>,
+    /// Only dumps of ours have them.
+    pub(super) reporters: Vec<Reporter>,
+    /// When it was written, in seconds since 1970.
+    pub(crate) time: Option<u64>,
 }
 
 impl Dump {

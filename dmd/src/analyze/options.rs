@@ -15,6 +15,20 @@ pub enum SortBy {
     NumBlocks,
 }
 
+/// What blocks are grouped by in a table, besides in records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum By {
+    /// Each frame of their allocation stack: a block counts once for each. The records of 2013.
+    Frame,
+    /// The crate (or, without its name, the file) of the innermost frame that is no allocator's.
+    Module,
+    /// The path of who reported them, or, where a dump names none, the function that did.
+    Reporter,
+    /// Their usable size, up to the next power of two.
+    Size,
+}
+
 /// A text that must be, or must not be, in a line of a stack.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Filter {
@@ -55,6 +69,11 @@ pub struct AnalyzeOptions {
     pub report_filters: Vec<Filter>,
     /// Records of each kind that are shown. Default: 999, as `dmd.py` has it.
     pub limit: usize,
+    /// Tables that are made besides the records. Default: none.
+    pub by: Vec<By>,
+    /// Blocks without a stack (partial mode records one for a part of the small blocks only) are added to
+    /// the records of blocks with one: of the same reports, and of about the same size. Default: no.
+    pub estimate: bool,
 }
 
 impl Default for AnalyzeOptions {
@@ -66,6 +85,8 @@ impl Default for AnalyzeOptions {
             filters: Vec::new(),
             report_filters: Vec::new(),
             limit: 999,
+            by: Vec::new(),
+            estimate: false,
         }
     }
 }
@@ -115,6 +136,20 @@ impl AnalyzeOptions {
     #[must_use]
     pub fn limit(mut self, records: usize) -> Self {
         self.limit = records;
+        self
+    }
+
+    /// Adds to [`by`](Self::by).
+    #[must_use]
+    pub fn by(mut self, by: By) -> Self {
+        self.by.push(by);
+        self
+    }
+
+    /// Sets [`estimate`](Self::estimate).
+    #[must_use]
+    pub fn estimate(mut self, estimate: bool) -> Self {
+        self.estimate = estimate;
         self
     }
 }

@@ -14,7 +14,7 @@ use std::path::Path;
 use memory_reporter::ReadError;
 use memory_reporter::file::__private::{Skip, Source, Window};
 
-use super::dump::{Block, Dump, Mode, Module, Sampling, Scanned};
+use super::dump::{Block, Dump, Mode, Module, Reporter, Scanned};
 use super::error::DumpError;
 use super::keys::Keys;
 use super::texts::Texts;
@@ -105,7 +105,8 @@ pub fn read_from(reader: impl Read, options: &ReadOptions) -> Result<Dump, DumpE
         frames: Vec::new(),
         texts: None,
         modules: None,
-        sampling: Sampling::Unknown,
+        reporters: Vec::new(),
+        time: None,
         total: 0,
     };
     reader.top()?;
@@ -147,7 +148,8 @@ struct Reader<'o, R: Read> {
     /// By number of the key, where they were found.
     texts: Option<(Texts, Vec<Option<super::texts::FrameId>>)>,
     modules: Option<Vec<Module>>,
-    sampling: Sampling,
+    reporters: Vec<Reporter>,
+    time: Option<u64>,
     /// Bytes of all blocks.
     total: i128,
 }
@@ -167,7 +169,8 @@ impl<R: Read> Reader<'_, R> {
             "traceTable" => reader.trace_table(),
             "frameTable" => reader.frame_table(),
             "modules" => reader.modules(),
-            "sampling" => reader.sampling(),
+            "process" => reader.process(),
+            "reportPaths" => reader.reporters(),
             _ => reader.skip(1),
         })?;
         self.end()
@@ -238,33 +241,53 @@ impl<R: Read> Reader<'_, R> {
         Ok(())
     }
 
+    /// Not of Firefox; what cannot be understood is passed over, but keeps its place in the list.
+    fn reporters(&mut self) -> Result<(), DumpError> {
+        let mut reporters = Vec::new();
+        self.elements("reportPaths", &mut |reader, _| {
+            let mut reporter = Reporter::default();
+            if reader.next_is(b'{')? {
+                reader.members("reportPaths[]", &mut |reader, key| {
+                    let bytes = match key {
+                        "path" => {
+                            if let Found::Text(text) = reader.value(3)? {
+                                reporter.path = text;
+                            }
+                            return Ok(());
+                        }
+                        "claimed" => &mut reporter.claimed,
+                        "marked" => &mut reporter.marked,
+                        _ => return reader.skip(3),
+                    };
+                    if let Found::Number(number) = reader.value(3)? {
+                        *bytes = number.parse().unwrap_or_default();
+                    }
+                    Ok(())
+                })?;
+            } else {
+                reader.skip(2)?;
+            }
+            reporters.push(reporter);
+            reader.check_count(reporters.len())
+        })?;
+        self.reporters = reporters;
+        Ok(())
+    }
+
     /// Not of Firefox; what cannot be understood is passed over.
-    fn sampling(&mut self) -> Result<(), DumpError> {
+    fn process(&mut self) -> Result<(), DumpError> {
         if !self.next_is(b'{')? {
             return self.skip(1);
         }
-        let mut sampling = Sampling::Unknown;
-        self.members("sampling", &mut |reader, key| {
-            let known = matches!(key, "chancePerByte" | "sampleBelow");
-            if !known {
+        self.members("process", &mut |reader, key| {
+            if key != "time" {
                 return reader.skip(2);
             }
-            let below = key == "sampleBelow";
-            let Found::Number(number) = reader.value(2)? else { return Ok(()) };
-            if below {
-                if let Ok(bytes) = number.parse() {
-                    sampling = Sampling::Below(bytes);
-                }
-            } else if let Ok(chance) = number.parse()
-                && chance > 0.0
-                && chance < 1.0
-            {
-                sampling = Sampling::ChancePerByte(chance);
+            if let Found::Number(number) = reader.value(2)? {
+                reader.time = number.parse().ok();
             }
             Ok(())
-        })?;
-        self.sampling = sampling;
-        Ok(())
+        })
     }
 
     /// Takes the members of an object; `each` takes the value of a key.

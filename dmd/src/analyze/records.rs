@@ -3,7 +3,9 @@
 //! A difference is the second dump minus the first: the blocks of the first count negative, all else
 //! is the same.
 
+mod estimate;
 mod grouping;
+mod tables;
 
 use super::dump::{Dump, Mode};
 use super::error::DumpError;
@@ -13,6 +15,7 @@ use super::texts::{FrameId, Texts};
 use grouping::Grouping;
 
 pub(super) use grouping::NO_STACK;
+pub(super) use tables::{Row, Table};
 
 /// What a section of records is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -80,6 +83,8 @@ impl Sums {
 #[derive(Debug)]
 pub(super) struct Record {
     pub(super) sums: Sums,
+    /// Its amounts are estimates.
+    pub(super) estimated: bool,
     pub(super) alloc: StackId,
     pub(super) reps: [StackId; 2],
     /// Usable size and count, descending by size; a size with fewer blocks than before is negative.
@@ -100,6 +105,21 @@ pub(super) struct Section {
     pub(super) kept: usize,
     /// Of all that filters keep.
     pub(super) sums: Sums,
+    /// The sums are estimates.
+    pub(super) estimated: bool,
+    /// As asked for.
+    pub(super) tables: Vec<Table>,
+}
+
+/// Blocks with the same stacks, without what only a shown record has.
+#[derive(Clone, Debug)]
+pub(super) struct Group {
+    pub(super) sums: Sums,
+    pub(super) estimated: bool,
+    /// Stand-ins for smaller blocks are in it.
+    pub(super) sampled: bool,
+    pub(super) alloc: StackId,
+    pub(super) reps: [StackId; 2],
 }
 
 /// A dump's `$DMD` and mode.
@@ -116,6 +136,8 @@ pub struct Analysis {
     pub(super) sections: Vec<Section>,
     /// The whole heap, whatever filters say.
     pub(super) total: Sums,
+    /// The total is an estimate.
+    pub(super) estimated: bool,
     pub(super) stacks: Stacks,
     pub(super) texts: Texts,
 }

@@ -22,6 +22,40 @@ impl Analysis {
     }
 }
 
+impl Analysis {
+    /// Of dark-matter mode: how much of the heap is of which kind.
+    pub(super) fn summary(&self) -> Vec<String> {
+        let heap = self.total;
+        let of = |kind| {
+            let section = self.sections.iter().find(|section| section.kind == kind);
+            section.map(|section| (section.sums, section.estimated)).unwrap_or_default()
+        };
+        let lines = [
+            ("Total:", (heap, self.estimated)),
+            ("Unreported:", of(RecordKind::Unreported)),
+            ("Once-reported:", of(RecordKind::OnceReported)),
+            ("Twice-reported:", of(RecordKind::TwiceReported)),
+        ];
+        let line = |(title, (sums, estimated)): (&str, (Sums, bool))| {
+            let share = |of, heap| if title == "Total:" { 100.0 } else { share(of, heap) };
+            let mark = mark(estimated);
+            format!(
+                "{title:<15} {:>12} bytes ({:6.2}%) in {:>7} blocks ({:6.2}%)",
+                format!("{mark}{}", number(sums.usable())),
+                share(sums.usable(), heap.usable()),
+                format!("{mark}{}", number(sums.num)),
+                share(sums.num, heap.num)
+            )
+        };
+        lines.into_iter().map(line).collect()
+    }
+}
+
+/// What stands before an estimated number.
+pub(super) fn mark(estimated: bool) -> &'static str {
+    if estimated { "~" } else { "" }
+}
+
 impl Display for Text<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let analysis = self.analysis;
@@ -93,9 +127,10 @@ impl Text<'_> {
         let usable = record.sums.usable();
         let name = section.kind.name();
         writeln!(f, "{name} {{")?;
+        let mark = mark(record.estimated);
         writeln!(
             f,
-            "  {} in heap block record {} of {}",
+            "  {mark}{} in heap block record {} of {}",
             blocks(num),
             number(index as i128),
             number(section.all as i128)
@@ -105,8 +140,17 @@ impl Text<'_> {
             addresses.sort_unstable();
             writeln!(f, "  block addresses: {}", addresses.join(", "))?;
         }
-        writeln!(f, "  {} bytes ({} requested / {} slop)", number(usable), number(req), number(slop))?;
-        individual_sizes(f, &record.sizes)?;
+        writeln!(
+            f,
+            "  {mark}{} bytes ({mark}{} requested / {mark}{} slop)",
+            number(usable),
+            number(req),
+            number(slop)
+        )?;
+        // Of an estimate, only the sizes of the sampled blocks are known.
+        if !record.estimated {
+            individual_sizes(f, &record.sizes)?;
+        }
         let heap = self.analysis.total.usable();
         writeln!(f, "  {} of the heap ({} cumulative)", percent(usable, heap), percent(so_far, heap))?;
         let dark_matter = self.is_dark_matter();
@@ -140,30 +184,15 @@ impl Text<'_> {
     }
 
     fn summary(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let heap = self.analysis.total;
+        let analysis = self.analysis;
         if !self.is_dark_matter() {
-            let kept = self.analysis.sections.first().map(|section| section.sums).unwrap_or_default();
-            let (bytes, num) = (number(kept.usable()), number(kept.num));
-            return writeln!(f, "  Total: {bytes} bytes in {num} blocks");
+            let Some(section) = analysis.sections.first() else { return Ok(()) };
+            let mark = mark(section.estimated);
+            let (bytes, num) = (number(section.sums.usable()), number(section.sums.num));
+            return writeln!(f, "  Total: {mark}{bytes} bytes in {mark}{num} blocks");
         }
-        let sums = |kind| self.analysis.sums(kind);
-        let lines = [
-            ("Total:", heap),
-            ("Unreported:", sums(RecordKind::Unreported)),
-            ("Once-reported:", sums(RecordKind::OnceReported)),
-            ("Twice-reported:", sums(RecordKind::TwiceReported)),
-        ];
-        for (title, sums) in lines {
-            let whole = title == "Total:";
-            let share = |of, heap| if whole { 100.0 } else { share(of, heap) };
-            writeln!(
-                f,
-                "  {title:<15} {:>12} bytes ({:6.2}%) in {:>7} blocks ({:6.2}%)",
-                number(sums.usable()),
-                share(sums.usable(), heap.usable()),
-                number(sums.num),
-                share(sums.num, heap.num)
-            )?;
+        for line in analysis.summary() {
+            writeln!(f, "  {line}")?;
         }
         Ok(())
     }
@@ -193,7 +222,7 @@ fn individual_sizes(f: &mut fmt::Formatter<'_>, sizes: &[(i128, i128)]) -> fmt::
     f.write_str("\n")
 }
 
-fn blocks(num: i128) -> String {
+pub(super) fn blocks(num: i128) -> String {
     format!("{} block{}", number(num), if num == 1 { "" } else { "s" })
 }
 
@@ -218,7 +247,7 @@ pub(super) fn share(part: i128, whole: i128) -> f64 {
     if whole == 0 { 0.0 } else { 100.0 * part as f64 / whole as f64 }
 }
 
-fn percent(part: i128, whole: i128) -> String {
+pub(super) fn percent(part: i128, whole: i128) -> String {
     format!("{:4.2}%", share(part, whole))
 }
 

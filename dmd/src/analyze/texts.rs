@@ -6,16 +6,16 @@ use rustc_hash::{FxBuildHasher, FxHashMap};
 
 /// A text of a frame; equal texts have equal ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) struct FrameId(pub(super) u32);
+pub(crate) struct FrameId(pub(crate) u32);
 
 impl FrameId {
-    pub(super) fn index(self) -> usize {
+    pub(crate) fn index(self) -> usize {
         self.0 as usize
     }
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Texts {
+pub(crate) struct Texts {
     all: String,
     /// Where each text ends.
     ends: Vec<usize>,
@@ -25,22 +25,22 @@ pub(super) struct Texts {
 }
 
 impl Texts {
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.ends.len()
     }
 
-    pub(super) fn get(&self, id: FrameId) -> &str {
+    pub(crate) fn get(&self, id: FrameId) -> &str {
         let index = id.index();
         let start = index.checked_sub(1).map_or(0, |before| self.ends[before]);
         &self.all[start..self.ends[index]]
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &str> {
         (0..self.ends.len()).map(|index| self.get(FrameId(index as u32)))
     }
 
     /// The id of a text, a new one if it was not there.
-    pub(super) fn add(&mut self, text: &str) -> FrameId {
+    pub(crate) fn add(&mut self, text: &str) -> FrameId {
         let hash = hash(text);
         let next = FrameId(self.ends.len() as u32);
         match self.by_hash.get(&hash) {

@@ -6,6 +6,8 @@
 mod difference;
 mod hostile;
 mod sums;
+mod symbols;
+mod views;
 
 use dmd::analyze::{self, Dump, DumpError, ReadOptions};
 

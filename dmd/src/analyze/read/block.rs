@@ -13,6 +13,9 @@ use super::{Reader, wrong};
 /// Depth of a block's members.
 const DEPTH: u32 = 3;
 
+/// In place of a reporter's number.
+const NOBODY: u32 = u32::MAX;
+
 /// What is wrong with a block: with a member of it, or (empty) with itself.
 type Fault = (&'static str, &'static str);
 
@@ -25,6 +28,7 @@ struct Partial {
     num: u64,
     alloc: TraceId,
     reps: [TraceId; 2],
+    reporters: [u32; 2],
     sampled: bool,
     addr: Option<u64>,
 }
@@ -60,6 +64,7 @@ impl<R: Read> Reader<'_, R> {
             num: 1,
             alloc: TraceId::NONE,
             reps: [TraceId::NONE; 2],
+            reporters: [NOBODY; 2],
             sampled: false,
             addr: None,
         };
@@ -90,6 +95,7 @@ impl<R: Read> Reader<'_, R> {
             num: partial.num,
             alloc: partial.alloc,
             reps: partial.reps,
+            reporters: partial.reporters,
             sampled: partial.sampled,
         };
         let bytes = block.usable().checked_mul(i128::from(block.num));
@@ -230,6 +236,10 @@ impl Partial {
                 scan.peek()?;
                 Err(Part::ToContents)
             }
+            "repPaths" if scan.peek()? == b'[' => {
+                self.reporters(scan)?;
+                Ok(())
+            }
             "sampled" => {
                 self.sampled = matches!(Found::take(scan, DEPTH)?, Found::Truth(true));
                 Ok(())
@@ -239,6 +249,26 @@ impl Partial {
                 Ok(())
             }
         })
+    }
+
+    /// Not of Firefox; what cannot be understood is passed over.
+    fn reporters(&mut self, scan: &mut Scan<'_>) -> Result<(), Stop> {
+        self.reporters = [NOBODY; 2];
+        scan.expect(b'[', "`[`")?;
+        if scan.eat(b']')? {
+            return Ok(());
+        }
+        for nth in 0.. {
+            if let Found::Number(number) = Found::take(scan, DEPTH + 1)?
+                && let Some(place) = self.reporters.get_mut(nth)
+            {
+                *place = number.parse().unwrap_or(NOBODY);
+            }
+            if !scan.eat(b',')? {
+                break;
+            }
+        }
+        scan.expect(b']', "`,` or `]`")
     }
 
     fn reports(

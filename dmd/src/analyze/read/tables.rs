@@ -163,7 +163,8 @@ impl<R: Read> Reader<'_, R> {
             frames,
             texts,
             modules: self.modules,
-            sampling: self.sampling,
+            reporters: self.reporters,
+            time: self.time,
         })
     }
 }
