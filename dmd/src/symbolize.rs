@@ -4,7 +4,10 @@
 //! (Firefox's do not), with a [`SymbolNote`] that says so. What cannot be looked up stays as it is.
 
 mod binary;
+mod debug_file;
 mod lookup;
+#[allow(unsafe_code, reason = "maps files")]
+mod map;
 mod place;
 
 use core::fmt;

@@ -176,3 +176,31 @@ fn without_debug_information_functions_have_no_lines() {
     notes(&mut dump, &SymbolOptions::new());
     assert_eq!(frames(dump)[0], format!("outer[{path} +0x{:x}]", library.outer));
 }
+
+#[test]
+fn generic_functions_say_which_types_they_were_made_for() {
+    const SOURCE: &str = r#"
+#![crate_type = "cdylib"]
+pub struct Entry(u64);
+#[inline(never)]
+fn store<T>(list: &mut Vec<T>, x: T) {
+    list.push(x);
+}
+#[unsafe(no_mangle)]
+pub extern "C" fn outer(x: u64) -> u64 {
+    let mut list = std::hint::black_box(Vec::new());
+    store(&mut list, Entry(x));
+    std::hint::black_box(&list);
+    list[0].0
+}
+"#;
+    let folder = tempfile::tempdir().unwrap();
+    let library = Library::at(compile(folder.path(), SOURCE, &["-g"]));
+    let bytes = fs::read(&library.path).unwrap();
+    let file = object::File::parse(&*bytes).unwrap();
+    let store = file.symbols().find(|symbol| symbol.name().is_ok_and(|name| name.contains("store"))).unwrap();
+    let mut dump = library.dump_of(&library.build_id, &[store.address()]);
+    dump.symbolize(&SymbolOptions::new());
+    let frames = frames(dump);
+    assert!(frames.last().unwrap().starts_with("small::store<small::Entry> ("), "{frames:?}");
+}
