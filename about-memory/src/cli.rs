@@ -1,8 +1,10 @@
 //! The command line: what is asked for, exit status, and errors in one line.
 
 mod block;
+mod coverage;
 mod dmd;
 mod show;
+mod symbols;
 
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -32,6 +34,8 @@ enum Command {
     Show(show::Show),
     /// Show who allocated what is in a dump of DMD, as text.
     Dmd(Box<dmd::Dmd>),
+    /// Show how much of the heap reporters know, by a dump of DMD's dark-matter mode.
+    Coverage(coverage::Coverage),
     /// Show who points to a block in a dump of DMD's scan mode.
     Block(block::Block),
 }
@@ -59,6 +63,7 @@ pub(crate) fn run() -> ExitCode {
         Command::Show(show) => show.run(),
         Command::Dmd(dmd) => dmd.run(),
         Command::Block(block) => block.run(),
+        Command::Coverage(coverage) => coverage.run(),
     };
     let (line, status) = match result {
         Ok(()) => return ExitCode::SUCCESS,

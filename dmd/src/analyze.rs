@@ -7,6 +7,7 @@ mod allocators;
 mod by_text;
 mod clamp;
 mod classic;
+mod coverage;
 pub(crate) mod dump;
 mod error;
 mod folded;
@@ -24,6 +25,7 @@ pub(crate) mod texts;
 pub use by_text::ByText;
 pub use clamp::{ClampStats, clamp};
 pub use classic::Classic;
+pub use coverage::{Coverage, ModuleCoverage};
 pub use dump::{Dump, Mode};
 pub use error::DumpError;
 pub use folded::Folded;
@@ -33,3 +35,9 @@ pub use read::{ReadOptions, read, read_from, read_with};
 pub use records::{Analysis, RecordKind, Sums};
 pub use referrers::{BlockOptions, BlockText};
 pub use text::Text;
+
+/// What the macro calls. Not for direct use, and without any promise.
+#[doc(hidden)]
+pub mod __private {
+    pub use super::coverage::check;
+}

@@ -7,12 +7,9 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use dmd::analyze::{self, Analysis, AnalyzeOptions, ClampStats, Dump, Filter, ReadOptions};
-use dmd::symbolize::SymbolOptions;
 
-use super::{Failure, say};
-
-/// Files whose symbols something is said of.
-const MAX_NOTES: usize = 10;
+use super::Failure;
+use super::symbols::Symbols;
 
 #[derive(Args)]
 pub(crate) struct Dmd {
@@ -33,13 +30,8 @@ pub(crate) struct Dmd {
     /// Drop allocators' frames from the start of each stack.
     #[arg(long, short = 'a')]
     ignore_alloc_fns: bool,
-    /// Do not look up functions and lines of frames that only name a library and an offset.
-    #[arg(long)]
-    no_fix_stacks: bool,
-    /// A folder with files named by build id (as /usr/lib/debug or debuginfod's cache) or by name, to
-    /// look functions and lines up in. Repeatable; these two folders always count.
-    #[arg(long, value_name = "FOLDER", conflicts_with = "no_fix_stacks")]
-    symbols: Vec<PathBuf>,
+    #[command(flatten)]
+    symbols: Symbols,
     /// Rewrite the file of a scan dump: each word becomes the start of the block it points into, or 0.
     #[arg(long)]
     clamp_contents: bool,
@@ -138,6 +130,7 @@ impl Dmd {
             .estimate(self.estimate);
         if let Some(limit) = self.limit.or(self.folded.then_some(usize::MAX)) {
             options.limit = limit;
+            options.row_limit = limit;
         }
         if self.classic {
             options.by.push(analyze::By::Frame);
@@ -175,22 +168,8 @@ impl Dmd {
             analyze::read_with(path, &options)
         };
         let mut dump = read.map_err(|error| failure(path, error))?;
-        if !self.no_fix_stacks {
-            self.fix_stacks(&mut dump);
-        }
+        self.symbols.fix(&mut dump);
         Ok(dump)
-    }
-
-    fn fix_stacks(&self, dump: &mut Dump) {
-        let mut options = SymbolOptions::new();
-        options.folders = self.symbols.iter().cloned().chain(usual_symbol_folders()).collect();
-        let notes = dump.symbolize(&options);
-        for note in notes.iter().take(MAX_NOTES) {
-            say(&note.to_string());
-        }
-        if notes.len() > MAX_NOTES {
-            say(&format!("and as much of {} other files", notes.len() - MAX_NOTES));
-        }
     }
 
     fn write(&self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Failure> {
@@ -210,16 +189,6 @@ impl Dmd {
             }
         }
     }
-}
-
-/// Where systems and debuginfod keep debug files.
-fn usual_symbol_folders() -> impl Iterator<Item = PathBuf> {
-    let variable = |name| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let cache = variable("DEBUGINFOD_CACHE_PATH").or_else(|| {
-        let caches = variable("XDG_CACHE_HOME").or_else(|| Some(variable("HOME")?.join(".cache")))?;
-        Some(caches.join("debuginfod_client"))
-    });
-    [PathBuf::from("/usr/lib/debug")].into_iter().chain(cache)
 }
 
 /// As `dmd.py` prints them.

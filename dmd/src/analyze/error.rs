@@ -31,6 +31,8 @@ pub enum DumpError {
     DifferentModes(Mode, Mode),
     /// Only dumps of scan mode have contents of blocks.
     NotScan(Mode),
+    /// Only dumps of dark-matter mode know what was reported.
+    NotDarkMatter(Mode),
     /// There is no block to clamp contents to.
     NoBlocks,
     /// Two blocks, at these addresses, overlap.
@@ -56,6 +58,9 @@ impl fmt::Display for DumpError {
             Self::Overflow(place) => write!(f, "{place}: the sizes add up to more than can be counted"),
             Self::DifferentModes(a, b) => write!(f, "mode {b} cannot be compared with mode {a}"),
             Self::NotScan(mode) => write!(f, "taken in mode {mode}: only scan mode has contents of blocks"),
+            Self::NotDarkMatter(mode) => {
+                write!(f, "taken in mode {mode}: only dark-matter mode knows what was reported")
+            }
             Self::NoBlocks => f.write_str("blockList: no blocks to clamp contents to"),
             Self::Overlap(a, b) => write!(f, "blockList: the blocks at 0x{a:x} and 0x{b:x} overlap"),
             Self::NotClamped(block, word) => {

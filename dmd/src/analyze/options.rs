@@ -71,6 +71,8 @@ pub struct AnalyzeOptions {
     pub limit: usize,
     /// Tables that are made besides the records. Default: none.
     pub by: Vec<By>,
+    /// Rows of each table that are shown. Default: 999.
+    pub row_limit: usize,
     /// Blocks without a stack (partial mode records one for a part of the small blocks only) are added to
     /// the records of blocks with one: of the same reports, and of about the same size. Default: no.
     pub estimate: bool,
@@ -86,6 +88,7 @@ impl Default for AnalyzeOptions {
             report_filters: Vec::new(),
             limit: 999,
             by: Vec::new(),
+            row_limit: 999,
             estimate: false,
         }
     }
@@ -143,6 +146,13 @@ impl AnalyzeOptions {
     #[must_use]
     pub fn by(mut self, by: By) -> Self {
         self.by.push(by);
+        self
+    }
+
+    /// Sets [`row_limit`](Self::row_limit).
+    #[must_use]
+    pub fn row_limit(mut self, rows: usize) -> Self {
+        self.row_limit = rows;
         self
     }
 

@@ -3,6 +3,7 @@
 #![cfg(feature = "analyze")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod coverage;
 mod difference;
 mod hostile;
 mod sums;

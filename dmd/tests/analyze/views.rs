@@ -47,13 +47,14 @@ fn golden(name: &str, text: &str) {
 
 #[test]
 fn blocks_are_grouped_by_module_reporter_size_and_frame() {
-    let options = AnalyzeOptions::new().by(By::Module).by(By::Reporter).by(By::Size).by(By::Frame).limit(4);
+    let options =
+        AnalyzeOptions::new().by(By::Module).by(By::Reporter).by(By::Size).by(By::Frame).row_limit(4);
     golden("tables.txt", &analysis(&options).by_text().to_string());
 }
 
 #[test]
 fn the_layout_of_2013() {
-    let options = AnalyzeOptions::new().by(By::Frame).ignore_alloc_fns(true).limit(2);
+    let options = AnalyzeOptions::new().by(By::Frame).ignore_alloc_fns(true).limit(2).row_limit(2);
     golden("classic.txt", &analysis(&options).classic().to_string());
     let live = Analysis::new(read(document("live", "", TABLES)).unwrap(), &options);
     golden("classic-empty.txt", &live.classic().to_string());
@@ -70,7 +71,7 @@ fn folded_stacks_add_up_to_the_heap() {
 
 #[test]
 fn json_says_what_the_text_says() {
-    let options = AnalyzeOptions::new().by(By::Module).limit(1);
+    let options = AnalyzeOptions::new().by(By::Module).limit(1).row_limit(1);
     let text = analysis(&options).json().to_string();
     golden("analysis.json", &text);
     let json: Value = serde_json::from_str(&text).unwrap();

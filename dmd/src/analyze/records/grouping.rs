@@ -318,7 +318,7 @@ impl<'o> Grouping<'o> {
                 kind_of[*group as usize] = index as u32;
             }
         }
-        let limit = self.options.limit;
+        let limit = self.options.row_limit;
         for by in &self.options.by {
             match by {
                 By::Frame => {
