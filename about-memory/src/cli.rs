@@ -1,8 +1,11 @@
 //! The command line: what is asked for, exit status, and errors in one line.
 
+mod block;
 mod check;
 mod completions;
+mod coverage;
 mod diff;
+mod dmd;
 mod html;
 mod input;
 mod list;
@@ -12,7 +15,9 @@ mod progress;
 mod save;
 mod series;
 mod show;
+mod show;
 mod snapshot;
+mod symbols;
 mod view;
 mod watch;
 
@@ -77,6 +82,12 @@ enum Command {
     Man(completions::Man),
     /// Ask a heap snapshot (.fxsnapshot).
     Snapshot(snapshot::Snapshot),
+    /// Show who allocated what is in a dump of DMD, as text.
+    Dmd(Box<dmd::Dmd>),
+    /// Show how much of the heap reporters know, by a dump of DMD's dark-matter mode.
+    Coverage(coverage::Coverage),
+    /// Show who points to a block in a dump of DMD's scan mode.
+    Block(block::Block),
 }
 
 /// Why a command failed.
@@ -92,7 +103,7 @@ enum Failure {
 }
 
 pub(crate) fn run() -> ExitCode {
-    let arguments = match Arguments::try_parse() {
+    let arguments = match Arguments::try_parse_from(block::spelled(std::env::args_os())) {
         Ok(arguments) => arguments,
         Err(error) => {
             // Help goes to stdout and is no error; that nobody reads it is none either.
@@ -113,6 +124,9 @@ pub(crate) fn run() -> ExitCode {
         Command::Completions(completions) => completions.run(Arguments::command()),
         Command::Man(man) => man.run(Arguments::command()),
         Command::Snapshot(snapshot) => snapshot.run(),
+        Command::Dmd(dmd) => dmd.run(),
+        Command::Block(block) => block.run(),
+        Command::Coverage(coverage) => coverage.run(),
     };
     let (line, status) = match result {
         Err(Failure::Exceeded(reasons)) => {

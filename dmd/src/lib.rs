@@ -103,3 +103,7 @@ pub mod __private {
         Recording, end, forget, put_back, record, recording, start_preloaded, take, thread_guard,
     };
 }
+#[cfg(feature = "analyze")]
+pub mod analyze;
+#[cfg(feature = "analyze")]
+pub mod symbolize;

@@ -5,6 +5,7 @@
 mod assertions;
 mod budget;
 mod diff;
+mod dmd;
 mod golden;
 mod hostile;
 mod html;
