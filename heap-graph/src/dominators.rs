@@ -5,12 +5,15 @@ mod semi_nca;
 
 pub use fetch::{DominatorTreeNode, FetchOptions, Fetched};
 
+use core::cmp::Reverse;
 use core::ops::Range;
 use std::sync::Arc;
 
 use crate::graph::{Graph, Node, NodeIndex};
 
 const NONE: u32 = u32::MAX;
+/// Children that are many for one node.
+const LONG: usize = 64;
 
 /// Immediate dominators, retained sizes, and the nodes that each node immediately dominates.
 ///
@@ -188,11 +191,11 @@ fn children(dominators: &[u32], postorder: &[u32], retained: &Retained) -> (Box<
     }
     for pair in starts.windows(2) {
         let list = &mut children[pair[0] as usize..pair[1] as usize];
-        if list.len() > 1 {
-            match retained {
-                Retained::Narrow(sizes) => list.sort_by(|a, b| sizes[*b as usize].cmp(&sizes[*a as usize])),
-                Retained::Wide(sizes) => list.sort_by(|a, b| sizes[*b as usize].cmp(&sizes[*a as usize])),
-            }
+        // Sizes lie all over memory; a long list looks each up once. Both keep the order of equals.
+        if list.len() > LONG {
+            list.sort_by_cached_key(|child| Reverse(retained.get(*child)));
+        } else if list.len() > 1 {
+            list.sort_by_key(|child| Reverse(retained.get(*child)));
         }
     }
     (starts.into(), children.into())

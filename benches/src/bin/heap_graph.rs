@@ -21,8 +21,9 @@ const NODES: u64 = 1_100_000;
 const EDGES: u64 = 3_100_000;
 const ROUNDS: usize = 7;
 
-/// Each node hangs on one before it; the other edges go anywhere, mostly not far. The nodes stand in the
-/// order of a breadth-first walk, as in any snapshot that was written by one.
+/// Each node hangs on one before it. Of ten other edges six go to what many share (shapes, prototypes), three go
+/// near and one anywhere. The nodes stand in the order of a breadth-first walk, as in any snapshot that was
+/// written by one.
 fn heap() -> Result<Graph, GraphError> {
     let mut random = Random::new(7);
     let mut edges: Vec<Vec<u32>> = vec![Vec::new(); NODES as usize];
@@ -33,7 +34,12 @@ fn heap() -> Result<Graph, GraphError> {
     }
     for _ in NODES..=EDGES {
         let from = random.below(NODES);
-        let far = if random.below(5) == 0 { random.below(NODES) } else { (from + random.below(500)) % NODES };
+        let popular = 1 + random.below(20_000);
+        let far = match random.below(10) {
+            0 => random.below(NODES),
+            1..4 => (from + random.below(500)) % NODES,
+            _ => random.below(popular) * 50,
+        };
         edges[from as usize].push(far as u32);
     }
     let mut places = vec![u32::MAX; edges.len()];

@@ -64,8 +64,14 @@ impl Walk {
         let mut semidominators = vec![0; self.preorder.len()];
         for number in (1..self.preorder.len()).rev() {
             let mut least = self.parents[number];
-            for predecessor in &predecessors[first[number] as usize..first[number + 1] as usize] {
-                least = least.min(forest.least(*predecessor, number as u32 + 1));
+            let node = self.preorder[number] as usize;
+            for predecessor in &predecessors[first[node] as usize..first[node + 1] as usize] {
+                // What has a smaller number is not linked, and its least is itself.
+                let reached = match *predecessor <= number as u32 {
+                    true => *predecessor,
+                    false => forest.least(*predecessor, number as u32 + 1),
+                };
+                least = least.min(reached);
             }
             forest.nodes[number].least = least;
             semidominators[number] = least;
@@ -84,22 +90,24 @@ impl Walk {
         by_node
     }
 
-    /// By number, the numbers of all nodes with an edge to it.
+    /// By node, the numbers of all nodes with an edge to it. Goes through the graph in its own order, in which its
+    /// arrays lie in memory, and not in that of the numbers.
     fn predecessors(&self, graph: &Graph) -> (Vec<u32>, Vec<u32>) {
-        let mut first = vec![0_u32; self.preorder.len() + 2];
-        for node in &self.preorder {
-            for to in graph.referents(*node) {
-                first[self.numbers[*to as usize] as usize + 2] += 1;
+        let reached = || (0..).zip(&self.numbers).filter(|(_, number)| **number != NONE);
+        let mut first = vec![0_u32; graph.node_count() + 2];
+        for (node, _) in reached() {
+            for to in graph.referents(node) {
+                first[*to as usize + 2] += 1;
             }
         }
-        for number in 1..first.len() {
-            first[number] += first[number - 1];
+        for node in 1..first.len() {
+            first[node] += first[node - 1];
         }
         let mut predecessors = vec![0; first.last().map_or(0, |all| *all as usize)];
-        for (number, node) in self.preorder.iter().enumerate() {
-            for to in graph.referents(*node) {
-                let end = &mut first[self.numbers[*to as usize] as usize + 1];
-                predecessors[*end as usize] = number as u32;
+        for (node, number) in reached() {
+            for to in graph.referents(node) {
+                let end = &mut first[*to as usize + 1];
+                predecessors[*end as usize] = *number;
                 *end += 1;
             }
         }
