@@ -15,7 +15,6 @@ mod progress;
 mod save;
 mod series;
 mod show;
-mod show;
 mod snapshot;
 mod symbols;
 mod view;
