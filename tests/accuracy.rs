@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap, HashSet, LinkedList, VecDeque};
 use std::ffi::CString;
+use std::hash::{BuildHasherDefault, DefaultHasher};
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, OnceLock, RwLock};
@@ -173,12 +174,14 @@ fn three_thousand_random_btrees_are_exact() {
 }
 
 #[test]
-fn three_thousand_random_hash_tables_are_exact_but_for_a_few_after_removals() {
+fn three_thousand_random_hash_tables_are_exact_but_for_one_in_a_thousand_after_removals() {
+    // Repeatable: where entries lie depends on their hashes.
+    type Table = HashMap<u64, u64, BuildHasherDefault<DefaultHasher>>;
     let mut random = Random::new(7);
     let mut missed = 0;
     for round in 0..3000 {
         let n = random.below(6000) + 1;
-        let (mut map, held) = grown(|| (0..n).map(|i| (i ^ 0x5555, i)).collect::<HashMap<_, _>>());
+        let (mut map, held) = grown(|| (0..n).map(|i| (i ^ 0x5555, i)).collect::<Table>());
         assert_eq!(computed_size_of(&map) as isize, held.asked, "round {round}, {n} entries");
         // Removing frees nothing: the table stays.
         for i in random.below(n)..n {
@@ -186,7 +189,7 @@ fn three_thousand_random_hash_tables_are_exact_but_for_a_few_after_removals() {
         }
         missed += usize::from(computed_size_of(&map) as isize != held.asked);
     }
-    assert!(missed <= 30, "{missed} of 3000 tables missed after removals");
+    assert!(missed <= 3, "{missed} of 3000 tables missed after removals");
 }
 
 #[test]

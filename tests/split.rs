@@ -63,7 +63,7 @@ enum Body {
     Picture {
         #[malloc_size_of(add_to = pictures)]
         data: Vec<u8>,
-        #[malloc_size_of(conditional, add_to = text)]
+        #[malloc_size_of(conditional, add_to = "text")]
         shared: Rc<String>,
         _width: u32,
     },

@@ -1,18 +1,20 @@
 //! Assertions about memory for tests. The macros only spell a comparison; the work is done here.
 
-use core::cmp::Ordering;
 use core::fmt::Write as _;
 
 use memory_reporter::tree::Forest;
 use memory_reporter::{ReportSet, Units};
 
+use crate::limit::{Limit, LimitError};
+use crate::normalize::DiffOptions;
 use crate::number;
 
 /// Asserts how large the amount at a path is, of all processes together: a leaf, an inner node, a
 /// line, or `explicit/heap-unclassified`.
 ///
-/// The comparison is one of `<`, `<=`, `>`, `>=` and `==`; the limit a whole number, of `B`, `KiB`,
-/// `MiB` or `GiB`, or of what the report counts if there is no unit.
+/// The comparison is one of `<`, `<=`, `>`, `>=` and `==`; the limit a number, of `B`, `KiB`, `MiB` or
+/// `GiB`, or of what the report counts if there is no unit. It may also be one text, for which see
+/// [`Limit`](crate::Limit).
 ///
 /// ```
 /// use memory_reporter::{Kind, Report, ReportSet, Units};
@@ -22,6 +24,7 @@ use crate::number;
 /// set.push(Report { process, path, kind: Kind::Heap, units: Units::Bytes, amount: 5000, description });
 /// about_memory::assert_memory!(set, "explicit/cache" < 10 KiB);
 /// about_memory::assert_memory!(set, "explicit/cache" == 5_000 B);
+/// about_memory::assert_memory!(set, "[Main Process] explicit/cache < 0.5 MiB");
 /// ```
 ///
 /// # Panics
@@ -30,34 +33,43 @@ use crate::number;
 /// text of the whole set.
 #[macro_export]
 macro_rules! assert_memory {
-    (@holds $ordering:ident <) => { $ordering.is_lt() };
-    (@holds $ordering:ident <=) => { $ordering.is_le() };
-    (@holds $ordering:ident >) => { $ordering.is_gt() };
-    (@holds $ordering:ident >=) => { $ordering.is_ge() };
-    (@holds $ordering:ident ==) => { $ordering.is_eq() };
-    ($set:expr, $path:literal $compare:tt $limit:literal) => {
-        $crate::assert_memory!(@check $set, $path, $compare, $limit, 1, "")
+    ($set:expr, $limit:literal $(,)?) => {
+        $crate::__private::check(&$set, $limit)
     };
-    ($set:expr, $path:literal $compare:tt $limit:literal B) => {
-        $crate::assert_memory!(@check $set, $path, $compare, $limit, 1, " B")
-    };
-    ($set:expr, $path:literal $compare:tt $limit:literal KiB) => {
-        $crate::assert_memory!(@check $set, $path, $compare, $limit, 1 << 10, " KiB")
-    };
-    ($set:expr, $path:literal $compare:tt $limit:literal MiB) => {
-        $crate::assert_memory!(@check $set, $path, $compare, $limit, 1 << 20, " MiB")
-    };
-    ($set:expr, $path:literal $compare:tt $limit:literal GiB) => {
-        $crate::assert_memory!(@check $set, $path, $compare, $limit, 1 << 30, " GiB")
-    };
-    (@check $set:expr, $path:literal, $compare:tt, $limit:literal, $unit:expr, $name:literal) => {
+    ($set:expr, $path:literal $compare:tt $limit:literal $($unit:ident)? $(,)?) => {
         $crate::__private::check(
             &$set,
-            $path,
-            |ordering| $crate::assert_memory!(@holds ordering $compare),
-            ($limit as i128) * $unit,
-            concat!(stringify!($compare), " ", stringify!($limit), $name),
+            concat!($path, " ", stringify!($compare), " ", stringify!($limit) $(, " ", stringify!($unit))?),
         )
+    };
+}
+
+/// Asserts how amounts changed between two sets; names are compared as [`diff`](crate::diff()) does.
+///
+/// Each limit is a [`Limit`](crate::Limit), on the growth or on the amount after.
+///
+/// ```
+/// use memory_reporter::{Kind, Report, ReportSet, Units};
+///
+/// let set = |amount| {
+///     let mut set = ReportSet::new();
+///     let (process, path, description) = ("Main Process (pid 1)", "explicit/cache", "");
+///     set.push(Report { process, path, kind: Kind::Heap, units: Units::Bytes, amount, description });
+///     set
+/// };
+/// let (before, after) = (set(1000), set(1020));
+/// about_memory::assert_memory_diff!(before, after, "explicit < +5%", "explicit/cache <= +64 B");
+/// about_memory::assert_memory_diff!(before, after, "explicit < 4 KiB");
+/// ```
+///
+/// # Panics
+///
+/// If a limit does not hold, is no limit, or nothing is reported at its path in either set. The message
+/// names all such limits, and shows the text of the diff.
+#[macro_export]
+macro_rules! assert_memory_diff {
+    ($before:expr, $after:expr, $($limit:expr),+ $(,)?) => {
+        $crate::__private::check_diff(&$before, &$after, &[$($limit),+])
     };
 }
 
@@ -79,23 +91,46 @@ macro_rules! assert_no_skipped {
 
 /// What `assert_memory!` does.
 #[track_caller]
-pub fn check(set: &ReportSet, path: &str, holds: impl FnOnce(Ordering) -> bool, limit: i128, expected: &str) {
-    let forest = Forest::new(set);
-    let node = forest.processes().iter().find_map(|process| process.node(path));
-    let Some((amount, node)) = forest.amount(path).zip(node) else {
-        panic!("nothing is reported at {path}, expected {expected}\n\n{}", crate::text(set));
+pub fn check(set: &ReportSet, limit: &str) {
+    let limit = Limit::absolute(limit).unwrap_or_else(|error| panic!("{error}"));
+    let (path, expected) = (limit.path(), limit.condition());
+    let verdict = match limit.check(None, &Forest::new(set)) {
+        Ok(verdict) if verdict.holds => return,
+        Ok(verdict) => verdict,
+        Err(LimitError::NotReported(_)) => {
+            panic!("nothing is reported at {path}, expected {expected}\n\n{}", crate::text(set))
+        }
+        Err(error) => panic!("{error}\n\n{}", crate::text(set)),
     };
-    if holds(amount.cmp(&limit)) {
-        return;
-    }
+    let amount = verdict.second.unwrap_or(0);
     let mut shown = String::new();
-    number::push_amount(&mut shown, amount, node.units(), true);
-    if node.units() == Units::Bytes {
+    number::push_amount(&mut shown, amount, verdict.units, true);
+    if verdict.units == Units::Bytes {
         shown.push_str(" (");
         number::push_amount(&mut shown, amount, Units::Bytes, false);
         shown.push(')');
     }
     panic!("{path} is {shown}, expected {expected}\n\n{}", crate::text(set));
+}
+
+/// What `assert_memory_diff!` does.
+#[track_caller]
+pub fn check_diff(before: &ReportSet, after: &ReportSet, limits: &[&str]) {
+    let limits: Vec<Limit> =
+        limits.iter().map(|limit| limit.parse().unwrap_or_else(|error| panic!("{error}"))).collect();
+    let verdicts = crate::check_limits(before, after, &DiffOptions::new(), &limits);
+    let verdicts = verdicts.unwrap_or_else(|error| panic!("{error}"));
+    let mut wrong = String::new();
+    for (limit, verdict) in limits.iter().zip(verdicts) {
+        // Writing to a string does not fail.
+        let _ = match verdict {
+            Ok(verdict) if verdict.holds => continue,
+            Ok(verdict) => write!(wrong, "\n  not {limit}: {verdict}"),
+            Err(error) => write!(wrong, "\n  {error}"),
+        };
+    }
+    let diff = || crate::diff(before, after);
+    assert!(wrong.is_empty(), "memory has changed:{wrong}\n\n{}", crate::text(&diff()));
 }
 
 /// What `assert_no_skipped!` does.

@@ -1,23 +1,41 @@
 //! The command line: what is asked for, exit status, and errors in one line.
 
 mod block;
+mod check;
+mod completions;
 mod coverage;
+mod diff;
 mod dmd;
+mod html;
+mod input;
+mod list;
+mod live_input;
+mod minimize;
+mod progress;
+mod save;
+mod series;
 mod show;
 mod symbols;
+mod view;
+mod watch;
 
 use std::io::Write as _;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
 
 const EXAMPLES: &str = "\
 Examples:
   about-memory show memory-report.json.gz
   about-memory show memory-report.json.gz --verbose --filter explicit/cache
   zcat memory-report.json.gz | about-memory show -
+  about-memory diff before.json.gz after.json.gz --fail-if 'explicit > +5%'
+  about-memory show 1234
+  about-memory show --all
+  about-memory html memory-report.json.gz -o page.html
 
-Exit status: 0 if all is well, 1 if a file cannot be read, 2 for wrong usage.";
+Exit status: 0 if all is well, 1 if a file cannot be read or no process answers, 2 for wrong
+usage, 3 if a limit does not hold.";
 
 /// Shows memory reports as Firefox's about:memory does.
 #[derive(Parser)]
@@ -29,8 +47,8 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Show a report file as text.
-    #[command(after_help = EXAMPLES)]
+    /// Show a report file, or running processes, as text.
+    #[command(after_help = show::EXAMPLES)]
     Show(show::Show),
     /// Show who allocated what is in a dump of DMD, as text.
     Dmd(Box<dmd::Dmd>),
@@ -38,14 +56,44 @@ enum Command {
     Coverage(coverage::Coverage),
     /// Show who points to a block in a dump of DMD's scan mode.
     Block(block::Block),
+    /// Name the running processes that can be asked.
+    List(list::List),
+    /// Save the reports of running processes to a file.
+    #[command(after_help = save::EXAMPLES)]
+    Save(save::Save),
+    /// Have a running process give back the memory that it can do without.
+    Minimize(minimize::Minimize),
+    /// Show running processes again and again, changes marked.
+    #[command(after_help = watch::EXAMPLES)]
+    Watch(watch::Watch),
+    /// Show what changed from one report file to another.
+    #[command(after_help = diff::EXAMPLES)]
+    Diff(Box<diff::Diff>),
+    /// Check that a report keeps to a budget, or write one.
+    #[command(after_help = check::EXAMPLES)]
+    Check(check::Check),
+    /// Show how amounts changed over many report files.
+    #[command(after_help = series::EXAMPLES)]
+    Series(series::Series),
+    /// Write a page that shows a report, or what changed, in a browser.
+    #[command(after_help = html::EXAMPLES)]
+    Html(html::Html),
+    /// Print a script that completes this program's arguments in a shell.
+    #[command(after_help = completions::EXAMPLES)]
+    Completions(completions::Completions),
+    /// Print the manual page.
+    #[command(after_help = completions::MAN_EXAMPLES)]
+    Man(completions::Man),
 }
 
 /// Why a command failed.
 enum Failure {
-    /// A file could not be read: its name, and the reason.
+    /// A file could not be read, or a process not be asked: its name, and the reason.
     File(String, anyhow::Error),
     /// The arguments make no sense.
     Usage(String),
+    /// Limits do not hold: each with its reason.
+    Exceeded(Vec<String>),
     /// The text could not be written.
     Output(std::io::Error),
 }
@@ -64,8 +112,22 @@ pub(crate) fn run() -> ExitCode {
         Command::Dmd(dmd) => dmd.run(),
         Command::Block(block) => block.run(),
         Command::Coverage(coverage) => coverage.run(),
+        Command::List(list) => list.run(),
+        Command::Save(save) => save.run(),
+        Command::Minimize(minimize) => minimize.run(),
+        Command::Watch(watch) => watch.run(),
+        Command::Diff(diff) => diff.run(),
+        Command::Check(check) => check.run(),
+        Command::Series(series) => series.run(),
+        Command::Html(html) => html.run(),
+        Command::Completions(completions) => completions.run(Arguments::command()),
+        Command::Man(man) => man.run(Arguments::command()),
     };
     let (line, status) = match result {
+        Err(Failure::Exceeded(reasons)) => {
+            reasons.iter().for_each(|reason| say(reason));
+            return ExitCode::from(3);
+        }
         Ok(()) => return ExitCode::SUCCESS,
         Err(Failure::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => {
             return ExitCode::SUCCESS;

@@ -3,10 +3,10 @@
 //! Shown nodes lie in one vector, parents before children, the children of one in a row. A collapsed
 //! sub-tree is laid out only if something in the tree is invalid: then Firefox opens the way to it.
 
-use std::cmp::Ordering;
-
 use icu_collator::CollatorBorrowed;
-use memory_reporter::tree::Node;
+use memory_reporter::tree::{Mark, Node};
+
+use crate::view::{Sort, View};
 
 /// A tree as shown; the root is the first.
 pub(crate) struct Layout<'f, 'a> {
@@ -20,10 +20,15 @@ pub(crate) struct Shown<'f, 'a> {
     /// For `(N tiny)`, the N.
     pub(crate) tiny: Option<u32>,
     pub(crate) amount: i128,
+    /// What it is sorted by, and what is compared with the root.
+    weight: i128,
+    depth: u32,
     pub(crate) children: core::ops::Range<u32>,
     pub(crate) has_children: bool,
     /// Collapsed, unless something invalid is below.
     collapsed: bool,
+    /// Children are deeper than was asked for, and were not laid out.
+    too_deep: bool,
     pub(crate) invalid: bool,
     invalid_below: bool,
 }
@@ -31,7 +36,7 @@ pub(crate) struct Shown<'f, 'a> {
 impl Shown<'_, '_> {
     /// Whether the children are in the text.
     pub(crate) fn is_open(&self) -> bool {
-        self.has_children && (!self.collapsed || self.invalid_below)
+        self.has_children && !self.too_deep && (!self.collapsed || self.invalid_below)
     }
 
     /// The mark before the name. An invalid node looks open even when its children are not shown.
@@ -50,6 +55,11 @@ impl Shown<'_, '_> {
         if self.tiny.is_some() { 0 } else { self.node.merged() }
     }
 
+    /// What a diff says of it.
+    pub(crate) fn mark(&self) -> Option<Mark> {
+        if self.tiny.is_some() { None } else { self.node.mark() }
+    }
+
     pub(crate) fn invalid_below(&self) -> bool {
         self.invalid_below
     }
@@ -63,90 +73,28 @@ impl Shown<'_, '_> {
 }
 
 impl<'f, 'a> Layout<'f, 'a> {
-    pub(crate) fn new(root: Node<'f, 'a>, verbose: bool, collator: &CollatorBorrowed<'_>) -> Self {
-        let mut layout = Self { shown: Vec::new() };
-        let total = root.amount();
-        layout.push(root, total);
-        let all = verbose || any_invalid(root);
+    pub(crate) fn new(root: Node<'f, 'a>, view: &View, collator: &CollatorBorrowed<'_>) -> Self {
+        let is_diff = root.is_diff();
+        let total = if is_diff { root.amount().abs() } else { root.amount() };
+        let all = view.verbose || (!is_diff && any_invalid(root));
+        let mut level = Level { shown: Vec::new(), view, total, is_diff, all, by: collator };
+        level.push(root, 0);
         let mut at = 0;
-        while at < layout.shown.len() {
-            let parent = &layout.shown[at];
+        while at < level.shown.len() {
+            let parent = &mut level.shown[at];
             // The children of `(N tiny)` were laid out with it.
             if parent.tiny.is_none() && parent.has_children {
-                layout.children(at, total, verbose, all, collator);
+                if view.depth.is_some_and(|depth| parent.depth >= depth) {
+                    parent.too_deep = true;
+                } else {
+                    level.children(at);
+                }
             }
             at += 1;
         }
+        let mut layout = Self { shown: level.shown };
         layout.tell_parents();
         layout
-    }
-
-    fn push(&mut self, node: Node<'f, 'a>, total: i128) {
-        let amount = node.amount();
-        self.shown.push(Shown {
-            node,
-            tiny: None,
-            amount,
-            children: 0..0,
-            has_children: !node.is_leaf(),
-            collapsed: false,
-            invalid: is_invalid(amount, total),
-            invalid_below: false,
-        });
-    }
-
-    fn children(&mut self, at: usize, total: i128, verbose: bool, all: bool, by: &CollatorBorrowed<'_>) {
-        let parent = self.shown[at].node;
-        let mut nodes: Vec<_> = parent.children().collect();
-        nodes.sort_unstable_by(|a, b| {
-            let key = |n: &Node<'_, '_>| (n.amount(), n.first_report());
-            let ((a_amount, a_row), (b_amount, b_row)) = (key(a), key(b));
-            b_amount.cmp(&a_amount).then_with(|| by.compare(a.name(), b.name())).then(a_row.cmp(&b_row))
-        });
-        let tiny = |node: &Node<'_, '_>| !verbose && is_tiny(node.amount(), total);
-        if nodes.first().is_some_and(tiny) {
-            self.shown[at].collapsed = true;
-            if !all {
-                return;
-            }
-        }
-        let collapsed = self.shown[at].collapsed;
-        // A single tiny one at the end is shown as it is.
-        let cut = nodes.iter().position(tiny).filter(|i| !collapsed && i + 1 < nodes.len());
-        let start = self.end();
-        let (large, rest) = nodes.split_at(cut.unwrap_or(nodes.len()));
-        for node in large {
-            self.push(*node, total);
-        }
-        if cut.is_none() {
-            self.shown[at].children = start..self.end();
-            return;
-        }
-        let amount = rest.iter().map(|node| node.amount()).sum();
-        self.shown.push(Shown {
-            node: parent,
-            tiny: Some(u32::try_from(rest.len()).expect("a set has fewer than 2^32 reports")),
-            amount,
-            children: 0..0,
-            has_children: true,
-            collapsed: true,
-            invalid: is_invalid(amount, total),
-            invalid_below: false,
-        });
-        let end = self.end();
-        self.shown[at].children = start..end;
-        let level = &mut self.shown[start as usize..];
-        level.sort_by(|a, b| compare(a, b, by));
-        if all {
-            let place = level.iter().position(|shown| shown.tiny.is_some());
-            for node in rest {
-                self.push(*node, total);
-            }
-            let below = end..self.end();
-            if let Some(place) = place {
-                self.shown[start as usize + place].children = below;
-            }
-        }
     }
 
     /// Children come after their parents, so one pass from the end sees every node after all that is
@@ -158,21 +106,121 @@ impl<'f, 'a> Layout<'f, 'a> {
             self.shown[at].invalid_below = below.iter().any(|child| child.invalid || child.invalid_below);
         }
     }
+}
+
+/// A layout under way, level by level.
+struct Level<'v, 'f, 'a> {
+    shown: Vec<Shown<'f, 'a>>,
+    view: &'v View,
+    /// The root's amount; in a diff without its sign.
+    total: i128,
+    is_diff: bool,
+    /// Whether to lay out what is collapsed too.
+    all: bool,
+    by: &'v CollatorBorrowed<'v>,
+}
+
+impl<'f, 'a> Level<'_, 'f, 'a> {
+    fn push(&mut self, node: Node<'f, 'a>, depth: u32) {
+        let amount = node.amount();
+        self.shown.push(Shown {
+            node,
+            tiny: None,
+            amount,
+            weight: self.weight(&node),
+            depth,
+            children: 0..0,
+            has_children: !node.is_leaf(),
+            collapsed: false,
+            too_deep: false,
+            invalid: !self.is_diff && is_invalid(amount, self.total),
+            invalid_below: false,
+        });
+    }
+
+    fn weight(&self, node: &Node<'_, '_>) -> i128 {
+        if self.is_diff { signed(node.largest_change()) } else { node.amount() }
+    }
+
+    fn children(&mut self, at: usize) {
+        let (parent, depth) = (self.shown[at].node, self.shown[at].depth + 1);
+        let mut nodes: Vec<_> = parent.children().map(|node| (self.weight(&node), node)).collect();
+        nodes.sort_unstable_by(|(a_weight, a), (b_weight, b)| {
+            let names = || self.by.compare(a.name(), b.name());
+            b_weight.cmp(a_weight).then_with(names).then(a.first_report().cmp(&b.first_report()))
+        });
+        let tiny = |(weight, _): &(i128, Node<'_, '_>)| self.view.is_tiny(*weight, self.total);
+        if nodes.first().is_some_and(tiny) {
+            self.shown[at].collapsed = true;
+            if !self.all {
+                return;
+            }
+        }
+        let collapsed = self.shown[at].collapsed;
+        // A single tiny one at the end is shown as it is.
+        let cut = nodes.iter().position(tiny).filter(|i| !collapsed && i + 1 < nodes.len());
+        let start = self.end();
+        let (large, rest) = nodes.split_at(cut.unwrap_or(nodes.len()));
+        for (_, node) in large {
+            self.push(*node, depth);
+        }
+        if cut.is_some() {
+            self.push_tiny(parent, depth, rest);
+        }
+        let end = self.end();
+        self.shown[at].children = start..end;
+        let level = &mut self.shown[start as usize..];
+        match self.view.sort {
+            Sort::Amount if cut.is_none() => {}
+            Sort::Amount => {
+                level.sort_by(|a, b| {
+                    b.weight.cmp(&a.weight).then_with(|| self.by.compare(&a.name(), &b.name()))
+                });
+            }
+            Sort::Name => level.sort_by(|a, b| {
+                let tiny_last = a.tiny.is_some().cmp(&b.tiny.is_some());
+                tiny_last.then_with(|| self.by.compare(&a.name(), &b.name()))
+            }),
+        }
+        if self.all && cut.is_some() {
+            let place = level.iter().position(|shown| shown.tiny.is_some());
+            for (_, node) in rest {
+                self.push(*node, depth + 1);
+            }
+            let below = end..self.end();
+            if let Some(place) = place {
+                self.shown[start as usize + place].children = below;
+            }
+        }
+    }
+
+    /// One entry for all that is tiny.
+    fn push_tiny(&mut self, parent: Node<'f, 'a>, depth: u32, rest: &[(i128, Node<'f, 'a>)]) {
+        let amount: i128 = rest.iter().map(|(_, node)| node.amount()).sum();
+        let largest = rest.iter().map(|(weight, _)| *weight).max().unwrap_or(0);
+        self.shown.push(Shown {
+            node: parent,
+            tiny: Some(u32::try_from(rest.len()).expect("a set has fewer than 2^32 reports")),
+            amount,
+            weight: if self.is_diff { largest.max(amount.abs()) } else { amount },
+            depth,
+            children: 0..0,
+            has_children: true,
+            collapsed: true,
+            too_deep: false,
+            invalid: !self.is_diff && is_invalid(amount, self.total),
+            invalid_below: false,
+        });
+    }
 
     fn end(&self) -> u32 {
         u32::try_from(self.shown.len()).expect("a set has fewer than 2^31 reports")
     }
 }
 
-/// Largest first, then by name.
-fn compare(a: &Shown<'_, '_>, b: &Shown<'_, '_>, by: &CollatorBorrowed<'_>) -> Ordering {
-    b.amount.cmp(&a.amount).then_with(|| by.compare(&a.name(), &b.name()))
-}
-
-/// Below 1 % of the root. In floats, as there: a root of 0 gives no number or infinity, and what is
-/// then shown depends on the sign.
-fn is_tiny(amount: i128, total: i128) -> bool {
-    100.0 * amount as f64 / (total as f64) < 1.0
+/// Sums of 64-bit amounts are far below what 127 bits hold.
+fn signed(amount: u128) -> i128 {
+    i128::try_from(amount).unwrap_or(i128::MAX)
 }
 
 pub(crate) fn is_invalid(amount: i128, total: i128) -> bool {

@@ -1,10 +1,18 @@
 //! Views of memory reports: Firefox's about:memory as text, for any Rust program.
 //!
-//! [`text`] shows a [`ReportSet`](memory_reporter::ReportSet), whether it was just collected or read
-//! from a file; [`assert_memory!`] and [`assert_no_skipped!`] turn one into a test. The program
-//! `about-memory` shows files: `about-memory show memory-report.json.gz`.
+//! [`text`] shows a [`ReportSet`](memory_reporter::ReportSet), whether it was just collected, read from a
+//! file, or is the [`diff`](diff()) of two; [`assert_memory!`], [`assert_memory_diff!`] and
+//! [`assert_no_skipped!`] turn one into a test. The program `about-memory` shows files:
+//! `about-memory show memory-report.json.gz`; and processes, which [`live`] asks: `about-memory show PID`.
 //!
 //! The text is that of Firefox (ESR 153) byte for byte, checked against Firefox itself.
+//!
+//! [`changes`] tells more than [`diff`](diff()), and takes rules for what in names means nothing. [`Limit`]s say
+//! how large an amount may be, or how much it may grow; a [`Budget`] is a file of them, and a [`Series`] shows
+//! amounts over time.
+//!
+//! [`html`](html()) makes one page of a set or a diff, for any browser: the same text to open, close and filter,
+//! and a treemap.
 //!
 //! # Where it differs on purpose
 //!
@@ -20,25 +28,47 @@
 //!   `\u{1b}`.
 //! - Blanks that are there only because a page was copied are not: four before each invalid path and
 //!   one after the last. Several blanks in a process's name are kept.
-//! - A regular expression cannot look around or refer back, and a bad one is an error.
+//! - A regular expression cannot look around or refer back, and a bad one is an error. (In the page it is the
+//!   browser's own, and a bad one matches nothing, as there.)
+//! - In a diff, a new or vanished report keeps its mark where a chain of names was merged. What is wrong
+//!   with a single name (two units, two kinds) costs that name at most, and is told at the top. The amount of
+//!   a leaf that is an inner node too is always in `(fake child)`; Firefox loses it beside a single child.
 //!
 //! Where reports are added up, the `[N]` behind the name is Firefox's, which does not count a report
 //! that is added to a sum of 0. [`Node::reports`](memory_reporter::tree::Node::reports) counts all.
 #![forbid(unsafe_code)]
 
 mod assert;
+mod budget;
+mod diff;
 mod escape;
 mod filter;
+mod html;
 mod layout;
+mod limit;
+mod normalize;
 mod number;
+mod platform;
+mod series;
 mod text;
+mod view;
 
+pub mod live;
+
+pub use budget::{Budget, BudgetCheck, BudgetError, BudgetOptions};
+pub use diff::{changes, check_limits, diff};
 pub use escape::escape;
 pub use filter::{Filter, FilterError};
+pub use html::{HtmlOptions, html};
+pub use limit::{Limit, LimitError, Verdict};
+pub use normalize::{DiffOptions, NormalizeError, NormalizeNames, NormalizeRule};
+pub use number::ByteUnits;
+pub use series::{Series, SeriesOptions, SeriesRow, SeriesSort, SeriesText};
 pub use text::{Text, text};
+pub use view::Sort;
 
 /// What the macros call.
 #[doc(hidden)]
 pub mod __private {
-    pub use crate::assert::{check, check_no_skipped};
+    pub use crate::assert::{check, check_diff, check_no_skipped};
 }

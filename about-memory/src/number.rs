@@ -12,16 +12,58 @@ use memory_reporter::Units;
 /// The largest whole number up to which an `f64` holds each.
 const EXACT: u128 = 1 << 53;
 
+/// How bytes are written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ByteUnits {
+    /// In MiB, called MB, as Firefox does.
+    #[default]
+    Mb,
+    /// Whole bytes: `B`.
+    B,
+    /// 1024 bytes: `KiB`.
+    KiB,
+    /// 1024 KiB: `MiB`.
+    MiB,
+    /// 1024 MiB: `GiB`.
+    GiB,
+    /// Each amount in the largest of `B`, `KiB`, `MiB` and `GiB` that gives at least 1.
+    Auto,
+}
+
+impl ByteUnits {
+    fn of(self, amount: i128) -> Self {
+        match (self, amount.unsigned_abs()) {
+            (Self::Auto, 0..0x400) => Self::B,
+            (Self::Auto, 0x400..0x10_0000) => Self::KiB,
+            (Self::Auto, 0x10_0000..0x4000_0000) => Self::MiB,
+            (Self::Auto, _) => Self::GiB,
+            (units, _) => units,
+        }
+    }
+}
+
 /// Appends an amount with its unit; bytes are whole if `verbose`, else in MiB, called MB.
 pub(crate) fn push_amount(to: &mut String, amount: i128, units: Units, verbose: bool) {
+    push_amount_in(to, amount, units, if verbose { ByteUnits::B } else { ByteUnits::Mb });
+}
+
+/// Appends an amount with its unit.
+pub(crate) fn push_amount_in(to: &mut String, amount: i128, units: Units, bytes: ByteUnits) {
     match units {
-        Units::Bytes if verbose => {
-            push_whole(to, amount);
-            to.push_str(" B");
-        }
         Units::Bytes => {
-            push_scaled(to, amount, 1 << 20, 0);
-            to.push_str(" MB");
+            let (divisor, name) = match bytes.of(amount) {
+                ByteUnits::Mb => (1 << 20, " MB"),
+                ByteUnits::KiB => (1 << 10, " KiB"),
+                ByteUnits::MiB => (1 << 20, " MiB"),
+                ByteUnits::GiB => (1 << 30, " GiB"),
+                ByteUnits::B | ByteUnits::Auto => (1, " B"),
+            };
+            match divisor {
+                1 => push_whole(to, amount),
+                divisor => push_scaled(to, amount, divisor, 0),
+            }
+            to.push_str(name);
         }
         Units::Count | Units::CountCumulative => push_whole(to, amount),
         Units::Percentage => {
@@ -40,6 +82,12 @@ pub(crate) fn push_fraction(to: &mut String, amount: i128, root: i128) {
         push_float(to, ratio, 2, 2);
         to.push('%');
     }
+}
+
+/// Appends `amount` in percent of `whole`, which is not 0, with two decimals.
+pub(crate) fn push_ratio(to: &mut String, amount: i128, whole: i128) {
+    push_float(to, amount as f64 / whole as f64, 2, 1);
+    to.push('%');
 }
 
 fn push_whole(to: &mut String, number: i128) {

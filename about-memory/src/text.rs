@@ -7,12 +7,13 @@ use core::fmt;
 
 use icu_collator::options::CollatorOptions;
 use icu_collator::{Collator, CollatorBorrowed};
-use memory_reporter::tree::{Forest, Process};
+use memory_reporter::tree::{Forest, Node, Process};
 use memory_reporter::{ReportSet, Units, Warning};
 
 use crate::escape;
 use crate::filter::Filter;
-use crate::number;
+use crate::number::ByteUnits;
+use crate::view::{Sort, View};
 
 use process::ProcessText;
 
@@ -44,14 +45,14 @@ const SOME_WARNINGS: usize = 20;
 /// "));
 /// ```
 pub fn text(set: &ReportSet) -> Text<'_> {
-    Text { set, verbose: false, filter: None, forest: OnceCell::new() }
+    Text { set, view: View::default(), filter: None, forest: OnceCell::new() }
 }
 
 /// What [`text`] gives: options, and the text by [`Display`](fmt::Display).
 #[derive(Debug)]
 pub struct Text<'a> {
     set: &'a ReportSet,
-    verbose: bool,
+    view: View,
     filter: Option<Filter>,
     forest: OnceCell<Forest<'a>>,
 }
@@ -60,7 +61,44 @@ impl<'a> Text<'a> {
     /// Whether to show bytes instead of MB, and everything, however small. Default: no.
     #[must_use]
     pub fn verbose(mut self, verbose: bool) -> Self {
-        self.verbose = verbose;
+        self.view.verbose = verbose;
+        self
+    }
+
+    /// What is less than this many percent of its tree's root is put into `(N tiny)`. Default: 1.
+    #[must_use]
+    pub fn threshold(mut self, percent: f64) -> Self {
+        self.view.threshold = percent;
+        self
+    }
+
+    /// Shows at most this many levels below the root of a tree; what is deeper is collapsed. Default:
+    /// all.
+    #[must_use]
+    pub fn depth(mut self, levels: u32) -> Self {
+        self.view.depth = Some(levels);
+        self
+    }
+
+    /// The order of what is below one entry. Default: the largest first.
+    #[must_use]
+    pub fn sort(mut self, sort: Sort) -> Self {
+        self.view.sort = sort;
+        self
+    }
+
+    /// How bytes are written. Default: in MB, or in B if verbose.
+    #[must_use]
+    pub fn units(mut self, units: ByteUnits) -> Self {
+        self.view.bytes = Some(units);
+        self
+    }
+
+    /// Shows only processes whose name contains `part`; the total in the first line is of these.
+    /// Default: all.
+    #[must_use]
+    pub fn process(mut self, part: impl Into<String>) -> Self {
+        self.view.process = Some(part.into());
         self
     }
 
@@ -93,7 +131,7 @@ impl<'a> Text<'a> {
         if count == 0 {
             return;
         }
-        let shown = if self.verbose { count } else { SOME_WARNINGS };
+        let shown = if self.view.verbose { count } else { SOME_WARNINGS };
         to.push_str("WARNING: what follows is incomplete or doubtful.\n\n");
         for warning in self.warnings().take(shown) {
             escape::push_name(to, &warning.subject);
@@ -113,9 +151,10 @@ impl fmt::Display for Text<'_> {
         let mut head = String::new();
         self.push_warnings(&mut head);
         let mut processes: Vec<_> = self.forest().processes().iter().collect();
+        processes.retain(|process| self.view.shows(process.name()));
         head.push_str("Total resident memory (approximate) -- ");
         let total = processes.iter().map(|process| resident_share(process)).sum();
-        number::push_amount(&mut head, total, Units::Bytes, self.verbose);
+        self.view.push_amount(&mut head, total, Units::Bytes);
         head.push('\n');
         f.write_str(&head)?;
         processes.sort_by(|a, b| compare(a, b));
@@ -127,7 +166,7 @@ impl fmt::Display for Text<'_> {
         for process in processes {
             let text = ProcessText {
                 process,
-                verbose: self.verbose,
+                view: &self.view,
                 filtered: self.is_filtered(),
                 usable_size_known: self.set.usable_size_known(),
                 collator: &collator,
@@ -139,13 +178,13 @@ impl fmt::Display for Text<'_> {
 }
 
 /// The collation of the root locale, as `localeCompare` has it.
-fn collator() -> CollatorBorrowed<'static> {
+pub(crate) fn collator() -> CollatorBorrowed<'static> {
     Collator::try_new(Default::default(), CollatorOptions::default())
         .expect("the root collation is compiled in")
 }
 
 /// What a process adds to the total: what it shares with nobody, but all of the main process.
-fn resident_share(process: &Process<'_>) -> i128 {
+pub(crate) fn resident_share(process: &Process<'_>) -> i128 {
     let all = process.resident().unwrap_or(0);
     let own = process.resident_unique().unwrap_or(0);
     let share = if own == 0 || process.name().starts_with(MAIN_PROCESS) { all } else { own };
@@ -153,7 +192,7 @@ fn resident_share(process: &Process<'_>) -> i128 {
 }
 
 /// Main processes first, as they come; then the largest, then by name in UTF-16.
-fn compare(a: &Process<'_>, b: &Process<'_>) -> core::cmp::Ordering {
+pub(crate) fn compare(a: &Process<'_>, b: &Process<'_>) -> core::cmp::Ordering {
     let is_main = |p: &Process<'_>| p.name().starts_with(MAIN_PROCESS);
     let resident = |p: &Process<'_>| p.resident().filter(|amount| *amount != 0).unwrap_or(-1);
     match (is_main(a), is_main(b)) {
@@ -163,4 +202,15 @@ fn compare(a: &Process<'_>, b: &Process<'_>) -> core::cmp::Ordering {
         }
         (a, b) => b.cmp(&a),
     }
+}
+
+/// Trees, or lines, by name; what is equal there as it comes in the set.
+pub(crate) fn sorted<'p, 'a>(
+    nodes: impl Iterator<Item = Node<'p, 'a>>,
+    by: &CollatorBorrowed<'_>,
+) -> Vec<Node<'p, 'a>> {
+    let mut nodes: Vec<_> = nodes.collect();
+    let order = |node: &Node<'_, '_>| node.first_report();
+    nodes.sort_by(|a, b| by.compare(a.path(), b.path()).then(order(a).cmp(&order(b))));
+    nodes
 }

@@ -90,7 +90,7 @@ pub(crate) fn read_said(attributes: &[Attribute], place: Place, errors: &mut Vec
             return if word == "split" {
                 once(word, &mut destination.split, ())
             } else {
-                let name = value(word, input, "add_to = a_field_of_the_sizes")?;
+                let Name(name) = value(word, input, "add_to = a_field_of_the_sizes")?;
                 once(word, &mut destination.add_to, name)
             };
         }
@@ -192,6 +192,15 @@ fn value<T: syn::parse::Parse>(word: &Ident, input: ParseStream<'_>, example: &s
     let wanted = |_| Error::new(word.span(), format!("write `#[malloc_size_of({example})]`"));
     input.parse::<Token![=]>().map_err(wanted)?;
     input.parse().map_err(wanted)
+}
+
+/// A field's name, bare or in quotes.
+struct Name(Member);
+
+impl syn::parse::Parse for Name {
+    fn parse(input: ParseStream<'_>) -> Result<Self> {
+        if input.peek(LitStr) { input.parse::<LitStr>()?.parse().map(Self) } else { input.parse().map(Self) }
+    }
 }
 
 fn unknown(word: &Ident, place: Place) -> Error {

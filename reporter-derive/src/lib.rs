@@ -55,7 +55,7 @@ mod split;
 ///
 /// - `conditional`: a shared pointer is counted by whoever reaches it first, as it is without saying so. If
 ///   somebody else always reports it, `ignore = "reason"` is what to write.
-/// - `add_to = name`: the field is added to that field of the type's `sizes`.
+/// - `add_to = name` (or `"name"`): the field is added to that field of the type's `sizes`.
 /// - `split`: the field is added to the type's `sizes` by its own `AddSizeOf`. With `add_to`, the field is a
 ///   container (`MallocSizeOfEach`): its own blocks go to the field named, and each element is split.
 ///

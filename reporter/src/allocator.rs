@@ -7,6 +7,7 @@
 //! an allocator.
 
 use core::alloc::{GlobalAlloc, Layout};
+use core::ffi::c_void;
 use core::fmt;
 
 pub(crate) mod counters;
@@ -40,6 +41,12 @@ pub unsafe trait UsableSize {
     /// `pointer` is a live block of this allocator, allocated with `layout`.
     unsafe fn usable_size(&self, pointer: *const u8, layout: Layout) -> usize;
 
+    /// A C function that gives the same answers from the pointer alone, where there is one: it spares a
+    /// walk one of the two calls a block.
+    fn c_function(&self) -> Option<CUsableSize> {
+        None
+    }
+
     /// What the allocator knows of itself.
     fn statistics(&self) -> AllocatorStatistics {
         AllocatorStatistics::default()
@@ -48,6 +55,9 @@ pub unsafe trait UsableSize {
     /// Gives unused pages back to the operating system.
     fn purge(&self) {}
 }
+
+/// A C function like glibc's `malloc_usable_size`: sound to call for every live block of its allocator.
+pub type CUsableSize = unsafe extern "C" fn(*const c_void) -> usize;
 
 /// What an allocator tells of itself, in bytes; `None` is not told.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -136,12 +146,32 @@ impl<A: UsableSize> Declared<A> {
 pub struct DeclaredAllocator {
     allocator: &'static (dyn UsableSize + Sync),
     /// The allocator's [`UsableSize::usable_size`], without the detour over a vtable.
-    usable_size: AskUsableSize,
+    usable_size: unsafe fn(*const u8, Layout) -> usize,
     name: fn() -> &'static str,
 }
 
 /// [`UsableSize::usable_size`] of one allocator.
-pub(crate) type AskUsableSize = unsafe fn(*const u8, Layout) -> usize;
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum AskUsableSize {
+    C(CUsableSize),
+    Rust(unsafe fn(*const u8, Layout) -> usize),
+}
+
+#[allow(unsafe_code, reason = "asks about blocks")]
+impl AskUsableSize {
+    /// # Safety
+    ///
+    /// `pointer` is a live block of that allocator, allocated with `layout`.
+    #[inline]
+    pub(crate) unsafe fn ask(self, pointer: *const u8, layout: Layout) -> usize {
+        match self {
+            // SAFETY: the caller's promise is passed on.
+            Self::C(function) => unsafe { function(pointer.cast()) },
+            // SAFETY: the caller's promise is passed on.
+            Self::Rust(function) => unsafe { function(pointer, layout) },
+        }
+    }
+}
 
 inventory::collect!(DeclaredAllocator);
 
@@ -154,7 +184,7 @@ impl DeclaredAllocator {
     #[doc(hidden)]
     pub const unsafe fn new<A: UsableSize + Sync>(
         declared: &'static Declared<A>,
-        usable_size: AskUsableSize,
+        usable_size: unsafe fn(*const u8, Layout) -> usize,
     ) -> Self {
         Self { allocator: &declared.0, usable_size, name: core::any::type_name::<A> }
     }
@@ -162,7 +192,7 @@ impl DeclaredAllocator {
     /// Gives the usable bytes of any live block of the program's global allocator, asked with the
     /// layout it was allocated for.
     pub(crate) fn usable_size(&self) -> AskUsableSize {
-        self.usable_size
+        self.allocator.c_function().map_or(AskUsableSize::Rust(self.usable_size), AskUsableSize::C)
     }
 
     /// The allocator's type.

@@ -16,10 +16,11 @@ use crate::memory_reporter::MemoryReporter;
 use crate::registry::{self, Entry, Turn};
 use crate::report_set::{ReportSet, ReporterRun};
 use crate::reports::Reports;
+use crate::resident_map::ResidentMap;
 use crate::skipped::{SkipReason, Skipped};
 use crate::walk_state::Addresses;
 use crate::warning::{Warning, WarningKind};
-use crate::{allocator, builtin, consistency, pressure};
+use crate::{allocator, builtin, consistency, name_pattern, pressure};
 
 /// How to collect.
 #[derive(Clone, Debug)]
@@ -38,6 +39,11 @@ pub struct CollectOptions {
     pub slow: Duration,
     /// What the process is called. Default: `Main Process (pid N)`.
     pub process: Option<String>,
+    /// Adds the tree `resident-map/`, which adds up to `resident`: `explicit` as far as it is in memory,
+    /// and what each mapping holds beside it; and the trees `proportional-map/`, `swap-map/`,
+    /// `huge-pages/` and `hugetlb/`. Reads a file of the system that takes a while in a large process.
+    /// Default: no. Nothing is added where the system is not Linux.
+    pub resident_map: bool,
 }
 
 impl Default for CollectOptions {
@@ -48,6 +54,7 @@ impl Default for CollectOptions {
             deadline: None,
             slow: Duration::from_secs(1),
             process: None,
+            resident_map: false,
         }
     }
 }
@@ -76,6 +83,13 @@ impl CollectOptions {
     #[must_use]
     pub fn deadline(mut self, deadline: Duration) -> Self {
         self.deadline = Some(deadline);
+        self
+    }
+
+    /// Sets [`resident_map`](Self::resident_map).
+    #[must_use]
+    pub fn resident_map(mut self, resident_map: bool) -> Self {
+        self.resident_map = resident_map;
         self
     }
 
@@ -289,6 +303,7 @@ impl<'a> Driver<'a> {
         };
         let mut set = ReportSet::new();
         set.set_usable_size_known(allocator::declared().is_some());
+        set.add_name_patterns(name_pattern::linked());
         let brief = Brief { process, anonymize: options.anonymize, counted: Arc::default() };
         Some(Self { options, brief, set, collector: None })
     }
@@ -389,6 +404,10 @@ impl<'a> Driver<'a> {
     }
 
     fn finish(mut self) -> ReportSet {
+        if self.options.resident_map {
+            // Last: it is beside what the others report.
+            self.run(&ResidentMap::beside(&self.set));
+        }
         consistency::check(&mut self.set);
         self.set
     }

@@ -192,7 +192,7 @@ unsafe fn start_and_layout(pointer: *mut c_void) -> (*mut u8, Layout) {
 unsafe fn counted_bytes(start: *const u8, layout: Layout) -> usize {
     match declared() {
         // SAFETY: the caller's promise is passed on.
-        Some(allocator) => unsafe { (allocator.usable_size())(start, layout) },
+        Some(allocator) => unsafe { allocator.usable_size().ask(start, layout) },
         None => layout.size(),
     }
 }

@@ -1,7 +1,8 @@
-//! Why a file of reports could not be read.
+//! Why a file of reports could not be read, or a process does not listen.
 
 use core::fmt;
 use std::io;
+use std::path::PathBuf;
 
 /// What is wrong with a whole file. A single bad report is no error but a
 /// [`Warning`](crate::Warning) beside the good ones.
@@ -76,6 +77,54 @@ impl std::error::Error for ReadError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Io(error) | Self::Gzip(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+/// Why the process cannot be asked for reports while it runs.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum ListenError {
+    /// This system has no such sockets or signals.
+    Unsupported,
+    /// What should be a folder of this user's is something else; a symbolic link, perhaps.
+    NotAFolder(PathBuf),
+    /// A folder belongs to another user: the user's number.
+    ForeignOwner(PathBuf, u32),
+    /// Others can look into a folder, or exchange what is in it: its mode.
+    NotPrivate(PathBuf, u32),
+    /// The file or folder could not be made or looked at.
+    Io(PathBuf, io::Error),
+    /// There is no thread to listen on, or no pipe to it.
+    Thread(io::Error),
+    /// The program has a handler of its own for this signal.
+    SignalTaken(i32),
+    /// This signal cannot be handled.
+    Signal(i32, io::Error),
+}
+
+impl fmt::Display for ListenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unsupported => f.write_str("not supported on this system"),
+            Self::NotAFolder(path) => write!(f, "{}: not a folder", path.display()),
+            Self::ForeignOwner(path, uid) => write!(f, "{}: belongs to user {uid}", path.display()),
+            Self::NotPrivate(path, mode) => {
+                write!(f, "{}: is open to other users (mode {mode:03o})", path.display())
+            }
+            Self::Io(path, error) => write!(f, "{}: {error}", path.display()),
+            Self::Thread(error) => write!(f, "no thread to listen on: {error}"),
+            Self::SignalTaken(signal) => write!(f, "signal {signal} has a handler already"),
+            Self::Signal(signal, error) => write!(f, "signal {signal} cannot be handled: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for ListenError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Io(_, error) | Self::Thread(error) | Self::Signal(_, error) => Some(error),
             _ => None,
         }
     }

@@ -6,9 +6,11 @@
 //! [`Warning`](crate::Warning) whose subject is the place, such as `reports[12].amount`.
 
 mod json;
+mod name_patterns;
 mod parse;
 mod report;
 mod source;
+mod warning;
 mod window;
 mod write;
 
@@ -101,7 +103,8 @@ pub fn read_from(reader: impl Read, options: &ReadOptions) -> Result<ReportSet, 
 }
 
 /// Writes all reports of `set` to a file, over what was there; compressed if its name ends in `.gz`.
-/// Amounts that only a view computes (`heap-unclassified`) are not in it, nor are warnings.
+/// Amounts that only a view computes (`heap-unclassified`) are not in it. Warnings are, under a key that
+/// Firefox passes over.
 ///
 /// # Errors
 ///

@@ -35,7 +35,8 @@
 //!   [`Reading`] what it means: [`Computed`] or [`Measured`].
 //! - Reporting: a [`MemoryReporter`] puts reports into [`Reports`]; [`collect_reports`] and
 //!   [`Collection`] make a [`ReportSet`] of them, with a [`Warning`] for whatever is wrong.
-//! - Using: [`tree::Forest`] adds a set up, [`mod@file`] reads and writes it as Firefox does.
+//! - Using: [`tree::Forest`] adds a set up, [`mod@file`] reads and writes it as Firefox does,
+//!   [`mod@diff`] tells what changed, [`mod@live`] answers from outside while the program runs.
 //!
 //! # What is exact
 //!
@@ -66,6 +67,7 @@ mod impls;
 mod layout;
 mod malloc_size_of;
 mod memory_reporter;
+mod name_pattern;
 mod ops;
 mod platform;
 mod pressure;
@@ -74,6 +76,7 @@ mod registry;
 mod report;
 mod report_set;
 mod reports;
+mod resident_map;
 mod size_summary;
 mod skipped;
 mod stack_guard;
@@ -82,23 +85,29 @@ mod walk_state;
 mod warning;
 
 pub mod amounts;
+pub mod diff;
 pub mod docs;
 pub mod file;
+pub mod live;
 pub mod size_tree;
 pub mod tree;
 
 pub use add_size_of::{AddSizeOf, add_size_of};
-pub use allocator::{AllocatorStatistics, DeclaredAllocator, UsableSize, declared as declared_allocator};
+pub use allocator::{
+    AllocatorStatistics, CUsableSize, DeclaredAllocator, UsableSize, declared as declared_allocator,
+};
 pub use collect::{CollectOptions, Collection, collect_reports};
 pub use counter::{CounterSite, CountingMalloc, MemoryCounter};
 pub use erased::ErasedMallocSizeOf;
-pub use error::ReadError;
+pub use error::{ListenError, ReadError};
+pub use live::{Listening, listen, listen_to_signals};
 pub use malloc_size_of::{
     MallocSizeOf, MallocSizeOfEach, OwningPointer, SizeOfIncludingThis, computed_size_of, malloc_size_of,
 };
 pub use memory_reporter::MemoryReporter;
 #[cfg(feature = "derive")]
 pub use memory_reporter_derive::MallocSizeOf;
+pub use name_pattern::NamePattern;
 pub use ops::MallocSizeOfOps;
 pub use pressure::{PressureHook, minimize_memory_usage, on_memory_pressure};
 pub use reading::{Block, Computed, Edge, Erased, Measured, Observe, Reading};
@@ -118,6 +127,7 @@ pub mod __private {
     pub use crate::allocator::{Declared, DeclaredAllocator};
     pub use crate::conventions::{assert_description, assert_kind, assert_path};
     pub use crate::memory_reporter::amount;
+    pub use crate::name_pattern::StaticNamePattern;
     pub use crate::registry::StaticReporter;
     pub use inventory;
 }

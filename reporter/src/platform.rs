@@ -6,7 +6,7 @@ mod c_malloc;
 #[cfg(target_os = "linux")]
 mod linux;
 
-pub(crate) use c_malloc::c_usable_size;
+pub(crate) use c_malloc::{C_USABLE_SIZE, c_usable_size};
 
 #[cfg(target_os = "linux")]
 pub(crate) use linux::*;
@@ -47,4 +47,37 @@ pub(crate) struct ThreadStack {
     pub(crate) tid: u32,
     /// Bytes touched; `None` if the stack was not found.
     pub(crate) bytes: Option<u64>,
+}
+
+/// One mapping of the process, in bytes.
+#[derive(Clone, Debug)]
+pub(crate) struct Mapping {
+    pub(crate) kind: MappingKind,
+    /// The file, or the system's name in brackets.
+    pub(crate) name: String,
+    pub(crate) resident: u64,
+    /// Each page divided by the number of processes that share it.
+    pub(crate) proportional: u64,
+    pub(crate) swapped: u64,
+    /// The part of `resident` that is in huge pages.
+    pub(crate) huge: u64,
+    /// In reserved huge pages; not in `resident`.
+    pub(crate) hugetlb: u64,
+}
+
+/// What a mapping is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum MappingKind {
+    /// Executable, of a file.
+    Code,
+    /// Of a file, private.
+    File,
+    /// Shared with other processes, with or without a file.
+    Shared,
+    /// Private, without a file: the heap and its like.
+    Anonymous,
+    /// A thread's stack.
+    Stack,
+    /// The kernel's own.
+    Kernel,
 }

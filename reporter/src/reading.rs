@@ -190,7 +190,7 @@ impl Observe for Measured {
     unsafe fn block(&mut self, block: Block) -> usize {
         // SAFETY: the caller promises a live block of the global allocator with this layout, and
         // the declared allocator is the global one.
-        unsafe { (self.usable_size)(block.pointer, block.layout) }
+        unsafe { self.usable_size.ask(block.pointer, block.layout) }
     }
 
     #[inline]

@@ -8,7 +8,7 @@
 use core::cell::{Cell, RefCell};
 use core::fmt;
 use std::rc::Rc;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 
 use crate::malloc_size_of::{MallocSizeOf, malloc_size_of};
 use crate::memory_reporter::MemoryReporter;
@@ -36,9 +36,15 @@ impl fmt::Debug for StaticReporter {
 inventory::collect!(StaticReporter);
 
 enum Source {
-    Static(&'static Shared),
+    Static(&'static StaticReporter),
     Strong(Arc<Shared>),
     Weak(Weak<Shared>),
+}
+
+impl Source {
+    fn is(&self, linked: &'static StaticReporter) -> bool {
+        matches!(self, Self::Static(known) if core::ptr::eq(*known, linked))
+    }
 }
 
 /// One registered reporter.
@@ -74,7 +80,7 @@ std::thread_local! {
 }
 
 static REGISTERED: Mutex<Vec<Arc<Entry>>> = Mutex::new(Vec::new());
-static LINKED: OnceLock<Vec<Arc<Entry>>> = OnceLock::new();
+static LINKED: Mutex<Vec<Arc<Entry>>> = Mutex::new(Vec::new());
 
 /// A lock whose data stay whole even if a holder panicked: nothing below panics halfway.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -99,7 +105,7 @@ impl Entry {
             return Turn::Stuck;
         }
         let reporter = match &self.source {
-            Source::Static(reporter) => Reporter::Static(*reporter),
+            Source::Static(linked) => Reporter::Static(linked.0),
             Source::Strong(reporter) => Reporter::Owned(Arc::clone(reporter)),
             Source::Weak(reporter) => match reporter.upgrade() {
                 Some(reporter) => Reporter::Owned(reporter),
@@ -258,18 +264,24 @@ impl fmt::Debug for LocalRegistration {
     }
 }
 
-fn linked() -> &'static [Arc<Entry>] {
-    LINKED.get_or_init(|| {
-        inventory::iter::<StaticReporter>()
-            .map(|linked| Entry::new(linked.0.name().to_owned(), Source::Static(linked.0)))
-            .collect()
-    })
+/// Adds the linked reporters that are new: a collection may be asked for while the program still
+/// starts, and a library may be loaded later.
+fn linked() -> MutexGuard<'static, Vec<Arc<Entry>>> {
+    let mut known = lock(&LINKED);
+    if known.len() < inventory::iter::<StaticReporter>().count() {
+        for linked in inventory::iter::<StaticReporter>() {
+            if !known.iter().any(|entry| entry.source.is(linked)) {
+                known.push(Entry::new(linked.0.name().to_owned(), Source::Static(linked)));
+            }
+        }
+    }
+    known
 }
 
 /// All reporters of the program, by name; those of one name in order of registration, linked ones
 /// first (in the order of linking, which may change between builds).
 pub(crate) fn entries() -> Vec<Arc<Entry>> {
-    let mut entries: Vec<_> = linked().to_vec();
+    let mut entries: Vec<_> = linked().clone();
     entries.extend(lock(&REGISTERED).iter().cloned());
     entries.sort_by(|a, b| a.name.cmp(&b.name));
     entries
@@ -292,5 +304,5 @@ impl MallocSizeOf for Entry {
 
 /// Bytes of heap that the registry holds.
 pub(crate) fn registry_bytes() -> usize {
-    malloc_size_of(&*lock(&REGISTERED)) + LINKED.get().map_or(0, malloc_size_of)
+    malloc_size_of(&*lock(&REGISTERED)) + malloc_size_of(&*lock(&LINKED))
 }

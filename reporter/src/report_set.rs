@@ -11,7 +11,9 @@ use std::time::Duration;
 
 use hashbrown::{DefaultHashBuilder, HashTable};
 
+use crate::diff::Presence;
 use crate::malloc_size_of::{MallocSizeOf, MallocSizeOfEach};
+use crate::name_pattern::NamePattern;
 use crate::ops::MallocSizeOfOps;
 use crate::reading::{Edge, Reading};
 use crate::report::{Kind, Report, Units};
@@ -34,6 +36,8 @@ pub struct ReportSet {
     warnings: Vec<Warning>,
     runs: Vec<ReporterRun>,
     usable_size_known: bool,
+    is_diff: bool,
+    name_patterns: Vec<NamePattern>,
 }
 
 #[derive(Clone, Copy)]
@@ -46,6 +50,7 @@ struct Row {
     description: NameId,
     kind: Kind,
     units: Units,
+    presence: Presence,
 }
 
 /// How one reporter fared in a collection.
@@ -70,6 +75,11 @@ impl ReportSet {
 
     /// Adds a report at the end, unchecked: rules are a matter of who collects.
     pub fn push(&mut self, report: Report<'_>) {
+        self.push_change(report, Presence::Both);
+    }
+
+    /// Adds a report of a diff at the end.
+    pub(crate) fn push_change(&mut self, report: Report<'_>, presence: Presence) {
         let fits = self.chunks.last().is_some_and(|c| c.len() + report.path.len() <= c.capacity());
         if !fits {
             let room = if self.chunks.is_empty() { FIRST_CHUNK } else { CHUNK };
@@ -88,6 +98,7 @@ impl ReportSet {
             description: self.descriptions.intern(report.description),
             kind: report.kind,
             units: report.units,
+            presence,
         });
     }
 
@@ -103,6 +114,45 @@ impl ReportSet {
     /// If there are not that many.
     pub fn get(&self, index: usize) -> Report<'_> {
         self.view(&self.rows[index])
+    }
+
+    /// In which of two sets the report at `index` was, if this set is a diff.
+    ///
+    /// # Panics
+    ///
+    /// If there are not that many.
+    pub fn presence(&self, index: usize) -> Presence {
+        self.rows[index].presence
+    }
+
+    /// Whether amounts are differences of two sets: then they may well be negative.
+    pub fn is_diff(&self) -> bool {
+        self.is_diff
+    }
+
+    pub(crate) fn set_diff(&mut self) {
+        self.is_diff = true;
+    }
+
+    /// What in the names changes from run to run, as the program said; see
+    /// [`normalize_names!`](crate::normalize_names).
+    pub fn name_patterns(&self) -> &[NamePattern] {
+        &self.name_patterns
+    }
+
+    /// Adds patterns, each once.
+    pub fn add_name_patterns(&mut self, patterns: impl IntoIterator<Item = NamePattern>) {
+        for pattern in patterns {
+            if !self.name_patterns.contains(&pattern) {
+                self.name_patterns.push(pattern);
+            }
+        }
+    }
+
+    /// The names of all processes, each once, in the order in which they are first named. The name
+    /// may be empty.
+    pub fn processes(&self) -> impl ExactSizeIterator<Item = &str> {
+        self.processes.texts.iter().map(|name| &**name)
     }
 
     /// Which process each report is of, in order: equal numbers for equal names, from 0 on.
@@ -155,6 +205,25 @@ impl ReportSet {
         }));
         self.warnings.extend(other.warnings);
         self.runs.extend(other.runs);
+        self.is_diff |= other.is_diff;
+        self.add_name_patterns(other.name_patterns);
+    }
+
+    /// Gives every process the name that `rename` gives for its old one.
+    pub fn rename_processes(&mut self, mut rename: impl FnMut(&str) -> String) {
+        let mut renamed = Names::default();
+        let ids: Vec<_> = self.processes.texts.iter().map(|name| renamed.intern(&rename(name))).collect();
+        for row in &mut self.rows {
+            row.process = ids[row.process.0 as usize];
+        }
+        self.processes = renamed;
+    }
+
+    /// Has every warning tell what it is about in other words: `rename` gives them for its old subject.
+    pub fn rename_warnings(&mut self, mut rename: impl FnMut(&str) -> String) {
+        for warning in &mut self.warnings {
+            warning.subject = rename(&warning.subject);
+        }
     }
 
     /// What is wrong beside the good reports.
@@ -259,6 +328,11 @@ impl MallocSizeOf for ReportSet {
             + ops.part_with(Edge::Field("warnings"), &self.warnings, |warnings, ops| {
                 warnings.size_of_each(ops, |warning, ops| {
                     ops.field("subject", &warning.subject) + ops.field("message", &warning.message)
+                })
+            })
+            + ops.part_with(Edge::Field("name_patterns"), &self.name_patterns, |patterns, ops| {
+                patterns.size_of_each(ops, |pattern, ops| {
+                    ops.field("pattern", &pattern.pattern) + ops.field("replacement", &pattern.replacement)
                 })
             })
             + ops.part_with(Edge::Field("runs"), &self.runs, |runs, ops| {

@@ -92,7 +92,7 @@ impl Observe for Summed {
         let usable = match self.usable_size {
             // SAFETY: the caller promises a live block of the global allocator with this layout,
             // and the declared allocator is the global one.
-            Some(usable_size) => unsafe { usable_size(block.pointer, block.layout) },
+            Some(usable_size) => unsafe { usable_size.ask(block.pointer, block.layout) },
             None => asked,
         };
         self.sum += SizeSummary { asked, usable, blocks: 1 };

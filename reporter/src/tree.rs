@@ -34,7 +34,7 @@ use crate::warning::Warning;
 
 use build::Builder;
 
-pub use node::{ITSELF, Node};
+pub use node::{FAKE_CHILD, ITSELF, Mark, Node};
 pub use process::Process;
 
 /// The trees of all processes of a [`ReportSet`].

@@ -8,7 +8,7 @@ use core::alloc::{GlobalAlloc, Layout};
 use core::cell::Cell;
 use std::alloc::System;
 
-use memory_reporter::UsableSize;
+use memory_reporter::{CUsableSize, UsableSize};
 
 pub use golden::golden;
 
@@ -66,6 +66,10 @@ unsafe impl UsableSize for Counting {
     unsafe fn usable_size(&self, pointer: *const u8, layout: Layout) -> usize {
         // SAFETY: the caller's promise is passed on.
         unsafe { System.usable_size(pointer, layout) }
+    }
+
+    fn c_function(&self) -> Option<CUsableSize> {
+        System.c_function()
     }
 }
 

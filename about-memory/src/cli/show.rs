@@ -1,66 +1,81 @@
 //! `about-memory show`.
 
 use std::io::{self, Write as _};
-use std::path::PathBuf;
 
 use about_memory::Filter;
 use clap::Args;
 use memory_reporter::ReportSet;
-use memory_reporter::file::{self, ReadOptions};
 
-use super::{Failure, say};
+use super::Failure;
+use super::input::{Input, Reading, say_warnings};
+use super::live_input::{self, LiveOptions};
+use super::view::View;
+
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  about-memory show memory-report.json.gz
+  about-memory show memory-report.json.gz --verbose --filter explicit/cache
+  about-memory show memory-report.json.gz --process 'Main Process' --depth 2 --units auto
+  about-memory show memory-report.json.gz --threshold 0.1 --sort name
+  zcat memory-report.json.gz | about-memory show -
+  about-memory show 1234
+  about-memory show 1234 --tree --minimize
+  about-memory show --all --anonymize
+  about-memory show 1234 --resident
+
+A running process must listen: it was started with ABOUT_MEMORY=listen, or calls memory_reporter::listen().
+One that does not answer is named at the top of the text.";
+
+/// What `--resident` shows.
+const RESIDENT: &str =
+    "^(explicit|resident-map|proportional-map|swap-map|huge-pages|hugetlb)/|^(resident|page-tables)$";
 
 #[derive(Args)]
 pub(crate) struct Show {
-    /// The report file, compressed or not; `-` for standard input.
-    file: PathBuf,
-    /// Show bytes, and everything however small.
-    #[arg(long, short)]
-    verbose: bool,
-    /// Show only paths that contain this text.
-    #[arg(long, short, value_name = "TEXT")]
-    filter: Option<String>,
-    /// The filter is a regular expression.
-    #[arg(long, requires = "filter")]
-    regex: bool,
-    /// Read at most this many bytes of uncompressed text.
-    #[arg(long, value_name = "BYTES", default_value_t = ReadOptions::default().max_bytes)]
-    max_bytes: u64,
+    /// The report file, compressed or not, `-` for standard input; or the numbers of running processes.
+    #[arg(value_name = "FILE|PID", required_unless_present = "all", conflicts_with = "all")]
+    inputs: Vec<Input>,
+    #[command(flatten)]
+    view: View,
+    #[command(flatten)]
+    live: LiveOptions,
+    #[command(flatten)]
+    reading: Reading,
 }
 
 impl Show {
     pub(super) fn run(self) -> Result<(), Failure> {
-        let filter = match &self.filter {
-            Some(pattern) if self.regex => {
-                Some(Filter::regex(pattern).map_err(|e| Failure::Usage(e.to_string()))?)
+        let mut filter = self.view.filter()?;
+        let (name, set) = self.read()?;
+        if self.live.resident() {
+            if !set.iter().any(|report| report.path.starts_with("resident-map/")) {
+                let how = anyhow::anyhow!("has no resident-map; it is saved with --resident");
+                return Err(Failure::File(name, how));
             }
-            Some(text) => Some(Filter::substring(text)),
-            None => None,
-        };
-        let set = self.read()?;
-        let mut text = about_memory::text(&set).verbose(self.verbose);
-        if let Some(filter) = filter {
-            text = text.filter(filter);
+            if filter.is_none() {
+                filter = Some(Filter::regex(RESIDENT).map_err(|error| Failure::Usage(error.to_string()))?);
+            }
         }
-        let warnings = text.warnings().count();
-        if warnings > 0 {
-            let plural = if warnings == 1 { "" } else { "s" };
-            say(&format!(
-                "{}: {warnings} warning{plural}, shown at the top of the text",
-                self.file.display()
-            ));
-        }
+        let text = self.view.apply(about_memory::text(&set), filter);
+        say_warnings(&name, text.warnings().count());
         let mut out = io::BufWriter::with_capacity(1 << 16, io::stdout().lock());
         write!(out, "{text}").and_then(|()| out.flush()).map_err(Failure::Output)
     }
 
-    fn read(&self) -> Result<ReportSet, Failure> {
-        let options = ReadOptions::new().max_bytes(self.max_bytes);
-        let result = if self.file.as_os_str() == "-" {
-            file::read_from(io::stdin().lock(), &options)
-        } else {
-            file::read_with(&self.file, &options)
-        };
-        result.map_err(|error| Failure::File(self.file.display().to_string(), error.into()))
+    /// What to show, and what to call it in messages.
+    fn read(&self) -> Result<(String, ReportSet), Failure> {
+        if let [input] = &*self.inputs
+            && input.pid().is_none()
+        {
+            if let Some(option) = self.live.used() {
+                let file = input.name();
+                return Err(Failure::Usage(format!("{option} is for processes, and {file} is a file")));
+            }
+            return Ok((input.name(), input.read(&self.reading)?));
+        }
+        let pids = live_input::pids(&self.inputs)?;
+        let set = self.live.collect(&pids, &self.live.ask().read(self.reading.options()))?;
+        let name = if let [pid] = *pids { format!("process {pid}") } else { "processes".to_owned() };
+        Ok((name, set))
     }
 }

@@ -3,11 +3,13 @@
 use core::fmt::{self, Write as _};
 
 use icu_collator::CollatorBorrowed;
-use memory_reporter::tree::{Node, Process};
+use memory_reporter::tree::{Mark, Node, Process};
 
 use crate::escape::{escape, push_name};
 use crate::layout::{Layout, Shown, is_invalid};
 use crate::number;
+use crate::text::sorted;
+use crate::view::View;
 
 const NOTHING_KNOWN: &str = "WARNING: the 'heap-allocated' memory reporter and the moz_malloc_usable_size() \
 function do not work for this platform and/or configuration. This means that 'heap-unclassified' is not \
@@ -24,7 +26,7 @@ are highlighted.\n";
 
 pub(super) struct ProcessText<'p, 'a> {
     pub(super) process: &'p Process<'a>,
-    pub(super) verbose: bool,
+    pub(super) view: &'p View,
     pub(super) filtered: bool,
     pub(super) usable_size_known: bool,
     pub(super) collator: &'p CollatorBorrowed<'static>,
@@ -37,8 +39,8 @@ impl<'p, 'a> ProcessText<'p, 'a> {
         let lines = self.lines();
         let mut explicit = None;
         let mut others = Vec::new();
-        for root in self.sorted(self.process.trees()) {
-            let layout = Layout::new(root, self.verbose, self.collator);
+        for root in sorted(self.process.trees(), self.collator) {
+            let layout = Layout::new(root, self.view, self.collator);
             if root.path() == "explicit" {
                 explicit = Some(layout);
             } else {
@@ -65,15 +67,8 @@ impl<'p, 'a> ProcessText<'p, 'a> {
         writeln!(f, "End of {name}")
     }
 
-    fn sorted(&self, nodes: impl Iterator<Item = Node<'p, 'a>>) -> Vec<Node<'p, 'a>> {
-        let mut nodes: Vec<_> = nodes.collect();
-        let order = |node: &Node<'_, '_>| node.first_report();
-        nodes.sort_by(|a, b| self.collator.compare(a.path(), b.path()).then(order(a).cmp(&order(b))));
-        nodes
-    }
-
     fn lines(&self) -> Vec<Node<'p, 'a>> {
-        self.sorted(self.process.lines())
+        sorted(self.process.lines(), self.collator)
     }
 
     fn write_warnings(
@@ -112,7 +107,7 @@ impl<'p, 'a> ProcessText<'p, 'a> {
         let mut values = String::new();
         let mut ends = Vec::with_capacity(lines.len());
         for line in lines {
-            number::push_amount(&mut values, line.amount(), line.units(), self.verbose);
+            self.view.push_amount(&mut values, line.amount(), line.units());
             ends.push(values.len());
         }
         let starts = || core::iter::once(0).chain(ends.iter().copied());
@@ -124,7 +119,7 @@ impl<'p, 'a> ProcessText<'p, 'a> {
             text.push_str(&values[start..end]);
             text.push_str(" ── ");
             push_name(&mut text, line.path());
-            push_notes(&mut text, is_invalid_line(line), line.merged());
+            push_notes(&mut text, is_invalid_line(line), line.merged(), line.mark());
             f.write_str(&text)?;
         }
         Ok(())
@@ -148,7 +143,7 @@ impl<'p, 'a> ProcessText<'p, 'a> {
             let (is_root, width) = (level.root, level.width);
             before.truncate(level.before);
             value.clear();
-            number::push_amount(&mut value, shown.amount, root.node.units(), self.verbose);
+            self.view.push_amount(&mut value, shown.amount, root.node.units());
             let longer = width.saturating_sub(value.len());
             text.clear();
             text.push_str(&before);
@@ -162,7 +157,7 @@ impl<'p, 'a> ProcessText<'p, 'a> {
             text.push(')');
             text.push_str(shown.separator());
             push_shown_name(&mut text, shown);
-            push_notes(&mut text, shown.invalid, shown.merged());
+            push_notes(&mut text, shown.invalid, shown.merged(), shown.mark());
             f.write_str(&text)?;
             if shown.is_open() {
                 if !is_root {
@@ -189,7 +184,7 @@ struct Open {
 }
 
 fn is_invalid_line(line: &Node<'_, '_>) -> bool {
-    is_invalid(line.amount(), line.amount())
+    !line.is_diff() && is_invalid(line.amount(), line.amount())
 }
 
 fn push_shown_name(to: &mut String, shown: &Shown<'_, '_>) {
@@ -200,13 +195,16 @@ fn push_shown_name(to: &mut String, shown: &Shown<'_, '_>) {
     }
 }
 
-fn push_notes(to: &mut String, invalid: bool, merged: u32) {
+fn push_notes(to: &mut String, invalid: bool, merged: u32, mark: Option<Mark>) {
     if invalid {
         to.push_str(" [?!]");
     }
     if merged > 0 {
         // Writing to a string does not fail.
         let _ = write!(to, " [{merged}]");
+    }
+    if let Some(mark) = mark {
+        let _ = write!(to, " [{mark}]");
     }
     to.push('\n');
 }

@@ -112,3 +112,39 @@ fn odd_paths_are_shown() {
         assert_eq!(forest.amount(path), Some(amount), "{path}");
     }
 }
+
+/// What is linear in the number of processes or paths stays so in a diff and in a series.
+#[test]
+fn many_processes_and_deep_paths_are_compared() {
+    let mut reports = String::new();
+    for i in 0..30_000 {
+        write!(
+            reports,
+            "{{\"process\": \"p{}\", \"path\": \"t{i}/x\", \"kind\": 2, \"units\": 1, \"amount\": 1}},",
+            if i % 2 == 0 { 0 } else { i }
+        )
+        .unwrap();
+        write!(
+            reports,
+            "{{\"process\": \"p0\", \"path\": \"l{i}\", \"kind\": 2, \"units\": 1, \"amount\": 1}},"
+        )
+        .unwrap();
+    }
+    let deep = "pid 1/".repeat(20_000);
+    write!(
+        reports,
+        "{{\"process\": \"p\", \"path\": \"{deep}x\", \"kind\": 2, \"units\": 1, \"amount\": 1}}"
+    )
+    .unwrap();
+    let set = file::read_from(super::document(&reports).as_bytes(), &ReadOptions::new()).unwrap();
+    let empty = file::read_from(super::document("").as_bytes(), &ReadOptions::new()).unwrap();
+    let difference = about_memory::diff(&empty, &set);
+    assert_eq!(difference.len(), set.len());
+    assert!(difference.iter().any(|report| report.path.starts_with("pid NNN/pid NNN/")));
+    super::shown(&difference);
+    let mut options = about_memory::SeriesOptions::default();
+    options.depth = u32::MAX;
+    let mut series = about_memory::Series::new(options);
+    series.add("only", &set);
+    assert_eq!(series.rows().len(), 30_000 * 3 + 101);
+}

@@ -1,14 +1,21 @@
-//! Everything about views: texts against Firefox's, hostile files, the program itself.
+//! Everything about views: texts against Firefox's, diffs and limits, hostile files, the program itself.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod assertions;
+mod budget;
+mod diff;
 mod dmd;
 mod golden;
 mod hostile;
+mod html;
+#[cfg(target_os = "linux")]
+mod live;
 mod numbers;
 mod program;
 mod properties;
+mod series;
+mod views;
 
 use memory_reporter::ReportSet;
 

@@ -26,6 +26,117 @@ fn shows_a_file() {
     assert_eq!(stderr(&output), "");
 }
 
+fn golden(name: &str) -> String {
+    sample().with_file_name(name).to_str().unwrap().to_owned()
+}
+
+#[test]
+fn shows_what_changed() {
+    let (a, b) = (golden("diff.a.json"), golden("diff.b.json"));
+    for (arguments, expected) in [
+        (vec!["diff", &a, &b], "diff.expected.txt"),
+        (vec!["diff", &a, &b, "--verbose"], "diff.verbose.expected.txt"),
+    ] {
+        let output = about_memory(&arguments);
+        assert!(output.status.success());
+        assert_eq!(output.stdout, fs::read(sample().with_file_name(expected)).unwrap());
+        assert_eq!(stderr(&output), "");
+    }
+    let output = about_memory(&["diff", &a, &b, "--normalize", "grows|shrinks=>moves", "--filter", "moves"]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("\n└──-6.00 MB (100.0%) ── moves [2]\n"), "{text}");
+}
+
+#[test]
+fn conditions_fail_with_their_reasons() {
+    let (a, b) = (golden("diff.a.json"), golden("diff.b.json"));
+    let conditions =
+        ["--fail-if", "explicit > +5%", "--fail-if", "explicit/grows > 6MiB", "--fail-if", "x == 1"];
+    let output = about_memory(&[&["diff", &a, &b][..], &conditions].concat());
+    assert_eq!(output.status.code(), Some(3));
+    assert_eq!(output.stdout, fs::read(golden("diff.expected.txt")).unwrap());
+    let expected = "about-memory: explicit > +5%: 41.01 MiB to 44.02 MiB (+3.01 MiB, +7.33%)\n\
+                    about-memory: x == 1: nothing is reported there\n";
+    assert_eq!(stderr(&output), expected);
+
+    let output = about_memory(&[&["diff", &a, &b, "--json"][..], &conditions].concat());
+    assert_eq!(output.status.code(), Some(3));
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let failed: Vec<_> = json["conditions"].as_array().unwrap().iter().map(|c| &c["failed"]).collect();
+    assert_eq!(failed, [true, false, true]);
+    assert_eq!(json["conditions"][0]["first"], 42_999_808);
+    let changes = json["changes"].as_array().unwrap();
+    let grows = changes.iter().find(|change| change["path"] == "explicit/grows").unwrap();
+    let amounts = [&grows["first"], &grows["second"], &grows["change"]];
+    assert_eq!(amounts, [5 << 20, 6 << 20, 1 << 20]);
+    assert!(changes.iter().all(|change| change["path"] != "explicit/same"));
+}
+
+#[test]
+fn no_condition_is_true() {
+    let a = golden("diff.a.json");
+    let output = about_memory(&["diff", &a, &a, "--fail-if", "explicit != 0"]);
+    assert_eq!(output.status.code(), Some(2), "there is no such comparison");
+    let output = about_memory(&["diff", &a, &a, "--fail-if", "explicit > +0%", "--fail-if", "vsize < 1 GiB"]);
+    assert_eq!(output.status.code(), Some(3));
+    assert_eq!(stderr(&output), "about-memory: vsize < 1 GiB: 900.00 MiB to 900.00 MiB\n");
+    let output = about_memory(&["diff", &a, &a, "--fail-if", "explicit > +0%"]);
+    assert!(output.status.success());
+}
+
+#[test]
+fn a_budget_is_written_kept_and_exceeded() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("budget.toml");
+    let budget = file.to_str().unwrap();
+    let (a, b) = (golden("diff.a.json"), golden("diff.b.json"));
+    let output = about_memory(&["check", &a, "--budget", budget]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).ends_with("budget.toml: not found; --write makes one\n"));
+    let output =
+        about_memory(&["check", &a, "--budget", budget, "--write", "--path", "explicit", "--headroom", "5"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert!(fs::read_to_string(&file).unwrap().ends_with("[budget]\nexplicit = \"43.1 MiB\"\n"));
+    assert!(about_memory(&["check", &a, "--budget", budget]).status.success());
+    let output = about_memory(&["check", &b, "--budget", budget]);
+    assert_eq!(output.status.code(), Some(3));
+    assert_eq!(
+        String::from_utf8(output.stdout.clone()).unwrap(),
+        "FAILED  44.02 MiB  <= 43.1 MiB  explicit\n"
+    );
+    assert!(
+        stderr(&output).ends_with("budget.toml:4: explicit <= 43.1 MiB: 44.02 MiB\n"),
+        "{}",
+        stderr(&output)
+    );
+    let output = about_memory(&["check", &b, "--budget", budget, "--json"]);
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&json[0]["failed"], &json[0]["amount"]), (&true.into(), &46_153_728.into()));
+
+    fs::write(&file, "[budget]\nexplicit = 'much'\n").unwrap();
+    let output = about_memory(&["check", &b, "--budget", budget]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("budget.toml:2: not a limit: much: "), "{}", stderr(&output));
+}
+
+#[test]
+fn shows_many_files() {
+    let (a, b) = (golden("diff.a.json"), golden("diff.b.json"));
+    let arguments = ["series", &a, &b, &a, "--path", "explicit", "--path", "resident"];
+    let output = about_memory(&arguments);
+    let text = String::from_utf8(output.stdout).unwrap();
+    let expected = "\n      [1]        [2]        [3]  change  %       path\n\
+        170.00 MB  175.00 MB  170.00 MB             ▁█▁  resident\n\
+        \u{20}41.01 MB   44.02 MB   41.01 MB             ▁█▁  explicit\n";
+    assert!(text.ends_with(expected), "{text}");
+    let output = about_memory(&[&arguments[..], &["--path", "x"]].concat());
+    assert_eq!(stderr(&output), "about-memory: x: nothing is reported there\n");
+    let output = about_memory(&[&arguments[..], &["--json", "--sort", "name", "--process", "web"]].concat());
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(json["rows"][0]["path"], "explicit");
+    assert_eq!(json["rows"][0]["amounts"], serde_json::json!([1 << 20, 3 << 20, 1 << 20]));
+}
+
 #[test]
 fn shows_standard_input() {
     let mut child = Command::new(env!("CARGO_BIN_EXE_about-memory"))
@@ -75,6 +186,14 @@ fn wrong_usage_is_status_2() {
         &["show"],
         &["show", sample, "--regex"],
         &["no-such-command"],
+        &["diff", sample],
+        &["diff", "-", "-"],
+        &["diff", sample, sample, "--fail-if", "explicit"],
+        &["diff", sample, sample, "--normalize", "("],
+        &["show", sample, "--threshold", "-1"],
+        &["check", sample],
+        &["series"],
+        &["series", "-", "-"],
         &[],
     ] {
         let output = about_memory(arguments);
@@ -87,6 +206,11 @@ fn wrong_usage_is_status_2() {
 
 #[test]
 fn help_shows_examples() {
+    for command in ["show", "diff", "check", "series"] {
+        let output = about_memory(&[command, "--help"]);
+        let example = format!("Examples:\n  about-memory {command} ");
+        assert!(String::from_utf8(output.stdout).unwrap().contains(&example), "{command}");
+    }
     for arguments in [&["--help"][..], &["show", "--help"]] {
         let output = about_memory(arguments);
         assert!(output.status.success());
@@ -126,4 +250,25 @@ fn a_pipe_is_not_waited_for() {
     assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
     let output = about_memory(&["show", fifo.to_str().unwrap()]);
     assert!(stderr(&output).ends_with(": is not a regular file\n"));
+}
+
+#[test]
+fn completions_and_manual_pages_know_the_commands() {
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let output = about_memory(&["completions", shell]);
+        assert!(output.status.success());
+        let script = String::from_utf8(output.stdout).unwrap();
+        assert!(script.contains("minimize") && script.contains("fail-if"), "{shell}: {script}");
+    }
+    assert_eq!(about_memory(&["completions", "abacus"]).status.code(), Some(2));
+    let page = String::from_utf8(about_memory(&["man"]).stdout).unwrap();
+    assert!(page.contains(".TH about-memory 1") && page.contains("about\\-memory\\-diff(1)"), "{page}");
+    let page = String::from_utf8(about_memory(&["man", "diff"]).stdout).unwrap();
+    assert!(
+        page.contains(".TH about-memory-diff 1") && page.contains("\\fBabout\\-memory diff\\fR"),
+        "{page}"
+    );
+    let output = about_memory(&["man", "abacus"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(stderr(&output), "about-memory: abacus: no such command\n");
 }

@@ -9,8 +9,8 @@
 use std::io;
 use std::time::{Duration, Instant};
 
-use benches::Random;
 use memory_reporter::{Kind, Report, ReportSet, Units, file, tree::Forest};
+use tests::Random;
 
 const ROUNDS: usize = 7;
 

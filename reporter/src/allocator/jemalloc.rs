@@ -5,7 +5,7 @@ use core::alloc::Layout;
 use tikv_jemalloc_ctl::{epoch, stats};
 use tikv_jemallocator::Jemalloc;
 
-use super::{AllocatorStatistics, UsableSize};
+use super::{AllocatorStatistics, CUsableSize, UsableSize};
 
 #[allow(unsafe_code, reason = "asks jemalloc")]
 // SAFETY: every block of `Jemalloc` is jemalloc's, which knows the size of each.
@@ -14,6 +14,10 @@ unsafe impl UsableSize for Jemalloc {
     unsafe fn usable_size(&self, pointer: *const u8, _layout: Layout) -> usize {
         // SAFETY: the caller promises a live block of jemalloc.
         unsafe { tikv_jemalloc_sys::malloc_usable_size(pointer.cast_mut().cast()) }
+    }
+
+    fn c_function(&self) -> Option<CUsableSize> {
+        Some(tikv_jemalloc_sys::malloc_usable_size)
     }
 
     fn statistics(&self) -> AllocatorStatistics {

@@ -3,7 +3,7 @@
 use core::alloc::Layout;
 use std::alloc::System;
 
-use super::{AllocatorStatistics, UsableSize};
+use super::{AllocatorStatistics, CUsableSize, UsableSize};
 use crate::platform;
 
 #[allow(unsafe_code, reason = "asks the C library")]
@@ -14,6 +14,10 @@ unsafe impl UsableSize for System {
     unsafe fn usable_size(&self, pointer: *const u8, layout: Layout) -> usize {
         // SAFETY: the caller promises a live block of `System`, which is the C library's.
         unsafe { platform::c_usable_size(pointer, layout) }
+    }
+
+    fn c_function(&self) -> Option<CUsableSize> {
+        platform::C_USABLE_SIZE
     }
 
     fn statistics(&self) -> AllocatorStatistics {

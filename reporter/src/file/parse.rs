@@ -10,8 +10,10 @@ use crate::warning::{Warning, WarningKind};
 
 use super::ReadOptions;
 use super::json::Skip;
+use super::name_patterns::{self, NamePatterns};
 use super::report;
 use super::source::Source;
+use super::warning;
 use super::window::Window;
 
 /// Bad reports beyond this many are only counted.
@@ -32,6 +34,8 @@ struct Found {
     version: Option<String>,
     usable_size: Option<Option<bool>>,
     reports: Option<Option<ReportSet>>,
+    warnings: Vec<Warning>,
+    name_patterns: NamePatterns,
 }
 
 impl Found {
@@ -50,6 +54,10 @@ impl Found {
             .ok_or(ReadError::Missing("reports"))?
             .ok_or(ReadError::WrongType("reports", "an array"))?;
         set.set_usable_size_known(usable_size);
+        for warning in self.warnings {
+            set.warn(warning);
+        }
+        self.name_patterns.add_to(&mut set);
         Ok(set)
     }
 }
@@ -125,6 +133,8 @@ impl<R: Read> Reader<'_, R> {
                     found.reports = None;
                     found.reports = Some(self.reports(depth)?);
                 }
+                Key::Warnings => found.warnings = self.warnings(depth)?,
+                Key::NamePatterns => found.name_patterns = self.name_patterns(depth)?,
                 Key::MemoryReport => memory_report(self)?,
                 Key::Unknown => self.skip(depth)?,
             }
@@ -194,9 +204,56 @@ impl<R: Read> Reader<'_, R> {
         Ok(Some(set))
     }
 
+    /// The warnings that were written with the reports, up to [`MAX_WARNINGS`]; what is none is passed
+    /// over.
+    fn warnings(&mut self, depth: u32) -> Result<Vec<Warning>, ReadError> {
+        let mut warnings = Vec::new();
+        if !self.window.take(|scan| Ok(scan.peek()? == b'['))? {
+            self.skip(depth)?;
+            return Ok(warnings);
+        }
+        self.window.take(|scan| scan.expect(b'[', "`[`"))?;
+        if self.blanks_then(b']')? {
+            return Ok(warnings);
+        }
+        loop {
+            self.blanks()?;
+            let warning = self.window.take(|scan| warning::element(scan, depth + 1))?;
+            if warnings.len() < MAX_WARNINGS {
+                warnings.extend(warning);
+            }
+            if !self.blanks_then(b',')? {
+                self.window.take(|scan| scan.expect(b']', "`,` or `]`"))?;
+                return Ok(warnings);
+            }
+        }
+    }
+
     /// Goes past blanks, however many.
     fn blanks(&mut self) -> Result<(), ReadError> {
         self.window.stream(|scan| scan.at_end().map(drop))
+    }
+
+    /// Pairs of strings: patterns of names and their replacements.
+    fn name_patterns(&mut self, depth: u32) -> Result<NamePatterns, ReadError> {
+        let mut found = NamePatterns::default();
+        if !self.window.take(|scan| Ok(scan.peek()? == b'['))? {
+            self.skip(depth)?;
+            found.add(None);
+            return Ok(found);
+        }
+        self.window.take(|scan| scan.expect(b'[', "`[`"))?;
+        if self.blanks_then(b']')? {
+            return Ok(found);
+        }
+        loop {
+            self.blanks()?;
+            found.add(self.window.take(|scan| name_patterns::element(scan, depth + 1))?);
+            if !self.blanks_then(b',')? {
+                self.window.take(|scan| scan.expect(b']', "`,` or `]`"))?;
+                return Ok(found);
+            }
+        }
     }
 
     /// Goes past blanks, and past `byte` if that is next.
@@ -221,7 +278,9 @@ enum Key {
     Version,
     UsableSize,
     Reports,
+    NamePatterns,
     MemoryReport,
+    Warnings,
     Unknown,
 }
 
@@ -231,7 +290,9 @@ impl Key {
             "version" => Self::Version,
             "hasMozMallocUsableSize" => Self::UsableSize,
             "reports" => Self::Reports,
+            name_patterns::KEY => Self::NamePatterns,
             "memory_report" => Self::MemoryReport,
+            warning::KEY => Self::Warnings,
             _ => Self::Unknown,
         }
     }

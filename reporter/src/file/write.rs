@@ -5,11 +5,9 @@ use std::io::{self, Write};
 use crate::report_set::ReportSet;
 
 pub(super) fn document(mut to: impl Write, set: &ReportSet) -> io::Result<()> {
-    write!(
-        to,
-        "{{\n \"version\": 1,\n \"hasMozMallocUsableSize\": {},\n \"reports\": [",
-        set.usable_size_known()
-    )?;
+    write!(to, "{{\n \"version\": 1,\n \"hasMozMallocUsableSize\": {},", set.usable_size_known())?;
+    name_patterns(&mut to, set)?;
+    to.write_all(b"\n \"reports\": [")?;
     let own_name = super::own_process_name();
     let mut before = "\n";
     for report in set.iter() {
@@ -27,5 +25,25 @@ pub(super) fn document(mut to: impl Write, set: &ReportSet) -> io::Result<()> {
         to.write_all(b"\n  }")?;
         before = ",\n";
     }
-    to.write_all(b"\n ]\n}")
+    to.write_all(b"\n ]")?;
+    super::warning::member(&mut to, set)?;
+    to.write_all(b"\n}")
+}
+
+/// Ours; Firefox goes past keys that it does not know.
+fn name_patterns(mut to: impl Write, set: &ReportSet) -> io::Result<()> {
+    if set.name_patterns().is_empty() {
+        return Ok(());
+    }
+    write!(to, "\n \"{}\": [", super::name_patterns::KEY)?;
+    let mut before = "\n  [";
+    for pattern in set.name_patterns() {
+        to.write_all(before.as_bytes())?;
+        serde_json::to_writer(&mut to, &pattern.pattern)?;
+        to.write_all(b", ")?;
+        serde_json::to_writer(&mut to, &pattern.replacement)?;
+        to.write_all(b"]")?;
+        before = ",\n  [";
+    }
+    to.write_all(b"\n ],")
 }

@@ -85,7 +85,7 @@ impl<T, S> MallocSizeOfEach for HashSet<T, S> {
 }
 
 /// The bytes of the nodes that a key starts.
-#[inline]
+#[inline(always)]
 pub(crate) fn node<K, V, R: Reading>(nodes: &mut Nodes, key: &K, ops: &mut MallocSizeOfOps<R>) -> usize {
     match nodes.key(key) {
         Found::Nothing => 0,

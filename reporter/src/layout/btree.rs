@@ -39,10 +39,13 @@ pub(crate) const fn inner<K, V>() -> Layout {
 const LEVELS: usize = 32;
 
 /// Told each key in order, finds where a node starts.
+///
+/// Of each level it holds the address where the next key of the node lies if the node goes on; 0 if the
+/// next key starts a node.
 pub(crate) struct Nodes {
-    /// Per level, the address where the next key of the node lies if the node goes on; 0 if the
-    /// next key starts a node.
-    next: [usize; LEVELS],
+    /// Apart from the rest, so that it can live in a register.
+    leaf: usize,
+    inner: [usize; LEVELS],
 }
 
 /// What a key tells.
@@ -58,37 +61,38 @@ pub(crate) enum Found {
 impl Nodes {
     #[inline]
     pub(crate) fn new() -> Self {
-        Self { next: [0; LEVELS] }
+        Self { leaf: 0, inner: [0; LEVELS] }
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn key<K>(&mut self, key: &K) -> Found {
         let address = (&raw const *key).addr();
         let after = address.wrapping_add(size_of::<K>());
-        if self.next[0] == address {
-            self.next[0] = after;
+        if self.leaf == address {
+            self.leaf = after;
             return Found::Nothing;
         }
-        if self.next[0] == 0 {
-            self.next[0] = after;
+        if self.leaf == 0 {
+            self.leaf = after;
             return Found::Leaf;
         }
-        self.next[0] = 0;
-        self.inner_key(address, after)
+        self.leaf = 0;
+        inner_key(&mut self.inner, address, after)
     }
+}
 
-    fn inner_key(&mut self, address: usize, after: usize) -> Found {
-        for next in &mut self.next[1..] {
-            if *next == address {
-                *next = after;
-                return Found::Nothing;
-            }
-            if *next == 0 {
-                *next = after;
-                return Found::Inner;
-            }
-            *next = 0;
+#[inline(never)]
+fn inner_key(levels: &mut [usize; LEVELS], address: usize, after: usize) -> Found {
+    for next in levels {
+        if *next == address {
+            *next = after;
+            return Found::Nothing;
         }
-        Found::Nothing
+        if *next == 0 {
+            *next = after;
+            return Found::Inner;
+        }
+        *next = 0;
     }
+    Found::Nothing
 }

@@ -1,8 +1,21 @@
-//! Linux: procfs, and glibc's mallinfo2.
+//! Linux: procfs, glibc's mallinfo2, Unix sockets and signals.
 
-use procfs::process::{MMapPath, MemoryMap, Process, Syscall};
+mod local_socket;
+mod private_folder;
+mod signals;
+mod start_up;
 
-use super::{CHeap, PageFaults, Statm, ThreadStack};
+pub(crate) use local_socket::{Listener, Peer};
+pub(crate) use private_folder::{
+    check_private_folder, create_private_file, make_private_folder, own_uid, socket_folder,
+};
+pub(crate) use signals::on_triggers;
+pub(crate) use start_up::{call_at_exit, spawn_without_signals};
+
+use procfs::Current as _;
+use procfs::process::{MMPermissions, MMapPath, MemoryMap, Process, Syscall};
+
+use super::{CHeap, Mapping, MappingKind, PageFaults, Statm, ThreadStack};
 
 /// The C library's heap; not told by libraries other than glibc.
 #[cfg(target_env = "gnu")]
@@ -59,6 +72,15 @@ pub(crate) fn page_faults() -> Option<PageFaults> {
     Some(PageFaults { hard: stat.majflt, soft: stat.minflt })
 }
 
+/// When this process was started, in clock ticks since the machine was, and in seconds since 1970.
+pub(crate) fn start_time() -> Option<(u64, u64)> {
+    let ticks = Process::myself().ok()?.stat().ok()?.starttime;
+    let uptime = procfs::Uptime::current().ok()?.uptime_duration();
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).ok()?;
+    let alive = uptime.as_secs().saturating_sub(ticks / procfs::ticks_per_second());
+    Some((ticks, now.as_secs().saturating_sub(alive)))
+}
+
 /// The kernel's number of this thread. Neither allocates nor fails.
 #[allow(unsafe_code, reason = "asks the kernel")]
 pub(crate) fn thread_id() -> u32 {
@@ -72,12 +94,41 @@ pub(crate) fn thread_id() -> u32 {
 /// allocator noted at their first allocation or, if the kernel tells, where a system call of
 /// theirs waits. As Firefox: the `Referenced` pages of the mapping around that address.
 pub(crate) fn thread_stacks() -> Vec<ThreadStack> {
+    let Ok(process) = Process::myself() else { return Vec::new() };
+    let (threads, Ok(maps)) = (threads(&process), process.smaps()) else { return Vec::new() };
+    let stack = |thread: Thread| {
+        let map = maps.iter().find(|map| thread.is_on(map));
+        let bytes = map.and_then(|map| map.extension.map.get("Referenced").copied());
+        ThreadStack { name: thread.name, tid: thread.tid, bytes }
+    };
+    let mut stacks: Vec<_> = threads.into_iter().map(stack).collect();
+    stacks.sort_by_key(|stack| stack.tid);
+    stacks
+}
+
+struct Thread {
+    name: String,
+    tid: u32,
+    /// An address on its stack, if anybody tells one.
+    address: Option<usize>,
+    main: bool,
+}
+
+impl Thread {
+    fn is_on(&self, map: &MemoryMap) -> bool {
+        match self.address {
+            Some(address) => (map.address.0..map.address.1).contains(&(address as u64)),
+            None => self.main && map.pathname == MMapPath::Stack,
+        }
+    }
+}
+
+fn threads(process: &Process) -> Vec<Thread> {
     let here = 0u8;
     let (own_id, own_address) = (thread_id(), (&raw const here).addr());
-    let Ok(process) = Process::myself() else { return Vec::new() };
-    let (Ok(tasks), Ok(maps)) = (process.tasks(), process.smaps()) else { return Vec::new() };
     let noted = crate::allocator::counters::noted_stacks();
-    let mut stacks: Vec<_> = tasks
+    let Ok(tasks) = process.tasks() else { return Vec::new() };
+    tasks
         .flatten()
         .filter_map(|task| {
             let tid = u32::try_from(task.tid).ok()?;
@@ -89,17 +140,9 @@ pub(crate) fn thread_stacks() -> Vec<ThreadStack> {
             } else {
                 waiting_at(task.tid)
             };
-            let main = task.tid == process.pid;
-            let map = maps.iter().find(|map| match address {
-                Some(address) => (map.address.0..map.address.1).contains(&(address as u64)),
-                None => main && map.pathname == MMapPath::Stack,
-            });
-            let bytes = map.and_then(|map| map.extension.map.get("Referenced").copied());
-            Some(ThreadStack { name, tid, bytes })
+            Some(Thread { name, tid, address, main: task.tid == process.pid })
         })
-        .collect();
-    stacks.sort_by_key(|stack| stack.tid);
-    stacks
+        .collect()
 }
 
 /// Where a thread's stack is while it waits in the kernel; many kernels do not tell.
@@ -108,5 +151,59 @@ fn waiting_at(tid: i32) -> Option<usize> {
     match task.syscall().ok()? {
         Syscall::Blocked { stack_pointer, .. } => usize::try_from(stack_pointer).ok(),
         _ => None,
+    }
+}
+
+/// Memory of the kernel for this process's page tables.
+pub(crate) fn page_tables() -> Option<u64> {
+    Process::myself().ok()?.status().ok()?.vmpte.map(|kib| kib * 1024)
+}
+
+/// All mappings of the process.
+pub(crate) fn mappings() -> Option<Vec<Mapping>> {
+    let process = Process::myself().ok()?;
+    let threads = threads(&process);
+    let mapping = |map: &MemoryMap| {
+        let told = |key: &str| map.extension.map.get(key).copied().unwrap_or(0);
+        let (mut kind, name) = kind_and_name(map);
+        if kind == MappingKind::Anonymous && threads.iter().any(|thread| thread.is_on(map)) {
+            kind = MappingKind::Stack;
+        }
+        Mapping {
+            kind,
+            name,
+            resident: told("Rss"),
+            proportional: told("Pss"),
+            swapped: told("Swap"),
+            huge: told("AnonHugePages") + told("ShmemPmdMapped") + told("FilePmdMapped"),
+            hugetlb: told("Shared_Hugetlb") + told("Private_Hugetlb"),
+        }
+    };
+    Some(process.smaps().ok()?.iter().map(mapping).collect())
+}
+
+fn kind_and_name(map: &MemoryMap) -> (MappingKind, String) {
+    let shared = map.perms.contains(MMPermissions::SHARED);
+    let of_file = if shared {
+        MappingKind::Shared
+    } else if map.perms.contains(MMPermissions::EXECUTE) {
+        MappingKind::Code
+    } else {
+        MappingKind::File
+    };
+    let of_memory = if shared { MappingKind::Shared } else { MappingKind::Anonymous };
+    match &map.pathname {
+        MMapPath::Path(path) => (of_file, path.display().to_string()),
+        MMapPath::Heap => (of_memory, "[heap]".to_owned()),
+        MMapPath::Stack | MMapPath::TStack(_) => (MappingKind::Stack, "[stack]".to_owned()),
+        MMapPath::Anonymous => (of_memory, "[anonymous]".to_owned()),
+        MMapPath::Vsys(key) => (MappingKind::Shared, format!("[SysV segment {key:x}]")),
+        MMapPath::Vdso => (MappingKind::Kernel, "[vdso]".to_owned()),
+        MMapPath::Vvar => (MappingKind::Kernel, "[vvar]".to_owned()),
+        MMapPath::Vsyscall => (MappingKind::Kernel, "[vsyscall]".to_owned()),
+        MMapPath::Rollup => (MappingKind::Kernel, "[rollup]".to_owned()),
+        // `anon:name` is memory that the program named.
+        MMapPath::Other(name) if name.starts_with("anon") => (of_memory, format!("[{name}]")),
+        MMapPath::Other(name) => (MappingKind::Kernel, format!("[{name}]")),
     }
 }

@@ -1,6 +1,15 @@
 //! A system that nobody has taught this crate yet: nothing is told.
 
-use super::{CHeap, PageFaults, Statm, ThreadStack};
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use crate::error::ListenError;
+use crate::live::Trigger;
+
+use super::{CHeap, Mapping, PageFaults, Statm, ThreadStack};
 
 pub(crate) fn c_heap() -> Option<CHeap> {
     None
@@ -30,4 +39,88 @@ pub(crate) fn thread_id() -> u32 {
 
 pub(crate) fn thread_stacks() -> Vec<ThreadStack> {
     Vec::new()
+}
+
+pub(crate) fn mappings() -> Option<Vec<Mapping>> {
+    None
+}
+
+pub(crate) fn page_tables() -> Option<u64> {
+    None
+}
+
+pub(crate) fn start_time() -> Option<(u64, u64)> {
+    None
+}
+
+/// Nobody starts up before `main` here.
+const _: fn() = crate::live::start_up;
+
+/// What never listens.
+pub(crate) enum Listener {}
+
+impl Listener {
+    pub(crate) fn start(_: &Path, _: impl Fn(Peer) + Send + 'static) -> Result<Self, ListenError> {
+        Err(ListenError::Unsupported)
+    }
+}
+
+/// Whoever never asks.
+pub(crate) enum Peer {}
+
+impl Peer {
+    pub(crate) fn allow(&mut self, _: Duration) {
+        match *self {}
+    }
+
+    pub(crate) fn finish(self) {
+        match self {}
+    }
+}
+
+impl io::Read for Peer {
+    fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+        match *self {}
+    }
+}
+
+impl io::Write for Peer {
+    fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+        match *self {}
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match *self {}
+    }
+}
+
+pub(crate) fn socket_folder() -> Result<PathBuf, ListenError> {
+    Err(ListenError::Unsupported)
+}
+
+pub(crate) fn make_private_folder(_: &Path) -> Result<(), ListenError> {
+    Err(ListenError::Unsupported)
+}
+
+pub(crate) fn check_private_folder(_: &Path) -> Result<(), ListenError> {
+    Err(ListenError::Unsupported)
+}
+
+pub(crate) fn create_private_file(path: &Path) -> io::Result<File> {
+    File::create_new(path)
+}
+
+pub(crate) fn on_triggers(_: impl Fn(Trigger) + Send + 'static) -> Result<(), ListenError> {
+    Err(ListenError::Unsupported)
+}
+
+pub(crate) fn call_at_exit() {
+    let _: fn() = crate::live::at_exit;
+}
+
+pub(crate) fn spawn_without_signals(
+    name: &str,
+    run: impl FnOnce() + Send + 'static,
+) -> io::Result<JoinHandle<()>> {
+    thread::Builder::new().name(name.to_owned()).spawn(run)
 }

@@ -6,6 +6,7 @@
 
 use std::borrow::Cow;
 
+use crate::diff::Presence;
 use crate::report::{Kind, Report, Units};
 use crate::report_set::ReportSet;
 use crate::warning::{Warning, WarningKind};
@@ -33,6 +34,7 @@ impl<'a> Builder<'a> {
             resident: None,
             resident_unique: None,
             nodes: Vec::new(),
+            largest_below: Vec::new(),
             trees: Vec::new(),
             lines: Vec::new(),
         };
@@ -82,6 +84,7 @@ impl<'a> Builder<'a> {
         }
         pass.add_heap_unclassified();
         pass.process.nodes.shrink_to_fit();
+        pass.process.largest_below.shrink_to_fit();
         let warnings = pass.dropped.finish(&pass.process.name);
         (pass.process, warnings)
     }
@@ -108,14 +111,18 @@ struct Sum {
     amount: i128,
     reports: u32,
     merged: u32,
+    presence: Presence,
 }
 
 impl Sum {
     /// Firefox takes a sum of 0 for "nothing there yet" and does not count what it adds to it.
-    fn add(&mut self, amount: i64) {
+    fn add(&mut self, amount: i64, presence: Presence) {
         if self.amount != 0 {
             self.merged = self.merged.max(1).saturating_add(1);
         }
+        // A leaf that is in both sets, by one report or another, has no mark.
+        let alone = self.reports == 0 || self.presence == presence;
+        self.presence = if alone { presence } else { Presence::Both };
         self.amount += i128::from(amount);
         self.reports = self.reports.saturating_add(1);
     }
@@ -126,7 +133,8 @@ impl<'a> Pass<'a> {
     fn line(&mut self, path: &'a str, group: &[u32], rows: &[u32]) {
         let mut sum = Sum::default();
         for &i in group {
-            sum.add(self.process.set.get(rows[i as usize] as usize).amount);
+            let (set, row) = (self.process.set, rows[i as usize] as usize);
+            sum.add(set.get(row).amount, set.presence(row));
         }
         let row = rows[group[0] as usize];
         let units = self.process.set.get(row as usize).units;
@@ -162,7 +170,7 @@ impl<'a> Pass<'a> {
                 } else if report.units != units {
                     self.dropped.add(path, &format!("units {} in a tree of {units}", report.units));
                 } else {
-                    sum.add(report.amount);
+                    sum.add(report.amount, set.presence(row as usize));
                     first_row = first_row.min(row);
                     if explicit && report.kind == Kind::Heap {
                         self.heap += i128::from(report.amount);
@@ -200,9 +208,12 @@ impl<'a> Pass<'a> {
     /// A leaf turns out to have children: its amount becomes one of them.
     fn move_amount_into_child(&mut self, parent: Open) {
         let leaf = self.process.nodes[parent.node as usize];
-        let child = self.push(NodeData { source: Source::Itself, ..leaf });
+        // In a diff the parent keeps the `[N]`, as in Firefox.
+        let (above, below) = if self.process.is_diff() { (leaf.merged, 0) } else { (0, leaf.merged) };
+        let child = self.push(NodeData { source: Source::Itself, merged: below, ..leaf });
         let node = &mut self.process.nodes[parent.node as usize];
-        (node.reports, node.merged) = (0, 0);
+        (node.reports, node.merged, node.presence) = (0, above, Presence::Both);
+        self.tell_largest(parent.node, child);
         self.attach(child);
     }
 
@@ -240,9 +251,21 @@ impl<'a> Pass<'a> {
     fn add_to_parent(&mut self, closed: Open) {
         if let Some(parent) = self.open.last() {
             let NodeData { amount, row, .. } = self.process.nodes[closed.node as usize];
-            let parent = &mut self.process.nodes[parent.node as usize];
+            let parent = parent.node;
+            self.tell_largest(parent, closed.node);
+            let parent = &mut self.process.nodes[parent as usize];
             parent.amount += amount;
             parent.row = parent.row.min(row);
+        }
+    }
+
+    /// In a diff, what is the largest in and below `node` is below `parent`.
+    fn tell_largest(&mut self, parent: u32, node: u32) {
+        let amount = self.process.nodes[node as usize].amount.unsigned_abs();
+        let below = &mut self.process.largest_below;
+        if let Some(largest) = below.get(node as usize).copied() {
+            let parent = &mut below[parent as usize];
+            *parent = largest.max(amount).max(*parent);
         }
     }
 
@@ -257,16 +280,33 @@ impl<'a> Pass<'a> {
             reports: 0,
             merged: 0,
             source: Source::Reports,
+            presence: Presence::Both,
             ..old
         };
+        if let Some(largest) = self.process.largest_below.get(closed.node as usize).copied() {
+            self.process.largest_below[moved as usize] = largest;
+            self.tell_largest(closed.node, moved);
+        }
         self.open.push(Open { node: closed.node, end, last_child: moved });
     }
 
     fn leaf(&mut self, path: &'a str, start: u32, row: u32, units: Units, sum: Sum) -> u32 {
-        let Sum { amount, reports, merged } = sum;
+        let Sum { amount, reports, merged, presence } = sum;
         let (first_child, next) = (NONE, NONE);
         let source = Source::Reports;
-        self.push(NodeData { path, amount, start, first_child, next, row, reports, merged, units, source })
+        self.push(NodeData {
+            path,
+            amount,
+            start,
+            first_child,
+            next,
+            row,
+            reports,
+            merged,
+            units,
+            source,
+            presence,
+        })
     }
 
     fn inner(&mut self, path: &'a str, start: u32, row: u32, units: Units) -> u32 {
@@ -276,6 +316,9 @@ impl<'a> Pass<'a> {
     fn push(&mut self, node: NodeData<'a>) -> u32 {
         let id = u32::try_from(self.process.nodes.len()).ok().filter(|id| *id != NONE);
         self.process.nodes.push(node);
+        if self.process.is_diff() {
+            self.process.largest_below.push(0);
+        }
         id.expect("at most two nodes a report, and a set has fewer than 2^31 reports")
     }
 
@@ -299,7 +342,9 @@ impl<'a> Pass<'a> {
             merged: 0,
             units: Units::Bytes,
             source: Source::HeapUnclassified,
+            presence: Presence::Both,
         });
+        self.tell_largest(root, child);
         let root = &mut self.process.nodes[root as usize];
         root.first_child = child;
         root.amount += amount;

@@ -2,6 +2,7 @@
 
 use core::fmt;
 
+use crate::diff::Presence;
 use crate::report::Units;
 
 use super::Process;
@@ -11,6 +12,31 @@ use super::Process;
 /// Firefox drops that amount, or shows nothing at all; here `explicit/a` = 5 and `explicit/a/b` = 3
 /// give `explicit/a` = 8 with the children `(itself)` = 5 and `b` = 3.
 pub const ITSELF: &str = "(itself)";
+
+/// What [`ITSELF`] is called in a diff, as in Firefox: there it is mostly what was a leaf in one set
+/// and is an inner node in the other.
+pub const FAKE_CHILD: &str = "(fake child)";
+
+/// What a diff says of a leaf, beside its amount.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Mark {
+    /// Only the second set has it: `+`.
+    Added,
+    /// Only the first set has it: `-`.
+    Removed,
+    /// It is a [`FAKE_CHILD`]: `!`.
+    Fake,
+}
+
+impl fmt::Display for Mark {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Added => "+",
+            Self::Removed => "-",
+            Self::Fake => "!",
+        })
+    }
+}
 
 pub(super) const NONE: u32 = u32::MAX;
 
@@ -30,6 +56,7 @@ pub(super) struct NodeData<'a> {
     pub(super) merged: u32,
     pub(super) units: Units,
     pub(super) source: Source,
+    pub(super) presence: Presence,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -56,6 +83,7 @@ impl<'f, 'a> Node<'f, 'a> {
     pub fn name(self) -> &'a str {
         let data = self.data();
         match data.source {
+            Source::Itself if self.process.is_diff() => FAKE_CHILD,
             Source::Itself => ITSELF,
             _ => &data.path[data.start as usize..],
         }
@@ -69,6 +97,29 @@ impl<'f, 'a> Node<'f, 'a> {
     /// The amount: of a leaf its reports' sum, of an inner node the sum of its children.
     pub fn amount(self) -> i128 {
         self.data().amount
+    }
+
+    /// Whether amounts are differences of two sets.
+    pub fn is_diff(self) -> bool {
+        self.process.is_diff()
+    }
+
+    /// The largest amount, sign aside, of the node and all below it if the set is a diff: what a diff is
+    /// sorted by, since a sum of differences may be small. Otherwise that of the node alone.
+    pub fn largest_change(self) -> u128 {
+        let below = self.process.largest_below.get(self.id as usize).copied().unwrap_or(0);
+        below.max(self.amount().unsigned_abs())
+    }
+
+    /// The mark in a diff, if there is one.
+    pub fn mark(self) -> Option<Mark> {
+        let data = self.data();
+        match (data.source, data.presence) {
+            (Source::Itself, _) if self.process.is_diff() => Some(Mark::Fake),
+            (_, Presence::FirstOnly) => Some(Mark::Removed),
+            (_, Presence::SecondOnly) => Some(Mark::Added),
+            (_, Presence::Both) => None,
+        }
     }
 
     /// The units, the same in the whole tree.

@@ -14,6 +14,8 @@ pub struct Process<'a> {
     pub(super) resident: Option<i64>,
     pub(super) resident_unique: Option<i64>,
     pub(super) nodes: Vec<NodeData<'a>>,
+    /// In a diff, for each node the largest amount below it, sign aside; empty otherwise.
+    pub(super) largest_below: Vec<u128>,
     pub(super) trees: Vec<u32>,
     pub(super) lines: Vec<u32>,
 }
@@ -32,6 +34,11 @@ impl<'a> Process<'a> {
     /// The last `resident-unique` amount in bytes, whatever was filtered.
     pub fn resident_unique(&self) -> Option<i64> {
         self.resident_unique
+    }
+
+    /// Whether amounts are differences; see [`ReportSet::is_diff`].
+    pub fn is_diff(&self) -> bool {
+        self.set.is_diff()
     }
 
     /// Whether there is neither tree nor line.

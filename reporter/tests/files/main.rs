@@ -1,7 +1,9 @@
-//! Report files, good and hostile, and the trees of their reports; through the public API.
+//! Report files, good and hostile, the trees of their reports, and diffs; through the public API.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod diff;
+mod name_patterns;
 mod reading;
 mod trees;
 mod writing;

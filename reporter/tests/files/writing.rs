@@ -1,6 +1,7 @@
 //! The written format, byte for byte.
 
-use memory_reporter::{Kind, Report, ReportSet, Units, file};
+use memory_reporter::file::ReadOptions;
+use memory_reporter::{Kind, Report, ReportSet, Units, Warning, WarningKind, file};
 
 const EXPECTED: &str = r#"{
  "version": 1,
@@ -76,4 +77,53 @@ fn a_saved_process_has_a_name() {
     file::write_to(&mut written, &set).unwrap();
     let name = format!("\"Main Process (pid {})\"", std::process::id());
     assert!(String::from_utf8(written).unwrap().contains(&name));
+}
+
+#[test]
+fn warnings_are_written_and_read() {
+    let mut set = set();
+    for (kind, subject) in [
+        (WarningKind::TimedOut, "a \"reporter\""),
+        (WarningKind::ProcessMissing, "web (pid 2)"),
+        (WarningKind::ReportKept, ""),
+    ] {
+        set.warn(Warning { kind, subject: subject.to_owned(), message: "did not\nanswer".to_owned() });
+    }
+    let mut written = Vec::new();
+    file::write_to(&mut written, &set).unwrap();
+    let text = String::from_utf8(written).unwrap();
+    let end =
+        ",\n \"warnings\": [\n  {\n   \"kind\": \"timed-out\",\n   \"subject\": \"a \\\"reporter\\\"\",";
+    assert!(text.starts_with(&format!("{}{end}", EXPECTED.strip_suffix("\n}").unwrap())), "{text}");
+    let read = file::read_from(text.as_bytes(), &ReadOptions::default()).unwrap();
+    assert_eq!(read.warnings(), set.warnings());
+    assert!(read.iter().eq(set.iter()));
+}
+
+#[test]
+fn odd_warnings_are_passed_over() {
+    let text = r#"{"warnings": [1, [{}], {}, {"kind": [], "subject": "a", "message": "b"}, {"subject": "a"},
+        {"kind": "later", "subject": "c", "message": "d", "more": {"x": [null]}}],
+        "version": 1, "hasMozMallocUsableSize": true, "reports": []}"#;
+    let read = file::read_from(text.as_bytes(), &ReadOptions::default()).unwrap();
+    let texts: Vec<_> = read.warnings().iter().map(ToString::to_string).collect();
+    assert_eq!(texts, ["a: b", "c: d"]);
+    for other in ["{}", "null", "[]", "\"\""] {
+        let text = format!(
+            "{{\"warnings\": {other}, \"version\": 1, \"hasMozMallocUsableSize\": true, \"reports\": []}}"
+        );
+        let read = file::read_from(text.as_bytes(), &ReadOptions::default()).unwrap();
+        assert!(read.warnings().is_empty());
+    }
+}
+
+#[test]
+fn processes_get_other_names() {
+    let mut set = set();
+    set.rename_processes(|name| if name == "web" { "x".to_owned() } else { format!("{name}!") });
+    let names: Vec<_> = set.iter().map(|report| report.process.to_owned()).collect();
+    assert_eq!(names, ["Main Process (pid 1)!", "x"]);
+    set.rename_processes(|_| "one".to_owned());
+    assert!(set.iter().all(|report| report.process == "one"));
+    assert_eq!(memory_reporter::tree::Forest::new(&set).processes().len(), 1);
 }

@@ -3,28 +3,39 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use benches::Random;
 use memory_reporter::MallocSizeOf;
+use tests::Random;
 
 #[derive(
+    Clone,
+    Copy,
     MallocSizeOf,
-    get_size2::GetSize,
-    deepsize::DeepSizeOf,
     allocative::Allocative,
+    datasize::DataSize,
+    deepsize::DeepSizeOf,
+    get_size2::GetSize,
+    heapsize_derive::HeapSizeOf,
+    loupe::MemoryUsage,
     malloc_size_of_derive::MallocSizeOf,
+    mem_dbg::MemSize,
+    parity_util_mem::MallocSizeOf,
 )]
+#[mem_size(flat)]
 pub(crate) struct Record {
     pub(crate) id: u64,
     pub(crate) score: f64,
-    pub(crate) rest: [u64; 2],
+    pub(crate) rest: (u64, u64),
 }
 
 #[derive(
     MallocSizeOf,
-    get_size2::GetSize,
-    deepsize::DeepSizeOf,
     allocative::Allocative,
+    deepsize::DeepSizeOf,
+    get_size2::GetSize,
+    heapsize_derive::HeapSizeOf,
+    loupe::MemoryUsage,
     malloc_size_of_derive::MallocSizeOf,
+    parity_util_mem::MallocSizeOf,
 )]
 pub(crate) struct Node {
     pub(crate) value: u64,
@@ -34,18 +45,35 @@ pub(crate) struct Node {
 
 #[derive(
     MallocSizeOf,
-    get_size2::GetSize,
-    deepsize::DeepSizeOf,
     allocative::Allocative,
+    datasize::DataSize,
+    deepsize::DeepSizeOf,
+    get_size2::GetSize,
+    heapsize_derive::HeapSizeOf,
+    loupe::MemoryUsage,
     malloc_size_of_derive::MallocSizeOf,
+    mem_dbg::MemSize,
+    parity_util_mem::MallocSizeOf,
 )]
+#[mem_size(rec)]
 pub(crate) struct Leaf {
     pub(crate) id: u64,
     pub(crate) name: String,
 }
 
 /// The edges are clones of the nodes.
-#[derive(MallocSizeOf, get_size2::GetSize, deepsize::DeepSizeOf, allocative::Allocative)]
+#[derive(
+    MallocSizeOf,
+    allocative::Allocative,
+    datasize::DataSize,
+    deepsize::DeepSizeOf,
+    get_size2::GetSize,
+    heapsize_derive::HeapSizeOf,
+    loupe::MemoryUsage,
+    mem_dbg::MemSize,
+    parity_util_mem::MallocSizeOf,
+)]
+#[mem_size(rec)]
 pub(crate) struct Graph {
     pub(crate) nodes: Vec<Arc<Leaf>>,
     pub(crate) edges: Vec<Arc<Leaf>>,
@@ -53,10 +81,13 @@ pub(crate) struct Graph {
 
 #[derive(
     MallocSizeOf,
-    get_size2::GetSize,
-    deepsize::DeepSizeOf,
     allocative::Allocative,
+    deepsize::DeepSizeOf,
+    get_size2::GetSize,
+    heapsize_derive::HeapSizeOf,
+    loupe::MemoryUsage,
     malloc_size_of_derive::MallocSizeOf,
+    parity_util_mem::MallocSizeOf,
 )]
 pub(crate) enum Json {
     Null,
@@ -81,7 +112,7 @@ pub(crate) fn tree_map(n: usize) -> BTreeMap<String, Box<Record>> {
     let mut map = BTreeMap::new();
     for _ in 0..n {
         let id = random.number();
-        map.insert(format!("key{id:020}"), Box::new(Record { id, score: 1.0, rest: [1, 2] }));
+        map.insert(format!("key{id:020}"), Box::new(Record { id, score: 1.0, rest: (1, 2) }));
     }
     map
 }

@@ -1,55 +1,149 @@
-//! The other crates, each asked for the heap bytes without the value itself.
+//! The other crates, each asked for the heap bytes below a value, without the value itself.
+//!
+//! A crate that has no impl for a type answers `None`: the method lookup picks `Covered` where its bound
+//! holds, and else, one reference further, `NotCovered`.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashSet;
+use std::ffi::c_void;
+use std::sync::Arc;
 
-use crate::Measurer;
-use crate::data::{Graph, Json, Node, Record};
+use malloc_size_of::{MallocShallowSizeOf as _, MallocSizeOfOps};
 
-/// Which crates can measure a type.
-pub(crate) trait Rivals: Sized + 'static {
-    /// Those that compute.
-    const COMPUTING: &'static [Measurer<Self>];
-    /// Those that ask the allocator.
-    const MEASURING: &'static [Measurer<Self>];
-}
+use crate::data::{Graph, Node};
 
-fn get_size2<T: get_size2::GetSize>(value: &T) -> usize {
-    value.get_heap_size_with_tracker(get_size2::StandardTracker::new()).0
-}
+/// A name, and what it says of a value.
+pub(crate) type Measurer<T> = (&'static str, fn(&T) -> Option<usize>);
 
-fn deepsize<T: deepsize::DeepSizeOf>(value: &T) -> usize {
-    value.deep_size_of() - size_of_val(value)
-}
+macro_rules! measurer {
+    ($name:ident, $bound:path, |$value:ident| $bytes:expr) => {
+        pub(crate) mod $name {
+            pub(crate) struct Asked<'a, T: ?Sized>(pub(crate) &'a T);
 
-fn allocative<T: allocative::Allocative>(value: &T) -> usize {
-    allocative::size_of_unique_allocated_data(value)
-}
+            pub(crate) trait Covered {
+                fn bytes(&self) -> Option<usize>;
+            }
 
-/// Firefox's and Servo's own.
-#[allow(unsafe_code, reason = "the crate wants a C function")]
-fn stylo<T: malloc_size_of::MallocSizeOf>(value: &T) -> usize {
-    unsafe extern "C" fn ask(pointer: *const std::ffi::c_void) -> usize {
-        // SAFETY: the crate passes starts of blocks of the C library's malloc.
-        unsafe { libc::malloc_usable_size(pointer.cast_mut()) }
-    }
-    value.size_of(&mut malloc_size_of::MallocSizeOfOps::new(ask, None, None))
-}
+            impl<T: $bound> Covered for Asked<'_, T> {
+                #[inline(always)]
+                fn bytes(&self) -> Option<usize> {
+                    let $value = self.0;
+                    Some($bytes)
+                }
+            }
 
-macro_rules! rivals {
-    ($type:ty; $($computing:ident),*; $($measuring:ident),*) => {
-        impl Rivals for $type {
-            const COMPUTING: &'static [Measurer<Self>] =
-                &[$((stringify!($computing), $computing::<$type>)),*];
-            const MEASURING: &'static [Measurer<Self>] =
-                &[$((stringify!($measuring), $measuring::<$type>)),*];
+            #[allow(dead_code, reason = "some cover every type of the tables")]
+            pub(crate) trait NotCovered {
+                fn bytes(&self) -> Option<usize> {
+                    None
+                }
+            }
+
+            impl<T: ?Sized> NotCovered for &Asked<'_, T> {}
         }
     };
 }
-rivals!(Vec<String>; get_size2, deepsize, allocative; stylo);
-rivals!(HashMap<u64, Vec<u32>>; get_size2, deepsize, allocative; stylo);
-rivals!(BTreeMap<String, Box<Record>>; get_size2, deepsize, allocative; stylo);
-rivals!(Node; get_size2, deepsize, allocative; stylo);
-// stylo leaves `Arc` to the user on purpose.
-rivals!(Graph; get_size2, deepsize, allocative; );
-rivals!(Vec<[f64; 3]>; get_size2, deepsize, allocative; );
-rivals!(Json; get_size2, deepsize, allocative; stylo);
+measurer!(floor_computed, crate::floor::Floor, |v| v.walk::<crate::floor::Computed>());
+measurer!(ours_computed, ::memory_reporter::MallocSizeOf, |v| ::memory_reporter::computed_size_of(v));
+measurer!(ours_tree, ::memory_reporter::MallocSizeOf, |v| ::memory_reporter::size_tree(v).total().asked);
+measurer!(allocative, ::allocative::Allocative, |v| ::allocative::size_of_unique_allocated_data(v));
+measurer!(allocative_flame, ::allocative::Allocative, |v| super::flame_graph(v));
+measurer!(datasize, ::datasize::DataSize, |v| ::datasize::data_size(v));
+measurer!(deepsize, ::deepsize::DeepSizeOf, |v| v.deep_size_of() - size_of_val(v));
+measurer!(get_size2, ::get_size2::GetSize, |v| {
+    v.get_heap_size_with_tracker(::get_size2::StandardTracker::new()).0
+});
+measurer!(loupe, ::loupe::MemoryUsage, |v| ::loupe::size_of_val(v).wrapping_sub(size_of_val(v)));
+measurer!(mem_dbg, ::mem_dbg::MemSize, |v| {
+    v.mem_size(::mem_dbg::SizeFlags::CAPACITY | ::mem_dbg::SizeFlags::FOLLOW_RCS).wrapping_sub(size_of_val(v))
+});
+measurer!(memuse, ::memuse::DynamicUsage, |v| v.dynamic_usage());
+measurer!(floor_measured, crate::floor::Floor, |v| v.walk::<crate::floor::Measured>());
+measurer!(ours_measured, ::memory_reporter::MallocSizeOf, |v| ::memory_reporter::malloc_size_of(v));
+measurer!(heapsize, ::heapsize::HeapSizeOf, |v| v.heap_size_of_children());
+measurer!(parity, ::parity_util_mem::MallocSizeOf, |v| ::parity_util_mem::malloc_size(v));
+measurer!(stylo, ::malloc_size_of::MallocSizeOf, |v| v.size_of(&mut super::stylo_ops()));
+
+/// The first that ask the allocator; those before it compute.
+pub(crate) const FIRST_ASKING: &str = "floor measured";
+
+/// Every measurer for a type, in the order of the tables.
+#[macro_export]
+macro_rules! measurers {
+    ($type:ty) => {{
+        macro_rules! one {
+            ($name:ident) => {
+                |value: &$type| {
+                    #[allow(unused_imports, reason = "one of the two traits answers")]
+                    use $crate::rivals::$name::{Asked, Covered as _, NotCovered as _};
+                    (&Asked(value)).bytes()
+                }
+            };
+        }
+        let measurers: Vec<$crate::rivals::Measurer<$type>> = vec![
+            ("floor computed", one!(floor_computed)),
+            ("ours computed", one!(ours_computed)),
+            ("allocative", one!(allocative)),
+            ("allocative flame", one!(allocative_flame)),
+            ("datasize", one!(datasize)),
+            ("deepsize", one!(deepsize)),
+            ("get-size2", one!(get_size2)),
+            ("loupe", one!(loupe)),
+            ("mem_dbg", one!(mem_dbg)),
+            ("memuse", one!(memuse)),
+            ("floor measured", one!(floor_measured)),
+            ("ours measured", one!(ours_measured)),
+            ("ours tree", one!(ours_tree)),
+            ("heapsize", one!(heapsize)),
+            ("parity", one!(parity)),
+            ("stylo", one!(stylo)),
+        ];
+        measurers
+    }};
+}
+
+fn flame_graph<T: ::allocative::Allocative>(value: &T) -> usize {
+    let mut builder = ::allocative::FlameGraphBuilder::default();
+    builder.visit_root(value);
+    builder.finish().flamegraph().total_size() - size_of_val(value)
+}
+
+/// Firefox's and Servo's own crate wants C functions, and a set of what was seen.
+#[allow(unsafe_code, reason = "the crate wants a C function")]
+fn stylo_ops() -> MallocSizeOfOps {
+    unsafe extern "C" fn ask(pointer: *const c_void) -> usize {
+        // SAFETY: the crate passes starts of blocks of the C library's malloc.
+        unsafe { libc::malloc_usable_size(pointer.cast_mut()) }
+    }
+    let mut seen = HashSet::new();
+    MallocSizeOfOps::new(ask, None, Some(Box::new(move |pointer| !seen.insert(pointer))))
+}
+
+/// stylo leaves `Arc` to the user on purpose.
+impl ::malloc_size_of::MallocSizeOf for Graph {
+    fn size_of(&self, ops: &mut MallocSizeOfOps) -> usize {
+        let mut bytes = self.nodes.shallow_size_of(ops) + self.edges.shallow_size_of(ops);
+        for leaf in self.nodes.iter().chain(&self.edges) {
+            let pointer = Arc::as_ptr(leaf);
+            if !ops.have_seen_ptr(pointer) {
+                // The two counts lie before the value.
+                let block = pointer.wrapping_byte_sub(16);
+                #[allow(unsafe_code, reason = "as the crate's users write it")]
+                // SAFETY: an Arc's block starts with its two counts.
+                let own = unsafe { ops.malloc_size_of(block) };
+                bytes += own + (**leaf).size_of(ops);
+            }
+        }
+        bytes
+    }
+}
+
+/// memuse has no derive.
+impl ::memuse::DynamicUsage for Node {
+    fn dynamic_usage(&self) -> usize {
+        self.left.dynamic_usage() + self.right.dynamic_usage()
+    }
+
+    fn dynamic_usage_bounds(&self) -> (usize, Option<usize>) {
+        (0, None)
+    }
+}

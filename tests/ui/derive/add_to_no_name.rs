@@ -8,7 +8,7 @@ struct Sizes {
 #[derive(MallocSizeOf)]
 #[malloc_size_of(sizes = Sizes)]
 struct Page {
-    #[malloc_size_of(add_to = "text")]
+    #[malloc_size_of(add_to = "its text")]
     title: String,
 }
 

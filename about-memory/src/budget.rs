@@ -1,0 +1,188 @@
+//! Budgets: a file that says how much memory a program may use, and where.
+
+mod update;
+
+use core::fmt;
+
+use memory_reporter::ReportSet;
+use memory_reporter::tree::Forest;
+use toml_edit::{Document, Item, TableLike, Value};
+
+use crate::limit::{Limit, LimitError, Verdict};
+use crate::normalize::{DiffOptions, Normalizer};
+
+pub use update::BudgetOptions;
+
+/// The limits of a budget file.
+///
+/// The file is TOML. The table `budget` holds limits on the amounts of all processes together, `process`
+/// tables of limits on the processes whose name contains the table's. A key is a path; a value is a limit:
+/// a number (of bytes, or whatever is counted) or a text as in [`Limit`], which is a maximum unless it
+/// starts with a comparison; several of them in an array. Names in the report are first replaced as for a
+/// diff, so that `(pid 12)` is `(pid NNN)`.
+///
+/// ```toml
+/// [budget]
+/// explicit = "120 MiB"
+/// "explicit/cache" = ["64 MiB", ">= 1 MiB"]
+/// threads = 40
+///
+/// [process."Main Process"]
+/// "explicit/heap-unclassified" = "12.5 MiB"
+/// ```
+///
+/// ```
+/// use about_memory::Budget;
+/// use memory_reporter::{Kind, Report, ReportSet, Units};
+///
+/// let mut set = ReportSet::new();
+/// let (process, path, description) = ("Main Process (pid 1)", "explicit/cache", "");
+/// set.push(Report { process, path, kind: Kind::Heap, units: Units::Bytes, amount: 3 << 20, description });
+///
+/// let budget = Budget::parse("[budget]\n'explicit/cache' = '2 MiB'\nexplicit = '4 MiB'\n")?;
+/// let failed: Vec<_> = budget.check(&set).into_iter().filter(|check| check.failed()).collect();
+/// assert_eq!(failed[0].to_string(), "explicit/cache <= 2 MiB: 3.00 MiB");
+/// assert_eq!((failed.len(), failed[0].line), (1, 2));
+/// # Ok::<(), about_memory::BudgetError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Budget {
+    limits: Vec<(usize, Limit)>,
+}
+
+impl Budget {
+    /// Reads the text of a budget file.
+    ///
+    /// # Errors
+    ///
+    /// If it is not TOML, or something in it is no limit; the error names the line.
+    pub fn parse(text: &str) -> Result<Self, BudgetError> {
+        let document = Document::parse(text).map_err(|error| {
+            let at = error.span().map_or(0, |span| span.start);
+            BudgetError { line: line(text, at), message: error.message().replace('\n', ", ") }
+        })?;
+        let mut budget = Self { limits: Vec::new() };
+        for (key, item) in document.iter() {
+            let table =
+                || item.as_table_like().ok_or_else(|| wrong(text, item, format!("{key} is no table")));
+            match key {
+                "budget" => budget.add(text, None, table()?)?,
+                "process" => {
+                    for (process, item) in table()?.iter() {
+                        let table = item.as_table_like();
+                        let table =
+                            table.ok_or_else(|| wrong(text, item, format!("{process} is no table")))?;
+                        budget.add(text, Some(process), table)?;
+                    }
+                }
+                _ => {
+                    let message = format!("{key} is neither budget nor process");
+                    return Err(wrong(text, item, message));
+                }
+            }
+        }
+        Ok(budget)
+    }
+
+    fn add(&mut self, text: &str, process: Option<&str>, table: &dyn TableLike) -> Result<(), BudgetError> {
+        for (path, item) in table.iter() {
+            let values: Vec<&Value> = match item {
+                Item::Value(Value::Array(values)) => values.iter().collect(),
+                Item::Value(value) => vec![value],
+                _ => return Err(wrong(text, item, format!("the limit of {path} is a table"))),
+            };
+            for value in values {
+                let at = value.span().map_or(0, |span| span.start);
+                let limit = limit(process, path, value)
+                    .map_err(|message| BudgetError { line: line(text, at), message })?;
+                self.limits.push((line(text, at), limit));
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks every limit, in the order of the file. A path that is not reported has the amount 0.
+    pub fn check(&self, set: &ReportSet) -> Vec<BudgetCheck<'_>> {
+        let normalizer = Normalizer::new(&DiffOptions::new(), &[set])
+            .expect("the rules of Firefox are regular expressions");
+        let set = normalizer.normalized(set);
+        let forest = Forest::new(&set);
+        let check = |(line, limit): &'_ (usize, Limit)| (*line, limit.check(None, &forest));
+        let checks = self.limits.iter().map(|entry| (entry, check(entry)));
+        checks.map(|((_, limit), (line, verdict))| BudgetCheck { line, limit, verdict }).collect()
+    }
+}
+
+fn limit(process: Option<&str>, path: &str, value: &Value) -> Result<Limit, String> {
+    let condition = match value {
+        Value::String(text) => text.value().clone(),
+        Value::Integer(number) => {
+            format!("{}{}", if *number.value() < 0 { "<= " } else { "" }, number.value())
+        }
+        _ => return Err(format!("the limit of {path} is neither a text nor a whole number")),
+    };
+    let limit = Limit::of_path(process, path, &condition).map_err(|error| error.to_string())?;
+    if limit.is_relative() {
+        return Err(format!("{limit}: a budget has nothing to have grown from"));
+    }
+    Ok(limit)
+}
+
+/// What became of one limit of a budget.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct BudgetCheck<'b> {
+    /// Where the limit is in the budget file, from 1 on.
+    pub line: usize,
+    /// The limit.
+    pub limit: &'b Limit,
+    /// The amount, and whether it is within the limit; or why that cannot be said.
+    pub verdict: Result<Verdict, LimitError>,
+}
+
+impl BudgetCheck<'_> {
+    /// Whether the limit is exceeded, or its units are not those of the report. That nothing is reported
+    /// is no failure.
+    pub fn failed(&self) -> bool {
+        match &self.verdict {
+            Ok(verdict) => !verdict.holds,
+            Err(error) => !matches!(error, LimitError::NotReported(_)),
+        }
+    }
+}
+
+impl fmt::Display for BudgetCheck<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.verdict {
+            Ok(verdict) => write!(f, "{}: {verdict}", self.limit),
+            Err(error) => error.fmt(f),
+        }
+    }
+}
+
+/// What is wrong with a budget file, and in which line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct BudgetError {
+    /// From 1 on.
+    pub line: usize,
+    /// What is wrong.
+    pub message: String,
+}
+
+impl fmt::Display for BudgetError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}: {}", self.line, self.message)
+    }
+}
+
+impl std::error::Error for BudgetError {}
+
+fn wrong(text: &str, item: &Item, message: String) -> BudgetError {
+    BudgetError { line: line(text, item.span().map_or(0, |span| span.start)), message }
+}
+
+/// The line of a place in a text.
+fn line(text: &str, at: usize) -> usize {
+    1 + text.bytes().take(at).filter(|byte| *byte == b'\n').count()
+}

@@ -1,0 +1,214 @@
+//! Makes a budget of a report, or brings one up to date: comments and order stay.
+
+use memory_reporter::tree::{Forest, Node};
+use memory_reporter::{ReportSet, Units};
+use toml_edit::{DocumentMut, Item, Table, Value};
+
+use crate::limit::Limit;
+use crate::normalize::{DiffOptions, Normalizer};
+
+use super::{Budget, BudgetError};
+
+const HEAD: &str = "\
+# At most this much memory, of all processes together. A value may start with a comparison, as in
+# \">= 1 MiB\", and limits of one program's processes go into a table such as [process.\"Main Process\"].
+";
+
+/// In percent; more is no budget.
+const MAX_HEADROOM: f64 = 1_000_000.0;
+
+/// How a budget is made of a report.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct BudgetOptions {
+    /// How much more than reported is allowed, in percent, up to
+    /// 1,000,000. Default: 10.
+    pub headroom: f64,
+    /// Paths that are to have a limit, beside those that have one already. Default: none; a budget that
+    /// would be empty then gets `explicit` and what is directly below it, but for what is less than 1 %.
+    pub paths: Vec<String>,
+}
+
+impl Default for BudgetOptions {
+    fn default() -> Self {
+        Self { headroom: 10.0, paths: Vec::new() }
+    }
+}
+
+impl BudgetOptions {
+    /// Ten percent more than is reported.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets [`headroom`](Self::headroom).
+    #[must_use]
+    pub fn headroom(mut self, percent: f64) -> Self {
+        self.headroom = percent;
+        self
+    }
+
+    /// Adds to [`paths`](Self::paths).
+    #[must_use]
+    pub fn path(mut self, path: impl Into<String>) -> Self {
+        self.paths.push(path.into());
+        self
+    }
+}
+
+impl Budget {
+    /// The text of a budget for `set`, made from that of an earlier one, which may be empty. Maxima
+    /// become the amounts and some headroom; minima and what is not reported stay as they are.
+    ///
+    /// # Errors
+    ///
+    /// If `text` is no budget.
+    pub fn update(text: &str, set: &ReportSet, options: &BudgetOptions) -> Result<String, BudgetError> {
+        Self::parse(text)?;
+        let mut document: DocumentMut = text.parse().map_err(|error: toml_edit::TomlError| BudgetError {
+            line: super::line(text, error.span().map_or(0, |span| span.start)),
+            message: error.message().to_owned(),
+        })?;
+        let normalizer = Normalizer::new(&DiffOptions::new(), &[set])
+            .expect("the rules of Firefox are regular expressions");
+        let set = normalizer.normalized(set);
+        let maker = Maker { forest: Forest::new(&set), headroom: options.headroom };
+        if let Some(table) = document.get_mut("budget") {
+            maker.update(None, table);
+        }
+        if let Some(processes) = document.get_mut("process").and_then(Item::as_table_like_mut) {
+            for (process, table) in processes.iter_mut() {
+                maker.update(Some(process.get()), table);
+            }
+        }
+        let mut paths = options.paths.clone();
+        if document.is_empty() && paths.is_empty() {
+            paths = maker.default_paths();
+        }
+        maker.add(&mut document, &paths);
+        Ok(document.to_string())
+    }
+}
+
+struct Maker<'s> {
+    forest: Forest<'s>,
+    headroom: f64,
+}
+
+impl Maker<'_> {
+    /// Raises or lowers every maximum of a table.
+    fn update(&self, process: Option<&str>, table: &mut Item) {
+        let Some(table) = table.as_table_like_mut() else { return };
+        for (path, item) in table.iter_mut() {
+            let path = path.get().to_owned();
+            match item {
+                Item::Value(Value::Array(values)) => {
+                    values.iter_mut().for_each(|value| self.update_value(process, &path, value));
+                }
+                Item::Value(value) => self.update_value(process, &path, value),
+                _ => {}
+            }
+        }
+    }
+
+    fn update_value(&self, process: Option<&str>, path: &str, value: &mut Value) {
+        let comparison = match &*value {
+            Value::String(text) if text.value().trim_start().starts_with("<=") => "<= ",
+            Value::String(text) if text.value().trim_start().starts_with(['<', '>', '=']) => return,
+            _ => "",
+        };
+        let Some((amount, units)) = self.amount(process, path) else { return };
+        let new = self.value(amount, units, comparison);
+        let decor = value.decor().clone();
+        *value = new;
+        *value.decor_mut() = decor;
+    }
+
+    fn add(&self, document: &mut DocumentMut, paths: &[String]) {
+        let missing: Vec<_> =
+            paths.iter().filter_map(|path| Some((path, self.amount(None, path)?))).collect();
+        if missing.is_empty() {
+            return;
+        }
+        if !document.contains_key("budget") {
+            let mut table = Table::new();
+            if document.is_empty() {
+                table.decor_mut().set_prefix(HEAD);
+            }
+            document.insert("budget", Item::Table(table));
+        }
+        let Some(table) = document.get_mut("budget").and_then(Item::as_table_like_mut) else { return };
+        for (path, (amount, units)) in missing {
+            if !table.contains_key(path) {
+                table.insert(path, Item::Value(self.value(amount, units, "")));
+            }
+        }
+    }
+
+    fn amount(&self, process: Option<&str>, path: &str) -> Option<(i128, Units)> {
+        Limit::of_path(process, path, "0").ok()?.amount(&self.forest)
+    }
+
+    /// `explicit`, and its larger children in any process.
+    fn default_paths(&self) -> Vec<String> {
+        let mut paths = Vec::new();
+        for process in self.forest.processes() {
+            let Some(root) = process.node("explicit").filter(|root| !root.is_leaf()) else { continue };
+            let large = |node: &Node<'_, '_>| node.amount().saturating_mul(100) >= root.amount();
+            paths.extend(root.children().filter(large).map(|node| first_two(node.path()).to_owned()));
+            paths.push(root.path().to_owned());
+        }
+        paths.sort();
+        paths.dedup();
+        paths
+    }
+
+    /// A maximum somewhat above an amount, rounded up to few digits.
+    fn value(&self, amount: i128, units: Units, comparison: &str) -> Value {
+        let share = (self.headroom.clamp(0.0, MAX_HEADROOM) * 10_000.0).round() as i128;
+        let most = ceil(amount.saturating_mul(1_000_000 + share), 1_000_000);
+        let text = match units {
+            Units::Bytes => bytes(most.max(0)),
+            Units::Percentage => decimal(ceil(most, 10), 1) + "%",
+            Units::Count | Units::CountCumulative if comparison.is_empty() => {
+                return Value::from(i64::try_from(most).unwrap_or(i64::MAX));
+            }
+            Units::Count | Units::CountCumulative => most.to_string(),
+        };
+        Value::from(format!("{comparison}{text}"))
+    }
+}
+
+/// Bytes in the largest unit of which there is one, rounded up to three digits or whole units.
+fn bytes(amount: i128) -> String {
+    let (unit, name) = match amount {
+        0..0x400 => return format!("{amount} B"),
+        0x400..0x10_0000 => (1 << 10, "KiB"),
+        0x10_0000..0x4000_0000 => (1 << 20, "MiB"),
+        _ => (1 << 30, "GiB"),
+    };
+    let (decimals, scale) = match amount / unit {
+        0..10 => (2, 100),
+        10..100 => (1, 10),
+        _ => (0, 1),
+    };
+    format!("{} {name}", decimal(ceil(amount.saturating_mul(scale), unit), decimals))
+}
+
+/// A number with this many decimals, given without its point; not negative.
+fn decimal(number: i128, decimals: usize) -> String {
+    let mut digits = format!("{number:0>width$}", width = decimals + 1);
+    if decimals > 0 {
+        digits.insert(digits.len() - decimals, '.');
+    }
+    digits
+}
+
+fn ceil(number: i128, divisor: i128) -> i128 {
+    number.div_euclid(divisor) + i128::from(number.rem_euclid(divisor) > 0)
+}
+
+/// The part of a path that is directly below a root: a child's own path may be a merged chain.
+fn first_two(path: &str) -> &str {
+    path.match_indices('/').nth(1).map_or(path, |(end, _)| &path[..end])
+}

@@ -1,0 +1,183 @@
+//! `about-memory diff`: what changed between two reports, and whether that is too much.
+
+use std::io::{self, Write};
+
+use about_memory::{DiffOptions, Filter, Limit, LimitError, NormalizeRule, Verdict, changes, check_limits};
+use clap::Args;
+use memory_reporter::ReportSet;
+use memory_reporter::diff::{Change, Diff as Changes, Presence};
+use serde::Serialize;
+
+use super::Failure;
+use super::input::{Input, Reading, say_warnings};
+use super::view::View;
+
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  about-memory diff before.json.gz after.json.gz
+  about-memory diff before.json.gz after.json.gz --filter explicit/cache --verbose
+  about-memory diff before.json.gz 1234
+  about-memory diff before.json after.json --fail-if 'explicit > +5%' --fail-if 'explicit/cache > 64MiB'
+  about-memory diff before.json after.json --fail-if '[Main Process] resident >= +10 MiB' --json
+  about-memory diff before.json after.json --normalize 'session\\(id=[0-9]+\\)=>session(id=N)'
+
+A condition is PATH, one of < <= > >= ==, and a limit: 64MiB (of the second report), +5% or +10 MiB (since
+the first). Amounts are summed over processes, or over those whose name contains NAME in [NAME] PATH > 5 MiB.
+An amount that only one report has is 0 in the other.
+
+Names are matched after replacing what changes from run to run (pid 12, tid=12, addresses), as Firefox does,
+then what the reports themselves say, which see normalize_names! of the crate memory-reporter.
+
+Exit status: 0 if all is well, 1 if a file cannot be read, 2 for wrong usage, 3 if a condition of --fail-if
+is true, or nothing is reported at its path.";
+
+#[derive(Args)]
+pub(crate) struct Diff {
+    /// The earlier report: a file, compressed or not, `-` for standard input, or the number of a running process.
+    first: Input,
+    /// The later report.
+    second: Input,
+    #[command(flatten)]
+    view: View,
+    /// Fail with status 3 if this is true. May be repeated.
+    #[arg(long, value_name = "CONDITION")]
+    fail_if: Vec<Limit>,
+    /// Replace what matches in all names before they are compared. May be repeated.
+    #[arg(long, value_name = "REGEX=>REPLACEMENT", value_parser = NormalizeRule::parse)]
+    normalize: Vec<NormalizeRule>,
+    /// Print JSON: every report that changed with both amounts, and every condition.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    reading: Reading,
+}
+
+impl Diff {
+    pub(super) fn run(self) -> Result<(), Failure> {
+        let filter = self.view.filter()?;
+        let options = self.normalize.iter().cloned().fold(DiffOptions::new(), DiffOptions::normalize);
+        let (first, second) = Input::read_two(&self.first, &self.second, &self.reading)?;
+        let usage = |error: about_memory::NormalizeError| Failure::Usage(error.to_string());
+        let verdicts = match self.fail_if.as_slice() {
+            [] => Vec::new(),
+            limits => check_limits(&first, &second, &options, limits).map_err(usage)?,
+        };
+        let checked: Vec<Checked> =
+            self.fail_if.iter().zip(verdicts).map(|(limit, verdict)| Checked::new(limit, verdict)).collect();
+        let changes = changes(&first, &second, &options).map_err(usage)?;
+        let mut out = io::BufWriter::with_capacity(1 << 16, io::stdout().lock());
+        if self.json {
+            self.write_json(&mut out, &changes, filter.as_ref(), &checked).map_err(Failure::Output)?;
+        } else {
+            let set = changes.to_set();
+            // What is not needed any more makes room for the trees.
+            drop(changes);
+            drop((first, second));
+            self.write_text(&mut out, &set, filter).map_err(Failure::Output)?;
+        }
+        out.flush().map_err(Failure::Output)?;
+        let reasons: Vec<_> = checked.into_iter().filter(|c| c.failed).map(|c| c.reason).collect();
+        if reasons.is_empty() { Ok(()) } else { Err(Failure::Exceeded(reasons)) }
+    }
+
+    fn write_text(&self, mut out: impl Write, set: &ReportSet, filter: Option<Filter>) -> io::Result<()> {
+        let text = self.view.apply(about_memory::text(set), filter);
+        say_warnings(&format!("{} and {}", self.first.name(), self.second.name()), text.warnings().count());
+        write!(out, "{text}")
+    }
+
+    /// One report a line, so that a million need no memory.
+    fn write_json(
+        &self,
+        mut out: impl Write,
+        changes: &Changes<'_>,
+        filter: Option<&Filter>,
+        checked: &[Checked],
+    ) -> io::Result<()> {
+        let warnings: Vec<String> = changes.warnings().iter().map(ToString::to_string).collect();
+        let names = (self.first.name(), self.second.name());
+        out.write_all(b"{\n \"first\": ")?;
+        serde_json::to_writer(&mut out, &names.0)?;
+        out.write_all(b",\n \"second\": ")?;
+        serde_json::to_writer(&mut out, &names.1)?;
+        out.write_all(b",\n \"conditions\": ")?;
+        serde_json::to_writer(&mut out, checked)?;
+        out.write_all(b",\n \"warnings\": ")?;
+        serde_json::to_writer(&mut out, &warnings)?;
+        out.write_all(b",\n \"changes\": [")?;
+        let mut before = "\n  ";
+        for change in changes.changes() {
+            let process = changes.process(change);
+            let shown = self.view.shows_process(process)
+                && filter.is_none_or(|filter| filter.accepts(&change.path))
+                && change.amount() != 0;
+            if shown {
+                out.write_all(before.as_bytes())?;
+                serde_json::to_writer(&mut out, &Line::new(process, change))?;
+                before = ",\n  ";
+            }
+        }
+        out.write_all(b"\n ]\n}\n")
+    }
+}
+
+/// A condition of `--fail-if` and what became of it.
+#[derive(Serialize)]
+struct Checked {
+    condition: String,
+    first: Option<i128>,
+    second: Option<i128>,
+    failed: bool,
+    reason: String,
+}
+
+impl Checked {
+    fn new(limit: &Limit, verdict: Result<Verdict, LimitError>) -> Self {
+        let condition = limit.to_string();
+        match verdict {
+            Ok(verdict) => Self {
+                first: verdict.first,
+                second: verdict.second,
+                failed: verdict.holds,
+                reason: format!("{condition}: {verdict}"),
+                condition,
+            },
+            Err(error) => {
+                let (first, second) = (None, None);
+                Self { condition, first, second, failed: true, reason: error.to_string() }
+            }
+        }
+    }
+}
+
+/// A report that changed.
+#[derive(Serialize)]
+struct Line<'c> {
+    process: &'c str,
+    path: &'c str,
+    kind: String,
+    units: String,
+    first: Option<i128>,
+    second: Option<i128>,
+    change: i128,
+    presence: &'static str,
+}
+
+impl<'c> Line<'c> {
+    fn new(process: &'c str, change: &'c Change<'_>) -> Self {
+        Self {
+            process,
+            path: &change.path,
+            kind: change.kind.to_string(),
+            units: change.units.to_string(),
+            first: change.first(),
+            second: change.second(),
+            change: change.amount(),
+            presence: match change.presence() {
+                Presence::Both => "both",
+                Presence::FirstOnly => "first",
+                Presence::SecondOnly => "second",
+            },
+        }
+    }
+}

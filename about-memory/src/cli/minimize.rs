@@ -1,0 +1,35 @@
+//! `about-memory minimize`.
+
+use std::io::{self, Write as _};
+use std::time::Duration;
+
+use about_memory::live;
+use clap::Args;
+
+use super::Failure;
+use super::live_input::{self, seconds};
+
+#[derive(Args)]
+pub(crate) struct Minimize {
+    /// The number of a running process.
+    pid: u32,
+    /// How long the process may take.
+    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = seconds)]
+    timeout: Duration,
+}
+
+impl Minimize {
+    pub(super) fn run(self) -> Result<(), Failure> {
+        let minimized = live::minimize(self.pid, self.timeout)
+            .map_err(|error| live_input::failure(&[self.pid], error))?;
+        let text = match (minimized.resident_before, minimized.resident) {
+            (Some(before), Some(now)) => format!("resident: {} before, {} now", mib(before), mib(now)),
+            _ => "done".to_owned(),
+        };
+        writeln!(io::stdout(), "{text}").map_err(Failure::Output)
+    }
+}
+
+fn mib(bytes: u64) -> String {
+    format!("{:.2} MB", bytes as f64 / f64::from(1 << 20))
+}

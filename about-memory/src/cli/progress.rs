@@ -1,0 +1,56 @@
+//! How far a long read has come, on a terminal's stderr.
+
+use std::io::{self, Read};
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+/// What takes less is not worth a word.
+const LONG: Duration = Duration::from_secs(1);
+
+/// Shows a bar once reading takes long; nothing where stderr is no terminal.
+pub(crate) struct Progress<R> {
+    reader: R,
+    name: String,
+    read: u64,
+    bytes: u64,
+    started: Instant,
+    bar: Option<ProgressBar>,
+}
+
+impl<R> Progress<R> {
+    pub(crate) fn new(reader: R, name: String, bytes: u64) -> Self {
+        Self { reader, name, read: 0, bytes, started: Instant::now(), bar: None }
+    }
+
+    fn bar(&self) -> ProgressBar {
+        let style = ProgressStyle::with_template("{msg} {bar:30} {binary_bytes} of {binary_total_bytes}");
+        let bar = ProgressBar::new(self.bytes).with_message(about_memory::escape(&self.name));
+        match style {
+            Ok(style) => bar.with_style(style),
+            Err(_) => bar,
+        }
+    }
+}
+
+impl<R: Read> Read for Progress<R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let read = self.reader.read(into)?;
+        self.read += read as u64;
+        if self.bar.is_none() && self.started.elapsed() >= LONG {
+            self.bar = Some(self.bar());
+        }
+        if let Some(bar) = &self.bar {
+            bar.set_position(self.read);
+        }
+        Ok(read)
+    }
+}
+
+impl<R> Drop for Progress<R> {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! `about-memory save`.
+
+use std::io::{self, Write as _};
+use std::path::Path;
+
+use about_memory::{escape, live};
+use clap::Args;
+use memory_reporter::{WarningKind, file};
+
+use super::input::Input;
+use super::live_input::{self, LiveOptions};
+use super::{Failure, say};
+
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  about-memory save 1234 memory-report.json.gz
+  about-memory save 1234 --tree memory-report.json.gz --anonymize
+  about-memory save --all reports
+
+With --all everything goes to a new folder in DIR: about-memory-1, about-memory-2, and so on.";
+
+#[derive(Args)]
+#[command(
+    override_usage = "about-memory save [OPTIONS] PID... FILE\n       about-memory save [OPTIONS] --all DIR"
+)]
+pub(crate) struct Save {
+    /// The numbers of running processes, and the file to write, compressed if its name ends in .gz.
+    #[arg(value_name = "PID... FILE", required = true)]
+    arguments: Vec<Input>,
+    #[command(flatten)]
+    live: LiveOptions,
+}
+
+impl Save {
+    pub(super) fn run(mut self) -> Result<(), Failure> {
+        let to = self.arguments.pop().expect("there is at least one argument");
+        if self.live.all() {
+            return self.gather(to.path());
+        }
+        if self.arguments.is_empty() {
+            return Err(Failure::Usage("a process's number and a file are needed, or --all".to_owned()));
+        }
+        let pids = live_input::pids(&self.arguments)?;
+        let set = self.live.collect(&pids, &self.live.ask())?;
+        file::write(to.path(), &set)
+            .map_err(|error| Failure::File(to.name(), anyhow::anyhow!("cannot be written: {error}")))
+    }
+
+    fn gather(&self, within: &Path) -> Result<(), Failure> {
+        if let Some(argument) = self.arguments.first() {
+            let argument = argument.name();
+            return Err(Failure::Usage(format!("{argument}: --all needs no process's number")));
+        }
+        let gathered =
+            live::gather(within, &self.live.ask()).map_err(|error| live_input::failure(&[], error))?;
+        for warning in gathered.reports.warnings() {
+            if matches!(warning.kind, WarningKind::ProcessMissing | WarningKind::Unavailable) {
+                say(&warning.to_string());
+            }
+        }
+        let folder = escape(&gathered.folder.display().to_string());
+        writeln!(io::stdout(), "{folder}").map_err(Failure::Output)
+    }
+}

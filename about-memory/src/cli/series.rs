@@ -1,0 +1,120 @@
+//! `about-memory series`: amounts over time, in many report files.
+
+use std::io::{self, Write};
+
+use about_memory::{ByteUnits, Series as Amounts, SeriesOptions, SeriesSort};
+use clap::{Args, ValueEnum};
+use serde::Serialize;
+
+use super::input::{Input, Reading};
+use super::view::{UnitsName, percent};
+use super::{Failure, say};
+
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  about-memory series monday.json.gz tuesday.json.gz wednesday.json.gz
+  about-memory series reports/*.json.gz --path explicit --depth 1 --threshold 5 --sort growth
+  about-memory series reports/*.json.gz --path explicit/cache --path resident --units auto
+  about-memory series reports/*.json.gz --path explicit --process web --by-process --json
+
+Files are one after the other in time, as given. Amounts are summed over processes.";
+
+#[derive(Args)]
+pub(crate) struct Series {
+    /// The report files, the earliest first.
+    #[arg(required = true)]
+    files: Vec<Input>,
+    /// Show this path. May be repeated. [default: every tree, and everything that is in none]
+    #[arg(long, value_name = "PATH")]
+    path: Vec<String>,
+    /// Show this many levels below each path too.
+    #[arg(long, value_name = "LEVELS", default_value_t = 0)]
+    depth: u32,
+    /// Leave out what is below a path and never has this many percent of it.
+    #[arg(long, value_name = "PERCENT", default_value = "1", value_parser = percent)]
+    threshold: f64,
+    /// Count only processes whose name contains this text.
+    #[arg(long, value_name = "NAME")]
+    process: Option<String>,
+    /// Show each process, after the total of all.
+    #[arg(long)]
+    by_process: bool,
+    /// The order of paths.
+    #[arg(long, value_name = "ORDER", default_value = "amount")]
+    sort: Order,
+    /// How bytes are written.
+    #[arg(long, value_name = "UNITS", default_value = "mb")]
+    units: UnitsName,
+    /// Print JSON: every path with its amount in each file.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    reading: Reading,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Order {
+    /// The largest in the last file first.
+    Amount,
+    /// What changed most first.
+    Growth,
+    /// By path.
+    Name,
+}
+
+impl Series {
+    pub(super) fn run(self) -> Result<(), Failure> {
+        if self.files.iter().filter(|file| file.is_stdin()).count() > 1 {
+            return Err(Failure::Usage("only one file can be standard input".to_owned()));
+        }
+        let mut options = SeriesOptions::default();
+        options.paths = self.path;
+        options.depth = self.depth;
+        options.threshold = self.threshold;
+        options.process = self.process;
+        options.by_process = self.by_process;
+        options.sort = match self.sort {
+            Order::Amount => SeriesSort::Amount,
+            Order::Growth => SeriesSort::Growth,
+            Order::Name => SeriesSort::Name,
+        };
+        let mut series = Amounts::new(options);
+        for file in &self.files {
+            series.add(file.name(), &file.read(&self.reading)?);
+        }
+        series.missing().for_each(|path| say(&format!("{path}: nothing is reported there")));
+        let mut out = io::BufWriter::with_capacity(1 << 16, io::stdout().lock());
+        let written = if self.json {
+            write_json(&mut out, &series)
+        } else {
+            write_text(&mut out, &series, self.units.units())
+        };
+        written.and_then(|()| out.flush()).map_err(Failure::Output)
+    }
+}
+
+fn write_text(mut out: impl Write, series: &Amounts, units: ByteUnits) -> io::Result<()> {
+    write!(out, "{}", series.text().units(units))
+}
+
+#[derive(Serialize)]
+struct Row<'s> {
+    process: Option<&'s str>,
+    path: &'s str,
+    units: String,
+    amounts: &'s [Option<i128>],
+}
+
+fn write_json(mut out: impl Write, series: &Amounts) -> io::Result<()> {
+    out.write_all(b"{\n \"files\": ")?;
+    serde_json::to_writer(&mut out, series.reports())?;
+    out.write_all(b",\n \"rows\": [")?;
+    let mut before = "\n  ";
+    for row in series.rows() {
+        out.write_all(before.as_bytes())?;
+        let (process, path, units, amounts) = (row.process, row.path, row.units.to_string(), row.amounts);
+        serde_json::to_writer(&mut out, &Row { process, path, units, amounts })?;
+        before = ",\n  ";
+    }
+    out.write_all(b"\n ]\n}\n")
+}

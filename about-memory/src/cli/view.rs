@@ -1,0 +1,139 @@
+//! What of a text is shown: options of all commands that show trees.
+
+use about_memory::live::Watch;
+use about_memory::{ByteUnits, Filter, Sort, Text};
+use clap::{Args, ValueEnum};
+
+use super::Failure;
+
+#[derive(Args, Clone, Debug)]
+pub(crate) struct View {
+    /// Show bytes, and everything however small.
+    #[arg(long, short)]
+    verbose: bool,
+    /// Show only paths that contain this text.
+    #[arg(long, short, value_name = "TEXT")]
+    filter: Option<String>,
+    /// The filter is a regular expression.
+    #[arg(long, requires = "filter")]
+    regex: bool,
+    /// Show only processes whose name contains this text.
+    #[arg(long, value_name = "NAME")]
+    process: Option<String>,
+    /// Show at most this many levels below the root of each tree.
+    #[arg(long, value_name = "LEVELS")]
+    depth: Option<u32>,
+    /// Put what is less than this many percent of its tree into `(N tiny)`.
+    #[arg(long, value_name = "PERCENT", default_value = "1", value_parser = percent)]
+    threshold: f64,
+    /// The order of what is below one entry.
+    #[arg(long, value_name = "ORDER", default_value = "amount")]
+    sort: SortOrder,
+    /// How bytes are written. [default: mb, or b with --verbose]
+    #[arg(long, value_name = "UNITS")]
+    units: Option<UnitsName>,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum SortOrder {
+    /// The largest first.
+    Amount,
+    /// By name.
+    Name,
+}
+
+impl SortOrder {
+    fn sort(self) -> Sort {
+        match self {
+            Self::Amount => Sort::Amount,
+            Self::Name => Sort::Name,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum UnitsName {
+    /// Each amount in the unit that suits it: B, KiB, MiB or GiB.
+    Auto,
+    /// MiB, called MB, as Firefox does.
+    Mb,
+    /// Bytes.
+    B,
+    /// 1024 bytes.
+    Kib,
+    /// 1024 KiB.
+    Mib,
+    /// 1024 MiB.
+    Gib,
+}
+
+impl UnitsName {
+    pub(crate) fn units(self) -> ByteUnits {
+        match self {
+            Self::Auto => ByteUnits::Auto,
+            Self::Mb => ByteUnits::Mb,
+            Self::B => ByteUnits::B,
+            Self::Kib => ByteUnits::KiB,
+            Self::Mib => ByteUnits::MiB,
+            Self::Gib => ByteUnits::GiB,
+        }
+    }
+}
+
+/// A number of percent, as an option's value.
+pub(crate) fn percent(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(percent) if percent.is_finite() && percent >= 0.0 => Ok(percent),
+        _ => Err("not a number of percent".to_owned()),
+    }
+}
+
+impl View {
+    pub(crate) fn filter(&self) -> Result<Option<Filter>, Failure> {
+        match &self.filter {
+            Some(pattern) if self.regex => {
+                Filter::regex(pattern).map(Some).map_err(|error| Failure::Usage(error.to_string()))
+            }
+            text => Ok(text.as_ref().map(Filter::substring)),
+        }
+    }
+
+    pub(crate) fn apply<'a>(&self, text: Text<'a>, filter: Option<Filter>) -> Text<'a> {
+        let mut text = text.verbose(self.verbose).threshold(self.threshold).sort(self.sort.sort());
+        if let Some(levels) = self.depth {
+            text = text.depth(levels);
+        }
+        if let Some(process) = &self.process {
+            text = text.process(process);
+        }
+        if let Some(units) = self.units {
+            text = text.units(units.units());
+        }
+        match filter {
+            Some(filter) => text.filter(filter),
+            None => text,
+        }
+    }
+
+    /// What is shown of running processes: the same of each look.
+    pub(crate) fn watch(&self, filter: Option<Filter>) -> Watch {
+        let mut watch = Watch::new().verbose(self.verbose).threshold(self.threshold).sort(self.sort.sort());
+        if let Some(levels) = self.depth {
+            watch = watch.depth(levels);
+        }
+        if let Some(process) = &self.process {
+            watch = watch.process(process);
+        }
+        if let Some(units) = self.units {
+            watch = watch.units(units.units());
+        }
+        match filter {
+            Some(filter) => watch.filter(filter),
+            None => watch,
+        }
+    }
+
+    pub(crate) fn shows_process(&self, name: &str) -> bool {
+        self.process.as_ref().is_none_or(|part| name.contains(part.as_str()))
+    }
+}

@@ -1,0 +1,155 @@
+//! The terminal's whole screen, drawn anew at each look.
+
+use std::time::{Duration, Instant};
+
+use about_memory::live::{Change, WatchRow};
+use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
+use ratatui::layout::{Constraint, Layout};
+use ratatui::style::{Color, Modifier, Style};
+use ratatui::text::Line;
+use ratatui::widgets::{List, Paragraph};
+use ratatui::{DefaultTerminal, Frame};
+
+use super::super::Failure;
+use super::Look;
+
+const KEYS: &str = "q quits, space pauses, arrows and page keys scroll";
+
+/// Draws until a key ends it, or `count` looks were taken.
+pub(super) fn run(
+    interval: Duration,
+    count: Option<u64>,
+    look: &mut dyn FnMut() -> Result<Look, Failure>,
+) -> Result<(), Failure> {
+    // The first look may fail, and its message should not be lost with the screen.
+    let seen = look()?;
+    let mut terminal = ratatui::try_init().map_err(Failure::Output)?;
+    let mut screen = Screen { seen, looks: 1, top: 0, height: 1, paused: false, broken: None };
+    let result = screen.run(&mut terminal, interval, count, look);
+    // What is wrong with the terminal it shows itself.
+    let _ = ratatui::try_restore();
+    result
+}
+
+struct Screen {
+    seen: Look,
+    looks: u64,
+    /// The first row on the screen.
+    top: usize,
+    /// How many rows fit.
+    height: usize,
+    paused: bool,
+    /// Why there was nothing new the last time.
+    broken: Option<String>,
+}
+
+/// What a key asks for.
+enum Wish {
+    Nothing,
+    Draw,
+    Quit,
+}
+
+impl Screen {
+    fn run(
+        &mut self,
+        terminal: &mut DefaultTerminal,
+        interval: Duration,
+        count: Option<u64>,
+        look: &mut dyn FnMut() -> Result<Look, Failure>,
+    ) -> Result<(), Failure> {
+        let mut next = Instant::now() + interval;
+        loop {
+            terminal.draw(|frame| self.draw(frame)).map_err(Failure::Output)?;
+            if count.is_some_and(|count| self.looks >= count) {
+                return Ok(());
+            }
+            loop {
+                let left = next.saturating_duration_since(Instant::now());
+                if left.is_zero() && !self.paused {
+                    self.look(look)?;
+                    next = Instant::now() + interval;
+                    break;
+                }
+                let wait = if self.paused { Duration::from_secs(1) } else { left };
+                if !event::poll(wait).map_err(Failure::Output)? {
+                    continue;
+                }
+                match self.wish(&event::read().map_err(Failure::Output)?) {
+                    Wish::Nothing => {}
+                    Wish::Draw => break,
+                    Wish::Quit => return Ok(()),
+                }
+            }
+        }
+    }
+
+    fn look(&mut self, look: &mut dyn FnMut() -> Result<Look, Failure>) -> Result<(), Failure> {
+        self.looks += 1;
+        match look() {
+            Ok(seen) => {
+                self.seen = seen;
+                self.broken = None;
+            }
+            // It may answer again; what was seen last stays on the screen.
+            Err(Failure::File(who, error)) => self.broken = Some(format!("{who}: {error}")),
+            Err(other) => return Err(other),
+        }
+        Ok(())
+    }
+
+    fn wish(&mut self, event: &Event) -> Wish {
+        let key = match event {
+            Event::Key(key) if key.kind != KeyEventKind::Release => key,
+            Event::Resize(..) => return Wish::Draw,
+            _ => return Wish::Nothing,
+        };
+        let last = self.seen.rows.len().saturating_sub(self.height);
+        self.top = match key.code {
+            KeyCode::Char('q') | KeyCode::Esc => return Wish::Quit,
+            KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => return Wish::Quit,
+            KeyCode::Char(' ') => {
+                self.paused = !self.paused;
+                self.top
+            }
+            KeyCode::Up => self.top.saturating_sub(1),
+            KeyCode::Down => self.top + 1,
+            KeyCode::PageUp => self.top.saturating_sub(self.height),
+            KeyCode::PageDown => self.top + self.height,
+            KeyCode::Home => 0,
+            KeyCode::End => last,
+            _ => return Wish::Nothing,
+        };
+        self.top = self.top.min(last);
+        Wish::Draw
+    }
+
+    fn draw(&mut self, frame: &mut Frame<'_>) {
+        let warnings: Vec<_> =
+            self.broken.iter().chain(&self.seen.missing).map(|line| Line::from(line.as_str())).collect();
+        let heads = u16::try_from(warnings.len()).unwrap_or(u16::MAX);
+        let [warned, rows, keys] =
+            Layout::vertical([Constraint::Max(heads), Constraint::Min(1), Constraint::Length(1)])
+                .areas(frame.area());
+        frame.render_widget(Paragraph::new(warnings).style(Style::new().fg(Color::Red)), warned);
+        self.height = usize::from(rows.height).max(1);
+        self.top = self.top.min(self.seen.rows.len().saturating_sub(self.height));
+        let shown = self.seen.rows.iter().skip(self.top).take(self.height);
+        frame.render_widget(List::new(shown.map(line)), rows);
+        let state = if self.paused { ", paused" } else { "" };
+        let text = format!("look {}{state}: {KEYS}", self.looks);
+        frame.render_widget(Line::styled(text, Style::new().add_modifier(Modifier::REVERSED)), keys);
+    }
+}
+
+fn line(row: &WatchRow) -> Line<'static> {
+    let style = Style::new();
+    let style = match row.change {
+        Change::Same if row.amount.is_empty() => style.add_modifier(Modifier::BOLD),
+        Change::Same => style,
+        Change::New | Change::Grown => style.fg(Color::Red).add_modifier(Modifier::BOLD),
+        Change::Shrunk => style.fg(Color::Green).add_modifier(Modifier::BOLD),
+        Change::Gone => style.add_modifier(Modifier::DIM),
+    };
+    Line::styled(row.to_string(), style)
+}

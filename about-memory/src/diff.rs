@@ -1,0 +1,92 @@
+//! What changed between two sets of reports.
+
+use memory_reporter::ReportSet;
+use memory_reporter::diff::Diff;
+use memory_reporter::tree::Forest;
+
+use crate::limit::{Limit, LimitError, Verdict};
+use crate::normalize::{DiffOptions, NormalizeError, Normalizer};
+
+/// What changed from `first` to `second`, by Firefox's rules and what the sets carry themselves; for
+/// [`text`](crate::text()) and every other view.
+///
+/// ```
+/// use memory_reporter::{Kind, Report, ReportSet, Units};
+///
+/// let set = |pid: u32, mb: i64| {
+///     let mut set = ReportSet::new();
+///     let process = &format!("Main Process (pid {pid})");
+///     let (path, units, description) = ("explicit/cache", Units::Bytes, "Memory used by the cache.");
+///     set.push(Report { process, path, kind: Kind::Heap, units, amount: mb << 20, description });
+///     set
+/// };
+/// let diff = about_memory::diff(&set(7, 10), &set(8, 12));
+/// assert!(about_memory::text(&diff).to_string().contains("2.00 MB (100.0%) ── cache\n"));
+/// ```
+pub fn diff(first: &ReportSet, second: &ReportSet) -> ReportSet {
+    let changes = changes(first, second, &DiffOptions::new());
+    changes.expect("the rules of Firefox are regular expressions").to_set()
+}
+
+/// As [`diff`], with other rules; and entry by entry, with the amounts of both sets.
+///
+/// ```
+/// # let (first, second) = (memory_reporter::ReportSet::new(), memory_reporter::ReportSet::new());
+/// use about_memory::{DiffOptions, NormalizeRule};
+///
+/// let rule = NormalizeRule::new("session [0-9]+", "session N");
+/// let changes = about_memory::changes(&first, &second, &DiffOptions::new().normalize(rule))?;
+/// for change in changes.changes() {
+///     println!("{}: {:?} to {:?}", change.path, change.first(), change.second());
+/// }
+/// println!("{}", about_memory::text(&changes.to_set()));
+/// # Ok::<(), about_memory::NormalizeError>(())
+/// ```
+///
+/// # Errors
+///
+/// If a rule of `options` is no regular expression. (One that a set carries is left out, with a
+/// warning.)
+pub fn changes<'a>(
+    first: &'a ReportSet,
+    second: &'a ReportSet,
+    options: &DiffOptions,
+) -> Result<Diff<'a>, NormalizeError> {
+    let normalizer = Normalizer::new(options, &[first, second])?;
+    Ok(normalizer.changes(first, second))
+}
+
+impl Normalizer {
+    pub(crate) fn changes<'a>(&self, first: &'a ReportSet, second: &'a ReportSet) -> Diff<'a> {
+        let mut diff = Diff::new(first, second, |p| self.path(p), |p| self.process(p).into_owned());
+        self.warnings().iter().for_each(|warning| diff.warn(warning.clone()));
+        diff
+    }
+}
+
+/// Checks limits on two sets whose names are made equal as for a diff; so are the paths of the limits.
+///
+/// Amounts are those of the whole sets, so that `explicit` is what [`text`](crate::text()) shows of each,
+/// even where the sum of the differences is another (as in Firefox it lacks `heap-unclassified` if
+/// `heap-allocated` has not changed).
+///
+/// # Errors
+///
+/// If a rule of `options` is no regular expression; and for each limit as [`Limit::check`].
+pub fn check_limits(
+    first: &ReportSet,
+    second: &ReportSet,
+    options: &DiffOptions,
+    limits: &[Limit],
+) -> Result<Vec<Result<Verdict, LimitError>>, NormalizeError> {
+    let normalizer = Normalizer::new(options, &[first, second])?;
+    let renamed = |limit: &Limit| limit.clone().renamed(|path| normalizer.path(path).into_owned());
+    let limits: Vec<_> = limits.iter().map(renamed).collect();
+    let amounts = |set| {
+        let set = normalizer.normalized(set);
+        let forest = Forest::new(&set);
+        limits.iter().map(|limit| limit.amount(&forest)).collect::<Vec<_>>()
+    };
+    let amounts = amounts(first).into_iter().zip(amounts(second));
+    Ok(limits.iter().zip(amounts).map(|(limit, (first, second))| limit.judge(Some(first), second)).collect())
+}

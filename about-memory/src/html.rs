@@ -1,0 +1,111 @@
+//! One page that shows a set of reports in a browser, with nothing to load.
+//!
+//! The page is a file built beforehand from `ui/`, with two holes: the title, and the data. These are
+//! compressed and in base64, so that no name of a report is ever read as HTML or script, and they
+//! stand in an element that no browser runs. The page's own policy forbids all that is not in it.
+
+mod columns;
+mod payload;
+
+use std::io::Write as _;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use memory_reporter::ReportSet;
+
+use crate::escape::escape;
+
+/// The page, built by `npm run build` in `ui/`; see `ui/README.md`.
+const PAGE: &str = include_str!("../assets/page.html");
+const TITLE: &str = "@TITLE@";
+const DATA: &str = "@DATA@";
+
+/// What can be said about a page, beside its reports.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct HtmlOptions {
+    /// What is shown, in the title: a file's name, or what was compared. Default: empty.
+    pub title: String,
+    /// How hard to compress, from 0 (not at all) to 9. More than the default of 6 gains little.
+    pub compression: u32,
+}
+
+impl HtmlOptions {
+    /// The defaults.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets [`title`](Self::title).
+    #[must_use]
+    pub fn title(self, title: impl Into<String>) -> Self {
+        Self { title: title.into(), ..self }
+    }
+
+    /// Sets [`compression`](Self::compression).
+    #[must_use]
+    pub fn compression(self, level: u32) -> Self {
+        Self { compression: level, ..self }
+    }
+}
+
+impl Default for HtmlOptions {
+    fn default() -> Self {
+        Self { title: String::new(), compression: 6 }
+    }
+}
+
+/// A page that shows `set`, or a [`diff`](crate::diff()), in any browser of 2023 or later: the text of
+/// [`text`](crate::text()) to open, close, filter and copy, and a treemap.
+///
+/// The page is one file which loads nothing and can be mailed or kept as a build's artefact. It takes
+/// about 8 bytes of the file for each report whose name and amount are random, and much less for real
+/// ones. A browser builds only what is seen of it.
+///
+/// ```
+/// use about_memory::HtmlOptions;
+/// use memory_reporter::{Kind, Report, ReportSet, Units};
+///
+/// let mut set = ReportSet::new();
+/// let (process, path, description) = ("Main Process (pid 1)", "explicit/<script>", "");
+/// set.push(Report { process, path, kind: Kind::Heap, units: Units::Bytes, amount: 5000, description });
+/// let page = about_memory::html(&set, &HtmlOptions::new().title("of a test"));
+/// assert!(page.contains("<title>about:memory (of a test)</title>"));
+/// assert!(!page.contains("explicit/<script>"));
+/// ```
+pub fn html(set: &ReportSet, options: &HtmlOptions) -> String {
+    let title = match options.title.as_str() {
+        "" => "about:memory".to_owned(),
+        title => format!("about:memory ({})", escape(title)),
+    };
+    let data = STANDARD.encode(compress(&payload::payload(set), options.compression));
+    let (head, rest) = PAGE.split_once(TITLE).expect("the page has a place for the title");
+    let (middle, tail) = rest.split_once(DATA).expect("the page has a place for the data");
+    let title = escape_html(&title);
+    let mut page = String::with_capacity(PAGE.len() + title.len() + data.len());
+    for part in [head, &title, middle, &data, tail] {
+        page.push_str(part);
+    }
+    page
+}
+
+fn compress(bytes: &[u8], level: u32) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::new(level.min(9)));
+    encoder.write_all(bytes).and_then(|()| encoder.finish()).expect("writing to memory does not fail")
+}
+
+/// Text as it may stand between tags.
+fn escape_html(text: &str) -> String {
+    let mut to = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => to.push_str("&amp;"),
+            '<' => to.push_str("&lt;"),
+            '>' => to.push_str("&gt;"),
+            c => to.push(c),
+        }
+    }
+    to
+}

@@ -1,0 +1,47 @@
+//! Numbers and texts in columns, as the page reads them.
+//!
+//! Numbers are in groups of seven bits, the lowest first, the top bit of a byte set if more follow.
+//! Signed ones have their sign in the lowest bit.
+
+/// Numbers, one after the other.
+#[derive(Default)]
+pub(super) struct Numbers(Vec<u8>);
+
+impl Numbers {
+    pub(super) fn push(&mut self, number: impl Into<u128>) {
+        let mut number = number.into();
+        while number >= 0x80 {
+            self.0.push((number & 0x7f) as u8 | 0x80);
+            number >>= 7;
+        }
+        self.0.push(number as u8);
+    }
+
+    pub(super) fn push_signed(&mut self, number: i128) {
+        self.push(((number << 1) ^ (number >> 127)).cast_unsigned());
+    }
+
+    pub(super) fn into_bytes(self) -> Vec<u8> {
+        self.0
+    }
+}
+
+/// Texts, one after the other, and how long each is for a browser: in UTF-16.
+#[derive(Default)]
+pub(super) struct Texts {
+    lengths: Numbers,
+    bytes: Vec<u8>,
+}
+
+impl Texts {
+    pub(super) fn push(&mut self, text: &str) {
+        let length = if text.is_ascii() { text.len() } else { text.encode_utf16().count() };
+        self.lengths.push(length as u64);
+        self.bytes.extend_from_slice(text.as_bytes());
+    }
+
+    /// The lengths, and all texts.
+    pub(super) fn into_bytes(self) -> (Vec<u8>, Vec<u8>) {
+        (self.lengths.into_bytes(), self.bytes)
+    }
+}

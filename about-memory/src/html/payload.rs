@@ -1,0 +1,271 @@
+//! What the page is given: the whole forest, unfiltered, in columns.
+//!
+//! The page adds up, sorts and filters by itself, so only leaves have amounts here. Nodes stand in
+//! preorder: process by process, its trees and then its lines, both in the order in which they are
+//! shown; the children of a node in the order of their reports, which is what decides between equals.
+//! `heap-unclassified` is left out, since it depends on the filter.
+
+use std::collections::HashMap;
+
+use memory_reporter::diff::Presence;
+use memory_reporter::tree::{Forest, Node, Process};
+use memory_reporter::{Kind, ReportSet, Units, Warning};
+use serde::Serialize;
+
+use super::columns::{Numbers, Texts};
+use crate::text::{collator, compare, resident_share, sorted};
+
+/// Changes whenever page and data would misunderstand each other.
+const VERSION: u32 = 1;
+
+// Bits of a node's flags; the units are in the lowest two.
+const ITSELF_BIT: u8 = 1 << 2;
+const HEAP_SHIFT: u8 = 3;
+const MERGED_BIT: u8 = 1 << 5;
+const PRESENCE_SHIFT: u8 = 6;
+
+/// Sums are exact in the page's floats if all amounts together stay below this.
+const EXACT: u128 = 1 << 52;
+
+#[derive(Serialize)]
+struct Header<'a> {
+    version: u32,
+    is_diff: bool,
+    usable_size_known: bool,
+    /// Whether all sums are exact as floats.
+    exact: bool,
+    nodes: usize,
+    processes: Vec<ProcessHeader<'a>>,
+    set_warnings: Vec<WarningHeader<'a>>,
+    tree_warnings: Vec<WarningHeader<'a>>,
+    columns: Vec<(&'static str, usize)>,
+}
+
+#[derive(Serialize)]
+struct ProcessHeader<'a> {
+    name: &'a str,
+    /// A decimal number: what it adds to the total.
+    resident: String,
+    trees: usize,
+    lines: usize,
+}
+
+#[derive(Serialize)]
+struct WarningHeader<'a> {
+    subject: &'a str,
+    message: &'a str,
+}
+
+impl<'a> From<&'a Warning> for WarningHeader<'a> {
+    fn from(warning: &'a Warning) -> Self {
+        Self { subject: &warning.subject, message: &warning.message }
+    }
+}
+
+/// The header's length (32 bits, little-endian), the header in JSON, the columns.
+pub(super) fn payload(set: &ReportSet) -> Vec<u8> {
+    let forest = Forest::new(set);
+    let mut processes: Vec<_> = forest.processes().iter().collect();
+    processes.sort_by(|a, b| compare(a, b));
+    let mut nodes = Nodes::new(set, &processes);
+    let mut headers = Vec::with_capacity(processes.len());
+    let by_name = collator();
+    for (index, process) in processes.iter().enumerate() {
+        let trees = sorted(process.trees(), &by_name);
+        let lines = sorted(process.lines(), &by_name);
+        for root in trees.iter().chain(&lines) {
+            nodes.push_tree(*root, index);
+        }
+        headers.push(ProcessHeader {
+            name: process.name(),
+            resident: resident_share(process).to_string(),
+            trees: trees.len(),
+            lines: lines.len(),
+        });
+    }
+    let (count, exact) = (nodes.count, nodes.total < EXACT);
+    let columns = nodes.into_columns();
+    let header = Header {
+        version: VERSION,
+        is_diff: set.is_diff(),
+        usable_size_known: set.usable_size_known(),
+        exact,
+        nodes: count,
+        processes: headers,
+        set_warnings: set.warnings().iter().map(Into::into).collect(),
+        tree_warnings: forest.warnings().iter().map(Into::into).collect(),
+        columns: columns.iter().map(|(name, bytes)| (*name, bytes.len())).collect(),
+    };
+    let header = serde_json::to_vec(&header).expect("texts and numbers are JSON");
+    let length = u32::try_from(header.len()).expect("a header is shorter than 4 GiB");
+    let mut payload = length.to_le_bytes().to_vec();
+    payload.extend(header);
+    for (_, bytes) in columns {
+        payload.extend(bytes);
+    }
+    payload
+}
+
+struct Nodes<'a> {
+    set: &'a ReportSet,
+    count: usize,
+    /// All amounts, signs aside.
+    total: u128,
+    children: Numbers,
+    names: Texts,
+    flags: Vec<u8>,
+    amounts: Numbers,
+    merged: Numbers,
+    heaps: Numbers,
+    description_of: Numbers,
+    descriptions: Texts,
+    /// Where in `descriptions` a text is.
+    known: HashMap<&'a str, usize>,
+    /// HEAP bytes of leaves with several reports, by process and path.
+    heap: HashMap<(usize, &'a str), i128>,
+}
+
+impl<'a> Nodes<'a> {
+    fn new(set: &'a ReportSet, processes: &[&Process<'a>]) -> Self {
+        Self {
+            set,
+            count: 0,
+            total: 0,
+            children: Numbers::default(),
+            names: Texts::default(),
+            flags: Vec::new(),
+            amounts: Numbers::default(),
+            merged: Numbers::default(),
+            heaps: Numbers::default(),
+            description_of: Numbers::default(),
+            descriptions: Texts::default(),
+            known: HashMap::new(),
+            heap: heap_of_duplicates(set, processes),
+        }
+    }
+
+    fn push_tree(&mut self, root: Node<'_, 'a>, process: usize) {
+        let mut left = vec![(root, false)];
+        while let Some((node, itself)) = left.pop() {
+            let at = left.len();
+            let children = node.children().filter(|child| !is_heap_unclassified(*child));
+            // A child of its parent's path holds the parent's own amount; a report may be called
+            // `(itself)` too.
+            left.extend(children.map(|child| (child, child.path().len() == node.path().len())));
+            left[at..].sort_unstable_by_key(|(child, _)| core::cmp::Reverse(child.first_report()));
+            self.push(node, itself, left.len() - at, process);
+        }
+    }
+
+    fn push(&mut self, node: Node<'_, 'a>, itself: bool, children: usize, process: usize) {
+        self.count += 1;
+        self.children.push(children as u64);
+        self.names.push(node.name());
+        let mut flags = match node.units() {
+            Units::Bytes => 0,
+            Units::Count => 1,
+            Units::CountCumulative => 2,
+            Units::Percentage => 3,
+        };
+        if itself {
+            flags |= ITSELF_BIT;
+        }
+        if node.merged() > 0 {
+            flags |= MERGED_BIT;
+            self.merged.push(node.merged());
+        }
+        if children == 0 {
+            let presence = match self.set.presence(node.first_report() as usize) {
+                Presence::Both => 0,
+                Presence::FirstOnly => 1,
+                Presence::SecondOnly => 2,
+            };
+            // A leaf of several reports may be in both sets, and its first report in one.
+            let presence = if node.mark().is_none() { 0 } else { presence };
+            flags |= presence << PRESENCE_SHIFT;
+            flags |= self.heap(node, process) << HEAP_SHIFT;
+            self.total = self.total.saturating_add(node.amount().unsigned_abs());
+            self.amounts.push_signed(node.amount());
+            let text = node.description().unwrap_or("");
+            let next = self.known.len();
+            let description = *self.known.entry(text).or_insert_with(|| {
+                self.descriptions.push(text);
+                next
+            });
+            self.description_of.push(description as u64);
+        }
+        self.flags.push(flags);
+    }
+
+    /// How much of a leaf is HEAP: 0 for nothing, 1 for all, 2 for what is told apart.
+    fn heap(&mut self, node: Node<'_, 'a>, process: usize) -> u8 {
+        if !node.path().starts_with("explicit/") {
+            return 0;
+        }
+        let report = self.set.get(node.first_report() as usize);
+        let heap = match node.reports() {
+            1 if report.kind == Kind::Heap => node.amount(),
+            1 => 0,
+            _ => self.heap.get(&(process, node.path())).copied().unwrap_or(0),
+        };
+        if heap == 0 {
+            0
+        } else if heap == node.amount() {
+            1
+        } else {
+            self.total = self.total.saturating_add(heap.unsigned_abs());
+            self.heaps.push_signed(heap);
+            2
+        }
+    }
+
+    fn into_columns(self) -> Vec<(&'static str, Vec<u8>)> {
+        let (name_lengths, names) = self.names.into_bytes();
+        let (description_lengths, descriptions) = self.descriptions.into_bytes();
+        vec![
+            ("children", self.children.into_bytes()),
+            ("nameLengths", name_lengths),
+            ("names", names),
+            ("flags", self.flags),
+            ("amounts", self.amounts.into_bytes()),
+            ("merged", self.merged.into_bytes()),
+            ("heaps", self.heaps.into_bytes()),
+            ("descriptionOf", self.description_of.into_bytes()),
+            ("descriptionLengths", description_lengths),
+            ("descriptions", descriptions),
+        ]
+    }
+}
+
+fn is_heap_unclassified(node: Node<'_, '_>) -> bool {
+    node.is_leaf() && node.reports() == 0 && node.path() == "explicit/heap-unclassified"
+}
+
+fn heap_of_duplicates<'a>(set: &'a ReportSet, processes: &[&Process<'a>]) -> HashMap<(usize, &'a str), i128> {
+    let mut heap = HashMap::new();
+    // How the set spells each process: the name may be empty.
+    let mut spelled: HashMap<&str, usize> = HashMap::new();
+    for (index, process) in processes.iter().enumerate() {
+        let mut left: Vec<_> = process.trees().filter(|root| root.path() == "explicit").collect();
+        if let Some(root) = left.first() {
+            spelled.insert(set.get(root.first_report() as usize).process, index);
+        }
+        while let Some(node) = left.pop() {
+            if node.reports() > 1 {
+                heap.insert((index, node.path()), 0);
+            }
+            left.extend(node.children());
+        }
+    }
+    if heap.is_empty() {
+        return heap;
+    }
+    let named: HashMap<&str, usize> = processes.iter().enumerate().map(|(i, p)| (p.name(), i)).collect();
+    for report in set.iter().filter(|report| report.kind == Kind::Heap && report.units == Units::Bytes) {
+        let process = spelled.get(report.process).or_else(|| named.get(report.process));
+        if let Some(sum) = process.and_then(|process| heap.get_mut(&(*process, report.path))) {
+            *sum += i128::from(report.amount);
+        }
+    }
+    heap
+}

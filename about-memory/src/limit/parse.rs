@@ -1,0 +1,115 @@
+//! The text of a limit, read from its end: a path may hold anything, a condition may not.
+
+use core::str::FromStr;
+
+use super::{Bound, Comparison, Decimal, Limit, LimitError, Unit};
+
+/// More decimals than this could not be compared exactly.
+const MAX_DECIMALS: usize = 6;
+/// Nor could more digits.
+const MAX_DIGITS: usize = 20;
+
+impl FromStr for Limit {
+    type Err = LimitError;
+
+    fn from_str(text: &str) -> Result<Self, LimitError> {
+        parse(text, true).map_err(|wrong| LimitError::Syntax(text.to_owned(), wrong))
+    }
+}
+
+impl Limit {
+    /// A limit of which a sign belongs to the number: there is nothing it could have grown from.
+    pub(crate) fn absolute(text: &str) -> Result<Self, LimitError> {
+        parse(text, false).map_err(|wrong| LimitError::Syntax(text.to_owned(), wrong))
+    }
+
+    /// The limit for a path with a condition such as `< 64 MiB`; without a comparison it is `<=`. Only
+    /// processes whose name contains `process` count.
+    ///
+    /// # Errors
+    ///
+    /// If `condition` is none.
+    pub fn of_path(process: Option<&str>, path: &str, condition: &str) -> Result<Self, LimitError> {
+        let text = condition.trim();
+        let has_comparison = text.starts_with(['<', '>', '=']);
+        let condition = if has_comparison { text.to_owned() } else { format!("<= {text}") };
+        let (rest, comparison, bound) =
+            condition_of(&condition, true).map_err(|wrong| LimitError::Syntax(text.to_owned(), wrong))?;
+        if !rest.is_empty() {
+            return Err(LimitError::Syntax(text.to_owned(), "expected a limit such as 64 MiB"));
+        }
+        let (process, path) = (process.map(str::to_owned), path.to_owned());
+        Ok(Self { process, path, comparison, bound, condition })
+    }
+}
+
+fn parse(text: &str, sign_is_growth: bool) -> Result<Limit, &'static str> {
+    let (place, comparison, bound) = condition_of(text, sign_is_growth)?;
+    let condition = text[place.len()..].trim().to_owned();
+    let place = place.trim();
+    let (process, path) = match place.strip_prefix('[').and_then(|rest| rest.split_once("] ")) {
+        Some((process, path)) => (Some(process.to_owned()), path.trim_start()),
+        None => (None, place),
+    };
+    if path.is_empty() {
+        return Err("the path is missing");
+    }
+    Ok(Limit { process, path: path.to_owned(), comparison, bound, condition })
+}
+
+/// What stands before the condition at the end of `text`, and the condition.
+fn condition_of(text: &str, sign_is_growth: bool) -> Result<(&str, Comparison, Bound), &'static str> {
+    const EXPECTED: &str = "expected PATH, one of < <= > >= ==, and a limit such as 64 MiB or +5%";
+    let last = text.rfind(['<', '>', '=']).ok_or(EXPECTED)?;
+    let (before, bound) = (&text[..last], &text[last + 1..]);
+    let (before, comparison) = match text.as_bytes()[last] {
+        b'<' => (before, Comparison::Less),
+        b'>' => (before, Comparison::Greater),
+        _ => match before.as_bytes().last() {
+            Some(b'<') => (&before[..last - 1], Comparison::LessOrEqual),
+            Some(b'>') => (&before[..last - 1], Comparison::GreaterOrEqual),
+            Some(b'=') => (&before[..last - 1], Comparison::Equal),
+            _ => return Err(EXPECTED),
+        },
+    };
+    Ok((before, comparison, bound_of(bound.trim(), sign_is_growth)?))
+}
+
+fn bound_of(text: &str, sign_is_growth: bool) -> Result<Bound, &'static str> {
+    let (sign, rest) = match text.as_bytes().first() {
+        Some(b'+') => (1, text[1..].trim_start()),
+        Some(b'-') => (-1, text[1..].trim_start()),
+        _ => (1, text),
+    };
+    let signed = text.starts_with(['+', '-']);
+    let is_number = |c: char| c.is_ascii_digit() || matches!(c, '.' | '_' | ',');
+    let end = rest.find(|c| !is_number(c)).unwrap_or(rest.len());
+    let (digits, unit) = rest.split_at(end);
+    let unit = match unit.trim() {
+        "" => Unit::None,
+        "B" => Unit::Bytes(1),
+        "KiB" => Unit::Bytes(1 << 10),
+        "MiB" => Unit::Bytes(1 << 20),
+        "GiB" => Unit::Bytes(1 << 30),
+        "%" => Unit::Percent,
+        _ => return Err("the unit is none of B, KiB, MiB, GiB and %"),
+    };
+    let number = decimal(digits)?;
+    let number = Decimal { mantissa: sign * number.mantissa, ..number };
+    Ok(Bound { number, unit, growth: signed && sign_is_growth })
+}
+
+fn decimal(text: &str) -> Result<Decimal, &'static str> {
+    const NO_NUMBER: &str = "the limit is no number";
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+    let digits: String = whole.chars().chain(fraction.chars()).filter(char::is_ascii_digit).collect();
+    if !whole.starts_with(|c: char| c.is_ascii_digit()) || fraction.contains(['.', ',']) {
+        return Err(NO_NUMBER);
+    }
+    let decimals = fraction.bytes().filter(u8::is_ascii_digit).count();
+    if digits.len() > MAX_DIGITS || decimals > MAX_DECIMALS {
+        return Err("the limit has more than 20 digits, or more than 6 behind the point");
+    }
+    let mantissa = digits.parse().map_err(|_| NO_NUMBER)?;
+    Ok(Decimal { mantissa, decimals: u32::try_from(decimals).map_err(|_| NO_NUMBER)? })
+}

@@ -1,0 +1,234 @@
+//! One request to one process, and many at once.
+
+use std::io::{self, BufRead as _, BufReader, Read, Write as _};
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use memory_reporter::ReportSet;
+use memory_reporter::file::{self, ReadOptions};
+use memory_reporter::live::{Hello, Minimized, VERSION};
+use serde::{Deserialize, Serialize};
+
+use crate::platform::Stream;
+
+use super::error::LiveError;
+use super::sockets::sockets_of;
+
+/// The longest answer of one line.
+const MAX_LINE: u64 = 1 << 16;
+/// How many processes are asked at once.
+const MAX_AT_ONCE: usize = 64;
+
+/// How to ask.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct AskOptions {
+    /// Reporters leave private data out of paths and descriptions. Default: no.
+    pub anonymize: bool,
+    /// Memory usage is minimized first. Default: no.
+    pub minimize: bool,
+    /// The view that adds up to `resident` is collected, too
+    /// ([`CollectOptions::resident_map`](memory_reporter::CollectOptions::resident_map)). Default: no.
+    pub resident_map: bool,
+    /// How long a process may take for its whole answer; a reporter may take three quarters of that
+    /// before it is given up. Default: ten seconds.
+    pub timeout: Duration,
+    /// Limits on the answer.
+    pub read: ReadOptions,
+}
+
+impl Default for AskOptions {
+    fn default() -> Self {
+        Self {
+            anonymize: false,
+            minimize: false,
+            resident_map: false,
+            timeout: Duration::from_secs(10),
+            read: ReadOptions::default(),
+        }
+    }
+}
+
+impl AskOptions {
+    /// The defaults.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets [`anonymize`](Self::anonymize).
+    #[must_use]
+    pub fn anonymize(mut self, anonymize: bool) -> Self {
+        self.anonymize = anonymize;
+        self
+    }
+
+    /// Sets [`minimize`](Self::minimize).
+    #[must_use]
+    pub fn minimize(mut self, minimize: bool) -> Self {
+        self.minimize = minimize;
+        self
+    }
+
+    /// Sets [`resident_map`](Self::resident_map).
+    #[must_use]
+    pub fn resident_map(mut self, resident_map: bool) -> Self {
+        self.resident_map = resident_map;
+        self
+    }
+
+    /// Sets [`timeout`](Self::timeout).
+    #[must_use]
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
+    }
+
+    /// Sets [`read`](Self::read).
+    #[must_use]
+    pub fn read(mut self, read: ReadOptions) -> Self {
+        self.read = read;
+        self
+    }
+}
+
+#[derive(Serialize)]
+struct Request<'a> {
+    version: u32,
+    request: &'a str,
+    #[serde(skip_serializing_if = "core::ops::Not::not")]
+    anonymize: bool,
+    #[serde(skip_serializing_if = "core::ops::Not::not")]
+    minimize: bool,
+    #[serde(skip_serializing_if = "core::ops::Not::not")]
+    resident_map: bool,
+    #[serde(skip_serializing_if = "core::ops::Not::not")]
+    named: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    deadline_ms: Option<u64>,
+}
+
+impl<'a> Request<'a> {
+    fn new(request: &'a str) -> Self {
+        Self {
+            version: VERSION,
+            request,
+            anonymize: false,
+            minimize: false,
+            resident_map: false,
+            named: false,
+            deadline_ms: None,
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct Refusal {
+    error: String,
+}
+
+/// Sends a request; the answer is to be read within the timeout.
+fn send(socket: &Path, request: &Request<'_>, timeout: Duration) -> Result<BufReader<Stream>, LiveError> {
+    let until = Instant::now() + timeout;
+    let mut stream = Stream::connect(socket, until).map_err(|error| LiveError::of_connect(error, timeout))?;
+    let mut line = serde_json::to_vec(request).expect("plain data is always JSON");
+    line.push(b'\n');
+    match stream.write_all(&line) {
+        // It may have said why before it hung up.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
+        sent => sent.map_err(|error| LiveError::of(error, timeout))?,
+    }
+    Ok(BufReader::with_capacity(1 << 16, stream))
+}
+
+/// The first byte of the answer, still to be read.
+fn first(answer: &mut BufReader<Stream>, timeout: Duration) -> Result<u8, LiveError> {
+    let bytes = answer.fill_buf().map_err(|error| LiveError::of_first(error, timeout))?;
+    bytes.first().copied().ok_or(LiveError::NoAnswer)
+}
+
+/// An answer of one line.
+fn line<T: for<'de> Deserialize<'de>>(
+    mut answer: BufReader<Stream>,
+    timeout: Duration,
+) -> Result<T, LiveError> {
+    first(&mut answer, timeout)?;
+    let mut line = Vec::new();
+    let read = answer.take(MAX_LINE).read_until(b'\n', &mut line);
+    read.map_err(|error| LiveError::of(error, timeout))?;
+    if let Ok(refusal) = serde_json::from_slice::<Refusal>(&line) {
+        return Err(LiveError::Refused(refusal.error));
+    }
+    serde_json::from_slice(&line).map_err(|_| LiveError::Garbage)
+}
+
+/// Goes on if the answer is compressed, as reports and dumps are: what is not can only be a refusal.
+fn compressed(mut answer: BufReader<Stream>, timeout: Duration) -> Result<BufReader<Stream>, LiveError> {
+    match first(&mut answer, timeout)? {
+        0x1f => Ok(answer),
+        _ => Err(line::<Refusal>(answer, timeout).err().unwrap_or(LiveError::Garbage)),
+    }
+}
+
+pub(super) fn hello(socket: &Path, timeout: Duration) -> Result<Hello, LiveError> {
+    line(send(socket, &Request::new("hello"), timeout)?, timeout)
+}
+
+/// A process's reports, under its own name if it is `named`.
+pub(super) fn report(socket: &Path, named: bool, options: &AskOptions) -> Result<ReportSet, LiveError> {
+    let timeout = options.timeout;
+    let deadline = u64::try_from((timeout * 3 / 4).as_millis()).unwrap_or(u64::MAX);
+    let request = Request {
+        anonymize: options.anonymize,
+        minimize: options.minimize,
+        resident_map: options.resident_map,
+        named,
+        deadline_ms: Some(deadline),
+        ..Request::new("report")
+    };
+    let answer = compressed(send(socket, &request, timeout)?, timeout)?;
+    file::read_from(answer, &options.read).map_err(|error| LiveError::of_report(error, timeout))
+}
+
+/// The answer to a request whose answer is a compressed file.
+pub(super) fn file(socket: &Path, request: &str, timeout: Duration) -> Result<impl Read + use<>, LiveError> {
+    compressed(send(socket, &Request::new(request), timeout)?, timeout)
+}
+
+/// Has a process minimize its memory usage.
+///
+/// # Errors
+///
+/// If the process does not listen, refuses, or takes longer than `timeout`.
+pub fn minimize(pid: u32, timeout: Duration) -> Result<Minimized, LiveError> {
+    let socket = sockets_of(&[pid])?.pop().flatten().ok_or(LiveError::NotListening)?;
+    line(send(&socket.path, &Request::new("minimize"), timeout)?, timeout)
+}
+
+/// The answers for all `items`, in order, each asked on a thread, many at once.
+pub(super) fn in_parallel<T: Sync, A: Send>(items: &[T], ask: impl Fn(&T) -> A + Sync) -> Vec<A> {
+    let next = AtomicUsize::new(0);
+    let answers: Vec<Mutex<Option<A>>> = items.iter().map(|_| Mutex::new(None)).collect();
+    std::thread::scope(|scope| {
+        let work = || {
+            loop {
+                let at = next.fetch_add(1, Ordering::Relaxed);
+                let Some(item) = items.get(at) else { break };
+                let answer = ask(item);
+                *answers[at].lock().expect("nobody panics while holding it") = Some(answer);
+            }
+        };
+        // This thread works too, so that all are asked even where no other can be started.
+        for _ in 1..items.len().min(MAX_AT_ONCE) {
+            if std::thread::Builder::new().spawn_scoped(scope, work).is_err() {
+                break;
+            }
+        }
+        work();
+    });
+    let answer = |slot: Mutex<Option<A>>| {
+        slot.into_inner().expect("nobody panics while holding it").expect("every item was asked about")
+    };
+    answers.into_iter().map(answer).collect()
+}

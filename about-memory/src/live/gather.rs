@@ -1,0 +1,81 @@
+//! Everything of all processes, in one new folder.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use memory_reporter::{ReportSet, Warning, WarningKind, file};
+
+use super::ask::{self, AskOptions};
+use super::collect::collect_all;
+use super::error::LiveError;
+use super::sockets::list;
+
+/// What [`gather`] has saved.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Gathered {
+    /// The new folder.
+    pub folder: PathBuf,
+    /// All reports, as saved.
+    pub reports: ReportSet,
+    /// The DMD dumps.
+    pub dumps: Vec<PathBuf>,
+}
+
+/// Saves the reports of all processes that listen, and their DMD dumps where there are any, to a new
+/// folder in `within`: the first of `about-memory-1`, `about-memory-2` and so on that is not there yet.
+/// In it are `memory-report.json.gz`, and `dmd-<pid>.json.gz` for each dump.
+///
+/// # Errors
+///
+/// If no process answers, or the folder or the reports cannot be written. A dump that fails is a
+/// warning in the reports.
+pub fn gather(within: &Path, options: &AskOptions) -> Result<Gathered, LiveError> {
+    let mut reports = collect_all(options)?;
+    let folder = new_folder(within).map_err(|error| LiveError::Write(within.to_owned(), error))?;
+    let mut dumps = Vec::new();
+    for listener in list(options.timeout)? {
+        let Ok(hello) = listener.hello else { continue };
+        if !hello.has_dmd() {
+            continue;
+        }
+        let path = folder.join(format!("dmd-{}.json.gz", listener.pid));
+        match dump(&listener.socket, &path, options) {
+            Ok(()) => dumps.push(path),
+            Err(error) => reports.warn(Warning {
+                kind: WarningKind::Unavailable,
+                subject: format!("{} (pid {})", hello.name, listener.pid),
+                message: format!("no DMD dump: {error}"),
+            }),
+        }
+    }
+    let path = folder.join("memory-report.json.gz");
+    file::write(&path, &reports).map_err(|error| LiveError::Write(path, error))?;
+    Ok(Gathered { folder, reports, dumps })
+}
+
+fn dump(socket: &Path, path: &Path, options: &AskOptions) -> Result<(), LiveError> {
+    let mut answer = ask::file(socket, "dmd-dump", options.timeout)?;
+    let mut file = fs::File::create_new(path).map_err(|error| LiveError::Write(path.to_owned(), error))?;
+    match io::copy(&mut answer, &mut file) {
+        Ok(_) => Ok(()),
+        Err(error) => {
+            // Half a dump is none.
+            let _ = fs::remove_file(path);
+            Err(LiveError::of(error, options.timeout))
+        }
+    }
+}
+
+fn new_folder(within: &Path) -> io::Result<PathBuf> {
+    fs::create_dir_all(within)?;
+    for number in 1..=u32::MAX {
+        let folder = within.join(format!("about-memory-{number}"));
+        match fs::create_dir(&folder) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            result => return result.map(|()| folder),
+        }
+    }
+    Err(io::ErrorKind::AlreadyExists.into())
+}

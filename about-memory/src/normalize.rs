@@ -1,0 +1,281 @@
+//! Which parts of names mean nothing when two reports are compared: process ids, addresses, counts.
+//!
+//! Rules are data: a pattern and what takes the place of each match. Firefox's are the default; a
+//! program adds its own with [`normalize_names!`](memory_reporter::normalize_names), they are saved with
+//! its reports, and whoever compares may add more.
+
+use core::fmt;
+use std::borrow::Cow;
+
+use memory_reporter::{Report, ReportSet, Warning, WarningKind};
+use regex::{Regex, RegexBuilder, RegexSet};
+
+/// A compiled pattern of a file that was not made here may use this many bytes.
+const MAX_PATTERN_MEMORY: usize = 1 << 20;
+
+/// Which names a rule is for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum NormalizeNames {
+    /// Names of processes, and paths.
+    #[default]
+    All,
+    /// Paths only.
+    Paths,
+    /// Names of processes, if exactly one of the two sets has a name that matches.
+    OneSidedProcesses,
+}
+
+/// One rule: a regular expression, and what replaces what it matches.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct NormalizeRule {
+    /// In the syntax of the crate `regex`.
+    pub pattern: Cow<'static, str>,
+    /// The replacement, in which `$1` or `${name}` is what a group matched and `$$` a dollar sign.
+    pub replacement: Cow<'static, str>,
+    /// Which names it is for. Default: all.
+    pub names: NormalizeNames,
+    /// Only names that start with this are looked at. Default: empty, so all are.
+    pub within: Cow<'static, str>,
+    /// Whether to replace every match, not only the first. Default: yes.
+    pub every: bool,
+}
+
+impl NormalizeRule {
+    /// Replaces every match in all names.
+    pub fn new(pattern: impl Into<Cow<'static, str>>, replacement: impl Into<Cow<'static, str>>) -> Self {
+        let (pattern, replacement) = (pattern.into(), replacement.into());
+        let (names, within) = (NormalizeNames::All, Cow::Borrowed(""));
+        Self { pattern, replacement, names, within, every: true }
+    }
+
+    /// A rule written as `REGEX=>REPLACEMENT`.
+    ///
+    /// # Errors
+    ///
+    /// If there is no `=>`, or what is before it is no regular expression.
+    pub fn parse(text: &str) -> Result<Self, NormalizeError> {
+        let (pattern, replacement) =
+            text.split_once("=>").ok_or_else(|| NormalizeError { rule: text.to_owned(), source: None })?;
+        let rule = Self::new(pattern.to_owned(), replacement.to_owned());
+        Compiled::new(&rule).map(|_| rule)
+    }
+}
+
+/// What Firefox replaces, in its order.
+fn firefox_rules() -> Vec<NormalizeRule> {
+    use NormalizeNames::{All, OneSidedProcesses, Paths};
+    vec![
+        firefox(r"pid([ =]|: )[0-9]+", "pid${1}NNN", All, true),
+        firefox(r"^(?s:webIsolated.*)$", "web (pid NNN)", OneSidedProcesses, false),
+        firefox(r"\(tid=[0-9]+\)", "(tid=NNN)", Paths, false),
+        firefox(r"#[0-9]+ \(tid=NNN\)", "#N (tid=NNN)", Paths, false),
+        firefox(r"zone\(0x[0-9A-Fa-f]+\)/", "zone(0xNNN)/", Paths, false),
+        firefox(r"/worker\((.+), 0x[0-9A-Fa-f]+\)/", "/worker(${1}, 0xNNN)/", Paths, false),
+        firefox(
+            r"^((?:explicit|event-counts)/window-objects/top\(.*, id=)[0-9]+\)",
+            "${1}NNN)",
+            Paths,
+            false,
+        ),
+        firefox(
+            r"moz-nullprincipal:\{.{8}-.{4}-.{4}-.{4}-.{12}\}",
+            "moz-nullprincipal:{NNNNNNNN-NNNN-NNNN-NNNN-NNNNNNNNNNNN}",
+            Paths,
+            true,
+        ),
+        NormalizeRule {
+            within: "address-space".into(),
+            ..firefox(r"\(segments=[0-9]+\)", "(segments=NNNN)", Paths, true)
+        },
+        firefox(r"jar:file:\\\\\\.+\\omni.ja!", r"jar:file:\\\...\omni.ja!", Paths, false),
+        firefox(r"source\(scripts=[0-9]+, ", "source(scripts=NNN, ", Paths, false),
+    ]
+}
+
+fn firefox(
+    pattern: &'static str,
+    replacement: &'static str,
+    names: NormalizeNames,
+    every: bool,
+) -> NormalizeRule {
+    NormalizeRule { names, every, ..NormalizeRule::new(pattern, replacement) }
+}
+
+/// How two sets are compared.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct DiffOptions {
+    /// What is replaced in names, in this order. Default: what Firefox replaces. What the sets carry
+    /// themselves (see [`ReportSet::name_patterns`]) comes after it in any case.
+    pub normalize: Vec<NormalizeRule>,
+}
+
+impl Default for DiffOptions {
+    fn default() -> Self {
+        Self { normalize: firefox_rules() }
+    }
+}
+
+impl DiffOptions {
+    /// Firefox's rules.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a rule after those there are.
+    #[must_use]
+    pub fn normalize(mut self, rule: NormalizeRule) -> Self {
+        self.normalize.push(rule);
+        self
+    }
+}
+
+/// A rule that cannot be used.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct NormalizeError {
+    /// The rule, or its pattern.
+    pub rule: String,
+    source: Option<Box<regex::Error>>,
+}
+
+impl fmt::Display for NormalizeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let what = if self.source.is_some() { "a regular expression" } else { "REGEX=>REPLACEMENT" };
+        write!(f, "not {what}: {}", self.rule)
+    }
+}
+
+impl std::error::Error for NormalizeError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.source.as_ref().map(|error| error as _)
+    }
+}
+
+/// The rules for two sets, ready for use.
+#[derive(Debug)]
+pub(crate) struct Normalizer {
+    paths: Rules,
+    processes: Rules,
+    /// Rules that the sets carry and that are no regular expressions.
+    warnings: Vec<Warning>,
+}
+
+impl Normalizer {
+    /// The rules of `options`, then those of the sets.
+    pub(crate) fn new(options: &DiffOptions, sets: &[&ReportSet]) -> Result<Self, NormalizeError> {
+        let (mut paths, mut processes, mut warnings) = (Vec::new(), Vec::new(), Vec::new());
+        for rule in &options.normalize {
+            let compiled = Compiled::new(rule)?;
+            match rule.names {
+                NormalizeNames::All => {
+                    paths.push(compiled.clone());
+                    processes.push(compiled);
+                }
+                NormalizeNames::Paths => paths.push(compiled),
+                NormalizeNames::OneSidedProcesses => {
+                    let has = |set: &&&ReportSet| set.processes().any(|name| compiled.regex.is_match(name));
+                    let some = sets.iter().filter(has).count();
+                    if 0 < some && some < sets.len() {
+                        processes.push(compiled);
+                    }
+                }
+            }
+        }
+        let mut carried: Vec<_> = sets.iter().flat_map(|set| set.name_patterns()).collect();
+        carried.sort();
+        carried.dedup();
+        for pattern in carried {
+            match Compiled::new(&NormalizeRule::new(pattern.pattern.clone(), pattern.replacement.clone())) {
+                Ok(compiled) => {
+                    paths.push(compiled.clone());
+                    processes.push(compiled);
+                }
+                Err(error) => warnings.push(Warning {
+                    kind: WarningKind::Unavailable,
+                    subject: "normalizeNames".to_owned(),
+                    message: error.to_string(),
+                }),
+            }
+        }
+        Ok(Self { paths: Rules::new(paths)?, processes: Rules::new(processes)?, warnings })
+    }
+
+    pub(crate) fn warnings(&self) -> &[Warning] {
+        &self.warnings
+    }
+
+    pub(crate) fn path<'p>(&self, path: &'p str) -> Cow<'p, str> {
+        self.paths.apply(path)
+    }
+
+    pub(crate) fn process<'p>(&self, process: &'p str) -> Cow<'p, str> {
+        self.processes.apply(process)
+    }
+
+    /// The same reports with their names replaced.
+    pub(crate) fn normalized(&self, set: &ReportSet) -> ReportSet {
+        let mut to = ReportSet::new();
+        to.set_usable_size_known(set.usable_size_known());
+        for report in set.iter() {
+            let (process, path) = (self.process(report.process), self.path(report.path));
+            to.push(Report { process: &process, path: &path, ..report });
+        }
+        to
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Compiled {
+    regex: Regex,
+    replacement: String,
+    within: String,
+    every: bool,
+}
+
+impl Compiled {
+    fn new(rule: &NormalizeRule) -> Result<Self, NormalizeError> {
+        let source = |error| Some(Box::new(error));
+        let regex = RegexBuilder::new(&rule.pattern)
+            .size_limit(MAX_PATTERN_MEMORY)
+            .build()
+            .map_err(|error| NormalizeError { rule: rule.pattern.clone().into(), source: source(error) })?;
+        let (replacement, within) = (rule.replacement.clone().into(), rule.within.clone().into());
+        Ok(Self { regex, replacement, within, every: rule.every })
+    }
+}
+
+/// Rules that are applied one after the other.
+#[derive(Debug)]
+struct Rules {
+    rules: Vec<Compiled>,
+    /// All patterns at once: most names match none, and one look tells.
+    any: RegexSet,
+}
+
+impl Rules {
+    fn new(rules: Vec<Compiled>) -> Result<Self, NormalizeError> {
+        let any = RegexSet::new(rules.iter().map(|rule| rule.regex.as_str())).map_err(|error| {
+            NormalizeError { rule: "all rules together".to_owned(), source: Some(Box::new(error)) }
+        })?;
+        Ok(Self { rules, any })
+    }
+
+    fn apply<'n>(&self, name: &'n str) -> Cow<'n, str> {
+        let mut name = Cow::Borrowed(name);
+        if !self.any.is_match(&name) {
+            return name;
+        }
+        for rule in &self.rules {
+            if name.starts_with(&rule.within) {
+                let most = if rule.every { 0 } else { 1 };
+                if let Cow::Owned(new) = rule.regex.replacen(&name, most, &rule.replacement) {
+                    name = Cow::Owned(new);
+                }
+            }
+        }
+        name
+    }
+}

@@ -1,0 +1,112 @@
+//! Linux: Unix sockets and `/proc`.
+
+use std::fs;
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::Instant;
+
+use procfs::process::{ProcState, Process};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+
+use super::{ConnectError, Found};
+
+/// A connection whose reading and writing end in an error when time is up.
+#[derive(Debug)]
+pub(crate) struct Stream {
+    stream: UnixStream,
+    until: Instant,
+}
+
+impl Stream {
+    /// Connects to this user's socket at `path`, and to a process of this user only.
+    pub(crate) fn connect(path: &Path, until: Instant) -> Result<Self, ConnectError> {
+        let uid = rustix::process::geteuid().as_raw();
+        let found = fs::symlink_metadata(path).map_err(ConnectError::Io)?;
+        if !found.file_type().is_socket() || found.uid() != uid {
+            return Err(ConnectError::Foreign);
+        }
+        // A connection may be waited for too, so it is made without waiting.
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+        rustix::net::connect(&socket, &SocketAddrUnix::new(path)?)?;
+        if rustix::net::sockopt::socket_peercred(&socket)?.uid.as_raw() != uid {
+            return Err(ConnectError::Foreign);
+        }
+        let stream = UnixStream::from(socket);
+        stream.set_nonblocking(false).map_err(ConnectError::Io)?;
+        Ok(Self { stream, until })
+    }
+
+    fn left(&self) -> io::Result<Option<std::time::Duration>> {
+        let left = self.until.saturating_duration_since(Instant::now());
+        if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(Some(left)) }
+    }
+}
+
+impl From<rustix::io::Errno> for ConnectError {
+    fn from(errno: rustix::io::Errno) -> Self {
+        match errno {
+            rustix::io::Errno::CONNREFUSED => Self::Refused,
+            rustix::io::Errno::AGAIN => Self::Crowded,
+            errno => Self::Io(errno.into()),
+        }
+    }
+}
+
+impl Read for Stream {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        self.stream.set_read_timeout(self.left()?)?;
+        self.stream.read(into)
+    }
+}
+
+impl Write for Stream {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.stream.set_write_timeout(self.left()?)?;
+        self.stream.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// What the system calls a process.
+pub(crate) fn process_name(pid: u32) -> Option<String> {
+    Some(Process::new(pid.try_into().ok()?).ok()?.stat().ok()?.comm)
+}
+
+/// Whether the process that started at that clock tick is still there.
+pub(crate) fn is_running(pid: u32, start: u64) -> bool {
+    let stat = || Process::new(pid.try_into().ok()?).ok()?.stat().ok();
+    stat().is_some_and(|stat| stat.starttime == start)
+}
+
+/// All processes that `pid` has started, and those that these have, by number. Whose parent has ended
+/// before it is not found.
+pub(crate) fn descendants(pid: u32) -> Vec<Found> {
+    let Ok(all) = procfs::process::all_processes() else { return Vec::new() };
+    let mut left: Vec<_> = all
+        .flatten()
+        .filter_map(|process| process.stat().ok())
+        .filter(|stat| !matches!(stat.state(), Ok(ProcState::Zombie | ProcState::Dead)))
+        .filter_map(|stat| {
+            let (pid, parent) = (u32::try_from(stat.pid).ok()?, u32::try_from(stat.ppid).ok()?);
+            Some((parent, Found { pid, name: stat.comm }))
+        })
+        .collect();
+    let mut found: Vec<Found> = Vec::new();
+    let mut parents = vec![pid];
+    while let Some(parent) = parents.pop() {
+        let (children, others) = left.into_iter().partition(|(of, _)| *of == parent);
+        left = others;
+        for (_, child) in children {
+            parents.push(child.pid);
+            found.push(child);
+        }
+    }
+    found.sort_by_key(|found| found.pid);
+    found
+}

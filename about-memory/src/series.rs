@@ -1,0 +1,253 @@
+//! Amounts over time: chosen paths in many reports.
+//!
+//! Of each report only the amounts asked for are kept, so the number of reports does not matter.
+
+mod text;
+
+use std::collections::{BTreeMap, HashSet};
+
+use memory_reporter::tree::{Forest, ITSELF, Node, Process};
+use memory_reporter::{ReportSet, Units};
+
+use crate::normalize::{DiffOptions, Normalizer};
+
+pub use text::SeriesText;
+
+const MAX_DEPTH: u32 = 100;
+
+/// The order of the rows of a [`Series`]; bytes are before counts in any case.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum SeriesSort {
+    /// The largest amount in the last report first.
+    #[default]
+    Amount,
+    /// What changed most from the first report to the last first.
+    Growth,
+    /// By path.
+    Name,
+}
+
+/// What a [`Series`] has rows for.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct SeriesOptions {
+    /// The paths. Default: none, which means every tree and every line.
+    pub paths: Vec<String>,
+    /// How many levels below each path have rows too, at most 100. Default: 0.
+    pub depth: u32,
+    /// A row below a path is left out if it never has this many percent of it. Default: 1.
+    pub threshold: f64,
+    /// Only processes whose name contains this count. Default: all.
+    pub process: Option<String>,
+    /// Whether there are rows for each process, besides the totals. Default: no.
+    pub by_process: bool,
+    /// The order of rows.
+    pub sort: SeriesSort,
+}
+
+impl Default for SeriesOptions {
+    fn default() -> Self {
+        let (paths, process, sort) = (Vec::new(), None, SeriesSort::Amount);
+        Self { paths, depth: 0, threshold: 1.0, process, by_process: false, sort }
+    }
+}
+
+/// Amounts of chosen paths in many reports, one after the other.
+///
+/// Names are made equal as for a [`diff`](crate::diff()), so that a process has one row whatever its id.
+///
+/// ```
+/// use about_memory::{Series, SeriesOptions};
+/// use memory_reporter::{Kind, Report, ReportSet, Units};
+///
+/// let mut series = Series::new(SeriesOptions::default());
+/// for (name, amount) in [("before", 3 << 20), ("after", 5 << 20)] {
+///     let mut set = ReportSet::new();
+///     let (process, path, description) = ("Main Process (pid 1)", "explicit/cache", "");
+///     set.push(Report { process, path, kind: Kind::Heap, units: Units::Bytes, amount, description });
+///     series.add(name, &set);
+/// }
+/// let rows = series.rows();
+/// assert_eq!((rows[0].path, rows[0].amounts), ("explicit", &[Some(3 << 20), Some(5 << 20)][..]));
+/// println!("{}", series.text());
+/// ```
+#[derive(Debug)]
+pub struct Series {
+    options: SeriesOptions,
+    reports: Vec<String>,
+    /// Which of the paths that were asked for some report has.
+    found: Vec<bool>,
+    /// By process (`None`: all together) and path.
+    rows: BTreeMap<(Option<String>, String), Amounts>,
+}
+
+#[derive(Debug)]
+struct Amounts {
+    units: Units,
+    /// The path that was asked for, which this is or is below of.
+    chosen: String,
+    amounts: Vec<Option<i128>>,
+}
+
+/// One path in all reports.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct SeriesRow<'s> {
+    /// The process, or `None` for the total of all.
+    pub process: Option<&'s str>,
+    /// The path.
+    pub path: &'s str,
+    /// The units, those of the first report that has the path.
+    pub units: Units,
+    /// The amount in each report, or `None` where nothing is reported at the path.
+    pub amounts: &'s [Option<i128>],
+}
+
+impl SeriesRow<'_> {
+    /// The last amount less the first one; what is not there is 0.
+    pub fn growth(&self) -> i128 {
+        let end = |amount: Option<&Option<i128>>| amount.copied().flatten().unwrap_or(0);
+        end(self.amounts.last()) - end(self.amounts.first())
+    }
+}
+
+impl Series {
+    /// A series without reports.
+    pub fn new(mut options: SeriesOptions) -> Self {
+        // Each level has a row of its own, whose path is kept.
+        options.depth = options.depth.min(MAX_DEPTH);
+        let found = vec![false; options.paths.len()];
+        Self { options, reports: Vec::new(), found, rows: BTreeMap::new() }
+    }
+
+    /// Adds what a report has, as the latest; `name` is how it is shown.
+    pub fn add(&mut self, name: impl Into<String>, set: &ReportSet) {
+        let normalizer = Normalizer::new(&DiffOptions::new(), &[set])
+            .expect("the rules of Firefox are regular expressions");
+        let set = normalizer.normalized(set);
+        let forest = Forest::new(&set);
+        let at = self.reports.len();
+        self.reports.push(name.into());
+        let part = self.options.process.clone().unwrap_or_default();
+        let counts = |process: &&Process<'_>| process.name().contains(&part);
+        for process in forest.processes().iter().filter(counts) {
+            if self.options.paths.is_empty() {
+                // As elsewhere a path names the tree, if a line is called the same.
+                let trees: HashSet<_> = process.trees().map(Node::path).collect();
+                let is_tree = |line: &Node<'_, '_>| trees.contains(line.path());
+                for node in process.trees().chain(process.lines().filter(|line| !is_tree(line))) {
+                    self.add_node(at, process, node, node.path());
+                }
+            }
+            for (i, chosen) in self.options.paths.clone().iter().enumerate() {
+                let chosen = normalizer.path(chosen);
+                if let Some(node) = process.node(&chosen) {
+                    self.found[i] = true;
+                    self.add_node(at, process, node, &chosen);
+                }
+            }
+        }
+        for row in self.rows.values_mut() {
+            row.amounts.resize(at + 1, None);
+        }
+    }
+
+    /// Adds the amount of a chosen path and of what is below it. Rows go by parts of a path, not by
+    /// nodes: which chains are merged differs from report to report.
+    fn add_node(&mut self, at: usize, process: &Process<'_>, node: Node<'_, '_>, chosen: &str) {
+        let mut left = vec![(node, chosen.len(), 0)];
+        self.add_amount(at, process, chosen, node, chosen);
+        while let Some((node, mut end, mut depth)) = left.pop() {
+            let path = node.path();
+            while end < path.len() && depth < self.options.depth {
+                end = path[end + 1..].find('/').map_or(path.len(), |more| end + 1 + more);
+                depth += 1;
+                self.add_amount(at, process, &path[..end], node, chosen);
+            }
+            if depth == self.options.depth {
+                continue;
+            }
+            for child in node.children() {
+                if child.name() == ITSELF && child.path() == path {
+                    self.add_amount(at, process, &format!("{path}/{ITSELF}"), child, chosen);
+                } else {
+                    left.push((child, path.len(), depth));
+                }
+            }
+        }
+    }
+
+    fn add_amount(&mut self, at: usize, process: &Process<'_>, path: &str, node: Node<'_, '_>, chosen: &str) {
+        let name = self.options.by_process.then(|| Some(process.name().to_owned()));
+        for process in [None].into_iter().chain(name) {
+            let units = node.units();
+            let row = self.rows.entry((process, path.to_owned())).or_insert_with(|| Amounts {
+                units,
+                chosen: chosen.to_owned(),
+                amounts: Vec::new(),
+            });
+            if row.units == units {
+                row.amounts.resize(at + 1, None);
+                let amount = &mut row.amounts[at];
+                *amount = Some(amount.unwrap_or(0) + node.amount());
+            }
+        }
+    }
+
+    /// The names of the reports.
+    pub fn reports(&self) -> &[String] {
+        &self.reports
+    }
+
+    /// The paths that were asked for and that no report has.
+    pub fn missing(&self) -> impl Iterator<Item = &str> {
+        let paths = self.options.paths.iter().zip(&self.found);
+        paths.filter(|(_, found)| !**found).map(|(path, _)| path.as_str())
+    }
+
+    /// The rows that are not tiny: the totals first, then process by process.
+    pub fn rows(&self) -> Vec<SeriesRow<'_>> {
+        let mut rows: Vec<_> = self
+            .all_rows()
+            .filter(|(row, amounts)| !self.is_tiny(row, amounts))
+            .map(|(row, _)| row)
+            .collect();
+        let key = |row: &SeriesRow<'_>| match self.options.sort {
+            SeriesSort::Amount => row.amounts.last().copied().flatten().unwrap_or(0),
+            SeriesSort::Growth => row.growth().saturating_abs(),
+            SeriesSort::Name => 0,
+        };
+        // Rows come by process and path, and keep that order where all else is equal.
+        rows.sort_by(|a, b| {
+            let order = |row: &SeriesRow<'_>| (row.units == Units::Percentage, row.units != Units::Bytes);
+            a.process.cmp(&b.process).then(order(a).cmp(&order(b))).then(key(b).cmp(&key(a)))
+        });
+        rows
+    }
+
+    /// How many rows are tiny.
+    pub fn tiny(&self) -> usize {
+        self.all_rows().filter(|(row, amounts)| self.is_tiny(row, amounts)).count()
+    }
+
+    fn all_rows(&self) -> impl Iterator<Item = (SeriesRow<'_>, &Amounts)> {
+        self.rows.iter().map(|((process, path), row)| {
+            let (units, amounts) = (row.units, row.amounts.as_slice());
+            (SeriesRow { process: process.as_deref(), path, units, amounts }, row)
+        })
+    }
+
+    /// Whether a row below a chosen path has less than the threshold in every report.
+    fn is_tiny(&self, row: &SeriesRow<'_>, amounts: &Amounts) -> bool {
+        if row.path == amounts.chosen {
+            return false;
+        }
+        let whole = self.rows.get(&(row.process.map(str::to_owned), amounts.chosen.clone()));
+        let largest = |amounts: &[Option<i128>]| {
+            amounts.iter().flatten().map(|amount| amount.unsigned_abs()).max().unwrap_or(0)
+        };
+        let whole = whole.map_or(0, |whole| largest(&whole.amounts));
+        100.0 * largest(row.amounts) as f64 / (whole as f64) < self.options.threshold
+    }
+}

@@ -1,0 +1,136 @@
+//! Budget files: what is in them, what is wrong with them, how they are written.
+
+use about_memory::{Budget, BudgetOptions};
+use memory_reporter::{Kind, Report, ReportSet, Units};
+
+fn set() -> ReportSet {
+    let mut set = ReportSet::new();
+    for (process, path, kind, units, amount) in [
+        ("Main Process (pid 1)", "explicit/cache/keys", Kind::Heap, Units::Bytes, 30 << 20),
+        ("Main Process (pid 1)", "explicit/cache/values", Kind::Heap, Units::Bytes, 50 << 20),
+        ("Main Process (pid 1)", "explicit/pool/one", Kind::Heap, Units::Bytes, 5 << 20),
+        ("Main Process (pid 1)", "explicit/tiny", Kind::Heap, Units::Bytes, 100),
+        ("worker (pid 2)", "explicit/cache/keys", Kind::Heap, Units::Bytes, 10 << 20),
+        ("worker (pid 2)", "threads", Kind::Other, Units::Count, 4),
+        ("worker (pid 2)", "hits", Kind::Other, Units::Percentage, 9012),
+    ] {
+        set.push(Report { process, path, kind, units, amount, description: "" });
+    }
+    set
+}
+
+#[test]
+fn every_sort_of_limit() {
+    let budget = Budget::parse(
+        "[budget]\n\
+         explicit = '95.1 MiB'\n\
+         \"explicit/cache\" = ['> 80 MiB', '<= 89 MiB']\n\
+         threads = 4\n\
+         hits = '>= 90%'\n\
+         nothing = 1\n\
+         \n\
+         [process.'worker']\n\
+         \"explicit/cache\" = 10485760\n\
+         threads = '5 MiB'\n\
+         [process.\"worker (pid NNN)\"]\n\
+         threads = '< 4'\n",
+    );
+    let shown: Vec<_> = budget
+        .unwrap()
+        .check(&set())
+        .iter()
+        .map(|check| format!("{} {} {check}", check.line, check.failed()))
+        .collect();
+    assert_eq!(
+        shown,
+        [
+            "2 false explicit <= 95.1 MiB: 95.00 MiB",
+            "3 false explicit/cache > 80 MiB: 90.00 MiB",
+            "3 true explicit/cache <= 89 MiB: 90.00 MiB",
+            "4 false threads <= 4: 4",
+            "5 false hits >= 90%: 90.12%",
+            "6 false nothing <= 1: nothing is reported there",
+            "9 false [worker] explicit/cache <= 10485760: 10.00 MiB",
+            "10 true [worker] threads <= 5 MiB: what is reported there is in units of COUNT",
+            "12 true [worker (pid NNN)] threads < 4: 4",
+        ]
+    );
+}
+
+#[test]
+fn a_bad_budget_names_the_line() {
+    for (text, expected) in [
+        (
+            "[budget]\na = 1\nb = '5 MB'\n",
+            "line 3: not a limit: 5 MB: the unit is none of B, KiB, MiB, GiB and %",
+        ),
+        ("[budget]\n\nb = '5", "line 3: "),
+        ("[budget]\na = 1\na = 2\n", "line 3: duplicate key"),
+        ("\n[limits]\na = 1\n", "line 2: limits is neither budget nor process"),
+        ("budget = 5\n", "line 1: budget is no table"),
+        ("\n[process]\nweb = 5\n", "line 3: web is no table"),
+        ("[budget]\na = true\n", "line 2: the limit of a is neither a text nor a whole number"),
+        ("[budget]\na = [1,\n2.5]\n", "line 3: the limit of a is neither a text nor a whole number"),
+        ("[budget]\na.b = 5\n", "line 2: the limit of a is a table"),
+        ("[budget]\na = '+5%'\n", "line 2: a <= +5%: a budget has nothing to have grown from"),
+        ("[budget]\na = 'b <= 5'\n", "line 2: not a limit: "),
+        ("[budget]\na = ''\n", "line 2: not a limit: "),
+    ] {
+        let error = Budget::parse(text).unwrap_err().to_string();
+        assert!(error.starts_with(expected), "{error}\nexpected {expected}");
+        assert_eq!(error.lines().count(), 1, "{error}");
+        assert!(Budget::update(text, &set(), &BudgetOptions::new()).is_err());
+    }
+}
+
+#[test]
+fn a_new_budget_has_what_is_large() {
+    let text = Budget::update("", &set(), &BudgetOptions::new()).unwrap();
+    let table = text.split_once("[budget]\n").unwrap().1;
+    assert_eq!(
+        table,
+        "explicit = \"105 MiB\"\n\"explicit/cache\" = \"99.0 MiB\"\n\"explicit/pool\" = \"5.50 MiB\"\n"
+    );
+    assert!(text.starts_with("# "));
+    assert!(Budget::parse(&text).unwrap().check(&set()).iter().all(|check| !check.failed()));
+}
+
+#[test]
+fn an_update_keeps_comments_minima_and_what_is_not_reported() {
+    let before = "# Ours.\n\
+                  [budget]\n\
+                  explicit = '5 MiB' # all of it\n\
+                  \"explicit/cache\" = ['> 80 MiB', '<= 9 GiB']\n\
+                  nothing = 1\n\
+                  threads = 400\n\n\
+                  # The others.\n\
+                  [process.worker]\n\
+                  hits = '<= 2%'\n";
+    let options = BudgetOptions::new().headroom(50.0).path("explicit/pool").path("no/such");
+    let expected = "# Ours.\n\
+                    [budget]\n\
+                    explicit = \"143 MiB\" # all of it\n\
+                    \"explicit/cache\" = ['> 80 MiB', \"<= 135 MiB\"]\n\
+                    nothing = 1\n\
+                    threads = 6\n\
+                    \"explicit/pool\" = \"7.50 MiB\"\n\n\
+                    # The others.\n\
+                    [process.worker]\n\
+                    hits = \"<= 135.2%\"\n";
+    assert_eq!(Budget::update(before, &set(), &options).unwrap(), expected);
+}
+
+#[test]
+fn a_written_budget_is_never_exceeded_by_its_report() {
+    for amount in
+        [0, 1, 999, 1023, 1024, 1025, 10_239, 1_048_575, 1_048_576, 123_456_789, 1 << 40, (1 << 53) + 1]
+    {
+        let mut set = ReportSet::new();
+        let (process, path, description) = ("p", "explicit/a", "");
+        set.push(Report { process, path, kind: Kind::Heap, units: Units::Bytes, amount, description });
+        let text = Budget::update("", &set, &BudgetOptions::new().headroom(0.0).path("explicit/a")).unwrap();
+        let budget = Budget::parse(&text).unwrap();
+        let check = &budget.check(&set)[0];
+        assert!(!check.failed(), "{amount}: {check}");
+    }
+}

@@ -1,0 +1,164 @@
+//! The page as a file: what is in it, and how the program writes it. What it does in a browser is tested
+//! in `ui/test`.
+
+use std::fs;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use about_memory::HtmlOptions;
+use flate2::read::GzDecoder;
+use memory_reporter::{Kind, Report, ReportSet, Units, file};
+use serde_json::Value;
+
+fn golden(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name)
+}
+
+fn about_memory(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_about-memory")).args(arguments).output().unwrap()
+}
+
+fn set(names: &[&str]) -> ReportSet {
+    let mut set = ReportSet::new();
+    for name in names {
+        let path = &format!("explicit/{name}");
+        set.push(Report {
+            process: name,
+            path,
+            kind: Kind::Heap,
+            units: Units::Bytes,
+            amount: 1,
+            description: name,
+        });
+    }
+    set
+}
+
+/// What stands in the element that holds the data.
+fn data(page: &str) -> &str {
+    let (_, rest) = page.split_once(r#"<script type="application/octet-stream" id="data">"#).unwrap();
+    rest.split_once("</script>").unwrap().0
+}
+
+fn header(page: &str) -> Value {
+    use base64::Engine as _;
+    let packed = base64::engine::general_purpose::STANDARD.decode(data(page)).unwrap();
+    let mut bytes = Vec::new();
+    GzDecoder::new(packed.as_slice()).read_to_end(&mut bytes).unwrap();
+    let length = u32::from_le_bytes(bytes[..4].try_into().unwrap()) as usize;
+    let header: Value = serde_json::from_slice(&bytes[4..4 + length]).unwrap();
+    let columns: u64 = header["columns"].as_array().unwrap().iter().map(|c| c[1].as_u64().unwrap()).sum();
+    assert_eq!(bytes.len() as u64, 4 + length as u64 + columns);
+    header
+}
+
+#[test]
+fn names_are_in_the_data_only() {
+    let evil = ["</script><script>alert(1)</script>", "<!--", "<b>x", "@DATA@", "@TITLE@", "&amp;", "\"'`"];
+    let page = about_memory::html(&set(&evil), &HtmlOptions::new().title("</title><script>\u{202e}"));
+    let plain = about_memory::html(&ReportSet::new(), &HtmlOptions::new());
+    assert!(data(&page).bytes().all(|b| b.is_ascii_alphanumeric() || b"+/=".contains(&b)));
+    let title = "<title>about:memory (&lt;/title&gt;&lt;script&gt;\\u{202e})</title>";
+    assert!(page.contains(title));
+    let frame = page.replace(data(&page), "").replace(title, "<title>about:memory</title>");
+    assert_eq!(frame, plain.replace(data(&plain), ""));
+    assert_eq!(page.matches("<script").count(), 2, "the data, and the page's own");
+}
+
+#[test]
+fn the_page_loads_nothing() {
+    let page = about_memory::html(&set(&["a"]), &HtmlOptions::new());
+    let policy =
+        r#"<meta http-equiv="Content-Security-Policy" content="default-src 'none'; script-src 'sha256-"#;
+    assert!(page.contains(policy));
+    for word in
+        ["<link", "src=", " href=", "@import", "url(", "importScripts", "XMLHttpRequest", "sendBeacon"]
+    {
+        assert!(!page.contains(word), "{word}");
+    }
+}
+
+#[test]
+fn all_of_the_forest_is_in_it() {
+    let set = file::read(golden("firefox/sample.json.gz")).unwrap();
+    let header = header(&about_memory::html(&set, &HtmlOptions::new()));
+    assert_eq!(header["processes"].as_array().unwrap().len(), 9);
+    assert_eq!(header["processes"][0]["name"], "Main Process (pid 687)");
+    assert_eq!(header["exact"], true);
+    assert_eq!(header["is_diff"], false);
+    assert!(header["nodes"].as_u64().unwrap() > 5000);
+}
+
+#[test]
+fn amounts_that_floats_cannot_hold_are_told() {
+    let set = file::read(golden("ours/huge.json")).unwrap();
+    assert_eq!(header(&about_memory::html(&set, &HtmlOptions::new()))["exact"], false);
+}
+
+#[test]
+fn the_page_is_small() {
+    let empty = about_memory::html(&ReportSet::new(), &HtmlOptions::new());
+    assert!(empty.len() < 60_000, "{}", empty.len());
+    // 5,073 reports of a real program: 15 bytes each, names included.
+    let sample = file::read(golden("firefox/sample.json.gz")).unwrap();
+    let page = about_memory::html(&sample, &HtmlOptions::new());
+    assert!(page.len() < empty.len() + 20 * sample.len(), "{}", page.len());
+    let loose = about_memory::html(&sample, &HtmlOptions::new().compression(0));
+    assert!(loose.len() > page.len());
+    assert_eq!(header(&loose), header(&page));
+}
+
+#[test]
+fn the_program_writes_a_page() {
+    let folder = tempfile::tempdir().unwrap();
+    let page = folder.path().join("page.html");
+    let sample = golden("firefox/units.json");
+    let sample = sample.to_str().unwrap();
+    let output = about_memory(&["html", sample, "-o", page.to_str().unwrap()]);
+    assert!(output.status.success(), "{output:?}");
+    assert!(output.stdout.is_empty() && output.stderr.is_empty());
+    let written = fs::read_to_string(&page).unwrap();
+    assert!(written.starts_with("<!DOCTYPE html>"));
+    assert!(written.contains(&format!("<title>about:memory ({sample})</title>")));
+    let output = about_memory(&["html", sample, "-o", "-", "--title", "units"]);
+    let piped = String::from_utf8(output.stdout).unwrap();
+    assert!(piped.contains("<title>about:memory (units)</title>"));
+    assert_eq!(data(&piped), data(&written));
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing but the page");
+}
+
+#[test]
+fn two_files_give_a_page_of_what_changed() {
+    let (first, second) = (golden("firefox/diff.a.json"), golden("firefox/diff.b.json"));
+    let output = about_memory(&["html", first.to_str().unwrap(), second.to_str().unwrap(), "-o", "-"]);
+    let page = String::from_utf8(output.stdout).unwrap();
+    assert!(page.contains("<title>about:memory (diff of "));
+    assert_eq!(header(&page)["is_diff"], true);
+}
+
+#[test]
+fn what_cannot_be_read_or_written_is_one_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let missing = folder.path().join("missing.json");
+    let missing = missing.to_str().unwrap();
+    let sample = golden("firefox/units.json");
+    let sample = sample.to_str().unwrap();
+    let nowhere = folder.path().join("no-such-folder/page.html");
+    for (arguments, status) in [
+        (&["html", missing, "-o", "-"][..], 1),
+        (&["html", sample, missing, "-o", "-"], 1),
+        (&["html", sample, "-o", nowhere.to_str().unwrap()], 1),
+        (&["html", sample, "-o", folder.path().to_str().unwrap()], 1),
+        (&["html", "-", "-", "-o", "-"], 2),
+        (&["html", sample], 2),
+        (&["html", sample, "-o", "-", "--normalize", "a=>b"], 2),
+    ] {
+        let output = about_memory(arguments);
+        assert_eq!(output.status.code(), Some(status), "{arguments:?}");
+        assert!(output.stdout.is_empty(), "{arguments:?}");
+        let message = String::from_utf8(output.stderr).unwrap();
+        assert!(status == 2 || message.lines().count() == 1, "{message}");
+    }
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+}

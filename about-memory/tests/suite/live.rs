@@ -1,0 +1,7 @@
+//! Running processes: they are this program, started again.
+
+mod asking;
+mod commands;
+mod herd;
+mod victim;
+mod watching;

@@ -1,0 +1,95 @@
+//! What the started processes do.
+
+use std::io::{self, Read as _, Write as _};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use memory_reporter::live::{ListenOptions, answer_requests, listen_with};
+use memory_reporter::{Kind, MemoryReporter, Reports, Units, on_memory_pressure, register_strong};
+
+static SIZE: AtomicI64 = AtomicI64::new(3 << 20);
+
+struct Sizes;
+
+impl MemoryReporter for Sizes {
+    fn collect_reports(&self, out: &mut Reports) {
+        let size = SIZE.load(Ordering::SeqCst);
+        let name = if out.anonymize() { "<anonymized>" } else { "secret" };
+        out.report("explicit/cache/data", Kind::NonHeap, Units::Bytes, size, "The data.");
+        out.report(format!("names/{name}"), Kind::Other, Units::Count, 5, "A name.");
+        if size > 3 << 20 {
+            out.report("names/later", Kind::Other, Units::Count, 7, "A later name.");
+        } else {
+            out.report("names/earlier", Kind::Other, Units::Count, 6, "An earlier name.");
+        }
+    }
+}
+
+struct Stuck;
+
+impl MemoryReporter for Stuck {
+    fn name(&self) -> &str {
+        "stuck"
+    }
+
+    fn collect_reports(&self, _: &mut Reports) {
+        loop {
+            std::thread::park();
+        }
+    }
+}
+
+fn ready() {
+    let mut out = io::stdout().lock();
+    writeln!(out, "told ready").unwrap();
+    out.flush().unwrap();
+}
+
+/// Grows by 1 MiB for each byte that comes in, until no more can come.
+fn rest() {
+    ready();
+    while io::stdin().read_exact(&mut [0]).is_ok() {
+        SIZE.fetch_add(1 << 20, Ordering::SeqCst);
+    }
+}
+
+/// No test, unless this program was started by one of them.
+#[test]
+fn victim() {
+    let Ok(task) = std::env::var("VICTIM") else { return };
+    register_strong(Arc::new(Sizes)).forever();
+    let _hook = on_memory_pressure(|| SIZE.store(1 << 20, Ordering::SeqCst));
+    let (name, task) = task.split_once(' ').unwrap_or((&*task, ""));
+    if task != "silent" {
+        listen_with(&ListenOptions::new().name(name)).unwrap().forever();
+    }
+    match task {
+        "stuck" => register_strong(Arc::new(Stuck)).forever(),
+        "dmd" => answer_requests("dmd-dump", |_, out| out.write_all(b"\x1f\x8bdump")).forever(),
+        "bad-dmd" => {
+            answer_requests("dmd-dump", |_, _| Err(io::Error::other("not today"))).forever();
+        }
+        "parent" => {
+            let start = |task: &str| {
+                let mut child = Command::new(std::env::current_exe().unwrap())
+                    .args(["--exact", "live::victim::victim", "--nocapture", "--test-threads=1"])
+                    .env("VICTIM", task)
+                    .stdin(Stdio::piped())
+                    .stdout(Stdio::piped())
+                    .spawn()
+                    .unwrap();
+                let stdout = io::BufReader::new(child.stdout.take().unwrap());
+                assert!(io::BufRead::lines(stdout).any(|line| line.unwrap().contains("told ready")));
+                child
+            };
+            // Their standard input ends with this process, and then they do.
+            let children = [start("child"), start("mute silent")];
+            rest();
+            drop(children);
+            return;
+        }
+        _ => {}
+    }
+    rest();
+}

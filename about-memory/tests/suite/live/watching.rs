@@ -1,0 +1,159 @@
+//! `watch`, where stdout is no terminal, and the comparison below it.
+
+use std::fs::File;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+
+use about_memory::live::{Change, Watch};
+use memory_reporter::{Kind, Report, ReportSet, Units};
+
+use super::herd::Herd;
+
+#[test]
+fn what_changes_is_marked() {
+    let mut herd = Herd::new();
+    let pid = herd.start("one");
+    let mut child = herd.running(&["watch", &pid.to_string(), "--interval", "0.05", "--count", "200"]);
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+    assert!(lines.next().unwrap().starts_with("== 1, after "));
+    assert_eq!(lines.next().unwrap(), format!("Main Process (pid {pid})"));
+    let first: Vec<_> = lines.by_ref().take_while(|line| !line.is_empty()).collect();
+    let row = |name: &str| first.iter().find(|line| line.ends_with(name)).unwrap();
+    assert_eq!(row("    cache/data").trim_start(), "3.00 MB                        cache/data");
+    herd.nudge(pid);
+    let grown = lines.by_ref().find(|line| line.ends_with("    cache/data") && line.contains(" + "));
+    assert_eq!(grown.unwrap().trim_start(), "4.00 MB         +1.00 MB +     cache/data");
+    let gone = lines.by_ref().find(|line| line.ends_with("names/earlier"));
+    assert_eq!(gone.unwrap().trim_start(), "0               -6 x   names/earlier");
+    herd.kill(pid);
+    let rest = lines.last();
+    assert!(rest.is_some());
+    let mut told = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut told).unwrap();
+    assert!(told.starts_with(&format!("about-memory: process {pid}: ")), "{told}");
+    assert_eq!(child.wait().unwrap().code(), Some(1));
+}
+
+/// What a program draws until `wanted` has been drawn, colours and all.
+fn drawn(terminal: &mut File, wanted: &str) -> String {
+    let mut drawn = Vec::new();
+    let mut bytes = [0; 4096];
+    while !String::from_utf8_lossy(&drawn).contains(wanted) {
+        let read = terminal.read(&mut bytes).unwrap_or(0);
+        assert!(read > 0, "{wanted:?} is not in {:?}", String::from_utf8_lossy(&drawn));
+        drawn.extend(&bytes[..read]);
+    }
+    String::from_utf8(drawn).unwrap()
+}
+
+#[test]
+fn on_a_terminal_the_screen_is_drawn_anew() {
+    let mut herd = Herd::new();
+    let pid = herd.start("one");
+    let arguments = ["watch", &pid.to_string(), "--interval", "0.05", "--filter", "cache"];
+    let (mut child, mut terminal) = herd.on_terminal(&arguments, 8, 70);
+    let first = drawn(&mut terminal, "look 1: q quits");
+    assert!(first.contains("\u{1b}[?1049h"), "{first:?}");
+    for part in ["Main", "3.00", "MB", "cache/data"] {
+        assert!(first.contains(part), "{part}: {first:?}");
+    }
+    herd.nudge(pid);
+    drawn(&mut terminal, "+1.00");
+    terminal.write_all(b" ").unwrap();
+    drawn(&mut terminal, "paused");
+    terminal.write_all(b" ").unwrap();
+    herd.kill(pid);
+    drawn(&mut terminal, "does not listen");
+    terminal.write_all(b"q").unwrap();
+    drawn(&mut terminal, "\u{1b}[?1049l");
+    assert!(child.wait().unwrap().success());
+}
+
+#[test]
+fn a_count_ends_it() {
+    let mut herd = Herd::new();
+    let pids = [herd.start("one").to_string(), herd.start("two").to_string()];
+    let text = herd.shown(&["watch", &pids[0], &pids[1], "-i", "0.01", "-c", "3"]);
+    assert_eq!(text.lines().filter(|line| line.starts_with("== ")).count(), 3, "{text}");
+    assert_eq!(text.lines().filter(|line| **line == format!("two (pid {})", pids[1])).count(), 3);
+}
+
+#[test]
+fn who_is_missing_is_told_each_time() {
+    let mut herd = Herd::new();
+    let pid = herd.start("one").to_string();
+    let text = herd.shown(&["watch", &pid, "4200001", "-i", "0.01", "-c", "2"]);
+    let warning = "\nWARNING: process (pid 4200001): missing: does not listen";
+    assert_eq!(text.matches(warning).count(), 2, "{text}");
+}
+
+fn set(reports: &[(&str, i64)]) -> ReportSet {
+    let mut set = ReportSet::new();
+    for (path, amount) in reports {
+        let (process, kind, units, description) = ("p", Kind::NonHeap, Units::Bytes, "");
+        set.push(Report { process, path, kind, units, amount: *amount, description });
+    }
+    set
+}
+
+#[test]
+fn rows_are_the_open_tree_with_differences() {
+    const MIB: i64 = 1 << 20;
+    let mut watch = Watch::new();
+    let rows = |watch: &mut Watch, reports: &[(&str, i64)]| -> Vec<String> {
+        watch.rows(&set(reports)).iter().map(ToString::to_string).collect()
+    };
+    let first =
+        [("explicit/a", 100 * MIB), ("explicit/b/c", 50 * MIB), ("explicit/b/d", 50 * MIB), ("x\u{1b}", MIB)];
+    assert_eq!(
+        rows(&mut watch, &first),
+        [
+            "p",
+            "       200.00 MB                      explicit",
+            "       100.00 MB                        a",
+            "       100.00 MB                        b",
+            "        50.00 MB                          c",
+            "        50.00 MB                          d",
+            "         1.00 MB                      x\\u{1b}",
+        ]
+    );
+    assert!(watch.rows(&set(&first)).iter().all(|row| row.change == Change::Same));
+    let second = [
+        ("explicit/a", 101 * MIB),
+        ("explicit/b/c", 50 * MIB - 100),
+        ("explicit/b/e", 50 * MIB),
+        ("x\u{1b}", MIB),
+    ];
+    assert_eq!(
+        rows(&mut watch, &second),
+        [
+            "p",
+            "       201.00 MB         +1.00 MB +   explicit",
+            "       101.00 MB         +1.00 MB +     a",
+            "       100.00 MB           -100 B -     b",
+            "        50.00 MB        +50.00 MB *       e",
+            "        50.00 MB           -100 B -       c",
+            "         1.00 MB                      x\\u{1b}",
+            "         0.00 MB        -50.00 MB x   explicit/b/d",
+        ]
+    );
+}
+
+#[test]
+fn an_entry_that_becomes_large_is_not_new() {
+    let mut watch = Watch::new();
+    watch.rows(&set(&[("t/a", 1_000_000), ("t/b", 1), ("t/c", 1)]));
+    let rows = watch.rows(&set(&[("t/a", 1_000_000), ("t/b", 900_000), ("t/c", 1)]));
+    let row = rows.iter().find(|row| row.name.ends_with('b')).unwrap();
+    assert_eq!((row.change, &*row.difference), (Change::Grown, "+0.86 MB"));
+}
+
+#[test]
+fn only_what_is_asked_for_is_watched() {
+    let mut herd = Herd::new();
+    let pid = herd.start("one").to_string();
+    let options = ["--filter", "explicit", "--depth", "0", "--units", "mib", "-i", "0.01", "-c", "2"];
+    let text = herd.shown(&[&["watch", &pid][..], &options].concat());
+    let rows: Vec<_> = text.lines().filter(|line| line.starts_with(' ')).collect();
+    assert_eq!(rows.len(), 2, "{text}");
+    assert!(rows.iter().all(|row| row.contains(" MiB ") && row.ends_with("   explicit")), "{text}");
+}

@@ -1,0 +1,56 @@
+// Amounts and how they are written: as `Intl.NumberFormat("en-US")` does, which Firefox uses.
+
+/** Whole numbers; a bigint only where a float would lose digits. */
+export type Amount = number | bigint;
+
+export const enum Units {
+  Bytes,
+  Count,
+  CountCumulative,
+  Percentage,
+}
+
+/** The largest whole number up to which a float holds each. */
+const EXACT = 2 ** 53;
+
+const whole = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
+const decimals = { minimumFractionDigits: 2, maximumFractionDigits: 2 };
+const decimal = new Intl.NumberFormat("en-US", decimals);
+const percent = new Intl.NumberFormat("en-US", { style: "percent", ...decimals });
+const share = new Intl.NumberFormat("en-US", { style: "percent", minimumIntegerDigits: 2, ...decimals });
+
+export function magnitude(amount: Amount): Amount {
+  return amount < 0 ? -amount : amount;
+}
+
+export function add(a: Amount, b: Amount): Amount {
+  return typeof a === "number" && typeof b === "number" ? a + b : BigInt(a) + BigInt(b);
+}
+
+/** An amount with its unit; bytes are whole if `verbose`, else in MiB, called MB. */
+export function formatAmount(amount: Amount, units: Units, verbose: boolean): string {
+  switch (units) {
+    case Units.Bytes:
+      return verbose ? `${whole.format(amount)} B` : `${scaled(amount, decimal, 1 << 20, 1n)} MB`;
+    case Units.Percentage:
+      return scaled(amount, percent, 10_000, 100n);
+    default:
+      return whole.format(amount);
+  }
+}
+
+/** The part that `amount` is of `root`, in percent. */
+export function formatShare(amount: Amount, root: Amount): string {
+  const ratio = Number(root) === 0 ? 1 : Number(amount) / Number(root);
+  return ratio >= 0.99995 && ratio <= 1 ? "100.0%" : share.format(ratio);
+}
+
+/** `amount / divisor` with two decimals. What a float cannot hold is rounded exactly instead. */
+function scaled(amount: Amount, format: Intl.NumberFormat, divisor: number, factor: bigint): string {
+  const size = magnitude(amount);
+  if (size <= EXACT) return format.format(Number(amount) / divisor);
+  const by = BigInt(divisor);
+  const hundredths = (BigInt(size) * 100n * factor + by / 2n) / by;
+  const text = `${whole.format(hundredths / 100n)}.${String(hundredths % 100n).padStart(2, "0")}`;
+  return (amount < 0 ? "-" : "") + text + (factor === 1n ? "" : "%");
+}

@@ -1,0 +1,209 @@
+// The reports as the page was given them: decoded once, never changed. See html/payload.rs.
+
+import type { Units } from "./amount";
+import { Numbers, Texts } from "./columns";
+
+const VERSION = 1;
+export const HEAP_UNCLASSIFIED = "heap-unclassified";
+export const ITSELF = "(itself)";
+export const FAKE_CHILD = "(fake child)";
+
+export interface Warning {
+  subject: string;
+  message: string;
+}
+
+export interface Process {
+  name: string;
+  /** What it adds to the total, a decimal number. */
+  resident: string;
+  /** Roots of trees, in order. */
+  trees: number[];
+  /** Reports without tree, in order. */
+  lines: number[];
+  /** The tree called `explicit`, or -1. */
+  explicit: number;
+  /** The line called `heap-allocated`, or -1. */
+  heapAllocated: number;
+  /** The node that holds what no reporter claims, or -1. */
+  heapUnclassified: number;
+}
+
+interface Header {
+  version: number;
+  is_diff: boolean;
+  usable_size_known: boolean;
+  exact: boolean;
+  nodes: number;
+  processes: { name: string; resident: string; trees: number; lines: number }[];
+  set_warnings: Warning[];
+  tree_warnings: Warning[];
+  columns: [string, number][];
+}
+
+export interface Data {
+  isDiff: boolean;
+  usableSizeKnown: boolean;
+  processes: Process[];
+  setWarnings: Warning[];
+  treeWarnings: Warning[];
+  /** How many nodes there are; parents come before their children. */
+  count: number;
+  /** -1 for what is below no other. */
+  parent: Int32Array;
+  firstChild: Int32Array;
+  nextSibling: Int32Array;
+  flags: Uint8Array;
+  /** Of leaves; `big` is used instead if floats would lose digits. */
+  amount: Float64Array;
+  big: bigint[] | null;
+  /** How much of a leaf is HEAP, where that is neither all nor nothing. */
+  heap: Map<number, number | bigint>;
+  /** The [N] of Firefox. */
+  merged: Map<number, number>;
+  /** Which description a leaf has. */
+  descriptionOf: Int32Array;
+  descriptions: Texts;
+  names: Texts;
+}
+
+export const units = (data: Data, node: number) => (data.flags[node] & 3) as Units;
+export const isItself = (data: Data, node: number) => (data.flags[node] & 4) !== 0;
+/** 0 for nothing, 1 for all, 2 for what `heap` says. */
+export const heapPart = (data: Data, node: number) => (data.flags[node] >> 3) & 3;
+export const isLeaf = (data: Data, node: number) => data.firstChild[node] < 0;
+
+/** The mark of a diff, or nothing. */
+export function mark(data: Data, node: number): string {
+  if (!data.isDiff || !isLeaf(data, node)) return "";
+  return ["", "-", "+", ""][data.flags[node] >> 6];
+}
+
+/** The name below the parent, as reported. */
+export function rawName(data: Data, node: number): string {
+  return node < data.descriptionOf.length ? data.names.get(node) : HEAP_UNCLASSIFIED;
+}
+
+/** Takes the data out of its element and apart. */
+export async function read(element: HTMLElement): Promise<Data> {
+  const packed = fromBase64(element.textContent!);
+  element.remove();
+  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
+  return decode(new Uint8Array(await new Response(stream).arrayBuffer()));
+}
+
+/** A callback for each byte, as in the usual one-liner, takes twenty times as long. */
+function fromBase64(text: string): Uint8Array<ArrayBuffer> {
+  const native = (Uint8Array as unknown as { fromBase64?: (text: string) => Uint8Array<ArrayBuffer> }).fromBase64;
+  if (native) return native.call(Uint8Array, text);
+  const binary = atob(text);
+  const bytes = new Uint8Array(binary.length);
+  for (let i = 0; i < bytes.length; i++) bytes[i] = binary.charCodeAt(i);
+  return bytes;
+}
+
+function decode(bytes: Uint8Array): Data {
+  const length = new DataView(bytes.buffer, bytes.byteOffset).getUint32(0, true);
+  const header: Header = JSON.parse(new TextDecoder().decode(bytes.subarray(4, 4 + length)));
+  if (header.version !== VERSION) throw new Error(`data of version ${header.version}`);
+  const columns = new Map<string, Uint8Array>();
+  let at = 4 + length;
+  for (const [name, size] of header.columns) columns.set(name, bytes.subarray(at, (at += size)));
+  const column = (name: string) => columns.get(name)!;
+
+  const stored = header.nodes;
+  // Each process may have one node more: what no reporter claims.
+  const room = stored + header.processes.length;
+  const parent = new Int32Array(room).fill(-1);
+  const firstChild = new Int32Array(room).fill(-1);
+  const nextSibling = new Int32Array(room).fill(-1);
+  const lastChild = new Int32Array(room).fill(-1);
+  const flags = new Uint8Array(room);
+  flags.set(column("flags"));
+  const amount = new Float64Array(room);
+  const big = header.exact ? null : new Array<bigint>(room).fill(0n);
+  const heap = new Map<number, number | bigint>();
+  const merged = new Map<number, number>();
+  const descriptionOf = new Int32Array(stored);
+  const names = new Texts(column("nameLengths"), column("names"), stored);
+  const attach = (child: number, to: number) => {
+    parent[child] = to;
+    if (lastChild[to] < 0) firstChild[to] = child;
+    else nextSibling[lastChild[to]] = child;
+    lastChild[to] = child;
+  };
+
+  const childCounts = new Numbers(column("children"));
+  const amounts = new Numbers(column("amounts"));
+  const heaps = new Numbers(column("heaps"));
+  const mergedCounts = new Numbers(column("merged"));
+  const described = new Numbers(column("descriptionOf"));
+  let descriptionCount = 0;
+  // Inner nodes whose children are not all seen yet, and how many are left.
+  const open: number[] = [];
+  const left: number[] = [];
+  for (let node = 0; node < stored; node++) {
+    const children = childCounts.next();
+    while (left.length > 0 && left[left.length - 1] === 0) {
+      left.pop();
+      open.pop();
+    }
+    if (open.length > 0) {
+      left[left.length - 1]--;
+      attach(node, open[open.length - 1]);
+    }
+    if (flags[node] & (1 << 5)) merged.set(node, mergedCounts.next());
+    if (children > 0) {
+      open.push(node);
+      left.push(children);
+      continue;
+    }
+    if (big) big[node] = amounts.nextBig();
+    else amount[node] = amounts.nextSigned();
+    if (((flags[node] >> 3) & 3) === 2) heap.set(node, big ? heaps.nextBig() : heaps.nextSigned());
+    descriptionOf[node] = described.next();
+    descriptionCount = Math.max(descriptionCount, descriptionOf[node] + 1);
+  }
+
+  let count = stored;
+  let node = 0;
+  const skipTree = () => {
+    // The next root is the next node that is below no other.
+    const root = node++;
+    while (node < stored && parent[node] >= 0) node++;
+    return root;
+  };
+  const processes = header.processes.map(({ name, resident, ...size }) => {
+    const trees = Array.from({ length: size.trees }, skipTree);
+    const lines = Array.from({ length: size.lines }, skipTree);
+    const explicit = trees.find((root) => names.get(root) === "explicit") ?? -1;
+    const heapAllocated = lines.find((line) => names.get(line) === "heap-allocated") ?? -1;
+    let heapUnclassified = -1;
+    if (explicit >= 0 && heapAllocated >= 0) {
+      heapUnclassified = count++;
+      attach(heapUnclassified, explicit);
+    }
+    return { name, resident, trees, lines, explicit, heapAllocated, heapUnclassified };
+  });
+
+  const descriptions = new Texts(column("descriptionLengths"), column("descriptions"), descriptionCount);
+  return {
+    isDiff: header.is_diff,
+    usableSizeKnown: header.usable_size_known,
+    processes,
+    setWarnings: header.set_warnings,
+    treeWarnings: header.tree_warnings,
+    count,
+    parent,
+    firstChild,
+    nextSibling,
+    flags,
+    amount,
+    big,
+    heap,
+    merged,
+    descriptionOf,
+    descriptions,
+    names,
+  };
+}

@@ -1,0 +1,152 @@
+// What is shown below a node and in which order: the largest first, and what is tiny in one entry.
+
+import { type Amount, add, magnitude } from "./amount";
+import { isItself, mark } from "./data";
+import type { Forest } from "./forest";
+
+/** What is below 1 % of its tree's root is tiny. */
+const THRESHOLD = 1;
+
+const collator = new Intl.Collator("en-US");
+export const compareNames = (a: string, b: string) => collator.compare(a, b);
+
+/** The entries below a node; an entry is a chain of nodes, called by the first and the last. */
+export interface Level {
+  tops: Int32Array;
+  nodes: Int32Array;
+  /** From here on entries are under `(N tiny)`; the number of entries if none is. */
+  cut: number;
+  /** How many of the entries before the cut stand before `(N tiny)`. */
+  place: number;
+  tinyAmount: Amount;
+  tinyInvalid: boolean;
+}
+
+export class Layout {
+  private readonly levels = new Map<number, Level>();
+
+  constructor(
+    readonly forest: Forest,
+    private readonly hideTiny: boolean,
+  ) {}
+
+  level(node: number, root: number): Level {
+    let level = this.levels.get(node);
+    if (!level) this.levels.set(node, (level = this.arrange(node, root)));
+    return level;
+  }
+
+  /** Whether even the largest child is tiny: then nothing is grouped, and the node starts closed. */
+  startsClosed(node: number, root: number): boolean {
+    if (!this.hideTiny) return false;
+    const { forest } = this;
+    const total = this.total(root);
+    for (let child = forest.data.firstChild[node]; child >= 0; child = forest.data.nextSibling[child]) {
+      if (forest.left[child] > 0 && !this.isTiny(forest.weight(child), total)) return false;
+    }
+    return true;
+  }
+
+  isInvalid(node: number, root: number): boolean {
+    return this.forest.isInvalid(this.forest.amount(node), this.forest.amount(root));
+  }
+
+  /** Whether something below the node cannot be right. */
+  hidesInvalid(node: number, root: number): boolean {
+    if (this.forest.invalidBelow?.[node]) return true;
+    return this.forest.invalidBelow !== null && this.isInvalid(node, root) && this.level(node, root).tinyInvalid;
+  }
+
+  /** Whether something in `(N tiny)` below a node cannot be right. */
+  tinyHidesInvalid(node: number, root: number): boolean {
+    if (!this.forest.invalidBelow) return false;
+    const { nodes, cut } = this.level(node, root);
+    for (let i = cut; i < nodes.length; i++) {
+      if (this.isInvalid(nodes[i], root) || this.hidesInvalid(nodes[i], root)) return true;
+    }
+    return false;
+  }
+
+  /** The [N] of an entry. */
+  merged(top: number, node: number): number {
+    const { data } = this.forest;
+    const own = data.merged.get(node);
+    if (own === undefined && top !== node && isItself(data, node)) return data.merged.get(data.parent[node]) ?? 0;
+    return own ?? 0;
+  }
+
+  /** The mark of an entry in a diff. */
+  mark(top: number, node: number): string {
+    const { data } = this.forest;
+    return data.isDiff && isItself(data, node) && top === node ? "!" : mark(data, node);
+  }
+
+  private total(root: number): Amount {
+    const amount = this.forest.amount(root);
+    return this.forest.data.isDiff ? magnitude(amount) : amount;
+  }
+
+  /** In floats, as in Firefox: what a root of 0 gives depends on the sign. */
+  private isTiny(weight: Amount, total: Amount): boolean {
+    return this.hideTiny && (100 * Number(weight)) / Number(total) < THRESHOLD;
+  }
+
+  private arrange(node: number, root: number): Level {
+    const { forest } = this;
+    const { tops, nodes } = forest.children(node);
+    const compare = (a: number, b: number) => {
+      const [left, right] = [forest.weight(nodes[a]), forest.weight(nodes[b])];
+      if (left !== right) return left < right ? 1 : -1;
+      return compareNames(forest.name(tops[a], nodes[a]), forest.name(tops[b], nodes[b]));
+    };
+    const order = nodes.map((_, i) => i).sort(compare);
+    const level: Level = {
+      tops: Int32Array.from(order, (i) => tops[i]),
+      nodes: Int32Array.from(order, (i) => nodes[i]),
+      cut: order.length,
+      place: order.length,
+      tinyAmount: 0,
+      tinyInvalid: false,
+    };
+    this.group(level, root);
+    return level;
+  }
+
+  private group(level: Level, root: number) {
+    const { forest } = this;
+    const total = this.total(root);
+    const weight = (i: number) => forest.weight(level.nodes[i]);
+    const count = level.nodes.length;
+    if (count === 0 || this.isTiny(weight(0), total)) return;
+    let cut = 1;
+    while (cut < count && !this.isTiny(weight(cut), total)) cut++;
+    // A single tiny one at the end is shown as it is.
+    if (cut + 1 >= count) return;
+    let amount: Amount = forest.data.big ? 0n : 0;
+    let largest: Amount = amount;
+    for (let i = cut; i < count; i++) {
+      amount = add(amount, forest.amount(level.nodes[i]));
+      if (weight(i) > largest) largest = weight(i);
+    }
+    level.cut = cut;
+    level.tinyAmount = amount;
+    level.tinyInvalid = forest.isInvalid(amount, forest.amount(root));
+    if (forest.data.isDiff && magnitude(amount) > largest) largest = magnitude(amount);
+    const own = forest.data.isDiff ? largest : amount;
+    const name = tinyName(count - cut);
+    level.place = cut;
+    while (level.place > 0) {
+      const i = level.place - 1;
+      const before = weight(i) < own || (weight(i) === own && compareNames(this.name(level, i), name) > 0);
+      if (!before) break;
+      level.place--;
+    }
+  }
+
+  private name(level: Level, i: number): string {
+    return this.forest.name(level.tops[i], level.nodes[i]);
+  }
+}
+
+export const tinyName = (count: number) => `(${count} tiny)`;
+

@@ -1,0 +1,121 @@
+// The page: reads its data, then shows one of its views with what the toolbar says.
+
+import { read } from "./data";
+import { byId, create } from "./elements";
+import { Model } from "./model";
+import { ProcessIndex } from "./process_index";
+import type { View } from "./view";
+import { TreeView } from "./views/tree_view";
+import { TreemapView } from "./views/treemap_view";
+
+declare global {
+  interface Window {
+    /** The text as shown, byte for byte that of Firefox when copied. */
+    aboutMemoryText: () => string;
+  }
+}
+
+/** How long to wait for the next letter of a filter. */
+const TYPING = 300;
+
+function start(model: Model) {
+  const tree = new TreeView(model);
+  const views: View[] = [tree, new TreemapView(model)];
+  const tabs = views.map((view) => {
+    const tab = create("button", "", view.title);
+    tab.type = "button";
+    tab.id = `tab-${view.id}`;
+    tab.setAttribute("role", "tab");
+    tab.addEventListener("click", () => show(view));
+    view.element.id = `view-${view.id}`;
+    return tab;
+  });
+  const index = new ProcessIndex(byId("processes"), model, (row) => {
+    show(tree);
+    tree.goTo(row);
+    tree.element.focus();
+  });
+  let shown: View = tree;
+
+  function show(view: View) {
+    shown = view;
+    views.forEach((other, i) => {
+      other.element.hidden = other !== view;
+      tabs[i].setAttribute("aria-selected", String(other === view));
+    });
+    view.update();
+  }
+
+  function update() {
+    say(model.filterError, true);
+    index.update();
+    shown.update();
+  }
+
+  const filter = byId<HTMLInputElement>("filter");
+  const checked = (id: string) => byId<HTMLInputElement>(id).checked;
+  const ask = () => {
+    const asked = {
+      filter: filter.value,
+      regex: checked("regex"),
+      verbose: checked("verbose"),
+      hideTiny: checked("hide-tiny"),
+    };
+    if (model.ask(asked)) update();
+  };
+  let typing = 0;
+  filter.addEventListener("input", () => {
+    clearTimeout(typing);
+    typing = window.setTimeout(ask, TYPING);
+  });
+  filter.addEventListener("change", ask);
+  for (const id of ["regex", "verbose", "hide-tiny"]) byId(id).addEventListener("change", ask);
+  const toggleAll = (open: boolean) => {
+    model.toggleAll(open);
+    update();
+  };
+  byId("expand").addEventListener("click", () => toggleAll(true));
+  byId("collapse").addEventListener("click", () => toggleAll(false));
+  byId("copy").addEventListener("click", () => void copy(model.rows.text()));
+  window.aboutMemoryText = () => model.rows.text();
+
+  byId("title").textContent = document.title;
+  byId("tabs").append(...tabs);
+  byId("views").replaceChildren(...views.map((view) => view.element));
+  show(tree);
+  index.update();
+  tree.element.focus();
+}
+
+/** A word beside the buttons, or nothing. */
+function say(message: string, isError = false) {
+  byId("message").textContent = message;
+  byId("message").classList.toggle("error", isError);
+}
+
+/** A page opened from a file may have no clipboard but by the old way. */
+async function copy(text: string) {
+  try {
+    await navigator.clipboard.writeText(text);
+    say("Copied.");
+  } catch {
+    const area = create("textarea");
+    area.value = text;
+    document.body.append(area);
+    area.select();
+    const copied = document.execCommand("copy");
+    area.remove();
+    say(copied ? "Copied." : "The browser does not let this page copy.", !copied);
+  }
+}
+
+read(byId("data")).then(
+  (data) => {
+    start(new Model(data));
+    document.documentElement.dataset.state = "ready";
+  },
+  (error: unknown) => {
+    byId("loading").textContent = `The data of this page cannot be read: ${String(error)}`;
+    document.documentElement.dataset.state = "failed";
+  },
+);

@@ -1,0 +1,72 @@
+// What all views show: the data as filtered, and what was asked for.
+
+import type { Data } from "./data";
+import { arrange } from "./document";
+import { makeFilter } from "./filter";
+import { Forest } from "./forest";
+import { Layout } from "./layout";
+import { Kind, type Opened, type Rows } from "./rows";
+
+export interface Asked {
+  filter: string;
+  regex: boolean;
+  verbose: boolean;
+  hideTiny: boolean;
+}
+
+export class Model {
+  asked: Asked = { filter: "", regex: false, verbose: false, hideTiny: true };
+  /** What is wrong with the filter, or nothing. */
+  filterError = "";
+  forest: Forest;
+  layout: Layout;
+  private lines: Rows | null = null;
+  private readonly opened: Opened = { nodes: new Map(), tiny: new Map(), all: null };
+
+  constructor(readonly data: Data) {
+    this.forest = new Forest(data, null);
+    this.layout = this.makeLayout();
+  }
+
+  /** Takes note of what is asked for; says whether anything changed. */
+  ask(asked: Asked): boolean {
+    const old = this.asked;
+    const keys = Object.keys(old) as (keyof Asked)[];
+    if (keys.every((key) => old[key] === asked[key])) return false;
+    this.asked = asked;
+    if (old.filter !== asked.filter || old.regex !== asked.regex) {
+      const { filter, error } = makeFilter(asked.filter, asked.regex);
+      this.filterError = error;
+      this.forest = new Forest(this.data, filter);
+    }
+    this.layout = this.makeLayout();
+    this.lines = null;
+    return true;
+  }
+
+  /** The lines of the text; made when they are asked for. */
+  get rows(): Rows {
+    return (this.lines ??= arrange(this.layout, this.opened, this.asked.verbose));
+  }
+
+  /** Opens or closes what a row stands for. */
+  toggle(row: number, open = !this.rows.isOpen(row)) {
+    const { rows } = this;
+    if (!rows.toggles(row)) return;
+    const opened = rows.kind(row) === Kind.Tiny ? this.opened.tiny : this.opened.nodes;
+    opened.set(rows.node(row), open);
+    this.lines = null;
+  }
+
+  /** Opens or closes everything. */
+  toggleAll(open: boolean) {
+    this.opened.nodes.clear();
+    this.opened.tiny.clear();
+    this.opened.all = open;
+    this.lines = null;
+  }
+
+  private makeLayout(): Layout {
+    return new Layout(this.forest, this.asked.hideTiny && !this.asked.verbose);
+  }
+}

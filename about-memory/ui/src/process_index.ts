@@ -1,0 +1,44 @@
+// Links to all processes. One of which the filter leaves nothing is plain text.
+
+import { formatAmount, Units } from "./amount";
+import { create } from "./elements";
+import { showText } from "./escape";
+import type { Model } from "./model";
+
+/** More links than this are of no use to anybody. */
+const MOST = 1000;
+
+export class ProcessIndex {
+  constructor(
+    private readonly element: HTMLElement,
+    private readonly model: Model,
+    private readonly go: (row: number) => void,
+  ) {}
+
+  update() {
+    const { data, rows, asked } = this.model;
+    const list = create("ol");
+    data.processes.slice(0, MOST).forEach((process, index) => {
+      const item = create("li");
+      const resident = formatAmount(BigInt(process.resident), Units.Bytes, asked.verbose);
+      const name = showText(process.name);
+      if (rows.starts[index] < 0) {
+        item.append(create("span", "none", name));
+      } else {
+        const link = create("a", "", name);
+        link.href = "#";
+        link.title = `resident: ${resident}`;
+        link.addEventListener("click", (event) => {
+          event.preventDefault();
+          this.go(this.model.rows.starts[index]);
+        });
+        item.append(link);
+      }
+      list.append(item);
+    });
+    if (data.processes.length > MOST) {
+      list.append(create("li", "none", `(${data.processes.length - MOST} more; use the filter or the treemap)`));
+    }
+    this.element.replaceChildren(list);
+  }
+}

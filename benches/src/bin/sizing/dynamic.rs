@@ -1,0 +1,51 @@
+//! What a `dyn` value costs: the same values once as they are, once behind a trait.
+
+use std::hint::black_box;
+use std::time::Instant;
+
+use memory_reporter::{
+    ErasedMallocSizeOf, MallocSizeOf, computed_size_of, malloc_size_of, malloc_size_of_dyn,
+};
+
+trait Shape: ErasedMallocSizeOf {}
+
+malloc_size_of_dyn!(Shape);
+
+#[derive(MallocSizeOf)]
+struct Polygon {
+    name: String,
+    points: Vec<u64>,
+}
+
+impl Shape for Polygon {}
+
+const SHAPES: usize = 300_000;
+
+fn polygon(i: usize) -> Polygon {
+    Polygon { name: format!("polygon {i}"), points: vec![1; i % 8 + 1] }
+}
+
+fn median(rounds: usize, mut measure: impl FnMut() -> usize) -> f64 {
+    let mut times: Vec<f64> = (0..rounds)
+        .map(|_| {
+            let start = Instant::now();
+            black_box(measure());
+            start.elapsed().as_nanos() as f64
+        })
+        .collect();
+    times.sort_by(f64::total_cmp);
+    times[rounds / 2] / SHAPES as f64
+}
+
+pub(crate) fn run() {
+    let plain: Vec<Box<Polygon>> = (0..SHAPES).map(|i| Box::new(polygon(i))).collect();
+    let erased: Vec<Box<dyn Shape>> = (0..SHAPES).map(|i| Box::new(polygon(i)) as Box<dyn Shape>).collect();
+    assert_eq!(computed_size_of(&plain) + SHAPES * size_of::<usize>(), computed_size_of(&erased));
+    println!("| ns a value of 3 blocks | `Vec<Box<Polygon>>` | `Vec<Box<dyn Shape>>` |\n|---|---|---|");
+    for _ in 0..3 {
+        let computed = (median(15, || computed_size_of(&plain)), median(15, || computed_size_of(&erased)));
+        let measured = (median(15, || malloc_size_of(&plain)), median(15, || malloc_size_of(&erased)));
+        println!("| computed | {:.1} | {:.1} |", computed.0, computed.1);
+        println!("| measured | {:.1} | {:.1} |", measured.0, measured.1);
+    }
+}

@@ -1,0 +1,157 @@
+//! The socket of this process: who asked for it, where it is, and its end.
+
+use core::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use crate::error::ListenError;
+use crate::platform;
+
+use super::serve::Server;
+
+/// How to listen.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ListenOptions {
+    /// What the process is called. Default: the name of the program's file.
+    pub name: Option<String>,
+}
+
+impl ListenOptions {
+    /// The defaults.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets [`name`](Self::name).
+    #[must_use]
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.name = Some(name.into());
+        self
+    }
+}
+
+/// The folder with the sockets of this user's processes, whether or not it exists: `about-memory` in
+/// `XDG_RUNTIME_DIR`, or else `/tmp/about-memory-<uid>`.
+///
+/// # Errors
+///
+/// If the folder exists, but others might look into it or put another in its place; or on a
+/// system without such sockets.
+pub fn folder() -> Result<PathBuf, ListenError> {
+    let folder = platform::socket_folder()?;
+    match platform::check_private_folder(&folder) {
+        Err(ListenError::Io(_, error)) if error.kind() == std::io::ErrorKind::NotFound => Ok(folder),
+        result => result.map(|()| folder),
+    }
+}
+
+/// Answers the program `about-memory` from now on: it can show this process's reports.
+///
+/// ```no_run
+/// memory_reporter::listen()?.forever();
+/// # Ok::<(), memory_reporter::ListenError>(())
+/// ```
+///
+/// A process has one socket: who asks again, or after `ABOUT_MEMORY=listen` did, gets a share of it.
+///
+/// # Errors
+///
+/// If the folder of sockets is not private to the user, if there can be no socket or no thread,
+/// or on a system without Unix sockets.
+pub fn listen() -> Result<Listening, ListenError> {
+    listen_with(&ListenOptions::new())
+}
+
+/// As [`listen`]; options count only for the first one who asks.
+///
+/// # Errors
+///
+/// As [`listen`].
+pub fn listen_with(options: &ListenOptions) -> Result<Listening, ListenError> {
+    let mut current = lock();
+    if let Some(shared) = current.upgrade()
+        && shared.pid == std::process::id()
+    {
+        return Ok(Listening(shared));
+    }
+    let shared = Arc::new(Shared::start(options)?);
+    *current = Arc::downgrade(&shared);
+    drop(current);
+    platform::call_at_exit();
+    Ok(Listening(shared))
+}
+
+/// Keeps the process answering; dropping the last one ends it and removes the socket, and so does the
+/// end of the program.
+#[must_use = "dropping it ends the listening; call `forever` to keep it"]
+#[derive(Clone)]
+pub struct Listening(Arc<Shared>);
+
+impl Listening {
+    /// Where the socket is.
+    pub fn path(&self) -> &Path {
+        &self.0.path
+    }
+
+    /// Answers until the program ends.
+    #[allow(clippy::mem_forget, reason = "never to end is what is asked for")]
+    pub fn forever(self) {
+        core::mem::forget(self);
+    }
+}
+
+impl fmt::Debug for Listening {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Listening").field(&self.0.path).finish()
+    }
+}
+
+struct Shared {
+    path: PathBuf,
+    /// In the child of a fork this is the parent's, whose socket is to be left alone.
+    pid: u32,
+    _listener: platform::Listener,
+}
+
+impl Shared {
+    fn start(options: &ListenOptions) -> Result<Self, ListenError> {
+        let folder = platform::socket_folder()?;
+        platform::make_private_folder(&folder)?;
+        let (ticks, started) = platform::start_time().unwrap_or_default();
+        let pid = std::process::id();
+        let path = folder.join(format!("{pid}-{ticks}.sock"));
+        let server = Server::new(options.name.clone(), started);
+        let listener = platform::Listener::start(&path, move |peer| server.answer(peer))?;
+        Ok(Self { path, pid, _listener: listener })
+    }
+
+    fn remove_socket(&self) {
+        if self.pid == std::process::id() {
+            // It may be gone already, and nobody waits to hear of it.
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        self.remove_socket();
+    }
+}
+
+static CURRENT: Mutex<Weak<Shared>> = Mutex::new(Weak::new());
+
+fn lock() -> MutexGuard<'static, Weak<Shared>> {
+    CURRENT.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Removes the socket. Called at the program's end, on whatever thread ends it, so it waits for nothing.
+pub(crate) fn at_exit() {
+    if let Ok(current) = CURRENT.try_lock()
+        && let Some(shared) = current.upgrade()
+    {
+        drop(current);
+        shared.remove_socket();
+    }
+}

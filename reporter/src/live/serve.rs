@@ -1,0 +1,219 @@
+//! Answering one peer. Whatever a peer does or leaves undone costs one thread, for a while.
+
+use core::fmt;
+use core::time::Duration;
+use std::io::{self, BufRead as _, BufReader, BufWriter, Read as _, Write};
+use std::sync::{Mutex, PoisonError, TryLockError};
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use serde::Serialize;
+
+use crate::collect::{CollectOptions, collect_reports};
+use crate::platform::Peer;
+use crate::pressure::minimize_memory_usage;
+use crate::{amounts, file};
+
+use super::functions;
+use super::protocol::{Hello, MAX_REQUEST, Minimized, Refusal, Request, VERSION};
+use super::workers::{Busy, Workers};
+
+const TIME_TO_ASK: Duration = Duration::from_secs(5);
+const TIME_TO_READ: Duration = Duration::from_secs(60);
+/// For a word to a peer on the listening thread.
+const TIME_TO_REFUSE: Duration = Duration::from_millis(10);
+pub(super) const DEADLINE: Duration = Duration::from_secs(10);
+const MAX_DEADLINE: Duration = Duration::from_secs(600);
+const MAX_NAME: usize = 100;
+
+/// What answers for this process.
+pub(super) struct Server(Workers<Peer>);
+
+struct Who {
+    pid: u32,
+    name: String,
+    exe: String,
+    started: u64,
+}
+
+impl Server {
+    pub(super) fn new(name: Option<String>, started: u64) -> Self {
+        let exe = std::env::current_exe().unwrap_or_default();
+        let name = name.filter(|name| !name.is_empty()).unwrap_or_else(|| {
+            exe.file_name().map_or_else(|| "unknown".to_owned(), |name| name.to_string_lossy().into_owned())
+        });
+        let name = name.chars().take(MAX_NAME).collect();
+        let who = Who { pid: std::process::id(), name, exe: exe.display().to_string(), started };
+        Self(Workers::new(move |mut peer: Peer| {
+            peer.allow(TIME_TO_ASK);
+            // A peer that hangs or goes away has only itself to tell.
+            let _ = who.answer(&mut peer);
+            peer.finish();
+        }))
+    }
+
+    /// Answers on another thread.
+    pub(super) fn answer(&self, peer: Peer) {
+        if let Err(Busy(mut peer)) = self.0.start(peer) {
+            peer.allow(TIME_TO_REFUSE);
+            // A peer that does not even read this has lost nothing.
+            let _ = refuse(&mut peer, "too many ask at once, try again later");
+            peer.finish();
+        }
+    }
+}
+
+impl Who {
+    fn answer(&self, peer: &mut Peer) -> io::Result<()> {
+        let mut line = Vec::new();
+        BufReader::new(&mut *peer).take(MAX_REQUEST as u64).read_until(b'\n', &mut line)?;
+        if line.is_empty() {
+            return Ok(());
+        }
+        let request: Request = if line.ends_with(b"\n") {
+            match serde_json::from_slice(&line) {
+                Ok(request) => request,
+                Err(error) => return refuse(peer, &format!("not a request: {error}")),
+            }
+        } else {
+            return refuse(peer, &format!("not a request: no line of at most {MAX_REQUEST} bytes"));
+        };
+        if request.version != VERSION {
+            let version = request.version;
+            return refuse(peer, &format!("version {version} is not supported (expected {VERSION})"));
+        }
+        match &*request.request {
+            "hello" => self.hello(peer),
+            "report" => self.report(peer, &request),
+            "minimize" => minimize(peer),
+            // The line is UTF-8, or it would not have been read.
+            other => hand_on(peer, other, &String::from_utf8_lossy(&line)),
+        }
+    }
+
+    fn hello(&self, peer: &mut Peer) -> io::Result<()> {
+        let hello = Hello {
+            version: VERSION,
+            pid: self.pid,
+            name: self.name.clone(),
+            exe: self.exe.clone(),
+            started: self.started,
+            requests: functions::names(),
+        };
+        send_line(peer, &hello)
+    }
+
+    fn report(&self, peer: &mut Peer, request: &Request) -> io::Result<()> {
+        if request.minimize
+            && let Err(busy) = minimize_alone()
+        {
+            return refuse(peer, &busy.to_string());
+        }
+        let deadline = request.deadline_ms.map_or(DEADLINE, Duration::from_millis);
+        let deadline = deadline.clamp(Duration::from_millis(1), MAX_DEADLINE);
+        let mut options = CollectOptions::new()
+            .anonymize(request.anonymize)
+            .resident_map(request.resident_map)
+            .deadline(deadline);
+        if request.named {
+            options = options.process(format!("{} (pid {})", self.name, self.pid));
+        }
+        let set = collect_alone(&options);
+        if std::process::id() != self.pid {
+            // A reporter has forked, and this is the child.
+            return Ok(());
+        }
+        peer.allow(TIME_TO_READ);
+        let encoder = GzEncoder::new(peer, Compression::fast());
+        let mut to = BufWriter::with_capacity(1 << 16, encoder);
+        file::write_to(&mut to, &set)?;
+        to.into_inner().map_err(io::IntoInnerError::into_error)?.finish()?;
+        Ok(())
+    }
+}
+
+/// Collects, one collection at a time: reporters need not expect to run twice at once, and each
+/// would slow the other down.
+pub(super) fn collect_alone(options: &CollectOptions) -> crate::ReportSet {
+    static COLLECTING: Mutex<()> = Mutex::new(());
+    let _alone = COLLECTING.lock().unwrap_or_else(PoisonError::into_inner);
+    collect_reports(options)
+}
+
+/// Memory usage is being minimized since an earlier request.
+pub(super) struct StillMinimizing;
+
+impl fmt::Display for StillMinimizing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("memory usage is still being minimized")
+    }
+}
+
+/// Minimizes memory usage, unless somebody does: the program's hooks may take for ever, and one
+/// thread that waits for them is enough.
+pub(super) fn minimize_alone() -> Result<(), StillMinimizing> {
+    static MINIMIZING: Mutex<()> = Mutex::new(());
+    let _alone = match MINIMIZING.try_lock() {
+        Ok(guard) => guard,
+        Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+        Err(TryLockError::WouldBlock) => return Err(StillMinimizing),
+    };
+    minimize_memory_usage();
+    Ok(())
+}
+
+fn minimize(peer: &mut Peer) -> io::Result<()> {
+    let resident_before = amounts::resident();
+    if let Err(busy) = minimize_alone() {
+        return refuse(peer, &busy.to_string());
+    }
+    let resident = amounts::resident();
+    peer.allow(TIME_TO_ASK);
+    send_line(peer, &Minimized { version: VERSION, resident_before, resident })
+}
+
+fn hand_on(peer: &mut Peer, request: &str, line: &str) -> io::Result<()> {
+    let mut answer = Answer { peer, begun: false };
+    match functions::run(request, line, &mut answer) {
+        Some(Err(error)) if !answer.begun => {
+            peer.allow(TIME_TO_ASK);
+            refuse(peer, &error.to_string())
+        }
+        Some(result) => result,
+        None => {
+            let known = ["hello", "report", "minimize"].map(str::to_owned);
+            let known: Vec<_> = known.into_iter().chain(functions::names()).collect();
+            refuse(peer, &format!("there is no request {request:?}, only {}", known.join(", ")))
+        }
+    }
+}
+
+/// Where a function's answer goes; its time starts with the first byte.
+struct Answer<'p> {
+    peer: &'p mut Peer,
+    begun: bool,
+}
+
+impl Write for Answer<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if !self.begun {
+            self.peer.allow(TIME_TO_READ);
+            self.begun = true;
+        }
+        self.peer.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.peer.flush()
+    }
+}
+
+fn refuse(peer: &mut Peer, error: &str) -> io::Result<()> {
+    send_line(peer, &Refusal { version: VERSION, error })
+}
+
+fn send_line(peer: &mut Peer, answer: &impl Serialize) -> io::Result<()> {
+    let mut line = serde_json::to_vec(answer)?;
+    line.push(b'\n');
+    peer.write_all(&line)
+}

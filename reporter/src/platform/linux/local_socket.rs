@@ -1,0 +1,179 @@
+//! A Unix socket that answers this user only, on a thread of its own.
+//!
+//! After a fork the child has a copy of the listening socket, but not the thread: the copy is
+//! closed there, so that nobody connects to a process that will not answer.
+
+use core::mem::ManuallyDrop;
+use std::fs;
+use std::io::{self, Read, Write};
+use std::net::Shutdown;
+use std::os::fd::AsRawFd as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::sync::{Arc, Once};
+use std::time::{Duration, Instant};
+
+use crate::error::ListenError;
+
+use super::{own_uid, spawn_without_signals};
+
+/// What the child of a fork closes; -1 if there is nothing.
+static TO_CLOSE: AtomicI32 = AtomicI32::new(-1);
+
+/// Keeps the listening thread going until dropped. One a process at a time.
+pub(crate) struct Listener(Arc<Shared>);
+
+struct Shared {
+    socket: ManuallyDrop<UnixListener>,
+    pid: u32,
+    stopped: AtomicBool,
+}
+
+impl Listener {
+    /// Answers at `path`; `answer` is called on the listening thread, so it must not take long.
+    pub(crate) fn start(path: &Path, answer: impl Fn(Peer) + Send + 'static) -> Result<Self, ListenError> {
+        let io = |error| ListenError::Io(path.to_owned(), error);
+        let socket = bind(path).map_err(io)?;
+        fs::set_permissions(path, fs::Permissions::from_mode(0o600)).map_err(io)?;
+        close_in_children();
+        TO_CLOSE.store(socket.as_raw_fd(), Ordering::SeqCst);
+        let shared = Arc::new(Shared {
+            socket: ManuallyDrop::new(socket),
+            pid: std::process::id(),
+            stopped: AtomicBool::new(false),
+        });
+        let listener = Self(Arc::clone(&shared));
+        spawn_without_signals("about-memory", move || shared.accept_all(answer))
+            .map_err(ListenError::Thread)?;
+        Ok(listener)
+    }
+}
+
+fn bind(path: &Path) -> io::Result<UnixListener> {
+    match UnixListener::bind(path) {
+        // Left by a process that had this number and start time before the machine was last started.
+        Err(error) if error.kind() == io::ErrorKind::AddrInUse && UnixStream::connect(path).is_err() => {
+            fs::remove_file(path)?;
+            UnixListener::bind(path)
+        }
+        result => result,
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        if self.0.pid == std::process::id() {
+            self.0.stopped.store(true, Ordering::SeqCst);
+            wake(&self.0.socket);
+        }
+    }
+}
+
+impl Shared {
+    fn accept_all(&self, answer: impl Fn(Peer)) {
+        while !self.stopped.load(Ordering::SeqCst) {
+            match self.socket.accept() {
+                Ok((stream, _)) => {
+                    if peer_uid(&stream) == Some(own_uid()) {
+                        answer(Peer { stream, until: Instant::now() });
+                    }
+                }
+                // Perhaps too many files are open: waiting costs less than the processor.
+                Err(_) if !self.stopped.load(Ordering::SeqCst) => {
+                    std::thread::sleep(Duration::from_millis(50));
+                }
+                Err(_) => {}
+            }
+        }
+    }
+}
+
+impl Drop for Shared {
+    #[allow(unsafe_code, reason = "in a child of a fork the socket was closed behind its owner's back")]
+    fn drop(&mut self) {
+        if self.pid == std::process::id() {
+            TO_CLOSE.store(-1, Ordering::SeqCst);
+            // SAFETY: dropped nowhere else, and not used any more.
+            unsafe { ManuallyDrop::drop(&mut self.socket) };
+        }
+    }
+}
+
+/// Ends a wait for peers.
+#[allow(unsafe_code, reason = "asks the kernel")]
+fn wake(socket: &UnixListener) {
+    // SAFETY: the number is that of an open socket.
+    unsafe { libc::shutdown(socket.as_raw_fd(), libc::SHUT_RDWR) };
+}
+
+#[allow(unsafe_code, reason = "asks the C library")]
+fn close_in_children() {
+    extern "C" fn close() {
+        let socket = TO_CLOSE.swap(-1, Ordering::SeqCst);
+        if socket >= 0 {
+            // SAFETY: the number is the child's copy, whose owner never closes it.
+            unsafe { libc::close(socket) };
+        }
+    }
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        // SAFETY: `close` does only what is allowed between a fork and what comes after.
+        unsafe { libc::pthread_atfork(None, None, Some(close)) };
+    });
+}
+
+#[allow(unsafe_code, reason = "asks the kernel")]
+fn peer_uid(stream: &UnixStream) -> Option<u32> {
+    let mut found = libc::ucred { pid: 0, uid: 0, gid: 0 };
+    let mut size = size_of::<libc::ucred>() as libc::socklen_t;
+    let to = (&raw mut found).cast();
+    // SAFETY: `to` has room for `size` bytes, and the number is that of an open socket.
+    let failed = unsafe {
+        libc::getsockopt(stream.as_raw_fd(), libc::SOL_SOCKET, libc::SO_PEERCRED, to, &raw mut size)
+    };
+    (failed == 0).then_some(found.uid)
+}
+
+/// A process of this user that asks. Reading and writing end in an error when time is up.
+pub(crate) struct Peer {
+    stream: UnixStream,
+    until: Instant,
+}
+
+impl Peer {
+    /// From now on, reading and writing take at most this long all together.
+    pub(crate) fn allow(&mut self, time: Duration) {
+        self.until = Instant::now() + time;
+    }
+
+    /// Says that there is nothing more to come.
+    pub(crate) fn finish(self) {
+        // A peer that has gone needs no farewell.
+        let _ = self.stream.shutdown(Shutdown::Both);
+    }
+
+    fn left(&self) -> io::Result<Option<Duration>> {
+        let left = self.until.saturating_duration_since(Instant::now());
+        if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(Some(left)) }
+    }
+}
+
+impl Read for Peer {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        self.stream.set_read_timeout(self.left()?)?;
+        self.stream.read(into)
+    }
+}
+
+impl Write for Peer {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.stream.set_write_timeout(self.left()?)?;
+        self.stream.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

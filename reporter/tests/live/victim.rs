@@ -1,0 +1,188 @@
+//! What the started programs do.
+
+use std::io::{self, Read as _, Write as _};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::thread;
+
+use memory_reporter::live::{ListenOptions, answer_requests, listen_with};
+use memory_reporter::{
+    Kind, MemoryReporter, Reports, Units, listen, listen_to_signals, on_memory_pressure, register_strong,
+};
+
+memory_reporter::global_allocator!(std::alloc::System);
+
+static MINIMIZED: AtomicI64 = AtomicI64::new(0);
+
+/// A reporter from a closure.
+struct By<F>(&'static str, F);
+
+impl<F: Fn(&mut Reports)> MemoryReporter for By<F> {
+    fn name(&self) -> &str {
+        self.0
+    }
+
+    fn collect_reports(&self, out: &mut Reports) {
+        (self.1)(out);
+    }
+}
+
+fn register(name: &'static str, report: impl Fn(&mut Reports) + Send + Sync + 'static) {
+    register_strong(Arc::new(By(name, report))).forever();
+}
+
+fn say(text: &str) {
+    let mut out = io::stdout().lock();
+    writeln!(out, "told {text}").unwrap();
+    out.flush().unwrap();
+}
+
+/// Ready, and does nothing until whoever started it has enough.
+fn rest() {
+    say("ready");
+    let _ = io::stdin().read_to_end(&mut Vec::new());
+}
+
+/// No test, unless this program was started by one of them.
+#[test]
+fn victim() {
+    let Ok(task) = std::env::var("VICTIM") else { return };
+    register("counts", |out| {
+        out.report("minimized", Kind::Other, Units::Count, MINIMIZED.load(Ordering::SeqCst), "Calls.");
+        let name = if out.anonymize() { "<anonymized>" } else { "secret" };
+        out.report(format!("names/{name}"), Kind::Other, Units::Count, 1, "A name.");
+    });
+    let _hook = on_memory_pressure(|| {
+        MINIMIZED.fetch_add(1, Ordering::SeqCst);
+    });
+    match &*task {
+        "rest" => rest(),
+        "listen" => {
+            listen().unwrap().forever();
+            rest();
+        }
+        "named" => {
+            listen_with(&ListenOptions::new().name("a-name")).unwrap().forever();
+            rest();
+        }
+        "twice" => {
+            let first = listen().unwrap();
+            let second = listen().unwrap();
+            assert_eq!(first.path(), second.path());
+            drop(first);
+            assert!(second.path().exists());
+            let path = second.path().to_owned();
+            drop(second);
+            assert!(!path.exists());
+            assert!(std::os::unix::net::UnixStream::connect(&path).is_err());
+            listen().unwrap().forever();
+            rest();
+        }
+        "fails" => {
+            let error = listen().unwrap_err();
+            say(&error.to_string());
+            rest();
+        }
+        "stuck" => {
+            listen().unwrap().forever();
+            register("stuck", |_| {
+                loop {
+                    thread::park();
+                }
+            });
+            register("panics", |_| panic!("on purpose"));
+            rest();
+        }
+        "stuck-hook" => {
+            listen().unwrap().forever();
+            let _hook = on_memory_pressure(|| {
+                loop {
+                    thread::park();
+                }
+            });
+            rest();
+        }
+        "functions" => {
+            listen().unwrap().forever();
+            answer_requests("echo", |line, out| out.write_all(line.as_bytes())).forever();
+            answer_requests("fails", |_, _| Err(io::Error::other("not today"))).forever();
+            answer_requests("hello", |_, out| out.write_all(b"never asked")).forever();
+            answer_requests("dmd-dump", |_, _| Ok(())).forever();
+            drop(answer_requests("dropped", |_, _| Ok(())));
+            rest();
+        }
+        "signals" => {
+            let folder = PathBuf::from(std::env::var_os("TMPDIR").unwrap());
+            listen_to_signals(folder).unwrap();
+            rest();
+        }
+        "taken" => {
+            // SAFETY: nothing is done in the handler.
+            unsafe { libc::signal(libc::SIGRTMIN(), ignore as extern "C" fn(i32) as usize) };
+            say(&listen_to_signals("/tmp").unwrap_err().to_string());
+            say(&listen_to_signals("/dev/null").unwrap_err().to_string());
+            rest();
+        }
+        "fork" => {
+            let mut listening = Some(listen().unwrap());
+            listen_to_signals(std::env::temp_dir()).unwrap();
+            let child = fork(|| {
+                listening = None;
+                std::process::id().to_string()
+            });
+            rest();
+            kill(child);
+        }
+        "fork-exit" => {
+            listen().unwrap().forever();
+            let child = fork(|| std::process::exit(0));
+            // SAFETY: the child is this process's own.
+            unsafe { libc::waitpid(child, core::ptr::null_mut(), 0) };
+            rest();
+        }
+        "fork-listen" => {
+            listen().unwrap().forever();
+            let child = fork(|| {
+                let listening = listen().unwrap();
+                let path = listening.path().display().to_string();
+                listening.forever();
+                path
+            });
+            rest();
+            kill(child);
+        }
+        other => panic!("no task {other:?}"),
+    }
+}
+
+/// Starts a child that does something, and tells what it has to say; after that it only waits.
+fn fork(run: impl FnOnce() -> String) -> i32 {
+    let (mut from, mut to) = io::pipe().unwrap();
+    // SAFETY: the child does as little as it may, and the other threads of this program hold nothing
+    // that it needs.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        // Should nobody kill it.
+        // SAFETY: no precondition.
+        unsafe { libc::alarm(120) };
+        drop(from);
+        to.write_all(run().as_bytes()).unwrap();
+        drop(to);
+        loop {
+            thread::park();
+        }
+    }
+    drop(to);
+    let mut told = String::new();
+    from.read_to_string(&mut told).unwrap();
+    say(&told);
+    child
+}
+
+fn kill(child: i32) {
+    // SAFETY: the child was not waited for, so its number is still its own.
+    unsafe { libc::kill(child, libc::SIGKILL) };
+}
+
+extern "C" fn ignore(_: i32) {}
