@@ -51,10 +51,13 @@ enum Command {
     #[command(after_help = show::EXAMPLES)]
     Show(show::Show),
     /// Show who allocated what is in a dump of DMD, as text.
+    #[command(after_help = dmd::EXAMPLES)]
     Dmd(Box<dmd::Dmd>),
     /// Show how much of the heap reporters know, by a dump of DMD's dark-matter mode.
+    #[command(after_help = coverage::EXAMPLES)]
     Coverage(coverage::Coverage),
     /// Show who points to a block in a dump of DMD's scan mode.
+    #[command(after_help = block::EXAMPLES)]
     Block(block::Block),
     /// Name the running processes that can be asked.
     List(list::List),
