@@ -7,6 +7,7 @@ mod allocators;
 mod by_text;
 mod clamp;
 mod classic;
+mod container;
 mod coverage;
 pub(crate) mod dump;
 mod error;
@@ -19,6 +20,7 @@ mod read;
 mod records;
 mod referrers;
 mod stacks;
+mod suggest;
 mod text;
 pub(crate) mod texts;
 
@@ -34,6 +36,7 @@ pub use options::{AnalyzeOptions, By, Filter, SortBy};
 pub use read::{ReadOptions, read, read_from, read_with};
 pub use records::{Analysis, RecordKind, Sums};
 pub use referrers::{BlockOptions, BlockText};
+pub use suggest::{Suggestion, Suggestions};
 pub use text::Text;
 
 /// What the macro calls. Not for direct use, and without any promise.

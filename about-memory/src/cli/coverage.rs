@@ -8,6 +8,10 @@ use dmd::analyze::{self, ReadOptions};
 
 use super::{Failure, symbols};
 
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  about-memory coverage dmd.json.gz";
+
 #[derive(Args)]
 pub(crate) struct Coverage {
     /// A dump of dark-matter mode, compressed or not.

@@ -78,7 +78,7 @@ impl AllocatorFrames {
 fn is_rust(function: &str) -> bool {
     let owner = function.trim_start_matches(['<', '&', '[', '(']);
     let owner = owner.strip_prefix("mut ").unwrap_or(owner);
-    IN_RUST.iter().any(|name| owner.starts_with(name))
+    IN_RUST.iter().any(|name| owner.starts_with(name)) || function.contains(" as core::alloc::")
 }
 
 /// The function and the place (with its bracket) of a frame's text, without the number.
