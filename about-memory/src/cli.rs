@@ -61,11 +61,13 @@ enum Command {
     #[command(after_help = block::EXAMPLES)]
     Block(block::Block),
     /// Name the running processes that can be asked.
+    #[command(after_help = list::EXAMPLES)]
     List(list::List),
     /// Save the reports of running processes to a file.
     #[command(after_help = save::EXAMPLES)]
     Save(save::Save),
     /// Have a running process give back the memory that it can do without.
+    #[command(after_help = minimize::EXAMPLES)]
     Minimize(minimize::Minimize),
     /// Show running processes again and again, changes marked.
     #[command(after_help = watch::EXAMPLES)]
