@@ -7,7 +7,7 @@ mod allocators;
 mod by_text;
 mod clamp;
 mod classic;
-mod container;
+pub(crate) mod container;
 mod coverage;
 pub(crate) mod dump;
 mod error;

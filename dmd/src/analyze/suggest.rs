@@ -109,7 +109,7 @@ fn suggestion(frames: &[&str]) -> Suggestion {
     let dependency = is_dependency(place);
     let caller = frames[owner + 1..].iter().find_map(|text| {
         let (function, place) = split_frame(text);
-        let program = function.contains("::") && place.starts_with('(') && !is_dependency(place);
+        let program = place.starts_with('(') && !is_dependency(place);
         let named = program && !AllocatorFrames::CAndRust.has(text) && !is_start(function);
         named.then(|| (function.to_owned(), file_and_line(place).to_owned()))
     });
@@ -130,12 +130,12 @@ fn is_start(function: &str) -> bool {
     ["std::", "<std::", "test::"].iter().any(|name| function.starts_with(name))
 }
 
-/// Cargo keeps the sources of other packages there, and the compiler those of its libraries; a place
-/// without a file is a library's of the system.
+/// Cargo keeps the sources of other packages there, and the compiler those of its libraries; libraries
+/// of the system have relative files, or none.
 fn is_dependency(place: &str) -> bool {
     let file = file_of(place);
     place.starts_with('[')
-        || file.starts_with("/rustc/")
+        || ["/rustc/", "./", "../"].iter().any(|start| file.starts_with(start))
         || ["/registry/src/", "/git/checkouts/", "/vendor/", "/rustlib/src/"]
             .iter()
             .any(|part| file.contains(part))
@@ -147,9 +147,15 @@ fn file_and_line(place: &str) -> &str {
 }
 
 impl Suggestion {
-    /// The type whose method allocated, if it was a method; and its path.
+    /// The function of the program that the memory is for.
+    fn of_program(&self) -> &str {
+        self.caller.as_ref().map_or(&self.function, |(function, _)| function)
+    }
+
+    /// The type whose method that is, if it is a method.
     fn owner(&self) -> Option<&str> {
-        let path = self.function.strip_prefix('<').map_or(&*self.function, |rest| {
+        let function = self.of_program();
+        let path = function.strip_prefix('<').map_or(function, |rest| {
             let end = rest.find(" as ").or(rest.find('>')).unwrap_or(rest.len());
             &rest[..end]
         });
@@ -161,7 +167,7 @@ impl Suggestion {
 
     /// A path for the report.
     fn report_path(&self) -> String {
-        let function = self.function.trim_start_matches(['<', '&']);
+        let function = self.of_program().trim_start_matches(['<', '&']);
         let parts = segments(function);
         let module = parts.get(1).filter(|part| {
             parts.len() > 2 && part.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_')
@@ -169,7 +175,7 @@ impl Suggestion {
         let name = match (module, self.owner()) {
             (Some(module), _) => (*module).to_owned(),
             (None, Some(owner)) => kebab(owner),
-            (None, None) => self.module.clone(),
+            (None, None) => parts.first().map_or_else(|| self.module.clone(), |part| (*part).to_owned()),
         };
         format!("explicit/{}", name.replace('_', "-"))
     }
@@ -202,7 +208,11 @@ impl Display for Suggestions {
             let place = if place.is_empty() { "an unknown place" } else { place };
             writeln!(f, "   allocated by {} at {}", Clean(function), Clean(place))?;
             if suggestion.dependency {
-                writeln!(f, "   in {}, which is a dependency", Clean(module))?;
+                if function.contains("::") {
+                    writeln!(f, "   in {}, which is a dependency", Clean(module))?;
+                } else {
+                    f.write_str("   in a library of the system\n")?;
+                }
             }
             if let Some((function, place)) = &suggestion.caller {
                 writeln!(f, "   for {} at {}", Clean(function), Clean(place))?;
@@ -238,7 +248,7 @@ impl Suggestion {
                 Clean(&self.module)
             );
         }
-        match self.owner().filter(|_| !self.dependency) {
+        match self.owner() {
             Some(owner) => {
                 writeln!(f, "   derive MallocSizeOf for {}, and register a reporter of it:", Clean(owner))?
             }
