@@ -59,7 +59,7 @@ pub(super) fn container_of(text: &str) -> Option<String> {
         return Some(name.to_owned());
     }
     let is_stand_in = |name: &&str| name.len() <= 2 && name.starts_with(|c: char| c.is_ascii_uppercase());
-    let types: Vec<&str> = if own.iter().any(|name| is_stand_in(&name)) {
+    let types: Vec<&str> = if own.iter().any(is_stand_in) {
         // The method's types are the owner's first, in the same order.
         if given.len() < own.len() {
             return None;

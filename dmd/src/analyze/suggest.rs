@@ -165,10 +165,16 @@ impl Suggestion {
         Some(part.split('<').next().unwrap_or(part))
     }
 
-    /// A path for the report.
+    /// The type of the program that the collection keeps.
+    fn kept(&self) -> Option<&str> {
+        let is_path = |c: char| c.is_alphanumeric() || c == '_' || c == ':';
+        self.type_name.as_deref()?.split(|c| !is_path(c)).find(|path| path.contains("::"))
+    }
+
+    /// A path for the report: for the module of the type that is kept, or else of who allocates.
     fn report_path(&self) -> String {
         let function = self.of_program().trim_start_matches(['<', '&']);
-        let parts = segments(function);
+        let parts = segments(self.kept().unwrap_or(function));
         let module = parts.get(1).filter(|part| {
             parts.len() > 2 && part.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_')
         });
@@ -248,16 +254,12 @@ impl Suggestion {
                 Clean(&self.module)
             );
         }
-        match self.owner() {
-            Some(owner) => {
-                writeln!(f, "   derive MallocSizeOf for {}, and register a reporter of it:", Clean(owner))?
-            }
-            None => writeln!(
-                f,
-                "   derive MallocSizeOf for the type that keeps {}, and register a reporter of it:",
-                Clean(what)
-            )?,
-        }
+        let what = match (self.kept(), self.owner()) {
+            (Some(kept), _) => format!("{kept} and for the value that keeps it"),
+            (None, Some(owner)) => owner.to_owned(),
+            (None, None) => format!("the type that keeps {what}"),
+        };
+        writeln!(f, "   derive MallocSizeOf for {}, and register a reporter:", Clean(&what))?;
         writeln!(
             f,
             "   memory_reporter::define_reporter!(\"{}\", Heap, &VALUE, \"Memory used by {}.\");",

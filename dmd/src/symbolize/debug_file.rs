@@ -159,7 +159,7 @@ fn units(dwarf: &gimli::Dwarf<Slice<'_>>) -> Crates {
 /// Rust's older mangled names end in a hash; C++'s begin alike.
 fn is_rust(raw: &str) -> bool {
     let hash =
-        raw.strip_suffix('E').and_then(|rest| rest.len().checked_sub(20).and_then(|at| rest.get(at..)));
+        raw.strip_suffix('E').and_then(|rest| rest.len().checked_sub(19).and_then(|at| rest.get(at..)));
     hash.is_some_and(|hash| hash.starts_with("17h") && hash[3..].bytes().all(|byte| byte.is_ascii_hexdigit()))
 }
 

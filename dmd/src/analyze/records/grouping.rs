@@ -88,7 +88,10 @@ impl<'o> Grouping<'o> {
             groups.push(group);
         }
         let grouped = Grouped {
-            addresses: dump.scanned.iter().map(|scanned| scanned.addr).collect(),
+            addresses: match self.options.for_testing {
+                true => vec![0xdada_dada; dump.scanned.len()],
+                false => dump.scanned.iter().map(|scanned| scanned.addr).collect(),
+            },
             blocks: dump.blocks,
             groups,
             owners,
@@ -140,7 +143,12 @@ impl<'o> Grouping<'o> {
             let frames = &dump.frames[range.start as usize..range.end as usize];
             let skipped = frames.iter().take_while(|frame| has(&dropped, frame)).count();
             let kept = &frames[skipped..];
-            stacks.push(self.stacks.add(&kept[..kept.len().min(self.options.max_frames)]));
+            let kept = &kept[..kept.len().min(self.options.max_frames)];
+            let of_dmd = |frame: &&FrameId| self.texts.get(**frame).contains("DMD");
+            stacks.push(match self.options.for_testing && kept.iter().filter(of_dmd).count() >= 3 {
+                true => self.stacks.add(&[self.texts.add("#00: ... DMD.cpp ...")]),
+                false => self.stacks.add(kept),
+            });
             if with_owners {
                 let owner = frames.iter().find(|frame| !has(&of_libraries, frame));
                 owners.push(owner.or(frames.first()).copied());
