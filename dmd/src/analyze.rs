@@ -29,7 +29,7 @@ pub use clamp::{ClampStats, clamp};
 pub use classic::Classic;
 pub use coverage::{Coverage, ModuleCoverage};
 pub use dump::{Dump, Mode};
-pub use error::DumpError;
+pub use error::AnalyzeError;
 pub use folded::Folded;
 pub use json::Json;
 pub use options::{AnalyzeOptions, By, Filter, SortBy};

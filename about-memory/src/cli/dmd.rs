@@ -236,7 +236,7 @@ Saving file.
     );
 }
 
-fn failure(path: &Path, error: analyze::DumpError) -> Failure {
+fn failure(path: &Path, error: analyze::AnalyzeError) -> Failure {
     Failure::File(path.display().to_string(), error.into())
 }
 

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use super::allocators::{AllocatorFrames, split_frame};
 use super::container::{container_of, segments};
 use super::dump::{Dump, Mode};
-use super::error::DumpError;
+use super::error::AnalyzeError;
 use super::options::AnalyzeOptions;
 use super::owner::{file_of, module_of};
 use super::records::{Analysis, RecordKind, Sums};
@@ -59,9 +59,9 @@ impl Suggestions {
     /// # Errors
     ///
     /// If the dump is of another mode.
-    pub fn new(dump: Dump, limit: usize) -> Result<Self, DumpError> {
+    pub fn new(dump: Dump, limit: usize) -> Result<Self, AnalyzeError> {
         if dump.mode() != Mode::DarkMatter {
-            return Err(DumpError::NotDarkMatter(dump.mode()));
+            return Err(AnalyzeError::NotDarkMatter(dump.mode()));
         }
         let options = AnalyzeOptions::new().estimate(true).max_frames(usize::MAX).limit(usize::MAX);
         let analysis = Analysis::new(dump, &options);
