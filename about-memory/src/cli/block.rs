@@ -54,7 +54,7 @@ pub(super) fn spelled(arguments: impl Iterator<Item = OsString>) -> impl Iterato
 impl Block {
     pub(super) fn run(self) -> Result<(), Failure> {
         let failure =
-            |error: analyze::DumpError| Failure::File(self.file.display().to_string(), error.into());
+            |error: analyze::AnalyzeError| Failure::File(self.file.display().to_string(), error.into());
         let read = ReadOptions::new().max_bytes(self.max_bytes).contents(true);
         let dump = analyze::read_with(&self.file, &read).map_err(failure)?;
         let mut options = BlockOptions::new();

@@ -164,6 +164,7 @@ impl Dmd {
             By::Reporter => analyze::By::Reporter,
             By::Size => analyze::By::Size,
         }));
+        options.for_testing = self.filter_stacks_for_testing;
         options.filters = self.filter.iter().map(|filter| Filter::new(filter)).collect();
         options.report_filters = self.report_filter.iter().map(|filter| Filter::new(filter)).collect();
         options
@@ -235,7 +236,7 @@ Saving file.
     );
 }
 
-fn failure(path: &Path, error: analyze::DumpError) -> Failure {
+fn failure(path: &Path, error: analyze::AnalyzeError) -> Failure {
     Failure::File(path.display().to_string(), error.into())
 }
 

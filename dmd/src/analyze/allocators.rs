@@ -78,7 +78,9 @@ impl AllocatorFrames {
 fn is_rust(function: &str) -> bool {
     let owner = function.trim_start_matches(['<', '&', '[', '(']);
     let owner = owner.strip_prefix("mut ").unwrap_or(owner);
-    IN_RUST.iter().any(|name| owner.starts_with(name)) || function.contains(" as core::alloc::")
+    IN_RUST.iter().any(|name| owner.starts_with(name))
+        || function.contains(" as core::alloc::")
+        || ["alloc", "alloc_zeroed", "realloc"].contains(&function.split('<').next().unwrap_or_default())
 }
 
 /// The function and the place (with its bracket) of a frame's text, without the number.

@@ -33,17 +33,20 @@ const CONTAINERS: &[(&str, &str)] = &[
 /// The type, such as `Vec<app::Entry>`, that a frame's function belongs to. Nothing if it belongs to
 /// none that owns memory, or if the name does not tell the types within.
 pub(super) fn container_of(text: &str) -> Option<String> {
-    let (function, _) = split_frame(text);
+    let (function, place) = split_frame(text);
     let path = segments(function);
     let (method, before) = path.split_last()?;
     let given = arguments(method);
+
     // `<alloc::vec::Vec<T> as Trait>::method` or `<alloc::vec::Vec<T>>::method`.
     let owner = match before.first()?.strip_prefix('<').and_then(|inner| inner.strip_suffix('>')) {
         Some(inner) => *segments(top_level(inner, " as ").first()?).last()?,
-        None => before.last()?,
+        None => before.last().copied().unwrap_or_default(),
     };
     let base = owner.split_once('<').map_or(owner, |(base, _)| base);
-    let mut name = CONTAINERS.iter().find(|(known, _)| *known == base)?.1;
+    let Some((_, mut name)) = CONTAINERS.iter().find(|(known, _)| *known == base).copied() else {
+        return by_file(place, &given);
+    };
     if base.ends_with("Entry") && function.contains("btree") {
         name = "BTreeMap";
     }
@@ -56,7 +59,7 @@ pub(super) fn container_of(text: &str) -> Option<String> {
         return Some(name.to_owned());
     }
     let is_stand_in = |name: &&str| name.len() <= 2 && name.starts_with(|c: char| c.is_ascii_uppercase());
-    let types: Vec<&str> = if own.iter().any(|name| is_stand_in(&name)) {
+    let types: Vec<&str> = if own.iter().any(is_stand_in) {
         // The method's types are the owner's first, in the same order.
         if given.len() < own.len() {
             return None;
@@ -77,6 +80,39 @@ pub(super) fn container_of(text: &str) -> Option<String> {
         return None;
     }
     Some(format!("{name}<{}>", types.join(", ")))
+}
+
+/// Of a function without its type, as where debug information has lines only.
+fn by_file(place: &str, given: &[&str]) -> Option<String> {
+    const FILES: &[(&str, &str, usize)] = &[
+        ("alloc/src/vec/", "Vec", 1),
+        ("alloc/src/raw_vec", "Vec", 1),
+        ("alloc/src/string.rs", "String", 0),
+        ("alloc/src/boxed", "Box", 1),
+        ("alloc/src/rc.rs", "Rc", 1),
+        ("alloc/src/sync.rs", "Arc", 1),
+        ("alloc/src/collections/vec_deque", "VecDeque", 1),
+        ("alloc/src/collections/linked_list", "LinkedList", 1),
+        ("alloc/src/collections/btree/", "BTreeMap", 2),
+        ("std/src/collections/hash/map", "HashMap", 2),
+        ("std/src/collections/hash/set", "HashSet", 1),
+        ("/src/rustc_entry.rs", "HashMap", 2),
+        ("/src/map.rs", "HashMap", 2),
+        ("/src/set.rs", "HashSet", 1),
+        ("/src/raw", "RawTable", 1),
+    ];
+    let library = place.split_once("/library/").map(|(_, path)| path);
+    let hashbrown = place.split_once("/hashbrown-").map(|(_, path)| path);
+    let (_, name, types) = FILES.iter().find(|(file, ..)| match library {
+        Some(path) => path.starts_with(file),
+        None => hashbrown.is_some_and(|path| path.contains(file)),
+    })?;
+    if *types == 0 {
+        return Some((*name).to_owned());
+    }
+    let types: Vec<String> = given.get(..*types)?.iter().map(|name| shorten(name)).collect();
+    let odd = |name: &String| name.len() == 1 || is_accessory(name);
+    (!types.iter().any(odd)).then(|| format!("{name}<{}>", types.join(", ")))
 }
 
 /// Allocators and hashers say nothing of what is kept.
@@ -105,7 +141,7 @@ pub(super) fn shorten(name: &str) -> String {
 }
 
 /// Parts of a path, not split within brackets.
-pub(super) fn segments(path: &str) -> Vec<&str> {
+pub(crate) fn segments(path: &str) -> Vec<&str> {
     top_level(path, "::")
 }
 

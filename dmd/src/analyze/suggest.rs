@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use super::allocators::{AllocatorFrames, split_frame};
 use super::container::{container_of, segments};
 use super::dump::{Dump, Mode};
-use super::error::DumpError;
+use super::error::AnalyzeError;
 use super::options::AnalyzeOptions;
 use super::owner::{file_of, module_of};
 use super::records::{Analysis, RecordKind, Sums};
@@ -59,9 +59,9 @@ impl Suggestions {
     /// # Errors
     ///
     /// If the dump is of another mode.
-    pub fn new(dump: Dump, limit: usize) -> Result<Self, DumpError> {
+    pub fn new(dump: Dump, limit: usize) -> Result<Self, AnalyzeError> {
         if dump.mode() != Mode::DarkMatter {
-            return Err(DumpError::NotDarkMatter(dump.mode()));
+            return Err(AnalyzeError::NotDarkMatter(dump.mode()));
         }
         let options = AnalyzeOptions::new().estimate(true).max_frames(usize::MAX).limit(usize::MAX);
         let analysis = Analysis::new(dump, &options);
@@ -109,7 +109,7 @@ fn suggestion(frames: &[&str]) -> Suggestion {
     let dependency = is_dependency(place);
     let caller = frames[owner + 1..].iter().find_map(|text| {
         let (function, place) = split_frame(text);
-        let program = function.contains("::") && place.starts_with('(') && !is_dependency(place);
+        let program = place.starts_with('(') && !is_dependency(place);
         let named = program && !AllocatorFrames::CAndRust.has(text) && !is_start(function);
         named.then(|| (function.to_owned(), file_and_line(place).to_owned()))
     });
@@ -130,12 +130,12 @@ fn is_start(function: &str) -> bool {
     ["std::", "<std::", "test::"].iter().any(|name| function.starts_with(name))
 }
 
-/// Cargo keeps the sources of other packages there, and the compiler those of its libraries; a place
-/// without a file is a library's of the system.
+/// Cargo keeps the sources of other packages there, and the compiler those of its libraries; libraries
+/// of the system have relative files, or none.
 fn is_dependency(place: &str) -> bool {
     let file = file_of(place);
     place.starts_with('[')
-        || file.starts_with("/rustc/")
+        || ["/rustc/", "./", "../"].iter().any(|start| file.starts_with(start))
         || ["/registry/src/", "/git/checkouts/", "/vendor/", "/rustlib/src/"]
             .iter()
             .any(|part| file.contains(part))
@@ -147,9 +147,15 @@ fn file_and_line(place: &str) -> &str {
 }
 
 impl Suggestion {
-    /// The type whose method allocated, if it was a method; and its path.
+    /// The function of the program that the memory is for.
+    fn of_program(&self) -> &str {
+        self.caller.as_ref().map_or(&self.function, |(function, _)| function)
+    }
+
+    /// The type whose method that is, if it is a method.
     fn owner(&self) -> Option<&str> {
-        let path = self.function.strip_prefix('<').map_or(&*self.function, |rest| {
+        let function = self.of_program();
+        let path = function.strip_prefix('<').map_or(function, |rest| {
             let end = rest.find(" as ").or(rest.find('>')).unwrap_or(rest.len());
             &rest[..end]
         });
@@ -159,17 +165,23 @@ impl Suggestion {
         Some(part.split('<').next().unwrap_or(part))
     }
 
-    /// A path for the report.
+    /// The type of the program that the collection keeps.
+    fn kept(&self) -> Option<&str> {
+        let is_path = |c: char| c.is_alphanumeric() || c == '_' || c == ':';
+        self.type_name.as_deref()?.split(|c| !is_path(c)).find(|path| path.contains("::"))
+    }
+
+    /// A path for the report: for the module of the type that is kept, or else of who allocates.
     fn report_path(&self) -> String {
-        let function = self.function.trim_start_matches(['<', '&']);
-        let parts = segments(function);
+        let function = self.of_program().trim_start_matches(['<', '&']);
+        let parts = segments(self.kept().unwrap_or(function));
         let module = parts.get(1).filter(|part| {
             parts.len() > 2 && part.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_')
         });
         let name = match (module, self.owner()) {
             (Some(module), _) => (*module).to_owned(),
             (None, Some(owner)) => kebab(owner),
-            (None, None) => self.module.clone(),
+            (None, None) => parts.first().map_or_else(|| self.module.clone(), |part| (*part).to_owned()),
         };
         format!("explicit/{}", name.replace('_', "-"))
     }
@@ -202,7 +214,11 @@ impl Display for Suggestions {
             let place = if place.is_empty() { "an unknown place" } else { place };
             writeln!(f, "   allocated by {} at {}", Clean(function), Clean(place))?;
             if suggestion.dependency {
-                writeln!(f, "   in {}, which is a dependency", Clean(module))?;
+                if function.contains("::") {
+                    writeln!(f, "   in {}, which is a dependency", Clean(module))?;
+                } else {
+                    f.write_str("   in a library of the system\n")?;
+                }
             }
             if let Some((function, place)) = &suggestion.caller {
                 writeln!(f, "   for {} at {}", Clean(function), Clean(place))?;
@@ -238,16 +254,12 @@ impl Suggestion {
                 Clean(&self.module)
             );
         }
-        match self.owner().filter(|_| !self.dependency) {
-            Some(owner) => {
-                writeln!(f, "   derive MallocSizeOf for {}, and register a reporter of it:", Clean(owner))?
-            }
-            None => writeln!(
-                f,
-                "   derive MallocSizeOf for the type that keeps {}, and register a reporter of it:",
-                Clean(what)
-            )?,
-        }
+        let what = match (self.kept(), self.owner()) {
+            (Some(kept), _) => format!("{kept} and for the value that keeps it"),
+            (None, Some(owner)) => owner.to_owned(),
+            (None, None) => format!("the type that keeps {what}"),
+        };
+        writeln!(f, "   derive MallocSizeOf for {}, and register a reporter:", Clean(&what))?;
         writeln!(
             f,
             "   memory_reporter::define_reporter!(\"{}\", Heap, &VALUE, \"Memory used by {}.\");",
