@@ -9,7 +9,7 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::Instant;
 
-use benches::Random;
+use tests::Random;
 use heap_graph::snapshot::{ReadOptions, WriteOptions, read_from, write};
 use heap_graph::{
     Breakdown, CoarseType, DominatorTree, Graph, GraphBuilder, GraphError, HeapGraph, NodeId, NodeIndex,
