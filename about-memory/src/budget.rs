@@ -101,7 +101,7 @@ impl Budget {
         Ok(())
     }
 
-    /// Checks every limit, in the order of the file. A path that is not reported has the amount 0.
+    /// Checks every limit, in the order of the file.
     pub fn check(&self, set: &ReportSet) -> Vec<BudgetCheck<'_>> {
         let normalizer = Normalizer::new(&DiffOptions::new(), &[set])
             .expect("the rules of Firefox are regular expressions");
@@ -116,9 +116,7 @@ impl Budget {
 fn limit(process: Option<&str>, path: &str, value: &Value) -> Result<Limit, String> {
     let condition = match value {
         Value::String(text) => text.value().clone(),
-        Value::Integer(number) => {
-            format!("{}{}", if *number.value() < 0 { "<= " } else { "" }, number.value())
-        }
+        Value::Integer(number) => number.value().to_string(),
         _ => return Err(format!("the limit of {path} is neither a text nor a whole number")),
     };
     let limit = Limit::of_path(process, path, &condition).map_err(|error| error.to_string())?;
@@ -142,11 +140,12 @@ pub struct BudgetCheck<'b> {
 
 impl BudgetCheck<'_> {
     /// Whether the limit is exceeded, or its units are not those of the report. That nothing is reported
-    /// is no failure.
+    /// is within every maximum, and below every minimum.
     pub fn failed(&self) -> bool {
         match &self.verdict {
             Ok(verdict) => !verdict.holds,
-            Err(error) => !matches!(error, LimitError::NotReported(_)),
+            Err(LimitError::NotReported(_)) => !self.limit.holds_for_nothing(),
+            Err(_) => true,
         }
     }
 }

@@ -133,6 +133,11 @@ impl Limit {
         &self.condition
     }
 
+    /// Whether an amount of 0 is within the limit.
+    pub(crate) fn holds_for_nothing(&self) -> bool {
+        self.comparison.holds(self.bound.number.compare(0, 1))
+    }
+
     /// The same limit for names in which something was replaced.
     pub(crate) fn renamed(mut self, path: impl FnOnce(&str) -> String) -> Self {
         self.path = path(&self.path);
@@ -193,12 +198,14 @@ impl Limit {
         Ok(number.compare(amount, factor))
     }
 
-    /// The amount at the path, summed over the processes that count.
+    /// The amount at the path, summed over the processes that count and have the first one's units.
     pub(crate) fn amount(&self, forest: &Forest<'_>) -> Option<Amount> {
         let part = self.process.as_deref().unwrap_or("");
         let counts = |process: &&Process<'_>| process.name().contains(part);
         let nodes = forest.processes().iter().filter(counts).filter_map(|process| process.node(&self.path));
-        nodes.map(|node| (node.amount(), node.units())).reduce(|(a, units), (b, _)| (a + b, units))
+        let amounts = nodes.map(|node| (node.amount(), node.units()));
+        // Amounts in other units than the first have no sum with it.
+        amounts.reduce(|(a, units), (b, other)| (if units == other { a + b } else { a }, units))
     }
 }
 

@@ -200,7 +200,7 @@ impl Normalizer {
                 }),
             }
         }
-        Ok(Self { paths: Rules::new(paths)?, processes: Rules::new(processes)?, warnings })
+        Ok(Self { paths: Rules::new(paths), processes: Rules::new(processes), warnings })
     }
 
     pub(crate) fn warnings(&self) -> &[Warning] {
@@ -245,34 +245,49 @@ impl Compiled {
         let (replacement, within) = (rule.replacement.clone().into(), rule.within.clone().into());
         Ok(Self { regex, replacement, within, every: rule.every })
     }
+
+    /// More than replacing can make of a name.
+    fn most_bytes(&self, name: &str) -> usize {
+        let matches = if self.every { name.len() + 1 } else { 1 };
+        let references = self.replacement.matches('$').count();
+        let replaced = matches.saturating_mul(self.replacement.len());
+        name.len().saturating_mul(references + 1).saturating_add(replaced)
+    }
 }
 
 /// Rules that are applied one after the other.
 #[derive(Debug)]
 struct Rules {
     rules: Vec<Compiled>,
-    /// All patterns at once: most names match none, and one look tells.
-    any: RegexSet,
+    /// All patterns at once: most names match none, and one look tells. `None` if together they are too
+    /// large for that.
+    any: Option<RegexSet>,
 }
 
+/// A name may become four times as long, and this much longer, in bytes; a rule that would make more of it is
+/// passed over, since a file can bring rules.
+const MAX_GROWTH: usize = 256;
+/// A replacement that could need more is not tried, in bytes.
+const MAX_NAME: usize = 16 << 20;
+
 impl Rules {
-    fn new(rules: Vec<Compiled>) -> Result<Self, NormalizeError> {
-        let any = RegexSet::new(rules.iter().map(|rule| rule.regex.as_str())).map_err(|error| {
-            NormalizeError { rule: "all rules together".to_owned(), source: Some(Box::new(error)) }
-        })?;
-        Ok(Self { rules, any })
+    fn new(rules: Vec<Compiled>) -> Self {
+        let any = RegexSet::new(rules.iter().map(|rule| rule.regex.as_str())).ok();
+        Self { rules, any }
     }
 
     fn apply<'n>(&self, name: &'n str) -> Cow<'n, str> {
         let mut name = Cow::Borrowed(name);
-        if !self.any.is_match(&name) {
+        if self.any.as_ref().is_some_and(|any| !any.is_match(&name)) {
             return name;
         }
+        let most_bytes = 4 * name.len() + MAX_GROWTH;
         for rule in &self.rules {
-            if name.starts_with(&rule.within) {
+            if name.starts_with(&rule.within) && rule.most_bytes(&name) <= MAX_NAME {
                 let most = if rule.every { 0 } else { 1 };
-                if let Cow::Owned(new) = rule.regex.replacen(&name, most, &rule.replacement) {
-                    name = Cow::Owned(new);
+                match rule.regex.replacen(&name, most, &rule.replacement) {
+                    Cow::Owned(new) if new.len() <= most_bytes => name = Cow::Owned(new),
+                    _ => {}
                 }
             }
         }

@@ -132,19 +132,21 @@ impl Series {
         let part = self.options.process.clone().unwrap_or_default();
         let counts = |process: &&Process<'_>| process.name().contains(&part);
         for process in forest.processes().iter().filter(counts) {
+            // What two chosen paths share counts once.
+            let mut seen = HashSet::new();
             if self.options.paths.is_empty() {
                 // As elsewhere a path names the tree, if a line is called the same.
                 let trees: HashSet<_> = process.trees().map(Node::path).collect();
                 let is_tree = |line: &Node<'_, '_>| trees.contains(line.path());
                 for node in process.trees().chain(process.lines().filter(|line| !is_tree(line))) {
-                    self.add_node(at, process, node, node.path());
+                    self.add_node(at, process, node, node.path(), &mut seen);
                 }
             }
             for (i, chosen) in self.options.paths.clone().iter().enumerate() {
                 let chosen = normalizer.path(chosen);
                 if let Some(node) = process.node(&chosen) {
                     self.found[i] = true;
-                    self.add_node(at, process, node, &chosen);
+                    self.add_node(at, process, node, &chosen, &mut seen);
                 }
             }
         }
@@ -155,22 +157,35 @@ impl Series {
 
     /// Adds the amount of a chosen path and of what is below it. Rows go by parts of a path, not by
     /// nodes: which chains are merged differs from report to report.
-    fn add_node(&mut self, at: usize, process: &Process<'_>, node: Node<'_, '_>, chosen: &str) {
+    fn add_node(
+        &mut self,
+        at: usize,
+        process: &Process<'_>,
+        node: Node<'_, '_>,
+        chosen: &str,
+        seen: &mut HashSet<String>,
+    ) {
         let mut left = vec![(node, chosen.len(), 0)];
-        self.add_amount(at, process, chosen, node, chosen);
+        let most_depth = self.options.depth;
+        let mut add = |path: &str, node| {
+            if seen.insert(path.to_owned()) {
+                self.add_amount(at, process, path, node, chosen);
+            }
+        };
+        add(chosen, node);
         while let Some((node, mut end, mut depth)) = left.pop() {
             let path = node.path();
-            while end < path.len() && depth < self.options.depth {
+            while end < path.len() && depth < most_depth {
                 end = path[end + 1..].find('/').map_or(path.len(), |more| end + 1 + more);
                 depth += 1;
-                self.add_amount(at, process, &path[..end], node, chosen);
+                add(&path[..end], node);
             }
-            if depth == self.options.depth {
+            if depth == most_depth {
                 continue;
             }
             for child in node.children() {
                 if child.name() == ITSELF && child.path() == path {
-                    self.add_amount(at, process, &format!("{path}/{ITSELF}"), child, chosen);
+                    add(&format!("{path}/{ITSELF}"), child);
                 } else {
                     left.push((child, path.len(), depth));
                 }

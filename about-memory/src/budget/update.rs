@@ -54,6 +54,13 @@ impl BudgetOptions {
         self.paths.push(path.into());
         self
     }
+
+    /// Those of [`paths`](Self::paths) that `set` does not report, and that get no maximum.
+    pub fn missing(&self, set: &ReportSet) -> Vec<&str> {
+        let forest = Forest::new(set);
+        let reported = |path: &str| forest.processes().iter().any(|process| process.node(path).is_some());
+        self.paths.iter().map(String::as_str).filter(|path| !reported(path)).collect()
+    }
 }
 
 impl Budget {
@@ -166,9 +173,10 @@ impl Maker<'_> {
     /// A maximum somewhat above an amount, rounded up to few digits.
     fn value(&self, amount: i128, units: Units, comparison: &str) -> Value {
         let share = (self.headroom.clamp(0.0, MAX_HEADROOM) * 10_000.0).round() as i128;
-        let most = ceil(amount.saturating_mul(1_000_000 + share), 1_000_000);
+        // A sign would mean growth.
+        let most = ceil(amount.saturating_mul(1_000_000 + share), 1_000_000).max(0);
         let text = match units {
-            Units::Bytes => bytes(most.max(0)),
+            Units::Bytes => bytes(most),
             Units::Percentage => decimal(ceil(most, 10), 1) + "%",
             Units::Count | Units::CountCumulative if comparison.is_empty() => {
                 return Value::from(i64::try_from(most).unwrap_or(i64::MAX));

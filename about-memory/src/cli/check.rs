@@ -26,7 +26,7 @@ A budget is a TOML file to check in:
   [process.\"Main Process\"]                  # of processes whose name contains this
   \"explicit/heap-unclassified\" = \"12.5 MiB\"
 
-What is not reported is within its budget, but named on stderr.
+What is not reported is within its maxima, and named on stderr.
 
 Exit status: 0 if all is well, 1 if a file cannot be read or is no budget, 2 for wrong usage, 3 if the budget
 is exceeded.";
@@ -74,6 +74,12 @@ impl Check {
             let options = self.path.iter().fold(options, BudgetOptions::path);
             Budget::parse(&text).map_err(wrong)?;
             let set = self.file.read(&self.reading)?;
+            if let Some(missing) = options.missing(&set).first() {
+                return Err(Failure::File(
+                    self.file.name(),
+                    anyhow::anyhow!("nothing is reported at {missing}"),
+                ));
+            }
             let new = Budget::update(&text, &set, &options).map_err(wrong)?;
             return std::fs::write(&self.budget, new).map_err(|error| failed(error.into()));
         }

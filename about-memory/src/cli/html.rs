@@ -1,6 +1,6 @@
 //! `about-memory html`: a report, or what changed between two, as one page for a browser.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
@@ -72,7 +72,9 @@ fn write(path: &Path, page: &str) -> io::Result<()> {
     }
     let mut beside = path.as_os_str().to_owned();
     beside.push(format!(".{}.incomplete", std::process::id()));
-    let written = fs::write(&beside, page).and_then(|()| fs::rename(&beside, path));
+    // Never through a link that somebody put there.
+    let mut file = File::create_new(&beside)?;
+    let written = file.write_all(page.as_bytes()).and_then(|()| fs::rename(&beside, path));
     if written.is_err() {
         // The first error is the one to tell.
         let _ = fs::remove_file(&beside);

@@ -85,6 +85,14 @@ impl Input {
         if first.is_stdin() && second.is_stdin() {
             return Err(Failure::Usage("only one file can be standard input".to_owned()));
         }
+        // Nobody waits for standard input if the other cannot be read.
+        if first.is_stdin() {
+            let second = second.read(reading)?;
+            return Ok((first.read(reading)?, second));
+        }
+        if second.is_stdin() {
+            return Ok((first.read(reading)?, second.read(reading)?));
+        }
         std::thread::scope(|scope| {
             let helper = std::thread::Builder::new().spawn_scoped(scope, || second.read(reading));
             let first = first.read(reading)?;

@@ -31,7 +31,12 @@ impl List {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
         let rows = listeners.iter().map(|listener| {
             let (name, uptime) = match &listener.hello {
-                Ok(hello) => (hello.name.clone(), uptime(now.saturating_sub(hello.started))),
+                Ok(hello) => {
+                    let known = hello.started != 0;
+                    let uptime =
+                        if known { uptime(now.saturating_sub(hello.started)) } else { "?".to_owned() };
+                    (hello.name.clone(), uptime)
+                }
                 Err(error) => (format!("({error})"), "?".to_owned()),
             };
             let socket = listener.socket.display().to_string();

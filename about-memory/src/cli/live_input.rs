@@ -10,6 +10,9 @@ use memory_reporter::{ReportSet, WarningKind};
 use super::input::Input;
 use super::{Failure, say};
 
+/// How long a process may take unless it is said.
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
+
 /// How processes are asked.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct LiveOptions {
@@ -28,9 +31,9 @@ pub(crate) struct LiveOptions {
     /// Add the view that adds up to resident memory: what each mapping holds beside `explicit`.
     #[arg(long)]
     resident: bool,
-    /// How long each process may take to answer.
-    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = seconds)]
-    timeout: Duration,
+    /// How long each process may take to answer. [default: 10]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    timeout: Option<Duration>,
 }
 
 impl LiveOptions {
@@ -49,6 +52,7 @@ impl LiveOptions {
             (self.tree, "--tree"),
             (self.anonymize, "--anonymize"),
             (self.minimize, "--minimize"),
+            (self.timeout.is_some(), "--timeout"),
         ];
         used.into_iter().find_map(|(used, name)| used.then_some(name))
     }
@@ -58,7 +62,7 @@ impl LiveOptions {
             .anonymize(self.anonymize)
             .minimize(self.minimize)
             .resident_map(self.resident)
-            .timeout(self.timeout)
+            .timeout(self.timeout.unwrap_or(DEFAULT_TIMEOUT))
     }
 
     /// The reports of these processes, or of all; those that are missing are told on stderr.

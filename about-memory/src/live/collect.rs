@@ -29,6 +29,7 @@ struct Target {
 ///
 /// If none of them answers: the first one's reason.
 pub fn collect(pids: &[u32], options: &AskOptions) -> Result<ReportSet, LiveError> {
+    let pids = &once(pids);
     let named = pids.len() > 1;
     let targets = pids.iter().zip(sockets_of(pids)?);
     let targets: Vec<_> =
@@ -56,6 +57,7 @@ pub fn collect_all(options: &AskOptions) -> Result<ReportSet, LiveError> {
 ///
 /// If none of the processes given answers.
 pub fn collect_tree(pids: &[u32], options: &AskOptions) -> Result<ReportSet, LiveError> {
+    let pids = &once(pids);
     let mut seen: HashSet<u32> = pids.iter().copied().collect();
     let children: Vec<Found> = pids
         .iter()
@@ -78,6 +80,12 @@ pub fn collect_tree(pids: &[u32], options: &AskOptions) -> Result<ReportSet, Liv
         return Err(LiveError::NotListening);
     }
     ask_all(&targets, options)
+}
+
+/// Each process once, in the order given.
+fn once(pids: &[u32]) -> Vec<u32> {
+    let mut seen = HashSet::new();
+    pids.iter().copied().filter(|pid| seen.insert(*pid)).collect()
 }
 
 fn ask_all(targets: &[Target], options: &AskOptions) -> Result<ReportSet, LiveError> {

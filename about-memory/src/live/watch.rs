@@ -4,7 +4,7 @@ use core::fmt;
 use std::collections::HashMap;
 
 use icu_collator::CollatorBorrowed;
-use memory_reporter::tree::{Forest, Node, Process};
+use memory_reporter::tree::{FAKE_CHILD, Forest, ITSELF, Node, Process};
 use memory_reporter::{ReportSet, Units};
 
 use crate::filter::Filter;
@@ -179,7 +179,7 @@ impl Watch {
             let shown: &Shown<'_, '_> = &layout.shown[at];
             let (path, name) = match shown.tiny {
                 Some(count) => (format!("{}/(tiny)", shown.node.path()), format!("({count} tiny)")),
-                None => (shown.node.path().to_owned(), shown.node.name().to_owned()),
+                None => (path_of(shown.node), shown.node.name().to_owned()),
             };
             let key = key(process.name(), &path);
             if shown.tiny.is_some() {
@@ -252,6 +252,15 @@ impl Watch {
     }
 }
 
+/// The path, which for the own amount of an inner node is not that of the inner node.
+fn path_of(node: Node<'_, '_>) -> String {
+    let (path, name) = (node.path(), node.name());
+    if [ITSELF, FAKE_CHILD].contains(&name) && !path.ends_with(name) {
+        return format!("{path}/{name}");
+    }
+    path.to_owned()
+}
+
 fn key(process: &str, path: &str) -> String {
     // No name holds a NUL that would mix up the two: one from a file is no more than confusing.
     format!("{process}\0{path}")
@@ -278,7 +287,7 @@ fn amounts(forest: &Forest<'_>) -> HashMap<String, i128> {
     for process in forest.processes() {
         let mut left: Vec<_> = process.trees().chain(process.lines()).collect();
         while let Some(node) = left.pop() {
-            amounts.insert(key(process.name(), node.path()), node.amount());
+            amounts.insert(key(process.name(), &path_of(node)), node.amount());
             left.extend(node.children());
         }
     }

@@ -134,3 +134,23 @@ fn a_written_budget_is_never_exceeded_by_its_report() {
         assert!(!check.failed(), "{amount}: {check}");
     }
 }
+
+#[test]
+fn what_is_gone_is_below_its_minimum() {
+    let budget = Budget::parse("[budget]\ngone = '>= 1 MiB'\nabsent = '< 1 MiB'\n").unwrap();
+    let failed: Vec<_> = budget.check(&set()).iter().map(|check| check.failed()).collect();
+    assert_eq!(failed, [true, false]);
+}
+
+#[test]
+fn a_written_budget_of_negative_amounts_is_one() {
+    let mut set = ReportSet::new();
+    for (path, units) in [("bytes", Units::Bytes), ("count", Units::Count), ("percent", Units::Percentage)] {
+        set.push(Report { process: "", path, kind: Kind::Other, units, amount: -50, description: "" });
+    }
+    let options = BudgetOptions::new().path("bytes").path("count").path("percent");
+    assert!(options.missing(&set).is_empty());
+    let text = Budget::update("", &set, &options).unwrap();
+    assert!(Budget::parse(&text).unwrap().check(&set).iter().all(|check| !check.failed()), "{text}");
+    assert_eq!(options.path("typo").missing(&set), ["typo"]);
+}

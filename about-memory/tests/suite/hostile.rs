@@ -148,3 +148,34 @@ fn many_processes_and_deep_paths_are_compared() {
     series.add("only", &set);
     assert_eq!(series.rows().len(), 30_000 * 3 + 101);
 }
+
+fn with_rules(rules: &[(String, String)], name: &str) -> String {
+    let rules: Vec<_> = rules.iter().map(|(pattern, to)| serde_json::json!([pattern, to])).collect();
+    let report = format!(
+        "{{\"process\": \"\", \"path\": \"{name}\", \"kind\": 2, \"units\": 0, \"amount\": 5, \"description\": \"\"}}"
+    );
+    super::document(&report).replacen(
+        '{',
+        &format!("{{\"normalizeNames\": {}, ", serde_json::json!(rules)),
+        1,
+    )
+}
+
+#[test]
+fn many_large_patterns_in_a_file_are_no_panic() {
+    let rules: Vec<_> = (0..15).map(|i| (format!("x{i}y(\\w{{20}})z"), "N".to_owned())).collect();
+    let set = file::read_from(with_rules(&rules, "cache").as_bytes(), &ReadOptions::new()).unwrap();
+    let mut series = about_memory::Series::new(about_memory::SeriesOptions::default());
+    series.add("one", &set);
+    assert_eq!(series.rows()[0].path, "cache");
+}
+
+#[test]
+fn rules_in_a_file_that_double_a_name_are_passed_over() {
+    let rules: Vec<_> = (0..60).map(|_| (".+".to_owned(), "${0}${0}1".to_owned())).collect();
+    let mut series = about_memory::Series::new(about_memory::SeriesOptions::default());
+    series.add("one", &file::read_from(with_rules(&rules, "cache").as_bytes(), &ReadOptions::new()).unwrap());
+    let rows = series.rows();
+    assert_eq!(rows.len(), 1);
+    assert!(rows[0].path.len() < 400, "{}", rows[0].path.len());
+}

@@ -161,3 +161,20 @@ fn nothing_is_no_results() {
     let series = Series::new(SeriesOptions::default());
     assert_eq!(series.text().to_string(), "No results found.\n");
 }
+
+#[test]
+fn what_two_chosen_paths_share_counts_once() {
+    let reports =
+        [("", "explicit/cache/a", Units::Bytes, 1 << 20), ("", "explicit/other", Units::Bytes, 1 << 20)];
+    let set = set(&reports);
+    let mut options = SeriesOptions::default();
+    options.depth = 2;
+    options.paths = ["explicit", "explicit/cache", "explicit/cache"].map(str::to_owned).to_vec();
+    let mut series = Series::new(options);
+    series.add("one", &set);
+    let amount =
+        |path: &str| series.rows().iter().find(|row| row.path == path).and_then(|row| row.amounts[0]);
+    assert_eq!(amount("explicit"), Some(2 << 20));
+    assert_eq!(amount("explicit/cache"), Some(1 << 20));
+    assert_eq!(amount("explicit/cache/a"), Some(1 << 20));
+}

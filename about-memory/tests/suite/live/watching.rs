@@ -157,3 +157,12 @@ fn only_what_is_asked_for_is_watched() {
     assert_eq!(rows.len(), 2, "{text}");
     assert!(rows.iter().all(|row| row.contains(" MiB ") && row.ends_with("   explicit")), "{text}");
 }
+
+#[test]
+fn the_own_amount_of_an_inner_entry_is_not_that_of_all_of_it() {
+    let mut watch = Watch::new();
+    let same = set(&[("t/a", 1 << 20), ("t/a/b", 2 << 20)]);
+    watch.rows(&same);
+    let rows = watch.rows(&same);
+    assert!(rows.iter().all(|row| row.change == Change::Same), "{rows:?}");
+}

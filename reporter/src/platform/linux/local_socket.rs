@@ -94,7 +94,9 @@ impl Drop for Shared {
     #[allow(unsafe_code, reason = "in a child of a fork the socket was closed behind its owner's back")]
     fn drop(&mut self) {
         if self.pid == std::process::id() {
-            TO_CLOSE.store(-1, Ordering::SeqCst);
+            // Unless another has begun to listen meanwhile. Its number is not this one, which is still open.
+            let own = self.socket.as_raw_fd();
+            let _ = TO_CLOSE.compare_exchange(own, -1, Ordering::SeqCst, Ordering::SeqCst);
             // SAFETY: dropped nowhere else, and not used any more.
             unsafe { ManuallyDrop::drop(&mut self.socket) };
         }
