@@ -12,6 +12,7 @@ mod list;
 mod live_input;
 mod minimize;
 mod progress;
+mod run;
 mod save;
 mod series;
 mod show;
@@ -34,9 +35,10 @@ Examples:
   about-memory show 1234
   about-memory show --all
   about-memory html memory-report.json.gz -o page.html
+  about-memory run -- ls -l
 
 Exit status: 0 if all is well, 1 if a file cannot be read or no process answers, 2 for wrong
-usage, 3 if a limit does not hold.";
+usage, 3 if a limit does not hold; of run, that of the program.";
 
 /// Shows memory reports as Firefox's about:memory does.
 #[derive(Parser)]
@@ -84,6 +86,9 @@ enum Command {
     /// Write a page that shows a report, or what changed, in a browser.
     #[command(after_help = html::EXAMPLES)]
     Html(html::Html),
+    /// Run a program under DMD, and have it dump at its end who allocated what.
+    #[command(after_help = run::EXAMPLES)]
+    Run(run::Run),
     /// Print a script that completes this program's arguments in a shell.
     #[command(after_help = completions::EXAMPLES)]
     Completions(completions::Completions),
@@ -128,6 +133,10 @@ pub(crate) fn run() -> ExitCode {
         Command::Check(check) => check.run(),
         Command::Series(series) => series.run(),
         Command::Html(html) => html.run(),
+        Command::Run(run) => match run.run() {
+            Ok(status) => return status,
+            Err(failure) => Err(failure),
+        },
         Command::Completions(completions) => completions.run(Arguments::command()),
         Command::Man(man) => man.run(Arguments::command()),
         Command::Snapshot(snapshot) => snapshot.run(),

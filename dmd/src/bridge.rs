@@ -1,8 +1,9 @@
 //! What a program that links `memory-reporter` gets from the engine: functions to mark blocks by, and to
 //! look them up. See [`memory_reporter::bridge`].
 
-use core::ffi::c_void;
+use core::ffi::{c_char, c_int, c_void};
 use core::slice;
+use core::time::Duration;
 
 use memory_reporter::bridge::{Engine, Program, Sizes};
 
@@ -10,10 +11,10 @@ use crate::door::with_caller;
 use crate::dump_sizes;
 use crate::engine::{ENGINE, Phase};
 use crate::mark::PathId;
-use crate::programs;
 use crate::thread::Inside;
+use crate::{entry, programs};
 
-static TABLE: Engine = Engine::new(path, mark, mark_on_alloc, mark_enclosing, claim, sizes);
+static TABLE: Engine = Engine::new(path, mark, mark_on_alloc, mark_enclosing, claim, sizes, report_and_dump);
 
 /// Takes a program's functions and gives the engine's; null if nothing is recorded. What `DMDConnect1` of
 /// `libdmd.so` does: a program's own copy of it must not be found instead.
@@ -82,4 +83,9 @@ unsafe extern "C" fn sizes(sizes: *mut Sizes) {
     };
     // SAFETY: the caller passes a place for it.
     unsafe { sizes.write(told) };
+}
+
+unsafe extern "C" fn report_and_dump(path: *const c_char, milliseconds: u64) -> c_int {
+    // SAFETY: the caller passes a string that ends in 0.
+    unsafe { entry::report_and_write(path, Some(Duration::from_millis(milliseconds))) }
 }

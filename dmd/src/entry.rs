@@ -179,7 +179,7 @@ pub(crate) unsafe extern "C" fn local_report_and_dump(path: *const c_char) -> c_
 /// # Safety
 ///
 /// The path is null or ends in 0.
-unsafe fn report_and_write(path: *const c_char, deadline: Option<Duration>) -> c_int {
+pub(crate) unsafe fn report_and_write(path: *const c_char, deadline: Option<Duration>) -> c_int {
     if ENGINE.phase() != Phase::On {
         return NOT_RUNNING;
     }

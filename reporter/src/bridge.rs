@@ -5,11 +5,12 @@
 //! What crosses are `repr(C)` tables of functions. With an engine connected, measuring a value in a report
 //! under `explicit/` marks its blocks.
 
-use core::ffi::c_void;
+use core::ffi::{CStr, c_char, c_int, c_void};
 use core::fmt;
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicPtr, Ordering};
 use core::time::Duration;
+use std::io;
 
 use crate::collect::{CollectOptions, collect_reports};
 use crate::platform::{self, FoundSymbol};
@@ -74,7 +75,8 @@ type PathNumber = u32;
 /// Marks a block for a path and gives its usable bytes; 0 if it knows no such block.
 pub type Mark = extern "C" fn(address: *const c_void, path: PathNumber) -> usize;
 
-/// What a program may call in an engine. No function allocates in the program's heap.
+/// What a program may call in an engine. No function allocates in the program's heap, but for the
+/// reporters that it runs.
 #[repr(C)]
 pub struct Engine {
     /// Bytes of this table, for what may be added at its end.
@@ -85,7 +87,12 @@ pub struct Engine {
     mark_enclosing: Mark,
     claim: extern "C" fn(path: PathNumber, bytes: u64),
     sizes: unsafe extern "C" fn(sizes: *mut Sizes),
+    report_and_dump: Dump,
 }
+
+/// Runs all reporters, with a deadline for each in milliseconds, and writes a dump to a path that ends in
+/// 0. Gives 0, the system's number of an error, or -1 if nothing is recorded.
+pub type Dump = unsafe extern "C" fn(path: *const c_char, milliseconds: u64) -> c_int;
 
 impl Engine {
     /// A table of these functions. They only compare addresses, and never read what lies there; `path`
@@ -97,8 +104,10 @@ impl Engine {
         mark_enclosing: Mark,
         claim: extern "C" fn(path: PathNumber, bytes: u64),
         sizes: unsafe extern "C" fn(sizes: *mut Sizes),
+        report_and_dump: Dump,
     ) -> Self {
-        Self { size: size_of::<Self>(), path, mark, mark_on_alloc, mark_enclosing, claim, sizes }
+        let size = size_of::<Self>();
+        Self { size, path, mark, mark_on_alloc, mark_enclosing, claim, sizes, report_and_dump }
     }
 }
 
@@ -195,4 +204,22 @@ pub(crate) fn engine_sizes() -> Option<Sizes> {
     // SAFETY: a place to write to.
     unsafe { (engine.sizes)(&raw mut sizes) };
     Some(sizes)
+}
+
+/// Whether an engine records this process.
+pub(crate) fn is_connected() -> bool {
+    engine().is_some()
+}
+
+/// Runs all reporters, each with a deadline, and has the engine write a dump.
+#[allow(unsafe_code, reason = "calls a function of another library")]
+pub(crate) fn report_and_dump(path: &CStr, deadline: Duration) -> io::Result<()> {
+    let engine = engine().ok_or(io::ErrorKind::Unsupported)?;
+    let milliseconds = u64::try_from(deadline.as_millis()).unwrap_or(u64::MAX);
+    // SAFETY: a path that ends in 0.
+    match unsafe { (engine.report_and_dump)(path.as_ptr(), milliseconds) } {
+        0 => Ok(()),
+        number if number > 0 => Err(io::Error::from_raw_os_error(number)),
+        _ => Err(io::ErrorKind::Unsupported.into()),
+    }
 }

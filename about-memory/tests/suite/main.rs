@@ -14,6 +14,8 @@ mod live;
 mod numbers;
 mod program;
 mod properties;
+#[cfg(target_os = "linux")]
+mod run;
 mod series;
 mod snapshot;
 mod views;

@@ -5,6 +5,7 @@
 mod c_programs;
 mod doors;
 mod exports;
+mod live;
 mod options;
 mod processes;
 mod reporting;
