@@ -8,6 +8,7 @@ mod by_text;
 mod clamp;
 mod classic;
 mod coverage;
+pub(crate) mod dark_matter;
 pub(crate) mod dump;
 mod error;
 mod folded;

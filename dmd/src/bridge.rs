@@ -6,6 +6,7 @@ use core::slice;
 
 use memory_reporter::bridge::{Engine, Program, Sizes};
 
+use crate::dark_matter;
 use crate::door::with_caller;
 use crate::dump_sizes;
 use crate::engine::{ENGINE, Phase};
@@ -13,7 +14,16 @@ use crate::mark::PathId;
 use crate::programs;
 use crate::thread::Inside;
 
-static TABLE: Engine = Engine::new(path, mark, mark_on_alloc, mark_enclosing, claim, sizes);
+static TABLE: Engine = Engine::new(
+    path,
+    mark,
+    mark_on_alloc,
+    mark_enclosing,
+    claim,
+    sizes,
+    dark_matter::begin,
+    dark_matter::end,
+);
 
 /// C: takes a program's functions and gives the engine's; null if nothing is recorded.
 ///
