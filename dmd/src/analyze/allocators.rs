@@ -78,7 +78,9 @@ impl AllocatorFrames {
 fn is_rust(function: &str) -> bool {
     let owner = function.trim_start_matches(['<', '&', '[', '(']);
     let owner = owner.strip_prefix("mut ").unwrap_or(owner);
-    IN_RUST.iter().any(|name| owner.starts_with(name))
+    // `<u8 as alloc::vec::spec_from_elem::SpecFromElem>::from_elem` is the library's, whatever the type.
+    let of_trait = owner.split_once(" as ").is_some_and(|(_, of)| of.starts_with("alloc::"));
+    of_trait || IN_RUST.iter().any(|name| owner.starts_with(name))
 }
 
 /// The function and the place (with its bracket) of a frame's text, without the number.
