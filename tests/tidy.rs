@@ -101,6 +101,8 @@ fn unsafe_code_is_forbidden_or_named() {
         ("about-memory/src/lib.rs", "#![forbid(unsafe_code)]"),
         ("about-memory/src/main.rs", "#![forbid(unsafe_code)]"),
         ("reporter/src/lib.rs", "#![deny(unsafe_code)]"),
+        ("dmd/src/lib.rs", "#![deny(unsafe_code)]"),
+        ("heap-graph/src/lib.rs", "#![deny(unsafe_code)]"),
     ] {
         assert!(read(file).contains(attribute), "{file}: {attribute}");
     }
@@ -108,7 +110,7 @@ fn unsafe_code_is_forbidden_or_named() {
 
 #[test]
 fn only_the_platform_module_names_an_operating_system() {
-    for crate_folder in ["reporter", "about-memory", "reporter-derive"] {
+    for crate_folder in ["reporter", "about-memory", "reporter-derive", "heap-graph"] {
         for path in files(&root().join(crate_folder).join("src"), ".rs") {
             let relative = path.strip_prefix(root()).unwrap().display().to_string();
             if relative.starts_with(&format!("{crate_folder}/src/platform")) {

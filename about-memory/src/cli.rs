@@ -51,12 +51,23 @@ enum Command {
     /// Show a report file, or running processes, as text.
     #[command(after_help = show::EXAMPLES)]
     Show(show::Show),
+    /// Show who allocated what is in a dump of DMD, as text.
+    #[command(after_help = dmd::EXAMPLES)]
+    Dmd(Box<dmd::Dmd>),
+    /// Show how much of the heap reporters know, by a dump of DMD's dark-matter mode.
+    #[command(after_help = coverage::EXAMPLES)]
+    Coverage(coverage::Coverage),
+    /// Show who points to a block in a dump of DMD's scan mode.
+    #[command(after_help = block::EXAMPLES)]
+    Block(block::Block),
     /// Name the running processes that can be asked.
+    #[command(after_help = list::EXAMPLES)]
     List(list::List),
     /// Save the reports of running processes to a file.
     #[command(after_help = save::EXAMPLES)]
     Save(save::Save),
     /// Have a running process give back the memory that it can do without.
+    #[command(after_help = minimize::EXAMPLES)]
     Minimize(minimize::Minimize),
     /// Show running processes again and again, changes marked.
     #[command(after_help = watch::EXAMPLES)]
@@ -81,12 +92,6 @@ enum Command {
     Man(completions::Man),
     /// Ask a heap snapshot (.fxsnapshot).
     Snapshot(snapshot::Snapshot),
-    /// Show who allocated what is in a dump of DMD, as text.
-    Dmd(Box<dmd::Dmd>),
-    /// Show how much of the heap reporters know, by a dump of DMD's dark-matter mode.
-    Coverage(coverage::Coverage),
-    /// Show who points to a block in a dump of DMD's scan mode.
-    Block(block::Block),
 }
 
 /// Why a command failed.
@@ -112,6 +117,9 @@ pub(crate) fn run() -> ExitCode {
     };
     let result = match arguments.command {
         Command::Show(show) => show.run(),
+        Command::Dmd(dmd) => dmd.run(),
+        Command::Block(block) => block.run(),
+        Command::Coverage(coverage) => coverage.run(),
         Command::List(list) => list.run(),
         Command::Save(save) => save.run(),
         Command::Minimize(minimize) => minimize.run(),
@@ -123,9 +131,6 @@ pub(crate) fn run() -> ExitCode {
         Command::Completions(completions) => completions.run(Arguments::command()),
         Command::Man(man) => man.run(Arguments::command()),
         Command::Snapshot(snapshot) => snapshot.run(),
-        Command::Dmd(dmd) => dmd.run(),
-        Command::Block(block) => block.run(),
-        Command::Coverage(coverage) => coverage.run(),
     };
     let (line, status) = match result {
         Err(Failure::Exceeded(reasons)) => {

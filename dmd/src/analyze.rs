@@ -7,6 +7,7 @@ mod allocators;
 mod by_text;
 mod clamp;
 mod classic;
+pub(crate) mod container;
 mod coverage;
 pub(crate) mod dark_matter;
 pub(crate) mod dump;
@@ -20,6 +21,7 @@ mod read;
 mod records;
 mod referrers;
 mod stacks;
+mod suggest;
 mod text;
 pub(crate) mod texts;
 
@@ -28,13 +30,14 @@ pub use clamp::{ClampStats, clamp};
 pub use classic::Classic;
 pub use coverage::{Coverage, ModuleCoverage};
 pub use dump::{Dump, Mode};
-pub use error::DumpError;
+pub use error::AnalyzeError;
 pub use folded::Folded;
 pub use json::Json;
 pub use options::{AnalyzeOptions, By, Filter, SortBy};
 pub use read::{ReadOptions, read, read_from, read_with};
 pub use records::{Analysis, RecordKind, Sums};
 pub use referrers::{BlockOptions, BlockText};
+pub use suggest::{Suggestion, Suggestions};
 pub use text::Text;
 
 /// What the macro calls. Not for direct use, and without any promise.

@@ -25,14 +25,9 @@ static TABLE: Engine = Engine::new(
     dark_matter::end,
 );
 
-/// C: takes a program's functions and gives the engine's; null if nothing is recorded.
-///
-/// # Safety
-///
-/// The program's table is valid for the rest of the process.
-#[unsafe(no_mangle)]
-#[allow(non_snake_case, reason = "in line with the other C functions")]
-pub(crate) unsafe extern "C" fn DMDConnect1(program: *const Program) -> *const Engine {
+/// Takes a program's functions and gives the engine's; null if nothing is recorded. What `DMDConnect1` of
+/// `libdmd.so` does: a program's own copy of it must not be found instead.
+pub fn connect_program(program: *const Program) -> *const Engine {
     if ENGINE.phase() != Phase::On {
         return core::ptr::null();
     }

@@ -95,11 +95,14 @@ pub use sampler::Sampler;
 /// What `libdmd.so` is made of. Not for direct use, and without any promise.
 #[doc(hidden)]
 pub mod __private {
+    pub use crate::bridge::connect_program;
     pub use crate::comment::say_text as say;
     pub use crate::door::{Door, local as local_door};
     pub use crate::engine::Taken;
     pub use crate::entry::reset;
     pub use crate::internal_alloc::Internal;
+    pub use memory_reporter::bridge::{Engine, Program};
+
     pub use crate::self_test::{Allocator, run as run_self_test};
     pub use crate::start::{
         Recording, end, forget, put_back, record, recording, start_preloaded, take, thread_guard,

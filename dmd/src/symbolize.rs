@@ -9,6 +9,8 @@ mod lookup;
 #[allow(unsafe_code, reason = "maps files")]
 mod map;
 mod place;
+mod scopes;
+mod source_path;
 
 use core::fmt;
 use std::collections::BTreeMap;

@@ -13,7 +13,7 @@ use core::sync::atomic::{AtomicPtr, Ordering};
 use core::time::Duration;
 
 use crate::collect::{CollectOptions, collect_reports};
-use crate::platform;
+use crate::platform::{self, FoundSymbol};
 
 /// What an engine may call in a program.
 #[repr(C)]
@@ -211,13 +211,15 @@ pub fn connect(engine: &'static Engine) {
     }
 }
 
-/// Connects with a preloaded engine, if there is one. Runs when the program starts.
+/// Connects with a preloaded engine, if there is one. Runs when the program starts. False if this copy of
+/// the crate is the engine's own, with which no program reports.
 #[allow(unsafe_code, reason = "calls a symbol of another library")]
-pub(crate) extern "C" fn find_preloaded() {
-    let symbol = platform::symbol_of_another_library(c"DMDConnect1");
-    if symbol.is_null() {
-        return;
-    }
+pub(crate) fn find_preloaded() -> bool {
+    let symbol = match platform::find_symbol(c"DMDConnect1") {
+        FoundSymbol::Nowhere => return true,
+        FoundSymbol::Here => return false,
+        FoundSymbol::Elsewhere(symbol) => symbol,
+    };
     // SAFETY: a symbol of this name, version included, is a function of this type.
     let connect_program: extern "C" fn(*const Program) -> *const Engine =
         unsafe { core::mem::transmute(symbol) };
@@ -225,6 +227,7 @@ pub(crate) extern "C" fn find_preloaded() {
     if let Some(engine) = unsafe { connect_program(&raw const PROGRAM).as_ref() } {
         connect(engine);
     }
+    true
 }
 
 fn engine() -> Option<&'static Engine> {

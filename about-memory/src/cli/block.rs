@@ -9,6 +9,15 @@ use dmd::analyze::{self, BlockOptions, ReadOptions};
 
 use super::Failure;
 
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  about-memory dmd --clamp-contents scan.json.gz > blocks.txt
+  about-memory block scan.json.gz 7f0000001000
+  about-memory block scan.json.gz 7f0000001000 --chain-reports --ignore-alloc-fns
+  about-memory block scan.json.gz 7f0000001000 --info
+
+Options of Firefox's block_analyzer.py mean the same and print the same.";
+
 #[derive(Args)]
 pub(crate) struct Block {
     /// A dump of scan mode, with clamped contents (`about-memory dmd --clamp-contents`).
@@ -45,7 +54,7 @@ pub(super) fn spelled(arguments: impl Iterator<Item = OsString>) -> impl Iterato
 impl Block {
     pub(super) fn run(self) -> Result<(), Failure> {
         let failure =
-            |error: analyze::DumpError| Failure::File(self.file.display().to_string(), error.into());
+            |error: analyze::AnalyzeError| Failure::File(self.file.display().to_string(), error.into());
         let read = ReadOptions::new().max_bytes(self.max_bytes).contents(true);
         let dump = analyze::read_with(&self.file, &read).map_err(failure)?;
         let mut options = BlockOptions::new();

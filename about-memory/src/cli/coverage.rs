@@ -8,6 +8,10 @@ use dmd::analyze::{self, ReadOptions};
 
 use super::{Failure, symbols};
 
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  about-memory coverage dmd.json.gz";
+
 #[derive(Args)]
 pub(crate) struct Coverage {
     /// A dump of dark-matter mode, compressed or not.
@@ -22,7 +26,7 @@ pub(crate) struct Coverage {
 impl Coverage {
     pub(super) fn run(self) -> Result<(), Failure> {
         let failure =
-            |error: analyze::DumpError| Failure::File(self.file.display().to_string(), error.into());
+            |error: analyze::AnalyzeError| Failure::File(self.file.display().to_string(), error.into());
         let options = ReadOptions::new().max_bytes(self.max_bytes);
         let mut dump = analyze::read_with(&self.file, &options).map_err(failure)?;
         self.symbols.fix(&mut dump);

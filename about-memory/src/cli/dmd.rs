@@ -6,10 +6,24 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
-use dmd::analyze::{self, Analysis, AnalyzeOptions, ClampStats, Dump, Filter, ReadOptions};
+use dmd::analyze::{self, Analysis, AnalyzeOptions, ClampStats, Dump, Filter, ReadOptions, Suggestions};
 
 use super::Failure;
 use super::symbols::Symbols;
+
+/// Suggestions shown, unless told otherwise.
+const SUGGESTIONS: usize = 10;
+
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  about-memory dmd dmd.json.gz
+  about-memory dmd dmd.json.gz --ignore-alloc-fns --max-frames 4 --filter my_crate::
+  about-memory dmd before.json.gz after.json.gz --sort-by num-blocks
+  about-memory dmd dmd.json.gz --by module --by size --estimate
+  about-memory dmd dmd.json.gz --suggest
+  about-memory dmd dmd.json.gz --folded | inferno-flamegraph > graph.svg
+
+Options of Firefox's dmd.py mean the same and print the same.";
 
 #[derive(Args)]
 pub(crate) struct Dmd {
@@ -47,7 +61,7 @@ pub(crate) struct Dmd {
     /// The same for the stacks they were reported at. Repeatable.
     #[arg(long, value_name = "TEXT")]
     report_filter: Vec<String>,
-    /// Records, or rows of a table, shown of each kind. [default: 999; all with --folded]
+    /// Records, or rows of a table, shown of each kind. [default: 999; all with --folded; 10 with --suggest]
     #[arg(long, value_name = "RECORDS")]
     limit: Option<usize>,
     /// Add blocks without a stack to the records of blocks with one, as far as sampling tells; such
@@ -57,6 +71,10 @@ pub(crate) struct Dmd {
     /// Show a table of blocks by something else than their stacks. Repeatable.
     #[arg(long, value_enum, conflicts_with_all = ["folded", "classic"])]
     by: Vec<By>,
+    /// Say what to do about memory that nobody reports: its type, who allocates it, and the reporter to
+    /// write.
+    #[arg(long, conflicts_with_all = ["file2", "by", "json", "folded", "classic"])]
+    suggest: bool,
     /// Write JSON for programs.
     #[arg(long, conflicts_with_all = ["folded", "classic"])]
     json: bool,
@@ -95,6 +113,11 @@ impl Dmd {
     pub(super) fn run(self) -> Result<(), Failure> {
         let options = self.options();
         let first = self.read(&self.file)?;
+        if self.suggest {
+            let suggestions = Suggestions::new(first, self.limit.unwrap_or(SUGGESTIONS))
+                .map_err(|error| failure(&self.file, error))?;
+            return self.write(|out| write!(out, "{suggestions}"));
+        }
         let analysis = match &self.file2 {
             None => Analysis::new(first, &options),
             Some(path) => {
@@ -141,6 +164,7 @@ impl Dmd {
             By::Reporter => analyze::By::Reporter,
             By::Size => analyze::By::Size,
         }));
+        options.for_testing = self.filter_stacks_for_testing;
         options.filters = self.filter.iter().map(|filter| Filter::new(filter)).collect();
         options.report_filters = self.report_filter.iter().map(|filter| Filter::new(filter)).collect();
         options
@@ -212,7 +236,7 @@ Saving file.
     );
 }
 
-fn failure(path: &Path, error: analyze::DumpError) -> Failure {
+fn failure(path: &Path, error: analyze::AnalyzeError) -> Failure {
     Failure::File(path.display().to_string(), error.into())
 }
 

@@ -9,6 +9,12 @@ use clap::Args;
 use super::live_input::{self, HOW_TO_LISTEN, seconds};
 use super::{Failure, say};
 
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  ABOUT_MEMORY=listen my-program &
+  about-memory list
+  about-memory list --timeout 0.5";
+
 #[derive(Args)]
 pub(crate) struct List {
     /// How long each process may take to answer.

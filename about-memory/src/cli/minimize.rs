@@ -9,6 +9,11 @@ use clap::Args;
 use super::Failure;
 use super::live_input::{self, seconds};
 
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  about-memory minimize 1234
+  about-memory save 1234 memory-report.json.gz --minimize";
+
 #[derive(Args)]
 pub(crate) struct Minimize {
     /// The number of a running process.

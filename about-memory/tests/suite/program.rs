@@ -272,3 +272,15 @@ fn completions_and_manual_pages_know_the_commands() {
     assert_eq!(output.status.code(), Some(2));
     assert_eq!(stderr(&output), "about-memory: abacus: no such command\n");
 }
+
+#[test]
+fn every_command_s_help_has_examples() {
+    let help = String::from_utf8(about_memory(&["--help"]).stdout).unwrap();
+    let commands = help.split("Commands:\n").nth(1).unwrap().split("\n\n").next().unwrap();
+    let commands: Vec<&str> = commands.lines().filter_map(|line| line.split_whitespace().next()).collect();
+    assert!(commands.len() > 5, "{commands:?}");
+    for command in commands.into_iter().filter(|command| *command != "help") {
+        let help = String::from_utf8(about_memory(&[command, "--help"]).stdout).unwrap();
+        assert!(help.contains("Examples:\n  "), "{command}");
+    }
+}

@@ -9,13 +9,13 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::Instant;
 
-use benches::Random;
 use heap_graph::snapshot::{ReadOptions, WriteOptions, read_from, write};
 use heap_graph::{
     Breakdown, CoarseType, DominatorTree, Graph, GraphBuilder, GraphError, HeapGraph, NodeId, NodeIndex,
     NodeParts,
 };
 use memory_reporter::MallocSizeOf;
+use tests::Random;
 
 const NODES: u64 = 1_100_000;
 const EDGES: u64 = 3_100_000;

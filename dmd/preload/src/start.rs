@@ -6,7 +6,8 @@ use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicBool, Ordering};
 
 use engine::__private::{
-    Allocator, Door, Recording, local_door, recording, run_self_test, say, start_preloaded,
+    Allocator, Door, Engine, Program, Recording, connect_program, local_door, recording, run_self_test, say,
+    start_preloaded,
 };
 
 unsafe extern "C" {
@@ -75,4 +76,12 @@ fn start(environment: *mut *mut c_char) {
 #[allow(non_snake_case, reason = "in line with the other C functions")]
 pub(crate) extern "C" fn DMDDoor1() -> *const Door {
     local_door()
+}
+
+/// Takes the functions of a program that links `memory-reporter`, and gives the engine's; null if nothing
+/// is recorded. The table is to stay for the rest of the process.
+#[unsafe(no_mangle)]
+#[allow(non_snake_case, reason = "in line with the other C functions")]
+pub(crate) extern "C" fn DMDConnect1(program: *const Program) -> *const Engine {
+    connect_program(program)
 }

@@ -12,7 +12,7 @@ use memory_reporter::ReadError;
 use memory_reporter::file::__private::Source;
 
 use super::dump::{Dump, Mode};
-use super::error::DumpError;
+use super::error::AnalyzeError;
 use super::read::{self, ReadOptions};
 
 /// What became of the words of all blocks.
@@ -37,28 +37,28 @@ pub struct ClampStats {
 /// # Errors
 ///
 /// If the file is no sound dump of scan mode, has no blocks or some that overlap, or cannot be written.
-pub fn clamp(path: impl AsRef<Path>, options: &ReadOptions) -> Result<(Dump, ClampStats), DumpError> {
+pub fn clamp(path: impl AsRef<Path>, options: &ReadOptions) -> Result<(Dump, ClampStats), AnalyzeError> {
     let path = fs::canonicalize(path).map_err(ReadError::Io)?;
     let mut dump = read::read_with(&path, &options.clone().contents(true))?;
     if dump.mode != Mode::Scan {
-        return Err(DumpError::NotScan(dump.mode));
+        return Err(AnalyzeError::NotScan(dump.mode));
     }
     let stats = clamp_words(&mut dump)?;
     rewrite(&path, &dump)?;
     Ok((dump, stats))
 }
 
-fn clamp_words(dump: &mut Dump) -> Result<ClampStats, DumpError> {
+fn clamp_words(dump: &mut Dump) -> Result<ClampStats, AnalyzeError> {
     let mut ranges: Vec<(u64, u64)> =
         dump.scanned.iter().zip(&dump.blocks).map(|(scanned, block)| (scanned.addr, block.req)).collect();
     if ranges.is_empty() {
-        return Err(DumpError::NoBlocks);
+        return Err(AnalyzeError::NoBlocks);
     }
     ranges.sort_unstable();
     for pair in ranges.windows(2) {
         let [(start, len), (next, _)] = pair else { continue };
         if next - start < *len {
-            return Err(DumpError::Overlap(*start, *next));
+            return Err(AnalyzeError::Overlap(*start, *next));
         }
     }
     let mut stats = ClampStats::default();
@@ -88,13 +88,13 @@ fn clamp_words(dump: &mut Dump) -> Result<ClampStats, DumpError> {
     Ok(stats)
 }
 
-fn rewrite(path: &Path, dump: &Dump) -> Result<(), DumpError> {
+fn rewrite(path: &Path, dump: &Dump) -> Result<(), AnalyzeError> {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(format!(".clamped-{}", std::process::id()));
     let new = New(Some(path.with_file_name(name)));
     let new_path = new.0.as_deref().expect("taken only when it is done");
     let permissions = fs::metadata(path).map_err(ReadError::Io)?.permissions();
-    let file = File::create_new(new_path).map_err(DumpError::Write)?;
+    let file = File::create_new(new_path).map_err(AnalyzeError::Write)?;
     let mut out = BufWriter::with_capacity(1 << 16, file);
     let gzip = {
         let mut magic = [0; 2];
@@ -106,13 +106,13 @@ fn rewrite(path: &Path, dump: &Dump) -> Result<(), DumpError> {
         let mut out = BufWriter::with_capacity(1 << 16, GzEncoder::new(out, Compression::default()));
         copy(path, dump, &mut out)?;
         let written = out.into_inner().map_err(io::IntoInnerError::into_error);
-        written.and_then(GzEncoder::finish).and_then(|mut out| out.flush()).map_err(DumpError::Write)?;
+        written.and_then(GzEncoder::finish).and_then(|mut out| out.flush()).map_err(AnalyzeError::Write)?;
     } else {
         copy(path, dump, &mut out)?;
-        out.flush().map_err(DumpError::Write)?;
+        out.flush().map_err(AnalyzeError::Write)?;
     }
-    fs::set_permissions(new_path, permissions).map_err(DumpError::Write)?;
-    fs::rename(new_path, path).map_err(DumpError::Write)?;
+    fs::set_permissions(new_path, permissions).map_err(AnalyzeError::Write)?;
+    fs::rename(new_path, path).map_err(AnalyzeError::Write)?;
     new.done();
     Ok(())
 }
@@ -136,7 +136,7 @@ impl Drop for New {
 }
 
 /// Copies the text, with other words.
-fn copy(path: &Path, dump: &Dump, out: &mut dyn Write) -> Result<(), DumpError> {
+fn copy(path: &Path, dump: &Dump, out: &mut dyn Write) -> Result<(), AnalyzeError> {
     let mut source = Source::open(read::open(path)?)?;
     let mut buffer = vec![0; 1 << 16];
     let mut at = 0;
@@ -154,8 +154,8 @@ fn copy(path: &Path, dump: &Dump, out: &mut dyn Write) -> Result<(), DumpError> 
             match &next {
                 Some((array, scanned)) if array.start < end => {
                     if at <= array.start {
-                        out.write_all(bytes(at, array.start)).map_err(DumpError::Write)?;
-                        words(out, &dump.words[scanned.words.clone()]).map_err(DumpError::Write)?;
+                        out.write_all(bytes(at, array.start)).map_err(AnalyzeError::Write)?;
+                        words(out, &dump.words[scanned.words.clone()]).map_err(AnalyzeError::Write)?;
                     }
                     at = array.end.min(end);
                     if array.end <= end {
@@ -166,7 +166,7 @@ fn copy(path: &Path, dump: &Dump, out: &mut dyn Write) -> Result<(), DumpError> 
                     }
                 }
                 _ => {
-                    out.write_all(bytes(at, end)).map_err(DumpError::Write)?;
+                    out.write_all(bytes(at, end)).map_err(AnalyzeError::Write)?;
                     at = end;
                 }
             }

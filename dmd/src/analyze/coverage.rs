@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::dump::{Dump, Mode, Reporter};
-use super::error::DumpError;
+use super::error::AnalyzeError;
 use super::options::{AnalyzeOptions, By};
 use super::records::{Analysis, RecordKind, Sums};
 use super::text::{Clean, blocks, mark, number, share};
@@ -63,9 +63,9 @@ impl Coverage {
     /// # Errors
     ///
     /// If the dump is of another mode.
-    pub fn new(mut dump: Dump) -> Result<Self, DumpError> {
+    pub fn new(mut dump: Dump) -> Result<Self, AnalyzeError> {
         if dump.mode() != Mode::DarkMatter {
-            return Err(DumpError::NotDarkMatter(dump.mode()));
+            return Err(AnalyzeError::NotDarkMatter(dump.mode()));
         }
         let mut differing = core::mem::take(&mut dump.reporters);
         dump.reporters = differing.clone();

@@ -9,7 +9,7 @@ use super::dump::Mode;
 /// What is wrong with a dump, or with what is asked of it.
 #[derive(Debug)]
 #[non_exhaustive]
-pub enum DumpError {
+pub enum AnalyzeError {
     /// The file cannot be read, or is not JSON.
     Read(ReadError),
     /// It is JSON, but not an object.
@@ -43,7 +43,7 @@ pub enum DumpError {
     Write(std::io::Error),
 }
 
-impl fmt::Display for DumpError {
+impl fmt::Display for AnalyzeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Read(error) => error.fmt(f),
@@ -71,7 +71,7 @@ impl fmt::Display for DumpError {
     }
 }
 
-impl std::error::Error for DumpError {
+impl std::error::Error for AnalyzeError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Read(error) => Some(error),
@@ -81,7 +81,7 @@ impl std::error::Error for DumpError {
     }
 }
 
-impl From<ReadError> for DumpError {
+impl From<ReadError> for AnalyzeError {
     fn from(error: ReadError) -> Self {
         match error {
             ReadError::NotAnObject => Self::NotADump,

@@ -69,6 +69,9 @@ pub struct AnalyzeOptions {
     pub report_filters: Vec<Filter>,
     /// Records of each kind that are shown. Default: 999, as `dmd.py` has it.
     pub limit: usize,
+    /// What differs from run to run is replaced: a stack with three frames of DMD is one line, and
+    /// addresses are all the same. Default: no.
+    pub for_testing: bool,
     /// Tables that are made besides the records. Default: none.
     pub by: Vec<By>,
     /// Rows of each table that are shown. Default: 999.
@@ -87,6 +90,7 @@ impl Default for AnalyzeOptions {
             filters: Vec::new(),
             report_filters: Vec::new(),
             limit: 999,
+            for_testing: false,
             by: Vec::new(),
             row_limit: 999,
             estimate: false,

@@ -15,7 +15,7 @@ use memory_reporter::ReadError;
 use memory_reporter::file::__private::{Skip, Source, Window};
 
 use super::dump::{Block, Dump, Mode, Module, Reporter, Scanned};
-use super::error::DumpError;
+use super::error::AnalyzeError;
 use super::keys::Keys;
 use super::texts::Texts;
 use value::{Found, shorten};
@@ -71,7 +71,7 @@ impl ReadOptions {
 /// # Errors
 ///
 /// If `path` is no regular file (a pipe is never waited for), or if the file is no sound dump.
-pub fn read(path: impl AsRef<Path>) -> Result<Dump, DumpError> {
+pub fn read(path: impl AsRef<Path>) -> Result<Dump, AnalyzeError> {
     read_with(path, &ReadOptions::default())
 }
 
@@ -80,7 +80,7 @@ pub fn read(path: impl AsRef<Path>) -> Result<Dump, DumpError> {
 /// # Errors
 ///
 /// As [`read`].
-pub fn read_with(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Dump, DumpError> {
+pub fn read_with(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Dump, AnalyzeError> {
     read_from(open(path.as_ref())?, options)
 }
 
@@ -89,7 +89,7 @@ pub fn read_with(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Dump, 
 /// # Errors
 ///
 /// As [`read`].
-pub fn read_from(reader: impl Read, options: &ReadOptions) -> Result<Dump, DumpError> {
+pub fn read_from(reader: impl Read, options: &ReadOptions) -> Result<Dump, AnalyzeError> {
     let window = Window::new(Source::open(reader)?, options.max_bytes);
     let mut reader = Reader {
         window,
@@ -114,7 +114,7 @@ pub fn read_from(reader: impl Read, options: &ReadOptions) -> Result<Dump, DumpE
 }
 
 /// Opens what is a regular file.
-pub(super) fn open(path: &Path) -> Result<File, DumpError> {
+pub(super) fn open(path: &Path) -> Result<File, AnalyzeError> {
     let metadata = std::fs::metadata(path).map_err(ReadError::Io)?;
     if metadata.is_dir() {
         return Err(ReadError::Directory.into());
@@ -155,12 +155,12 @@ struct Reader<'o, R: Read> {
 }
 
 impl<R: Read> Reader<'_, R> {
-    fn top(&mut self) -> Result<(), DumpError> {
+    fn top(&mut self) -> Result<(), AnalyzeError> {
         self.blanks()?;
         if !self.next_is(b'{')? {
             self.skip(0)?;
             self.end()?;
-            return Err(DumpError::NotADump);
+            return Err(AnalyzeError::NotADump);
         }
         self.members("the dump", &mut |reader, key| match key {
             "version" => reader.version(),
@@ -176,16 +176,16 @@ impl<R: Read> Reader<'_, R> {
         self.end()
     }
 
-    fn version(&mut self) -> Result<(), DumpError> {
+    fn version(&mut self) -> Result<(), AnalyzeError> {
         let written = self.written(1)?;
         if written.parse::<f64>() != Ok(5.0) {
-            return Err(DumpError::Version(written));
+            return Err(AnalyzeError::Version(written));
         }
         self.version = true;
         Ok(())
     }
 
-    fn invocation(&mut self) -> Result<(), DumpError> {
+    fn invocation(&mut self) -> Result<(), AnalyzeError> {
         let mut variable = None;
         let mut mode = None;
         self.members("invocation", &mut |reader, key| match key {
@@ -200,7 +200,7 @@ impl<R: Read> Reader<'_, R> {
             "mode" => {
                 mode = Some(match reader.value(2)? {
                     Found::Text(text) => {
-                        Mode::named(&text).ok_or_else(|| DumpError::UnknownMode(quoted(&text)))?
+                        Mode::named(&text).ok_or_else(|| AnalyzeError::UnknownMode(quoted(&text)))?
                     }
                     _ => return Err(wrong("invocation.mode", "not a string")),
                 });
@@ -216,7 +216,7 @@ impl<R: Read> Reader<'_, R> {
     }
 
     /// Not of Firefox; what cannot be understood is passed over.
-    fn modules(&mut self) -> Result<(), DumpError> {
+    fn modules(&mut self) -> Result<(), AnalyzeError> {
         let mut modules = Vec::new();
         self.elements("modules", &mut |reader, _| {
             if !reader.next_is(b'{')? {
@@ -242,7 +242,7 @@ impl<R: Read> Reader<'_, R> {
     }
 
     /// Not of Firefox; what cannot be understood is passed over, but keeps its place in the list.
-    fn reporters(&mut self) -> Result<(), DumpError> {
+    fn reporters(&mut self) -> Result<(), AnalyzeError> {
         let mut reporters = Vec::new();
         self.elements("reportPaths", &mut |reader, _| {
             let mut reporter = Reporter::default();
@@ -275,7 +275,7 @@ impl<R: Read> Reader<'_, R> {
     }
 
     /// Not of Firefox; what cannot be understood is passed over.
-    fn process(&mut self) -> Result<(), DumpError> {
+    fn process(&mut self) -> Result<(), AnalyzeError> {
         if !self.next_is(b'{')? {
             return self.skip(1);
         }
@@ -294,8 +294,8 @@ impl<R: Read> Reader<'_, R> {
     fn members(
         &mut self,
         place: &str,
-        each: &mut dyn FnMut(&mut Self, &str) -> Result<(), DumpError>,
-    ) -> Result<(), DumpError> {
+        each: &mut dyn FnMut(&mut Self, &str) -> Result<(), AnalyzeError>,
+    ) -> Result<(), AnalyzeError> {
         if !self.next_is(b'{')? {
             return Err(wrong(place, "not an object"));
         }
@@ -323,8 +323,8 @@ impl<R: Read> Reader<'_, R> {
     fn elements(
         &mut self,
         place: &str,
-        each: &mut dyn FnMut(&mut Self, usize) -> Result<(), DumpError>,
-    ) -> Result<(), DumpError> {
+        each: &mut dyn FnMut(&mut Self, usize) -> Result<(), AnalyzeError>,
+    ) -> Result<(), AnalyzeError> {
         if !self.next_is(b'[')? {
             return Err(wrong(place, "not an array"));
         }
@@ -344,7 +344,7 @@ impl<R: Read> Reader<'_, R> {
     }
 
     /// A value that is not nested, or that there is a nested one.
-    fn value(&mut self, depth: u32) -> Result<Found<String>, DumpError> {
+    fn value(&mut self, depth: u32) -> Result<Found<String>, AnalyzeError> {
         if self.next_is(b'{')? || self.next_is(b'[')? {
             self.skip(depth)?;
             return Ok(Found::Nested);
@@ -353,7 +353,7 @@ impl<R: Read> Reader<'_, R> {
     }
 
     /// A value as written, cut if it is long.
-    fn written(&mut self, depth: u32) -> Result<String, DumpError> {
+    fn written(&mut self, depth: u32) -> Result<String, AnalyzeError> {
         Ok(match self.value(depth)? {
             Found::Text(text) => quoted(&text),
             Found::Number(number) => shorten(&number).into_owned(),
@@ -364,47 +364,47 @@ impl<R: Read> Reader<'_, R> {
         })
     }
 
-    fn next_is(&mut self, byte: u8) -> Result<bool, DumpError> {
+    fn next_is(&mut self, byte: u8) -> Result<bool, AnalyzeError> {
         Ok(self.window.take(|scan| Ok(scan.peek()? == byte))?)
     }
 
     /// Goes past blanks, however many.
-    fn blanks(&mut self) -> Result<(), DumpError> {
+    fn blanks(&mut self) -> Result<(), AnalyzeError> {
         Ok(self.window.stream(|scan| scan.at_end().map(drop))?)
     }
 
     /// Goes past blanks, and past `byte` if that is next.
-    fn blanks_then(&mut self, byte: u8) -> Result<bool, DumpError> {
+    fn blanks_then(&mut self, byte: u8) -> Result<bool, AnalyzeError> {
         self.blanks()?;
         Ok(self.window.take(|scan| scan.eat(byte))?)
     }
 
     /// Goes past a value of any size.
-    fn skip(&mut self, depth: u32) -> Result<(), DumpError> {
+    fn skip(&mut self, depth: u32) -> Result<(), AnalyzeError> {
         let mut skip = Skip::new(depth);
         Ok(self.window.stream(|scan| skip.run(scan))?)
     }
 
-    fn end(&mut self) -> Result<(), DumpError> {
+    fn end(&mut self) -> Result<(), AnalyzeError> {
         self.blanks()?;
         Ok(self.window.take(|scan| if scan.at_end()? { Ok(()) } else { scan.expected("the end") })?)
     }
 
-    fn check_count(&self, more: usize) -> Result<(), DumpError> {
+    fn check_count(&self, more: usize) -> Result<(), AnalyzeError> {
         let entries = more + self.trace_keys.len() + self.frame_keys.len();
         if entries > self.options.max_entries {
-            return Err(DumpError::TooManyEntries(self.options.max_entries));
+            return Err(AnalyzeError::TooManyEntries(self.options.max_entries));
         }
         Ok(())
     }
 }
 
-fn wrong(place: impl Into<String>, how: impl Into<String>) -> DumpError {
-    DumpError::Wrong(place.into(), how.into())
+fn wrong(place: impl Into<String>, how: impl Into<String>) -> AnalyzeError {
+    AnalyzeError::Wrong(place.into(), how.into())
 }
 
-fn missing(place: impl Into<String>) -> DumpError {
-    DumpError::Missing(place.into())
+fn missing(place: impl Into<String>) -> AnalyzeError {
+    AnalyzeError::Missing(place.into())
 }
 
 fn quoted(text: &str) -> String {

@@ -8,7 +8,7 @@ mod grouping;
 mod tables;
 
 use super::dump::{Dump, Mode};
-use super::error::DumpError;
+use super::error::AnalyzeError;
 use super::options::AnalyzeOptions;
 use super::stacks::{StackId, Stacks};
 use super::texts::{FrameId, Texts};
@@ -156,10 +156,10 @@ impl Analysis {
     /// # Errors
     ///
     /// If the dumps have different modes (live and scan count as the same).
-    pub fn difference(first: Dump, second: Dump, options: &AnalyzeOptions) -> Result<Self, DumpError> {
+    pub fn difference(first: Dump, second: Dump, options: &AnalyzeOptions) -> Result<Self, AnalyzeError> {
         let as_live = |mode| if mode == Mode::Scan { Mode::Live } else { mode };
         if as_live(first.mode) != as_live(second.mode) {
-            return Err(DumpError::DifferentModes(first.mode, second.mode));
+            return Err(AnalyzeError::DifferentModes(first.mode, second.mode));
         }
         let invocation = |dump: &Dump| Invocation { variable: dump.variable.clone(), mode: dump.mode };
         let invocations = vec![invocation(&first), invocation(&second)];

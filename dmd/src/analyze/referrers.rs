@@ -8,7 +8,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::allocators::AllocatorFrames;
 use super::dump::{Dump, Mode};
-use super::error::DumpError;
+use super::error::AnalyzeError;
 use super::records::NO_STACK;
 use super::text::Clean;
 use super::texts::FrameId;
@@ -64,9 +64,9 @@ impl Dump {
         &'d self,
         address: u64,
         options: &'d BlockOptions,
-    ) -> Result<BlockText<'d>, DumpError> {
+    ) -> Result<BlockText<'d>, AnalyzeError> {
         if self.mode != Mode::Scan {
-            return Err(DumpError::NotScan(self.mode));
+            return Err(AnalyzeError::NotScan(self.mode));
         }
         let starts: FxHashMap<u64, usize> =
             self.scanned.iter().enumerate().map(|(index, scanned)| (scanned.addr, index)).collect();
@@ -76,7 +76,7 @@ impl Dump {
         {
             let words = &self.words[self.scanned[block].words.clone()];
             if let Some(word) = words.iter().find(|word| **word != 0 && !starts.contains_key(word)) {
-                return Err(DumpError::NotClamped(address, *word));
+                return Err(AnalyzeError::NotClamped(address, *word));
             }
         }
         Ok(BlockText { dump: self, address, options, dropped: OnceCell::new(), block })

@@ -14,6 +14,10 @@ pub(super) struct StackId(u32);
 impl StackId {
     /// In place of a stack of a report that there was not.
     pub(super) const NONE: Self = Self(u32::MAX);
+
+    pub(super) fn index(self) -> usize {
+        self.0 as usize
+    }
 }
 
 #[derive(Debug, Default)]
@@ -27,6 +31,10 @@ pub(super) struct Stacks {
 }
 
 impl Stacks {
+    pub(super) fn len(&self) -> usize {
+        self.ranges.len()
+    }
+
     /// Frames, innermost first.
     pub(super) fn get(&self, id: StackId) -> &[FrameId] {
         match self.ranges.get(id.0 as usize) {

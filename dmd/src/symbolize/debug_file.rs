@@ -2,18 +2,17 @@
 //! a generic function was made for.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
 
 use addr2line::{Context, demangle_auto};
-use gimli::{
-    AbbreviationsCacheStrategy, AttributeValue, DebugInfoOffset, DwarfSections, EndianSlice, RunTimeEndian,
-    SectionId, Unit, UnitOffset, UnitRef,
-};
+use gimli::{AbbreviationsCacheStrategy, DwarfSections, EndianSlice, RunTimeEndian, SectionId};
 use memmap2::Mmap;
 use object::{Object as _, ObjectSection as _, SymbolMap, SymbolMapName};
 
 use super::binary::Binary;
 use super::map::map;
+use super::scopes::Names;
+use super::source_path::Crates;
+use crate::analyze::container::segments;
 
 type Slice<'s> = EndianSlice<'s, RunTimeEndian>;
 
@@ -80,10 +79,8 @@ fn sections<'m>(file: &object::File<'m>) -> Result<DwarfSections<Cow<'m, [u8]>>,
 pub(super) struct DebugFile<'s> {
     sections: &'s Sections<'s>,
     context: Context<Slice<'s>>,
-    /// Units that others refer to, by where they start.
-    units: HashMap<DebugInfoOffset, Option<Unit<Slice<'s>>>>,
-    /// Where all units start.
-    starts: Vec<DebugInfoOffset>,
+    names: Names<'s>,
+    crates: Option<Crates>,
 }
 
 /// A call, and where it is.
@@ -98,29 +95,40 @@ impl<'s> DebugFile<'s> {
         let mut dwarf = sections.dwarf.borrow_with_sup(sections.supplement.as_ref(), slice);
         dwarf.populate_abbreviations_cache(AbbreviationsCacheStrategy::Duplicates);
         let context = Context::from_dwarf(dwarf).map_err(|error| error.to_string())?;
-        Ok(Self { sections, context, units: HashMap::new(), starts: Vec::new() })
+        Ok(Self { sections, context, names: Names::default(), crates: None })
     }
 
     /// The function at an address and those it was inlined into, innermost first. Damaged debug
     /// information is as good as none.
     pub(super) fn calls(&mut self, address: u64) -> Vec<Call> {
         let mut calls = Vec::new();
-        let Self { sections, context, units, starts } = self;
+        let Self { sections, context, names, crates } = self;
         let unit = context.find_dwarf_and_unit(address).skip_all_loads();
         if let Ok(mut frames) = context.find_frames(address).skip_all_loads() {
             while let Ok(Some(frame)) = frames.next() {
+                let place =
+                    frame.location.and_then(|location| Some((location.file?.to_owned(), location.line)));
                 let function = frame.function.as_ref().and_then(|function| {
                     let name = function.demangle().ok()?.into_owned();
                     let raw = function.raw_name().ok()?;
-                    let own = match (unit, frame.dw_die_offset) {
-                        // Names of this kind do not tell the types that a function was made for.
-                        (Some(unit), Some(at)) if raw.starts_with("_ZN") => own_name(unit, at, units, starts),
+                    // Newer mangled names have everything, and C++'s have enough.
+                    let lacking = raw.starts_with("_ZN") && is_rust(&raw) || !raw.starts_with('_');
+                    let entry = match (unit, frame.dw_die_offset) {
+                        (Some(unit), Some(at)) if lacking => names.of(unit, at),
                         _ => None,
                     };
-                    Some(with_types(name, own))
+                    let name = full_name(&raw, name, entry);
+                    let rust = function.language == Some(gimli::DW_LANG_Rust);
+                    if !rust || segments(&name).len() > 1 {
+                        return Some(name);
+                    }
+                    let crates = crates.get_or_insert_with(|| match unit {
+                        Some(unit) => units(unit.dwarf),
+                        None => Crates::default(),
+                    });
+                    let module = place.as_ref().and_then(|(file, _)| crates.module(file));
+                    Some(module.map_or(name.clone(), |module| format!("{module}::{name}")))
                 });
-                let place =
-                    frame.location.and_then(|location| Some((location.file?.to_owned(), location.line)));
                 calls.push(Call { function: function.or_else(|| sections.symbol(address)), place });
             }
         }
@@ -134,58 +142,46 @@ impl<'s> DebugFile<'s> {
     }
 }
 
-/// `alloc::vec::Vec<T,A>::push` and `push<my::Entry, Global>` are one function.
-fn with_types(name: String, own: Option<String>) -> String {
-    let Some(own) = own else { return name };
-    let Some((plain, _)) = own.split_once('<') else { return name };
-    match name.strip_suffix(plain) {
-        Some(path) if path.ends_with("::") => format!("{path}{own}"),
-        _ => name,
+/// The crates that units are of.
+fn units(dwarf: &gimli::Dwarf<Slice<'_>>) -> Crates {
+    let mut names = Vec::new();
+    let mut headers = dwarf.units();
+    while let Ok(Some(header)) = headers.next() {
+        if let Ok(unit) = dwarf.unit(header)
+            && let (Some(name), Some(folder)) = (unit.name, unit.comp_dir)
+        {
+            names.push((name.to_string_lossy().into_owned(), folder.to_string_lossy().into_owned()));
+        }
     }
+    Crates::of_units(names.iter().map(|(name, folder)| (&**name, &**folder)))
 }
 
-/// `DW_AT_name` of a function, which may be where another entry of perhaps another unit refers to.
-fn own_name<'s>(
-    unit: UnitRef<'_, Slice<'s>>,
-    at: UnitOffset,
-    units: &mut HashMap<DebugInfoOffset, Option<Unit<Slice<'s>>>>,
-    starts: &mut Vec<DebugInfoOffset>,
-) -> Option<String> {
-    let dwarf = unit.dwarf;
-    let mut at = at;
-    let mut other: Option<DebugInfoOffset> = None;
-    // An inlined call refers to a function, and that to its declaration.
-    for _ in 0..8 {
-        let unit = match other {
-            None => unit,
-            Some(start) => UnitRef::new(dwarf, units.get(&start)?.as_ref()?),
+/// Rust's older mangled names end in a hash; C++'s begin alike.
+fn is_rust(raw: &str) -> bool {
+    let hash =
+        raw.strip_suffix('E').and_then(|rest| rest.len().checked_sub(19).and_then(|at| rest.get(at..)));
+    hash.is_some_and(|hash| hash.starts_with("17h") && hash[3..].bytes().all(|byte| byte.is_ascii_hexdigit()))
+}
+
+/// The best of what there is: a mangled name's, and the entry's path and own name.
+fn full_name(raw: &str, mangled: String, entry: Option<(String, String)>) -> String {
+    let Some((path, own)) = entry else { return mangled };
+    let plain = own.split('<').next().unwrap_or(&own);
+    if raw.starts_with("_ZN") {
+        // Of an implementation of a trait only the mangled name tells the types; `path` is numbered.
+        let before = mangled.strip_suffix(plain).filter(|before| before.ends_with("::"));
+        return match before {
+            Some(before) if path.contains("{impl#") || !path.contains('<') => format!("{before}{own}"),
+            Some(_) => method(&path, plain, &own),
+            None => mangled,
         };
-        let entry = unit.entry(at).ok()?;
-        if let Some(name) = entry.attr_value(gimli::DW_AT_name) {
-            return Some(unit.attr_string(name).ok()?.to_string_lossy().into_owned());
-        }
-        let next = entry
-            .attr_value(gimli::DW_AT_abstract_origin)
-            .or_else(|| entry.attr_value(gimli::DW_AT_specification))?;
-        match next {
-            AttributeValue::UnitRef(next) => at = next,
-            AttributeValue::DebugInfoRef(next) => {
-                if starts.is_empty() {
-                    let mut headers = dwarf.units();
-                    while let Ok(Some(header)) = headers.next() {
-                        starts.extend(header.debug_info_offset());
-                    }
-                }
-                let start = *starts.get(starts.partition_point(|start| start.0 <= next.0).checked_sub(1)?)?;
-                let unit = units.entry(start).or_insert_with(|| {
-                    let header = dwarf.debug_info.header_from_offset(start).ok()?;
-                    dwarf.unit(header).ok()
-                });
-                at = next.to_unit_offset(&unit.as_ref()?.header)?;
-                other = Some(start);
-            }
-            _ => return None,
-        }
     }
-    None
+    if path.is_empty() { own } else { method(&path, plain, &own) }
+}
+
+/// `Vec<my::Entry, Global>::push<my::Entry, Global>` says everything twice.
+fn method(path: &str, plain: &str, own: &str) -> String {
+    let types = &own[plain.len()..];
+    let twice = !types.is_empty() && path.ends_with(types);
+    format!("{path}::{}", if twice { plain } else { own })
 }

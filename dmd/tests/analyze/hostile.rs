@@ -118,6 +118,32 @@ fn odd_but_sound_dumps_are_read() {
 }
 
 #[test]
+fn keys_are_any_strings_and_all_different() {
+    let keys = ["A", "B", "AB", "BA", "ffff", "BAAAA", "", "g", "a b", "ABCDEFGH", "ABCDEFGHI", "é"];
+    let list = |each: &dyn Fn(usize, &str) -> String| {
+        keys.iter().enumerate().map(|(n, key)| each(n, key)).collect::<Vec<_>>().join(",")
+    };
+    let blocks = list(&|n, key| format!("{{\"req\": {}, \"alloc\": \"{key}\"}}", n + 1));
+    let traces = list(&|_, key| format!("\"{key}\": [\"{key}\"]"));
+    let frames = list(&|n, key| format!("\"{key}\": \"#00: frame{n}.\""));
+    let tables = format!("\"traceTable\": {{{traces}}}, \"frameTable\": {{{frames}}}");
+    let text = Analysis::new(read(document("live", &blocks, &tables)).unwrap(), &AnalyzeOptions::new())
+        .text(&[])
+        .to_string();
+    for n in 0..keys.len() {
+        let record = format!("  {} bytes ({0} requested", n + 1);
+        let rest = text.split(&record).nth(1).unwrap_or_else(|| panic!("{record}: {text}"));
+        assert!(rest.split("  }\n").next().unwrap().contains(&format!("#01: frame{n}.")), "{text}");
+    }
+    for key in keys {
+        let missing = "\"traceTable\": {}, \"frameTable\": {}";
+        let block = format!("{{\"req\": 1, \"alloc\": \"{key}\"}}");
+        let expected = format!("blockList[0].alloc: no trace '{key}' in traceTable");
+        assert_eq!(message(&document("live", &block, missing)), expected);
+    }
+}
+
+#[test]
 fn nesting_is_bounded() {
     let deep = "[".repeat(100_000);
     for text in [

@@ -6,13 +6,14 @@
 mod coverage;
 mod difference;
 mod hostile;
+mod suggestions;
 mod sums;
 mod symbols;
 mod views;
 
-use dmd::analyze::{self, Dump, DumpError, ReadOptions};
+use dmd::analyze::{self, AnalyzeError, Dump, ReadOptions};
 
-fn read(text: impl AsRef<[u8]>) -> Result<Dump, DumpError> {
+fn read(text: impl AsRef<[u8]>) -> Result<Dump, AnalyzeError> {
     analyze::read_from(text.as_ref(), &ReadOptions::new().contents(true))
 }
 

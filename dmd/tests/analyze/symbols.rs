@@ -142,7 +142,7 @@ fn another_build_is_said_and_not_guessed_from() {
     for kept in [folder.path().join("kept"), debuginfod] {
         let mut dump = library.dump(&library.build_id);
         assert_eq!(notes(&mut dump, &SymbolOptions::new().folder(kept)).len(), 1);
-        assert!(frames(dump).iter().any(|frame| frame.starts_with("outer (")));
+        assert!(frames(dump).iter().any(|frame| frame.starts_with("small::outer (")));
     }
 
     fs::write(&library.path, "no library").unwrap();
@@ -164,7 +164,7 @@ fn without_a_build_id_in_the_dump_it_is_said_that_nothing_was_checked() {
         said[0],
         format!("{path}: 2 frames looked up in what is there now, as the dump names no build")
     );
-    assert!(frames(dump).iter().any(|frame| frame.starts_with("outer (")));
+    assert!(frames(dump).iter().any(|frame| frame.starts_with("small::outer (")));
 }
 
 #[test]

@@ -104,6 +104,19 @@ fn stackless_blocks_are_estimated_from_those_of_their_size_and_marked() {
 }
 
 #[test]
+fn what_differs_from_run_to_run_can_be_replaced() {
+    let tables = r##""traceTable": {"A": ["F", "F", "F", "G"], "B": ["F", "F", "G"]},
+        "frameTable": {"F": "#00: f (DMD.cpp:1)", "G": "#00: g (g.rs:1)"}"##;
+    let blocks = r#"{"req": 9, "addr": "7f00", "alloc": "A"}, {"req": 8, "addr": "7f10", "alloc": "B"}"#;
+    let mut options = AnalyzeOptions::new();
+    options.for_testing = true;
+    let text = Analysis::new(read(document("scan", blocks, tables)).unwrap(), &options).text(&[]).to_string();
+    assert!(text.contains("  Allocated at {\n    #01: ... DMD.cpp ...\n  }\n"), "{text}");
+    assert!(text.contains("    #02: f (DMD.cpp:1)\n    #03: g (g.rs:1)\n"), "{text}");
+    assert_eq!(text.matches("  block addresses: 0xdadadada\n").count(), 2);
+}
+
+#[test]
 fn what_was_recorded_as_a_sample_is_marked() {
     let blocks = r#"{"req": 4093, "alloc": "A", "sampled": true}, {"req": 9000, "alloc": "C"}"#;
     let analysis = Analysis::new(read(document("live", blocks, TABLES)).unwrap(), &AnalyzeOptions::new());

@@ -1,5 +1,8 @@
 //! C programs that are hard on a library in their way (`tests/torture`), and one that uses `dmd.h`.
 
+use std::io::Read;
+use std::process::{Command, Stdio};
+
 use crate::support::{c_program, command, count, preloaded, read_dump, run, succeed};
 
 /// The same output and status with and without, under options of all kinds.
@@ -100,4 +103,27 @@ fn blocks_are_those_that_are_live() {
     // Without the library there is nobody to ask.
     let output = run(command(&program).arg(&file));
     assert_eq!(output.stdout, b"not running\n");
+}
+
+/// As the header says it. Without gdb there is nothing to try.
+#[test]
+fn a_dump_is_had_from_gdb() {
+    if Command::new("gdb").arg("--version").output().is_err() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("gdb.json");
+    let mut child = preloaded(c_program(folder.path(), "waits"), "--stacks=full --quiet")
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut ready = [0; 6];
+    child.stdout.as_mut().unwrap().read_exact(&mut ready).unwrap();
+    let call = format!("call (int)DMDReportAndDump(\"{}\")", file.display());
+    let mut gdb = command("gdb");
+    let gdb = run(gdb.args(["-q", "-batch", "-p", &child.id().to_string(), "-ex", &call]));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(file.exists(), "{gdb:?}");
+    assert_eq!(count(&read_dump(&file), |block| block["req"] == 777), 10);
 }

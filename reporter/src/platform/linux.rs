@@ -15,7 +15,7 @@ pub(crate) use start_up::{call_at_exit, spawn_without_signals};
 use procfs::Current as _;
 use procfs::process::{MMPermissions, MMapPath, MemoryMap, Process, Syscall};
 
-use super::{CHeap, Mapping, MappingKind, PageFaults, Statm, ThreadStack};
+use super::{CHeap, FoundSymbol, Mapping, MappingKind, PageFaults, Statm, ThreadStack};
 
 /// The C library's heap; not told by libraries other than glibc.
 #[cfg(target_env = "gnu")]
@@ -154,6 +154,28 @@ fn waiting_at(tid: i32) -> Option<usize> {
     }
 }
 
+/// Looks a name up in all loaded files.
+#[allow(unsafe_code, reason = "asks the loader")]
+pub(crate) fn find_symbol(name: &core::ffi::CStr) -> FoundSymbol {
+    static HERE: u8 = 0;
+    // SAFETY: a name that ends in 0.
+    let symbol = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
+    let file_of = |address: *const core::ffi::c_void| {
+        let mut info = core::mem::MaybeUninit::<libc::Dl_info>::zeroed();
+        // SAFETY: a place for the answer; the address is only compared.
+        unsafe { libc::dladdr(address, info.as_mut_ptr()) };
+        // SAFETY: zeroed, or filled.
+        unsafe { info.assume_init() }.dli_fbase
+    };
+    if symbol.is_null() {
+        FoundSymbol::Nowhere
+    } else if file_of(symbol) == file_of((&raw const HERE).cast()) {
+        FoundSymbol::Here
+    } else {
+        FoundSymbol::Elsewhere(symbol)
+    }
+}
+
 /// Memory of the kernel for this process's page tables.
 pub(crate) fn page_tables() -> Option<u64> {
     Process::myself().ok()?.status().ok()?.vmpte.map(|kib| kib * 1024)
@@ -206,28 +228,4 @@ fn kind_and_name(map: &MemoryMap) -> (MappingKind, String) {
         MMapPath::Other(name) if name.starts_with("anon") => (of_memory, format!("[{name}]")),
         MMapPath::Other(name) => (MappingKind::Kernel, format!("[{name}]")),
     }
-}
-
-/// Runs when the library or executable that this crate is part of is loaded.
-#[used]
-#[allow(unsafe_code, reason = "runs before main")]
-#[unsafe(link_section = ".init_array")]
-static AT_START: extern "C" fn() = crate::bridge::find_preloaded;
-
-/// A symbol of another loaded file than the one that this crate is part of, or null.
-#[allow(unsafe_code, reason = "asks the loader")]
-pub(crate) fn symbol_of_another_library(name: &core::ffi::CStr) -> *const core::ffi::c_void {
-    // SAFETY: a name that ends in 0.
-    let symbol = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
-    let file_of = |address: *const core::ffi::c_void| {
-        let mut info = core::mem::MaybeUninit::<libc::Dl_info>::zeroed();
-        // SAFETY: a place for the answer; the address is only compared.
-        unsafe { libc::dladdr(address, info.as_mut_ptr()) };
-        // SAFETY: zeroed, or filled.
-        unsafe { info.assume_init() }.dli_fbase
-    };
-    if symbol.is_null() || file_of(symbol) == file_of((&raw const AT_START).cast()) {
-        return core::ptr::null();
-    }
-    symbol
 }

@@ -5,7 +5,7 @@ use std::io::Read;
 use memory_reporter::file::__private::{Scan, Skip, Stop};
 
 use super::super::dump::{Block, Scanned, TraceId};
-use super::super::error::DumpError;
+use super::super::error::AnalyzeError;
 use super::super::keys::{Keys, Place};
 use super::value::{Found, address, size};
 use super::{Reader, wrong};
@@ -42,7 +42,7 @@ enum Part {
 }
 
 impl<R: Read> Reader<'_, R> {
-    pub(super) fn block_list(&mut self) -> Result<(), DumpError> {
+    pub(super) fn block_list(&mut self) -> Result<(), AnalyzeError> {
         self.blocks = None;
         self.scanned.clear();
         self.words.clear();
@@ -56,7 +56,7 @@ impl<R: Read> Reader<'_, R> {
         Ok(())
     }
 
-    fn block(&mut self, index: usize, blocks: &mut Vec<Block>) -> Result<(), DumpError> {
+    fn block(&mut self, index: usize, blocks: &mut Vec<Block>) -> Result<(), AnalyzeError> {
         let mut partial = Partial {
             begun: false,
             req: None,
@@ -88,7 +88,7 @@ impl<R: Read> Reader<'_, R> {
                 Part::Wrong((member, how)) => return Err(wrong(place(index, member), how)),
             }
         }
-        let req = partial.req.ok_or_else(|| DumpError::Missing(place(index, "req")))?;
+        let req = partial.req.ok_or_else(|| AnalyzeError::Missing(place(index, "req")))?;
         let block = Block {
             req,
             slop: partial.slop,
@@ -101,7 +101,7 @@ impl<R: Read> Reader<'_, R> {
         let bytes = block.usable().checked_mul(i128::from(block.num));
         self.total = bytes
             .and_then(|bytes| self.total.checked_add(bytes))
-            .ok_or_else(|| DumpError::Overflow(place(index, "")))?;
+            .ok_or_else(|| AnalyzeError::Overflow(place(index, "")))?;
         blocks.push(block);
         if let Some(addr) = partial.addr {
             // Only as long as each block has an address: modes other than scan have none.
@@ -113,7 +113,7 @@ impl<R: Read> Reader<'_, R> {
     }
 
     /// Takes the words of a block, one by one.
-    fn contents(&mut self, index: usize) -> Result<(), DumpError> {
+    fn contents(&mut self, index: usize) -> Result<(), AnalyzeError> {
         if !self.next_is(b'[')? {
             return Err(wrong(place(index, "contents"), "not an array"));
         }

@@ -3,7 +3,7 @@
 use std::io::Read;
 
 use super::super::dump::{Dump, TraceId};
-use super::super::error::DumpError;
+use super::super::error::AnalyzeError;
 use super::super::keys::Place;
 use super::super::texts::Texts;
 use super::value::shorten;
@@ -16,7 +16,7 @@ enum Fault {
 }
 
 impl<R: Read> Reader<'_, R> {
-    pub(super) fn trace_table(&mut self) -> Result<(), DumpError> {
+    pub(super) fn trace_table(&mut self) -> Result<(), AnalyzeError> {
         self.traces = None;
         self.frames.clear();
         let mut traces = Vec::new();
@@ -59,7 +59,7 @@ impl<R: Read> Reader<'_, R> {
             }
             let end = reader.frames.len();
             if u32::try_from(end).is_err() {
-                return Err(DumpError::TooManyEntries(u32::MAX as usize));
+                return Err(AnalyzeError::TooManyEntries(u32::MAX as usize));
             }
             put(&mut traces, number, start as u32..end as u32);
             reader.check_count(0)
@@ -68,7 +68,7 @@ impl<R: Read> Reader<'_, R> {
         Ok(())
     }
 
-    pub(super) fn frame_table(&mut self) -> Result<(), DumpError> {
+    pub(super) fn frame_table(&mut self) -> Result<(), AnalyzeError> {
         self.texts = None;
         let mut texts = Texts::default();
         let mut ids = Vec::new();
@@ -98,8 +98,8 @@ impl<R: Read> Reader<'_, R> {
     fn entries(
         &mut self,
         place: &str,
-        each: &mut dyn FnMut(&mut Self) -> Result<(), DumpError>,
-    ) -> Result<(), DumpError> {
+        each: &mut dyn FnMut(&mut Self) -> Result<(), AnalyzeError>,
+    ) -> Result<(), AnalyzeError> {
         if !self.next_is(b'{')? {
             return Err(wrong(place, "not an object"));
         }
@@ -118,7 +118,7 @@ impl<R: Read> Reader<'_, R> {
     }
 
     /// Puts together what was read.
-    pub(super) fn dump(self) -> Result<Dump, DumpError> {
+    pub(super) fn dump(self) -> Result<Dump, AnalyzeError> {
         if !self.version {
             return Err(missing("version"));
         }

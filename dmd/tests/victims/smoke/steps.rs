@@ -1,4 +1,4 @@
-//! What Firefox's SmokeDMD does, for our engine: a fixed series of allocations and reports, and a dump after
+//! What Firefox's `SmokeDMD` does, for our engine: a fixed series of allocations and reports, and a dump after
 //! each part. The blocks beside each line are those that the dump of full stacks has.
 
 use std::alloc::{Layout, alloc, dealloc, realloc};
