@@ -9,6 +9,7 @@ mod clamp;
 mod classic;
 pub(crate) mod container;
 mod coverage;
+pub(crate) mod dark_matter;
 pub(crate) mod dump;
 mod error;
 mod folded;

@@ -7,6 +7,7 @@ use core::time::Duration;
 
 use memory_reporter::bridge::{Engine, Program, Sizes};
 
+use crate::dark_matter;
 use crate::door::with_caller;
 use crate::dump_sizes;
 use crate::engine::{ENGINE, Phase};
@@ -14,7 +15,17 @@ use crate::mark::PathId;
 use crate::thread::Inside;
 use crate::{entry, programs};
 
-static TABLE: Engine = Engine::new(path, mark, mark_on_alloc, mark_enclosing, claim, sizes, report_and_dump);
+static TABLE: Engine = Engine::new(
+    path,
+    mark,
+    mark_on_alloc,
+    mark_enclosing,
+    claim,
+    sizes,
+    report_and_dump,
+    dark_matter::begin,
+    dark_matter::end,
+);
 
 /// Takes a program's functions and gives the engine's; null if nothing is recorded. What `DMDConnect1` of
 /// `libdmd.so` does: a program's own copy of it must not be found instead.

@@ -7,6 +7,7 @@
 
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::fmt;
+use core::marker::PhantomData;
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicPtr, Ordering};
 use core::time::Duration;
@@ -75,6 +76,93 @@ type PathNumber = u32;
 /// Marks a block for a path and gives its usable bytes; 0 if it knows no such block.
 pub type Mark = extern "C" fn(address: *const c_void, path: PathNumber) -> usize;
 
+/// What one function of a module has in the heap and nobody reported, or was reported twice.
+#[repr(C)]
+#[derive(Debug)]
+pub struct DarkRow<'a> {
+    module: Text<'a>,
+    function: Text<'a>,
+    reporters: Text<'a>,
+    bytes: i64,
+    twice: bool,
+    estimated: bool,
+}
+
+impl<'a> DarkRow<'a> {
+    /// Blocks of so many bytes that a function of a module allocated.
+    pub fn new(module: &'a str, function: &'a str, bytes: i64) -> Self {
+        let [module, function, reporters] = [module, function, ""].map(Text::new);
+        Self { module, function, reporters, bytes, twice: false, estimated: false }
+    }
+
+    /// They were reported twice, and by whom.
+    #[must_use]
+    pub fn twice(mut self, reporters: &'a str) -> Self {
+        (self.twice, self.reporters) = (true, Text::new(reporters));
+        self
+    }
+
+    /// The bytes are an estimate, or not.
+    #[must_use]
+    pub fn estimated(mut self, estimated: bool) -> Self {
+        self.estimated = estimated;
+        self
+    }
+
+    fn read(&self) -> DarkMatter {
+        DarkMatter {
+            module: self.module.read(),
+            function: self.function.read(),
+            reporters: self.reporters.read(),
+            bytes: self.bytes,
+            twice: self.twice,
+            estimated: self.estimated,
+        }
+    }
+}
+
+/// A text that another library owns.
+#[repr(C)]
+#[derive(Debug)]
+struct Text<'a> {
+    start: *const u8,
+    len: usize,
+    text: PhantomData<&'a str>,
+}
+
+impl<'a> Text<'a> {
+    fn new(text: &'a str) -> Self {
+        Self { start: text.as_ptr(), len: text.len(), text: PhantomData }
+    }
+
+    #[allow(unsafe_code, reason = "reads memory of another library")]
+    fn read(&self) -> String {
+        // SAFETY: made of a text that lives as long as this.
+        let bytes = unsafe { core::slice::from_raw_parts(self.start, self.len) };
+        String::from_utf8_lossy(bytes).into_owned()
+    }
+}
+
+/// A row, read.
+#[derive(Debug)]
+pub(crate) struct DarkMatter {
+    pub(crate) module: String,
+    pub(crate) function: String,
+    pub(crate) reporters: String,
+    pub(crate) bytes: i64,
+    pub(crate) twice: bool,
+    pub(crate) estimated: bool,
+}
+
+/// Takes one row; the context is the one that came with the call.
+pub type EachRow = extern "C" fn(context: *mut c_void, row: &DarkRow<'_>);
+
+/// A collection begins: reports made before do not count. False if rows are not to be had.
+pub type BeginCollection = extern "C" fn() -> bool;
+
+/// A collection that has begun ends: calls `each` with every row.
+pub type EndCollection = extern "C" fn(context: *mut c_void, each: EachRow);
+
 /// What a program may call in an engine. No function allocates in the program's heap, but for the
 /// reporters that it runs.
 #[repr(C)]
@@ -88,6 +176,8 @@ pub struct Engine {
     claim: extern "C" fn(path: PathNumber, bytes: u64),
     sizes: unsafe extern "C" fn(sizes: *mut Sizes),
     report_and_dump: Dump,
+    begin: BeginCollection,
+    end: EndCollection,
 }
 
 /// Runs all reporters, with a deadline for each in milliseconds, and writes a dump to a path that ends in
@@ -97,6 +187,8 @@ pub type Dump = unsafe extern "C" fn(path: *const c_char, milliseconds: u64) -> 
 impl Engine {
     /// A table of these functions. They only compare addresses, and never read what lies there; `path`
     /// takes a text and `sizes` a place to write to.
+    #[allow(clippy::too_many_arguments, reason = "a table of functions")]
+    #[allow(clippy::too_many_arguments, reason = "a table of functions")]
     pub const fn new(
         path: unsafe extern "C" fn(text: *const u8, len: usize) -> PathNumber,
         mark: Mark,
@@ -105,9 +197,11 @@ impl Engine {
         claim: extern "C" fn(path: PathNumber, bytes: u64),
         sizes: unsafe extern "C" fn(sizes: *mut Sizes),
         report_and_dump: Dump,
+        begin: BeginCollection,
+        end: EndCollection,
     ) -> Self {
         let size = size_of::<Self>();
-        Self { size, path, mark, mark_on_alloc, mark_enclosing, claim, sizes, report_and_dump }
+        Self { size, path, mark, mark_on_alloc, mark_enclosing, claim, sizes, report_and_dump, begin, end }
     }
 }
 
@@ -221,5 +315,30 @@ pub(crate) fn report_and_dump(path: &CStr, deadline: Duration) -> io::Result<()>
         0 => Ok(()),
         number if number > 0 => Err(io::Error::from_raw_os_error(number)),
         _ => Err(io::ErrorKind::Unsupported.into()),
+    }
+}
+
+/// A collection during which an engine notes what is reported.
+#[derive(Debug)]
+pub(crate) struct Collecting(&'static Engine);
+
+impl Collecting {
+    /// `None` without an engine that tells who allocated what nobody reports.
+    pub(crate) fn begin() -> Option<Self> {
+        let engine = engine()?;
+        (engine.begin)().then_some(Self(engine))
+    }
+
+    /// What nobody reported, and what was reported twice.
+    pub(crate) fn end(self) -> Vec<DarkMatter> {
+        extern "C" fn add(context: *mut c_void, row: &DarkRow<'_>) {
+            // SAFETY: the list below, which nobody else uses meanwhile.
+            #[allow(unsafe_code, reason = "a list handed through another library")]
+            let rows = unsafe { &mut *context.cast::<Vec<DarkMatter>>() };
+            rows.push(row.read());
+        }
+        let mut rows = Vec::new();
+        (self.0.end)((&raw mut rows).cast(), add);
+        rows
     }
 }

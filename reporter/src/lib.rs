@@ -61,6 +61,7 @@ mod collect;
 mod consistency;
 mod conventions;
 mod counter;
+mod dark_matter;
 mod erased;
 mod error;
 mod impls;

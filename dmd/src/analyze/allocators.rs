@@ -78,9 +78,18 @@ impl AllocatorFrames {
 fn is_rust(function: &str) -> bool {
     let owner = function.trim_start_matches(['<', '&', '[', '(']);
     let owner = owner.strip_prefix("mut ").unwrap_or(owner);
-    IN_RUST.iter().any(|name| owner.starts_with(name))
-        || function.contains(" as core::alloc::")
-        || ["alloc", "alloc_zeroed", "realloc"].contains(&function.split('<').next().unwrap_or_default())
+    if IN_RUST.iter().any(|name| owner.starts_with(name)) {
+        return true;
+    }
+    // Traits of the library: for a type of its own, or one that it has for all types.
+    let of_trait = function.split_once(" as ").filter(|_| function.starts_with('<'));
+    if let Some((owner, name)) = of_trait {
+        let built_in = !owner.contains("::");
+        let of_all = ["alloc::", "core::alloc::"].iter().any(|path| name.starts_with(path));
+        return of_all || (built_in && name.starts_with("core::"));
+    }
+    // Those of a global allocator, where its path is not known.
+    ["alloc", "alloc_zeroed", "realloc"].contains(&function.split('<').next().unwrap_or_default())
 }
 
 /// The function and the place (with its bracket) of a frame's text, without the number.

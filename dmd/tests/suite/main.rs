@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 mod c_programs;
+mod dark;
 mod doors;
 mod exports;
 mod live;
