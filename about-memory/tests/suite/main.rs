@@ -14,6 +14,7 @@ mod live;
 mod numbers;
 mod program;
 mod properties;
+mod reach;
 mod series;
 mod snapshot;
 mod views;
