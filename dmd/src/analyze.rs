@@ -20,6 +20,7 @@ mod owner;
 mod read;
 mod records;
 mod referrers;
+mod scanned;
 mod stacks;
 mod suggest;
 mod text;
@@ -37,6 +38,7 @@ pub use options::{AnalyzeOptions, By, Filter, SortBy};
 pub use read::{ReadOptions, read, read_from, read_with};
 pub use records::{Analysis, RecordKind, Sums};
 pub use referrers::{BlockOptions, BlockText};
+pub use scanned::ScannedBlock;
 pub use suggest::{Suggestion, Suggestions};
 pub use text::Text;
 

@@ -36,7 +36,6 @@
 mod bridge;
 #[allow(unsafe_code, reason = "system calls")]
 mod comment;
-#[allow(unsafe_code, reason = "calls back into a program")]
 mod dark_matter;
 mod dead_blocks;
 #[allow(unsafe_code, reason = "calls and is called through a table of C functions")]

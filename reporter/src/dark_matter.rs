@@ -48,7 +48,8 @@ pub(crate) fn add(set: &mut ReportSet, process: &str, collecting: Collecting) {
             "(rest)",
             rest,
             "Memory in heap-allocated that no reporter claims, and of which DMD knows no block. Negative \
-             where reporters claim memory without measuring it.",
+             where reporters claim memory without measuring it, or DMD knows blocks that heap-allocated does \
+             not count.",
         );
     }
     sums.explicit = counted_twice;

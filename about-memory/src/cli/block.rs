@@ -1,5 +1,7 @@
 //! `about-memory block`.
 
+mod reach;
+
 use std::ffi::OsString;
 use std::io::{self, Write as _};
 use std::path::PathBuf;
@@ -15,6 +17,7 @@ Examples:
   about-memory block scan.json.gz 7f0000001000
   about-memory block scan.json.gz 7f0000001000 --chain-reports --ignore-alloc-fns
   about-memory block scan.json.gz 7f0000001000 --info
+  about-memory block scan.json.gz 7f0000001000 --retained --chain
 
 Options of Firefox's block_analyzer.py mean the same and print the same.";
 
@@ -41,6 +44,12 @@ pub(crate) struct Block {
     /// Go on from the block's only referrer to the referrer's, and so on.
     #[arg(long, short)]
     chain_reports: bool,
+    /// Show what the block alone keeps alive, and which blocks alone keep it alive.
+    #[arg(long, conflicts_with_all = ["info", "chain_reports"])]
+    retained: bool,
+    /// Show a shortest chain of blocks that leads to the block from outside of the heap.
+    #[arg(long, conflicts_with_all = ["info", "chain_reports"])]
+    chain: bool,
     /// Read at most this many bytes of uncompressed text.
     #[arg(long, value_name = "BYTES", default_value_t = ReadOptions::default().max_bytes)]
     max_bytes: u64,
@@ -57,6 +66,13 @@ impl Block {
             |error: analyze::AnalyzeError| Failure::File(self.file.display().to_string(), error.into());
         let read = ReadOptions::new().max_bytes(self.max_bytes).contents(true);
         let dump = analyze::read_with(&self.file, &read).map_err(failure)?;
+        if self.retained || self.chain {
+            let file = |error| Failure::File(self.file.display().to_string(), error);
+            let reach = reach::Reach::new(&dump, self.address).map_err(file)?;
+            let text = reach.text(self.retained, self.chain);
+            let mut out = io::stdout().lock();
+            return out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(Failure::Output);
+        }
         let mut options = BlockOptions::new();
         options.info = self.info;
         options.chain = self.chain_reports;

@@ -14,6 +14,7 @@ mod live;
 mod numbers;
 mod program;
 mod properties;
+mod reach;
 #[cfg(target_os = "linux")]
 mod run;
 mod series;

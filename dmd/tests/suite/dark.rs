@@ -99,8 +99,9 @@ fn a_preloaded_engine_tells_it_too() {
     let amounts = report(|path| {
         succeed(preloaded(victim("dark"), "--stacks=full --quiet").arg(path));
     });
-    let (small, _) = of_function(&amounts, UNCLASSIFIED, "dark/dark::forget_small");
-    assert!((2_080_000..2_090_000).contains(&small), "{small}: {amounts:#?}");
+    // It sees the blocks of the C library too, which `heap-allocated` does not count: hence perhaps a `~`.
+    let (small, _) = of_function(&amounts, UNCLASSIFIED, "dark::forget_small");
+    assert!((2_070_000..2_090_000).contains(&small), "{small}: {amounts:#?}");
 }
 
 #[test]
