@@ -88,7 +88,11 @@ pub struct Engine {
     claim: extern "C" fn(path: PathNumber, bytes: u64),
     sizes: unsafe extern "C" fn(sizes: *mut Sizes),
     report_and_dump: Dump,
+    heap: Heap,
 }
+
+/// Usable bytes of all live blocks, if this is one of them and all are recorded; otherwise 0.
+pub type Heap = extern "C" fn(probe: *const c_void) -> u64;
 
 /// Runs all reporters, with a deadline for each in milliseconds, and writes a dump to a path that ends in
 /// 0. Gives 0, the system's number of an error, or -1 if nothing is recorded.
@@ -105,9 +109,10 @@ impl Engine {
         claim: extern "C" fn(path: PathNumber, bytes: u64),
         sizes: unsafe extern "C" fn(sizes: *mut Sizes),
         report_and_dump: Dump,
+        heap: Heap,
     ) -> Self {
         let size = size_of::<Self>();
-        Self { size, path, mark, mark_on_alloc, mark_enclosing, claim, sizes, report_and_dump }
+        Self { size, path, mark, mark_on_alloc, mark_enclosing, claim, sizes, report_and_dump, heap }
     }
 }
 
@@ -209,6 +214,15 @@ pub(crate) fn engine_sizes() -> Option<Sizes> {
 /// Whether an engine records this process.
 pub(crate) fn is_connected() -> bool {
     engine().is_some()
+}
+
+/// Usable bytes of all live blocks, if an engine records what Rust allocates: a block made for the question
+/// must be one that it knows.
+pub(crate) fn heap() -> Option<u64> {
+    let engine = engine()?;
+    let probe = core::hint::black_box(Box::new(0_u64));
+    let bytes = (engine.heap)((&raw const *probe).cast());
+    (bytes != 0).then_some(bytes)
 }
 
 /// Runs all reporters, each with a deadline, and has the engine write a dump.
