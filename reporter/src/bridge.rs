@@ -101,6 +101,7 @@ pub type Dump = unsafe extern "C" fn(path: *const c_char, milliseconds: u64) -> 
 impl Engine {
     /// A table of these functions. They only compare addresses, and never read what lies there; `path`
     /// takes a text and `sizes` a place to write to.
+    #[allow(clippy::too_many_arguments, reason = "one for each entry of the table")]
     pub const fn new(
         path: unsafe extern "C" fn(text: *const u8, len: usize) -> PathNumber,
         mark: Mark,

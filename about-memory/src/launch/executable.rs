@@ -109,7 +109,7 @@ fn interpreter(path: &Path) -> io::Result<Option<PathBuf>> {
     Ok(Some(PathBuf::from(String::from_utf8_lossy(name).into_owned())))
 }
 
-fn loader<'data, E: FileHeader>(header: &E, file: &'data ReadCache<File>) -> Option<String> {
+fn loader<E: FileHeader>(header: &E, file: &ReadCache<File>) -> Option<String> {
     let endian = header.endian().ok()?;
     let segments = header.program_headers(endian, file).ok()?;
     let path = segments.iter().find_map(|segment| segment.interpreter(endian, file).ok().flatten())?;
