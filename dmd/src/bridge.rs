@@ -12,6 +12,7 @@ use crate::door::with_caller;
 use crate::dump_sizes;
 use crate::engine::{ENGINE, Phase};
 use crate::mark::PathId;
+use crate::table::Found;
 use crate::thread::Inside;
 use crate::{entry, programs};
 
@@ -23,6 +24,7 @@ static TABLE: Engine = Engine::new(
     claim,
     sizes,
     report_and_dump,
+    heap,
     dark_matter::begin,
     dark_matter::end,
 );
@@ -99,4 +101,15 @@ unsafe extern "C" fn sizes(sizes: *mut Sizes) {
 unsafe extern "C" fn report_and_dump(path: *const c_char, milliseconds: u64) -> c_int {
     // SAFETY: the caller passes a string that ends in 0.
     unsafe { entry::report_and_write(path, Some(Duration::from_millis(milliseconds))) }
+}
+
+extern "C" fn heap(probe: *const c_void) -> u64 {
+    let _inside = Inside::deeper();
+    let are_all = ENGINE.setup().options.sample_below.is_none() && ENGINE.dropped() == 0;
+    if !are_all || !matches!(ENGINE.table.find(probe.addr()), Found::Start(_)) {
+        return 0;
+    }
+    let mut bytes = 0;
+    ENGINE.table.for_each(|_, block| bytes += block.usable() as u64);
+    bytes
 }

@@ -176,9 +176,13 @@ pub struct Engine {
     claim: extern "C" fn(path: PathNumber, bytes: u64),
     sizes: unsafe extern "C" fn(sizes: *mut Sizes),
     report_and_dump: Dump,
+    heap: Heap,
     begin: BeginCollection,
     end: EndCollection,
 }
+
+/// Usable bytes of all live blocks, if this is one of them and all are recorded; otherwise 0.
+pub type Heap = extern "C" fn(probe: *const c_void) -> u64;
 
 /// Runs all reporters, with a deadline for each in milliseconds, and writes a dump to a path that ends in
 /// 0. Gives 0, the system's number of an error, or -1 if nothing is recorded.
@@ -187,8 +191,7 @@ pub type Dump = unsafe extern "C" fn(path: *const c_char, milliseconds: u64) -> 
 impl Engine {
     /// A table of these functions. They only compare addresses, and never read what lies there; `path`
     /// takes a text and `sizes` a place to write to.
-    #[allow(clippy::too_many_arguments, reason = "a table of functions")]
-    #[allow(clippy::too_many_arguments, reason = "a table of functions")]
+    #[allow(clippy::too_many_arguments, reason = "one for each entry of the table")]
     pub const fn new(
         path: unsafe extern "C" fn(text: *const u8, len: usize) -> PathNumber,
         mark: Mark,
@@ -197,11 +200,24 @@ impl Engine {
         claim: extern "C" fn(path: PathNumber, bytes: u64),
         sizes: unsafe extern "C" fn(sizes: *mut Sizes),
         report_and_dump: Dump,
+        heap: Heap,
         begin: BeginCollection,
         end: EndCollection,
     ) -> Self {
         let size = size_of::<Self>();
-        Self { size, path, mark, mark_on_alloc, mark_enclosing, claim, sizes, report_and_dump, begin, end }
+        Self {
+            size,
+            path,
+            mark,
+            mark_on_alloc,
+            mark_enclosing,
+            claim,
+            sizes,
+            report_and_dump,
+            heap,
+            begin,
+            end,
+        }
     }
 }
 
@@ -303,6 +319,15 @@ pub(crate) fn engine_sizes() -> Option<Sizes> {
 /// Whether an engine records this process.
 pub(crate) fn is_connected() -> bool {
     engine().is_some()
+}
+
+/// Usable bytes of all live blocks, if an engine records what Rust allocates: a block made for the question
+/// must be one that it knows.
+pub(crate) fn heap() -> Option<u64> {
+    let engine = engine()?;
+    let probe = core::hint::black_box(Box::new(0_u64));
+    let bytes = (engine.heap)((&raw const *probe).cast());
+    (bytes != 0).then_some(bytes)
 }
 
 /// Runs all reporters, each with a deadline, and has the engine write a dump.

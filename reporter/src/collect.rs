@@ -21,7 +21,7 @@ use crate::resident_map::ResidentMap;
 use crate::skipped::{SkipReason, Skipped};
 use crate::walk_state::Addresses;
 use crate::warning::{Warning, WarningKind};
-use crate::{allocator, builtin, consistency, dark_matter, name_pattern, pressure};
+use crate::{allocator, amounts, builtin, consistency, dark_matter, name_pattern, pressure};
 
 /// How to collect.
 #[derive(Clone, Debug)]
@@ -315,7 +315,7 @@ impl<'a> Driver<'a> {
 
     /// Says how to get `heap-allocated`, if it is not to be had.
     fn declare(&mut self) {
-        if allocator::declared().is_none() {
+        if amounts::heap_allocated().is_none() {
             self.warn(
                 WarningKind::Unavailable,
                 "heap-allocated",

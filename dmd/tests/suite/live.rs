@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use flate2::read::GzDecoder;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -53,6 +54,14 @@ impl Waiting {
         requests.iter().map(|request| request.as_str().unwrap().to_owned()).collect()
     }
 
+    fn amount(&self, path: &str) -> Option<i64> {
+        let mut text = Vec::new();
+        GzDecoder::new(&*self.ask("report")).read_to_end(&mut text).unwrap();
+        let reports: Value = serde_json::from_slice(&text).unwrap();
+        let mut reports = reports["reports"].as_array().unwrap().iter();
+        reports.find(|report| report["path"] == path).map(|report| report["amount"].as_i64().unwrap())
+    }
+
     /// Files in the folder of this kind, once there are any.
     fn saved(&self, kind: &str) -> Vec<PathBuf> {
         let start = Instant::now();
@@ -92,6 +101,9 @@ fn check(path: &Path) {
 
 fn check_all(command: Command) {
     let waiting = Waiting::start(command);
+    let heap = waiting.amount("heap-allocated").unwrap();
+    let pages = waiting.amount("explicit/pages").unwrap();
+    assert!((pages..pages + 3_000_000).contains(&heap), "{pages} of {heap}");
     assert!(waiting.requests().contains(&"dmd-dump".to_owned()));
     // The second is of a process that has dumped.
     for number in 0..2 {
@@ -134,6 +146,7 @@ fn of_the_wrapper() {
 fn none_if_nothing_is_recorded() {
     let waiting = Waiting::start(command(victim("waiting")));
     assert!(!waiting.requests().contains(&"dmd-dump".to_owned()));
+    assert_eq!(waiting.amount("heap-allocated"), None, "the wrapper counts nothing then");
     let answer = String::from_utf8(waiting.ask("dmd-dump")).unwrap();
     assert!(answer.contains("there is no request"), "{answer}");
     waiting.signal();
