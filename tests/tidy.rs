@@ -56,6 +56,7 @@ fn crates_depend_along_the_arrows_only() {
         ("examples", &["memory-reporter", "about-memory", "dmd"]),
         ("tests", &["memory-reporter", "about-memory", "dmd", "heap-graph"]),
         ("benches", &["memory-reporter", "about-memory", "dmd", "heap-graph", "tests"]),
+        ("benches/profilers", &["dmd"]),
     ]);
     let members = members();
     let ours: BTreeSet<String> =
