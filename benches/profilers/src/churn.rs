@@ -52,7 +52,7 @@ impl Churn {
             return;
         }
         self.left -= 1;
-        let at = ((self.random.next() >> 32) * self.blocks.len() as u64 >> 32) as usize;
+        let at = (((self.random.next() >> 32) * self.blocks.len() as u64) >> 32) as usize;
         let size = self.size();
         self.blocks[at] = None;
         let mut block = Box::new_uninit_slice(size);

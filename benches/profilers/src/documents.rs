@@ -50,7 +50,7 @@ fn record(text: &mut String, random: &mut Random, depth: u32) -> std::fmt::Resul
     }
     let [x, y, z] = std::array::from_fn(|_| random.next() % 90);
     write!(text, r#"],"point":[{x},{y},{z}],"child":"#)?;
-    if depth < 12 && random.next() % 4 != 0 {
+    if depth < 12 && !random.next().is_multiple_of(4) {
         record(text, random, depth + 1)?;
     } else {
         text.push_str("null");
