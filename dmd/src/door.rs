@@ -66,14 +66,20 @@ const fn table(size: usize) -> Door {
 /// Null until somebody has looked.
 static CURRENT: AtomicPtr<Door> = AtomicPtr::new(null_mut());
 
+/// Whether it is known that nothing records. All that a hook costs then.
+#[inline(always)]
+pub(crate) fn is_off() -> bool {
+    core::ptr::eq(CURRENT.load(Ordering::Relaxed), &OFF)
+}
+
 /// The door to the engine that records, if one does. Looks for one at the first call, with these options
 /// if it is not `$DMD` that decides.
 #[inline(always)]
-pub(crate) fn current(options: Option<Options>) -> Option<&'static Door> {
-    let door = CURRENT.load(Ordering::Acquire);
-    if core::ptr::eq(door, &OFF) {
+pub(crate) fn current(options: &Option<Options>) -> Option<&'static Door> {
+    if is_off() {
         return None;
     }
+    let door = CURRENT.load(Ordering::Acquire);
     // SAFETY: null or a static table.
     match unsafe { door.as_ref() } {
         Some(door) => Some(door),
@@ -82,12 +88,12 @@ pub(crate) fn current(options: Option<Options>) -> Option<&'static Door> {
 }
 
 #[cold]
-fn decide(options: Option<Options>) -> Option<&'static Door> {
+fn decide(options: &Option<Options>) -> Option<&'static Door> {
     // The loader may allocate: what comes in meanwhile passes by.
     let inside = thread::Inside::enter()?;
     let mut door = preloaded().filter(|door| (door.running)());
     if door.is_none() {
-        start_local(options);
+        start_local(*options);
         door = (ENGINE.phase() == Phase::On).then_some(&LOCAL);
     }
     CURRENT.store(core::ptr::from_ref(door.unwrap_or(&OFF)).cast_mut(), Ordering::Release);
@@ -169,7 +175,7 @@ pub fn local() -> *const Door {
 
 /// The door to call from entry points: that of a preloaded engine, or our own.
 pub(crate) fn any() -> &'static Door {
-    current(None).unwrap_or(&LOCAL)
+    current(&None).unwrap_or(&LOCAL)
 }
 
 /// The report is made as the block is allocated, and stays.

@@ -71,7 +71,7 @@ impl<A: GlobalAlloc + 'static> Dmd<A> {
 
     #[inline(always)]
     fn new_block(&self, layout: Layout, allocate: impl Fn(&A) -> *mut u8) -> *mut u8 {
-        let Some(door) = door::current(self.options) else { return allocate(&self.allocator) };
+        let Some(door) = door::current(&self.options) else { return allocate(&self.allocator) };
         if door.is_inside() {
             let block = internal_alloc::alloc(layout);
             if !block.is_null() {
@@ -103,6 +103,10 @@ impl<A: GlobalAlloc + UsableSize + 'static> Dmd<A> {
 // SAFETY: every call is forwarded; recording neither allocates through this allocator nor unwinds.
 unsafe impl<A: GlobalAlloc + 'static> GlobalAlloc for Dmd<A> {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        if door::is_off() {
+            // SAFETY: the caller's promise is passed on.
+            return unsafe { self.allocator.alloc(layout) };
+        }
         self.new_block(layout, |allocator| {
             // SAFETY: the caller's promise is passed on.
             unsafe { allocator.alloc(layout) }
@@ -110,7 +114,11 @@ unsafe impl<A: GlobalAlloc + 'static> GlobalAlloc for Dmd<A> {
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        let Some(door) = door::current(self.options) else {
+        if door::is_off() {
+            // SAFETY: the caller's promise is passed on.
+            return unsafe { self.allocator.alloc_zeroed(layout) };
+        }
+        let Some(door) = door::current(&self.options) else {
             // SAFETY: the caller's promise is passed on.
             return unsafe { self.allocator.alloc_zeroed(layout) };
         };
@@ -129,7 +137,11 @@ unsafe impl<A: GlobalAlloc + 'static> GlobalAlloc for Dmd<A> {
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-        let Some(door) = door::current(self.options) else {
+        if door::is_off() {
+            // SAFETY: the caller's promise is passed on.
+            return unsafe { self.allocator.dealloc(block, layout) };
+        }
+        let Some(door) = door::current(&self.options) else {
             // SAFETY: the caller's promise is passed on.
             return unsafe { self.allocator.dealloc(block, layout) };
         };
@@ -143,7 +155,11 @@ unsafe impl<A: GlobalAlloc + 'static> GlobalAlloc for Dmd<A> {
     }
 
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        let Some(door) = door::current(self.options) else {
+        if door::is_off() {
+            // SAFETY: the caller's promise is passed on.
+            return unsafe { self.allocator.realloc(block, layout, size) };
+        }
+        let Some(door) = door::current(&self.options) else {
             // SAFETY: the caller's promise is passed on.
             return unsafe { self.allocator.realloc(block, layout, size) };
         };

@@ -4,6 +4,8 @@ use std::hint::black_box;
 use std::mem::MaybeUninit;
 use std::sync::mpsc;
 
+use crate::Done;
+
 /// xorshift64*.
 pub(crate) struct Random(u64);
 
@@ -101,7 +103,7 @@ fn descend(churn: &mut Churn, path: u64, depth: u32, tree: u32) -> u64 {
 }
 
 /// 20 million allocations at scale 1, 200,000 blocks alive, 20 to 30 frames.
-pub(crate) fn one_thread(scale: f64) -> u64 {
+pub(crate) fn one_thread(scale: f64) -> Done {
     let mut churn = Churn::new(200_000, (20e6 * scale) as u64, 1);
     let mut picks = Random::new(76);
     let mut sum = 0;
@@ -109,7 +111,7 @@ pub(crate) fn one_thread(scale: f64) -> u64 {
         let path = path(picks.next());
         sum ^= descend(&mut churn, path, 14 + (path >> 40) as u32 % 5, 8);
     }
-    sum ^ churn.sum
+    (sum ^ churn.sum, Box::new(churn))
 }
 
 const THREADS: usize = 4;
@@ -118,7 +120,7 @@ const BATCH: u64 = 256;
 type Batch = Vec<Box<[u8]>>;
 
 /// Four threads of 2.5 million allocations each at scale 1; half of the blocks are freed by another thread.
-pub(crate) fn four_threads(scale: f64) -> u64 {
+pub(crate) fn four_threads(scale: f64) -> Done {
     let batches = ((2.5e6 * scale / (2 * BATCH) as f64) as u64).max(1);
     let (senders, mut receivers): (Vec<_>, Vec<_>) = (0..THREADS).map(|_| mpsc::sync_channel(16)).unzip();
     receivers.rotate_right(1);
@@ -130,7 +132,8 @@ pub(crate) fn four_threads(scale: f64) -> u64 {
             std::thread::spawn(move || churn_and_pass_on(batches, seed, sender, &receiver))
         })
         .collect();
-    threads.into_iter().filter_map(|thread| thread.join().ok()).fold(0, |all, sum| all ^ sum)
+    let done: Vec<_> = threads.into_iter().filter_map(|thread| thread.join().ok()).collect();
+    (done.iter().fold(0, |all, (sum, _)| all ^ sum), Box::new(done))
 }
 
 fn churn_and_pass_on(
@@ -138,7 +141,7 @@ fn churn_and_pass_on(
     seed: u64,
     sender: mpsc::SyncSender<Batch>,
     receiver: &mpsc::Receiver<Batch>,
-) -> u64 {
+) -> (u64, Churn) {
     let mut churn = Churn::new(10_000, 0, seed);
     let mut sum = 0;
     for batch in 0..batches {
@@ -160,7 +163,8 @@ fn churn_and_pass_on(
         }
     }
     drop(sender);
-    receiver.iter().fold(sum, |sum, blocks| sum ^ blocks.len() as u64)
+    sum = receiver.iter().fold(sum, |sum, blocks| sum ^ blocks.len() as u64);
+    (sum, churn)
 }
 
 #[inline(never)]

@@ -5,19 +5,22 @@ use std::hint::black_box;
 
 use serde_json::Value;
 
+use crate::Done;
 use crate::churn::Random;
 
 /// 60 MB of JSON at scale 1, three times.
-pub(crate) fn parse_and_clone(scale: f64) -> Result<u64, Box<dyn std::error::Error>> {
+pub(crate) fn parse_and_clone(scale: f64) -> Result<Done, Box<dyn std::error::Error>> {
     let text = document((60e6 * scale) as usize)?;
     let mut sum = 0;
+    let mut alive = None;
     for _ in 0..3 {
         let value: Value = serde_json::from_str(&text)?;
         sum ^= walk(&value);
         let copy = black_box(value.clone());
         sum ^= walk(&copy).rotate_left(7);
+        drop(alive.replace(value));
     }
-    Ok(sum)
+    Ok((sum, Box::new(alive)))
 }
 
 fn document(length: usize) -> Result<String, std::fmt::Error> {

@@ -21,12 +21,11 @@ thread_local! {
     static INSIDE: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Runs `body` unless this thread is in it already.
-fn once(body: impl FnOnce()) {
-    if !INSIDE.replace(true) {
-        body();
-        INSIDE.set(false);
-    }
+/// Runs `body`, whose own blocks are neither counted nor picked.
+fn aside(body: impl FnOnce()) {
+    INSIDE.set(true);
+    body();
+    INSIDE.set(false);
 }
 
 /// By address, so that the end of a block knows it too.
@@ -37,9 +36,12 @@ fn is_picked(block: *mut u8) -> bool {
 /// Inlined, so that only the innermost frame differs from that of the call to the system's allocator.
 #[inline(always)]
 fn begun(block: *mut u8) {
+    if INSIDE.get() {
+        return;
+    }
     NEW.fetch_add(1, Ordering::Relaxed);
     if is_picked(block) {
-        once(|| {
+        aside(|| {
             let mut stack = Vec::with_capacity(64);
             backtrace::trace(|frame| {
                 stack.push(frame.ip().addr());
@@ -52,9 +54,12 @@ fn begun(block: *mut u8) {
 
 #[inline(always)]
 fn ended(block: *mut u8) {
+    if INSIDE.get() {
+        return;
+    }
     GONE.fetch_add(1, Ordering::Relaxed);
     if is_picked(block) {
-        once(|| {
+        aside(|| {
             STACKS.lock().unwrap_or_else(PoisonError::into_inner).remove(&block.addr());
         });
     }
@@ -98,7 +103,10 @@ unsafe impl GlobalAlloc for Checked {
 static ALLOCATOR: Checked = Checked;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    profilers::run()?;
+    profilers::run(print)
+}
+
+fn print() {
     let (new, gone) = (NEW.load(Ordering::Relaxed), GONE.load(Ordering::Relaxed));
     println!("new={new} live={}", new - gone);
     INSIDE.set(true);
@@ -106,5 +114,4 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let stack: Vec<String> = stack.iter().map(|pc| format!("{pc:x}")).collect();
         println!("stack={block:x}:{}", stack.join(","));
     }
-    Ok(())
 }

@@ -6,5 +6,5 @@ use std::alloc::System;
 static ALLOCATOR: dmd::Dmd<System> = dmd::Dmd::new(System);
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    profilers::run()
+    profilers::run(|| {})
 }

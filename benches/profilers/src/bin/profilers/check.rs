@@ -66,7 +66,8 @@ pub(crate) fn stacks_are_the_references(
         };
         let mut reference = vec![];
         for pc in stack.split(',') {
-            reference.push(u64::from_str_radix(pc, 16)?);
+            // Dumps name the call; the address behind the outermost frame is 0.
+            reference.extend(u64::from_str_radix(pc, 16)?.checked_sub(1));
         }
         // The innermost frames are the call of each unwinder; from the allocator's caller on all is one.
         let same = ours.iter().rev().zip(reference.iter().rev()).take_while(|(ours, pc)| ours == pc).count();
