@@ -49,10 +49,14 @@ fn crates_depend_along_the_arrows_only() {
     let allowed: BTreeMap<&str, &[&str]> = BTreeMap::from([
         ("reporter-derive", [].as_slice()),
         ("reporter", &["memory-reporter-derive"]),
-        ("about-memory", &["memory-reporter"]),
-        ("examples", &["memory-reporter", "about-memory"]),
-        ("tests", &["memory-reporter", "about-memory"]),
-        ("benches", &["memory-reporter", "about-memory", "tests"]),
+        ("dmd", &["memory-reporter"]),
+        ("dmd/preload", &["dmd"]),
+        ("heap-graph", &["memory-reporter"]),
+        ("about-memory", &["memory-reporter", "dmd", "heap-graph"]),
+        ("examples", &["memory-reporter", "about-memory", "dmd"]),
+        ("tests", &["memory-reporter", "about-memory", "dmd", "heap-graph"]),
+        ("benches", &["memory-reporter", "about-memory", "dmd", "heap-graph", "tests"]),
+        ("benches/profilers", &["dmd"]),
     ]);
     let members = members();
     let ours: BTreeSet<String> =
@@ -98,6 +102,8 @@ fn unsafe_code_is_forbidden_or_named() {
         ("about-memory/src/lib.rs", "#![forbid(unsafe_code)]"),
         ("about-memory/src/main.rs", "#![forbid(unsafe_code)]"),
         ("reporter/src/lib.rs", "#![deny(unsafe_code)]"),
+        ("dmd/src/lib.rs", "#![deny(unsafe_code)]"),
+        ("heap-graph/src/lib.rs", "#![deny(unsafe_code)]"),
     ] {
         assert!(read(file).contains(attribute), "{file}: {attribute}");
     }
@@ -105,7 +111,7 @@ fn unsafe_code_is_forbidden_or_named() {
 
 #[test]
 fn only_the_platform_module_names_an_operating_system() {
-    for crate_folder in ["reporter", "about-memory", "reporter-derive"] {
+    for crate_folder in ["reporter", "about-memory", "reporter-derive", "heap-graph"] {
         for path in files(&root().join(crate_folder).join("src"), ".rs") {
             let relative = path.strip_prefix(root()).unwrap().display().to_string();
             if relative.starts_with(&format!("{crate_folder}/src/platform")) {

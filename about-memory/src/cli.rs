@@ -1,17 +1,23 @@
 //! The command line: what is asked for, exit status, and errors in one line.
 
+mod block;
 mod check;
 mod completions;
+mod coverage;
 mod diff;
+mod dmd;
 mod html;
 mod input;
 mod list;
 mod live_input;
 mod minimize;
 mod progress;
+mod run;
 mod save;
 mod series;
 mod show;
+mod snapshot;
+mod symbols;
 mod view;
 mod watch;
 
@@ -29,9 +35,10 @@ Examples:
   about-memory show 1234
   about-memory show --all
   about-memory html memory-report.json.gz -o page.html
+  about-memory run -- ls -l
 
 Exit status: 0 if all is well, 1 if a file cannot be read or no process answers, 2 for wrong
-usage, 3 if a limit does not hold.";
+usage, 3 if a limit does not hold; of run, that of the program.";
 
 /// Shows memory reports as Firefox's about:memory does.
 #[derive(Parser)]
@@ -46,6 +53,15 @@ enum Command {
     /// Show a report file, or running processes, as text.
     #[command(after_help = show::EXAMPLES)]
     Show(show::Show),
+    /// Show who allocated what is in a dump of DMD, as text.
+    #[command(after_help = dmd::EXAMPLES)]
+    Dmd(Box<dmd::Dmd>),
+    /// Show how much of the heap reporters know, by a dump of DMD's dark-matter mode.
+    #[command(after_help = coverage::EXAMPLES)]
+    Coverage(coverage::Coverage),
+    /// Show who points to a block in a dump of DMD's scan mode.
+    #[command(after_help = block::EXAMPLES)]
+    Block(block::Block),
     /// Name the running processes that can be asked.
     #[command(after_help = list::EXAMPLES)]
     List(list::List),
@@ -70,12 +86,17 @@ enum Command {
     /// Write a page that shows a report, or what changed, in a browser.
     #[command(after_help = html::EXAMPLES)]
     Html(html::Html),
+    /// Run a program under DMD, and have it dump at its end who allocated what.
+    #[command(after_help = run::EXAMPLES)]
+    Run(run::Run),
     /// Print a script that completes this program's arguments in a shell.
     #[command(after_help = completions::EXAMPLES)]
     Completions(completions::Completions),
     /// Print the manual page.
     #[command(after_help = completions::MAN_EXAMPLES)]
     Man(completions::Man),
+    /// Ask a heap snapshot (.fxsnapshot).
+    Snapshot(snapshot::Snapshot),
 }
 
 /// Why a command failed.
@@ -91,7 +112,7 @@ enum Failure {
 }
 
 pub(crate) fn run() -> ExitCode {
-    let arguments = match Arguments::try_parse() {
+    let arguments = match Arguments::try_parse_from(block::spelled(std::env::args_os())) {
         Ok(arguments) => arguments,
         Err(error) => {
             // Help goes to stdout and is no error; that nobody reads it is none either.
@@ -101,6 +122,9 @@ pub(crate) fn run() -> ExitCode {
     };
     let result = match arguments.command {
         Command::Show(show) => show.run(),
+        Command::Dmd(dmd) => dmd.run(),
+        Command::Block(block) => block.run(),
+        Command::Coverage(coverage) => coverage.run(),
         Command::List(list) => list.run(),
         Command::Save(save) => save.run(),
         Command::Minimize(minimize) => minimize.run(),
@@ -109,8 +133,13 @@ pub(crate) fn run() -> ExitCode {
         Command::Check(check) => check.run(),
         Command::Series(series) => series.run(),
         Command::Html(html) => html.run(),
+        Command::Run(run) => match run.run() {
+            Ok(status) => return status,
+            Err(failure) => Err(failure),
+        },
         Command::Completions(completions) => completions.run(Arguments::command()),
         Command::Man(man) => man.run(Arguments::command()),
+        Command::Snapshot(snapshot) => snapshot.run(),
     };
     let (line, status) = match result {
         Err(Failure::Exceeded(reasons)) => {

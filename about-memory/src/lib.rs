@@ -53,6 +53,7 @@ mod series;
 mod text;
 mod view;
 
+pub mod launch;
 pub mod live;
 
 pub use budget::{Budget, BudgetCheck, BudgetError, BudgetOptions};

@@ -12,7 +12,8 @@ Examples:
   code_search                                  this workspace and the crates that cargo fetched
   code_search ~/src/linux --max-files 50000    another directory
   code_search . --query 'arc weak' --query drop_in_place
-  code_search --report-cache                   account for the query cache, too";
+  code_search --report-cache                   account for the query cache, too
+  DMD=--stacks=full code_search --dmd FILE     have DMD tell which stacks allocated what is not reported";
 
 /// Search source code, and show where the memory went.
 #[derive(Debug, Parser)]
@@ -29,6 +30,14 @@ pub(crate) struct Arguments {
     /// Report the query cache; left out otherwise, to show what unreported memory looks like.
     #[arg(long)]
     pub(crate) report_cache: bool,
+
+    /// Report the documents twice: a mistake that DMD finds.
+    #[arg(long)]
+    pub(crate) report_twice: bool,
+
+    /// Write DMD's dump there, if the variable DMD is set or this runs under `about-memory run`.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) dmd: Option<PathBuf>,
 
     /// Stop reading after this many files.
     #[arg(long, value_name = "N", default_value_t = 20_000)]

@@ -7,7 +7,9 @@
 //! Its long-lived memory has five owners: [`interner`] (words), [`documents`] (text), [`index`]
 //! (who has which word where), [`query_cache`] (answers) and [`workers`] (each one's own state).
 //! They derive `MallocSizeOf`; [`reporters`] says what is reported. The query cache is reported
-//! only with `--report-cache`: without it, its bytes show up as `heap-unclassified`.
+//! only with `--report-cache`: without it, its bytes show up as `heap-unclassified`, and DMD tells which
+//! stacks allocated them (`--dmd`). With `--report-twice` the documents are reported by two reporters, which
+//! DMD tells too.
 
 #![forbid(unsafe_code)]
 
@@ -26,11 +28,14 @@ mod words;
 mod workers;
 mod workload;
 
+use std::alloc::System;
 use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use anyhow::Context as _;
 use clap::Parser;
+use dmd::Dmd;
 use memory_reporter::{CollectOptions, collect_reports, register_weak};
 
 use crate::arguments::Arguments;
@@ -38,9 +43,10 @@ use crate::engine::Engine;
 use crate::progress::Progress;
 use crate::query_cache::Answer;
 use crate::ranking::Scratch;
+use crate::reporters::DocumentsAgain;
 use crate::workers::Workers;
 
-memory_reporter::global_allocator!(std::alloc::System);
+memory_reporter::global_allocator!(Dmd<System>: Dmd::new(System));
 
 /// Asked if the command line has no `--query`.
 const DEFAULT_QUERIES: [&str; 3] = ["hash map", "size_of", "drop guard"];
@@ -75,6 +81,9 @@ fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let _workers_reporter = register_weak(&workers.states);
     let _cache_reporter = arguments.report_cache.then(|| register_weak(&engine.cache));
 
+    let again = Arc::new(DocumentsAgain(Arc::clone(&engine)));
+    let _documents_again_reporter = arguments.report_twice.then(|| register_weak(&again));
+
     answer_workload(&engine, &workers, &mut progress);
     drop(progress);
     writeln!(out, "{}", engine.statistics)?;
@@ -86,6 +95,9 @@ fn run(arguments: &Arguments) -> anyhow::Result<()> {
     writeln!(out)?;
     write!(out, "{}", about_memory::text(&collect_reports(&CollectOptions::default())))?;
     out.flush()?;
+    if let Some(file) = &arguments.dmd {
+        dmd::report_and_dump(file).with_context(|| format!("--dmd {}", file.display()))?;
+    }
     Ok(())
 }
 

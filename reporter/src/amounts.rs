@@ -4,7 +4,7 @@
 //! the platform or the allocator does not tell.
 
 use crate::allocator::{self, declared};
-use crate::platform;
+use crate::{bridge, platform};
 
 /// Address space in use.
 pub fn vsize() -> Option<u64> {
@@ -38,9 +38,10 @@ pub fn page_faults_soft() -> Option<u64> {
     platform::page_faults().map(|faults| faults.soft)
 }
 
-/// Usable bytes of all live blocks of the declared allocator, slop included.
+/// Usable bytes of all live blocks of the declared allocator, slop included. If none is declared, of all
+/// blocks that DMD records, while it does.
 pub fn heap_allocated() -> Option<u64> {
-    allocator::heap_allocated_counter().map(|bytes| bytes as u64)
+    allocator::heap_allocated_counter().map(|bytes| bytes as u64).or_else(bridge::heap)
 }
 
 /// Bytes that the C library's malloc has handed out, headers and cached free chunks included.

@@ -2,14 +2,15 @@
 //! does not disturb the numbers.
 
 use crate::allocator::declared;
+use crate::bridge::engine_sizes;
 use crate::memory_reporter::{MemoryReporter, amount};
 use crate::report::{Kind, Units};
 use crate::reports::Reports;
 use crate::{amounts, path_segment, platform, registry};
 
 /// In the order in which they run.
-pub(crate) fn reporters() -> [&'static dyn MemoryReporter; 4] {
-    [&Heap, &Process, &ThreadStacks, &Registry]
+pub(crate) fn reporters() -> [&'static dyn MemoryReporter; 5] {
+    [&Heap, &Process, &ThreadStacks, &Registry, &Dmd]
 }
 
 struct Heap;
@@ -162,5 +163,34 @@ impl MemoryReporter for Registry {
             amount(registry::registry_bytes()),
             "Memory used by the list of registered reporters.",
         );
+    }
+}
+
+struct Dmd;
+
+impl MemoryReporter for Dmd {
+    fn name(&self) -> &str {
+        "dmd"
+    }
+
+    fn collect_reports(&self, out: &mut Reports) {
+        let Some(sizes) = engine_sizes() else { return };
+        let rows = [
+            ("stack-traces/used", sizes.traces_used, "Memory used by DMD for stack traces."),
+            (
+                "stack-traces/unused",
+                sizes.traces_unused,
+                "Memory that DMD has taken for stack traces to come.",
+            ),
+            ("stack-traces/table", sizes.trace_table, "Memory used by DMD to find stack traces."),
+            ("live-block-table", sizes.live_blocks, "Memory used by DMD for live blocks."),
+            ("dead-block-table", sizes.dead_blocks, "Memory used by DMD for freed blocks."),
+            ("reports", sizes.marks, "Memory used by DMD for who reported which block."),
+            ("threads", sizes.threads, "Memory used by DMD for each thread."),
+        ];
+        for (name, bytes, description) in rows {
+            let path = format!("explicit/dmd/{name}");
+            out.report(path, Kind::NonHeap, Units::Bytes, amount(bytes), description);
+        }
     }
 }

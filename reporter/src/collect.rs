@@ -12,6 +12,7 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::bridge::Collecting;
 use crate::memory_reporter::MemoryReporter;
 use crate::registry::{self, Entry, Turn};
 use crate::report_set::{ReportSet, ReporterRun};
@@ -20,7 +21,7 @@ use crate::resident_map::ResidentMap;
 use crate::skipped::{SkipReason, Skipped};
 use crate::walk_state::Addresses;
 use crate::warning::{Warning, WarningKind};
-use crate::{allocator, builtin, consistency, name_pattern, pressure};
+use crate::{allocator, amounts, builtin, consistency, dark_matter, name_pattern, pressure};
 
 /// How to collect.
 #[derive(Clone, Debug)]
@@ -118,6 +119,7 @@ impl CollectOptions {
 /// way carry a warning.
 pub fn collect_reports(options: &CollectOptions) -> ReportSet {
     let Some(mut driver) = Driver::start(options) else { return nested() };
+    driver.dark_matter = Collecting::begin();
     for reporter in builtin::reporters() {
         driver.run(reporter);
     }
@@ -188,6 +190,7 @@ impl<'a> Collection<'a> {
     pub fn collect(&self) -> ReportSet {
         let Some(mut driver) = Driver::start(&self.options) else { return nested() };
         if self.process_rows {
+            driver.dark_matter = Collecting::begin();
             for reporter in builtin::reporters() {
                 driver.run(reporter);
             }
@@ -285,6 +288,8 @@ struct Driver<'a> {
     brief: Brief,
     set: ReportSet,
     collector: Option<Collector>,
+    /// With DMD.
+    dark_matter: Option<Collecting>,
 }
 
 impl<'a> Driver<'a> {
@@ -305,12 +310,12 @@ impl<'a> Driver<'a> {
         set.set_usable_size_known(allocator::declared().is_some());
         set.add_name_patterns(name_pattern::linked());
         let brief = Brief { process, anonymize: options.anonymize, counted: Arc::default() };
-        Some(Self { options, brief, set, collector: None })
+        Some(Self { options, brief, set, collector: None, dark_matter: None })
     }
 
     /// Says how to get `heap-allocated`, if it is not to be had.
     fn declare(&mut self) {
-        if allocator::declared().is_none() {
+        if amounts::heap_allocated().is_none() {
             self.warn(
                 WarningKind::Unavailable,
                 "heap-allocated",
@@ -404,6 +409,9 @@ impl<'a> Driver<'a> {
     }
 
     fn finish(mut self) -> ReportSet {
+        if let Some(collecting) = self.dark_matter.take() {
+            dark_matter::add(&mut self.set, &self.brief.process, collecting);
+        }
         if self.options.resident_map {
             // Last: it is beside what the others report.
             self.run(&ResidentMap::beside(&self.set));

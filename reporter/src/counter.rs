@@ -11,6 +11,7 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 use std::alloc;
 
 use crate::allocator::declared;
+use crate::bridge::mark_on_alloc;
 
 /// Bytes that are allocated now, told by whoever allocates and frees.
 ///
@@ -164,6 +165,7 @@ impl<S: CounterSite> CountingMalloc<S> {
         let pointer = unsafe { start.add(HEADER) };
         // SAFETY: `start` is a live block of the global allocator with this layout.
         S::COUNTER.allocated(pointer, unsafe { counted_bytes(start, layout) });
+        mark_on_alloc(start);
         pointer.cast()
     }
 }

@@ -21,6 +21,14 @@ use std::path::Path;
 use crate::error::ReadError;
 use crate::report_set::ReportSet;
 
+/// Streaming JSON for the readers of other crates of this project.
+#[doc(hidden)]
+pub mod __private {
+    pub use super::json::{Scan, Skip, Stop};
+    pub use super::source::Source;
+    pub use super::window::Window;
+}
+
 /// Limits when reading.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]

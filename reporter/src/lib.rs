@@ -61,6 +61,7 @@ mod collect;
 mod consistency;
 mod conventions;
 mod counter;
+mod dark_matter;
 mod erased;
 mod error;
 mod impls;
@@ -85,6 +86,8 @@ mod walk_state;
 mod warning;
 
 pub mod amounts;
+#[doc(hidden)]
+pub mod bridge;
 pub mod diff;
 pub mod docs;
 pub mod file;

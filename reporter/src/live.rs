@@ -21,7 +21,7 @@
 //! | `hello` | | one line of JSON: [`Hello`] |
 //! | `report` | `anonymize`, `minimize`, `resident_map`, `named` (false), `deadline_ms` (10,000) | `memory-report.json.gz` |
 //! | `minimize` | | one line of JSON: [`Minimized`] |
-//! | `dmd-dump` | | a compressed file; only if [`answer_requests`] was called for it |
+//! | `dmd-dump` | | a dump of DMD, compressed; only if it records this process |
 //! | any other of [`answer_requests`] | as it likes | as it likes |
 //!
 //! With `named` the process is called `NAME (pid N)` in its reports rather than `Main Process (pid N)`.
@@ -35,6 +35,7 @@
 //!
 //! The child of a fork neither answers nor listens; it may call [`listen`] for itself.
 
+mod dmd_dump;
 mod environment;
 mod functions;
 mod listening;

@@ -190,7 +190,20 @@ impl<R: Reading> MallocSizeOfOps<R> {
     /// counted. `pointer` must be the same whoever reaches the block.
     #[inline]
     pub fn first_visit<T: ?Sized>(&mut self, pointer: *const T) -> bool {
-        self.reading.state().first_visit(pointer.addr())
+        let is_first = self.reading.state().first_visit(pointer.addr());
+        if R::NAMES {
+            self.reading.shared(pointer.addr(), is_first);
+        }
+        is_first
+    }
+
+    /// A pointer that owns nothing: 0 bytes, but an edge for a reading of references.
+    #[inline]
+    pub fn points_to<T: ?Sized>(&mut self, pointer: *const T) -> usize {
+        if R::NAMES {
+            self.reading.pointer(pointer.addr());
+        }
+        0
     }
 
     /// Records that a part of type `T` could not be looked at; counts 0 bytes.

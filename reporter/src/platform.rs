@@ -17,6 +17,15 @@ mod unknown;
 #[cfg(not(target_os = "linux"))]
 pub(crate) use unknown::*;
 
+/// Where a symbol is.
+#[allow(dead_code, reason = "not every system is asked")]
+pub(crate) enum FoundSymbol {
+    Nowhere,
+    /// In the file that this copy of the crate is part of.
+    Here,
+    Elsewhere(*const core::ffi::c_void),
+}
+
 /// The heap of the C library's malloc, in bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CHeap {

@@ -7,6 +7,7 @@ use core::alloc::Layout;
 use core::fmt;
 
 use crate::allocator::{self, AskUsableSize};
+use crate::bridge::Marks;
 use crate::walk_state::WalkState;
 
 /// One heap block met by a walk.
@@ -75,6 +76,19 @@ pub trait Observe {
 
     /// The walk leaves the part entered last.
     fn leave(&mut self) {}
+
+    /// A shared block is met, for the first time in this collection or again; `address` is the
+    /// same whoever meets it. The first time, the block is told next. Called only if
+    /// [`Reading::NAMES`].
+    fn shared(&mut self, address: usize, is_first: bool) {
+        let _ = (address, is_first);
+    }
+
+    /// A pointer that owns nothing points to `address`, which is never read; called only if
+    /// [`Reading::NAMES`].
+    fn pointer(&mut self, address: usize) {
+        let _ = address;
+    }
 
     /// What follows lies in the block told last; called only if [`Reading::STEPS`].
     fn open_block(&mut self) {}
@@ -207,6 +221,52 @@ impl Reading for Measured {
     }
 }
 
+/// What a report under `explicit/` reads when an engine of DMD is connected: every block is marked as
+/// reported, and its bytes are those that the engine knows, also where only its inside is seen.
+#[derive(Debug)]
+pub(crate) struct Marking {
+    marks: Marks,
+    /// Of the declared allocator, for what the engine does not know.
+    usable_size: Option<AskUsableSize>,
+    state: WalkState,
+}
+
+impl Marking {
+    pub(crate) fn with_state(marks: Marks, state: WalkState) -> Self {
+        let usable_size = allocator::declared().map(allocator::DeclaredAllocator::usable_size);
+        Self { marks, usable_size, state }
+    }
+}
+
+#[allow(unsafe_code, reason = "asks the declared allocator")]
+impl Observe for Marking {
+    unsafe fn block(&mut self, block: Block) -> usize {
+        match (self.marks.block(block.pointer), self.usable_size) {
+            (Some(bytes), _) => bytes,
+            // SAFETY: the caller promises a live block of the global allocator with this layout, and
+            // the declared allocator is the global one.
+            (None, Some(usable_size)) => unsafe { usable_size.ask(block.pointer, block.layout) },
+            (None, None) => block.layout.size(),
+        }
+    }
+
+    fn enclosing(&mut self, block: Block) -> usize {
+        self.marks.enclosing(block.pointer).unwrap_or(block.layout.size())
+    }
+
+    fn state(&mut self) -> &mut WalkState {
+        &mut self.state
+    }
+}
+
+impl Reading for Marking {
+    const NAMES: bool = false;
+
+    fn erase(&mut self) -> &mut dyn Observe {
+        self
+    }
+}
+
 /// Any reading, behind a `dyn` boundary. Erasing it again gives the same.
 pub struct Erased<'a>(pub(crate) &'a mut dyn Observe);
 
@@ -237,6 +297,14 @@ impl Observe for Erased<'_> {
 
     fn leave(&mut self) {
         self.0.leave();
+    }
+
+    fn shared(&mut self, address: usize, is_first: bool) {
+        self.0.shared(address, is_first);
+    }
+
+    fn pointer(&mut self, address: usize) {
+        self.0.pointer(address);
     }
 
     fn open_block(&mut self) {

@@ -289,8 +289,10 @@ pub(crate) fn entries() -> Vec<Arc<Entry>> {
 
 /// The reporters of this thread, by name.
 pub(crate) fn local_reporters() -> Vec<Rc<dyn MemoryReporter>> {
-    let mut reporters: Vec<_> =
-        LOCAL.with_borrow(|local| local.iter().map(|(_, reporter)| Rc::clone(reporter)).collect());
+    // None are left when the thread has ended: at the end of the process an engine of DMD still asks.
+    let mut reporters: Vec<_> = LOCAL
+        .try_with(|local| local.borrow().iter().map(|(_, reporter)| Rc::clone(reporter)).collect())
+        .unwrap_or_default();
     reporters.sort_by(|a, b| a.name().cmp(b.name()));
     reporters
 }

@@ -4,10 +4,11 @@ use core::mem;
 use std::sync::Arc;
 
 use crate::add_size_of::AddSizeOf;
+use crate::bridge::Marks;
 use crate::conventions::{description_fault, is_explicit, kind_fault, path_fault};
 use crate::malloc_size_of::MallocSizeOf;
 use crate::ops::MallocSizeOfOps;
-use crate::reading::{Computed, Erased, Measured, Reading};
+use crate::reading::{Computed, Erased, Marking, Measured, Reading};
 use crate::report::{Kind, Report, Units};
 use crate::report_set::ReportSet;
 use crate::size_tree;
@@ -55,8 +56,14 @@ impl Reports {
     /// shared block that an earlier report of this collection counted adds nothing.
     pub fn heap<T: MallocSizeOf + ?Sized>(&mut self, path: impl AsRef<str>, value: &T, description: &str) {
         let path = path.as_ref();
-        let bytes = self.measured(path, |state| measure(value, state));
-        self.report(path, Kind::Heap, Units::Bytes, bytes, description);
+        let bytes = self.measured(path, |state, marks| match marks {
+            Some(marks) => walk_value(MallocSizeOfOps::new(Marking::with_state(marks, state)), value),
+            None => match Measured::with_state(state) {
+                Ok(reading) => walk_value(MallocSizeOfOps::new(reading), value),
+                Err(state) => walk_value(MallocSizeOfOps::new(Computed::with_state(state)), value),
+            },
+        });
+        self.push(path, Kind::Heap, Units::Bytes, bytes, description);
     }
 
     /// Reports what `walk` measures by hand as [`Kind::Heap`]; otherwise as [`heap`](Self::heap).
@@ -67,11 +74,18 @@ impl Reports {
         description: &str,
     ) {
         let path = path.as_ref();
-        let bytes = self.measured(path, |state| match Measured::with_state(state) {
-            Ok(reading) => finish(MallocSizeOfOps::new(reading), |ops| ops.erased(walk)),
-            Err(state) => finish(MallocSizeOfOps::new(Computed::with_state(state)), |ops| ops.erased(walk)),
+        let bytes = self.measured(path, |state, marks| match marks {
+            Some(marks) => {
+                finish(MallocSizeOfOps::new(Marking::with_state(marks, state)), |ops| ops.erased(walk))
+            }
+            None => match Measured::with_state(state) {
+                Ok(reading) => finish(MallocSizeOfOps::new(reading), |ops| ops.erased(walk)),
+                Err(state) => {
+                    finish(MallocSizeOfOps::new(Computed::with_state(state)), |ops| ops.erased(walk))
+                }
+            },
         });
-        self.report(path, Kind::Heap, Units::Bytes, bytes, description);
+        self.push(path, Kind::Heap, Units::Bytes, bytes, description);
     }
 
     /// Measures `value` and reports its bytes field by field as [`Kind::Heap`], `depth` levels deep,
@@ -116,8 +130,8 @@ impl Reports {
             return self.report(path, Kind::Heap, Units::Bytes, 0, description);
         }
         let mut tree = None;
-        self.measured(path, |state| {
-            let (grown, state) = size_tree::grow(value, state);
+        self.measured(path, |state, marks| {
+            let (grown, state) = size_tree::grow(value, state, marks);
             let bytes = grown.total().usable;
             tree = Some(grown);
             (bytes, state)
@@ -125,7 +139,7 @@ impl Reports {
         if let Some(tree) = tree {
             tree.for_each_path(path, depth, |path, _, bytes| {
                 let bytes = crate::memory_reporter::amount(bytes);
-                self.report(path, Kind::Heap, Units::Bytes, bytes, description);
+                self.push(path, Kind::Heap, Units::Bytes, bytes, description);
             });
         }
     }
@@ -162,31 +176,40 @@ impl Reports {
     #[must_use = "what is measured counts as reported"]
     pub fn split<S: Default, T: AddSizeOf<S> + ?Sized>(&mut self, value: &T) -> S {
         let mut sizes = S::default();
-        let (_, state) = match Measured::with_state(mem::take(&mut self.state)) {
-            Ok(reading) => finish(MallocSizeOfOps::new(reading), |ops| {
-                value.add_size_of_excluding_this(ops, &mut sizes);
-                0
-            }),
-            Err(state) => finish(MallocSizeOfOps::new(Computed::with_state(state)), |ops| {
-                value.add_size_of_excluding_this(ops, &mut sizes);
-                0
-            }),
+        // Blocks are marked for the reporter, since the paths are not known here.
+        let marks = Marks::of(&self.reporter);
+        let state = mem::take(&mut self.state);
+        let (_, state) = match marks {
+            Some(marks) => {
+                add_value(MallocSizeOfOps::new(Marking::with_state(marks, state)), value, &mut sizes)
+            }
+            None => match Measured::with_state(state) {
+                Ok(reading) => add_value(MallocSizeOfOps::new(reading), value, &mut sizes),
+                Err(state) => add_value(MallocSizeOfOps::new(Computed::with_state(state)), value, &mut sizes),
+            },
         };
         self.state = state;
         sizes
     }
 
-    fn measured(&mut self, path: &str, measure: impl FnOnce(WalkState) -> (usize, WalkState)) -> i64 {
-        let bytes = if is_explicit(path) {
-            let (bytes, state) = measure(mem::take(&mut self.state));
-            self.state = state;
-            bytes
-        } else {
-            let (bytes, state) = measure(WalkState::default());
+    fn measured(
+        &mut self,
+        path: &str,
+        measure: impl FnOnce(WalkState, Option<Marks>) -> (usize, WalkState),
+    ) -> i64 {
+        if !is_explicit(path) {
+            let (bytes, state) = measure(WalkState::default(), None);
             self.state.add_skipped(state);
-            bytes
-        };
-        crate::memory_reporter::amount(bytes)
+            return crate::memory_reporter::amount(bytes);
+        }
+        let marks = Marks::of(path);
+        let (bytes, state) = measure(mem::take(&mut self.state), marks);
+        self.state = state;
+        let bytes = crate::memory_reporter::amount(bytes);
+        if let Some(marks) = marks {
+            marks.claim(bytes);
+        }
+        bytes
     }
 
     /// Reports any amount. A report with a bad path, kind or units is left out, one with a bad
@@ -200,6 +223,16 @@ impl Reports {
         description: &str,
     ) {
         let path = path.as_ref();
+        if kind == Kind::Heap
+            && is_explicit(path)
+            && let Some(marks) = Marks::of(path)
+        {
+            marks.claim(amount);
+        }
+        self.push(path, kind, units, amount, description);
+    }
+
+    fn push(&mut self, path: &str, kind: Kind, units: Units, amount: i64, description: &str) {
         if let Some(fault) = path_fault(path).or(kind_fault(path, kind, units)) {
             return self.warn(WarningKind::ReportDropped, path, fault);
         }
@@ -224,14 +257,22 @@ impl Reports {
     }
 }
 
-/// Measured if the allocator is declared, else computed.
-fn measure<T: MallocSizeOf + ?Sized>(value: &T, state: WalkState) -> (usize, WalkState) {
-    match Measured::with_state(state) {
-        Ok(reading) => finish(MallocSizeOfOps::new(reading), |ops| value.size_of_excluding_this(ops)),
-        Err(state) => {
-            finish(MallocSizeOfOps::new(Computed::with_state(state)), |ops| value.size_of_excluding_this(ops))
-        }
-    }
+fn walk_value<R: Reading, T: MallocSizeOf + ?Sized>(
+    ops: MallocSizeOfOps<R>,
+    value: &T,
+) -> (usize, WalkState) {
+    finish(ops, |ops| value.size_of_excluding_this(ops))
+}
+
+fn add_value<S, R: Reading, T: AddSizeOf<S> + ?Sized>(
+    ops: MallocSizeOfOps<R>,
+    value: &T,
+    sizes: &mut S,
+) -> (usize, WalkState) {
+    finish(ops, |ops| {
+        value.add_size_of_excluding_this(ops, sizes);
+        0
+    })
 }
 
 fn finish<R: Reading>(

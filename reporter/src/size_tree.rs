@@ -50,6 +50,7 @@ mod json;
 mod node;
 mod paths;
 
+use crate::bridge::Marks;
 use crate::malloc_size_of::MallocSizeOf;
 use crate::ops::MallocSizeOfOps;
 use crate::report::{Kind, Report, Units};
@@ -86,18 +87,23 @@ pub struct SizeTree {
 /// The rules of what becomes one node, and an example: see the module
 /// [`size_tree`](mod@crate::size_tree).
 pub fn size_tree<T: MallocSizeOf + ?Sized>(value: &T) -> SizeTree {
-    let (mut tree, state) = grow(value, WalkState::default());
+    let (mut tree, state) = grow(value, WalkState::default(), None);
     tree.skipped = state.into_parts().1;
     tree
 }
 
 /// The tree of what `value` owns beyond what `state` counted before.
-pub(crate) fn grow<T: MallocSizeOf + ?Sized>(value: &T, state: WalkState) -> (SizeTree, WalkState) {
-    let mut ops = MallocSizeOfOps::new(ByField::new(core::any::type_name::<T>, state));
+pub(crate) fn grow<T: MallocSizeOf + ?Sized>(
+    value: &T,
+    state: WalkState,
+    marks: Option<Marks>,
+) -> (SizeTree, WalkState) {
+    let mut ops = MallocSizeOfOps::new(ByField::new(core::any::type_name::<T>, state, marks));
     let bytes = value.size_of_excluding_this(&mut ops);
     let ByField { usable_size, growth, state, .. } = ops.into_reading();
     let nodes = finish::finish(growth.into_nodes(), bytes);
-    (SizeTree { nodes, usable_size_known: usable_size.is_some(), skipped: Vec::new() }, state)
+    let usable_size_known = usable_size.is_some() || marks.is_some();
+    (SizeTree { nodes, usable_size_known, skipped: Vec::new() }, state)
 }
 
 impl SizeTree {

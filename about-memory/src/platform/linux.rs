@@ -1,5 +1,7 @@
 //! Linux: Unix sockets and `/proc`.
 
+mod program;
+
 use std::fs;
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
@@ -11,6 +13,8 @@ use procfs::process::{ProcState, Process};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
 use super::{ConnectError, Found};
+
+pub(crate) use program::{end_like, ending_signal, is_executable, is_privileged, run_to_end};
 
 /// A connection whose reading and writing end in an error when time is up.
 #[derive(Debug)]

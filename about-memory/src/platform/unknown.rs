@@ -2,6 +2,7 @@
 
 use std::io::{self, Read, Write};
 use std::path::Path;
+use std::process::{Command, ExitCode, ExitStatus};
 use std::time::Instant;
 
 use super::{ConnectError, Found};
@@ -42,4 +43,24 @@ pub(crate) fn is_running(_: u32, _: u64) -> bool {
 
 pub(crate) fn descendants(_: u32) -> Vec<Found> {
     Vec::new()
+}
+
+pub(crate) fn is_executable(path: &Path) -> bool {
+    path.is_file()
+}
+
+pub(crate) fn is_privileged(_: &Path) -> bool {
+    false
+}
+
+pub(crate) fn run_to_end(_: &mut Command) -> io::Result<ExitStatus> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+pub(crate) fn ending_signal(_: ExitStatus) -> Option<i32> {
+    None
+}
+
+pub(crate) fn end_like(status: ExitStatus) -> ExitCode {
+    ExitCode::from(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1))
 }

@@ -5,6 +5,7 @@
 mod assertions;
 mod budget;
 mod diff;
+mod dmd;
 mod golden;
 mod hostile;
 mod html;
@@ -13,7 +14,11 @@ mod live;
 mod numbers;
 mod program;
 mod properties;
+mod reach;
+#[cfg(target_os = "linux")]
+mod run;
 mod series;
+mod snapshot;
 mod views;
 
 use memory_reporter::ReportSet;

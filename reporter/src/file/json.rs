@@ -9,7 +9,7 @@ const MAX_DEPTH: u32 = 128;
 
 /// Why there is no value.
 #[derive(Debug)]
-pub(super) enum Stop {
+pub enum Stop {
     /// The text ends here, perhaps only for now.
     More,
     /// Something else was expected at this offset.
@@ -19,7 +19,8 @@ pub(super) enum Stop {
 }
 
 /// A cursor over text.
-pub(super) struct Scan<'t> {
+#[derive(Debug)]
+pub struct Scan<'t> {
     text: &'t str,
     at: usize,
     /// Nothing comes behind the text.
@@ -27,25 +28,38 @@ pub(super) struct Scan<'t> {
 }
 
 impl<'t> Scan<'t> {
-    pub(super) fn new(text: &'t str, last: bool) -> Self {
+    /// A cursor at the front of a text; `last` if nothing comes behind it.
+    #[inline]
+    pub fn new(text: &'t str, last: bool) -> Self {
         Self { text, at: 0, last }
     }
 
-    pub(super) fn at(&self) -> usize {
+    /// Bytes gone past.
+    #[inline]
+    pub fn at(&self) -> usize {
         self.at
     }
 
     /// The text gone past since `start`.
-    pub(super) fn since(&self, start: usize) -> &'t str {
+    #[inline]
+    pub fn since(&self, start: usize) -> &'t str {
         &self.text[start..self.at]
     }
 
-    pub(super) fn expected<T>(&self, what: &'static str) -> Result<T, Stop> {
+    /// Says that something else was expected here.
+    pub fn expected<T>(&self, what: &'static str) -> Result<T, Stop> {
         Err(Stop::Expected(self.at, what))
     }
 
+    /// Runs `take`, and goes back to where it began if it asks for more.
+    pub fn whole<T>(&mut self, take: impl FnOnce(&mut Self) -> Result<T, Stop>) -> Result<T, Stop> {
+        let start = self.at;
+        take(self).inspect_err(|_| self.at = start)
+    }
+
     /// Goes to the next byte that is no blank, and looks at it.
-    pub(super) fn peek(&mut self) -> Result<u8, Stop> {
+    #[inline]
+    pub fn peek(&mut self) -> Result<u8, Stop> {
         let rest = &self.text.as_bytes()[self.at..];
         let blanks = rest.iter().take_while(|b| matches!(b, b' ' | b'\n' | b'\r' | b'\t')).count();
         self.at += blanks;
@@ -53,7 +67,7 @@ impl<'t> Scan<'t> {
     }
 
     /// Goes past blanks; whether the text ends there.
-    pub(super) fn at_end(&mut self) -> Result<bool, Stop> {
+    pub fn at_end(&mut self) -> Result<bool, Stop> {
         match self.peek() {
             Ok(_) => Ok(false),
             Err(Stop::More) if self.last => Ok(true),
@@ -62,18 +76,22 @@ impl<'t> Scan<'t> {
     }
 
     /// Goes past `byte`, if it is the next.
-    pub(super) fn eat(&mut self, byte: u8) -> Result<bool, Stop> {
+    #[inline]
+    pub fn eat(&mut self, byte: u8) -> Result<bool, Stop> {
         let found = self.peek()? == byte;
         self.at += usize::from(found);
         Ok(found)
     }
 
-    pub(super) fn expect(&mut self, byte: u8, what: &'static str) -> Result<(), Stop> {
+    /// Goes past `byte`, which must be the next.
+    #[inline]
+    pub fn expect(&mut self, byte: u8, what: &'static str) -> Result<(), Stop> {
         if self.eat(byte)? { Ok(()) } else { self.expected(what) }
     }
 
     /// A string, borrowed unless it holds escapes. A lone surrogate becomes U+FFFD.
-    pub(super) fn string(&mut self) -> Result<Cow<'t, str>, Stop> {
+    #[inline]
+    pub fn string(&mut self) -> Result<Cow<'t, str>, Stop> {
         self.expect(b'"', "a string")?;
         let start = self.at;
         let end = self.plain()?;
@@ -96,6 +114,7 @@ impl<'t> Scan<'t> {
     }
 
     /// Where the next quote or backslash is.
+    #[inline]
     fn plain(&mut self) -> Result<usize, Stop> {
         let rest = &self.text.as_bytes()[self.at..];
         match special(rest) {
@@ -150,7 +169,8 @@ impl<'t> Scan<'t> {
     }
 
     /// A number, `true`, `false` or `null`, as written.
-    pub(super) fn scalar(&mut self) -> Result<&'t str, Stop> {
+    #[inline]
+    pub fn scalar(&mut self) -> Result<&'t str, Stop> {
         let first = self.peek()?;
         let start = self.at;
         let rest = &self.text.as_bytes()[start..];
@@ -173,13 +193,14 @@ impl<'t> Scan<'t> {
     }
 
     /// Goes past one value of any type, at this depth in the document.
-    pub(super) fn skip(&mut self, depth: u32) -> Result<(), Stop> {
+    pub fn skip(&mut self, depth: u32) -> Result<(), Stop> {
         let mut skip = Skip::new(depth);
         skip.run(self)
     }
 }
 
 /// Where the first quote, backslash or control character is; eight bytes at a time.
+#[inline]
 fn special(bytes: &[u8]) -> Option<usize> {
     const ONES: u64 = u64::from_ne_bytes([0x01; 8]);
     const HIGH: u64 = u64::from_ne_bytes([0x80; 8]);
@@ -198,6 +219,7 @@ fn special(bytes: &[u8]) -> Option<usize> {
     Some(words.len() * 8 + found)
 }
 
+#[inline]
 fn is_number(token: &[u8]) -> bool {
     let digits = |from: &[u8]| from.iter().take_while(|b| b.is_ascii_digit()).count();
     let rest = token.strip_prefix(b"-").unwrap_or(token);
@@ -222,7 +244,8 @@ fn is_number(token: &[u8]) -> bool {
 }
 
 /// Goes past one value without keeping it, and may be stopped and resumed between any two tokens.
-pub(super) struct Skip {
+#[derive(Debug)]
+pub struct Skip {
     base: u32,
     depth: u32,
     /// One bit a level, the innermost lowest: whether it is an object.
@@ -230,7 +253,7 @@ pub(super) struct Skip {
     next: Next,
 }
 
-#[derive(Clone, Copy, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 enum Next {
     Value,
     ValueOrEnd,
@@ -241,11 +264,14 @@ enum Next {
 }
 
 impl Skip {
-    pub(super) fn new(depth: u32) -> Self {
+    /// For a value at this depth in the document.
+    #[inline]
+    pub fn new(depth: u32) -> Self {
         Self { base: depth, depth: 0, objects: 0, next: Next::Value }
     }
 
-    pub(super) fn run(&mut self, scan: &mut Scan<'_>) -> Result<(), Stop> {
+    /// Goes on; what was gone past when it asks for more is done with.
+    pub fn run(&mut self, scan: &mut Scan<'_>) -> Result<(), Stop> {
         while !self.step(scan)? {}
         Ok(())
     }
@@ -296,6 +322,7 @@ impl Skip {
     }
 
     /// On an unfinished string the cursor goes back, so that it is read again from its start.
+    #[inline]
     fn string(&self, scan: &mut Scan<'_>, start: usize) -> Result<(), Stop> {
         scan.string().map(drop).inspect_err(|_| scan.at = start)
     }

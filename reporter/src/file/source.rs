@@ -10,15 +10,25 @@ const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 
 const BLOCK: usize = 1 << 16;
 
-type Bytes<R> = Chain<Cursor<Vec<u8>>, R>;
+type Plain<R> = Chain<Cursor<Vec<u8>>, R>;
 
-pub(super) enum Source<R: Read> {
-    Plain(Bytes<R>),
-    Gzip(Members<BufReader<Bytes<R>>>),
+/// The bytes of a file.
+pub struct Source<R: Read>(Bytes<R>);
+
+enum Bytes<R: Read> {
+    Plain(Plain<R>),
+    Gzip(Members<BufReader<Plain<R>>>),
+}
+
+impl<R: Read> core::fmt::Debug for Source<R> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Source").finish_non_exhaustive()
+    }
 }
 
 impl<R: Read> Source<R> {
-    pub(super) fn open(mut reader: R) -> Result<Self, ReadError> {
+    /// Looks at the first bytes.
+    pub fn open(mut reader: R) -> Result<Self, ReadError> {
         // A whole block, so that what is read later starts at a multiple of it: reads from odd offsets
         // of a file take several times as long.
         let mut head = Vec::with_capacity(BLOCK);
@@ -28,20 +38,20 @@ impl<R: Read> Source<R> {
         }
         let gzip = head.starts_with(&GZIP_MAGIC);
         let bytes = Cursor::new(head).chain(reader);
-        Ok(if gzip {
+        Ok(Self(if gzip {
             let buffered = BufReader::with_capacity(1 << 16, bytes);
-            Self::Gzip(Members { current: Some(Box::new(GzDecoder::new(buffered))) })
+            Bytes::Gzip(Members { current: Some(Box::new(GzDecoder::new(buffered))) })
         } else {
-            Self::Plain(bytes)
-        })
+            Bytes::Plain(bytes)
+        }))
     }
 
     /// Reads on; 0 at the end. `so_far` is how many bytes came before, for the message.
-    pub(super) fn read(&mut self, into: &mut [u8], so_far: u64) -> Result<usize, ReadError> {
+    pub fn read(&mut self, into: &mut [u8], so_far: u64) -> Result<usize, ReadError> {
         loop {
-            let read = match self {
-                Self::Plain(bytes) => bytes.read(into).map_err(ReadError::Io),
-                Self::Gzip(members) => members.read(into, so_far),
+            let read = match &mut self.0 {
+                Bytes::Plain(bytes) => bytes.read(into).map_err(ReadError::Io),
+                Bytes::Gzip(members) => members.read(into, so_far),
             };
             match read {
                 Err(ReadError::Io(error)) if error.kind() == ErrorKind::Interrupted => {}
@@ -53,7 +63,7 @@ impl<R: Read> Source<R> {
 
 /// The members of a gzip stream, one after the other. `flate2` has this too, but cannot tell a short
 /// piece of garbage from a truncated member.
-pub(super) struct Members<B> {
+struct Members<B> {
     /// `None` at the end.
     current: Option<Box<GzDecoder<B>>>,
 }

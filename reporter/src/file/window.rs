@@ -14,7 +14,8 @@ const CHUNK: usize = 1 << 18;
 /// The longest single value; a report's path of some MB is odd but fine.
 const MAX_VALUE: usize = 1 << 26;
 
-pub(super) struct Window<R: Read> {
+/// Text of a source, as much of it as is needed at a time.
+pub struct Window<R: Read> {
     source: Source<R>,
     raw: Vec<u8>,
     /// Bytes at the front of `raw` that start a character whose rest was not read yet.
@@ -28,7 +29,8 @@ pub(super) struct Window<R: Read> {
 }
 
 impl<R: Read> Window<R> {
-    pub(super) fn new(source: Source<R>, limit: u64) -> Self {
+    /// A window at the start; more than `limit` bytes of text are an error.
+    pub fn new(source: Source<R>, limit: u64) -> Self {
         Self {
             source,
             raw: vec![0; CHUNK + 4],
@@ -42,7 +44,7 @@ impl<R: Read> Window<R> {
     }
 
     /// Runs `take` on the text ahead, and once more with more text as long as it asks for more.
-    pub(super) fn take<T>(
+    pub fn take<T>(
         &mut self,
         mut take: impl FnMut(&mut Scan<'_>) -> Result<T, Stop>,
     ) -> Result<T, ReadError> {
@@ -62,7 +64,7 @@ impl<R: Read> Window<R> {
 
     /// As [`take`](Self::take), for what may be taken piece by piece: whatever `take` has gone past
     /// when it asks for more is done with.
-    pub(super) fn stream(
+    pub fn stream(
         &mut self,
         mut take: impl FnMut(&mut Scan<'_>) -> Result<(), Stop>,
     ) -> Result<(), ReadError> {
@@ -83,6 +85,11 @@ impl<R: Read> Window<R> {
                 Err(Stop::TooDeep(at)) => return Err(ReadError::TooDeep(self.offset(at))),
             }
         }
+    }
+
+    /// Offset in the whole text of what is taken next.
+    pub fn position(&self) -> u64 {
+        self.offset(0)
     }
 
     fn offset(&self, at: usize) -> u64 {
@@ -134,5 +141,11 @@ impl<R: Read> Window<R> {
         self.carry = len - valid;
         self.ended = read == 0;
         Ok(())
+    }
+}
+
+impl<R: Read> core::fmt::Debug for Window<R> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Window").field("position", &self.position()).finish_non_exhaustive()
     }
 }

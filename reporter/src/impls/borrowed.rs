@@ -1,4 +1,4 @@
-//! `&mut T`, whose target is owned elsewhere, and `Cow`.
+//! `&T` and `&mut T`, whose target is owned elsewhere, and `Cow`.
 
 use std::borrow::Cow;
 
@@ -6,14 +6,19 @@ use crate::malloc_size_of::MallocSizeOf;
 use crate::ops::MallocSizeOfOps;
 use crate::reading::Reading;
 
-impl<T: ?Sized> MallocSizeOf for &mut T {
-    const NEEDS_WALK: bool = false;
+macro_rules! reference {
+    ($($reference:ty),*) => {$(
+        impl<T: ?Sized> MallocSizeOf for $reference {
+            const NEEDS_WALK: bool = false;
 
-    #[inline]
-    fn size_of_excluding_this<R: Reading>(&self, _: &mut MallocSizeOfOps<R>) -> usize {
-        0
-    }
+            #[inline]
+            fn size_of_excluding_this<R: Reading>(&self, ops: &mut MallocSizeOfOps<R>) -> usize {
+                ops.points_to(&raw const **self)
+            }
+        }
+    )*};
 }
+reference!(&T, &mut T);
 
 impl<B: ToOwned + ?Sized> MallocSizeOf for Cow<'_, B>
 where
@@ -24,7 +29,7 @@ where
     #[inline]
     fn size_of_excluding_this<R: Reading>(&self, ops: &mut MallocSizeOfOps<R>) -> usize {
         match self {
-            Cow::Borrowed(_) => 0,
+            Cow::Borrowed(borrowed) => ops.points_to(&raw const **borrowed),
             Cow::Owned(owned) => owned.size_of_excluding_this(ops),
         }
     }

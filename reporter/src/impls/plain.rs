@@ -52,4 +52,4 @@ plain!(
     [] core::str::CharIndices<'_>, [] core::str::Bytes<'_>, [] core::str::Lines<'_>, [] core::str::SplitWhitespace<'_>,
 );
 // Pointers that own nothing: what they point to is counted where it is owned.
-plain!([T: ?Sized] &T, [T: ?Sized] *const T, [T: ?Sized] *mut T, [T: ?Sized] ptr::NonNull<T>);
+plain!([T: ?Sized] *const T, [T: ?Sized] *mut T, [T: ?Sized] ptr::NonNull<T>);

@@ -20,7 +20,7 @@ macro_rules! weak_pointer {
             #[inline]
             fn size_of_excluding_this<R: Reading>(&self, ops: &mut MallocSizeOfOps<R>) -> usize {
                 if self.strong_count() != 0 {
-                    return 0;
+                    return ops.points_to(self.as_ptr());
                 }
                 let value = self.as_ptr().cast::<()>();
                 // All weak pointers without a block are at the same address.

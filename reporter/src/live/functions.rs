@@ -4,6 +4,10 @@ use core::fmt;
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crate::bridge;
+
+use super::dmd_dump;
+
 type Answer = dyn Fn(&str, &mut dyn Write) -> io::Result<()> + Send + Sync;
 
 struct Entry {
@@ -60,6 +64,9 @@ fn lock() -> MutexGuard<'static, Vec<Arc<Entry>>> {
 /// What is answered, in order and each once.
 pub(super) fn names() -> Vec<String> {
     let mut names: Vec<_> = lock().iter().map(|entry| entry.request.clone()).collect();
+    if bridge::is_connected() {
+        names.push(dmd_dump::REQUEST.to_owned());
+    }
     names.sort();
     names.dedup();
     names
@@ -67,6 +74,10 @@ pub(super) fn names() -> Vec<String> {
 
 /// Answers `request` if there is a function for it.
 pub(super) fn run(request: &str, line: &str, out: &mut dyn Write) -> Option<io::Result<()>> {
-    let entry = lock().iter().find(|entry| entry.request == request).cloned()?;
-    Some((entry.answer)(line, out))
+    let entry = lock().iter().find(|entry| entry.request == request).cloned();
+    match entry {
+        Some(entry) => Some((entry.answer)(line, out)),
+        None if request == dmd_dump::REQUEST && bridge::is_connected() => Some(dmd_dump::answer(out)),
+        None => None,
+    }
 }

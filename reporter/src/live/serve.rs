@@ -135,9 +135,14 @@ impl Who {
 /// Collects, one collection at a time: reporters need not expect to run twice at once, and each
 /// would slow the other down.
 pub(super) fn collect_alone(options: &CollectOptions) -> crate::ReportSet {
+    alone(|| collect_reports(options))
+}
+
+/// Runs what runs reporters while nobody else does.
+pub(super) fn alone<T>(run: impl FnOnce() -> T) -> T {
     static COLLECTING: Mutex<()> = Mutex::new(());
     let _alone = COLLECTING.lock().unwrap_or_else(PoisonError::into_inner);
-    collect_reports(options)
+    run()
 }
 
 /// Memory usage is being minimized since an earlier request.

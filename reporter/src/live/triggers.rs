@@ -13,6 +13,7 @@ use crate::error::ListenError;
 use crate::report_set::ReportSet;
 use crate::{file, platform};
 
+use super::dmd_dump;
 use super::serve::{self, collect_alone};
 
 /// What is asked for from outside.
@@ -30,7 +31,7 @@ pub(crate) enum Trigger {
 ///
 /// A file is called `memory-report-<seconds since 1970>-<pid>.json.gz`, with a number added if there is
 /// one already. It is readable by this user only, and has `incomplete-` before its name until
-/// it is whole. What goes wrong is told in a line on stderr, since there is nobody else to tell.
+/// it is whole. If DMD records the process there is also `dmd-<the same>.json.gz`. What goes wrong is told in a line on stderr, since there is nobody else to tell.
 ///
 /// The handler only writes a byte to a pipe; a thread does the work, and the child of a fork ignores
 /// both signals.
@@ -69,8 +70,11 @@ fn save(set: &ReportSet, folder: &Path) -> io::Result<()> {
     let pid = std::process::id();
     for number in 0..1000 {
         let suffix = if number == 0 { String::new() } else { format!("-{number}") };
-        let name = format!("memory-report-{seconds}-{pid}{suffix}.json.gz");
-        let (path, incomplete) = (folder.join(&name), folder.join(format!("incomplete-{name}")));
+        let paths = |kind: &str| {
+            let name = format!("{kind}-{seconds}-{pid}{suffix}.json.gz");
+            (folder.join(&name), folder.join(format!("incomplete-{name}")))
+        };
+        let (path, incomplete) = paths("memory-report");
         if fs::symlink_metadata(&path).is_ok() {
             continue;
         }
@@ -82,7 +86,9 @@ fn save(set: &ReportSet, folder: &Path) -> io::Result<()> {
         if written.is_err() {
             let _ = fs::remove_file(&incomplete);
         }
-        return written;
+        written?;
+        let (path, incomplete) = paths("dmd");
+        return dmd_dump::save(&incomplete, &path);
     }
     Err(io::ErrorKind::AlreadyExists.into())
 }

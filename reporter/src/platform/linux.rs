@@ -15,7 +15,7 @@ pub(crate) use start_up::{call_at_exit, spawn_without_signals};
 use procfs::Current as _;
 use procfs::process::{MMPermissions, MMapPath, MemoryMap, Process, Syscall};
 
-use super::{CHeap, Mapping, MappingKind, PageFaults, Statm, ThreadStack};
+use super::{CHeap, FoundSymbol, Mapping, MappingKind, PageFaults, Statm, ThreadStack};
 
 /// The C library's heap; not told by libraries other than glibc.
 #[cfg(target_env = "gnu")]
@@ -151,6 +151,28 @@ fn waiting_at(tid: i32) -> Option<usize> {
     match task.syscall().ok()? {
         Syscall::Blocked { stack_pointer, .. } => usize::try_from(stack_pointer).ok(),
         _ => None,
+    }
+}
+
+/// Looks a name up in all loaded files.
+#[allow(unsafe_code, reason = "asks the loader")]
+pub(crate) fn find_symbol(name: &core::ffi::CStr) -> FoundSymbol {
+    static HERE: u8 = 0;
+    // SAFETY: a name that ends in 0.
+    let symbol = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
+    let file_of = |address: *const core::ffi::c_void| {
+        let mut info = core::mem::MaybeUninit::<libc::Dl_info>::zeroed();
+        // SAFETY: a place for the answer; the address is only compared.
+        unsafe { libc::dladdr(address, info.as_mut_ptr()) };
+        // SAFETY: zeroed, or filled.
+        unsafe { info.assume_init() }.dli_fbase
+    };
+    if symbol.is_null() {
+        FoundSymbol::Nowhere
+    } else if file_of(symbol) == file_of((&raw const HERE).cast()) {
+        FoundSymbol::Here
+    } else {
+        FoundSymbol::Elsewhere(symbol)
     }
 }
 

@@ -1,6 +1,7 @@
 //! The reading that grows a tree.
 
 use crate::allocator::{self, AskUsableSize, DeclaredAllocator};
+use crate::bridge::Marks;
 use crate::reading::{Block, Edge, Observe, Reading};
 use crate::size_summary::SizeSummary;
 use crate::walk_state::WalkState;
@@ -12,15 +13,17 @@ pub(super) struct ByField {
     pub(super) usable_size: Option<AskUsableSize>,
     pub(super) growth: Growth,
     entered_from: Vec<u32>,
+    marks: Option<Marks>,
     pub(super) state: WalkState,
 }
 
 impl ByField {
-    pub(super) fn new(type_name: TypeName, state: WalkState) -> Self {
+    pub(super) fn new(type_name: TypeName, state: WalkState, marks: Option<Marks>) -> Self {
         Self {
             usable_size: allocator::declared().map(DeclaredAllocator::usable_size),
             growth: Growth::new(type_name),
             entered_from: Vec::new(),
+            marks,
             state,
         }
     }
@@ -31,11 +34,13 @@ impl Observe for ByField {
     #[inline]
     unsafe fn block(&mut self, block: Block) -> usize {
         let asked = block.layout.size();
-        let usable = match self.usable_size {
+        let marked = self.marks.and_then(|marks| marks.block(block.pointer));
+        let usable = match (marked, self.usable_size) {
+            (Some(usable), _) => usable,
             // SAFETY: the caller promises a live block of the global allocator with this layout,
             // and the declared allocator is the global one.
-            Some(usable_size) => unsafe { usable_size.ask(block.pointer, block.layout) },
-            None => asked,
+            (None, Some(usable_size)) => unsafe { usable_size.ask(block.pointer, block.layout) },
+            (None, None) => asked,
         };
         self.growth.add(SizeSummary { asked, usable, blocks: 1 });
         usable
@@ -44,8 +49,9 @@ impl Observe for ByField {
     #[inline]
     fn enclosing(&mut self, block: Block) -> usize {
         let asked = block.layout.size();
-        self.growth.add(SizeSummary { asked, usable: asked, blocks: 1 });
-        asked
+        let usable = self.marks.and_then(|marks| marks.enclosing(block.pointer)).unwrap_or(asked);
+        self.growth.add(SizeSummary { asked, usable, blocks: 1 });
+        usable
     }
 
     #[inline]

@@ -11,7 +11,7 @@ use std::thread::{self, JoinHandle};
 static START: extern "C" fn() = start;
 
 extern "C" fn start() {
-    if !runs_with_other_rights() {
+    if crate::bridge::find_preloaded() && !runs_with_other_rights() {
         crate::live::start_up();
     }
 }

@@ -1,0 +1,94 @@
+//! `about-memory block`.
+
+mod reach;
+
+use std::ffi::OsString;
+use std::io::{self, Write as _};
+use std::path::PathBuf;
+
+use clap::Args;
+use dmd::analyze::{self, BlockOptions, ReadOptions};
+
+use super::Failure;
+
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  about-memory dmd --clamp-contents scan.json.gz > blocks.txt
+  about-memory block scan.json.gz 7f0000001000
+  about-memory block scan.json.gz 7f0000001000 --chain-reports --ignore-alloc-fns
+  about-memory block scan.json.gz 7f0000001000 --info
+  about-memory block scan.json.gz 7f0000001000 --retained --chain
+
+Options of Firefox's block_analyzer.py mean the same and print the same.";
+
+#[derive(Args)]
+pub(crate) struct Block {
+    /// A dump of scan mode, with clamped contents (`about-memory dmd --clamp-contents`).
+    file: PathBuf,
+    /// Where the block starts, hexadecimal.
+    #[arg(value_parser = address)]
+    address: u64,
+    /// Show the block itself, not who points to it.
+    #[arg(long)]
+    info: bool,
+    /// Characters kept of a frame, its number included.
+    #[arg(long, visible_alias = "sfl", value_name = "CHARACTERS", default_value_t = 150)]
+    stack_frame_length: usize,
+    /// Drop allocators' frames from the start of each stack.
+    #[arg(long, short = 'a')]
+    ignore_alloc_fns: bool,
+    /// Frames kept of each stack.
+    #[arg(long, short = 'f', value_name = "1..24", default_value_t = 8,
+        value_parser = clap::value_parser!(u8).range(1..=24))]
+    max_frames: u8,
+    /// Go on from the block's only referrer to the referrer's, and so on.
+    #[arg(long, short)]
+    chain_reports: bool,
+    /// Show what the block alone keeps alive, and which blocks alone keep it alive.
+    #[arg(long, conflicts_with_all = ["info", "chain_reports"])]
+    retained: bool,
+    /// Show a shortest chain of blocks that leads to the block from outside of the heap.
+    #[arg(long, conflicts_with_all = ["info", "chain_reports"])]
+    chain: bool,
+    /// Read at most this many bytes of uncompressed text.
+    #[arg(long, value_name = "BYTES", default_value_t = ReadOptions::default().max_bytes)]
+    max_bytes: u64,
+}
+
+/// `block_analyzer.py` has an option with one dash and three letters.
+pub(super) fn spelled(arguments: impl Iterator<Item = OsString>) -> impl Iterator<Item = OsString> {
+    arguments.map(|argument| if argument == "-sfl" { "--sfl".into() } else { argument })
+}
+
+impl Block {
+    pub(super) fn run(self) -> Result<(), Failure> {
+        let failure =
+            |error: analyze::AnalyzeError| Failure::File(self.file.display().to_string(), error.into());
+        let read = ReadOptions::new().max_bytes(self.max_bytes).contents(true);
+        let dump = analyze::read_with(&self.file, &read).map_err(failure)?;
+        if self.retained || self.chain {
+            let file = |error| Failure::File(self.file.display().to_string(), error);
+            let reach = reach::Reach::new(&dump, self.address).map_err(file)?;
+            let text = reach.text(self.retained, self.chain);
+            let mut out = io::stdout().lock();
+            return out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(Failure::Output);
+        }
+        let mut options = BlockOptions::new();
+        options.info = self.info;
+        options.chain = self.chain_reports;
+        options.frame_length = self.stack_frame_length;
+        options.max_frames = usize::from(self.max_frames);
+        options.ignore_alloc_fns = self.ignore_alloc_fns;
+        let text = dump.block_text(self.address, &options).map_err(failure)?;
+        let mut out = io::BufWriter::with_capacity(1 << 16, io::stdout().lock());
+        write!(out, "{text}").and_then(|()| out.flush()).map_err(Failure::Output)
+    }
+}
+
+fn address(text: &str) -> Result<u64, String> {
+    let digits = text.strip_prefix("0x").or(text.strip_prefix("0X")).unwrap_or(text);
+    if digits.starts_with('+') {
+        return Err("not a hexadecimal number".to_owned());
+    }
+    u64::from_str_radix(digits, 16).map_err(|_| "not a hexadecimal number of 64 bits".to_owned())
+}

@@ -1,0 +1,37 @@
+//! `about-memory coverage`.
+
+use std::io::{self, Write as _};
+use std::path::PathBuf;
+
+use clap::Args;
+use dmd::analyze::{self, ReadOptions};
+
+use super::{Failure, symbols};
+
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  about-memory coverage dmd.json.gz";
+
+#[derive(Args)]
+pub(crate) struct Coverage {
+    /// A dump of dark-matter mode, compressed or not.
+    file: PathBuf,
+    #[command(flatten)]
+    symbols: symbols::Symbols,
+    /// Read at most this many bytes of uncompressed text.
+    #[arg(long, value_name = "BYTES", default_value_t = ReadOptions::default().max_bytes)]
+    max_bytes: u64,
+}
+
+impl Coverage {
+    pub(super) fn run(self) -> Result<(), Failure> {
+        let failure =
+            |error: analyze::AnalyzeError| Failure::File(self.file.display().to_string(), error.into());
+        let options = ReadOptions::new().max_bytes(self.max_bytes);
+        let mut dump = analyze::read_with(&self.file, &options).map_err(failure)?;
+        self.symbols.fix(&mut dump);
+        let coverage = analyze::Coverage::new(dump).map_err(failure)?;
+        let mut out = io::BufWriter::with_capacity(1 << 16, io::stdout().lock());
+        write!(out, "{coverage}").and_then(|()| out.flush()).map_err(Failure::Output)
+    }
+}

@@ -1,0 +1,252 @@
+//! `about-memory dmd`.
+
+use std::env;
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueEnum};
+use dmd::analyze::{self, Analysis, AnalyzeOptions, ClampStats, Dump, Filter, ReadOptions, Suggestions};
+
+use super::Failure;
+use super::symbols::Symbols;
+
+/// Suggestions shown, unless told otherwise.
+const SUGGESTIONS: usize = 10;
+
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  about-memory dmd dmd.json.gz
+  about-memory dmd dmd.json.gz --ignore-alloc-fns --max-frames 4 --filter my_crate::
+  about-memory dmd before.json.gz after.json.gz --sort-by num-blocks
+  about-memory dmd dmd.json.gz --by module --by size --estimate
+  about-memory dmd dmd.json.gz --suggest
+  about-memory dmd dmd.json.gz --folded | inferno-flamegraph > graph.svg
+
+Options of Firefox's dmd.py mean the same and print the same.";
+
+#[derive(Args)]
+pub(crate) struct Dmd {
+    /// The dump, compressed or not.
+    file: PathBuf,
+    /// A later dump: what it has more than the first is shown.
+    file2: Option<PathBuf>,
+    /// Write the text there, not to standard output.
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Frames kept of each stack; records are compared by these.
+    /// [default: 8; 24 with --classic; all with --folded]
+    #[arg(long, short = 'f', value_name = "1..24", value_parser = clap::value_parser!(u8).range(1..=24))]
+    max_frames: Option<u8>,
+    /// What records are sorted by.
+    #[arg(long, short, value_enum, default_value_t = SortBy::Usable)]
+    sort_by: SortBy,
+    /// Drop allocators' frames from the start of each stack.
+    #[arg(long, short = 'a')]
+    ignore_alloc_fns: bool,
+    #[command(flatten)]
+    symbols: Symbols,
+    /// Rewrite the file of a scan dump: each word becomes the start of the block it points into, or 0.
+    #[arg(long)]
+    clamp_contents: bool,
+    /// Say on standard error what became of the words.
+    #[arg(long)]
+    print_clamp_stats: bool,
+    /// Replace what differs from run to run, for tests.
+    #[arg(long, hide = true)]
+    filter_stacks_for_testing: bool,
+    /// Keep records with this text in their allocation stack; `!TEXT`: without it. Repeatable.
+    #[arg(long, value_name = "TEXT")]
+    filter: Vec<String>,
+    /// The same for the stacks they were reported at. Repeatable.
+    #[arg(long, value_name = "TEXT")]
+    report_filter: Vec<String>,
+    /// Records, or rows of a table, shown of each kind. [default: 999; all with --folded; 10 with --suggest]
+    #[arg(long, value_name = "RECORDS")]
+    limit: Option<usize>,
+    /// Add blocks without a stack to the records of blocks with one, as far as sampling tells; such
+    /// numbers have a `~`.
+    #[arg(long)]
+    estimate: bool,
+    /// Show a table of blocks by something else than their stacks. Repeatable.
+    #[arg(long, value_enum, conflicts_with_all = ["folded", "classic"])]
+    by: Vec<By>,
+    /// Say what to do about memory that nobody reports: its type, who allocates it, and the reporter to
+    /// write.
+    #[arg(long, conflicts_with_all = ["file2", "by", "json", "folded", "classic"])]
+    suggest: bool,
+    /// Write JSON for programs.
+    #[arg(long, conflicts_with_all = ["folded", "classic"])]
+    json: bool,
+    /// Write folded stacks, for flame graphs.
+    #[arg(long, conflicts_with = "classic")]
+    folded: bool,
+    /// Write the layout of 2013, with records of stack frames.
+    #[arg(long)]
+    classic: bool,
+    /// Read at most this many bytes of uncompressed text.
+    #[arg(long, value_name = "BYTES", default_value_t = ReadOptions::default().max_bytes)]
+    max_bytes: u64,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum SortBy {
+    Usable,
+    Req,
+    Slop,
+    NumBlocks,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum By {
+    /// Each frame of the allocation stack; a block counts for each
+    Frame,
+    /// The crate, or else the file, that allocated
+    Module,
+    /// Who reported
+    Reporter,
+    /// The usable size of a block
+    Size,
+}
+
+impl Dmd {
+    pub(super) fn run(self) -> Result<(), Failure> {
+        let options = self.options();
+        let first = self.read(&self.file)?;
+        if self.suggest {
+            let suggestions = Suggestions::new(first, self.limit.unwrap_or(SUGGESTIONS))
+                .map_err(|error| failure(&self.file, error))?;
+            return self.write(|out| write!(out, "{suggestions}"));
+        }
+        let analysis = match &self.file2 {
+            None => Analysis::new(first, &options),
+            Some(path) => {
+                let second = self.read(path)?;
+                Analysis::difference(first, second, &options).map_err(|error| failure(path, error))?
+            }
+        };
+        self.write(|out| {
+            if self.json {
+                write!(out, "{}", analysis.json())
+            } else if self.folded {
+                write!(out, "{}", analysis.folded())
+            } else if self.classic {
+                write!(out, "{}", analysis.classic())
+            } else if !self.by.is_empty() {
+                write!(out, "{}", analysis.by_text())
+            } else {
+                write!(out, "{}", analysis.text(&arguments()))
+            }
+        })
+    }
+
+    fn options(&self) -> AnalyzeOptions {
+        let mut options = AnalyzeOptions::new()
+            .sort_by(match self.sort_by {
+                SortBy::Usable => analyze::SortBy::Usable,
+                SortBy::Req => analyze::SortBy::Req,
+                SortBy::Slop => analyze::SortBy::Slop,
+                SortBy::NumBlocks => analyze::SortBy::NumBlocks,
+            })
+            .max_frames(self.max_frames())
+            .ignore_alloc_fns(self.ignore_alloc_fns)
+            .estimate(self.estimate);
+        if let Some(limit) = self.limit.or(self.folded.then_some(usize::MAX)) {
+            options.limit = limit;
+            options.row_limit = limit;
+        }
+        if self.classic {
+            options.by.push(analyze::By::Frame);
+        }
+        options.by.extend(self.by.iter().map(|by| match by {
+            By::Frame => analyze::By::Frame,
+            By::Module => analyze::By::Module,
+            By::Reporter => analyze::By::Reporter,
+            By::Size => analyze::By::Size,
+        }));
+        options.for_testing = self.filter_stacks_for_testing;
+        options.filters = self.filter.iter().map(|filter| Filter::new(filter)).collect();
+        options.report_filters = self.report_filter.iter().map(|filter| Filter::new(filter)).collect();
+        options
+    }
+
+    fn max_frames(&self) -> usize {
+        match self.max_frames {
+            Some(frames) => usize::from(frames),
+            None if self.folded => usize::MAX,
+            None if self.classic => 24,
+            None => AnalyzeOptions::default().max_frames,
+        }
+    }
+
+    fn read(&self, path: &Path) -> Result<Dump, Failure> {
+        let options = ReadOptions::new().max_bytes(self.max_bytes);
+        let read = if self.clamp_contents {
+            analyze::clamp(path, &options).map(|(dump, stats)| {
+                if self.print_clamp_stats {
+                    print_stats(stats);
+                }
+                dump
+            })
+        } else {
+            analyze::read_with(path, &options)
+        };
+        let mut dump = read.map_err(|error| failure(path, error))?;
+        self.symbols.fix(&mut dump);
+        Ok(dump)
+    }
+
+    fn write(&self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Failure> {
+        match &self.output {
+            None => {
+                let mut out = io::BufWriter::with_capacity(1 << 16, io::stdout().lock());
+                write(&mut out).and_then(|()| out.flush()).map_err(Failure::Output)
+            }
+            Some(path) => {
+                let written = File::create(path).and_then(|file| {
+                    let mut out = io::BufWriter::with_capacity(1 << 16, file);
+                    write(&mut out).and_then(|()| out.flush())
+                });
+                written.map_err(|error| {
+                    Failure::File(path.display().to_string(), anyhow::anyhow!("cannot be written: {error}"))
+                })
+            }
+        }
+    }
+}
+
+/// As `dmd.py` prints them.
+fn print_stats(stats: ClampStats) {
+    // Nobody can be told that stderr is closed.
+    let _ = write!(
+        io::stderr(),
+        "Creating block range list.
+Clamping block contents.
+Results:
+  Number of pointers already pointing to start of blocks: {}
+  Number of pointers clamped to start of blocks: {}
+  Number of non-null pointers not pointing into blocks clamped to null: {}
+  Number of null pointers: {}
+Saving file.
+",
+        stats.already_start,
+        stats.to_start,
+        stats.to_null,
+        stats.null
+    );
+}
+
+fn failure(path: &Path, error: analyze::AnalyzeError) -> Failure {
+    Failure::File(path.display().to_string(), error.into())
+}
+
+/// What the second line of the text names: of paths the last part.
+fn arguments() -> Vec<String> {
+    env::args_os()
+        .skip(2)
+        .map(|argument| {
+            let argument = argument.to_string_lossy();
+            argument.rsplit('/').next().unwrap_or_default().to_owned()
+        })
+        .collect()
+}

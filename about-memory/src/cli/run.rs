@@ -1,0 +1,144 @@
+//! `about-memory run`.
+
+mod dumps;
+mod library;
+
+use std::env;
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+use about_memory::launch;
+use clap::{Args, ValueEnum};
+
+use self::dumps::Dumps;
+use super::{Failure, say};
+
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  about-memory run -- ls -l
+  about-memory run --mode live --stacks full -o ls.json.gz -- ls -l
+  about-memory run --mode cumulative -o 'make-%p.json.gz' -- make
+
+The program's own output and exit status stay what they are; dumps are named on standard error.
+Show them by: about-memory dmd FILE";
+
+#[derive(Args)]
+pub(crate) struct Run {
+    /// What to record: all live blocks; these and who reported them; these and what was freed; these one
+    /// by one with their contents; or try the tool itself.
+    #[arg(long, value_enum, default_value_t = Mode::DarkMatter)]
+    mode: Mode,
+    /// Which blocks get a stack: those that a sampler chooses, or all.
+    #[arg(long, value_enum, default_value_t = Stacks::Partial)]
+    stacks: Stacks,
+    /// Record of blocks smaller than this only one for so many bytes.
+    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u64).range(1..))]
+    sample_below: Option<u64>,
+    /// Frames kept of each stack. [default: 24]
+    #[arg(long, value_name = "1..256", value_parser = clap::value_parser!(u16).range(1..=256))]
+    max_frames: Option<u16>,
+    /// Where dumps go: %p in the name is the process's number. Without it, processes that the program
+    /// starts put their number before the extension.
+    #[arg(long, short, value_name = "FILE", default_value = "dmd-%p.json.gz")]
+    output: PathBuf,
+    /// Where libdmd.so is. [default: beside this program, in ../lib, or in the target folder]
+    #[arg(long, value_name = "FILE")]
+    library: Option<PathBuf>,
+    /// Let DMD say on standard error what it does.
+    #[arg(long, short)]
+    verbose: bool,
+    /// The program and its arguments.
+    #[arg(value_name = "COMMAND", required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    command: Vec<OsString>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Mode {
+    Live,
+    #[value(alias = "normal")]
+    DarkMatter,
+    Cumulative,
+    Scan,
+    /// Check the tool in the program's place
+    Test,
+    /// Put load on the tool in the program's place
+    Stress,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Stacks {
+    Partial,
+    Full,
+}
+
+fn name(value: impl ValueEnum) -> String {
+    value.to_possible_value().expect("no value is hidden").get_name().to_owned()
+}
+
+impl Run {
+    /// Gives the program's exit status.
+    pub(super) fn run(self) -> Result<ExitCode, Failure> {
+        let (program, arguments) = self.command.split_first().expect("one is required");
+        let library = library::find(self.library.as_deref())?;
+        let variable = self.variable()?;
+        let dumps = Dumps::new(&self.output)?;
+        let failure =
+            |reason: String| Failure::File(program.to_string_lossy().into_owned(), anyhow::anyhow!(reason));
+        let file = launch::find(program).ok_or_else(|| failure("there is no such program".to_owned()))?;
+        launch::check(&file, &library).map_err(|obstacle| failure(obstacle.to_string()))?;
+
+        let mut command = Command::new(program);
+        command.args(arguments).env("DMD", variable).env("LD_PRELOAD", preloaded(&library));
+        let status =
+            launch::run(&mut command).map_err(|error| failure(format!("cannot be started: {error}")))?;
+        let written = dumps.written();
+        for path in &written {
+            say(&format!("wrote {}", path.display()));
+        }
+        if written.is_empty() && !matches!(self.mode, Mode::Test | Mode::Stress) {
+            say(&match launch::ending_signal(status) {
+                Some(signal) => {
+                    format!("no dump: signal {signal} ended the program before it could write one")
+                }
+                None => format!(
+                    "no dump: the program ended without its exit handlers, or cannot write {}",
+                    self.output.display()
+                ),
+            });
+        }
+        Ok(launch::end_like(status))
+    }
+
+    /// The value of `$DMD`: words with white space between them.
+    fn variable(&self) -> Result<String, Failure> {
+        let output =
+            self.output.to_str().filter(|path| !path.is_empty() && !path.contains(char::is_whitespace));
+        let Some(output) = output else {
+            let output = self.output.display();
+            return Err(Failure::Usage(format!("--output {output}: must be UTF-8 text without white space")));
+        };
+        let mut words = vec![
+            format!("--mode={}", name(self.mode)),
+            format!("--stacks={}", name(self.stacks)),
+            "--dump-at-exit".to_owned(),
+            format!("--output={output}"),
+        ];
+        words.extend(self.sample_below.map(|bytes| format!("--sample-below={bytes}")));
+        words.extend(self.max_frames.map(|frames| format!("--max-frames={frames}")));
+        if !self.verbose {
+            words.push("--quiet".to_owned());
+        }
+        Ok(words.join(" "))
+    }
+}
+
+/// Ours before those that are preloaded anyway.
+fn preloaded(library: &Path) -> OsString {
+    let mut all = library.as_os_str().to_owned();
+    if let Some(others) = env::var_os("LD_PRELOAD").filter(|others| others != OsStr::new("")) {
+        all.push(":");
+        all.push(others);
+    }
+    all
+}

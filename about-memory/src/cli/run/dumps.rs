@@ -1,0 +1,75 @@
+//! Which dumps were written: files of the right name that were not there before, or were others.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use super::Failure;
+
+/// What tells a file from the one that had its name before.
+type Identity = (Option<SystemTime>, u64);
+
+pub(super) struct Dumps {
+    folder: PathBuf,
+    name: String,
+    before: BTreeMap<PathBuf, Identity>,
+}
+
+impl Dumps {
+    /// Looks what is there before the program runs.
+    pub(super) fn new(output: &Path) -> Result<Self, Failure> {
+        let usage = |reason: &str| Failure::Usage(format!("--output {}: {reason}", output.display()));
+        let name = output.file_name().ok_or_else(|| usage("is no name of a file"))?;
+        let folder = match output.parent() {
+            Some(folder) if folder != Path::new("") => folder.to_owned(),
+            _ => PathBuf::from("."),
+        };
+        if folder.to_string_lossy().contains("%p") {
+            return Err(usage("%p belongs in the name of the file"));
+        }
+        if !folder.is_dir() {
+            let error = anyhow::anyhow!("there is no folder {}", folder.display());
+            return Err(Failure::File(output.display().to_string(), error));
+        }
+        let mut dumps = Self { folder, name: name.to_string_lossy().into_owned(), before: BTreeMap::new() };
+        dumps.before = dumps.all();
+        Ok(dumps)
+    }
+
+    /// Those that were written since, by name.
+    pub(super) fn written(&self) -> Vec<PathBuf> {
+        let now = self.all().into_iter();
+        now.filter(|(path, identity)| self.before.get(path) != Some(identity)).map(|(path, _)| path).collect()
+    }
+
+    fn all(&self) -> BTreeMap<PathBuf, Identity> {
+        let Ok(entries) = fs::read_dir(&self.folder) else { return BTreeMap::new() };
+        let dumps = entries.flatten().filter(|entry| self.is_dump(&entry.file_name().to_string_lossy()));
+        dumps
+            .filter_map(|entry| {
+                let metadata = entry.metadata().ok()?;
+                let path = entry.path();
+                let path = path.strip_prefix(".").map(Path::to_owned).unwrap_or(path);
+                Some((path, (metadata.modified().ok(), metadata.len())))
+            })
+            .collect()
+    }
+
+    fn is_dump(&self, name: &str) -> bool {
+        if let Some((head, _)) = self.name.split_once("%p") {
+            return name.strip_prefix(head).is_some_and(|rest| {
+                let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+                digits != 0 && self.name.replace("%p", &rest[..digits]) == name
+            });
+        }
+        // A child's number stands before the first dot that does not start the name.
+        let dot =
+            self.name.char_indices().skip(1).find(|(_, c)| *c == '.').map_or(self.name.len(), |(at, _)| at);
+        let (head, tail) = self.name.split_at(dot);
+        let number = name.strip_prefix(head).and_then(|rest| rest.strip_suffix(tail)?.strip_prefix('-'));
+        name == self.name
+            || number
+                .is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
+    }
+}

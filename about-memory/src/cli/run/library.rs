@@ -1,0 +1,51 @@
+//! Where `libdmd.so` is.
+
+use std::env;
+use std::path::{Path, PathBuf};
+
+use super::Failure;
+
+const NAME: &str = "libdmd.so";
+
+/// The library that was named, or the one that was built or installed with this program.
+pub(super) fn find(named: Option<&Path>) -> Result<PathBuf, Failure> {
+    let found = match named {
+        Some(path) if path.is_file() => path.to_owned(),
+        Some(path) => {
+            let error =
+                anyhow::anyhow!("there is no such library; build it: cargo build --release -p dmd-preload");
+            return Err(Failure::File(path.display().to_string(), error));
+        }
+        None => places().into_iter().find(|path| path.is_file()).ok_or_else(|| {
+            let error = anyhow::anyhow!(
+                "is neither beside this program, nor in ../lib, nor in the target folder; \
+                 build it: cargo build --release -p dmd-preload"
+            );
+            Failure::File(NAME.to_owned(), error)
+        })?,
+    };
+    // The program may look for it from another folder.
+    let failure = |error: anyhow::Error| Failure::File(found.display().to_string(), error);
+    let path = found.canonicalize().map_err(|error| failure(error.into()))?;
+    if path.to_str().is_none_or(|path| path.contains([' ', ':', '\t', '\n'])) {
+        return Err(failure(anyhow::anyhow!("the loader takes no path with blanks or colons in LD_PRELOAD")));
+    }
+    Ok(path)
+}
+
+fn places() -> Vec<PathBuf> {
+    let mut places = Vec::new();
+    if let Ok(program) = env::current_exe()
+        && let Some(folder) = program.parent()
+    {
+        places.push(folder.join(NAME));
+        if let Some(above) = folder.parent() {
+            places.push(above.join("lib").join(NAME));
+            places.extend(["release", "debug"].map(|profile| above.join(profile).join(NAME)));
+        }
+    }
+    if let Some(target) = env::var_os("CARGO_TARGET_DIR").map(PathBuf::from) {
+        places.extend(["release", "debug"].map(|profile| target.join(profile).join(NAME)));
+    }
+    places
+}

@@ -1,0 +1,236 @@
+//! Census, tree, individuals and differences.
+
+use std::collections::HashSet;
+use std::path::PathBuf;
+
+use clap::Args;
+use heap_graph::{
+    Breakdown, CensusTree, CensusTreeNode, Difference, DominatorTree, MAX_INDIVIDUALS, Report, TreeOptions,
+};
+
+use super::super::Failure;
+use super::input::{Input, breakdown};
+use super::table::{Table, percent};
+
+#[derive(Args)]
+pub(super) struct Census {
+    #[command(flatten)]
+    input: Input,
+    /// How to sort nodes: JSON or a name.
+    #[arg(long, short, value_name = "BREAKDOWN", default_value = "default")]
+    breakdown: String,
+    /// Print the report as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+impl Census {
+    pub(super) fn run(self) -> Result<String, Failure> {
+        let (breakdown, _) = breakdown(&self.breakdown)?;
+        let report = take(&self.input, &self.input.file, &breakdown)?;
+        if self.json {
+            return Ok(report.to_json());
+        }
+        Ok(table(&CensusTree::new(&report, &TreeOptions::default()), usize::MAX))
+    }
+}
+
+fn take(input: &Input, file: &std::path::Path, breakdown: &Breakdown) -> Result<Report, Failure> {
+    let graph = input.read_file(file)?;
+    heap_graph::census(&graph, breakdown)
+        .map_err(|error| Failure::File(file.display().to_string(), error.into()))
+}
+
+/// What trees look like.
+#[derive(Args)]
+struct Shape {
+    /// Leaves first, and what led to them below.
+    #[arg(long)]
+    invert: bool,
+    /// Only paths through a name that contains this text.
+    #[arg(long, value_name = "TEXT")]
+    filter: Option<String>,
+    /// Levels to print.
+    #[arg(long, value_name = "LEVELS")]
+    depth: Option<usize>,
+}
+
+impl Shape {
+    fn options(&self) -> TreeOptions {
+        let options = TreeOptions::new().invert(self.invert);
+        match &self.filter {
+            Some(text) => options.filter(text),
+            None => options,
+        }
+    }
+}
+
+#[derive(Args)]
+pub(super) struct Tree {
+    #[command(flatten)]
+    input: Input,
+    /// How to sort nodes: JSON or a name.
+    #[arg(long, short, value_name = "BREAKDOWN", default_value = "type")]
+    breakdown: String,
+    #[command(flatten)]
+    shape: Shape,
+    /// Print the tree as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+impl Tree {
+    pub(super) fn run(self) -> Result<String, Failure> {
+        let (breakdown, _) = breakdown(&self.breakdown)?;
+        let report = take(&self.input, &self.input.file, &breakdown)?;
+        let tree = CensusTree::new(&report, &self.shape.options());
+        if self.json {
+            return Ok(tree.to_json());
+        }
+        Ok(table(&tree, self.shape.depth.unwrap_or(usize::MAX)))
+    }
+}
+
+fn table(tree: &CensusTree, depth: usize) -> String {
+    let mut table = Table::new(["bytes", "", "count", "", "total bytes", "", "total count", ""], "group");
+    let root = tree.root();
+    let mut stack = vec![(root, 0)];
+    while let Some((node, level)) = stack.pop() {
+        let part = |number: i128, whole| [number.to_string(), percent(number, whole)];
+        let [bytes, bytes_part] = part(node.bytes, root.total_bytes);
+        let [count, count_part] = part(node.count, root.total_count);
+        let [total_bytes, total_bytes_part] = part(node.total_bytes, root.total_bytes);
+        let [total_count, total_count_part] = part(node.total_count, root.total_count);
+        let numbers = [
+            bytes,
+            bytes_part,
+            count,
+            count_part,
+            total_bytes,
+            total_bytes_part,
+            total_count,
+            total_count_part,
+        ];
+        table.row(numbers, level * 2, &name(node));
+        if level < depth {
+            let children: Vec<_> = tree.children(node).map(|child| (child, level + 1)).collect();
+            stack.extend(children.into_iter().rev());
+        }
+    }
+    table.to_text()
+}
+
+fn name(node: &CensusTreeNode) -> String {
+    match &node.name {
+        None => "(root)".to_owned(),
+        Some(name) => match name.to_string().as_str() {
+            "noStack" => "(no stack available)".to_owned(),
+            "noFilename" => "(no filename available)".to_owned(),
+            name => name.to_owned(),
+        },
+    }
+}
+
+#[derive(Args)]
+pub(super) struct Individuals {
+    #[command(flatten)]
+    input: Input,
+    /// How to sort nodes: JSON or a name.
+    #[arg(long, short, value_name = "BREAKDOWN", default_value = "type")]
+    breakdown: String,
+    /// A leaf of the census, by its `reportLeafIndex` in the tree.
+    #[arg(long = "leaf", value_name = "INDEX")]
+    leaves: Vec<u64>,
+    /// A name: all leaves below it.
+    #[arg(long = "name", value_name = "NAME")]
+    names: Vec<String>,
+    /// How many to print at most.
+    #[arg(long, value_name = "COUNT", default_value_t = MAX_INDIVIDUALS)]
+    max: usize,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+impl Individuals {
+    pub(super) fn run(self) -> Result<String, Failure> {
+        if self.leaves.is_empty() && self.names.is_empty() {
+            return Err(Failure::Usage("which nodes: --leaf INDEX or --name NAME".to_owned()));
+        }
+        let (breakdown, _) = breakdown(&self.breakdown)?;
+        let graph = self.input.read()?;
+        let mut leaves: HashSet<u64> = self.leaves.iter().copied().collect();
+        if !self.names.is_empty() {
+            let report = heap_graph::census(&graph, &breakdown).map_err(|error| self.input.failure(error))?;
+            let tree = CensusTree::new(&report, &TreeOptions::default());
+            let mut stack = vec![(tree.root(), false)];
+            while let Some((node, is_below)) = stack.pop() {
+                let is_wanted = is_below || self.names.contains(&name(node));
+                if is_wanted {
+                    leaves.extend(&node.leaves);
+                }
+                stack.extend(tree.children(node).map(|child| (child, is_wanted)));
+            }
+        }
+        let tree = DominatorTree::new(&graph);
+        let nodes = heap_graph::individuals(&tree, &breakdown, |leaf| leaves.contains(&leaf), self.max)
+            .map_err(|error| self.input.failure(error))?;
+        let retained = |node: heap_graph::Node<'_>| tree.retained_size(node.index()).unwrap_or_default();
+        if self.json {
+            let nodes: Vec<_> = nodes
+                .iter()
+                .map(|node| {
+                    let (id, shallow, retained) = (node.id(), node.shallow_size(), retained(*node));
+                    format!("{{\"nodeId\":{id},\"shallowSize\":{shallow},\"retainedSize\":{retained}}}")
+                })
+                .collect();
+            return Ok(format!("[{}]", nodes.join(",")));
+        }
+        let mut table = Table::new(["retained", "shallow", "id"], "node");
+        for node in nodes {
+            let numbers =
+                [retained(node).to_string(), node.shallow_size().to_string(), node.id().to_string()];
+            table.row(numbers, 0, &super::dominators::title(node));
+        }
+        Ok(table.to_text())
+    }
+}
+
+#[derive(Args)]
+pub(super) struct Diff {
+    #[command(flatten)]
+    first: Input,
+    /// The later snapshot.
+    second: PathBuf,
+    /// How to sort nodes: JSON or a name.
+    #[arg(long, short, value_name = "BREAKDOWN", default_value = "type")]
+    breakdown: String,
+    #[command(flatten)]
+    shape: Shape,
+    /// Print the difference and its trees as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+impl Diff {
+    pub(super) fn run(self) -> Result<String, Failure> {
+        let (breakdown, json) = breakdown(&self.breakdown)?;
+        let first = take(&self.first, &self.first.file, &breakdown)?;
+        let second = take(&self.first, &self.second, &breakdown)?;
+        let difference = Difference::new(&first, &second);
+        if !self.json {
+            let tree = CensusTree::of_difference(&difference, &self.shape.options());
+            return Ok(table(&tree, self.shape.depth.unwrap_or(usize::MAX)));
+        }
+        let tree =
+            |invert| CensusTree::of_difference(&difference, &self.shape.options().invert(invert)).to_json();
+        Ok(format!(
+            "{{\"breakdown\":{json},\"delta\":{},\"basisTotalBytes\":{},\"basisTotalCount\":{},\"tree\":{},\"inverted\":{}}}",
+            difference.delta.to_json(),
+            difference.basis_total_bytes,
+            difference.basis_total_count,
+            tree(false),
+            tree(true),
+        ))
+    }
+}

@@ -1,0 +1,122 @@
+//! The dominator tree.
+
+use std::fmt::Write as _;
+
+use clap::Args;
+use heap_graph::{DominatorTree, DominatorTreeNode, FetchOptions, Node, NodeIndex};
+
+use super::super::Failure;
+use super::input::{Input, breakdown};
+use super::table::{Table, percent};
+
+#[derive(Args)]
+pub(super) struct Dominators {
+    #[command(flatten)]
+    input: Input,
+    /// Print a line for every node but the root: id, immediate dominator, retained size.
+    #[arg(long)]
+    tsv: bool,
+    /// Print the tree as JSON.
+    #[arg(long, conflicts_with = "tsv")]
+    json: bool,
+    /// Print sizes by class.
+    #[arg(long, conflicts_with_all = ["tsv", "json"])]
+    by_class: bool,
+    /// Start from this node.
+    #[arg(long, value_name = "ID")]
+    start: Option<u64>,
+    /// Levels to print.
+    #[arg(long, value_name = "LEVELS", default_value_t = 4, value_parser = levels)]
+    depth: usize,
+    /// Children of each node to print.
+    #[arg(long, value_name = "COUNT", default_value_t = 15)]
+    siblings: usize,
+    /// What to call nodes by: JSON or a name.
+    #[arg(long, value_name = "BREAKDOWN", default_value = "label")]
+    label: String,
+}
+
+fn levels(text: &str) -> Result<usize, String> {
+    let depth = text.parse().map_err(|_| "not a number".to_owned())?;
+    match depth {
+        1..=FetchOptions::MAX_DEPTH => Ok(depth),
+        _ => Err(format!("from 1 to {}", FetchOptions::MAX_DEPTH)),
+    }
+}
+
+impl Dominators {
+    pub(super) fn run(self) -> Result<String, Failure> {
+        let (label, _) = breakdown(&self.label)?;
+        let graph = self.input.read()?;
+        let tree = DominatorTree::new(&graph);
+        if self.tsv {
+            return Ok(tsv(&tree));
+        }
+        if self.by_class {
+            return Ok(by_class(&tree));
+        }
+        let start = match self.start {
+            Some(id) => self.input.find(&graph, id)?.index(),
+            None => NodeIndex::ROOT,
+        };
+        let options = FetchOptions::new().depth(self.depth).siblings(self.siblings).label(label);
+        let top = tree.partial(start, &options).map_err(|error| self.input.failure(error))?;
+        if self.json {
+            return Ok(top.to_json());
+        }
+        let whole = tree.retained_size(NodeIndex::ROOT).unwrap_or_default();
+        let mut table = Table::new(["retained", "", "shallow", "id"], "dominator");
+        rows(&top, 0, i128::try_from(whole).unwrap_or(i128::MAX), &mut table);
+        Ok(table.to_text())
+    }
+}
+
+/// A line for every node that the root reaches, in the order of the file.
+fn tsv(tree: &DominatorTree<'_>) -> String {
+    let mut text = String::from("#id\timmediate_dominator\tretained_size\n");
+    for node in tree.graph().nodes() {
+        if let Some(dominator) = tree.immediate_dominator(node.index()) {
+            let retained = tree.retained_size(node.index()).unwrap_or_default();
+            let _ = writeln!(text, "{}\t{}\t{retained}", node.id(), dominator.id());
+        }
+    }
+    text
+}
+
+fn by_class(tree: &DominatorTree<'_>) -> String {
+    let whole = tree.retained_size(NodeIndex::ROOT).unwrap_or_default();
+    let whole = i128::try_from(whole).unwrap_or(i128::MAX);
+    let mut table = Table::new(["retained", "", "shallow", "count"], "class");
+    for class in heap_graph::sizes_by_class(tree) {
+        let part = percent(i128::try_from(class.retained_size).unwrap_or(i128::MAX), whole);
+        let numbers =
+            [class.retained_size.to_string(), part, class.shallow_size.to_string(), class.count.to_string()];
+        table.row(numbers, 0, &class.class.to_string());
+    }
+    table.to_text()
+}
+
+fn rows(node: &DominatorTreeNode, level: usize, whole: i128, table: &mut Table<4>) {
+    let label: Vec<_> = node.label.iter().map(ToString::to_string).collect();
+    let part = percent(i128::try_from(node.retained_size).unwrap_or(i128::MAX), whole);
+    let numbers =
+        [node.retained_size.to_string(), part, node.shallow_size.to_string(), node.node_id.to_string()];
+    table.row(numbers, level * 2, &label.join(" > "));
+    for child in &node.children {
+        rows(child, level + 1, whole, table);
+    }
+    if node.more_children_available && !node.children.is_empty() {
+        table.row(Default::default(), level * 2 + 2, "...");
+    }
+}
+
+/// What a single node is called: its type, and what more is known.
+pub(super) fn title(node: Node<'_>) -> String {
+    let mut title = node.type_name().to_string();
+    for more in
+        [node.class_name(), node.descriptive_type_name(), node.script_file_name()].into_iter().flatten()
+    {
+        title += &format!(" {more}");
+    }
+    title
+}

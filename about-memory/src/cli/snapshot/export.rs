@@ -1,0 +1,67 @@
+//! Snapshots for other tools.
+
+use std::io;
+
+use clap::{Args, ValueEnum};
+use heap_graph::snapshot::{self, WriteOptions};
+use heap_graph::{Graph, Neighbourhood, NeighbourhoodOptions, NodeIndex};
+
+use super::super::Failure;
+use super::input::Input;
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Format {
+    /// An .fxsnapshot once more, as this program writes it.
+    Fxsnapshot,
+    /// V8's .heapsnapshot, for Chrome's developer tools and memlab.
+    V8,
+    /// A picture of what is near a node, for Graphviz.
+    Dot,
+    /// The same for editors of graphs.
+    Graphml,
+}
+
+#[derive(Args)]
+pub(super) struct Export {
+    #[command(flatten)]
+    input: Input,
+    /// What to write to standard output.
+    #[arg(long, value_enum)]
+    to: Format,
+    /// The node to draw, by id; the root if none is given.
+    #[arg(long, value_name = "ID")]
+    node: Option<u64>,
+    /// Edges away from it.
+    #[arg(long, value_name = "EDGES", default_value_t = 2)]
+    depth: usize,
+    /// Nodes to draw at most.
+    #[arg(long, value_name = "COUNT", default_value_t = 100)]
+    max_nodes: usize,
+}
+
+impl Export {
+    pub(super) fn run(self) -> Result<String, Failure> {
+        let graph = self.input.read()?;
+        // Big files go straight to where they belong.
+        let out = io::stdout().lock();
+        match self.to {
+            Format::V8 => heap_graph::write_v8(&graph, out).map_err(Failure::Output)?,
+            Format::Fxsnapshot => {
+                let written = snapshot::write(&graph, out, &WriteOptions::new());
+                drop(written.map_err(Failure::Output)?);
+            }
+            Format::Dot => return Ok(self.near(&graph)?.to_dot()),
+            Format::Graphml => return Ok(self.near(&graph)?.to_graphml()),
+        }
+        Ok(String::new())
+    }
+
+    fn near<'a>(&self, graph: &'a Graph) -> Result<Neighbourhood<'a>, Failure> {
+        let node = match self.node {
+            Some(id) => self.input.find(graph, id)?.index(),
+            None => NodeIndex::ROOT,
+        };
+        let options = NeighbourhoodOptions::new().depth(self.depth).max_nodes(self.max_nodes);
+        Ok(Neighbourhood::new(graph, node, &options))
+    }
+}

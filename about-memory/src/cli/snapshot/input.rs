@@ -1,0 +1,114 @@
+//! What is asked about: files, breakdowns and nodes.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use heap_graph::snapshot::{self, ReadOptions};
+use heap_graph::{Breakdown, CoarseType, Graph, Node, NodeId, NodeIndex};
+
+use super::super::Failure;
+
+#[derive(Args)]
+pub(super) struct Input {
+    /// The snapshot; `-` for standard input.
+    pub(super) file: PathBuf,
+    /// Refuse a message of more bytes.
+    #[arg(long, value_name = "BYTES", default_value_t = ReadOptions::default().max_message_bytes)]
+    max_message_bytes: u64,
+}
+
+impl Input {
+    pub(super) fn read(&self) -> Result<Graph, Failure> {
+        self.read_file(&self.file)
+    }
+
+    pub(super) fn read_file(&self, file: &Path) -> Result<Graph, Failure> {
+        let options = ReadOptions::new().max_message_bytes(self.max_message_bytes);
+        let result = if file.as_os_str() == "-" {
+            snapshot::read_from(std::io::stdin().lock(), &options)
+        } else {
+            snapshot::read_with(file, &options)
+        };
+        result.map_err(|error| Failure::File(file.display().to_string(), error.into()))
+    }
+
+    pub(super) fn failure(&self, error: impl Into<anyhow::Error>) -> Failure {
+        Failure::File(self.file.display().to_string(), error.into())
+    }
+
+    /// The node of an id.
+    pub(super) fn find<'a>(&self, graph: &'a Graph, id: u64) -> Result<Node<'a>, Failure> {
+        graph.find(NodeId(id)).ok_or_else(|| self.failure(anyhow::anyhow!("no node has the id {id}")))
+    }
+}
+
+/// A breakdown by name or in JSON, and its JSON.
+pub(super) fn breakdown(argument: &str) -> Result<(Breakdown, String), Failure> {
+    let preset = Breakdown::PRESETS.iter().find(|(name, _)| *name == argument);
+    let json = match preset {
+        Some((_, json)) => json,
+        None if argument.chars().all(|c| c.is_ascii_alphanumeric() || c == '-') && argument != "null" => {
+            let names: Vec<_> = Breakdown::PRESETS.iter().map(|(name, _)| *name).collect();
+            return Err(Failure::Usage(format!(
+                "no breakdown is called \"{argument}\"; there are {}, and JSON",
+                names.join(", ")
+            )));
+        }
+        None => argument,
+    };
+    let breakdown = Breakdown::parse(json).map_err(|error| Failure::Usage(error.to_string()))?;
+    Ok((breakdown, json.to_owned()))
+}
+
+#[derive(Args)]
+pub(super) struct Info {
+    #[command(flatten)]
+    input: Input,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+impl Info {
+    pub(super) fn run(self) -> Result<String, Failure> {
+        let graph = self.input.read()?;
+        let bytes: u128 = graph.nodes().map(|node| u128::from(node.shallow_size())).sum();
+        let (flat, names) = graph.memory();
+        let mut rows: Vec<(String, u128)> = [
+            ("nodes", graph.node_count()),
+            ("edges", graph.edge_count()),
+            ("texts", graph.text_count()),
+            ("frames", graph.frame_count()),
+        ]
+        .map(|(name, count)| (name.to_owned(), count as u128))
+        .into();
+        rows.push(("bytes".to_owned(), bytes));
+        for coarse_type in CoarseType::ALL {
+            let count = graph.nodes().filter(|node| node.coarse_type() == coarse_type).count();
+            rows.push((coarse_type.key().to_owned(), count as u128));
+        }
+        rows.push(("graphMemory".to_owned(), flat as u128));
+        rows.push(("nameMemory".to_owned(), names as u128));
+        let time = graph.creation_time();
+        if self.json {
+            let root = graph.node(NodeIndex::ROOT).id();
+            let time = time.map_or("null".to_owned(), |time| time.to_string());
+            let rows: Vec<_> = rows.iter().map(|(name, count)| format!("\"{name}\":{count}")).collect();
+            return Ok(format!("{{\"creationTime\":{time},\"root\":{root},{}}}", rows.join(",")));
+        }
+        let mut text = String::new();
+        if let Some(time) = time {
+            text += &format!("{time:>16} taken, in microseconds since 1970\n");
+        }
+        for (name, count) in rows {
+            let name = match name.as_str() {
+                "graphMemory" => "bytes of memory for nodes and edges",
+                "nameMemory" => "bytes of memory for names and frames",
+                "bytes" => "bytes in all nodes",
+                name => name,
+            };
+            text += &format!("{count:>16} {name}\n");
+        }
+        Ok(text)
+    }
+}

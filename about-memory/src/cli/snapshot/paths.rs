@@ -1,0 +1,86 @@
+//! Paths to nodes.
+
+use std::fmt::Write as _;
+
+use clap::Args;
+use heap_graph::{NodeIndex, Path};
+
+use super::super::Failure;
+use super::dominators::title;
+use super::input::Input;
+
+/// Edges that a search for the shortest paths looks at.
+const EFFORT: u64 = 200_000_000;
+
+#[derive(Args)]
+pub(super) struct Paths {
+    #[command(flatten)]
+    input: Input,
+    /// Paths to these nodes, by id.
+    #[arg(long = "target", value_name = "ID", required = true, num_args = 1..)]
+    targets: Vec<u64>,
+    /// Paths for each.
+    #[arg(long, value_name = "COUNT", default_value_t = 5, value_parser = at_least_one)]
+    max: usize,
+    /// Start from this node, not from the root.
+    #[arg(long, value_name = "ID")]
+    start: Option<u64>,
+    /// Paths that really are the shortest and meet no node twice, where Firefox finds the shortest
+    /// for each of several last edges.
+    #[arg(long)]
+    shortest: bool,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+fn at_least_one(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(0) => Err("there must be at least one path".to_owned()),
+        Ok(count) => Ok(count),
+        Err(_) => Err("not a number".to_owned()),
+    }
+}
+
+impl Paths {
+    pub(super) fn run(self) -> Result<String, Failure> {
+        let graph = self.input.read()?;
+        let find = |id: &u64| self.input.find(&graph, *id).map(heap_graph::Node::index);
+        let start = self.start.as_ref().map_or(Ok(NodeIndex::ROOT), find)?;
+        let targets = self.targets.iter().map(find).collect::<Result<Vec<_>, _>>()?;
+        let mut found = heap_graph::shortest_paths(&graph, start, &targets, self.max);
+        if self.shortest {
+            for (target, paths) in &mut found.paths {
+                let target = find(&target.0)?;
+                *paths = heap_graph::k_shortest_paths(&graph, start, target, self.max, EFFORT);
+            }
+        }
+        if self.json {
+            return Ok(found.to_json());
+        }
+        let mut text = String::new();
+        let name = |id: heap_graph::NodeId| graph.find(id).map_or(String::new(), title);
+        for (target, paths) in &found.paths {
+            let plural = if paths.len() == 1 { "path" } else { "paths" };
+            let _ =
+                writeln!(text, "{target} {}: {} {plural}", about_memory::escape(&name(*target)), paths.len());
+            for path in paths {
+                text.push('\n');
+                write(&mut text, path, &name);
+                let _ = writeln!(text, "  {target} {}", about_memory::escape(&name(*target)));
+            }
+            text.push('\n');
+        }
+        text.truncate(text.trim_end().len());
+        Ok(text)
+    }
+}
+
+fn write(text: &mut String, path: &Path, name: &impl Fn(heap_graph::NodeId) -> String) {
+    for part in path {
+        let node = name(part.predecessor);
+        let edge = part.edge.as_ref().map_or("(no name)".to_owned(), ToString::to_string);
+        let (node, edge) = (about_memory::escape(&node), about_memory::escape(&edge));
+        let _ = writeln!(text, "  {} {node}\n    .{edge}", part.predecessor);
+    }
+}

@@ -1,0 +1,59 @@
+//! What retains a big part of the heap.
+
+use std::fmt::Write as _;
+
+use clap::Args;
+use heap_graph::{DominatorTree, NodeIndex, SuspectOptions};
+
+use super::super::Failure;
+use super::input::Input;
+
+#[derive(Args)]
+pub(super) struct Suspects {
+    #[command(flatten)]
+    input: Input,
+    /// Percent of the heap that a suspect retains at least.
+    #[arg(long, value_name = "PERCENT", default_value_t = 10.0)]
+    percent: f64,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+impl Suspects {
+    pub(super) fn run(self) -> Result<String, Failure> {
+        if !(0.0..=100.0).contains(&self.percent) {
+            return Err(Failure::Usage(format!("{} is not a number of percent", self.percent)));
+        }
+        let graph = self.input.read()?;
+        let tree = DominatorTree::new(&graph);
+        let suspects = heap_graph::suspects(&tree, &SuspectOptions::new().percent(self.percent));
+        if self.json {
+            let suspects: Vec<_> = suspects.iter().map(heap_graph::Suspect::to_json).collect();
+            return Ok(format!("[{}]", suspects.join(",")));
+        }
+        let whole = tree.retained_size(NodeIndex::ROOT).unwrap_or_default();
+        let mut text = format!("{whole} bytes in all\n");
+        if suspects.is_empty() {
+            let _ = writeln!(text, "Nothing retains {}% of them.", self.percent);
+        }
+        for suspect in suspects {
+            let class = suspect.class.to_string();
+            let class = about_memory::escape(&class);
+            let (size, percent) = (suspect.retained_size, suspect.percent);
+            let _ = match &suspect.nodes[..] {
+                [node] => writeln!(text, "\n{size} ({percent:.1}%) retained by {class} {node}"),
+                nodes => writeln!(text, "\n{size} ({percent:.1}%) retained by {} of {class}", nodes.len()),
+            };
+            for step in suspect.path.iter().skip(1) {
+                let class = step.class.to_string();
+                let class = about_memory::escape(&class);
+                let _ = writeln!(text, "  of which {} by {class} {}", step.retained_size, step.node);
+            }
+            if let Some(last) = suspect.path.last() {
+                let _ = writeln!(text, "  accumulated there: it dominates {} nodes", last.children);
+            }
+        }
+        Ok(text)
+    }
+}

@@ -1,0 +1,50 @@
+//! Columns of numbers before a name.
+
+use std::fmt::Write as _;
+
+/// Rows with numbers to the right of their columns and names behind, all under headings.
+pub(super) struct Table<const N: usize> {
+    headings: [&'static str; N],
+    last: &'static str,
+    rows: Vec<([String; N], String)>,
+}
+
+impl<const N: usize> Table<N> {
+    pub(super) fn new(headings: [&'static str; N], last: &'static str) -> Self {
+        Self { headings, last, rows: Vec::new() }
+    }
+
+    /// A row; nothing in the name can break the line or steer the terminal.
+    pub(super) fn row(&mut self, numbers: [String; N], indent: usize, name: &str) {
+        self.rows.push((numbers, format!("{:indent$}{}", "", about_memory::escape(name))));
+    }
+
+    pub(super) fn to_text(&self) -> String {
+        let mut widths = self.headings.map(str::len);
+        for (numbers, _) in &self.rows {
+            for (width, number) in widths.iter_mut().zip(numbers) {
+                *width = number.len().max(*width);
+            }
+        }
+        let mut text = String::new();
+        let headings = (&self.headings.map(str::to_owned), self.last);
+        for (numbers, name) in
+            std::iter::once(headings).chain(self.rows.iter().map(|(numbers, name)| (numbers, name.as_str())))
+        {
+            for (number, width) in numbers.iter().zip(widths) {
+                let _ = write!(text, "{number:>width$}  ");
+            }
+            text.push_str(name);
+            text.push('\n');
+        }
+        text
+    }
+}
+
+/// A part of a whole, with one digit behind the point.
+pub(super) fn percent(part: i128, whole: i128) -> String {
+    match whole {
+        0 => "-".to_owned(),
+        _ => format!("{:.1}%", part as f64 * 100.0 / whole as f64),
+    }
+}

@@ -1,0 +1,141 @@
+//! What an executable file tells before it runs: whether the loader would put a library first, and whether
+//! the program would call it.
+
+use core::fmt;
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+
+use object::read::ReadCache;
+use object::read::elf::{FileHeader, ProgramHeader as _};
+use object::{Architecture, Object as _, ObjectSection as _, ObjectSymbol as _};
+
+use crate::platform;
+
+/// Why a program cannot be recorded by a preloaded library.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Obstacle {
+    /// The file cannot be read.
+    Unreadable(io::Error),
+    /// It is neither an executable of this system nor a script.
+    NotExecutable,
+    /// It has no loader.
+    Static,
+    /// It runs with the rights of another user, so that the loader takes no library from us.
+    Privileged,
+    /// It has a `malloc` of its own, which it calls instead of the library's.
+    OwnMalloc,
+    /// It is for another kind of machine than the library.
+    OtherMachine,
+    /// Its loader is one of another C library.
+    OtherLoader(String),
+    /// It is a script, and its interpreter is such a file.
+    Interpreter(PathBuf, Box<Obstacle>),
+}
+
+impl fmt::Display for Obstacle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unreadable(error) => write!(f, "cannot be read: {error}"),
+            Self::NotExecutable => f.write_str("is neither an executable of this system nor a script"),
+            Self::Static => {
+                f.write_str("is linked statically, so no library can be loaded before it; wrap its allocator in dmd::Dmd")
+            }
+            Self::Privileged => {
+                f.write_str("is setuid, setgid or has capabilities, so the loader ignores LD_PRELOAD; run a copy without them")
+            }
+            Self::OwnMalloc => {
+                f.write_str("has a malloc of its own inside, so the library's is not called; wrap its allocator in dmd::Dmd")
+            }
+            Self::OtherMachine => f.write_str("is for another kind of machine than libdmd.so"),
+            Self::OtherLoader(loader) => write!(f, "is loaded by {loader}, which is not the GNU C library's"),
+            Self::Interpreter(path, obstacle) => write!(f, "is a script, and {} {obstacle}", path.display()),
+        }
+    }
+}
+
+impl std::error::Error for Obstacle {}
+
+/// Scripts of scripts that are followed, as many as Linux does.
+const MOST_SCRIPTS: usize = 5;
+
+/// Whether a program can be recorded by this library. A program that has the crate `dmd` built in records
+/// itself, whatever stands in the library's way.
+///
+/// # Errors
+///
+/// What stands in the way.
+pub fn check(program: &Path, library: &Path) -> Result<(), Obstacle> {
+    check_file(program, library, 0)
+}
+
+/// A file of which only what is asked for is read.
+type Parsed<'a> = object::File<'a, &'a ReadCache<File>>;
+
+fn check_file(program: &Path, library: &Path, depth: usize) -> Result<(), Obstacle> {
+    if let Some(interpreter) = interpreter(program).map_err(Obstacle::Unreadable)? {
+        if depth == MOST_SCRIPTS {
+            return Err(Obstacle::NotExecutable);
+        }
+        return check_file(&interpreter, library, depth + 1)
+            .map_err(|obstacle| Obstacle::Interpreter(interpreter, Box::new(obstacle)));
+    }
+    let file = ReadCache::new(File::open(program).map_err(Obstacle::Unreadable)?);
+    let executable = object::File::parse(&file).map_err(|_| Obstacle::NotExecutable)?;
+    let loader = match &executable {
+        object::File::Elf64(elf) => loader(elf.elf_header(), &file),
+        object::File::Elf32(elf) => loader(elf.elf_header(), &file),
+        _ => return Err(Obstacle::NotExecutable),
+    };
+    let obstacle = match loader {
+        None => Obstacle::Static,
+        Some(_) if machine(&executable) != library_machine(library)? => return Err(Obstacle::OtherMachine),
+        Some(loader) if loader.contains("ld-musl") => return Err(Obstacle::OtherLoader(loader)),
+        Some(_) if platform::is_privileged(program) => return Err(Obstacle::Privileged),
+        Some(_) if has_malloc(&executable) => Obstacle::OwnMalloc,
+        Some(_) => return Ok(()),
+    };
+    if has_dmd(&executable) { Ok(()) } else { Err(obstacle) }
+}
+
+/// The interpreter of a script: what stands behind `#!`, to the first blank.
+fn interpreter(path: &Path) -> io::Result<Option<PathBuf>> {
+    let mut line = Vec::new();
+    File::open(path)?.take(256).read_to_end(&mut line)?;
+    let Some(line) = line.strip_prefix(b"#!") else { return Ok(None) };
+    let line = line.split(|byte| *byte == b'\n').next().unwrap_or_default().trim_ascii();
+    let name = line.split(u8::is_ascii_whitespace).next().unwrap_or_default();
+    Ok(Some(PathBuf::from(String::from_utf8_lossy(name).into_owned())))
+}
+
+fn loader<E: FileHeader>(header: &E, file: &ReadCache<File>) -> Option<String> {
+    let endian = header.endian().ok()?;
+    let segments = header.program_headers(endian, file).ok()?;
+    let path = segments.iter().find_map(|segment| segment.interpreter(endian, file).ok().flatten())?;
+    Some(String::from_utf8_lossy(path).into_owned())
+}
+
+fn machine(file: &Parsed<'_>) -> (Architecture, bool) {
+    (file.architecture(), file.is_64())
+}
+
+fn library_machine(library: &Path) -> Result<(Architecture, bool), Obstacle> {
+    let file = ReadCache::new(File::open(library).map_err(Obstacle::Unreadable)?);
+    let parsed = object::File::parse(&file).map_err(|_| Obstacle::OtherMachine)?;
+    Ok(machine(&parsed))
+}
+
+/// Whether the program would call its own function: the loader looks into the executable first.
+fn has_malloc(file: &Parsed<'_>) -> bool {
+    file.dynamic_symbols()
+        .any(|symbol| symbol.is_definition() && symbol.is_global() && symbol.name() == Ok("malloc"))
+}
+
+/// Whether the crate `dmd` is inside: it looks for a preloaded engine by this name.
+fn has_dmd(file: &Parsed<'_>) -> bool {
+    const NAME: &[u8] = b"DMDDoor1\0";
+    file.sections()
+        .filter(|section| section.name() == Ok(".rodata"))
+        .any(|section| section.data().is_ok_and(|data| data.windows(NAME.len()).any(|bytes| bytes == NAME)))
+}

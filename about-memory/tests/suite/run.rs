@@ -1,0 +1,248 @@
+//! `about-memory run`: what is passed on, which dumps there are, and when it cannot work.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::os::unix::fs::{PermissionsExt as _, chown};
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::OnceLock;
+use std::thread;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+
+/// `libdmd.so`, as users build it.
+fn libdmd() -> &'static Path {
+    static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
+    LIBRARY.get_or_init(|| {
+        let program = Path::new(env!("CARGO_BIN_EXE_about-memory"));
+        let target = program.parent().unwrap().parent().unwrap().join("libdmd");
+        let status = Command::new(env!("CARGO"))
+            .args(["build", "--quiet", "--release", "-p", "dmd-preload", "--target-dir"])
+            .arg(&target)
+            .current_dir(env!("CARGO_MANIFEST_DIR"))
+            .status()
+            .unwrap();
+        assert!(status.success());
+        target.join("release/libdmd.so")
+    })
+}
+
+/// In a folder, without what the environment may say. One that hangs is ended.
+fn command(folder: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new("timeout");
+    command.args(["--foreground", "-s", "KILL", "120", env!("CARGO_BIN_EXE_about-memory"), "run"]);
+    command.args(arguments).current_dir(folder).stdin(Stdio::null());
+    command.env_remove("DMD").env_remove("LD_PRELOAD").env_remove("CARGO_TARGET_DIR");
+    command
+}
+
+fn run(folder: &Path, arguments: &[&str]) -> Output {
+    let library = ["--library", libdmd().to_str().unwrap()];
+    command(folder, &[&library, arguments].concat()).output().unwrap()
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+fn files(folder: &Path) -> Vec<String> {
+    let mut names: Vec<_> = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    names
+}
+
+fn dump(path: &Path) -> serde_json::Value {
+    let mut text = Vec::new();
+    flate2::read::GzDecoder::new(fs::File::open(path).unwrap()).read_to_end(&mut text).unwrap();
+    serde_json::from_slice(&text).unwrap()
+}
+
+fn compile(folder: &Path, name: &str, source: &str, arguments: &[&str]) {
+    let file = folder.join(format!("{name}.c"));
+    fs::write(&file, source).unwrap();
+    let status = Command::new("cc").arg("-o").arg(folder.join(name)).arg(&file).args(arguments).status();
+    assert!(status.unwrap().success());
+    fs::remove_file(file).unwrap();
+}
+
+#[test]
+fn a_program_runs_as_ever_and_its_dump_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let arguments = ["--mode", "live", "--stacks=full", "--sample-below", "64", "--max-frames", "9", "-o"];
+    let output =
+        run(folder.path(), &[&arguments[..], &["x.json.gz", "bash", "-c", "echo out; exit 7"]].concat());
+    assert_eq!(output.status.code(), Some(7));
+    assert_eq!(output.stdout, b"out\n");
+    assert_eq!(stderr(&output), "about-memory: wrote x.json.gz\n");
+    assert_eq!(files(folder.path()), ["x.json.gz"]);
+    let dump = dump(&folder.path().join("x.json.gz"));
+    assert_eq!(dump["invocation"]["mode"], "live");
+    let variable = dump["invocation"]["dmdEnvVar"].as_str().unwrap();
+    for word in ["--stacks=full", "--sample-below=64", "--max-frames=9"] {
+        assert!(variable.split(' ').any(|one| one == word), "{variable}");
+    }
+}
+
+#[test]
+fn one_file_a_process() {
+    let folder = tempfile::tempdir().unwrap();
+    // One that was there before is not named.
+    fs::write(folder.path().join("dmd-1.json.gz"), "").unwrap();
+    let output = run(folder.path(), &["--", "bash", "-c", "bash -c 'true; true'; ls / >/dev/null; true"]);
+    assert!(output.status.success());
+    let mut expected = files(folder.path());
+    assert_eq!(expected.len(), 4, "{expected:?}");
+    expected.retain(|name| name != "dmd-1.json.gz");
+    let lines: String = expected.iter().map(|name| format!("about-memory: wrote {name}\n")).collect();
+    assert_eq!(stderr(&output), lines);
+    for name in expected {
+        let pid = dump(&folder.path().join(&name))["process"]["pid"].as_u64().unwrap();
+        assert_eq!(name, format!("dmd-{pid}.json.gz"));
+    }
+}
+
+#[test]
+fn without_the_number_children_get_it_before_the_extension() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = run(folder.path(), &["-o", "a.json", "--", "bash", "-c", "ls / >/dev/null; true"]);
+    let names = files(folder.path());
+    assert_eq!(names.len(), 2, "{names:?}");
+    assert!(names[0].starts_with("a-") && names[1] == "a.json", "{names:?}");
+    assert_eq!(stderr(&output).lines().count(), 2);
+}
+
+#[test]
+fn signals_go_through_both_ways() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = "trap 'exit 5' TERM; echo ready; while :; do sleep 0.02; done";
+    for (script, code, signal) in [(script, Some(5), None), ("echo ready; exec sleep 60", None, Some(15))] {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_about-memory"))
+            .args(["run", "-o", "s.json", "--library"])
+            .arg(libdmd())
+            .args(["--", "bash", "-c", script])
+            .current_dir(folder.path())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut stdout = BufReader::new(child.stdout.take().unwrap());
+        stdout.read_line(&mut String::new()).unwrap();
+        let pid = Pid::from_child(&child);
+        kill_process(pid, Signal::TERM).unwrap();
+        let (done, watched) = std::sync::mpsc::channel::<()>();
+        let watchdog = thread::spawn(move || {
+            if watched.recv_timeout(Duration::from_secs(60)).is_err() {
+                let _ = kill_process(pid, Signal::KILL);
+            }
+        });
+        let status = child.wait().unwrap();
+        let _ = done.send(());
+        watchdog.join().unwrap();
+        assert_eq!((status.code(), status.signal()), (code, signal));
+    }
+}
+
+#[test]
+fn no_dump_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = run(folder.path(), &["--", "bash", "-c", "kill -9 $$"]);
+    // The shell's way to tell it is that of `timeout`, too.
+    assert!(output.status.signal() == Some(9) || output.status.code() == Some(137), "{output:?}");
+    assert_eq!(
+        stderr(&output),
+        "about-memory: no dump: signal 9 ended the program before it could write one\n"
+    );
+    assert!(files(folder.path()).is_empty());
+}
+
+/// Runs what cannot work, and gives why.
+fn refused(folder: &Path, program: &str) -> String {
+    let output = run(folder, &["--", program]);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert_eq!(output.stdout, b"");
+    let text = stderr(&output);
+    text.strip_prefix(&format!("about-memory: {program}: ")).unwrap_or_else(|| panic!("{text}")).to_owned()
+}
+
+#[test]
+fn what_cannot_work_is_not_started() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let print = "#include <stdio.h>\nint main(void) { puts(\"started\"); return 0; }\n";
+    compile(folder, "static", print, &["-static"]);
+    assert!(refused(folder, "./static").starts_with("is linked statically, "));
+
+    let own = "#include <stddef.h>\nvoid *malloc(size_t n) { static char m[1 << 20]; static size_t a;\n\
+               a += (n + 15) & ~(size_t)15; return m + a; }\nvoid free(void *p) { (void)p; }\nint main(void) { return 0; }\n";
+    compile(folder, "own", own, &["-rdynamic"]);
+    assert!(refused(folder, "./own").starts_with("has a malloc of its own inside, "));
+
+    compile(folder, "plain", print, &[]);
+    assert!(run(folder, &["./plain"]).status.success());
+    if rustix::process::geteuid().is_root() {
+        chown(folder.join("plain"), Some(65_534), None).unwrap();
+        fs::set_permissions(folder.join("plain"), fs::Permissions::from_mode(0o4755)).unwrap();
+        assert!(refused(folder, "./plain").starts_with("is setuid, setgid or has capabilities, "));
+    }
+
+    fs::write(folder.join("script"), "#!./static -x\n").unwrap();
+    fs::set_permissions(folder.join("script"), fs::Permissions::from_mode(0o755)).unwrap();
+    assert!(refused(folder, "./script").starts_with("is a script, and ./static is linked statically, "));
+    fs::write(folder.join("text"), "no program\n").unwrap();
+    assert_eq!(refused(folder, "./text"), "is neither an executable of this system nor a script\n");
+    assert_eq!(refused(folder, "no-such-program"), "there is no such program\n");
+}
+
+#[test]
+fn the_library_is_looked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let (bin, lib) = (folder.path().join("bin"), folder.path().join("lib"));
+    fs::create_dir(&bin).unwrap();
+    let program = bin.join("about-memory");
+    fs::copy(env!("CARGO_BIN_EXE_about-memory"), &program).unwrap();
+    let run = |arguments: &[&str]| {
+        let mut command = Command::new("timeout");
+        command.args(["-s", "KILL", "120"]).arg(&program).arg("run").args(arguments);
+        command.args(["-o", "x.json", "--", "ls", "/"]).current_dir(folder.path());
+        command.env_remove("DMD").env_remove("LD_PRELOAD").env_remove("CARGO_TARGET_DIR").output().unwrap()
+    };
+    let output = run(&[]);
+    assert_eq!(output.status.code(), Some(1));
+    let expected = "about-memory: libdmd.so: is neither beside this program, nor in ../lib, nor in the target folder; \
+                    build it: cargo build --release -p dmd-preload\n";
+    assert_eq!(stderr(&output), expected);
+
+    fs::create_dir(&lib).unwrap();
+    fs::copy(libdmd(), lib.join("libdmd.so")).unwrap();
+    assert_eq!(stderr(&run(&[])), "about-memory: wrote x.json\n");
+    fs::rename(lib.join("libdmd.so"), bin.join("libdmd.so")).unwrap();
+    fs::remove_file(folder.path().join("x.json")).unwrap();
+    assert_eq!(stderr(&run(&[])), "about-memory: wrote x.json\n");
+
+    let output = run(&["--library", "nowhere.so"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).starts_with("about-memory: nowhere.so: there is no such library; build it: "));
+}
+
+#[test]
+fn wrong_usage() {
+    let folder = tempfile::tempdir().unwrap();
+    for arguments in [
+        &["--mode", "dead", "--", "ls"][..],
+        &["--max-frames", "0", "--", "ls"],
+        &["-o", "a b.json", "--", "ls"],
+        &["-o", "%p/x.json", "--", "ls"],
+        &["--"],
+    ] {
+        let output = run(folder.path(), arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {output:?}");
+    }
+    let output = run(folder.path(), &["-o", "no/x.json", "--", "ls"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(stderr(&output), "about-memory: no/x.json: there is no folder no\n");
+}

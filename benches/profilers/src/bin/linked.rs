@@ -1,0 +1,10 @@
+//! The workloads with DMD linked in. Without `$DMD` it is switched off.
+
+use std::alloc::System;
+
+#[global_allocator]
+static ALLOCATOR: dmd::Dmd<System> = dmd::Dmd::new(System);
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    profilers::run(|| {})
+}

@@ -1,0 +1,40 @@
+//! The programs that heap profilers are tried on. Nothing here names an allocator: each binary beside this
+//! library is the same program on another one.
+
+#![allow(clippy::print_stdout, reason = "a bench prints its figures")]
+
+mod churn;
+mod documents;
+#[allow(unsafe_code, reason = "asks the system for times, and the loader for a profiler")]
+mod outcome;
+mod pairs;
+
+use std::any::Any;
+use std::error::Error;
+
+/// What a workload computed, and what it has alive at its end.
+type Done = (u64, Box<dyn Any>);
+
+/// Runs `PROGRAM WORKLOAD [SCALE]` and prints what it took, before anything that happens at exit.
+/// `at_end` is called when it has been printed, while the workload's blocks are still alive.
+///
+/// # Errors
+///
+/// A bad argument, or no answer from the system.
+pub fn run(at_end: impl FnOnce()) -> Result<(), Box<dyn Error>> {
+    let mut arguments = std::env::args().skip(1);
+    let workload = arguments.next().ok_or("which workload: w1, w2, w3, nothing or pairs?")?;
+    let scale: f64 = arguments.next().map_or(Ok(1.0), |scale| scale.parse())?;
+    let (sum, alive): Done = match workload.as_str() {
+        "w1" => churn::one_thread(scale),
+        "w2" => churn::four_threads(scale),
+        "w3" => documents::parse_and_clone(scale)?,
+        "nothing" => (0, Box::new(())),
+        "pairs" => return pairs::print(),
+        other => return Err(format!("unknown workload {other}").into()),
+    };
+    outcome::print(&workload, sum)?;
+    at_end();
+    drop(alive);
+    Ok(())
+}

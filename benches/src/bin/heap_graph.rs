@@ -1,0 +1,186 @@
+//! A heap graph of 1,100,000 nodes and 3,100,000 edges: time to write, read and ask it, and memory;
+//! and one of a million nodes in one list.
+//!
+//! `cargo run --release -p benches --bin heap_graph [FILE.fxsnapshot]`
+
+#![allow(clippy::print_stdout, reason = "the figures are the output")]
+
+use std::hint::black_box;
+use std::sync::Arc;
+use std::time::Instant;
+
+use heap_graph::snapshot::{ReadOptions, WriteOptions, read_from, write};
+use heap_graph::{
+    Breakdown, CoarseType, DominatorTree, Graph, GraphBuilder, GraphError, HeapGraph, NodeId, NodeIndex,
+    NodeParts,
+};
+use memory_reporter::MallocSizeOf;
+use tests::Random;
+
+const NODES: u64 = 1_100_000;
+const EDGES: u64 = 3_100_000;
+const ROUNDS: usize = 7;
+
+/// Each node hangs on one before it. Of ten other edges six go to what many share (shapes, prototypes), three go
+/// near and one anywhere. The nodes stand in the order of a breadth-first walk, as in any snapshot that was
+/// written by one.
+fn heap() -> Result<Graph, GraphError> {
+    let mut random = Random::new(7);
+    let mut edges: Vec<Vec<u32>> = vec![Vec::new(); NODES as usize];
+    for node in 1..NODES {
+        let parent =
+            if random.below(50) == 0 { random.below(node) } else { node - 1 - random.below(node.min(40)) };
+        edges[parent as usize].push(node as u32);
+    }
+    for _ in NODES..=EDGES {
+        let from = random.below(NODES);
+        let popular = 1 + random.below(20_000);
+        let far = match random.below(10) {
+            0 => random.below(NODES),
+            1..4 => (from + random.below(500)) % NODES,
+            _ => random.below(popular) * 50,
+        };
+        edges[from as usize].push(far as u32);
+    }
+    let mut places = vec![u32::MAX; edges.len()];
+    let mut order = vec![0_u32];
+    places[0] = 0;
+    let mut next = 0;
+    while let Some(node) = order.get(next).copied() {
+        next += 1;
+        for to in &edges[node as usize] {
+            if places[*to as usize] == u32::MAX {
+                places[*to as usize] = order.len() as u32;
+                order.push(*to);
+            }
+        }
+    }
+    let mut builder = GraphBuilder::new();
+    let mut texts = |name: &str, count: u64| -> Result<Vec<_>, GraphError> {
+        (0..count).map(|i| builder.text(&format!("{name} {i}"))).collect()
+    };
+    let (types, classes, names) = (texts("js::Type", 12)?, texts("Class", 500)?, texts("property", 3_000)?);
+    let id = |node: u32| NodeId(0x7f00_0000_0000 + u64::from(node) * 48);
+    for node in order {
+        let type_name = types[random.below(12) as usize];
+        let mut parts = NodeParts::new(id(node), 16 + random.below(8) * 16, type_name);
+        if random.below(2) == 0 {
+            parts.coarse_type = CoarseType::Object;
+            parts.class_name = Some(classes[(random.below(500) * random.below(500) / 500) as usize]);
+        }
+        builder.node(parts)?;
+        for to in &edges[node as usize] {
+            builder.edge(id(*to), Some(names[random.below(3_000) as usize]))?;
+        }
+    }
+    builder.finish()
+}
+
+/// A root and a million nodes, one after the other.
+fn list() -> Result<Graph, GraphError> {
+    let mut builder = GraphBuilder::new();
+    let (node, next) = (builder.text("Node")?, builder.text("next")?);
+    for index in 0..1_000_000 {
+        builder.node(NodeParts::new(NodeId(16 + index * 16), 16, node))?;
+        if index < 999_999 {
+            builder.edge(NodeId(32 + index * 16), Some(next))?;
+        }
+    }
+    builder.finish()
+}
+
+/// Seconds that this process, which has one thread, spent on a processor; `None` if the system does not tell.
+fn processor_seconds() -> Option<f64> {
+    let text = std::fs::read_to_string("/proc/self/schedstat").ok()?;
+    Some(text.split(' ').next()?.parse::<f64>().ok()? / 1e9)
+}
+
+fn time<T>(what: &str, mut run: impl FnMut() -> T) -> f64 {
+    let (mut seconds, mut processor) = (Vec::new(), Vec::new());
+    for _ in 0..ROUNDS {
+        let (start, before) = (Instant::now(), processor_seconds());
+        let result = black_box(run());
+        seconds.push(start.elapsed().as_secs_f64());
+        processor.extend(processor_seconds().zip(before).map(|(after, before)| after - before));
+        drop(result);
+    }
+    seconds.sort_by(f64::total_cmp);
+    processor.sort_by(f64::total_cmp);
+    println!(
+        "{what:>40}: {:8.1} ms, fastest {:8.1} ms; on a processor {:8.1} ms",
+        seconds[ROUNDS / 2] * 1e3,
+        seconds[0] * 1e3,
+        processor.first().map_or(f64::NAN, |fastest| fastest * 1e3)
+    );
+    seconds[0]
+}
+
+fn ask(graph: &Graph) {
+    let nodes = graph.node_count();
+    println!("{nodes} nodes, {} edges", graph.edge_count());
+    let (flat, names) = graph.memory();
+    let per_node = (flat as f64 - 8.0 * graph.edge_count() as f64) / nodes as f64;
+    println!("{per_node:.1} bytes a node and 8 an edge; {:.1} MB of names", names as f64 / 1e6);
+    let seconds = time("write", || write(graph, Vec::new(), &WriteOptions::new()));
+    println!("{:.2} million nodes a second written", nodes as f64 / seconds / 1e6);
+    let file = write(graph, Vec::new(), &WriteOptions::new()).unwrap_or_default();
+    println!("{:.1} MB compressed", file.len() as f64 / 1e6);
+    time("read on one thread", || read_from(&file[..], &ReadOptions::new()).ok());
+    let path = tempfile::NamedTempFile::new().and_then(|mut temporary| {
+        std::io::Write::write_all(&mut temporary, &file)?;
+        Ok(temporary)
+    });
+    match path {
+        Ok(path) => {
+            time("read a file, on two threads", || heap_graph::snapshot::read(path.path()).ok());
+        }
+        Err(error) => println!("no temporary file: {error}"),
+    }
+    for preset in ["default", "count", "internalType", "objectClass", "stack"] {
+        let breakdown = Breakdown::preset(preset).unwrap_or_default();
+        time(&format!("census {preset}"), || heap_graph::census(graph, &breakdown).ok());
+    }
+    time("dominators with retained sizes", || DominatorTree::new(graph));
+    let tree = DominatorTree::new(graph);
+    println!("{:.1} bytes a node for dominators", tree.memory() as f64 / nodes as f64);
+    let reached = graph.nodes().filter(|node| tree.is_reachable(node.index())).count();
+    println!("{reached} nodes reached");
+    let all: Vec<NodeIndex> = graph.nodes().map(|node| node.index()).collect();
+    let targets: Vec<_> = (1..6).map(|part| all[all.len() * part / 6]).collect();
+    time("shortest paths, 5 targets x 5", || heap_graph::shortest_paths(graph, NodeIndex::ROOT, &targets, 5));
+    time("sizes by class", || heap_graph::sizes_by_class(&tree));
+}
+
+#[derive(MallocSizeOf)]
+struct Entry {
+    title: String,
+    parts: Vec<String>,
+    owner: Arc<String>,
+}
+
+/// A graph of this program: 200,000 entries with five blocks each.
+fn live() {
+    let owner = Arc::new("owner".to_owned());
+    let entries: Vec<Box<Entry>> = (0..200_000)
+        .map(|i| {
+            let parts = (0..2).map(|part| format!("part {part}")).collect();
+            Box::new(Entry { title: format!("entry {i}"), parts, owner: Arc::clone(&owner) })
+        })
+        .collect();
+    let collect = || HeapGraph::collect(|roots| roots.add("entries", &entries));
+    let heap = collect();
+    println!("{} nodes, {} edges of this program", heap.graph().node_count(), heap.graph().edge_count());
+    time("collect", collect);
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    match std::env::args_os().nth(1) {
+        Some(file) => ask(&heap_graph::snapshot::read(file)?),
+        None => {
+            ask(&heap()?);
+            ask(&list()?);
+            live();
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,19 @@
+//! libdmd.so: DMD for any Linux program, by `LD_PRELOAD`.
+//!
+//! Forwards every call to the functions that the program would have called without it, and records. Exports
+//! `malloc` and its family, and the entry points of `dmd.h`.
+
+#![deny(unsafe_code)]
+
+#[allow(unsafe_code, reason = "memory from before the real functions are known")]
+mod bootstrap;
+#[allow(unsafe_code, reason = "functions for C")]
+mod malloc;
+#[allow(unsafe_code, reason = "asks the loader")]
+mod real;
+#[allow(unsafe_code, reason = "runs before main")]
+mod start;
+
+/// Rust code in this library is the engine's: it allocates outside of the measured heap.
+#[global_allocator]
+static INTERNAL: engine::__private::Internal = engine::__private::Internal;

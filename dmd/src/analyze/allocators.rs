@@ -1,0 +1,112 @@
+//! Frames that only say that memory was allocated, not who wanted it.
+
+/// What `dmd.py` knows, anywhere in a frame.
+const IN_C: &[&str] = &[
+    "malloc",
+    "calloc",
+    "realloc",
+    "memalign",
+    "operator new(",
+    "operator new[](",
+    "g_slice_alloc",
+    "???",
+    "mozilla::dmd::AllocCallback",
+    "mozilla::dmd::StackTrace::Get",
+];
+
+/// What starts the name of a function, or of the type or trait that it belongs to: how Rust's own
+/// libraries come from a collection to the allocator.
+const IN_RUST: &[&str] = &[
+    "__rust_alloc",
+    "__rust_realloc",
+    "__rustc",
+    "__rdl_",
+    "__rg_",
+    "alloc::",
+    "allocator_api2::",
+    "core::",
+    "std::alloc::",
+    "std::collections::",
+    "std::sys::alloc",
+    "hashbrown::",
+    "indexmap::",
+    "smallvec::",
+    "dmd::",
+    "memory_reporter::allocator",
+];
+
+/// The same, of `block_analyzer.py`'s longer list: parts of names.
+const IN_BLOCKS: &[&str] = &[
+    "malloc",
+    "calloc",
+    "realloc",
+    "memalign",
+    "CanGC",
+    "Allocator::Malloc",
+    "operator new(",
+    "operator new[](",
+    "g_slice_alloc",
+    "???",
+];
+
+/// Which frames are an allocator's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum AllocatorFrames {
+    /// Those that `dmd.py` knows.
+    C,
+    /// Rust's too.
+    CAndRust,
+    /// Those that `block_analyzer.py` knows.
+    Blocks,
+}
+
+impl AllocatorFrames {
+    pub(super) fn has(self, text: &str) -> bool {
+        let any = |names: &[&str]| names.iter().any(|name| text.contains(name));
+        match self {
+            Self::C => any(IN_C),
+            Self::Blocks => any(IN_BLOCKS),
+            Self::CAndRust => {
+                // A folder's name says nothing of the function.
+                let (function, _) = split_frame(text);
+                IN_C.iter().any(|name| function.contains(name)) || is_rust(function)
+            }
+        }
+    }
+}
+
+fn is_rust(function: &str) -> bool {
+    let owner = function.trim_start_matches(['<', '&', '[', '(']);
+    let owner = owner.strip_prefix("mut ").unwrap_or(owner);
+    if IN_RUST.iter().any(|name| owner.starts_with(name)) {
+        return true;
+    }
+    // Traits of the library: for a type of its own, or one that it has for all types.
+    let of_trait = function.split_once(" as ").filter(|_| function.starts_with('<'));
+    if let Some((owner, name)) = of_trait {
+        let built_in = !owner.contains("::");
+        let of_all = ["alloc::", "core::alloc::"].iter().any(|path| name.starts_with(path));
+        return of_all || (built_in && name.starts_with("core::"));
+    }
+    // Those of a global allocator, where its path is not known.
+    ["alloc", "alloc_zeroed", "realloc"].contains(&function.split('<').next().unwrap_or_default())
+}
+
+/// The function and the place (with its bracket) of a frame's text, without the number.
+pub(super) fn split_frame(text: &str) -> (&str, &str) {
+    let text = match text.strip_prefix('#').and_then(|rest| rest.split_once(": ")) {
+        Some((number, rest)) if number.bytes().all(|byte| byte.is_ascii_digit()) => rest,
+        _ => text,
+    };
+    if text.ends_with(')')
+        && let Some(at) = text.rfind(" (")
+    {
+        return (&text[..at], &text[at + 1..]);
+    }
+    if text.ends_with(']')
+        && let Some(at) = text.rfind(" +0x").and_then(|at| text[..at].rfind('['))
+    {
+        return (&text[..at], &text[at..]);
+    }
+    (text, "")
+}

@@ -1,0 +1,70 @@
+//! Stacks as records compare them: cut and without allocator frames, each kept once.
+
+use core::hash::BuildHasher as _;
+use core::ops::Range;
+
+use rustc_hash::{FxBuildHasher, FxHashMap};
+
+use super::texts::FrameId;
+
+/// A stack; equal stacks have equal ids.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct StackId(u32);
+
+impl StackId {
+    /// In place of a stack of a report that there was not.
+    pub(super) const NONE: Self = Self(u32::MAX);
+
+    pub(super) fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Stacks {
+    frames: Vec<FrameId>,
+    ranges: Vec<Range<u32>>,
+    /// The first stack with a hash; `next` leads to the others.
+    by_hash: FxHashMap<u64, u32>,
+    /// The next stack of the same hash.
+    next: FxHashMap<u32, u32>,
+}
+
+impl Stacks {
+    pub(super) fn len(&self) -> usize {
+        self.ranges.len()
+    }
+
+    /// Frames, innermost first.
+    pub(super) fn get(&self, id: StackId) -> &[FrameId] {
+        match self.ranges.get(id.0 as usize) {
+            Some(range) => &self.frames[range.start as usize..range.end as usize],
+            None => &[],
+        }
+    }
+
+    /// The id of a stack, a new one if it was not there.
+    pub(super) fn add(&mut self, frames: &[FrameId]) -> StackId {
+        let id = self.ranges.len() as u32;
+        let hash = FxBuildHasher.hash_one(frames);
+        if let Some(&first) = self.by_hash.get(&hash) {
+            let mut at = first;
+            loop {
+                if self.get(StackId(at)) == frames {
+                    return StackId(at);
+                }
+                match self.next.get(&at) {
+                    Some(&next) => at = next,
+                    None => break,
+                }
+            }
+            self.next.insert(at, id);
+        } else {
+            self.by_hash.insert(hash, id);
+        }
+        let start = self.frames.len() as u32;
+        self.frames.extend_from_slice(frames);
+        self.ranges.push(start..self.frames.len() as u32);
+        StackId(id)
+    }
+}

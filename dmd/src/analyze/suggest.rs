@@ -1,0 +1,270 @@
+//! What to do about memory that nobody reports: which type, allocated where, and the reporter to write.
+
+use core::fmt::{self, Display};
+use std::collections::BTreeMap;
+
+use super::allocators::{AllocatorFrames, split_frame};
+use super::container::{container_of, segments};
+use super::dump::{Dump, Mode};
+use super::error::AnalyzeError;
+use super::options::AnalyzeOptions;
+use super::owner::{file_of, module_of};
+use super::records::{Analysis, RecordKind, Sums};
+use super::text::{Clean, blocks, mark, number, share};
+
+/// Suggestions, the one for the most bytes first.
+///
+/// Its `Display` is what `about-memory dmd --suggest` prints.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Suggestions {
+    /// One for each type and function.
+    pub suggestions: Vec<Suggestion>,
+    /// All that nobody reported.
+    pub unreported: Sums,
+    /// Suggestions that were left out.
+    pub more: usize,
+    /// Unreported blocks that no stack is known of.
+    pub without_stack: Sums,
+}
+
+/// Unreported memory of one type, allocated by one function.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Suggestion {
+    /// Blocks and bytes.
+    pub sums: Sums,
+    /// Blocks without a stack were added, as far as sampling tells.
+    pub estimated: bool,
+    /// The collection, such as `Vec<app::Entry>`, if names tell it.
+    pub type_name: Option<String>,
+    /// The innermost function that is no library's.
+    pub function: String,
+    /// Its file and line, or what else is known of its place.
+    pub place: String,
+    /// Its crate.
+    pub module: String,
+    /// It is of another package.
+    pub dependency: bool,
+    /// Of a dependency: which function of the program it worked for, and where that is.
+    pub caller: Option<(String, String)>,
+}
+
+/// What makes blocks one suggestion.
+type Key = (String, Option<String>, Option<(String, String)>);
+
+impl Suggestions {
+    /// Of a dump of dark-matter mode, no more than `limit`.
+    ///
+    /// # Errors
+    ///
+    /// If the dump is of another mode.
+    pub fn new(dump: Dump, limit: usize) -> Result<Self, AnalyzeError> {
+        if dump.mode() != Mode::DarkMatter {
+            return Err(AnalyzeError::NotDarkMatter(dump.mode()));
+        }
+        let options = AnalyzeOptions::new().estimate(true).max_frames(usize::MAX).limit(usize::MAX);
+        let analysis = Analysis::new(dump, &options);
+        let unreported = analysis.sums(RecordKind::Unreported);
+        let mut without_stack = Sums::default();
+        // With the bytes of each place, to name the one with the most.
+        let mut found: BTreeMap<Key, (Suggestion, BTreeMap<String, i128>)> = BTreeMap::new();
+        let sections = analysis.sections.iter().filter(|section| section.kind == RecordKind::Unreported);
+        for record in sections.flat_map(|section| &section.records) {
+            let frames: Vec<&str> = analysis.frames(record.alloc).collect();
+            if matches!(frames[..], [] | [super::records::NO_STACK]) {
+                without_stack.add(record.sums);
+                continue;
+            }
+            let suggestion = suggestion(&frames);
+            let key = (suggestion.function.clone(), suggestion.type_name.clone(), suggestion.caller.clone());
+            let place = suggestion.place.clone();
+            let (known, places) = found.entry(key).or_insert_with(|| (suggestion, BTreeMap::new()));
+            known.sums.add(record.sums);
+            known.estimated |= record.estimated;
+            *places.entry(place).or_default() += record.sums.usable();
+        }
+        let mut suggestions: Vec<Suggestion> = found
+            .into_values()
+            .map(|(mut suggestion, places)| {
+                if let Some((place, _)) = places.into_iter().max_by_key(|(_, bytes)| *bytes) {
+                    suggestion.place = place;
+                }
+                suggestion
+            })
+            .collect();
+        suggestions.sort_by_key(|suggestion| core::cmp::Reverse(suggestion.sums.usable()));
+        let more = suggestions.len().saturating_sub(limit);
+        suggestions.truncate(limit);
+        Ok(Self { suggestions, unreported, more, without_stack })
+    }
+}
+
+fn suggestion(frames: &[&str]) -> Suggestion {
+    let is_library = |text: &&&str| AllocatorFrames::CAndRust.has(text);
+    let owner = frames.iter().position(|text| !is_library(&text)).unwrap_or(0);
+    // The collection nearest to who uses it.
+    let type_name = frames[..=owner].iter().rev().find_map(|text| container_of(text));
+    let (function, place) = split_frame(frames[owner]);
+    let dependency = is_dependency(place);
+    let caller = frames[owner + 1..].iter().find_map(|text| {
+        let (function, place) = split_frame(text);
+        let program = place.starts_with('(') && !is_dependency(place);
+        let named = program && !AllocatorFrames::CAndRust.has(text) && !is_start(function);
+        named.then(|| (function.to_owned(), file_and_line(place).to_owned()))
+    });
+    Suggestion {
+        sums: Sums::default(),
+        estimated: false,
+        type_name,
+        function: function.to_owned(),
+        place: file_and_line(place).to_owned(),
+        module: module_of(frames[owner]).to_owned(),
+        dependency,
+        caller: caller.filter(|_| dependency),
+    }
+}
+
+/// What runs before and around a program's own functions.
+fn is_start(function: &str) -> bool {
+    ["std::", "<std::", "test::"].iter().any(|name| function.starts_with(name))
+}
+
+/// Cargo keeps the sources of other packages there, and the compiler those of its libraries; libraries
+/// of the system have relative files, or none.
+fn is_dependency(place: &str) -> bool {
+    let file = file_of(place);
+    place.starts_with('[')
+        || ["/rustc/", "./", "../"].iter().any(|start| file.starts_with(start))
+        || ["/registry/src/", "/git/checkouts/", "/vendor/", "/rustlib/src/"]
+            .iter()
+            .any(|part| file.contains(part))
+}
+
+fn file_and_line(place: &str) -> &str {
+    let inner = place.strip_prefix('(').and_then(|rest| rest.strip_suffix(')'));
+    inner.or(place.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'))).unwrap_or(place)
+}
+
+impl Suggestion {
+    /// The function of the program that the memory is for.
+    fn of_program(&self) -> &str {
+        self.caller.as_ref().map_or(&self.function, |(function, _)| function)
+    }
+
+    /// The type whose method that is, if it is a method.
+    fn owner(&self) -> Option<&str> {
+        let function = self.of_program();
+        let path = function.strip_prefix('<').map_or(function, |rest| {
+            let end = rest.find(" as ").or(rest.find('>')).unwrap_or(rest.len());
+            &rest[..end]
+        });
+        let parts = segments(path);
+        let is_type = |part: &&&str| part.starts_with(|c: char| c.is_ascii_uppercase());
+        let part = parts.iter().rev().find(is_type)?;
+        Some(part.split('<').next().unwrap_or(part))
+    }
+
+    /// The type of the program that the collection keeps.
+    fn kept(&self) -> Option<&str> {
+        let is_path = |c: char| c.is_alphanumeric() || c == '_' || c == ':';
+        self.type_name.as_deref()?.split(|c| !is_path(c)).find(|path| path.contains("::"))
+    }
+
+    /// A path for the report: for the module of the type that is kept, or else of who allocates.
+    fn report_path(&self) -> String {
+        let function = self.of_program().trim_start_matches(['<', '&']);
+        let parts = segments(self.kept().unwrap_or(function));
+        let module = parts.get(1).filter(|part| {
+            parts.len() > 2 && part.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_')
+        });
+        let name = match (module, self.owner()) {
+            (Some(module), _) => (*module).to_owned(),
+            (None, Some(owner)) => kebab(owner),
+            (None, None) => parts.first().map_or_else(|| self.module.clone(), |part| (*part).to_owned()),
+        };
+        format!("explicit/{}", name.replace('_', "-"))
+    }
+}
+
+fn kebab(name: &str) -> String {
+    let mut text = String::new();
+    for (at, c) in name.char_indices() {
+        if c.is_ascii_uppercase() && at > 0 {
+            text.push('-');
+        }
+        text.push(c.to_ascii_lowercase());
+    }
+    text
+}
+
+impl Display for Suggestions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let whole = self.unreported.usable();
+        writeln!(f, "{} bytes in {} are not reported.\n", number(whole), blocks(self.unreported.num))?;
+        for (index, suggestion) in self.suggestions.iter().enumerate() {
+            let Suggestion { sums, estimated, type_name, function, place, module, .. } = suggestion;
+            let mark = mark(*estimated);
+            let share = share(sums.usable(), whole);
+            let bytes = number(sums.usable());
+            writeln!(f, "{}. {mark}{bytes} bytes ({share:.2}%) in {mark}{}", index + 1, blocks(sums.num))?;
+            if let Some(name) = type_name {
+                writeln!(f, "   {}", Clean(name))?;
+            }
+            let place = if place.is_empty() { "an unknown place" } else { place };
+            writeln!(f, "   allocated by {} at {}", Clean(function), Clean(place))?;
+            if suggestion.dependency {
+                if function.contains("::") {
+                    writeln!(f, "   in {}, which is a dependency", Clean(module))?;
+                } else {
+                    f.write_str("   in a library of the system\n")?;
+                }
+            }
+            if let Some((function, place)) = &suggestion.caller {
+                writeln!(f, "   for {} at {}", Clean(function), Clean(place))?;
+            }
+            suggestion.advice(f)?;
+            f.write_str("\n")?;
+        }
+        if self.more > 0 {
+            writeln!(f, "{} more are not shown.", number(self.more as i128))?;
+        }
+        if self.without_stack.num > 0 {
+            let Sums { num, .. } = self.without_stack;
+            let bytes = number(self.without_stack.usable());
+            writeln!(f, "Of {bytes} bytes in {} no stack is known.", blocks(num))?;
+        }
+        Ok(())
+    }
+}
+
+impl Suggestion {
+    fn advice(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.function == "???" {
+            return f
+                .write_str("   no symbols: build with debug information, or name its folder by --symbols\n");
+        }
+        let path = self.report_path();
+        let what = self.type_name.as_deref().unwrap_or("it");
+        if self.dependency && self.caller.is_none() {
+            return writeln!(
+                f,
+                "   report the value of yours that keeps {} alive, or register a reporter for {}",
+                Clean(what),
+                Clean(&self.module)
+            );
+        }
+        let what = match (self.kept(), self.owner()) {
+            (Some(kept), _) => format!("{kept} and for the value that keeps it"),
+            (None, Some(owner)) => owner.to_owned(),
+            (None, None) => format!("the type that keeps {what}"),
+        };
+        writeln!(f, "   derive MallocSizeOf for {}, and register a reporter:", Clean(&what))?;
+        writeln!(
+            f,
+            "   memory_reporter::define_reporter!(\"{}\", Heap, &VALUE, \"Memory used by {}.\");",
+            Clean(&path),
+            Clean(path.trim_start_matches("explicit/").replace('-', " ").as_str())
+        )
+    }
+}

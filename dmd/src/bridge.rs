@@ -1,0 +1,115 @@
+//! What a program that links `memory-reporter` gets from the engine: functions to mark blocks by, and to
+//! look them up. See [`memory_reporter::bridge`].
+
+use core::ffi::{c_char, c_int, c_void};
+use core::slice;
+use core::time::Duration;
+
+use memory_reporter::bridge::{Engine, Program, Sizes};
+
+use crate::dark_matter;
+use crate::door::with_caller;
+use crate::dump_sizes;
+use crate::engine::{ENGINE, Phase};
+use crate::mark::PathId;
+use crate::table::Found;
+use crate::thread::Inside;
+use crate::{entry, programs};
+
+static TABLE: Engine = Engine::new(
+    path,
+    mark,
+    mark_on_alloc,
+    mark_enclosing,
+    claim,
+    sizes,
+    report_and_dump,
+    heap,
+    dark_matter::begin,
+    dark_matter::end,
+);
+
+/// Takes a program's functions and gives the engine's; null if nothing is recorded. What `DMDConnect1` of
+/// `libdmd.so` does: a program's own copy of it must not be found instead.
+pub fn connect_program(program: *const Program) -> *const Engine {
+    if ENGINE.phase() != Phase::On {
+        return core::ptr::null();
+    }
+    programs::add(program);
+    &raw const TABLE
+}
+
+/// Connects the engine in this copy of the library with the `memory-reporter` that it is linked with.
+pub(crate) fn connect_local() {
+    programs::add(memory_reporter::bridge::program());
+    memory_reporter::bridge::connect(&TABLE);
+}
+
+unsafe extern "C" fn path(text: *const u8, len: usize) -> u32 {
+    let _inside = Inside::deeper();
+    // SAFETY: the caller passes a string.
+    ENGINE.marks.path(unsafe { slice::from_raw_parts(text, len) }).0
+}
+
+with_caller!(
+    /// Marks the block that starts here.
+    mark(address: *const c_void, path: u32) -> usize => mark_for, "rdx", "x2"
+);
+
+extern "C" fn mark_for(address: *const c_void, path: u32, caller: usize) -> usize {
+    ENGINE.report(address.addr(), PathId(path), false, false, caller)
+}
+
+with_caller!(
+    /// Marks the block that starts here for as long as it lives.
+    mark_on_alloc(address: *const c_void, path: u32) -> usize => mark_on_alloc_for, "rdx", "x2"
+);
+
+extern "C" fn mark_on_alloc_for(address: *const c_void, path: u32, caller: usize) -> usize {
+    ENGINE.report(address.addr(), PathId(path), true, false, caller)
+}
+
+with_caller!(
+    /// Marks the block that has the address inside.
+    mark_enclosing(address: *const c_void, path: u32) -> usize => mark_enclosing_for, "rdx", "x2"
+);
+
+extern "C" fn mark_enclosing_for(address: *const c_void, path: u32, caller: usize) -> usize {
+    ENGINE.report(address.addr(), PathId(path), false, true, caller)
+}
+
+extern "C" fn claim(path: u32, bytes: u64) {
+    ENGINE.marks.claim(PathId(path), bytes);
+}
+
+unsafe extern "C" fn sizes(sizes: *mut Sizes) {
+    let _inside = Inside::deeper();
+    let ours = dump_sizes::sizes();
+    let told = Sizes {
+        traces_used: ours.traces_used as u64,
+        traces_unused: ours.traces_unused as u64,
+        trace_table: ours.trace_table as u64,
+        live_blocks: ours.live_blocks as u64,
+        dead_blocks: ours.dead_blocks as u64,
+        marks: ours.marks as u64,
+        threads: ours.threads as u64,
+    };
+    // SAFETY: the caller passes a place for it.
+    unsafe { sizes.write(told) };
+}
+
+unsafe extern "C" fn report_and_dump(path: *const c_char, milliseconds: u64) -> c_int {
+    // SAFETY: the caller passes a string that ends in 0.
+    unsafe { entry::report_and_write(path, Some(Duration::from_millis(milliseconds))) }
+}
+
+extern "C" fn heap(probe: *const c_void) -> u64 {
+    let _inside = Inside::deeper();
+    let are_all = ENGINE.setup().options.sample_below.is_none() && ENGINE.dropped() == 0;
+    if !are_all || !matches!(ENGINE.table.find(probe.addr()), Found::Start(_)) {
+        return 0;
+    }
+    let mut bytes = 0;
+    ENGINE.table.for_each(|_, block| bytes += block.usable() as u64);
+    bytes
+}

@@ -1,0 +1,325 @@
+//! The way from a hook, or from an entry point, to the engine that records for this process.
+//!
+//! A program may have several copies of this library: linked in, and preloaded. One records for all: the
+//! preloaded one, found by a C symbol with its version in the name. What crosses is a `repr(C)` table of
+//! functions, and nothing in it is a Rust type.
+
+use core::alloc::Layout;
+use core::cell::Cell;
+use core::ffi::{CStr, c_char, c_int, c_void};
+use core::ptr::null_mut;
+use core::sync::atomic::{AtomicPtr, Ordering};
+
+use crate::engine::{ENGINE, Phase, Setup, Taken};
+use crate::options::Options;
+use crate::process::First;
+use crate::self_test::{self, Allocator};
+use crate::{bridge, comment, entry, process, thread};
+
+/// The functions of one engine.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Door {
+    /// Bytes of this table, for what may be added at its end.
+    size: usize,
+    running: extern "C" fn() -> bool,
+    /// This thread's guard: not 0 while its allocations are to pass by.
+    guard: extern "C" fn() -> *const Cell<u32>,
+    record: extern "C" fn(address: *mut c_void, requested: usize, usable: usize),
+    forget: extern "C" fn(address: *mut c_void),
+    take: extern "C" fn(address: *mut c_void, taken: *mut Taken),
+    end: extern "C" fn(taken: *const Taken),
+    put_back: extern "C" fn(taken: *const Taken),
+    report: extern "C" fn(address: *const c_void, flags: usize) -> usize,
+    clear_reports: extern "C" fn(),
+    dump: unsafe extern "C" fn(path: *const c_char) -> c_int,
+    report_and_dump: unsafe extern "C" fn(path: *const c_char) -> c_int,
+    reset: unsafe extern "C" fn(options: *const c_char) -> c_int,
+}
+
+/// The name of the function that gives a preloaded engine's table.
+const SYMBOL: &CStr = c"DMDDoor1";
+
+static LOCAL: Door = table(size_of::<Door>());
+
+/// Stands for no engine; nothing in it is called.
+static OFF: Door = table(0);
+
+const fn table(size: usize) -> Door {
+    Door {
+        size,
+        running,
+        guard,
+        record,
+        forget,
+        take,
+        end,
+        put_back,
+        report,
+        clear_reports,
+        dump: entry::local_dump,
+        report_and_dump: entry::local_report_and_dump,
+        reset: entry::local_reset,
+    }
+}
+
+/// Null until somebody has looked.
+static CURRENT: AtomicPtr<Door> = AtomicPtr::new(null_mut());
+
+/// Whether it is known that nothing records. All that a hook costs then.
+#[inline(always)]
+pub(crate) fn is_off() -> bool {
+    core::ptr::eq(CURRENT.load(Ordering::Relaxed), &OFF)
+}
+
+/// The door to the engine that records, if one does. Looks for one at the first call, with these options
+/// if it is not `$DMD` that decides.
+#[inline(always)]
+pub(crate) fn current(options: &Option<Options>) -> Option<&'static Door> {
+    if is_off() {
+        return None;
+    }
+    let door = CURRENT.load(Ordering::Acquire);
+    // SAFETY: null or a static table.
+    match unsafe { door.as_ref() } {
+        Some(door) => Some(door),
+        None => decide(options),
+    }
+}
+
+#[cold]
+fn decide(options: &Option<Options>) -> Option<&'static Door> {
+    // The loader may allocate: what comes in meanwhile passes by.
+    let inside = thread::Inside::enter()?;
+    let mut door = preloaded().filter(|door| (door.running)());
+    if door.is_none() {
+        start_local(*options);
+        door = (ENGINE.phase() == Phase::On).then_some(&LOCAL);
+    }
+    CURRENT.store(core::ptr::from_ref(door.unwrap_or(&OFF)).cast_mut(), Ordering::Release);
+    drop(inside);
+    if ENGINE.phase() == Phase::On {
+        self_test::run(THIS_PROGRAM);
+    }
+    door
+}
+
+/// How the program allocates that this copy of the library is linked into.
+const THIS_PROGRAM: Allocator = Allocator {
+    alloc: |bytes| match Layout::from_size_align(bytes, 16) {
+        // SAFETY: sizes of tests are not 0.
+        Ok(layout) => unsafe { std::alloc::alloc(layout) },
+        Err(_) => null_mut(),
+    },
+    free: |block, bytes| {
+        if let Ok(layout) = Layout::from_size_align(bytes, 16) {
+            // SAFETY: a block of the function above.
+            unsafe { std::alloc::dealloc(block, layout) };
+        }
+    },
+};
+
+fn start_local(options: Option<Options>) {
+    let setup = match options {
+        Some(options) => Setup { options, variable: None },
+        None => {
+            // SAFETY: a name that ends in 0.
+            let variable = unsafe { libc::getenv(c"DMD".as_ptr()) };
+            if variable.is_null() {
+                return ENGINE.switch_off();
+            }
+            // SAFETY: the environment is not changed before `main`, and its strings are not freed.
+            Setup::parse(unsafe { CStr::from_ptr(variable) }).0
+        }
+    };
+    process::start(None);
+    ENGINE.start(setup);
+    bridge::connect_local();
+}
+
+impl Setup {
+    /// Reads the value of `$DMD`, and ends the process if it cannot be understood.
+    pub(crate) fn parse(variable: &'static CStr) -> (Self, Option<First>) {
+        let (users, first) = process::split_our_words(variable);
+        match Options::parse(users) {
+            Ok(mut options) => {
+                options.first_process = first.map_or(0, |first| first.process);
+                (Self { options, variable: Some(users) }, first)
+            }
+            Err(bad) => {
+                comment::say_anyway(format_args!("{bad}"));
+                // SAFETY: ends the process, before anything of the program has run.
+                unsafe { libc::_exit(1) }
+            }
+        }
+    }
+}
+
+/// The door of a preloaded engine.
+pub(crate) fn preloaded() -> Option<&'static Door> {
+    // SAFETY: a name that ends in 0.
+    let symbol = unsafe { libc::dlsym(libc::RTLD_DEFAULT, SYMBOL.as_ptr()) };
+    if symbol.is_null() {
+        return None;
+    }
+    // SAFETY: a symbol of this name, version included, is a function that gives such a table.
+    let door: extern "C" fn() -> *const Door = unsafe { core::mem::transmute(symbol) };
+    // SAFETY: a static table, or null.
+    unsafe { door().as_ref() }.filter(|door| door.size >= size_of::<Door>())
+}
+
+/// The door of the engine in this copy of the library: what `DMDDoor1` of `libdmd.so` gives.
+pub fn local() -> *const Door {
+    &raw const LOCAL
+}
+
+/// The door to call from entry points: that of a preloaded engine, or our own.
+pub(crate) fn any() -> &'static Door {
+    current(&None).unwrap_or(&LOCAL)
+}
+
+/// The report is made as the block is allocated, and stays.
+pub(crate) const ON_ALLOC: usize = 1;
+
+impl Door {
+    #[inline]
+    pub(crate) fn guarded<T>(&self, body: impl FnOnce() -> T) -> T {
+        // SAFETY: a counter of this thread, which stays where it is.
+        let guard = unsafe { &*(self.guard)() };
+        guard.set(guard.get() + 1);
+        let result = body();
+        guard.set(guard.get() - 1);
+        result
+    }
+
+    /// Whether this thread is inside the engine.
+    #[inline]
+    pub(crate) fn is_inside(&self) -> bool {
+        // SAFETY: a counter of this thread, which stays where it is.
+        unsafe { &*(self.guard)() }.get() != 0
+    }
+
+    #[inline(always)]
+    pub(crate) fn record(&self, address: *mut u8, requested: usize, usable: usize) {
+        (self.record)(address.cast(), requested, usable);
+    }
+
+    #[inline(always)]
+    pub(crate) fn forget(&self, address: *mut u8) {
+        (self.forget)(address.cast());
+    }
+
+    #[inline(always)]
+    pub(crate) fn take(&self, address: *mut u8) -> Taken {
+        let mut taken = Taken::NOTHING;
+        (self.take)(address.cast(), &raw mut taken);
+        taken
+    }
+
+    #[inline(always)]
+    pub(crate) fn end(&self, taken: &Taken) {
+        (self.end)(taken);
+    }
+
+    #[inline(always)]
+    pub(crate) fn put_back(&self, taken: &Taken) {
+        (self.put_back)(taken);
+    }
+
+    pub(crate) fn report(&self, address: *const c_void, on_alloc: bool) -> usize {
+        (self.report)(address, if on_alloc { ON_ALLOC } else { 0 })
+    }
+
+    pub(crate) fn clear_reports(&self) {
+        (self.clear_reports)();
+    }
+
+    /// # Safety
+    ///
+    /// The path ends in 0, or is null.
+    pub(crate) unsafe fn dump(&self, path: *const c_char) -> c_int {
+        // SAFETY: the caller's promise.
+        unsafe { (self.dump)(path) }
+    }
+
+    /// # Safety
+    ///
+    /// The path ends in 0, or is null.
+    pub(crate) unsafe fn report_and_dump(&self, path: *const c_char) -> c_int {
+        // SAFETY: the caller's promise.
+        unsafe { (self.report_and_dump)(path) }
+    }
+
+    /// # Safety
+    ///
+    /// The options end in 0.
+    pub(crate) unsafe fn reset(&self, options: *const c_char) -> c_int {
+        // SAFETY: the caller's promise.
+        unsafe { (self.reset)(options) }
+    }
+}
+
+extern "C" fn running() -> bool {
+    ENGINE.phase() == Phase::On
+}
+
+extern "C" fn guard() -> *const Cell<u32> {
+    &raw const thread::slot().inside
+}
+
+/// Hands on its own return address, which lies in the hook: frames further in are ours.
+macro_rules! with_caller {
+    ($(#[$doc:meta])* $name:ident($($argument:ident: $type:ty),*) $(-> $result:ty)? => $to:ident, $x86:literal, $arm:literal) => {
+        $(#[$doc])*
+        #[unsafe(naked)]
+        pub(crate) extern "C" fn $name($($argument: $type),*) $(-> $result)? {
+            #[cfg(target_arch = "x86_64")]
+            core::arch::naked_asm!(concat!("mov ", $x86, ", qword ptr [rsp]"), "jmp {}", sym $to);
+            #[cfg(target_arch = "aarch64")]
+            core::arch::naked_asm!(concat!("mov ", $arm, ", x30"), "b {}", sym $to);
+        }
+    };
+}
+
+with_caller!(
+    /// Records a block.
+    record(address: *mut c_void, requested: usize, usable: usize) => record_for, "rcx", "x3"
+);
+
+extern "C" fn record_for(address: *mut c_void, requested: usize, usable: usize, caller: usize) {
+    ENGINE.record(address.addr(), requested, usable, caller);
+}
+
+with_caller!(
+    /// Marks a block, and gives its usable bytes.
+    report(address: *const c_void, flags: usize) -> usize => report_for, "rdx", "x2"
+);
+
+extern "C" fn report_for(address: *const c_void, flags: usize, caller: usize) -> usize {
+    ENGINE.report(address.addr(), crate::mark::PathId::NONE, flags & ON_ALLOC != 0, false, caller)
+}
+
+extern "C" fn forget(address: *mut c_void) {
+    ENGINE.forget(address.addr());
+}
+
+extern "C" fn take(address: *mut c_void, taken: *mut Taken) {
+    // SAFETY: the caller passes a place for it.
+    unsafe { taken.write(ENGINE.take(address.addr())) };
+}
+
+extern "C" fn end(taken: *const Taken) {
+    // SAFETY: the caller passes what `take` wrote.
+    ENGINE.end(unsafe { *taken });
+}
+
+extern "C" fn put_back(taken: *const Taken) {
+    // SAFETY: the caller passes what `take` wrote.
+    ENGINE.put_back(unsafe { *taken });
+}
+
+extern "C" fn clear_reports() {
+    ENGINE.clear_reports();
+}
+
+pub(crate) use with_caller;

@@ -1,0 +1,316 @@
+//! Writes what the tables hold as JSON of version 5, which Firefox's `dmd.py` reads, with keys of our own
+//! behind Firefox's.
+//!
+//! Streams: blocks that are alike are merged, and nothing else is kept. All memory is our own; other
+//! threads go on allocating meanwhile, so a dump is as exact as they are quiet. No symbol is resolved here:
+//! a frame is a library and an offset, and the list of modules says which build that was.
+
+mod blocks;
+mod contents;
+mod json;
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+
+use crate::comment;
+use crate::dump_sizes;
+use crate::engine::ENGINE;
+use crate::mark::{FaultKind, PathId};
+use crate::modules::Modules;
+use crate::options::Mode;
+use crate::pages::{self, PageMap, PageVec};
+use crate::thread::Inside;
+use crate::trace_tree::TraceId;
+use blocks::{BlockKind, LiveBlocks};
+use contents::Contents;
+use json::{Json, base32};
+
+/// Writes a dump, gzipped if the name ends in `.gz`.
+pub(crate) fn write(path: &Path, number: usize) -> io::Result<()> {
+    let _inside = Inside::deeper();
+    let opened = OpenOptions::new().write(true).create(true).truncate(true).mode(0o666).open(path);
+    let file = match opened {
+        Ok(file) => file,
+        Err(error) => {
+            comment::say(format_args!("can't create {}: {error}", path.display()));
+            return Err(error);
+        }
+    };
+    comment::say(format_args!("opened {} for writing", path.display()));
+    comment::say(format_args!("Dump {number} {{"));
+    let written = if path.as_os_str().as_encoded_bytes().ends_with(b".gz") {
+        let mut zip = GzEncoder::new(file, Compression::fast());
+        Dump::new(BufWriter::new(&mut zip)).and_then(Dump::write).and_then(|()| zip.finish()).and_then(sync)
+    } else {
+        Dump::new(BufWriter::new(&file)).and_then(Dump::write)
+    };
+    if let Err(error) = &written {
+        comment::say(format_args!("  can't write {}: {error}", path.display()));
+    }
+    if ENGINE.setup().options.show_dump_stats {
+        dump_sizes::say_all();
+    }
+    comment::say(format_args!("}}"));
+    written
+}
+
+fn sync(_: File) -> io::Result<()> {
+    Ok(())
+}
+
+struct Dump<W: Write> {
+    json: Json<W>,
+    modules: Modules,
+    /// Number of each trace that was written, by its id.
+    trace_keys: PageMap<u32, u32>,
+    /// In order of their first use.
+    traces: PageVec<TraceId>,
+    next_key: u32,
+    max_frames: usize,
+}
+
+impl<W: Write> Dump<W> {
+    fn new(out: W) -> io::Result<Self> {
+        let modules = Modules::now();
+        Ok(Self {
+            json: Json::new(out),
+            modules,
+            trace_keys: pages::map(),
+            traces: pages::list(),
+            next_key: 0,
+            max_frames: ENGINE.setup().options.max_frames,
+        })
+    }
+
+    fn write(mut self) -> io::Result<()> {
+        self.json.begin('{')?;
+        self.json.number("version", 5)?;
+        self.invocation()?;
+        comment::say(format_args!("  Constructing the heap block list..."));
+        self.block_list()?;
+        comment::say(format_args!("  Constructing the stack trace table..."));
+        let frames = self.trace_table()?;
+        comment::say(format_args!("  Constructing the stack frame table..."));
+        self.frame_table(&frames)?;
+        self.our_own()?;
+        self.json.end('}')?;
+        self.json.finish()
+    }
+
+    fn invocation(&mut self) -> io::Result<()> {
+        let setup = ENGINE.setup();
+        self.json.open("invocation", '{')?;
+        match setup.variable {
+            Some(variable) => self.json.text("dmdEnvVar", variable)?,
+            None => self.json.null("dmdEnvVar")?,
+        }
+        self.json.text("mode", setup.options.mode.name().as_bytes())?;
+        self.json.end('}')
+    }
+
+    fn block_list(&mut self) -> io::Result<()> {
+        self.json.open("blockList", '[')?;
+        let mode = ENGINE.setup().options.mode;
+        if mode == Mode::Scan {
+            let mut contents = Contents::open();
+            let mut failed = Ok(());
+            ENGINE.table.for_each(|address, block| {
+                if failed.is_ok() {
+                    failed = self.scanned_block(address, BlockKind::of(block), &mut contents);
+                }
+            });
+            failed?;
+        } else {
+            let mut live = LiveBlocks::new();
+            ENGINE.table.for_each(|address, block| {
+                let mut kind = BlockKind::of(block);
+                if block.marked {
+                    kind.reports = ENGINE.marks.get(address);
+                }
+                live.add(kind, 1);
+            });
+            if mode == Mode::Cumulative {
+                ENGINE.dead.for_each(|dead, count| live.add(BlockKind::of_dead(dead), count));
+            }
+            for (kind, count) in live.iter() {
+                self.json.item('{')?;
+                self.block(*kind)?;
+                if *count > 1 {
+                    self.json.inline_number("num", *count)?;
+                }
+                self.json.end_inline('}')?;
+            }
+        }
+        self.json.end(']')
+    }
+
+    fn scanned_block(&mut self, address: usize, kind: BlockKind, contents: &mut Contents) -> io::Result<()> {
+        self.json.item('{')?;
+        self.json.inline_hex("addr", address)?;
+        if kind.requested >= size_of::<usize>() {
+            self.json.inline_open("contents")?;
+            contents.for_each_word(address, kind.requested, |word| self.json.inline_hex_item(word))?;
+            self.json.inline_close()?;
+        }
+        self.block(kind)?;
+        self.json.end_inline('}')
+    }
+
+    fn block(&mut self, kind: BlockKind) -> io::Result<()> {
+        self.json.inline_number("req", kind.requested as u64)?;
+        if kind.slop > 0 {
+            self.json.inline_number("slop", kind.slop as u64)?;
+        }
+        if kind.trace != TraceId::NONE {
+            let key = self.trace_key(kind.trace);
+            self.json.inline_text("alloc", base32(key).as_bytes())?;
+        }
+        if kind.reports[0].is_some() {
+            self.json.inline_open("reps")?;
+            for report in kind.reports.iter().flatten() {
+                let key = self.trace_key(report.trace);
+                self.json.inline_text_item(base32(key).as_bytes())?;
+            }
+            self.json.inline_close()?;
+        }
+        // Not Firefox's.
+        if kind.reports.iter().flatten().any(|report| report.path != PathId::NONE) {
+            self.json.inline_open("repPaths")?;
+            for report in kind.reports.iter().flatten() {
+                let path = if report.path == PathId::NONE { -1 } else { i64::from(report.path.0) };
+                self.json.inline_number_item(path)?;
+            }
+            self.json.inline_close()?;
+        }
+        if kind.sampled {
+            self.json.inline_true("sampled")?;
+        }
+        Ok(())
+    }
+
+    fn trace_key(&mut self, trace: TraceId) -> u32 {
+        let next = self.next_key;
+        let Some(key) = pages::entry(&mut self.trace_keys, trace.0, || next) else { return 0 };
+        let key = *key;
+        if key == next && pages::push(&mut self.traces, trace) {
+            self.next_key += 1;
+        }
+        key
+    }
+
+    /// Gives the frames, in order of their keys.
+    fn trace_table(&mut self) -> io::Result<PageVec<(u32, usize)>> {
+        let mut frame_keys: PageMap<usize, u32> = pages::map();
+        let mut frames = pages::list();
+        self.json.open("traceTable", '{')?;
+        let traces = core::mem::replace(&mut self.traces, pages::list());
+        for trace in &traces {
+            let key = self.trace_keys.get(&trace.0).copied().unwrap_or_default();
+            self.json.key_item(base32(key).as_bytes(), '[')?;
+            for pc in ENGINE.tree.frames(*trace).take(self.max_frames) {
+                let next = self.next_key;
+                let key = pages::entry(&mut frame_keys, pc, || next).map_or(0, |key| *key);
+                if key == next && pages::push(&mut frames, (key, pc)) {
+                    self.next_key += 1;
+                }
+                self.json.inline_text_item(base32(key).as_bytes())?;
+            }
+            self.json.end_inline(']')?;
+        }
+        self.json.end('}')?;
+        Ok(frames)
+    }
+
+    fn frame_table(&mut self, frames: &[(u32, usize)]) -> io::Result<()> {
+        self.json.open("frameTable", '{')?;
+        for (key, pc) in frames {
+            let text = self.modules.describe(*pc);
+            self.json.text(base32(*key), text.as_bytes())?;
+        }
+        self.json.end('}')
+    }
+
+    fn our_own(&mut self) -> io::Result<()> {
+        let options = ENGINE.setup().options;
+        let json = &mut self.json;
+        json.open("process", '{')?;
+        json.number("pid", u64::from(std::process::id()))?;
+        let time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        json.number("time", time.as_secs())?;
+        json.end('}')?;
+
+        json.open("sampling", '{')?;
+        json.text("stacks", options.stacks.name().as_bytes())?;
+        if let Some(bytes) = options.sample_below {
+            json.number("sampleBelow", bytes as u64)?;
+        } else if options.stacks == crate::Stacks::Partial {
+            json.float("chancePerByte", crate::sampler::CHANCE)?;
+        }
+        json.number("maxFrames", options.max_frames as u64)?;
+        json.end('}')?;
+
+        json.open("dropped", '{')?;
+        json.number("blocks", ENGINE.dropped())?;
+        json.number("freedBlocks", ENGINE.dropped_dead())?;
+        json.number("reports", ENGINE.dropped_reports())?;
+        json.number("frames", ENGINE.tree.cut() as u64)?;
+        json.end('}')?;
+
+        json.open("modules", '[')?;
+        for module in self.modules.iter() {
+            json.item('{')?;
+            json.inline_text("path", &module.path)?;
+            json.inline_hex("bias", module.bias)?;
+            json.inline_hex("start", module.start)?;
+            json.inline_hex("end", module.end)?;
+            json.inline_text("buildId", module.build_id.as_bytes())?;
+            json.end_inline('}')?;
+        }
+        json.end(']')?;
+        if options.mode == Mode::DarkMatter {
+            self.reported()?;
+        }
+        Ok(())
+    }
+
+    fn reported(&mut self) -> io::Result<()> {
+        let json = &mut self.json;
+        json.open("reportPaths", '[')?;
+        for (text, path) in ENGINE.marks.paths().iter() {
+            json.item('{')?;
+            json.inline_text("path", text)?;
+            json.inline_number("claimed", path.claimed)?;
+            json.inline_number("marked", path.marked)?;
+            json.end_inline('}')?;
+        }
+        json.end(']')?;
+        let faults = ENGINE.marks.faults();
+        json.open("reportFaultCounts", '{')?;
+        for kind in FaultKind::ALL {
+            json.number(kind.name(), faults.counts[kind as usize])?;
+        }
+        json.end('}')?;
+        json.open("reportFaults", '[')?;
+        for fault in &faults.list {
+            json.item('{')?;
+            json.inline_text("kind", fault.kind.name().as_bytes())?;
+            json.inline_hex("addr", fault.address)?;
+            if fault.path != PathId::NONE {
+                json.inline_number("path", u64::from(fault.path.0))?;
+            }
+            json.inline_open("frames")?;
+            for pc in ENGINE.tree.frames(fault.trace).take(self.max_frames) {
+                json.inline_text_item(self.modules.describe(pc).as_bytes())?;
+            }
+            json.inline_close()?;
+            json.end_inline('}')?;
+        }
+        json.end(']')
+    }
+}

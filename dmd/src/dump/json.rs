@@ -1,0 +1,222 @@
+//! JSON as Firefox lays it out: a space of indent a level, a line for each block, trace and frame.
+
+use std::io::{self, Write};
+
+pub(super) struct Json<W: Write> {
+    out: W,
+    depth: usize,
+    /// Nothing stands before the next item of this collection.
+    first: bool,
+    /// The same, of the collection within a line.
+    first_inline: bool,
+}
+
+impl<W: Write> Json<W> {
+    pub(super) fn new(out: W) -> Self {
+        Self { out, depth: 0, first: true, first_inline: true }
+    }
+
+    pub(super) fn finish(mut self) -> io::Result<()> {
+        self.out.write_all(b"\n")?;
+        self.out.flush()
+    }
+
+    pub(super) fn begin(&mut self, bracket: char) -> io::Result<()> {
+        write!(self.out, "{bracket}")?;
+        self.depth += 1;
+        self.first = true;
+        Ok(())
+    }
+
+    fn line(&mut self) -> io::Result<()> {
+        if !self.first {
+            self.out.write_all(b",")?;
+        }
+        self.first = false;
+        write!(self.out, "\n{:width$}", "", width = self.depth)
+    }
+
+    fn key(&mut self, key: impl AsRef<[u8]>) -> io::Result<()> {
+        self.line()?;
+        self.string(key.as_ref())?;
+        self.out.write_all(b": ")
+    }
+
+    /// A collection with a line for each item.
+    pub(super) fn open(&mut self, key: &str, bracket: char) -> io::Result<()> {
+        self.key(key)?;
+        self.begin(bracket)
+    }
+
+    pub(super) fn end(&mut self, bracket: char) -> io::Result<()> {
+        self.depth -= 1;
+        if !self.first {
+            write!(self.out, "\n{:width$}", "", width = self.depth)?;
+        }
+        self.first = false;
+        write!(self.out, "{bracket}")
+    }
+
+    pub(super) fn number(&mut self, key: &str, value: u64) -> io::Result<()> {
+        self.key(key)?;
+        write!(self.out, "{value}")
+    }
+
+    pub(super) fn float(&mut self, key: &str, value: f64) -> io::Result<()> {
+        self.key(key)?;
+        write!(self.out, "{value}")
+    }
+
+    pub(super) fn null(&mut self, key: &str) -> io::Result<()> {
+        self.key(key)?;
+        self.out.write_all(b"null")
+    }
+
+    pub(super) fn text(&mut self, key: impl AsRef<[u8]>, value: &[u8]) -> io::Result<()> {
+        self.key(key)?;
+        self.string(value)
+    }
+
+    /// A collection in a line of its own.
+    pub(super) fn item(&mut self, bracket: char) -> io::Result<()> {
+        self.line()?;
+        self.first_inline = true;
+        write!(self.out, "{bracket}")
+    }
+
+    /// The same, with a key.
+    pub(super) fn key_item(&mut self, key: &[u8], bracket: char) -> io::Result<()> {
+        self.key(key)?;
+        self.first_inline = true;
+        write!(self.out, "{bracket}")
+    }
+
+    pub(super) fn end_inline(&mut self, bracket: char) -> io::Result<()> {
+        write!(self.out, "{bracket}")
+    }
+
+    fn separator(&mut self) -> io::Result<()> {
+        if !self.first_inline {
+            self.out.write_all(b", ")?;
+        }
+        self.first_inline = false;
+        Ok(())
+    }
+
+    fn inline_key(&mut self, key: &str) -> io::Result<()> {
+        self.separator()?;
+        self.string(key.as_bytes())?;
+        self.out.write_all(b": ")
+    }
+
+    pub(super) fn inline_number(&mut self, key: &str, value: u64) -> io::Result<()> {
+        self.inline_key(key)?;
+        write!(self.out, "{value}")
+    }
+
+    pub(super) fn inline_true(&mut self, key: &str) -> io::Result<()> {
+        self.inline_key(key)?;
+        self.out.write_all(b"true")
+    }
+
+    pub(super) fn inline_text(&mut self, key: &str, value: &[u8]) -> io::Result<()> {
+        self.inline_key(key)?;
+        self.string(value)
+    }
+
+    pub(super) fn inline_hex(&mut self, key: &str, value: usize) -> io::Result<()> {
+        self.inline_key(key)?;
+        write!(self.out, "\"{value:x}\"")
+    }
+
+    pub(super) fn inline_open(&mut self, key: &str) -> io::Result<()> {
+        self.inline_key(key)?;
+        self.first_inline = true;
+        self.out.write_all(b"[")
+    }
+
+    pub(super) fn inline_close(&mut self) -> io::Result<()> {
+        self.first_inline = false;
+        self.out.write_all(b"]")
+    }
+
+    pub(super) fn inline_text_item(&mut self, value: &[u8]) -> io::Result<()> {
+        self.separator()?;
+        self.string(value)
+    }
+
+    pub(super) fn inline_hex_item(&mut self, value: usize) -> io::Result<()> {
+        self.separator()?;
+        write!(self.out, "\"{value:x}\"")
+    }
+
+    pub(super) fn inline_number_item(&mut self, value: i64) -> io::Result<()> {
+        self.separator()?;
+        write!(self.out, "{value}")
+    }
+
+    /// Bytes that are no UTF-8 become U+FFFD.
+    fn string(&mut self, text: &[u8]) -> io::Result<()> {
+        self.out.write_all(b"\"")?;
+        for chunk in text.utf8_chunks() {
+            let mut written = 0;
+            let valid = chunk.valid();
+            for (at, byte) in valid.bytes().enumerate() {
+                let escape: &[u8] = match byte {
+                    b'"' => b"\\\"",
+                    b'\\' => b"\\\\",
+                    0x08 => b"\\b",
+                    0x0c => b"\\f",
+                    b'\n' => b"\\n",
+                    b'\r' => b"\\r",
+                    b'\t' => b"\\t",
+                    0..0x20 => {
+                        self.out.write_all(&valid.as_bytes()[written..at])?;
+                        write!(self.out, "\\u{byte:04x}")?;
+                        written = at + 1;
+                        continue;
+                    }
+                    _ => continue,
+                };
+                self.out.write_all(&valid.as_bytes()[written..at])?;
+                self.out.write_all(escape)?;
+                written = at + 1;
+            }
+            self.out.write_all(&valid.as_bytes()[written..])?;
+            if !chunk.invalid().is_empty() {
+                self.out.write_all("\u{FFFD}".as_bytes())?;
+            }
+        }
+        self.out.write_all(b"\"")
+    }
+}
+
+/// A key as Firefox writes them: base 32, digits A to Z and a to f.
+pub(super) struct Base32 {
+    digits: [u8; 7],
+    start: usize,
+}
+
+pub(super) fn base32(mut number: u32) -> Base32 {
+    let mut key = Base32 { digits: [0; 7], start: 7 };
+    loop {
+        key.start -= 1;
+        key.digits[key.start] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdef"[number as usize % 32];
+        number /= 32;
+        if number == 0 {
+            return key;
+        }
+    }
+}
+
+impl Base32 {
+    pub(super) fn as_bytes(&self) -> &[u8] {
+        &self.digits[self.start..]
+    }
+}
+
+impl AsRef<[u8]> for Base32 {
+    fn as_ref(&self) -> &[u8] {
+        self.as_bytes()
+    }
+}

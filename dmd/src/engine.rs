@@ -1,0 +1,402 @@
+//! The one engine of the process: every hook ends here, and every dump starts here.
+//!
+//! What hooks call neither allocates nor panics, takes no global lock and keeps `errno`. The guard
+//! [`Inside`] makes what the engine itself causes (an unwinder's allocation) pass by unrecorded.
+
+use core::cell::UnsafeCell;
+use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
+
+use crate::dead_blocks::DeadBlocks;
+use crate::lock::Lock;
+use crate::mark::{Fault, FaultKind, Marks, PathId, Report, Reports};
+use crate::memory::keeping_errno;
+use crate::options::{Mode, Options, Stacks};
+use crate::sampler::Sampler;
+use crate::table::{Block, Found, Table};
+use crate::thread::{self, HOOK_FRAMES, Inside, ThreadState};
+use crate::trace_tree::{TraceId, TraceTree};
+use crate::{comment, fork, stack};
+
+pub(crate) static ENGINE: Engine = Engine::new();
+
+/// Whether blocks are recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// Nobody has looked at the options.
+    Undecided,
+    /// Nothing is recorded: for good, or while the engine starts.
+    Off,
+    On,
+}
+
+pub(crate) struct Engine {
+    phase: AtomicU8,
+    full: AtomicBool,
+    /// 0 if every block is recorded.
+    below: AtomicUsize,
+    frames: AtomicUsize,
+    cumulative: AtomicBool,
+    marking: AtomicBool,
+    /// What is freed has to be looked at: it is counted, or may have been reported.
+    careful: AtomicBool,
+    /// Frames of ours above the hook, as seen so far.
+    hook_frames: AtomicUsize,
+    dropped: AtomicU64,
+    dropped_dead: AtomicU64,
+    unmarked: AtomicU64,
+    pub(crate) table: Table,
+    pub(crate) tree: TraceTree,
+    pub(crate) dead: DeadBlocks,
+    pub(crate) marks: Marks,
+    /// Held while a dump is written.
+    pub(crate) dumping: Lock,
+    setup: UnsafeCell<Setup>,
+}
+
+/// What the engine was started with.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Setup {
+    pub(crate) options: Options,
+    /// `$DMD`, if that is where the options are from.
+    pub(crate) variable: Option<&'static [u8]>,
+}
+
+// SAFETY: `setup` is written before the phase says that the engine is on and, by tests, when nobody else
+// looks; all else is atomic or locked.
+unsafe impl Sync for Engine {}
+
+/// A block on its way from one address to another, with its reports.
+#[derive(Clone, Copy)]
+#[repr(C, align(16))]
+pub struct Taken(Option<(usize, Block, Reports)>);
+
+impl core::fmt::Debug for Taken {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_tuple("Taken").field(&self.0.map(|(address, ..)| address)).finish()
+    }
+}
+
+impl Taken {
+    pub(crate) const NOTHING: Self = Self(None);
+}
+
+/// So many reports of what is no block are told on stderr at once.
+const MOST_SAID: u64 = 20;
+
+/// So many frames are always taken, whatever is written in the end.
+const FEWEST_FRAMES: usize = 64;
+
+impl Engine {
+    const fn new() -> Self {
+        Self {
+            phase: AtomicU8::new(0),
+            full: AtomicBool::new(false),
+            below: AtomicUsize::new(0),
+            frames: AtomicUsize::new(0),
+            cumulative: AtomicBool::new(false),
+            marking: AtomicBool::new(false),
+            careful: AtomicBool::new(false),
+            hook_frames: AtomicUsize::new(0),
+            dropped: AtomicU64::new(0),
+            dropped_dead: AtomicU64::new(0),
+            unmarked: AtomicU64::new(0),
+            table: Table::new(),
+            tree: TraceTree::new(),
+            dead: DeadBlocks::new(),
+            marks: Marks::new(),
+            dumping: Lock::new(),
+            setup: UnsafeCell::new(Setup { options: Options::new(), variable: None }),
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn phase(&self) -> Phase {
+        match self.phase.load(Ordering::Relaxed) {
+            0 => Phase::Undecided,
+            2 => Phase::On,
+            _ => Phase::Off,
+        }
+    }
+
+    /// Decides that nothing is recorded.
+    pub(crate) fn switch_off(&self) {
+        self.phase.store(1, Ordering::Release);
+    }
+
+    /// Starts recording. Only the first call does so.
+    pub(crate) fn start(&self, setup: Setup) {
+        if self.phase.compare_exchange(0, 1, Ordering::AcqRel, Ordering::Acquire).is_err() {
+            return;
+        }
+        let _inside = Inside::deeper();
+        keeping_errno(|| {
+            self.set(setup);
+            thread::start();
+            fork::start();
+            comment::start(setup);
+            self.phase.store(2, Ordering::Release);
+        });
+    }
+
+    fn set(&self, setup: Setup) {
+        let options = setup.options;
+        let below = options.sample_below.unwrap_or(0);
+        let full = options.stacks == Stacks::Full || options.mode == Mode::Scan || below > 0;
+        self.full.store(full, Ordering::Relaxed);
+        self.below.store(below, Ordering::Relaxed);
+        // Whole stacks have their outer ends in common, which stacks cut at a few frames have not.
+        self.frames.store(options.max_frames.max(FEWEST_FRAMES), Ordering::Relaxed);
+        self.cumulative.store(options.mode == Mode::Cumulative, Ordering::Relaxed);
+        self.careful.store(options.mode == Mode::Cumulative, Ordering::Relaxed);
+        self.marking.store(options.mode == Mode::DarkMatter, Ordering::Relaxed);
+        // SAFETY: see the `Sync` of `Engine`.
+        unsafe { *self.setup.get() = setup };
+    }
+
+    pub(crate) fn setup(&self) -> Setup {
+        // SAFETY: see the `Sync` of `Engine`.
+        unsafe { *self.setup.get() }
+    }
+
+    /// For tests: forgets all blocks and goes on with other options, and with the sampler at its start.
+    /// No other thread may allocate meanwhile.
+    pub(crate) fn reset(&self, setup: Setup) {
+        let _inside = Inside::deeper();
+        self.set(setup);
+        self.table.clear();
+        self.dead.clear();
+        self.marks.clear();
+        for count in [&self.dropped, &self.dropped_dead, &self.unmarked] {
+            count.store(0, Ordering::Relaxed);
+        }
+        thread::with_state(|state| {
+            state.sampler = Sampler::new();
+            state.below = 0;
+        });
+    }
+
+    /// All locks, in the order in which they may be taken together.
+    pub(crate) fn for_each_lock(&self, each: &mut dyn FnMut(&Lock)) {
+        self.marks.for_each_lock(each);
+        self.dead.for_each_lock(each);
+        thread::for_each_lock(each);
+        self.tree.for_each_lock(each);
+    }
+
+    /// Blocks that were not recorded for want of memory.
+    pub(crate) fn dropped(&self) -> u64 {
+        self.dropped.load(Ordering::Relaxed)
+    }
+
+    /// Freed blocks that were not counted for want of memory.
+    pub(crate) fn dropped_dead(&self) -> u64 {
+        self.dropped_dead.load(Ordering::Relaxed)
+    }
+
+    /// Reports that were not kept for want of memory.
+    pub(crate) fn dropped_reports(&self) -> u64 {
+        self.unmarked.load(Ordering::Relaxed)
+    }
+
+    /// Records a block. `caller` is a return address into the hook: the frames further in are ours.
+    #[inline]
+    pub(crate) fn record(&self, address: usize, requested: usize, usable: usize, caller: usize) {
+        let Some(_inside) = Inside::enter() else { return };
+        keeping_errno(|| {
+            let below = self.below.load(Ordering::Relaxed);
+            let full = self.full.load(Ordering::Relaxed);
+            let taken = thread::with_state(|state| {
+                if usable < below {
+                    state.below += usable;
+                    if state.below < below {
+                        return None;
+                    }
+                    state.below -= below;
+                    return Some((true, self.trace(state, caller)));
+                }
+                let wanted = full || state.sampler.trial(usable);
+                Some((false, if wanted { self.trace(state, caller) } else { TraceId::NONE }))
+            });
+            let (sampled, trace) = match taken {
+                Some(Some(taken)) => taken,
+                Some(None) => return,
+                None => (false, TraceId::NONE),
+            };
+            let (requested, slop) =
+                if sampled { (below, 0) } else { (requested, usable.saturating_sub(requested)) };
+            self.insert(address, Block { requested, slop, trace, sampled, marked: false });
+        });
+    }
+
+    /// Records a block from before the options were looked at, without a stack.
+    pub(crate) fn record_early(&self, address: usize, requested: usize, usable: usize) {
+        let slop = usable.saturating_sub(requested);
+        self.insert(address, Block { requested, slop, trace: TraceId::NONE, sampled: false, marked: false });
+    }
+
+    fn insert(&self, address: usize, block: Block) {
+        if self.cumulative.load(Ordering::Relaxed)
+            && let Some(lost) = self.table.remove(address)
+        {
+            // Freed where no hook saw it.
+            self.bury(lost);
+        }
+        if !self.table.insert(address, block) {
+            self.dropped.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn bury(&self, block: Block) {
+        if self.cumulative.load(Ordering::Relaxed) && !self.dead.count(block) {
+            self.dropped_dead.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Forgets the block that starts here; to be called before it is freed, or another thread could get
+    /// the address in between.
+    #[inline]
+    pub(crate) fn forget(&self, address: usize) {
+        if self.careful.load(Ordering::Relaxed) {
+            self.forget_carefully(address);
+        } else {
+            self.table.erase(address);
+        }
+    }
+
+    #[cold]
+    fn forget_carefully(&self, address: usize) {
+        self.end(self.take(address));
+    }
+
+    /// Forgets the block that starts here, which is about to be moved or to stay.
+    #[inline]
+    pub(crate) fn take(&self, address: usize) -> Taken {
+        Taken(self.table.remove(address).map(|block| {
+            let reports = if block.marked { self.marks.remove(address) } else { Reports::default() };
+            (address, block, reports)
+        }))
+    }
+
+    /// The taken block was moved.
+    #[inline]
+    pub(crate) fn end(&self, taken: Taken) {
+        let Some((address, block, reports)) = taken.0 else { return };
+        self.bury(block);
+        // Who was told of it at allocation is told of its end too; the others hold what is gone.
+        for report in reports.iter().flatten().filter(|report| !report.on_alloc) {
+            let Report { path, trace, .. } = *report;
+            self.marks.fault(Fault { kind: FaultKind::FreedSince, address, path, trace });
+        }
+    }
+
+    /// The taken block stays where it was.
+    pub(crate) fn put_back(&self, taken: Taken) {
+        let Some((address, block, reports)) = taken.0 else { return };
+        self.table.insert(address, block);
+        for report in reports.into_iter().flatten() {
+            self.mark(address, report);
+        }
+    }
+
+    fn mark(&self, address: usize, report: Report) {
+        // A block freed by a thread that has not seen this yet leaves a report that counts for nothing,
+        // since the bit in the table is gone.
+        self.careful.store(true, Ordering::SeqCst);
+        let Some(fresh) = self.table.mark(address) else { return };
+        if !self.marks.add(address, report, fresh) {
+            self.unmarked.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Marks the block that starts here, or with `enclosing` the one that has the address inside, and
+    /// gives its usable bytes; 0 if there is none. `caller` as for [`record`](Self::record).
+    pub(crate) fn report(
+        &self,
+        address: usize,
+        path: PathId,
+        on_alloc: bool,
+        enclosing: bool,
+        caller: usize,
+    ) -> usize {
+        if address == 0 {
+            return 0;
+        }
+        let _inside = Inside::deeper();
+        let found = self.table.find(address);
+        if !self.marking.load(Ordering::Relaxed) {
+            return match found {
+                Found::Start(block) => block.usable(),
+                Found::Inside(_, block) if enclosing => block.usable(),
+                _ => 0,
+            };
+        }
+        keeping_errno(|| {
+            let trace = thread::with_state(|state| self.trace(state, caller)).unwrap_or(TraceId::NONE);
+            let (start, block) = match found {
+                Found::Start(block) => (address, block),
+                Found::Inside(start, block) if enclosing => (start, block),
+                // Most small blocks are not recorded then.
+                _ if self.below.load(Ordering::Relaxed) > 0 => return 0,
+                _ => {
+                    let kind = match found {
+                        Found::Inside(..) => FaultKind::Interior,
+                        Found::Freed => FaultKind::Freed,
+                        _ => FaultKind::NotHeap,
+                    };
+                    if self.marks.fault(Fault { kind, address, path, trace }) <= MOST_SAID {
+                        comment::say(format_args!("Unknown pointer {address:#x}"));
+                    }
+                    return 0;
+                }
+            };
+            self.mark(start, Report { trace, path, on_alloc });
+            self.marks.count_marked(path, block.usable());
+            block.usable()
+        })
+    }
+
+    /// Takes all reports away but those made on allocation.
+    pub(crate) fn clear_reports(&self) {
+        let _inside = Inside::deeper();
+        let left = self.marks.clear_reports(|address| self.table.unmark(address));
+        let cumulative = self.cumulative.load(Ordering::Relaxed);
+        self.careful.store(cumulative || left > 0, Ordering::Relaxed);
+    }
+
+    /// The stack of the hook's caller, this thread's.
+    #[inline]
+    fn trace(&self, state: &mut ThreadState, caller: usize) -> TraceId {
+        let most = self.frames.load(Ordering::Relaxed);
+        let ours = self.hook_frames.load(Ordering::Relaxed);
+        // Until it is known how many frames are ours, room is made for as many as there may be.
+        let room = most + if ours == 0 { HOOK_FRAMES } else { ours };
+        let room = room.min(state.frames.len());
+        let len = stack::stack(&mut state.range, &mut state.frames[..room]);
+        let frames = &state.frames[..len];
+        let start = match frames.iter().take(HOOK_FRAMES).position(|pc| *pc == caller) {
+            Some(start) => {
+                if start > ours {
+                    self.hook_frames.fetch_max(start, Ordering::Relaxed);
+                }
+                start
+            }
+            None => ours.min(len),
+        };
+        let frames = &state.frames[start..len.min(start + most)];
+        let mut trace = TraceId::NONE;
+        let mut same = state.last_len;
+        for (at, pc) in frames.iter().rev().enumerate() {
+            match state.last.get_mut(at) {
+                Some((last, known)) if at < same && last == pc => trace = *known,
+                Some(place) => {
+                    same = 0;
+                    trace = self.tree.child(trace, *pc);
+                    *place = (*pc, trace);
+                }
+                None => break,
+            }
+        }
+        state.last_len = frames.len();
+        trace
+    }
+}

@@ -1,0 +1,50 @@
+//! A fork while other threads hold our locks: the forking thread takes them all first, so that the child
+//! finds every table whole.
+
+use core::sync::atomic::{AtomicBool, Ordering};
+
+use crate::engine::ENGINE;
+use crate::{internal_alloc, stack, thread};
+
+static STARTED: AtomicBool = AtomicBool::new(false);
+/// Whether this process came from a fork of one that records.
+static FORKED: AtomicBool = AtomicBool::new(false);
+
+/// Registers the handlers, once. As early as can be: then they run last before the fork, and first after it.
+pub(crate) fn start() {
+    if !STARTED.swap(true, Ordering::AcqRel) {
+        // SAFETY: the handlers are functions of this library, which is never unloaded.
+        unsafe { libc::pthread_atfork(Some(before), Some(in_parent), Some(in_child)) };
+    }
+}
+
+/// Whether this process came from a fork of one that records.
+pub(crate) fn is_child() -> bool {
+    FORKED.load(Ordering::Relaxed)
+}
+
+fn for_each_lock(each: &mut dyn FnMut(&crate::lock::Lock)) {
+    ENGINE.for_each_lock(each);
+    internal_alloc::for_each_lock(each);
+}
+
+extern "C" fn before() {
+    for_each_lock(&mut |lock| lock.acquire());
+    // From here to the end of the fork this thread passes through the locks: other handlers allocate.
+    thread::slot().forking.set(true);
+}
+
+extern "C" fn in_parent() {
+    thread::slot().forking.set(false);
+    for_each_lock(&mut |lock| lock.release());
+}
+
+extern "C" fn in_child() {
+    for_each_lock(&mut |lock| lock.free_in_child());
+    // A thread that was writing a dump is not here.
+    ENGINE.dumping.free_in_child();
+    stack::after_fork_in_child();
+    thread::forget_other_threads();
+    thread::slot().forking.set(false);
+    FORKED.store(true, Ordering::Relaxed);
+}

@@ -1,0 +1,239 @@
+//! Who reported a block, and what was reported that is no block.
+//!
+//! A block keeps two reports, in order: reported twice means twice or more. The table of live blocks has a
+//! bit for those that are here, so freeing the others costs nothing; where the bit is not set, what is
+//! found here is of a block that was freed since.
+
+use crate::lock::{Guarded, Lock};
+use crate::pages::{self, PageMap, PageVec};
+use crate::trace_tree::TraceId;
+
+const SHARDS: usize = 64;
+/// So many reports of what is no block are kept one by one; the others are only counted.
+const MOST_FAULTS: usize = 1000;
+
+/// A path of a report, by its place in the list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct PathId(pub(crate) u32);
+
+impl PathId {
+    pub(crate) const NONE: Self = Self(u32::MAX);
+}
+
+/// One report of a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Report {
+    pub(crate) trace: TraceId,
+    pub(crate) path: PathId,
+    /// Made when the block was allocated, so it stays for the next analysis.
+    pub(crate) on_alloc: bool,
+}
+
+/// The reports of one block.
+pub(crate) type Reports = [Option<Report>; 2];
+
+/// What is wrong with a reported pointer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FaultKind {
+    /// No block that is known: on the stack, static, mapped, or of another allocator.
+    NotHeap,
+    /// Inside a block, but not at its start.
+    Interior,
+    /// A block that had been freed.
+    Freed,
+    /// A live block, freed after it had been reported.
+    FreedSince,
+}
+
+impl FaultKind {
+    pub(crate) const ALL: [Self; 4] = [Self::NotHeap, Self::Interior, Self::Freed, Self::FreedSince];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::NotHeap => "not-heap",
+            Self::Interior => "interior",
+            Self::Freed => "freed",
+            Self::FreedSince => "freed-since",
+        }
+    }
+}
+
+/// A report of what is no block.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Fault {
+    pub(crate) kind: FaultKind,
+    pub(crate) address: usize,
+    pub(crate) path: PathId,
+    /// Of the report.
+    pub(crate) trace: TraceId,
+}
+
+/// A path, its claims and its marks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Path {
+    start: usize,
+    len: usize,
+    /// The amounts that were reported at it.
+    pub(crate) claimed: u64,
+    /// Usable bytes of the blocks that were marked for it.
+    pub(crate) marked: u64,
+}
+
+pub(crate) struct Paths {
+    text: PageVec<u8>,
+    list: PageVec<Path>,
+    by_text: PageMap<u64, PathId>,
+}
+
+impl Paths {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&[u8], &Path)> {
+        self.list
+            .iter()
+            .map(|path| (self.text.get(path.start..path.start + path.len).unwrap_or_default(), path))
+    }
+}
+
+pub(crate) struct Faults {
+    pub(crate) list: PageVec<Fault>,
+    /// By kind, those that are not in the list too.
+    pub(crate) counts: [u64; 4],
+}
+
+pub(crate) struct Marks {
+    shards: [Guarded<PageMap<usize, Reports>>; SHARDS],
+    paths: Guarded<Paths>,
+    faults: Guarded<Faults>,
+}
+
+impl Marks {
+    pub(crate) const fn new() -> Self {
+        Self {
+            shards: [const { Guarded::new(pages::map()) }; SHARDS],
+            paths: Guarded::new(Paths { text: pages::list(), list: pages::list(), by_text: pages::map() }),
+            faults: Guarded::new(Faults { list: pages::list(), counts: [0; 4] }),
+        }
+    }
+
+    pub(crate) fn for_each_lock(&self, each: &mut dyn FnMut(&Lock)) {
+        self.shards.iter().for_each(|shard| each(shard.lock()));
+        each(self.paths.lock());
+        each(self.faults.lock());
+    }
+
+    fn shard(&self, address: usize) -> &Guarded<PageMap<usize, Reports>> {
+        &self.shards[(address >> 4 ^ address >> 12) % SHARDS]
+    }
+
+    /// Adds a report; `fresh` if the block had none, whatever is found here. False if there is no memory.
+    pub(crate) fn add(&self, address: usize, report: Report, fresh: bool) -> bool {
+        let mut shard = self.shard(address).hold();
+        let Some(reports) = pages::entry(&mut shard, address, || [None; 2]) else { return false };
+        if fresh {
+            *reports = [Some(report), None];
+        } else if let Some(place) = reports.iter_mut().find(|place| place.is_none()) {
+            *place = Some(report);
+        }
+        true
+    }
+
+    pub(crate) fn get(&self, address: usize) -> Reports {
+        self.shard(address).hold().get(&address).copied().unwrap_or_default()
+    }
+
+    pub(crate) fn remove(&self, address: usize) -> Reports {
+        self.shard(address).hold().remove(&address).unwrap_or_default()
+    }
+
+    /// Takes all reports away but those that were made on allocation, and tells of each block that has
+    /// none left; gives how many have some.
+    pub(crate) fn clear_reports(&self, mut unmarked: impl FnMut(usize)) -> usize {
+        let mut left = 0;
+        for shard in &self.shards {
+            let mut shard = shard.hold();
+            shard.retain(|address, reports| {
+                let mut kept = reports.iter().flatten().filter(|report| report.on_alloc).copied();
+                let reports_left = [kept.next(), kept.next()];
+                *reports = reports_left;
+                if reports_left[0].is_none() {
+                    unmarked(*address);
+                }
+                reports_left[0].is_some()
+            });
+            left += shard.len();
+        }
+        let mut faults = self.faults.hold();
+        faults.list.clear();
+        faults.counts = [0; 4];
+        for path in &mut self.paths.hold().list {
+            (path.claimed, path.marked) = (0, 0);
+        }
+        left
+    }
+
+    /// Forgets everything.
+    pub(crate) fn clear(&self) {
+        self.clear_reports(|_| ());
+        self.shards.iter().for_each(|shard| *shard.hold() = pages::map());
+    }
+
+    pub(crate) fn path(&self, text: &[u8]) -> PathId {
+        let mut paths = self.paths.hold();
+        let paths = &mut *paths;
+        let mut hash = 0xCBF2_9CE4_8422_2325_u64;
+        for byte in text {
+            hash = (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01B3);
+        }
+        // Two paths of one hash: the next numbers are tried.
+        while let Some(known) = paths.by_text.get(&hash) {
+            let path = paths.list[known.0 as usize];
+            if paths.text.get(path.start..path.start + path.len) == Some(text) {
+                return *known;
+            }
+            hash = hash.wrapping_add(1);
+        }
+        let id = PathId(paths.list.len() as u32);
+        let path = Path { start: paths.text.len(), len: text.len(), claimed: 0, marked: 0 };
+        if paths.text.try_reserve(text.len()).is_err()
+            || pages::entry(&mut paths.by_text, hash, || id).is_none()
+            || !pages::push(&mut paths.list, path)
+        {
+            return PathId::NONE;
+        }
+        paths.text.extend_from_slice(text);
+        id
+    }
+
+    pub(crate) fn claim(&self, path: PathId, bytes: u64) {
+        if let Some(path) = self.paths.hold().list.get_mut(path.0 as usize) {
+            path.claimed = path.claimed.saturating_add(bytes);
+        }
+    }
+
+    pub(crate) fn count_marked(&self, path: PathId, bytes: usize) {
+        if let Some(path) = self.paths.hold().list.get_mut(path.0 as usize) {
+            path.marked = path.marked.saturating_add(bytes as u64);
+        }
+    }
+
+    /// Counts a fault, and keeps it unless there are too many; tells how many there are.
+    pub(crate) fn fault(&self, fault: Fault) -> u64 {
+        let mut faults = self.faults.hold();
+        faults.counts[fault.kind as usize] += 1;
+        if faults.list.len() < MOST_FAULTS {
+            pages::push(&mut faults.list, fault);
+        }
+        faults.counts.iter().sum()
+    }
+
+    pub(crate) fn paths(&self) -> crate::lock::Use<'_, Paths> {
+        self.paths.hold()
+    }
+
+    pub(crate) fn faults(&self) -> crate::lock::Use<'_, Faults> {
+        self.faults.hold()
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.shards.iter().map(|shard| pages::map_bytes(&shard.hold())).sum()
+    }
+}

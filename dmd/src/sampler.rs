@@ -1,0 +1,70 @@
+//! Firefox's Bernoulli sampler: which blocks get a stack under `--stacks=partial`.
+//!
+//! Each usable byte counts with the same chance, so a block of n bytes has a stack with 1-(1-p)^n. The
+//! seeds are fixed, so runs repeat; the first thread has Firefox's own, so a program with one thread gets
+//! what Firefox would give it.
+
+/// The chance of a byte.
+pub(crate) const CHANCE: f64 = 0.003;
+const SEEDS: (u64, u64) = (0x8e26_eeee_166b_c8ca, 0x5682_0f30_4a9c_9ae0);
+
+/// Says of each block whether to take its stack, at the cost of one subtraction for most.
+#[derive(Clone, Debug)]
+pub struct Sampler {
+    state: (u64, u64),
+    skip: usize,
+}
+
+impl Default for Sampler {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Sampler {
+    /// With Firefox's seeds.
+    pub fn new() -> Self {
+        Self::seeded(SEEDS)
+    }
+
+    /// Of the nth thread: the 0th has Firefox's seeds, the others go their own ways.
+    pub(crate) fn of_thread(n: usize) -> Self {
+        let turn = (n as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        Self::seeded((SEEDS.0 ^ turn, SEEDS.1 ^ turn.rotate_left(32)))
+    }
+
+    fn seeded(state: (u64, u64)) -> Self {
+        let mut sampler = Self { state, skip: 0 };
+        sampler.skip = sampler.draw();
+        sampler
+    }
+
+    /// Whether the block of so many usable bytes is chosen.
+    #[inline]
+    pub fn trial(&mut self, bytes: usize) -> bool {
+        if self.skip > bytes {
+            self.skip -= bytes;
+            return false;
+        }
+        self.skip = self.draw();
+        true
+    }
+
+    /// How many bytes are passed over until the next choice.
+    pub fn skip(&self) -> usize {
+        self.skip
+    }
+
+    #[cold]
+    fn draw(&mut self) -> usize {
+        let (a, b) = self.state;
+        let mut next = a;
+        next ^= next << 23;
+        next = next ^ b ^ (next >> 17) ^ (b >> 26);
+        self.state = (b, next);
+        let low = next.wrapping_add(b) & ((1 << 53) - 1);
+        let unit = low as f64 / (1u64 << 53) as f64;
+        // A unit of 0 gives infinity, which the conversion makes the largest number.
+        (unit.ln() / (1.0 - CHANCE).ln()).floor() as usize
+    }
+}

@@ -1,0 +1,104 @@
+//! The beginning and the end of a process, and what the functions of `libdmd.so` call.
+
+use core::cell::Cell;
+use core::ffi::{CStr, c_char, c_void};
+
+use crate::engine::{ENGINE, Phase, Setup, Taken};
+use crate::{door, entry, process, thread};
+
+/// Runs after the program's own handlers; other threads may go on.
+#[used]
+#[unsafe(link_section = ".fini_array")]
+static AT_END: extern "C" fn() = entry::process_ends;
+
+/// Whether a preloaded library records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Recording {
+    /// The options have not been looked at: blocks are recorded without stacks.
+    Undecided,
+    /// No.
+    No,
+    /// Yes.
+    Yes,
+}
+
+/// Whether blocks are recorded, in the preloaded library.
+#[inline(always)]
+pub fn recording() -> Recording {
+    match ENGINE.phase() {
+        Phase::Undecided => Recording::Undecided,
+        Phase::Off => Recording::No,
+        Phase::On => Recording::Yes,
+    }
+}
+
+/// Looks at the environment of the process that loads the library, and starts. Once, before `main`.
+///
+/// # Safety
+///
+/// `environment` is the process's, and no second thread runs.
+pub unsafe fn start_preloaded(environment: *mut *mut c_char) {
+    let mut at = environment;
+    let variable = loop {
+        if at.is_null() {
+            return ENGINE.switch_off();
+        }
+        // SAFETY: not beyond the null at the end.
+        let entry = unsafe { *at };
+        if entry.is_null() {
+            return ENGINE.switch_off();
+        }
+        // SAFETY: strings of the environment end in 0, and these are not freed.
+        let entry: &'static CStr = unsafe { CStr::from_ptr(entry) };
+        if entry.to_bytes().starts_with(b"DMD=") {
+            break CStr::from_bytes_with_nul(&entry.to_bytes_with_nul()[4..]).unwrap_or(c"");
+        }
+        at = at.wrapping_add(1);
+    };
+    let (setup, first) = Setup::parse(variable);
+    process::start(first);
+    ENGINE.start(setup);
+    let options = setup.options;
+    // SAFETY: the caller's promise.
+    unsafe { process::prepare_children(environment, options.children, first.is_none()) };
+}
+
+/// Records a block. To be called from the hook itself, whose frame is the stack's innermost.
+#[inline(always)]
+pub fn record(block: *mut c_void, requested: usize, usable: usize) {
+    if ENGINE.phase() == Phase::Undecided {
+        ENGINE.record_early(block.addr(), requested, usable);
+    } else {
+        door::record(block, requested, usable);
+    }
+}
+
+/// Forgets a block that is about to be freed.
+#[inline(always)]
+pub fn forget(block: *mut c_void) {
+    ENGINE.forget(block.addr());
+}
+
+/// Forgets a block that is about to be moved.
+#[inline(always)]
+pub fn take(block: *mut c_void) -> Taken {
+    ENGINE.take(block.addr())
+}
+
+/// The block was moved.
+#[inline(always)]
+pub fn end(taken: Taken) {
+    ENGINE.end(taken);
+}
+
+/// The block was not moved.
+#[inline(always)]
+pub fn put_back(taken: Taken) {
+    ENGINE.put_back(taken);
+}
+
+/// This thread's guard: not 0 while its allocations are to pass by.
+#[inline(always)]
+pub fn thread_guard() -> &'static Cell<u32> {
+    &thread::slot().inside
+}

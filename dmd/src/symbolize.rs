@@ -1,0 +1,185 @@
+//! Looks up the functions and lines of a dump's frames, with inlined calls, from the files they lie in.
+//!
+//! A file is used only if it is the one that was loaded: by its build id, or, where a dump knows none
+//! (Firefox's do not), with a [`SymbolNote`] that says so. What cannot be looked up stays as it is.
+
+mod binary;
+mod debug_file;
+mod lookup;
+#[allow(unsafe_code, reason = "maps files")]
+mod map;
+mod place;
+mod scopes;
+mod source_path;
+
+use core::fmt;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use crate::analyze::Dump;
+use crate::analyze::texts::{FrameId, Texts};
+use binary::Binary;
+use lookup::Lookup;
+use place::Place;
+
+/// Where symbols are looked for, besides the files themselves.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SymbolOptions {
+    /// Folders with files named by build id, as Linux systems (`.build-id/ab/cdef.debug`), debuginfod
+    /// (`abcdef/debuginfo`, `buildid/abcdef/executable`) have them, or by their name. Default: none.
+    pub folders: Vec<PathBuf>,
+    /// Threads to look up with; 0 is as many as there are processors. Default: 0.
+    pub threads: usize,
+}
+
+impl SymbolOptions {
+    /// No folders; all processors.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds to [`folders`](Self::folders).
+    #[must_use]
+    pub fn folder(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.folders.push(folder.into());
+        self
+    }
+
+    /// Sets [`threads`](Self::threads).
+    #[must_use]
+    pub fn threads(mut self, threads: usize) -> Self {
+        self.threads = threads;
+        self
+    }
+}
+
+/// Why frames of a file have no symbols, or how far those they have can be trusted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SymbolNote {
+    /// The file, as the dump names it.
+    pub module: String,
+    /// How many different frames it is about.
+    pub frames: usize,
+    /// What there is to say.
+    pub problem: SymbolProblem,
+}
+
+/// What there is to say of a file's symbols.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SymbolProblem {
+    /// It is not there.
+    Missing,
+    /// What is there is another build; its build id, or none.
+    Changed(Option<String>),
+    /// The dump does not say which build was loaded; what is there now was used.
+    NotChecked,
+    /// It is newer than the dump, which does not say which build was loaded.
+    Newer,
+    /// It cannot be read as a program or library, and why.
+    Unreadable(String),
+    /// Some frames are in no function that its symbols name.
+    NoSymbols,
+}
+
+impl fmt::Display for SymbolNote {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { module, frames, problem } = self;
+        let plural = if *frames == 1 { "" } else { "s" };
+        let left = format!("{frames} frame{plural} left as they are");
+        match problem {
+            SymbolProblem::Missing => write!(f, "{module}: not found: {left}"),
+            SymbolProblem::Changed(Some(id)) => write!(f, "{module}: changed since (now build {id}): {left}"),
+            SymbolProblem::Changed(None) => {
+                write!(f, "{module}: changed since (now without build id): {left}")
+            }
+            SymbolProblem::NotChecked => {
+                write!(
+                    f,
+                    "{module}: {frames} frame{plural} looked up in what is there now, as the dump names no build"
+                )
+            }
+            SymbolProblem::Newer => write!(f, "{module}: newer than the dump, which names no build: {left}"),
+            SymbolProblem::Unreadable(why) => write!(f, "{module}: {why}: {left}"),
+            SymbolProblem::NoSymbols => write!(f, "{module}: no symbols for some: {left}"),
+        }
+    }
+}
+
+impl Dump {
+    /// Looks up the frames that only name a file and an offset. A frame becomes several where calls
+    /// were inlined.
+    ///
+    /// What is said of each file is sorted by its name; a file whose frames all were looked up is not
+    /// among them.
+    pub fn symbolize(&mut self, options: &SymbolOptions) -> Vec<SymbolNote> {
+        let mut places: BTreeMap<String, Vec<(FrameId, u64)>> = BTreeMap::new();
+        for (index, text) in self.texts.iter().enumerate() {
+            if let Some(Place { file, offset }) = Place::of(text) {
+                places.entry(file.to_owned()).or_default().push((FrameId(index as u32), offset));
+            }
+        }
+        let mut notes = Vec::new();
+        let mut lookups = Vec::new();
+        for (file, frames) in places {
+            let mut note = |problem, frames| notes.push(SymbolNote { module: file.clone(), frames, problem });
+            let module = self.modules.iter().flatten().find(|module| module.path == file);
+            match Binary::find(&file, module, self.time, options) {
+                Err(problem) => note(problem, frames.len()),
+                Ok(binary) => {
+                    if !binary.checked {
+                        note(SymbolProblem::NotChecked, frames.len());
+                    }
+                    lookups.push(Lookup { file, binary, frames });
+                }
+            }
+        }
+        let found = lookup::all(&lookups, options.threads);
+        let mut names: Vec<Option<Vec<String>>> = vec![None; self.texts.len()];
+        for (lookup, found) in lookups.iter().zip(found) {
+            let mut note =
+                |problem, frames| notes.push(SymbolNote { module: lookup.file.clone(), frames, problem });
+            match found {
+                Err(why) => note(SymbolProblem::Unreadable(why), lookup.frames.len()),
+                Ok(found) => {
+                    let without = found.iter().filter(|(_, names)| names.is_empty()).count();
+                    if without > 0 {
+                        note(SymbolProblem::NoSymbols, without);
+                    }
+                    for (frame, found) in found {
+                        names[frame.index()] = Some(found).filter(|names| !names.is_empty());
+                    }
+                }
+            }
+        }
+        self.rename(&names);
+        notes.sort_by(|a, b| a.module.cmp(&b.module));
+        notes
+    }
+
+    /// Puts others in place of the frames that have them.
+    fn rename(&mut self, names: &[Option<Vec<String>>]) {
+        let old = core::mem::take(&mut self.texts);
+        let mut texts = Texts::default();
+        let new: Vec<Vec<FrameId>> = old
+            .iter()
+            .zip(names)
+            .map(|(text, names)| match names {
+                None => vec![texts.add(text)],
+                Some(names) => names.iter().map(|name| texts.add(name)).collect(),
+            })
+            .collect();
+        let mut frames = Vec::with_capacity(self.frames.len());
+        for range in &mut self.traces {
+            let start = frames.len() as u32;
+            for frame in &self.frames[range.start as usize..range.end as usize] {
+                frames.extend_from_slice(&new[frame.index()]);
+            }
+            *range = start..frames.len() as u32;
+        }
+        self.frames = frames;
+        self.texts = texts;
+    }
+}

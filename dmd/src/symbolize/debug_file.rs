@@ -1,0 +1,187 @@
+//! Debug information of one program or library: functions with inlined calls, lines, and the types that
+//! a generic function was made for.
+
+use std::borrow::Cow;
+
+use addr2line::{Context, demangle_auto};
+use gimli::{AbbreviationsCacheStrategy, DwarfSections, EndianSlice, RunTimeEndian, SectionId};
+use memmap2::Mmap;
+use object::{Object as _, ObjectSection as _, SymbolMap, SymbolMapName};
+
+use super::binary::Binary;
+use super::map::map;
+use super::scopes::Names;
+use super::source_path::Crates;
+use crate::analyze::container::segments;
+
+type Slice<'s> = EndianSlice<'s, RunTimeEndian>;
+
+/// The files of a [`Binary`], in memory.
+pub(super) struct Maps {
+    debug: Mmap,
+    symbols: Option<Mmap>,
+    supplement: Option<Mmap>,
+}
+
+impl Maps {
+    pub(super) fn open(binary: &Binary) -> Result<Self, String> {
+        let map = |path: &std::path::PathBuf| map(path).map_err(|error| error.to_string());
+        Ok(Self {
+            debug: map(&binary.debug)?,
+            symbols: binary.symbols.as_ref().map(map).transpose()?,
+            supplement: binary.supplement.as_ref().map(map).transpose()?,
+        })
+    }
+}
+
+/// Their parts that matter, shared by threads.
+pub(super) struct Sections<'m> {
+    dwarf: DwarfSections<Cow<'m, [u8]>>,
+    supplement: Option<DwarfSections<Cow<'m, [u8]>>>,
+    symbols: Vec<SymbolMap<SymbolMapName<'m>>>,
+    endian: RunTimeEndian,
+}
+
+impl<'m> Sections<'m> {
+    pub(super) fn of(maps: &'m Maps) -> Result<Self, String> {
+        let parse = |map: &'m Mmap| object::File::parse(&**map).map_err(|error| error.to_string());
+        let debug = parse(&maps.debug)?;
+        let supplement = maps.supplement.as_ref().map(parse).transpose()?;
+        let symbols = maps.symbols.as_ref().map(parse).transpose()?;
+        let endian = if debug.is_little_endian() { RunTimeEndian::Little } else { RunTimeEndian::Big };
+        Ok(Self {
+            dwarf: sections(&debug)?,
+            supplement: supplement.as_ref().map(sections).transpose()?,
+            symbols: [Some(&debug), symbols.as_ref()]
+                .into_iter()
+                .flatten()
+                .map(|file| file.symbol_map())
+                .collect(),
+            endian,
+        })
+    }
+
+    fn symbol(&self, address: u64) -> Option<String> {
+        let name = self.symbols.iter().find_map(|symbols| symbols.containing(address))?.name();
+        Some(demangle_auto(name.into(), None).into_owned())
+    }
+}
+
+fn sections<'m>(file: &object::File<'m>) -> Result<DwarfSections<Cow<'m, [u8]>>, String> {
+    DwarfSections::load(|id: SectionId| {
+        let data = file.section_by_name(id.name()).map(|section| section.uncompressed_data()).transpose()?;
+        Ok(data.unwrap_or_default())
+    })
+    .map_err(|error: object::Error| error.to_string())
+}
+
+/// What a thread needs to look places of one file up.
+pub(super) struct DebugFile<'s> {
+    sections: &'s Sections<'s>,
+    context: Context<Slice<'s>>,
+    names: Names<'s>,
+    crates: Option<Crates>,
+}
+
+/// A call, and where it is.
+pub(super) struct Call {
+    pub(super) function: Option<String>,
+    pub(super) place: Option<(String, Option<u32>)>,
+}
+
+impl<'s> DebugFile<'s> {
+    pub(super) fn new(sections: &'s Sections<'s>) -> Result<Self, String> {
+        let slice = |bytes: &'s Cow<'_, [u8]>| EndianSlice::new(bytes, sections.endian);
+        let mut dwarf = sections.dwarf.borrow_with_sup(sections.supplement.as_ref(), slice);
+        dwarf.populate_abbreviations_cache(AbbreviationsCacheStrategy::Duplicates);
+        let context = Context::from_dwarf(dwarf).map_err(|error| error.to_string())?;
+        Ok(Self { sections, context, names: Names::default(), crates: None })
+    }
+
+    /// The function at an address and those it was inlined into, innermost first. Damaged debug
+    /// information is as good as none.
+    pub(super) fn calls(&mut self, address: u64) -> Vec<Call> {
+        let mut calls = Vec::new();
+        let Self { sections, context, names, crates } = self;
+        let unit = context.find_dwarf_and_unit(address).skip_all_loads();
+        if let Ok(mut frames) = context.find_frames(address).skip_all_loads() {
+            while let Ok(Some(frame)) = frames.next() {
+                let place =
+                    frame.location.and_then(|location| Some((location.file?.to_owned(), location.line)));
+                let function = frame.function.as_ref().and_then(|function| {
+                    let name = function.demangle().ok()?.into_owned();
+                    let raw = function.raw_name().ok()?;
+                    // Newer mangled names have everything, and C++'s have enough.
+                    let lacking = raw.starts_with("_ZN") && is_rust(&raw) || !raw.starts_with('_');
+                    let entry = match (unit, frame.dw_die_offset) {
+                        (Some(unit), Some(at)) if lacking => names.of(unit, at),
+                        _ => None,
+                    };
+                    let name = full_name(&raw, name, entry);
+                    let rust = function.language == Some(gimli::DW_LANG_Rust);
+                    if !rust || segments(&name).len() > 1 {
+                        return Some(name);
+                    }
+                    let crates = crates.get_or_insert_with(|| match unit {
+                        Some(unit) => units(unit.dwarf),
+                        None => Crates::default(),
+                    });
+                    let module = place.as_ref().and_then(|(file, _)| crates.module(file));
+                    Some(module.map_or(name.clone(), |module| format!("{module}::{name}")))
+                });
+                calls.push(Call { function: function.or_else(|| sections.symbol(address)), place });
+            }
+        }
+        calls.retain(|call| call.function.is_some() || call.place.is_some());
+        if calls.is_empty()
+            && let Some(function) = sections.symbol(address)
+        {
+            calls.push(Call { function: Some(function), place: None });
+        }
+        calls
+    }
+}
+
+/// The crates that units are of.
+fn units(dwarf: &gimli::Dwarf<Slice<'_>>) -> Crates {
+    let mut names = Vec::new();
+    let mut headers = dwarf.units();
+    while let Ok(Some(header)) = headers.next() {
+        if let Ok(unit) = dwarf.unit(header)
+            && let (Some(name), Some(folder)) = (unit.name, unit.comp_dir)
+        {
+            names.push((name.to_string_lossy().into_owned(), folder.to_string_lossy().into_owned()));
+        }
+    }
+    Crates::of_units(names.iter().map(|(name, folder)| (&**name, &**folder)))
+}
+
+/// Rust's older mangled names end in a hash; C++'s begin alike.
+fn is_rust(raw: &str) -> bool {
+    let hash =
+        raw.strip_suffix('E').and_then(|rest| rest.len().checked_sub(19).and_then(|at| rest.get(at..)));
+    hash.is_some_and(|hash| hash.starts_with("17h") && hash[3..].bytes().all(|byte| byte.is_ascii_hexdigit()))
+}
+
+/// The best of what there is: a mangled name's, and the entry's path and own name.
+fn full_name(raw: &str, mangled: String, entry: Option<(String, String)>) -> String {
+    let Some((path, own)) = entry else { return mangled };
+    let plain = own.split('<').next().unwrap_or(&own);
+    if raw.starts_with("_ZN") {
+        // Of an implementation of a trait only the mangled name tells the types; `path` is numbered.
+        let before = mangled.strip_suffix(plain).filter(|before| before.ends_with("::"));
+        return match before {
+            Some(before) if path.contains("{impl#") || !path.contains('<') => format!("{before}{own}"),
+            Some(_) => method(&path, plain, &own),
+            None => mangled,
+        };
+    }
+    if path.is_empty() { own } else { method(&path, plain, &own) }
+}
+
+/// `Vec<my::Entry, Global>::push<my::Entry, Global>` says everything twice.
+fn method(path: &str, plain: &str, own: &str) -> String {
+    let types = &own[plain.len()..];
+    let twice = !types.is_empty() && path.ends_with(types);
+    format!("{path}::{}", if twice { plain } else { own })
+}

@@ -1,0 +1,138 @@
+//! Full names of functions, by the namespaces and types that their entries lie in.
+//!
+//! Mangled names lack either the types that a function was made for or are not there at all where it
+//! was inlined; entries have both, but know only what they contain, not what contains them.
+
+use std::collections::HashMap;
+
+use gimli::{AttributeValue, DebugInfoOffset, EndianSlice, RunTimeEndian, Unit, UnitOffset, UnitRef};
+
+type Slice<'s> = EndianSlice<'s, RunTimeEndian>;
+
+/// The scopes of a unit.
+struct Scopes<'s> {
+    /// A scope's name, and the one around it.
+    scopes: Vec<(Slice<'s>, Option<u32>)>,
+    /// The scope of each function, in order of offsets.
+    functions: Vec<(UnitOffset, Option<u32>)>,
+}
+
+/// What was read of a file's units so far.
+#[derive(Default)]
+pub(super) struct Names<'s> {
+    /// Units that others refer to, by where they start.
+    units: HashMap<DebugInfoOffset, Option<Unit<Slice<'s>>>>,
+    /// Where all units start.
+    starts: Vec<DebugInfoOffset>,
+    scopes: HashMap<DebugInfoOffset, Option<Scopes<'s>>>,
+}
+
+impl<'s> Names<'s> {
+    /// The name of the function at an entry, in parts: its path, and its own name.
+    pub(super) fn of(&mut self, unit: UnitRef<'_, Slice<'s>>, at: UnitOffset) -> Option<(String, String)> {
+        let dwarf = unit.dwarf;
+        let (mut at, mut other) = (at, None::<DebugInfoOffset>);
+        // An inlined call refers to a function, and that to its declaration.
+        for _ in 0..8 {
+            let unit = match other {
+                None => unit,
+                Some(start) => UnitRef::new(dwarf, self.units.get(&start)?.as_ref()?),
+            };
+            let entry = unit.entry(at).ok()?;
+            if let Some(name) = entry.attr_value(gimli::DW_AT_name) {
+                let name = unit.attr_string(name).ok()?.to_string_lossy().into_owned();
+                let start = unit.header.debug_info_offset()?;
+                let scopes = self.scopes.entry(start).or_insert_with(|| Scopes::of(unit)).as_ref()?;
+                return Some((scopes.path(at), name));
+            }
+            let next = entry
+                .attr_value(gimli::DW_AT_abstract_origin)
+                .or_else(|| entry.attr_value(gimli::DW_AT_specification))?;
+            match next {
+                AttributeValue::UnitRef(next) => at = next,
+                AttributeValue::DebugInfoRef(next) => {
+                    if self.starts.is_empty() {
+                        let mut headers = dwarf.units();
+                        while let Ok(Some(header)) = headers.next() {
+                            self.starts.extend(header.debug_info_offset());
+                        }
+                    }
+                    let index = self.starts.partition_point(|start| start.0 <= next.0).checked_sub(1)?;
+                    let start = *self.starts.get(index)?;
+                    let unit = self.units.entry(start).or_insert_with(|| {
+                        let header = dwarf.debug_info.header_from_offset(start).ok()?;
+                        dwarf.unit(header).ok()
+                    });
+                    at = next.to_unit_offset(&unit.as_ref()?.header)?;
+                    other = Some(start);
+                }
+                _ => return None,
+            }
+        }
+        None
+    }
+}
+
+impl<'s> Scopes<'s> {
+    fn of(unit: UnitRef<'_, Slice<'s>>) -> Option<Self> {
+        let mut found = Self { scopes: Vec::new(), functions: Vec::new() };
+        // Entries around the one that is looked at: their depth, and their scope.
+        let mut around: Vec<(isize, Option<u32>)> = Vec::new();
+        let mut entries = unit.entries_raw(None).ok()?;
+        while !entries.is_empty() {
+            let (depth, offset) = (entries.next_depth(), entries.next_offset());
+            let Some(abbreviation) = entries.read_abbreviation().ok()? else { continue };
+            while around.last().is_some_and(|(other, _)| *other >= depth) {
+                around.pop();
+            }
+            let scope = around.last().and_then(|(_, scope)| *scope);
+            let tag = abbreviation.tag();
+            let is_scope = matches!(
+                tag,
+                gimli::DW_TAG_namespace
+                    | gimli::DW_TAG_structure_type
+                    | gimli::DW_TAG_class_type
+                    | gimli::DW_TAG_enumeration_type
+                    | gimli::DW_TAG_union_type
+            );
+            if !is_scope {
+                if tag == gimli::DW_TAG_subprogram {
+                    found.functions.push((offset, scope));
+                }
+                if abbreviation.has_children() {
+                    around.push((depth, scope));
+                }
+                entries.skip_attributes(abbreviation.attributes()).ok()?;
+                continue;
+            }
+            let mut name = None;
+            for specification in abbreviation.attributes() {
+                let attribute = entries.read_attribute(*specification).ok()?;
+                if attribute.name() == gimli::DW_AT_name {
+                    name = unit.attr_string(attribute.value()).ok();
+                }
+            }
+            if abbreviation.has_children() {
+                let inner = name.map(|name| {
+                    found.scopes.push((name, scope));
+                    found.scopes.len() as u32 - 1
+                });
+                around.push((depth, inner.or(scope)));
+            }
+        }
+        Some(found)
+    }
+
+    /// The names around a function, with `::` between.
+    fn path(&self, at: UnitOffset) -> String {
+        let index = self.functions.binary_search_by_key(&at, |(offset, _)| *offset);
+        let mut scope = index.ok().and_then(|index| self.functions[index].1);
+        let mut names = Vec::new();
+        while let Some((name, around)) = scope.map(|index| &self.scopes[index as usize]) {
+            names.push(name.to_string_lossy());
+            scope = *around;
+        }
+        names.reverse();
+        names.join("::")
+    }
+}

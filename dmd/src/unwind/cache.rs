@@ -1,0 +1,355 @@
+//! The rules that were compiled so far, for all threads: pc -> rule.
+//!
+//! A slot is one word, the pc in its upper 48 bits. The lower 16 hold the rule itself if it is a usual one
+//! of a module that stays, else the index of a wider one. So a look-up is mostly one load, and a slot can
+//! be read and replaced without a lock: readers see the old rule or the new one.
+//!
+//! Writers exclude each other by a flag that is tried, never waited for: whoever does not get it goes
+//! without caching what it compiled. That is what happens in a signal handler that interrupts a writer.
+//! When the table is half full a larger one takes its place. The old one stays, as readers may be in it;
+//! together they hold at most what the newest one does.
+//!
+//! A rule of a module that can be unloaded names a record of that module. It counts only after the walk
+//! has seen that this module is still there. A module without a build id cannot be told from another that
+//! was loaded to its place, so nothing of it is cached.
+
+use super::arch::pack;
+use super::module::{BuildId, Module};
+use super::rule::Rule;
+use super::sys::map;
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU16, AtomicU64, AtomicUsize, Ordering};
+
+/// The rules' owner; there is one in a process.
+#[derive(Debug)]
+pub(super) struct Cache {
+    slots: AtomicPtr<Slots>,
+    /// Wider rules, and the records of modules: allocated at first need.
+    wide: AtomicPtr<Wide>,
+    writing: AtomicBool,
+    bytes: AtomicUsize,
+}
+
+pub(super) static CACHE: Cache = Cache {
+    slots: AtomicPtr::new(core::ptr::null_mut()),
+    wide: AtomicPtr::new(core::ptr::null_mut()),
+    writing: AtomicBool::new(false),
+    bytes: AtomicUsize::new(0),
+};
+
+/// What a slot's lower half means.
+const WIDE: u16 = 1 << 15;
+const SMALLEST: u32 = 12;
+/// 8 MiB of slots; beyond, pcs are compiled anew each time.
+const LARGEST: u32 = 20;
+
+/// A table of `1 << bits` slots, behind its header in the same mapping.
+#[derive(Debug)]
+#[repr(C)]
+struct Slots {
+    bits: u32,
+    used: AtomicUsize,
+}
+
+const MAX_WIDE: usize = 1 << 15;
+const MAX_MODULES: usize = 1 << 12;
+const HEADS: usize = 1 << 10;
+
+/// All in one mapping, of which only the pages that are used exist.
+#[repr(C)]
+struct Wide {
+    rules_used: AtomicUsize,
+    modules_used: AtomicUsize,
+    /// Chains of equal hashes through `next`: an index plus one.
+    heads: [AtomicU16; HEADS],
+    next: [AtomicU16; MAX_WIDE],
+    /// The rule's word in the lower 48 bits, above it the module's record plus one, or 0 for a module that
+    /// stays.
+    rules: [AtomicU64; MAX_WIDE],
+    modules: [Record; MAX_MODULES],
+}
+
+/// A module that can be unloaded, as it was when its first rule was compiled. Written once.
+#[repr(C)]
+struct Record {
+    start: AtomicUsize,
+    end: AtomicUsize,
+    header: AtomicUsize,
+    id_address: AtomicUsize,
+    id: [AtomicU64; 2],
+}
+
+/// What the cache knows of a pc.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Cached {
+    Missing,
+    /// A rule of a module that stays.
+    Sure(Rule),
+    /// A rule of this record's module.
+    If(u16, Rule),
+}
+
+impl Cache {
+    /// The table to look pcs up in, for the length of a walk.
+    #[inline(always)]
+    pub(super) fn view(&self) -> View {
+        match self.slots() {
+            Some(slots) => View { words: slots.words(), shift: 64 - slots.bits },
+            None => View::NOTHING,
+        }
+    }
+
+    fn slots(&self) -> Option<&'static Slots> {
+        let slots = self.slots.load(Ordering::Acquire);
+        // SAFETY: null, or a table that is never unmapped.
+        unsafe { slots.as_ref() }
+    }
+
+    /// What a slot's lower half stands for.
+    #[inline(always)]
+    pub(super) fn resolve(&self, packed: u16) -> Cached {
+        if packed & WIDE == 0 {
+            return Cached::Missing;
+        }
+        let Some(wide) = self.wide() else { return Cached::Missing };
+        let Some(rule) = wide.rules.get(usize::from(packed & !WIDE)) else { return Cached::Missing };
+        let word = rule.load(Ordering::Acquire);
+        let rule = Rule::from_word(word & ((1 << 48) - 1));
+        match (word >> 48) as u16 {
+            0 => Cached::Sure(rule),
+            record => Cached::If(record, rule),
+        }
+    }
+
+    /// Is the module of `record` the one that holds `pc` now?
+    pub(super) fn is_still_there(&self, record: u16, pc: usize) -> bool {
+        let Some(wide) = self.wide() else { return false };
+        let Some(record) = wide.modules.get(usize::from(record).wrapping_sub(1)) else { return false };
+        let (module, id) = record.read();
+        module.is_still_there(pc, &id)
+    }
+
+    /// Keeps the rule of `pc`, which is in `module`, if that is possible. Gives the record of the module,
+    /// if it is one that can be unloaded.
+    pub(super) fn keep(&self, pc: usize, module: &Module, rule: Rule) -> Option<u16> {
+        if pc >= 1 << 48 {
+            return None;
+        }
+        let id = if module.is_permanent() { None } else { Some(module.build_id()?) };
+        if self.writing.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed).is_err() {
+            return None;
+        }
+        let record = self.insert(pc, module, id, rule);
+        self.writing.store(false, Ordering::Release);
+        record
+    }
+
+    /// In the child of a fork, where the thread that was writing may be missing.
+    pub(super) fn after_fork_in_child(&self) {
+        self.writing.store(false, Ordering::Release);
+    }
+
+    /// How much memory was mapped.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Only with `writing` held.
+    fn insert(&self, pc: usize, module: &Module, id: Option<BuildId>, rule: Rule) -> Option<u16> {
+        let packed = match (rule, &id) {
+            (Rule::Usual(usual), None) => pack(usual.from_fp, usual.cfa, usual.fp, usual.return_address),
+            _ => None,
+        };
+        let (packed, record) = match packed {
+            Some(packed) => (packed, 0),
+            None => {
+                let wide = self.wide_for_writing()?;
+                let record = match id {
+                    None => 0,
+                    Some(id) => wide.record(module, &id)?,
+                };
+                (wide.intern(rule.to_word() | u64::from(record) << 48)? | WIDE, record)
+            }
+        };
+        let slots = self.slots_for_writing()?;
+        slots.insert((pc as u64) << 16 | u64::from(packed));
+        (record != 0).then_some(record)
+    }
+
+    fn wide(&self) -> Option<&'static Wide> {
+        let wide = self.wide.load(Ordering::Acquire);
+        // SAFETY: null, or a mapping that stays.
+        unsafe { wide.as_ref() }
+    }
+
+    fn wide_for_writing(&self) -> Option<&'static Wide> {
+        if let Some(wide) = self.wide() {
+            return Some(wide);
+        }
+        // All of it is atomics, for which zeroes are what "empty" means.
+        let wide = map(size_of::<Wide>())?.cast::<Wide>();
+        self.bytes.fetch_add(size_of::<Wide>(), Ordering::Relaxed);
+        self.wide.store(wide, Ordering::Release);
+        self.wide()
+    }
+
+    /// A table with room for one more.
+    fn slots_for_writing(&self) -> Option<&'static Slots> {
+        let old = self.slots();
+        if let Some(slots) = old
+            && slots.used.load(Ordering::Relaxed) < slots.len() / 2
+        {
+            return Some(slots);
+        }
+        let bits = old.map_or(SMALLEST, |slots| slots.bits + 1);
+        if bits > LARGEST {
+            return None;
+        }
+        let bytes = size_of::<Slots>() + (size_of::<AtomicU64>() << bits);
+        let new = map(bytes)?.cast::<Slots>();
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        // SAFETY: a fresh mapping, aligned to a page, that nobody else has seen.
+        unsafe { new.write(Slots { bits, used: AtomicUsize::new(0) }) };
+        // SAFETY: as above, and just written.
+        let slots = unsafe { &*new };
+        for slot in old.into_iter().flat_map(Slots::words) {
+            let word = slot.load(Ordering::Relaxed);
+            if word != 0 {
+                slots.insert(word);
+            }
+        }
+        self.slots.store(new, Ordering::Release);
+        Some(slots)
+    }
+}
+
+impl Slots {
+    fn len(&self) -> usize {
+        1 << self.bits
+    }
+
+    fn words(&self) -> &[AtomicU64] {
+        let header: *const Slots = self;
+        // SAFETY: the mapping has the slots behind the header.
+        let first = unsafe { header.add(1) };
+        // SAFETY: there are so many, all initialized (to zero) by the mapping.
+        unsafe { core::slice::from_raw_parts(first.cast(), self.len()) }
+    }
+
+    /// Only by the one writer.
+    fn insert(&self, new: u64) {
+        let words = self.words();
+        let mut index = index(new >> 16, 64 - self.bits);
+        loop {
+            let slot = &words[index & (words.len() - 1)];
+            let word = slot.load(Ordering::Relaxed);
+            if word == 0 || word >> 16 == new >> 16 {
+                slot.store(new, Ordering::Release);
+                if word == 0 {
+                    self.used.fetch_add(1, Ordering::Relaxed);
+                }
+                return;
+            }
+            index += 1;
+        }
+    }
+}
+
+/// A table as a walk uses it: `1 << (64 - shift)` words.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct View {
+    words: &'static [AtomicU64],
+    shift: u32,
+}
+
+static NO_WORDS: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
+
+impl View {
+    /// In which no pc is found.
+    pub(super) const NOTHING: View = View { words: &NO_WORDS, shift: 63 };
+
+    /// The packed rule of `pc`, 0 if there is none.
+    #[inline(always)]
+    pub(super) fn get(&self, pc: usize) -> u16 {
+        let mut index = index(pc as u64, self.shift);
+        // SAFETY: so large a shift leaves an index below the number of words.
+        let first = unsafe { self.words.get_unchecked(index) };
+        let mut word = first.load(Ordering::Acquire);
+        // Half of the slots are empty, so this ends.
+        loop {
+            if word >> 16 == pc as u64 {
+                return word as u16;
+            }
+            if word == 0 {
+                return 0;
+            }
+            index += 1;
+            word = self.words[index & (self.words.len() - 1)].load(Ordering::Acquire);
+        }
+    }
+}
+
+/// Fibonacci hashing: the upper bits of the product mix all bits of the pc.
+#[inline(always)]
+fn index(pc: u64, shift: u32) -> usize {
+    (pc.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (shift & 63)) as usize
+}
+
+impl Wide {
+    /// The index of a rule's word, old or new. Only by the one writer.
+    fn intern(&self, word: u64) -> Option<u16> {
+        let hash = word.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+        let head = &self.heads[hash as usize % HEADS];
+        let mut link = head.load(Ordering::Relaxed);
+        while let Some(index) = link.checked_sub(1) {
+            if self.rules[usize::from(index)].load(Ordering::Relaxed) == word {
+                return Some(index);
+            }
+            link = self.next[usize::from(index)].load(Ordering::Relaxed);
+        }
+        let index = self.rules_used.load(Ordering::Relaxed);
+        self.rules.get(index)?.store(word, Ordering::Release);
+        self.next[index].store(head.load(Ordering::Relaxed), Ordering::Relaxed);
+        head.store(index as u16 + 1, Ordering::Relaxed);
+        self.rules_used.store(index + 1, Ordering::Relaxed);
+        Some(index as u16)
+    }
+
+    /// The number, from 1, of the module's record, old or new. Only by the one writer.
+    fn record(&self, module: &Module, id: &BuildId) -> Option<u16> {
+        let used = self.modules_used.load(Ordering::Relaxed);
+        // Backwards, as what is loaded now was most likely recorded last.
+        for index in (0..used).rev() {
+            if self.modules[index].read() == (*module, *id) {
+                return Some(index as u16 + 1);
+            }
+        }
+        // The number takes 12 bits and is never 0.
+        self.modules.get(..MAX_MODULES - 1)?.get(used)?.write(module, id);
+        self.modules_used.store(used + 1, Ordering::Relaxed);
+        Some(used as u16 + 1)
+    }
+}
+
+impl Record {
+    fn write(&self, module: &Module, id: &BuildId) {
+        self.start.store(module.start, Ordering::Relaxed);
+        self.end.store(module.end, Ordering::Relaxed);
+        self.header.store(module.header, Ordering::Relaxed);
+        self.id_address.store(id.address, Ordering::Relaxed);
+        let id = u128::from_ne_bytes(id.bytes);
+        self.id[0].store(id as u64, Ordering::Relaxed);
+        self.id[1].store((id >> 64) as u64, Ordering::Relaxed);
+    }
+
+    fn read(&self) -> (Module, BuildId) {
+        let module = Module {
+            start: self.start.load(Ordering::Relaxed),
+            end: self.end.load(Ordering::Relaxed),
+            header: self.header.load(Ordering::Relaxed),
+        };
+        let low = u128::from(self.id[0].load(Ordering::Relaxed));
+        let high = u128::from(self.id[1].load(Ordering::Relaxed));
+        let bytes = (high << 64 | low).to_ne_bytes();
+        (module, BuildId { address: self.id_address.load(Ordering::Relaxed), bytes })
+    }
+}

@@ -1,0 +1,303 @@
+//! Which loaded module holds a pc, and where its unwind sections are.
+//!
+//! glibc 2.35 has `_dl_find_object`, which takes no lock and is safe in signal handlers. Elsewhere
+//! `dl_iterate_phdr` is asked, which takes a lock of the loader's; only for a pc that was not seen yet.
+
+use super::eh_frame::{Sections, frames_address};
+use super::reader::Span;
+use super::sys::{auxiliary, is_readable};
+
+/// A loaded module, as of now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Module {
+    /// The addresses that it was mapped to.
+    pub(super) start: usize,
+    pub(super) end: usize,
+    /// The address of `.eh_frame_hdr`, 0 if it has none.
+    pub(super) header: usize,
+}
+
+/// What tells a module from another that was loaded to the same addresses later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct BuildId {
+    /// The address of the note.
+    pub(super) address: usize,
+    pub(super) bytes: [u8; 16],
+}
+
+impl Module {
+    /// The module that holds `pc`.
+    pub(super) fn find(pc: usize) -> Option<Module> {
+        match find_object::find(pc) {
+            Some(answer) => answer,
+            None => Module::find_with_lock(pc),
+        }
+    }
+
+    /// The module that holds `pc`, asked of a loader that has no better way.
+    pub(super) fn find_with_lock(pc: usize) -> Option<Module> {
+        iterate(pc)
+    }
+
+    pub(super) fn contains(&self, pc: usize) -> bool {
+        (self.start..self.end).contains(&pc)
+    }
+
+    /// Is this the same module still, and not another one at its place? Takes no lock. `pc` is of a frame
+    /// on this thread's stack, so that its module cannot go away meanwhile.
+    pub(super) fn is_still_there(&self, pc: usize, id: &BuildId) -> bool {
+        let there = match find_object::find(pc) {
+            Some(answer) => answer == Some(*self),
+            // Without the loader's word: is what this reads mapped at all?
+            None => is_readable(id.address & !3) && is_readable((id.address + id.bytes.len() - 1) & !3),
+        };
+        there && bytes_at(id.address, id.bytes.len()) == id.bytes
+    }
+
+    /// Can the module not be unloaded while this code can run? True of the program, of the loader, of the
+    /// C library and of the module that this code is in.
+    pub(super) fn is_permanent(&self) -> bool {
+        let here = Module::find as fn(usize) -> Option<Module>;
+        let c_library: unsafe extern "C" fn(core::ffi::c_ulong) -> core::ffi::c_ulong = libc::getauxval;
+        let addresses = [
+            here as usize,
+            c_library as usize,
+            auxiliary(libc::AT_PHDR),
+            auxiliary(libc::AT_BASE),
+            auxiliary(libc::AT_SYSINFO_EHDR),
+        ];
+        addresses.into_iter().any(|address| self.contains(address))
+    }
+
+    /// The unwind sections, each up to the end of the segment that it is in.
+    pub(super) fn sections(&self) -> Option<Sections<'static>> {
+        let header = self.span(self.header)?;
+        let frames = self.span(frames_address(header)?)?;
+        Some(Sections { header, frames })
+    }
+
+    /// Do the bytes at `pc`, which is in the module, read `code`?
+    pub(super) fn has_code_at<const N: usize>(&self, pc: usize, code: &[u8; N]) -> bool {
+        self.span(pc).is_some_and(|span| span.bytes.starts_with(code))
+    }
+
+    /// What is mapped from `address` on to the end of its segment.
+    fn span(&self, address: usize) -> Option<Span<'static>> {
+        if !self.contains(address) {
+            return None;
+        }
+        let end = match self.program_headers() {
+            Some(headers) => {
+                let bias = headers.bias(self.start);
+                headers.list().filter(|header| header.p_type == libc::PT_LOAD).find_map(|header| {
+                    let start = bias.wrapping_add(header.p_vaddr as usize);
+                    let end = start.wrapping_add(header.p_filesz as usize);
+                    (start..end).contains(&address).then_some(end)
+                })?
+            }
+            None => self.end,
+        };
+        Some(Span { address, bytes: bytes_at(address, end.min(self.end) - address) })
+    }
+
+    /// The build id, if the module has one.
+    pub(super) fn build_id(&self) -> Option<BuildId> {
+        let headers = self.program_headers()?;
+        let bias = headers.bias(self.start);
+        headers.list().filter(|header| header.p_type == libc::PT_NOTE).find_map(|header| {
+            let start = bias.wrapping_add(header.p_vaddr as usize);
+            let len = header.p_filesz as usize;
+            let end = start.checked_add(len)?;
+            if start < self.start || end > self.end {
+                return None;
+            }
+            build_id_in(Span { address: start, bytes: bytes_at(start, len) })
+        })
+    }
+
+    /// The program headers, if they lie in the module's first page as linkers put them.
+    fn program_headers(&self) -> Option<ProgramHeaders> {
+        const MAGIC: [u8; 5] = [0x7f, b'E', b'L', b'F', 2];
+        let page = bytes_at(self.start, 4096.min(self.end - self.start));
+        let span = Span { address: self.start, bytes: page };
+        if page.get(..5)? != MAGIC {
+            return None;
+        }
+        let offset = span.reader_at(self.start + 32)?.u64()? as usize;
+        let size = span.reader_at(self.start + 54)?.u16()?;
+        let count = usize::from(span.reader_at(self.start + 56)?.u16()?);
+        let end = offset.checked_add(count.checked_mul(size_of::<libc::Elf64_Phdr>())?)?;
+        let usual = usize::from(size) == size_of::<libc::Elf64_Phdr>() && offset.is_multiple_of(8);
+        (usual && end <= page.len()).then_some(ProgramHeaders { address: self.start + offset, count })
+    }
+}
+
+#[derive(Clone, Copy)]
+struct ProgramHeaders {
+    address: usize,
+    count: usize,
+}
+
+impl ProgramHeaders {
+    fn list(self) -> impl Iterator<Item = libc::Elf64_Phdr> {
+        let first = core::ptr::with_exposed_provenance::<libc::Elf64_Phdr>(self.address);
+        (0..self.count).map(move |index| {
+            // SAFETY: the whole table lies in the module's first page.
+            let header = unsafe { first.add(index) };
+            // SAFETY: as above; the address is a multiple of 8, and any bytes make a header.
+            unsafe { header.read() }
+        })
+    }
+
+    /// What to add to an address in the file.
+    fn bias(self, start: usize) -> usize {
+        let first = self.list().find(|header| header.p_type == libc::PT_LOAD);
+        let first = first.map_or(0, |header| header.p_vaddr as usize & !4095);
+        start.wrapping_sub(first)
+    }
+}
+
+/// The first 16 bytes of the GNU build id among the notes of `span`.
+fn build_id_in(span: Span<'_>) -> Option<BuildId> {
+    const GNU_BUILD_ID: u32 = 3;
+    let mut reader = span.reader_at(span.address)?;
+    while !reader.is_at_end() {
+        let (name_len, len, kind) = (reader.u32()? as usize, reader.u32()? as usize, reader.u32()?);
+        let mut name = reader.split(name_len.checked_next_multiple_of(4)?)?;
+        let mut note = reader.split(len.checked_next_multiple_of(4)?)?;
+        if kind == GNU_BUILD_ID && name_len == 4 && name.u32()?.to_ne_bytes() == *b"GNU\0" && len >= 16 {
+            let address = note.address();
+            let (low, high) = (note.u64()?, note.u64()?);
+            let mut bytes = [0; 16];
+            bytes[..8].copy_from_slice(&low.to_ne_bytes());
+            bytes[8..].copy_from_slice(&high.to_ne_bytes());
+            return Some(BuildId { address, bytes });
+        }
+    }
+    None
+}
+
+/// Bytes of a loaded module.
+fn bytes_at(address: usize, len: usize) -> &'static [u8] {
+    let first = core::ptr::with_exposed_provenance(address);
+    // SAFETY: the callers give ranges inside of one segment of a module that is loaded: it holds a frame
+    // of this thread's stack. The loader changes none of these bytes after it relocated the module.
+    unsafe { core::slice::from_raw_parts(first, len) }
+}
+
+#[cfg(target_env = "gnu")]
+mod find_object {
+    use super::Module;
+    use core::arch::asm;
+    use core::ffi::c_void;
+
+    /// glibc's `struct dl_find_object`, of version 2.35; later versions use the reserved words.
+    #[repr(C)]
+    struct Found {
+        flags: u64,
+        start: *mut c_void,
+        end: *mut c_void,
+        link_map: *mut c_void,
+        header: *mut c_void,
+        reserved: [u64; 7],
+    }
+
+    type FindObject = unsafe extern "C" fn(*mut c_void, *mut Found) -> i32;
+
+    /// `None` if this C library has no such function.
+    pub(super) fn find(pc: usize) -> Option<Option<Module>> {
+        let function = function()?;
+        let mut found = core::mem::MaybeUninit::<Found>::zeroed();
+        // SAFETY: the function looks `pc` up, whatever it is, and writes the structure if it finds it.
+        let error = unsafe { function(core::ptr::without_provenance_mut(pc), found.as_mut_ptr()) };
+        // SAFETY: zeroed above, and every bit pattern is fine.
+        let found = unsafe { found.assume_init() };
+        Some((error == 0).then(|| Module {
+            start: found.start.addr(),
+            end: found.end.addr(),
+            header: found.header.addr(),
+        }))
+    }
+
+    /// The function's address, from a weak reference: asking `dlsym` would take the loader's lock.
+    #[inline]
+    fn function() -> Option<FindObject> {
+        let address: usize;
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: loads a word of the global offset table, which the linker made for this reference.
+        unsafe {
+            asm!(
+                ".weak _dl_find_object",
+                "mov {}, qword ptr [rip + _dl_find_object@GOTPCREL]",
+                out(reg) address,
+                options(nostack, pure, readonly, preserves_flags),
+            );
+        }
+        #[cfg(target_arch = "aarch64")]
+        // SAFETY: loads a word of the global offset table, which the linker made for this reference.
+        unsafe {
+            asm!(
+                ".weak _dl_find_object",
+                "adrp {0}, :got:_dl_find_object",
+                "ldr {0}, [{0}, :got_lo12:_dl_find_object]",
+                out(reg) address,
+                options(nostack, pure, readonly, preserves_flags),
+            );
+        }
+        let pointer = core::ptr::with_exposed_provenance::<c_void>(address);
+        // SAFETY: null is none, and else it is the function of that name, whose type this is.
+        unsafe { core::mem::transmute::<*const c_void, Option<FindObject>>(pointer) }
+    }
+}
+
+#[cfg(not(target_env = "gnu"))]
+mod find_object {
+    use super::Module;
+
+    pub(super) fn find(_pc: usize) -> Option<Option<Module>> {
+        None
+    }
+}
+
+/// Asks the loader for all modules. No lock of ours is held over it.
+#[cold]
+fn iterate(pc: usize) -> Option<Module> {
+    struct Search {
+        pc: usize,
+        found: Option<Module>,
+    }
+    unsafe extern "C" fn visit(
+        info: *mut libc::dl_phdr_info,
+        _: usize,
+        search: *mut libc::c_void,
+    ) -> libc::c_int {
+        // SAFETY: the loader gives a valid record.
+        let info = unsafe { &*info };
+        // SAFETY: the pointer to `search` below.
+        let search = unsafe { &mut *search.cast::<Search>() };
+        // SAFETY: the loader's own table, of that length.
+        let headers = unsafe { core::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum)) };
+        let bias = info.dlpi_addr as usize;
+        let mut module = Module { start: usize::MAX, end: 0, header: 0 };
+        for header in headers {
+            let start = bias.wrapping_add(header.p_vaddr as usize);
+            match header.p_type {
+                libc::PT_LOAD => {
+                    module.start = module.start.min(start & !4095);
+                    module.end = module.end.max(start.wrapping_add(header.p_memsz as usize));
+                }
+                libc::PT_GNU_EH_FRAME => module.header = start,
+                _ => {}
+            }
+        }
+        if (module.start..module.end).contains(&search.pc) {
+            search.found = Some(module);
+            return 1;
+        }
+        0
+    }
+    let mut search = Search { pc, found: None };
+    // SAFETY: the callback has the right type, and `search` outlives the call.
+    unsafe { libc::dl_iterate_phdr(Some(visit), (&raw mut search).cast()) };
+    search.found
+}

@@ -1,0 +1,129 @@
+//! C programs that are hard on a library in their way (`tests/torture`), and one that uses `dmd.h`.
+
+use std::io::Read;
+use std::process::{Command, Stdio};
+
+use crate::support::{c_program, command, count, preloaded, read_dump, run, succeed};
+
+/// The same output and status with and without, under options of all kinds.
+fn same(name: &str) {
+    let folder = tempfile::tempdir().unwrap();
+    let program = c_program(folder.path(), name);
+    let plain = run(command(&program).current_dir(folder.path()));
+    for options in
+        ["--stacks=full", "--stacks=partial", "--mode=cumulative", "--mode=scan", "--sample-below=4093"]
+    {
+        let options = format!("{options} --quiet --dump-at-exit --output=d-%p.json");
+        let recorded = run(preloaded(&program, &options).current_dir(folder.path()));
+        assert_eq!(recorded.status, plain.status, "{options}: {recorded:?}");
+        assert_eq!(recorded.stdout, plain.stdout, "{options}");
+        assert_eq!(recorded.stderr, plain.stderr, "{options}");
+    }
+}
+
+#[test]
+fn forks_while_threads_allocate() {
+    same("fork_threads");
+}
+
+#[test]
+fn edges_of_the_allocation_functions() {
+    same("edges");
+}
+
+#[test]
+fn threads_come_and_go() {
+    same("churn");
+}
+
+#[test]
+fn signals_and_small_stacks() {
+    same("signals");
+}
+
+#[test]
+fn libraries_come_and_go() {
+    same("libraries");
+}
+
+#[test]
+fn memory_runs_out() {
+    same("no_memory");
+}
+
+#[test]
+fn deep_stacks_and_other_stacks() {
+    same("deep");
+}
+
+#[test]
+fn descriptors_are_the_program_s() {
+    same("descriptors");
+}
+
+#[test]
+fn a_program_that_confines_itself() {
+    same("confined");
+}
+
+#[test]
+fn a_program_with_its_own_malloc_is_told() {
+    same("own_malloc");
+    let folder = tempfile::tempdir().unwrap();
+    let output = succeed(&mut preloaded(c_program(folder.path(), "own_malloc"), "1"));
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert!(text.ends_with("] the program has a malloc of its own: its blocks are not recorded\n"), "{text}");
+}
+
+#[test]
+fn ways_to_end() {
+    same("endings");
+}
+
+#[test]
+fn blocks_are_those_that_are_live() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = c_program(folder.path(), "entry_points");
+    let file = folder.path().join("dump.json");
+    let output = succeed(preloaded(&program, "--stacks=full --quiet").arg(&file));
+    assert_eq!(output.stdout, b"ok\n");
+    let dump = read_dump(&file);
+    assert_eq!(count(&dump, |block| block["req"] == 1234), 7);
+    assert_eq!(count(&dump, |block| block["req"] == 1234 && block.get("reps").is_some()), 2);
+    assert_eq!(count(&dump, |block| block["req"] == 4321), 0, "freed");
+    // A block of each function of the family.
+    for requested in [3001, 3002, 3003, 3004, 3005, 3006, 3007, 3008] {
+        assert_eq!(count(&dump, |block| block["req"] == requested), 1, "{requested}");
+    }
+    assert_eq!(count(&dump, |block| block["req"] == 100_000_000), 1, "a large block");
+    assert_eq!(dump["reportFaultCounts"]["interior"], 1);
+    assert_eq!(dump["reportFaultCounts"]["freed"], 1);
+    assert_eq!(dump["reportFaultCounts"]["not-heap"], 1);
+    assert_eq!(dump["reportFaultCounts"]["freed-since"], 1);
+    // Without the library there is nobody to ask.
+    let output = run(command(&program).arg(&file));
+    assert_eq!(output.stdout, b"not running\n");
+}
+
+/// As the header says it. Without gdb there is nothing to try.
+#[test]
+fn a_dump_is_had_from_gdb() {
+    if Command::new("gdb").arg("--version").output().is_err() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("gdb.json");
+    let mut child = preloaded(c_program(folder.path(), "waits"), "--stacks=full --quiet")
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut ready = [0; 6];
+    child.stdout.as_mut().unwrap().read_exact(&mut ready).unwrap();
+    let call = format!("call (int)DMDReportAndDump(\"{}\")", file.display());
+    let mut gdb = command("gdb");
+    let gdb = run(gdb.args(["-q", "-batch", "-p", &child.id().to_string(), "-ex", &call]));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(file.exists(), "{gdb:?}");
+    assert_eq!(count(&read_dump(&file), |block| block["req"] == 777), 10);
+}

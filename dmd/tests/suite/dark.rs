@@ -1,0 +1,120 @@
+//! The report of a program that records itself: `heap-unclassified` by crate and function.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use memory_reporter::file;
+use memory_reporter::tree::Forest;
+
+use crate::support::{command, golden, preloaded, succeed, victim};
+
+const UNCLASSIFIED: &str = "explicit/heap-unclassified/";
+const TWICE: &str = "twice-reported/";
+
+/// The bytes at each path of the second report of the victim.
+fn report(run: impl FnOnce(&std::path::Path)) -> BTreeMap<String, i64> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("report.json");
+    run(&path);
+    let set = file::read(&path).unwrap();
+
+    let heap: i64 = set
+        .iter()
+        .filter(|report| report.path.starts_with("explicit/") && report.kind == memory_reporter::Kind::Heap)
+        .map(|report| report.amount)
+        .sum();
+    let allocated = set.iter().find(|report| report.path == "heap-allocated").unwrap().amount;
+    assert_eq!(heap, allocated, "all of the heap is in the tree, to the byte");
+
+    let forest = Forest::new(&set);
+    let children: i128 =
+        set.iter().filter(|r| r.path.starts_with(UNCLASSIFIED)).map(|r| i128::from(r.amount)).sum();
+    assert_eq!(forest.amount("explicit/heap-unclassified"), Some(children));
+    assert!(forest.warnings().is_empty(), "{:?}", forest.warnings());
+
+    let mut amounts = BTreeMap::new();
+    for report in set.iter() {
+        assert!(amounts.insert(report.path.to_owned(), report.amount).is_none(), "{} twice", report.path);
+    }
+    amounts
+}
+
+/// The bytes below a root of all functions with this name, and how many paths those are.
+fn of_function(amounts: &BTreeMap<String, i64>, root: &str, function: &str) -> (i64, usize) {
+    let paths = || amounts.iter().filter(|(path, _)| path.starts_with(root) && path.ends_with(function));
+    (paths().map(|(_, amount)| amount).sum(), paths().count())
+}
+
+/// Paths with their amounts in digits' places only, so that the last bytes may differ.
+fn rounded(amounts: &BTreeMap<String, i64>) -> String {
+    let mut text = String::new();
+    for (path, amount) in amounts {
+        if path.starts_with(UNCLASSIFIED) || path.starts_with(TWICE) {
+            let amount =
+                if amount.abs() < 50_000 { "few".into() } else { format!("{}k", amount / 10_000 * 10) };
+            writeln!(text, "{amount:>6} {path}").unwrap();
+        }
+    }
+    text
+}
+
+#[test]
+fn the_function_is_named_that_allocated_what_nobody_reports() {
+    let amounts = report(|path| {
+        succeed(command(victim("dark")).arg(path).env("DMD", "--stacks=full --quiet"));
+    });
+    // The C library gives 104 for 100, and 300,024 or so (mapped) for 300,000.
+    let (large, paths) = of_function(&amounts, UNCLASSIFIED, "dark/dark::forget_large");
+    assert!((300_000..310_000).contains(&large) && paths == 1, "{large}: {amounts:#?}");
+    let (small, paths) = of_function(&amounts, UNCLASSIFIED, "dark/dark::forget_small");
+    assert!((2_080_000..2_090_000).contains(&small) && paths == 1, "{small}: {amounts:#?}");
+    // What is reported is not in it.
+    assert_eq!(of_function(&amounts, UNCLASSIFIED, "name_twice").1, 0);
+    golden("dark_full.txt", &rounded(&amounts));
+}
+
+#[test]
+fn what_is_reported_twice_has_its_own_tree() {
+    let amounts = report(|path| {
+        succeed(command(victim("dark")).arg(path).env("DMD", "--stacks=full --quiet"));
+    });
+    let twice: i64 = amounts.iter().filter(|(path, _)| path.starts_with(TWICE)).map(|(_, n)| n).sum();
+    assert_eq!(twice, amounts["explicit/names"]);
+    assert_eq!(twice, amounts["explicit/names-again"]);
+    assert_eq!(-twice, amounts["explicit/heap-unclassified/(counted twice)"]);
+}
+
+#[test]
+fn estimates_are_marked() {
+    let amounts = report(|path| {
+        succeed(command(victim("dark")).arg(path).env("DMD", "--quiet"));
+    });
+    // Every block of this function is as large, so that what is estimated is what it has.
+    let (small, paths) = of_function(&amounts, UNCLASSIFIED, "dark/~dark::forget_small");
+    assert!((2_070_000..2_095_000).contains(&small) && paths == 1, "{small}: {amounts:#?}");
+}
+
+#[test]
+fn a_preloaded_engine_tells_it_too() {
+    let amounts = report(|path| {
+        succeed(preloaded(victim("dark"), "--stacks=full --quiet").arg(path));
+    });
+    // It sees the blocks of the C library too, which `heap-allocated` does not count: hence perhaps a `~`.
+    let (small, _) = of_function(&amounts, UNCLASSIFIED, "dark::forget_small");
+    assert!((2_070_000..2_090_000).contains(&small), "{small}: {amounts:#?}");
+}
+
+#[test]
+fn without_recording_there_is_no_such_tree() {
+    let folder = tempfile::tempdir().unwrap();
+    for options in [None, Some("--mode=live --quiet")] {
+        let path = folder.path().join("report.json");
+        let mut command = command(victim("dark"));
+        if let Some(options) = options {
+            command.env("DMD", options);
+        }
+        succeed(command.arg(&path));
+        let set = file::read(&path).unwrap();
+        assert!(set.iter().all(|r| !r.path.starts_with(UNCLASSIFIED) && !r.path.starts_with(TWICE)));
+    }
+}

@@ -1,0 +1,34 @@
+//! Both doors at once: blocks count once, and nothing is lost.
+
+use crate::support::{command, count, preloaded, read_dump, succeed, victim};
+
+fn check(allocator: &str) {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("both.json.gz");
+    let victim = victim(&format!("doors_{allocator}"));
+    succeed(preloaded(&victim, "--mode=live --stacks=full --quiet").arg(&file));
+    let dump = read_dump(&file);
+    assert_eq!(count(&dump, |block| block["req"] == 100 && block["alloc"].is_string()), 1000);
+    assert_eq!(count(&dump, |block| block["req"] == 201), 500);
+
+    let file = folder.path().join("wrapper.json");
+    succeed(command(&victim).arg(&file).env("DMD", "--mode=live --stacks=full --quiet"));
+    let dump = read_dump(&file);
+    assert_eq!(count(&dump, |block| block["req"] == 100), 1000);
+    assert_eq!(count(&dump, |block| block["req"] == 201), 0, "malloc is not the wrapper's");
+}
+
+#[test]
+fn over_the_system_allocator() {
+    check("system");
+}
+
+#[test]
+fn over_mimalloc() {
+    check("mimalloc");
+}
+
+#[test]
+fn over_jemalloc() {
+    check("jemalloc");
+}

@@ -1,0 +1,46 @@
+//! What `libdmd.so` puts in front of a program.
+
+use std::process::Command;
+
+use crate::support::{libdmd, succeed};
+
+const EXPORTS: &str = "\
+DMDClearReports
+DMDConnect1
+DMDDoor1
+DMDDump
+DMDIsRunning
+DMDReport
+DMDReportAndDump
+DMDReportOnAlloc
+DMDReset
+aligned_alloc
+calloc
+cfree
+free
+malloc
+malloc_usable_size
+memalign
+posix_memalign
+pvalloc
+realloc
+reallocarray
+valloc
+";
+
+#[test]
+fn libdmd_exports_malloc_s_family_and_its_entry_points() {
+    let output = succeed(Command::new("nm").args(["-D", "--defined-only"]).arg(libdmd()));
+    let text = String::from_utf8(output.stdout).unwrap();
+    let mut names: Vec<_> = text.lines().map(|line| line.rsplit(' ').next().unwrap()).collect();
+    names.sort_unstable();
+    assert_eq!(names.join("\n") + "\n", EXPORTS);
+}
+
+/// Thread-locals that are looked up by a function may allocate, or wait for the loader.
+#[test]
+fn libdmd_reaches_its_guard_without_the_loader() {
+    let output = succeed(Command::new("readelf").args(["--dynamic", "--wide"]).arg(libdmd()));
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("STATIC_TLS"), "{text}");
+}

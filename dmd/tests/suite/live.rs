@@ -1,0 +1,155 @@
+//! Dumps asked for from outside: by the socket of `memory-reporter`, and by its signals.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use flate2::read::GzDecoder;
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::support::{command, count, preloaded, read_dump, victim};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+struct Waiting {
+    child: Child,
+    folder: TempDir,
+}
+
+impl Waiting {
+    fn start(mut command: Command) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        command
+            .env("ABOUT_MEMORY", format!("listen,signals={}", folder.path().display()))
+            .env("XDG_RUNTIME_DIR", folder.path())
+            .env("TMPDIR", folder.path())
+            .current_dir(folder.path())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        assert_eq!(line, "ready\n");
+        Self { child, folder }
+    }
+
+    fn ask(&self, request: &str) -> Vec<u8> {
+        let sockets = fs::read_dir(self.folder.path().join("about-memory")).unwrap();
+        let socket = sockets.map(|entry| entry.unwrap().path()).next().unwrap();
+        let mut stream = UnixStream::connect(socket).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.write_all(format!("{{\"version\":1,\"request\":\"{request}\"}}\n").as_bytes()).unwrap();
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).unwrap();
+        answer
+    }
+
+    fn requests(&self) -> Vec<String> {
+        let hello: Value = serde_json::from_slice(&self.ask("hello")).unwrap();
+        let requests = hello["requests"].as_array().unwrap();
+        requests.iter().map(|request| request.as_str().unwrap().to_owned()).collect()
+    }
+
+    fn amount(&self, path: &str) -> Option<i64> {
+        let mut text = Vec::new();
+        GzDecoder::new(&*self.ask("report")).read_to_end(&mut text).unwrap();
+        let reports: Value = serde_json::from_slice(&text).unwrap();
+        let mut reports = reports["reports"].as_array().unwrap().iter();
+        reports.find(|report| report["path"] == path).map(|report| report["amount"].as_i64().unwrap())
+    }
+
+    /// Files in the folder of this kind, once there are any.
+    fn saved(&self, kind: &str) -> Vec<PathBuf> {
+        let start = Instant::now();
+        loop {
+            let found = named(self.folder.path(), kind);
+            if !found.is_empty() || start.elapsed() > PATIENCE {
+                return found;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    fn signal(&self) {
+        // SAFETY: no precondition; the child was not waited for, so its number is still its own.
+        unsafe { libc::kill(self.child.id() as i32, libc::SIGRTMIN()) };
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn named(folder: &Path, kind: &str) -> Vec<PathBuf> {
+    let paths = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    paths.filter(|path| path.file_name().unwrap().to_str().unwrap().starts_with(kind)).collect()
+}
+
+fn check(path: &Path) {
+    let dump = read_dump(path);
+    let reports = |block: &Value| block.get("reps").map_or(0, |reports| reports.as_array().unwrap().len());
+    assert_eq!(count(&dump, |block| block["req"] == 10_000 && reports(block) == 1), 100);
+    assert_eq!(count(&dump, |block| reports(block) == 2), 0);
+}
+
+fn check_all(command: Command) {
+    let waiting = Waiting::start(command);
+    let heap = waiting.amount("heap-allocated").unwrap();
+    let pages = waiting.amount("explicit/pages").unwrap();
+    assert!((pages..pages + 3_000_000).contains(&heap), "{pages} of {heap}");
+    assert!(waiting.requests().contains(&"dmd-dump".to_owned()));
+    // The second is of a process that has dumped.
+    for number in 0..2 {
+        let answer = waiting.ask("dmd-dump");
+        assert_eq!(answer[..2], [0x1f, 0x8b], "{}", String::from_utf8_lossy(&answer));
+        let path = waiting.folder.path().join(format!("asked-{number}.json.gz"));
+        fs::write(&path, answer).unwrap();
+        check(&path);
+    }
+    assert!(named(waiting.folder.path(), "dmd-").is_empty(), "nothing is left behind");
+
+    waiting.signal();
+    let dumps = waiting.saved("dmd-");
+    let [dump] = &*dumps else { panic!("{dumps:?}") };
+    check(dump);
+    let reports = waiting.saved("memory-report-");
+    let [report] = &*reports else { panic!("{reports:?}") };
+    let rest = |path: &Path, kind| {
+        path.file_name().unwrap().to_str().unwrap().strip_prefix(kind).unwrap().to_owned()
+    };
+    assert_eq!(rest(dump, "dmd-"), rest(report, "memory-report-"));
+    assert!(named(waiting.folder.path(), "incomplete-").is_empty());
+}
+
+const OPTIONS: &str = "--stacks=full --quiet";
+
+#[test]
+fn of_the_preloaded_engine() {
+    check_all(preloaded(victim("waiting"), OPTIONS));
+}
+
+#[test]
+fn of_the_wrapper() {
+    let mut command = command(victim("waiting"));
+    command.env("DMD", OPTIONS);
+    check_all(command);
+}
+
+#[test]
+fn none_if_nothing_is_recorded() {
+    let waiting = Waiting::start(command(victim("waiting")));
+    assert!(!waiting.requests().contains(&"dmd-dump".to_owned()));
+    assert_eq!(waiting.amount("heap-allocated"), None, "the wrapper counts nothing then");
+    let answer = String::from_utf8(waiting.ask("dmd-dump")).unwrap();
+    assert!(answer.contains("there is no request"), "{answer}");
+    waiting.signal();
+    assert_eq!(waiting.saved("memory-report-").len(), 1);
+    assert!(named(waiting.folder.path(), "dmd-").is_empty());
+}

@@ -1,0 +1,15 @@
+//! Whole processes under DMD, by either door, and what it says of them.
+
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+mod c_programs;
+mod dark;
+mod doors;
+mod exports;
+mod live;
+mod options;
+mod processes;
+mod reporting;
+mod sampler;
+mod smoke;
+mod support;

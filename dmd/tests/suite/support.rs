@@ -1,0 +1,147 @@
+//! Builds what the tests run, runs it with a limit of time, and reads dumps.
+
+use std::ffi::OsStr;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::OnceLock;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+/// The folder of this test's build: `target/debug`.
+fn build_folder() -> PathBuf {
+    let test = std::env::current_exe().unwrap();
+    test.parent().unwrap().parent().unwrap().to_owned()
+}
+
+/// A program of `tests/victims`: an example of the package, which not every way to run tests builds.
+pub(crate) fn victim(name: &str) -> PathBuf {
+    static BUILT: OnceLock<()> = OnceLock::new();
+    BUILT.get_or_init(|| {
+        let mut cargo = Command::new(env!("CARGO"));
+        cargo.args(["build", "--quiet", "-p", "dmd", "--examples"]).current_dir(env!("CARGO_MANIFEST_DIR"));
+        if !cfg!(debug_assertions) {
+            cargo.arg("--release");
+        }
+        assert!(cargo.arg("--target-dir").arg(build_folder().parent().unwrap()).status().unwrap().success());
+    });
+    build_folder().join("examples").join(name)
+}
+
+/// `libdmd.so`, as users build it.
+pub(crate) fn libdmd() -> &'static Path {
+    static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
+    LIBRARY.get_or_init(|| {
+        let target = build_folder().parent().unwrap().join("libdmd");
+        let status = Command::new(env!("CARGO"))
+            .args(["build", "--quiet", "--release", "-p", "dmd-preload", "--target-dir"])
+            .arg(&target)
+            .current_dir(env!("CARGO_MANIFEST_DIR"))
+            .status()
+            .unwrap();
+        assert!(status.success());
+        target.join("release/libdmd.so")
+    })
+}
+
+/// Compiles a C program of `tests/torture`.
+pub(crate) fn c_program(folder: &Path, name: &str) -> PathBuf {
+    let program = folder.join(name);
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/torture").join(name).with_extension("c");
+    let status = Command::new("cc")
+        .args(["-O1", "-pthread", "-I"])
+        .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("include"))
+        .arg("-o")
+        .args([program.as_os_str(), source.as_os_str(), OsStr::new("-ldl")])
+        .status()
+        .unwrap();
+    assert!(status.success());
+    program
+}
+
+/// A command without any variable that matters here.
+pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
+    let mut command = Command::new(program);
+    command.env_remove("DMD").env_remove("LD_PRELOAD");
+    command
+}
+
+/// A command under `libdmd.so`.
+pub(crate) fn preloaded(program: impl AsRef<OsStr>, options: &str) -> Command {
+    let mut command = command(program);
+    command.env("DMD", options).env("LD_PRELOAD", libdmd());
+    command
+}
+
+/// Runs a command; one that hangs is killed, and fails the test.
+pub(crate) fn run(command: &mut Command) -> Output {
+    let mut child =
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let (mut stdout, mut stderr) = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
+    let read_all = |stream: &mut dyn Read| {
+        let mut bytes = Vec::new();
+        stream.read_to_end(&mut bytes).unwrap();
+        bytes
+    };
+    let stdout = thread::spawn(move || read_all(&mut stdout));
+    let stderr = thread::spawn(move || read_all(&mut stderr));
+    let start = Instant::now();
+    let status = loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            break status;
+        }
+        if start.elapsed() > Duration::from_secs(240) {
+            child.kill().unwrap();
+            panic!("{command:?} hangs");
+        }
+        thread::sleep(Duration::from_millis(5));
+    };
+    Output { status, stdout: stdout.join().unwrap(), stderr: stderr.join().unwrap() }
+}
+
+/// As [`run`], of a command that must succeed.
+pub(crate) fn succeed(command: &mut Command) -> Output {
+    let output = run(command);
+    assert!(output.status.success(), "{command:?}: {output:?}");
+    output
+}
+
+pub(crate) fn read_dump(path: impl AsRef<Path>) -> Value {
+    let path = path.as_ref();
+    let mut bytes = std::fs::read(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    if path.extension() == Some(OsStr::new("gz")) {
+        let mut text = Vec::new();
+        flate2::read::GzDecoder::new(bytes.as_slice()).read_to_end(&mut text).unwrap();
+        bytes = text;
+    }
+    serde_json::from_slice(&bytes).unwrap()
+}
+
+/// How many blocks of a dump satisfy a condition.
+pub(crate) fn count(dump: &Value, condition: impl Fn(&Value) -> bool) -> u64 {
+    let blocks = dump["blockList"].as_array().unwrap();
+    blocks.iter().filter(|block| condition(block)).map(number_of).sum()
+}
+
+pub(crate) fn number_of(block: &Value) -> u64 {
+    block.get("num").map_or(1, |number| number.as_u64().unwrap())
+}
+
+/// The texts of a stack, innermost first.
+pub(crate) fn frames(dump: &Value, trace: &Value) -> Vec<String> {
+    let keys = dump["traceTable"][trace.as_str().unwrap()].as_array().unwrap();
+    keys.iter().map(|key| dump["frameTable"][key.as_str().unwrap()].as_str().unwrap().to_owned()).collect()
+}
+
+/// Compares with a file beside the test; `UPDATE_GOLDEN=1` writes it.
+pub(crate) fn golden(name: &str, actual: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/suite/golden").join(name);
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        std::fs::write(&path, actual).unwrap();
+    }
+    let expected = std::fs::read_to_string(&path)
+        .unwrap_or_else(|error| panic!("{}: {error}; UPDATE_GOLDEN=1 writes it", path.display()));
+    assert_eq!(actual, expected, "{}", path.display());
+}

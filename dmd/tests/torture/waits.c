@@ -1,0 +1,14 @@
+// Ten blocks of 777, then it waits for a debugger.
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+void *volatile block;
+
+int main(void) {
+    for (int i = 0; i < 10; i++) block = malloc(777);
+    puts("ready");
+    fflush(stdout);
+    sleep(60);
+    return 0;
+}

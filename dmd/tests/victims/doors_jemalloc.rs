@@ -1,0 +1,11 @@
+//! See `doors/blocks.rs`.
+
+#[global_allocator]
+static ALLOCATOR: dmd::Dmd<tikv_jemallocator::Jemalloc> = dmd::Dmd::new(tikv_jemallocator::Jemalloc);
+
+#[path = "doors/blocks.rs"]
+mod blocks;
+
+fn main() {
+    blocks::run();
+}

@@ -1,0 +1,11 @@
+//! See `doors/blocks.rs`.
+
+#[global_allocator]
+static ALLOCATOR: dmd::Dmd<std::alloc::System> = dmd::Dmd::new(std::alloc::System);
+
+#[path = "doors/blocks.rs"]
+mod blocks;
+
+fn main() {
+    blocks::run();
+}

@@ -1,0 +1,20 @@
+//! A program that answers requests and signals while it waits for the end of its input. Its wrapper is not
+//! declared. Usage: `waiting`, with `ABOUT_MEMORY`, and `DMD` or none; it says `ready` when it is.
+
+#![allow(clippy::print_stdout, reason = "tells the test")]
+
+use std::alloc::System;
+use std::io::Read as _;
+use std::sync::Mutex;
+
+#[global_allocator]
+static ALLOCATOR: dmd::Dmd<System> = dmd::Dmd::new(System);
+
+static PAGES: Mutex<Vec<Vec<u8>>> = Mutex::new(Vec::new());
+memory_reporter::define_reporter!("explicit/pages", Heap, &PAGES, "Memory used by pages.");
+
+fn main() {
+    *PAGES.lock().expect("unpoisoned") = vec![vec![0; 10_000]; 100];
+    println!("ready");
+    std::io::stdin().read_to_end(&mut Vec::new()).expect("readable");
+}

@@ -1,0 +1,283 @@
+//! Breakdowns: how a census sorts nodes, read from JSON by Firefox's rules and with its messages.
+
+use core::fmt;
+
+use serde_json::{Map, Value};
+
+/// How a census sorts nodes.
+///
+/// Read one from JSON ([`Breakdown::parse`]), or put it together.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Breakdown {
+    /// Counts nodes and their bytes.
+    Count {
+        /// Whether the nodes are counted.
+        count: bool,
+        /// Whether their bytes are summed.
+        bytes: bool,
+        /// A text for the report, if wanted.
+        label: Option<String>,
+    },
+    /// Lists the nodes' ids, in the order of the walk.
+    Bucket,
+    /// By the name of the type.
+    InternalType {
+        /// For the nodes of each type.
+        then: Box<Breakdown>,
+    },
+    /// By the descriptive name, which every node must have.
+    DescriptiveType {
+        /// For the nodes of each name.
+        then: Box<Breakdown>,
+    },
+    /// By class.
+    ObjectClass {
+        /// For the nodes of each class.
+        then: Box<Breakdown>,
+        /// For those without.
+        other: Box<Breakdown>,
+    },
+    /// By coarse type.
+    CoarseType {
+        /// For objects.
+        objects: Box<Breakdown>,
+        /// For scripts.
+        scripts: Box<Breakdown>,
+        /// For strings.
+        strings: Box<Breakdown>,
+        /// For anything else.
+        other: Box<Breakdown>,
+        /// For DOM nodes.
+        dom_node: Box<Breakdown>,
+    },
+    /// By the file of a script.
+    Filename {
+        /// For the scripts of each file.
+        then: Box<Breakdown>,
+        /// For nodes without a file.
+        no_filename: Box<Breakdown>,
+    },
+    /// By allocation stack.
+    AllocationStack {
+        /// For the nodes of each stack.
+        then: Box<Breakdown>,
+        /// For nodes without a stack.
+        no_stack: Box<Breakdown>,
+    },
+    /// Each node by each of these: the array form of the documents, which Firefox does not have.
+    All(Vec<Breakdown>),
+}
+
+/// Why a breakdown is none. Says it as Firefox does, but for the name of the error.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum BreakdownError {
+    /// The text is not JSON.
+    NotJson(String),
+    /// A breakdown is `null`.
+    Null,
+    /// There is no such kind.
+    UnknownBy(String),
+    /// A kind inside itself.
+    Nested(String),
+    /// Firefox's breakdowns nest at most eight deep, ours with arrays not much more.
+    TooDeep,
+}
+
+impl fmt::Display for BreakdownError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotJson(error) => write!(f, "a breakdown must be JSON: {error}"),
+            Self::Null => f.write_str("can't convert null to object"),
+            Self::UnknownBy(by) => {
+                write!(f, "unrecognized 'by' value in takeCensus breakdown: \"{by}\"")
+            }
+            Self::Nested(by) => {
+                write!(f, "takeCensus breakdown 'by' value nested within itself: \"{by}\"")
+            }
+            Self::TooDeep => f.write_str("takeCensus breakdown nested too deep"),
+        }
+    }
+}
+
+impl std::error::Error for BreakdownError {}
+
+/// Breakdowns inside each other, arrays included.
+const MAX_DEPTH: usize = 32;
+
+impl Default for Breakdown {
+    /// What Firefox takes if no breakdown is given: by coarse type, objects by class, DOM nodes by descriptive
+    /// name, the rest by type.
+    fn default() -> Self {
+        Self::CoarseType {
+            objects: Box::new(Self::ObjectClass { then: Self::count(), other: Self::count() }),
+            scripts: Self::count(),
+            strings: Self::count(),
+            other: Box::new(Self::InternalType { then: Self::count() }),
+            dom_node: Box::new(Self::DescriptiveType { then: Self::count() }),
+        }
+    }
+}
+
+impl Breakdown {
+    fn count() -> Box<Self> {
+        Box::new(Self::Count { count: true, bytes: true, label: None })
+    }
+
+    /// A breakdown by name: those of Firefox's Memory tool, and each kind without more.
+    ///
+    /// See [`PRESETS`](Self::PRESETS).
+    pub fn preset(name: &str) -> Option<Self> {
+        let (_, json) = Self::PRESETS.iter().find(|(known, _)| *known == name)?;
+        Some(Self::parse(json).expect("a test parses every preset"))
+    }
+
+    /// Names of breakdowns, and the breakdowns: `default` is Firefox's where none is given, `type` that of
+    /// the Memory tool, `stack` the one by allocation stack, `label` the one that names single nodes.
+    pub const PRESETS: [(&str, &str); 10] = [
+        (
+            "default",
+            r#"{"by":"coarseType","objects":{"by":"objectClass"},"other":{"by":"internalType"},"domNode":{"by":"descriptiveType"}}"#,
+        ),
+        ("type", TYPE),
+        (
+            "stack",
+            r#"{"by":"allocationStack","then":{"by":"count","count":true,"bytes":true},"noStack":{"by":"count","count":true,"bytes":true}}"#,
+        ),
+        ("label", LABEL),
+        ("count", r#"{"by":"count"}"#),
+        ("bucket", r#"{"by":"bucket"}"#),
+        ("internalType", r#"{"by":"internalType"}"#),
+        ("objectClass", r#"{"by":"objectClass"}"#),
+        ("coarseType", r#"{"by":"coarseType"}"#),
+        ("filename", r#"{"by":"filename"}"#),
+    ];
+
+    /// Reads a breakdown from JSON.
+    ///
+    /// # Errors
+    ///
+    /// [`BreakdownError`]; the same breakdowns are refused as by Firefox, but for arrays.
+    pub fn parse(json: &str) -> Result<Self, BreakdownError> {
+        let value: Value = serde_json::from_str(json).map_err(|e| BreakdownError::NotJson(e.to_string()))?;
+        Self::from_json(&value)
+    }
+
+    /// Reads a breakdown from a JSON value; as [`parse`](Self::parse).
+    ///
+    /// # Errors
+    ///
+    /// As [`parse`](Self::parse).
+    pub fn from_json(value: &Value) -> Result<Self, BreakdownError> {
+        from_json(value, &mut Vec::new(), 0)
+    }
+
+    /// The same breakdown with every count replaced by a bucket: what single nodes are found by.
+    pub fn with_buckets(&self) -> Self {
+        let deep = |inner: &Self| Box::new(inner.with_buckets());
+        match self {
+            Self::Count { .. } | Self::Bucket => Self::Bucket,
+            Self::InternalType { then } => Self::InternalType { then: deep(then) },
+            Self::DescriptiveType { then } => Self::DescriptiveType { then: deep(then) },
+            Self::ObjectClass { then, other } => Self::ObjectClass { then: deep(then), other: deep(other) },
+            Self::CoarseType { objects, scripts, strings, other, dom_node } => Self::CoarseType {
+                objects: deep(objects),
+                scripts: deep(scripts),
+                strings: deep(strings),
+                other: deep(other),
+                dom_node: deep(dom_node),
+            },
+            Self::Filename { then, no_filename } => {
+                Self::Filename { then: deep(then), no_filename: deep(no_filename) }
+            }
+            Self::AllocationStack { then, no_stack } => {
+                Self::AllocationStack { then: deep(then), no_stack: deep(no_stack) }
+            }
+            Self::All(each) => Self::All(each.iter().map(Self::with_buckets).collect()),
+        }
+    }
+}
+
+const TYPE: &str = r#"{"by":"coarseType","objects":{"by":"objectClass","then":{"by":"count","count":true,"bytes":true},"other":{"by":"count","count":true,"bytes":true}},"strings":{"by":"count","count":true,"bytes":true},"scripts":{"by":"filename","then":{"by":"internalType","then":{"by":"count","count":true,"bytes":true}},"noFilename":{"by":"internalType","then":{"by":"count","count":true,"bytes":true}}},"other":{"by":"internalType","then":{"by":"count","count":true,"bytes":true}},"domNode":{"by":"descriptiveType","then":{"by":"count","count":true,"bytes":true}}}"#;
+
+const LABEL: &str = r#"{"by":"coarseType","objects":{"by":"objectClass","then":{"by":"count","count":true,"bytes":true},"other":{"by":"count","count":true,"bytes":true}},"strings":{"by":"internalType","then":{"by":"count","count":true,"bytes":true}},"scripts":{"by":"internalType","then":{"by":"filename","then":{"by":"count","count":true,"bytes":true},"noFilename":{"by":"count","count":true,"bytes":true}}},"other":{"by":"internalType","then":{"by":"count","count":true,"bytes":true}},"domNode":{"by":"descriptiveType","then":{"by":"count","count":true,"bytes":true}}}"#;
+
+fn from_json(value: &Value, seen: &mut Vec<String>, depth: usize) -> Result<Breakdown, BreakdownError> {
+    if depth > MAX_DEPTH {
+        return Err(BreakdownError::TooDeep);
+    }
+    let undefined = || BreakdownError::UnknownBy("undefined".to_owned());
+    let object = match value {
+        Value::Null => return Err(BreakdownError::Null),
+        Value::Object(object) => object,
+        Value::Array(each) if !each.is_empty() => {
+            let each = each.iter().map(|value| from_json(value, seen, depth + 1));
+            return Ok(Breakdown::All(each.collect::<Result<_, _>>()?));
+        }
+        _ => return Err(undefined()),
+    };
+    let by = object.get("by").map(text).ok_or_else(undefined)?;
+    if seen.contains(&by) {
+        return Err(BreakdownError::Nested(by));
+    }
+    seen.push(by);
+    let by = seen.last().cloned().unwrap_or_default();
+    let mut then = |key: &str| match object.get(key) {
+        None => Ok(Breakdown::count()),
+        Some(value) => from_json(value, seen, depth + 1).map(Box::new),
+    };
+    let breakdown = match by.as_str() {
+        "count" => Breakdown::Count {
+            count: is_on(object, "count"),
+            bytes: is_on(object, "bytes"),
+            label: object.get("label").map(text),
+        },
+        "bucket" => Breakdown::Bucket,
+        "internalType" => Breakdown::InternalType { then: then("then")? },
+        "descriptiveType" => Breakdown::DescriptiveType { then: then("then")? },
+        "objectClass" => Breakdown::ObjectClass { then: then("then")?, other: then("other")? },
+        "coarseType" => Breakdown::CoarseType {
+            objects: then("objects")?,
+            scripts: then("scripts")?,
+            strings: then("strings")?,
+            other: then("other")?,
+            dom_node: then("domNode")?,
+        },
+        "filename" => Breakdown::Filename { then: then("then")?, no_filename: then("noFilename")? },
+        "allocationStack" => Breakdown::AllocationStack { then: then("then")?, no_stack: then("noStack")? },
+        _ => return Err(BreakdownError::UnknownBy(by)),
+    };
+    seen.pop();
+    Ok(breakdown)
+}
+
+/// Whether JavaScript takes the property for true; it does if there is none.
+fn is_on(object: &Map<String, Value>, key: &str) -> bool {
+    match object.get(key) {
+        None => true,
+        Some(Value::Null) => false,
+        Some(Value::Bool(yes)) => *yes,
+        Some(Value::Number(number)) => number.as_f64() != Some(0.0),
+        Some(Value::String(text)) => !text.is_empty(),
+        Some(Value::Array(_) | Value::Object(_)) => true,
+    }
+}
+
+/// A value as JavaScript makes text of it.
+fn text(value: &Value) -> String {
+    match value {
+        Value::Null => "null".to_owned(),
+        Value::Bool(yes) => yes.to_string(),
+        Value::Number(number) => match number.as_f64() {
+            Some(number) if number.fract() == 0.0 && number.abs() < 1e21 => format!("{number:.0}"),
+            _ => number.to_string(),
+        },
+        Value::String(text) => text.clone(),
+        Value::Array(each) => {
+            let each = each.iter().map(|value| if value.is_null() { String::new() } else { text(value) });
+            each.collect::<Vec<_>>().join(",")
+        }
+        Value::Object(_) => "[object Object]".to_owned(),
+    }
+}

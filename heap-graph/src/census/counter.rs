@@ -1,0 +1,252 @@
+//! Counting by a breakdown, and the report in Firefox's order of keys.
+
+use std::sync::Arc;
+
+use hashbrown::HashMap;
+
+use super::{CensusError, Group};
+use crate::breakdown::Breakdown;
+use crate::coarse_type::CoarseType;
+use crate::frame::FrameId;
+use crate::graph::{Graph, Kind};
+use crate::report::{Count, Frame, Report, ReportFrame, StackKey, sort_keys};
+use crate::text::TextId;
+
+/// What one breakdown has counted.
+pub(super) struct Counter<'b> {
+    content: Content<'b>,
+    /// The smallest id counted here, by which entries are sorted.
+    smallest_id: u64,
+    /// Whether anything was counted here.
+    is_used: bool,
+}
+
+enum Content<'b> {
+    Count {
+        count: Option<u64>,
+        bytes: Option<u128>,
+        label: Option<&'b str>,
+    },
+    /// A place among the buckets, once something is in it.
+    Bucket(Option<u32>),
+    ByText {
+        by: By,
+        then: &'b Breakdown,
+        entries: HashMap<TextId, Counter<'b>>,
+        rest: Option<Rest<'b>>,
+    },
+    ByStack {
+        then: &'b Breakdown,
+        entries: HashMap<FrameId, Counter<'b>>,
+        no_stack: Box<Counter<'b>>,
+    },
+    /// In the order of the report.
+    ByCoarseType(Box<[(CoarseType, Counter<'b>); 5]>),
+    All(Vec<Counter<'b>>),
+}
+
+#[derive(Clone, Copy)]
+enum By {
+    Type,
+    DescriptiveType,
+    Class,
+    File,
+}
+
+/// For nodes that have no such text: the key and what was counted there.
+type Rest<'b> = (&'static str, Box<Counter<'b>>);
+
+impl<'b> Counter<'b> {
+    pub(super) fn new(breakdown: &'b Breakdown) -> Self {
+        let new = |breakdown| Box::new(Self::new(breakdown));
+        let by_text = |by, then, rest| Content::ByText { by, then, entries: HashMap::new(), rest };
+        let content = match breakdown {
+            Breakdown::Count { count, bytes, label } => Content::Count {
+                count: count.then_some(0),
+                bytes: bytes.then_some(0),
+                label: label.as_deref(),
+            },
+            Breakdown::Bucket => Content::Bucket(None),
+            Breakdown::InternalType { then } => by_text(By::Type, then, None),
+            Breakdown::DescriptiveType { then } => by_text(By::DescriptiveType, then, None),
+            Breakdown::ObjectClass { then, other } => by_text(By::Class, then, Some(("other", new(other)))),
+            Breakdown::Filename { then, no_filename } => {
+                by_text(By::File, then, Some(("noFilename", new(no_filename))))
+            }
+            Breakdown::AllocationStack { then, no_stack } => {
+                Content::ByStack { then, entries: HashMap::new(), no_stack: new(no_stack) }
+            }
+            Breakdown::CoarseType { objects, scripts, strings, other, dom_node } => {
+                Content::ByCoarseType(Box::new([
+                    (CoarseType::Object, Self::new(objects)),
+                    (CoarseType::Script, Self::new(scripts)),
+                    (CoarseType::String, Self::new(strings)),
+                    (CoarseType::Other, Self::new(other)),
+                    (CoarseType::DomNode, Self::new(dom_node)),
+                ]))
+            }
+            Breakdown::All(each) => Content::All(each.iter().map(Self::new).collect()),
+        };
+        Self { content, smallest_id: u64::MAX, is_used: false }
+    }
+
+    /// Counts nodes of one kind; the buckets they belong to are added to `into`.
+    pub(super) fn add(
+        &mut self,
+        graph: &Graph,
+        kind: &Kind,
+        group: Group,
+        buckets: &mut Vec<Vec<u64>>,
+        into: &mut Vec<u32>,
+    ) -> Result<(), CensusError> {
+        self.smallest_id = self.smallest_id.min(group.smallest_id);
+        self.is_used = true;
+        let inner = match &mut self.content {
+            Content::Count { count, bytes, .. } => {
+                *count = count.map(|count| count + group.count);
+                *bytes = bytes.map(|bytes| bytes + group.bytes);
+                return Ok(());
+            }
+            Content::Bucket(place) => {
+                let place = *place.get_or_insert_with(|| {
+                    buckets.push(Vec::new());
+                    // There are fewer buckets than kinds times breakdowns.
+                    buckets.len() as u32 - 1
+                });
+                into.push(place);
+                return Ok(());
+            }
+            Content::All(each) => {
+                return each.iter_mut().try_for_each(|inner| inner.add(graph, kind, group, buckets, into));
+            }
+            Content::ByText { by, then, entries, rest } => {
+                let text = match by {
+                    By::Type => Some(kind.type_name),
+                    By::DescriptiveType => kind.descriptive_name,
+                    By::Class => kind.class_name,
+                    By::File => kind.file_name,
+                };
+                match (text, rest) {
+                    (Some(text), _) => entries.entry(text).or_insert_with(|| Self::new(then)),
+                    (None, Some((_, rest))) => &mut **rest,
+                    (None, None) => {
+                        let type_name = graph.text(kind.type_name).to_string();
+                        return Err(CensusError::NoDescriptiveName(type_name));
+                    }
+                }
+            }
+            Content::ByStack { then, entries, no_stack } => match kind.stack {
+                Some(stack) => entries.entry(stack).or_insert_with(|| Self::new(then)),
+                None => &mut **no_stack,
+            },
+            Content::ByCoarseType(each) => {
+                let place = match kind.coarse_type {
+                    CoarseType::Object => 0,
+                    CoarseType::Script => 1,
+                    CoarseType::String => 2,
+                    CoarseType::Other => 3,
+                    CoarseType::DomNode => 4,
+                };
+                &mut each[place].1
+            }
+        };
+        inner.add(graph, kind, group, buckets, into)
+    }
+
+    pub(super) fn report(self, graph: &Graph, naming: &mut Naming<'_>) -> Report {
+        match self.content {
+            Content::Count { count, bytes, label } => Report::Count(Count {
+                count: count.map(i128::from),
+                bytes: bytes.map(|bytes| i128::try_from(bytes).expect("2^32 sizes of 64 bits fit")),
+                label: label.map(str::to_owned),
+            }),
+            Content::Bucket(place) => Report::Bucket(match place {
+                Some(place) => core::mem::take(&mut naming.buckets[place as usize]),
+                None => Vec::new(),
+            }),
+            Content::All(each) => {
+                Report::All(each.into_iter().map(|inner| inner.report(graph, naming)).collect())
+            }
+            Content::ByCoarseType(each) => Report::Map(
+                each.into_iter()
+                    .map(|(coarse_type, inner)| (coarse_type.key().into(), inner.report(graph, naming)))
+                    .collect(),
+            ),
+            Content::ByStack { entries, no_stack, .. } => {
+                let entries = sorted(entries).into_iter();
+                let mut entries: Vec<_> = entries
+                    .map(|(id, inner)| {
+                        (StackKey::Stack(naming.stack(graph, id)), inner.report(graph, naming))
+                    })
+                    .collect();
+                if no_stack.is_used {
+                    entries.push((StackKey::NoStack, no_stack.report(graph, naming)));
+                }
+                Report::Stacks(entries)
+            }
+            Content::ByText { entries, rest, .. } => {
+                let mut map = Vec::with_capacity(entries.len() + 1);
+                for (id, inner) in sorted(entries) {
+                    map.push((graph.text(id).into_owned(), inner.report(graph, naming)));
+                }
+                if let Some((key, rest)) = rest {
+                    let rest = rest.report(graph, naming);
+                    // As a property that is set twice: the later value in the earlier place.
+                    match map.iter_mut().find(|(text, _)| *text == key) {
+                        Some(entry) => entry.1 = rest,
+                        None => map.push((key.into(), rest)),
+                    }
+                }
+                sort_keys(&mut map);
+                Report::Map(map)
+            }
+        }
+    }
+}
+
+/// Entries in Firefox's order.
+fn sorted<K>(entries: HashMap<K, Counter<'_>>) -> Vec<(K, Counter<'_>)> {
+    let mut entries: Vec<_> = entries.into_iter().collect();
+    entries.sort_by_key(|(_, counter)| core::cmp::Reverse(counter.smallest_id));
+    entries
+}
+
+/// What a report is named with.
+pub(super) struct Naming<'a> {
+    buckets: &'a mut Vec<Vec<u64>>,
+    stacks: HashMap<FrameId, Arc<ReportFrame>>,
+}
+
+impl<'a> Naming<'a> {
+    pub(super) fn new(buckets: &'a mut Vec<Vec<u64>>) -> Self {
+        Self { buckets, stacks: HashMap::new() }
+    }
+
+    /// The frame and its callers; not by recursion, since a stack may be deep.
+    fn stack(&mut self, graph: &Graph, id: FrameId) -> Arc<ReportFrame> {
+        let mut missing = Vec::new();
+        let mut next = Some(id);
+        let mut made = None;
+        while let Some(id) = next {
+            if let Some(known) = self.stacks.get(&id) {
+                made = Some(Arc::clone(known));
+                break;
+            }
+            missing.push(id);
+            next = graph.frames().get(id).parent;
+        }
+        while let Some(id) = missing.pop() {
+            let parts = graph.frames().get(id);
+            let frame = Frame {
+                source: graph.text(parts.source).into_owned(),
+                line: parts.line,
+                column: parts.column,
+                function: parts.function.map(|function| graph.text(function).into_owned()),
+            };
+            let frame = Arc::new(ReportFrame { frame, parent: made });
+            self.stacks.insert(id, Arc::clone(&frame));
+            made = Some(frame);
+        }
+        made.expect("either the frame was known, or it has been made")
+    }
+}

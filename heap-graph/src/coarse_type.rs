@@ -1,0 +1,55 @@
+//! The five rough kinds of node.
+
+use core::fmt;
+
+/// What a node is, roughly. The numbers are those of the snapshot format.
+///
+/// For a Rust program: an object is a value of a struct, enum or container, a string is text, a
+/// script is code or what describes it, a DOM node is a node of a document.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[allow(clippy::exhaustive_enums, reason = "the format has no room for more: Firefox refuses them")]
+pub enum CoarseType {
+    /// Anything else.
+    #[default]
+    Other = 0,
+    /// An object.
+    Object = 1,
+    /// Code.
+    Script = 2,
+    /// Text.
+    String = 3,
+    /// A node of a document.
+    DomNode = 4,
+}
+
+impl CoarseType {
+    /// All, in the order of the format.
+    pub const ALL: [Self; 5] = [Self::Other, Self::Object, Self::Script, Self::String, Self::DomNode];
+
+    /// Of the number in a snapshot; `None` for numbers that have no meaning.
+    pub fn from_number(number: u32) -> Option<Self> {
+        Self::ALL.get(number as usize).copied()
+    }
+
+    /// The number in a snapshot.
+    pub fn number(self) -> u32 {
+        self as u32
+    }
+
+    /// The key in a report of a census by coarse type.
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::Other => "other",
+            Self::Object => "objects",
+            Self::Script => "scripts",
+            Self::String => "strings",
+            Self::DomNode => "domNode",
+        }
+    }
+}
+
+impl fmt::Display for CoarseType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.key())
+    }
+}

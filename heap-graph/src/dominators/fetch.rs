@@ -1,0 +1,207 @@
+//! The dominator tree in parts, as a front end asks for it: some levels, then more on request.
+
+use core::fmt::Write as _;
+
+use super::DominatorTree;
+use crate::breakdown::Breakdown;
+use crate::census::{CensusError, describe_node};
+use crate::graph::{Node, NodeId, NodeIndex};
+use crate::report::{Key, Report, json::list};
+use crate::text::Text;
+
+/// How much of a tree is fetched at once.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct FetchOptions {
+    /// Levels, the root's included; 4 by default, [`MAX_DEPTH`](Self::MAX_DEPTH) at most.
+    pub depth: usize,
+    /// Children of each node; 15 by default.
+    pub siblings: usize,
+    /// What nodes are called by; the preset `label` by default.
+    pub label: Breakdown,
+}
+
+impl Default for FetchOptions {
+    fn default() -> Self {
+        let label = Breakdown::preset("label").expect("there is such a preset");
+        Self { depth: 4, siblings: 15, label }
+    }
+}
+
+impl FetchOptions {
+    /// More levels are never fetched at once.
+    pub const MAX_DEPTH: usize = 200;
+
+    /// The defaults.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets [`depth`](Self::depth).
+    pub fn depth(mut self, depth: usize) -> Self {
+        self.depth = depth;
+        self
+    }
+
+    /// Sets [`siblings`](Self::siblings).
+    pub fn siblings(mut self, siblings: usize) -> Self {
+        self.siblings = siblings;
+        self
+    }
+
+    /// Sets [`label`](Self::label).
+    pub fn label(mut self, breakdown: Breakdown) -> Self {
+        self.label = breakdown;
+        self
+    }
+}
+
+/// A node of the dominator tree, for display.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct DominatorTreeNode {
+    /// The node.
+    pub node_id: NodeId,
+    /// The keys of the label breakdown that lead to it.
+    pub label: Vec<Text<'static>>,
+    /// Bytes of the thing itself.
+    pub shallow_size: u64,
+    /// Bytes that it keeps alive.
+    pub retained_size: u128,
+    /// Its immediate dominator.
+    pub parent_id: Option<NodeId>,
+    /// Those fetched of the nodes it immediately dominates.
+    pub children: Vec<DominatorTreeNode>,
+    /// Whether it has more.
+    pub more_children_available: bool,
+}
+
+/// More children of a node.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Fetched {
+    /// The children.
+    pub nodes: Vec<DominatorTreeNode>,
+    /// Whether there are still more.
+    pub more_children_available: bool,
+    /// From the root to the node they are children of.
+    pub path: Vec<NodeId>,
+}
+
+impl DominatorTree<'_> {
+    /// The tree from `start` downwards, some levels of it.
+    ///
+    /// # Errors
+    ///
+    /// [`CensusError`] if the label breakdown cannot be used on a node.
+    pub fn partial(
+        &self,
+        start: NodeIndex,
+        options: &FetchOptions,
+    ) -> Result<DominatorTreeNode, CensusError> {
+        self.partial_at(start, 1, options)
+    }
+
+    fn partial_at(
+        &self,
+        start: NodeIndex,
+        level: usize,
+        options: &FetchOptions,
+    ) -> Result<DominatorTreeNode, CensusError> {
+        let mut node = self.displayed(self.graph.node(start), options)?;
+        let children = self.immediately_dominated(start);
+        let siblings = if level < options.depth.min(FetchOptions::MAX_DEPTH) { options.siblings } else { 0 };
+        node.more_children_available = children.len() > siblings;
+        for child in children.take(siblings) {
+            node.children.push(self.partial_at(child.index(), level + 1, options)?);
+        }
+        Ok(node)
+    }
+
+    /// Children of a node, from the one at place `start` on, at most `count`.
+    ///
+    /// # Errors
+    ///
+    /// As [`partial`](Self::partial).
+    pub fn fetch(
+        &self,
+        node: NodeIndex,
+        start: usize,
+        count: usize,
+        options: &FetchOptions,
+    ) -> Result<Fetched, CensusError> {
+        let children = self.immediately_dominated(node);
+        let more_children_available = children.len() > start.saturating_add(count);
+        let mut nodes = Vec::new();
+        for child in children.skip(start).take(count) {
+            let mut shown = self.displayed(child, options)?;
+            shown.more_children_available = self.immediately_dominated(child.index()).len() > 0;
+            nodes.push(shown);
+        }
+        let mut path: Vec<_> = self.dominators_of(node).map(Node::id).collect();
+        path.reverse();
+        Ok(Fetched { nodes, more_children_available, path })
+    }
+
+    fn displayed(&self, node: Node<'_>, options: &FetchOptions) -> Result<DominatorTreeNode, CensusError> {
+        Ok(DominatorTreeNode {
+            node_id: node.id(),
+            label: label(node, &options.label)?,
+            shallow_size: node.shallow_size(),
+            retained_size: self.retained_size(node.index()).unwrap_or_default(),
+            parent_id: self.immediate_dominator(node.index()).map(Node::id),
+            children: Vec::new(),
+            more_children_available: false,
+        })
+    }
+}
+
+/// The keys that lead to where a breakdown counts a node.
+pub(crate) fn label(node: Node<'_>, breakdown: &Breakdown) -> Result<Vec<Text<'static>>, CensusError> {
+    let report = describe_node(node, breakdown)?;
+    let mut path = Vec::new();
+    find(&report, &mut path);
+    Ok(path)
+}
+
+fn find(report: &Report, path: &mut Vec<Text<'static>>) -> bool {
+    match report {
+        Report::Count(count) => count.count.is_some_and(|n| n != 0) || count.bytes.is_some_and(|n| n != 0),
+        Report::Bucket(ids) => !ids.is_empty(),
+        _ => report.children().into_iter().any(|(key, below)| {
+            path.push(match key {
+                Key::Text(text) => text,
+                Key::Stack(stack) => stack.frame.to_string().into(),
+                Key::Place(place) => place.to_string().into(),
+            });
+            find(below, path) || {
+                path.pop();
+                false
+            }
+        }),
+    }
+}
+
+impl DominatorTreeNode {
+    /// The node as JSON in one line, as Firefox's own front end has it.
+    pub fn to_json(&self) -> String {
+        let mut out = String::new();
+        self.write_json(&mut out);
+        out
+    }
+
+    fn write_json(&self, out: &mut String) {
+        let _ = write!(out, "{{\"nodeId\":{},\"label\":", self.node_id);
+        list(out, &self.label, |out, text| text.write_json(out));
+        let (shallow, retained) = (self.shallow_size, self.retained_size);
+        let _ = write!(out, ",\"shallowSize\":{shallow},\"retainedSize\":{retained}");
+        if let Some(parent) = self.parent_id {
+            let _ = write!(out, ",\"parentId\":{parent}");
+        }
+        if !self.children.is_empty() {
+            out.push_str(",\"children\":");
+            list(out, &self.children, |out, child| child.write_json(out));
+        }
+        let _ = write!(out, ",\"moreChildrenAvailable\":{}}}", self.more_children_available);
+    }
+}

@@ -1,0 +1,73 @@
+//! Allocation stacks: frames, each kept once, that point to their parents.
+
+use core::hash::BuildHasher as _;
+use core::num::NonZeroU32;
+
+use hashbrown::{DefaultHashBuilder, HashTable};
+
+use crate::text::TextId;
+
+/// Which frame of a graph. Equal frames with equal parents have equal ids.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FrameId(NonZeroU32);
+
+impl FrameId {
+    pub(crate) fn index(self) -> usize {
+        self.0.get() as usize - 1
+    }
+}
+
+/// One frame of an allocation stack, by ids.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(clippy::exhaustive_structs, reason = "a builder's user fills it in, field by field")]
+pub struct FrameParts {
+    /// The caller; `None` for the oldest frame.
+    pub parent: Option<FrameId>,
+    /// The file or address.
+    pub source: TextId,
+    /// From 1; 0 if unknown.
+    pub line: u32,
+    /// From 1; 0 if unknown.
+    pub column: u32,
+    /// The function; `None` if it has no name.
+    pub function: Option<TextId>,
+    /// Whether the frame belongs to the system and not to the program.
+    pub is_system: bool,
+    /// Whether the frame belongs to the language's own library.
+    pub is_self_hosted: bool,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Frames {
+    all: Vec<FrameParts>,
+    ids: HashTable<FrameId>,
+    hasher: DefaultHashBuilder,
+}
+
+impl Frames {
+    pub(crate) fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    /// Bytes of memory that the frames take.
+    pub(crate) fn memory(&self) -> usize {
+        self.all.capacity() * size_of::<FrameParts>() + self.ids.capacity() * (size_of::<FrameId>() + 1)
+    }
+
+    pub(crate) fn get(&self, id: FrameId) -> &FrameParts {
+        &self.all[id.index()]
+    }
+
+    /// `None` when there are 2^32 - 1 frames.
+    pub(crate) fn intern(&mut self, frame: FrameParts) -> Option<FrameId> {
+        let Self { all, ids, hasher } = self;
+        let hash = hasher.hash_one(frame);
+        if let Some(id) = ids.find(hash, |id| all[id.index()] == frame) {
+            return Some(*id);
+        }
+        let id = FrameId(NonZeroU32::new(u32::try_from(all.len() + 1).ok()?)?);
+        all.push(frame);
+        ids.insert_unique(hash, id, |id| hasher.hash_one(all[id.index()]));
+        Some(id)
+    }
+}

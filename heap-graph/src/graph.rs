@@ -1,0 +1,242 @@
+//! The graph: flat arrays, read-only once built.
+//!
+//! A node costs 8 bytes of id, 8 of size, 4 of kind, 4 of first edge and about 8 of the table of
+//! ids; an edge 8. What nodes have in common (type, class, file, descriptive name, coarse type, allocation
+//! stack) is kept once per combination, so that a census looks at combinations and not at nodes.
+
+mod builder;
+mod node;
+
+pub use builder::{GraphBuilder, NodeParts};
+pub use node::{Edge, Node, Stack};
+
+use core::hash::{BuildHasher as _, Hash, Hasher};
+
+use hashbrown::hash_table::Entry;
+use hashbrown::{DefaultHashBuilder, HashTable};
+
+use crate::coarse_type::CoarseType;
+use crate::error::GraphError;
+use crate::frame::{FrameId, Frames};
+use crate::text::{Text, TextId, Texts};
+
+/// A node's name: unique in its graph, and the same after writing and reading. In a snapshot of
+/// Firefox and of a running program it is an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[allow(clippy::exhaustive_structs, reason = "a number with a meaning")]
+pub struct NodeId(pub u64);
+
+impl core::fmt::Display for NodeId {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// A node's place in its graph: what analyses count with. The root is 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NodeIndex(pub(crate) u32);
+
+impl NodeIndex {
+    /// The root of any graph.
+    pub const ROOT: Self = Self(0);
+
+    pub(crate) fn new(index: usize) -> Self {
+        Self(u32::try_from(index).expect("a graph has less than 2^32 nodes"))
+    }
+
+    /// For arrays with an element per node.
+    pub fn get(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// What nodes can have in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Kind {
+    pub(crate) type_name: TextId,
+    pub(crate) class_name: Option<TextId>,
+    pub(crate) file_name: Option<TextId>,
+    pub(crate) descriptive_name: Option<TextId>,
+    pub(crate) stack: Option<FrameId>,
+    pub(crate) coarse_type: CoarseType,
+}
+
+impl Hash for Kind {
+    /// Three numbers in place of the six fields: this is done for nearly every node.
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let text = |text: Option<TextId>| text.map_or(0, |text| text.index() as u64 + 1);
+        let stack = self.stack.map_or(0, |frame| frame.index() as u64 + 1);
+        state.write_u64(text(Some(self.type_name)) << 32 | text(self.class_name));
+        state.write_u64(text(self.file_name) << 32 | text(self.descriptive_name));
+        state.write_u64(stack << 32 | u64::from(self.coarse_type.number()));
+    }
+}
+
+/// A heap: nodes with shallow sizes and named edges, and a root from which the program's roots hang.
+#[derive(Clone, Debug)]
+pub struct Graph {
+    ids: Box<[u64]>,
+    sizes: Box<[u64]>,
+    kinds_of: Box<[u32]>,
+    /// Where each node's edges start; one more than there are nodes.
+    first_edges: Box<[u32]>,
+    referents: Box<[u32]>,
+    edge_names: Box<[Option<TextId>]>,
+    kinds: Box<[Kind]>,
+    texts: Texts,
+    frames: Frames,
+    by_id: IdTable,
+    creation_time: Option<u64>,
+}
+
+impl Graph {
+    /// Nodes, the root included.
+    pub fn node_count(&self) -> usize {
+        self.ids.len()
+    }
+
+    /// Edges; parallel ones count each.
+    pub fn edge_count(&self) -> usize {
+        self.referents.len()
+    }
+
+    /// Different texts: names of types, edges, files and functions.
+    pub fn text_count(&self) -> usize {
+        self.texts.len()
+    }
+
+    /// Different frames of allocation stacks.
+    pub fn frame_count(&self) -> usize {
+        self.frames.len()
+    }
+
+    /// When the snapshot was taken, in microseconds since 1970 UTC; `None` if it does not say.
+    pub fn creation_time(&self) -> Option<u64> {
+        self.creation_time
+    }
+
+    /// The root.
+    pub fn root(&self) -> Node<'_> {
+        self.node(NodeIndex::ROOT)
+    }
+
+    /// A node by its place.
+    ///
+    /// # Panics
+    ///
+    /// If the index is of another graph, and too big for this one.
+    pub fn node(&self, index: NodeIndex) -> Node<'_> {
+        assert!(index.get() < self.ids.len(), "node {} of a graph of {} nodes", index.0, self.ids.len());
+        Node::new(self, index)
+    }
+
+    /// A node by its id.
+    pub fn find(&self, id: NodeId) -> Option<Node<'_>> {
+        self.by_id.find(id.0, &self.ids).map(|index| self.node(NodeIndex(index)))
+    }
+
+    /// All nodes, the root first, reachable or not.
+    pub fn nodes(&self) -> impl ExactSizeIterator<Item = Node<'_>> {
+        (0..self.ids.len()).map(|index| self.node(NodeIndex::new(index)))
+    }
+
+    /// A text of this graph.
+    ///
+    /// # Panics
+    ///
+    /// If the id is of another graph, and too big for this one.
+    pub fn text(&self, id: TextId) -> Text<'_> {
+        self.texts.get(id)
+    }
+
+    /// Bytes of memory that this graph takes: first the nodes and edges, then names and frames.
+    pub fn memory(&self) -> (usize, usize) {
+        let flat = size_of_val(&*self.ids)
+            + size_of_val(&*self.sizes)
+            + size_of_val(&*self.kinds_of)
+            + size_of_val(&*self.first_edges)
+            + size_of_val(&*self.referents)
+            + size_of_val(&*self.edge_names)
+            + self.by_id.memory();
+        (flat, size_of_val(&*self.kinds) + self.texts.memory() + self.frames.memory())
+    }
+
+    pub(crate) fn ids(&self) -> &[u64] {
+        &self.ids
+    }
+
+    pub(crate) fn sizes(&self) -> &[u64] {
+        &self.sizes
+    }
+
+    pub(crate) fn kinds_of(&self) -> &[u32] {
+        &self.kinds_of
+    }
+
+    pub(crate) fn kinds(&self) -> &[Kind] {
+        &self.kinds
+    }
+
+    pub(crate) fn texts(&self) -> &Texts {
+        &self.texts
+    }
+
+    pub(crate) fn frames(&self) -> &Frames {
+        &self.frames
+    }
+
+    /// Where the node's edges go, in order.
+    #[inline]
+    pub(crate) fn referents(&self, index: u32) -> &[u32] {
+        &self.referents[self.edge_range(index)]
+    }
+
+    #[inline]
+    pub(crate) fn edge_range(&self, index: u32) -> core::ops::Range<usize> {
+        self.first_edges[index as usize] as usize..self.first_edges[index as usize + 1] as usize
+    }
+
+    pub(crate) fn edge_name(&self, edge: usize) -> Option<TextId> {
+        self.edge_names[edge]
+    }
+
+    pub(crate) fn referent(&self, edge: usize) -> u32 {
+        self.referents[edge]
+    }
+}
+
+/// From ids to places; the ids themselves lie in the graph.
+#[derive(Clone, Debug)]
+pub(crate) struct IdTable {
+    table: HashTable<u32>,
+    hasher: DefaultHashBuilder,
+}
+
+impl IdTable {
+    #[inline]
+    pub(crate) fn find(&self, id: u64, ids: &[u64]) -> Option<u32> {
+        self.table.find(self.hasher.hash_one(id), |index| ids[*index as usize] == id).copied()
+    }
+
+    /// The table of these ids.
+    pub(crate) fn new(ids: &[u64]) -> Result<Self, GraphError> {
+        let hasher = DefaultHashBuilder::default();
+        let mut table = HashTable::with_capacity(ids.len());
+        let hash = |index: &u32| hasher.hash_one(ids[*index as usize]);
+        for (index, id) in (0..).zip(ids) {
+            match table.entry(hash(&index), |other| ids[*other as usize] == *id, hash) {
+                Entry::Occupied(first) => {
+                    let first = *first.get() as usize;
+                    return Err(GraphError::DuplicateId { id: NodeId(*id), first, second: index as usize });
+                }
+                Entry::Vacant(place) => place.insert(index),
+            };
+        }
+        Ok(Self { table, hasher })
+    }
+
+    fn memory(&self) -> usize {
+        // One byte of control for each slot, and an eighth of the slots always empty.
+        self.table.capacity() * 8 / 7 * (size_of::<u32>() + 1)
+    }
+}

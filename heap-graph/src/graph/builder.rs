@@ -1,0 +1,232 @@
+//! Building a graph node by node, each with its edges, whose targets may come later.
+
+use hashbrown::HashMap;
+
+use super::{Graph, IdTable, Kind};
+use crate::coarse_type::CoarseType;
+use crate::error::GraphError;
+use crate::frame::{FrameId, FrameParts, Frames};
+use crate::graph::NodeId;
+use crate::text::{TextId, Texts};
+
+/// What is said of a node that is added to a graph.
+#[derive(Clone, Copy, Debug)]
+#[allow(clippy::exhaustive_structs, reason = "a builder's user fills it in, field by field")]
+pub struct NodeParts {
+    /// Unique in the graph.
+    pub id: NodeId,
+    /// Bytes of the thing itself.
+    pub shallow_size: u64,
+    /// Name of the concrete type.
+    pub type_name: TextId,
+    /// What it is, roughly.
+    pub coarse_type: CoarseType,
+    /// Name of the class of an object.
+    pub class_name: Option<TextId>,
+    /// The file that a script came from.
+    pub script_file_name: Option<TextId>,
+    /// A name that tells more than the type.
+    pub descriptive_type_name: Option<TextId>,
+    /// The youngest frame of the stack it was allocated from.
+    pub allocation_stack: Option<FrameId>,
+}
+
+impl NodeParts {
+    /// A node with an id, a size and a type, and of coarse type [`Other`](CoarseType::Other).
+    pub fn new(id: NodeId, shallow_size: u64, type_name: TextId) -> Self {
+        Self {
+            id,
+            shallow_size,
+            type_name,
+            coarse_type: CoarseType::Other,
+            class_name: None,
+            script_file_name: None,
+            descriptive_type_name: None,
+            allocation_stack: None,
+        }
+    }
+}
+
+impl Kind {
+    pub(crate) fn of(node: &NodeParts) -> Self {
+        Self {
+            type_name: node.type_name,
+            class_name: node.class_name,
+            file_name: node.script_file_name,
+            descriptive_name: node.descriptive_type_name,
+            stack: node.allocation_stack,
+            coarse_type: node.coarse_type,
+        }
+    }
+}
+
+/// Builds a [`Graph`]. The first node is the root.
+///
+/// ```
+/// use heap_graph::{GraphBuilder, NodeId, NodeParts};
+///
+/// # fn main() -> Result<(), heap_graph::GraphError> {
+/// let mut builder = GraphBuilder::new();
+/// let (roots, cache, held) = (builder.text("roots")?, builder.text("Cache")?, builder.text("cache")?);
+/// builder.node(NodeParts::new(NodeId(1), 0, roots))?;
+/// builder.edge(NodeId(2), Some(held))?;
+/// builder.node(NodeParts::new(NodeId(2), 96, cache))?;
+/// let graph = builder.finish()?;
+/// assert_eq!(graph.root().edges().next().map(|edge| edge.referent.shallow_size()), Some(96));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Default)]
+pub struct GraphBuilder {
+    ids: Vec<u64>,
+    sizes: Vec<u64>,
+    kinds_of: Vec<u32>,
+    first_edges: Vec<u32>,
+    /// Ids, until all nodes are known.
+    referents: Vec<u64>,
+    edge_names: Vec<Option<TextId>>,
+    kinds: Vec<Kind>,
+    kind_ids: HashMap<Kind, u32>,
+    /// The kind of the node before: neighbours are often alike.
+    last_kind: Option<(Kind, u32)>,
+    pub(crate) texts: Texts,
+    pub(crate) frames: Frames,
+    creation_time: Option<u64>,
+}
+
+impl GraphBuilder {
+    /// A graph without nodes.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Says when the heap was looked at, in microseconds since 1970 UTC.
+    pub fn set_creation_time(&mut self, microseconds: Option<u64>) {
+        self.creation_time = microseconds;
+    }
+
+    /// Makes a text known.
+    ///
+    /// # Errors
+    ///
+    /// [`GraphError::TooMany`] after 2^32 - 1 texts.
+    pub fn text(&mut self, text: &str) -> Result<TextId, GraphError> {
+        self.texts.intern(text.as_bytes()).ok_or(GraphError::TooMany("texts"))
+    }
+
+    /// Makes a frame known.
+    ///
+    /// # Errors
+    ///
+    /// [`GraphError::TooMany`] after 2^32 - 1 frames.
+    pub fn frame(&mut self, frame: FrameParts) -> Result<FrameId, GraphError> {
+        self.frames.intern(frame).ok_or(GraphError::TooMany("frames"))
+    }
+
+    /// Nodes so far.
+    pub fn node_count(&self) -> usize {
+        self.ids.len()
+    }
+
+    /// Adds a node; the edges that follow are its.
+    ///
+    /// # Errors
+    ///
+    /// [`GraphError::TooMany`] after 2^32 - 2 nodes.
+    pub fn node(&mut self, node: NodeParts) -> Result<(), GraphError> {
+        // The highest number is kept for "none".
+        if self.ids.len() >= u32::MAX as usize - 1 {
+            return Err(GraphError::TooMany("nodes"));
+        }
+        let kind = self.kind(&node);
+        self.first_edges.push(self.referents.len() as u32);
+        self.ids.push(node.id.0);
+        self.sizes.push(node.shallow_size);
+        self.kinds_of.push(kind);
+        Ok(())
+    }
+
+    fn kind(&mut self, node: &NodeParts) -> u32 {
+        let kind = Kind::of(node);
+        if let Some((last, id)) = self.last_kind
+            && last == kind
+        {
+            return id;
+        }
+        let kinds = &mut self.kinds;
+        let id = *self.kind_ids.entry(kind).or_insert_with(|| {
+            kinds.push(kind);
+            // At most one per node, and nodes are counted.
+            kinds.len() as u32 - 1
+        });
+        self.last_kind = Some((kind, id));
+        id
+    }
+
+    /// Adds an edge to the node added last.
+    ///
+    /// # Errors
+    ///
+    /// [`GraphError::TooMany`] after 2^32 - 1 edges.
+    pub fn edge(&mut self, referent: NodeId, name: Option<TextId>) -> Result<(), GraphError> {
+        if self.referents.len() >= u32::MAX as usize {
+            return Err(GraphError::TooMany("edges"));
+        }
+        self.referents.push(referent.0);
+        self.edge_names.push(name);
+        Ok(())
+    }
+
+    /// The graph.
+    ///
+    /// # Errors
+    ///
+    /// [`GraphError::NoNodes`] if there is none, [`GraphError::DuplicateId`] if two nodes have the
+    /// same id, [`GraphError::MissingReferent`] if an edge goes to an id that no node has.
+    pub fn finish(mut self) -> Result<Graph, GraphError> {
+        if self.ids.is_empty() {
+            return Err(GraphError::NoNodes);
+        }
+        self.first_edges.push(self.referents.len() as u32);
+        let by_id = IdTable::new(&self.ids)?;
+        let mut referents = Vec::with_capacity(self.referents.len());
+        // In the order of a breadth-first walk, nodes stand as the edges that first reach them do.
+        let mut expected = 1;
+        for (edge, id) in self.referents.iter().enumerate() {
+            if self.ids.get(expected) == Some(id) {
+                referents.push(expected as u32);
+                expected += 1;
+                continue;
+            }
+            match by_id.find(*id, &self.ids) {
+                Some(index) => referents.push(index),
+                None => return Err(self.missing(edge)),
+            }
+        }
+        self.texts.shrink();
+        Ok(Graph {
+            ids: self.ids.into_boxed_slice(),
+            sizes: self.sizes.into_boxed_slice(),
+            kinds_of: self.kinds_of.into_boxed_slice(),
+            first_edges: self.first_edges.into_boxed_slice(),
+            referents: referents.into_boxed_slice(),
+            edge_names: self.edge_names.into_boxed_slice(),
+            kinds: self.kinds.into_boxed_slice(),
+            texts: self.texts,
+            frames: self.frames,
+            by_id,
+            creation_time: self.creation_time,
+        })
+    }
+
+    #[cold]
+    fn missing(&self, edge: usize) -> GraphError {
+        let node = self.first_edges.partition_point(|first| *first as usize <= edge) - 1;
+        GraphError::MissingReferent {
+            node: NodeId(self.ids[node]),
+            node_position: node,
+            edge: edge - self.first_edges[node] as usize,
+            referent: NodeId(self.referents[edge]),
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! From a leaf of a report back to the nodes that were counted there.
+
+use crate::breakdown::Breakdown;
+use crate::census::{CensusError, census};
+use crate::dominators::DominatorTree;
+use crate::graph::{Node, NodeId};
+use crate::report::Report;
+
+/// Nodes listed at most, unless asked for more; as in Firefox.
+pub const MAX_INDIVIDUALS: usize = 1_000;
+
+/// The nodes counted in some leaves of a census, those that retain most first, at most `max`.
+///
+/// Leaves are numbered as in [`CensusTreeNode::leaves`](crate::CensusTreeNode::leaves) of a tree of the same
+/// breakdown. Nodes that retain the same stand in the order of the census.
+///
+/// # Errors
+///
+/// [`CensusError`].
+pub fn individuals<'a>(
+    tree: &DominatorTree<'a>,
+    breakdown: &Breakdown,
+    leaves: impl Fn(u64) -> bool,
+    max: usize,
+) -> Result<Vec<Node<'a>>, CensusError> {
+    let report = census(tree.graph(), &breakdown.with_buckets())?;
+    let mut nodes = Vec::new();
+    collect(&report, &leaves, &mut 0, &mut |id| nodes.extend(tree.graph().find(NodeId(id))));
+    nodes.sort_by_cached_key(|node| core::cmp::Reverse(tree.retained_size(node.index())));
+    nodes.truncate(max);
+    Ok(nodes)
+}
+
+fn collect(report: &Report, is_wanted: &impl Fn(u64) -> bool, place: &mut u64, found: &mut impl FnMut(u64)) {
+    let here = *place;
+    *place += 1;
+    if let Report::Bucket(ids) = report {
+        if is_wanted(here) {
+            ids.iter().copied().for_each(found);
+        }
+        return;
+    }
+    for (_, below) in report.children() {
+        collect(below, is_wanted, place, found);
+    }
+}

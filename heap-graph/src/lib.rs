@@ -1,0 +1,99 @@
+//! Heap graphs: what keeps what alive, from snapshots of Firefox or from the running Rust program,
+//! with the answers of Firefox's Memory tool.
+//!
+//! A [`Graph`] has nodes with shallow sizes and named edges between them, in flat arrays: 34 bytes a
+//! node and 8 an edge beside names. Analyses take a graph and do not know where it came from:
+//!
+//! - [`snapshot::read`] reads a `.fxsnapshot`, and [`snapshot::write`](snapshot::write()) writes one;
+//!   [`snapshot::SnapshotWriter`] writes one of a heap that is no graph yet.
+//! - [`HeapGraph::collect`] walks values of this program, by the derive that measures them.
+//! - [`GraphBuilder`] takes any other heap.
+//!
+//! and answer
+//!
+//! - [`census`](census()): how many nodes and bytes, by a [`Breakdown`]; as a [`CensusTree`]; what changed
+//!   ([`Difference`]); which nodes ([`individuals`](individuals())).
+//! - [`DominatorTree`]: what keeps what alive alone, and how many bytes; by class ([`sizes_by_class`]), of
+//!   a selection ([`RetainedSet`]), and what is suspicious ([`suspects`](suspects())).
+//! - [`shortest_paths`] and [`k_shortest_paths`]: why a node is alive.
+//! - [`Neighbourhood`] and [`write_v8`]: for other tools.
+//!
+//! [`HeapAnalysesClient`] does all that on a thread of its own.
+//!
+//! ```
+//! use heap_graph::{Breakdown, DominatorTree, HeapGraph, NodeIndex, census};
+//! use memory_reporter::MallocSizeOf;
+//!
+//! #[derive(MallocSizeOf)]
+//! struct Cache {
+//!     pages: Vec<String>,
+//! }
+//!
+//! let cache = Cache { pages: vec!["first page".into(), "second".into()] };
+//! let heap = HeapGraph::collect(|roots| roots.add("cache", &cache));
+//!
+//! let report = census(heap.graph(), &Breakdown::preset("objectClass").unwrap()).unwrap();
+//! assert_eq!(report.get("other").unwrap().to_json(), r#"{"count":2,"bytes":16}"#);
+//!
+//! let tree = DominatorTree::new(heap.graph());
+//! let biggest = tree.immediately_dominated(NodeIndex::ROOT).next().unwrap();
+//! assert_eq!(biggest.class_name().unwrap(), "Cache");
+//! assert_eq!(tree.retained_size(biggest.index()), Some(2 * size_of::<String>() as u128 + 16));
+//! ```
+//!
+//! # Where Firefox answers differently
+//!
+//! - Its sums wrap at 2^64; ours do not.
+//! - A type name that a snapshot holds twice is one key here; there, one of the two is lost.
+//! - Breakdowns may be arrays here, as its documents have it.
+//! - Equal retained sizes have a defined order here, which there lists of more than 16 nodes have not.
+//!
+//! # What this does not do
+//!
+//! - Of the running program it sees what the derive sees: blocks that nobody measures are in no
+//!   graph, nor is anything behind a lock that is held.
+//! - A live graph is in memory before it is written.
+
+#![deny(unsafe_code)]
+
+mod breakdown;
+mod census;
+mod coarse_type;
+mod diff;
+mod dominators;
+mod error;
+mod export;
+mod frame;
+mod graph;
+mod individuals;
+mod live;
+mod paths;
+mod report;
+mod retained;
+pub mod snapshot;
+mod suspects;
+mod text;
+mod tree;
+mod walk;
+mod worker;
+
+pub use breakdown::{Breakdown, BreakdownError};
+pub use census::{CensusError, census, census_of, describe_node};
+pub use coarse_type::CoarseType;
+pub use diff::Difference;
+pub use dominators::{DominatorTree, DominatorTreeNode, FetchOptions, Fetched};
+pub use error::{GraphError, MessageError, Problem, SnapshotError};
+pub use export::{Neighbourhood, NeighbourhoodOptions, write_v8};
+pub use frame::{FrameId, FrameParts};
+pub use graph::{Edge, Graph, GraphBuilder, Node, NodeId, NodeIndex, NodeParts, Stack};
+pub use individuals::{MAX_INDIVIDUALS, individuals};
+pub use live::{AllocationSites, BlockTypes, HeapGraph, LiveOptions, Roots, SiteFrame, coarse_type};
+pub use paths::{MergedPaths, Path, PathPart, ShortestPaths, k_shortest_paths, shortest_paths};
+pub use report::{Count, Frame, Key, Report, ReportFrame, StackKey};
+pub use retained::{ClassSizes, RetainedSet, sizes_by_class};
+pub use suspects::{Accumulation, Suspect, SuspectOptions, suspects};
+pub use text::{Text, TextId};
+pub use tree::{CensusTree, CensusTreeNode, Name, TreeOptions};
+pub use worker::{
+    HeapAnalysesClient, HeapAnalysesWorker, Pending, Progress, SnapshotState, SnapshotSummary, WorkerError,
+};

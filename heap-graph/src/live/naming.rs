@@ -1,0 +1,112 @@
+//! What the blocks of a Rust program are called.
+
+use crate::coarse_type::CoarseType;
+
+/// The types that a block has to do with, as [`core::any::type_name`] gives them.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct BlockTypes<'a> {
+    /// Of the value that owns the block: `alloc::vec::Vec<u8>`, `alloc::boxed::Box<app::Entry>`.
+    pub owner: &'a str,
+    /// Of what lies in it: `u8`, `app::Entry`; of several, the first.
+    pub content: &'a str,
+}
+
+/// Types that are nothing but the value in them, and pointers, whose block is the value.
+const TRANSPARENT: [&str; 24] = [
+    "core::option::Option<",
+    "core::pin::Pin<",
+    "core::cell::Cell<",
+    "core::cell::RefCell<",
+    "core::cell::UnsafeCell<",
+    "core::cell::once::OnceCell<",
+    "core::mem::manually_drop::ManuallyDrop<",
+    "core::mem::ManuallyDrop<",
+    "std::sync::poison::mutex::Mutex<",
+    "std::sync::poison::rwlock::RwLock<",
+    "std::sync::mutex::Mutex<",
+    "std::sync::rwlock::RwLock<",
+    "std::sync::once_lock::OnceLock<",
+    "lock_api::mutex::Mutex<parking_lot::raw_mutex::RawMutex, ",
+    "lock_api::rwlock::RwLock<parking_lot::raw_rwlock::RawRwLock, ",
+    "alloc::boxed::Box<",
+    "alloc::rc::Rc<",
+    "alloc::sync::Arc<",
+    "alloc::rc::Weak<",
+    "alloc::sync::Weak<",
+    "triomphe::arc::Arc<",
+    "arc_swap::ArcSwapAny<",
+    "&",
+    "mut ",
+];
+
+impl<'a> BlockTypes<'a> {
+    /// The type of the block's node: of a pointer what it points to, of a container the container.
+    pub fn type_name(&self) -> &'a str {
+        let mut name = self.owner;
+        while let Some(inner) = TRANSPARENT.iter().find_map(|outer| name.strip_prefix(outer)) {
+            name = inner.strip_suffix('>').unwrap_or(inner);
+        }
+        name
+    }
+
+    /// The type without path and parameters: `Vec`, `Entry`.
+    pub fn class_name(&self) -> &'a str {
+        let name = self.type_name();
+        let end = match name.find(['<', '(', '[', '{', ' ']) {
+            // A tuple, an array, a trait object.
+            Some(0) | None => name.len(),
+            Some(end) => end,
+        };
+        match name[..end].rfind("::") {
+            Some(path) => &name[path + 2..end],
+            None if name[..end].is_empty() || name.starts_with("dyn ") => name,
+            None => &name[..end],
+        }
+    }
+}
+
+/// Types of text, by the start of their names.
+const TEXT: [&str; 12] = [
+    "alloc::string::String",
+    "str",
+    "std::ffi::os_str::OsString",
+    "std::ffi::os_str::OsStr",
+    "std::path::PathBuf",
+    "std::path::Path",
+    "alloc::ffi::c_str::CString",
+    "core::ffi::c_str::CStr",
+    "compact_str::CompactString",
+    "smol_str::SmolStr",
+    "url::Url",
+    "bstr::",
+];
+
+/// Numbers and the like.
+const PLAIN: [&str; 15] = [
+    "u8", "u16", "u32", "u64", "u128", "usize", "i8", "i16", "i32", "i64", "i128", "isize", "f32", "f64",
+    "bool",
+];
+
+/// What a block is, roughly: text is a string, a closure is a script, buffers of plain numbers are
+/// "other", and everything else is an object.
+pub fn coarse_type(types: &BlockTypes<'_>) -> CoarseType {
+    let name = types.type_name();
+    if TEXT.iter().any(|text| name == *text || (text.ends_with("::") && name.starts_with(text))) {
+        CoarseType::String
+    } else if name.ends_with("{{closure}}") || name.starts_with("dyn core::ops::function::Fn") {
+        CoarseType::Script
+    } else if PLAIN.contains(&types.content) && is_buffer(name, types.content) {
+        CoarseType::Other
+    } else {
+        CoarseType::Object
+    }
+}
+
+/// Whether the type is a container of such elements only, or one of them.
+fn is_buffer(name: &str, element: &str) -> bool {
+    let inner = name.strip_suffix('>').map_or(name, |name| name.rsplit('<').next().unwrap_or(name));
+    let inner =
+        inner.strip_prefix('[').map_or(inner, |array| array.split([';', ']']).next().unwrap_or(array));
+    inner == element
+}

@@ -1,0 +1,204 @@
+//! Paths from one node to others: why is it alive.
+
+mod k_shortest;
+
+pub use k_shortest::k_shortest_paths;
+
+use core::fmt::Write as _;
+
+use hashbrown::{HashMap, HashSet};
+use indexmap::{IndexMap, IndexSet};
+
+use crate::graph::{Graph, NodeId, NodeIndex};
+use crate::report::json::list;
+use crate::text::{Text, TextId};
+use crate::walk::BreadthFirst;
+
+/// One step of a path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PathPart {
+    /// The node the step starts from.
+    pub predecessor: NodeId,
+    /// The edge's name.
+    pub edge: Option<Text<'static>>,
+}
+
+/// A path: its steps, from the start to, but without, the target.
+pub type Path = Vec<PathPart>;
+
+/// Paths to some targets.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct ShortestPaths {
+    /// Where all paths start.
+    pub start: NodeId,
+    /// Paths asked for, for each target.
+    pub max: usize,
+    /// For each different target, in the order asked for, the paths found; none if the start does not reach it.
+    pub paths: Vec<(NodeId, Vec<Path>)>,
+}
+
+/// The edge by which a node was reached: where from, and the name.
+type Back = (u32, Option<TextId>);
+
+/// Up to `max` paths to each target, as Firefox defines them.
+///
+/// One breadth-first walk; of the edges that arrive at a target the first `max` are taken, and each
+/// is completed by the first edge that arrived at the node it comes from. So these are the shortest path to
+/// each of `max` different last edges; parallel edges give equal paths, and a later path may lead
+/// through the target itself. For paths that really are the shortest see
+/// [`k_shortest_paths`](crate::k_shortest_paths).
+pub fn shortest_paths(graph: &Graph, start: NodeIndex, targets: &[NodeIndex], max: usize) -> ShortestPaths {
+    let mut found: HashMap<u32, Vec<Back>> = HashMap::new();
+    let mut order = Vec::new();
+    for target in targets {
+        found.entry(target.0).or_insert_with(|| {
+            order.push(target.0);
+            Vec::new()
+        });
+    }
+    let mut missing = if max == 0 { 0 } else { order.len() };
+    let mut is_target = vec![0_u64; graph.node_count().div_ceil(64)];
+    for target in &order {
+        is_target[*target as usize / 64] |= 1 << (target % 64);
+    }
+    // By node: the edge that arrived first, and the node it came from.
+    let mut first: Vec<(u32, u32)> = vec![(0, 0); graph.node_count()];
+    let mut walk = BreadthFirst::from(graph, start.0);
+    'walk: while let Some(from) = walk.next() {
+        if missing == 0 {
+            break;
+        }
+        for edge in graph.edge_range(from) {
+            let to = graph.referent(edge);
+            if walk.arrive(to) {
+                first[to as usize] = (edge as u32, from);
+            }
+            if is_target[to as usize / 64] & 1 << (to % 64) == 0 {
+                continue;
+            }
+            let Some(backs) = found.get_mut(&to) else { continue };
+            if backs.len() < max {
+                backs.push((from, graph.edge_name(edge)));
+                if backs.len() == max {
+                    missing -= 1;
+                    if missing == 0 {
+                        break 'walk;
+                    }
+                }
+            }
+        }
+    }
+    let complete = |(mut from, mut name): Back| {
+        let mut path = Vec::new();
+        loop {
+            let edge = name.map(|name| graph.text(name).into_owned());
+            path.push(PathPart { predecessor: NodeId(graph.ids()[from as usize]), edge });
+            if from == start.0 {
+                break;
+            }
+            let (edge, before) = first[from as usize];
+            (from, name) = (before, graph.edge_name(edge as usize));
+        }
+        path.reverse();
+        path
+    };
+    let paths = order.into_iter().map(|target| {
+        let backs = found.remove(&target).unwrap_or_default();
+        (NodeId(graph.ids()[target as usize]), backs.into_iter().map(complete).collect())
+    });
+    ShortestPaths { start: graph.node(start).id(), max, paths: paths.collect() }
+}
+
+/// Paths to one target as one graph, for display: each node and each edge once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct MergedPaths {
+    /// Nodes, the target first.
+    pub nodes: Vec<NodeId>,
+    /// Edges: from, to, name.
+    pub edges: Vec<(NodeId, NodeId, Option<Text<'static>>)>,
+}
+
+impl MergedPaths {
+    /// Merges paths; those that meet a node twice are left out. `None` if there are no paths.
+    pub fn new(target: NodeId, paths: &[Path]) -> Option<Self> {
+        if paths.is_empty() {
+            return None;
+        }
+        let (mut nodes, mut edges) = (IndexSet::from([target]), IndexSet::new());
+        for path in paths {
+            let mut seen: HashSet<_> = [target].into_iter().collect();
+            if !path.iter().all(|part| seen.insert(part.predecessor)) {
+                continue;
+            }
+            let targets = path.iter().skip(1).map(|part| part.predecessor).chain([target]);
+            for (part, to) in path.iter().zip(targets) {
+                nodes.insert(part.predecessor);
+                edges.insert((part.predecessor, to, part.edge.clone()));
+            }
+        }
+        // Firefox groups edges by the node they come from, then by the one they go to.
+        let mut groups = IndexMap::<_, IndexMap<_, Vec<_>>>::new();
+        for (from, to, name) in edges {
+            groups.entry(from).or_default().entry(to).or_default().push(name);
+        }
+        let edges = groups.into_iter().flat_map(|(from, group)| {
+            group.into_iter().flat_map(move |(to, names)| names.into_iter().map(move |name| (from, to, name)))
+        });
+        let merged = Self { nodes: nodes.into_iter().collect(), edges: edges.collect() };
+        Some(merged)
+    }
+
+    fn write_json(&self, out: &mut String) {
+        out.push_str("{\"nodes\":");
+        list(out, &self.nodes, |out, id| {
+            let _ = write!(out, "{id}");
+        });
+        out.push_str(",\"edges\":");
+        list(out, &self.edges, |out, (from, to, name)| {
+            let _ = write!(out, "{{\"from\":{from},\"to\":{to},\"name\":");
+            write_name(out, name.as_ref());
+            out.push('}');
+        });
+        out.push('}');
+    }
+}
+
+impl ShortestPaths {
+    /// The paths as JSON in one line: `paths` as `[target, paths]`, and `deduplicated`, which
+    /// has them merged.
+    pub fn to_json(&self) -> String {
+        let mut out = format!("{{\"start\":{},\"targets\":", self.start);
+        list(&mut out, &self.paths, |out, (target, _)| {
+            let _ = write!(out, "{target}");
+        });
+        let _ = write!(out, ",\"max\":{},\"paths\":", self.max);
+        list(&mut out, &self.paths, |out, (target, paths)| {
+            let _ = write!(out, "[{target},");
+            list(out, paths, |out, path| {
+                list(out, path, |out, part| {
+                    let _ = write!(out, "{{\"predecessor\":{},\"edge\":", part.predecessor);
+                    write_name(out, part.edge.as_ref());
+                    out.push('}');
+                });
+            });
+            out.push(']');
+        });
+        out.push_str(",\"deduplicated\":");
+        list(&mut out, &self.paths, |out, (target, paths)| match MergedPaths::new(*target, paths) {
+            Some(merged) => merged.write_json(out),
+            None => out.push_str("null"),
+        });
+        out.push('}');
+        out
+    }
+}
+
+fn write_name(out: &mut String, name: Option<&Text<'_>>) {
+    match name {
+        Some(name) => name.write_json(out),
+        None => out.push_str("null"),
+    }
+}

@@ -1,0 +1,148 @@
+//! Paths that really are the shortest.
+
+use super::{Path, PathPart};
+use crate::graph::{Graph, NodeId, NodeIndex};
+
+const UNREACHED: u32 = u32::MAX;
+
+/// The `k` shortest paths that meet no node twice, the shortest first; paths of one length in the
+/// order of edges. Parallel edges of one name count as one.
+///
+/// Unlike [`shortest_paths`](crate::shortest_paths), whose paths differ in their last edge, these may share it.
+/// Looks at `effort` edges at most, and gives what it found by then: where every longer path runs
+/// in circles there may be no end to the search.
+pub fn k_shortest_paths(
+    graph: &Graph,
+    start: NodeIndex,
+    target: NodeIndex,
+    k: usize,
+    effort: u64,
+) -> Vec<Path> {
+    let distances = distances_to(graph, target.0);
+    let mut found = Vec::new();
+    let shortest = distances[start.get()];
+    if shortest == UNREACHED || start == target || k == 0 {
+        return found;
+    }
+    let mut search = Search {
+        graph,
+        distances: &distances,
+        target: target.0,
+        on_path: vec![false; graph.node_count()],
+        effort,
+        could_be_longer: true,
+    };
+    let mut length = shortest;
+    // A path without circles has fewer edges than there are nodes.
+    while found.len() < k
+        && search.effort > 0
+        && search.could_be_longer
+        && (length as usize) < graph.node_count()
+    {
+        search.could_be_longer = false;
+        search.of_length(start.0, length, k, &mut found);
+        length += 1;
+    }
+    found
+}
+
+struct Search<'a> {
+    graph: &'a Graph,
+    distances: &'a [u32],
+    target: u32,
+    on_path: Vec<bool>,
+    effort: u64,
+    /// Whether something was left out only because it leads to longer paths.
+    could_be_longer: bool,
+}
+
+impl Search<'_> {
+    /// All paths of exactly this length, until there are `k` in all.
+    fn of_length(&mut self, start: u32, length: u32, k: usize, found: &mut Vec<Path>) {
+        // Nodes on the path, and the next edge of each.
+        let mut stack = vec![(start, self.graph.edge_range(start))];
+        self.on_path[start as usize] = true;
+        while let Some((node, edges)) = stack.last_mut() {
+            let node = *node;
+            let edge = if found.len() < k && self.effort > 0 { edges.next() } else { None };
+            let Some(edge) = edge else {
+                self.on_path[node as usize] = false;
+                stack.pop();
+                continue;
+            };
+            self.effort -= 1;
+            let to = self.graph.referent(edge);
+            let left = length - stack.len() as u32;
+            let distance = self.distances[to as usize];
+            if distance == UNREACHED || self.on_path[to as usize] || self.is_repeated(node, edge) {
+                continue;
+            }
+            // A path through the target ends there.
+            if distance > left || (to == self.target && left > 0) {
+                self.could_be_longer |= distance > left;
+                continue;
+            }
+            if left == 0 {
+                found.push(self.path(&stack));
+                continue;
+            }
+            if distance < left {
+                self.could_be_longer = true;
+            }
+            self.on_path[to as usize] = true;
+            stack.push((to, self.graph.edge_range(to)));
+        }
+    }
+
+    /// Whether an earlier edge of the node goes to the same node and has the same name.
+    fn is_repeated(&self, node: u32, edge: usize) -> bool {
+        let range = self.graph.edge_range(node);
+        // Parallel edges stand together or nearly so; a big node is not searched again and again.
+        let near = range.start.max(edge.saturating_sub(64))..edge;
+        let (to, name) = (self.graph.referent(edge), self.graph.edge_name(edge));
+        near.into_iter().any(|other| self.graph.referent(other) == to && self.graph.edge_name(other) == name)
+    }
+
+    fn path(&self, stack: &[(u32, core::ops::Range<usize>)]) -> Path {
+        let part = |(node, edges): &(u32, core::ops::Range<usize>)| PathPart {
+            predecessor: NodeId(self.graph.ids()[*node as usize]),
+            // The edge taken is the one before the next.
+            edge: self.graph.edge_name(edges.start - 1).map(|name| self.graph.text(name).into_owned()),
+        };
+        stack.iter().map(part).collect()
+    }
+}
+
+/// By node, the length of the shortest path to the target.
+fn distances_to(graph: &Graph, target: u32) -> Vec<u32> {
+    let nodes = graph.node_count();
+    let mut first = vec![0_u32; nodes + 2];
+    for node in 0..nodes as u32 {
+        graph.referents(node).iter().for_each(|to| first[*to as usize + 2] += 1);
+    }
+    for place in 1..first.len() {
+        first[place] += first[place - 1];
+    }
+    let mut predecessors = vec![0; graph.edge_count()];
+    for node in 0..nodes as u32 {
+        for to in graph.referents(node) {
+            let end = &mut first[*to as usize + 1];
+            predecessors[*end as usize] = node;
+            *end += 1;
+        }
+    }
+    let mut distances = vec![UNREACHED; nodes];
+    distances[target as usize] = 0;
+    let mut queue = vec![target];
+    let mut next = 0;
+    while let Some(node) = queue.get(next).copied() {
+        next += 1;
+        for before in &predecessors[first[node as usize] as usize..first[node as usize + 1] as usize] {
+            if distances[*before as usize] == UNREACHED {
+                distances[*before as usize] = distances[node as usize] + 1;
+                queue.push(*before);
+            }
+        }
+    }
+    distances
+}

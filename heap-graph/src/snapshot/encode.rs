@@ -1,0 +1,219 @@
+//! Nodes to messages: texts and frames in full where first used, by number afterwards.
+
+use super::message::MAX_NESTED_FRAMES;
+use crate::coarse_type::CoarseType;
+use crate::frame::{FrameId, Frames};
+use crate::graph::{Kind, NodeId};
+use crate::text::{TextId, Texts};
+
+const UNWRITTEN: u32 = u32::MAX;
+
+/// What was written so far, by the ids of texts and frames. One encoder is for one table of texts and one of
+/// frames, which may grow.
+#[derive(Debug, Default)]
+pub(super) struct Encoder {
+    two_byte: Numbers,
+    classes: Numbers,
+    files: Numbers,
+    /// Texts of the one-byte table: classes and files together.
+    one_byte_count: u32,
+    is_written: Vec<bool>,
+    /// Frames inside each other, innermost last; kept for its room.
+    nested: Vec<Vec<u8>>,
+    message: Vec<u8>,
+    part: Vec<u8>,
+}
+
+/// The numbers of texts in a table of the format.
+#[derive(Debug, Default)]
+struct Numbers {
+    by_text: Vec<u32>,
+    count: u32,
+}
+
+impl Numbers {
+    fn get(&self, text: TextId) -> Option<u32> {
+        self.by_text.get(text.index()).copied().filter(|number| *number != UNWRITTEN)
+    }
+
+    fn set(&mut self, text: TextId, number: u32) {
+        if self.by_text.len() <= text.index() {
+            self.by_text.resize(text.index() + 1, UNWRITTEN);
+        }
+        self.by_text[text.index()] = number;
+    }
+}
+
+impl Encoder {
+    /// A message with its length before it.
+    pub(super) fn metadata(&mut self, creation_time: Option<u64>) -> Vec<u8> {
+        let mut message = Vec::new();
+        // A message without any field would have the length 0, which ends the stream.
+        number_field(&mut message, 1, creation_time.unwrap_or(u64::MAX));
+        let mut out = Vec::new();
+        number(&mut out, message.len() as u64);
+        out.extend_from_slice(&message);
+        out
+    }
+
+    /// A node's message with its length before it, into `out`.
+    pub(super) fn node(
+        &mut self,
+        texts: &Texts,
+        frames: &Frames,
+        (id, size, kind): (NodeId, u64, &Kind),
+        edges: impl Iterator<Item = (NodeId, Option<TextId>)>,
+        out: &mut Vec<u8>,
+    ) {
+        let mut message = core::mem::take(&mut self.message);
+        message.clear();
+        number_field(&mut message, 1, id.0);
+        self.two_byte(texts, kind.type_name, (2, 3), &mut message);
+        number_field(&mut message, 4, size);
+        for (referent, name) in edges {
+            let mut edge = core::mem::take(&mut self.part);
+            edge.clear();
+            number_field(&mut edge, 1, referent.0);
+            if let Some(name) = name {
+                self.two_byte(texts, name, (2, 3), &mut edge);
+            }
+            bytes_field(&mut message, 5, &edge);
+            self.part = edge;
+        }
+        if let Some(stack) = kind.stack {
+            self.stack(texts, frames, stack, &mut message);
+        }
+        if let Some(class) = kind.class_name {
+            let latin_1 = |texts: &Texts| {
+                let text = texts.get(class);
+                text.encode_utf16().map(|unit| u8::try_from(unit).unwrap_or(b'?')).collect::<Vec<_>>()
+            };
+            match self.classes.get(class) {
+                Some(known) => number_field(&mut message, 8, known.into()),
+                None => {
+                    bytes_field(&mut message, 7, &latin_1(texts));
+                    self.classes.set(class, self.one_byte_count);
+                    self.one_byte_count += 1;
+                }
+            }
+        }
+        if kind.coarse_type != CoarseType::Other {
+            number_field(&mut message, 9, kind.coarse_type.number().into());
+        }
+        if let Some(file) = kind.file_name {
+            match self.files.get(file) {
+                Some(known) => number_field(&mut message, 11, known.into()),
+                None => {
+                    bytes_field(&mut message, 10, texts.get(file).to_string().as_bytes());
+                    self.files.set(file, self.one_byte_count);
+                    self.one_byte_count += 1;
+                }
+            }
+        }
+        if let Some(name) = kind.descriptive_name {
+            self.two_byte(texts, name, (12, 13), &mut message);
+        }
+        number(out, message.len() as u64);
+        out.extend_from_slice(&message);
+        self.message = message;
+    }
+
+    /// A text in the field of the first number or, if it was there before, its number in that of
+    /// the second.
+    #[inline]
+    fn two_byte(&mut self, texts: &Texts, text: TextId, fields: (u32, u32), out: &mut Vec<u8>) {
+        match self.two_byte.get(text) {
+            Some(known) => number_field(out, fields.1, known.into()),
+            None => {
+                let units: Vec<u8> = texts.get(text).encode_utf16().flat_map(u16::to_le_bytes).collect();
+                bytes_field(out, fields.0, &units);
+                self.two_byte.set(text, self.two_byte.count);
+                self.two_byte.count += 1;
+            }
+        }
+    }
+
+    /// A stack: frames that were written before by id, the others in full with their callers inside
+    /// them, as many as a reader takes.
+    fn stack(&mut self, texts: &Texts, frames: &Frames, youngest: FrameId, out: &mut Vec<u8>) {
+        if self.is_written.len() < frames.len() {
+            self.is_written.resize(frames.len(), false);
+        }
+        let mut nested = core::mem::take(&mut self.nested);
+        let mut depth = 0;
+        let mut next = Some(youngest);
+        let mut known = None;
+        // Texts are numbered from the youngest frame to the oldest.
+        while let Some(frame) = next {
+            if self.is_written[frame.index()] {
+                known = Some(frame);
+                break;
+            }
+            if depth == MAX_NESTED_FRAMES as usize {
+                break;
+            }
+            self.is_written[frame.index()] = true;
+            if nested.len() == depth {
+                nested.push(Vec::new());
+            }
+            let data = &mut nested[depth];
+            data.clear();
+            let parts = frames.get(frame);
+            number_field(data, 1, frame_number(frame));
+            number_field(data, 3, parts.line.into());
+            number_field(data, 4, parts.column.into());
+            self.two_byte(texts, parts.source, (5, 6), data);
+            if let Some(function) = parts.function {
+                self.two_byte(texts, function, (7, 8), data);
+            }
+            number_field(data, 9, parts.is_system.into());
+            number_field(data, 10, parts.is_self_hosted.into());
+            depth += 1;
+            next = parts.parent;
+        }
+        // From the oldest frame outwards.
+        let mut frame = Vec::new();
+        if let Some(known) = known {
+            // One more message inside the others may be one too many.
+            if depth < MAX_NESTED_FRAMES as usize || depth == 0 {
+                number_field(&mut frame, 2, frame_number(known));
+            }
+        }
+        for data in nested[..depth].iter_mut().rev() {
+            if !frame.is_empty() {
+                bytes_field(data, 2, &frame);
+            }
+            frame.clear();
+            bytes_field(&mut frame, 1, data);
+        }
+        bytes_field(out, 6, &frame);
+        self.nested = nested;
+    }
+}
+
+/// The id of a frame in the format.
+fn frame_number(frame: FrameId) -> u64 {
+    frame.index() as u64 + 1
+}
+
+#[inline]
+fn number(out: &mut Vec<u8>, mut value: u64) {
+    while value >= 0x80 {
+        out.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push(value as u8);
+}
+
+#[inline]
+fn number_field(out: &mut Vec<u8>, field: u32, value: u64) {
+    number(out, (field << 3).into());
+    number(out, value);
+}
+
+#[inline]
+fn bytes_field(out: &mut Vec<u8>, field: u32, bytes: &[u8]) {
+    number(out, (field << 3 | 2).into());
+    number(out, bytes.len() as u64);
+    out.extend_from_slice(bytes);
+}

@@ -1,0 +1,197 @@
+//! The messages of a snapshot as they stand in the bytes. What they mean together is the reader's
+//! business.
+//!
+//! As protobuf has it: unknown fields and those of a wrong encoding are skipped, of several values
+//! the last counts, several messages in one field are merged.
+
+use super::wire::{Fields, Message, Misread, Span, Value};
+use crate::error::Problem;
+
+/// Frames inside each other that Firefox reads.
+pub(super) const MAX_NESTED_FRAMES: u32 = 90;
+
+/// A text, or the number of one that was there before.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) enum TextOrRef {
+    #[default]
+    None,
+    Text(Span),
+    /// The number, and where it stands.
+    Ref(u64, u32),
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct RawEdge {
+    /// Where the message starts.
+    pub(super) start: u32,
+    pub(super) referent: Option<u64>,
+    pub(super) name: TextOrRef,
+}
+
+/// A frame where a stack or a parent may be.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RawFrame {
+    /// Where the message starts.
+    pub(super) start: u32,
+    pub(super) content: FrameContent,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum FrameContent {
+    Neither,
+    /// A place in [`RawNode::frames`].
+    Data(usize),
+    /// The id of a frame that was there before, and where it stands.
+    Ref(u64, u32),
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct FrameData {
+    /// Where the message starts.
+    pub(super) start: u32,
+    pub(super) id: Option<u64>,
+    pub(super) parent: Option<RawFrame>,
+    pub(super) line: Option<u32>,
+    pub(super) column: Option<u32>,
+    pub(super) source: TextOrRef,
+    pub(super) function: TextOrRef,
+    pub(super) is_system: Option<bool>,
+    pub(super) is_self_hosted: Option<bool>,
+}
+
+/// A node; used again for the next one, to keep the room of its edges.
+#[derive(Debug, Default)]
+pub(super) struct RawNode {
+    pub(super) id: Option<u64>,
+    pub(super) type_name: TextOrRef,
+    pub(super) size: Option<u64>,
+    pub(super) edges: Vec<RawEdge>,
+    pub(super) stack: Option<RawFrame>,
+    pub(super) class_name: TextOrRef,
+    /// The number, and where it stands.
+    pub(super) coarse_type: (u32, u32),
+    pub(super) file_name: TextOrRef,
+    pub(super) descriptive_name: TextOrRef,
+    pub(super) frames: Vec<FrameData>,
+}
+
+/// The time in `Metadata`; of several the last.
+pub(super) fn metadata(message: Message<'_>) -> Result<Option<u64>, Misread> {
+    let mut time = None;
+    let mut fields = Fields::new(message, message.whole());
+    while let Some(field) = fields.next()? {
+        if let (1, Value::Number(number), _) = field {
+            time = Some(number);
+        }
+    }
+    Ok(time)
+}
+
+impl RawNode {
+    pub(super) fn read(&mut self, message: Message<'_>) -> Result<(), Misread> {
+        let (mut edges, mut frames) = (core::mem::take(&mut self.edges), core::mem::take(&mut self.frames));
+        edges.clear();
+        frames.clear();
+        *self = Self { edges, frames, ..Self::default() };
+        let mut fields = Fields::new(message, message.whole());
+        while let Some((number, value, start)) = fields.next()? {
+            match (number, value) {
+                (5, Value::Bytes(span)) => self.edges.push(RawEdge::read(message, span)?),
+                (1, Value::Number(id)) => self.id = Some(id),
+                (2, Value::Bytes(text)) => self.type_name = TextOrRef::Text(text),
+                (3, Value::Number(text)) => self.type_name = TextOrRef::Ref(text, start),
+                (4, Value::Number(size)) => self.size = Some(size),
+                (6, Value::Bytes(span)) => self.stack = Some(self.frame(message, span, self.stack, 1)?),
+                (7, Value::Bytes(text)) => self.class_name = TextOrRef::Text(text),
+                (8, Value::Number(text)) => self.class_name = TextOrRef::Ref(text, start),
+                (9, Value::Number(coarse)) => self.coarse_type = (coarse as u32, start),
+                (10, Value::Bytes(text)) => self.file_name = TextOrRef::Text(text),
+                (11, Value::Number(text)) => self.file_name = TextOrRef::Ref(text, start),
+                (12, Value::Bytes(text)) => self.descriptive_name = TextOrRef::Text(text),
+                (13, Value::Number(text)) => self.descriptive_name = TextOrRef::Ref(text, start),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads a frame into one that was there before, if any.
+    fn frame(
+        &mut self,
+        message: Message<'_>,
+        span: Span,
+        before: Option<RawFrame>,
+        depth: u32,
+    ) -> Result<RawFrame, Misread> {
+        if depth > MAX_NESTED_FRAMES {
+            return Err((message.offset_of(span.start), Problem::TooDeep(MAX_NESTED_FRAMES)));
+        }
+        let mut frame = before.unwrap_or(RawFrame { start: span.start, content: FrameContent::Neither });
+        let mut fields = Fields::new(message, span);
+        while let Some((number, value, start)) = fields.next()? {
+            match (number, value) {
+                (1, Value::Bytes(span)) => {
+                    let place = match frame.content {
+                        FrameContent::Data(place) => place,
+                        _ => {
+                            self.frames.push(FrameData { start: span.start, ..FrameData::default() });
+                            self.frames.len() - 1
+                        }
+                    };
+                    frame.content = FrameContent::Data(place);
+                    self.frame_data(message, span, place, depth)?;
+                }
+                (2, Value::Number(id)) => frame.content = FrameContent::Ref(id, start),
+                _ => {}
+            }
+        }
+        Ok(frame)
+    }
+
+    fn frame_data(
+        &mut self,
+        message: Message<'_>,
+        span: Span,
+        place: usize,
+        depth: u32,
+    ) -> Result<(), Misread> {
+        let mut data = self.frames[place];
+        let mut fields = Fields::new(message, span);
+        while let Some((number, value, start)) = fields.next()? {
+            match (number, value) {
+                (1, Value::Number(id)) => data.id = Some(id),
+                (2, Value::Bytes(span)) => {
+                    data.parent = Some(self.frame(message, span, data.parent, depth + 1)?);
+                }
+                (3, Value::Number(line)) => data.line = Some(line as u32),
+                (4, Value::Number(column)) => data.column = Some(column as u32),
+                (5, Value::Bytes(text)) => data.source = TextOrRef::Text(text),
+                (6, Value::Number(text)) => data.source = TextOrRef::Ref(text, start),
+                (7, Value::Bytes(text)) => data.function = TextOrRef::Text(text),
+                (8, Value::Number(text)) => data.function = TextOrRef::Ref(text, start),
+                (9, Value::Number(yes)) => data.is_system = Some(yes != 0),
+                (10, Value::Number(yes)) => data.is_self_hosted = Some(yes != 0),
+                _ => {}
+            }
+        }
+        self.frames[place] = data;
+        Ok(())
+    }
+}
+
+impl RawEdge {
+    #[inline]
+    fn read(message: Message<'_>, span: Span) -> Result<Self, Misread> {
+        let mut edge = Self { start: span.start, ..Self::default() };
+        let mut fields = Fields::new(message, span);
+        while let Some((number, value, start)) = fields.next()? {
+            match (number, value) {
+                (1, Value::Number(id)) => edge.referent = Some(id),
+                (2, Value::Bytes(text)) => edge.name = TextOrRef::Text(text),
+                (3, Value::Number(text)) => edge.name = TextOrRef::Ref(text, start),
+                _ => {}
+            }
+        }
+        Ok(edge)
+    }
+}

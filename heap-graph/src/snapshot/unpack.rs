@@ -1,0 +1,247 @@
+//! The unpacked stream, cut into messages. Only one message is in memory at a time.
+
+use std::io::{self, BufRead, BufReader, Read};
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::thread;
+
+use flate2::bufread::{GzDecoder, ZlibDecoder};
+
+use super::wire::{self, Message};
+use crate::error::{MessageError, Problem, SnapshotError};
+
+/// Bytes unpacked at once.
+const STEP: usize = 128 * 1024;
+
+/// Unpacks a file, wherever it runs.
+struct Unpacker<R> {
+    decoder: Decoder<R>,
+    /// Bytes unpacked.
+    unpacked: u64,
+}
+
+enum Decoder<R> {
+    Gzip(GzDecoder<R>),
+    Zlib(ZlibDecoder<R>),
+    /// Between two members of a gzip stream.
+    Between(R),
+    End,
+}
+
+impl<R: Read> Unpacker<BufReader<R>> {
+    fn new(file: R) -> Result<Self, SnapshotError> {
+        let mut file = BufReader::with_capacity(64 * 1024, file);
+        let decoder = match file.fill_buf().map_err(SnapshotError::Io)? {
+            [] => return Err(SnapshotError::Empty),
+            [0x1f, ..] => Decoder::Between(file),
+            // The method deflate with any window; two bytes that are a multiple of 31.
+            [cmf, flags, ..] if cmf & 0xf == 8 && u16::from_be_bytes([*cmf, *flags]) % 31 == 0 => {
+                Decoder::Zlib(ZlibDecoder::new(file))
+            }
+            _ => return Err(SnapshotError::NotCompressed),
+        };
+        Ok(Self { decoder, unpacked: 0 })
+    }
+}
+
+/// Why no more could be unpacked.
+enum Stuck {
+    /// The file cannot be read.
+    File(io::Error),
+    /// The data is damaged.
+    Data(io::Error),
+}
+
+impl<R: BufRead> Unpacker<R> {
+    /// Unpacks some more; 0 bytes at the end.
+    ///
+    /// A stream that is merely cut is no error here: the message that is not whole then is one.
+    fn read(&mut self, room: &mut [u8]) -> Result<usize, Stuck> {
+        loop {
+            let read = match &mut self.decoder {
+                Decoder::Gzip(decoder) => decoder.read(room),
+                Decoder::Zlib(decoder) => decoder.read(room),
+                Decoder::Between(file) => match file.fill_buf() {
+                    Ok([0x1f, ..]) => {
+                        if let Decoder::Between(file) = self.take() {
+                            self.decoder = Decoder::Gzip(GzDecoder::new(file));
+                        }
+                        continue;
+                    }
+                    // What follows the last member is ignored.
+                    Ok(_) => Ok(0),
+                    Err(error) => return Err(Stuck::File(error)),
+                },
+                Decoder::End => Ok(0),
+            };
+            match read {
+                Ok(0) => match self.take() {
+                    Decoder::Gzip(decoder) => self.decoder = Decoder::Between(decoder.into_inner()),
+                    _ => return Ok(0),
+                },
+                Ok(bytes) => {
+                    self.unpacked += bytes as u64;
+                    return Ok(bytes);
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof || self.is_no_member() => {
+                    drop(error);
+                    self.take();
+                    return Ok(0);
+                }
+                Err(error) => return Err(Stuck::Data(error)),
+            }
+        }
+    }
+
+    fn take(&mut self) -> Decoder<R> {
+        core::mem::replace(&mut self.decoder, Decoder::End)
+    }
+
+    /// Whether what follows a member has not even a header: it is none, and ignored.
+    fn is_no_member(&self) -> bool {
+        self.unpacked > 0 && matches!(&self.decoder, Decoder::Gzip(decoder) if decoder.header().is_none())
+    }
+}
+
+/// Where unpacked bytes come from.
+enum Source<R> {
+    Here(Box<Unpacker<R>>),
+    /// Another thread, which is at most some steps ahead; it ends when nobody listens.
+    Elsewhere(Receiver<Result<Vec<u8>, Stuck>>),
+}
+
+/// Steps that another thread may be ahead.
+const AHEAD: usize = 8;
+
+pub(super) struct Messages<R> {
+    source: Source<R>,
+    buffer: Vec<u8>,
+    /// What of the buffer is filled and not yet given out.
+    start: usize,
+    end: usize,
+    /// Of `start`, in the unpacked stream.
+    offset: u64,
+    /// Messages given out.
+    count: u64,
+    max_message: u64,
+}
+
+impl<R: Read> Messages<BufReader<R>> {
+    pub(super) fn new(file: R, max_message: u64) -> Result<Self, SnapshotError> {
+        Ok(Self::from_source(Source::Here(Box::new(Unpacker::new(file)?)), max_message))
+    }
+}
+
+impl<R: Read + Send + 'static> Messages<BufReader<R>> {
+    /// Unpacks on another thread: that takes about as long as all else.
+    pub(super) fn on_two_threads(file: R, max_message: u64) -> Result<Self, SnapshotError> {
+        let mut unpacker = Unpacker::new(file)?;
+        let (steps, receiver) = sync_channel(AHEAD);
+        let unpack = move || loop {
+            let mut step = vec![0; STEP];
+            let result = unpacker.read(&mut step).map(|bytes| {
+                step.truncate(bytes);
+                step
+            });
+            let is_last = !matches!(&result, Ok(step) if !step.is_empty());
+            if steps.send(result).is_err() || is_last {
+                break;
+            }
+        };
+        thread::Builder::new().name("unpack-snapshot".to_owned()).spawn(unpack).map_err(SnapshotError::Io)?;
+        Ok(Self::from_source(Source::Elsewhere(receiver), max_message))
+    }
+}
+
+impl<R: BufRead> Messages<R> {
+    fn from_source(source: Source<R>, max_message: u64) -> Self {
+        Self { source, buffer: vec![0; 2 * STEP], start: 0, end: 0, offset: 0, count: 0, max_message }
+    }
+
+    /// Unpacks some more; `false` at the end.
+    fn fill(&mut self) -> Result<bool, SnapshotError> {
+        if self.buffer.len() - self.end < STEP {
+            self.buffer.copy_within(self.start..self.end, 0);
+            self.end -= self.start;
+            self.start = 0;
+            if self.buffer.len() - self.end < STEP {
+                self.buffer.resize((self.buffer.len() * 2).max(self.end + STEP), 0);
+            }
+        }
+        let room = &mut self.buffer[self.end..];
+        let read = match &mut self.source {
+            Source::Here(unpacker) => unpacker.read(room),
+            Source::Elsewhere(steps) => match steps.recv() {
+                Ok(Ok(step)) => {
+                    room[..step.len()].copy_from_slice(&step);
+                    Ok(step.len())
+                }
+                Ok(Err(stuck)) => Err(stuck),
+                // The thread has said that it is at the end, and ended.
+                Err(_) => Ok(0),
+            },
+        };
+        match read {
+            Ok(bytes) => {
+                self.end += bytes;
+                Ok(bytes > 0)
+            }
+            Err(Stuck::File(error)) => Err(SnapshotError::Io(error)),
+            Err(Stuck::Data(error)) => {
+                let unpacked = self.offset + (self.end - self.start) as u64;
+                Err(SnapshotError::Damaged(unpacked, error))
+            }
+        }
+    }
+
+    /// Bytes given out.
+    pub(super) fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    pub(super) fn error(&self, field: &'static str, offset: u64, problem: Problem) -> MessageError {
+        MessageError { message: self.count.saturating_sub(1), field, offset, problem }
+    }
+
+    fn next_error(&self, problem: Problem) -> SnapshotError {
+        MessageError { message: self.count, field: "", offset: self.offset, problem }.into()
+    }
+
+    /// The next message; `None` at the end of the stream, which a length of 0 or a broken one is,
+    /// too.
+    pub(super) fn next(&mut self) -> Result<Option<Message<'_>>, SnapshotError> {
+        let (length, bytes) = loop {
+            match wire::number(&self.buffer[self.start..self.end]) {
+                Some(found) => break found,
+                None if self.end - self.start >= 10 => return Ok(None),
+                None => {
+                    if !self.fill()? {
+                        return Ok(None);
+                    }
+                }
+            }
+        };
+        // The length is a number of 32 bits.
+        let length = length & u64::from(u32::MAX);
+        if length == 0 {
+            return if self.count == 0 { Err(self.next_error(Problem::ZeroLength)) } else { Ok(None) };
+        }
+        if length > self.max_message {
+            return Err(self.next_error(Problem::TooLong(length)));
+        }
+        self.start += bytes as usize;
+        self.offset += u64::from(bytes);
+        let length = length as usize;
+        while self.end - self.start < length {
+            if !self.fill()? {
+                let missing = length - (self.end - self.start);
+                return Err(self.next_error(Problem::Truncated(missing as u64)));
+            }
+        }
+        let message = Message { bytes: &self.buffer[self.start..self.start + length], offset: self.offset };
+        self.start += length;
+        self.offset += length as u64;
+        self.count += 1;
+        Ok(Some(message))
+    }
+}

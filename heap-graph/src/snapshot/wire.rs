@@ -1,0 +1,175 @@
+//! Protobuf's encoding: numbers, and fields of a message.
+
+use core::ops::Range;
+
+use crate::error::Problem;
+
+/// What a field holds.
+#[derive(Clone, Debug)]
+pub(super) enum Value {
+    /// A number; signs and widths are the reader's business.
+    Number(u64),
+    /// Bytes: a text or a message.
+    Bytes(Span),
+    /// Eight or four bytes, or a group: nothing that a snapshot has.
+    Other,
+}
+
+/// A message as it lies in the stream.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Message<'a> {
+    pub(super) bytes: &'a [u8],
+    /// Of its first byte in the unpacked stream.
+    pub(super) offset: u64,
+}
+
+impl<'a> Message<'a> {
+    pub(super) fn whole(&self) -> Span {
+        // The length of a message is a number of 32 bits.
+        Span { start: 0, end: self.bytes.len() as u32 }
+    }
+
+    #[inline]
+    pub(super) fn get(&self, span: Span) -> &'a [u8] {
+        &self.bytes[span.range()]
+    }
+
+    pub(super) fn offset_of(&self, place: u32) -> u64 {
+        self.offset + u64::from(place)
+    }
+}
+
+/// Part of a message.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Span {
+    pub(super) start: u32,
+    pub(super) end: u32,
+}
+
+impl Span {
+    fn range(self) -> Range<usize> {
+        self.start as usize..self.end as usize
+    }
+}
+
+/// A problem, and where in the stream.
+pub(super) type Misread = (u64, Problem);
+
+/// Goes through the fields of a message or of one inside it.
+pub(super) struct Fields<'a> {
+    message: Message<'a>,
+    at: u32,
+    end: u32,
+}
+
+impl<'a> Fields<'a> {
+    #[inline]
+    pub(super) fn new(message: Message<'a>, span: Span) -> Self {
+        Self { message, at: span.start, end: span.end }
+    }
+
+    fn rest(&self) -> &'a [u8] {
+        self.message.get(Span { start: self.at, end: self.end })
+    }
+
+    #[inline]
+    fn number(&mut self) -> Result<u64, Misread> {
+        match number(self.rest()) {
+            Some((value, bytes)) => {
+                self.at += bytes;
+                Ok(value)
+            }
+            None => Err((self.message.offset_of(self.at), Problem::BadNumber)),
+        }
+    }
+
+    #[inline]
+    fn bytes(&mut self, length: u64) -> Result<Span, Misread> {
+        if length > u64::from(self.end - self.at) {
+            return Err((self.message.offset_of(self.at), Problem::PastTheEnd(length)));
+        }
+        let start = self.at;
+        self.at += length as u32;
+        Ok(Span { start, end: self.at })
+    }
+
+    /// The next field: its number, its value and where in the message it starts.
+    #[inline]
+    pub(super) fn next(&mut self) -> Result<Option<(u32, Value, u32)>, Misread> {
+        if self.at == self.end {
+            return Ok(None);
+        }
+        let start = self.at;
+        let tag = self.number()?;
+        let bad = || Err((self.message.offset_of(start), Problem::BadTag(tag)));
+        let Ok(tag_32) = u32::try_from(tag) else { return bad() };
+        let number = tag_32 >> 3;
+        if number == 0 {
+            return bad();
+        }
+        let value = match tag_32 & 7 {
+            0 => Value::Number(self.number()?),
+            2 => {
+                let length = self.number()?;
+                Value::Bytes(self.bytes(length)?)
+            }
+            1 => self.bytes(8).map(|_| Value::Other)?,
+            5 => self.bytes(4).map(|_| Value::Other)?,
+            3 => self.group(number).map(|()| Value::Other)?,
+            _ => return bad(),
+        };
+        Ok(Some((number, value, start)))
+    }
+
+    /// Skips a group, which nests without a length; the one it starts with is `number`.
+    #[cold]
+    fn group(&mut self, number: u32) -> Result<(), Misread> {
+        const DEPTH: usize = 100;
+        let mut open = vec![number];
+        while let Some(innermost) = open.last().copied() {
+            let start = self.at;
+            let tag = self.number()?;
+            let bad = Err((self.message.offset_of(start), Problem::BadTag(tag)));
+            let Ok(tag_32) = u32::try_from(tag) else { return bad };
+            match (tag_32 >> 3, tag_32 & 7) {
+                (0, _) => return bad,
+                (_, 0) => {
+                    self.number()?;
+                }
+                (_, 1) => {
+                    self.bytes(8)?;
+                }
+                (_, 2) => {
+                    let length = self.number()?;
+                    self.bytes(length)?;
+                }
+                (number, 3) if open.len() < DEPTH => open.push(number),
+                (number, 4) if number == innermost => {
+                    open.pop();
+                }
+                (_, 5) => {
+                    self.bytes(4)?;
+                }
+                _ => return bad,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A number in base 128, least digit first, and how many bytes it takes.
+#[inline]
+pub(super) fn number(bytes: &[u8]) -> Option<(u64, u32)> {
+    // Tags, lengths and most numbers of texts.
+    if let Some(byte) = bytes.first().filter(|byte| **byte < 0x80) {
+        return Some(((*byte).into(), 1));
+    }
+    let mut value = 0;
+    for (position, byte) in (0..10).zip(bytes) {
+        value |= u64::from(byte & 0x7f) << (7 * position);
+        if *byte < 0x80 {
+            return Some((value, position + 1));
+        }
+    }
+    None
+}

@@ -1,0 +1,164 @@
+//! Leak suspects, as Eclipse's Memory Analyzer finds them: what retains a big part of the heap
+//! alone, and where below it that accumulates.
+
+use core::fmt::Write as _;
+
+use indexmap::IndexMap;
+
+use crate::dominators::DominatorTree;
+use crate::graph::{Node, NodeId, NodeIndex};
+use crate::report::json::list;
+use crate::text::{Text, TextId};
+
+/// How to look for suspects.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct SuspectOptions {
+    /// Percent of the heap that a suspect retains at least; 10 by default.
+    pub percent: f64,
+    /// A node is passed on the way to the accumulation point if one child has at least this part of what it
+    /// retains; 0.7 by default.
+    pub drop_ratio: f64,
+}
+
+impl Default for SuspectOptions {
+    fn default() -> Self {
+        Self { percent: 10.0, drop_ratio: 0.7 }
+    }
+}
+
+impl SuspectOptions {
+    /// The defaults.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets [`percent`](Self::percent).
+    pub fn percent(mut self, percent: f64) -> Self {
+        self.percent = percent;
+        self
+    }
+
+    /// Sets [`drop_ratio`](Self::drop_ratio).
+    pub fn drop_ratio(mut self, ratio: f64) -> Self {
+        self.drop_ratio = ratio;
+        self
+    }
+}
+
+/// What may be a leak.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Suspect {
+    /// The class of the node or nodes, or the type of nodes without a class.
+    pub class: Text<'static>,
+    /// The one node, or all nodes of the class of which none retains so much alone.
+    pub nodes: Vec<NodeId>,
+    /// Bytes that they retain together.
+    pub retained_size: u128,
+    /// Percent of the heap.
+    pub percent: f64,
+    /// From the node down to where its bytes are held in many parts: the last is the
+    /// accumulation point. Empty for several nodes.
+    pub path: Vec<Accumulation>,
+}
+
+impl Suspect {
+    /// The suspect as JSON in one line.
+    pub fn to_json(&self) -> String {
+        let mut out = String::from("{\"class\":");
+        self.class.write_json(&mut out);
+        out.push_str(",\"nodes\":");
+        list(&mut out, &self.nodes, |out, node| {
+            let _ = write!(out, "{node}");
+        });
+        let (size, percent) = (self.retained_size, self.percent);
+        let _ = write!(out, ",\"retainedSize\":{size},\"percent\":{percent:.2},\"path\":");
+        list(&mut out, &self.path, |out, step| {
+            let _ = write!(out, "{{\"nodeId\":{},\"class\":", step.node);
+            step.class.write_json(out);
+            let (size, children) = (step.retained_size, step.children);
+            let _ = write!(out, ",\"retainedSize\":{size},\"children\":{children}}}");
+        });
+        out.push('}');
+        out
+    }
+}
+
+/// A step on the way to an accumulation point.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Accumulation {
+    /// The node.
+    pub node: NodeId,
+    /// Its class, or its type.
+    pub class: Text<'static>,
+    /// Bytes that it retains.
+    pub retained_size: u128,
+    /// Nodes that it immediately dominates.
+    pub children: usize,
+}
+
+/// Nodes, of those that hang directly below the root of the dominator tree, that retain a big part
+/// of the heap; and classes of such nodes that do so together. The biggest first.
+pub fn suspects(tree: &DominatorTree<'_>, options: &SuspectOptions) -> Vec<Suspect> {
+    let total = tree.retained_size(NodeIndex::ROOT).unwrap_or_default();
+    let percent = |size: u128| if total == 0 { 0.0 } else { size as f64 * 100.0 / total as f64 };
+    let mut suspects = Vec::new();
+    let mut groups: IndexMap<TextId, (u128, Vec<NodeId>)> = IndexMap::new();
+    for node in tree.immediately_dominated(NodeIndex::ROOT) {
+        let size = tree.retained_size(node.index()).unwrap_or_default();
+        if total > 0 && percent(size) >= options.percent {
+            suspects.push(Suspect {
+                class: class(node).into_owned(),
+                nodes: vec![node.id()],
+                retained_size: size,
+                percent: percent(size),
+                path: path(tree, node, options.drop_ratio),
+            });
+        } else {
+            let (sum, nodes) = groups.entry(node.class_id()).or_default();
+            *sum += size;
+            nodes.push(node.id());
+        }
+    }
+    for (class, (size, nodes)) in groups {
+        if total > 0 && percent(size) >= options.percent {
+            let class = tree.graph().text(class).into_owned();
+            suspects.push(Suspect {
+                class,
+                nodes,
+                retained_size: size,
+                percent: percent(size),
+                path: Vec::new(),
+            });
+        }
+    }
+    suspects.sort_by_key(|suspect| core::cmp::Reverse(suspect.retained_size));
+    suspects
+}
+
+fn path(tree: &DominatorTree<'_>, start: Node<'_>, drop_ratio: f64) -> Vec<Accumulation> {
+    let mut path = Vec::new();
+    let mut next = Some(start.index());
+    while let Some(index) = next {
+        let node = tree.graph().node(index);
+        let size = tree.retained_size(index).unwrap_or_default();
+        let mut children = tree.immediately_dominated(index);
+        path.push(Accumulation {
+            node: node.id(),
+            class: class(node).into_owned(),
+            retained_size: size,
+            children: children.len(),
+        });
+        next = children.next().map(Node::index).filter(|child| {
+            let child = tree.retained_size(*child).unwrap_or_default();
+            child as f64 >= size as f64 * drop_ratio
+        });
+    }
+    path
+}
+
+fn class(node: Node<'_>) -> Text<'_> {
+    node.graph().text(node.class_id())
+}

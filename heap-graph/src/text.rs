@@ -1,0 +1,272 @@
+//! Texts of a graph: each kept once, in WTF-8.
+//!
+//! WTF-8 is UTF-8 that may also hold lone surrogates, which the two-byte texts of a snapshot can have and
+//! a `str` cannot. Equal texts have equal ids.
+
+use core::fmt::{self, Write as _};
+use core::hash::BuildHasher as _;
+use core::num::NonZeroU32;
+use std::borrow::Cow;
+
+use hashbrown::{DefaultHashBuilder, HashTable};
+
+/// A text that may hold lone surrogates; borrowed from a graph, or owned by a report.
+///
+/// `Display` shows a lone surrogate as U+FFFD.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Text<'a>(Cow<'a, [u8]>);
+
+impl<'a> Text<'a> {
+    fn borrowed(wtf8: &'a [u8]) -> Self {
+        Self(Cow::Borrowed(wtf8))
+    }
+
+    /// The text as a `str`, or `None` if it holds a lone surrogate.
+    pub fn as_str(&self) -> Option<&str> {
+        core::str::from_utf8(&self.0).ok()
+    }
+
+    /// The same text, independent of the graph.
+    pub fn into_owned(self) -> Text<'static> {
+        Text(Cow::Owned(self.0.into_owned()))
+    }
+
+    /// The same text, as long as this one lives.
+    pub fn reborrow(&self) -> Text<'_> {
+        Text(Cow::Borrowed(&self.0))
+    }
+
+    /// The text's bytes in WTF-8.
+    pub fn as_wtf8(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// Whether `part` is somewhere in the text.
+    pub fn contains(&self, part: &str) -> bool {
+        part.is_empty() || self.0.windows(part.len()).any(|window| window == part.as_bytes())
+    }
+
+    /// Units of UTF-16.
+    pub fn encode_utf16(&self) -> impl Iterator<Item = u16> + '_ {
+        Pieces(&self.0).flat_map(|piece| match piece {
+            Piece::Text(text) => Units::Text(text.encode_utf16()),
+            Piece::Surrogate(unit) => Units::Surrogate(Some(unit)),
+        })
+    }
+
+    /// Appends the text as a JSON string; a lone surrogate becomes `\uXXXX`.
+    pub(crate) fn write_json(&self, out: &mut String) {
+        out.push('"');
+        for piece in Pieces(&self.0) {
+            match piece {
+                Piece::Text(text) => escape(text, out),
+                Piece::Surrogate(unit) => {
+                    let _ = write!(out, "\\u{unit:04x}");
+                }
+            }
+        }
+        out.push('"');
+    }
+}
+
+impl<'a> From<&'a str> for Text<'a> {
+    fn from(text: &'a str) -> Self {
+        Self(Cow::Borrowed(text.as_bytes()))
+    }
+}
+
+impl From<String> for Text<'static> {
+    fn from(text: String) -> Self {
+        Self(Cow::Owned(text.into_bytes()))
+    }
+}
+
+impl PartialEq<str> for Text<'_> {
+    fn eq(&self, other: &str) -> bool {
+        *self.0 == *other.as_bytes()
+    }
+}
+
+impl PartialEq<&str> for Text<'_> {
+    fn eq(&self, other: &&str) -> bool {
+        *self.0 == *other.as_bytes()
+    }
+}
+
+impl fmt::Display for Text<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.as_str() {
+            Some(text) => f.pad(text),
+            None => Pieces(&self.0).try_for_each(|piece| match piece {
+                Piece::Text(text) => f.write_str(text),
+                Piece::Surrogate(_) => f.write_char(char::REPLACEMENT_CHARACTER),
+            }),
+        }
+    }
+}
+
+impl fmt::Debug for Text<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut json = String::new();
+        self.write_json(&mut json);
+        f.write_str(&json)
+    }
+}
+
+fn escape(text: &str, out: &mut String) {
+    for c in text.chars() {
+        match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            '\u{8}' => out.push_str("\\b"),
+            '\u{c}' => out.push_str("\\f"),
+            c if c < ' ' => {
+                let _ = write!(out, "\\u{:04x}", u32::from(c));
+            }
+            c => out.push(c),
+        }
+    }
+}
+
+enum Piece<'a> {
+    Text(&'a str),
+    Surrogate(u16),
+}
+
+/// Runs of UTF-8 and the surrogates between them.
+struct Pieces<'a>(&'a [u8]);
+
+impl<'a> Iterator for Pieces<'a> {
+    type Item = Piece<'a>;
+
+    fn next(&mut self) -> Option<Piece<'a>> {
+        if self.0.is_empty() {
+            return None;
+        }
+        let chunk = self.0.utf8_chunks().next()?;
+        let valid = chunk.valid();
+        if !valid.is_empty() {
+            self.0 = &self.0[valid.len()..];
+            return Some(Piece::Text(valid));
+        }
+        // Nothing but surrogates, of three bytes each, is not UTF-8 here.
+        let (unit, rest) = match *self.0 {
+            [_, second, third, ref rest @ ..] => {
+                (0xd000 | u16::from(second & 0x3f) << 6 | u16::from(third & 0x3f), rest)
+            }
+            _ => (0xfffd, &[][..]),
+        };
+        self.0 = rest;
+        Some(Piece::Surrogate(unit))
+    }
+}
+
+enum Units<'a> {
+    Text(core::str::EncodeUtf16<'a>),
+    Surrogate(Option<u16>),
+}
+
+impl Iterator for Units<'_> {
+    type Item = u16;
+
+    fn next(&mut self) -> Option<u16> {
+        match self {
+            Self::Text(units) => units.next(),
+            Self::Surrogate(unit) => unit.take(),
+        }
+    }
+}
+
+/// Which text of a graph.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TextId(NonZeroU32);
+
+impl TextId {
+    /// Position in the order of first use, from 0.
+    pub(crate) fn index(self) -> usize {
+        self.0.get() as usize - 1
+    }
+}
+
+/// All texts of a graph, one after the other in one block.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Texts {
+    bytes: Vec<u8>,
+    /// Where each text ends; it starts where the one before it ends.
+    ends: Vec<usize>,
+    ids: HashTable<TextId>,
+    hasher: DefaultHashBuilder,
+    /// A two-byte text on its way to WTF-8.
+    scratch: Vec<u8>,
+}
+
+impl Texts {
+    pub(crate) fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Bytes of memory that the texts take.
+    pub(crate) fn memory(&self) -> usize {
+        self.bytes.capacity()
+            + self.ends.capacity() * size_of::<usize>()
+            + self.ids.capacity() * (size_of::<TextId>() + 1)
+    }
+
+    /// All texts, by their positions.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Text<'_>> {
+        let starts = core::iter::once(0).chain(self.ends.iter().copied());
+        starts.zip(&self.ends).map(|(start, end)| Text::borrowed(&self.bytes[start..*end]))
+    }
+
+    pub(crate) fn get(&self, id: TextId) -> Text<'_> {
+        Text::borrowed(bytes_of(&self.bytes, &self.ends, id))
+    }
+
+    /// `None` when there are 2^32 - 1 texts.
+    pub(crate) fn intern(&mut self, wtf8: &[u8]) -> Option<TextId> {
+        let hash = self.hasher.hash_one(wtf8);
+        let Self { bytes, ends, ids, hasher, .. } = self;
+        if let Some(id) = ids.find(hash, |id| bytes_of(bytes, ends, *id) == wtf8) {
+            return Some(*id);
+        }
+        let id = TextId(NonZeroU32::new(u32::try_from(ends.len() + 1).ok()?)?);
+        bytes.extend_from_slice(wtf8);
+        ends.push(bytes.len());
+        ids.insert_unique(hash, id, |id| hasher.hash_one(bytes_of(bytes, ends, *id)));
+        Some(id)
+    }
+
+    pub(crate) fn intern_utf16(&mut self, units: impl Iterator<Item = u16>) -> Option<TextId> {
+        let mut scratch = core::mem::take(&mut self.scratch);
+        scratch.clear();
+        for unit in char::decode_utf16(units) {
+            match unit {
+                Ok(c) => scratch.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes()),
+                Err(lone) => {
+                    let unit = lone.unpaired_surrogate();
+                    let low = |shift: u16| 0x80 | (unit >> shift & 0x3f) as u8;
+                    scratch.extend_from_slice(&[0xed, low(6), low(0)]);
+                }
+            }
+        }
+        let id = self.intern(&scratch);
+        self.scratch = scratch;
+        id
+    }
+
+    /// No more texts will come.
+    pub(crate) fn shrink(&mut self) {
+        self.bytes.shrink_to_fit();
+        self.ends.shrink_to_fit();
+        self.scratch = Vec::new();
+    }
+}
+
+fn bytes_of<'a>(bytes: &'a [u8], ends: &[usize], id: TextId) -> &'a [u8] {
+    let index = id.index();
+    let start = index.checked_sub(1).map_or(0, |before| ends[before]);
+    &bytes[start..ends[index]]
+}

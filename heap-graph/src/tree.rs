@@ -1,0 +1,188 @@
+//! A report as a tree for display: totals, children by weight, inverted or filtered on request.
+
+mod grow;
+mod json;
+mod reshape;
+
+use core::fmt;
+
+use indexmap::IndexSet;
+
+use crate::diff::Difference;
+use crate::report::{Frame, Report};
+use crate::text::Text;
+
+/// What a tree of a report is to look like.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct TreeOptions {
+    /// Leaves become roots, and what led to them their children; off by default.
+    pub invert: bool,
+    /// Only paths through a node whose name contains this text; none by default.
+    pub filter: Option<String>,
+}
+
+impl TreeOptions {
+    /// The defaults.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets [`invert`](Self::invert).
+    pub fn invert(mut self, invert: bool) -> Self {
+        self.invert = invert;
+        self
+    }
+
+    /// Sets [`filter`](Self::filter).
+    pub fn filter(mut self, text: impl Into<String>) -> Self {
+        self.filter = Some(text.into());
+        self
+    }
+}
+
+/// A report as a tree. The first node is the root.
+#[derive(Clone, Debug)]
+pub struct CensusTree {
+    nodes: Vec<CensusTreeNode>,
+}
+
+/// One node of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CensusTreeNode {
+    /// From 1, in the order in which the nodes were made.
+    pub id: u64,
+    /// The key in the report, or one frame of it; `None` for the root.
+    pub name: Option<Name>,
+    /// Bytes counted here.
+    pub bytes: i128,
+    /// Bytes counted here and below.
+    pub total_bytes: i128,
+    /// Nodes counted here.
+    pub count: i128,
+    /// Nodes counted here and below.
+    pub total_count: i128,
+    /// Leaves of the report, numbered in the order of the report with all that is not a leaf, that were
+    /// counted here: what single nodes are found by.
+    pub leaves: IndexSet<u64>,
+    parent: Option<usize>,
+    children: Vec<usize>,
+}
+
+/// What a node of a tree is called.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[allow(clippy::exhaustive_enums, reason = "what reports have for keys")]
+pub enum Name {
+    /// A text.
+    Text(Text<'static>),
+    /// A frame, without its callers.
+    Frame(Frame),
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Text(text) => text.fmt(f),
+            Self::Frame(frame) => frame.fmt(f),
+        }
+    }
+}
+
+impl Name {
+    fn contains(&self, text: &str) -> bool {
+        match self {
+            Self::Text(name) => name.contains(text),
+            Self::Frame(frame) => {
+                frame.source.contains(text) || frame.function.as_ref().is_some_and(|name| name.contains(text))
+            }
+        }
+    }
+}
+
+impl CensusTree {
+    /// The tree of a report. Keys with nothing counted under them are left out, and a stack becomes
+    /// a node for each frame, the oldest on top.
+    pub fn new(report: &Report, options: &TreeOptions) -> Self {
+        let mut made = 0;
+        let mut tree = grow::tree(report, &mut made);
+        tree.sort_by_total();
+        if options.invert {
+            tree = reshape::inverted(&tree, &mut made);
+        }
+        if let Some(text) = &options.filter {
+            tree = reshape::filtered(&tree, text, &mut made);
+        }
+        if options.invert {
+            tree.sort_by_own();
+        } else {
+            tree.sort_by_total();
+        }
+        tree
+    }
+
+    /// The tree of a difference. Its root has the totals of the first report, to which the changes
+    /// below it are to be compared.
+    pub fn of_difference(difference: &Difference, options: &TreeOptions) -> Self {
+        let mut tree = Self::new(&difference.delta, options);
+        let root = &mut tree.nodes[0];
+        root.total_bytes = difference.basis_total_bytes;
+        root.total_count = difference.basis_total_count;
+        tree
+    }
+
+    /// The root, whose totals are those of the report even if the tree is filtered.
+    pub fn root(&self) -> &CensusTreeNode {
+        &self.nodes[0]
+    }
+
+    /// A node's children, the heaviest first: by total bytes or, if the tree is inverted, by own
+    /// bytes.
+    pub fn children<'a>(&'a self, node: &'a CensusTreeNode) -> impl Iterator<Item = &'a CensusTreeNode> {
+        node.children.iter().map(|child| &self.nodes[*child])
+    }
+
+    fn with_root(made: &mut u64) -> Self {
+        let mut tree = Self { nodes: Vec::new() };
+        tree.add(None, None, made);
+        tree
+    }
+
+    fn add(&mut self, parent: Option<usize>, name: Option<Name>, made: &mut u64) -> usize {
+        *made += 1;
+        self.nodes.push(CensusTreeNode {
+            id: *made,
+            name,
+            bytes: 0,
+            total_bytes: 0,
+            count: 0,
+            total_count: 0,
+            leaves: IndexSet::new(),
+            parent,
+            children: Vec::new(),
+        });
+        let place = self.nodes.len() - 1;
+        if let Some(parent) = parent {
+            self.nodes[parent].children.push(place);
+        }
+        place
+    }
+
+    fn sort_by_total(&mut self) {
+        self.sort(|node| [node.total_bytes, node.total_count, node.bytes, node.count]);
+    }
+
+    fn sort_by_own(&mut self) {
+        self.sort(|node| [node.bytes, node.count, node.total_bytes, node.total_count]);
+    }
+
+    /// Sorts all children, the biggest numbers first, whatever their sign.
+    fn sort(&mut self, numbers: impl Fn(&CensusTreeNode) -> [i128; 4]) {
+        for place in 0..self.nodes.len() {
+            let mut children = core::mem::take(&mut self.nodes[place].children);
+            let weight = |place: &usize| numbers(&self.nodes[*place]).map(i128::unsigned_abs);
+            children.sort_by_cached_key(|place| core::cmp::Reverse(weight(place)));
+            self.nodes[place].children = children;
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! A tree as JSON, as Firefox's own front end has it.
+
+use core::fmt::Write as _;
+
+use super::{CensusTree, Name};
+use crate::report::json::list;
+
+impl CensusTree {
+    /// The tree as JSON in one line. A frame's name is `{"frame": [source, line, column, function, null]}`;
+    /// `reportLeafIndex` is a number, or `{"set": [...]}` where several leaves were merged.
+    pub fn to_json(&self) -> String {
+        let mut out = String::new();
+        // Places and how many of their children are written.
+        let mut stack = vec![(0, 0)];
+        self.open(0, &mut out);
+        while let Some((place, written)) = stack.last_mut() {
+            let node = &self.nodes[*place];
+            let Some(child) = node.children.get(*written) else {
+                out.push_str(if node.children.is_empty() { "}" } else { "]}" });
+                stack.pop();
+                continue;
+            };
+            out.push_str(if *written == 0 { ",\"children\":[" } else { "," });
+            *written += 1;
+            self.open(*child, &mut out);
+            stack.push((*child, 0));
+        }
+        out
+    }
+
+    /// A node up to its children.
+    fn open(&self, place: usize, out: &mut String) {
+        let node = &self.nodes[place];
+        let _ = write!(out, "{{\"id\":{},\"name\":", node.id);
+        match &node.name {
+            None => out.push_str("null"),
+            Some(Name::Text(text)) => text.write_json(out),
+            Some(Name::Frame(frame)) => {
+                out.push_str("{\"frame\":");
+                frame.write_json(out);
+                out.push('}');
+            }
+        }
+        let (bytes, total_bytes) = (node.bytes, node.total_bytes);
+        let _ = write!(out, ",\"bytes\":{bytes},\"totalBytes\":{total_bytes}");
+        let _ = write!(out, ",\"count\":{},\"totalCount\":{}", node.count, node.total_count);
+        if let Some(parent) = node.parent {
+            let _ = write!(out, ",\"parent\":{}", self.nodes[parent].id);
+        }
+        match node.leaves.len() {
+            0 => {}
+            1 => {
+                let _ = write!(out, ",\"reportLeafIndex\":{}", node.leaves[0]);
+            }
+            _ => {
+                out.push_str(",\"reportLeafIndex\":{\"set\":");
+                list(out, &node.leaves, |out, leaf| {
+                    let _ = write!(out, "{leaf}");
+                });
+                out.push('}');
+            }
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! Inverted and filtered trees: paths of one tree put together to another.
+
+use hashbrown::HashMap;
+
+use super::{CensusTree, Name};
+
+/// A tree made of paths: nodes of one parent with equal names are one.
+struct Paths<'a> {
+    old: &'a CensusTree,
+    new: CensusTree,
+    known: HashMap<(usize, Option<Name>), usize>,
+    made: &'a mut u64,
+}
+
+impl<'a> Paths<'a> {
+    fn new(old: &'a CensusTree, made: &'a mut u64) -> Self {
+        Self { old, new: CensusTree::with_root(made), known: HashMap::new(), made }
+    }
+
+    /// Nodes of the old tree, in the order in which they are to be below the new root.
+    fn add(&mut self, path: impl Iterator<Item = usize>) {
+        let mut at = 0;
+        for place in path {
+            let old = &self.old.nodes[place];
+            let key = (at, old.name.clone());
+            at = match self.known.get(&key) {
+                Some(known) => {
+                    // Firefox adds what was counted here, but keeps the totals of the first.
+                    let node = &mut self.new.nodes[*known];
+                    node.bytes += old.bytes;
+                    node.count += old.count;
+                    if !node.leaves.is_empty() {
+                        node.leaves.extend(&old.leaves);
+                    }
+                    *known
+                }
+                None => {
+                    let place = self.new.add(Some(at), old.name.clone(), self.made);
+                    let node = &mut self.new.nodes[place];
+                    (node.bytes, node.count) = (old.bytes, old.count);
+                    (node.total_bytes, node.total_count) = (old.total_bytes, old.total_count);
+                    node.leaves = old.leaves.clone();
+                    self.known.insert(key, place);
+                    place
+                }
+            };
+        }
+    }
+
+    fn finish(mut self) -> CensusTree {
+        let (old, new) = (&self.old.nodes[0], &mut self.new.nodes[0]);
+        (new.total_bytes, new.total_count) = (old.total_bytes, old.total_count);
+        self.new
+    }
+}
+
+/// Calls `leaf` with the path to each leaf, the root included; and says whether the path meets a
+/// node, not the root, that `is_match`.
+fn leaves(tree: &CensusTree, is_match: impl Fn(&Name) -> bool, mut leaf: impl FnMut(&[usize], bool)) {
+    // Places on the path, how many of their children were taken, and whether something matched.
+    let mut path = vec![0];
+    let mut stack = vec![(0, false)];
+    while let Some((taken, matched)) = stack.last_mut() {
+        let node = &tree.nodes[*path.last().expect("there is a place for each entry")];
+        if node.children.is_empty() {
+            leaf(&path, *matched);
+        }
+        match node.children.get(*taken) {
+            Some(child) => {
+                *taken += 1;
+                let matched = *matched || tree.nodes[*child].name.as_ref().is_some_and(&is_match);
+                path.push(*child);
+                stack.push((0, matched));
+            }
+            None => {
+                path.pop();
+                stack.pop();
+            }
+        }
+    }
+}
+
+/// Under a new root, each leaf with the path to it below, the old root last.
+pub(super) fn inverted(tree: &CensusTree, made: &mut u64) -> CensusTree {
+    let mut paths = Paths::new(tree, made);
+    leaves(tree, |_| false, |path, _| paths.add(path.iter().rev().copied()));
+    paths.finish()
+}
+
+/// The paths that meet a node whose name contains the text.
+pub(super) fn filtered(tree: &CensusTree, text: &str, made: &mut u64) -> CensusTree {
+    let mut paths = Paths::new(tree, made);
+    leaves(
+        tree,
+        |name| name.contains(text),
+        |path, matched| {
+            if matched {
+                paths.add(path.iter().skip(1).copied());
+            }
+        },
+    );
+    paths.finish()
+}

@@ -1,0 +1,353 @@
+//! Analyses behind one door: snapshots by name, and what is asked of them. On its own thread through
+//! [`HeapAnalysesClient`], so that a front end stays responsive.
+
+mod client;
+
+pub use client::{HeapAnalysesClient, Pending};
+
+use core::fmt;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use hashbrown::HashMap;
+
+use crate::breakdown::Breakdown;
+use crate::census::{CensusError, census};
+use crate::diff::Difference;
+use crate::dominators::{Arrays, DominatorTree, DominatorTreeNode, FetchOptions, Fetched};
+use crate::error::SnapshotError;
+use crate::graph::{Graph, NodeId, NodeIndex};
+use crate::individuals::individuals;
+use crate::report::Report;
+use crate::snapshot::{ReadOptions, read_from};
+use crate::tree::{CensusTree, TreeOptions};
+
+/// Why a request has no answer.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum WorkerError {
+    /// No snapshot of this name was read.
+    NoSnapshot(PathBuf),
+    /// The snapshot has no such node.
+    NoNode(NodeId),
+    /// The root does not reach the node.
+    NotReachable(NodeId),
+    /// The snapshot could not be read.
+    Snapshot(SnapshotError),
+    /// The census has no answer.
+    Census(CensusError),
+    /// The request was cancelled.
+    Cancelled,
+    /// The worker has ended.
+    Gone,
+}
+
+impl fmt::Display for WorkerError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoSnapshot(path) => write!(f, "{}: no such snapshot was read", path.display()),
+            Self::NoNode(id) => write!(f, "no node has the id {id}"),
+            Self::NotReachable(id) => write!(f, "the root does not reach node {id}"),
+            Self::Snapshot(error) => error.fmt(f),
+            Self::Census(error) => error.fmt(f),
+            Self::Cancelled => f.write_str("cancelled"),
+            Self::Gone => f.write_str("the worker has ended"),
+        }
+    }
+}
+
+impl std::error::Error for WorkerError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Snapshot(error) => Some(error),
+            Self::Census(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl From<CensusError> for WorkerError {
+    fn from(error: CensusError) -> Self {
+        Self::Census(error)
+    }
+}
+
+/// What is happening to a snapshot, for front ends to show.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SnapshotState {
+    /// It is being written.
+    Saving,
+    /// It is in a file, and was not read.
+    Saved,
+    /// A file from elsewhere is being taken in.
+    Importing,
+    /// It is being read.
+    Reading,
+    /// It can be asked.
+    Read,
+    /// It could not be written or read; and why.
+    Error(String),
+}
+
+/// How far a request is, and whether it is still wanted; shared with whoever waits.
+#[derive(Clone, Debug, Default)]
+pub struct Progress(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    done: AtomicU64,
+    total: AtomicU64,
+    is_cancelled: AtomicBool,
+}
+
+impl Progress {
+    /// A request that has not begun.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Bytes read, and bytes there are: 0 of 0 until that is known.
+    pub fn bytes(&self) -> (u64, u64) {
+        (self.0.done.load(Ordering::Relaxed), self.0.total.load(Ordering::Relaxed))
+    }
+
+    /// Says that nobody wants the answer any more. A file is not read further, and a request that
+    /// has not begun does not begin; a census or a dominator tree, which takes less than a second, is finished.
+    pub fn cancel(&self) {
+        self.0.is_cancelled.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether it was cancelled.
+    pub fn is_cancelled(&self) -> bool {
+        self.0.is_cancelled.load(Ordering::Relaxed)
+    }
+}
+
+/// A file whose reading can be watched and cancelled.
+struct Watched {
+    file: File,
+    progress: Progress,
+}
+
+impl Read for Watched {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.progress.is_cancelled() {
+            return Err(io::Error::other("cancelled"));
+        }
+        let bytes = self.file.read(buffer)?;
+        self.progress.0.done.fetch_add(bytes as u64, Ordering::Relaxed);
+        Ok(bytes)
+    }
+}
+
+/// How big a snapshot is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SnapshotSummary {
+    /// Nodes, the root included.
+    pub nodes: usize,
+    /// Edges.
+    pub edges: usize,
+    /// When it was taken, in microseconds since 1970 UTC.
+    pub creation_time: Option<u64>,
+}
+
+struct Snapshot {
+    graph: Arc<Graph>,
+    dominators: Option<Arc<Arrays>>,
+}
+
+impl Snapshot {
+    fn dominators(&mut self) -> DominatorTree<'_> {
+        let Self { graph, dominators } = self;
+        let arrays = dominators.get_or_insert_with(|| DominatorTree::new(graph).into_arrays());
+        DominatorTree::from_arrays(graph, Arc::clone(arrays))
+    }
+}
+
+/// Snapshots that were read, by the name of their file, and what can be asked of them.
+///
+/// To be used where it is, or on its own thread through [`HeapAnalysesClient`].
+#[derive(Default)]
+pub struct HeapAnalysesWorker {
+    snapshots: HashMap<PathBuf, Snapshot>,
+}
+
+impl fmt::Debug for HeapAnalysesWorker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HeapAnalysesWorker").field("snapshots", &self.snapshots.len()).finish()
+    }
+}
+
+type Answer<T> = Result<T, WorkerError>;
+
+impl HeapAnalysesWorker {
+    /// A worker without snapshots.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Reads a snapshot; one of the same name is replaced.
+    ///
+    /// # Errors
+    ///
+    /// [`WorkerError::Snapshot`] or [`WorkerError::Cancelled`].
+    pub fn read_heap_snapshot(
+        &mut self,
+        path: &Path,
+        options: &ReadOptions,
+        progress: &Progress,
+    ) -> Answer<SnapshotSummary> {
+        let file = File::open(path).map_err(|error| WorkerError::Snapshot(SnapshotError::Io(error)))?;
+        let metadata = file.metadata().map_err(|error| WorkerError::Snapshot(SnapshotError::Io(error)))?;
+        if metadata.is_dir() {
+            return Err(WorkerError::Snapshot(SnapshotError::Directory));
+        }
+        progress.0.total.store(metadata.len(), Ordering::Relaxed);
+        let watched = Watched { file, progress: progress.clone() };
+        let graph = read_from(watched, options).map_err(|error| match progress.is_cancelled() {
+            true => WorkerError::Cancelled,
+            false => WorkerError::Snapshot(error),
+        })?;
+        Ok(self.insert(path, graph))
+    }
+
+    /// Takes in a graph, such as that of the running program, as if read from a file of this name.
+    pub fn insert(&mut self, path: &Path, graph: Graph) -> SnapshotSummary {
+        let summary = SnapshotSummary {
+            nodes: graph.node_count(),
+            edges: graph.edge_count(),
+            creation_time: graph.creation_time(),
+        };
+        let snapshot = Snapshot { graph: Arc::new(graph), dominators: None };
+        self.snapshots.insert(path.to_owned(), snapshot);
+        summary
+    }
+
+    /// Forgets a snapshot; whether there was one.
+    pub fn delete_heap_snapshot(&mut self, path: &Path) -> bool {
+        self.snapshots.remove(path).is_some()
+    }
+
+    fn snapshot(&mut self, path: &Path) -> Answer<&mut Snapshot> {
+        self.snapshots.get_mut(path).ok_or_else(|| WorkerError::NoSnapshot(path.to_owned()))
+    }
+
+    /// The graph itself.
+    ///
+    /// # Errors
+    ///
+    /// [`WorkerError::NoSnapshot`].
+    pub fn graph(&mut self, path: &Path) -> Answer<Arc<Graph>> {
+        self.snapshot(path).map(|snapshot| Arc::clone(&snapshot.graph))
+    }
+
+    /// When the snapshot was taken, in microseconds since 1970 UTC.
+    ///
+    /// # Errors
+    ///
+    /// [`WorkerError::NoSnapshot`].
+    pub fn creation_time(&mut self, path: &Path) -> Answer<Option<u64>> {
+        self.snapshot(path).map(|snapshot| snapshot.graph.creation_time())
+    }
+
+    /// The report of a census.
+    ///
+    /// # Errors
+    ///
+    /// [`WorkerError::NoSnapshot`] or [`WorkerError::Census`].
+    pub fn take_census(&mut self, path: &Path, breakdown: &Breakdown) -> Answer<Report> {
+        Ok(census(&self.snapshot(path)?.graph, breakdown)?)
+    }
+
+    /// The report of a census as a tree.
+    ///
+    /// # Errors
+    ///
+    /// As [`take_census`](Self::take_census).
+    pub fn take_census_tree(
+        &mut self,
+        path: &Path,
+        breakdown: &Breakdown,
+        options: &TreeOptions,
+    ) -> Answer<CensusTree> {
+        Ok(CensusTree::new(&self.take_census(path, breakdown)?, options))
+    }
+
+    /// What changed from one snapshot to another.
+    ///
+    /// # Errors
+    ///
+    /// As [`take_census`](Self::take_census).
+    pub fn take_census_diff(
+        &mut self,
+        first: &Path,
+        second: &Path,
+        breakdown: &Breakdown,
+    ) -> Answer<Difference> {
+        let (first, second) = (self.take_census(first, breakdown)?, self.take_census(second, breakdown)?);
+        Ok(Difference::new(&first, &second))
+    }
+
+    /// The nodes behind leaves of a census tree, those that retain most first.
+    ///
+    /// # Errors
+    ///
+    /// As [`take_census`](Self::take_census).
+    pub fn census_individuals(
+        &mut self,
+        path: &Path,
+        breakdown: &Breakdown,
+        leaves: &[u64],
+        max: usize,
+    ) -> Answer<Vec<NodeId>> {
+        let tree = self.snapshot(path)?.dominators();
+        let nodes = individuals(&tree, breakdown, |leaf| leaves.contains(&leaf), max)?;
+        Ok(nodes.into_iter().map(|node| node.id()).collect())
+    }
+
+    /// Computes the dominator tree, which is kept; whatever else needs it does so by itself.
+    ///
+    /// # Errors
+    ///
+    /// [`WorkerError::NoSnapshot`].
+    pub fn compute_dominator_tree(&mut self, path: &Path) -> Answer<()> {
+        self.snapshot(path)?.dominators();
+        Ok(())
+    }
+
+    /// The top of the dominator tree.
+    ///
+    /// # Errors
+    ///
+    /// As [`take_census`](Self::take_census), of the label.
+    pub fn dominator_tree(&mut self, path: &Path, options: &FetchOptions) -> Answer<DominatorTreeNode> {
+        Ok(self.snapshot(path)?.dominators().partial(NodeIndex::ROOT, options)?)
+    }
+
+    /// More children of a node of the dominator tree: `count` from the place `start` on.
+    ///
+    /// # Errors
+    ///
+    /// [`WorkerError::NoNode`] and [`WorkerError::NotReachable`], or as
+    /// [`dominator_tree`](Self::dominator_tree).
+    pub fn immediately_dominated(
+        &mut self,
+        path: &Path,
+        node: NodeId,
+        start: usize,
+        count: usize,
+        options: &FetchOptions,
+    ) -> Answer<Fetched> {
+        let tree = self.snapshot(path)?.dominators();
+        let index = tree.graph().find(node).ok_or(WorkerError::NoNode(node))?.index();
+        if !tree.is_reachable(index) {
+            return Err(WorkerError::NotReachable(node));
+        }
+        Ok(tree.fetch(index, start, count, options)?)
+    }
+}

@@ -1,0 +1,238 @@
+//! The worker on its own thread.
+
+use core::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+
+use hashbrown::HashMap;
+
+use super::{Answer, HeapAnalysesWorker, Progress, SnapshotState, SnapshotSummary, WorkerError};
+use crate::breakdown::Breakdown;
+use crate::diff::Difference;
+use crate::dominators::{DominatorTreeNode, FetchOptions, Fetched};
+use crate::graph::{Graph, NodeId};
+use crate::report::Report;
+use crate::snapshot::ReadOptions;
+use crate::tree::{CensusTree, TreeOptions};
+
+type Job = Box<dyn FnOnce(&mut HeapAnalysesWorker) + Send>;
+
+/// An answer that is not there yet.
+#[derive(Debug)]
+pub struct Pending<T> {
+    answer: Receiver<Answer<T>>,
+    progress: Progress,
+}
+
+impl<T> Pending<T> {
+    /// Waits for the answer.
+    ///
+    /// # Errors
+    ///
+    /// Of the request; [`WorkerError::Cancelled`] if it was cancelled in time.
+    pub fn wait(self) -> Answer<T> {
+        self.answer.recv().unwrap_or(Err(WorkerError::Gone))
+    }
+
+    /// The answer if it is there; `None` if it is not there yet. It is given once.
+    pub fn poll(&self) -> Option<Answer<T>> {
+        match self.answer.try_recv() {
+            Ok(answer) => Some(answer),
+            Err(TryRecvError::Empty) => None,
+            Err(TryRecvError::Disconnected) => Some(Err(WorkerError::Gone)),
+        }
+    }
+
+    /// How far it is, and how to cancel it.
+    pub fn progress(&self) -> &Progress {
+        &self.progress
+    }
+}
+
+/// Asks a [`HeapAnalysesWorker`] on a thread of its own, in the order of the requests.
+///
+/// Clones ask the same worker, which ends with the last of them.
+///
+/// ```
+/// use heap_graph::HeapAnalysesClient;
+///
+/// let client = HeapAnalysesClient::start().unwrap();
+/// let answer = client.read_heap_snapshot("no-such-file.fxsnapshot");
+/// assert_eq!(answer.wait().unwrap_err().to_string(), "not found");
+/// ```
+#[derive(Clone)]
+pub struct HeapAnalysesClient {
+    jobs: Sender<Job>,
+    states: Arc<Mutex<HashMap<PathBuf, SnapshotState>>>,
+}
+
+impl fmt::Debug for HeapAnalysesClient {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HeapAnalysesClient").finish_non_exhaustive()
+    }
+}
+
+impl HeapAnalysesClient {
+    /// Starts a worker.
+    ///
+    /// # Errors
+    ///
+    /// If the system has no more threads.
+    pub fn start() -> std::io::Result<Self> {
+        let (jobs, todo) = channel::<Job>();
+        thread::Builder::new().name("heap-analyses".to_owned()).spawn(move || {
+            let mut worker = HeapAnalysesWorker::new();
+            while let Ok(job) = todo.recv() {
+                job(&mut worker);
+            }
+        })?;
+        Ok(Self { jobs, states: Arc::default() })
+    }
+
+    fn ask<T: Send + 'static>(
+        &self,
+        request: impl FnOnce(&mut HeapAnalysesWorker, &Progress) -> Answer<T> + Send + 'static,
+    ) -> Pending<T> {
+        let (answer, receiver) = channel();
+        let progress = Progress::new();
+        let pending = Pending { answer: receiver, progress: progress.clone() };
+        let job: Job = Box::new(move |worker| {
+            let result = if progress.is_cancelled() {
+                Err(WorkerError::Cancelled)
+            } else {
+                request(worker, &progress)
+            };
+            // Nobody may be waiting any more.
+            let _ = answer.send(result);
+        });
+        // If the worker has ended, the job is dropped, and whoever waits is told.
+        let _ = self.jobs.send(job);
+        pending
+    }
+
+    /// What is happening to a snapshot; `None` if it was never heard of.
+    pub fn state(&self, path: impl AsRef<Path>) -> Option<SnapshotState> {
+        self.states.lock().unwrap_or_else(PoisonError::into_inner).get(path.as_ref()).cloned()
+    }
+
+    /// Says what is happening to a snapshot outside the worker: it is being saved, or imported.
+    pub fn set_state(&self, path: impl Into<PathBuf>, state: SnapshotState) {
+        set_state(&self.states, path.into(), state);
+    }
+
+    /// [`HeapAnalysesWorker::read_heap_snapshot`]
+    pub fn read_heap_snapshot(&self, path: impl Into<PathBuf>) -> Pending<SnapshotSummary> {
+        let (path, states) = (path.into(), Arc::clone(&self.states));
+        set_state(&states, path.clone(), SnapshotState::Reading);
+        self.ask(move |worker, progress| {
+            let answer = worker.read_heap_snapshot(&path, &ReadOptions::default(), progress);
+            let state = match &answer {
+                Ok(_) => SnapshotState::Read,
+                Err(WorkerError::Cancelled) => SnapshotState::Saved,
+                Err(error) => SnapshotState::Error(error.to_string()),
+            };
+            set_state(&states, path, state);
+            answer
+        })
+    }
+
+    /// [`HeapAnalysesWorker::insert`]
+    pub fn insert(&self, path: impl Into<PathBuf>, graph: Graph) -> Pending<SnapshotSummary> {
+        let (path, states) = (path.into(), Arc::clone(&self.states));
+        self.ask(move |worker, _| {
+            let summary = worker.insert(&path, graph);
+            set_state(&states, path, SnapshotState::Read);
+            Ok(summary)
+        })
+    }
+
+    /// [`HeapAnalysesWorker::delete_heap_snapshot`]
+    pub fn delete_heap_snapshot(&self, path: impl Into<PathBuf>) -> Pending<bool> {
+        let (path, states) = (path.into(), Arc::clone(&self.states));
+        self.ask(move |worker, _| {
+            states.lock().unwrap_or_else(PoisonError::into_inner).remove(&path);
+            Ok(worker.delete_heap_snapshot(&path))
+        })
+    }
+
+    /// [`HeapAnalysesWorker::creation_time`]
+    pub fn creation_time(&self, path: impl Into<PathBuf>) -> Pending<Option<u64>> {
+        let path = path.into();
+        self.ask(move |worker, _| worker.creation_time(&path))
+    }
+
+    /// [`HeapAnalysesWorker::take_census`]
+    pub fn take_census(&self, path: impl Into<PathBuf>, breakdown: Breakdown) -> Pending<Report> {
+        let path = path.into();
+        self.ask(move |worker, _| worker.take_census(&path, &breakdown))
+    }
+
+    /// [`HeapAnalysesWorker::take_census_tree`]
+    pub fn take_census_tree(
+        &self,
+        path: impl Into<PathBuf>,
+        breakdown: Breakdown,
+        options: TreeOptions,
+    ) -> Pending<CensusTree> {
+        let path = path.into();
+        self.ask(move |worker, _| worker.take_census_tree(&path, &breakdown, &options))
+    }
+
+    /// [`HeapAnalysesWorker::take_census_diff`]
+    pub fn take_census_diff(
+        &self,
+        first: impl Into<PathBuf>,
+        second: impl Into<PathBuf>,
+        breakdown: Breakdown,
+    ) -> Pending<Difference> {
+        let (first, second) = (first.into(), second.into());
+        self.ask(move |worker, _| worker.take_census_diff(&first, &second, &breakdown))
+    }
+
+    /// [`HeapAnalysesWorker::census_individuals`]
+    pub fn census_individuals(
+        &self,
+        path: impl Into<PathBuf>,
+        breakdown: Breakdown,
+        leaves: Vec<u64>,
+        max: usize,
+    ) -> Pending<Vec<NodeId>> {
+        let path = path.into();
+        self.ask(move |worker, _| worker.census_individuals(&path, &breakdown, &leaves, max))
+    }
+
+    /// [`HeapAnalysesWorker::compute_dominator_tree`]
+    pub fn compute_dominator_tree(&self, path: impl Into<PathBuf>) -> Pending<()> {
+        let path = path.into();
+        self.ask(move |worker, _| worker.compute_dominator_tree(&path))
+    }
+
+    /// [`HeapAnalysesWorker::dominator_tree`]
+    pub fn dominator_tree(
+        &self,
+        path: impl Into<PathBuf>,
+        options: FetchOptions,
+    ) -> Pending<DominatorTreeNode> {
+        let path = path.into();
+        self.ask(move |worker, _| worker.dominator_tree(&path, &options))
+    }
+
+    /// [`HeapAnalysesWorker::immediately_dominated`]
+    pub fn immediately_dominated(
+        &self,
+        path: impl Into<PathBuf>,
+        node: NodeId,
+        start: usize,
+        count: usize,
+        options: FetchOptions,
+    ) -> Pending<Fetched> {
+        let path = path.into();
+        self.ask(move |worker, _| worker.immediately_dominated(&path, node, start, count, &options))
+    }
+}
+
+fn set_state(states: &Mutex<HashMap<PathBuf, SnapshotState>>, path: PathBuf, state: SnapshotState) {
+    states.lock().unwrap_or_else(PoisonError::into_inner).insert(path, state);
+}

@@ -1,0 +1,138 @@
+//! Dominators and retained sizes, against Firefox's and against their definition.
+
+use heap_graph::{DominatorTree, FetchOptions, Node, NodeId, NodeIndex};
+use serde_json::Value;
+
+use crate::golden::{self, SNAPSHOTS};
+
+#[test]
+fn every_dominator_and_retained_size_of_firefox_is_ours() {
+    for name in SNAPSHOTS {
+        let graph = golden::snapshot(name);
+        let tree = DominatorTree::new(&graph);
+        let text = golden::text(&format!("{name}.dominators.tsv.gz"));
+        let mut nodes = 1;
+        for line in text.lines().skip(1) {
+            let mut numbers = line.split('\t').map(|number| number.parse::<u64>().unwrap());
+            let mut next = || numbers.next().unwrap();
+            let node = graph.find(NodeId(next())).unwrap().index();
+            assert_eq!(
+                tree.immediate_dominator(node).map(|node| node.id().0),
+                Some(next()),
+                "{name}: {line}"
+            );
+            assert_eq!(tree.retained_size(node), Some(next().into()), "{name}: {line}");
+            nodes += 1;
+        }
+        assert_eq!(nodes, graph.nodes().filter(|node| tree.is_reachable(node.index())).count());
+    }
+}
+
+/// Firefox's order among equals is not stable in lists of more nodes than this.
+const STABLE: usize = 16;
+
+fn compare(tree: &DominatorTree<'_>, expected: &Value) {
+    let node = tree.graph().find(NodeId(expected["id"].as_u64().unwrap())).unwrap().index();
+    let size = |id: u64| tree.retained_size(tree.graph().find(NodeId(id)).unwrap().index());
+    assert_eq!(expected["retained"].as_u64().map(u128::from), tree.retained_size(node));
+    let ours: Vec<_> = tree.immediately_dominated(node).map(|child| child.id().0).collect();
+    if let Some(count) = expected["n"].as_u64() {
+        assert_eq!(count, ours.len() as u64);
+    }
+    let Some(top) = expected.get("top").or_else(|| expected.get("children")) else { return };
+    let top = top.as_array().unwrap();
+    let theirs: Vec<_> = top.iter().map(|child| child["id"].as_u64().unwrap()).collect();
+    if ours.len() <= STABLE {
+        assert_eq!(ours[..theirs.len()], theirs[..]);
+    }
+    for (ours, theirs) in ours.iter().zip(&theirs) {
+        assert_eq!(size(*ours), size(*theirs));
+    }
+    top.iter().for_each(|child| compare(tree, child));
+}
+
+#[test]
+fn the_top_of_the_tree_is_firefox_s() {
+    for name in SNAPSHOTS {
+        let graph = golden::snapshot(name);
+        let answers = golden::answers(name);
+        let dominators = golden::object(answers.get("dominators"));
+        let tree = DominatorTree::new(&graph);
+        assert_eq!(dominators["root"].as_u64(), Some(graph.root().id().0));
+        assert_eq!(tree.immediate_dominator(NodeIndex::ROOT).map(Node::id), None);
+        compare(&tree, &dominators["tree"]);
+    }
+}
+
+#[test]
+fn handmade_trees_are_firefox_s() {
+    let mut trees = 0;
+    for (name, verdict) in golden::entries(&golden::raw("handmade/verdicts.json")) {
+        // JavaScript rounds, and Firefox wraps, what is more than it can hold.
+        if name == "size-2to64-minus-1" || name == "lone-surrogate-type-name" {
+            continue;
+        }
+        let verdict = golden::object(&verdict);
+        let Some(expected) = verdict.get("dominators") else { continue };
+        let graph = golden::snapshot(&format!("handmade/{name}"));
+        compare(&DominatorTree::new(&graph), expected);
+        trees += 1;
+    }
+    assert_eq!(trees, 46);
+}
+
+#[test]
+fn a_front_end_is_given_what_firefox_gives_it() {
+    fn compare(ours: &Value, theirs: &Value) {
+        for key in ["retainedSize", "moreChildrenAvailable"] {
+            assert_eq!(ours[key], theirs[key]);
+        }
+        let (Some(ours), Some(theirs)) = (ours["children"].as_array(), theirs["children"].as_array()) else {
+            assert_eq!(ours.get("children"), theirs.get("children"));
+            return;
+        };
+        assert_eq!(ours.len(), theirs.len());
+        for (ours, theirs) in ours.iter().zip(theirs) {
+            // Equals may stand in another order.
+            if ours["nodeId"] == theirs["nodeId"] {
+                assert_eq!(ours["label"], theirs["label"]);
+                assert_eq!(ours["parentId"], theirs["parentId"]);
+                assert_eq!(ours["shallowSize"], theirs["shallowSize"]);
+                compare(ours, theirs);
+            }
+            assert_eq!(ours["retainedSize"], theirs["retainedSize"]);
+        }
+    }
+    for name in SNAPSHOTS {
+        let graph = golden::snapshot(name);
+        let answers = golden::answers(name);
+        let theirs: Value = serde_json::from_str(answers.get("dominator_tree_node").get()).unwrap();
+        let tree = DominatorTree::new(&graph);
+        let ours = tree.partial(NodeIndex::ROOT, &FetchOptions::default()).unwrap();
+        let ours: Value = serde_json::from_str(&ours.to_json()).unwrap();
+        assert_eq!(ours["label"], theirs["label"]);
+        compare(&ours, &theirs);
+    }
+}
+
+#[test]
+fn more_of_a_list_is_fetched_from_any_place() {
+    let graph = golden::snapshot("small-a");
+    let tree = DominatorTree::new(&graph);
+    let all: Vec<_> = tree.immediately_dominated(NodeIndex::ROOT).map(Node::id).collect();
+    let options = FetchOptions::default();
+    let some = tree.fetch(NodeIndex::ROOT, 15, 50, &options).unwrap();
+    assert!(some.more_children_available);
+    assert_eq!(some.nodes.iter().map(|node| node.node_id).collect::<Vec<_>>(), all[15..65]);
+    let rest = tree.fetch(NodeIndex::ROOT, all.len() - 7, 50, &options).unwrap();
+    assert!(!rest.more_children_available);
+    assert_eq!(rest.nodes.len(), 7);
+    assert_eq!(rest.path, [graph.root().id()]);
+}
+
+#[test]
+fn retained_sizes_do_not_wrap() {
+    let graph = golden::snapshot("handmade/size-2to64-minus-1");
+    let tree = DominatorTree::new(&graph);
+    assert_eq!(tree.retained_size(NodeIndex::ROOT), Some(u128::from(u64::MAX) + 16));
+}

@@ -1,0 +1,229 @@
+//! The graph of this very program.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, HashMap};
+use std::rc::{Rc, Weak};
+use std::sync::{Arc, Mutex};
+
+use heap_graph::{
+    AllocationSites, Breakdown, CoarseType, DominatorTree, Graph, HeapGraph, LiveOptions, Node, NodeIndex,
+    SiteFrame, census, coarse_type,
+};
+use memory_reporter::{MallocSizeOf, computed_size_of};
+
+/// Node types and edges, from the roots on: `name: type -> name: type`.
+fn lines(graph: &Graph) -> Vec<String> {
+    let mut lines = Vec::new();
+    for node in graph.nodes() {
+        for edge in node.edges() {
+            let name = edge.name.map_or("-".to_owned(), |name| name.to_string());
+            lines.push(format!("{} -{name}-> {}", short(node), short(edge.referent)));
+        }
+    }
+    lines
+}
+
+fn short(node: Node<'_>) -> String {
+    node.class_name().unwrap_or(node.type_name()).to_string()
+}
+
+fn heap_bytes(graph: &Graph) -> u128 {
+    graph.nodes().map(|node| u128::from(node.shallow_size())).sum()
+}
+
+#[derive(MallocSizeOf)]
+struct Index {
+    names: Vec<String>,
+    entries: HashMap<u32, Entry>,
+    best: Option<Box<Entry>>,
+}
+
+#[derive(MallocSizeOf)]
+struct Entry {
+    title: String,
+    tags: Vec<u8>,
+}
+
+fn entry(title: &str) -> Entry {
+    Entry { title: title.into(), tags: vec![1, 2, 3] }
+}
+
+#[test]
+fn blocks_are_nodes_and_fields_are_edges() {
+    let index = Index {
+        names: vec!["a".into(), "bc".into()],
+        entries: HashMap::from([(7, entry("seven"))]),
+        best: Some(Box::new(entry("best"))),
+    };
+    let heap = HeapGraph::collect(|roots| roots.add("index", &index));
+    assert_eq!(
+        lines(heap.graph()),
+        [
+            "roots -index-> Index",
+            "Index -names-> Vec",
+            "Index -entries-> HashMap",
+            "Index -best-> Entry",
+            "Vec -element-> alloc::string::String",
+            "Vec -element-> alloc::string::String",
+            "HashMap -value.title-> alloc::string::String",
+            "HashMap -value.tags-> alloc::vec::Vec<u8>",
+            "Entry -title-> alloc::string::String",
+            "Entry -tags-> alloc::vec::Vec<u8>",
+        ]
+    );
+    assert_eq!(heap_bytes(heap.graph()), computed_size_of(&index) as u128);
+    assert!(heap.skipped().is_empty());
+    let report = census(heap.graph(), &Breakdown::preset("coarseType").unwrap()).unwrap().to_json();
+    assert!(report.contains(r#""strings":{"count":4,"bytes":12}"#), "{report}");
+    assert!(report.contains(r#""other":{"count":2,"bytes":6}"#), "{report}");
+}
+
+#[derive(MallocSizeOf)]
+struct Shared {
+    first: Arc<Entry>,
+    second: Arc<Entry>,
+}
+
+#[test]
+fn shared_blocks_are_one_node() {
+    let first = Arc::new(entry("shared"));
+    let value = Shared { second: Arc::clone(&first), first };
+    let heap = HeapGraph::collect(|roots| {
+        roots.add("value", &value);
+        roots.add("again", &value.second);
+    });
+    let lines = lines(heap.graph());
+    for line in ["Shared -first-> Entry", "Shared -second-> Entry", "Entry -title-> alloc::string::String"] {
+        assert_eq!(lines.iter().filter(|there| *there == line).count(), 1, "{lines:#?}");
+    }
+    assert_eq!(heap_bytes(heap.graph()), computed_size_of(&value) as u128);
+    let tree = DominatorTree::new(heap.graph());
+    // Two roots hold it: the root of roots dominates it.
+    let shared = heap.graph().nodes().find(|node| short(*node) == "Entry").unwrap();
+    assert_eq!(tree.immediate_dominator(shared.index()).map(Node::index), Some(NodeIndex::ROOT));
+}
+
+#[derive(MallocSizeOf)]
+struct Parent {
+    children: RefCell<Vec<Rc<Child>>>,
+}
+
+#[derive(MallocSizeOf)]
+struct Child {
+    name: String,
+    parent: Weak<Parent>,
+}
+
+#[derive(MallocSizeOf)]
+struct Viewer<'a> {
+    name: &'a String,
+    text: &'a str,
+    outside: &'a u8,
+}
+
+#[test]
+fn weak_pointers_and_references_are_edges() {
+    let parent = Rc::new(Parent { children: RefCell::default() });
+    for name in ["one", "two"] {
+        let child = Child { name: name.into(), parent: Rc::downgrade(&parent) };
+        parent.children.borrow_mut().push(Rc::new(child));
+    }
+    let children = parent.children.borrow();
+    let viewers = vec![Viewer { name: &children[0].name, text: &children[1].name[1..], outside: &7 }];
+    let heap = HeapGraph::collect(|roots| {
+        roots.add("viewers", &viewers);
+        roots.add("parent", &parent);
+    });
+    let lines = lines(heap.graph());
+    let count = |line: &str| lines.iter().filter(|there| *there == line).count();
+    assert_eq!(count("Child -parent-> Parent"), 2, "{lines:#?}");
+    assert_eq!(count("Vec -element.text-> alloc::string::String"), 1, "{lines:#?}");
+    assert!(!lines.iter().any(|line| line.contains("outside")), "{lines:#?}");
+}
+
+#[test]
+fn a_lock_that_is_held_is_skipped_and_recorded() {
+    let value = Mutex::new(vec![1_u64]);
+    let held = value.lock().unwrap();
+    let heap = HeapGraph::collect(|roots| roots.add("value", &value));
+    drop(held);
+    assert_eq!(heap.graph().node_count(), 2);
+    assert_eq!(heap.skipped().len(), 1);
+}
+
+#[test]
+fn a_value_told_twice_counts_once() {
+    let value = Index { names: vec!["a".into()], entries: HashMap::new(), best: None };
+    let heap = HeapGraph::collect(|roots| {
+        roots.add("one", &value);
+        roots.add("two", &value);
+        roots.add("names", &value.names);
+    });
+    assert_eq!(heap_bytes(heap.graph()), computed_size_of(&value) as u128);
+}
+
+#[derive(MallocSizeOf)]
+struct Link {
+    next: Option<Box<Link>>,
+}
+
+#[test]
+fn a_long_list_is_walked_written_and_asked() {
+    let mut list = None;
+    for _ in 0..200_000 {
+        list = Some(Box::new(Link { next: list }));
+    }
+    let heap = HeapGraph::collect(|roots| roots.add("list", &list));
+    assert_eq!(heap.graph().node_count(), 200_002);
+    let tree = DominatorTree::new(heap.graph());
+    assert_eq!(tree.retained_size(NodeIndex::ROOT), Some(200_000 * size_of::<Link>() as u128));
+    crate::write::assert_same(heap.graph(), &crate::write::written(heap.graph()), "a list");
+    while let Some(link) = list {
+        list = link.next;
+    }
+}
+
+#[test]
+fn trees_and_maps_of_std_are_walked() {
+    let map: BTreeMap<String, Vec<String>> =
+        (0..100).map(|i| (format!("key {i}"), vec![format!("value {i}")])).collect();
+    let heap = HeapGraph::collect(|roots| roots.add("map", &map));
+    assert_eq!(heap_bytes(heap.graph()), computed_size_of(&map) as u128);
+    let tree = DominatorTree::new(heap.graph());
+    assert!(heap.graph().nodes().all(|node| tree.is_reachable(node.index())));
+}
+
+struct Sites;
+
+impl AllocationSites for Sites {
+    fn site(&self, address: usize) -> Option<u64> {
+        (address != 0).then_some(3)
+    }
+
+    fn frames(&self, site: u64) -> Vec<SiteFrame> {
+        assert_eq!(site, 3);
+        let frame = |function: &str, line| SiteFrame {
+            function: Some(function.into()),
+            source: "app.rs".into(),
+            line,
+            ..SiteFrame::default()
+        };
+        vec![frame("make", 9), frame("main", 2)]
+    }
+}
+
+#[test]
+fn a_program_may_know_better_and_a_profiler_more() {
+    let value = vec![entry("x")];
+    let options = LiveOptions::new().allocation_sites(&Sites).coarse_type(|types| match types.class_name() {
+        "Vec" => CoarseType::DomNode,
+        _ => coarse_type(types),
+    });
+    let heap = HeapGraph::collect_with(options, |roots| roots.add("value", &value));
+    let buffers = heap.graph().nodes().filter(|node| node.coarse_type() == CoarseType::DomNode);
+    // The value itself, its block and the block of the tags.
+    assert_eq!(buffers.count(), 3);
+    let report = census(heap.graph(), &Breakdown::preset("stack").unwrap()).unwrap().to_json();
+    let expected = r#"{"@map":[[[["app.rs",9,0,"make",null],["app.rs",2,0,"main",null]],{"count":3"#;
+    assert!(report.starts_with(expected), "{report}");
+}

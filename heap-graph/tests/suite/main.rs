@@ -1,0 +1,16 @@
+//! Heap graphs, tried through their public face, and against what a real Firefox answers.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+
+mod census;
+mod dominators;
+mod export;
+mod golden;
+mod handmade;
+mod live;
+mod mutations;
+mod paths;
+mod properties;
+mod suspects;
+mod trees;
+mod worker;
+mod write;

@@ -1,0 +1,159 @@
+//! Dominators, retained sets and paths against their definitions, on random graphs.
+
+use heap_graph::{
+    Breakdown, DominatorTree, Graph, GraphBuilder, NodeId, NodeIndex, NodeParts, RetainedSet, census,
+    k_shortest_paths, shortest_paths, sizes_by_class,
+};
+use proptest::prelude::*;
+
+/// A graph of so many nodes with these edges; sizes are powers of two, so that each sum tells its parts.
+fn graph(nodes: usize, edges: &[(usize, usize)]) -> Graph {
+    let mut builder = GraphBuilder::new();
+    let types = ["A", "B", "C"].map(|name| builder.text(name).unwrap());
+    let name = builder.text("edge").unwrap();
+    for node in 0..nodes {
+        builder.node(NodeParts::new(NodeId(node as u64 * 8), 1 << node, types[node % 3])).unwrap();
+        for (_, to) in edges.iter().filter(|(from, _)| *from == node) {
+            builder.edge(NodeId(*to as u64 * 8), Some(name)).unwrap();
+        }
+    }
+    builder.finish().unwrap()
+}
+
+fn graphs() -> impl Strategy<Value = (usize, Vec<(usize, usize)>)> {
+    (1_usize..24)
+        .prop_flat_map(|nodes| (Just(nodes), proptest::collection::vec((0..nodes, 0..nodes), 0..nodes * 3)))
+}
+
+/// What the root reaches without these nodes.
+fn reached(nodes: usize, edges: &[(usize, usize)], without: &[usize]) -> Vec<bool> {
+    let mut reached = vec![false; nodes];
+    let mut stack = vec![0];
+    while let Some(node) = stack.pop() {
+        if !without.contains(&node) && !reached[node] {
+            reached[node] = true;
+            stack.extend(edges.iter().filter(|(from, _)| *from == node).map(|(_, to)| *to));
+        }
+    }
+    reached
+}
+
+fn index(graph: &Graph, node: usize) -> NodeIndex {
+    graph.find(NodeId(node as u64 * 8)).unwrap().index()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(3_000))]
+
+    #[test]
+    fn dominators_are_what_cuts_nodes_off((nodes, edges) in graphs()) {
+        let graph = graph(nodes, &edges);
+        let tree = DominatorTree::new(&graph);
+        let all = reached(nodes, &edges, &[]);
+        let without: Vec<_> = (0..nodes).map(|node| reached(nodes, &edges, &[node])).collect();
+        for node in 0..nodes {
+            let place = index(&graph, node);
+            prop_assert_eq!(tree.is_reachable(place), all[node]);
+            // All that is cut off without the node is its own.
+            let own = (0..nodes).filter(|other| all[*other] && !without[node][*other]);
+            let size: u128 = own.map(|other| 1 << other).sum();
+            prop_assert_eq!(tree.retained_size(place), all[node].then_some(size));
+            // Of the nodes that dominate it, the one that all others dominate.
+            let dominators: Vec<_> = (0..nodes).filter(|d| *d != node && all[node] && !without[*d][node]).collect();
+            let immediate = dominators.iter().find(|d| dominators.iter().all(|o| o == *d || !without[*o][**d]));
+            prop_assert_eq!(tree.immediate_dominator(place).map(|d| d.index().get()), immediate.copied());
+            prop_assert_eq!(tree.retained_by(place).len(), if all[node] { size.count_ones() as usize } else { 1 });
+        }
+    }
+
+    #[test]
+    fn a_retained_set_is_what_its_selection_cuts_off(
+        (nodes, edges) in graphs(),
+        picks in proptest::collection::vec(0_usize..24, 0..5),
+    ) {
+        let graph = graph(nodes, &edges);
+        let picks: Vec<_> = picks.into_iter().map(|pick| pick % nodes).collect();
+        let (all, without) = (reached(nodes, &edges, &[]), reached(nodes, &edges, &picks));
+        let expected: u128 = (0..nodes).filter(|node| all[*node] && !without[*node]).map(|node| 1 << node).sum();
+        let picks: Vec<_> = picks.into_iter().map(|pick| index(&graph, pick)).collect();
+        let set = RetainedSet::new(&graph, &picks);
+        prop_assert_eq!(set.bytes, expected);
+        prop_assert_eq!(set.nodes.len(), expected.count_ones() as usize);
+    }
+
+    #[test]
+    fn a_class_retains_what_its_nodes_dominate((nodes, edges) in graphs()) {
+        let graph = graph(nodes, &edges);
+        let tree = DominatorTree::new(&graph);
+        for class in sizes_by_class(&tree) {
+            let mut union = 0_u128;
+            for node in graph.nodes().filter(|node| node.type_name() == class.class) {
+                if node.index() != NodeIndex::ROOT {
+                    union |= tree.retained_size(node.index()).unwrap_or_default();
+                }
+            }
+            prop_assert_eq!(class.retained_size, union);
+        }
+    }
+
+    #[test]
+    fn the_shortest_paths_are_the_shortest((nodes, edges) in graphs(), target in 0_usize..24) {
+        let target = target % nodes;
+        let graph = graph(nodes, &edges);
+        let mut expected = Vec::new();
+        simple_paths(&edges, &mut vec![0], target, &mut expected);
+        expected.sort_by_key(Vec::len);
+        let place = index(&graph, target);
+        let found = k_shortest_paths(&graph, NodeIndex::ROOT, place, 6, 10_000_000);
+        let lengths: Vec<_> = expected.iter().take(6).map(|path| path.len() - 1).collect();
+        prop_assert_eq!(found.iter().map(Vec::len).collect::<Vec<_>>(), lengths.clone());
+        for path in &found {
+            let mut path: Vec<_> = path.iter().map(|part| part.predecessor.0 as usize / 8).collect();
+            path.push(target);
+            prop_assert!(expected.contains(&path));
+        }
+        if target != 0 {
+            let theirs = shortest_paths(&graph, NodeIndex::ROOT, &[place], 1);
+            prop_assert_eq!(theirs.paths[0].1.first().map(Vec::len), lengths.first().copied());
+        }
+    }
+
+    #[test]
+    fn a_graph_is_read_as_it_was_written((nodes, edges) in graphs()) {
+        let graph = graph(nodes, &edges);
+        crate::write::assert_same(&graph, &crate::write::written(&graph), "random");
+    }
+
+    #[test]
+    fn a_census_counts_what_the_walk_reaches((nodes, edges) in graphs()) {
+        let graph = graph(nodes, &edges);
+        let all = reached(nodes, &edges, &[]);
+        let root_is_reached = edges.iter().any(|(from, to)| *to == 0 && all[*from]);
+        let bytes: u128 = (0..nodes).filter(|node| all[*node] && (*node > 0 || root_is_reached)).map(|node| 1 << node).sum();
+        let report = census(&graph, &Breakdown::preset("count").unwrap()).unwrap().to_json();
+        prop_assert_eq!(report, format!("{{\"count\":{},\"bytes\":{bytes}}}", bytes.count_ones()));
+    }
+}
+
+/// All ways from the end of `path` to the target that meet no node twice.
+fn simple_paths(edges: &[(usize, usize)], path: &mut Vec<usize>, target: usize, found: &mut Vec<Vec<usize>>) {
+    if found.len() > 20_000 {
+        return;
+    }
+    let last = path[path.len() - 1];
+    let mut next: Vec<_> = edges.iter().filter(|(from, _)| *from == last).map(|(_, to)| *to).collect();
+    next.sort_unstable();
+    next.dedup();
+    for to in next {
+        if path.contains(&to) {
+            continue;
+        }
+        path.push(to);
+        if to == target {
+            found.push(path.clone());
+        } else {
+            simple_paths(edges, path, target, found);
+        }
+        path.pop();
+    }
+}

@@ -1,0 +1,73 @@
+//! Snapshots written here and read again.
+
+use heap_graph::snapshot::{ReadOptions, WriteOptions, read_from, write};
+use heap_graph::{Graph, GraphBuilder, NodeId, NodeParts, Stack};
+
+use crate::golden::{self, SNAPSHOTS};
+
+fn frames(stack: Stack<'_>) -> Vec<impl PartialEq + std::fmt::Debug> {
+    let frame = |frame: Stack<'_>| {
+        let names = (frame.source().into_owned(), frame.function().map(|name| name.into_owned()));
+        (names, frame.line(), frame.column(), frame.is_system(), frame.is_self_hosted())
+    };
+    stack.frames().map(frame).collect()
+}
+
+pub(crate) fn assert_same(a: &Graph, b: &Graph, what: &str) {
+    assert_eq!(a.creation_time(), b.creation_time(), "{what}");
+    assert_eq!((a.node_count(), a.edge_count()), (b.node_count(), b.edge_count()), "{what}");
+    for (a, b) in a.nodes().zip(b.nodes()) {
+        assert_eq!((a.id(), a.shallow_size(), a.coarse_type()), (b.id(), b.shallow_size(), b.coarse_type()));
+        assert_eq!((a.type_name(), a.class_name()), (b.type_name(), b.class_name()), "{what}");
+        assert_eq!(a.script_file_name(), b.script_file_name(), "{what}");
+        assert_eq!(a.descriptive_type_name(), b.descriptive_type_name(), "{what}");
+        assert_eq!(a.allocation_stack().map(frames), b.allocation_stack().map(frames), "{what}");
+        let edges = |node: heap_graph::Node<'_>| -> Vec<_> {
+            node.edges().map(|edge| (edge.referent.id(), edge.name.map(|name| name.into_owned()))).collect()
+        };
+        assert_eq!(edges(a), edges(b), "{what}");
+    }
+}
+
+pub(crate) fn written(graph: &Graph) -> Graph {
+    let file = write(graph, Vec::new(), &WriteOptions::new()).unwrap();
+    read_from(&file[..], &ReadOptions::new()).unwrap()
+}
+
+#[test]
+fn what_is_written_is_read_again() {
+    let handmade = golden::entries(&golden::raw("handmade/verdicts.json")).into_iter();
+    let names = handmade.map(|(name, _)| format!("handmade/{name}")).chain(SNAPSHOTS.map(str::to_owned));
+    let mut read = 0;
+    for name in names {
+        if let Ok(graph) = heap_graph::snapshot::read(golden::path(&format!("{name}.fxsnapshot"))) {
+            assert_same(&graph, &written(&graph), &name);
+            read += 1;
+        }
+    }
+    assert_eq!(read, 48 + 3);
+}
+
+#[test]
+fn stacks_deeper_than_a_reader_takes_lose_their_oldest_frames() {
+    let mut builder = GraphBuilder::new();
+    let text = builder.text("deep").unwrap();
+    let mut stack = None;
+    for line in 1..=100 {
+        let parts = heap_graph::FrameParts {
+            parent: stack,
+            source: text,
+            line,
+            column: 1,
+            function: None,
+            is_system: false,
+            is_self_hosted: false,
+        };
+        stack = Some(builder.frame(parts).unwrap());
+    }
+    let parts = NodeParts { allocation_stack: stack, ..NodeParts::new(NodeId(1), 1, text) };
+    builder.node(parts).unwrap();
+    let graph = written(&builder.finish().unwrap());
+    let stack = graph.root().allocation_stack().unwrap();
+    assert_eq!(stack.frames().map(Stack::line).collect::<Vec<_>>(), (11..=100).rev().collect::<Vec<_>>());
+}

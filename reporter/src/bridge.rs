@@ -1,0 +1,369 @@
+//! The bridge to an engine of DMD, which knows every live block and who reported it.
+//!
+//! Used by the crate `dmd`, not by programs. An engine may be linked into the program, or preloaded as
+//! `libdmd.so`: then this crate looks for its one C symbol, versioned by its name, when the program starts.
+//! What crosses are `repr(C)` tables of functions. With an engine connected, measuring a value in a report
+//! under `explicit/` marks its blocks.
+
+use core::ffi::{CStr, c_char, c_int, c_void};
+use core::fmt;
+use core::marker::PhantomData;
+use core::ptr::null_mut;
+use core::sync::atomic::{AtomicPtr, Ordering};
+use core::time::Duration;
+use std::io;
+
+use crate::collect::{CollectOptions, collect_reports};
+use crate::platform::{self, FoundSymbol};
+
+/// What an engine may call in a program.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Program {
+    /// Bytes of this table, for what may be added at its end.
+    size: usize,
+    run_reporters: extern "C" fn(milliseconds: u64),
+}
+
+impl Program {
+    /// Runs all reporters of the program, and keeps nothing of what they report. With a deadline each is
+    /// given up after so long, as [`CollectOptions::deadline`] says.
+    pub fn run_reporters(&self, deadline: Option<Duration>) {
+        let milliseconds = deadline.map_or(0, |deadline| deadline.as_millis().max(1));
+        (self.run_reporters)(u64::try_from(milliseconds).unwrap_or(u64::MAX));
+    }
+}
+
+static PROGRAM: Program = Program { size: size_of::<Program>(), run_reporters };
+
+/// The program that this copy of the crate belongs to.
+pub fn program() -> &'static Program {
+    &PROGRAM
+}
+
+extern "C" fn run_reporters(milliseconds: u64) {
+    let mut options = CollectOptions::new();
+    if milliseconds != 0 {
+        options = options.deadline(Duration::from_millis(milliseconds));
+    }
+    // Reporters that panic are caught one by one; this is for all else.
+    let _ = std::panic::catch_unwind(|| drop(collect_reports(&options)));
+}
+
+/// Bytes of an engine's own tables.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Sizes {
+    /// Stacks.
+    pub traces_used: u64,
+    /// Taken for stacks, but still empty.
+    pub traces_unused: u64,
+    /// The index of the stacks.
+    pub trace_table: u64,
+    /// Live blocks.
+    pub live_blocks: u64,
+    /// Freed blocks.
+    pub dead_blocks: u64,
+    /// Who reported which block.
+    pub marks: u64,
+    /// What each thread has of its own.
+    pub threads: u64,
+}
+
+/// A path of a report, as an engine numbers them.
+type PathNumber = u32;
+
+/// Marks a block for a path and gives its usable bytes; 0 if it knows no such block.
+pub type Mark = extern "C" fn(address: *const c_void, path: PathNumber) -> usize;
+
+/// What one function of a module has in the heap and nobody reported, or was reported twice.
+#[repr(C)]
+#[derive(Debug)]
+pub struct DarkRow<'a> {
+    module: Text<'a>,
+    function: Text<'a>,
+    reporters: Text<'a>,
+    bytes: i64,
+    twice: bool,
+    estimated: bool,
+}
+
+impl<'a> DarkRow<'a> {
+    /// Blocks of so many bytes that a function of a module allocated.
+    pub fn new(module: &'a str, function: &'a str, bytes: i64) -> Self {
+        let [module, function, reporters] = [module, function, ""].map(Text::new);
+        Self { module, function, reporters, bytes, twice: false, estimated: false }
+    }
+
+    /// They were reported twice, and by whom.
+    #[must_use]
+    pub fn twice(mut self, reporters: &'a str) -> Self {
+        (self.twice, self.reporters) = (true, Text::new(reporters));
+        self
+    }
+
+    /// The bytes are an estimate, or not.
+    #[must_use]
+    pub fn estimated(mut self, estimated: bool) -> Self {
+        self.estimated = estimated;
+        self
+    }
+
+    fn read(&self) -> DarkMatter {
+        DarkMatter {
+            module: self.module.read(),
+            function: self.function.read(),
+            reporters: self.reporters.read(),
+            bytes: self.bytes,
+            twice: self.twice,
+            estimated: self.estimated,
+        }
+    }
+}
+
+/// A text that another library owns.
+#[repr(C)]
+#[derive(Debug)]
+struct Text<'a> {
+    start: *const u8,
+    len: usize,
+    text: PhantomData<&'a str>,
+}
+
+impl<'a> Text<'a> {
+    fn new(text: &'a str) -> Self {
+        Self { start: text.as_ptr(), len: text.len(), text: PhantomData }
+    }
+
+    #[allow(unsafe_code, reason = "reads memory of another library")]
+    fn read(&self) -> String {
+        // SAFETY: made of a text that lives as long as this.
+        let bytes = unsafe { core::slice::from_raw_parts(self.start, self.len) };
+        String::from_utf8_lossy(bytes).into_owned()
+    }
+}
+
+/// A row, read.
+#[derive(Debug)]
+pub(crate) struct DarkMatter {
+    pub(crate) module: String,
+    pub(crate) function: String,
+    pub(crate) reporters: String,
+    pub(crate) bytes: i64,
+    pub(crate) twice: bool,
+    pub(crate) estimated: bool,
+}
+
+/// Takes one row; the context is the one that came with the call.
+pub type EachRow = extern "C" fn(context: *mut c_void, row: &DarkRow<'_>);
+
+/// A collection begins: reports made before do not count. False if rows are not to be had.
+pub type BeginCollection = extern "C" fn() -> bool;
+
+/// A collection that has begun ends: calls `each` with every row.
+pub type EndCollection = extern "C" fn(context: *mut c_void, each: EachRow);
+
+/// What a program may call in an engine. No function allocates in the program's heap, but for the
+/// reporters that it runs.
+#[repr(C)]
+pub struct Engine {
+    /// Bytes of this table, for what may be added at its end.
+    size: usize,
+    path: unsafe extern "C" fn(text: *const u8, len: usize) -> PathNumber,
+    mark: Mark,
+    mark_on_alloc: Mark,
+    mark_enclosing: Mark,
+    claim: extern "C" fn(path: PathNumber, bytes: u64),
+    sizes: unsafe extern "C" fn(sizes: *mut Sizes),
+    report_and_dump: Dump,
+    heap: Heap,
+    begin: BeginCollection,
+    end: EndCollection,
+}
+
+/// Usable bytes of all live blocks, if this is one of them and all are recorded; otherwise 0.
+pub type Heap = extern "C" fn(probe: *const c_void) -> u64;
+
+/// Runs all reporters, with a deadline for each in milliseconds, and writes a dump to a path that ends in
+/// 0. Gives 0, the system's number of an error, or -1 if nothing is recorded.
+pub type Dump = unsafe extern "C" fn(path: *const c_char, milliseconds: u64) -> c_int;
+
+impl Engine {
+    /// A table of these functions. They only compare addresses, and never read what lies there; `path`
+    /// takes a text and `sizes` a place to write to.
+    #[allow(clippy::too_many_arguments, reason = "one for each entry of the table")]
+    pub const fn new(
+        path: unsafe extern "C" fn(text: *const u8, len: usize) -> PathNumber,
+        mark: Mark,
+        mark_on_alloc: Mark,
+        mark_enclosing: Mark,
+        claim: extern "C" fn(path: PathNumber, bytes: u64),
+        sizes: unsafe extern "C" fn(sizes: *mut Sizes),
+        report_and_dump: Dump,
+        heap: Heap,
+        begin: BeginCollection,
+        end: EndCollection,
+    ) -> Self {
+        let size = size_of::<Self>();
+        Self {
+            size,
+            path,
+            mark,
+            mark_on_alloc,
+            mark_enclosing,
+            claim,
+            sizes,
+            report_and_dump,
+            heap,
+            begin,
+            end,
+        }
+    }
+}
+
+impl fmt::Debug for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Engine").field("size", &self.size).finish_non_exhaustive()
+    }
+}
+
+static ENGINE: AtomicPtr<Engine> = AtomicPtr::new(null_mut());
+
+/// Connects an engine, for the rest of the process. Does not allocate.
+pub fn connect(engine: &'static Engine) {
+    if engine.size >= size_of::<Engine>() {
+        ENGINE.store(core::ptr::from_ref(engine).cast_mut(), Ordering::Release);
+    }
+}
+
+/// Connects with a preloaded engine, if there is one. Runs when the program starts. False if this copy of
+/// the crate is the engine's own, with which no program reports.
+#[allow(unsafe_code, reason = "calls a symbol of another library")]
+pub(crate) fn find_preloaded() -> bool {
+    let symbol = match platform::find_symbol(c"DMDConnect1") {
+        FoundSymbol::Nowhere => return true,
+        FoundSymbol::Here => return false,
+        FoundSymbol::Elsewhere(symbol) => symbol,
+    };
+    // SAFETY: a symbol of this name, version included, is a function of this type.
+    let connect_program: extern "C" fn(*const Program) -> *const Engine =
+        unsafe { core::mem::transmute(symbol) };
+    // SAFETY: null, or a table that stays for the rest of the process.
+    if let Some(engine) = unsafe { connect_program(&raw const PROGRAM).as_ref() } {
+        connect(engine);
+    }
+    true
+}
+
+fn engine() -> Option<&'static Engine> {
+    // SAFETY: null, or a table that stays for the rest of the process.
+    #[allow(unsafe_code, reason = "a table of another library")]
+    unsafe {
+        ENGINE.load(Ordering::Acquire).as_ref()
+    }
+}
+
+/// Marks blocks for one path.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Marks {
+    engine: &'static Engine,
+    path: PathNumber,
+}
+
+#[allow(unsafe_code, reason = "calls functions of another library")]
+impl Marks {
+    /// `None` if no engine is connected.
+    pub(crate) fn of(path: &str) -> Option<Self> {
+        let engine = engine()?;
+        // SAFETY: a text of this length.
+        let path = unsafe { (engine.path)(path.as_ptr(), path.len()) };
+        Some(Self { engine, path })
+    }
+
+    /// The usable bytes of the block that starts here.
+    pub(crate) fn block(self, start: *const u8) -> Option<usize> {
+        let bytes = (self.engine.mark)(start.cast(), self.path);
+        (bytes != 0).then_some(bytes)
+    }
+
+    /// The usable bytes of the block that has this address inside.
+    pub(crate) fn enclosing(self, inside: *const u8) -> Option<usize> {
+        let bytes = (self.engine.mark_enclosing)(inside.cast(), self.path);
+        (bytes != 0).then_some(bytes)
+    }
+
+    /// So many bytes were reported at the path.
+    pub(crate) fn claim(self, bytes: i64) {
+        (self.engine.claim)(self.path, u64::try_from(bytes).unwrap_or(0));
+    }
+}
+
+/// Marks a block as reported for as long as it lives, by a counter.
+pub(crate) fn mark_on_alloc(start: *const u8) {
+    if let Some(engine) = engine() {
+        const NO_PATH: PathNumber = PathNumber::MAX;
+        (engine.mark_on_alloc)(start.cast(), NO_PATH);
+    }
+}
+
+/// Sizes of the engine's own tables, if one is connected.
+#[allow(unsafe_code, reason = "calls a function of another library")]
+pub(crate) fn engine_sizes() -> Option<Sizes> {
+    let engine = engine()?;
+    let mut sizes = Sizes::default();
+    // SAFETY: a place to write to.
+    unsafe { (engine.sizes)(&raw mut sizes) };
+    Some(sizes)
+}
+
+/// Whether an engine records this process.
+pub(crate) fn is_connected() -> bool {
+    engine().is_some()
+}
+
+/// Usable bytes of all live blocks, if an engine records what Rust allocates: a block made for the question
+/// must be one that it knows.
+pub(crate) fn heap() -> Option<u64> {
+    let engine = engine()?;
+    let probe = core::hint::black_box(Box::new(0_u64));
+    let bytes = (engine.heap)((&raw const *probe).cast());
+    (bytes != 0).then_some(bytes)
+}
+
+/// Runs all reporters, each with a deadline, and has the engine write a dump.
+#[allow(unsafe_code, reason = "calls a function of another library")]
+pub(crate) fn report_and_dump(path: &CStr, deadline: Duration) -> io::Result<()> {
+    let engine = engine().ok_or(io::ErrorKind::Unsupported)?;
+    let milliseconds = u64::try_from(deadline.as_millis()).unwrap_or(u64::MAX);
+    // SAFETY: a path that ends in 0.
+    match unsafe { (engine.report_and_dump)(path.as_ptr(), milliseconds) } {
+        0 => Ok(()),
+        number if number > 0 => Err(io::Error::from_raw_os_error(number)),
+        _ => Err(io::ErrorKind::Unsupported.into()),
+    }
+}
+
+/// A collection during which an engine notes what is reported.
+#[derive(Debug)]
+pub(crate) struct Collecting(&'static Engine);
+
+impl Collecting {
+    /// `None` without an engine that tells who allocated what nobody reports.
+    pub(crate) fn begin() -> Option<Self> {
+        let engine = engine()?;
+        (engine.begin)().then_some(Self(engine))
+    }
+
+    /// What nobody reported, and what was reported twice.
+    pub(crate) fn end(self) -> Vec<DarkMatter> {
+        extern "C" fn add(context: *mut c_void, row: &DarkRow<'_>) {
+            // SAFETY: the list below, which nobody else uses meanwhile.
+            #[allow(unsafe_code, reason = "a list handed through another library")]
+            let rows = unsafe { &mut *context.cast::<Vec<DarkMatter>>() };
+            rows.push(row.read());
+        }
+        let mut rows = Vec::new();
+        (self.0.end)((&raw mut rows).cast(), add);
+        rows
+    }
+}

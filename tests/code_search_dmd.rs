@@ -1,0 +1,81 @@
+//! The example `code_search` under DMD: what it does not report is the top unreported record, and what it
+//! reports twice is told.
+
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+use std::path::Path;
+use std::process::Command;
+
+use dmd::analyze::{Analysis, AnalyzeOptions, Dump, read};
+use dmd::symbolize::SymbolOptions;
+
+/// Runs the example with a limit of time, and reads the dump that it writes.
+fn dump(folder: &Path, arguments: &[&str]) -> Dump {
+    let mut build = Command::new(env!("CARGO"));
+    build.args(["build", "--quiet", "--locked", "-p", "examples", "--example", "code_search"]);
+    if !cfg!(debug_assertions) {
+        build.arg("--release");
+    }
+    // This test is in `target/debug/deps`, or the same of another profile and folder.
+    let test = std::env::current_exe().unwrap();
+    let profile = test.parent().unwrap().parent().unwrap();
+    assert!(build.arg("--target-dir").arg(profile.parent().unwrap()).status().unwrap().success());
+    let file = folder.join("dump.json.gz");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let output = Command::new("timeout")
+        .args(["-s", "KILL", "240"])
+        .arg(profile.join("examples/code_search"))
+        .arg(root)
+        .args(["--max-megabytes", "2", "--dmd"])
+        .arg(&file)
+        .args(arguments)
+        .env("DMD", "--mode=dark-matter --stacks=full --max-frames=64 --quiet")
+        .env_remove("LD_PRELOAD")
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let mut dump = read(&file).unwrap();
+    dump.symbolize(&SymbolOptions::new());
+    dump
+}
+
+/// The text of the first record of a kind.
+fn top(text: &str, kind: &str) -> Option<String> {
+    let record = text.split(&format!("\n{kind} {{\n")).nth(1)?;
+    Some(record.split("\n}\n").next().unwrap().to_owned())
+}
+
+fn text(dump: Dump) -> String {
+    Analysis::new(dump, &AnalyzeOptions::new().max_frames(64).ignore_alloc_fns(true)).text(&[]).to_string()
+}
+
+#[test]
+fn the_query_cache_is_the_top_unreported_record() {
+    let folder = tempfile::tempdir().unwrap();
+    let without = text(dump(folder.path(), &[]));
+    let record = top(&without, "Unreported").unwrap();
+    assert!(record.contains("code_search::engine::Engine::answer"), "{record}");
+    assert!(top(&without, "Twice-reported").is_none(), "{without}");
+
+    let with = text(dump(folder.path(), &["--report-cache"]));
+    let record = top(&with, "Unreported").unwrap();
+    assert!(!record.contains("code_search::engine::Engine::answer"), "{record}");
+    let record = top(&with, "Once-reported").unwrap();
+    assert!(record.contains("code_search::"), "{record}");
+}
+
+#[test]
+fn the_planted_double_report_is_twice_reported() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = text(dump(folder.path(), &["--report-twice", "--report-cache"]));
+    let record = top(&text, "Twice-reported").unwrap();
+    for part in [
+        "code_search::sources::read",
+        "Reported at {",
+        "Reported again at {",
+        "MemoryReporter for code_search::engine::Engine>",
+        "<code_search::reporters::DocumentsAgain as memory_reporter",
+    ] {
+        assert!(record.contains(part), "{part} is not in {record}");
+    }
+}
