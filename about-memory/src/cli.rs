@@ -6,6 +6,7 @@ mod completions;
 mod coverage;
 mod diff;
 mod dmd;
+mod dump_limits;
 mod html;
 mod input;
 mod list;

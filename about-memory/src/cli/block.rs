@@ -7,9 +7,10 @@ use std::io::{self, Write as _};
 use std::path::PathBuf;
 
 use clap::Args;
-use dmd::analyze::{self, BlockOptions, ReadOptions};
+use dmd::analyze::{self, BlockOptions};
 
 use super::Failure;
+use super::dump_limits::DumpLimits;
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -50,9 +51,8 @@ pub(crate) struct Block {
     /// Show a shortest chain of blocks that leads to the block from outside of the heap.
     #[arg(long, conflicts_with_all = ["info", "chain_reports"])]
     chain: bool,
-    /// Read at most this many bytes of uncompressed text.
-    #[arg(long, value_name = "BYTES", default_value_t = ReadOptions::default().max_bytes)]
-    max_bytes: u64,
+    #[command(flatten)]
+    limits: DumpLimits,
 }
 
 /// `block_analyzer.py` has an option with one dash and three letters.
@@ -64,7 +64,7 @@ impl Block {
     pub(super) fn run(self) -> Result<(), Failure> {
         let failure =
             |error: analyze::AnalyzeError| Failure::File(self.file.display().to_string(), error.into());
-        let read = ReadOptions::new().max_bytes(self.max_bytes).contents(true);
+        let read = self.limits.options().contents(true);
         let dump = analyze::read_with(&self.file, &read).map_err(failure)?;
         if self.retained || self.chain {
             let file = |error| Failure::File(self.file.display().to_string(), error);

@@ -4,8 +4,9 @@ use std::io::{self, Write as _};
 use std::path::PathBuf;
 
 use clap::Args;
-use dmd::analyze::{self, ReadOptions};
+use dmd::analyze;
 
+use super::dump_limits::DumpLimits;
 use super::{Failure, symbols};
 
 pub(crate) const EXAMPLES: &str = "\
@@ -18,16 +19,15 @@ pub(crate) struct Coverage {
     file: PathBuf,
     #[command(flatten)]
     symbols: symbols::Symbols,
-    /// Read at most this many bytes of uncompressed text.
-    #[arg(long, value_name = "BYTES", default_value_t = ReadOptions::default().max_bytes)]
-    max_bytes: u64,
+    #[command(flatten)]
+    limits: DumpLimits,
 }
 
 impl Coverage {
     pub(super) fn run(self) -> Result<(), Failure> {
         let failure =
             |error: analyze::AnalyzeError| Failure::File(self.file.display().to_string(), error.into());
-        let options = ReadOptions::new().max_bytes(self.max_bytes);
+        let options = self.limits.options();
         let mut dump = analyze::read_with(&self.file, &options).map_err(failure)?;
         self.symbols.fix(&mut dump);
         let coverage = analyze::Coverage::new(dump).map_err(failure)?;

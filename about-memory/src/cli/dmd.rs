@@ -6,9 +6,10 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
-use dmd::analyze::{self, Analysis, AnalyzeOptions, ClampStats, Dump, Filter, ReadOptions, Suggestions};
+use dmd::analyze::{self, Analysis, AnalyzeOptions, ClampStats, Dump, Filter, Suggestions};
 
 use super::Failure;
+use super::dump_limits::DumpLimits;
 use super::symbols::Symbols;
 
 /// Suggestions shown, unless told otherwise.
@@ -84,9 +85,8 @@ pub(crate) struct Dmd {
     /// Write the layout of 2013, with records of stack frames.
     #[arg(long)]
     classic: bool,
-    /// Read at most this many bytes of uncompressed text.
-    #[arg(long, value_name = "BYTES", default_value_t = ReadOptions::default().max_bytes)]
-    max_bytes: u64,
+    #[command(flatten)]
+    limits: DumpLimits,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -180,7 +180,7 @@ impl Dmd {
     }
 
     fn read(&self, path: &Path) -> Result<Dump, Failure> {
-        let options = ReadOptions::new().max_bytes(self.max_bytes);
+        let options = self.limits.options();
         let read = if self.clamp_contents {
             analyze::clamp(path, &options).map(|(dump, stats)| {
                 if self.print_clamp_stats {

@@ -26,7 +26,7 @@ use value::{Found, shorten};
 pub struct ReadOptions {
     /// The most bytes of (decompressed) text that are read. Default: 1 GiB.
     pub max_bytes: u64,
-    /// The most blocks, traces and frames together. Default: 16,000,000.
+    /// The most blocks, traces and frames together. Default: 10,000,000.
     pub max_entries: usize,
     /// Whether the contents of blocks (scan mode) are kept. Default: no.
     pub contents: bool,
@@ -34,7 +34,7 @@ pub struct ReadOptions {
 
 impl Default for ReadOptions {
     fn default() -> Self {
-        Self { max_bytes: 1 << 30, max_entries: 16_000_000, contents: false }
+        Self { max_bytes: 1 << 30, max_entries: 10_000_000, contents: false }
     }
 }
 

@@ -1,0 +1,20 @@
+//! Limits when reading dumps of DMD.
+
+use clap::Args;
+use dmd::analyze::ReadOptions;
+
+#[derive(Args)]
+pub(crate) struct DumpLimits {
+    /// Read at most this many bytes of uncompressed text.
+    #[arg(long, value_name = "BYTES", default_value_t = ReadOptions::default().max_bytes)]
+    max_bytes: u64,
+    /// Read at most this many blocks, traces and frames together.
+    #[arg(long, value_name = "N", default_value_t = ReadOptions::default().max_entries)]
+    max_entries: usize,
+}
+
+impl DumpLimits {
+    pub(super) fn options(&self) -> ReadOptions {
+        ReadOptions::new().max_bytes(self.max_bytes).max_entries(self.max_entries)
+    }
+}
