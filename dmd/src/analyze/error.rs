@@ -22,7 +22,7 @@ pub enum AnalyzeError {
     Version(String),
     /// The file's mode, as written there.
     UnknownMode(String),
-    /// There are more blocks, or more keys of traces or frames, than
+    /// There are more blocks, traces, frames or words than
     /// [`ReadOptions::max_entries`](super::ReadOptions::max_entries).
     TooManyEntries(usize),
     /// All sizes together are more than 127 bits can count.
@@ -54,7 +54,7 @@ impl fmt::Display for AnalyzeError {
             Self::UnknownMode(found) => {
                 write!(f, "invocation.mode: {found} is not live, dark-matter, cumulative or scan")
             }
-            Self::TooManyEntries(limit) => write!(f, "more than {limit} blocks, traces or frames"),
+            Self::TooManyEntries(limit) => write!(f, "more than {limit} blocks, traces, frames or words"),
             Self::Overflow(place) => write!(f, "{place}: the sizes add up to more than can be counted"),
             Self::DifferentModes(a, b) => write!(f, "mode {b} cannot be compared with mode {a}"),
             Self::NotScan(mode) => write!(f, "taken in mode {mode}: only scan mode has contents of blocks"),

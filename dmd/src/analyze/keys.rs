@@ -1,8 +1,7 @@
 //! Keys of traces and frames, numbered in the order they are met.
 
 use std::borrow::Cow;
-
-use rustc_hash::FxHashMap;
+use std::collections::HashMap;
 
 /// Stands for no key.
 const NONE: u32 = u32::MAX;
@@ -14,9 +13,10 @@ const MAX_NUMBER: usize = 1 << 20;
 pub(super) struct Keys {
     /// Keys that are numbers as DMD writes them, by that number; [`NONE`] where there is none.
     numbers: Vec<u32>,
-    /// Keys of up to seven bytes (all that DMD writes) by their bytes and length.
-    short: FxHashMap<u64, u32>,
-    long: FxHashMap<Box<str>, u32>,
+    /// Others of up to seven bytes, by their bytes and length. Whoever made the file chose them, so they
+    /// must not be able to choose their hashes.
+    short: HashMap<u64, u32>,
+    long: HashMap<Box<str>, u32>,
     /// Where each was first met.
     places: Vec<Place>,
 }

@@ -1,9 +1,9 @@
 //! Stacks as records compare them: cut and without allocator frames, each kept once.
 
-use core::hash::BuildHasher as _;
 use core::ops::Range;
+use std::hash::{BuildHasher as _, RandomState};
 
-use rustc_hash::{FxBuildHasher, FxHashMap};
+use rustc_hash::FxHashMap;
 
 use super::texts::FrameId;
 
@@ -28,6 +28,8 @@ pub(super) struct Stacks {
     by_hash: FxHashMap<u64, u32>,
     /// The next stack of the same hash.
     next: FxHashMap<u32, u32>,
+    /// Whoever made a dump cannot foresee hashes.
+    hasher: RandomState,
 }
 
 impl Stacks {
@@ -46,7 +48,7 @@ impl Stacks {
     /// The id of a stack, a new one if it was not there.
     pub(super) fn add(&mut self, frames: &[FrameId]) -> StackId {
         let id = self.ranges.len() as u32;
-        let hash = FxBuildHasher.hash_one(frames);
+        let hash = self.hasher.hash_one(frames);
         if let Some(&first) = self.by_hash.get(&hash) {
             let mut at = first;
             loop {

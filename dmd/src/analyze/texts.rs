@@ -1,8 +1,9 @@
 //! Texts of frames, each kept once.
 
-use core::hash::{BuildHasher as _, Hash};
+use std::collections::HashMap;
+use std::hash::{BuildHasher as _, RandomState};
 
-use rustc_hash::{FxBuildHasher, FxHashMap};
+use rustc_hash::FxHashMap;
 
 /// A text of a frame; equal texts have equal ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -21,7 +22,9 @@ pub(crate) struct Texts {
     ends: Vec<usize>,
     /// By hash; a text whose hash is taken by another is found in `clashing`.
     by_hash: FxHashMap<u64, FrameId>,
-    clashing: FxHashMap<Box<str>, FrameId>,
+    clashing: HashMap<Box<str>, FrameId>,
+    /// Whoever made a dump cannot foresee hashes.
+    hasher: RandomState,
 }
 
 impl Texts {
@@ -41,7 +44,7 @@ impl Texts {
 
     /// The id of a text, a new one if it was not there.
     pub(crate) fn add(&mut self, text: &str) -> FrameId {
-        let hash = hash(text);
+        let hash = self.hasher.hash_one(text);
         let next = FrameId(self.ends.len() as u32);
         match self.by_hash.get(&hash) {
             None => {
@@ -59,8 +62,4 @@ impl Texts {
         self.ends.push(self.all.len());
         next
     }
-}
-
-fn hash(value: impl Hash) -> u64 {
-    FxBuildHasher.hash_one(value)
 }

@@ -190,7 +190,11 @@ fn a_text_without_end_is_not_read_without_end() {
     let blocks = ["{\"req\": 1}"; 11].join(",");
     let text = document("live", &blocks, TABLES);
     let error = analyze::read_from(text.as_bytes(), &ReadOptions::new().max_entries(10)).unwrap_err();
-    assert_eq!(error.to_string(), "more than 10 blocks, traces or frames");
+    assert_eq!(error.to_string(), "more than 10 blocks, traces, frames or words");
+    let block = format!("{{\"req\": 8, \"addr\": \"8\", \"contents\": [{}\"0\"]}}", "\"0\",".repeat(81));
+    let text = document("scan", &block, TABLES);
+    let options = ReadOptions::new().max_entries(10).contents(true);
+    assert!(analyze::read_from(text.as_bytes(), &options).is_err());
 }
 
 /// A generator of the same numbers every time (xorshift).

@@ -123,16 +123,20 @@ impl<R: Read> Reader<'_, R> {
         }
         let words = &mut self.words;
         let first = words.len();
+        let most = self.options.max_entries.saturating_mul(8);
         let mut at = Words::Start;
         let mut fault = None;
         self.window.stream(|scan| {
             loop {
                 at = scan.whole(|scan| at.step(scan, words, &mut fault))?;
-                if at == Words::End || fault.is_some() {
+                if at == Words::End || fault.is_some() || words.len() > most {
                     return Ok(());
                 }
             }
         })?;
+        if words.len() > most {
+            return Err(AnalyzeError::TooManyEntries(self.options.max_entries));
+        }
         match fault {
             None => Ok(()),
             Some(how) => {
