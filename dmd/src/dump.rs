@@ -7,11 +7,12 @@
 
 mod blocks;
 mod contents;
+#[allow(unsafe_code, reason = "flags of a descriptor")]
+mod file;
 mod json;
 
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -34,8 +35,7 @@ use json::{Json, base32};
 /// Writes a dump, gzipped if the name ends in `.gz`.
 pub(crate) fn write(path: &Path, number: usize) -> io::Result<()> {
     let _inside = Inside::deeper();
-    let opened = OpenOptions::new().write(true).create(true).truncate(true).mode(0o666).open(path);
-    let file = match opened {
+    let file = match file::open(path) {
         Ok(file) => file,
         Err(error) => {
             comment::say(format_args!("can't create {}: {error}", path.display()));
@@ -52,6 +52,10 @@ pub(crate) fn write(path: &Path, number: usize) -> io::Result<()> {
     };
     if let Err(error) = &written {
         comment::say(format_args!("  can't write {}: {error}", path.display()));
+        // Half of a dump is no dump, and the disk may be full.
+        if fs::metadata(path).is_ok_and(|about| about.is_file()) {
+            let _ = fs::remove_file(path);
+        }
     }
     if ENGINE.setup().options.show_dump_stats {
         dump_sizes::say_all();

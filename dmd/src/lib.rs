@@ -61,6 +61,8 @@ mod memory;
 #[allow(unsafe_code, reason = "asks the loader")]
 mod modules;
 mod options;
+#[allow(unsafe_code, reason = "goes to another stack and back")]
+mod own_stack;
 #[allow(unsafe_code, reason = "an allocator of pages")]
 mod pages;
 #[allow(unsafe_code, reason = "changes the environment before main")]
@@ -71,6 +73,8 @@ mod sampler;
 #[allow(unsafe_code, reason = "ends the process")]
 mod self_test;
 
+#[allow(unsafe_code, reason = "masks signals")]
+mod signals;
 mod stack;
 #[allow(unsafe_code, reason = "runs before and after main")]
 mod start;
