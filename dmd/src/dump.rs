@@ -68,6 +68,13 @@ fn sync(_: File) -> io::Result<()> {
     Ok(())
 }
 
+/// A frame that was written, with the place of its module in the list.
+struct Frame {
+    key: u32,
+    pc: usize,
+    module: Option<usize>,
+}
+
 struct Dump<W: Write> {
     json: Json<W>,
     modules: Modules,
@@ -209,18 +216,19 @@ impl<W: Write> Dump<W> {
     }
 
     /// Gives the frames, in order of their keys.
-    fn trace_table(&mut self) -> io::Result<PageVec<(u32, usize)>> {
-        let mut frame_keys: PageMap<usize, u32> = pages::map();
+    fn trace_table(&mut self) -> io::Result<PageVec<Frame>> {
+        let mut frame_keys: PageMap<(usize, Option<usize>), u32> = pages::map();
         let mut frames = pages::list();
         self.json.open("traceTable", '{')?;
         let traces = core::mem::replace(&mut self.traces, pages::list());
         for trace in &traces {
             let key = self.trace_keys.get(&trace.0).copied().unwrap_or_default();
             self.json.key_item(base32(key).as_bytes(), '[')?;
-            for pc in ENGINE.tree.frames(*trace).take(self.max_frames) {
+            for (node, pc) in ENGINE.tree.calls(*trace).take(self.max_frames) {
                 let next = self.next_key;
-                let key = pages::entry(&mut frame_keys, pc, || next).map_or(0, |key| *key);
-                if key == next && pages::push(&mut frames, (key, pc)) {
+                let module = self.modules.find(node, pc);
+                let key = pages::entry(&mut frame_keys, (pc, module), || next).map_or(0, |key| *key);
+                if key == next && pages::push(&mut frames, Frame { key, pc, module }) {
                     self.next_key += 1;
                 }
                 self.json.inline_text_item(base32(key).as_bytes())?;
@@ -231,11 +239,11 @@ impl<W: Write> Dump<W> {
         Ok(frames)
     }
 
-    fn frame_table(&mut self, frames: &[(u32, usize)]) -> io::Result<()> {
+    fn frame_table(&mut self, frames: &[Frame]) -> io::Result<()> {
         self.json.open("frameTable", '{')?;
-        for (key, pc) in frames {
-            let text = self.modules.describe(*pc);
-            self.json.text(base32(*key), text.as_bytes())?;
+        for frame in frames {
+            let text = self.modules.describe(frame.module, frame.pc);
+            self.json.text(base32(frame.key), text.as_bytes())?;
         }
         self.json.end('}')
     }
@@ -274,6 +282,9 @@ impl<W: Write> Dump<W> {
             json.inline_hex("start", module.start)?;
             json.inline_hex("end", module.end)?;
             json.inline_text("buildId", module.build_id.as_bytes())?;
+            if module.since.is_some() {
+                json.inline_true("unloaded")?;
+            }
             json.end_inline('}')?;
         }
         json.end(']')?;
@@ -309,8 +320,9 @@ impl<W: Write> Dump<W> {
                 json.inline_number("path", u64::from(fault.path.0))?;
             }
             json.inline_open("frames")?;
-            for pc in ENGINE.tree.frames(fault.trace).take(self.max_frames) {
-                json.inline_text_item(self.modules.describe(pc).as_bytes())?;
+            for (node, pc) in ENGINE.tree.calls(fault.trace).take(self.max_frames) {
+                let module = self.modules.find(node, pc);
+                json.inline_text_item(self.modules.describe(module, pc).as_bytes())?;
             }
             json.inline_close()?;
             json.end_inline('}')?;

@@ -5,6 +5,7 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use core::time::Duration;
 
 use crate::engine::ENGINE;
+use crate::modules::seen;
 use crate::{internal_alloc, stack, thread};
 
 static STARTED: AtomicBool = AtomicBool::new(false);
@@ -26,6 +27,7 @@ pub(crate) fn is_child() -> bool {
 
 fn for_each_lock(each: &mut dyn FnMut(&crate::lock::Lock)) {
     ENGINE.for_each_lock(each);
+    seen::for_each_lock(each);
     internal_alloc::for_each_lock(each);
 }
 
