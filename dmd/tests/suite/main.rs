@@ -11,6 +11,7 @@ mod live;
 mod live_blocks;
 mod options;
 mod processes;
+mod real_programs;
 mod reporting;
 mod sampler;
 mod smoke;
