@@ -140,7 +140,7 @@ fn start_local(options: Option<Options>) {
 impl Setup {
     /// Reads the value of `$DMD`, and ends the process if it cannot be understood.
     pub(crate) fn parse(variable: &'static CStr) -> (Self, Option<First>) {
-        let (users, first) = process::split_our_words(variable);
+        let (users, first) = process::split_our_words(process::keep(variable));
         match Options::parse(users) {
             Ok(mut options) => {
                 options.first_process = first.map_or(0, |first| first.process);

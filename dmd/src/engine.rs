@@ -363,6 +363,14 @@ impl Engine {
         self.careful.store(cumulative || left > 0, Ordering::Relaxed);
     }
 
+    /// Another library lies where one was: the same addresses mean other functions from here on.
+    #[cold]
+    fn begin_epoch(&self, state: &mut ThreadState) {
+        state.epoch = stack::epoch();
+        state.root = self.tree.root(state.epoch);
+        state.last_len = 0;
+    }
+
     /// The stack of the hook's caller, this thread's.
     #[inline]
     fn trace(&self, state: &mut ThreadState, caller: usize) -> TraceId {
@@ -382,8 +390,11 @@ impl Engine {
             }
             None => ours.min(len),
         };
+        if stack::epoch() != state.epoch {
+            self.begin_epoch(state);
+        }
         let frames = &state.frames[start..len.min(start + most)];
-        let mut trace = TraceId::NONE;
+        let mut trace = state.root;
         let mut same = state.last_len;
         for (at, pc) in frames.iter().rev().enumerate() {
             match state.last.get_mut(at) {

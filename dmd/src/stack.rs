@@ -16,6 +16,12 @@ pub(crate) fn after_fork_in_child() {
     unwind::after_fork_in_child();
 }
 
+/// Changes whenever a return address was found to be of another library than before.
+#[inline(always)]
+pub(crate) fn epoch() -> u32 {
+    unwind::replaced()
+}
+
 /// Bytes of the walker's own tables.
 pub(crate) fn bytes() -> usize {
     unwind::mapped_bytes()

@@ -130,6 +130,9 @@ pub(crate) struct ThreadState {
     /// Outermost first, so that what stays the same comes first.
     pub(crate) last: [(usize, TraceId); MAX_FRAMES],
     pub(crate) last_len: usize,
+    /// When that was, as [`crate::stack::epoch`] has it, and what stacks of that time begin with.
+    pub(crate) epoch: u32,
+    pub(crate) root: TraceId,
     next: AtomicPtr<ThreadState>,
     next_free: AtomicPtr<ThreadState>,
 }

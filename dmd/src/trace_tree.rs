@@ -9,6 +9,7 @@ use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering}
 
 use crate::lock::Lock;
 use crate::memory::{self, Arena};
+use crate::modules::seen;
 use crate::table::MAX_TRACE;
 
 /// A stack. [`TraceId::NONE`] is the empty one.
@@ -23,6 +24,10 @@ struct Node {
     pc: AtomicU64,
     parent: AtomicU32,
 }
+
+/// Later ones are one, so that a program which loads and unloads all the time does not fill the tree. No return
+/// address is as small.
+const MOST_EPOCHS: usize = 255;
 
 const SEGMENT: usize = 1 << 14;
 const SEGMENTS: usize = (MAX_TRACE as usize + 1) / SEGMENT;
@@ -115,6 +120,12 @@ impl TraceTree {
         self.cut.load(Ordering::Relaxed)
     }
 
+    /// What stacks of an epoch begin with: a node that is no frame.
+    pub(crate) fn root(&self, epoch: u32) -> TraceId {
+        let epoch = (epoch as usize).min(MOST_EPOCHS);
+        if epoch == 0 { TraceId::NONE } else { self.child(TraceId::NONE, epoch) }
+    }
+
     /// The stack that goes one frame further in than `parent`; `parent` itself if the tree is full.
     #[inline]
     pub(crate) fn child(&self, parent: TraceId, pc: usize) -> TraceId {
@@ -169,6 +180,7 @@ impl TraceTree {
         let node = self.node(TraceId(id))?;
         node.pc.store(pc as u64, Ordering::Relaxed);
         node.parent.store(parent.0, Ordering::Relaxed);
+        seen::note(pc, TraceId(id));
         Some(TraceId(id))
     }
 
@@ -209,14 +221,21 @@ impl TraceTree {
     }
 
     /// The return addresses of a stack, innermost first.
-    pub(crate) fn frames(&self, mut id: TraceId) -> impl Iterator<Item = usize> {
+    pub(crate) fn frames(&self, id: TraceId) -> impl Iterator<Item = usize> {
+        self.calls(id).map(|(_, pc)| pc)
+    }
+
+    /// The stacks that end at each frame of this one, and their return addresses, innermost first.
+    pub(crate) fn calls(&self, mut id: TraceId) -> impl Iterator<Item = (TraceId, usize)> {
         core::iter::from_fn(move || {
             if id == TraceId::NONE {
                 return None;
             }
             let node = self.node(id)?;
+            let this = id;
             id = TraceId(node.parent.load(Ordering::Relaxed));
-            Some(node.pc.load(Ordering::Relaxed) as usize)
+            let pc = node.pc.load(Ordering::Relaxed) as usize;
+            (pc > MOST_EPOCHS).then_some((this, pc))
         })
     }
 }

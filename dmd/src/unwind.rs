@@ -33,6 +33,7 @@ mod cache;
 mod eh_frame;
 mod expression;
 mod known;
+mod loaded;
 mod module;
 mod reader;
 mod row;
@@ -43,6 +44,7 @@ mod sys;
 mod walker;
 
 pub use arch::Registers;
+pub(crate) use loaded::{loaded, same_as};
 pub use sections::{Sections, module_both_ways};
 pub use stack::StackRange;
 pub use walker::{End, Frame, walk};
@@ -91,6 +93,12 @@ pub fn capture_here(out: &mut [usize]) -> (usize, End) {
 /// Frees the walker's flag, which a thread that does not exist in the child may have held.
 pub fn after_fork_in_child() {
     cache::CACHE.after_fork_in_child();
+}
+
+/// Changes whenever a pc was found to be of another module than before: what is known of pcs is void.
+#[inline(always)]
+pub(crate) fn replaced() -> u32 {
+    cache::replaced()
 }
 
 /// Bytes that the walker's tables have mapped; more than they occupy, as most of it is never touched.

@@ -228,7 +228,9 @@ fn look_up(names: &mut Names, asked: FxHashSet<usize>, modules: &Modules) {
     };
     dump.modules = Some(modules.iter().map(module).collect());
     for pc in &asked {
-        add_trace(&mut dump, &modules.describe(*pc));
+        // Whatever was last at this place.
+        let module = modules.find(trace_tree::TraceId(u32::MAX), *pc);
+        add_trace(&mut dump, &modules.describe(module, *pc));
     }
     // On this thread only, which the engine's guard is for.
     let options = SymbolOptions { threads: 1, ..SymbolOptions::new() };

@@ -7,17 +7,29 @@ use crate::support::{c_program, command, count, preloaded, read_dump, run, succe
 
 /// The same output and status with and without, under options of all kinds.
 fn same(name: &str) {
+    same_with(name, &[]);
+}
+
+fn same_with(name: &str, arguments: &[&str]) {
     let folder = tempfile::tempdir().unwrap();
     let program = c_program(folder.path(), name);
-    let plain = run(command(&program).current_dir(folder.path()));
+    let plain = run(command(&program).args(arguments).current_dir(folder.path()));
     for options in
         ["--stacks=full", "--stacks=partial", "--mode=cumulative", "--mode=scan", "--sample-below=4093"]
     {
         let options = format!("{options} --quiet --dump-at-exit --output=d-%p.json");
-        let recorded = run(preloaded(&program, &options).current_dir(folder.path()));
+        let recorded = run(preloaded(&program, &options).args(arguments).current_dir(folder.path()));
         assert_eq!(recorded.status, plain.status, "{options}: {recorded:?}");
         assert_eq!(recorded.stdout, plain.stdout, "{options}");
         assert_eq!(recorded.stderr, plain.stderr, "{options}");
+        for entry in std::fs::read_dir(folder.path()).unwrap() {
+            let path = entry.unwrap().path();
+            if path.extension().is_some_and(|extension| extension == "json") {
+                let dropped = read_dump(&path)["dropped"]["blocks"].as_u64().unwrap();
+                assert!(dropped == 0 || name == "no_memory", "{options}: {dropped} dropped");
+                std::fs::remove_file(path).unwrap();
+            }
+        }
     }
 }
 
@@ -78,6 +90,17 @@ fn a_program_with_its_own_malloc_is_told() {
 #[test]
 fn ways_to_end() {
     same("endings");
+}
+
+#[test]
+fn a_dump_does_not_fit() {
+    same("limits");
+    same_with("limits", &["address space"]);
+}
+
+#[test]
+fn a_dump_cannot_be_written() {
+    same("elsewhere");
 }
 
 #[test]
