@@ -10,7 +10,7 @@ mod lookup;
 mod map;
 mod place;
 mod scopes;
-mod source_path;
+pub(crate) mod source_path;
 
 use core::fmt;
 use std::collections::BTreeMap;

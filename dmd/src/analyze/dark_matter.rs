@@ -52,13 +52,13 @@ pub(crate) fn rows() -> Vec<Row> {
         for record in &section.records {
             let frame = analysis.frames(record.alloc).next().unwrap_or(NO_STACK);
             let (module, function) = match frame {
-                NO_STACK => ("(no stack)", "(no stack)"),
+                NO_STACK => ("(no stack)".into(), "(no stack)"),
                 frame => (module_of(frame), split_frame(frame).0),
             };
-            let key = (twice, module.to_owned(), function.to_owned());
+            let key = (twice, module.clone().into_owned(), function.to_owned());
             let row = rows.entry(key).or_insert_with(|| Row {
                 twice,
-                module: module.to_owned(),
+                module: module.into_owned(),
                 function: function.to_owned(),
                 reporters: reporters(&analysis, record.reps),
                 ..Row::default()

@@ -119,7 +119,7 @@ fn suggestion(frames: &[&str]) -> Suggestion {
         type_name,
         function: function.to_owned(),
         place: file_and_line(place).to_owned(),
-        module: module_of(frames[owner]).to_owned(),
+        module: module_of(frames[owner]).into_owned(),
         dependency,
         caller: caller.filter(|_| dependency),
     }

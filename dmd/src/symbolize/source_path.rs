@@ -42,14 +42,14 @@ impl Crates {
 }
 
 /// `alloc` and `vec/mod.rs` of `/rustc/HASH/library/alloc/src/vec/mod.rs`.
-fn library(file: &str) -> Option<(&str, &str)> {
+pub(crate) fn library(file: &str) -> Option<(&str, &str)> {
     let inside = file.starts_with("/rustc/") || file.contains("/rustlib/src/rust/");
     let (_, path) = file.split_once("/library/").filter(|_| inside)?;
     path.split_once("/src/")
 }
 
 /// `hashbrown` and `raw.rs` of `/home/me/.cargo/registry/src/INDEX/hashbrown-0.17.0/src/raw.rs`.
-fn package(file: &str) -> Option<(&str, &str)> {
+pub(crate) fn package(file: &str) -> Option<(&str, &str)> {
     let (_, path) = file.split_once("/registry/src/")?;
     let (_, path) = path.split_once('/')?;
     let (package, below) = path.split_once("/src/")?;
