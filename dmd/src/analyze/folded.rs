@@ -5,7 +5,7 @@ use core::fmt::{self, Display};
 use super::allocators::split_frame;
 use super::by_text::without_number;
 use super::owner::is_measuring;
-use super::records::Analysis;
+use super::records::{Analysis, Record, Section};
 use super::stacks::StackId;
 
 /// Folded stacks, which `inferno`, speedscope and their like make flame graphs of.
@@ -25,7 +25,6 @@ impl Analysis {
 
 impl Display for Folded<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let several = self.0.sections.len() > 1;
         for section in &self.0.sections {
             for record in &section.records {
                 let bytes = record.sums.usable();
@@ -33,32 +32,36 @@ impl Display for Folded<'_> {
                     continue;
                 }
                 let mut line = String::new();
-                let mut push = |name: &str| {
+                names(self.0, section, record, |name| {
                     if !line.is_empty() {
                         line.push(';');
                     }
                     let bad = |c: char| c == ';' || c.is_control();
                     line.extend(name.chars().map(|c| if bad(c) { ' ' } else { c }));
-                };
-                if several {
-                    push(&section.kind.name().to_ascii_lowercase());
-                }
-                // Who reported it, between the kind and the stack.
-                if record.reps[0] != StackId::NONE {
-                    let mut frames = self.0.frames(record.reps[0]);
-                    let first = self.0.frames(record.reps[0]).next();
-                    let reporter = frames.find(|text| !is_measuring(text)).or(first);
-                    push(&format!("reported by {}", split_frame(reporter.unwrap_or("???")).0));
-                }
-                let frames: Vec<&str> = self.0.frames(record.alloc).collect();
-                for text in frames.iter().rev() {
-                    let (function, _) = split_frame(text);
-                    // Places without a function differ by their offset.
-                    push(if function == "???" { without_number(text) } else { function });
-                }
+                });
                 writeln!(f, "{line} {bytes}")?;
             }
         }
         Ok(())
+    }
+}
+
+/// The frames of a record from the outermost on, as flame graphs name them; before them the record's kind, if
+/// there are several, and who reported it.
+pub(super) fn names(analysis: &Analysis, section: &Section, record: &Record, mut each: impl FnMut(&str)) {
+    if analysis.sections.len() > 1 {
+        each(&section.kind.name().to_ascii_lowercase());
+    }
+    if record.reps[0] != StackId::NONE {
+        let mut frames = analysis.frames(record.reps[0]);
+        let first = analysis.frames(record.reps[0]).next();
+        let reporter = frames.find(|text| !is_measuring(text)).or(first);
+        each(&format!("reported by {}", split_frame(reporter.unwrap_or("???")).0));
+    }
+    let frames: Vec<&str> = analysis.frames(record.alloc).collect();
+    for text in frames.iter().rev() {
+        let (function, _) = split_frame(text);
+        // Places without a function differ by their offset.
+        each(if function == "???" { without_number(text) } else { function });
     }
 }
