@@ -10,7 +10,7 @@ use object::{Object as _, ObjectSymbol as _};
 
 use super::{document, read};
 
-const SOURCE: &str = r#"
+pub(super) const SOURCE: &str = r#"
 #![crate_type = "cdylib"]
 #[inline(always)]
 fn inner(x: u64) -> u64 {
@@ -22,7 +22,7 @@ pub extern "C" fn outer(x: u64) -> u64 {
 }
 "#;
 
-fn compile(folder: &Path, source: &str, flags: &[&str]) -> PathBuf {
+pub(super) fn compile(folder: &Path, source: &str, flags: &[&str]) -> PathBuf {
     fs::write(folder.join("small.rs"), source).unwrap();
     let library = folder.join("libsmall.so");
     let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
@@ -39,28 +39,28 @@ fn compile(folder: &Path, source: &str, flags: &[&str]) -> PathBuf {
     library
 }
 
-struct Library {
-    path: PathBuf,
-    build_id: String,
-    outer: u64,
+pub(super) struct Library {
+    pub(super) path: PathBuf,
+    pub(super) build_id: String,
+    pub(super) outer: u64,
 }
 
 impl Library {
-    fn at(path: PathBuf) -> Self {
+    pub(super) fn at(path: PathBuf) -> Self {
         let bytes = fs::read(&path).unwrap();
         let file = object::File::parse(&*bytes).unwrap();
-        let id = file.build_id().unwrap().unwrap();
+        let id = file.build_id().unwrap().unwrap_or_default();
         let symbol = file.dynamic_symbols().find(|symbol| symbol.name() == Ok("outer")).unwrap();
         let build_id = id.iter().map(|byte| format!("{byte:02x}")).collect();
         Self { path, build_id, outer: symbol.address() }
     }
 
     /// A stack of the function's start and of a place that nothing is known of.
-    fn dump(&self, build_id: &str) -> Dump {
+    pub(super) fn dump(&self, build_id: &str) -> Dump {
         self.dump_of(build_id, &[self.outer, 0xffff_fff0])
     }
 
-    fn dump_of(&self, build_id: &str, offsets: &[u64]) -> Dump {
+    pub(super) fn dump_of(&self, build_id: &str, offsets: &[u64]) -> Dump {
         let path = self.path.display();
         let frames: Vec<String> = offsets
             .iter()
@@ -77,12 +77,12 @@ impl Library {
     }
 }
 
-fn frames(dump: Dump) -> Vec<String> {
+pub(super) fn frames(dump: Dump) -> Vec<String> {
     let text = Analysis::new(dump, &AnalyzeOptions::new()).text(&[]).to_string();
     text.lines().filter_map(|line| line.strip_prefix("    #")).map(|line| line[4..].to_owned()).collect()
 }
 
-fn notes(dump: &mut Dump, options: &SymbolOptions) -> Vec<String> {
+pub(super) fn notes(dump: &mut Dump, options: &SymbolOptions) -> Vec<String> {
     dump.symbolize(options).iter().map(ToString::to_string).collect()
 }
 
