@@ -32,13 +32,21 @@ impl Display for Folded<'_> {
                     continue;
                 }
                 let mut line = String::new();
-                names(self.0, section, record, |name| {
+                let mut push = |name: &str| {
                     if !line.is_empty() {
                         line.push(';');
                     }
                     let bad = |c: char| c == ';' || c.is_control();
                     line.extend(name.chars().map(|c| if bad(c) { ' ' } else { c }));
-                });
+                };
+                if self.0.sections.len() > 1 {
+                    push(&kind_name(section));
+                }
+                if record.reps[0] != StackId::NONE {
+                    push(&reporter_name(self.0, record));
+                }
+                let frames: Vec<&str> = self.0.frames(record.alloc).collect();
+                frames.iter().rev().for_each(|text| push(frame_name(text)));
                 writeln!(f, "{line} {bytes}")?;
             }
         }
@@ -46,22 +54,23 @@ impl Display for Folded<'_> {
     }
 }
 
-/// The frames of a record from the outermost on, as flame graphs name them; before them the record's kind, if
-/// there are several, and who reported it.
-pub(super) fn names(analysis: &Analysis, section: &Section, record: &Record, mut each: impl FnMut(&str)) {
-    if analysis.sections.len() > 1 {
-        each(&section.kind.name().to_ascii_lowercase());
-    }
-    if record.reps[0] != StackId::NONE {
-        let mut frames = analysis.frames(record.reps[0]);
-        let first = analysis.frames(record.reps[0]).next();
-        let reporter = frames.find(|text| !is_measuring(text)).or(first);
-        each(&format!("reported by {}", split_frame(reporter.unwrap_or("???")).0));
-    }
-    let frames: Vec<&str> = analysis.frames(record.alloc).collect();
-    for text in frames.iter().rev() {
-        let (function, _) = split_frame(text);
-        // Places without a function differ by their offset.
-        each(if function == "???" { without_number(text) } else { function });
+/// What stands before all frames of a dump with several kinds.
+pub(super) fn kind_name(section: &Section) -> String {
+    section.kind.name().to_ascii_lowercase()
+}
+
+/// What stands between the kind of a record that was reported and its stack.
+pub(super) fn reporter_name(analysis: &Analysis, record: &Record) -> String {
+    let mut frames = analysis.frames(record.reps[0]);
+    let first = analysis.frames(record.reps[0]).next();
+    let reporter = frames.find(|text| !is_measuring(text)).or(first);
+    format!("reported by {}", split_frame(reporter.unwrap_or("???")).0)
+}
+
+/// A frame as flame graphs name it. Places without a function differ by their offset.
+pub(super) fn frame_name(text: &str) -> &str {
+    match split_frame(text).0 {
+        "???" => without_number(text),
+        function => function,
     }
 }
