@@ -16,6 +16,7 @@ mod flame;
 mod folded;
 mod json;
 mod keys;
+mod measurements;
 mod options;
 mod owner;
 mod read;

@@ -10,6 +10,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::allocators::{AllocatorFrames, split_frame};
 use super::dump::{Block, Dump, Mode, Module, TraceId};
+use super::measurements::Measurements;
 use super::options::AnalyzeOptions;
 use super::owner::module_of;
 use super::records::{Analysis, NO_STACK, RecordKind};
@@ -161,6 +162,7 @@ fn empty() -> Dump {
         modules: None,
         reporters: Vec::new(),
         time: None,
+        measurements: Measurements::default(),
     }
 }
 

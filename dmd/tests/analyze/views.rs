@@ -19,7 +19,8 @@ const TABLES: &str = r##""traceTable": {"A": ["M", "P", "G", "I", "X"], "C": ["M
     "W": "#00: <alloc::string::String as memory_reporter::MallocSizeOf>::size_of (x.rs:1)",
     "S": "#00: my_app::Cache::report (src/cache.rs:1)"
   },
-  "modules": [], "reportPaths": [{"path": "explicit/one", "claimed": 5, "marked": 5}]"##;
+  "modules": [], "measurements": {"stackTracesUsed": 12345, "liveBlockTable": 1048576, "odd": [1], "threads": "?"},
+  "reportPaths": [{"path": "explicit/one", "claimed": 5, "marked": 5}]"##;
 
 const BLOCKS: &str = r#"
   {"req": 100, "slop": 12, "alloc": "A", "num": 3},
