@@ -130,6 +130,18 @@ fn ours_and_a_dependency_s_are_told_apart() {
 }
 
 #[test]
+fn without_lines_a_program_s_own_crate_is_known_by_its_name() {
+    for (frame, dependency) in [
+        ("my_app::cache::fill[/home/me/target/debug/my-app +0x10]", false),
+        ("<my_app::Cache>::fill[/usr/lib/libmy_app.so.2 +0x10]", false),
+        ("zip::read::decode[/home/me/target/debug/my-app +0x10]", true),
+        ("deflate[/usr/lib/libz.so.1 +0x10]", true),
+    ] {
+        assert_eq!(suggest(&[&[frame]]).suggestions[0].dependency, dependency, "{frame}");
+    }
+}
+
+#[test]
 fn blocks_without_a_stack_are_counted_apart() {
     let tables = r#""traceTable": {}, "frameTable": {}"#;
     let dump = read(document("dark-matter", r#"{"req": 16, "num": 3}"#, tables)).unwrap();

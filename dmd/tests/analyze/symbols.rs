@@ -204,3 +204,49 @@ pub extern "C" fn outer(x: u64) -> u64 {
     let frames = frames(dump);
     assert!(frames.last().unwrap().starts_with("small::store<small::Entry> ("), "{frames:?}");
 }
+
+#[test]
+fn an_inlined_function_of_a_crate_without_debug_information_has_its_path() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |path: &str, text: &str| {
+        let path = folder.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    };
+    let inner = "
+        use std::hint::black_box;
+        fn step<T: Copy>(x: &T) -> T { black_box(*black_box(x)) }
+        pub fn inner<T: Copy>(x: &T) -> T { step(&step(&step(&step(&step(&step(x)))))) }";
+    file("deep-part/src/cells.rs", inner);
+    file("deep-part/src/lib.rs", "pub mod cells;");
+    file(
+        "app/src/lib.rs",
+        "#[unsafe(no_mangle)] pub extern \"C\" fn outer(x: u64) -> u64 { deep_part::cells::inner(&x) }",
+    );
+    let rustc = |arguments: &[&str]| {
+        let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+        let mut command = Command::new(rustc);
+        command.args(["--edition=2024", "-Copt-level=1"]).args(arguments).current_dir(folder.path());
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    };
+    let source = folder.path().join("deep-part/src/lib.rs");
+    rustc(&["--crate-type=rlib", "--crate-name=deep_part", "-Cdebuginfo=0", source.to_str().unwrap()]);
+    rustc(&[
+        "--crate-type=cdylib",
+        "--crate-name=app",
+        "-Cdebuginfo=line-tables-only",
+        "-Clink-arg=-Wl,--build-id",
+        "--extern=deep_part=libdeep_part.rlib",
+        "app/src/lib.rs",
+    ]);
+    let library = Library::at(folder.path().join("libapp.so"));
+    let frames: Vec<String> = (0..64)
+        .flat_map(|byte| {
+            let mut dump = library.dump_of(&library.build_id, &[library.outer + byte]);
+            dump.symbolize(&SymbolOptions::new().threads(1));
+            frames(dump)
+        })
+        .collect();
+    assert!(frames.iter().any(|frame| frame.starts_with("deep_part::cells::step<u64> (")), "{frames:?}");
+}
