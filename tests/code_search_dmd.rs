@@ -6,7 +6,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use dmd::analyze::{Analysis, AnalyzeOptions, Dump, read};
+use dmd::analyze::{Analysis, AnalyzeOptions, Dump, Suggestion, Suggestions, read};
 use dmd::symbolize::SymbolOptions;
 
 /// Runs the example with a limit of time, and reads the dump that it writes.
@@ -78,4 +78,38 @@ fn the_planted_double_report_is_twice_reported() {
     ] {
         assert!(record.contains(part), "{part} is not in {record}");
     }
+}
+
+#[test]
+fn suggestions_name_the_query_cache_s_types_and_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let suggestions = Suggestions::new(dump(folder.path(), &[]), 10).unwrap();
+    let text = suggestions.to_string();
+    let all = &suggestions.suggestions;
+    assert_eq!(all[0].module, "code_search", "{text}");
+    assert!(all[0].function.ends_with("::snippet") && !all[0].dependency, "{text}");
+    let of_cache: Vec<&Suggestion> =
+        all.iter().filter(|one| one.function.starts_with("code_search::query_cache::")).collect();
+    assert!(!of_cache.is_empty(), "{text}");
+    assert!(text.contains("define_reporter!(\"explicit/query-cache\", Heap, &VALUE, "), "{text}");
+    if std::env::var_os("CARGO_PROFILE_DEV_DEBUG").is_some_and(|value| value == "0") {
+        return;
+    }
+    // These need debug information, of lines at least.
+    for name in ["Vec<code_search::query_cache::Hit>", "Arc<code_search::query_cache::Answer>"] {
+        let found = all.iter().find(|one| one.type_name.as_deref() == Some(name));
+        assert!(found.is_some_and(|one| one.module == "code_search"), "{name}: {text}");
+    }
+    let file = "examples/code_search/query_cache.rs:";
+    assert!(of_cache.iter().all(|one| one.place.contains(file)), "{text}");
+    let table = of_cache.iter().filter_map(|one| one.type_name.as_deref());
+    let map = |name: &str| name.contains("code_search::query_cache::Query, ");
+    assert!(table.into_iter().any(map), "{text}");
+
+    // Once it is reported, there is nothing to suggest about it.
+    let with = Suggestions::new(dump(folder.path(), &["--report-cache"]), 10).unwrap();
+    let text = with.to_string();
+    let of_cache = with.suggestions.iter().filter(|one| one.place.contains(file));
+    let left: i128 = of_cache.map(|one| one.sums.usable()).sum();
+    assert!(left * 100 < suggestions.unreported.usable(), "{text}");
 }

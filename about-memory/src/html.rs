@@ -5,12 +5,14 @@
 //! stand in an element that no browser runs. The page's own policy forbids all that is not in it.
 
 mod columns;
+mod flame;
 mod payload;
 
 use std::io::Write as _;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use dmd::analyze::FlameGraph;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use memory_reporter::ReportSet;
@@ -30,6 +32,8 @@ pub struct HtmlOptions {
     pub title: String,
     /// How hard to compress, from 0 (not at all) to 9. More than the default of 6 gains little.
     pub compression: u32,
+    /// The stacks of a dump, which the page then shows too. Default: none.
+    pub flame_graph: Option<FlameGraph>,
 }
 
 impl HtmlOptions {
@@ -49,16 +53,23 @@ impl HtmlOptions {
     pub fn compression(self, level: u32) -> Self {
         Self { compression: level, ..self }
     }
+
+    /// Sets [`flame_graph`](Self::flame_graph). A browser bears some ten thousand frames.
+    #[must_use]
+    pub fn flame_graph(self, graph: FlameGraph) -> Self {
+        Self { flame_graph: Some(graph), ..self }
+    }
 }
 
 impl Default for HtmlOptions {
     fn default() -> Self {
-        Self { title: String::new(), compression: 6 }
+        Self { title: String::new(), compression: 6, flame_graph: None }
     }
 }
 
 /// A page that shows `set`, or a [`diff`](crate::diff()), in any browser of 2023 or later: the text of
-/// [`text`](crate::text()) to open, close, filter and copy, and a treemap.
+/// [`text`](crate::text()) to open, close, filter and copy, a treemap, and a
+/// flame graph if there is one in `options`.
 ///
 /// The page is one file which loads nothing and can be mailed or kept as a build's artefact. It takes
 /// about 8 bytes of the file for each report whose name and amount are random, and much less for real
@@ -80,7 +91,8 @@ pub fn html(set: &ReportSet, options: &HtmlOptions) -> String {
         "" => "about:memory".to_owned(),
         title => format!("about:memory ({})", escape(title)),
     };
-    let data = STANDARD.encode(compress(&payload::payload(set), options.compression));
+    let data =
+        STANDARD.encode(compress(&payload::payload(set, options.flame_graph.as_ref()), options.compression));
     let (head, rest) = PAGE.split_once(TITLE).expect("the page has a place for the title");
     let (middle, tail) = rest.split_once(DATA).expect("the page has a place for the data");
     let title = escape_html(&title);

@@ -274,6 +274,22 @@ impl<W: Write> Dump<W> {
         json.number("frames", ENGINE.tree.cut() as u64)?;
         json.end('}')?;
 
+        let sizes = dump_sizes::sizes();
+        json.open("measurements", '{')?;
+        for (key, bytes) in [
+            ("stackTracesUsed", sizes.traces_used),
+            ("stackTracesUnused", sizes.traces_unused),
+            ("stackTraceTable", sizes.trace_table),
+            ("liveBlockTable", sizes.live_blocks),
+            ("deadBlockTable", sizes.dead_blocks),
+            ("reports", sizes.marks),
+            ("threads", sizes.threads),
+            ("unwindRules", sizes.unwinding),
+        ] {
+            json.number(key, bytes as u64)?;
+        }
+        json.end('}')?;
+
         json.open("modules", '[')?;
         for module in self.modules.iter() {
             json.item('{')?;

@@ -10,7 +10,8 @@ mod lookup;
 mod map;
 mod place;
 mod scopes;
-mod source_path;
+pub(crate) mod source_path;
+mod split;
 
 use core::fmt;
 use std::collections::BTreeMap;
@@ -27,7 +28,9 @@ use place::Place;
 #[non_exhaustive]
 pub struct SymbolOptions {
     /// Folders with files named by build id, as Linux systems (`.build-id/ab/cdef.debug`), debuginfod
-    /// (`abcdef/debuginfo`, `buildid/abcdef/executable`) have them, or by their name. Default: none.
+    /// (`abcdef/debuginfo`, `buildid/abcdef/executable`) have them, or by their name; also files that a
+    /// program links to (`.gnu_debuglink`) or that were split off it (`.dwo`, `.dwp`), which are looked for
+    /// where they were made and beside the program, too. Default: none.
     pub folders: Vec<PathBuf>,
     /// Threads to look up with; 0 is as many as there are processors. Default: 0.
     pub threads: usize,
@@ -82,6 +85,11 @@ pub enum SymbolProblem {
     Unreadable(String),
     /// Some frames are in no function that its symbols name.
     NoSymbols,
+    /// Its debug information is in this file, which is of another build and was not used.
+    OtherDebugFile(PathBuf),
+    /// Debug information of some frames was split off into files (`.dwo`) that are not there or are of another
+    /// build, and in no package of these (`.dwp`): the first of them, and how many more.
+    NotFoundSplit(String, usize),
 }
 
 impl fmt::Display for SymbolNote {
@@ -104,6 +112,17 @@ impl fmt::Display for SymbolNote {
             SymbolProblem::Newer => write!(f, "{module}: newer than the dump, which names no build: {left}"),
             SymbolProblem::Unreadable(why) => write!(f, "{module}: {why}: {left}"),
             SymbolProblem::NoSymbols => write!(f, "{module}: no symbols for some: {left}"),
+            SymbolProblem::OtherDebugFile(path) => {
+                let path = path.display();
+                write!(f, "{module}: {path} is of another build: {frames} frame{plural} without lines")
+            }
+            SymbolProblem::NotFoundSplit(path, more) => {
+                write!(f, "{module}: {path}")?;
+                if *more > 0 {
+                    write!(f, " and {more} more")?;
+                }
+                write!(f, " not found or changed: {frames} frame{plural} without inlined calls")
+            }
         }
     }
 }
@@ -144,6 +163,14 @@ impl Dump {
             match found {
                 Err(why) => note(SymbolProblem::Unreadable(why), lookup.frames.len()),
                 Ok(found) => {
+                    if let Some(other) = &lookup.binary.other {
+                        note(SymbolProblem::OtherDebugFile(other.clone()), found.frames.len());
+                    }
+                    if let Some(first) = found.missing.first() {
+                        let problem = SymbolProblem::NotFoundSplit(first.clone(), found.missing.len() - 1);
+                        note(problem, found.lacking);
+                    }
+                    let found = found.frames;
                     let without = found.iter().filter(|(_, names)| names.is_empty()).count();
                     if without > 0 {
                         note(SymbolProblem::NoSymbols, without);

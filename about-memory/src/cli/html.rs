@@ -1,4 +1,4 @@
-//! `about-memory html`: a report, or what changed between two, as one page for a browser.
+//! `about-memory html`: a report, or what changed between two, or a dump of DMD, as one page for a browser.
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
@@ -6,22 +6,32 @@ use std::path::{Path, PathBuf};
 
 use about_memory::{DiffOptions, HtmlOptions, NormalizeRule, changes};
 use clap::Args;
-use memory_reporter::ReportSet;
+use dmd::analyze::{self, Analysis, AnalyzeOptions, FlameGraph};
+use memory_reporter::{ReadError, ReportSet};
 
 use super::Failure;
 use super::input::{Input, Reading};
+use super::symbols::Symbols;
+
+/// Frames of a flame graph: what a browser draws without delay.
+const FRAMES: usize = 20_000;
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
   about-memory html memory-report.json.gz -o page.html
   about-memory html before.json.gz after.json.gz -o changes.html
   zcat memory-report.json.gz | about-memory html - -o - > page.html
+  about-memory html dmd.json.gz -o stacks.html
+  about-memory html memory-report.json.gz --dmd dmd.json.gz -o page.html
+
+Of a dump of DMD the page has a flame graph: all stacks as one, without allocators' frames; the
+largest 20,000 frames are kept, and what is too small below one is `(small)`.
 
 The page is one file that loads nothing; names in a report cannot become part of it but as text.";
 
 #[derive(Args)]
 pub(crate) struct Html {
-    /// The report file, compressed or not; `-` for standard input.
+    /// The report file, compressed or not; `-` for standard input. Or a dump of DMD.
     file: Input,
     /// A later report: the page then shows what changed.
     second: Option<Input>,
@@ -34,25 +44,58 @@ pub(crate) struct Html {
     /// Replace what matches in all names before two reports are compared. May be repeated.
     #[arg(long, value_name = "REGEX=>REPLACEMENT", value_parser = NormalizeRule::parse, requires = "second")]
     normalize: Vec<NormalizeRule>,
+    /// A dump of DMD that belongs to the report: the page then has its flame graph too.
+    #[arg(long, value_name = "DUMP", conflicts_with = "second")]
+    dmd: Option<PathBuf>,
+    #[command(flatten)]
+    symbols: Symbols,
     #[command(flatten)]
     reading: Reading,
 }
 
 impl Html {
     pub(super) fn run(self) -> Result<(), Failure> {
-        let set = self.read()?;
+        let mut options = HtmlOptions::new();
+        let set = match self.read() {
+            Err(Failure::File(_, error)) if self.may_be_dump(&error) => {
+                options.flame_graph = Some(self.flame_graph(self.file.path())?);
+                ReportSet::new()
+            }
+            set => set?,
+        };
+        if let Some(dump) = &self.dmd {
+            options.flame_graph = Some(self.flame_graph(dump)?);
+        }
         let title = match (&self.title, &self.second) {
             (Some(title), _) => title.clone(),
             (None, Some(second)) => format!("diff of {} and {}", self.file.name(), second.name()),
             (None, None) => self.file.name(),
         };
-        let page = about_memory::html(&set, &HtmlOptions::new().title(title));
+        let page = about_memory::html(&set, &options.title(title));
         if self.output.as_os_str() == "-" {
             let mut out = io::stdout().lock();
             return out.write_all(page.as_bytes()).and_then(|()| out.flush()).map_err(Failure::Output);
         }
         write(&self.output, &page)
             .map_err(|error| Failure::File(self.output.display().to_string(), error.into()))
+    }
+
+    fn may_be_dump(&self, error: &anyhow::Error) -> bool {
+        let version = matches!(error.downcast_ref(), Some(ReadError::Version(version)) if version == "5");
+        version && self.second.is_none() && self.dmd.is_none() && !self.file.is_stdin()
+    }
+
+    fn flame_graph(&self, path: &Path) -> Result<FlameGraph, Failure> {
+        let limits = self.reading.dump_options();
+        let mut dump = analyze::read_with(path, &limits)
+            .map_err(|error| Failure::File(path.display().to_string(), error.into()))?;
+        self.symbols.fix(&mut dump);
+        let options = AnalyzeOptions::new()
+            .max_frames(usize::MAX)
+            .limit(usize::MAX)
+            .ignore_alloc_fns(true)
+            .estimate(true);
+        Ok(Analysis::new(dump, &options).flame_graph(FRAMES))
     }
 
     fn read(&self) -> Result<ReportSet, Failure> {

@@ -28,6 +28,11 @@ impl Reading {
     pub(crate) fn options(&self) -> ReadOptions {
         ReadOptions::new().max_bytes(self.max_bytes)
     }
+
+    /// The same, for a dump of DMD.
+    pub(crate) fn dump_options(&self) -> dmd::analyze::ReadOptions {
+        dmd::analyze::ReadOptions::new().max_bytes(self.max_bytes)
+    }
 }
 
 impl From<OsString> for Input {

@@ -17,8 +17,9 @@ pub(crate) struct Symbols {
     /// Do not look up functions and lines of frames that only name a library and an offset.
     #[arg(long)]
     no_fix_stacks: bool,
-    /// A folder with files named by build id (as /usr/lib/debug or debuginfod's cache) or by name, to
-    /// look functions and lines up in. Repeatable; these two folders always count.
+    /// A folder with files named by build id (as /usr/lib/debug or debuginfod's cache) or by name, such
+    /// as .debug, .dwo and .dwp, to look functions and lines up in. Repeatable; these two folders always
+    /// count.
     #[arg(long, value_name = "FOLDER", conflicts_with = "no_fix_stacks")]
     symbols: Vec<PathBuf>,
 }

@@ -7,12 +7,14 @@
 
 use std::collections::HashMap;
 
+use dmd::analyze::FlameGraph;
 use memory_reporter::diff::Presence;
 use memory_reporter::tree::{Forest, Node, Process};
 use memory_reporter::{Kind, ReportSet, Units, Warning};
 use serde::Serialize;
 
 use super::columns::{Numbers, Texts};
+use super::flame::{self, FlameHeader};
 use crate::text::{collator, compare, resident_share, sorted};
 
 /// Changes whenever page and data would misunderstand each other.
@@ -38,6 +40,8 @@ struct Header<'a> {
     processes: Vec<ProcessHeader<'a>>,
     set_warnings: Vec<WarningHeader<'a>>,
     tree_warnings: Vec<WarningHeader<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    flame: Option<FlameHeader>,
     columns: Vec<(&'static str, usize)>,
 }
 
@@ -63,7 +67,7 @@ impl<'a> From<&'a Warning> for WarningHeader<'a> {
 }
 
 /// The header's length (32 bits, little-endian), the header in JSON, the columns.
-pub(super) fn payload(set: &ReportSet) -> Vec<u8> {
+pub(super) fn payload(set: &ReportSet, flame: Option<&FlameGraph>) -> Vec<u8> {
     let forest = Forest::new(set);
     let mut processes: Vec<_> = forest.processes().iter().collect();
     processes.sort_by(|a, b| compare(a, b));
@@ -84,7 +88,12 @@ pub(super) fn payload(set: &ReportSet) -> Vec<u8> {
         });
     }
     let (count, exact) = (nodes.count, nodes.total < EXACT);
-    let columns = nodes.into_columns();
+    let mut columns = nodes.into_columns();
+    let flame = flame.map(|graph| {
+        let (header, more) = flame::columns(graph);
+        columns.extend(more);
+        header
+    });
     let header = Header {
         version: VERSION,
         is_diff: set.is_diff(),
@@ -94,6 +103,7 @@ pub(super) fn payload(set: &ReportSet) -> Vec<u8> {
         processes: headers,
         set_warnings: set.warnings().iter().map(Into::into).collect(),
         tree_warnings: forest.warnings().iter().map(Into::into).collect(),
+        flame,
         columns: columns.iter().map(|(name, bytes)| (*name, bytes.len())).collect(),
     };
     let header = serde_json::to_vec(&header).expect("texts and numbers are JSON");

@@ -138,6 +138,34 @@ fn two_files_give_a_page_of_what_changed() {
 }
 
 #[test]
+fn a_dump_gives_a_page_with_a_flame_graph_alone_or_beside_a_report() {
+    let (dump, report) = (golden("dmd/dark-matter-mixed.json"), golden("firefox/units.json"));
+    let (dump, report) = (dump.to_str().unwrap(), report.to_str().unwrap());
+    let page = |arguments: &[&str]| {
+        let output = about_memory(&[&["html", "-o", "-"], arguments].concat());
+        assert!(output.status.success(), "{output:?}");
+        header(&String::from_utf8(output.stdout).unwrap())
+    };
+    let alone = page(&[dump]);
+    assert_eq!(alone["processes"].as_array().unwrap().len(), 0);
+    assert!(alone["flame"]["frames"].as_u64().unwrap() > 10, "{alone}");
+    let both = page(&[report, "--dmd", dump]);
+    assert_eq!(both["flame"], alone["flame"]);
+    assert_eq!(both["processes"], page(&[report])["processes"]);
+    assert!(page(&[report]).get("flame").is_none());
+
+    let folder = tempfile::tempdir().unwrap();
+    let bad = folder.path().join("bad.json");
+    fs::write(&bad, r#"{"version": 5, "invocation": {"mode": "odd"}}"#).unwrap();
+    for arguments in [&[bad.to_str().unwrap()][..], &[report, "--dmd", bad.to_str().unwrap()]] {
+        let output = about_memory(&[&["html", "-o", "-"], arguments].concat());
+        let message = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1));
+        assert!(message.contains("bad.json: ") && message.contains("mode"), "{message}");
+    }
+}
+
+#[test]
 fn what_cannot_be_read_or_written_is_one_line() {
     let folder = tempfile::tempdir().unwrap();
     let missing = folder.path().join("missing.json");
@@ -153,6 +181,9 @@ fn what_cannot_be_read_or_written_is_one_line() {
         (&["html", "-", "-", "-o", "-"], 2),
         (&["html", sample], 2),
         (&["html", sample, "-o", "-", "--normalize", "a=>b"], 2),
+        (&["html", sample, sample, "-o", "-", "--dmd", sample], 2),
+        (&["html", sample, "-o", "-", "--dmd", sample], 1),
+        (&["html", sample, "-o", "-", "--dmd", missing], 1),
     ] {
         let output = about_memory(arguments);
         assert_eq!(output.status.code(), Some(status), "{arguments:?}");

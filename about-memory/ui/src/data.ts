@@ -2,6 +2,7 @@
 
 import type { Units } from "./amount";
 import { Numbers, Texts } from "./columns";
+import { type FlameGraph, type FlameHeader, readFlame } from "./flame";
 
 const VERSION = 1;
 export const HEAP_UNCLASSIFIED = "heap-unclassified";
@@ -38,6 +39,7 @@ interface Header {
   processes: { name: string; resident: string; trees: number; lines: number }[];
   set_warnings: Warning[];
   tree_warnings: Warning[];
+  flame?: FlameHeader;
   columns: [string, number][];
 }
 
@@ -65,6 +67,8 @@ export interface Data {
   descriptionOf: Int32Array;
   descriptions: Texts;
   names: Texts;
+  /** The stacks of a dump, if there is one. */
+  flame: FlameGraph | null;
 }
 
 export const units = (data: Data, node: number) => (data.flags[node] & 3) as Units;
@@ -205,5 +209,6 @@ function decode(bytes: Uint8Array): Data {
     descriptionOf,
     descriptions,
     names,
+    flame: header.flame ? readFlame(header.flame, column) : null,
   };
 }

@@ -5,6 +5,7 @@ import { byId, create } from "./elements";
 import { Model } from "./model";
 import { ProcessIndex } from "./process_index";
 import type { View } from "./view";
+import { FlameView } from "./views/flame_view";
 import { TreeView } from "./views/tree_view";
 import { TreemapView } from "./views/treemap_view";
 
@@ -21,6 +22,11 @@ const TYPING = 300;
 function start(model: Model) {
   const tree = new TreeView(model);
   const views: View[] = [tree, new TreemapView(model)];
+  const { flame, processes } = model.data;
+  // Of a dump alone there is nothing else to see.
+  const flameOnly = flame !== null && processes.length === 0;
+  if (flame) views.push(new FlameView(flame, model));
+  if (flameOnly) views.splice(0, 2);
   const tabs = views.map((view) => {
     const tab = create("button", "", view.title);
     tab.type = "button";
@@ -35,7 +41,7 @@ function start(model: Model) {
     tree.goTo(row);
     tree.element.focus();
   });
-  let shown: View = tree;
+  let shown: View = views[0];
 
   function show(view: View) {
     shown = view;
@@ -43,6 +49,8 @@ function start(model: Model) {
       other.element.hidden = other !== view;
       tabs[i].setAttribute("aria-selected", String(other === view));
     });
+    const ofReports = document.querySelectorAll<HTMLElement>(".reports, #processes");
+    for (const element of ofReports) element.hidden = view.isOfDump === true;
     view.update();
   }
 
@@ -82,9 +90,9 @@ function start(model: Model) {
   byId("title").textContent = document.title;
   byId("tabs").append(...tabs);
   byId("views").replaceChildren(...views.map((view) => view.element));
-  show(tree);
+  show(shown);
   index.update();
-  tree.element.focus();
+  (shown.focused ?? shown.element).focus();
 }
 
 /** A word beside the buttons, or nothing. */

@@ -6,6 +6,10 @@ export interface View {
   /** For the reader. */
   readonly title: string;
   readonly element: HTMLElement;
+  /** What is said of reports does not matter to it. */
+  readonly isOfDump?: boolean;
+  /** What the keyboard is for, if that is not all of it. */
+  readonly focused?: HTMLElement;
   /** Shows the model as it is now. Called when the view appears, and when anything changed. */
   update(): void;
 }

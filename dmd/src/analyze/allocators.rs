@@ -1,5 +1,8 @@
 //! Frames that only say that memory was allocated, not who wanted it.
 
+use super::owner::file_of;
+use crate::symbolize::source_path::{library, package};
+
 /// What `dmd.py` knows, anywhere in a frame.
 const IN_C: &[&str] = &[
     "malloc",
@@ -35,6 +38,9 @@ const IN_RUST: &[&str] = &[
     "memory_reporter::allocator",
 ];
 
+/// Crates whose functions all are such, whatever these are called: an inlined one may have lost its path.
+const CRATES: &[&str] = &["alloc", "core", "allocator-api2", "hashbrown", "indexmap", "smallvec"];
+
 /// The same, of `block_analyzer.py`'s longer list: parts of names.
 const IN_BLOCKS: &[&str] = &[
     "malloc",
@@ -67,11 +73,19 @@ impl AllocatorFrames {
             Self::C => any(IN_C),
             Self::Blocks => any(IN_BLOCKS),
             Self::CAndRust => {
-                // A folder's name says nothing of the function.
-                let (function, _) = split_frame(text);
-                IN_C.iter().any(|name| function.contains(name)) || is_rust(function)
+                // A folder's name says nothing of the function, but a library's source file does.
+                let (function, place) = split_frame(text);
+                IN_C.iter().any(|name| function.contains(name)) || is_rust(function) || is_in_library(place)
             }
         }
+    }
+}
+
+fn is_in_library(place: &str) -> bool {
+    let file = file_of(place);
+    match library(file) {
+        Some(("std", below)) => ["alloc.rs", "collections/"].iter().any(|part| below.starts_with(part)),
+        of => of.or_else(|| package(file)).is_some_and(|(name, _)| CRATES.contains(&name)),
     }
 }
 

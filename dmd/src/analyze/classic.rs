@@ -63,7 +63,12 @@ impl Display for Classic<'_> {
             let Sums { num, .. } = self.0.total;
             writeln!(f, "Total: {mark}{} bytes in {mark}{}", number(self.0.total.usable()), blocks(num))?;
         }
-        f.write_str("\n")
+        f.write_str("\n")?;
+        for invocation in &self.0.invocations {
+            heading(f, "Execution measurements")?;
+            invocation.measurements.write(f)?;
+        }
+        Ok(())
     }
 }
 

@@ -10,6 +10,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::allocators::{AllocatorFrames, split_frame};
 use super::dump::{Block, Dump, Mode, Module, TraceId};
+use super::measurements::Measurements;
 use super::options::AnalyzeOptions;
 use super::owner::module_of;
 use super::records::{Analysis, NO_STACK, RecordKind};
@@ -52,13 +53,13 @@ pub(crate) fn rows() -> Vec<Row> {
         for record in &section.records {
             let frame = analysis.frames(record.alloc).next().unwrap_or(NO_STACK);
             let (module, function) = match frame {
-                NO_STACK => ("(no stack)", "(no stack)"),
+                NO_STACK => ("(no stack)".into(), "(no stack)"),
                 frame => (module_of(frame), split_frame(frame).0),
             };
-            let key = (twice, module.to_owned(), function.to_owned());
+            let key = (twice, module.clone().into_owned(), function.to_owned());
             let row = rows.entry(key).or_insert_with(|| Row {
                 twice,
-                module: module.to_owned(),
+                module: module.into_owned(),
                 function: function.to_owned(),
                 reporters: reporters(&analysis, record.reps),
                 ..Row::default()
@@ -161,6 +162,7 @@ fn empty() -> Dump {
         modules: None,
         reporters: Vec::new(),
         time: None,
+        measurements: Measurements::default(),
     }
 }
 

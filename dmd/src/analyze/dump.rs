@@ -3,6 +3,7 @@
 use core::fmt;
 use core::ops::Range;
 
+use super::measurements::Measurements;
 use super::texts::{FrameId, Texts};
 
 /// What DMD recorded.
@@ -124,6 +125,7 @@ pub struct Dump {
     pub(super) reporters: Vec<Reporter>,
     /// When it was written, in seconds since 1970.
     pub(crate) time: Option<u64>,
+    pub(super) measurements: Measurements,
 }
 
 impl Dump {

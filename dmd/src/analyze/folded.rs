@@ -5,7 +5,7 @@ use core::fmt::{self, Display};
 use super::allocators::split_frame;
 use super::by_text::without_number;
 use super::owner::is_measuring;
-use super::records::Analysis;
+use super::records::{Analysis, Record, Section};
 use super::stacks::StackId;
 
 /// Folded stacks, which `inferno`, speedscope and their like make flame graphs of.
@@ -25,7 +25,6 @@ impl Analysis {
 
 impl Display for Folded<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let several = self.0.sections.len() > 1;
         for section in &self.0.sections {
             for record in &section.records {
                 let bytes = record.sums.usable();
@@ -40,25 +39,38 @@ impl Display for Folded<'_> {
                     let bad = |c: char| c == ';' || c.is_control();
                     line.extend(name.chars().map(|c| if bad(c) { ' ' } else { c }));
                 };
-                if several {
-                    push(&section.kind.name().to_ascii_lowercase());
+                if self.0.sections.len() > 1 {
+                    push(&kind_name(section));
                 }
-                // Who reported it, between the kind and the stack.
                 if record.reps[0] != StackId::NONE {
-                    let mut frames = self.0.frames(record.reps[0]);
-                    let first = self.0.frames(record.reps[0]).next();
-                    let reporter = frames.find(|text| !is_measuring(text)).or(first);
-                    push(&format!("reported by {}", split_frame(reporter.unwrap_or("???")).0));
+                    push(&reporter_name(self.0, record));
                 }
                 let frames: Vec<&str> = self.0.frames(record.alloc).collect();
-                for text in frames.iter().rev() {
-                    let (function, _) = split_frame(text);
-                    // Places without a function differ by their offset.
-                    push(if function == "???" { without_number(text) } else { function });
-                }
+                frames.iter().rev().for_each(|text| push(frame_name(text)));
                 writeln!(f, "{line} {bytes}")?;
             }
         }
         Ok(())
+    }
+}
+
+/// What stands before all frames of a dump with several kinds.
+pub(super) fn kind_name(section: &Section) -> String {
+    section.kind.name().to_ascii_lowercase()
+}
+
+/// What stands between the kind of a record that was reported and its stack.
+pub(super) fn reporter_name(analysis: &Analysis, record: &Record) -> String {
+    let mut frames = analysis.frames(record.reps[0]);
+    let first = analysis.frames(record.reps[0]).next();
+    let reporter = frames.find(|text| !is_measuring(text)).or(first);
+    format!("reported by {}", split_frame(reporter.unwrap_or("???")).0)
+}
+
+/// A frame as flame graphs name it. Places without a function differ by their offset.
+pub(super) fn frame_name(text: &str) -> &str {
+    match split_frame(text).0 {
+        "???" => without_number(text),
+        function => function,
     }
 }

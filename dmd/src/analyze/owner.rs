@@ -1,9 +1,13 @@
 //! Which crate a frame belongs to, and who is to be named for a stack.
 
-use super::allocators::split_frame;
+use std::borrow::Cow;
 
-/// The crate of a frame's function; else the file that it lies in.
-pub(super) fn module_of(text: &str) -> &str {
+use super::allocators::split_frame;
+use crate::symbolize::source_path::{library, package};
+
+/// The crate of a frame's function, by its name or else by where its source lies; else the file that it
+/// lies in.
+pub(super) fn module_of(text: &str) -> Cow<'_, str> {
     let (function, place) = split_frame(text);
     let name = function.trim_start_matches(['<', '&', '[', '(', '*']);
     let name =
@@ -12,12 +16,15 @@ pub(super) fn module_of(text: &str) -> &str {
         && !first.is_empty()
         && first.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
     {
-        return first;
+        return first.into();
     }
     match file_of(place) {
-        "" | "???" if function.is_empty() => "???",
-        "" | "???" => function,
-        file => file.rsplit('/').next().unwrap_or(file),
+        "" | "???" if function.is_empty() => "???".into(),
+        "" | "???" => function.into(),
+        file => match library(file).or_else(|| package(file)) {
+            Some((name, _)) => name.replace('-', "_").into(),
+            None => file.rsplit('/').next().unwrap_or(file).into(),
+        },
     }
 }
 

@@ -17,6 +17,7 @@ use memory_reporter::file::__private::{Skip, Source, Window};
 use super::dump::{Block, Dump, Mode, Module, Reporter, Scanned};
 use super::error::AnalyzeError;
 use super::keys::Keys;
+use super::measurements::Measurements;
 use super::texts::Texts;
 use value::{Found, shorten};
 
@@ -108,6 +109,7 @@ pub fn read_from(reader: impl Read, options: &ReadOptions) -> Result<Dump, Analy
         modules: None,
         reporters: Vec::new(),
         time: None,
+        measurements: Measurements::default(),
         total: 0,
     };
     reader.top()?;
@@ -151,6 +153,7 @@ struct Reader<'o, R: Read> {
     modules: Option<Vec<Module>>,
     reporters: Vec<Reporter>,
     time: Option<u64>,
+    measurements: Measurements,
     /// Bytes of all blocks.
     total: i128,
 }
@@ -171,6 +174,7 @@ impl<R: Read> Reader<'_, R> {
             "frameTable" => reader.frame_table(),
             "modules" => reader.modules(),
             "process" => reader.process(),
+            "measurements" => reader.measurements(),
             "reportPaths" => reader.reporters(),
             _ => reader.skip(1),
         })?;
@@ -286,6 +290,20 @@ impl<R: Read> Reader<'_, R> {
             }
             if let Found::Number(number) = reader.value(2)? {
                 reader.time = number.parse().ok();
+            }
+            Ok(())
+        })
+    }
+
+    /// Not of Firefox; what cannot be understood is passed over.
+    fn measurements(&mut self) -> Result<(), AnalyzeError> {
+        if !self.next_is(b'{')? {
+            return self.skip(1);
+        }
+        self.members("measurements", &mut |reader, key| {
+            let Found::Number(number) = reader.value(2)? else { return Ok(()) };
+            if let Some(size) = reader.measurements.size(key) {
+                *size = number.parse().ok();
             }
             Ok(())
         })

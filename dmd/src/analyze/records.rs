@@ -9,6 +9,7 @@ mod tables;
 
 use super::dump::{Dump, Mode};
 use super::error::AnalyzeError;
+use super::measurements::Measurements;
 use super::options::AnalyzeOptions;
 use super::stacks::{StackId, Stacks};
 use super::texts::{FrameId, Texts};
@@ -122,11 +123,19 @@ pub(super) struct Group {
     pub(super) reps: [StackId; 2],
 }
 
-/// A dump's `$DMD` and mode.
+/// A dump's `$DMD` and mode, and what it says of DMD itself.
 #[derive(Debug)]
 pub(super) struct Invocation {
     pub(super) variable: Option<String>,
     pub(super) mode: Mode,
+    pub(super) measurements: Measurements,
+}
+
+impl Invocation {
+    fn of(dump: &Dump) -> Self {
+        let Dump { variable, mode, measurements, .. } = dump;
+        Self { variable: variable.clone(), mode: *mode, measurements: measurements.clone() }
+    }
 }
 
 /// The records of a dump, or of the difference of two.
@@ -146,7 +155,7 @@ impl Analysis {
     /// Groups the blocks of a dump.
     pub fn new(dump: Dump, options: &AnalyzeOptions) -> Self {
         let mut grouping = Grouping::new(dump.mode, options);
-        let invocation = Invocation { variable: dump.variable.clone(), mode: dump.mode };
+        let invocation = Invocation::of(&dump);
         grouping.add(dump, 1);
         grouping.finish(vec![invocation])
     }
@@ -161,8 +170,7 @@ impl Analysis {
         if as_live(first.mode) != as_live(second.mode) {
             return Err(AnalyzeError::DifferentModes(first.mode, second.mode));
         }
-        let invocation = |dump: &Dump| Invocation { variable: dump.variable.clone(), mode: dump.mode };
-        let invocations = vec![invocation(&first), invocation(&second)];
+        let invocations = vec![Invocation::of(&first), Invocation::of(&second)];
         let mut grouping = Grouping::new(first.mode, options);
         grouping.add(first, -1);
         grouping.add(second, 1);

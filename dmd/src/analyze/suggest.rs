@@ -106,10 +106,10 @@ fn suggestion(frames: &[&str]) -> Suggestion {
     // The collection nearest to who uses it.
     let type_name = frames[..=owner].iter().rev().find_map(|text| container_of(text));
     let (function, place) = split_frame(frames[owner]);
-    let dependency = is_dependency(place);
+    let dependency = is_dependency(frames[owner]);
     let caller = frames[owner + 1..].iter().find_map(|text| {
         let (function, place) = split_frame(text);
-        let program = place.starts_with('(') && !is_dependency(place);
+        let program = !is_dependency(text);
         let named = program && !AllocatorFrames::CAndRust.has(text) && !is_start(function);
         named.then(|| (function.to_owned(), file_and_line(place).to_owned()))
     });
@@ -119,7 +119,7 @@ fn suggestion(frames: &[&str]) -> Suggestion {
         type_name,
         function: function.to_owned(),
         place: file_and_line(place).to_owned(),
-        module: module_of(frames[owner]).to_owned(),
+        module: module_of(frames[owner]).into_owned(),
         dependency,
         caller: caller.filter(|_| dependency),
     }
@@ -131,11 +131,17 @@ fn is_start(function: &str) -> bool {
 }
 
 /// Cargo keeps the sources of other packages there, and the compiler those of its libraries; libraries
-/// of the system have relative files, or none.
-fn is_dependency(place: &str) -> bool {
+/// of the system have relative files, or none. Without lines, only the crate that a program is called after
+/// is known to be its own.
+fn is_dependency(text: &str) -> bool {
+    let (_, place) = split_frame(text);
     let file = file_of(place);
-    place.starts_with('[')
-        || ["/rustc/", "./", "../"].iter().any(|start| file.starts_with(start))
+    if place.starts_with('[') {
+        let name = file.rsplit('/').next().unwrap_or(file);
+        let name = name.split_once(".so").map_or(name, |(name, _)| name.strip_prefix("lib").unwrap_or(name));
+        return name.replace('-', "_") != module_of(text);
+    }
+    ["/rustc/", "./", "../"].iter().any(|start| file.starts_with(start))
         || ["/registry/src/", "/git/checkouts/", "/vendor/", "/rustlib/src/"]
             .iter()
             .any(|part| file.contains(part))

@@ -1,12 +1,15 @@
 //! Finds the file that was loaded, and its debug information, by build id.
 
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Read as _};
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
 use object::{Object as _, ObjectSegment as _, ReadCache};
 
+use super::split::SplitPlaces;
 use super::{SymbolOptions, SymbolProblem};
 use crate::analyze::dump::Module;
 
@@ -19,6 +22,10 @@ pub(super) struct Binary {
     pub(super) symbols: Option<PathBuf>,
     /// What several debug files have in common was moved there.
     pub(super) supplement: Option<PathBuf>,
+    /// Where parts of the debug information may be that were left out.
+    pub(super) split: SplitPlaces,
+    /// A debug file that was passed over, as it is of another build.
+    pub(super) other: Option<PathBuf>,
     /// What is added to an offset.
     pub(super) base: u64,
     /// By its build id.
@@ -32,6 +39,8 @@ struct Known {
     base: u64,
     has_lines: bool,
     supplement: Option<(PathBuf, String)>,
+    /// The name and checksum of a debug file.
+    link: Option<(OsString, u32)>,
 }
 
 impl Binary {
@@ -76,19 +85,42 @@ impl Binary {
             debug: path.to_owned(),
             symbols: None,
             supplement: supplement(&known, options),
+            split: SplitPlaces::default(),
+            other: None,
             base: 0,
             checked: true,
         };
-        if !known.has_lines
-            && let Some(id) = &known.build_id
-            && let Some((debug, known)) = candidates(path, id, options)
-                .filter_map(|candidate| look(&candidate).ok().map(|known| (candidate, known)))
-                .find(|(_, known)| known.has_lines && known.build_id.as_ref() == Some(id))
-        {
-            binary.supplement = supplement(&known, options);
-            binary.symbols = Some(core::mem::replace(&mut binary.debug, debug));
+        if !known.has_lines {
+            let id = known.build_id.as_deref();
+            let named = id.into_iter().flat_map(|id| candidates(path, id, options));
+            for candidate in named.chain(linked(path, &known, options)) {
+                let Ok(found) = look(&candidate) else { continue };
+                if !found.has_lines || candidate == path {
+                    continue;
+                }
+                let same = match (id, &known.link) {
+                    (Some(id), _) => found.build_id.as_deref() == Some(id),
+                    (None, Some((_, checksum))) => checksum_of(&candidate).is_ok_and(|sum| sum == *checksum),
+                    (None, None) => false,
+                };
+                if same {
+                    binary.supplement = supplement(&found, options);
+                    binary.symbols = Some(core::mem::replace(&mut binary.debug, candidate));
+                    binary.other = None;
+                    break;
+                }
+                binary.other.get_or_insert(candidate);
+            }
         }
-        binary
+        binary.with_split(path, options)
+    }
+
+    fn with_split(mut self, path: &Path, options: &SymbolOptions) -> Self {
+        let mut files = vec![path.to_owned(), self.debug.clone()];
+        files.extend(self.symbols.clone());
+        files.dedup();
+        self.split = SplitPlaces::new(files, &options.folders);
+        self
     }
 
     /// The file is not where it was, but there may be copies or debug files.
@@ -102,7 +134,9 @@ impl Binary {
         let (debug, known) = found.next()?;
         let supplement = supplement(&known, options);
         let symbols = found.next().map(|(path, _)| path);
-        Some(Self { debug, symbols, supplement, base: 0, checked: true })
+        let split = SplitPlaces::default();
+        let found = Self { debug, symbols, supplement, split, other: None, base: 0, checked: true };
+        Some(found.with_split(path, options))
     }
 }
 
@@ -132,6 +166,34 @@ fn candidates<'o>(path: &Path, id: &str, options: &'o SymbolOptions) -> impl Ite
     options.folders.iter().flat_map(move |folder| names.clone().into_iter().map(|name| folder.join(name)))
 }
 
+/// Where the debug file that a file names may be.
+fn linked<'o>(path: &Path, known: &Known, options: &'o SymbolOptions) -> impl Iterator<Item = PathBuf> + 'o {
+    let mut found = Vec::new();
+    if let Some((name, _)) = &known.link
+        && let Some(folder) = path.parent()
+    {
+        found.extend([folder.join(name), folder.join(".debug").join(name)]);
+        let below = folder.strip_prefix("/").unwrap_or(folder);
+        for other in &options.folders {
+            found.extend([other.join(below).join(name), other.join(name)]);
+        }
+    }
+    found.into_iter()
+}
+
+/// As a link to a debug file has it: that of gzip.
+fn checksum_of(path: &Path) -> io::Result<u32> {
+    let mut file = File::open(path)?;
+    let mut sum = flate2::Crc::new();
+    let mut piece = vec![0; 1 << 16];
+    loop {
+        match file.read(&mut piece)? {
+            0 => return Ok(sum.sum()),
+            length => sum.update(&piece[..length]),
+        }
+    }
+}
+
 fn supplement(known: &Known, options: &SymbolOptions) -> Option<PathBuf> {
     let (path, id) = known.supplement.as_ref()?;
     core::iter::once(path.clone())
@@ -154,7 +216,11 @@ fn look(path: &Path) -> io::Result<Known> {
         let link = PathBuf::from(String::from_utf8_lossy(link).into_owned());
         (path.parent().unwrap_or(path).join(link), hexadecimal(id))
     });
-    Ok(Known { build_id, base, has_lines, supplement })
+    let link = object.gnu_debuglink().ok().flatten();
+    let link = link.map(|(name, checksum)| (OsStr::from_bytes(name).to_owned(), checksum));
+    // One of another folder is nobody's.
+    let link = link.filter(|(name, _)| !name.as_bytes().contains(&b'/'));
+    Ok(Known { build_id, base, has_lines, supplement, link })
 }
 
 fn hexadecimal(bytes: &[u8]) -> String {

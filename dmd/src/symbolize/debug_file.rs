@@ -2,9 +2,10 @@
 //! a generic function was made for.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 
 use addr2line::{Context, demangle_auto};
-use gimli::{AbbreviationsCacheStrategy, DwarfSections, EndianSlice, RunTimeEndian, SectionId};
+use gimli::{AbbreviationsCacheStrategy, DwarfSections, DwoId, EndianSlice, RunTimeEndian, SectionId};
 use memmap2::Mmap;
 use object::{Object as _, ObjectSection as _, SymbolMap, SymbolMapName};
 
@@ -12,6 +13,7 @@ use super::binary::Binary;
 use super::map::map;
 use super::scopes::Names;
 use super::source_path::Crates;
+use super::split::{Split, SplitPlaces, Storage};
 use crate::analyze::container::segments;
 
 type Slice<'s> = EndianSlice<'s, RunTimeEndian>;
@@ -79,8 +81,24 @@ fn sections<'m>(file: &object::File<'m>) -> Result<DwarfSections<Cow<'m, [u8]>>,
 pub(super) struct DebugFile<'s> {
     sections: &'s Sections<'s>,
     context: Context<Slice<'s>>,
+    split: Split<'s>,
+    /// Of the program, and of each unit that lies elsewhere.
+    known: HashMap<Option<u64>, Known<'s>>,
+}
+
+#[derive(Default)]
+struct Known<'s> {
     names: Names<'s>,
     crates: Option<Crates>,
+}
+
+/// The calls at a place.
+#[derive(Default)]
+pub(super) struct Calls {
+    /// Innermost first.
+    pub(super) calls: Vec<Call>,
+    /// The file, not found, that may know more of them.
+    pub(super) missing: Option<String>,
 }
 
 /// A call, and where it is.
@@ -90,20 +108,31 @@ pub(super) struct Call {
 }
 
 impl<'s> DebugFile<'s> {
-    pub(super) fn new(sections: &'s Sections<'s>) -> Result<Self, String> {
+    pub(super) fn new(
+        sections: &'s Sections<'s>,
+        places: &'s SplitPlaces,
+        storage: &'s Storage,
+    ) -> Result<Self, String> {
         let slice = |bytes: &'s Cow<'_, [u8]>| EndianSlice::new(bytes, sections.endian);
         let mut dwarf = sections.dwarf.borrow_with_sup(sections.supplement.as_ref(), slice);
         dwarf.populate_abbreviations_cache(AbbreviationsCacheStrategy::Duplicates);
         let context = Context::from_dwarf(dwarf).map_err(|error| error.to_string())?;
-        Ok(Self { sections, context, names: Names::default(), crates: None })
+        Ok(Self { sections, context, split: Split::new(storage, places), known: HashMap::new() })
     }
 
     /// The function at an address and those it was inlined into, innermost first. Damaged debug
     /// information is as good as none.
-    pub(super) fn calls(&mut self, address: u64) -> Vec<Call> {
+    pub(super) fn calls(&mut self, address: u64) -> Calls {
         let mut calls = Vec::new();
-        let Self { sections, context, names, crates } = self;
+        let Self { sections, context, split, known } = self;
+        for (load, loaded) in context.preload_units(address) {
+            // What is damaged is as good as not there.
+            let _ = loaded(split.load(&load));
+        }
         let unit = context.find_dwarf_and_unit(address).skip_all_loads();
+        let number = unit.and_then(|unit| unit.dwo_id);
+        let missing = number.and_then(|number: DwoId| split.missing(number));
+        let Known { names, crates } = known.entry(number.map(|number| number.0)).or_default();
         if let Ok(mut frames) = context.find_frames(address).skip_all_loads() {
             while let Ok(Some(frame)) = frames.next() {
                 let place =
@@ -138,7 +167,7 @@ impl<'s> DebugFile<'s> {
         {
             calls.push(Call { function: Some(function), place: None });
         }
-        calls
+        Calls { calls, missing }
     }
 }
 

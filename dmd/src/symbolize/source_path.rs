@@ -25,10 +25,11 @@ impl Crates {
         Self(crates)
     }
 
-    /// `app::cache` for `/home/me/app/src/cache.rs`.
+    /// `app::cache` for `/home/me/app/src/cache.rs`. A crate without debug information of its own, whose
+    /// functions were inlined elsewhere, goes by its folder.
     pub(super) fn module(&self, file: &str) -> Option<String> {
         let known = self.0.iter().find_map(|(root, name)| Some((&**name, file.strip_prefix(&**root)?)));
-        let (name, below) = library(file).or_else(|| package(file)).or(known)?;
+        let (name, below) = library(file).or_else(|| package(file)).or(known).or_else(|| folder(file))?;
         let name = name.replace('-', "_");
         let below = below.strip_suffix(".rs")?;
         let modules = below.split('/').filter(|part| !matches!(*part, "mod" | "lib" | "main" | ""));
@@ -42,18 +43,31 @@ impl Crates {
 }
 
 /// `alloc` and `vec/mod.rs` of `/rustc/HASH/library/alloc/src/vec/mod.rs`.
-fn library(file: &str) -> Option<(&str, &str)> {
+pub(crate) fn library(file: &str) -> Option<(&str, &str)> {
     let inside = file.starts_with("/rustc/") || file.contains("/rustlib/src/rust/");
     let (_, path) = file.split_once("/library/").filter(|_| inside)?;
     path.split_once("/src/")
 }
 
 /// `hashbrown` and `raw.rs` of `/home/me/.cargo/registry/src/INDEX/hashbrown-0.17.0/src/raw.rs`.
-fn package(file: &str) -> Option<(&str, &str)> {
+pub(crate) fn package(file: &str) -> Option<(&str, &str)> {
     let (_, path) = file.split_once("/registry/src/")?;
     let (_, path) = path.split_once('/')?;
     let (package, below) = path.split_once("/src/")?;
     let version = package.match_indices('-').map(|(at, _)| at);
     let end = version.rev().find(|at| package[at + 1..].starts_with(|c: char| c.is_ascii_digit()))?;
     Some((&package[..end], below))
+}
+
+/// `app` and `cache.rs` of `/home/me/app/src/cache.rs`, which is how cargo lays packages out.
+fn folder(file: &str) -> Option<(&str, &str)> {
+    let (above, below) = file.rsplit_once("/src/")?;
+    // `/home/me/.cargo/git/checkouts/app-0123456789abcdef/0123456/src/cache.rs`
+    if let Some((_, checkout)) = above.split_once("/git/checkouts/")
+        && let Some((repository, rest)) = checkout.split_once('/')
+        && !rest.contains('/')
+    {
+        return Some((repository.rsplit_once('-')?.0, below));
+    }
+    Some((above.rsplit_once('/')?.1, below)).filter(|(name, _)| !name.is_empty())
 }

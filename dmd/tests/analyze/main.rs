@@ -6,6 +6,7 @@
 mod coverage;
 mod difference;
 mod hostile;
+mod separate;
 mod suggestions;
 mod sums;
 mod symbols;

@@ -62,6 +62,29 @@ fn the_collection_is_named_in_every_way_that_compilers_name_it() {
 }
 
 #[test]
+fn a_library_s_frame_is_known_by_its_file_where_its_name_has_no_path() {
+    let bare = [
+        format!("to_vec_in<u8, alloc::alloc::Global> ({STD}alloc/src/slice.rs:1)"),
+        format!("{{impl#9}}::spec_extend<app::Entry> ({STD}alloc/src/vec/spec_extend.rs:1)"),
+        format!("<[app::Entry]>::to_vec ({STD}alloc/src/slice.rs:1)"),
+        "next<u8> (/root/.rustup/toolchains/s/lib/rustlib/src/rust/library/core/src/iter/mod.rs:1)"
+            .to_owned(),
+        format!("grow ({STD}std/src/collections/hash/map.rs:1)"),
+        "grow (/home/me/.cargo/registry/src/i/hashbrown-0.17.0/src/raw.rs:1)".to_owned(),
+    ];
+    for frame in &bare {
+        let suggestions = suggest(&[&[frame, "app::cache::Cache::fill (/home/me/app/src/cache.rs:7)"]]);
+        assert_eq!(suggestions.suggestions[0].function, "app::cache::Cache::fill", "{frame}");
+    }
+    // Only such frames: the crate, not the file, is named.
+    let of_std = suggest(&[&[&format!("with_capacity ({STD}std/src/io/buffered/bufreader.rs:1)")]]);
+    assert_eq!(of_std.suggestions[0].module, "std");
+    let package = "(/home/me/.cargo/registry/src/i/regex-automata-0.4.9/src/dfa/dense.rs:1)";
+    let of_package = suggest(&[&[&format!("build {package}")]]);
+    assert_eq!(of_package.suggestions[0].module, "regex_automata");
+}
+
+#[test]
 fn ours_and_a_dependency_s_are_told_apart() {
     let push = format!("alloc::vec::Vec<u8>::push ({STD}alloc/src/vec/mod.rs:1)");
     let suggestions = suggest(&[
@@ -104,6 +127,18 @@ fn ours_and_a_dependency_s_are_told_apart() {
 
 "
     );
+}
+
+#[test]
+fn without_lines_a_program_s_own_crate_is_known_by_its_name() {
+    for (frame, dependency) in [
+        ("my_app::cache::fill[/home/me/target/debug/my-app +0x10]", false),
+        ("<my_app::Cache>::fill[/usr/lib/libmy_app.so.2 +0x10]", false),
+        ("zip::read::decode[/home/me/target/debug/my-app +0x10]", true),
+        ("deflate[/usr/lib/libz.so.1 +0x10]", true),
+    ] {
+        assert_eq!(suggest(&[&[frame]]).suggestions[0].dependency, dependency, "{frame}");
+    }
 }
 
 #[test]

@@ -10,7 +10,7 @@ use object::{Object as _, ObjectSymbol as _};
 
 use super::{document, read};
 
-const SOURCE: &str = r#"
+pub(super) const SOURCE: &str = r#"
 #![crate_type = "cdylib"]
 #[inline(always)]
 fn inner(x: u64) -> u64 {
@@ -22,7 +22,7 @@ pub extern "C" fn outer(x: u64) -> u64 {
 }
 "#;
 
-fn compile(folder: &Path, source: &str, flags: &[&str]) -> PathBuf {
+pub(super) fn compile(folder: &Path, source: &str, flags: &[&str]) -> PathBuf {
     fs::write(folder.join("small.rs"), source).unwrap();
     let library = folder.join("libsmall.so");
     let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
@@ -39,28 +39,28 @@ fn compile(folder: &Path, source: &str, flags: &[&str]) -> PathBuf {
     library
 }
 
-struct Library {
-    path: PathBuf,
-    build_id: String,
-    outer: u64,
+pub(super) struct Library {
+    pub(super) path: PathBuf,
+    pub(super) build_id: String,
+    pub(super) outer: u64,
 }
 
 impl Library {
-    fn at(path: PathBuf) -> Self {
+    pub(super) fn at(path: PathBuf) -> Self {
         let bytes = fs::read(&path).unwrap();
         let file = object::File::parse(&*bytes).unwrap();
-        let id = file.build_id().unwrap().unwrap();
+        let id = file.build_id().unwrap().unwrap_or_default();
         let symbol = file.dynamic_symbols().find(|symbol| symbol.name() == Ok("outer")).unwrap();
         let build_id = id.iter().map(|byte| format!("{byte:02x}")).collect();
         Self { path, build_id, outer: symbol.address() }
     }
 
     /// A stack of the function's start and of a place that nothing is known of.
-    fn dump(&self, build_id: &str) -> Dump {
+    pub(super) fn dump(&self, build_id: &str) -> Dump {
         self.dump_of(build_id, &[self.outer, 0xffff_fff0])
     }
 
-    fn dump_of(&self, build_id: &str, offsets: &[u64]) -> Dump {
+    pub(super) fn dump_of(&self, build_id: &str, offsets: &[u64]) -> Dump {
         let path = self.path.display();
         let frames: Vec<String> = offsets
             .iter()
@@ -77,12 +77,12 @@ impl Library {
     }
 }
 
-fn frames(dump: Dump) -> Vec<String> {
+pub(super) fn frames(dump: Dump) -> Vec<String> {
     let text = Analysis::new(dump, &AnalyzeOptions::new()).text(&[]).to_string();
     text.lines().filter_map(|line| line.strip_prefix("    #")).map(|line| line[4..].to_owned()).collect()
 }
 
-fn notes(dump: &mut Dump, options: &SymbolOptions) -> Vec<String> {
+pub(super) fn notes(dump: &mut Dump, options: &SymbolOptions) -> Vec<String> {
     dump.symbolize(options).iter().map(ToString::to_string).collect()
 }
 
@@ -203,4 +203,50 @@ pub extern "C" fn outer(x: u64) -> u64 {
     dump.symbolize(&SymbolOptions::new());
     let frames = frames(dump);
     assert!(frames.last().unwrap().starts_with("small::store<small::Entry> ("), "{frames:?}");
+}
+
+#[test]
+fn an_inlined_function_of_a_crate_without_debug_information_has_its_path() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |path: &str, text: &str| {
+        let path = folder.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    };
+    let inner = "
+        use std::hint::black_box;
+        fn step<T: Copy>(x: &T) -> T { black_box(*black_box(x)) }
+        pub fn inner<T: Copy>(x: &T) -> T { step(&step(&step(&step(&step(&step(x)))))) }";
+    file("deep-part/src/cells.rs", inner);
+    file("deep-part/src/lib.rs", "pub mod cells;");
+    file(
+        "app/src/lib.rs",
+        "#[unsafe(no_mangle)] pub extern \"C\" fn outer(x: u64) -> u64 { deep_part::cells::inner(&x) }",
+    );
+    let rustc = |arguments: &[&str]| {
+        let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+        let mut command = Command::new(rustc);
+        command.args(["--edition=2024", "-Copt-level=1"]).args(arguments).current_dir(folder.path());
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    };
+    let source = folder.path().join("deep-part/src/lib.rs");
+    rustc(&["--crate-type=rlib", "--crate-name=deep_part", "-Cdebuginfo=0", source.to_str().unwrap()]);
+    rustc(&[
+        "--crate-type=cdylib",
+        "--crate-name=app",
+        "-Cdebuginfo=line-tables-only",
+        "-Clink-arg=-Wl,--build-id",
+        "--extern=deep_part=libdeep_part.rlib",
+        "app/src/lib.rs",
+    ]);
+    let library = Library::at(folder.path().join("libapp.so"));
+    let frames: Vec<String> = (0..64)
+        .flat_map(|byte| {
+            let mut dump = library.dump_of(&library.build_id, &[library.outer + byte]);
+            dump.symbolize(&SymbolOptions::new().threads(1));
+            frames(dump)
+        })
+        .collect();
+    assert!(frames.iter().any(|frame| frame.starts_with("deep_part::cells::step<u64> (")), "{frames:?}");
 }

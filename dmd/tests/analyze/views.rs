@@ -19,7 +19,8 @@ const TABLES: &str = r##""traceTable": {"A": ["M", "P", "G", "I", "X"], "C": ["M
     "W": "#00: <alloc::string::String as memory_reporter::MallocSizeOf>::size_of (x.rs:1)",
     "S": "#00: my_app::Cache::report (src/cache.rs:1)"
   },
-  "modules": [], "reportPaths": [{"path": "explicit/one", "claimed": 5, "marked": 5}]"##;
+  "modules": [], "measurements": {"stackTracesUsed": 12345, "liveBlockTable": 1048576, "odd": [1], "threads": "?"},
+  "reportPaths": [{"path": "explicit/one", "claimed": 5, "marked": 5}]"##;
 
 const BLOCKS: &str = r#"
   {"req": 100, "slop": 12, "alloc": "A", "num": 3},
@@ -69,6 +70,37 @@ fn folded_stacks_add_up_to_the_heap() {
     assert_eq!(sum, analysis(&AnalyzeOptions::new()).total().usable());
 }
 
+/// The frames of a flame graph, indented by how deep they are.
+fn outline(analysis: &Analysis, most: usize) -> String {
+    let mut text = String::new();
+    // How many are left to come at each depth.
+    let mut open: Vec<usize> = Vec::new();
+    for frame in analysis.flame_graph(most).frames() {
+        while open.last() == Some(&0) {
+            open.pop();
+        }
+        text += &format!("{:1$}", "", open.len());
+        let mark = if frame.estimated { "~" } else { "" };
+        text += &format!("{} {mark}{} in {}\n", frame.name, frame.sums.usable(), frame.sums.num);
+        if let Some(left) = open.last_mut() {
+            *left -= 1;
+        }
+        open.push(frame.children);
+    }
+    assert!(open.iter().all(|left| *left == 0), "{text}");
+    text
+}
+
+#[test]
+fn a_flame_graph_is_the_folded_stacks_as_a_tree() {
+    let options = AnalyzeOptions::new().ignore_alloc_fns(true).estimate(true).limit(usize::MAX);
+    let analysis = analysis(&options);
+    golden("flame.txt", &outline(&analysis, usize::MAX));
+    golden("flame-small.txt", &outline(&analysis, 6));
+    // Nothing is left but the root, which still has everything.
+    assert_eq!(outline(&analysis, 0), "all 1752 in 15\n (small) 1752 in 15\n");
+}
+
 #[test]
 fn json_says_what_the_text_says() {
     let options = AnalyzeOptions::new().by(By::Module).limit(1).row_limit(1);
@@ -101,6 +133,8 @@ fn stackless_blocks_are_estimated_from_those_of_their_size_and_marked() {
     assert_eq!(analysis.total().req, 103 * 16 + 2 * 9999 + 5 * 64 + 512);
     // 74 and 25 of 99; 2 of a size and 5 of a reporter that nothing is known of.
     assert!(text.contains("~78 blocks in") && text.contains("~26 blocks in"), "{text}");
+    // What stacks have is estimated, what all of them have is not.
+    golden("flame-estimate.txt", &outline(&analysis, usize::MAX));
 }
 
 #[test]
@@ -129,6 +163,40 @@ fn what_was_recorded_as_a_sample_is_marked() {
 }
 
 proptest! {
+    #[test]
+    fn a_pruned_flame_graph_has_all_bytes(
+        blocks in prop::collection::vec((1..2000u64, 0..4usize, any::<bool>()), 0..60),
+        most in 0..20usize,
+    ) {
+        let traces = ["", ", \"alloc\": \"A\"", ", \"alloc\": \"C\"", ", \"alloc\": \"D\""];
+        let list: Vec<String> = blocks
+            .iter()
+            .map(|(req, trace, reported)| {
+                let reps = if *reported { ", \"reps\": [\"R\"]" } else { "" };
+                format!("{{\"req\": {req}{}{reps}}}", traces[*trace])
+            })
+            .collect();
+        let options = AnalyzeOptions::new().limit(usize::MAX);
+        let analysis = Analysis::new(read(document("dark-matter", &list.join(","), TABLES)).unwrap(), &options);
+        let graph = analysis.flame_graph(most);
+        let frames: Vec<_> = graph.frames().collect();
+        prop_assert_eq!(frames[0].sums, analysis.total());
+        prop_assert!(frames.iter().filter(|frame| frame.name != "(small)").count() <= most + 1);
+        // Backwards, every frame comes after all that it called.
+        let mut done: Vec<_> = Vec::new();
+        for frame in frames.iter().rev() {
+            let called: Vec<_> = (0..frame.children).map(|_| done.pop().unwrap()).collect();
+            let below: i128 = called.iter().sum();
+            prop_assert!(below <= frame.sums.usable());
+            // The outermost frames are no functions, and have nothing of their own.
+            if frame.name == "all" || frame.name.starts_with("reported by") {
+                prop_assert_eq!(below, frame.sums.usable());
+            }
+            done.push(frame.sums.usable());
+        }
+        prop_assert_eq!(done.len(), 1);
+    }
+
     #[test]
     fn estimates_add_up(blocks in prop::collection::vec((0..2000u64, 0..9u64, 0..6u64, 0..4u8, any::<bool>()), 0..60)) {
         let traces = ["", ", \"alloc\": \"A\"", ", \"alloc\": \"C\"", ", \"alloc\": \"D\""];

@@ -153,6 +153,8 @@ impl<R: Read> Reader<'_, R> {
             return Err(missing(format!("blockList[{}].addr", self.scanned.len())));
         }
         debug_assert!(blocks.iter().all(|b| b.alloc == TraceId::NONE || (b.alloc.0 as usize) < traces.len()));
+        let mut measurements = self.measurements;
+        measurements.counts = [blocks.len(), traces.len(), texts.len()];
         Ok(Dump {
             variable: invocation.variable,
             mode: invocation.mode,
@@ -164,6 +166,7 @@ impl<R: Read> Reader<'_, R> {
             texts,
             modules: self.modules,
             reporters: self.reporters,
+            measurements,
             time: self.time,
         })
     }

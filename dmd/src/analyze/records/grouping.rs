@@ -1,6 +1,7 @@
 //! Passes over the blocks: sums of all records, then sizes of those that are shown, and tables.
 
 use core::cmp::Reverse;
+use std::borrow::Cow;
 
 use rustc_hash::FxHashMap;
 
@@ -361,7 +362,9 @@ impl<'o> Grouping<'o> {
                     };
                     for (rows, tables) in self.rows(&kind_of, kinds.len(), owner).into_iter().zip(&mut tables)
                     {
-                        let name = |module: Option<&str>| module.unwrap_or("(no stack)").to_owned();
+                        let name = |module: Option<Cow<'_, str>>| {
+                            module.map_or_else(|| "(no stack)".to_owned(), Cow::into_owned)
+                        };
                         tables.push(rows.table(*by, limit, name));
                     }
                 }

@@ -1,0 +1,54 @@
+//! What the page is given of a flame graph: its frames in preorder, in columns.
+
+use std::collections::HashMap;
+
+use dmd::analyze::FlameGraph;
+use serde::Serialize;
+
+use super::columns::{Numbers, Texts};
+
+/// Amounts are exact in the page's floats if all of them together stay below this.
+const EXACT: i128 = 1 << 52;
+
+#[derive(Serialize)]
+pub(super) struct FlameHeader {
+    frames: usize,
+    names: usize,
+    /// Whether all amounts are exact as floats.
+    exact: bool,
+}
+
+/// The header, and columns to add to those of the reports.
+pub(super) fn columns(graph: &FlameGraph) -> (FlameHeader, Vec<(&'static str, Vec<u8>)>) {
+    let (mut children, mut name_of) = (Numbers::default(), Numbers::default());
+    let (mut bytes, mut blocks) = (Numbers::default(), Numbers::default());
+    let mut names = Texts::default();
+    let mut known: HashMap<&str, usize> = HashMap::new();
+    let mut estimated = Vec::new();
+    let mut exact = true;
+    for frame in graph.frames() {
+        children.push(frame.children as u64);
+        let next = known.len();
+        let name = *known.entry(frame.name).or_insert_with(|| {
+            names.push(frame.name);
+            next
+        });
+        name_of.push(name as u64);
+        bytes.push_signed(frame.sums.usable());
+        blocks.push_signed(frame.sums.num);
+        estimated.push(u8::from(frame.estimated));
+        exact &= frame.sums.usable().abs() < EXACT && frame.sums.num.abs() < EXACT;
+    }
+    let header = FlameHeader { frames: estimated.len(), names: known.len(), exact };
+    let (name_lengths, names) = names.into_bytes();
+    let columns = vec![
+        ("flameChildren", children.into_bytes()),
+        ("flameNameOf", name_of.into_bytes()),
+        ("flameNameLengths", name_lengths),
+        ("flameNames", names),
+        ("flameBytes", bytes.into_bytes()),
+        ("flameBlocks", blocks.into_bytes()),
+        ("flameEstimated", estimated),
+    ];
+    (header, columns)
+}

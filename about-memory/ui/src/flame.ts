@@ -1,0 +1,106 @@
+// The stacks of a dump as one tree, and the same tree from the innermost frames on. See html/flame.rs.
+
+import { add, type Amount } from "./amount";
+import { Numbers, Texts } from "./columns";
+
+export interface FlameHeader {
+  frames: number;
+  names: number;
+  exact: boolean;
+}
+
+/** A function in a place in the stacks, with what it and all that it called allocated. */
+export class Frame {
+  private made: Frame[] | null = null;
+
+  constructor(
+    readonly name: string,
+    /** In an inverted tree, what this frame called. */
+    readonly caller: Frame | null,
+    readonly bytes: Amount,
+    readonly blocks: Amount,
+    readonly estimated: boolean,
+    private readonly make: () => Frame[],
+  ) {}
+
+  get size(): number {
+    return Number(this.bytes);
+  }
+
+  /** The frames below, the largest first; made when they are asked for. */
+  get called(): Frame[] {
+    return (this.made ??= this.make().sort((a, b) => b.size - a.size));
+  }
+}
+
+export interface FlameGraph {
+  root: Frame;
+}
+
+export function readFlame(header: FlameHeader, column: (name: string) => Uint8Array): FlameGraph {
+  const children = new Numbers(column("flameChildren"));
+  const nameOf = new Numbers(column("flameNameOf"));
+  const names = new Texts(column("flameNameLengths"), column("flameNames"), header.names);
+  const [bytes, blocks] = ["flameBytes", "flameBlocks"].map((name) => new Numbers(column(name)));
+  const next = (numbers: Numbers): Amount => (header.exact ? numbers.nextSigned() : numbers.nextBig());
+  const estimated = column("flameEstimated");
+  let root: Frame | null = null;
+  // Frames that called others which are not all read yet.
+  const open: { frame: Frame; called: Frame[]; left: number }[] = [];
+  for (let i = 0; i < header.frames; i++) {
+    const caller = open[open.length - 1];
+    const called: Frame[] = [];
+    const name = names.get(nameOf.next());
+    const frame: Frame = new Frame(name, caller?.frame ?? null, next(bytes), next(blocks), estimated[i] === 1, () => called);
+    root ??= frame;
+    if (caller) {
+      caller.called.push(frame);
+      caller.left--;
+    }
+    const left = children.next();
+    if (left > 0) open.push({ frame, called, left });
+    while (open.length > 0 && open[open.length - 1].left === 0) open.pop();
+  }
+  return { root: root! };
+}
+
+/** What a frame has itself, and where the way to its callers has come to. */
+interface End {
+  at: Frame;
+  bytes: Amount;
+  blocks: Amount;
+  estimated: boolean;
+}
+
+/** All that is below a frame, from the innermost frames to those that it called. */
+export function inverted(top: Frame): Frame {
+  const ends: End[] = [];
+  const left = [top];
+  for (let frame = left.pop(); frame; frame = left.pop()) {
+    const minus = (own: Amount, called: Amount) => add(own, -called);
+    const bytes = frame.called.reduce<Amount>((own, called) => minus(own, called.bytes), frame.bytes);
+    const blocks = frame.called.reduce<Amount>((own, called) => minus(own, called.blocks), frame.blocks);
+    if (bytes > 0 && frame !== top) ends.push({ at: frame, bytes, blocks, estimated: frame.estimated });
+    for (const called of frame.called) left.push(called);
+  }
+  const root: Frame = new Frame(top.name, null, top.bytes, top.blocks, top.estimated, () => group(root, top, ends));
+  return root;
+}
+
+/** Ends by the name of the frame that they have come to. */
+function group(below: Frame, top: Frame, ends: End[]): Frame[] {
+  const groups = new Map<string, End[]>();
+  for (const end of ends) {
+    if (end.at === top) continue;
+    const known = groups.get(end.at.name);
+    if (known) known.push(end);
+    else groups.set(end.at.name, [end]);
+  }
+  return [...groups].map(([name, ends]) => {
+    const sum = (of: "bytes" | "blocks") => ends.reduce<Amount>((sum, end) => add(sum, end[of]), 0);
+    const estimated = ends.some((end) => end.estimated);
+    const next = () => ends.map((end) => ({ ...end, at: end.at.caller! }));
+    const frame: Frame = new Frame(name, below, sum("bytes"), sum("blocks"), estimated, () => group(frame, top, next()));
+    return frame;
+  });
+}

@@ -1,0 +1,257 @@
+// All stacks as one graph: a frame is as wide as what it and all that it called allocated. The outermost frames
+// are at the top; inverted, the innermost ones. Only frames in sight that are wide enough are elements.
+
+import { add, type Amount, formatAmount, formatShare, Units } from "../amount";
+import { create } from "../elements";
+import { showText } from "../escape";
+import { type FlameGraph, type Frame, inverted } from "../flame";
+import type { Model } from "../model";
+import type { View } from "../view";
+
+const ROW = 18;
+/** Narrower frames are not drawn. */
+const NARROWEST = 3;
+/** Narrower ones have no text. */
+const LEGIBLE = 30;
+const COLOURS = 6;
+/** Longer names are cut. */
+const LONGEST = 2000;
+/** The graph's name of what was too small. */
+const SMALL = "(small)";
+
+/** A frame that is wide enough, and where. */
+interface Box {
+  frame: Frame;
+  row: number;
+  left: number;
+  width: number;
+}
+
+export class FlameView implements View {
+  readonly id = "flame";
+  readonly title = "Flame graph";
+  readonly isOfDump = true;
+  readonly element = create("div", "flame");
+  readonly focused = create("div", "boxes");
+  private readonly spacer = create("div", "spacer");
+  private readonly layer = create("div");
+  private readonly search = create("input");
+  private readonly invert = create("input");
+  private readonly found = create("output");
+  private readonly about = create("div", "about");
+  /** The tree that is drawn, and the frame in it that has all the width. */
+  private root: Frame;
+  private zoomed: Frame;
+  /** The frame of the graph that an inverted tree was made of. */
+  private base: Frame;
+  private active: Frame;
+  private rows: Box[][] = [];
+
+  constructor(
+    private readonly graph: FlameGraph,
+    private readonly model: Model,
+  ) {
+    this.root = this.zoomed = this.base = this.active = graph.root;
+    this.search.type = "search";
+    this.search.placeholder = "part of a function's name";
+    this.search.spellcheck = false;
+    this.search.setAttribute("aria-label", "Search functions");
+    this.search.addEventListener("input", () => this.update());
+    this.invert.type = "checkbox";
+    this.invert.addEventListener("change", () => this.turn());
+    const label = create("label");
+    label.title = "From the functions that allocated to who called them, of what is zoomed to.";
+    label.append(this.invert, " inverted");
+    const out = create("button", "out", "Zoom out");
+    out.type = "button";
+    out.addEventListener("click", () => this.zoom(this.root));
+    const bar = create("div", "bar");
+    bar.append(this.search, label, out, this.found);
+    const boxes = this.focused;
+    boxes.tabIndex = 0;
+    boxes.setAttribute("role", "tree");
+    boxes.setAttribute("aria-label", "Stacks");
+    boxes.append(this.spacer, this.layer);
+    boxes.addEventListener("click", (event) => this.to(event, (frame) => this.zoom(frame)));
+    boxes.addEventListener("mouseover", (event) => this.to(event, (frame) => this.tell(frame)));
+    boxes.addEventListener("keydown", (event) => this.pressed(event));
+    boxes.addEventListener("scroll", () => this.draw(), { passive: true });
+    this.element.append(bar, this.about, boxes);
+    new ResizeObserver(() => this.update()).observe(boxes);
+  }
+
+  update() {
+    this.place();
+    const wanted = this.search.value.trim().toLowerCase();
+    this.found.textContent = wanted ? this.matching(wanted) : "";
+    this.tell(this.active);
+    this.draw();
+  }
+
+  /** Finds where each frame goes: those that lead to the zoomed one have all the width. */
+  private place() {
+    const width = this.focused.clientWidth;
+    this.rows = [];
+    if (width === 0) return;
+    const above: Frame[] = [];
+    for (let frame = this.zoomed.caller; frame; frame = frame.caller) above.unshift(frame);
+    above.forEach((frame, row) => this.rows.push([{ frame, row, left: 0, width }]));
+    let boxes: Box[] = [{ frame: this.zoomed, row: above.length, left: 0, width }];
+    while (boxes.length > 0) {
+      this.rows.push(boxes);
+      boxes = boxes.flatMap((box) => inside(box));
+    }
+    this.spacer.style.height = `${this.rows.length * ROW}px`;
+  }
+
+  private draw() {
+    const { scrollTop, clientHeight } = this.focused;
+    const first = Math.floor(scrollTop / ROW);
+    const last = Math.ceil((scrollTop + clientHeight) / ROW);
+    const wanted = this.search.value.trim().toLowerCase();
+    this.focused.removeAttribute("aria-activedescendant");
+    this.layer.replaceChildren(
+      ...this.rows.slice(first, last).flatMap((row) => row.map((box, i) => this.frameElement(box, i, wanted))),
+    );
+  }
+
+  private frameElement(box: Box, index: number, wanted: string): HTMLElement {
+    const { frame, row } = box;
+    const element = create("div", "frame");
+    element.setAttribute("role", "treeitem");
+    element.setAttribute("aria-level", String(row + 1));
+    element.dataset.row = String(row);
+    element.dataset.index = String(index);
+    element.classList.add(frame.name === SMALL ? "rest" : `k${colour(frame.name)}`);
+    if (isAbove(frame, this.zoomed)) element.classList.add("above");
+    if (wanted) element.classList.add(matches(frame, wanted) ? "match" : "other");
+    if (frame === this.active) {
+      element.id = "active-frame";
+      element.classList.add("active");
+      this.focused.setAttribute("aria-activedescendant", element.id);
+    }
+    element.style.left = `${box.left}px`;
+    element.style.top = `${row * ROW}px`;
+    element.style.width = `${box.width}px`;
+    const text = this.describe(frame);
+    element.title = text;
+    element.setAttribute("aria-label", text);
+    if (box.width >= LEGIBLE) element.textContent = showText(frame.name).slice(0, 300);
+    return element;
+  }
+
+  private describe(frame: Frame): string {
+    const mark = frame.estimated ? "~" : "";
+    const bytes = formatAmount(frame.bytes, Units.Bytes, this.model.asked.verbose);
+    const blocks = formatAmount(frame.blocks, Units.Count, true);
+    const share = formatShare(frame.bytes, this.graph.root.bytes);
+    const plural = Number(frame.blocks) === 1 ? "" : "s";
+    return `${showText(frame.name).slice(0, LONGEST)}\n${mark}${bytes} (${share}) in ${mark}${blocks} block${plural}`;
+  }
+
+  private tell(frame: Frame) {
+    this.about.textContent = this.describe(frame).replace("\n", " · ");
+  }
+
+  /** How much of what is zoomed to has a frame of that name in its stack. */
+  private matching(wanted: string): string {
+    let bytes: Amount = 0;
+    const left = [this.zoomed];
+    for (let frame = left.pop(); frame; frame = left.pop()) {
+      if (matches(frame, wanted)) bytes = add(bytes, frame.bytes);
+      else for (const called of frame.called) left.push(called);
+    }
+    const amount = formatAmount(bytes, Units.Bytes, this.model.asked.verbose);
+    return `matched: ${amount} (${formatShare(bytes, this.zoomed.bytes)})`;
+  }
+
+  private zoom(frame: Frame) {
+    this.zoomed = this.active = frame;
+    this.update();
+    this.reveal();
+  }
+
+  /** What is zoomed to, from its other end; and back. */
+  private turn() {
+    if (this.invert.checked) {
+      this.base = this.zoomed;
+      this.root = inverted(this.base);
+      this.zoom(this.root);
+    } else {
+      this.root = this.graph.root;
+      this.zoom(this.base);
+    }
+  }
+
+  private to(event: Event, go: (frame: Frame) => void) {
+    const element = (event.target as Element).closest<HTMLElement>(".frame");
+    const box = element && this.rows[Number(element.dataset.row)]?.[Number(element.dataset.index)];
+    if (box) go(box.frame);
+  }
+
+  private pressed(event: KeyboardEvent) {
+    if (event.ctrlKey || event.altKey || event.metaKey) return;
+    const row = this.rows.findIndex((row) => row.some((box) => box.frame === this.active));
+    const index = row < 0 ? -1 : this.rows[row].findIndex((box) => box.frame === this.active);
+    const beside = (step: number) => this.rows[row]?.[index + step]?.frame;
+    const below = () => this.rows[row + 1]?.find((box) => box.frame.caller === this.active)?.frame;
+    const moves: Record<string, () => Frame | null | undefined> = {
+      ArrowDown: below,
+      ArrowUp: () => this.active.caller,
+      ArrowLeft: () => beside(-1),
+      ArrowRight: () => beside(1),
+      Home: () => this.rows[0]?.[0]?.frame,
+    };
+    if (moves[event.key]) {
+      this.active = moves[event.key]() ?? this.active;
+      this.tell(this.active);
+      this.reveal();
+      this.draw();
+    } else if (event.key === "Enter" || event.key === " ") {
+      this.zoom(this.active);
+    } else if (event.key === "Escape" || event.key === "Backspace") {
+      this.zoom(this.zoomed.caller ?? this.zoomed);
+    } else {
+      return;
+    }
+    event.preventDefault();
+  }
+
+  /** Moves as little as possible so that the active frame is in sight. */
+  private reveal() {
+    const row = this.rows.findIndex((row) => row.some((box) => box.frame === this.active));
+    const { scrollTop, clientHeight } = this.focused;
+    if (row * ROW < scrollTop) this.focused.scrollTop = row * ROW;
+    else if ((row + 1) * ROW > scrollTop + clientHeight) this.focused.scrollTop = (row + 1) * ROW - clientHeight;
+  }
+}
+
+/** The frames below one that are wide enough. */
+function inside({ frame, row, left, width }: Box): Box[] {
+  const boxes: Box[] = [];
+  for (const called of frame.called) {
+    const part = frame.size > 0 ? (called.size / frame.size) * width : 0;
+    // All others are smaller.
+    if (part < NARROWEST) break;
+    boxes.push({ frame: called, row: row + 1, left, width: part });
+    left += part;
+  }
+  return boxes;
+}
+
+function isAbove(frame: Frame, other: Frame): boolean {
+  for (let caller = other.caller; caller; caller = caller.caller) if (caller === frame) return true;
+  return false;
+}
+
+function matches(frame: Frame, wanted: string): boolean {
+  return frame.name.toLowerCase().includes(wanted);
+}
+
+/** The same for all functions of a crate. */
+function colour(name: string): number {
+  const crate = /[A-Za-z_][A-Za-z0-9_]*/.exec(name)?.[0] ?? name;
+  let hash = 0;
+  for (let i = 0; i < crate.length; i++) hash = (hash * 31 + crate.charCodeAt(i)) >>> 0;
+  return hash % COLOURS;
+}

@@ -1,0 +1,137 @@
+//! Debug information that lies outside of a program, in a file for each of its units (`.dwo`) or in one with
+//! all of these (`.dwp`).
+//!
+//! A unit is known by its number, so what is left of another build is never used.
+
+use std::cell::{OnceCell, RefCell};
+use std::collections::HashMap;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use addr2line::SplitDwarfLoad;
+use gimli::{Dwarf, DwarfPackage, DwoId, EndianSlice, RunTimeEndian, SectionId};
+use memmap2::Mmap;
+use object::{Object as _, ObjectSection as _};
+use typed_arena::Arena;
+
+use super::map::map;
+
+type Slice<'s> = EndianSlice<'s, RunTimeEndian>;
+
+/// Where such files may be.
+#[derive(Clone, Debug, Default)]
+pub(super) struct SplitPlaces {
+    /// The program, and its debug file.
+    files: Vec<PathBuf>,
+    folders: Vec<PathBuf>,
+}
+
+impl SplitPlaces {
+    pub(super) fn new(files: Vec<PathBuf>, folders: &[PathBuf]) -> Self {
+        Self { files, folders: folders.to_vec() }
+    }
+
+    /// Files that may have all units.
+    fn packages(&self) -> impl Iterator<Item = PathBuf> {
+        let beside = self.files.iter().map(|file| with_ending(file.as_os_str()).into());
+        let names = self.files.iter().filter_map(|file| file.file_name());
+        let kept = names.flat_map(|name| self.folders.iter().map(move |dir| dir.join(with_ending(name))));
+        beside.chain(kept)
+    }
+
+    /// Files that may have a unit, which was compiled to `path`.
+    fn units(&self, path: &Path) -> impl Iterator<Item = PathBuf> {
+        let beside = self.files.iter().filter_map(|file| file.parent());
+        let folders = beside.chain(self.folders.iter().map(PathBuf::as_path));
+        let name = path.file_name().unwrap_or_default().to_owned();
+        core::iter::once(path.to_owned()).chain(folders.map(move |folder| folder.join(&name)))
+    }
+}
+
+fn with_ending(name: &OsStr) -> OsString {
+    let mut name = name.to_owned();
+    name.push(".dwp");
+    name
+}
+
+/// What was read of such files, for as long as it is looked at.
+#[derive(Default)]
+pub(super) struct Storage {
+    maps: Arena<Mmap>,
+    sections: Arena<Vec<u8>>,
+}
+
+impl Storage {
+    /// The sections of a file, each found by its name. Nothing for what is no such file.
+    fn open<'s>(&'s self, path: &Path) -> Option<impl Fn(SectionId) -> gimli::Result<Slice<'s>>> {
+        // A pipe would be waited for.
+        std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file)?;
+        let map: &Mmap = self.maps.alloc(map(path).ok()?);
+        let file = object::File::parse(&**map).ok()?;
+        let endian = if file.is_little_endian() { RunTimeEndian::Little } else { RunTimeEndian::Big };
+        Some(move |id: SectionId| {
+            let section = id.dwo_name().and_then(|name| file.section_by_name(name));
+            let data = section.map(|section| section.uncompressed_data()).transpose();
+            let data = match data.map_err(|_| gimli::Error::Io)?.unwrap_or_default() {
+                std::borrow::Cow::Borrowed(data) => data,
+                std::borrow::Cow::Owned(data) => self.sections.alloc(data),
+            };
+            Ok(EndianSlice::new(data, endian))
+        })
+    }
+}
+
+/// The units of one program that lie elsewhere.
+pub(super) struct Split<'s> {
+    storage: &'s Storage,
+    places: &'s SplitPlaces,
+    packages: OnceCell<Vec<DwarfPackage<Slice<'s>>>>,
+    /// Those that were not found, and where they should be.
+    missing: RefCell<HashMap<u64, String>>,
+}
+
+impl<'s> Split<'s> {
+    pub(super) fn new(storage: &'s Storage, places: &'s SplitPlaces) -> Self {
+        Self { storage, places, packages: OnceCell::new(), missing: RefCell::default() }
+    }
+
+    /// Where a unit should be that was not found.
+    pub(super) fn missing(&self, unit: DwoId) -> Option<String> {
+        self.missing.borrow().get(&unit.0).cloned()
+    }
+
+    /// The unit asked for, if it is anywhere.
+    pub(super) fn load(&self, load: &SplitDwarfLoad<Slice<'s>>) -> Option<Arc<Dwarf<Slice<'s>>>> {
+        let packages = self.packages.get_or_init(|| {
+            let open = |path: PathBuf| {
+                let section = self.storage.open(&path)?;
+                let empty = EndianSlice::new(&[], RunTimeEndian::Little);
+                DwarfPackage::load(section, empty).ok()
+            };
+            self.places.packages().filter_map(open).collect()
+        });
+        let packed = packages.iter().find_map(|package| package.find_cu(load.dwo_id, &load.parent).ok()?);
+        if let Some(unit) = packed {
+            return Some(Arc::new(unit));
+        }
+        let text = |part: &Option<Slice<'_>>| part.map(|part| OsStr::from_bytes(part.slice()).to_owned());
+        let path = Path::new(&text(&load.comp_dir).unwrap_or_default()).join(text(&load.path)?);
+        let unit = self.places.units(&path).find_map(|candidate| self.unit(&candidate, load));
+        if unit.is_none() {
+            self.missing.borrow_mut().insert(load.dwo_id.0, path.display().to_string());
+        }
+        unit
+    }
+
+    fn unit(&self, path: &Path, load: &SplitDwarfLoad<Slice<'s>>) -> Option<Arc<Dwarf<Slice<'s>>>> {
+        let mut dwarf = Dwarf::load(self.storage.open(path)?).ok()?;
+        let header = dwarf.units().next().ok()??;
+        let unit = dwarf.unit(header).ok()?;
+        (unit.dwo_id == Some(load.dwo_id)).then(|| {
+            dwarf.make_dwo(&load.parent);
+            Arc::new(dwarf)
+        })
+    }
+}
