@@ -1,14 +1,32 @@
-//! The stack of the caller: return addresses, innermost first.
+//! The stack of the caller, as a trace.
 //!
-//! The only place that names a walker. A walk that remembers the last one would begin here.
+//! The only place that names a walker.
 
-use crate::unwind::{self, StackRange};
+use crate::trace_tree::{TraceId, TraceTree};
+use crate::unwind::{self, LastStack, Registers, StackRange};
 
-/// Writes the return addresses of the frames that are running, and tells how many. `range` is this
-/// thread's.
-#[inline(always)]
-pub(crate) fn stack(range: &mut StackRange, frames: &mut [usize]) -> usize {
-    unwind::capture(range, frames).0
+/// The most frames that are kept of a stack.
+pub(crate) const MAX_FRAMES: usize = unwind::MOST;
+
+/// What is known of one thread's stack. All zero for a new thread.
+pub(crate) struct ThreadStack {
+    range: StackRange,
+    last: LastStack<TraceId>,
+}
+
+impl ThreadStack {
+    /// From now on another thread's.
+    pub(crate) fn forget(&mut self) {
+        self.range = StackRange::new();
+        self.last.forget();
+    }
+
+    /// The frames that are running, from that which goes on at `caller` outwards.
+    #[inline(always)]
+    pub(crate) fn trace(&mut self, caller: usize, tree: &TraceTree) -> TraceId {
+        let child = |parent, pc| tree.child(parent, pc);
+        self.last.tag(&Registers::here(), &mut self.range, Some(caller), TraceId::NONE, child).0
+    }
 }
 
 /// In the child of a fork.

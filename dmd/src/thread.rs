@@ -13,14 +13,7 @@ use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 use crate::lock::Lock;
 use crate::memory::Arena;
 use crate::sampler::Sampler;
-use crate::trace_tree::TraceId;
-use crate::unwind::StackRange;
-
-/// The most frames that are kept of a stack.
-pub(crate) const MAX_FRAMES: usize = 256;
-
-/// Frames of ours that may lie above a hook, in debug builds.
-pub(crate) const HOOK_FRAMES: usize = 32;
+use crate::stack::ThreadStack;
 
 /// The thread-local part. All zero at first.
 #[repr(C)]
@@ -121,15 +114,9 @@ impl Drop for Inside {
 /// What a thread needs to record blocks. Only touched by the thread that leased it, inside the engine.
 pub(crate) struct ThreadState {
     pub(crate) sampler: Sampler,
-    /// Where this thread's stack lies.
-    pub(crate) range: StackRange,
+    pub(crate) stack: ThreadStack,
     /// Usable bytes of small blocks since one was recorded for them all.
     pub(crate) below: usize,
-    /// The frames of the stack taken last.
-    pub(crate) frames: [usize; MAX_FRAMES + HOOK_FRAMES],
-    /// Outermost first, so that what stays the same comes first.
-    pub(crate) last: [(usize, TraceId); MAX_FRAMES],
-    pub(crate) last_len: usize,
     next: AtomicPtr<ThreadState>,
     next_free: AtomicPtr<ThreadState>,
 }
@@ -200,7 +187,7 @@ pub(crate) fn with_state<T>(body: impl FnOnce(&mut ThreadState) -> T) -> Option<
     if state.is_null() {
         state = lease();
         // SAFETY: null, or leased above and used by nobody else.
-        unsafe { state.as_mut() }?.range = StackRange::new();
+        unsafe { state.as_mut() }?.stack.forget();
         if slot.ending.get() {
             // SAFETY: leased above, and used by nobody else.
             let result = body(unsafe { &mut *state });

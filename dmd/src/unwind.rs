@@ -33,6 +33,7 @@ mod cache;
 mod eh_frame;
 mod expression;
 mod known;
+mod last;
 mod module;
 mod reader;
 mod row;
@@ -43,6 +44,7 @@ mod sys;
 mod walker;
 
 pub use arch::Registers;
+pub use last::{LastStack, MOST};
 pub use sections::{Sections, module_both_ways};
 pub use stack::StackRange;
 pub use walker::{End, Frame, walk};
