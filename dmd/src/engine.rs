@@ -1,7 +1,8 @@
 //! The one engine of the process: every hook ends here, and every dump starts here.
 //!
-//! What hooks call neither allocates nor panics, takes no global lock and keeps `errno`. The guard
-//! [`Inside`] makes what the engine itself causes (an unwinder's allocation) pass by unrecorded.
+//! What hooks call neither allocates nor panics, takes no global lock and keeps `errno` (whatever makes a
+//! system call sees to that). The guard [`Inside`] makes what the engine itself causes (an unwinder's
+//! allocation) pass by unrecorded.
 
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
@@ -192,30 +193,29 @@ impl Engine {
     #[inline]
     pub(crate) fn record(&self, address: usize, requested: usize, usable: usize, caller: usize) {
         let Some(_inside) = Inside::enter() else { return };
-        keeping_errno(|| {
-            let below = self.below.load(Ordering::Relaxed);
-            let full = self.full.load(Ordering::Relaxed);
-            let taken = thread::with_state(|state| {
-                if usable < below {
-                    state.below += usable;
-                    if state.below < below {
-                        return None;
-                    }
-                    state.below -= below;
-                    return Some((true, state.stack.trace(caller, &self.tree)));
+        let below = self.below.load(Ordering::Relaxed);
+        let full = self.full.load(Ordering::Relaxed);
+        let taken = thread::with_state(|state| {
+            let sampled = usable < below;
+            if sampled {
+                state.below += usable;
+                if state.below < below {
+                    return None;
                 }
-                let wanted = full || state.sampler.trial(usable);
-                Some((false, if wanted { state.stack.trace(caller, &self.tree) } else { TraceId::NONE }))
-            });
-            let (sampled, trace) = match taken {
-                Some(Some(taken)) => taken,
-                Some(None) => return,
-                None => (false, TraceId::NONE),
-            };
-            let (requested, slop) =
-                if sampled { (below, 0) } else { (requested, usable.saturating_sub(requested)) };
-            self.insert(address, Block { requested, slop, trace, sampled, marked: false });
+                state.below -= below;
+            }
+            let wanted = full || state.sampler.trial(usable);
+            let trace = if wanted { state.stack.trace(caller, &self.tree) } else { TraceId::NONE };
+            Some((sampled, trace))
         });
+        let (sampled, trace) = match taken {
+            Some(Some(taken)) => taken,
+            Some(None) => return,
+            None => (false, TraceId::NONE),
+        };
+        let (requested, slop) =
+            if sampled { (below, 0) } else { (requested, usable.saturating_sub(requested)) };
+        self.insert(address, Block { requested, slop, trace, sampled, marked: false });
     }
 
     /// Records a block from before the options were looked at, without a stack.

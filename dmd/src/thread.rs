@@ -11,7 +11,7 @@ use core::ptr::null_mut;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 
 use crate::lock::Lock;
-use crate::memory::Arena;
+use crate::memory::{Arena, keeping_errno};
 use crate::sampler::Sampler;
 use crate::stack::ThreadStack;
 
@@ -182,26 +182,35 @@ fn give_back(state: *mut ThreadState) {
 /// [`Inside`].
 #[inline]
 pub(crate) fn with_state<T>(body: impl FnOnce(&mut ThreadState) -> T) -> Option<T> {
-    let slot = slot();
-    let mut state = slot.state.get();
+    let state = slot().state.get();
     if state.is_null() {
-        state = lease();
-        // SAFETY: null, or leased above and used by nobody else.
-        unsafe { state.as_mut() }?.stack.forget();
-        if slot.ending.get() {
-            // SAFETY: leased above, and used by nobody else.
-            let result = body(unsafe { &mut *state });
-            give_back(state);
-            return Some(result);
-        }
-        slot.state.set(state);
-        if let Some(key) = POOL.key.load(Ordering::Acquire).checked_sub(1) {
-            // SAFETY: the key was made at the start and is never deleted.
-            unsafe { libc::pthread_setspecific(key, state.cast()) };
-        }
+        return with_new_state(body);
     }
     // SAFETY: this thread's alone, and the caller is inside the engine, so that nobody is using it.
     Some(body(unsafe { &mut *state }))
+}
+
+#[cold]
+#[inline(never)]
+fn with_new_state<T>(body: impl FnOnce(&mut ThreadState) -> T) -> Option<T> {
+    let slot = slot();
+    let state = lease();
+    // SAFETY: null, or leased above and used by nobody else.
+    let fresh = unsafe { state.as_mut() }?;
+    fresh.stack.forget();
+    if slot.ending.get() {
+        let result = body(fresh);
+        give_back(state);
+        return Some(result);
+    }
+    slot.state.set(state);
+    if let Some(key) = POOL.key.load(Ordering::Acquire).checked_sub(1) {
+        keeping_errno(|| {
+            // SAFETY: the key was made at the start and is never deleted.
+            unsafe { libc::pthread_setspecific(key, state.cast()) };
+        });
+    }
+    Some(body(fresh))
 }
 
 #[cold]

@@ -25,14 +25,35 @@ struct Kept<T> {
     tag: T,
 }
 
+/// Where the step to a frame read, and what: the pc, and the frame pointer. Only for usual steps.
+#[derive(Clone, Copy)]
+struct Read {
+    pc_at: usize,
+    pc: usize,
+    /// The pc's place again, if no frame pointer was read.
+    fp_at: usize,
+    fp: usize,
+}
+
+impl Read {
+    #[inline(always)]
+    fn new(frame: Frame, words: Words) -> Self {
+        let at = |words: u16| frame.sp.wrapping_sub(usize::from(words) * 8);
+        let fp_at = at(if words.fp == 0 { words.pc } else { words.fp });
+        Self { pc_at: at(words.pc), pc: frame.pc, fp_at, fp: frame.fp }
+    }
+}
+
 /// The last stack of one thread, and room for the next. Belongs to the thread; a new thread needs a new one.
 /// All zero is a new one.
 pub struct LastStack<T> {
     /// Outermost first.
     kept: [Kept<T>; MOST],
-    /// Of those, how many have a tag.
+    /// Of each. Apart, since they are looked at one after another.
+    reads: [Read; MOST],
+    /// How many have a tag.
     tagged: usize,
-    /// Of those, at how many a walk may end, from the outermost on.
+    /// At how many of them a walk may end, from the outermost on.
     trusted: usize,
     /// What the walk has seen so far, innermost first.
     fresh: [(Frame, Words); MOST],
@@ -50,7 +71,8 @@ impl<T: Copy> LastStack<T> {
         let nowhere = Frame { pc: 0, sp: 0, fp: 0 };
         let words = Words { pc: 0, fp: 0 };
         let kept = [Kept { frame: nowhere, words, tag: root }; MOST];
-        Self { kept, tagged: 0, trusted: 0, fresh: [(nowhere, words); MOST] }
+        let reads = [Read { pc_at: 0, pc: 0, fp_at: 0, fp: 0 }; MOST];
+        Self { kept, reads, tagged: 0, trusted: 0, fresh: [(nowhere, words); MOST] }
     }
 
     /// Forgets the last stack: this thread's is another one.
@@ -98,7 +120,11 @@ impl<T: Copy> LastStack<T> {
         let end = if met.is_some() { End::Complete } else { end };
         match met {
             // The step to it may be another one than last time.
-            Some(words) => self.kept[same - 1].words = words,
+            Some(words) => {
+                let kept = &mut self.kept[same - 1];
+                kept.words = words;
+                self.reads[same - 1] = Read::new(kept.frame, words);
+            }
             None => same = 0,
         }
         if same + fresh > MOST {
@@ -116,16 +142,15 @@ impl<T: Copy> LastStack<T> {
         if !stack.holds(innermost.frame.sp, outermost.frame.sp) {
             return 0;
         }
-        let read = |frame: &Frame, words: u16| {
+        let word = |address| {
             // SAFETY: usual steps lead from a multiple of 8 to another, and read between the two; all these
             // are between the innermost and the outermost frame.
-            unsafe { stack.word(frame.sp - usize::from(words) * 8) }
+            unsafe { stack.word(address) }
         };
         // The innermost frame's words lie further in than it.
-        let changed = kept[..kept.len() - 1].iter().position(|Kept { frame, words, .. }| {
-            let fp_at = if words.fp == 0 { words.pc } else { words.fp };
-            let fp = read(frame, fp_at);
-            strip(read(frame, words.pc)) != frame.pc || (words.fp != 0 && fp != frame.fp)
+        let changed = self.reads[..kept.len() - 1].iter().position(|read| {
+            let fp_is_same = word(read.fp_at) == read.fp || read.fp_at == read.pc_at;
+            strip(word(read.pc_at)) != read.pc || !fp_is_same
         });
         changed.map_or(kept.len(), |at| at + 1)
     }
@@ -160,6 +185,7 @@ impl<T: Copy> LastStack<T> {
                 tag = child(tag, frame.pc);
             }
             *place = Kept { frame: *frame, words: *words, tag };
+            self.reads[at] = Read::new(*frame, *words);
             if trust {
                 trusted = at + 1;
                 trust = words.pc != 0;
