@@ -1,25 +1,57 @@
-//! The stack of the caller: return addresses, innermost first.
+//! The stack of the caller, as a trace.
 //!
-//! The only place that names a walker. A walk that remembers the last one would begin here.
+//! The only place that names a walker.
 
-use crate::unwind::{self, StackRange};
+use crate::trace_tree::{TraceId, TraceTree};
+use crate::unwind::{self, LastStack, Registers, StackRange};
 
-/// Writes the return addresses of the frames that are running, and tells how many. `range` is this
-/// thread's.
-#[inline(always)]
-pub(crate) fn stack(range: &mut StackRange, frames: &mut [usize]) -> usize {
-    unwind::capture(range, frames).0
+const _: () = assert!(crate::options::MOST_FRAMES == unwind::MOST, "what is asked for is kept");
+
+/// What is known of one thread's stack. All zero for a new thread.
+pub(crate) struct ThreadStack {
+    range: StackRange,
+    last: LastStack<TraceId>,
+    /// When that was, as [`unwind::replaced`] has it, and what stacks of that time begin with.
+    epoch: u32,
+    root: TraceId,
+}
+
+impl ThreadStack {
+    /// From now on another thread's.
+    pub(crate) fn forget(&mut self) {
+        self.range = StackRange::new();
+        self.last.forget();
+        self.epoch = 0;
+        self.root = TraceId::NONE;
+    }
+
+    /// The frames that are running, from that which goes on at `caller` outwards.
+    #[inline(always)]
+    pub(crate) fn trace(&mut self, caller: usize, tree: &TraceTree) -> TraceId {
+        let trace = self.walk(caller, tree);
+        if unwind::replaced() == self.epoch { trace } else { self.trace_in_new_epoch(caller, tree) }
+    }
+
+    /// Another library lies where one was: the same addresses mean other functions from here on.
+    #[cold]
+    #[inline(never)]
+    fn trace_in_new_epoch(&mut self, caller: usize, tree: &TraceTree) -> TraceId {
+        self.epoch = unwind::replaced();
+        self.root = tree.root(self.epoch);
+        self.last.forget();
+        self.walk(caller, tree)
+    }
+
+    #[inline(always)]
+    fn walk(&mut self, caller: usize, tree: &TraceTree) -> TraceId {
+        let child = |parent, pc| tree.child(parent, pc);
+        self.last.tag(&Registers::here(), &mut self.range, Some(caller), self.root, child).0
+    }
 }
 
 /// In the child of a fork.
 pub(crate) fn after_fork_in_child() {
     unwind::after_fork_in_child();
-}
-
-/// Changes whenever a return address was found to be of another library than before.
-#[inline(always)]
-pub(crate) fn epoch() -> u32 {
-    unwind::replaced()
 }
 
 /// Bytes of the walker's own tables.
