@@ -68,6 +68,7 @@ mod graph;
 mod individuals;
 mod live;
 mod paths;
+mod prefetch;
 mod report;
 mod retained;
 pub mod snapshot;
