@@ -61,14 +61,13 @@ impl<'a> DominatorTree<'a> {
     pub fn new(graph: &'a Graph) -> Self {
         let walk = semi_nca::Walk::new(graph);
         let dominators = walk.dominators(graph);
-        let size = |node: &u32| graph.sizes()[*node as usize];
-        let total: u128 = walk.preorder.iter().map(|node| u128::from(size(node))).sum();
+        let sizes: Vec<u64> = walk.preorder.iter().map(|node| graph.sizes()[*node as usize]).collect();
+        let total: u128 = sizes.iter().map(|size| u128::from(*size)).sum();
         let arrays = if u64::try_from(total).is_ok() {
-            let retained: Vec<u64> = walk.preorder.iter().map(size).collect();
-            arrays(&walk, &dominators, retained, Retained::Narrow)
+            arrays(&walk, &dominators, sizes, Retained::Narrow)
         } else {
-            let retained: Vec<u128> = walk.preorder.iter().map(|node| size(node).into()).collect();
-            arrays(&walk, &dominators, retained, Retained::Wide)
+            let sizes = sizes.into_iter().map(u128::from).collect();
+            arrays(&walk, &dominators, sizes, Retained::Wide)
         };
         Self { graph, arrays: Arc::new(arrays) }
     }

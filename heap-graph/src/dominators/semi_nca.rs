@@ -111,7 +111,8 @@ impl Walk {
     fn predecessors(&self, graph: &Graph) -> Predecessors {
         // The least of the predecessors that are ancestors, and how many others there are.
         let mut least: Vec<(u32, u32)> = self.parents.iter().map(|parent| (*parent, 0)).collect();
-        let mut others = Vec::new();
+        // No edge of the tree is among them.
+        let mut others = Vec::with_capacity((graph.edge_count() + 1).saturating_sub(self.preorder.len()));
         for (node, number) in (0..).zip(&self.numbers).filter(|(_, number)| **number != NONE) {
             for edge in graph.edge_range(node) {
                 if let Some(ahead) = graph.all_referents().get(edge + 2 * AHEAD) {
