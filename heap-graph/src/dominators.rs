@@ -11,8 +11,11 @@ use std::sync::Arc;
 
 use crate::graph::{Graph, Node, NodeIndex};
 use crate::prefetch::{AHEAD, prefetch};
+use crate::progress::{Cancelled, Progress, Steps};
 
 const NONE: u32 = u32::MAX;
+/// How often each node is gone through, as far as progress counts it.
+const STEPS: usize = 4;
 /// Children that are many for one node.
 const LONG: usize = 64;
 
@@ -59,17 +62,27 @@ impl<'a> DominatorTree<'a> {
     /// for Dominators and Related Problems, 2005), without recursion. Its time hardly depends on the shape
     /// of the graph.
     pub fn new(graph: &'a Graph) -> Self {
-        let walk = semi_nca::Walk::new(graph);
-        let dominators = walk.dominators(graph);
+        Self::watched(graph, &Progress::new()).expect("nobody could cancel it")
+    }
+
+    /// Computes the tree; its progress is told, and it can be cancelled.
+    ///
+    /// # Errors
+    ///
+    /// [`Cancelled`].
+    pub fn watched(graph: &'a Graph, progress: &Progress) -> Result<Self, Cancelled> {
+        let mut steps = Steps::new(progress, graph.node_count() * STEPS);
+        let walk = semi_nca::Walk::new(graph, &mut steps)?;
+        let dominators = walk.dominators(graph, &mut steps)?;
         let sizes: Vec<u64> = walk.preorder.iter().map(|node| graph.sizes()[*node as usize]).collect();
         let total: u128 = sizes.iter().map(|size| u128::from(*size)).sum();
         let arrays = if u64::try_from(total).is_ok() {
-            arrays(&walk, &dominators, sizes, Retained::Narrow)
+            arrays(&walk, &dominators, sizes, Retained::Narrow, &mut steps)?
         } else {
             let sizes = sizes.into_iter().map(u128::from).collect();
-            arrays(&walk, &dominators, sizes, Retained::Wide)
+            arrays(&walk, &dominators, sizes, Retained::Wide, &mut steps)?
         };
-        Self { graph, arrays: Arc::new(arrays) }
+        Ok(Self { graph, arrays: Arc::new(arrays) })
     }
 
     /// The tree of the same graph once more.
@@ -158,7 +171,8 @@ fn arrays<T: Copy + Default + Ord + AddAssign>(
     dominators: &[u32],
     mut retained: Vec<T>,
     to_retained: fn(Box<[T]>) -> Retained,
-) -> Arrays {
+    steps: &mut Steps<'_>,
+) -> Result<Arrays, Cancelled> {
     for number in (1..retained.len()).rev() {
         let sum = retained[number];
         retained[dominators[number] as usize] += sum;
@@ -175,6 +189,7 @@ fn arrays<T: Copy + Default + Ord + AddAssign>(
             prefetch(&retained, ahead);
             prefetch(&first, ahead);
         }
+        steps.step()?;
         first_children.push(child_nodes.len() as u32);
         if *number == NONE {
             by_node.push(NONE);
@@ -188,12 +203,12 @@ fn arrays<T: Copy + Default + Ord + AddAssign>(
         child_nodes.extend(list.iter().map(|child| walk.preorder[*child as usize]));
     }
     first_children.push(child_nodes.len() as u32);
-    Arrays {
+    Ok(Arrays {
         dominators: by_node.into(),
         retained: to_retained(sizes.into()),
         first_children: first_children.into(),
         children: child_nodes.into(),
-    }
+    })
 }
 
 /// Lists of children, each by retained size. All are numbers.

@@ -7,6 +7,7 @@
 use super::NONE;
 use crate::graph::Graph;
 use crate::prefetch::{AHEAD, prefetch};
+use crate::progress::{Cancelled, Steps};
 
 /// A depth-first walk from the root that takes each node's edges from the last to the first.
 pub(super) struct Walk {
@@ -28,7 +29,8 @@ struct Open {
 }
 
 impl Walk {
-    pub(super) fn new(graph: &Graph) -> Self {
+    /// A step for each node.
+    pub(super) fn new(graph: &Graph, steps: &mut Steps<'_>) -> Result<Self, Cancelled> {
         let nodes = graph.node_count();
         let mut walk = Self {
             preorder: Vec::with_capacity(nodes),
@@ -56,9 +58,10 @@ impl Walk {
             if *word & bit == 0 {
                 *word |= bit;
                 stack.push(walk.meet(graph, to, from));
+                steps.step()?;
             }
         }
-        walk
+        Ok(walk)
     }
 
     #[inline]
@@ -74,11 +77,12 @@ impl Walk {
         Open { number, first: edges.start as u32, end: edges.end as u32 }
     }
 
-    /// By number, the number of the immediate dominator; the root has itself.
-    pub(super) fn dominators(&self, graph: &Graph) -> Vec<u32> {
-        let Predecessors { first, before, mut least } = self.predecessors(graph);
+    /// By number, the number of the immediate dominator; the root has itself. Two steps for each node.
+    pub(super) fn dominators(&self, graph: &Graph, steps: &mut Steps<'_>) -> Result<Vec<u32>, Cancelled> {
+        let Predecessors { first, before, mut least } = self.predecessors(graph, steps)?;
         let mut forest = Forest::new(&self.parents);
         for number in (1..self.preorder.len()).rev() {
+            steps.step()?;
             let mut semidominator = least[number];
             let linked = number as u32 + 1;
             let range = first[number] as usize..first[number + 1] as usize;
@@ -104,16 +108,17 @@ impl Walk {
             }
             dominators[number] = dominator;
         }
-        dominators
+        Ok(dominators)
     }
 
     /// Goes through the graph in its own order, in which its arrays lie in memory, and not in that of the numbers.
-    fn predecessors(&self, graph: &Graph) -> Predecessors {
+    fn predecessors(&self, graph: &Graph, steps: &mut Steps<'_>) -> Result<Predecessors, Cancelled> {
         // The least of the predecessors that are ancestors, and how many others there are.
         let mut least: Vec<(u32, u32)> = self.parents.iter().map(|parent| (*parent, 0)).collect();
         // No edge of the tree is among them.
         let mut others = Vec::with_capacity((graph.edge_count() + 1).saturating_sub(self.preorder.len()));
         for (node, number) in (0..).zip(&self.numbers).filter(|(_, number)| **number != NONE) {
+            steps.step()?;
             for edge in graph.edge_range(node) {
                 if let Some(ahead) = graph.all_referents().get(edge + 2 * AHEAD) {
                     prefetch(&self.numbers, *ahead as usize);
@@ -149,7 +154,7 @@ impl Walk {
             *end -= 1;
             before[*end as usize] = *number;
         }
-        Predecessors { first, before, least: least.into_iter().map(|(least, _)| least).collect() }
+        Ok(Predecessors { first, before, least: least.into_iter().map(|(least, _)| least).collect() })
     }
 }
 
