@@ -6,7 +6,8 @@
 //!
 //! - [`snapshot::read`] reads a `.fxsnapshot`, and [`snapshot::write`](snapshot::write()) writes one;
 //!   [`snapshot::SnapshotWriter`] writes one of a heap that is no graph yet.
-//! - [`HeapGraph::collect`] walks values of this program, by the derive that measures them.
+//! - [`HeapGraph::collect`] walks values of this program, by the derive that measures them;
+//!   [`HeapGraph::save`] writes them to a file meanwhile.
 //! - [`GraphBuilder`] takes any other heap.
 //!
 //! and answer
@@ -52,7 +53,6 @@
 //!
 //! - Of the running program it sees what the derive sees: blocks that nobody measures are in no
 //!   graph, nor is anything behind a lock that is held.
-//! - A live graph is in memory before it is written.
 
 #![deny(unsafe_code)]
 
@@ -89,7 +89,7 @@ pub use export::{Neighbourhood, NeighbourhoodOptions, write_v8};
 pub use frame::{FrameId, FrameParts};
 pub use graph::{Edge, Graph, GraphBuilder, Node, NodeId, NodeIndex, NodeParts, Stack};
 pub use individuals::{MAX_INDIVIDUALS, individuals, individuals_watched};
-pub use live::{AllocationSites, BlockTypes, HeapGraph, LiveOptions, Roots, SiteFrame, coarse_type};
+pub use live::{AllocationSites, BlockTypes, HeapGraph, LiveOptions, Roots, Saved, SiteFrame, coarse_type};
 pub use paths::{
     MergedPaths, Path, PathPart, ShortestPaths, k_shortest_paths, shortest_paths, shortest_paths_watched,
 };
