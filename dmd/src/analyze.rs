@@ -21,6 +21,7 @@ mod read;
 mod records;
 mod referrers;
 mod scanned;
+pub(crate) mod sites;
 mod stacks;
 mod suggest;
 mod text;

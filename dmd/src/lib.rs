@@ -70,6 +70,7 @@ mod programs;
 mod sampler;
 #[allow(unsafe_code, reason = "ends the process")]
 mod self_test;
+mod sites;
 
 mod stack;
 #[allow(unsafe_code, reason = "runs before and after main")]

@@ -89,7 +89,10 @@ pub use export::{Neighbourhood, NeighbourhoodOptions, write_v8};
 pub use frame::{FrameId, FrameParts};
 pub use graph::{Edge, Graph, GraphBuilder, Node, NodeId, NodeIndex, NodeParts, Stack};
 pub use individuals::{MAX_INDIVIDUALS, individuals, individuals_watched};
-pub use live::{AllocationSites, BlockTypes, HeapGraph, LiveOptions, Roots, Saved, SiteFrame, coarse_type};
+pub use live::{
+    AllocationSites, BlockTypes, HeapGraph, LiveOptions, Roots, SNAPSHOT_REQUEST, Saved, SiteFrame,
+    answer_snapshots, coarse_type,
+};
 pub use paths::{
     MergedPaths, Path, PathPart, ShortestPaths, k_shortest_paths, shortest_paths, shortest_paths_watched,
 };

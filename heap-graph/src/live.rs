@@ -1,10 +1,13 @@
 //! The graph of the running program, from the same derive that measures its heap.
 
+mod answer;
+mod dmd;
 mod naming;
 mod reading;
 mod save;
 mod stream;
 
+pub use answer::{SNAPSHOT_REQUEST, answer_snapshots};
 pub use naming::{BlockTypes, coarse_type};
 pub use save::Saved;
 
@@ -12,7 +15,7 @@ use core::fmt;
 use std::io::{self, Write};
 use std::time::SystemTime;
 
-use memory_reporter::{MallocSizeOf, MallocSizeOfOps, Skipped};
+use memory_reporter::{MallocSizeOf, MallocSizeOfOps, Skipped, bridge};
 
 use crate::coarse_type::CoarseType;
 use crate::graph::Graph;
@@ -53,7 +56,7 @@ pub struct LiveOptions<'a> {
     /// What blocks are, roughly; [`coarse_type`] by default. A program that knows better calls that for what it does
     /// not know.
     pub coarse_type: fn(&BlockTypes<'_>) -> CoarseType,
-    /// Where blocks were allocated; unknown by default.
+    /// Where blocks were allocated; by default, and with `None`, what DMD knows if it records this process.
     pub allocation_sites: Option<&'a dyn AllocationSites>,
 }
 
@@ -85,6 +88,16 @@ impl<'a> LiveOptions<'a> {
     pub fn allocation_sites(mut self, sites: &'a dyn AllocationSites) -> Self {
         self.allocation_sites = Some(sites);
         self
+    }
+
+    /// Leaves out where blocks were allocated, even if DMD knows.
+    pub fn without_allocation_sites(self) -> Self {
+        self.allocation_sites(&dmd::Nowhere)
+    }
+
+    fn sites(&self) -> Option<&'a dyn AllocationSites> {
+        let dmd = || bridge::is_connected().then_some(&dmd::Dmd as &dyn AllocationSites);
+        self.allocation_sites.or_else(dmd)
     }
 }
 

@@ -6,7 +6,7 @@ use hashbrown::HashMap;
 use memory_reporter::{Block, Edge, Measured, Observe, Reading, WalkState};
 
 use super::stream::{Context, Stream};
-use super::{BlockTypes, LiveOptions};
+use super::{AllocationSites, BlockTypes, LiveOptions};
 use crate::coarse_type::CoarseType;
 use crate::frame::{FrameId, FrameParts};
 use crate::graph::{Graph, GraphBuilder, NodeId, NodeParts};
@@ -72,7 +72,7 @@ enum Out<'a> {
         /// References: from, name, and where they point to.
         pointers: Vec<(u32, Option<TextId>, usize)>,
     },
-    File(Stream<'a>),
+    File(Box<Stream<'a>>),
 }
 
 /// Addresses that belong to a node: to find what references point into.
@@ -84,7 +84,8 @@ struct Range {
 }
 
 pub(super) struct Live<'a> {
-    options: LiveOptions<'a>,
+    coarse_type: fn(&BlockTypes<'_>) -> CoarseType,
+    allocation_sites: Option<&'a dyn AllocationSites>,
     measured: Option<Measured>,
     state: WalkState,
     builder: GraphBuilder,
@@ -128,7 +129,7 @@ impl<'a> Live<'a> {
 
     /// To write a file, with roots of these names.
     pub(super) fn writing(options: LiveOptions<'a>, stream: Stream<'a>, names: &[String]) -> Self {
-        let mut live = Self::with_out(options, Out::File(stream));
+        let mut live = Self::with_out(options, Out::File(Box::new(stream)));
         let root = live.root();
         let edges = (0..).zip(names).map(|(place, name)| (NodeId(root_id(place)), Some(live.text(name))));
         let edges = edges.collect();
@@ -149,7 +150,8 @@ impl<'a> Live<'a> {
     fn with_out(options: LiveOptions<'a>, out: Out<'a>) -> Self {
         let nothing: TypeName = || "";
         Self {
-            options,
+            coarse_type: options.coarse_type,
+            allocation_sites: options.sites(),
             measured: Measured::new(),
             state: WalkState::default(),
             builder: GraphBuilder::new(),
@@ -237,7 +239,7 @@ impl<'a> Live<'a> {
         let kind = Kind {
             type_name: self.text(types.type_name()),
             class_name: Some(self.text(types.class_name())),
-            coarse_type: (self.options.coarse_type)(&types),
+            coarse_type: (self.coarse_type)(&types),
         };
         let class_name = kind.class_name.filter(|_| kind.coarse_type == CoarseType::Object);
         self.kinds.push(Kind { class_name, ..kind });
@@ -280,7 +282,7 @@ impl<'a> Live<'a> {
     }
 
     fn stack(&mut self, address: usize) -> Option<FrameId> {
-        let sites = self.options.allocation_sites?;
+        let sites = self.allocation_sites?;
         let site = sites.site(address)?;
         if let Some(known) = self.sites.get(&site) {
             return *known;
