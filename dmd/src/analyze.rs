@@ -24,6 +24,7 @@ mod read;
 mod records;
 mod referrers;
 mod scanned;
+pub(crate) mod sites;
 mod stacks;
 mod suggest;
 mod text;

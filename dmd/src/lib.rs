@@ -84,6 +84,7 @@ cfg_if::cfg_if! {
         mod self_test;
         #[allow(unsafe_code, reason = "masks signals")]
         mod signals;
+        mod sites;
         mod stack;
         #[allow(unsafe_code, reason = "runs before and after main")]
         mod start;

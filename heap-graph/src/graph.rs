@@ -18,6 +18,7 @@ use hashbrown::{DefaultHashBuilder, HashTable};
 use crate::coarse_type::CoarseType;
 use crate::error::GraphError;
 use crate::frame::{FrameId, Frames};
+use crate::prefetch::prefetch;
 use crate::text::{Text, TextId, Texts};
 
 /// A node's name: unique in its graph, and the same after writing and reading. In a snapshot of
@@ -194,6 +195,23 @@ impl Graph {
     #[inline]
     pub(crate) fn edge_range(&self, index: u32) -> core::ops::Range<usize> {
         self.first_edges[index as usize] as usize..self.first_edges[index as usize + 1] as usize
+    }
+
+    /// Where all edges go, in order.
+    pub(crate) fn all_referents(&self) -> &[u32] {
+        &self.referents
+    }
+
+    /// The node is to be asked for its edges soon.
+    #[inline]
+    pub(crate) fn prefetch_node(&self, index: u32) {
+        prefetch(&self.first_edges, index as usize);
+    }
+
+    /// The node's edges are to be looked at soon; its last first.
+    #[inline]
+    pub(crate) fn prefetch_edges(&self, index: u32) {
+        prefetch(&self.referents, (self.first_edges[index as usize + 1] as usize).wrapping_sub(1));
     }
 
     pub(crate) fn edge_name(&self, edge: usize) -> Option<TextId> {

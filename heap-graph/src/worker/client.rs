@@ -8,11 +8,13 @@ use std::thread;
 
 use hashbrown::HashMap;
 
-use super::{Answer, HeapAnalysesWorker, Progress, SnapshotState, SnapshotSummary, WorkerError};
+use super::{Answer, HeapAnalysesWorker, SnapshotState, SnapshotSummary, WorkerError};
 use crate::breakdown::Breakdown;
 use crate::diff::Difference;
 use crate::dominators::{DominatorTreeNode, FetchOptions, Fetched};
 use crate::graph::{Graph, NodeId};
+use crate::paths::ShortestPaths;
+use crate::progress::Progress;
 use crate::report::Report;
 use crate::snapshot::ReadOptions;
 use crate::tree::{CensusTree, TreeOptions};
@@ -166,7 +168,7 @@ impl HeapAnalysesClient {
     /// [`HeapAnalysesWorker::take_census`]
     pub fn take_census(&self, path: impl Into<PathBuf>, breakdown: Breakdown) -> Pending<Report> {
         let path = path.into();
-        self.ask(move |worker, _| worker.take_census(&path, &breakdown))
+        self.ask(move |worker, progress| worker.take_census(&path, &breakdown, progress))
     }
 
     /// [`HeapAnalysesWorker::take_census_tree`]
@@ -177,7 +179,7 @@ impl HeapAnalysesClient {
         options: TreeOptions,
     ) -> Pending<CensusTree> {
         let path = path.into();
-        self.ask(move |worker, _| worker.take_census_tree(&path, &breakdown, &options))
+        self.ask(move |worker, progress| worker.take_census_tree(&path, &breakdown, &options, progress))
     }
 
     /// [`HeapAnalysesWorker::take_census_diff`]
@@ -188,7 +190,7 @@ impl HeapAnalysesClient {
         breakdown: Breakdown,
     ) -> Pending<Difference> {
         let (first, second) = (first.into(), second.into());
-        self.ask(move |worker, _| worker.take_census_diff(&first, &second, &breakdown))
+        self.ask(move |worker, progress| worker.take_census_diff(&first, &second, &breakdown, progress))
     }
 
     /// [`HeapAnalysesWorker::census_individuals`]
@@ -200,13 +202,13 @@ impl HeapAnalysesClient {
         max: usize,
     ) -> Pending<Vec<NodeId>> {
         let path = path.into();
-        self.ask(move |worker, _| worker.census_individuals(&path, &breakdown, &leaves, max))
+        self.ask(move |worker, progress| worker.census_individuals(&path, &breakdown, &leaves, max, progress))
     }
 
     /// [`HeapAnalysesWorker::compute_dominator_tree`]
     pub fn compute_dominator_tree(&self, path: impl Into<PathBuf>) -> Pending<()> {
         let path = path.into();
-        self.ask(move |worker, _| worker.compute_dominator_tree(&path))
+        self.ask(move |worker, progress| worker.compute_dominator_tree(&path, progress))
     }
 
     /// [`HeapAnalysesWorker::dominator_tree`]
@@ -216,7 +218,7 @@ impl HeapAnalysesClient {
         options: FetchOptions,
     ) -> Pending<DominatorTreeNode> {
         let path = path.into();
-        self.ask(move |worker, _| worker.dominator_tree(&path, &options))
+        self.ask(move |worker, progress| worker.dominator_tree(&path, &options, progress))
     }
 
     /// [`HeapAnalysesWorker::immediately_dominated`]
@@ -229,7 +231,20 @@ impl HeapAnalysesClient {
         options: FetchOptions,
     ) -> Pending<Fetched> {
         let path = path.into();
-        self.ask(move |worker, _| worker.immediately_dominated(&path, node, start, count, &options))
+        self.ask(move |worker, progress| {
+            worker.immediately_dominated(&path, node, start, count, &options, progress)
+        })
+    }
+
+    /// [`HeapAnalysesWorker::shortest_paths`]
+    pub fn shortest_paths(
+        &self,
+        path: impl Into<PathBuf>,
+        targets: Vec<NodeId>,
+        max: usize,
+    ) -> Pending<ShortestPaths> {
+        let path = path.into();
+        self.ask(move |worker, progress| worker.shortest_paths(&path, &targets, max, progress))
     }
 }
 
