@@ -33,6 +33,7 @@ mod cache;
 mod eh_frame;
 mod expression;
 mod known;
+mod last;
 mod loaded;
 mod module;
 mod reader;
@@ -44,6 +45,7 @@ mod sys;
 mod walker;
 
 pub use arch::Registers;
+pub use last::{LastStack, MOST};
 pub(crate) use loaded::{loaded, same_as};
 pub use sections::{Sections, module_both_ways};
 pub use stack::StackRange;
