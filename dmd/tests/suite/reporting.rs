@@ -96,11 +96,12 @@ fn a_program_built_alone_is_asked_too() {
          fn main() { *PAGES.lock().unwrap() = vec![vec![0; 7777]; 50]; std::hint::black_box(Box::leak(Box::new([1_u8; 3333]))); }\n";
     fs::write(folder.path().join("src/main.rs"), source).unwrap();
     let mut cargo = command(env!("CARGO"));
-    cargo.args(["build", "--quiet", "--offline", "--target-dir"]).arg(folder.path().join("target"));
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("alone");
+    cargo.args(["build", "--quiet", "--offline", "--target-dir"]).arg(&target);
     succeed(cargo.current_dir(folder.path()));
     let file = folder.path().join("dump.json");
     let options = format!("--stacks=full --quiet --dump-at-exit --output={}", file.display());
-    succeed(&mut preloaded(folder.path().join("target/debug/alone"), &options));
+    succeed(&mut preloaded(target.join("debug/alone"), &options));
     let dump = read_dump(&file);
     let reported = |block: &Value| block.get("reps").is_some();
     assert_eq!(count(&dump, |block| block["req"] == 7777 && reported(block)), 50);
