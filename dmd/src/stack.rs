@@ -28,24 +28,24 @@ impl ThreadStack {
     /// The frames that are running, from that which goes on at `caller` outwards.
     #[inline(always)]
     pub(crate) fn trace(&mut self, caller: usize, tree: &TraceTree) -> TraceId {
-        let trace = self.walk(caller, tree);
-        if unwind::replaced() == self.epoch { trace } else { self.trace_in_new_epoch(caller, tree) }
+        let registers = Registers::here();
+        let trace = self.tag(&registers, caller, tree);
+        if unwind::replaced() == self.epoch { trace } else { self.begin_epoch(&registers, caller, tree) }
+    }
+
+    #[inline(always)]
+    fn tag(&mut self, registers: &Registers, caller: usize, tree: &TraceTree) -> TraceId {
+        let child = |parent, pc| tree.child(parent, pc);
+        self.last.tag(registers, &mut self.range, Some(caller), self.root, child).0
     }
 
     /// Another library lies where one was: the same addresses mean other functions from here on.
     #[cold]
-    #[inline(never)]
-    fn trace_in_new_epoch(&mut self, caller: usize, tree: &TraceTree) -> TraceId {
+    fn begin_epoch(&mut self, registers: &Registers, caller: usize, tree: &TraceTree) -> TraceId {
         self.epoch = unwind::replaced();
         self.root = tree.root(self.epoch);
         self.last.forget();
-        self.walk(caller, tree)
-    }
-
-    #[inline(always)]
-    fn walk(&mut self, caller: usize, tree: &TraceTree) -> TraceId {
-        let child = |parent, pc| tree.child(parent, pc);
-        self.last.tag(&Registers::here(), &mut self.range, Some(caller), self.root, child).0
+        self.tag(registers, caller, tree)
     }
 }
 

@@ -128,6 +128,22 @@ fn blocks_are_those_that_are_live() {
     assert_eq!(output.stdout, b"not running\n");
 }
 
+/// A dump allocates nothing in the heap that it tells of, and others go on meanwhile.
+#[test]
+fn dumps_while_others_allocate() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = c_program(folder.path(), "dumping");
+    for options in ["--stacks=full", "--mode=cumulative"] {
+        let options = format!("{options} --quiet");
+        let output = succeed(preloaded(&program, &options).arg(folder.path()));
+        assert_eq!(String::from_utf8(output.stdout).unwrap(), "0 same\n0 others went on\n", "{options}");
+        for name in (0..10).map(|number| format!("{number}.json")).chain(["alone.json".to_owned()]) {
+            let dump = read_dump(folder.path().join(name));
+            assert_eq!(count(&dump, |block| block["req"] == 6543), 200);
+        }
+    }
+}
+
 /// As the header says it. Without gdb there is nothing to try.
 #[test]
 fn a_dump_is_had_from_gdb() {
