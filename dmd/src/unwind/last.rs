@@ -81,6 +81,11 @@ impl<T: Copy> LastStack<T> {
         self.trusted = 0;
     }
 
+    /// At how many frames, from the outermost on, the next walk may end.
+    pub fn trusted(&self) -> usize {
+        self.trusted
+    }
+
     /// Walks from `start`, and gives the tag of the innermost frame that counts: the first one, or with
     /// `from` the first with this pc. `root` if there is none. `child` makes a frame's tag of its caller's and
     /// its pc, and always the same of the same.
