@@ -25,12 +25,12 @@ struct Kept<T> {
     tag: T,
 }
 
-/// Where the step to a frame read, and what: the pc, and the frame pointer. Only for usual steps.
+/// Where the step to a frame read, and what: the pc, and the frame pointer, or else the pc again. Only for usual
+/// steps.
 #[derive(Clone, Copy)]
 struct Read {
     pc_at: usize,
     pc: usize,
-    /// The pc's place again, if no frame pointer was read.
     fp_at: usize,
     fp: usize,
 }
@@ -39,8 +39,8 @@ impl Read {
     #[inline(always)]
     fn new(frame: Frame, words: Words) -> Self {
         let at = |words: u16| frame.sp.wrapping_sub(usize::from(words) * 8);
-        let fp_at = at(if words.fp == 0 { words.pc } else { words.fp });
-        Self { pc_at: at(words.pc), pc: frame.pc, fp_at, fp: frame.fp }
+        let (fp_at, fp) = if words.fp == 0 { (at(words.pc), frame.pc) } else { (at(words.fp), frame.fp) };
+        Self { pc_at: at(words.pc), pc: frame.pc, fp_at, fp }
     }
 }
 
@@ -79,6 +79,11 @@ impl<T: Copy> LastStack<T> {
     pub fn forget(&mut self) {
         self.tagged = 0;
         self.trusted = 0;
+    }
+
+    /// At how many frames, from the outermost on, the next walk may end.
+    pub fn trusted(&self) -> usize {
+        self.trusted
     }
 
     /// Walks from `start`, and gives the tag of the innermost frame that counts: the first one, or with
@@ -149,8 +154,8 @@ impl<T: Copy> LastStack<T> {
         };
         // The innermost frame's words lie further in than it.
         let changed = self.reads[..kept.len() - 1].iter().position(|read| {
-            let fp_is_same = word(read.fp_at) == read.fp || read.fp_at == read.pc_at;
-            strip(word(read.pc_at)) != read.pc || !fp_is_same
+            // A signed pc that stands for a frame pointer never equals itself: then that frame is walked again.
+            (strip(word(read.pc_at)) ^ read.pc) | (word(read.fp_at) ^ read.fp) != 0
         });
         changed.map_or(kept.len(), |at| at + 1)
     }
