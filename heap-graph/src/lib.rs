@@ -1,7 +1,7 @@
 //! Heap graphs: what keeps what alive, from snapshots of Firefox or from the running Rust program,
 //! with the answers of Firefox's Memory tool.
 //!
-//! A [`Graph`] has nodes with shallow sizes and named edges between them, in flat arrays: 34 bytes a
+//! A [`Graph`] has nodes with shallow sizes and named edges between them, in flat arrays: 32 bytes a
 //! node and 8 an edge beside names. Analyses take a graph and do not know where it came from:
 //!
 //! - [`snapshot::read`] reads a `.fxsnapshot`, and [`snapshot::write`](snapshot::write()) writes one;

@@ -38,6 +38,8 @@ pub enum WorkerError {
     NotReachable(NodeId),
     /// The snapshot could not be read.
     Snapshot(SnapshotError),
+    /// The snapshot could not be written.
+    Save(io::Error),
     /// The census has no answer.
     Census(CensusError),
     /// The request was cancelled.
@@ -53,6 +55,7 @@ impl fmt::Display for WorkerError {
             Self::NoNode(id) => write!(f, "no node has the id {id}"),
             Self::NotReachable(id) => write!(f, "the root does not reach node {id}"),
             Self::Snapshot(error) => error.fmt(f),
+            Self::Save(error) => write!(f, "cannot be written: {error}"),
             Self::Census(error) => error.fmt(f),
             Self::Cancelled => f.write_str("cancelled"),
             Self::Gone => f.write_str("the worker has ended"),
@@ -64,6 +67,7 @@ impl std::error::Error for WorkerError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Snapshot(error) => Some(error),
+            Self::Save(error) => Some(error),
             Self::Census(error) => Some(error),
             _ => None,
         }

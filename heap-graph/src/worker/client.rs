@@ -13,6 +13,7 @@ use crate::breakdown::Breakdown;
 use crate::diff::Difference;
 use crate::dominators::{DominatorTreeNode, FetchOptions, Fetched};
 use crate::graph::{Graph, NodeId};
+use crate::live::{HeapGraph, Roots, Saved};
 use crate::paths::ShortestPaths;
 use crate::progress::Progress;
 use crate::report::Report;
@@ -67,8 +68,10 @@ impl<T> Pending<T> {
 #[derive(Clone)]
 pub struct HeapAnalysesClient {
     jobs: Sender<Job>,
-    states: Arc<Mutex<HashMap<PathBuf, SnapshotState>>>,
+    states: Arc<States>,
 }
+
+type States = Mutex<HashMap<PathBuf, SnapshotState>>;
 
 impl fmt::Debug for HeapAnalysesClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -128,15 +131,44 @@ impl HeapAnalysesClient {
     pub fn read_heap_snapshot(&self, path: impl Into<PathBuf>) -> Pending<SnapshotSummary> {
         let (path, states) = (path.into(), Arc::clone(&self.states));
         set_state(&states, path.clone(), SnapshotState::Reading);
-        self.ask(move |worker, progress| {
-            let answer = worker.read_heap_snapshot(&path, &ReadOptions::default(), progress);
+        self.ask(move |worker, progress| read(worker, path, progress, &states))
+    }
+
+    /// [`HeapGraph::save`], on the worker's thread.
+    pub fn save_heap_snapshot(
+        &self,
+        path: impl Into<PathBuf>,
+        tell: impl Fn(&mut Roots<'_>) + Send + 'static,
+    ) -> Pending<Saved> {
+        let (path, states) = (path.into(), Arc::clone(&self.states));
+        set_state(&states, path.clone(), SnapshotState::Saving);
+        self.ask(move |_, _| {
+            let answer = HeapGraph::save(&path, tell).map_err(WorkerError::Save);
             let state = match &answer {
-                Ok(_) => SnapshotState::Read,
-                Err(WorkerError::Cancelled) => SnapshotState::Saved,
+                Ok(_) => SnapshotState::Saved,
                 Err(error) => SnapshotState::Error(error.to_string()),
             };
             set_state(&states, path, state);
             answer
+        })
+    }
+
+    /// Copies a file from elsewhere, and reads the copy.
+    pub fn import_heap_snapshot(
+        &self,
+        from: impl Into<PathBuf>,
+        to: impl Into<PathBuf>,
+    ) -> Pending<SnapshotSummary> {
+        let (from, path, states) = (from.into(), to.into(), Arc::clone(&self.states));
+        set_state(&states, path.clone(), SnapshotState::Importing);
+        self.ask(move |worker, progress| {
+            if let Err(error) = std::fs::copy(from, &path) {
+                let error = WorkerError::Save(error);
+                set_state(&states, path, SnapshotState::Error(error.to_string()));
+                return Err(error);
+            }
+            set_state(&states, path.clone(), SnapshotState::Reading);
+            read(worker, path, progress, &states)
         })
     }
 
@@ -248,6 +280,22 @@ impl HeapAnalysesClient {
     }
 }
 
-fn set_state(states: &Mutex<HashMap<PathBuf, SnapshotState>>, path: PathBuf, state: SnapshotState) {
+fn read(
+    worker: &mut HeapAnalysesWorker,
+    path: PathBuf,
+    progress: &Progress,
+    states: &States,
+) -> Answer<SnapshotSummary> {
+    let answer = worker.read_heap_snapshot(&path, &ReadOptions::default(), progress);
+    let state = match &answer {
+        Ok(_) => SnapshotState::Read,
+        Err(WorkerError::Cancelled) => SnapshotState::Saved,
+        Err(error) => SnapshotState::Error(error.to_string()),
+    };
+    set_state(states, path, state);
+    answer
+}
+
+fn set_state(states: &States, path: PathBuf, state: SnapshotState) {
     states.lock().unwrap_or_else(PoisonError::into_inner).insert(path, state);
 }

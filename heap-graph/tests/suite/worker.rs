@@ -161,6 +161,43 @@ fn a_client_can_cancel_what_runs() {
 }
 
 #[test]
+fn a_snapshot_goes_through_its_states() {
+    let client = HeapAnalysesClient::start().unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let (saved, imported) =
+        (folder.path().join("saved.fxsnapshot"), folder.path().join("imported.fxsnapshot"));
+    assert_eq!(client.state(&saved), None);
+    let (go, wait) = std::sync::mpsc::channel::<()>();
+    let wait = std::sync::Mutex::new(wait);
+    let saving = client.save_heap_snapshot(&saved, move |roots| {
+        // Nothing more is sent when it is told the second time.
+        let _ = wait.lock().unwrap().recv();
+        roots.add("names", &vec!["a name".to_owned()]);
+    });
+    assert_eq!(client.state(&saved), Some(SnapshotState::Saving));
+    let importing = client.import_heap_snapshot(&saved, &imported);
+    assert_eq!(client.state(&imported), Some(SnapshotState::Importing));
+    drop(go);
+    assert_eq!(saving.wait().unwrap().nodes, 4);
+    assert_eq!(client.state(&saved), Some(SnapshotState::Saved));
+    assert_eq!(importing.wait().unwrap().nodes, 4);
+    assert_eq!(client.state(&imported), Some(SnapshotState::Read));
+    let reading = client.read_heap_snapshot(&saved);
+    reading.wait().unwrap();
+    assert_eq!(client.state(&saved), Some(SnapshotState::Read));
+
+    let nowhere = folder.path().join("no/such/folder");
+    let errors = [
+        client.save_heap_snapshot(&nowhere, |_| ()).wait().unwrap_err().to_string(),
+        client.import_heap_snapshot(&saved, &nowhere).wait().unwrap_err().to_string(),
+    ];
+    for error in errors {
+        assert!(error.starts_with("cannot be written: "), "{error}");
+        assert_eq!(client.state(&nowhere), Some(SnapshotState::Error(error)));
+    }
+}
+
+#[test]
 fn a_bad_file_is_an_error_with_its_reason() {
     let client = HeapAnalysesClient::start().unwrap();
     let path = golden::path("handmade/coarse-5.fxsnapshot");
