@@ -193,6 +193,7 @@ impl Engine {
     #[inline]
     pub(crate) fn record(&self, address: usize, requested: usize, usable: usize, caller: usize) {
         let Some(_inside) = Inside::enter() else { return };
+        self.table.prefetch(address);
         let below = self.below.load(Ordering::Relaxed);
         let full = self.full.load(Ordering::Relaxed);
         let taken = thread::with_state(|state| {

@@ -11,6 +11,7 @@
 //! all registers through all of DWARF: `.plt` entries, realigned stacks, signal frames.
 //!
 //! ```text
+//! last      the walk that remembers the last one
 //! walker    the loop: packed rule, else wide rule, else general step
 //! cache     pc -> rule, and which modules the rules belong to
 //! rule      row -> rule
@@ -20,9 +21,8 @@
 //! stack     what may be read
 //! ```
 //!
-//! A walk whose frames equal those of the last one need not go on: [`Frame`] is all that a step depends on
-//! beside the words it reads, and [`walk`] lets its visitor stop at any frame. That is where a walk that
-//! remembers the last one begins.
+//! [`Frame`] is all that a usual step depends on beside the words that it reads. So a walk that meets a frame of
+//! the thread's last one, all words further out being what they were, need not go on: see [`LastStack`].
 //!
 //! Code without unwind information (of JIT compilers, say) ends a walk.
 

@@ -25,12 +25,12 @@ struct Kept<T> {
     tag: T,
 }
 
-/// Where the step to a frame read, and what: the pc, and the frame pointer. Only for usual steps.
+/// Where the step to a frame read, and what: the pc, and the frame pointer, or else the pc again. Only for usual
+/// steps.
 #[derive(Clone, Copy)]
 struct Read {
     pc_at: usize,
     pc: usize,
-    /// The pc's place again, if no frame pointer was read.
     fp_at: usize,
     fp: usize,
 }
@@ -39,8 +39,8 @@ impl Read {
     #[inline(always)]
     fn new(frame: Frame, words: Words) -> Self {
         let at = |words: u16| frame.sp.wrapping_sub(usize::from(words) * 8);
-        let fp_at = at(if words.fp == 0 { words.pc } else { words.fp });
-        Self { pc_at: at(words.pc), pc: frame.pc, fp_at, fp: frame.fp }
+        let (fp_at, fp) = if words.fp == 0 { (at(words.pc), frame.pc) } else { (at(words.fp), frame.fp) };
+        Self { pc_at: at(words.pc), pc: frame.pc, fp_at, fp }
     }
 }
 
@@ -81,6 +81,11 @@ impl<T: Copy> LastStack<T> {
         self.trusted = 0;
     }
 
+    /// At how many frames, from the outermost on, the next walk may end.
+    pub fn trusted(&self) -> usize {
+        self.trusted
+    }
+
     /// Walks from `start`, and gives the tag of the innermost frame that counts: the first one, or with
     /// `from` the first with this pc. `root` if there is none. `child` makes a frame's tag of its caller's and
     /// its pc, and always the same of the same.
@@ -93,7 +98,7 @@ impl<T: Copy> LastStack<T> {
         root: T,
         child: impl FnMut(T, usize) -> T,
     ) -> (T, End) {
-        let mut same = self.unchanged(stack);
+        let mut same = self.unchanged(start.sp, stack);
         let mut counts = from.is_none();
         let mut fresh = 0;
         let mut met = None;
@@ -134,23 +139,29 @@ impl<T: Copy> LastStack<T> {
         (self.keep(same, fresh, trusted, root, child), end)
     }
 
-    /// At how many of the frames a walk may end now.
+    /// At how many of the frames a walk from `sp` may end.
     #[inline(always)]
-    fn unchanged(&self, stack: &StackRange) -> usize {
-        let kept = &self.kept[..self.trusted];
-        let (Some(outermost), Some(innermost)) = (kept.first(), kept.last()) else { return 0 };
-        if !stack.holds(innermost.frame.sp, outermost.frame.sp) {
-            return 0;
+    fn unchanged(&self, sp: usize, stack: &StackRange) -> usize {
+        let mut kept = &self.kept[..self.trusted];
+        // What lies further in than `sp` may not even be mapped.
+        while let Some((innermost, others)) = kept.split_last()
+            && innermost.frame.sp < sp
+        {
+            kept = others;
+        }
+        match kept.first() {
+            Some(outermost) if stack.holds(sp, outermost.frame.sp) => {}
+            _ => return 0,
         }
         let word = |address| {
             // SAFETY: usual steps lead from a multiple of 8 to another, and read between the two; all these
-            // are between the innermost and the outermost frame.
+            // are between `sp` and the outermost frame, on the stack that this thread runs on.
             unsafe { stack.word(address) }
         };
         // The innermost frame's words lie further in than it.
         let changed = self.reads[..kept.len() - 1].iter().position(|read| {
-            let fp_is_same = word(read.fp_at) == read.fp || read.fp_at == read.pc_at;
-            strip(word(read.pc_at)) != read.pc || !fp_is_same
+            // A signed pc that stands for a frame pointer never equals itself: then that frame is walked again.
+            (strip(word(read.pc_at)) ^ read.pc) | (word(read.fp_at) ^ read.fp) != 0
         });
         changed.map_or(kept.len(), |at| at + 1)
     }
