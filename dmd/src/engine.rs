@@ -256,6 +256,7 @@ impl Engine {
 
     #[cold]
     fn forget_carefully(&self, address: usize) {
+        let _inside = Inside::deeper();
         self.end(self.take(address));
     }
 
@@ -263,15 +264,25 @@ impl Engine {
     #[inline]
     pub(crate) fn take(&self, address: usize) -> Taken {
         Taken(self.table.remove(address).map(|block| {
-            let reports = if block.marked { self.marks.remove(address) } else { Reports::default() };
+            let reports = if block.marked { self.remove_marks(address) } else { Reports::default() };
             (address, block, reports)
         }))
+    }
+
+    #[cold]
+    fn remove_marks(&self, address: usize) -> Reports {
+        let _inside = Inside::deeper();
+        self.marks.remove(address)
     }
 
     /// The taken block was moved.
     #[inline]
     pub(crate) fn end(&self, taken: Taken) {
         let Some((address, block, reports)) = taken.0 else { return };
+        if !self.careful.load(Ordering::Relaxed) {
+            return;
+        }
+        let _inside = Inside::deeper();
         self.bury(block);
         // Who was told of it at allocation is told of its end too; the others hold what is gone.
         for report in reports.iter().flatten().filter(|report| !report.on_alloc) {
@@ -283,6 +294,7 @@ impl Engine {
     /// The taken block stays where it was.
     pub(crate) fn put_back(&self, taken: Taken) {
         let Some((address, block, reports)) = taken.0 else { return };
+        let _inside = Inside::deeper();
         self.table.insert(address, block);
         for report in reports.into_iter().flatten() {
             self.mark(address, report);

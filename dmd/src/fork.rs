@@ -48,13 +48,20 @@ pub(crate) fn locks_are_free() -> bool {
 }
 
 extern "C" fn before() {
+    if thread::slot().inside.get() != 0 {
+        // A signal's handler forks in the middle of an allocation: this thread may hold one of the locks, and
+        // would wait for itself.
+        return;
+    }
     for_each_lock(&mut |lock| lock.acquire());
     // From here to the end of the fork this thread passes through the locks: other handlers allocate.
     thread::slot().forking.set(true);
 }
 
 extern "C" fn in_parent() {
-    thread::slot().forking.set(false);
+    if !thread::slot().forking.replace(false) {
+        return;
+    }
     for_each_lock(&mut |lock| lock.release());
 }
 

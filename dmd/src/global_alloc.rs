@@ -20,7 +20,11 @@ use crate::options::Options;
 /// # fn main() {}
 /// ```
 ///
-/// Under a preloaded `libdmd.so` blocks are recorded there, and once.
+/// Under a preloaded `libdmd.so` blocks are recorded there, and once. On systems where nothing can be recorded it
+/// only forwards.
+///
+/// The report's `heap-allocated` is known while blocks are recorded. To have it always, let
+/// `memory_reporter::global_allocator!(dmd::Dmd<System>: dmd::Dmd::new(System))` declare the wrapper.
 ///
 /// Sizes are usable bytes if it is known how to ask the allocator: of `System`, of any that
 /// [`with_usable_size`](Self::with_usable_size) takes, and of jemalloc and mimalloc with the feature of

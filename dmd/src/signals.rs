@@ -1,11 +1,19 @@
 //! Signals wait while a dump is written: a handler may allocate, end the process, or never return; and a file
-//! that may not grow, or a pipe that nobody reads, must not end the program.
+//! that may not grow, or a pipe that nobody reads, must not end the program. So does a cancellation of the
+//! thread, which would unwind it.
 
+use core::ffi::c_int;
 use core::mem::MaybeUninit;
 use core::ptr::null_mut;
 
 /// What the kernel sends to a thread that writes too much, or to nobody.
 const OF_WRITING: [i32; 2] = [libc::SIGXFSZ, libc::SIGPIPE];
+
+unsafe extern "C" {
+    fn pthread_setcancelstate(state: c_int, before: *mut c_int) -> c_int;
+}
+
+const CANCEL_DISABLE: c_int = 1;
 
 /// Runs `body` while no handler runs in this thread. Signals of its own writing are taken away.
 pub(crate) fn held<T>(body: impl FnOnce() -> T) -> T {
@@ -17,6 +25,9 @@ pub(crate) fn held<T>(body: impl FnOnce() -> T) -> T {
     if unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr()) } != 0 {
         return body();
     }
+    let mut cancel = 0;
+    // SAFETY: a place for the old state.
+    unsafe { pthread_setcancelstate(CANCEL_DISABLE, &raw mut cancel) };
     let waiting = OF_WRITING.map(is_pending);
     let result = body();
     for (signal, was_waiting) in OF_WRITING.into_iter().zip(waiting) {
@@ -24,6 +35,8 @@ pub(crate) fn held<T>(body: impl FnOnce() -> T) -> T {
             take(signal);
         }
     }
+    // SAFETY: the state from before.
+    unsafe { pthread_setcancelstate(cancel, null_mut()) };
     // SAFETY: written by the call above, which succeeded.
     unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, before.as_ptr(), null_mut()) };
     result

@@ -98,7 +98,7 @@ impl<T: Copy> LastStack<T> {
         root: T,
         child: impl FnMut(T, usize) -> T,
     ) -> (T, End) {
-        let mut same = self.unchanged(stack);
+        let mut same = self.unchanged(start.sp, stack);
         let mut counts = from.is_none();
         let mut fresh = 0;
         let mut met = None;
@@ -139,17 +139,23 @@ impl<T: Copy> LastStack<T> {
         (self.keep(same, fresh, trusted, root, child), end)
     }
 
-    /// At how many of the frames a walk may end now.
+    /// At how many of the frames a walk from `sp` may end.
     #[inline(always)]
-    fn unchanged(&self, stack: &StackRange) -> usize {
-        let kept = &self.kept[..self.trusted];
-        let (Some(outermost), Some(innermost)) = (kept.first(), kept.last()) else { return 0 };
-        if !stack.holds(innermost.frame.sp, outermost.frame.sp) {
-            return 0;
+    fn unchanged(&self, sp: usize, stack: &StackRange) -> usize {
+        let mut kept = &self.kept[..self.trusted];
+        // What lies further in than `sp` may not even be mapped.
+        while let Some((innermost, others)) = kept.split_last()
+            && innermost.frame.sp < sp
+        {
+            kept = others;
+        }
+        match kept.first() {
+            Some(outermost) if stack.holds(sp, outermost.frame.sp) => {}
+            _ => return 0,
         }
         let word = |address| {
             // SAFETY: usual steps lead from a multiple of 8 to another, and read between the two; all these
-            // are between the innermost and the outermost frame.
+            // are between `sp` and the outermost frame, on the stack that this thread runs on.
             unsafe { stack.word(address) }
         };
         // The innermost frame's words lie further in than it.

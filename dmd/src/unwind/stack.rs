@@ -51,10 +51,11 @@ impl StackRange {
     ///
     /// # Safety
     ///
-    /// It is a multiple of 8, and the range, which is that of the running thread, [holds](Self::holds) it.
+    /// It is a multiple of 8, lies above the stack pointer of the running thread, whose range this is, and the
+    /// range [holds](Self::holds) both.
     #[inline(always)]
     pub(super) unsafe fn word(&self, address: usize) -> usize {
-        // SAFETY: the caller's promise; a thread's own stack stays mapped.
+        // SAFETY: the caller's promise: it is in use.
         unsafe { read(address) }
     }
 

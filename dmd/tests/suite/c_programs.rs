@@ -39,6 +39,11 @@ fn forks_while_threads_allocate() {
 }
 
 #[test]
+fn handlers_fork() {
+    same("handler_forks");
+}
+
+#[test]
 fn edges_of_the_allocation_functions() {
     same("edges");
 }

@@ -1,5 +1,5 @@
-// Children that end on stacks with hardly any room, and in the handler of a signal that interrupts an
-// allocation; each keeps a block of 8,001 bytes.
+// Children that end on stacks with hardly any room, in a thread that is to be cancelled, and in the handler of a
+// signal that interrupts an allocation; each keeps a block of 8,001 bytes.
 #define _GNU_SOURCE
 #include <limits.h>
 #include <pthread.h>
@@ -57,6 +57,9 @@ static void end(int way) {
         sigaltstack(&stack, NULL);
         sigaction(SIGSEGV, &action, NULL);
         down(0);
+    } else if (way == 3) {
+        pthread_cancel(pthread_self());
+        exit(6);
     } else {
         action.sa_flags = 0;
         sigaction(SIGALRM, &action, NULL);
