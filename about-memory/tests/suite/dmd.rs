@@ -7,6 +7,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+mod options;
+
 use serde_json::Value;
 
 fn folder() -> PathBuf {
