@@ -11,6 +11,7 @@ mod ask;
 mod collect;
 mod error;
 mod gather;
+mod snapshot;
 mod sockets;
 mod watch;
 
@@ -18,5 +19,6 @@ pub use ask::{AskOptions, minimize};
 pub use collect::{collect, collect_all, collect_tree};
 pub use error::LiveError;
 pub use gather::{Gathered, gather};
+pub use snapshot::save_snapshot;
 pub use sockets::{Listener, list};
 pub use watch::{Change, Watch, WatchRow};

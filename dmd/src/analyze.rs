@@ -9,6 +9,7 @@ mod clamp;
 mod classic;
 pub(crate) mod container;
 mod coverage;
+#[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 pub(crate) mod dark_matter;
 pub(crate) mod dump;
 mod error;
@@ -23,6 +24,7 @@ mod read;
 mod records;
 mod referrers;
 mod scanned;
+pub(crate) mod sites;
 mod stacks;
 mod suggest;
 mod text;

@@ -14,7 +14,7 @@ use crate::engine::{ENGINE, Phase};
 use crate::mark::PathId;
 use crate::table::Found;
 use crate::thread::Inside;
-use crate::{entry, programs};
+use crate::{entry, programs, sites};
 
 static TABLE: Engine = Engine::new(
     path,
@@ -27,6 +27,8 @@ static TABLE: Engine = Engine::new(
     heap,
     dark_matter::begin,
     dark_matter::end,
+    sites::site,
+    sites::frames,
 );
 
 /// Takes a program's functions and gives the engine's; null if nothing is recorded. What `DMDConnect1` of

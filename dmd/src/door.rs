@@ -8,7 +8,7 @@ use core::alloc::Layout;
 use core::cell::Cell;
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::ptr::null_mut;
-use core::sync::atomic::{AtomicPtr, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 
 use crate::engine::{ENGINE, Phase, Setup, Taken};
 use crate::options::Options;
@@ -40,36 +40,32 @@ pub struct Door {
 /// The name of the function that gives a preloaded engine's table.
 const SYMBOL: &CStr = c"DMDDoor1";
 
-static LOCAL: Door = table(size_of::<Door>());
+static LOCAL: Door = Door {
+    size: size_of::<Door>(),
+    running,
+    guard,
+    record,
+    forget,
+    take,
+    end,
+    put_back,
+    report,
+    clear_reports,
+    dump: entry::local_dump,
+    report_and_dump: entry::local_report_and_dump,
+    reset: entry::local_reset,
+};
 
-/// Stands for no engine; nothing in it is called.
-static OFF: Door = table(0);
-
-const fn table(size: usize) -> Door {
-    Door {
-        size,
-        running,
-        guard,
-        record,
-        forget,
-        take,
-        end,
-        put_back,
-        report,
-        clear_reports,
-        dump: entry::local_dump,
-        report_and_dump: entry::local_report_and_dump,
-        reset: entry::local_reset,
-    }
-}
-
-/// Null until somebody has looked.
+/// Null until one was found.
 static CURRENT: AtomicPtr<Door> = AtomicPtr::new(null_mut());
 
-/// Whether it is known that nothing records. All that a hook costs then.
+/// Whether it is known that nothing records. A flag of its own: looking at it is all that a hook costs then.
+static IS_OFF: AtomicBool = AtomicBool::new(false);
+
+/// Whether it is known that nothing records.
 #[inline(always)]
 pub(crate) fn is_off() -> bool {
-    core::ptr::eq(CURRENT.load(Ordering::Relaxed), &OFF)
+    IS_OFF.load(Ordering::Relaxed)
 }
 
 /// The door to the engine that records, if one does. Looks for one at the first call, with these options
@@ -96,7 +92,10 @@ fn decide(options: &Option<Options>) -> Option<&'static Door> {
         start_local(*options);
         door = (ENGINE.phase() == Phase::On).then_some(&LOCAL);
     }
-    CURRENT.store(core::ptr::from_ref(door.unwrap_or(&OFF)).cast_mut(), Ordering::Release);
+    match door {
+        Some(door) => CURRENT.store(core::ptr::from_ref(door).cast_mut(), Ordering::Release),
+        None => IS_OFF.store(true, Ordering::Relaxed),
+    }
     drop(inside);
     if ENGINE.phase() == Phase::On {
         self_test::run(THIS_PROGRAM);
@@ -140,7 +139,7 @@ fn start_local(options: Option<Options>) {
 impl Setup {
     /// Reads the value of `$DMD`, and ends the process if it cannot be understood.
     pub(crate) fn parse(variable: &'static CStr) -> (Self, Option<First>) {
-        let (users, first) = process::split_our_words(variable);
+        let (users, first) = process::split_our_words(process::keep(variable));
         match Options::parse(users) {
             Ok(mut options) => {
                 options.first_process = first.map_or(0, |first| first.process);

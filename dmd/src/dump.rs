@@ -7,11 +7,12 @@
 
 mod blocks;
 mod contents;
+#[allow(unsafe_code, reason = "flags of a descriptor")]
+mod file;
 mod json;
 
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -34,8 +35,7 @@ use json::{Json, base32};
 /// Writes a dump, gzipped if the name ends in `.gz`.
 pub(crate) fn write(path: &Path, number: usize) -> io::Result<()> {
     let _inside = Inside::deeper();
-    let opened = OpenOptions::new().write(true).create(true).truncate(true).mode(0o666).open(path);
-    let file = match opened {
+    let file = match file::open(path) {
         Ok(file) => file,
         Err(error) => {
             comment::say(format_args!("can't create {}: {error}", path.display()));
@@ -52,6 +52,10 @@ pub(crate) fn write(path: &Path, number: usize) -> io::Result<()> {
     };
     if let Err(error) = &written {
         comment::say(format_args!("  can't write {}: {error}", path.display()));
+        // Half of a dump is no dump, and the disk may be full.
+        if fs::metadata(path).is_ok_and(|about| about.is_file()) {
+            let _ = fs::remove_file(path);
+        }
     }
     if ENGINE.setup().options.show_dump_stats {
         dump_sizes::say_all();
@@ -62,6 +66,13 @@ pub(crate) fn write(path: &Path, number: usize) -> io::Result<()> {
 
 fn sync(_: File) -> io::Result<()> {
     Ok(())
+}
+
+/// A frame that was written, with the place of its module in the list.
+struct Frame {
+    key: u32,
+    pc: usize,
+    module: Option<usize>,
 }
 
 struct Dump<W: Write> {
@@ -205,18 +216,19 @@ impl<W: Write> Dump<W> {
     }
 
     /// Gives the frames, in order of their keys.
-    fn trace_table(&mut self) -> io::Result<PageVec<(u32, usize)>> {
-        let mut frame_keys: PageMap<usize, u32> = pages::map();
+    fn trace_table(&mut self) -> io::Result<PageVec<Frame>> {
+        let mut frame_keys: PageMap<(usize, Option<usize>), u32> = pages::map();
         let mut frames = pages::list();
         self.json.open("traceTable", '{')?;
         let traces = core::mem::replace(&mut self.traces, pages::list());
         for trace in &traces {
             let key = self.trace_keys.get(&trace.0).copied().unwrap_or_default();
             self.json.key_item(base32(key).as_bytes(), '[')?;
-            for pc in ENGINE.tree.frames(*trace).take(self.max_frames) {
+            for (node, pc) in ENGINE.tree.calls(*trace).take(self.max_frames) {
                 let next = self.next_key;
-                let key = pages::entry(&mut frame_keys, pc, || next).map_or(0, |key| *key);
-                if key == next && pages::push(&mut frames, (key, pc)) {
+                let module = self.modules.find(node, pc);
+                let key = pages::entry(&mut frame_keys, (pc, module), || next).map_or(0, |key| *key);
+                if key == next && pages::push(&mut frames, Frame { key, pc, module }) {
                     self.next_key += 1;
                 }
                 self.json.inline_text_item(base32(key).as_bytes())?;
@@ -227,11 +239,11 @@ impl<W: Write> Dump<W> {
         Ok(frames)
     }
 
-    fn frame_table(&mut self, frames: &[(u32, usize)]) -> io::Result<()> {
+    fn frame_table(&mut self, frames: &[Frame]) -> io::Result<()> {
         self.json.open("frameTable", '{')?;
-        for (key, pc) in frames {
-            let text = self.modules.describe(*pc);
-            self.json.text(base32(*key), text.as_bytes())?;
+        for frame in frames {
+            let text = self.modules.describe(frame.module, frame.pc);
+            self.json.text(base32(frame.key), text.as_bytes())?;
         }
         self.json.end('}')
     }
@@ -286,6 +298,9 @@ impl<W: Write> Dump<W> {
             json.inline_hex("start", module.start)?;
             json.inline_hex("end", module.end)?;
             json.inline_text("buildId", module.build_id.as_bytes())?;
+            if module.since.is_some() {
+                json.inline_true("unloaded")?;
+            }
             json.end_inline('}')?;
         }
         json.end(']')?;
@@ -321,8 +336,9 @@ impl<W: Write> Dump<W> {
                 json.inline_number("path", u64::from(fault.path.0))?;
             }
             json.inline_open("frames")?;
-            for pc in ENGINE.tree.frames(fault.trace).take(self.max_frames) {
-                json.inline_text_item(self.modules.describe(pc).as_bytes())?;
+            for (node, pc) in ENGINE.tree.calls(fault.trace).take(self.max_frames) {
+                let module = self.modules.find(node, pc);
+                json.inline_text_item(self.modules.describe(module, pc).as_bytes())?;
             }
             json.inline_close()?;
             json.end_inline('}')?;

@@ -1,7 +1,8 @@
 //! The one engine of the process: every hook ends here, and every dump starts here.
 //!
-//! What hooks call neither allocates nor panics, takes no global lock and keeps `errno`. The guard
-//! [`Inside`] makes what the engine itself causes (an unwinder's allocation) pass by unrecorded.
+//! What hooks call neither allocates nor panics, takes no global lock and keeps `errno` (whatever makes a
+//! system call sees to that). The guard [`Inside`] makes what the engine itself causes (an unwinder's
+//! allocation) pass by unrecorded.
 
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
@@ -13,9 +14,9 @@ use crate::memory::keeping_errno;
 use crate::options::{Mode, Options, Stacks};
 use crate::sampler::Sampler;
 use crate::table::{Block, Found, Table};
-use crate::thread::{self, HOOK_FRAMES, Inside, ThreadState};
+use crate::thread::{self, Inside};
 use crate::trace_tree::{TraceId, TraceTree};
-use crate::{comment, fork, stack};
+use crate::{comment, fork};
 
 pub(crate) static ENGINE: Engine = Engine::new();
 
@@ -34,13 +35,10 @@ pub(crate) struct Engine {
     full: AtomicBool,
     /// 0 if every block is recorded.
     below: AtomicUsize,
-    frames: AtomicUsize,
     cumulative: AtomicBool,
     marking: AtomicBool,
     /// What is freed has to be looked at: it is counted, or may have been reported.
     careful: AtomicBool,
-    /// Frames of ours above the hook, as seen so far.
-    hook_frames: AtomicUsize,
     dropped: AtomicU64,
     dropped_dead: AtomicU64,
     unmarked: AtomicU64,
@@ -83,20 +81,15 @@ impl Taken {
 /// So many reports of what is no block are told on stderr at once.
 const MOST_SAID: u64 = 20;
 
-/// So many frames are always taken, whatever is written in the end.
-const FEWEST_FRAMES: usize = 64;
-
 impl Engine {
     const fn new() -> Self {
         Self {
             phase: AtomicU8::new(0),
             full: AtomicBool::new(false),
             below: AtomicUsize::new(0),
-            frames: AtomicUsize::new(0),
             cumulative: AtomicBool::new(false),
             marking: AtomicBool::new(false),
             careful: AtomicBool::new(false),
-            hook_frames: AtomicUsize::new(0),
             dropped: AtomicU64::new(0),
             dropped_dead: AtomicU64::new(0),
             unmarked: AtomicU64::new(0),
@@ -144,8 +137,6 @@ impl Engine {
         let full = options.stacks == Stacks::Full || options.mode == Mode::Scan || below > 0;
         self.full.store(full, Ordering::Relaxed);
         self.below.store(below, Ordering::Relaxed);
-        // Whole stacks have their outer ends in common, which stacks cut at a few frames have not.
-        self.frames.store(options.max_frames.max(FEWEST_FRAMES), Ordering::Relaxed);
         self.cumulative.store(options.mode == Mode::Cumulative, Ordering::Relaxed);
         self.careful.store(options.mode == Mode::Cumulative, Ordering::Relaxed);
         self.marking.store(options.mode == Mode::DarkMatter, Ordering::Relaxed);
@@ -202,30 +193,30 @@ impl Engine {
     #[inline]
     pub(crate) fn record(&self, address: usize, requested: usize, usable: usize, caller: usize) {
         let Some(_inside) = Inside::enter() else { return };
-        keeping_errno(|| {
-            let below = self.below.load(Ordering::Relaxed);
-            let full = self.full.load(Ordering::Relaxed);
-            let taken = thread::with_state(|state| {
-                if usable < below {
-                    state.below += usable;
-                    if state.below < below {
-                        return None;
-                    }
-                    state.below -= below;
-                    return Some((true, self.trace(state, caller)));
+        self.table.prefetch(address);
+        let below = self.below.load(Ordering::Relaxed);
+        let full = self.full.load(Ordering::Relaxed);
+        let taken = thread::with_state(|state| {
+            let sampled = usable < below;
+            if sampled {
+                state.below += usable;
+                if state.below < below {
+                    return None;
                 }
-                let wanted = full || state.sampler.trial(usable);
-                Some((false, if wanted { self.trace(state, caller) } else { TraceId::NONE }))
-            });
-            let (sampled, trace) = match taken {
-                Some(Some(taken)) => taken,
-                Some(None) => return,
-                None => (false, TraceId::NONE),
-            };
-            let (requested, slop) =
-                if sampled { (below, 0) } else { (requested, usable.saturating_sub(requested)) };
-            self.insert(address, Block { requested, slop, trace, sampled, marked: false });
+                state.below -= below;
+            }
+            let wanted = full || state.sampler.trial(usable);
+            let trace = if wanted { state.stack.trace(caller, &self.tree) } else { TraceId::NONE };
+            Some((sampled, trace))
         });
+        let (sampled, trace) = match taken {
+            Some(Some(taken)) => taken,
+            Some(None) => return,
+            None => (false, TraceId::NONE),
+        };
+        let (requested, slop) =
+            if sampled { (below, 0) } else { (requested, usable.saturating_sub(requested)) };
+        self.insert(address, Block { requested, slop, trace, sampled, marked: false });
     }
 
     /// Records a block from before the options were looked at, without a stack.
@@ -331,7 +322,8 @@ impl Engine {
             };
         }
         keeping_errno(|| {
-            let trace = thread::with_state(|state| self.trace(state, caller)).unwrap_or(TraceId::NONE);
+            let trace =
+                thread::with_state(|state| state.stack.trace(caller, &self.tree)).unwrap_or(TraceId::NONE);
             let (start, block) = match found {
                 Found::Start(block) => (address, block),
                 Found::Inside(start, block) if enclosing => (start, block),
@@ -361,42 +353,5 @@ impl Engine {
         let left = self.marks.clear_reports(|address| self.table.unmark(address));
         let cumulative = self.cumulative.load(Ordering::Relaxed);
         self.careful.store(cumulative || left > 0, Ordering::Relaxed);
-    }
-
-    /// The stack of the hook's caller, this thread's.
-    #[inline]
-    fn trace(&self, state: &mut ThreadState, caller: usize) -> TraceId {
-        let most = self.frames.load(Ordering::Relaxed);
-        let ours = self.hook_frames.load(Ordering::Relaxed);
-        // Until it is known how many frames are ours, room is made for as many as there may be.
-        let room = most + if ours == 0 { HOOK_FRAMES } else { ours };
-        let room = room.min(state.frames.len());
-        let len = stack::stack(&mut state.range, &mut state.frames[..room]);
-        let frames = &state.frames[..len];
-        let start = match frames.iter().take(HOOK_FRAMES).position(|pc| *pc == caller) {
-            Some(start) => {
-                if start > ours {
-                    self.hook_frames.fetch_max(start, Ordering::Relaxed);
-                }
-                start
-            }
-            None => ours.min(len),
-        };
-        let frames = &state.frames[start..len.min(start + most)];
-        let mut trace = TraceId::NONE;
-        let mut same = state.last_len;
-        for (at, pc) in frames.iter().rev().enumerate() {
-            match state.last.get_mut(at) {
-                Some((last, known)) if at < same && last == pc => trace = *known,
-                Some(place) => {
-                    same = 0;
-                    trace = self.tree.child(trace, *pc);
-                    *place = (*pc, trace);
-                }
-                None => break,
-            }
-        }
-        state.last_len = frames.len();
-        trace
     }
 }

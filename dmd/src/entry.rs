@@ -12,7 +12,7 @@ use crate::engine::{ENGINE, Phase, Setup};
 use crate::error::DumpError;
 use crate::options::Options;
 use crate::thread::Inside;
-use crate::{comment, door, process, programs};
+use crate::{comment, door, fork, internal_alloc, own_stack, process, programs, signals, thread};
 
 /// What the C functions give if nothing is recorded.
 const NOT_RUNNING: c_int = -1;
@@ -196,6 +196,22 @@ pub(crate) unsafe fn report_and_write(path: *const c_char, deadline: Option<Dura
 unsafe fn write(path: *const c_char) -> c_int {
     // What is allocated for the dump goes by.
     let _inside = Inside::deeper();
+    if !internal_alloc::is_ready() {
+        comment::say(format_args!("no dump: no memory is left"));
+        return libc::ENOMEM;
+    }
+    signals::held(|| {
+        own_stack::run(|| {
+            // SAFETY: the caller's promise.
+            unsafe { write_here(path) }
+        })
+    })
+}
+
+/// # Safety
+///
+/// The path is null or ends in 0.
+unsafe fn write_here(path: *const c_char) -> c_int {
     let path = if path.is_null() {
         process::output()
     } else {
@@ -236,8 +252,15 @@ pub(crate) extern "C" fn process_ends() {
     if ENGINE.phase() != Phase::On {
         return;
     }
+    if thread::slot().inside.get() != 0 {
+        // A signal's handler has interrupted an allocation and ends the process: nobody goes back there.
+        if !fork::locks_are_free() {
+            return comment::say(format_args!("no dump: the process ends in the middle of an allocation"));
+        }
+        thread::slot().inside.set(0);
+    }
     let options = ENGINE.setup().options;
-    if options.dump_at_exit && (options.children || !crate::fork::is_child()) {
+    if options.dump_at_exit && (options.children || !fork::is_child()) {
         if process::is_confined() {
             return comment::say(format_args!("no dump: the process has confined itself"));
         }

@@ -2,8 +2,10 @@
 //! finds every table whole.
 
 use core::sync::atomic::{AtomicBool, Ordering};
+use core::time::Duration;
 
 use crate::engine::ENGINE;
+use crate::modules::seen;
 use crate::{internal_alloc, stack, thread};
 
 static STARTED: AtomicBool = AtomicBool::new(false);
@@ -25,7 +27,24 @@ pub(crate) fn is_child() -> bool {
 
 fn for_each_lock(each: &mut dyn FnMut(&crate::lock::Lock)) {
     ENGINE.for_each_lock(each);
+    seen::for_each_lock(each);
     internal_alloc::for_each_lock(each);
+}
+
+/// Whether all locks can be had within some tenths of a second: none is held by this thread, which would
+/// wait for itself.
+pub(crate) fn locks_are_free() -> bool {
+    let mut free = true;
+    for_each_lock(&mut |lock| {
+        for _ in 0..20 {
+            if lock.try_hold().is_some() {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        free = false;
+    });
+    free
 }
 
 extern "C" fn before() {

@@ -85,12 +85,6 @@ impl<A: GlobalAlloc + 'static> Dmd<A> {
         }
         block
     }
-
-    /// A block that [`internal_alloc`] handed out: those live only as long as the engine is busy.
-    #[inline(always)]
-    fn is_internal(block: *mut u8) -> bool {
-        internal_alloc::owns(block)
-    }
 }
 
 impl<A: GlobalAlloc + UsableSize + 'static> Dmd<A> {
@@ -102,27 +96,66 @@ impl<A: GlobalAlloc + UsableSize + 'static> Dmd<A> {
 
 // SAFETY: every call is forwarded; recording neither allocates through this allocator nor unwinds.
 unsafe impl<A: GlobalAlloc + 'static> GlobalAlloc for Dmd<A> {
+    #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if door::is_off() {
             // SAFETY: the caller's promise is passed on.
             return unsafe { self.allocator.alloc(layout) };
         }
+        // SAFETY: the caller's promise is passed on.
+        unsafe { self.alloc_recorded(layout) }
+    }
+
+    #[inline]
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        if door::is_off() {
+            // SAFETY: the caller's promise is passed on.
+            return unsafe { self.allocator.alloc_zeroed(layout) };
+        }
+        // SAFETY: the caller's promise is passed on.
+        unsafe { self.alloc_zeroed_recorded(layout) }
+    }
+
+    #[inline]
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        if door::is_off() {
+            // SAFETY: the caller's promise is passed on.
+            return unsafe { self.allocator.dealloc(block, layout) };
+        }
+        // SAFETY: the caller's promise is passed on.
+        unsafe { self.dealloc_recorded(block, layout) }
+    }
+
+    #[inline]
+    unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        if door::is_off() {
+            // SAFETY: the caller's promise is passed on.
+            return unsafe { self.allocator.realloc(block, layout, size) };
+        }
+        // SAFETY: the caller's promise is passed on.
+        unsafe { self.realloc_recorded(block, layout, size) }
+    }
+}
+
+/// What happens where something records, or where nobody has looked yet. Out of line, so that a program in
+/// which it never does pays for a look at a flag and nothing else.
+///
+/// The promises are those of [`GlobalAlloc`].
+impl<A: GlobalAlloc + 'static> Dmd<A> {
+    #[cold]
+    #[inline(never)]
+    unsafe fn alloc_recorded(&self, layout: Layout) -> *mut u8 {
         self.new_block(layout, |allocator| {
             // SAFETY: the caller's promise is passed on.
             unsafe { allocator.alloc(layout) }
         })
     }
 
-    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        if door::is_off() {
-            // SAFETY: the caller's promise is passed on.
-            return unsafe { self.allocator.alloc_zeroed(layout) };
-        }
-        let Some(door) = door::current(&self.options) else {
-            // SAFETY: the caller's promise is passed on.
-            return unsafe { self.allocator.alloc_zeroed(layout) };
-        };
-        if door.is_inside() {
+    #[cold]
+    #[inline(never)]
+    unsafe fn alloc_zeroed_recorded(&self, layout: Layout) -> *mut u8 {
+        let inside = door::current(&self.options).is_some_and(Door::is_inside);
+        if inside {
             let block = internal_alloc::alloc(layout);
             if !block.is_null() {
                 // SAFETY: a fresh block of this size.
@@ -136,16 +169,14 @@ unsafe impl<A: GlobalAlloc + 'static> GlobalAlloc for Dmd<A> {
         })
     }
 
-    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-        if door::is_off() {
-            // SAFETY: the caller's promise is passed on.
-            return unsafe { self.allocator.dealloc(block, layout) };
-        }
+    #[cold]
+    #[inline(never)]
+    unsafe fn dealloc_recorded(&self, block: *mut u8, layout: Layout) {
         let Some(door) = door::current(&self.options) else {
             // SAFETY: the caller's promise is passed on.
             return unsafe { self.allocator.dealloc(block, layout) };
         };
-        if Self::is_internal(block) {
+        if internal_alloc::owns(block) {
             // SAFETY: the block is of that heap, and the layout the caller's.
             return unsafe { internal_alloc::dealloc(block, layout) };
         }
@@ -154,18 +185,16 @@ unsafe impl<A: GlobalAlloc + 'static> GlobalAlloc for Dmd<A> {
         door.guarded(|| unsafe { self.allocator.dealloc(block, layout) });
     }
 
-    unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        if door::is_off() {
-            // SAFETY: the caller's promise is passed on.
-            return unsafe { self.allocator.realloc(block, layout, size) };
-        }
+    #[cold]
+    #[inline(never)]
+    unsafe fn realloc_recorded(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         let Some(door) = door::current(&self.options) else {
             // SAFETY: the caller's promise is passed on.
             return unsafe { self.allocator.realloc(block, layout, size) };
         };
         // SAFETY: the caller promises that the size rounded up to the alignment fits.
         let new_layout = unsafe { Layout::from_size_align_unchecked(size, layout.align()) };
-        if Self::is_internal(block) {
+        if internal_alloc::owns(block) {
             // SAFETY: the caller's promise is passed on.
             return unsafe { self.move_internal(block, layout, new_layout) };
         }
@@ -181,9 +210,7 @@ unsafe impl<A: GlobalAlloc + 'static> GlobalAlloc for Dmd<A> {
         }
         moved
     }
-}
 
-impl<A: GlobalAlloc + 'static> Dmd<A> {
     /// # Safety
     ///
     /// As for `realloc`, of a block of [`internal_alloc`].

@@ -10,6 +10,8 @@ use crate::memory;
 
 /// Taken once, and never more: what does not fit goes elsewhere.
 const REGION: usize = 32 << 20;
+/// Enough for a dump, where address space is short.
+const SMALL_REGION: usize = 2 << 20;
 /// The smallest block, as a power of two.
 const LEAST: u32 = 4;
 const CLASSES: usize = 22;
@@ -23,6 +25,7 @@ struct Heap {
 static HEAP: Guarded<Heap> = Guarded::new(Heap { used: 0, free: [0; CLASSES] });
 /// Of the region; 0 before it is taken.
 static START: AtomicUsize = AtomicUsize::new(0);
+static LENGTH: AtomicUsize = AtomicUsize::new(0);
 
 pub(crate) fn for_each_lock(each: &mut dyn FnMut(&Lock)) {
     each(HEAP.lock());
@@ -45,29 +48,43 @@ pub(crate) fn alloc(layout: Layout) -> *mut u8 {
         heap.free[class] = unsafe { block.read() };
         return block.cast();
     }
-    let mut region = START.load(Ordering::Relaxed);
-    if region == 0 {
-        region = memory::map(REGION).expose_provenance();
-        if region == 0 {
-            return null_mut();
-        }
-        START.store(region, Ordering::Relaxed);
-    }
+    let Some((region, length)) = region() else { return null_mut() };
     let bytes = 1 << (class as u32 + LEAST);
     // A size is a power of two, and so an alignment.
     let start = (region + heap.used).next_multiple_of(bytes.min(4096));
-    if start + bytes > region + REGION {
+    if start + bytes > region + length {
         return null_mut();
     }
     heap.used = start + bytes - region;
     core::ptr::with_exposed_provenance_mut(start)
 }
 
+/// Where the region lies, and its length. The lock is held.
+fn region() -> Option<(usize, usize)> {
+    let known = START.load(Ordering::Relaxed);
+    if known != 0 {
+        return Some((known, LENGTH.load(Ordering::Relaxed)));
+    }
+    [REGION, SMALL_REGION].into_iter().find_map(|length| {
+        let start = memory::map(length).expose_provenance();
+        LENGTH.store(length, Ordering::Relaxed);
+        START.store(start, Ordering::Relaxed);
+        (start != 0).then_some((start, length))
+    })
+}
+
+/// Takes the region, if it was not taken; false if there is no memory to write a dump with, of which the
+/// language would make the end of the process.
+pub(crate) fn is_ready() -> bool {
+    let _heap = HEAP.hold();
+    region().is_some()
+}
+
 /// Whether the block is one of [`alloc`].
 #[inline]
 pub(crate) fn owns(block: *const u8) -> bool {
     let start = START.load(Ordering::Relaxed);
-    start != 0 && block.addr().wrapping_sub(start) < REGION
+    start != 0 && block.addr().wrapping_sub(start) < LENGTH.load(Ordering::Relaxed)
 }
 
 /// Takes a block back.

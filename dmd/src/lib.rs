@@ -28,86 +28,104 @@
 //!
 //! # What it does not do
 //!
+//! Record on other systems than Linux on `x86_64` and `aarch64`: there [`Dmd`] only forwards. Dumps are read
+//! everywhere.
+//!
 //! See memory that is not `malloc`'s or the wrapped allocator's: mappings, stacks, static data.
 
 #![deny(unsafe_code)]
 
-#[allow(unsafe_code, reason = "gives functions to C")]
-mod bridge;
-#[allow(unsafe_code, reason = "system calls")]
-mod comment;
-mod dark_matter;
-mod dead_blocks;
-#[allow(unsafe_code, reason = "calls and is called through a table of C functions")]
-mod door;
-mod dump;
-mod dump_sizes;
-#[allow(unsafe_code, reason = "one cell behind a protocol")]
-mod engine;
-#[allow(unsafe_code, reason = "functions for C")]
-mod entry;
+#[cfg(feature = "analyze")]
+pub mod analyze;
 mod error;
-#[allow(unsafe_code, reason = "registers handlers")]
-mod fork;
 #[allow(unsafe_code, reason = "an allocator")]
 mod global_alloc;
-#[allow(unsafe_code, reason = "an allocator")]
-mod internal_alloc;
-#[allow(unsafe_code, reason = "a lock")]
-mod lock;
-mod mark;
-#[allow(unsafe_code, reason = "maps memory")]
-mod memory;
-#[allow(unsafe_code, reason = "asks the loader")]
-mod modules;
 mod options;
-#[allow(unsafe_code, reason = "an allocator of pages")]
-mod pages;
-#[allow(unsafe_code, reason = "changes the environment before main")]
-mod process;
-#[allow(unsafe_code, reason = "tables of other programs")]
-mod programs;
 mod sampler;
-#[allow(unsafe_code, reason = "ends the process")]
-mod self_test;
+#[cfg(feature = "analyze")]
+pub mod symbolize;
 
-mod stack;
-#[allow(unsafe_code, reason = "runs before and after main")]
-mod start;
-#[allow(unsafe_code, reason = "memory indexed by address")]
-mod table;
-#[allow(unsafe_code, reason = "thread-locals without the language's")]
-mod thread;
-#[allow(unsafe_code, reason = "a table read without a lock")]
-mod trace_tree;
-#[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
-#[allow(unsafe_code, reason = "reads registers, the stack and the loader's tables")]
-#[doc(hidden)]
-pub mod unwind;
+cfg_if::cfg_if! {
+    if #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))] {
+        #[allow(unsafe_code, reason = "gives functions to C")]
+        mod bridge;
+        #[allow(unsafe_code, reason = "system calls")]
+        mod comment;
+        mod dark_matter;
+        mod dead_blocks;
+        #[allow(unsafe_code, reason = "calls and is called through a table of C functions")]
+        mod door;
+        mod dump;
+        mod dump_sizes;
+        #[allow(unsafe_code, reason = "one cell behind a protocol")]
+        mod engine;
+        #[allow(unsafe_code, reason = "functions for C")]
+        mod entry;
+        #[allow(unsafe_code, reason = "registers handlers")]
+        mod fork;
+        #[allow(unsafe_code, reason = "an allocator")]
+        mod internal_alloc;
+        #[allow(unsafe_code, reason = "a lock")]
+        mod lock;
+        mod mark;
+        #[allow(unsafe_code, reason = "maps memory")]
+        mod memory;
+        #[allow(unsafe_code, reason = "asks the loader")]
+        mod modules;
+        #[allow(unsafe_code, reason = "goes to another stack and back")]
+        mod own_stack;
+        #[allow(unsafe_code, reason = "an allocator of pages")]
+        mod pages;
+        #[allow(unsafe_code, reason = "changes the environment before main")]
+        mod process;
+        #[allow(unsafe_code, reason = "tables of other programs")]
+        mod programs;
+        #[allow(unsafe_code, reason = "ends the process")]
+        mod self_test;
+        #[allow(unsafe_code, reason = "masks signals")]
+        mod signals;
+        mod sites;
+        mod stack;
+        #[allow(unsafe_code, reason = "runs before and after main")]
+        mod start;
+        #[allow(unsafe_code, reason = "memory indexed by address")]
+        mod table;
+        #[allow(unsafe_code, reason = "thread-locals without the language's")]
+        mod thread;
+        #[allow(unsafe_code, reason = "a table read without a lock")]
+        mod trace_tree;
+        #[allow(unsafe_code, reason = "reads registers, the stack and the loader's tables")]
+        #[doc(hidden)]
+        pub mod unwind;
 
-pub use entry::{clear_reports, dump, is_running, report, report_and_dump, report_on_alloc};
+        pub use entry::{clear_reports, dump, is_running, report, report_and_dump, report_on_alloc};
+
+        /// What `libdmd.so` is made of. Not for direct use, and without any promise.
+        #[doc(hidden)]
+        pub mod __private {
+            pub use crate::bridge::connect_program;
+            pub use crate::comment::say_text as say;
+            pub use crate::door::{Door, local as local_door};
+            pub use crate::engine::Taken;
+            pub use crate::entry::reset;
+            pub use crate::internal_alloc::Internal;
+            pub use memory_reporter::bridge::{Engine, Program};
+
+            pub use crate::self_test::{Allocator, run as run_self_test};
+            pub use crate::start::{
+                Recording, end, forget, put_back, record, recording, start_preloaded, take, thread_guard,
+            };
+        }
+    } else {
+        mod elsewhere;
+
+        use elsewhere::{door, internal_alloc};
+
+        pub use elsewhere::{clear_reports, dump, is_running, report, report_and_dump, report_on_alloc};
+    }
+}
+
 pub use error::DumpError;
 pub use global_alloc::Dmd;
 pub use options::{BadEntry, Mode, Options, Run, Stacks};
 pub use sampler::Sampler;
-
-/// What `libdmd.so` is made of. Not for direct use, and without any promise.
-#[doc(hidden)]
-pub mod __private {
-    pub use crate::bridge::connect_program;
-    pub use crate::comment::say_text as say;
-    pub use crate::door::{Door, local as local_door};
-    pub use crate::engine::Taken;
-    pub use crate::entry::reset;
-    pub use crate::internal_alloc::Internal;
-    pub use memory_reporter::bridge::{Engine, Program};
-
-    pub use crate::self_test::{Allocator, run as run_self_test};
-    pub use crate::start::{
-        Recording, end, forget, put_back, record, recording, start_preloaded, take, thread_guard,
-    };
-}
-#[cfg(feature = "analyze")]
-pub mod analyze;
-#[cfg(feature = "analyze")]
-pub mod symbolize;

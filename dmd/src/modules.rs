@@ -1,12 +1,21 @@
-//! The executable and the libraries that are loaded now: where they lie, and which builds they are.
+//! The executable and the libraries that are loaded now, and those that were: where they lie, and which
+//! builds they are.
 //!
 //! Looked up when a dump is written, never from a hook: the loader's lock may be held by a thread that
 //! allocates.
 
+pub(crate) mod seen;
+
 use core::ffi::{CStr, c_int, c_void};
 use core::slice;
+use std::ffi::OsStr;
 use std::fmt::Write;
-use std::os::unix::ffi::OsStringExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::Path;
+
+use crate::process;
+use crate::trace_tree::TraceId;
+use seen::Seen;
 
 /// One loaded file.
 #[derive(Debug)]
@@ -19,11 +28,16 @@ pub(crate) struct Module {
     pub(crate) end: usize,
     /// Hexadecimal; empty if it has none.
     pub(crate) build_id: String,
+    /// If it is not loaded any more, the first node of the tree that means it.
+    pub(crate) since: Option<TraceId>,
 }
 
-/// In order of addresses.
+/// Those that are loaded, in order of addresses, and then those that were, the newest first.
 #[derive(Debug)]
-pub(crate) struct Modules(Vec<Module>);
+pub(crate) struct Modules {
+    all: Vec<Module>,
+    loaded: usize,
+}
 
 /// Firefox's: longer frames are cut.
 const LONGEST_FRAME: usize = 1023;
@@ -34,20 +48,46 @@ impl Modules {
         // SAFETY: `add` takes the data for what it is.
         unsafe { libc::dl_iterate_phdr(Some(add), (&raw mut modules).cast()) };
         modules.sort_by_key(|module| module.start);
-        Self(modules)
+        let loaded = modules.len();
+        for seen in seen::iter() {
+            let path = absolute(seen.path);
+            let place = |module: &Module| (module.start, module.end, module.path == path);
+            if !modules[..loaded].iter().any(|module| place(module) == (seen.start, seen.end, true)) {
+                let build_id = hexadecimal(seen.build_id);
+                let Seen { start, end, bias, since, .. } = *seen;
+                modules.push(Module { path, bias, start, end, build_id, since: Some(since) });
+            }
+        }
+        Self { all: modules, loaded }
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Module> {
-        self.0.iter()
+        self.all.iter()
+    }
+
+    /// Which module a return address is in that a node of the tree has.
+    pub(crate) fn find(&self, node: TraceId, return_address: usize) -> Option<usize> {
+        // The call is before the place where it returns to.
+        let pc = return_address.saturating_sub(1);
+        let (loaded, unloaded) = self.all.split_at(self.loaded);
+        let holds = |module: &Module| (module.start..module.end).contains(&pc);
+        let at = loaded.partition_point(|module| module.start <= pc);
+        let now = at.checked_sub(1).filter(|at| holds(&loaded[*at]));
+        if !unloaded.iter().any(holds) {
+            return now;
+        }
+        // Which of those that were at this place was the last when the node was made?
+        let seen = seen::iter().find(|seen| (seen.start..seen.end).contains(&pc) && seen.since.0 <= node.0);
+        let then = seen.and_then(|seen| {
+            unloaded.iter().position(|module| module.since == Some(seen.since) && module.start == seen.start)
+        });
+        then.map(|then| self.loaded + then).or(now)
     }
 
     /// The text of a frame. The number is a stand-in, since frames are shared by stacks.
-    pub(crate) fn describe(&self, return_address: usize) -> String {
-        // The call is before the place where it returns to.
+    pub(crate) fn describe(&self, module: Option<usize>, return_address: usize) -> String {
         let pc = return_address.saturating_sub(1);
-        let at = self.0.partition_point(|module| module.start <= pc);
-        let module = at.checked_sub(1).and_then(|at| self.0.get(at)).filter(|module| pc < module.end);
-        let mut text = match module {
+        let mut text = match module.and_then(|module| self.all.get(module)) {
             None => "#00: ??? (???:???)".to_owned(),
             Some(module) => {
                 let mut text = "#00: ???[".to_owned();
@@ -64,6 +104,23 @@ impl Modules {
         text.truncate(len);
         text
     }
+}
+
+/// A library may have been loaded by a path relative to the folder of that time, which mostly is the first.
+fn absolute(path: &[u8]) -> Vec<u8> {
+    if path.starts_with(b"/") || !path.contains(&b'/') {
+        return path.to_vec();
+    }
+    process::absolute(Path::new(OsStr::from_bytes(path))).into_os_string().into_vec()
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(2 * bytes.len());
+    for byte in bytes {
+        // Writing to a string does not fail.
+        let _ = write!(text, "{byte:02x}");
+    }
+    text
 }
 
 unsafe extern "C" fn add(info: *mut libc::dl_phdr_info, _: usize, data: *mut c_void) -> c_int {
@@ -90,7 +147,7 @@ unsafe extern "C" fn add(info: *mut libc::dl_phdr_info, _: usize, data: *mut c_v
     let path = if name.is_empty() && modules.is_empty() {
         std::fs::read_link("/proc/self/exe").map(|path| path.into_os_string().into_vec()).unwrap_or_default()
     } else {
-        name.to_vec()
+        absolute(name)
     };
     let notes = headers.iter().filter(|header| header.p_type == libc::PT_NOTE);
     let build_id = notes
@@ -103,7 +160,7 @@ unsafe extern "C" fn add(info: *mut libc::dl_phdr_info, _: usize, data: *mut c_v
         })
         .next()
         .unwrap_or_default();
-    modules.push(Module { path, bias, start, end, build_id });
+    modules.push(Module { path, bias, start, end, build_id, since: None });
     0
 }
 
@@ -119,12 +176,7 @@ fn build_id(mut notes: &[u8]) -> Option<String> {
         let (name, rest) = rest.split_at_checked(name_len.next_multiple_of(4))?;
         let id = rest.get(..len)?;
         if word(8) == GNU_BUILD_ID && name == b"GNU\0" {
-            let mut text = String::with_capacity(2 * len);
-            for byte in id {
-                // Writing to a string does not fail.
-                let _ = write!(text, "{byte:02x}");
-            }
-            return Some(text);
+            return Some(hexadecimal(id));
         }
         notes = rest.get(len.next_multiple_of(4)..)?;
     }

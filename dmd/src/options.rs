@@ -98,7 +98,7 @@ impl Default for Options {
 }
 
 /// The most that `--max-frames` takes.
-const MOST_FRAMES: usize = crate::thread::MAX_FRAMES;
+pub(crate) const MOST_FRAMES: usize = 256;
 
 /// A word of `$DMD` that is not understood.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -51,6 +51,19 @@ pub(crate) fn split_our_words(variable: &'static CStr) -> (&'static [u8], Option
     (&all[..at], process.map(|process| First { process, folder }))
 }
 
+/// A copy of the value of `$DMD`: a program that changes its title writes over its environment.
+pub(crate) fn keep(variable: &'static CStr) -> &'static CStr {
+    let text = variable.to_bytes_with_nul();
+    let place = STRINGS.take(text.len());
+    if place.is_null() {
+        return variable;
+    }
+    // SAFETY: zeroed bytes that nobody else has.
+    let copy = unsafe { core::slice::from_raw_parts_mut(place, text.len()) };
+    copy.copy_from_slice(text);
+    CStr::from_bytes_with_nul(copy).unwrap_or(variable)
+}
+
 /// Remembers the folder in which the process started, or the first one if this is not it.
 pub(crate) fn start(first: Option<First>) {
     CONFINED_AT_START.store(filters(), Ordering::Relaxed);

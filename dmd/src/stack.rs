@@ -1,14 +1,52 @@
-//! The stack of the caller: return addresses, innermost first.
+//! The stack of the caller, as a trace.
 //!
-//! The only place that names a walker. A walk that remembers the last one would begin here.
+//! The only place that names a walker.
 
-use crate::unwind::{self, StackRange};
+use crate::trace_tree::{TraceId, TraceTree};
+use crate::unwind::{self, LastStack, Registers, StackRange};
 
-/// Writes the return addresses of the frames that are running, and tells how many. `range` is this
-/// thread's.
-#[inline(always)]
-pub(crate) fn stack(range: &mut StackRange, frames: &mut [usize]) -> usize {
-    unwind::capture(range, frames).0
+const _: () = assert!(crate::options::MOST_FRAMES == unwind::MOST, "what is asked for is kept");
+
+/// What is known of one thread's stack. All zero for a new thread.
+pub(crate) struct ThreadStack {
+    range: StackRange,
+    last: LastStack<TraceId>,
+    /// When that was, as [`unwind::replaced`] has it, and what stacks of that time begin with.
+    epoch: u32,
+    root: TraceId,
+}
+
+impl ThreadStack {
+    /// From now on another thread's.
+    pub(crate) fn forget(&mut self) {
+        self.range = StackRange::new();
+        self.last.forget();
+        self.epoch = 0;
+        self.root = TraceId::NONE;
+    }
+
+    /// The frames that are running, from that which goes on at `caller` outwards.
+    #[inline(always)]
+    pub(crate) fn trace(&mut self, caller: usize, tree: &TraceTree) -> TraceId {
+        let registers = Registers::here();
+        let trace = self.tag(&registers, caller, tree);
+        if unwind::replaced() == self.epoch { trace } else { self.begin_epoch(&registers, caller, tree) }
+    }
+
+    #[inline(always)]
+    fn tag(&mut self, registers: &Registers, caller: usize, tree: &TraceTree) -> TraceId {
+        let child = |parent, pc| tree.child(parent, pc);
+        self.last.tag(registers, &mut self.range, Some(caller), self.root, child).0
+    }
+
+    /// Another library lies where one was: the same addresses mean other functions from here on.
+    #[cold]
+    fn begin_epoch(&mut self, registers: &Registers, caller: usize, tree: &TraceTree) -> TraceId {
+        self.epoch = unwind::replaced();
+        self.root = tree.root(self.epoch);
+        self.last.forget();
+        self.tag(registers, caller, tree)
+    }
 }
 
 /// In the child of a fork.

@@ -139,6 +139,19 @@ impl Table {
         true
     }
 
+    /// Begins to fetch the word of a block that is about to be recorded: it is far away, as all of the table,
+    /// and the stack is walked meanwhile.
+    #[inline(always)]
+    pub(crate) fn prefetch(&self, address: usize) {
+        #[cfg(target_arch = "x86_64")]
+        if let Some(word) = self.word(address) {
+            // SAFETY: a hint, which changes nothing.
+            unsafe { core::arch::asm!("prefetchw [{}]", in(reg) word, options(nostack, preserves_flags)) };
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        let _ = address;
+    }
+
     /// Forgets the block that starts here and tells what it was.
     #[inline]
     pub(crate) fn remove(&self, address: usize) -> Option<Block> {

@@ -11,16 +11,9 @@ use core::ptr::null_mut;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 
 use crate::lock::Lock;
-use crate::memory::Arena;
+use crate::memory::{Arena, keeping_errno};
 use crate::sampler::Sampler;
-use crate::trace_tree::TraceId;
-use crate::unwind::StackRange;
-
-/// The most frames that are kept of a stack.
-pub(crate) const MAX_FRAMES: usize = 256;
-
-/// Frames of ours that may lie above a hook, in debug builds.
-pub(crate) const HOOK_FRAMES: usize = 32;
+use crate::stack::ThreadStack;
 
 /// The thread-local part. All zero at first.
 #[repr(C)]
@@ -121,15 +114,9 @@ impl Drop for Inside {
 /// What a thread needs to record blocks. Only touched by the thread that leased it, inside the engine.
 pub(crate) struct ThreadState {
     pub(crate) sampler: Sampler,
-    /// Where this thread's stack lies.
-    pub(crate) range: StackRange,
+    pub(crate) stack: ThreadStack,
     /// Usable bytes of small blocks since one was recorded for them all.
     pub(crate) below: usize,
-    /// The frames of the stack taken last.
-    pub(crate) frames: [usize; MAX_FRAMES + HOOK_FRAMES],
-    /// Outermost first, so that what stays the same comes first.
-    pub(crate) last: [(usize, TraceId); MAX_FRAMES],
-    pub(crate) last_len: usize,
     next: AtomicPtr<ThreadState>,
     next_free: AtomicPtr<ThreadState>,
 }
@@ -195,26 +182,35 @@ fn give_back(state: *mut ThreadState) {
 /// [`Inside`].
 #[inline]
 pub(crate) fn with_state<T>(body: impl FnOnce(&mut ThreadState) -> T) -> Option<T> {
-    let slot = slot();
-    let mut state = slot.state.get();
+    let state = slot().state.get();
     if state.is_null() {
-        state = lease();
-        // SAFETY: null, or leased above and used by nobody else.
-        unsafe { state.as_mut() }?.range = StackRange::new();
-        if slot.ending.get() {
-            // SAFETY: leased above, and used by nobody else.
-            let result = body(unsafe { &mut *state });
-            give_back(state);
-            return Some(result);
-        }
-        slot.state.set(state);
-        if let Some(key) = POOL.key.load(Ordering::Acquire).checked_sub(1) {
-            // SAFETY: the key was made at the start and is never deleted.
-            unsafe { libc::pthread_setspecific(key, state.cast()) };
-        }
+        return with_new_state(body);
     }
     // SAFETY: this thread's alone, and the caller is inside the engine, so that nobody is using it.
     Some(body(unsafe { &mut *state }))
+}
+
+#[cold]
+#[inline(never)]
+fn with_new_state<T>(body: impl FnOnce(&mut ThreadState) -> T) -> Option<T> {
+    let slot = slot();
+    let state = lease();
+    // SAFETY: null, or leased above and used by nobody else.
+    let fresh = unsafe { state.as_mut() }?;
+    fresh.stack.forget();
+    if slot.ending.get() {
+        let result = body(fresh);
+        give_back(state);
+        return Some(result);
+    }
+    slot.state.set(state);
+    if let Some(key) = POOL.key.load(Ordering::Acquire).checked_sub(1) {
+        keeping_errno(|| {
+            // SAFETY: the key was made at the start and is never deleted.
+            unsafe { libc::pthread_setspecific(key, state.cast()) };
+        });
+    }
+    Some(body(fresh))
 }
 
 #[cold]

@@ -3,12 +3,16 @@
 //! Append-only. A node that is known is found without a lock; a new one takes one of many. Nodes are never
 //! moved or removed, so that an id stays good for the life of the process. When the tree is full, a stack is
 //! cut at its inner end, and counted.
+//!
+//! The first children of a node are in a list, which needs no memory but the nodes, and these lie near each
+//! other, since stacks that differ little are mostly made one after another. Further ones are in a table.
 
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use crate::lock::Lock;
 use crate::memory::{self, Arena};
+use crate::modules::seen;
 use crate::table::MAX_TRACE;
 
 /// A stack. [`TraceId::NONE`] is the empty one.
@@ -19,17 +23,32 @@ impl TraceId {
     pub(crate) const NONE: Self = Self(0);
 }
 
+/// An empty one is all zero. Ids are 0 for none: the root is nobody's child.
 struct Node {
     pc: AtomicU64,
     parent: AtomicU32,
+    /// The listed child that came last.
+    first_child: AtomicU32,
+    /// The listed child of the same parent that came before.
+    next_sibling: AtomicU32,
+    /// Children in the list.
+    listed: AtomicU32,
 }
+
+/// Later ones are one, so that a program which loads and unloads all the time does not fill the tree. No return
+/// address is as small.
+const MOST_EPOCHS: usize = 255;
+
+/// So many children are in the list.
+const LISTED: u32 = 8;
 
 const SEGMENT: usize = 1 << 14;
 const SEGMENTS: usize = (MAX_TRACE as usize + 1) / SEGMENT;
 const STRIPES: usize = 64;
 const FIRST_INDEX: usize = 64;
 
-/// Where a node is found by its parent and return address: a copy of it, so that one load tells.
+/// Where a node that is not listed is found by its parent and return address: a copy of it, so that one load
+/// tells.
 struct Slot {
     pc: AtomicU64,
     /// The parent's id in the upper half, the node's in the lower; 0 if the slot is empty. Written last.
@@ -115,11 +134,39 @@ impl TraceTree {
         self.cut.load(Ordering::Relaxed)
     }
 
+    /// What stacks of an epoch begin with: a node that is no frame.
+    pub(crate) fn root(&self, epoch: u32) -> TraceId {
+        let epoch = (epoch as usize).min(MOST_EPOCHS);
+        if epoch == 0 { TraceId::NONE } else { self.child(TraceId::NONE, epoch) }
+    }
+
     /// The stack that goes one frame further in than `parent`; `parent` itself if the tree is full.
     #[inline]
     pub(crate) fn child(&self, parent: TraceId, pc: usize) -> TraceId {
+        match self.listed_child(parent, pc) {
+            Some(id) => id,
+            None => self.further_child(parent, pc),
+        }
+    }
+
+    #[inline(always)]
+    fn listed_child(&self, parent: TraceId, pc: usize) -> Option<TraceId> {
+        let mut next = self.node(parent)?.first_child.load(Ordering::Acquire);
+        while next != 0 {
+            let child = self.node(TraceId(next))?;
+            if child.pc.load(Ordering::Relaxed) == pc as u64 {
+                return Some(TraceId(next));
+            }
+            next = child.next_sibling.load(Ordering::Relaxed);
+        }
+        None
+    }
+
+    #[inline(never)]
+    fn further_child(&self, parent: TraceId, pc: usize) -> TraceId {
         let hash = hash(parent, pc);
-        let stripe = &self.stripes[hash >> (usize::BITS - 6) & (STRIPES - 1)];
+        // All children of a node are in one stripe, whose lock is also that of the list.
+        let stripe = &self.stripes[parent.0 as usize % STRIPES];
         match look_up(Index(stripe.index.load(Ordering::Acquire)).slots(), hash, parent, pc) {
             Ok(id) => id,
             Err(_) => self.add(stripe, hash, parent, pc),
@@ -129,6 +176,20 @@ impl TraceTree {
     #[cold]
     fn add(&self, stripe: &Stripe, hash: usize, parent: TraceId, pc: usize) -> TraceId {
         let _held = stripe.lock.hold();
+        if let Some(id) = self.listed_child(parent, pc) {
+            return id;
+        }
+        let listed = self.node(parent).map_or(0, |node| node.listed.load(Ordering::Relaxed));
+        if listed < LISTED {
+            let Some(id) = self.new_node(parent, pc) else { return self.cut_at(parent) };
+            // The root comes with the first node.
+            if let (Some(node), Some(parent)) = (self.node(id), self.node(parent)) {
+                node.next_sibling.store(parent.first_child.load(Ordering::Relaxed), Ordering::Relaxed);
+                parent.listed.store(listed + 1, Ordering::Relaxed);
+                parent.first_child.store(id.0, Ordering::Release);
+            }
+            return id;
+        }
         let Some(slots) = self.roomy_index(stripe) else { return self.cut_at(parent) };
         let slot = match look_up(slots, hash, parent, pc) {
             Ok(id) => return id,
@@ -169,6 +230,7 @@ impl TraceTree {
         let node = self.node(TraceId(id))?;
         node.pc.store(pc as u64, Ordering::Relaxed);
         node.parent.store(parent.0, Ordering::Relaxed);
+        seen::note(pc, TraceId(id));
         Some(TraceId(id))
     }
 
@@ -209,14 +271,21 @@ impl TraceTree {
     }
 
     /// The return addresses of a stack, innermost first.
-    pub(crate) fn frames(&self, mut id: TraceId) -> impl Iterator<Item = usize> {
+    pub(crate) fn frames(&self, id: TraceId) -> impl Iterator<Item = usize> {
+        self.calls(id).map(|(_, pc)| pc)
+    }
+
+    /// The stacks that end at each frame of this one, and their return addresses, innermost first.
+    pub(crate) fn calls(&self, mut id: TraceId) -> impl Iterator<Item = (TraceId, usize)> {
         core::iter::from_fn(move || {
             if id == TraceId::NONE {
                 return None;
             }
             let node = self.node(id)?;
+            let this = id;
             id = TraceId(node.parent.load(Ordering::Relaxed));
-            Some(node.pc.load(Ordering::Relaxed) as usize)
+            let pc = node.pc.load(Ordering::Relaxed) as usize;
+            (pc > MOST_EPOCHS).then_some((this, pc))
         })
     }
 }

@@ -11,6 +11,7 @@
 //! all registers through all of DWARF: `.plt` entries, realigned stacks, signal frames.
 //!
 //! ```text
+//! last      the walk that remembers the last one
 //! walker    the loop: packed rule, else wide rule, else general step
 //! cache     pc -> rule, and which modules the rules belong to
 //! rule      row -> rule
@@ -20,9 +21,8 @@
 //! stack     what may be read
 //! ```
 //!
-//! A walk whose frames equal those of the last one need not go on: [`Frame`] is all that a step depends on
-//! beside the words it reads, and [`walk`] lets its visitor stop at any frame. That is where a walk that
-//! remembers the last one begins.
+//! [`Frame`] is all that a usual step depends on beside the words that it reads. So a walk that meets a frame of
+//! the thread's last one, all words further out being what they were, need not go on: see [`LastStack`].
 //!
 //! Code without unwind information (of JIT compilers, say) ends a walk.
 
@@ -33,6 +33,8 @@ mod cache;
 mod eh_frame;
 mod expression;
 mod known;
+mod last;
+mod loaded;
 mod module;
 mod reader;
 mod row;
@@ -43,6 +45,8 @@ mod sys;
 mod walker;
 
 pub use arch::Registers;
+pub use last::{LastStack, MOST};
+pub(crate) use loaded::{loaded, same_as};
 pub use sections::{Sections, module_both_ways};
 pub use stack::StackRange;
 pub use walker::{End, Frame, walk};
@@ -91,6 +95,12 @@ pub fn capture_here(out: &mut [usize]) -> (usize, End) {
 /// Frees the walker's flag, which a thread that does not exist in the child may have held.
 pub fn after_fork_in_child() {
     cache::CACHE.after_fork_in_child();
+}
+
+/// Changes whenever a pc was found to be of another module than before: what is known of pcs is void.
+#[inline(always)]
+pub(crate) fn replaced() -> u32 {
+    cache::replaced()
 }
 
 /// Bytes that the walker's tables have mapped; more than they occupy, as most of it is never touched.

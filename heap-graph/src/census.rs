@@ -9,6 +9,7 @@ use core::fmt;
 
 use crate::breakdown::Breakdown;
 use crate::graph::{Graph, Node};
+use crate::progress::{Cancelled, Progress, Steps};
 use crate::report::Report;
 use crate::walk::BreadthFirst;
 use counter::Counter;
@@ -19,6 +20,8 @@ use counter::Counter;
 pub enum CensusError {
     /// A breakdown by descriptive name met a node, of this type, that has none.
     NoDescriptiveName(String),
+    /// Nobody wants it any more.
+    Cancelled,
 }
 
 impl fmt::Display for CensusError {
@@ -30,11 +33,18 @@ impl fmt::Display for CensusError {
                     "census by descriptiveType met a node of type {type_name}, which has no descriptive name"
                 )
             }
+            Self::Cancelled => Cancelled.fmt(f),
         }
     }
 }
 
 impl std::error::Error for CensusError {}
+
+impl From<Cancelled> for CensusError {
+    fn from(_: Cancelled) -> Self {
+        Self::Cancelled
+    }
+}
 
 /// Nodes of one kind.
 #[derive(Clone, Copy, Debug)]
@@ -68,12 +78,27 @@ impl Group {
 ///
 /// [`CensusError`].
 pub fn census(graph: &Graph, breakdown: &Breakdown) -> Result<Report, CensusError> {
+    census_watched(graph, breakdown, &Progress::new())
+}
+
+/// A [`census`] whose progress is told, and which can be cancelled.
+///
+/// # Errors
+///
+/// [`CensusError`].
+pub fn census_watched(
+    graph: &Graph,
+    breakdown: &Breakdown,
+    progress: &Progress,
+) -> Result<Report, CensusError> {
     let mut groups = vec![Group::NOTHING; graph.kinds().len()];
     let mut order = Vec::new();
     let wants_order = has_bucket(breakdown);
     let (ids, sizes, kinds_of) = (graph.ids(), graph.sizes(), graph.kinds_of());
     let mut walk = BreadthFirst::new(graph);
+    let mut steps = Steps::new(progress, graph.node_count());
     while let Some(from) = walk.next() {
+        steps.step()?;
         for to in graph.referents(from) {
             if walk.arrive(*to) {
                 let node = *to as usize;

@@ -6,12 +6,16 @@ mod semi_nca;
 pub use fetch::{DominatorTreeNode, FetchOptions, Fetched};
 
 use core::cmp::Reverse;
-use core::ops::Range;
+use core::ops::{AddAssign, Range};
 use std::sync::Arc;
 
 use crate::graph::{Graph, Node, NodeIndex};
+use crate::prefetch::{AHEAD, prefetch};
+use crate::progress::{Cancelled, Progress, Steps};
 
 const NONE: u32 = u32::MAX;
+/// How often each node is gone through, as far as progress counts it.
+const STEPS: usize = 4;
 /// Children that are many for one node.
 const LONG: usize = 64;
 
@@ -58,36 +62,27 @@ impl<'a> DominatorTree<'a> {
     /// for Dominators and Related Problems, 2005), without recursion. Its time hardly depends on the shape
     /// of the graph.
     pub fn new(graph: &'a Graph) -> Self {
-        let walk = semi_nca::Walk::new(graph);
-        let dominators = walk.dominators(graph);
-        let sizes = graph.sizes();
-        let total: u128 = walk.preorder.iter().map(|node| u128::from(sizes[*node as usize])).sum();
-        let retained = if u64::try_from(total).is_ok() {
-            let mut retained = vec![0_u64; sizes.len()];
-            for node in walk.preorder.iter().rev() {
-                retained[*node as usize] += sizes[*node as usize];
-                if let Some(sum) = retained.get(*node as usize).copied()
-                    && let Some(above) = retained.get_mut(dominators[*node as usize] as usize)
-                {
-                    *above += sum;
-                }
-            }
-            Retained::Narrow(retained.into())
+        Self::watched(graph, &Progress::new()).expect("nobody could cancel it")
+    }
+
+    /// Computes the tree; its progress is told, and it can be cancelled.
+    ///
+    /// # Errors
+    ///
+    /// [`Cancelled`].
+    pub fn watched(graph: &'a Graph, progress: &Progress) -> Result<Self, Cancelled> {
+        let mut steps = Steps::new(progress, graph.node_count() * STEPS);
+        let walk = semi_nca::Walk::new(graph, &mut steps)?;
+        let dominators = walk.dominators(graph, &mut steps)?;
+        let sizes: Vec<u64> = walk.preorder.iter().map(|node| graph.sizes()[*node as usize]).collect();
+        let total: u128 = sizes.iter().map(|size| u128::from(*size)).sum();
+        let arrays = if u64::try_from(total).is_ok() {
+            arrays(&walk, &dominators, sizes, Retained::Narrow, &mut steps)?
         } else {
-            let mut retained = vec![0_u128; sizes.len()];
-            for node in walk.preorder.iter().rev() {
-                retained[*node as usize] += u128::from(sizes[*node as usize]);
-                if let Some(sum) = retained.get(*node as usize).copied()
-                    && let Some(above) = retained.get_mut(dominators[*node as usize] as usize)
-                {
-                    *above += sum;
-                }
-            }
-            Retained::Wide(retained.into())
+            let sizes = sizes.into_iter().map(u128::from).collect();
+            arrays(&walk, &dominators, sizes, Retained::Wide, &mut steps)?
         };
-        let (first_children, children) = children(&dominators, &walk.postorder, &retained);
-        let arrays = Arrays { dominators: dominators.into(), retained, first_children, children };
-        Self { graph, arrays: Arc::new(arrays) }
+        Ok(Self { graph, arrays: Arc::new(arrays) })
     }
 
     /// The tree of the same graph once more.
@@ -170,33 +165,77 @@ impl<'a> DominatorTree<'a> {
     }
 }
 
-/// Lists of children, each by retained size.
-fn children(dominators: &[u32], postorder: &[u32], retained: &Retained) -> (Box<[u32]>, Box<[u32]>) {
+/// From numbers to nodes. `retained` has the nodes' own sizes at first.
+fn arrays<T: Copy + Default + Ord + AddAssign>(
+    walk: &semi_nca::Walk,
+    dominators: &[u32],
+    mut retained: Vec<T>,
+    to_retained: fn(Box<[T]>) -> Retained,
+    steps: &mut Steps<'_>,
+) -> Result<Arrays, Cancelled> {
+    for number in (1..retained.len()).rev() {
+        let sum = retained[number];
+        retained[dominators[number] as usize] += sum;
+    }
+    let (first, children) = children(dominators, &walk.postorder, &retained);
+    let nodes = walk.numbers.len();
+    let (mut by_node, mut sizes) = (Vec::with_capacity(nodes), Vec::with_capacity(nodes));
+    let (mut first_children, mut child_nodes) = (Vec::with_capacity(nodes + 1), Vec::new());
+    child_nodes.reserve_exact(children.len());
+    for (node, number) in walk.numbers.iter().enumerate() {
+        if let Some(ahead) = walk.numbers.get(node + AHEAD) {
+            let ahead = *ahead as usize;
+            prefetch(dominators, ahead);
+            prefetch(&retained, ahead);
+            prefetch(&first, ahead);
+        }
+        steps.step()?;
+        first_children.push(child_nodes.len() as u32);
+        if *number == NONE {
+            by_node.push(NONE);
+            sizes.push(T::default());
+            continue;
+        }
+        let place = *number as usize;
+        by_node.push(if place == 0 { NONE } else { walk.preorder[dominators[place] as usize] });
+        sizes.push(retained[place]);
+        let list = &children[first[place] as usize..first[place + 1] as usize];
+        child_nodes.extend(list.iter().map(|child| walk.preorder[*child as usize]));
+    }
+    first_children.push(child_nodes.len() as u32);
+    Ok(Arrays {
+        dominators: by_node.into(),
+        retained: to_retained(sizes.into()),
+        first_children: first_children.into(),
+        children: child_nodes.into(),
+    })
+}
+
+/// Lists of children, each by retained size. All are numbers.
+fn children<T: Copy + Ord>(dominators: &[u32], postorder: &[u32], retained: &[T]) -> (Vec<u32>, Vec<u32>) {
     let mut starts = vec![0_u32; dominators.len() + 1];
-    for dominator in dominators.iter().filter(|dominator| **dominator != NONE) {
+    for dominator in &dominators[1..] {
         starts[*dominator as usize + 1] += 1;
     }
-    for node in 1..starts.len() {
-        starts[node] += starts[node - 1];
+    for number in 1..starts.len() {
+        starts[number] += starts[number - 1];
     }
     let mut ends = starts.clone();
-    let mut children = vec![0; starts.last().map_or(0, |all| *all as usize)];
-    for node in postorder.iter().rev() {
-        let dominator = dominators[*node as usize];
-        if dominator != NONE {
-            let end = &mut ends[dominator as usize];
-            children[*end as usize] = *node;
-            *end += 1;
-        }
+    let mut children = vec![0; dominators.len() - 1];
+    // The root is left last.
+    for number in postorder.iter().rev().skip(1) {
+        let end = &mut ends[dominators[*number as usize] as usize];
+        children[*end as usize] = *number;
+        *end += 1;
     }
     for pair in starts.windows(2) {
         let list = &mut children[pair[0] as usize..pair[1] as usize];
         // Sizes lie all over memory; a long list looks each up once. Both keep the order of equals.
         if list.len() > LONG {
-            list.sort_by_cached_key(|child| Reverse(retained.get(*child)));
+            list.sort_by_cached_key(|child| Reverse(retained[*child as usize]));
         } else if list.len() > 1 {
-            list.sort_by_key(|child| Reverse(retained.get(*child)));
+            list.sort_by_key(|child| Reverse(retained[*child as usize]));
         }
     }
-    (starts.into(), children.into())
+    (starts, children)
 }

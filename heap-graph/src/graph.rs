@@ -5,20 +5,19 @@
 //! stack) is kept once per combination, so that a census looks at combinations and not at nodes.
 
 mod builder;
+mod ids;
 mod node;
 
 pub use builder::{GraphBuilder, NodeParts};
 pub use node::{Edge, Node, Stack};
 
-use core::hash::{BuildHasher as _, Hash, Hasher};
-
-use hashbrown::hash_table::Entry;
-use hashbrown::{DefaultHashBuilder, HashTable};
+use core::hash::{Hash, Hasher};
 
 use crate::coarse_type::CoarseType;
-use crate::error::GraphError;
 use crate::frame::{FrameId, Frames};
+use crate::prefetch::prefetch;
 use crate::text::{Text, TextId, Texts};
+use ids::IdTable;
 
 /// A node's name: unique in its graph, and the same after writing and reading. In a snapshot of
 /// Firefox and of a running program it is an address.
@@ -196,47 +195,28 @@ impl Graph {
         self.first_edges[index as usize] as usize..self.first_edges[index as usize + 1] as usize
     }
 
+    /// Where all edges go, in order.
+    pub(crate) fn all_referents(&self) -> &[u32] {
+        &self.referents
+    }
+
+    /// The node is to be asked for its edges soon.
+    #[inline]
+    pub(crate) fn prefetch_node(&self, index: u32) {
+        prefetch(&self.first_edges, index as usize);
+    }
+
+    /// The node's edges are to be looked at soon; its last first.
+    #[inline]
+    pub(crate) fn prefetch_edges(&self, index: u32) {
+        prefetch(&self.referents, (self.first_edges[index as usize + 1] as usize).wrapping_sub(1));
+    }
+
     pub(crate) fn edge_name(&self, edge: usize) -> Option<TextId> {
         self.edge_names[edge]
     }
 
     pub(crate) fn referent(&self, edge: usize) -> u32 {
         self.referents[edge]
-    }
-}
-
-/// From ids to places; the ids themselves lie in the graph.
-#[derive(Clone, Debug)]
-pub(crate) struct IdTable {
-    table: HashTable<u32>,
-    hasher: DefaultHashBuilder,
-}
-
-impl IdTable {
-    #[inline]
-    pub(crate) fn find(&self, id: u64, ids: &[u64]) -> Option<u32> {
-        self.table.find(self.hasher.hash_one(id), |index| ids[*index as usize] == id).copied()
-    }
-
-    /// The table of these ids.
-    pub(crate) fn new(ids: &[u64]) -> Result<Self, GraphError> {
-        let hasher = DefaultHashBuilder::default();
-        let mut table = HashTable::with_capacity(ids.len());
-        let hash = |index: &u32| hasher.hash_one(ids[*index as usize]);
-        for (index, id) in (0..).zip(ids) {
-            match table.entry(hash(&index), |other| ids[*other as usize] == *id, hash) {
-                Entry::Occupied(first) => {
-                    let first = *first.get() as usize;
-                    return Err(GraphError::DuplicateId { id: NodeId(*id), first, second: index as usize });
-                }
-                Entry::Vacant(place) => place.insert(index),
-            };
-        }
-        Ok(Self { table, hasher })
-    }
-
-    fn memory(&self) -> usize {
-        // One byte of control for each slot, and an eighth of the slots always empty.
-        self.table.capacity() * 8 / 7 * (size_of::<u32>() + 1)
     }
 }

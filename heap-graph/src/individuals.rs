@@ -1,9 +1,10 @@
 //! From a leaf of a report back to the nodes that were counted there.
 
 use crate::breakdown::Breakdown;
-use crate::census::{CensusError, census};
+use crate::census::{CensusError, census_watched};
 use crate::dominators::DominatorTree;
 use crate::graph::{Node, NodeId};
+use crate::progress::Progress;
 use crate::report::Report;
 
 /// Nodes listed at most, unless asked for more; as in Firefox.
@@ -23,7 +24,22 @@ pub fn individuals<'a>(
     leaves: impl Fn(u64) -> bool,
     max: usize,
 ) -> Result<Vec<Node<'a>>, CensusError> {
-    let report = census(tree.graph(), &breakdown.with_buckets())?;
+    individuals_watched(tree, breakdown, leaves, max, &Progress::new())
+}
+
+/// [`individuals`] whose progress is told, and which can be cancelled.
+///
+/// # Errors
+///
+/// [`CensusError`].
+pub fn individuals_watched<'a>(
+    tree: &DominatorTree<'a>,
+    breakdown: &Breakdown,
+    leaves: impl Fn(u64) -> bool,
+    max: usize,
+    progress: &Progress,
+) -> Result<Vec<Node<'a>>, CensusError> {
+    let report = census_watched(tree.graph(), &breakdown.with_buckets(), progress)?;
     let mut nodes = Vec::new();
     collect(&report, &leaves, &mut 0, &mut |id| nodes.extend(tree.graph().find(NodeId(id))));
     nodes.sort_by_cached_key(|node| core::cmp::Reverse(tree.retained_size(node.index())));

@@ -1,12 +1,13 @@
 //! Heap graphs: what keeps what alive, from snapshots of Firefox or from the running Rust program,
 //! with the answers of Firefox's Memory tool.
 //!
-//! A [`Graph`] has nodes with shallow sizes and named edges between them, in flat arrays: 34 bytes a
+//! A [`Graph`] has nodes with shallow sizes and named edges between them, in flat arrays: 32 bytes a
 //! node and 8 an edge beside names. Analyses take a graph and do not know where it came from:
 //!
 //! - [`snapshot::read`] reads a `.fxsnapshot`, and [`snapshot::write`](snapshot::write()) writes one;
 //!   [`snapshot::SnapshotWriter`] writes one of a heap that is no graph yet.
-//! - [`HeapGraph::collect`] walks values of this program, by the derive that measures them.
+//! - [`HeapGraph::collect`] walks values of this program, by the derive that measures them;
+//!   [`HeapGraph::save`] writes them to a file meanwhile.
 //! - [`GraphBuilder`] takes any other heap.
 //!
 //! and answer
@@ -52,7 +53,6 @@
 //!
 //! - Of the running program it sees what the derive sees: blocks that nobody measures are in no
 //!   graph, nor is anything behind a lock that is held.
-//! - A live graph is in memory before it is written.
 
 #![deny(unsafe_code)]
 
@@ -68,6 +68,8 @@ mod graph;
 mod individuals;
 mod live;
 mod paths;
+mod prefetch;
+mod progress;
 mod report;
 mod retained;
 pub mod snapshot;
@@ -78,7 +80,7 @@ mod walk;
 mod worker;
 
 pub use breakdown::{Breakdown, BreakdownError};
-pub use census::{CensusError, census, census_of, describe_node};
+pub use census::{CensusError, census, census_of, census_watched, describe_node};
 pub use coarse_type::CoarseType;
 pub use diff::Difference;
 pub use dominators::{DominatorTree, DominatorTreeNode, FetchOptions, Fetched};
@@ -86,14 +88,20 @@ pub use error::{GraphError, MessageError, Problem, SnapshotError};
 pub use export::{Neighbourhood, NeighbourhoodOptions, write_v8};
 pub use frame::{FrameId, FrameParts};
 pub use graph::{Edge, Graph, GraphBuilder, Node, NodeId, NodeIndex, NodeParts, Stack};
-pub use individuals::{MAX_INDIVIDUALS, individuals};
-pub use live::{AllocationSites, BlockTypes, HeapGraph, LiveOptions, Roots, SiteFrame, coarse_type};
-pub use paths::{MergedPaths, Path, PathPart, ShortestPaths, k_shortest_paths, shortest_paths};
+pub use individuals::{MAX_INDIVIDUALS, individuals, individuals_watched};
+pub use live::{
+    AllocationSites, BlockTypes, HeapGraph, LiveOptions, Roots, SNAPSHOT_REQUEST, Saved, SiteFrame,
+    answer_snapshots, coarse_type,
+};
+pub use paths::{
+    MergedPaths, Path, PathPart, ShortestPaths, k_shortest_paths, shortest_paths, shortest_paths_watched,
+};
+pub use progress::{Cancelled, Progress};
 pub use report::{Count, Frame, Key, Report, ReportFrame, StackKey};
 pub use retained::{ClassSizes, RetainedSet, sizes_by_class};
 pub use suspects::{Accumulation, Suspect, SuspectOptions, suspects};
 pub use text::{Text, TextId};
 pub use tree::{CensusTree, CensusTreeNode, Name, TreeOptions};
 pub use worker::{
-    HeapAnalysesClient, HeapAnalysesWorker, Pending, Progress, SnapshotState, SnapshotSummary, WorkerError,
+    HeapAnalysesClient, HeapAnalysesWorker, Pending, SnapshotState, SnapshotSummary, WorkerError,
 };

@@ -1,15 +1,21 @@
 //! The graph of the running program, from the same derive that measures its heap.
 
+mod answer;
+mod dmd;
 mod naming;
 mod reading;
+mod save;
+mod stream;
 
+pub use answer::{SNAPSHOT_REQUEST, answer_snapshots};
 pub use naming::{BlockTypes, coarse_type};
+pub use save::Saved;
 
 use core::fmt;
 use std::io::{self, Write};
 use std::time::SystemTime;
 
-use memory_reporter::{MallocSizeOf, MallocSizeOfOps, Skipped};
+use memory_reporter::{MallocSizeOf, MallocSizeOfOps, Skipped, bridge};
 
 use crate::coarse_type::CoarseType;
 use crate::graph::Graph;
@@ -50,7 +56,7 @@ pub struct LiveOptions<'a> {
     /// What blocks are, roughly; [`coarse_type`] by default. A program that knows better calls that for what it does
     /// not know.
     pub coarse_type: fn(&BlockTypes<'_>) -> CoarseType,
-    /// Where blocks were allocated; unknown by default.
+    /// Where blocks were allocated; by default, and with `None`, what DMD knows if it records this process.
     pub allocation_sites: Option<&'a dyn AllocationSites>,
 }
 
@@ -82,6 +88,16 @@ impl<'a> LiveOptions<'a> {
     pub fn allocation_sites(mut self, sites: &'a dyn AllocationSites) -> Self {
         self.allocation_sites = Some(sites);
         self
+    }
+
+    /// Leaves out where blocks were allocated, even if DMD knows.
+    pub fn without_allocation_sites(self) -> Self {
+        self.allocation_sites(&dmd::Nowhere)
+    }
+
+    fn sites(&self) -> Option<&'a dyn AllocationSites> {
+        let dmd = || bridge::is_connected().then_some(&dmd::Dmd as &dyn AllocationSites);
+        self.allocation_sites.or_else(dmd)
     }
 }
 
@@ -127,12 +143,13 @@ impl HeapGraph {
 
     /// Walks the values that `tell` adds, with options.
     pub fn collect_with(options: LiveOptions<'_>, tell: impl FnOnce(&mut Roots<'_>)) -> Self {
-        let mut roots = Roots { ops: MallocSizeOfOps::new(Live::new(options)) };
+        let ops = Box::new(MallocSizeOfOps::new(Live::new(options)));
+        let mut roots = Roots(What::Walk { ops, at_most: usize::MAX });
         tell(&mut roots);
-        let skipped = roots.ops.skipped().to_vec();
-        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).ok();
-        let now = now.and_then(|now| u64::try_from(now.as_micros()).ok());
-        Self { graph: roots.ops.into_reading().finish(now), skipped }
+        let mut ops = roots.0.into_walk().expect("it was made above");
+        let skipped = ops.skipped().to_vec();
+        let graph = ops.into_reading().finish(now()).expect("a graph was asked for");
+        Self { graph, skipped }
     }
 
     /// The graph.
@@ -161,8 +178,35 @@ impl HeapGraph {
 }
 
 /// The values that a live graph starts from.
-pub struct Roots<'a> {
-    ops: MallocSizeOfOps<Live<'a>>,
+pub struct Roots<'a>(What<'a>);
+
+/// What is done with the values.
+enum What<'a> {
+    /// They are walked, as many as there may be.
+    Walk { ops: Box<MallocSizeOfOps<Live<'a>>>, at_most: usize },
+    /// Their names are noted.
+    Name(Vec<String>),
+}
+
+impl<'a> What<'a> {
+    fn into_walk(self) -> Option<Box<MallocSizeOfOps<Live<'a>>>> {
+        match self {
+            Self::Walk { ops, .. } => Some(ops),
+            Self::Name(_) => None,
+        }
+    }
+
+    fn into_names(self) -> Vec<String> {
+        match self {
+            Self::Walk { .. } => Vec::new(),
+            Self::Name(names) => names,
+        }
+    }
+}
+
+fn now() -> Option<u64> {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).ok()?;
+    u64::try_from(now.as_micros()).ok()
 }
 
 impl fmt::Debug for Roots<'_> {
@@ -175,8 +219,15 @@ impl Roots<'_> {
     /// Adds a value, which hangs from the root by `name`. Its own bytes count as 0: what is not in
     /// a block of its own is not on the heap.
     pub fn add<T: MallocSizeOf + ?Sized>(&mut self, name: &str, value: &T) {
-        self.ops.reading().open_root(name, core::any::type_name::<T>, value);
-        value.size_of_excluding_this(&mut self.ops);
-        self.ops.reading().close_root();
+        match &mut self.0 {
+            What::Name(names) => names.push(name.to_owned()),
+            What::Walk { at_most: 0, .. } => {}
+            What::Walk { ops, at_most } => {
+                *at_most -= 1;
+                ops.reading().open_root(name, core::any::type_name::<T>, value);
+                value.size_of_excluding_this(ops);
+                ops.reading().close_root();
+            }
+        }
     }
 }

@@ -10,6 +10,7 @@ use hashbrown::{HashMap, HashSet};
 use indexmap::{IndexMap, IndexSet};
 
 use crate::graph::{Graph, NodeId, NodeIndex};
+use crate::progress::{Cancelled, Progress, Steps};
 use crate::report::json::list;
 use crate::text::{Text, TextId};
 use crate::walk::BreadthFirst;
@@ -50,6 +51,21 @@ type Back = (u32, Option<TextId>);
 /// through the target itself. For paths that really are the shortest see
 /// [`k_shortest_paths`](crate::k_shortest_paths).
 pub fn shortest_paths(graph: &Graph, start: NodeIndex, targets: &[NodeIndex], max: usize) -> ShortestPaths {
+    shortest_paths_watched(graph, start, targets, max, &Progress::new()).expect("nobody could cancel it")
+}
+
+/// [`shortest_paths`] whose progress is told, and which can be cancelled.
+///
+/// # Errors
+///
+/// [`Cancelled`].
+pub fn shortest_paths_watched(
+    graph: &Graph,
+    start: NodeIndex,
+    targets: &[NodeIndex],
+    max: usize,
+    progress: &Progress,
+) -> Result<ShortestPaths, Cancelled> {
     let mut found: HashMap<u32, Vec<Back>> = HashMap::new();
     let mut order = Vec::new();
     for target in targets {
@@ -66,7 +82,9 @@ pub fn shortest_paths(graph: &Graph, start: NodeIndex, targets: &[NodeIndex], ma
     // By node: the edge that arrived first, and the node it came from.
     let mut first: Vec<(u32, u32)> = vec![(0, 0); graph.node_count()];
     let mut walk = BreadthFirst::from(graph, start.0);
+    let mut steps = Steps::new(progress, graph.node_count());
     'walk: while let Some(from) = walk.next() {
+        steps.step()?;
         if missing == 0 {
             break;
         }
@@ -108,7 +126,7 @@ pub fn shortest_paths(graph: &Graph, start: NodeIndex, targets: &[NodeIndex], ma
         let backs = found.remove(&target).unwrap_or_default();
         (NodeId(graph.ids()[target as usize]), backs.into_iter().map(complete).collect())
     });
-    ShortestPaths { start: graph.node(start).id(), max, paths: paths.collect() }
+    Ok(ShortestPaths { start: graph.node(start).id(), max, paths: paths.collect() })
 }
 
 /// Paths to one target as one graph, for display: each node and each edge once.

@@ -12,4 +12,5 @@ mod wire;
 mod write;
 
 pub use read::{ReadOptions, read, read_from, read_with};
+pub(crate) use write::Packer;
 pub use write::{SnapshotWriter, WriteOptions, write};

@@ -10,17 +10,18 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use hashbrown::HashMap;
 
 use crate::breakdown::Breakdown;
-use crate::census::{CensusError, census};
+use crate::census::{CensusError, census_watched};
 use crate::diff::Difference;
 use crate::dominators::{Arrays, DominatorTree, DominatorTreeNode, FetchOptions, Fetched};
 use crate::error::SnapshotError;
 use crate::graph::{Graph, NodeId, NodeIndex};
-use crate::individuals::individuals;
+use crate::individuals::individuals_watched;
+use crate::paths::{ShortestPaths, shortest_paths_watched};
+use crate::progress::{Cancelled, Progress};
 use crate::report::Report;
 use crate::snapshot::{ReadOptions, read_from};
 use crate::tree::{CensusTree, TreeOptions};
@@ -37,6 +38,8 @@ pub enum WorkerError {
     NotReachable(NodeId),
     /// The snapshot could not be read.
     Snapshot(SnapshotError),
+    /// The snapshot could not be written.
+    Save(io::Error),
     /// The census has no answer.
     Census(CensusError),
     /// The request was cancelled.
@@ -52,6 +55,7 @@ impl fmt::Display for WorkerError {
             Self::NoNode(id) => write!(f, "no node has the id {id}"),
             Self::NotReachable(id) => write!(f, "the root does not reach node {id}"),
             Self::Snapshot(error) => error.fmt(f),
+            Self::Save(error) => write!(f, "cannot be written: {error}"),
             Self::Census(error) => error.fmt(f),
             Self::Cancelled => f.write_str("cancelled"),
             Self::Gone => f.write_str("the worker has ended"),
@@ -63,6 +67,7 @@ impl std::error::Error for WorkerError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Snapshot(error) => Some(error),
+            Self::Save(error) => Some(error),
             Self::Census(error) => Some(error),
             _ => None,
         }
@@ -71,7 +76,16 @@ impl std::error::Error for WorkerError {
 
 impl From<CensusError> for WorkerError {
     fn from(error: CensusError) -> Self {
-        Self::Census(error)
+        match error {
+            CensusError::Cancelled => Self::Cancelled,
+            error => Self::Census(error),
+        }
+    }
+}
+
+impl From<Cancelled> for WorkerError {
+    fn from(_: Cancelled) -> Self {
+        Self::Cancelled
     }
 }
 
@@ -93,40 +107,6 @@ pub enum SnapshotState {
     Error(String),
 }
 
-/// How far a request is, and whether it is still wanted; shared with whoever waits.
-#[derive(Clone, Debug, Default)]
-pub struct Progress(Arc<Shared>);
-
-#[derive(Debug, Default)]
-struct Shared {
-    done: AtomicU64,
-    total: AtomicU64,
-    is_cancelled: AtomicBool,
-}
-
-impl Progress {
-    /// A request that has not begun.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Bytes read, and bytes there are: 0 of 0 until that is known.
-    pub fn bytes(&self) -> (u64, u64) {
-        (self.0.done.load(Ordering::Relaxed), self.0.total.load(Ordering::Relaxed))
-    }
-
-    /// Says that nobody wants the answer any more. A file is not read further, and a request that
-    /// has not begun does not begin; a census or a dominator tree, which takes less than a second, is finished.
-    pub fn cancel(&self) {
-        self.0.is_cancelled.store(true, Ordering::Relaxed);
-    }
-
-    /// Whether it was cancelled.
-    pub fn is_cancelled(&self) -> bool {
-        self.0.is_cancelled.load(Ordering::Relaxed)
-    }
-}
-
 /// A file whose reading can be watched and cancelled.
 struct Watched {
     file: File,
@@ -139,7 +119,7 @@ impl Read for Watched {
             return Err(io::Error::other("cancelled"));
         }
         let bytes = self.file.read(buffer)?;
-        self.progress.0.done.fetch_add(bytes as u64, Ordering::Relaxed);
+        self.progress.did(bytes as u64);
         Ok(bytes)
     }
 }
@@ -162,10 +142,14 @@ struct Snapshot {
 }
 
 impl Snapshot {
-    fn dominators(&mut self) -> DominatorTree<'_> {
+    fn dominators(&mut self, progress: &Progress) -> Result<DominatorTree<'_>, Cancelled> {
         let Self { graph, dominators } = self;
-        let arrays = dominators.get_or_insert_with(|| DominatorTree::new(graph).into_arrays());
-        DominatorTree::from_arrays(graph, Arc::clone(arrays))
+        if let Some(arrays) = dominators {
+            return Ok(DominatorTree::from_arrays(graph, Arc::clone(arrays)));
+        }
+        let tree = DominatorTree::watched(graph, progress)?;
+        *dominators = Some(tree.clone().into_arrays());
+        Ok(tree)
     }
 }
 
@@ -207,7 +191,7 @@ impl HeapAnalysesWorker {
         if metadata.is_dir() {
             return Err(WorkerError::Snapshot(SnapshotError::Directory));
         }
-        progress.0.total.store(metadata.len(), Ordering::Relaxed);
+        progress.expect(metadata.len());
         let watched = Watched { file, progress: progress.clone() };
         let graph = read_from(watched, options).map_err(|error| match progress.is_cancelled() {
             true => WorkerError::Cancelled,
@@ -259,9 +243,9 @@ impl HeapAnalysesWorker {
     ///
     /// # Errors
     ///
-    /// [`WorkerError::NoSnapshot`] or [`WorkerError::Census`].
-    pub fn take_census(&mut self, path: &Path, breakdown: &Breakdown) -> Answer<Report> {
-        Ok(census(&self.snapshot(path)?.graph, breakdown)?)
+    /// [`WorkerError::NoSnapshot`], [`WorkerError::Census`] or [`WorkerError::Cancelled`].
+    pub fn take_census(&mut self, path: &Path, breakdown: &Breakdown, progress: &Progress) -> Answer<Report> {
+        Ok(census_watched(&self.snapshot(path)?.graph, breakdown, progress)?)
     }
 
     /// The report of a census as a tree.
@@ -274,8 +258,9 @@ impl HeapAnalysesWorker {
         path: &Path,
         breakdown: &Breakdown,
         options: &TreeOptions,
+        progress: &Progress,
     ) -> Answer<CensusTree> {
-        Ok(CensusTree::new(&self.take_census(path, breakdown)?, options))
+        Ok(CensusTree::new(&self.take_census(path, breakdown, progress)?, options))
     }
 
     /// What changed from one snapshot to another.
@@ -288,9 +273,10 @@ impl HeapAnalysesWorker {
         first: &Path,
         second: &Path,
         breakdown: &Breakdown,
+        progress: &Progress,
     ) -> Answer<Difference> {
-        let (first, second) = (self.take_census(first, breakdown)?, self.take_census(second, breakdown)?);
-        Ok(Difference::new(&first, &second))
+        let first = self.take_census(first, breakdown, progress)?;
+        Ok(Difference::new(&first, &self.take_census(second, breakdown, progress)?))
     }
 
     /// The nodes behind leaves of a census tree, those that retain most first.
@@ -304,9 +290,10 @@ impl HeapAnalysesWorker {
         breakdown: &Breakdown,
         leaves: &[u64],
         max: usize,
+        progress: &Progress,
     ) -> Answer<Vec<NodeId>> {
-        let tree = self.snapshot(path)?.dominators();
-        let nodes = individuals(&tree, breakdown, |leaf| leaves.contains(&leaf), max)?;
+        let tree = self.snapshot(path)?.dominators(progress)?;
+        let nodes = individuals_watched(&tree, breakdown, |leaf| leaves.contains(&leaf), max, progress)?;
         Ok(nodes.into_iter().map(|node| node.id()).collect())
     }
 
@@ -314,9 +301,9 @@ impl HeapAnalysesWorker {
     ///
     /// # Errors
     ///
-    /// [`WorkerError::NoSnapshot`].
-    pub fn compute_dominator_tree(&mut self, path: &Path) -> Answer<()> {
-        self.snapshot(path)?.dominators();
+    /// [`WorkerError::NoSnapshot`] or [`WorkerError::Cancelled`].
+    pub fn compute_dominator_tree(&mut self, path: &Path, progress: &Progress) -> Answer<()> {
+        self.snapshot(path)?.dominators(progress)?;
         Ok(())
     }
 
@@ -325,8 +312,13 @@ impl HeapAnalysesWorker {
     /// # Errors
     ///
     /// As [`take_census`](Self::take_census), of the label.
-    pub fn dominator_tree(&mut self, path: &Path, options: &FetchOptions) -> Answer<DominatorTreeNode> {
-        Ok(self.snapshot(path)?.dominators().partial(NodeIndex::ROOT, options)?)
+    pub fn dominator_tree(
+        &mut self,
+        path: &Path,
+        options: &FetchOptions,
+        progress: &Progress,
+    ) -> Answer<DominatorTreeNode> {
+        Ok(self.snapshot(path)?.dominators(progress)?.partial(NodeIndex::ROOT, options)?)
     }
 
     /// More children of a node of the dominator tree: `count` from the place `start` on.
@@ -342,12 +334,31 @@ impl HeapAnalysesWorker {
         start: usize,
         count: usize,
         options: &FetchOptions,
+        progress: &Progress,
     ) -> Answer<Fetched> {
-        let tree = self.snapshot(path)?.dominators();
+        let tree = self.snapshot(path)?.dominators(progress)?;
         let index = tree.graph().find(node).ok_or(WorkerError::NoNode(node))?.index();
         if !tree.is_reachable(index) {
             return Err(WorkerError::NotReachable(node));
         }
         Ok(tree.fetch(index, start, count, options)?)
+    }
+
+    /// Up to `max` paths from the root to each target, as [`shortest_paths`](crate::shortest_paths) finds them.
+    ///
+    /// # Errors
+    ///
+    /// [`WorkerError::NoSnapshot`], [`WorkerError::NoNode`] or [`WorkerError::Cancelled`].
+    pub fn shortest_paths(
+        &mut self,
+        path: &Path,
+        targets: &[NodeId],
+        max: usize,
+        progress: &Progress,
+    ) -> Answer<ShortestPaths> {
+        let graph = &self.snapshot(path)?.graph;
+        let find = |id: &NodeId| Ok(graph.find(*id).ok_or(WorkerError::NoNode(*id))?.index());
+        let targets = targets.iter().map(find).collect::<Answer<Vec<_>>>()?;
+        Ok(shortest_paths_watched(graph, NodeIndex::ROOT, &targets, max, progress)?)
     }
 }

@@ -5,6 +5,12 @@
 //! What crosses are `repr(C)` tables of functions. With an engine connected, measuring a value in a report
 //! under `explicit/` marks its blocks.
 
+mod sites;
+
+pub use sites::{
+    AllocationFrame, EachFrame, Site, SiteFrame, SiteFrames, allocation_frames, allocation_site,
+};
+
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::fmt;
 use core::marker::PhantomData;
@@ -179,6 +185,8 @@ pub struct Engine {
     heap: Heap,
     begin: BeginCollection,
     end: EndCollection,
+    site: Site,
+    site_frames: SiteFrames,
 }
 
 /// Usable bytes of all live blocks, if this is one of them and all are recorded; otherwise 0.
@@ -203,6 +211,8 @@ impl Engine {
         heap: Heap,
         begin: BeginCollection,
         end: EndCollection,
+        site: Site,
+        site_frames: SiteFrames,
     ) -> Self {
         let size = size_of::<Self>();
         Self {
@@ -217,6 +227,8 @@ impl Engine {
             heap,
             begin,
             end,
+            site,
+            site_frames,
         }
     }
 }
@@ -317,7 +329,7 @@ pub(crate) fn engine_sizes() -> Option<Sizes> {
 }
 
 /// Whether an engine records this process.
-pub(crate) fn is_connected() -> bool {
+pub fn is_connected() -> bool {
     engine().is_some()
 }
 

@@ -71,6 +71,7 @@ mod memory_reporter;
 mod name_pattern;
 mod ops;
 mod platform;
+mod prefetch;
 mod pressure;
 mod reading;
 mod registry;

@@ -100,9 +100,10 @@ pub(crate) fn grow<T: MallocSizeOf + ?Sized>(
 ) -> (SizeTree, WalkState) {
     let mut ops = MallocSizeOfOps::new(ByField::new(core::any::type_name::<T>, state, marks));
     let bytes = value.size_of_excluding_this(&mut ops);
-    let ByField { usable_size, growth, state, .. } = ops.into_reading();
+    let reading = ops.into_reading();
+    let usable_size_known = reading.usable_size_known();
+    let ByField { growth, state, .. } = reading;
     let nodes = finish::finish(growth.into_nodes(), bytes);
-    let usable_size_known = usable_size.is_some() || marks.is_some();
     (SizeTree { nodes, usable_size_known, skipped: Vec::new() }, state)
 }
 

@@ -5,6 +5,7 @@ mod dominators;
 mod export;
 mod input;
 mod paths;
+mod save;
 mod suspects;
 mod table;
 
@@ -21,6 +22,7 @@ Examples:
   about-memory snapshot dominators heap.fxsnapshot
   about-memory snapshot paths heap.fxsnapshot --target 140737353 --max 5
   about-memory snapshot diff before.fxsnapshot after.fxsnapshot
+  about-memory snapshot save 1234 heap.fxsnapshot
 
 A breakdown is JSON, as takeCensus of Firefox has it, or a name: default, type, stack, label, count,
 bucket, internalType, objectClass, coarseType, filename.";
@@ -52,6 +54,8 @@ enum Question {
     Suspects(suspects::Suspects),
     /// Write it for another tool.
     Export(export::Export),
+    /// Save the heap of a running process.
+    Save(save::Save),
 }
 
 impl Snapshot {
@@ -66,6 +70,7 @@ impl Snapshot {
             Question::Diff(diff) => diff.run()?,
             Question::Suspects(suspects) => suspects.run()?,
             Question::Export(export) => export.run()?,
+            Question::Save(save) => save.run()?,
         };
         let mut out = io::stdout().lock();
         let end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };

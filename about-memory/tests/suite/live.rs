@@ -3,5 +3,6 @@
 mod asking;
 mod commands;
 mod herd;
+mod snapshots;
 mod victim;
 mod watching;

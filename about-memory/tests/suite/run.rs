@@ -190,6 +190,15 @@ fn what_cannot_work_is_not_started() {
         assert!(refused(folder, "./plain").starts_with("is setuid, setgid or has capabilities, "));
     }
 
+    // Of another C library, whose compiler is not everywhere.
+    fs::write(folder.join("musl.c"), print).unwrap();
+    let compiled = Command::new("musl-gcc").args(["-o", "musl", "musl.c"]).current_dir(folder).status();
+    if compiled.is_ok_and(|status| status.success()) {
+        let text = refused(folder, "./musl");
+        assert!(text.starts_with("is loaded by /lib/ld-musl-"), "{text}");
+        assert!(text.ends_with(", which is not the GNU C library's\n"), "{text}");
+    }
+
     fs::write(folder.join("script"), "#!./static -x\n").unwrap();
     fs::set_permissions(folder.join("script"), fs::Permissions::from_mode(0o755)).unwrap();
     assert!(refused(folder, "./script").starts_with("is a script, and ./static is linked statically, "));

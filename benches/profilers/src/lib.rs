@@ -7,6 +7,7 @@ mod churn;
 mod documents;
 #[allow(unsafe_code, reason = "asks the system for times, and the loader for a profiler")]
 mod outcome;
+#[allow(unsafe_code, reason = "calls allocators")]
 mod pairs;
 
 use std::any::Any;
@@ -30,7 +31,10 @@ pub fn run(at_end: impl FnOnce()) -> Result<(), Box<dyn Error>> {
         "w2" => churn::four_threads(scale),
         "w3" => documents::parse_and_clone(scale)?,
         "nothing" => (0, Box::new(())),
-        "pairs" => return pairs::print(),
+        "pairs" => {
+            pairs::print();
+            return Ok(());
+        }
         other => return Err(format!("unknown workload {other}").into()),
     };
     outcome::print(&workload, sum)?;

@@ -9,11 +9,12 @@ use core::ptr::null_mut;
 
 use engine::__private::{Recording, end, forget, put_back, record, recording, take, thread_guard};
 
+use crate::real::Giver;
 use crate::{bootstrap, real, start};
 
 /// Records a new block.
 #[inline(always)]
-fn recorded(block: *mut c_void, requested: usize) -> *mut c_void {
+fn recorded(giver: Giver, block: *mut c_void, requested: usize) -> *mut c_void {
     match recording() {
         Recording::No => return block,
         Recording::Undecided => start::try_to_start(),
@@ -21,7 +22,7 @@ fn recorded(block: *mut c_void, requested: usize) -> *mut c_void {
     }
     if !block.is_null() && thread_guard().get() == 0 {
         // SAFETY: a live block of the real functions.
-        let usable = unsafe { real::malloc_usable_size(block) };
+        let usable = unsafe { real::usable(giver, block, requested) };
         record(block, requested, usable);
     }
     block
@@ -38,7 +39,7 @@ pub(crate) unsafe extern "C" fn malloc(bytes: usize) -> *mut c_void {
         return bootstrap::alloc(bytes, 1);
     }
     // SAFETY: the caller's promise.
-    recorded(unsafe { real::malloc(bytes) }, bytes)
+    recorded(Giver::Malloc, unsafe { real::malloc(bytes) }, bytes)
 }
 
 /// As C's.
@@ -52,7 +53,7 @@ pub(crate) unsafe extern "C" fn calloc(count: usize, bytes: usize) -> *mut c_voi
         return count.checked_mul(bytes).map_or(null_mut(), |bytes| bootstrap::alloc(bytes, 1));
     }
     // SAFETY: the caller's promise. What overflows gives null, which is not recorded.
-    recorded(unsafe { real::calloc(count, bytes) }, count.wrapping_mul(bytes))
+    recorded(Giver::Calloc, unsafe { real::calloc(count, bytes) }, count.wrapping_mul(bytes))
 }
 
 /// As C's.
@@ -82,7 +83,7 @@ pub(crate) unsafe extern "C" fn realloc(block: *mut c_void, bytes: usize) -> *mu
         return moved;
     }
     end(taken);
-    recorded(moved, bytes)
+    recorded(Giver::Realloc, moved, bytes)
 }
 
 #[inline(always)]
@@ -91,7 +92,7 @@ unsafe fn realloc_null(bytes: usize) -> *mut c_void {
         return bootstrap::alloc(bytes, 1);
     }
     // SAFETY: the caller's promise.
-    recorded(unsafe { real::realloc(null_mut(), bytes) }, bytes)
+    recorded(Giver::Realloc, unsafe { real::realloc(null_mut(), bytes) }, bytes)
 }
 
 /// A block from before the real functions were known gets a real one in its place.
@@ -169,7 +170,7 @@ pub(crate) unsafe extern "C" fn posix_memalign(place: *mut *mut c_void, align: u
     let error = unsafe { real::posix_memalign(place, align, bytes) };
     if error == 0 {
         // SAFETY: written when the call succeeded.
-        recorded(unsafe { *place }, bytes);
+        recorded(Giver::PosixMemalign, unsafe { *place }, bytes);
     }
     error
 }
@@ -185,7 +186,7 @@ pub(crate) unsafe extern "C" fn aligned_alloc(align: usize, bytes: usize) -> *mu
         return bootstrap::alloc(bytes, align);
     }
     // SAFETY: the caller's promise.
-    recorded(unsafe { real::aligned_alloc(align, bytes) }, bytes)
+    recorded(Giver::AlignedAlloc, unsafe { real::aligned_alloc(align, bytes) }, bytes)
 }
 
 /// As C's.
@@ -199,7 +200,7 @@ pub(crate) unsafe extern "C" fn memalign(align: usize, bytes: usize) -> *mut c_v
         return bootstrap::alloc(bytes, align);
     }
     // SAFETY: the caller's promise.
-    recorded(unsafe { real::memalign(align, bytes) }, bytes)
+    recorded(Giver::Memalign, unsafe { real::memalign(align, bytes) }, bytes)
 }
 
 /// As C's.
@@ -213,7 +214,7 @@ pub(crate) unsafe extern "C" fn valloc(bytes: usize) -> *mut c_void {
         return bootstrap::alloc(bytes, 4096);
     }
     // SAFETY: the caller's promise.
-    recorded(unsafe { real::valloc(bytes) }, bytes)
+    recorded(Giver::Valloc, unsafe { real::valloc(bytes) }, bytes)
 }
 
 /// As C's.
@@ -227,7 +228,7 @@ pub(crate) unsafe extern "C" fn pvalloc(bytes: usize) -> *mut c_void {
         return bootstrap::alloc(bytes.next_multiple_of(4096), 4096);
     }
     // SAFETY: the caller's promise.
-    recorded(unsafe { real::pvalloc(bytes) }, bytes)
+    recorded(Giver::Pvalloc, unsafe { real::pvalloc(bytes) }, bytes)
 }
 
 /// As glibc's.

@@ -4,7 +4,8 @@
 //! allocator may stand between.
 
 use core::ffi::{CStr, c_int, c_void};
-use core::sync::atomic::{AtomicPtr, AtomicU8, Ordering};
+use core::mem::MaybeUninit;
+use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicU16, Ordering};
 
 type Function = AtomicPtr<c_void>;
 
@@ -21,6 +22,22 @@ pub(crate) struct Real {
     valloc: Function,
     pvalloc: Function,
     malloc_usable_size: Function,
+    /// A bit for each function of which the blocks are another allocator's than those whose size can be
+    /// asked for: some libraries define a part of the family only.
+    without_size: AtomicU16,
+}
+
+/// A function that gives blocks.
+#[derive(Clone, Copy)]
+pub(crate) enum Giver {
+    Malloc,
+    Calloc,
+    Realloc,
+    PosixMemalign,
+    AlignedAlloc,
+    Memalign,
+    Valloc,
+    Pvalloc,
 }
 
 const UNKNOWN: u8 = 0;
@@ -43,6 +60,7 @@ pub(crate) static REAL: Real = Real {
     valloc: unknown(),
     pvalloc: unknown(),
     malloc_usable_size: unknown(),
+    without_size: AtomicU16::new(0),
 };
 
 /// Whether the functions are known; looks them up at the first call. No: somebody allocates while they
@@ -89,23 +107,59 @@ impl Real {
         if start.is_err() {
             return self.state.load(Ordering::Acquire) == KNOWN;
         }
-        let functions: [(&Function, &CStr); 10] = [
-            (&self.malloc, c"malloc"),
-            (&self.calloc, c"calloc"),
-            (&self.realloc, c"realloc"),
-            (&self.free, c"free"),
-            (&self.posix_memalign, c"posix_memalign"),
-            (&self.aligned_alloc, c"aligned_alloc"),
-            (&self.memalign, c"memalign"),
-            (&self.valloc, c"valloc"),
-            (&self.pvalloc, c"pvalloc"),
-            (&self.malloc_usable_size, c"malloc_usable_size"),
-        ];
+        let functions: [(&Function, &CStr); 2] =
+            [(&self.free, c"free"), (&self.malloc_usable_size, c"malloc_usable_size")];
         for (place, name) in functions {
-            // SAFETY: a name that ends in 0.
-            place.store(unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) }, Ordering::Relaxed);
+            place.store(behind(name), Ordering::Relaxed);
         }
+        let sizes_from = file_of(self.malloc_usable_size.load(Ordering::Relaxed));
+        let mut without_size = 0;
+        let givers: [(&Function, &CStr, Giver); 8] = [
+            (&self.malloc, c"malloc", Giver::Malloc),
+            (&self.calloc, c"calloc", Giver::Calloc),
+            (&self.realloc, c"realloc", Giver::Realloc),
+            (&self.posix_memalign, c"posix_memalign", Giver::PosixMemalign),
+            (&self.aligned_alloc, c"aligned_alloc", Giver::AlignedAlloc),
+            (&self.memalign, c"memalign", Giver::Memalign),
+            (&self.valloc, c"valloc", Giver::Valloc),
+            (&self.pvalloc, c"pvalloc", Giver::Pvalloc),
+        ];
+        for (place, name, giver) in givers {
+            let function = behind(name);
+            place.store(function, Ordering::Relaxed);
+            without_size |= u16::from(file_of(function) != sizes_from) << giver as u16;
+        }
+        self.without_size.store(without_size, Ordering::Relaxed);
         self.state.store(KNOWN, Ordering::Release);
         true
     }
+}
+
+/// Usable bytes of a block that this function gave; what was asked for if nobody can tell.
+///
+/// # Safety
+///
+/// The block is live, and the functions are [`known`].
+#[inline(always)]
+pub(crate) unsafe fn usable(giver: Giver, block: *mut c_void, requested: usize) -> usize {
+    if REAL.without_size.load(Ordering::Relaxed) >> giver as u16 & 1 != 0 {
+        return requested;
+    }
+    // SAFETY: the caller's promise; one allocator gives blocks and knows their sizes.
+    unsafe { malloc_usable_size(block) }
+}
+
+/// The function of this name that comes behind this library; null if there is none.
+fn behind(name: &CStr) -> *mut c_void {
+    // SAFETY: a name that ends in 0.
+    unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) }
+}
+
+/// Where the file begins that an address is of.
+pub(crate) fn file_of(address: *const c_void) -> *mut c_void {
+    let mut info = MaybeUninit::<libc::Dl_info>::zeroed();
+    // SAFETY: a place for the answer; the address is only compared.
+    unsafe { libc::dladdr(address, info.as_mut_ptr()) };
+    // SAFETY: zeroed, or filled.
+    unsafe { info.assume_init() }.dli_fbase
 }

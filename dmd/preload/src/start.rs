@@ -1,14 +1,15 @@
 //! When recording starts: at the first allocation that comes when the environment can be seen, or at the
 //! latest when this library is initialised.
 
-use core::ffi::{c_char, c_int, c_void};
-use core::mem::MaybeUninit;
+use core::ffi::{c_char, c_int};
 use core::sync::atomic::{AtomicBool, Ordering};
 
 use engine::__private::{
     Allocator, Door, Engine, Program, Recording, connect_program, local_door, recording, run_self_test, say,
     start_preloaded,
 };
+
+use crate::real;
 
 unsafe extern "C" {
     static environ: *mut *mut c_char;
@@ -38,14 +39,7 @@ pub(crate) fn try_to_start() {
 fn say_if_not_called() {
     // SAFETY: a name that ends in 0.
     let first = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"malloc".as_ptr()) };
-    let file_of = |address: *const c_void| {
-        let mut info = MaybeUninit::<libc::Dl_info>::zeroed();
-        // SAFETY: a place for the answer; the address is only compared.
-        unsafe { libc::dladdr(address, info.as_mut_ptr()) };
-        // SAFETY: zeroed, or filled.
-        unsafe { info.assume_init() }.dli_fbase
-    };
-    if file_of(first) != file_of((&raw const STARTED).cast()) {
+    if real::file_of(first) != real::file_of((&raw const STARTED).cast()) {
         say("the program has a malloc of its own: its blocks are not recorded");
     }
 }

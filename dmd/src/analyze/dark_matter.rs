@@ -211,13 +211,13 @@ fn owners(traces: FxHashSet<u32>) -> Vec<(u32, String)> {
 }
 
 /// The texts of a return address, those of inlined calls first.
-type Names = FxHashMap<usize, Box<[Box<str>]>>;
+pub(super) type Names = FxHashMap<usize, Box<[Box<str>]>>;
 
 /// Of all that have been looked up so far. A library that was unloaded and has another in its place is taken
 /// for what it was.
-static NAMES: Mutex<Names> = Mutex::new(FxHashMap::with_hasher(rustc_hash::FxBuildHasher));
+pub(super) static NAMES: Mutex<Names> = Mutex::new(FxHashMap::with_hasher(rustc_hash::FxBuildHasher));
 
-fn look_up(names: &mut Names, asked: FxHashSet<usize>, modules: &Modules) {
+pub(super) fn look_up(names: &mut Names, asked: FxHashSet<usize>, modules: &Modules) {
     let mut asked: Vec<usize> = asked.into_iter().filter(|pc| !names.contains_key(pc)).collect();
     if asked.is_empty() {
         return;
@@ -230,7 +230,9 @@ fn look_up(names: &mut Names, asked: FxHashSet<usize>, modules: &Modules) {
     };
     dump.modules = Some(modules.iter().map(module).collect());
     for pc in &asked {
-        add_trace(&mut dump, &modules.describe(*pc));
+        // Whatever was last at this place.
+        let module = modules.find(trace_tree::TraceId(u32::MAX), *pc);
+        add_trace(&mut dump, &modules.describe(module, *pc));
     }
     // On this thread only, which the engine's guard is for.
     let options = SymbolOptions { threads: 1, ..SymbolOptions::new() };

@@ -2,6 +2,8 @@
 
 use core::arch::asm;
 
+use super::walker::Words;
+
 /// DWARF's columns: x0 to x30, sp. The return address is x30's.
 pub(super) const REGISTERS: usize = 32;
 pub(super) const FP: usize = 29;
@@ -105,4 +107,11 @@ pub(super) fn unpack(rule: u16, sp: usize, fp: usize) -> (usize, usize) {
 pub(super) fn caller(rule: u16, cfa: usize, _fp: usize, read: impl Fn(usize) -> usize) -> (usize, usize) {
     let pair = cfa - usize::from(rule & 0x7f) * 16;
     (read(pair + 8), read(pair))
+}
+
+/// What the step by a packed rule reads.
+#[inline(always)]
+pub(super) fn words(rule: u16) -> Words {
+    let fp = (rule & 0x7f) * 2;
+    Words { pc: fp - 1, fp }
 }

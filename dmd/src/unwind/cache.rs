@@ -17,7 +17,7 @@ use super::arch::pack;
 use super::module::{BuildId, Module};
 use super::rule::Rule;
 use super::sys::map;
-use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU16, AtomicU64, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU16, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 /// The rules' owner; there is one in a process.
 #[derive(Debug)]
@@ -222,6 +222,15 @@ impl Cache {
     }
 }
 
+/// How often another rule took the place of one: other code lies at its pc.
+static REPLACED: AtomicU32 = AtomicU32::new(0);
+
+/// Changes whenever a pc was found to be of another module than before.
+#[inline(always)]
+pub(super) fn replaced() -> u32 {
+    REPLACED.load(Ordering::Relaxed)
+}
+
 impl Slots {
     fn len(&self) -> usize {
         1 << self.bits
@@ -243,6 +252,9 @@ impl Slots {
             let slot = &words[index & (words.len() - 1)];
             let word = slot.load(Ordering::Relaxed);
             if word == 0 || word >> 16 == new >> 16 {
+                if word != 0 && word != new {
+                    REPLACED.fetch_add(1, Ordering::Relaxed);
+                }
                 slot.store(new, Ordering::Release);
                 if word == 0 {
                     self.used.fetch_add(1, Ordering::Relaxed);

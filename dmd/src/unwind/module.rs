@@ -7,6 +7,8 @@ use super::eh_frame::{Sections, frames_address};
 use super::reader::Span;
 use super::sys::{auxiliary, is_readable};
 
+pub(super) use find_object::link_map;
+
 /// A loaded module, as of now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Module {
@@ -115,6 +117,14 @@ impl Module {
         })
     }
 
+    /// All of the build id.
+    pub(super) fn whole_build_id(&self) -> Option<&'static [u8]> {
+        // The length stands three words before the bytes.
+        let id = self.build_id()?;
+        let len = self.span(id.address - 12)?.reader_at(id.address - 12)?.u32()? as usize;
+        self.span(id.address)?.bytes.get(..len.min(64))
+    }
+
     /// The program headers, if they lie in the module's first page as linkers put them.
     fn program_headers(&self) -> Option<ProgramHeaders> {
         const MAGIC: [u8; 5] = [0x7f, b'E', b'L', b'F', 2];
@@ -204,19 +214,47 @@ mod find_object {
 
     type FindObject = unsafe extern "C" fn(*mut c_void, *mut Found) -> i32;
 
+    /// The beginning of glibc's `struct link_map`, which is what programs may use of it.
+    #[repr(C)]
+    struct LinkMap {
+        bias: usize,
+        path: *const core::ffi::c_char,
+    }
+
+    /// The module of `pc`, what is added to its addresses, and its path.
+    pub(in super::super) fn link_map(pc: usize) -> Option<(Module, usize, &'static core::ffi::CStr)> {
+        let found = ask(pc)??;
+        let map = found.link_map.cast::<LinkMap>();
+        // SAFETY: the loader's record of a module that holds a frame of this thread's stack.
+        let map = unsafe { map.as_ref() }?;
+        if map.path.is_null() {
+            return None;
+        }
+        // SAFETY: as above; the loader's names end in 0.
+        let path = unsafe { core::ffi::CStr::from_ptr(map.path) };
+        Some((Module::from(&found), map.bias, path))
+    }
+
+    impl From<&Found> for Module {
+        fn from(found: &Found) -> Self {
+            let (start, end) = (found.start.addr(), found.end.addr());
+            Self { start, end, header: found.header.addr() }
+        }
+    }
+
     /// `None` if this C library has no such function.
     pub(super) fn find(pc: usize) -> Option<Option<Module>> {
+        Some(ask(pc)?.as_ref().map(Module::from))
+    }
+
+    fn ask(pc: usize) -> Option<Option<Found>> {
         let function = function()?;
         let mut found = core::mem::MaybeUninit::<Found>::zeroed();
         // SAFETY: the function looks `pc` up, whatever it is, and writes the structure if it finds it.
         let error = unsafe { function(core::ptr::without_provenance_mut(pc), found.as_mut_ptr()) };
         // SAFETY: zeroed above, and every bit pattern is fine.
         let found = unsafe { found.assume_init() };
-        Some((error == 0).then(|| Module {
-            start: found.start.addr(),
-            end: found.end.addr(),
-            header: found.header.addr(),
-        }))
+        Some((error == 0).then_some(found))
     }
 
     /// The function's address, from a weak reference: asking `dlsym` would take the loader's lock.
@@ -255,6 +293,10 @@ mod find_object {
     use super::Module;
 
     pub(super) fn find(_pc: usize) -> Option<Option<Module>> {
+        None
+    }
+
+    pub(in super::super) fn link_map(_pc: usize) -> Option<(Module, usize, &'static core::ffi::CStr)> {
         None
     }
 }

@@ -42,6 +42,22 @@ impl StackRange {
         (self.low..self.high).contains(&sp) || self.grow(sp)
     }
 
+    /// Do all words from `low` up to `high` lie in it?
+    pub(super) fn holds(&self, low: usize, high: usize) -> bool {
+        self.low <= low && low <= high && high <= self.high
+    }
+
+    /// The word at `address`.
+    ///
+    /// # Safety
+    ///
+    /// It is a multiple of 8, and the range, which is that of the running thread, [holds](Self::holds) it.
+    #[inline(always)]
+    pub(super) unsafe fn word(&self, address: usize) -> usize {
+        // SAFETY: the caller's promise; a thread's own stack stays mapped.
+        unsafe { read(address) }
+    }
+
     #[cold]
     fn grow(&mut self, sp: usize) -> bool {
         if self.attempts >= ATTEMPTS {
@@ -151,9 +167,18 @@ impl<'a> Memory<'a> {
     /// and [`Memory::high`].
     #[inline(always)]
     pub(super) fn word(&self, address: usize) -> usize {
-        let word = core::ptr::with_exposed_provenance::<usize>(address);
         // SAFETY: aligned, and inside of a stack that is mapped: this thread runs on it, or the pages
         // were tried.
-        unsafe { word.read_volatile() }
+        unsafe { read(address) }
     }
+}
+
+/// # Safety
+///
+/// The address is a multiple of 8, and mapped.
+#[inline(always)]
+unsafe fn read(address: usize) -> usize {
+    let word = core::ptr::with_exposed_provenance::<usize>(address);
+    // SAFETY: the caller's promise. Volatile: it is memory of the program, and changes behind our back.
+    unsafe { word.read_volatile() }
 }

@@ -1,6 +1,6 @@
 //! The walk itself: from registers outwards, frame by frame.
 
-use super::arch::{FP, Registers, SIGNAL_CONTEXT, SIGNAL_RETURN, SP, caller, strip, unpack};
+use super::arch::{FP, Registers, SIGNAL_CONTEXT, SIGNAL_RETURN, SP, caller, strip, unpack, words};
 use super::cache::{CACHE, Cached, View};
 use super::known::{Known, Stop};
 use super::module::Module;
@@ -30,36 +30,68 @@ pub enum End {
     Lost,
 }
 
+/// What a step read of the stack: the places lie so many words below the stack pointer of the frame that it
+/// led to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Words {
+    /// Where the frame's pc lay. 0 if the step depends on more than on the frame that it left and on these
+    /// words: on other registers, or on a module that can be unloaded.
+    pub(super) pc: u16,
+    /// Where its frame pointer lay; 0 if that is the one of the frame that the step left.
+    pub(super) fp: u16,
+}
+
+impl Words {
+    const MORE: Words = Words { pc: 0, fp: 0 };
+    /// The step led to where a signal interrupted the program: it goes on by another rule than a frame that
+    /// waits for a call there.
+    pub(super) const INTERRUPTED: Words = Words { pc: 0, fp: 1 };
+}
+
 /// Walks from `start`, and shows the caller's frame, its caller's, and so on, until `visit` says no.
 #[inline(always)]
 pub fn walk(start: &Registers, stack: &mut StackRange, mut visit: impl FnMut(Frame) -> bool) -> End {
+    walk_by_words(start, stack, |frame, _| visit(frame)).0
+}
+
+/// As [`walk`], with what each step read. Tells also whether the walk would end there again: the last frame
+/// is an outermost one in a module that stays.
+#[inline(always)]
+pub(super) fn walk_by_words(
+    start: &Registers,
+    stack: &mut StackRange,
+    mut visit: impl FnMut(Frame, Words) -> bool,
+) -> (End, bool) {
     let mut rules = CACHE.view();
     if !start.sp.is_multiple_of(8) {
-        return End::Lost;
+        return (End::Lost, false);
     }
     let mut memory = Memory::new(stack, start.sp);
     let mut frame = Frame { pc: start.pc, sp: start.sp, fp: start.fp };
     let mut seen = Seen::default();
     loop {
         let packed = rules.get(frame.pc);
-        let next = usual_step(packed, frame, &memory);
+        let next = usual_step(packed, frame, &memory).map(|next| (next, words(packed)));
+        let words;
         if let Some(next) = next.or_else(|| quick_step(packed, frame, &mut memory, seen.module)) {
-            frame = next;
+            (frame, words) = next;
         } else {
             match unusual_step(start, packed, frame, &mut memory, &mut seen) {
                 Step::To(next) => frame = next,
-                Step::End(end) => return end,
+                Step::End(end) => return (end, seen.sure_end),
             }
+            let interrupted = seen.known.as_ref().is_some_and(|known| known.exact);
+            words = if interrupted { Words::INTERRUPTED } else { Words::MORE };
             // The usual step trusts that the stack pointer is inside of the stack.
             if frame.sp > memory.high() && memory.enter(frame.sp).is_none() {
-                return End::Lost;
+                return (End::Lost, false);
             }
             // No rules while all registers are followed.
             rules = if seen.known.is_none() { CACHE.view() } else { View::NOTHING };
         }
         seen.frames += 1;
-        if !visit(frame) {
-            return End::Enough;
+        if !visit(frame, words) {
+            return (End::Enough, false);
         }
     }
 }
@@ -76,6 +108,8 @@ struct Seen {
     known: Option<Known>,
     /// Is it to the end?
     all: bool,
+    /// The walk has ended by a rule of a module that stays.
+    sure_end: bool,
 }
 
 enum Step {
@@ -103,13 +137,19 @@ fn usual_step(packed: u16, frame: Frame, memory: &Memory<'_>) -> Option<Frame> {
 
 /// The step by a wide rule, where nothing else has to be looked at.
 #[inline(always)]
-fn quick_step(packed: u16, frame: Frame, memory: &mut Memory<'_>, module: u16) -> Option<Frame> {
-    let usual = match CACHE.resolve(packed) {
-        Cached::Sure(Rule::Usual(usual)) => usual,
-        Cached::If(record, Rule::Usual(usual)) if record == module => usual,
+fn quick_step(packed: u16, frame: Frame, memory: &mut Memory<'_>, module: u16) -> Option<(Frame, Words)> {
+    let (usual, words) = match CACHE.resolve(packed) {
+        Cached::Sure(Rule::Usual(usual)) => (usual, words_of(usual)),
+        Cached::If(record, Rule::Usual(usual)) if record == module => (usual, Words::MORE),
         _ => return None,
     };
-    wide_step(usual, frame, memory).filter(|next| next.pc != 0)
+    wide_step(usual, frame, memory).filter(|next| next.pc != 0).map(|next| (next, words))
+}
+
+/// Of a wide rule. Both distances fit, by the width of a rule's fields.
+#[inline(always)]
+fn words_of(usual: Usual) -> Words {
+    Words { pc: usual.return_address as u16, fp: usual.fp as u16 }
 }
 
 #[cold]
@@ -134,7 +174,8 @@ fn unusual_step(
             return Step::To(next);
         }
     }
-    let rule = match CACHE.resolve(packed) {
+    let known = CACHE.resolve(packed);
+    let rule = match known {
         Cached::Sure(rule) => rule,
         Cached::If(record, rule) if record == seen.module || CACHE.is_still_there(record, frame.pc) => {
             seen.module = record;
@@ -151,7 +192,10 @@ fn unusual_step(
             Some(frame) => Step::To(frame),
             None => Step::End(End::Lost),
         },
-        Rule::End => Step::End(End::Complete),
+        Rule::End => {
+            seen.sure_end = matches!(known, Cached::Sure(_));
+            Step::End(End::Complete)
+        }
         Rule::Uncovered => signal_return(frame, memory, seen),
         Rule::Odd => {
             let known = if seen.frames == 0 { Known::captured(start) } else { known_of(frame) };

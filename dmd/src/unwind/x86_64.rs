@@ -2,6 +2,8 @@
 
 use core::arch::asm;
 
+use super::walker::Words;
+
 /// DWARF's columns: rax, rdx, rcx, rbx, rsi, rdi, rbp, rsp, r8 to r15, return address.
 pub(super) const REGISTERS: usize = 17;
 pub(super) const FP: usize = 6;
@@ -113,4 +115,11 @@ pub(super) fn caller(rule: u16, cfa: usize, fp: usize, read: impl Fn(usize) -> u
     let saved = rule & 15;
     let fp = if saved == 0 { fp } else { read(cfa - 8 - usize::from(saved) * 8) };
     (pc, fp)
+}
+
+/// What the step by a packed rule reads.
+#[inline(always)]
+pub(super) fn words(rule: u16) -> Words {
+    let saved = rule & 15;
+    Words { pc: 1, fp: if saved == 0 { 0 } else { saved + 1 } }
 }

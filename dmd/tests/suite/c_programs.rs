@@ -7,17 +7,29 @@ use crate::support::{c_program, command, count, preloaded, read_dump, run, succe
 
 /// The same output and status with and without, under options of all kinds.
 fn same(name: &str) {
+    same_with(name, &[]);
+}
+
+fn same_with(name: &str, arguments: &[&str]) {
     let folder = tempfile::tempdir().unwrap();
     let program = c_program(folder.path(), name);
-    let plain = run(command(&program).current_dir(folder.path()));
+    let plain = run(command(&program).args(arguments).current_dir(folder.path()));
     for options in
         ["--stacks=full", "--stacks=partial", "--mode=cumulative", "--mode=scan", "--sample-below=4093"]
     {
         let options = format!("{options} --quiet --dump-at-exit --output=d-%p.json");
-        let recorded = run(preloaded(&program, &options).current_dir(folder.path()));
+        let recorded = run(preloaded(&program, &options).args(arguments).current_dir(folder.path()));
         assert_eq!(recorded.status, plain.status, "{options}: {recorded:?}");
         assert_eq!(recorded.stdout, plain.stdout, "{options}");
         assert_eq!(recorded.stderr, plain.stderr, "{options}");
+        for entry in std::fs::read_dir(folder.path()).unwrap() {
+            let path = entry.unwrap().path();
+            if path.extension().is_some_and(|extension| extension == "json") {
+                let dropped = read_dump(&path)["dropped"]["blocks"].as_u64().unwrap();
+                assert!(dropped == 0 || name == "no_memory", "{options}: {dropped} dropped");
+                std::fs::remove_file(path).unwrap();
+            }
+        }
     }
 }
 
@@ -81,6 +93,17 @@ fn ways_to_end() {
 }
 
 #[test]
+fn a_dump_does_not_fit() {
+    same("limits");
+    same_with("limits", &["address space"]);
+}
+
+#[test]
+fn a_dump_cannot_be_written() {
+    same("elsewhere");
+}
+
+#[test]
 fn blocks_are_those_that_are_live() {
     let folder = tempfile::tempdir().unwrap();
     let program = c_program(folder.path(), "entry_points");
@@ -103,6 +126,22 @@ fn blocks_are_those_that_are_live() {
     // Without the library there is nobody to ask.
     let output = run(command(&program).arg(&file));
     assert_eq!(output.stdout, b"not running\n");
+}
+
+/// A dump allocates nothing in the heap that it tells of, and others go on meanwhile.
+#[test]
+fn dumps_while_others_allocate() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = c_program(folder.path(), "dumping");
+    for options in ["--stacks=full", "--mode=cumulative"] {
+        let options = format!("{options} --quiet");
+        let output = succeed(preloaded(&program, &options).arg(folder.path()));
+        assert_eq!(String::from_utf8(output.stdout).unwrap(), "0 same\n0 others went on\n", "{options}");
+        for name in (0..10).map(|number| format!("{number}.json")).chain(["alone.json".to_owned()]) {
+            let dump = read_dump(folder.path().join(name));
+            assert_eq!(count(&dump, |block| block["req"] == 6543), 200);
+        }
+    }
 }
 
 /// As the header says it. Without gdb there is nothing to try.

@@ -85,3 +85,14 @@ fn the_tool_is_tried_by_either_door() {
         }
     }
 }
+
+#[test]
+fn a_pipe_that_nobody_reads_holds_nobody_up() {
+    let folder = tempfile::tempdir().unwrap();
+    let pipe = folder.path().join("pipe");
+    succeed(command("mkfifo").arg(&pipe));
+    let options = format!("--dump-at-exit --output={}", pipe.display());
+    let output = succeed(preloaded("/bin/bash", &options).args(["-c", "true"]));
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert!(text.contains(&format!("] can't create {}: ", pipe.display())), "{text}");
+}

@@ -1,5 +1,8 @@
 //! A program that only links `memory-reporter`, under `libdmd.so`.
 
+use std::fs;
+use std::path::Path;
+
 use serde_json::Value;
 
 use crate::support::{command, count, frames, libdmd, preloaded, read_dump, succeed, victim};
@@ -71,4 +74,36 @@ fn the_wrapper_may_be_the_declared_allocator() {
         assert_eq!(count(&dump, |block| block["req"] == 10_000 && reports(block) == 1), 100);
         assert_eq!(count(&dump, |block| reports(block) == 2), 0);
     }
+}
+
+/// A program that knows nothing of DMD, built apart from this workspace.
+#[test]
+fn a_program_built_alone_is_asked_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let manifest = format!(
+        "[package]\nname = \"alone\"\nversion = \"1.0.0\"\nedition = \"2024\"\n\n\
+         [dependencies]\nmemory-reporter = {{ path = \"{}\" }}\n\n[workspace]\n",
+        root.join("reporter").display()
+    );
+    fs::write(folder.path().join("Cargo.toml"), manifest).unwrap();
+    // The versions that are there already.
+    fs::copy(root.join("Cargo.lock"), folder.path().join("Cargo.lock")).unwrap();
+    fs::create_dir(folder.path().join("src")).unwrap();
+    let source = "use std::sync::Mutex;\n\
+         static PAGES: Mutex<Vec<Vec<u8>>> = Mutex::new(Vec::new());\n\
+         memory_reporter::define_reporter!(\"explicit/pages\", Heap, &PAGES, \"Memory used by pages.\");\n\
+         fn main() { *PAGES.lock().unwrap() = vec![vec![0; 7777]; 50]; std::hint::black_box(Box::leak(Box::new([1_u8; 3333]))); }\n";
+    fs::write(folder.path().join("src/main.rs"), source).unwrap();
+    let mut cargo = command(env!("CARGO"));
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("alone");
+    cargo.args(["build", "--quiet", "--offline", "--target-dir"]).arg(&target);
+    succeed(cargo.current_dir(folder.path()));
+    let file = folder.path().join("dump.json");
+    let options = format!("--stacks=full --quiet --dump-at-exit --output={}", file.display());
+    succeed(&mut preloaded(target.join("debug/alone"), &options));
+    let dump = read_dump(&file);
+    let reported = |block: &Value| block.get("reps").is_some();
+    assert_eq!(count(&dump, |block| block["req"] == 7777 && reported(block)), 50);
+    assert_eq!(count(&dump, |block| block["req"] == 3333 && !reported(block)), 1);
 }

@@ -10,6 +10,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use crate::format;
+
 /// The folder of this test's build: `target/debug`.
 fn build_folder() -> PathBuf {
     let test = std::env::current_exe().unwrap();
@@ -48,13 +50,21 @@ pub(crate) fn libdmd() -> &'static Path {
 
 /// Compiles a C program of `tests/torture`.
 pub(crate) fn c_program(folder: &Path, name: &str) -> PathBuf {
+    compile(folder, "cc", &format!("{name}.c"), name, &[])
+}
+
+/// Compiles a source of `tests/torture`.
+pub(crate) fn compile(folder: &Path, compiler: &str, source: &str, name: &str, flags: &[&str]) -> PathBuf {
+    let package = Path::new(env!("CARGO_MANIFEST_DIR"));
     let program = folder.join(name);
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/torture").join(name).with_extension("c");
-    let status = Command::new("cc")
-        .args(["-O1", "-pthread", "-I"])
-        .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("include"))
+    let status = Command::new(compiler)
+        .args(["-w", "-O1", "-g", "-pthread", "-I"])
+        .arg(package.join("include"))
         .arg("-o")
-        .args([program.as_os_str(), source.as_os_str(), OsStr::new("-ldl")])
+        .arg(&program)
+        .arg(package.join("tests/torture").join(source))
+        .args(flags)
+        .arg("-ldl")
         .status()
         .unwrap();
     assert!(status.success());
@@ -116,7 +126,10 @@ pub(crate) fn read_dump(path: impl AsRef<Path>) -> Value {
         flate2::read::GzDecoder::new(bytes.as_slice()).read_to_end(&mut text).unwrap();
         bytes = text;
     }
-    serde_json::from_slice(&bytes).unwrap()
+    let text = String::from_utf8(bytes).unwrap();
+    let dump = serde_json::from_str(&text).unwrap();
+    format::check(&text, &dump);
+    dump
 }
 
 /// How many blocks of a dump satisfy a condition.

@@ -1,7 +1,7 @@
 //! One stack, walked by us and by the `backtrace` crate.
 
-use dmd::unwind::{End, capture_here};
-use std::cell::Cell;
+use dmd::unwind::{self, End, LastStack, Registers, StackRange, capture_here};
+use std::cell::{Cell, RefCell};
 use std::ffi::c_void;
 
 const MOST: usize = 1024;
@@ -27,6 +27,51 @@ pub(crate) fn check() {
         theirs.len() < MOST
     });
     compare(&ours[..len], end, &theirs);
+    REMEMBERING.with_borrow_mut(|remembering| remembering.get_or_insert_default().check(&ours[..len]));
+}
+
+/// A walker that ends where the stack is as it was at the last check, and all stacks that it has named: of
+/// each the name of its caller's and the innermost frame.
+struct Remembering {
+    range: StackRange,
+    /// Boxed: tests run on small stacks, at whose ends thread-locals lie.
+    last: Box<LastStack<usize>>,
+    names: Vec<(usize, usize)>,
+}
+
+thread_local! {
+    static REMEMBERING: RefCell<Option<Remembering>> = const { RefCell::new(None) };
+}
+
+impl Default for Remembering {
+    fn default() -> Self {
+        Self { range: StackRange::new(), last: Box::new(LastStack::new(0)), names: vec![] }
+    }
+}
+
+impl Remembering {
+    /// `all` is the stack of the function that this is called in.
+    #[inline(never)]
+    fn check(&mut self, all: &[usize]) {
+        let Self { range, last, names } = self;
+        let child = |caller, pc| {
+            names.push((caller, pc));
+            names.len()
+        };
+        let (mut name, _) = last.tag(&Registers::here(), range, all.first().copied(), 0, child);
+        let mut frames = vec![];
+        while let Some((caller, pc)) = name.checked_sub(1).and_then(|at| names.get(at)) {
+            frames.push(*pc);
+            name = *caller;
+        }
+        let expected = &all[..all.len().min(unwind::MOST)];
+        assert!(
+            frames == expected,
+            "remembered:\n{}\nwhole:\n{}",
+            self::names(&frames),
+            self::names(expected)
+        );
+    }
 }
 
 /// `theirs` has the frames of the comparison itself, and may end with a null frame.

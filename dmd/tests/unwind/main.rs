@@ -7,6 +7,7 @@ mod c_library;
 mod check;
 mod damaged;
 mod hooked;
+mod last;
 mod libraries;
 mod random_stacks;
 mod rows;

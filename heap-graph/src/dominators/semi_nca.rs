@@ -2,24 +2,35 @@
 //! immediate dominators by climbing the tree that is there so far.
 //!
 //! Nodes are numbered in the order in which a depth-first walk meets them; "less" is then "nearer the root".
+//! All but the walk itself works with numbers: what belongs together in the tree then lies together in memory.
 
 use super::NONE;
 use crate::graph::Graph;
+use crate::prefetch::{AHEAD, prefetch};
+use crate::progress::{Cancelled, Steps};
 
 /// A depth-first walk from the root that takes each node's edges from the last to the first.
 pub(super) struct Walk {
     /// Nodes as they are met.
     pub(super) preorder: Vec<u32>,
-    /// Nodes as they are left.
+    /// Numbers of nodes as they are left.
     pub(super) postorder: Vec<u32>,
     /// From nodes to their numbers; `NONE` if never met.
-    numbers: Vec<u32>,
+    pub(super) numbers: Vec<u32>,
     /// By number: the number of the node it was met from.
     parents: Vec<u32>,
 }
 
+/// A node that was met and not yet left, and which of its edges are yet to be taken.
+struct Open {
+    number: u32,
+    first: u32,
+    end: u32,
+}
+
 impl Walk {
-    pub(super) fn new(graph: &Graph) -> Self {
+    /// A step for each node.
+    pub(super) fn new(graph: &Graph, steps: &mut Steps<'_>) -> Result<Self, Cancelled> {
         let nodes = graph.node_count();
         let mut walk = Self {
             preorder: Vec::with_capacity(nodes),
@@ -27,55 +38,69 @@ impl Walk {
             numbers: vec![NONE; nodes],
             parents: Vec::with_capacity(nodes),
         };
-        // A node and how many of its edges are yet to be taken.
-        let mut stack: Vec<(u32, u32)> = Vec::new();
-        let edges = |node| graph.referents(node).len() as u32;
-        walk.meet(0, NONE);
-        stack.push((0, edges(0)));
-        while let Some((node, left)) = stack.last_mut() {
-            let from = *node;
-            let Some(edge) = left.checked_sub(1) else {
-                walk.postorder.push(from);
+        // One bit for each node: this stays in the cache, where the numbers do not.
+        let mut met = vec![0_u64; nodes.div_ceil(64)];
+        let mut stack = Vec::new();
+        met[0] = 1;
+        stack.push(walk.meet(graph, 0, NONE));
+        while let Some(Open { number, first, end }) = stack.last_mut() {
+            if first == end {
+                walk.postorder.push(*number);
                 stack.pop();
                 continue;
-            };
-            *left = edge;
-            let to = graph.referents(from)[edge as usize];
-            if walk.numbers[to as usize] == NONE {
-                walk.meet(to, walk.numbers[from as usize]);
-                stack.push((to, edges(to)));
+            }
+            *end -= 1;
+            let (to, from) = (graph.referent(*end as usize), *number);
+            if first < end {
+                graph.prefetch_edges(graph.referent(*end as usize - 1));
+            }
+            let (word, bit) = (&mut met[to as usize / 64], 1 << (to % 64));
+            if *word & bit == 0 {
+                *word |= bit;
+                stack.push(walk.meet(graph, to, from));
+                steps.step()?;
             }
         }
-        walk
+        Ok(walk)
     }
 
-    fn meet(&mut self, node: u32, parent: u32) {
-        self.numbers[node as usize] = self.preorder.len() as u32;
+    #[inline]
+    fn meet(&mut self, graph: &Graph, node: u32, parent: u32) -> Open {
+        let number = self.preorder.len() as u32;
+        self.numbers[node as usize] = number;
         self.preorder.push(node);
         self.parents.push(parent);
+        let edges = graph.edge_range(node);
+        for to in graph.referents(node).iter().rev().take(AHEAD) {
+            graph.prefetch_node(*to);
+        }
+        Open { number, first: edges.start as u32, end: edges.end as u32 }
     }
 
-    /// By node, its immediate dominator; `NONE` for the root and what was never met.
-    pub(super) fn dominators(&self, graph: &Graph) -> Vec<u32> {
-        let (first, predecessors) = self.predecessors(graph);
+    /// By number, the number of the immediate dominator; the root has itself. Two steps for each node.
+    pub(super) fn dominators(&self, graph: &Graph, steps: &mut Steps<'_>) -> Result<Vec<u32>, Cancelled> {
+        let Predecessors { first, before, mut least } = self.predecessors(graph, steps)?;
         let mut forest = Forest::new(&self.parents);
-        // At first the semidominator, then the immediate one.
-        let mut dominators = self.parents.clone();
-        let mut semidominators = vec![0; self.preorder.len()];
         for number in (1..self.preorder.len()).rev() {
-            let mut least = self.parents[number];
-            let node = self.preorder[number] as usize;
-            for predecessor in &predecessors[first[node] as usize..first[node + 1] as usize] {
-                // What has a smaller number is not linked, and its least is itself.
-                let reached = match *predecessor <= number as u32 {
-                    true => *predecessor,
-                    false => forest.least(*predecessor, number as u32 + 1),
-                };
-                least = least.min(reached);
+            steps.step()?;
+            let mut semidominator = least[number];
+            let linked = number as u32 + 1;
+            let range = first[number] as usize..first[number + 1] as usize;
+            for place in range.rev() {
+                prefetch(&forest.nodes, before[place.saturating_sub(AHEAD)] as usize);
+                // There is none less than the root.
+                if semidominator == 0 {
+                    break;
+                }
+                semidominator = semidominator.min(forest.least(before[place], linked));
             }
-            forest.nodes[number].least = least;
-            semidominators[number] = least;
+            forest.nodes[number].least = semidominator;
+            least[number] = semidominator;
         }
+        drop(forest);
+        let semidominators = least;
+        let mut dominators = self.parents.clone();
+        dominators[0] = 0;
         for number in 1..self.preorder.len() {
             let mut dominator = dominators[number];
             while dominator > semidominators[number] {
@@ -83,36 +108,64 @@ impl Walk {
             }
             dominators[number] = dominator;
         }
-        let mut by_node = vec![NONE; graph.node_count()];
-        for (node, dominator) in self.preorder.iter().zip(&dominators).skip(1) {
-            by_node[*node as usize] = self.preorder[*dominator as usize];
-        }
-        by_node
+        Ok(dominators)
     }
 
-    /// By node, the numbers of all nodes with an edge to it. Goes through the graph in its own order, in which its
-    /// arrays lie in memory, and not in that of the numbers.
-    fn predecessors(&self, graph: &Graph) -> (Vec<u32>, Vec<u32>) {
-        let reached = || (0..).zip(&self.numbers).filter(|(_, number)| **number != NONE);
-        let mut first = vec![0_u32; graph.node_count() + 2];
-        for (node, _) in reached() {
-            for to in graph.referents(node) {
-                first[*to as usize + 2] += 1;
+    /// Goes through the graph in its own order, in which its arrays lie in memory, and not in that of the numbers.
+    fn predecessors(&self, graph: &Graph, steps: &mut Steps<'_>) -> Result<Predecessors, Cancelled> {
+        // The least of the predecessors that are ancestors, and how many others there are.
+        let mut least: Vec<(u32, u32)> = self.parents.iter().map(|parent| (*parent, 0)).collect();
+        // No edge of the tree is among them.
+        let mut others = Vec::with_capacity((graph.edge_count() + 1).saturating_sub(self.preorder.len()));
+        for (node, number) in (0..).zip(&self.numbers).filter(|(_, number)| **number != NONE) {
+            steps.step()?;
+            for edge in graph.edge_range(node) {
+                if let Some(ahead) = graph.all_referents().get(edge + 2 * AHEAD) {
+                    prefetch(&self.numbers, *ahead as usize);
+                }
+                if let Some(ahead) = graph.all_referents().get(edge + AHEAD) {
+                    prefetch(&least, self.numbers[*ahead as usize] as usize);
+                }
+                let to = self.numbers[graph.referent(edge) as usize];
+                if *number < to {
+                    // A smaller number is an ancestor's, or there would have been a way down to it before.
+                    let least = &mut least[to as usize].0;
+                    *least = (*least).min(*number);
+                } else if *number > to && to != 0 {
+                    least[to as usize].1 += 1;
+                    others.push((to, *number));
+                }
             }
         }
-        for node in 1..first.len() {
-            first[node] += first[node - 1];
+        let mut first = Vec::with_capacity(least.len() + 1);
+        let mut sum = 0;
+        for (_, count) in &mut least {
+            first.push(sum);
+            sum += *count;
+            *count = sum;
         }
-        let mut predecessors = vec![0; first.last().map_or(0, |all| *all as usize)];
-        for (node, number) in reached() {
-            for to in graph.referents(node) {
-                let end = &mut first[*to as usize + 1];
-                predecessors[*end as usize] = *number;
-                *end += 1;
+        first.push(sum);
+        let mut before = vec![0; others.len()];
+        for (place, (to, number)) in others.iter().enumerate() {
+            if let Some((ahead, _)) = others.get(place + AHEAD) {
+                prefetch(&least, *ahead as usize);
             }
+            let end = &mut least[*to as usize].1;
+            *end -= 1;
+            before[*end as usize] = *number;
         }
-        (first, predecessors)
+        Ok(Predecessors { first, before, least: least.into_iter().map(|(least, _)| least).collect() })
     }
+}
+
+/// Predecessors, by number.
+struct Predecessors {
+    /// Where each node's part of `before` starts; one more than there are nodes.
+    first: Vec<u32>,
+    /// Those that are no ancestors: their numbers are greater.
+    before: Vec<u32>,
+    /// The least of those that are ancestors.
+    least: Vec<u32>,
 }
 
 /// The walk's tree, as far as it is linked: from some number upwards.
@@ -141,8 +194,9 @@ impl Forest {
     /// The least semidominator from `number` up to the top of its linked tree; compresses the way.
     #[inline]
     fn least(&mut self, number: u32, linked: u32) -> u32 {
-        if self.nodes[number as usize].ancestor < linked {
-            return self.nodes[number as usize].least;
+        let node = self.nodes[number as usize];
+        if node.ancestor < linked {
+            return node.least;
         }
         self.compress(number, linked)
     }

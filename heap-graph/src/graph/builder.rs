@@ -2,7 +2,8 @@
 
 use hashbrown::HashMap;
 
-use super::{Graph, IdTable, Kind};
+use super::ids::IdTable;
+use super::{Graph, Kind};
 use crate::coarse_type::CoarseType;
 use crate::error::GraphError;
 use crate::frame::{FrameId, FrameParts, Frames};
@@ -189,27 +190,17 @@ impl GraphBuilder {
         }
         self.first_edges.push(self.referents.len() as u32);
         let by_id = IdTable::new(&self.ids)?;
-        let mut referents = Vec::with_capacity(self.referents.len());
-        // In the order of a breadth-first walk, nodes stand as the edges that first reach them do.
-        let mut expected = 1;
-        for (edge, id) in self.referents.iter().enumerate() {
-            if self.ids.get(expected) == Some(id) {
-                referents.push(expected as u32);
-                expected += 1;
-                continue;
-            }
-            match by_id.find(*id, &self.ids) {
-                Some(index) => referents.push(index),
-                None => return Err(self.missing(edge)),
-            }
-        }
+        let referents = match by_id.find_all(&self.referents, &self.ids) {
+            Ok(referents) => referents,
+            Err(edge) => return Err(self.missing(edge)),
+        };
         self.texts.shrink();
         Ok(Graph {
             ids: self.ids.into_boxed_slice(),
             sizes: self.sizes.into_boxed_slice(),
             kinds_of: self.kinds_of.into_boxed_slice(),
             first_edges: self.first_edges.into_boxed_slice(),
-            referents: referents.into_boxed_slice(),
+            referents,
             edge_names: self.edge_names.into_boxed_slice(),
             kinds: self.kinds.into_boxed_slice(),
             texts: self.texts,

@@ -1,9 +1,12 @@
 //! The reading that makes nodes of blocks and edges of the fields between them.
 
+use std::io;
+
 use hashbrown::HashMap;
 use memory_reporter::{Block, Edge, Measured, Observe, Reading, WalkState};
 
-use super::{BlockTypes, LiveOptions};
+use super::stream::{Context, Stream};
+use super::{AllocationSites, BlockTypes, LiveOptions};
 use crate::coarse_type::CoarseType;
 use crate::frame::{FrameId, FrameParts};
 use crate::graph::{Graph, GraphBuilder, NodeId, NodeParts};
@@ -11,7 +14,7 @@ use crate::text::TextId;
 
 type TypeName = fn() -> &'static str;
 
-/// The root's id. Values told as roots have the next ones: no block is there.
+/// The root's id. Values told as roots have the next ones, in order: no block is there.
 const ROOT_ID: u64 = 1;
 
 /// A way of fields from the start of a block or value to a part of it.
@@ -33,18 +36,43 @@ struct Place {
 
 /// What a block or value is; several have the same.
 #[derive(Clone, Copy, Debug)]
-struct Kind {
+pub(super) struct Kind {
     type_name: TextId,
     class_name: Option<TextId>,
     coarse_type: CoarseType,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Found {
-    id: u64,
-    size: u64,
+pub(super) struct Found {
+    pub(super) id: u64,
+    pub(super) size: u64,
     kind: u32,
     stack: Option<FrameId>,
+}
+
+impl Found {
+    pub(super) fn parts(&self, kinds: &[Kind]) -> NodeParts {
+        let kind = kinds[self.kind as usize];
+        NodeParts {
+            coarse_type: kind.coarse_type,
+            class_name: kind.class_name,
+            allocation_stack: self.stack,
+            ..NodeParts::new(NodeId(self.id), self.size, kind.type_name)
+        }
+    }
+}
+
+/// Where nodes and edges go.
+enum Out<'a> {
+    /// Into memory, to be a graph.
+    Graph {
+        found: Vec<Found>,
+        /// From, to and name, in the order of the walk.
+        edges: Vec<(u32, u32, Option<TextId>)>,
+        /// References: from, name, and where they point to.
+        pointers: Vec<(u32, Option<TextId>, usize)>,
+    },
+    File(Box<Stream<'a>>),
 }
 
 /// Addresses that belong to a node: to find what references point into.
@@ -56,16 +84,19 @@ struct Range {
 }
 
 pub(super) struct Live<'a> {
-    options: LiveOptions<'a>,
+    coarse_type: fn(&BlockTypes<'_>) -> CoarseType,
+    allocation_sites: Option<&'a dyn AllocationSites>,
     measured: Option<Measured>,
     state: WalkState,
     builder: GraphBuilder,
-    found: Vec<Found>,
+    out: Out<'a>,
+    /// By node.
+    ids: Vec<u64>,
+    /// Values told as roots.
+    roots: u64,
     kinds: Vec<Kind>,
     /// By the types' names.
     kind_ids: HashMap<(&'static str, &'static str), u32>,
-    /// From, to and name, in the order of the walk.
-    edges: Vec<(u32, u32, Option<TextId>)>,
     here: Place,
     /// Where to go back to from parts and from blocks.
     before: Vec<Place>,
@@ -80,24 +111,55 @@ pub(super) struct Live<'a> {
     shared: HashMap<usize, u32>,
     /// A shared block that is to be told next.
     awaited: Option<usize>,
-    /// References: from, name, and where they point to.
-    pointers: Vec<(u32, Option<TextId>, usize)>,
     ranges: Vec<Range>,
     sites: HashMap<u64, Option<FrameId>>,
 }
 
 impl<'a> Live<'a> {
+    /// To collect a graph.
     pub(super) fn new(options: LiveOptions<'a>) -> Self {
+        let out = Out::Graph { found: Vec::new(), edges: Vec::new(), pointers: Vec::new() };
+        let mut live = Self::with_out(options, out);
+        let root = live.root();
+        if let Out::Graph { found, .. } = &mut live.out {
+            found.push(root);
+        }
+        live
+    }
+
+    /// To write a file, with roots of these names.
+    pub(super) fn writing(options: LiveOptions<'a>, stream: Stream<'a>, names: &[String]) -> Self {
+        let mut live = Self::with_out(options, Out::File(Box::new(stream)));
+        let root = live.root();
+        let edges = (0..).zip(names).map(|(place, name)| (NodeId(root_id(place)), Some(live.text(name))));
+        let edges = edges.collect();
+        let Self { out, builder, kinds, .. } = &mut live;
+        if let Out::File(stream) = out {
+            stream.root(root, edges, Context { builder, kinds });
+        }
+        live
+    }
+
+    fn root(&mut self) -> Found {
+        let type_name = self.text("roots");
+        self.kinds.push(Kind { type_name, class_name: None, coarse_type: CoarseType::Other });
+        self.ids.push(ROOT_ID);
+        Found { id: ROOT_ID, size: 0, kind: 0, stack: None }
+    }
+
+    fn with_out(options: LiveOptions<'a>, out: Out<'a>) -> Self {
         let nothing: TypeName = || "";
-        let mut live = Self {
-            options,
+        Self {
+            coarse_type: options.coarse_type,
+            allocation_sites: options.sites(),
             measured: Measured::new(),
             state: WalkState::default(),
             builder: GraphBuilder::new(),
-            found: Vec::new(),
+            out,
+            ids: Vec::new(),
+            roots: 0,
             kinds: Vec::new(),
             kind_ids: HashMap::new(),
-            edges: Vec::new(),
             here: Place { owner: 0, way: Way::EMPTY, type_name: nothing },
             before: Vec::new(),
             told: None,
@@ -106,14 +168,18 @@ impl<'a> Live<'a> {
             by_address: HashMap::new(),
             shared: HashMap::new(),
             awaited: None,
-            pointers: Vec::new(),
             ranges: Vec::new(),
             sites: HashMap::new(),
-        };
-        let type_name = live.text("roots");
-        live.kinds.push(Kind { type_name, class_name: None, coarse_type: CoarseType::Other });
-        live.found.push(Found { id: ROOT_ID, size: 0, kind: 0, stack: None });
-        live
+        }
+    }
+
+    /// What was told last will not be opened.
+    fn settle(&mut self) {
+        self.told = None;
+        let Self { out, builder, kinds, .. } = self;
+        if let Out::File(stream) = out {
+            stream.settle(Context { builder, kinds });
+        }
     }
 
     fn text(&mut self, text: &str) -> TextId {
@@ -121,32 +187,48 @@ impl<'a> Live<'a> {
     }
 
     pub(super) fn open_root<T: ?Sized>(&mut self, name: &str, type_name: TypeName, value: &T) {
+        self.settle();
         let name = self.text(name);
         let kind = self.kind(BlockTypes { owner: type_name(), content: type_name() });
-        let node = self.node(ROOT_ID + self.found.len() as u64, 0, kind, None);
-        // Small ids may be taken by roots only, and these come in order.
-        self.edges.push((0, node, Some(name)));
+        let node = self.node(root_id(self.roots), 0, kind, None);
+        self.roots += 1;
+        match &mut self.out {
+            Out::Graph { edges, .. } => edges.push((0, node, Some(name))),
+            Out::File(stream) => stream.open(),
+        }
         let start = (&raw const *value).addr();
         self.ranges.push(Range { start, end: start + size_of_val(value), node });
         self.before.push(self.here);
         self.here = Place { owner: node, way: Way::EMPTY, type_name };
-        self.told = None;
     }
 
     pub(super) fn close_root(&mut self) {
+        self.close();
+    }
+
+    fn close(&mut self) {
         self.back();
+        let Self { out, builder, kinds, .. } = self;
+        if let Out::File(stream) = out {
+            stream.close(Context { builder, kinds });
+        }
     }
 
     fn back(&mut self) {
+        self.settle();
         if let Some(before) = self.before.pop() {
             self.here = before;
         }
-        self.told = None;
     }
 
     fn node(&mut self, id: u64, size: u64, kind: u32, stack: Option<FrameId>) -> u32 {
-        let node = u32::try_from(self.found.len()).expect("a program has less than 2^32 blocks");
-        self.found.push(Found { id, size, kind, stack });
+        let node = u32::try_from(self.ids.len()).expect("a program has less than 2^32 blocks");
+        self.ids.push(id);
+        let told = Found { id, size, kind, stack };
+        match &mut self.out {
+            Out::Graph { found, .. } => found.push(told),
+            Out::File(stream) => stream.tell(node, told),
+        }
         node
     }
 
@@ -157,7 +239,7 @@ impl<'a> Live<'a> {
         let kind = Kind {
             type_name: self.text(types.type_name()),
             class_name: Some(self.text(types.class_name())),
-            coarse_type: (self.options.coarse_type)(&types),
+            coarse_type: (self.coarse_type)(&types),
         };
         let class_name = kind.class_name.filter(|_| kind.coarse_type == CoarseType::Object);
         self.kinds.push(Kind { class_name, ..kind });
@@ -168,11 +250,15 @@ impl<'a> Live<'a> {
 
     fn edge(&mut self, to: u32) {
         let name = self.way_names[self.here.way.0 as usize];
-        self.edges.push((self.here.owner, to, name));
+        match &mut self.out {
+            Out::Graph { edges, .. } => edges.push((self.here.owner, to, name)),
+            Out::File(stream) => stream.edge(self.here.owner, NodeId(self.ids[to as usize]), name),
+        }
     }
 
     /// A block of this size that the walk has come to.
     fn tell(&mut self, block: Block, size: usize, start_is_known: bool) {
+        self.settle();
         let address = block.pointer.addr();
         let node = match self.by_address.get(&address) {
             // Reached by two roots: its contents are walked again, and found to be known.
@@ -196,7 +282,7 @@ impl<'a> Live<'a> {
     }
 
     fn stack(&mut self, address: usize) -> Option<FrameId> {
-        let sites = self.options.allocation_sites?;
+        let sites = self.allocation_sites?;
         let site = sites.site(address)?;
         if let Some(known) = self.sites.get(&site) {
             return *known;
@@ -245,39 +331,62 @@ impl<'a> Live<'a> {
         way
     }
 
-    pub(super) fn finish(mut self, now: Option<u64>) -> Graph {
+    /// The node that an address belongs to. Ranges must be in order.
+    fn target(&self, address: usize) -> Option<u32> {
+        let shared = self.shared.get(&address).copied();
+        shared.or_else(|| {
+            let after = self.ranges.partition_point(|range| range.start <= address);
+            let range = self.ranges.get(after.checked_sub(1)?)?;
+            (address < range.end).then_some(range.node)
+        })
+    }
+
+    /// The graph, if that was asked for.
+    pub(super) fn finish(mut self, now: Option<u64>) -> Option<Graph> {
         self.ranges.sort_unstable_by_key(|range| (range.start, range.end));
-        for (from, name, address) in core::mem::take(&mut self.pointers) {
-            let shared = self.shared.get(&address).copied();
-            let target = shared.or_else(|| {
-                let after = self.ranges.partition_point(|range| range.start <= address);
-                let range = self.ranges.get(after.checked_sub(1)?)?;
-                (address < range.end).then_some(range.node)
-            });
-            if let Some(target) = target {
-                self.edges.push((from, target, name));
-            }
-        }
-        self.edges.sort_by_key(|(from, ..)| *from);
+        let Out::Graph { found, mut edges, pointers } =
+            core::mem::replace(&mut self.out, Out::Graph { found: vec![], edges: vec![], pointers: vec![] })
+        else {
+            return None;
+        };
+        let resolved = |(from, name, address)| Some((from, self.target(address)?, name));
+        edges.extend(pointers.into_iter().filter_map(resolved));
+        edges.sort_by_key(|(from, ..)| *from);
         let mut builder = self.builder;
         builder.set_creation_time(now);
-        let mut edges = self.edges.into_iter().peekable();
-        for (place, found) in (0..).zip(&self.found) {
-            let kind = self.kinds[found.kind as usize];
-            let parts = NodeParts {
-                coarse_type: kind.coarse_type,
-                class_name: kind.class_name,
-                allocation_stack: found.stack,
-                ..NodeParts::new(NodeId(found.id), found.size, kind.type_name)
-            };
-            builder.node(parts).expect("counted when it was found");
+        let mut edges = edges.into_iter().peekable();
+        for (place, found) in (0..).zip(&found) {
+            builder.node(found.parts(&self.kinds)).expect("counted when it was found");
             while let Some((_, to, name)) = edges.next_if(|(from, ..)| *from == place) {
-                let to = NodeId(self.found[to as usize].id);
+                let to = NodeId(self.ids[to as usize]);
                 builder.edge(to, name).expect("a program has less than 2^32 edges");
             }
         }
-        builder.finish().expect("each block has its own address, and edges lead to blocks")
+        Some(builder.finish().expect("each block has its own address, and edges lead to blocks"))
     }
+
+    /// Ends the file, in which `names` said what roots there are. Gives the number of nodes and edges; nothing if
+    /// there is no file.
+    pub(super) fn finish_file(mut self, names: &[String]) -> io::Result<(u64, u64)> {
+        // What was named and then not told is nothing.
+        while self.roots < names.len() as u64 {
+            self.open_root("", || "", &());
+            self.close_root();
+        }
+        self.ranges.sort_unstable_by_key(|range| (range.start, range.end));
+        let Out::File(stream) = core::mem::replace(
+            &mut self.out,
+            Out::Graph { found: Vec::new(), edges: Vec::new(), pointers: Vec::new() },
+        ) else {
+            return Ok((0, 0));
+        };
+        let target = |address| Some(NodeId(self.ids[self.target(address)? as usize]));
+        stream.finish(Context { builder: &self.builder, kinds: &self.kinds }, target)
+    }
+}
+
+fn root_id(place: u64) -> u64 {
+    ROOT_ID + 1 + place
 }
 
 #[allow(unsafe_code, reason = "the trait's method is unsafe; it is handed to the allocator's reading")]
@@ -303,9 +412,9 @@ impl Observe for Live<'_> {
     }
 
     fn enter(&mut self, edge: Edge, type_name: TypeName) {
+        self.settle();
         self.before.push(self.here);
         self.here = Place { way: self.step(edge), type_name, ..self.here };
-        self.told = None;
     }
 
     fn leave(&mut self) {
@@ -322,7 +431,14 @@ impl Observe for Live<'_> {
 
     fn pointer(&mut self, address: usize) {
         let name = self.way_names[self.here.way.0 as usize];
-        self.pointers.push((self.here.owner, name, address));
+        let known = self.shared.get(&address).copied();
+        match (&mut self.out, known) {
+            (Out::Graph { pointers, .. }, _) => pointers.push((self.here.owner, name, address)),
+            (Out::File(stream), Some(known)) => {
+                stream.edge(self.here.owner, NodeId(self.ids[known as usize]), name);
+            }
+            (Out::File(stream), None) => stream.pointer(self.here.owner, name, address),
+        }
     }
 
     fn open_block(&mut self) {
@@ -331,10 +447,13 @@ impl Observe for Live<'_> {
             self.here.owner = owner;
             self.here.way = Way::EMPTY;
         }
+        if let Out::File(stream) = &mut self.out {
+            stream.open();
+        }
     }
 
     fn close_block(&mut self) {
-        self.back();
+        self.close();
     }
 }
 

@@ -43,21 +43,21 @@ const STEP: usize = 64 * 1024;
 
 /// Packs messages into a file.
 #[derive(Debug)]
-struct Packer<W: Write> {
+pub(crate) struct Packer<W: Write> {
     file: GzEncoder<W>,
     encoder: Encoder,
     waiting: Vec<u8>,
 }
 
 impl<W: Write> Packer<W> {
-    fn new(file: W, creation_time: Option<u64>, options: &WriteOptions) -> Self {
+    pub(crate) fn new(file: W, creation_time: Option<u64>, options: &WriteOptions) -> Self {
         let mut encoder = Encoder::default();
         let waiting = encoder.metadata(creation_time);
         let file = GzEncoder::new(file, Compression::new(options.compression.min(9)));
         Self { file, encoder, waiting }
     }
 
-    fn node(
+    pub(crate) fn node(
         &mut self,
         texts: &Texts,
         frames: &Frames,
@@ -72,7 +72,7 @@ impl<W: Write> Packer<W> {
         Ok(())
     }
 
-    fn finish(mut self) -> io::Result<W> {
+    pub(crate) fn finish(mut self) -> io::Result<W> {
         self.file.write_all(&self.waiting)?;
         let mut file = self.file.finish()?;
         file.flush()?;

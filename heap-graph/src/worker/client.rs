@@ -8,11 +8,14 @@ use std::thread;
 
 use hashbrown::HashMap;
 
-use super::{Answer, HeapAnalysesWorker, Progress, SnapshotState, SnapshotSummary, WorkerError};
+use super::{Answer, HeapAnalysesWorker, SnapshotState, SnapshotSummary, WorkerError};
 use crate::breakdown::Breakdown;
 use crate::diff::Difference;
 use crate::dominators::{DominatorTreeNode, FetchOptions, Fetched};
 use crate::graph::{Graph, NodeId};
+use crate::live::{HeapGraph, Roots, Saved};
+use crate::paths::ShortestPaths;
+use crate::progress::Progress;
 use crate::report::Report;
 use crate::snapshot::ReadOptions;
 use crate::tree::{CensusTree, TreeOptions};
@@ -65,8 +68,10 @@ impl<T> Pending<T> {
 #[derive(Clone)]
 pub struct HeapAnalysesClient {
     jobs: Sender<Job>,
-    states: Arc<Mutex<HashMap<PathBuf, SnapshotState>>>,
+    states: Arc<States>,
 }
+
+type States = Mutex<HashMap<PathBuf, SnapshotState>>;
 
 impl fmt::Debug for HeapAnalysesClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -126,15 +131,44 @@ impl HeapAnalysesClient {
     pub fn read_heap_snapshot(&self, path: impl Into<PathBuf>) -> Pending<SnapshotSummary> {
         let (path, states) = (path.into(), Arc::clone(&self.states));
         set_state(&states, path.clone(), SnapshotState::Reading);
-        self.ask(move |worker, progress| {
-            let answer = worker.read_heap_snapshot(&path, &ReadOptions::default(), progress);
+        self.ask(move |worker, progress| read(worker, path, progress, &states))
+    }
+
+    /// [`HeapGraph::save`], on the worker's thread.
+    pub fn save_heap_snapshot(
+        &self,
+        path: impl Into<PathBuf>,
+        tell: impl Fn(&mut Roots<'_>) + Send + 'static,
+    ) -> Pending<Saved> {
+        let (path, states) = (path.into(), Arc::clone(&self.states));
+        set_state(&states, path.clone(), SnapshotState::Saving);
+        self.ask(move |_, _| {
+            let answer = HeapGraph::save(&path, tell).map_err(WorkerError::Save);
             let state = match &answer {
-                Ok(_) => SnapshotState::Read,
-                Err(WorkerError::Cancelled) => SnapshotState::Saved,
+                Ok(_) => SnapshotState::Saved,
                 Err(error) => SnapshotState::Error(error.to_string()),
             };
             set_state(&states, path, state);
             answer
+        })
+    }
+
+    /// Copies a file from elsewhere, and reads the copy.
+    pub fn import_heap_snapshot(
+        &self,
+        from: impl Into<PathBuf>,
+        to: impl Into<PathBuf>,
+    ) -> Pending<SnapshotSummary> {
+        let (from, path, states) = (from.into(), to.into(), Arc::clone(&self.states));
+        set_state(&states, path.clone(), SnapshotState::Importing);
+        self.ask(move |worker, progress| {
+            if let Err(error) = std::fs::copy(from, &path) {
+                let error = WorkerError::Save(error);
+                set_state(&states, path, SnapshotState::Error(error.to_string()));
+                return Err(error);
+            }
+            set_state(&states, path.clone(), SnapshotState::Reading);
+            read(worker, path, progress, &states)
         })
     }
 
@@ -166,7 +200,7 @@ impl HeapAnalysesClient {
     /// [`HeapAnalysesWorker::take_census`]
     pub fn take_census(&self, path: impl Into<PathBuf>, breakdown: Breakdown) -> Pending<Report> {
         let path = path.into();
-        self.ask(move |worker, _| worker.take_census(&path, &breakdown))
+        self.ask(move |worker, progress| worker.take_census(&path, &breakdown, progress))
     }
 
     /// [`HeapAnalysesWorker::take_census_tree`]
@@ -177,7 +211,7 @@ impl HeapAnalysesClient {
         options: TreeOptions,
     ) -> Pending<CensusTree> {
         let path = path.into();
-        self.ask(move |worker, _| worker.take_census_tree(&path, &breakdown, &options))
+        self.ask(move |worker, progress| worker.take_census_tree(&path, &breakdown, &options, progress))
     }
 
     /// [`HeapAnalysesWorker::take_census_diff`]
@@ -188,7 +222,7 @@ impl HeapAnalysesClient {
         breakdown: Breakdown,
     ) -> Pending<Difference> {
         let (first, second) = (first.into(), second.into());
-        self.ask(move |worker, _| worker.take_census_diff(&first, &second, &breakdown))
+        self.ask(move |worker, progress| worker.take_census_diff(&first, &second, &breakdown, progress))
     }
 
     /// [`HeapAnalysesWorker::census_individuals`]
@@ -200,13 +234,13 @@ impl HeapAnalysesClient {
         max: usize,
     ) -> Pending<Vec<NodeId>> {
         let path = path.into();
-        self.ask(move |worker, _| worker.census_individuals(&path, &breakdown, &leaves, max))
+        self.ask(move |worker, progress| worker.census_individuals(&path, &breakdown, &leaves, max, progress))
     }
 
     /// [`HeapAnalysesWorker::compute_dominator_tree`]
     pub fn compute_dominator_tree(&self, path: impl Into<PathBuf>) -> Pending<()> {
         let path = path.into();
-        self.ask(move |worker, _| worker.compute_dominator_tree(&path))
+        self.ask(move |worker, progress| worker.compute_dominator_tree(&path, progress))
     }
 
     /// [`HeapAnalysesWorker::dominator_tree`]
@@ -216,7 +250,7 @@ impl HeapAnalysesClient {
         options: FetchOptions,
     ) -> Pending<DominatorTreeNode> {
         let path = path.into();
-        self.ask(move |worker, _| worker.dominator_tree(&path, &options))
+        self.ask(move |worker, progress| worker.dominator_tree(&path, &options, progress))
     }
 
     /// [`HeapAnalysesWorker::immediately_dominated`]
@@ -229,10 +263,39 @@ impl HeapAnalysesClient {
         options: FetchOptions,
     ) -> Pending<Fetched> {
         let path = path.into();
-        self.ask(move |worker, _| worker.immediately_dominated(&path, node, start, count, &options))
+        self.ask(move |worker, progress| {
+            worker.immediately_dominated(&path, node, start, count, &options, progress)
+        })
+    }
+
+    /// [`HeapAnalysesWorker::shortest_paths`]
+    pub fn shortest_paths(
+        &self,
+        path: impl Into<PathBuf>,
+        targets: Vec<NodeId>,
+        max: usize,
+    ) -> Pending<ShortestPaths> {
+        let path = path.into();
+        self.ask(move |worker, progress| worker.shortest_paths(&path, &targets, max, progress))
     }
 }
 
-fn set_state(states: &Mutex<HashMap<PathBuf, SnapshotState>>, path: PathBuf, state: SnapshotState) {
+fn read(
+    worker: &mut HeapAnalysesWorker,
+    path: PathBuf,
+    progress: &Progress,
+    states: &States,
+) -> Answer<SnapshotSummary> {
+    let answer = worker.read_heap_snapshot(&path, &ReadOptions::default(), progress);
+    let state = match &answer {
+        Ok(_) => SnapshotState::Read,
+        Err(WorkerError::Cancelled) => SnapshotState::Saved,
+        Err(error) => SnapshotState::Error(error.to_string()),
+    };
+    set_state(states, path, state);
+    answer
+}
+
+fn set_state(states: &States, path: PathBuf, state: SnapshotState) {
     states.lock().unwrap_or_else(PoisonError::into_inner).insert(path, state);
 }

@@ -1,10 +1,11 @@
 //! The graph of this very program.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashMap};
 use std::rc::{Rc, Weak};
 use std::sync::{Arc, Mutex};
 
+use heap_graph::snapshot::{ReadOptions, WriteOptions, read_from};
 use heap_graph::{
     AllocationSites, Breakdown, CoarseType, DominatorTree, Graph, HeapGraph, LiveOptions, Node, NodeIndex,
     SiteFrame, census, coarse_type,
@@ -226,4 +227,143 @@ fn a_program_may_know_better_and_a_profiler_more() {
     let report = census(heap.graph(), &Breakdown::preset("stack").unwrap()).unwrap().to_json();
     let expected = r#"{"@map":[[[["app.rs",9,0,"make",null],["app.rs",2,0,"main",null]],{"count":3"#;
     assert!(report.starts_with(expected), "{report}");
+}
+
+/// What a graph says but for the order of its nodes, and of a node's edges.
+fn facts(graph: &Graph) -> Vec<String> {
+    let mut facts: Vec<_> = graph
+        .nodes()
+        .map(|node| {
+            let mut edges: Vec<_> = node
+                .edges()
+                .map(|edge| (edge.name.map(|name| name.to_string()), edge.referent.id()))
+                .collect();
+            edges.sort();
+            let stack = node.allocation_stack().map_or(0, |stack| stack.frames().count());
+            let (id, size, name) = (node.id(), node.shallow_size(), node.type_name());
+            format!("{id} {size} {name} {} {stack} {edges:?}", short(node))
+        })
+        .collect();
+    facts.sort();
+    facts
+}
+
+/// The graph of the roots, which is also what is saved.
+fn collected_and_saved(tell: impl Fn(&mut heap_graph::Roots<'_>)) -> Graph {
+    let options = LiveOptions::new().allocation_sites(&Sites);
+    let collected = HeapGraph::collect_with(options, &tell).into_graph();
+    let mut file = Vec::new();
+    let saved = HeapGraph::stream(&mut file, options, &WriteOptions::new(), &tell).unwrap();
+    let read = read_from(&file[..], &ReadOptions::new()).unwrap();
+    let numbers = |graph: &Graph| (graph.node_count() as u64, graph.edge_count() as u64);
+    assert_eq!((saved.nodes, saved.edges), numbers(&read));
+    assert_eq!(facts(&read), facts(&collected));
+    read
+}
+
+#[test]
+fn what_is_saved_while_it_is_walked_is_what_is_collected() {
+    let index = Index {
+        names: vec!["a".into(), "bc".into()],
+        entries: HashMap::from([(7, entry("seven"))]),
+        best: Some(Box::new(entry("best"))),
+    };
+    collected_and_saved(|roots| roots.add("index", &index));
+
+    let first = Arc::new(entry("shared"));
+    let shared = Shared { second: Arc::clone(&first), first };
+    collected_and_saved(|roots| {
+        roots.add("value", &shared);
+        roots.add("again", &shared.second);
+    });
+
+    let parent = Rc::new(Parent { children: RefCell::default() });
+    for name in ["one", "two"] {
+        let child = Child { name: name.into(), parent: Rc::downgrade(&parent) };
+        parent.children.borrow_mut().push(Rc::new(child));
+    }
+    let children = parent.children.borrow();
+    let viewers = vec![Viewer { name: &children[0].name, text: &children[1].name[1..], outside: &7 }];
+    // References come before and after what they refer to.
+    for turned in [false, true] {
+        collected_and_saved(|roots| {
+            if turned {
+                roots.add("parent", &parent);
+            }
+            roots.add("viewers", &viewers);
+            if !turned {
+                roots.add("parent", &parent);
+            }
+        });
+    }
+
+    let map: BTreeMap<String, Vec<Option<Box<Entry>>>> =
+        (0..50).map(|i| (format!("key {i}"), vec![None, Some(Box::new(entry("x")))])).collect();
+    collected_and_saved(|roots| roots.add("map", &map));
+
+    let mut list = None;
+    for _ in 0..10_000 {
+        list = Some(Box::new(Link { next: list }));
+    }
+    collected_and_saved(|roots| roots.add("list", &list));
+    while let Some(link) = list {
+        list = link.next;
+    }
+}
+
+#[test]
+fn roots_that_change_between_the_rounds_do_no_harm() {
+    let value = vec![1_u8];
+    for (first, second) in [(1, 3), (3, 1), (0, 2), (2, 0)] {
+        let round = Cell::new(0);
+        let mut file = Vec::new();
+        let tell = |roots: &mut heap_graph::Roots<'_>| {
+            let count = if round.replace(1) == 0 { first } else { second };
+            (0..count).for_each(|place| roots.add(&format!("root {place}"), &value));
+        };
+        HeapGraph::stream(&mut file, LiveOptions::new(), &WriteOptions::new(), tell).unwrap();
+        let read = read_from(&file[..], &ReadOptions::new()).unwrap();
+        assert_eq!(read.root().edges().count(), first);
+    }
+}
+
+#[test]
+fn a_saved_file_is_whole_or_not_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("heap.fxsnapshot");
+    let value = vec!["x".to_owned()];
+    let saved = HeapGraph::save(&path, |roots| roots.add("value", &value)).unwrap();
+    assert_eq!((saved.nodes, saved.edges), (4, 3));
+    assert_eq!(heap_graph::snapshot::read(&path).unwrap().node_count(), 4);
+    // A folder cannot be replaced by a file.
+    let taken = folder.path().join("taken");
+    std::fs::create_dir(&taken).unwrap();
+    HeapGraph::save(&taken, |roots| roots.add("value", &value)).unwrap_err();
+    HeapGraph::save(folder.path().join("no/such/folder"), |roots| roots.add("value", &value)).unwrap_err();
+    let mut names: Vec<_> =
+        std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    names.sort();
+    assert_eq!(names, ["heap.fxsnapshot", "taken"]);
+}
+
+/// A file with a full disk.
+struct Full;
+
+impl std::io::Write for Full {
+    fn write(&mut self, _: &[u8]) -> std::io::Result<usize> {
+        Err(std::io::ErrorKind::StorageFull.into())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_full_disk_is_an_error() {
+    let value: Vec<String> = (0..100_000).map(|i| i.to_string()).collect();
+    let error = HeapGraph::stream(&mut Full, LiveOptions::new(), &WriteOptions::new(), |roots| {
+        roots.add("value", &value);
+    });
+    assert_eq!(error.unwrap_err().kind(), std::io::ErrorKind::StorageFull);
 }

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 mod census;
+mod dmd;
 mod dominators;
 mod export;
 mod golden;

@@ -97,17 +97,19 @@ fn no_damage_is_a_panic() {
 
 #[test]
 fn no_damage_of_a_real_heap_is_a_panic() {
-    let file = std::fs::read(golden::path("small-a.fxsnapshot")).unwrap();
-    let mut unpacked = Vec::new();
-    GzDecoder::new(&file[..]).read_to_end(&mut unpacked).unwrap();
     let mut random = Random(77);
-    for round in 0..60 {
-        let mut bytes = unpacked.clone();
-        mutate(&mut bytes, &mut random);
-        if let Ok(graph) = read_from(&packed(&bytes)[..], &ReadOptions::new())
-            && round % 10 == 0
-        {
-            ask(&graph);
+    for (name, rounds) in [("small-a", 60), ("small-b", 60), ("medium", 12)] {
+        let file = std::fs::read(golden::path(&format!("{name}.fxsnapshot"))).unwrap();
+        let mut unpacked = Vec::new();
+        GzDecoder::new(&file[..]).read_to_end(&mut unpacked).unwrap();
+        for round in 0..rounds {
+            let mut bytes = unpacked.clone();
+            mutate(&mut bytes, &mut random);
+            if let Ok(graph) = read_from(&packed(&bytes)[..], &ReadOptions::new())
+                && round % 10 == 0
+            {
+                ask(&graph);
+            }
         }
     }
 }

@@ -1,8 +1,9 @@
 //! Analyses on a thread of their own give what they give at home.
 
 use heap_graph::{
-    Breakdown, CensusTree, DominatorTree, FetchOptions, HeapAnalysesClient, NodeIndex, SnapshotState,
-    TreeOptions, WorkerError, census,
+    Breakdown, CensusTree, DominatorTree, FetchOptions, Graph, GraphBuilder, HeapAnalysesClient,
+    HeapAnalysesWorker, NodeId, NodeIndex, NodeParts, Progress, SnapshotState, TreeOptions, WorkerError,
+    census, shortest_paths,
 };
 
 use crate::golden;
@@ -22,7 +23,7 @@ fn a_client_is_answered_as_at_home() {
     let (done, total) = {
         let progress = reading.progress().clone();
         assert!(reading.wait().unwrap().nodes > 4_000);
-        progress.bytes()
+        progress.steps()
     };
     assert_eq!((done, total), (total, std::fs::metadata(&a).unwrap().len()));
     assert_eq!(client.state(&a), Some(SnapshotState::Read));
@@ -41,6 +42,11 @@ fn a_client_is_answered_as_at_home() {
     assert_eq!((more.nodes.len(), more.more_children_available), (50, true));
     let functions = client.census_individuals(&a, breakdown.clone(), vec![2, 3], 5).wait().unwrap();
     assert_eq!(functions.len(), 5);
+    let target = graph.nodes().last().unwrap();
+    let paths = client.shortest_paths(&a, vec![target.id()], 5).wait().unwrap();
+    assert_eq!(paths, shortest_paths(&graph, NodeIndex::ROOT, &[target.index()], 5));
+    let nobody = client.shortest_paths(&a, vec![NodeId(3)], 5).wait();
+    assert!(matches!(nobody, Err(WorkerError::NoNode(NodeId(3)))));
     assert_eq!(client.creation_time(&a).wait().unwrap(), graph.creation_time());
     assert!(client.delete_heap_snapshot(&a).wait().unwrap());
     assert!(
@@ -59,6 +65,136 @@ fn a_cancelled_request_is_not_answered() {
     assert!(matches!(second.wait(), Err(WorkerError::Cancelled)));
     // It may have been done before it was cancelled.
     assert!(matches!(first.wait(), Ok(_) | Err(WorkerError::Cancelled)));
+}
+
+/// A list of so many nodes.
+fn list(nodes: u64) -> Graph {
+    let mut builder = GraphBuilder::new();
+    let name = builder.text("Node").unwrap();
+    for id in 1..=nodes {
+        builder.node(NodeParts::new(NodeId(id), 8, name)).unwrap();
+        if id < nodes {
+            builder.edge(NodeId(id + 1), None).unwrap();
+        }
+    }
+    builder.finish().unwrap()
+}
+
+type Run = fn(&mut HeapAnalysesWorker, &Progress) -> Option<WorkerError>;
+
+#[test]
+fn a_run_looks_whether_it_is_still_wanted() {
+    let runs: [(&str, Run, u64); 6] = [
+        (
+            "census",
+            |worker, progress| worker.take_census("l".as_ref(), &Breakdown::default(), progress).err(),
+            1,
+        ),
+        (
+            "diff",
+            |worker, progress| {
+                worker.take_census_diff("l".as_ref(), "l".as_ref(), &Breakdown::default(), progress).err()
+            },
+            2,
+        ),
+        (
+            "paths",
+            |worker, progress| worker.shortest_paths("l".as_ref(), &[NodeId(90_000)], 1, progress).err(),
+            1,
+        ),
+        ("dominators", |worker, progress| worker.compute_dominator_tree("l".as_ref(), progress).err(), 4),
+        (
+            "individuals",
+            |worker, progress| {
+                worker.census_individuals("l".as_ref(), &Breakdown::default(), &[1], 1, progress).err()
+            },
+            1,
+        ),
+        // By now the dominators are known.
+        (
+            "top of the tree",
+            |worker, progress| worker.dominator_tree("l".as_ref(), &FetchOptions::new(), progress).err(),
+            0,
+        ),
+    ];
+    let mut worker = HeapAnalysesWorker::new();
+    worker.insert("l".as_ref(), list(100_000));
+    for (name, run, rounds) in runs {
+        let progress = Progress::new();
+        progress.cancel();
+        let error = run(&mut worker, &progress);
+        assert_eq!(matches!(error, Some(WorkerError::Cancelled)), rounds > 0, "{name}: {error:?}");
+        let (done, total) = progress.steps();
+        assert!(done < 10_000, "{name}: {done} of {total}");
+
+        let progress = Progress::new();
+        assert!(run(&mut worker, &progress).is_none(), "{name}");
+        let (done, total) = progress.steps();
+        assert_eq!(total, rounds * 100_000, "{name}");
+        // The root and the target are not gone through each time.
+        assert!(done <= total && total - done < 10_100, "{name}: {done} of {total}");
+    }
+}
+
+#[test]
+fn a_client_can_cancel_what_runs() {
+    let client = HeapAnalysesClient::start().unwrap();
+    client.insert("list", list(200_000)).wait().unwrap();
+    // A run may be over before it is cancelled, but not each time.
+    for _ in 0..1_000 {
+        let pending = client.take_census("list", Breakdown::default());
+        let progress = pending.progress().clone();
+        while progress.steps().0 == 0 {
+            std::thread::yield_now();
+        }
+        progress.cancel();
+        if let Err(error) = pending.wait() {
+            assert!(matches!(error, WorkerError::Cancelled), "{error}");
+            let (done, total) = progress.steps();
+            assert!(0 < done && done < total, "{done} of {total}");
+            // The worker goes on with what comes next.
+            client.take_census("list", Breakdown::default()).wait().unwrap();
+            return;
+        }
+    }
+    panic!("never cancelled");
+}
+
+#[test]
+fn a_snapshot_goes_through_its_states() {
+    let client = HeapAnalysesClient::start().unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let (saved, imported) =
+        (folder.path().join("saved.fxsnapshot"), folder.path().join("imported.fxsnapshot"));
+    assert_eq!(client.state(&saved), None);
+    let (go, wait) = std::sync::mpsc::channel::<()>();
+    let wait = std::sync::Mutex::new(wait);
+    let saving = client.save_heap_snapshot(&saved, move |roots| {
+        // Nothing more is sent when it is told the second time.
+        let _ = wait.lock().unwrap().recv();
+        roots.add("names", &vec!["a name".to_owned()]);
+    });
+    assert_eq!(client.state(&saved), Some(SnapshotState::Saving));
+    let importing = client.import_heap_snapshot(&saved, &imported);
+    assert_eq!(client.state(&imported), Some(SnapshotState::Importing));
+    drop(go);
+    assert_eq!(saving.wait().unwrap().nodes, 4);
+    assert_eq!(client.state(&saved), Some(SnapshotState::Saved));
+    assert_eq!(importing.wait().unwrap().nodes, 4);
+    assert_eq!(client.state(&imported), Some(SnapshotState::Read));
+    let reading = client.read_heap_snapshot(&saved);
+    reading.wait().unwrap();
+    assert_eq!(client.state(&saved), Some(SnapshotState::Read));
+
+    let nowhere = folder.path().join("no/such/folder");
+    let errors = [
+        client.save_heap_snapshot(&nowhere, |_| ()).wait().unwrap_err().to_string(),
+        client.import_heap_snapshot(&saved, &nowhere).wait().unwrap_err().to_string(),
+    ];
+    for error in errors {
+        assert!(error.starts_with("cannot be written: "), "{error}");
+        assert_eq!(client.state(&nowhere), Some(SnapshotState::Error(error)));
+    }
 }
 
 #[test]

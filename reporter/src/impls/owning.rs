@@ -6,6 +6,7 @@ use core::pin::Pin;
 
 use crate::malloc_size_of::{MallocSizeOf, MallocSizeOfEach, OwningPointer};
 use crate::ops::MallocSizeOfOps;
+use crate::prefetch;
 use crate::reading::Reading;
 
 #[inline]
@@ -20,6 +21,9 @@ fn boxed_and_contents<T: MallocSizeOf + ?Sized, R: Reading>(
     value: &T,
     ops: &mut MallocSizeOfOps<R>,
 ) -> usize {
+    if R::STEPS {
+        prefetch::behind(value);
+    }
     let own = boxed(value, ops);
     if !T::NEEDS_WALK && !R::NAMES {
         return own;

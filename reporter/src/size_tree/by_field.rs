@@ -10,21 +10,63 @@ use super::growth::{Growth, TypeName};
 
 #[derive(Debug)]
 pub(super) struct ByField {
-    pub(super) usable_size: Option<AskUsableSize>,
+    ask: Ask,
     pub(super) growth: Growth,
     entered_from: Vec<u32>,
-    marks: Option<Marks>,
     pub(super) state: WalkState,
+}
+
+/// Who knows the bytes of a block.
+#[derive(Clone, Copy, Debug)]
+enum Ask {
+    /// Nobody: they are those of the layout.
+    Nobody,
+    Allocator(AskUsableSize),
+    /// An engine of DMD, and the allocator for what the engine does not know.
+    Engine(Marks, Option<AskUsableSize>),
 }
 
 impl ByField {
     pub(super) fn new(type_name: TypeName, state: WalkState, marks: Option<Marks>) -> Self {
+        let usable_size = allocator::declared().map(DeclaredAllocator::usable_size);
         Self {
-            usable_size: allocator::declared().map(DeclaredAllocator::usable_size),
+            ask: match (marks, usable_size) {
+                (Some(marks), usable_size) => Ask::Engine(marks, usable_size),
+                (None, Some(usable_size)) => Ask::Allocator(usable_size),
+                (None, None) => Ask::Nobody,
+            },
             growth: Growth::new(type_name),
             entered_from: Vec::new(),
-            marks,
             state,
+        }
+    }
+
+    /// Whether more is known of a block than its layout.
+    pub(super) fn usable_size_known(&self) -> bool {
+        !matches!(self.ask, Ask::Nobody)
+    }
+}
+
+#[allow(unsafe_code, reason = "asks the declared allocator")]
+impl Ask {
+    /// Never inlined, so that a loop over blocks of which nobody knows more is a mere sum.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Observe::block`].
+    #[inline(never)]
+    unsafe fn usable(self, block: Block) -> usize {
+        let (marked, allocator) = match self {
+            Self::Nobody => (None, None),
+            Self::Allocator(allocator) => (None, Some(allocator)),
+            Self::Engine(marks, allocator) => (marks.block(block.pointer), allocator),
+        };
+        match (marked, allocator) {
+            (Some(usable), _) => usable,
+            // SAFETY: the caller promises a live block of the global allocator with this layout,
+            // and the declared allocator is the global one.
+            (None, Some(allocator)) => unsafe { allocator.ask(block.pointer, block.layout) },
+            (None, None) => block.layout.size(),
         }
     }
 }
@@ -34,13 +76,10 @@ impl Observe for ByField {
     #[inline]
     unsafe fn block(&mut self, block: Block) -> usize {
         let asked = block.layout.size();
-        let marked = self.marks.and_then(|marks| marks.block(block.pointer));
-        let usable = match (marked, self.usable_size) {
-            (Some(usable), _) => usable,
-            // SAFETY: the caller promises a live block of the global allocator with this layout,
-            // and the declared allocator is the global one.
-            (None, Some(usable_size)) => unsafe { usable_size.ask(block.pointer, block.layout) },
-            (None, None) => asked,
+        let usable = match self.ask {
+            Ask::Nobody => asked,
+            // SAFETY: the caller's promise is passed on.
+            _ => unsafe { self.ask.usable(block) },
         };
         self.growth.add(SizeSummary { asked, usable, blocks: 1 });
         usable
@@ -49,7 +88,10 @@ impl Observe for ByField {
     #[inline]
     fn enclosing(&mut self, block: Block) -> usize {
         let asked = block.layout.size();
-        let usable = self.marks.and_then(|marks| marks.enclosing(block.pointer)).unwrap_or(asked);
+        let usable = match self.ask {
+            Ask::Engine(marks, _) => marks.enclosing(block.pointer).unwrap_or(asked),
+            Ask::Nobody | Ask::Allocator(_) => asked,
+        };
         self.growth.add(SizeSummary { asked, usable, blocks: 1 });
         usable
     }

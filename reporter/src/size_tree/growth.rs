@@ -17,8 +17,6 @@ use crate::size_summary::SizeSummary;
 const DEPTH: u32 = 60;
 const NODES: usize = 16 * 1024;
 const NONE: u32 = u32::MAX;
-/// An odd number without pattern: multiplying by it moves low bits up.
-const SPREAD: usize = 0x9E37_79B9_7F4A_7C15_u64 as usize;
 
 pub(super) type TypeName = fn() -> &'static str;
 
@@ -40,12 +38,20 @@ pub(super) struct Grown {
 /// From a node to the node of a part, by the addresses of names: equal addresses mean equal names.
 /// The reverse need not hold, so there may be several links for one kind of part.
 #[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
 struct Link {
-    from: u32,
     key: Key,
+    /// Parts met by this link that `target` has yet to count.
+    parts: u64,
+    from: u32,
+    found: Found,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Found {
     target: u32,
-    /// 0 if the part was merged with its parent for want of room.
-    count: u32,
+    /// `false` if the part was merged with its parent for want of room.
+    counts: bool,
 }
 
 /// Names by address: the type, the field, the variant; and all lengths, with the kind of edge.
@@ -65,7 +71,7 @@ pub(super) struct Growth {
     nodes: Vec<Grown>,
     hot: Box<[Link; HOT]>,
     warm: Box<[Link; HOT]>,
-    links: HashMap<(u32, Key), (u32, u32), FxBuildHasher>,
+    links: HashMap<(u32, Key), Found, FxBuildHasher>,
     /// The node that blocks go to.
     current: u32,
     /// Blocks on their way to the node `here_of`: a sum that a loop can keep in registers.
@@ -86,7 +92,7 @@ impl Growth {
             next: NONE,
         };
         let key = Key { type_name: 0, field: 0, variant: 0, lengths: 0 };
-        let nothing = Link { from: NONE, key, target: 0, count: 0 };
+        let nothing = Link { key, parts: 0, from: NONE, found: Found { target: 0, counts: false } };
         Self {
             nodes: vec![root],
             hot: Box::new([nothing; HOT]),
@@ -100,6 +106,7 @@ impl Growth {
 
     pub(super) fn into_nodes(mut self) -> Vec<Grown> {
         self.settle();
+        (0..HOT).for_each(|place| self.settle_link(place));
         self.nodes
     }
 
@@ -124,16 +131,51 @@ impl Growth {
         let from = self.current;
         let key = Key::new(edge, type_name);
         // The place does not depend on `from`: what comes next is loaded without waiting for it.
-        let place = key.place();
-        let hot = &self.hot[place];
-        let (target, count) = if hot.from == from && hot.key.is(key) {
-            (hot.target, hot.count)
+        let link = &mut self.hot[key.place()];
+        if link.from == from && link.key.is(key) {
+            link.parts += 1;
+            self.current = link.found.target;
         } else {
-            self.look_up(place, key, edge, type_name)
-        };
-        self.nodes[target as usize].count += u64::from(count);
-        self.current = target;
+            // In pieces, which are handed over in registers: nothing is stored for the path above.
+            match edge {
+                Edge::Field(field) => self.enter_field(field, type_name),
+                Edge::VariantField(variant, field) => self.enter_variant_field(variant, field, type_name),
+                Edge::Element => self.enter_element(type_name),
+                Edge::Key => self.enter_key(type_name),
+                Edge::Value => self.enter_value(type_name),
+            }
+        }
         from
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn enter_field(&mut self, field: &'static str, type_name: TypeName) {
+        self.look_up(Edge::Field(field), type_name);
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn enter_variant_field(&mut self, variant: &'static str, field: &'static str, type_name: TypeName) {
+        self.look_up(Edge::VariantField(variant, field), type_name);
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn enter_element(&mut self, type_name: TypeName) {
+        self.look_up(Edge::Element, type_name);
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn enter_key(&mut self, type_name: TypeName) {
+        self.look_up(Edge::Key, type_name);
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn enter_value(&mut self, type_name: TypeName) {
+        self.look_up(Edge::Value, type_name);
     }
 
     /// The part entered last stands for so many.
@@ -150,13 +192,14 @@ impl Growth {
     }
 
     /// Second place, which differs for each parent, then all links.
-    #[inline(never)]
-    fn look_up(&mut self, place: usize, key: Key, edge: Edge, type_name: TypeName) -> (u32, u32) {
+    fn look_up(&mut self, edge: Edge, type_name: TypeName) {
         let from = self.current;
+        let key = Key::new(edge, type_name);
+        let place = key.place();
         let second = place.wrapping_add(from as usize).wrapping_mul(7) % HOT;
         let warm = &self.warm[second];
         if warm.from != from || warm.key != key {
-            let (target, count) = match self.links.get(&(from, key)) {
+            let found = match self.links.get(&(from, key)) {
                 Some(known) => *known,
                 None => {
                     let found = self.target(edge, type_name);
@@ -164,21 +207,30 @@ impl Growth {
                     found
                 }
             };
-            self.warm[second] = Link { from, key, target, count };
+            self.warm[second] = Link { key, parts: 1, from, found };
         }
+        self.settle_link(place);
         self.hot[place] = self.warm[second];
-        (self.hot[place].target, self.hot[place].count)
+        self.current = self.hot[place].found.target;
     }
 
-    /// The node of a part met for the first time, and what it adds to the node's count.
-    fn target(&mut self, edge: Edge, type_name: TypeName) -> (u32, u32) {
+    fn settle_link(&mut self, place: usize) {
+        let Link { parts, found, .. } = self.hot[place];
+        if found.counts {
+            let count = &mut self.nodes[found.target as usize].count;
+            *count = count.wrapping_add(parts);
+        }
+    }
+
+    /// The node of a part met for the first time.
+    fn target(&mut self, edge: Edge, type_name: TypeName) -> Found {
         let name = type_name();
         let current = self.current;
         let mut child = self.nodes[current as usize].first_child;
         while child != NONE {
             let node = &self.nodes[child as usize];
             if node.edge == Some(edge) && (node.type_name)() == name {
-                return (child, 1);
+                return Found { target: child, counts: true };
             }
             child = node.next;
         }
@@ -186,13 +238,13 @@ impl Growth {
         while ancestor != NONE {
             let node = &self.nodes[ancestor as usize];
             if (node.type_name)() == name {
-                return (ancestor, 1);
+                return Found { target: ancestor, counts: true };
             }
             ancestor = node.parent;
         }
         let depth = self.nodes[current as usize].depth + 1;
         if depth > DEPTH || self.nodes.len() >= NODES {
-            return (current, 0);
+            return Found { target: current, counts: false };
         }
         let id = small(self.nodes.len());
         let node = Grown {
@@ -206,7 +258,7 @@ impl Growth {
             next: core::mem::replace(&mut self.nodes[current as usize].first_child, id),
         };
         self.nodes.push(node);
-        (id, 1)
+        Found { target: id, counts: true }
     }
 }
 
@@ -231,8 +283,8 @@ impl Key {
 
     #[inline(always)]
     fn place(self) -> usize {
-        let name = self.type_name ^ self.field.rotate_left(5) ^ self.variant.rotate_left(9) ^ self.lengths;
-        (name.wrapping_mul(SPREAD) >> 20) % HOT
+        // Functions are 16 bytes apart or more.
+        (self.type_name >> 4 ^ self.field ^ self.variant << 1 ^ self.lengths) % HOT
     }
 
     /// Whether the keys are equal; leaves out what is 0 for this kind of edge.

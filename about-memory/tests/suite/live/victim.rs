@@ -70,6 +70,24 @@ fn victim() {
         "bad-dmd" => {
             answer_requests("dmd-dump", |_, _| Err(io::Error::other("not today"))).forever();
         }
+        "heap" => {
+            let names = vec!["a name".to_owned(); 1000];
+            heap_graph::answer_snapshots(move |roots| roots.add("names", &names)).forever();
+        }
+        "bad-heap" => {
+            answer_requests("heap-snapshot", |_, _| Err(io::Error::other("not today"))).forever();
+        }
+        "half-heap" => {
+            let halve = |_: &str, out: &mut dyn io::Write| {
+                let mut file = Vec::new();
+                let names = vec!["a name".to_owned(); 1000];
+                let (live, write) =
+                    (heap_graph::LiveOptions::new(), heap_graph::snapshot::WriteOptions::new());
+                heap_graph::HeapGraph::stream(&mut file, live, &write, |roots| roots.add("names", &names))?;
+                out.write_all(&file[..file.len() / 2])
+            };
+            answer_requests("heap-snapshot", halve).forever();
+        }
         "parent" => {
             let start = |task: &str| {
                 let mut child = Command::new(std::env::current_exe().unwrap())

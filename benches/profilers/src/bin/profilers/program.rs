@@ -41,8 +41,10 @@ impl Program {
         Ok(Outcome { cpu: field(&text, "cpu")?, peak_kib: field(&text, "peak_kib")?, text })
     }
 
-    pub(crate) fn pair_nanoseconds(&self) -> Result<f64, Box<dyn Error>> {
-        field(&self.output(&["pairs"])?, "pair_ns")
+    /// Nanoseconds that the program's allocator adds to an allocation and its end.
+    pub(crate) fn added_to_pair(&self) -> Result<f64, Box<dyn Error>> {
+        let text = self.output(&["pairs"])?;
+        Ok(field(&text, "pair_ns")? - field(&text, "system_pair_ns")?)
     }
 
     fn output(&self, arguments: &[&str]) -> Result<String, Box<dyn Error>> {

@@ -1,0 +1,27 @@
+//! Saving the heap of a running process.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use about_memory::live;
+use clap::Args;
+
+use super::super::{Failure, live_input};
+
+#[derive(Args)]
+pub(super) struct Save {
+    /// The number of a running process.
+    pid: u32,
+    /// The file to write.
+    file: PathBuf,
+    /// How long the process may take.
+    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = live_input::seconds)]
+    timeout: Duration,
+}
+
+impl Save {
+    pub(super) fn run(self) -> Result<String, Failure> {
+        let saved = live::save_snapshot(self.pid, &self.file, self.timeout);
+        saved.map(|()| String::new()).map_err(|error| live_input::failure(&[self.pid], error))
+    }
+}

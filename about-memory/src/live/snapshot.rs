@@ -1,0 +1,64 @@
+//! Snapshots of the heaps of running programs.
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{self, Read, Write as _};
+use std::path::Path;
+use std::time::Duration;
+
+use flate2::read::MultiGzDecoder;
+
+use super::ask;
+use super::error::LiveError;
+use super::sockets::sockets_of;
+
+/// Saves a snapshot of a process's heap, as far as it tells of it ([`heap_graph::answer_snapshots`]).
+///
+/// The file is called `incomplete-` and its name until all of it has come. A file of that name is replaced.
+///
+/// # Errors
+///
+/// If the process does not listen, refuses, ends meanwhile, or takes longer than `timeout`; if the file
+/// cannot be written.
+pub fn save_snapshot(pid: u32, path: &Path, timeout: Duration) -> Result<(), LiveError> {
+    let socket = sockets_of(&[pid])?.pop().flatten().ok_or(LiveError::NotListening)?;
+    let answer = ask::file(&socket.path, heap_graph::SNAPSHOT_REQUEST, timeout)?;
+    let failed = |error| LiveError::Write(path.to_owned(), error);
+    let name = path.file_name().ok_or_else(|| failed(io::ErrorKind::InvalidFilename.into()))?;
+    let mut incomplete = OsString::from("incomplete-");
+    incomplete.push(name);
+    let incomplete = path.with_file_name(incomplete);
+    let file = File::create(&incomplete).map_err(failed)?;
+    let mut copy = Copy { answer, file, written: Ok(()) };
+    // What ends too early is no whole stream.
+    let whole = io::copy(&mut MultiGzDecoder::new(&mut copy), &mut io::sink());
+    let result = match (copy.written, whole) {
+        (Err(error), _) => Err(failed(error)),
+        (Ok(()), Err(error)) => Err(LiveError::of(error, timeout)),
+        (Ok(()), Ok(_)) => fs::rename(&incomplete, path).map_err(failed),
+    };
+    if result.is_err() {
+        // Half a snapshot is none.
+        let _ = fs::remove_file(&incomplete);
+    }
+    result
+}
+
+/// Writes to the file what is read.
+struct Copy<R> {
+    answer: R,
+    file: File,
+    written: io::Result<()>,
+}
+
+impl<R: Read> Read for Copy<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let bytes = self.answer.read(buffer)?;
+        self.written = self.file.write_all(&buffer[..bytes]);
+        match self.written {
+            Ok(()) => Ok(bytes),
+            // The error itself is kept.
+            Err(_) => Err(io::ErrorKind::WriteZero.into()),
+        }
+    }
+}

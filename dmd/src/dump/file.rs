@@ -1,0 +1,19 @@
+//! The file that a dump goes to.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+/// Opens it for writing. A pipe that nobody reads is an error, and not a reason to wait.
+pub(super) fn open(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(true).mode(0o666).custom_flags(libc::O_NONBLOCK);
+    let file = options.open(path)?;
+    // SAFETY: asks for flags of a descriptor that is open.
+    let flags = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GETFL) };
+    // SAFETY: sets flags of a descriptor that is open.
+    unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETFL, flags & !libc::O_NONBLOCK) };
+    Ok(file)
+}

@@ -1,0 +1,52 @@
+//! Signals wait while a dump is written: a handler may allocate, end the process, or never return; and a file
+//! that may not grow, or a pipe that nobody reads, must not end the program.
+
+use core::mem::MaybeUninit;
+use core::ptr::null_mut;
+
+/// What the kernel sends to a thread that writes too much, or to nobody.
+const OF_WRITING: [i32; 2] = [libc::SIGXFSZ, libc::SIGPIPE];
+
+/// Runs `body` while no handler runs in this thread. Signals of its own writing are taken away.
+pub(crate) fn held<T>(body: impl FnOnce() -> T) -> T {
+    let mut all = MaybeUninit::<libc::sigset_t>::uninit();
+    // SAFETY: a place for the set.
+    unsafe { libc::sigfillset(all.as_mut_ptr()) };
+    let mut before = MaybeUninit::<libc::sigset_t>::uninit();
+    // SAFETY: the set was filled above, and there is a place for the old one.
+    if unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr()) } != 0 {
+        return body();
+    }
+    let waiting = OF_WRITING.map(is_pending);
+    let result = body();
+    for (signal, was_waiting) in OF_WRITING.into_iter().zip(waiting) {
+        if !was_waiting && is_pending(signal) {
+            take(signal);
+        }
+    }
+    // SAFETY: written by the call above, which succeeded.
+    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, before.as_ptr(), null_mut()) };
+    result
+}
+
+fn is_pending(signal: i32) -> bool {
+    let mut pending = MaybeUninit::<libc::sigset_t>::uninit();
+    // SAFETY: a place for the set.
+    if unsafe { libc::sigpending(pending.as_mut_ptr()) } != 0 {
+        return false;
+    }
+    // SAFETY: filled by the call above, which succeeded.
+    unsafe { libc::sigismember(pending.as_ptr(), signal) == 1 }
+}
+
+/// Takes away a signal that waits.
+fn take(signal: i32) {
+    let mut set = MaybeUninit::<libc::sigset_t>::uninit();
+    // SAFETY: a place for the set.
+    unsafe { libc::sigemptyset(set.as_mut_ptr()) };
+    // SAFETY: made by the call above.
+    unsafe { libc::sigaddset(set.as_mut_ptr(), signal) };
+    let no_time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: a set and a time; nothing is told of the signal.
+    unsafe { libc::sigtimedwait(set.as_ptr(), null_mut(), &raw const no_time) };
+}

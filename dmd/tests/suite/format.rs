@@ -1,0 +1,102 @@
+//! JSON of version 5 as Firefox's `dmd.py` reads it: what it needs is there, in its order and its types, and
+//! what is ours stands where it does not look. Every dump that a test reads is held to it.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value};
+
+const TOP: [&str; 5] = ["version", "invocation", "blockList", "traceTable", "frameTable"];
+/// In the order in which Firefox writes them.
+const BLOCK: [&str; 7] = ["addr", "contents", "req", "slop", "alloc", "reps", "num"];
+const BLOCK_OURS: [&str; 2] = ["repPaths", "sampled"];
+
+pub(crate) fn check(text: &str, dump: &Value) {
+    let top: Vec<&str> = text.lines().filter_map(|line| key(line.strip_prefix(' ')?)).collect();
+    assert_eq!(top[..5], TOP);
+    assert_eq!(dump["version"], 5);
+    let invocation = dump["invocation"].as_object().unwrap();
+    assert!(invocation["dmdEnvVar"].is_string() || invocation["dmdEnvVar"].is_null());
+    let mode = invocation["mode"].as_str().unwrap();
+    assert!(["live", "dark-matter", "cumulative", "scan"].contains(&mode), "{mode}");
+
+    let traces = dump["traceTable"].as_object().unwrap();
+    let mut used = BTreeSet::new();
+    for block in dump["blockList"].as_array().unwrap() {
+        check_block(block.as_object().unwrap(), mode, &mut used);
+    }
+    assert_eq!(used, traces.keys().map(String::as_str).collect(), "traces that blocks have");
+    let frames = dump["frameTable"].as_object().unwrap();
+    let most = dump["sampling"]["maxFrames"].as_u64().unwrap() as usize;
+    let mut used = BTreeSet::new();
+    for trace in traces.values() {
+        let trace = trace.as_array().unwrap();
+        assert!(trace.len() <= most);
+        used.extend(trace.iter().map(|key| key.as_str().unwrap()));
+    }
+    assert_eq!(used, frames.keys().map(String::as_str).collect(), "frames that traces have");
+    for name in traces.keys().chain(frames.keys()) {
+        assert!(name.bytes().all(|digit| matches!(digit, b'A'..=b'Z' | b'a'..=b'f')), "{name}");
+    }
+    assert!(traces.keys().all(|name| !frames.contains_key(name)), "one counter for both");
+    for frame in frames.values() {
+        check_frame(frame.as_str().unwrap());
+    }
+    check_lines(text, dump);
+}
+
+fn key(line: &str) -> Option<&str> {
+    Some(line.strip_prefix('"')?.split_once('"')?.0)
+}
+
+fn check_block<'d>(block: &'d Map<String, Value>, mode: &str, traces: &mut BTreeSet<&'d str>) {
+    for name in block.keys() {
+        assert!(BLOCK.contains(&name.as_str()) || BLOCK_OURS.contains(&name.as_str()), "{name}");
+    }
+    let requested = block["req"].as_u64().unwrap();
+    assert!(block.get("slop").is_none_or(|slop| slop.as_u64().unwrap() > 0));
+    assert!(block.get("num").is_none_or(|number| mode != "scan" && number.as_u64().unwrap() > 1));
+    assert_eq!(block.contains_key("addr"), mode == "scan");
+    assert_eq!(block.contains_key("contents"), mode == "scan" && requested >= 8);
+    if let Some(contents) = block.get("contents") {
+        assert_eq!(contents.as_array().unwrap().len() as u64, requested / 8);
+    }
+    let words = block.get("contents").and_then(Value::as_array).into_iter().flatten();
+    for word in block.get("addr").into_iter().chain(words) {
+        let word = word.as_str().unwrap();
+        let digits = word.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'));
+        assert!(digits && (word == "0" || !word.starts_with('0')), "{word}");
+    }
+    if let Some(reports) = block.get("reps") {
+        let reports = reports.as_array().unwrap();
+        assert!(mode == "dark-matter" && (1..=2).contains(&reports.len()));
+        traces.extend(reports.iter().map(|key| key.as_str().unwrap()));
+    }
+    traces.extend(block.get("alloc").map(|key| key.as_str().unwrap()));
+}
+
+fn check_frame(frame: &str) {
+    assert!(frame.len() <= 1023);
+    let text = frame.strip_prefix("#00: ").unwrap_or_else(|| panic!("{frame}"));
+    let place = text.strip_suffix(']').and_then(|text| text.rsplit_once(" +0x"));
+    let is_place = place.is_some_and(|(library, offset)| {
+        library.starts_with("???[") && u64::from_str_radix(offset, 16).is_ok()
+    });
+    assert!(is_place || text == "??? (???:???)", "{frame}");
+}
+
+/// A line for each block, trace and frame: what fixes stacks works by lines.
+fn check_lines(text: &str, dump: &Value) {
+    let lines = |section: &str| {
+        let start = text.find(&format!("\n \"{section}\": ")).unwrap() + 1;
+        text[start..].lines().skip(1).take_while(|line| line.starts_with("  ")).collect::<Vec<_>>()
+    };
+    let blocks = lines("blockList");
+    assert_eq!(blocks.len(), dump["blockList"].as_array().unwrap().len());
+    for line in blocks {
+        assert!(line.starts_with("  {\""), "{line}");
+        let places = BLOCK.map(|name| line.find(&format!("\"{name}\": ")));
+        assert!(places.iter().flatten().is_sorted(), "{line}");
+    }
+    assert_eq!(lines("traceTable").len(), dump["traceTable"].as_object().unwrap().len());
+    assert_eq!(lines("frameTable").len(), dump["frameTable"].as_object().unwrap().len());
+}

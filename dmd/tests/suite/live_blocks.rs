@@ -1,0 +1,213 @@
+//! What is live at the end of hard programs is in their dumps: in every mode, no block more and none less.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command;
+
+use dmd::analyze::{Analysis, AnalyzeOptions};
+use dmd::symbolize::SymbolOptions;
+use serde_json::Value;
+
+use crate::support::{c_program, command, compile, count, frames, number_of, preloaded, read_dump, run};
+
+const ALL_OPTIONS: [&str; 6] = [
+    "--mode=dark-matter",
+    "--mode=dark-matter --stacks=full",
+    "--mode=live --stacks=full",
+    "--mode=cumulative --stacks=full",
+    "--mode=scan",
+    "--mode=live --max-frames=256 --stacks=full",
+];
+
+/// The dumps of a program and of those that it started. It must end as it does without the library.
+fn dumps(program: &Path, arguments: &[&Path], options: &str) -> Vec<Value> {
+    let folder = tempfile::tempdir().unwrap();
+    let plain = run(command(program).args(arguments).current_dir(folder.path()));
+    let options = format!("{options} --quiet --dump-at-exit --output=dump-%p.json");
+    let output = run(preloaded(program, &options).args(arguments).current_dir(folder.path()));
+    assert_eq!(output.status, plain.status, "{options}: {output:?}");
+    assert_eq!(output.stdout, plain.stdout, "{options}");
+    assert_eq!(output.stderr, plain.stderr, "{options}");
+    let mut dumps = Vec::new();
+    for entry in std::fs::read_dir(folder.path()).unwrap() {
+        let path = entry.unwrap().path();
+        let dump = read_dump(&path);
+        assert_eq!(dump["dropped"]["blocks"], 0, "{options}");
+        dumps.push(dump);
+    }
+    dumps
+}
+
+/// How many blocks there are of each requested size in a range.
+fn sizes(dump: &Value, range: core::ops::Range<u64>) -> BTreeMap<u64, u64> {
+    let mut sizes = BTreeMap::new();
+    for block in dump["blockList"].as_array().unwrap() {
+        let requested = block["req"].as_u64().unwrap();
+        if range.contains(&requested) {
+            *sizes.entry(requested).or_default() += number_of(block);
+        }
+    }
+    sizes
+}
+
+/// A freed block that the cumulative mode counts as well.
+fn with_freed(mut sizes: BTreeMap<u64, u64>, options: &str, freed: &[(u64, u64)]) -> BTreeMap<u64, u64> {
+    if options.contains("cumulative") {
+        for (size, number) in freed {
+            *sizes.entry(*size).or_default() += number;
+        }
+    }
+    sizes
+}
+
+#[test]
+fn of_a_program_in_c() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = c_program(folder.path(), "live");
+    for options in ALL_OPTIONS {
+        let expected = BTreeMap::from([
+            (5001, 1), // before any constructor
+            (5002, 3), // in a constructor
+            (5003, 1), // in a destructor
+            (5004, 1), // in an exit handler
+            (5005, 5), // at the end of a thread
+            (5006, 5), // in a thread with the smallest stack
+            (5007, 4), // in the handler of a signal, on a stack of its own
+            (5008, 6), // in a coroutine
+            (5009, 2), // before a jump out of the function
+            (5010, 7), // of 17, others were freed by another thread
+            (5011, 2), // aligned to a megabyte
+            (5012, 1), // below 100,000 frames
+            (5013, 8), // moved twice
+            (5014, 1), // in a fork handler
+            (5015, 1), // by the C library
+        ]);
+        let mut parents = 0;
+        for dump in dumps(&program, &[], options) {
+            let found = sizes(&dump, 5001..5020);
+            let mut expected = with_freed(expected.clone(), options, &[(5010, 10), (5016, 1)]);
+            if found.contains_key(&5017) {
+                expected.insert(5017, 3);
+            } else {
+                parents += 1;
+            }
+            assert_eq!(found, expected, "{options}");
+        }
+        assert_eq!(parents, 1);
+    }
+}
+
+#[test]
+fn of_a_program_in_cpp() {
+    if Command::new("c++").arg("--version").output().is_err() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let program = compile(folder.path(), "c++", "objects.cc", "objects", &["-std=c++17"]);
+    for options in ALL_OPTIONS {
+        let dumps = dumps(&program, &[], options);
+        assert_eq!(dumps.len(), 1);
+        let expected = BTreeMap::from([(6001, 3), (6003, 4), (6004, 1), (6144, 2)]);
+        let expected = with_freed(expected, options, &[(6144, 1)]);
+        let found = sizes(&dumps[0], 6001..6200).into_iter().filter(|(size, _)| expected.contains_key(size));
+        assert_eq!(found.collect::<BTreeMap<_, _>>(), expected, "{options}");
+    }
+}
+
+#[test]
+fn of_programs_that_start_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = c_program(folder.path(), "starts");
+    let dumps = dumps(&program, &[], "--mode=live --stacks=full");
+    // By vfork and posix_spawn, by the shell of system and popen; not those without an environment.
+    let leaves = dumps.iter().filter(|dump| sizes(dump, 7001..7002) == BTreeMap::from([(7001, 3)]));
+    assert_eq!(leaves.count(), 4);
+    let forks = dumps.iter().flat_map(|dump| sizes(dump, 7100..7150)).collect::<BTreeMap<_, _>>();
+    assert_eq!(forks, (7100..7150).map(|size| (size, 1)).collect());
+}
+
+#[test]
+fn of_programs_that_end_where_there_is_no_room() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = c_program(folder.path(), "small_ends");
+    for options in ALL_OPTIONS {
+        let dumps = dumps(&program, &[], options);
+        let ended = dumps.iter().filter(|dump| count(dump, |block| block["req"] == 8001) == 1).count();
+        assert_eq!((dumps.len(), ended), (16, 15), "{options}");
+    }
+}
+
+#[test]
+fn of_a_program_that_writes_over_its_environment() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = c_program(folder.path(), "title");
+    // As the first process, and as one that another has started.
+    for (program, arguments, number) in
+        [(&*program, vec![], 1), (Path::new("/usr/bin/env"), vec![&*program], 1)]
+    {
+        let dumps = dumps(program, &arguments, "--mode=live");
+        assert_eq!(dumps.len(), number);
+        assert_eq!(count(&dumps[0], |block| block["req"] == 9001), 1);
+    }
+    let script = format!("'{}'; true", program.display());
+    let folder = tempfile::tempdir().unwrap();
+    let options = "--quiet --dump-at-exit --output=dump.json";
+    let output = run(preloaded("/bin/sh", options).args(["-c", &script]).current_dir(folder.path()));
+    assert!(output.status.success());
+    let found = std::fs::read_dir(folder.path()).unwrap().map(|entry| read_dump(entry.unwrap().path()));
+    assert_eq!(found.map(|dump| count(&dump, |block| block["req"] == 9001)).sum::<u64>(), 1);
+}
+
+#[test]
+fn of_an_allocator_that_tells_no_sizes() {
+    let folder = tempfile::tempdir().unwrap();
+    let flags = ["-shared", "-fPIC", "-fno-builtin"];
+    let library = compile(folder.path(), "cc", "half.c", "libhalf.so", &flags);
+    let rpath = format!("-Wl,-rpath,{}", folder.path().display());
+    let flags = [library.to_str().unwrap(), &rpath, "-fno-builtin"];
+    let program = compile(folder.path(), "cc", "halved.c", "halved", &flags);
+    for options in ALL_OPTIONS {
+        let dumps = dumps(&program, &[], options);
+        assert_eq!(dumps.len(), 1);
+        let expected = with_freed(BTreeMap::from([(9002, 500), (9003, 1)]), options, &[(9002, 500)]);
+        assert_eq!(sizes(&dumps[0], 9002..9004), expected, "{options}");
+        assert_eq!(count(&dumps[0], |block| block["req"] == 9002 && block.get("slop").is_some()), 0);
+    }
+}
+
+/// Several libraries at the same place, one after another: their blocks and frames outlive them.
+#[test]
+fn of_libraries_that_were_unloaded() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = c_program(folder.path(), "unloaded");
+    let plugin = |name: &str, bytes: u32| {
+        let flags = ["-shared", "-fPIC", &format!("-DNAME={name}_keeps"), &format!("-DBYTES={bytes}")];
+        compile(folder.path(), "cc", "plugin.c", &format!("{name}.so"), &flags)
+    };
+    let [first, second, third] = [plugin("first", 1201), plugin("second", 1202), plugin("third", 1203)];
+    // The first is loaded once more.
+    let dumps = dumps(&program, &[&first, &second, &third, &first], "--mode=live --stacks=full");
+    let dump = &dumps[0];
+    for (library, bytes, number) in [(&first, 1201, 2), (&second, 1202, 1), (&third, 1203, 1)] {
+        assert_eq!(count(dump, |block| block["req"] == bytes), number);
+        for block in dump["blockList"].as_array().unwrap().iter().filter(|block| block["req"] == bytes) {
+            let frames = frames(dump, &block["alloc"]);
+            assert!(frames[1].starts_with(&format!("#00: ???[{} +0x", library.display())), "{frames:#?}");
+            assert!(frames.iter().all(|frame| !frame.contains("??? (")), "{frames:#?}");
+        }
+        let modules = dump["modules"].as_array().unwrap();
+        let of_it = |module: &&Value| module["path"] == library.to_str().unwrap();
+        let module = modules.iter().find(of_it).unwrap();
+        assert_eq!(module["unloaded"], true);
+        assert_eq!(module["buildId"].as_str().unwrap().len(), 40);
+    }
+
+    let path = folder.path().join("dump.json");
+    std::fs::write(&path, dump.to_string()).unwrap();
+    let mut dump = dmd::analyze::read(&path).unwrap();
+    dump.symbolize(&SymbolOptions::new());
+    let text = Analysis::new(dump, &AnalyzeOptions::new()).text(&[]).to_string();
+    for name in ["first_keeps", "second_keeps", "third_keeps"] {
+        assert!(text.contains(name), "{text}");
+    }
+}

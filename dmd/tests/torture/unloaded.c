@@ -1,0 +1,19 @@
+// Loads and unloads each library that is named, one after another and mostly to the same place; blocks that they
+// made outlive them.
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static void *volatile kept[100];
+
+int main(int count, char **arguments) {
+    for (int i = 1; i < count; i++) {
+        void *library = dlopen(arguments[i], RTLD_NOW);
+        if (!library) return 1;
+        void *(*make)(void) = (void *(*)(void))dlsym(library, "make");
+        kept[i] = make();
+        dlclose(library);
+    }
+    printf("%d\n", count - 1);
+    return 0;
+}

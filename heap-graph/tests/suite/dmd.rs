@@ -1,0 +1,62 @@
+//! Allocation stacks of a program that DMD records.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use heap_graph::{Graph, snapshot};
+
+/// The program, which lies beside the folder of this test.
+fn victim() -> PathBuf {
+    let test = std::env::current_exe().unwrap();
+    test.parent().unwrap().with_file_name("examples").join("heap_graph_victim")
+}
+
+fn saved(dmd: Option<&str>) -> Graph {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("heap.fxsnapshot");
+    let mut command = Command::new(victim());
+    command.arg(&path).env_remove("DMD").envs(dmd.map(|dmd| ("DMD", dmd)));
+    assert!(command.status().unwrap().success());
+    snapshot::read(&path).unwrap()
+}
+
+/// The functions on the stacks of nodes of a class, those of each node joined.
+fn stacks(graph: &Graph, type_name: &str) -> Vec<String> {
+    let nodes = graph.nodes().filter(|node| node.type_name() == type_name);
+    let functions = |node: heap_graph::Node<'_>| {
+        let frames = node.allocation_stack().into_iter().flat_map(heap_graph::Stack::frames);
+        let names: Vec<_> =
+            frames.filter_map(heap_graph::Stack::function).map(|name| name.to_string()).collect();
+        names.join(" < ")
+    };
+    nodes.filter(|node| node.shallow_size() > 0).map(functions).collect()
+}
+
+#[test]
+fn blocks_have_the_stacks_that_dmd_knows() {
+    let graph = saved(Some("--stacks=full --quiet"));
+    let pages = stacks(&graph, "alloc::string::String");
+    assert_eq!(pages.len(), 100);
+    for stack in &pages {
+        let at = |name: &str| stack.find(name).unwrap_or_else(|| panic!("{name}: {stack}"));
+        assert!(at("make_page") < at("fill_pages") && at("fill_pages") < at("main"), "{stack}");
+        assert!(!stack.contains("Dmd<"), "the allocator's own frames are left out: {stack}");
+    }
+    let index: Vec<_> = graph.nodes().filter(|node| node.shallow_size() >= 8000).collect();
+    assert_eq!(index.len(), 1);
+    let stack = index[0].allocation_stack().unwrap();
+    assert!(
+        stack
+            .frames()
+            .any(|frame| { frame.function().is_some_and(|name| name.to_string().contains("make_index")) })
+    );
+    // What is not on the heap has none.
+    assert!(graph.root().allocation_stack().is_none());
+}
+
+#[test]
+fn without_dmd_there_are_no_stacks() {
+    let graph = saved(None);
+    assert_eq!(graph.frame_count(), 0);
+    assert!(graph.node_count() > 100);
+}

@@ -1,0 +1,35 @@
+//! Blocks whose stacks DMD knows. Usage: with `DMD`: `heap_graph_victim FILE`; writes a snapshot.
+
+use std::alloc::System;
+
+use heap_graph::HeapGraph;
+use memory_reporter::MallocSizeOf;
+
+memory_reporter::global_allocator!(dmd::Dmd<System>: dmd::Dmd::new(System));
+
+#[derive(MallocSizeOf)]
+struct Cache {
+    pages: Vec<String>,
+    index: Box<[u64]>,
+}
+
+#[inline(never)]
+fn fill_pages() -> Vec<String> {
+    (0..100).map(make_page).collect()
+}
+
+#[inline(never)]
+fn make_page(number: usize) -> String {
+    format!("page {number}")
+}
+
+#[inline(never)]
+fn make_index() -> Box<[u64]> {
+    vec![7; 1000].into_boxed_slice()
+}
+
+fn main() {
+    let file = std::env::args_os().nth(1).expect("a file");
+    let cache = Cache { pages: fill_pages(), index: make_index() };
+    HeapGraph::save(file, |roots| roots.add("cache", &cache)).expect("writable");
+}
