@@ -18,6 +18,7 @@ mod save;
 mod series;
 mod show;
 mod snapshot;
+mod spelling;
 mod symbols;
 mod view;
 mod watch;
@@ -55,13 +56,13 @@ enum Command {
     #[command(after_help = show::EXAMPLES)]
     Show(show::Show),
     /// Show who allocated what is in a dump of DMD, as text.
-    #[command(after_help = dmd::EXAMPLES)]
+    #[command(after_help = dmd::EXAMPLES, args_override_self = true)]
     Dmd(Box<dmd::Dmd>),
     /// Show how much of the heap reporters know, by a dump of DMD's dark-matter mode.
     #[command(after_help = coverage::EXAMPLES)]
     Coverage(coverage::Coverage),
     /// Show who points to a block in a dump of DMD's scan mode.
-    #[command(after_help = block::EXAMPLES)]
+    #[command(after_help = block::EXAMPLES, args_override_self = true)]
     Block(block::Block),
     /// Name the running processes that can be asked.
     #[command(after_help = list::EXAMPLES)]
@@ -113,7 +114,18 @@ enum Failure {
 }
 
 pub(crate) fn run() -> ExitCode {
-    let arguments = match Arguments::try_parse_from(block::spelled(std::env::args_os())) {
+    // Commands by name, with the long names of their options.
+    let ours = |command: &str, name: &str| {
+        let of = Arguments::command().find_subcommand(command).cloned();
+        of.is_some_and(|command| {
+            command.get_arguments().any(|argument| {
+                let other = argument.get_all_aliases().unwrap_or_default();
+                argument.get_long() == Some(name) || other.contains(&name)
+            })
+        })
+    };
+    let spelled = spelling::spelled(std::env::args_os(), ours);
+    let arguments = match Arguments::try_parse_from(spelled) {
         Ok(arguments) => arguments,
         Err(error) => {
             // Help goes to stdout and is no error; that nobody reads it is none either.

@@ -2,7 +2,6 @@
 
 mod reach;
 
-use std::ffi::OsString;
 use std::io::{self, Write as _};
 use std::path::PathBuf;
 
@@ -11,6 +10,7 @@ use dmd::analyze::{self, BlockOptions};
 
 use super::Failure;
 use super::dump_limits::DumpLimits;
+use super::spelling::frames;
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -27,20 +27,19 @@ pub(crate) struct Block {
     /// A dump of scan mode, with clamped contents (`about-memory dmd --clamp-contents`).
     file: PathBuf,
     /// Where the block starts, hexadecimal.
-    #[arg(value_parser = address)]
-    address: u64,
+    #[arg(value_parser = Address::parse)]
+    address: Address,
     /// Show the block itself, not who points to it.
     #[arg(long)]
     info: bool,
-    /// Characters kept of a frame, its number included.
-    #[arg(long, visible_alias = "sfl", value_name = "CHARACTERS", default_value_t = 150)]
-    stack_frame_length: usize,
+    /// Characters kept of a frame, its number included; `-sfl` for short.
+    #[arg(long, alias = "stack-frame-length", value_name = "CHARACTERS", default_value_t = 150)]
+    max_stack_frame_length: usize,
     /// Drop allocators' frames from the start of each stack.
     #[arg(long, short = 'a')]
     ignore_alloc_fns: bool,
     /// Frames kept of each stack.
-    #[arg(long, short = 'f', value_name = "1..24", default_value_t = 8,
-        value_parser = clap::value_parser!(u8).range(1..=24))]
+    #[arg(long, short = 'f', value_name = "1..24", default_value_t = 8, value_parser = frames)]
     max_frames: u8,
     /// Go on from the block's only referrer to the referrer's, and so on.
     #[arg(long, short)]
@@ -55,11 +54,6 @@ pub(crate) struct Block {
     limits: DumpLimits,
 }
 
-/// `block_analyzer.py` has an option with one dash and three letters.
-pub(super) fn spelled(arguments: impl Iterator<Item = OsString>) -> impl Iterator<Item = OsString> {
-    arguments.map(|argument| if argument == "-sfl" { "--sfl".into() } else { argument })
-}
-
 impl Block {
     pub(super) fn run(self) -> Result<(), Failure> {
         let failure =
@@ -68,27 +62,39 @@ impl Block {
         let dump = analyze::read_with(&self.file, &read).map_err(failure)?;
         if self.retained || self.chain {
             let file = |error| Failure::File(self.file.display().to_string(), error);
-            let reach = reach::Reach::new(&dump, self.address).map_err(file)?;
+            let reach = reach::Reach::new(&dump, self.address.number).map_err(file)?;
             let text = reach.text(self.retained, self.chain);
             let mut out = io::stdout().lock();
             return out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(Failure::Output);
         }
         let mut options = BlockOptions::new();
+        options.spelled = Some(self.address.spelled.clone());
         options.info = self.info;
         options.chain = self.chain_reports;
-        options.frame_length = self.stack_frame_length;
+        options.frame_length = self.max_stack_frame_length;
         options.max_frames = usize::from(self.max_frames);
         options.ignore_alloc_fns = self.ignore_alloc_fns;
-        let text = dump.block_text(self.address, &options).map_err(failure)?;
+        let text = dump.block_text(self.address.number, &options).map_err(failure)?;
         let mut out = io::BufWriter::with_capacity(1 << 16, io::stdout().lock());
         write!(out, "{text}").and_then(|()| out.flush()).map_err(Failure::Output)
     }
 }
 
-fn address(text: &str) -> Result<u64, String> {
-    let digits = text.strip_prefix("0x").or(text.strip_prefix("0X")).unwrap_or(text);
-    if digits.starts_with('+') {
-        return Err("not a hexadecimal number".to_owned());
+/// An address, and how it was written.
+#[derive(Clone)]
+struct Address {
+    number: u64,
+    spelled: String,
+}
+
+impl Address {
+    fn parse(text: &str) -> Result<Self, String> {
+        let digits = text.strip_prefix("0x").or(text.strip_prefix("0X")).unwrap_or(text);
+        if digits.starts_with('+') {
+            return Err("not a hexadecimal number".to_owned());
+        }
+        let number =
+            u64::from_str_radix(digits, 16).map_err(|_| "not a hexadecimal number of 64 bits".to_owned())?;
+        Ok(Self { number, spelled: text.to_owned() })
     }
-    u64::from_str_radix(digits, 16).map_err(|_| "not a hexadecimal number of 64 bits".to_owned())
 }

@@ -10,6 +10,7 @@ use dmd::analyze::{self, Analysis, AnalyzeOptions, ClampStats, Dump, Filter, Sug
 
 use super::Failure;
 use super::dump_limits::DumpLimits;
+use super::spelling::frames;
 use super::symbols::Symbols;
 
 /// Suggestions shown, unless told otherwise.
@@ -32,12 +33,12 @@ pub(crate) struct Dmd {
     file: PathBuf,
     /// A later dump: what it has more than the first is shown.
     file2: Option<PathBuf>,
-    /// Write the text there, not to standard output.
+    /// Write the text there; `-`, and the default, is standard output.
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Frames kept of each stack; records are compared by these.
     /// [default: 8; 24 with --classic; all with --folded]
-    #[arg(long, short = 'f', value_name = "1..24", value_parser = clap::value_parser!(u8).range(1..=24))]
+    #[arg(long, short = 'f', value_name = "1..24", value_parser = frames)]
     max_frames: Option<u8>,
     /// What records are sorted by.
     #[arg(long, short, value_enum, default_value_t = SortBy::Usable)]
@@ -57,7 +58,7 @@ pub(crate) struct Dmd {
     #[arg(long, hide = true)]
     filter_stacks_for_testing: bool,
     /// Keep records with this text in their allocation stack; `!TEXT`: without it. Repeatable.
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", allow_negative_numbers = true)]
     filter: Vec<String>,
     /// The same for the stacks they were reported at. Repeatable.
     #[arg(long, value_name = "TEXT")]
@@ -183,9 +184,7 @@ impl Dmd {
         let options = self.limits.options();
         let read = if self.clamp_contents {
             analyze::clamp(path, &options).map(|(dump, stats)| {
-                if self.print_clamp_stats {
-                    print_stats(stats);
-                }
+                print_clamped(self.print_clamp_stats.then_some(stats));
                 dump
             })
         } else {
@@ -197,7 +196,7 @@ impl Dmd {
     }
 
     fn write(&self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Failure> {
-        match &self.output {
+        match self.output.as_ref().filter(|path| path.as_os_str() != "-") {
             None => {
                 let mut out = io::BufWriter::with_capacity(1 << 16, io::stdout().lock());
                 write(&mut out).and_then(|()| out.flush()).map_err(Failure::Output)
@@ -215,25 +214,23 @@ impl Dmd {
     }
 }
 
-/// As `dmd.py` prints them.
-fn print_stats(stats: ClampStats) {
-    // Nobody can be told that stderr is closed.
-    let _ = write!(
-        io::stderr(),
-        "Creating block range list.
-Clamping block contents.
-Results:
+/// As `dmd.py` tells it.
+fn print_clamped(stats: Option<ClampStats>) {
+    let mut text = String::from("Creating block range list.\nClamping block contents.\n");
+    if let Some(stats) = stats {
+        text += &format!(
+            "Results:
   Number of pointers already pointing to start of blocks: {}
   Number of pointers clamped to start of blocks: {}
   Number of non-null pointers not pointing into blocks clamped to null: {}
   Number of null pointers: {}
-Saving file.
 ",
-        stats.already_start,
-        stats.to_start,
-        stats.to_null,
-        stats.null
-    );
+            stats.already_start, stats.to_start, stats.to_null, stats.null
+        );
+    }
+    text += "Saving file.\n";
+    // Nobody can be told that stderr is closed.
+    let _ = io::stderr().write_all(text.as_bytes());
 }
 
 fn failure(path: &Path, error: analyze::AnalyzeError) -> Failure {

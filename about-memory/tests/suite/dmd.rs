@@ -7,6 +7,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+mod files;
+mod options;
+
 use serde_json::Value;
 
 fn folder() -> PathBuf {

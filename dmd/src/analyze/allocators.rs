@@ -41,17 +41,36 @@ const IN_RUST: &[&str] = &[
 /// Crates whose functions all are such, whatever these are called: an inlined one may have lost its path.
 const CRATES: &[&str] = &["alloc", "core", "allocator-api2", "hashbrown", "indexmap", "smallvec"];
 
-/// The same, of `block_analyzer.py`'s longer list: parts of names.
+/// What `block_analyzer.py` knows: wrappers by name, so that fewer frames are taken for an allocator's.
 const IN_BLOCKS: &[&str] = &[
-    "malloc",
-    "calloc",
-    "realloc",
-    "memalign",
-    "CanGC",
-    "Allocator::Malloc",
+    "malloc (",
+    "replace_malloc",
+    "replace_calloc",
+    "replace_realloc",
+    "replace_memalign",
+    "replace_posix_memalign",
+    "malloc_zone_malloc",
+    "moz_xmalloc",
+    "moz_xcalloc",
+    "moz_xrealloc",
     "operator new(",
     "operator new[](",
+    "g_malloc",
     "g_slice_alloc",
+    "callocCanGC",
+    "reallocCanGC",
+    "vpx_malloc",
+    "vpx_calloc",
+    "vpx_realloc",
+    "vpx_memalign",
+    "js_malloc",
+    "js_calloc",
+    "js_realloc",
+    "pod_malloc",
+    "pod_calloc",
+    "pod_realloc",
+    "Allocator::Malloc",
+    "Allocator<ReplaceMallocBase>::malloc(",
     "???",
 ];
 

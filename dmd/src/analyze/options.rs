@@ -1,5 +1,7 @@
 //! What is asked of an analysis.
 
+use super::text::without_stand_in;
+
 /// What records are sorted by, descending by absolute value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -47,8 +49,17 @@ impl Filter {
         Self { text: text.to_owned(), without }
     }
 
-    pub(super) fn keeps<'t>(&self, mut lines: impl Iterator<Item = &'t str>) -> bool {
-        lines.any(|line| line.contains(&self.text)) != self.without
+    /// Whether it keeps the stacks with these frames, each with its number in its stack. Their lines are
+    /// looked at as they are printed.
+    pub(super) fn keeps<'t>(&self, mut frames: impl Iterator<Item = (usize, &'t str)>) -> bool {
+        let text = &*self.text;
+        // Otherwise no number can be a part of it.
+        let with_number = text.starts_with(|c: char| c == ' ' || c == '#' || c.is_ascii_digit());
+        let has = |(number, frame): (usize, &str)| {
+            let rest = without_stand_in(frame);
+            rest.contains(text) || (with_number && format!("    #{number:02}{rest}").contains(text))
+        };
+        frames.any(has) != self.without
     }
 }
 

@@ -25,13 +25,23 @@ pub struct BlockOptions {
     pub frame_length: usize,
     /// Frames kept of each stack. Default: 8.
     pub max_frames: usize,
-    /// Frames of allocators are dropped from the start of each stack. Default: no.
+    /// Frames of allocators are dropped from the start of each stack: those that `block_analyzer.py` knows,
+    /// and in a dump of this crate also those of Rust's libraries. Default: no.
     pub ignore_alloc_fns: bool,
+    /// How the address was written, for where it is said that there is no such block. Default: hexadecimal.
+    pub spelled: Option<String>,
 }
 
 impl Default for BlockOptions {
     fn default() -> Self {
-        Self { info: false, chain: false, frame_length: 150, max_frames: 8, ignore_alloc_fns: false }
+        Self {
+            info: false,
+            chain: false,
+            frame_length: 150,
+            max_frames: 8,
+            ignore_alloc_fns: false,
+            spelled: None,
+        }
     }
 }
 
@@ -87,7 +97,10 @@ impl Display for BlockText<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.block {
             None => {
-                writeln!(f, "Object {:x} not found in traces.", self.address)?;
+                match &self.options.spelled {
+                    Some(spelled) => writeln!(f, "Object {} not found in traces.", Clean(spelled))?,
+                    None => writeln!(f, "Object {:x} not found in traces.", self.address)?,
+                }
                 f.write_str("It could still be the target of some nodes.\n")
             }
             Some(block) if self.options.info => self.info(f, block),
@@ -185,7 +198,13 @@ impl BlockText<'_> {
 
     fn dropped(&self) -> &[bool] {
         self.dropped.get_or_init(|| match self.options.ignore_alloc_fns {
-            true => self.dump.texts.iter().map(|text| AllocatorFrames::Blocks.has(text)).collect(),
+            true => {
+                let rust = self.dump.has_modules();
+                let is_dropped = |text: &str| {
+                    AllocatorFrames::Blocks.has(text) || rust && AllocatorFrames::CAndRust.has(text)
+                };
+                self.dump.texts.iter().map(is_dropped).collect()
+            }
             false => Vec::new(),
         })
     }

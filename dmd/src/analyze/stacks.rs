@@ -37,6 +37,11 @@ impl Stacks {
         self.ranges.len()
     }
 
+    /// All of them.
+    pub(super) fn ids(&self) -> impl Iterator<Item = StackId> + use<> {
+        (0..self.ranges.len() as u32).map(StackId)
+    }
+
     /// Frames, innermost first.
     pub(super) fn get(&self, id: StackId) -> &[FrameId] {
         match self.ranges.get(id.0 as usize) {

@@ -177,8 +177,7 @@ impl Text<'_> {
         writeln!(f, "  {title} {{")?;
         for (index, text) in self.analysis.frames(stack).enumerate() {
             // The number that the text starts with is a stand-in.
-            let at = text.char_indices().nth(3).map_or(text.len(), |(at, _)| at);
-            writeln!(f, "    #{:02}{}", index + 1, Clean(&text[at..]))?;
+            writeln!(f, "    #{:02}{}", index + 1, Clean(without_stand_in(text)))?;
         }
         f.write_str("  }\n")
     }
@@ -245,6 +244,12 @@ pub(super) fn number(n: i128) -> String {
 /// Per cent; of nothing it is 0.
 pub(super) fn share(part: i128, whole: i128) -> f64 {
     if whole == 0 { 0.0 } else { 100.0 * part as f64 / whole as f64 }
+}
+
+/// What is printed of a frame's text behind its number: all but three characters, whatever these are.
+pub(super) fn without_stand_in(text: &str) -> &str {
+    let at = text.char_indices().nth(3).map_or(text.len(), |(at, _)| at);
+    &text[at..]
 }
 
 pub(super) fn percent(part: i128, whole: i128) -> String {

@@ -30,3 +30,33 @@ fn report_stacks_can_be_filtered_by() {
     assert_eq!(sums("made"), [0, 0]);
     assert_eq!(sums("!said"), [0, 1]);
 }
+
+#[test]
+fn filters_look_at_lines_as_they_are_printed() {
+    let tables = r##""traceTable": {"A": ["B", "C"]},
+        "frameTable": {"B": "#00: made (f.rs:1)", "C": "#00: called (f.rs:2)"}"##;
+    let kept = |filter: &str| {
+        let options = AnalyzeOptions::new().filter(Filter::new(filter));
+        let dump = read(document("live", r#"{"req": 8, "alloc": "A"}"#, tables)).unwrap();
+        Analysis::new(dump, &options).sums(dmd::analyze::RecordKind::Live).num == 1
+    };
+    for filter in ["#01: made", "    #02: called", "2: c", ": made", "", "!#03", "!#00"] {
+        assert!(kept(filter), "{filter}");
+    }
+    for filter in ["#00", "#02: made", "#03", "!#01", "!"] {
+        assert!(!kept(filter), "{filter}");
+    }
+}
+
+#[test]
+fn addresses_in_a_difference_are_those_of_the_later_dump() {
+    let text = |first: &str, second: &str| {
+        let scan = |blocks: &str| read(document("scan", blocks, TABLES)).unwrap();
+        let options = AnalyzeOptions::new();
+        Analysis::difference(scan(first), scan(second), &options).unwrap().text(&[]).to_string()
+    };
+    let (old, new) = (r#"{"req": 8, "addr": "10"}"#, r#"{"req": 8, "addr": "20"}, {"req": 8, "addr": "30"}"#);
+    assert!(text(old, new).contains("  block addresses: 0x20, 0x30\n"));
+    assert!(text(old, "").contains("  block addresses: 0x10\n"));
+    assert!(text("", new).contains("  block addresses: 0x20, 0x30\n"));
+}

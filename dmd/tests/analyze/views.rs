@@ -148,6 +148,14 @@ fn what_differs_from_run_to_run_can_be_replaced() {
     assert!(text.contains("  Allocated at {\n    #01: ... DMD.cpp ...\n  }\n"), "{text}");
     assert!(text.contains("    #02: f (DMD.cpp:1)\n    #03: g (g.rs:1)\n"), "{text}");
     assert_eq!(text.matches("  block addresses: 0xdadadada\n").count(), 2);
+
+    // Records stay apart that then look alike, and filters see what is shown.
+    let blocks = r#"{"req": 9, "addr": "7f00", "alloc": "A"}, {"req": 8, "addr": "7f10", "alloc": "C"}"#;
+    let tables = tables.replace("\"B\":", "\"C\": [\"F\", \"F\", \"F\"], \"B\":");
+    options.filters = vec![dmd::analyze::Filter::new("... DMD.cpp")];
+    let text =
+        Analysis::new(read(document("scan", blocks, &tables)).unwrap(), &options).text(&[]).to_string();
+    assert_eq!(text.matches("    #01: ... DMD.cpp ...\n").count(), 2, "{text}");
 }
 
 #[test]

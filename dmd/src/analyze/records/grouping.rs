@@ -44,6 +44,8 @@ pub(super) struct Grouping<'o> {
     kinds: &'static [RecordKind],
     texts: Texts,
     stacks: Stacks,
+    /// By stack, what is shown in its place; empty if that is always itself.
+    shown: Vec<StackId>,
     by_key: FxHashMap<Key, u32>,
     /// The group of blocks that nobody reported, by their stack.
     unreported: Vec<u32>,
@@ -59,6 +61,7 @@ impl<'o> Grouping<'o> {
             kinds: RecordKind::of_mode(mode),
             texts: Texts::default(),
             stacks: Stacks::default(),
+            shown: Vec::new(),
             by_key: FxHashMap::default(),
             unreported: Vec::new(),
             groups: Vec::new(),
@@ -157,11 +160,7 @@ impl<'o> Grouping<'o> {
             let skipped = frames.iter().take_while(|frame| has(&dropped, frame)).count();
             let kept = &frames[skipped..];
             let kept = &kept[..kept.len().min(self.options.max_frames)];
-            let of_dmd = |frame: &&FrameId| self.texts.get(**frame).contains("DMD");
-            stacks.push(match self.options.for_testing && kept.iter().filter(of_dmd).count() >= 3 {
-                true => self.stacks.add(&[self.texts.add("#00: ... DMD.cpp ...")]),
-                false => self.stacks.add(kept),
-            });
+            stacks.push(self.stacks.add(kept));
             if with_owners {
                 let owner = frames.iter().find(|frame| !has(&of_libraries, frame));
                 owners.push(owner.or(frames.first()).copied());
@@ -172,6 +171,7 @@ impl<'o> Grouping<'o> {
 
     pub(super) fn finish(mut self, invocations: Vec<Invocation>) -> Analysis {
         let unchanged = self.unchanged();
+        self.replace_for_testing();
         let mut place = vec![NOWHERE; self.groups.len()];
         let mut shown = Vec::new();
         let mut of_kind = Vec::new();
@@ -208,6 +208,7 @@ impl<'o> Grouping<'o> {
             }
             let record = |group: u32| {
                 let Group { sums, estimated, alloc, reps, .. } = self.groups[group as usize].clone();
+                let (alloc, reps) = (self.shown(alloc), reps.map(|stack| self.shown(stack)));
                 let sizes = sizes.next().unwrap_or_default();
                 let addresses = addresses.next().unwrap_or_default();
                 Record { sums, estimated, alloc, reps, sizes, addresses }
@@ -256,11 +257,33 @@ impl<'o> Grouping<'o> {
     }
 
     fn keeps(&self, group: &Group) -> bool {
-        let lines = |stack| self.stacks.get(stack).iter().map(|frame| self.texts.get(*frame));
+        let lines = |stack| {
+            let frames = self.stacks.get(self.shown(stack)).iter();
+            frames.enumerate().map(|(index, frame)| (index + 1, self.texts.get(*frame)))
+        };
         let [first, second] = group.reps;
         let reports = || lines(first).chain(lines(second));
         self.options.filters.iter().all(|filter| filter.keeps(lines(group.alloc)))
             && self.options.report_filters.iter().all(|filter| filter.keeps(reports()))
+    }
+
+    /// Finds what is shown in place of stacks that differ from run to run.
+    fn replace_for_testing(&mut self) {
+        if !self.options.for_testing {
+            return;
+        }
+        let one = self.texts.add("#00: ... DMD.cpp ...");
+        let one = self.stacks.add(&[one]);
+        let of_dmd = |frame: &&FrameId| self.texts.get(**frame).contains("DMD");
+        let all = self.stacks.ids();
+        let shown =
+            all.map(|id| if self.stacks.get(id).iter().filter(of_dmd).count() >= 3 { one } else { id });
+        self.shown = shown.collect();
+    }
+
+    /// What is shown in place of a stack.
+    fn shown(&self, stack: StackId) -> StackId {
+        self.shown.get(stack.index()).copied().unwrap_or(stack)
     }
 
     /// Sorts as far as the limit, and drops what is beyond.
@@ -289,7 +312,8 @@ impl<'o> Grouping<'o> {
 
     /// Sizes of the groups that have a place.
     fn sizes(&self, place: &[u32], places: usize) -> Vec<Vec<(i128, i128)>> {
-        let mut counts: Vec<FxHashMap<i128, i128>> = vec![FxHashMap::default(); places];
+        // With each count, whether it is of the first dump, of the last one, or of both.
+        let mut counts: Vec<FxHashMap<i128, (i128, [bool; 2])>> = vec![FxHashMap::default(); places];
         let keys = self.keys(&self.groups);
         for dump in &self.dumps {
             dump.each(&keys, self.options.estimate, |block, group, sums, estimated| {
@@ -298,16 +322,22 @@ impl<'o> Grouping<'o> {
                 if let Some(counts) = counts.get_mut(place[group as usize] as usize)
                     && !taken
                 {
-                    *counts.entry(block.usable()).or_default() += dump.sign * i128::from(block.num);
+                    let (count, of) = counts.entry(block.usable()).or_default();
+                    *count += dump.sign * i128::from(block.num);
+                    of[usize::from(dump.sign > 0)] = true;
                 }
             });
         }
         let difference = self.dumps.len() > 1;
-        let sorted = |counts: FxHashMap<i128, i128>| {
+        let sorted = |counts: FxHashMap<i128, (i128, [bool; 2])>| {
             let mut sizes: Vec<(i128, i128)> = counts
                 .into_iter()
-                .filter(|(_, count)| !difference || *count != 0)
-                .map(|(size, count)| if count < 0 { (-size, -count) } else { (size, count) })
+                // Of no blocks at all there may be a size too.
+                .filter(|(_, (count, of))| !difference || *count != 0 || *of != [true; 2])
+                .map(|(size, (count, of))| {
+                    let gone = count < 0 || (count == 0 && of == [true, false]);
+                    if gone { (-size, -count) } else { (size, count) }
+                })
                 .collect();
             sizes.sort_unstable_by_key(|(size, _)| Reverse(size.abs()));
             sizes
@@ -317,11 +347,15 @@ impl<'o> Grouping<'o> {
 
     fn addresses(&self, place: &[u32], places: usize) -> Vec<Vec<u64>> {
         let mut addresses = vec![Vec::new(); places];
-        for dump in &self.dumps {
-            for (address, group) in dump.addresses.iter().zip(&dump.groups) {
-                if let Some(addresses) = addresses.get_mut(place[*group as usize] as usize) {
-                    addresses.push(*address);
-                }
+        let mut known = vec![false; places];
+        // In a difference, those of the second dump; of records that are in the first only, those of it.
+        for dump in self.dumps.iter().rev() {
+            let is_known = known.clone();
+            for (block, group) in dump.groups.iter().enumerate() {
+                let place = place[*group as usize] as usize;
+                let Some(false) = is_known.get(place) else { continue };
+                known[place] = true;
+                addresses[place].extend(dump.addresses.get(block));
             }
         }
         addresses

@@ -1,0 +1,78 @@
+//! Arguments as Python's `argparse` takes them, for the commands that stand in for Firefox's scripts.
+
+use std::ffi::OsString;
+
+/// Long options of `dmd.py`.
+const DMD: &[&str] = &[
+    "--help",
+    "--output",
+    "--max-frames",
+    "--sort-by",
+    "--ignore-alloc-fns",
+    "--no-fix-stacks",
+    "--clamp-contents",
+    "--print-clamp-stats",
+    "--filter-stacks-for-testing",
+    "--filter",
+];
+
+/// Those of `block_analyzer.py`.
+const BLOCK: &[&str] = &[
+    "--help",
+    "--info",
+    "--max-stack-frame-length",
+    "--ignore-alloc-fns",
+    "--max-frames",
+    "--chain-reports",
+];
+
+/// Spells out what the scripts understand and the parser here does not: the beginning of an option's name that
+/// no other of the script's has, and an option with one dash and three letters. Names that are options here
+/// stay as they are: `ours` says which.
+pub(super) fn spelled(
+    arguments: impl Iterator<Item = OsString>,
+    ours: impl Fn(&str, &str) -> bool,
+) -> impl Iterator<Item = OsString> {
+    let mut command: Option<OsString> = None;
+    let mut only_values = false;
+    arguments.enumerate().map(move |(index, argument)| {
+        if index == 1 {
+            command = Some(argument.clone());
+        }
+        only_values |= argument == "--";
+        let command = command.as_deref().and_then(|command| command.to_str()).unwrap_or_default();
+        let options = match command {
+            "dmd" => DMD,
+            "block" => BLOCK,
+            _ => return argument,
+        };
+        let Some(text) = argument.to_str().filter(|_| index > 1 && !only_values) else { return argument };
+        let (name, value) = match text.split_once('=') {
+            Some((name, _)) => (name, &text[name.len()..]),
+            None => (text, ""),
+        };
+        if name == "-sfl" && command == "block" {
+            return format!("--max-stack-frame-length{value}").into();
+        }
+        if name.len() < 3 || !name.starts_with("--") || ours(command, &name[2..]) {
+            return argument;
+        }
+        let mut meant = options.iter().filter(|option| option.starts_with(name));
+        match (meant.next(), meant.next()) {
+            (Some(option), None) => format!("{option}{value}").into(),
+            _ => argument,
+        }
+    })
+}
+
+/// A number of frames, in any way that Python's `int` takes.
+pub(super) fn frames(text: &str) -> Result<u8, String> {
+    let digits = text.trim();
+    let unsigned = digits.strip_prefix('+').unwrap_or(digits);
+    let joined = !unsigned.starts_with('_') && !unsigned.ends_with('_') && !unsigned.contains("__");
+    let number = unsigned.replace('_', "").parse::<u8>();
+    match number {
+        Ok(number @ 1..=24) if joined => Ok(number),
+        _ => Err("not in the range 1..24".to_owned()),
+    }
+}

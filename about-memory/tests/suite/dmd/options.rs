@@ -1,0 +1,208 @@
+//! Options in the ways that Firefox's scripts take them, and those that they do not have.
+
+use std::fs;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+use super::folder;
+
+fn about_memory(arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_about-memory"));
+    command.args(arguments).current_dir(folder()).output().unwrap()
+}
+
+/// What is printed, without the line that names the arguments.
+fn text(arguments: &[&str]) -> String {
+    let output = about_memory(arguments);
+    assert!(output.status.success(), "{arguments:?}: {output:?}");
+    super::without_echo(&String::from_utf8(output.stdout).unwrap())
+}
+
+const LIVE: &str = "live-basic.json";
+const DARK: &str = "dark-matter-mixed.json";
+
+#[test]
+fn options_may_be_spelled_as_python_takes_them() {
+    for (spelled, plain) in [
+        (&["dmd", "--max", "3", LIVE][..], &["dmd", "--max-frames=3", LIVE][..]),
+        (&["dmd", LIVE, "--m=3"], &["dmd", "-f", "3", LIVE]),
+        (&["dmd", "-f=3", LIVE], &["dmd", "-f", "3", LIVE]),
+        (&["dmd", "-f", " 3", LIVE], &["dmd", "-f", "3", LIVE]),
+        (&["dmd", "-f", "+1_2", LIVE], &["dmd", "-f", "12", LIVE]),
+        (&["dmd", "-f3", "-f", "1", LIVE], &["dmd", "-f", "1", LIVE]),
+        (&["dmd", "-a", "-af", "2", LIVE], &["dmd", "--ignore-alloc-fns", "--max-frames", "2", LIVE]),
+        (&["dmd", "--s", "req", "--ig", LIVE], &["dmd", "-s", "req", "-a", LIVE]),
+        (&["dmd", "-s", "slop", "--sort-by", "num-blocks", "--", LIVE], &["dmd", "-snum-blocks", LIVE]),
+        (&["dmd", "--no", "--no-fix-stacks", "-o", "-", LIVE], &["dmd", LIVE]),
+        (&["dmd", "--filter", "-1", LIVE], &["dmd", "--filter=-1", LIVE]),
+        (
+            &["block", "scan-clamped.json", "7f0000001000", "-sfl", "12"],
+            &["block", "scan-clamped.json", "7f0000001000", "--max-stack-frame-length=12"],
+        ),
+        (
+            &["block", "-sfl=12", "--max-f", "1", "--ch", "scan-clamped.json", "7f0000001000"],
+            &["block", "--max-stack", "12", "-cf1", "scan-clamped.json", "7f0000001000"],
+        ),
+    ] {
+        assert_eq!(text(spelled), text(plain), "{spelled:?}");
+    }
+    for wrong in [
+        &["dmd", "--filt", "x", LIVE][..],
+        &["dmd", "--bogus", LIVE],
+        &["dmd", "-f", "25", LIVE],
+        &["dmd", "-f", "1__2", LIVE],
+        &["dmd", "-f", "-1", LIVE],
+        &["dmd", "--sort-by", "size", LIVE],
+        &["dmd"],
+        &["block", "scan-clamped.json"],
+        &["block", "scan-clamped.json", "xyz"],
+    ] {
+        let output = about_memory(wrong);
+        assert_eq!(output.status.code(), Some(2), "{wrong:?}");
+        assert!(output.stdout.is_empty());
+    }
+}
+
+#[test]
+fn a_block_that_is_not_there_is_named_as_it_was_asked_for() {
+    for asked in ["0x1234", "0X1234", "1234", "0001234", "ABCD"] {
+        let expected =
+            format!("Object {asked} not found in traces.\nIt could still be the target of some nodes.\n");
+        let output = about_memory(&["block", "scan-clamped.json", asked]);
+        assert_eq!(String::from_utf8(output.stdout).unwrap(), expected);
+    }
+}
+
+#[test]
+fn clamping_says_what_it_does() {
+    let temporary = tempfile::tempdir().unwrap();
+    let file = temporary.path().join("scan.json");
+    fs::copy(folder().join("scan-contents.json"), &file).unwrap();
+    let output = about_memory(&["dmd", "--clamp-contents", file.to_str().unwrap()]);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(said, "Creating block range list.\nClamping block contents.\nSaving file.\n");
+}
+
+#[test]
+fn records_can_be_limited() {
+    let all = text(&["dmd", DARK]);
+    let limited = text(&["dmd", "--limit", "1", DARK]);
+    for kind in ["Unreported {", "Once-reported {", "Twice-reported {"] {
+        assert!(all.matches(kind).count() > 1, "{kind}");
+        assert_eq!(limited.matches(kind).count(), 1, "{kind}");
+    }
+    let summary = |text: &str| text.split("Summary {").nth(1).unwrap().to_owned();
+    assert_eq!(summary(&limited), summary(&all));
+}
+
+fn json(arguments: &[&str]) -> Value {
+    let output = about_memory(arguments);
+    assert!(output.status.success(), "{output:?}");
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+#[test]
+fn json_has_the_sums_of_the_text() {
+    let json =
+        json(&["dmd", "--json", "--by", "module", "--by", "size", "--by", "frame", "--by", "reporter", DARK]);
+    let sum = |rows: &Value| -> i64 {
+        rows.as_array().unwrap().iter().map(|row| row["usable"].as_i64().unwrap()).sum()
+    };
+    assert_eq!(sum(&json["kinds"]), json["total"]["usable"].as_i64().unwrap());
+    for kind in json["kinds"].as_array().unwrap() {
+        assert_eq!(sum(&kind["shown"]), kind["usable"].as_i64().unwrap());
+        let tables = kind["tables"].as_array().unwrap();
+        let by: Vec<&str> = tables.iter().map(|table| table["by"].as_str().unwrap()).collect();
+        assert_eq!(by, ["module", "size", "stack frame", "reporter"]);
+        for table in tables.iter().filter(|table| table["by"] != "stack frame") {
+            assert_eq!(sum(&table["shown"]), kind["usable"].as_i64().unwrap(), "{table}");
+        }
+    }
+}
+
+#[test]
+fn folded_stacks_have_all_bytes() {
+    let folded = String::from_utf8(about_memory(&["dmd", "--folded", DARK]).stdout).unwrap();
+    let sum: i64 = folded.lines().map(|line| line.rsplit_once(' ').unwrap().1.parse::<i64>().unwrap()).sum();
+    let total = &json(&["dmd", "--json", DARK])["total"]["usable"];
+    assert_eq!(Some(sum), total.as_i64());
+    assert!(folded.lines().any(|line| line.starts_with("once-reported;reported by ")), "{folded}");
+}
+
+#[test]
+fn report_stacks_can_be_filtered_by() {
+    let count = |arguments: &[&str]| {
+        let json = json(&[&["dmd", "--json", DARK], arguments].concat());
+        let kinds: Vec<usize> = json["kinds"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|kind| kind["shown"].as_array().unwrap().len())
+            .collect();
+        kinds
+    };
+    let all = count(&[]);
+    let with = count(&["--report-filter", "dmd_report"]);
+    let without = count(&["--report-filter", "!dmd_report"]);
+    assert_eq!(with[1], 0, "nobody reported these");
+    assert_eq!(without[1], all[1]);
+    for kind in 0..3 {
+        assert_eq!(with[kind] + without[kind], all[kind]);
+    }
+    assert!(with[2] > 0);
+}
+
+#[test]
+fn blocks_without_a_stack_are_estimated_when_asked() {
+    let temporary = tempfile::tempdir().unwrap();
+    let file = temporary.path().join("partial.json");
+    let dump = r##"{"version": 5, "invocation": {"dmdEnvVar": "1", "mode": "dark-matter"},
+        "blockList": [{"req": 16, "alloc": "A"}, {"req": 16, "num": 9}],
+        "traceTable": {"A": ["B"]}, "frameTable": {"B": "#00: made (f.rs:1)"}}"##;
+    fs::write(&file, dump).unwrap();
+    let file = file.to_str().unwrap();
+    let (exact, guessed) = (text(&["dmd", file]), text(&["dmd", "--estimate", file]));
+    assert!(guessed.contains("  ~10 blocks in heap block record 1 of 1\n"), "{guessed}");
+    assert!(!exact.contains('~') && guessed.contains('~'), "{guessed}");
+    let total = |text: &str| text.lines().find(|line| line.starts_with("  Total:")).unwrap().to_owned();
+    assert_eq!(total(&exact), total(&guessed));
+}
+
+#[test]
+fn the_layout_of_2013_has_all_its_sections() {
+    let text = String::from_utf8(about_memory(&["dmd", "--classic", DARK]).stdout).unwrap();
+    let headings: Vec<&str> = text
+        .lines()
+        .zip(text.lines().skip(1))
+        .filter(|(line, _)| line.starts_with("-----"))
+        .map(|(_, title)| title)
+        .filter(|title| !title.is_empty())
+        .collect();
+    assert_eq!(
+        headings,
+        [
+            "Invocation",
+            "Twice-reported stack trace records",
+            "Unreported stack trace records",
+            "Unreported stack frame records",
+            "Once-reported stack trace records",
+            "Once-reported stack frame records",
+            "Summary",
+            "Execution measurements",
+        ]
+    );
+}
+
+#[test]
+fn coverage_adds_up_to_the_heap() {
+    let output = about_memory(&["coverage", DARK]);
+    assert!(output.status.success(), "{output:?}");
+    let text = String::from_utf8(output.stdout).unwrap();
+    let total = json(&["dmd", "--json", DARK])["total"]["usable"].as_u64().unwrap();
+    let digits: String = text.lines().next().unwrap().chars().filter(char::is_ascii_digit).collect();
+    assert!(digits.contains(&total.to_string()), "{text}");
+    let output = about_memory(&["coverage", LIVE]);
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(String::from_utf8(output.stderr).unwrap().lines().count(), 1);
+}
