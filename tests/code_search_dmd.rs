@@ -69,24 +69,15 @@ fn the_planted_double_report_is_twice_reported() {
     let folder = tempfile::tempdir().unwrap();
     let text = text(dump(folder.path(), &["--report-twice", "--report-cache"]));
     let record = top(&text, "Twice-reported").unwrap();
-    assert!(record.contains("code_search::sources::read"), "{record}");
-    let (once, again) = record.split_once("Reported again at {").unwrap();
-    let (_, once) = once.split_once("Reported at {").unwrap();
-    // Line tables, which is all that release builds have, do not tell the types of inlined methods.
-    let reporters = if cfg!(debug_assertions) {
-        [
-            "MemoryReporter for code_search::engine::Engine>",
-            "<code_search::reporters::DocumentsAgain as memory_reporter",
-        ]
-    } else {
-        ["code_search::reporters::collect_reports", "examples/code_search/reporters.rs:"]
-    };
-    let by = |name: &&str| once.contains(name) || again.contains(name);
-    assert!(reporters.iter().all(by), "{record}");
-    assert!(
-        [once, again].iter().all(|stack| stack.contains("examples/code_search/reporters.rs:")),
-        "{record}"
-    );
+    for part in [
+        "code_search::sources::read",
+        "Reported at {",
+        "Reported again at {",
+        "MemoryReporter for code_search::engine::Engine>",
+        "<code_search::reporters::DocumentsAgain as memory_reporter",
+    ] {
+        assert!(record.contains(part), "{part} is not in {record}");
+    }
 }
 
 #[test]
