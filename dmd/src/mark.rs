@@ -161,12 +161,13 @@ impl Marks {
             });
             left += shard.len();
         }
-        let mut faults = self.faults.hold();
-        faults.list.clear();
-        faults.counts = [0; 4];
+        // One after the other: a fork takes the paths first.
         for path in &mut self.paths.hold().list {
             (path.claimed, path.marked) = (0, 0);
         }
+        let mut faults = self.faults.hold();
+        faults.list.clear();
+        faults.counts = [0; 4];
         left
     }
 
