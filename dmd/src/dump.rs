@@ -26,6 +26,7 @@ use crate::mark::{FaultKind, PathId};
 use crate::modules::Modules;
 use crate::options::Mode;
 use crate::pages::{self, PageMap, PageVec};
+use crate::table::Block;
 use crate::thread::Inside;
 use crate::trace_tree::TraceId;
 use blocks::{BlockKind, LiveBlocks};
@@ -133,7 +134,7 @@ impl<W: Write> Dump<W> {
             let mut failed = Ok(());
             ENGINE.table.for_each(|address, block| {
                 if failed.is_ok() {
-                    failed = self.scanned_block(address, BlockKind::of(block), &mut contents);
+                    failed = self.scanned_block(address, block, &mut contents);
                 }
             });
             failed?;
@@ -161,15 +162,15 @@ impl<W: Write> Dump<W> {
         self.json.end(']')
     }
 
-    fn scanned_block(&mut self, address: usize, kind: BlockKind, contents: &mut Contents) -> io::Result<()> {
+    fn scanned_block(&mut self, address: usize, block: Block, contents: &mut Contents) -> io::Result<()> {
         self.json.item('{')?;
         self.json.inline_hex("addr", address)?;
-        if kind.requested >= size_of::<usize>() {
+        if block.requested >= size_of::<usize>() {
             self.json.inline_open("contents")?;
-            contents.for_each_word(address, kind.requested, |word| self.json.inline_hex_item(word))?;
+            contents.for_each_word(address, block.requested, |word| self.json.inline_hex_item(word))?;
             self.json.inline_close()?;
         }
-        self.block(kind)?;
+        self.block(BlockKind::of(block))?;
         self.json.end_inline('}')
     }
 

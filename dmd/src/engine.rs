@@ -214,9 +214,16 @@ impl Engine {
             Some(None) => return,
             None => (false, TraceId::NONE),
         };
-        let (requested, slop) =
-            if sampled { (below, 0) } else { (requested, usable.saturating_sub(requested)) };
+        let slop = usable.saturating_sub(requested);
         self.insert(address, Block { requested, slop, trace, sampled, marked: false });
+    }
+
+    /// A block as it counts: one that stands for others has their bytes too.
+    pub(crate) fn counted(&self, block: Block) -> Block {
+        match block.sampled {
+            true => Block { requested: self.below.load(Ordering::Relaxed), slop: 0, ..block },
+            false => block,
+        }
     }
 
     /// Records a block from before the options were looked at, without a stack.
@@ -238,7 +245,7 @@ impl Engine {
     }
 
     fn bury(&self, block: Block) {
-        if self.cumulative.load(Ordering::Relaxed) && !self.dead.count(block) {
+        if self.cumulative.load(Ordering::Relaxed) && !self.dead.count(self.counted(block)) {
             self.dropped_dead.fetch_add(1, Ordering::Relaxed);
         }
     }
@@ -354,7 +361,7 @@ impl Engine {
                 }
             };
             self.mark(start, Report { trace, path, on_alloc });
-            self.marks.count_marked(path, block.usable());
+            self.marks.count_marked(path, self.counted(block).usable());
             block.usable()
         })
     }

@@ -91,7 +91,7 @@ struct Kind {
 fn process() -> Dump {
     let mut kinds: FxHashMap<Kind, u64> = FxHashMap::default();
     ENGINE.table.for_each(|address, block| {
-        let table::Block { requested, slop, trace, sampled, marked } = block;
+        let table::Block { requested, slop, trace, sampled, marked } = ENGINE.counted(block);
         let reports =
             if marked { ENGINE.marks.get(address).map(|r| r.map(|report| report.path)) } else { [None; 2] };
         *kinds.entry(Kind { requested, slop, sampled, trace, reports }).or_default() += 1;

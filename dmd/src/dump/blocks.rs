@@ -1,6 +1,7 @@
 //! Blocks that are alike, merged.
 
 use crate::dead_blocks::DeadKind;
+use crate::engine::ENGINE;
 use crate::mark::Reports;
 use crate::pages::{self, PageMap, PageVec};
 use crate::table::Block;
@@ -18,7 +19,7 @@ pub(super) struct BlockKind {
 
 impl BlockKind {
     pub(super) fn of(block: Block) -> Self {
-        let Block { requested, slop, trace, sampled, .. } = block;
+        let Block { requested, slop, trace, sampled, .. } = ENGINE.counted(block);
         Self { requested, slop, trace, sampled, reports: Reports::default() }
     }
 

@@ -133,6 +133,24 @@ fn blocks_are_those_that_are_live() {
     assert_eq!(output.stdout, b"not running\n");
 }
 
+/// Also if it stands for so many bytes that a block of this size would be kept otherwise.
+#[test]
+fn a_sampled_block_has_its_own_size() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = c_program(folder.path(), "sampled");
+    let file = folder.path().join("dump.json");
+    for below in [997, 5_000_011] {
+        let options = format!("--sample-below={below} --quiet");
+        let output = succeed(preloaded(&program, &options).arg(&file));
+        assert_eq!(output.stdout, b"ok\n");
+        let dump = read_dump(&file);
+        let sampled = count(&dump, |block| block["sampled"] == true);
+        assert_eq!(count(&dump, |block| block["sampled"] == true && block["req"] == below), sampled);
+        let bytes = 400_000 * 24;
+        assert!((bytes / below..=bytes / below * 2 + 10).contains(&sampled), "{sampled}");
+    }
+}
+
 /// A dump allocates nothing in the heap that it tells of, and others go on meanwhile.
 #[test]
 fn dumps_while_others_allocate() {
