@@ -25,7 +25,9 @@ pub(crate) static ENGINE: Engine = Engine::new();
 pub(crate) enum Phase {
     /// Nobody has looked at the options.
     Undecided,
-    /// Nothing is recorded: for good, or while the engine starts.
+    /// The engine starts: nothing is recorded yet.
+    Starting,
+    /// Nothing is recorded, for good.
     Off,
     On,
 }
@@ -107,6 +109,7 @@ impl Engine {
         match self.phase.load(Ordering::Relaxed) {
             0 => Phase::Undecided,
             2 => Phase::On,
+            3 => Phase::Starting,
             _ => Phase::Off,
         }
     }
@@ -116,10 +119,10 @@ impl Engine {
         self.phase.store(1, Ordering::Release);
     }
 
-    /// Starts recording. Only the first call does so.
-    pub(crate) fn start(&self, setup: Setup) {
-        if self.phase.compare_exchange(0, 1, Ordering::AcqRel, Ordering::Acquire).is_err() {
-            return;
+    /// Starts recording. Only the first call does so, and says so.
+    pub(crate) fn start(&self, setup: Setup) -> bool {
+        if self.phase.compare_exchange(0, 3, Ordering::AcqRel, Ordering::Acquire).is_err() {
+            return false;
         }
         let _inside = Inside::deeper();
         keeping_errno(|| {
@@ -129,6 +132,7 @@ impl Engine {
             comment::start(setup);
             self.phase.store(2, Ordering::Release);
         });
+        true
     }
 
     fn set(&self, setup: Setup) {

@@ -62,24 +62,24 @@ fn with_path(path: &Path, call: impl FnOnce(*const c_char) -> c_int) -> Result<(
 
 /// Whether blocks of this process are recorded.
 pub fn is_running() -> bool {
-    door::current(&None).is_some()
+    door::running_one().is_some()
 }
 
 /// Marks the block that starts here as reported, and gives its usable bytes; 0 if it is no block.
 ///
 /// For foreign memory; values measured by a reporter are marked without it.
 pub fn report<T: ?Sized>(block: *const T) -> usize {
-    door::current(&None).map_or(0, |door| door.report(block.cast(), false))
+    door::running_one().map_or(0, |door| door.report(block.cast(), false))
 }
 
 /// The same, of a block that is counted when it is allocated: the mark stays until it is freed.
 pub fn report_on_alloc<T: ?Sized>(block: *const T) -> usize {
-    door::current(&None).map_or(0, |door| door.report(block.cast(), true))
+    door::running_one().map_or(0, |door| door.report(block.cast(), true))
 }
 
 /// Takes all marks away but those made on allocation.
 pub fn clear_reports() {
-    if let Some(door) = door::current(&None) {
+    if let Some(door) = door::running_one() {
         door.clear_reports();
     }
 }
@@ -92,7 +92,7 @@ pub fn clear_reports() {
 /// If nothing is recorded, or a word is not understood.
 #[doc(hidden)]
 pub fn reset(options: &str) -> Result<(), DumpError> {
-    let door = door::current(&None).ok_or(DumpError::NotRunning)?;
+    let door = door::running_one().ok_or(DumpError::NotRunning)?;
     // SAFETY: a string that ends in 0.
     with_path(Path::new(options), |options| unsafe { door.reset(options) })
 }
