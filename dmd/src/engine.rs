@@ -135,11 +135,14 @@ impl Engine {
         true
     }
 
-    fn set(&self, setup: Setup) {
+    fn set(&self, mut setup: Setup) {
+        // What is done is what a dump tells.
+        if setup.options.mode == Mode::Scan {
+            setup.options.stacks = Stacks::Full;
+        }
         let options = setup.options;
         let below = options.sample_below.unwrap_or(0);
-        let full = options.stacks == Stacks::Full || options.mode == Mode::Scan || below > 0;
-        self.full.store(full, Ordering::Relaxed);
+        self.full.store(options.stacks == Stacks::Full || below > 0, Ordering::Relaxed);
         self.below.store(below, Ordering::Relaxed);
         self.cumulative.store(options.mode == Mode::Cumulative, Ordering::Relaxed);
         self.careful.store(options.mode == Mode::Cumulative, Ordering::Relaxed);
