@@ -247,6 +247,10 @@ pub(crate) unsafe extern "C" fn local_reset(options: *const c_char) -> c_int {
     }
 }
 
+/// How long the end of the process waits for another dump: some seconds.
+const TRIES: usize = 500;
+const BETWEEN_TRIES: Duration = Duration::from_millis(10);
+
 /// At the end of the process.
 pub(crate) extern "C" fn process_ends() {
     if ENGINE.phase() != Phase::On {
@@ -264,8 +268,15 @@ pub(crate) extern "C" fn process_ends() {
         if process::is_confined() {
             return comment::say(format_args!("no dump: the process has confined itself"));
         }
-        // A reporter that waits for a thread which is not coming must not keep the process.
-        // SAFETY: null is allowed.
-        unsafe { report_and_write(core::ptr::null(), Some(Duration::from_secs(5))) };
+        for _ in 0..TRIES {
+            // A reporter that waits for a thread which is not coming must not keep the process.
+            // SAFETY: null is allowed.
+            if unsafe { report_and_write(core::ptr::null(), Some(Duration::from_secs(5))) } != libc::EBUSY {
+                return;
+            }
+            // Another thread writes a dump, or collects reports.
+            std::thread::sleep(BETWEEN_TRIES);
+        }
+        comment::say_anyway(format_args!("no dump: another thread is in the middle of one"));
     }
 }
