@@ -37,12 +37,15 @@ pub fn connect_program(program: *const Program) -> *const Engine {
     if ENGINE.phase() != Phase::On {
         return core::ptr::null();
     }
+    // What the loader allocates for it goes by.
+    let _inside = Inside::deeper();
     programs::add(program);
     &raw const TABLE
 }
 
 /// Connects the engine in this copy of the library with the `memory-reporter` that it is linked with.
 pub(crate) fn connect_local() {
+    programs::pin((&raw const TABLE).cast());
     programs::add(memory_reporter::bridge::program());
     memory_reporter::bridge::connect(&TABLE);
 }

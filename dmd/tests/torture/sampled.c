@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { COUNT = 400000 };
+enum { COUNT = 4800 };
 static void *blocks[COUNT];
 
 int main(int count, char **arguments) {
@@ -16,7 +16,7 @@ int main(int count, char **arguments) {
     __typeof__(&DMDDump) dump = dlsym(RTLD_DEFAULT, "DMDDump");
     __typeof__(&DMDReport) report = dlsym(RTLD_DEFAULT, "DMDReport");
     if (!dump || !report) return 2;
-    for (int i = 0; i < COUNT; i++) blocks[i] = malloc(24);
+    for (int i = 0; i < COUNT; i++) blocks[i] = malloc(2000);
     long known = 0;
     for (int i = 0; i < COUNT; i++) {
         size_t told = report(blocks[i]);
