@@ -162,6 +162,23 @@ pub(crate) unsafe extern "C" fn DMDReset(options: *const c_char) -> c_int {
     unsafe { door::any().reset(options) }
 }
 
+/// Of all functions for C. What runs at the end of the process refers to it, so that the linker of a program
+/// with the wrapper keeps them for a debugger.
+static FOR_C: ForC = ForC {
+    dump: [DMDReportAndDump, DMDDump, DMDReset],
+    report: [DMDReport, DMDReportOnAlloc],
+    clear: DMDClearReports,
+    is_running: DMDIsRunning,
+};
+
+#[allow(dead_code, reason = "there to be referred to")]
+struct ForC {
+    dump: [unsafe extern "C" fn(*const c_char) -> c_int; 3],
+    report: [extern "C" fn(*const c_void) -> usize; 2],
+    clear: extern "C" fn(),
+    is_running: extern "C" fn() -> c_int,
+}
+
 pub(crate) unsafe extern "C" fn local_dump(path: *const c_char) -> c_int {
     if ENGINE.phase() != Phase::On {
         return NOT_RUNNING;
@@ -253,6 +270,7 @@ const BETWEEN_TRIES: Duration = Duration::from_millis(10);
 
 /// At the end of the process.
 pub(crate) extern "C" fn process_ends() {
+    core::hint::black_box(&FOR_C);
     if ENGINE.phase() != Phase::On {
         return;
     }
