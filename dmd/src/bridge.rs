@@ -12,6 +12,7 @@ use crate::door::with_caller;
 use crate::dump_sizes;
 use crate::engine::{ENGINE, Phase};
 use crate::mark::PathId;
+use crate::options::Mode;
 use crate::table::Found;
 use crate::thread::Inside;
 use crate::{entry, programs, sites};
@@ -51,6 +52,10 @@ pub(crate) fn connect_local() {
 }
 
 unsafe extern "C" fn path(text: *const u8, len: usize) -> u32 {
+    if ENGINE.setup().options.mode != Mode::DarkMatter {
+        // Nothing is marked with it.
+        return PathId::NONE.0;
+    }
     let _inside = Inside::deeper();
     // SAFETY: the caller passes a string.
     ENGINE.marks.path(unsafe { slice::from_raw_parts(text, len) }).0

@@ -29,7 +29,7 @@ pub(crate) extern "C" fn begin() -> bool {
     if COLLECTING.swap(true, Ordering::AcqRel) {
         return false;
     }
-    ENGINE.clear_reports();
+    ENGINE.begin_reports();
     true
 }
 

@@ -373,11 +373,20 @@ impl Engine {
         })
     }
 
-    /// Takes all reports away but those made on allocation.
-    pub(crate) fn clear_reports(&self) {
+    /// Takes all reports away but those made on allocation, and all paths if no report is left. `dumping` is held:
+    /// a dump names paths.
+    pub(crate) fn begin_reports(&self) {
+        if self.clear_reports() == 0 {
+            self.marks.forget_paths();
+        }
+    }
+
+    /// Takes all reports away but those made on allocation, and tells how many blocks have some of those.
+    pub(crate) fn clear_reports(&self) -> usize {
         let _inside = Inside::deeper();
         let left = self.marks.clear_reports(|address| self.table.unmark(address));
         let cumulative = self.cumulative.load(Ordering::Relaxed);
         self.careful.store(cumulative || left > 0, Ordering::Relaxed);
+        left
     }
 }

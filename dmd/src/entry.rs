@@ -201,7 +201,7 @@ pub(crate) unsafe fn report_and_write(path: *const c_char, deadline: Option<Dura
         return NOT_RUNNING;
     }
     let Some(_dumping) = ENGINE.dumping.try_hold() else { return libc::EBUSY };
-    ENGINE.clear_reports();
+    ENGINE.begin_reports();
     programs::run_reporters(deadline);
     // SAFETY: the caller's promise.
     unsafe { write(path) }
@@ -237,7 +237,7 @@ unsafe fn write_here(path: *const c_char) -> c_int {
     };
     let number = DUMPS.fetch_add(1, Ordering::Relaxed) + 1;
     let written = crate::dump::write(&path, number);
-    ENGINE.clear_reports();
+    ENGINE.begin_reports();
     match written {
         Ok(()) => 0,
         Err(error) => error.raw_os_error().unwrap_or(libc::EIO),

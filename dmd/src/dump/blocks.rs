@@ -40,15 +40,18 @@ impl LiveBlocks {
         Self { places: pages::map(), list: pages::list() }
     }
 
-    pub(super) fn add(&mut self, kind: BlockKind, count: u64) {
+    /// False if there is no memory.
+    pub(super) fn add(&mut self, kind: BlockKind, count: u64) -> bool {
         let next = self.list.len() as u32;
-        let place = pages::entry(&mut self.places, kind, || next).map_or(next, |place| *place);
+        let Some(place) = pages::entry(&mut self.places, kind, || next).map(|place| *place) else {
+            return false;
+        };
         match self.list.get_mut(place as usize) {
-            Some((_, known)) => *known += count,
-            // Without memory for it the block is not told.
-            None => {
-                let _ = pages::push(&mut self.list, (kind, count));
+            Some((_, known)) => {
+                *known += count;
+                true
             }
+            None => pages::push(&mut self.list, (kind, count)),
         }
     }
 
