@@ -12,6 +12,7 @@ use crate::door::with_caller;
 use crate::dump_sizes;
 use crate::engine::{ENGINE, Phase};
 use crate::mark::PathId;
+use crate::options::Mode;
 use crate::table::Found;
 use crate::thread::Inside;
 use crate::{entry, programs, sites};
@@ -37,17 +38,24 @@ pub fn connect_program(program: *const Program) -> *const Engine {
     if ENGINE.phase() != Phase::On {
         return core::ptr::null();
     }
+    // What the loader allocates for it goes by.
+    let _inside = Inside::deeper();
     programs::add(program);
     &raw const TABLE
 }
 
 /// Connects the engine in this copy of the library with the `memory-reporter` that it is linked with.
 pub(crate) fn connect_local() {
+    programs::pin((&raw const TABLE).cast());
     programs::add(memory_reporter::bridge::program());
     memory_reporter::bridge::connect(&TABLE);
 }
 
 unsafe extern "C" fn path(text: *const u8, len: usize) -> u32 {
+    if ENGINE.setup().options.mode != Mode::DarkMatter {
+        // Nothing is marked with it.
+        return PathId::NONE.0;
+    }
     let _inside = Inside::deeper();
     // SAFETY: the caller passes a string.
     ENGINE.marks.path(unsafe { slice::from_raw_parts(text, len) }).0

@@ -12,6 +12,11 @@ use crate::options::Mode;
 /// A collection is under way.
 static COLLECTING: AtomicBool = AtomicBool::new(false);
 
+/// In the child of a fork, where the thread that was collecting is missing.
+pub(crate) fn forget_in_child() {
+    COLLECTING.store(false, Ordering::Release);
+}
+
 pub(crate) extern "C" fn begin() -> bool {
     let wanted = cfg!(feature = "analyze")
         && ENGINE.phase() == Phase::On
@@ -24,7 +29,7 @@ pub(crate) extern "C" fn begin() -> bool {
     if COLLECTING.swap(true, Ordering::AcqRel) {
         return false;
     }
-    ENGINE.clear_reports();
+    ENGINE.begin_reports();
     true
 }
 

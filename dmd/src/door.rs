@@ -90,7 +90,12 @@ fn decide(options: &Option<Options>) -> Option<&'static Door> {
     let mut door = preloaded().filter(|door| (door.running)());
     if door.is_none() {
         start_local(*options);
-        door = (ENGINE.phase() == Phase::On).then_some(&LOCAL);
+        door = match ENGINE.phase() {
+            Phase::On => Some(&LOCAL),
+            // Another thread is at it: this one's block passes by, and the next one looks again.
+            Phase::Starting => return None,
+            Phase::Undecided | Phase::Off => None,
+        };
     }
     match door {
         Some(door) => CURRENT.store(core::ptr::from_ref(door).cast_mut(), Ordering::Release),
@@ -132,8 +137,9 @@ fn start_local(options: Option<Options>) {
         }
     };
     process::start(None);
-    ENGINE.start(setup);
-    bridge::connect_local();
+    if ENGINE.start(setup) {
+        bridge::connect_local();
+    }
 }
 
 impl Setup {
@@ -172,9 +178,25 @@ pub fn local() -> *const Door {
     &raw const LOCAL
 }
 
-/// The door to call from entry points: that of a preloaded engine, or our own.
+/// The door to the engine that records, if one does: for entry points, which start none. What has no hook
+/// would have nothing to tell.
+pub(crate) fn running_one() -> Option<&'static Door> {
+    if is_off() {
+        return None;
+    }
+    // SAFETY: null or a static table.
+    if let Some(door) = unsafe { CURRENT.load(Ordering::Acquire).as_ref() } {
+        return Some(door);
+    }
+    // The loader may allocate: what comes in meanwhile passes by.
+    let _inside = thread::Inside::deeper();
+    let door = preloaded().unwrap_or(&LOCAL);
+    (door.running)().then_some(door)
+}
+
+/// The same, or our own door, which says that nothing is recorded.
 pub(crate) fn any() -> &'static Door {
-    current(&None).unwrap_or(&LOCAL)
+    running_one().unwrap_or(&LOCAL)
 }
 
 /// The report is made as the block is allocated, and stays.

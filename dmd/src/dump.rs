@@ -22,10 +22,11 @@ use flate2::write::GzEncoder;
 use crate::comment;
 use crate::dump_sizes;
 use crate::engine::ENGINE;
-use crate::mark::{FaultKind, PathId};
+use crate::mark::{FaultKind, PathId, Report};
 use crate::modules::Modules;
 use crate::options::Mode;
 use crate::pages::{self, PageMap, PageVec};
+use crate::table::Block;
 use crate::thread::Inside;
 use crate::trace_tree::TraceId;
 use blocks::{BlockKind, LiveBlocks};
@@ -62,6 +63,15 @@ pub(crate) fn write(path: &Path, number: usize) -> io::Result<()> {
     }
     comment::say(format_args!("}}"));
     written
+}
+
+/// Half of a dump would be taken for a whole one. With the system's number, which is what C is given.
+fn no_memory() -> io::Error {
+    io::Error::from_raw_os_error(libc::ENOMEM)
+}
+
+fn add<T>(list: &mut PageVec<T>, value: T) -> io::Result<()> {
+    pages::push(list, value).then_some(()).ok_or_else(no_memory)
 }
 
 fn sync(_: File) -> io::Result<()> {
@@ -133,21 +143,25 @@ impl<W: Write> Dump<W> {
             let mut failed = Ok(());
             ENGINE.table.for_each(|address, block| {
                 if failed.is_ok() {
-                    failed = self.scanned_block(address, BlockKind::of(block), &mut contents);
+                    failed = self.scanned_block(address, block, &mut contents);
                 }
             });
             failed?;
         } else {
             let mut live = LiveBlocks::new();
+            let mut fits = true;
             ENGINE.table.for_each(|address, block| {
                 let mut kind = BlockKind::of(block);
                 if block.marked {
                     kind.reports = ENGINE.marks.get(address);
                 }
-                live.add(kind, 1);
+                fits = fits && live.add(kind, 1);
             });
             if mode == Mode::Cumulative {
-                ENGINE.dead.for_each(|dead, count| live.add(BlockKind::of_dead(dead), count));
+                ENGINE.dead.for_each(|dead, count| fits = fits && live.add(BlockKind::of_dead(dead), count));
+            }
+            if !fits {
+                return Err(no_memory());
             }
             for (kind, count) in live.iter() {
                 self.json.item('{')?;
@@ -161,15 +175,15 @@ impl<W: Write> Dump<W> {
         self.json.end(']')
     }
 
-    fn scanned_block(&mut self, address: usize, kind: BlockKind, contents: &mut Contents) -> io::Result<()> {
+    fn scanned_block(&mut self, address: usize, block: Block, contents: &mut Contents) -> io::Result<()> {
         self.json.item('{')?;
         self.json.inline_hex("addr", address)?;
-        if kind.requested >= size_of::<usize>() {
+        if block.requested >= size_of::<usize>() {
             self.json.inline_open("contents")?;
-            contents.for_each_word(address, kind.requested, |word| self.json.inline_hex_item(word))?;
+            contents.for_each_word(address, block.requested, |word| self.json.inline_hex_item(word))?;
             self.json.inline_close()?;
         }
-        self.block(kind)?;
+        self.block(BlockKind::of(block))?;
         self.json.end_inline('}')
     }
 
@@ -179,22 +193,23 @@ impl<W: Write> Dump<W> {
             self.json.inline_number("slop", kind.slop as u64)?;
         }
         if kind.trace != TraceId::NONE {
-            let key = self.trace_key(kind.trace);
+            let key = self.trace_key(kind.trace)?;
             self.json.inline_text("alloc", base32(key).as_bytes())?;
         }
         if kind.reports[0].is_some() {
             self.json.inline_open("reps")?;
             for report in kind.reports.iter().flatten() {
-                let key = self.trace_key(report.trace);
+                let key = self.trace_key(report.trace)?;
                 self.json.inline_text_item(base32(key).as_bytes())?;
             }
             self.json.inline_close()?;
         }
         // Not Firefox's.
-        if kind.reports.iter().flatten().any(|report| report.path != PathId::NONE) {
+        let has_path = |report: &Report| report.path != PathId::NONE && ENGINE.marks.is_known(report.path);
+        if kind.reports.iter().flatten().any(has_path) {
             self.json.inline_open("repPaths")?;
             for report in kind.reports.iter().flatten() {
-                let path = if report.path == PathId::NONE { -1 } else { i64::from(report.path.0) };
+                let path = if has_path(report) { i64::from(report.path.0) } else { -1 };
                 self.json.inline_number_item(path)?;
             }
             self.json.inline_close()?;
@@ -205,14 +220,14 @@ impl<W: Write> Dump<W> {
         Ok(())
     }
 
-    fn trace_key(&mut self, trace: TraceId) -> u32 {
+    fn trace_key(&mut self, trace: TraceId) -> io::Result<u32> {
         let next = self.next_key;
-        let Some(key) = pages::entry(&mut self.trace_keys, trace.0, || next) else { return 0 };
-        let key = *key;
-        if key == next && pages::push(&mut self.traces, trace) {
+        let key = *pages::entry(&mut self.trace_keys, trace.0, || next).ok_or_else(no_memory)?;
+        if key == next {
+            add(&mut self.traces, trace)?;
             self.next_key += 1;
         }
-        key
+        Ok(key)
     }
 
     /// Gives the frames, in order of their keys.
@@ -227,8 +242,9 @@ impl<W: Write> Dump<W> {
             for (node, pc) in ENGINE.tree.calls(*trace).take(self.max_frames) {
                 let next = self.next_key;
                 let module = self.modules.find(node, pc);
-                let key = pages::entry(&mut frame_keys, (pc, module), || next).map_or(0, |key| *key);
-                if key == next && pages::push(&mut frames, Frame { key, pc, module }) {
+                let key = *pages::entry(&mut frame_keys, (pc, module), || next).ok_or_else(no_memory)?;
+                if key == next {
+                    add(&mut frames, Frame { key, pc, module })?;
                     self.next_key += 1;
                 }
                 self.json.inline_text_item(base32(key).as_bytes())?;
@@ -313,7 +329,9 @@ impl<W: Write> Dump<W> {
     fn reported(&mut self) -> io::Result<()> {
         let json = &mut self.json;
         json.open("reportPaths", '[')?;
+        let mut known = 0;
         for (text, path) in ENGINE.marks.paths().iter() {
+            known += 1;
             json.item('{')?;
             json.inline_text("path", text)?;
             json.inline_number("claimed", path.claimed)?;
@@ -332,7 +350,7 @@ impl<W: Write> Dump<W> {
             json.item('{')?;
             json.inline_text("kind", fault.kind.name().as_bytes())?;
             json.inline_hex("addr", fault.address)?;
-            if fault.path != PathId::NONE {
+            if fault.path.0 < known {
                 json.inline_number("path", u64::from(fault.path.0))?;
             }
             json.inline_open("frames")?;

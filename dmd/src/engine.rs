@@ -25,7 +25,9 @@ pub(crate) static ENGINE: Engine = Engine::new();
 pub(crate) enum Phase {
     /// Nobody has looked at the options.
     Undecided,
-    /// Nothing is recorded: for good, or while the engine starts.
+    /// The engine starts: nothing is recorded yet.
+    Starting,
+    /// Nothing is recorded, for good.
     Off,
     On,
 }
@@ -107,6 +109,7 @@ impl Engine {
         match self.phase.load(Ordering::Relaxed) {
             0 => Phase::Undecided,
             2 => Phase::On,
+            3 => Phase::Starting,
             _ => Phase::Off,
         }
     }
@@ -116,10 +119,10 @@ impl Engine {
         self.phase.store(1, Ordering::Release);
     }
 
-    /// Starts recording. Only the first call does so.
-    pub(crate) fn start(&self, setup: Setup) {
-        if self.phase.compare_exchange(0, 1, Ordering::AcqRel, Ordering::Acquire).is_err() {
-            return;
+    /// Starts recording. Only the first call does so, and says so.
+    pub(crate) fn start(&self, setup: Setup) -> bool {
+        if self.phase.compare_exchange(0, 3, Ordering::AcqRel, Ordering::Acquire).is_err() {
+            return false;
         }
         let _inside = Inside::deeper();
         keeping_errno(|| {
@@ -129,13 +132,17 @@ impl Engine {
             comment::start(setup);
             self.phase.store(2, Ordering::Release);
         });
+        true
     }
 
-    fn set(&self, setup: Setup) {
+    fn set(&self, mut setup: Setup) {
+        // What is done is what a dump tells.
+        if setup.options.mode == Mode::Scan {
+            setup.options.stacks = Stacks::Full;
+        }
         let options = setup.options;
         let below = options.sample_below.unwrap_or(0);
-        let full = options.stacks == Stacks::Full || options.mode == Mode::Scan || below > 0;
-        self.full.store(full, Ordering::Relaxed);
+        self.full.store(options.stacks == Stacks::Full || below > 0, Ordering::Relaxed);
         self.below.store(below, Ordering::Relaxed);
         self.cumulative.store(options.mode == Mode::Cumulative, Ordering::Relaxed);
         self.careful.store(options.mode == Mode::Cumulative, Ordering::Relaxed);
@@ -214,9 +221,16 @@ impl Engine {
             Some(None) => return,
             None => (false, TraceId::NONE),
         };
-        let (requested, slop) =
-            if sampled { (below, 0) } else { (requested, usable.saturating_sub(requested)) };
+        let slop = usable.saturating_sub(requested);
         self.insert(address, Block { requested, slop, trace, sampled, marked: false });
+    }
+
+    /// A block as it counts: one that stands for others has their bytes too.
+    pub(crate) fn counted(&self, block: Block) -> Block {
+        match block.sampled {
+            true => Block { requested: self.below.load(Ordering::Relaxed), slop: 0, ..block },
+            false => block,
+        }
     }
 
     /// Records a block from before the options were looked at, without a stack.
@@ -238,7 +252,7 @@ impl Engine {
     }
 
     fn bury(&self, block: Block) {
-        if self.cumulative.load(Ordering::Relaxed) && !self.dead.count(block) {
+        if self.cumulative.load(Ordering::Relaxed) && !self.dead.count(self.counted(block)) {
             self.dropped_dead.fetch_add(1, Ordering::Relaxed);
         }
     }
@@ -354,16 +368,25 @@ impl Engine {
                 }
             };
             self.mark(start, Report { trace, path, on_alloc });
-            self.marks.count_marked(path, block.usable());
+            self.marks.count_marked(path, self.counted(block).usable());
             block.usable()
         })
     }
 
-    /// Takes all reports away but those made on allocation.
-    pub(crate) fn clear_reports(&self) {
+    /// Takes all reports away but those made on allocation, and all paths if no report is left. `dumping` is held:
+    /// a dump names paths.
+    pub(crate) fn begin_reports(&self) {
+        if self.clear_reports() == 0 {
+            self.marks.forget_paths();
+        }
+    }
+
+    /// Takes all reports away but those made on allocation, and tells how many blocks have some of those.
+    pub(crate) fn clear_reports(&self) -> usize {
         let _inside = Inside::deeper();
         let left = self.marks.clear_reports(|address| self.table.unmark(address));
         let cumulative = self.cumulative.load(Ordering::Relaxed);
         self.careful.store(cumulative || left > 0, Ordering::Relaxed);
+        left
     }
 }

@@ -62,24 +62,24 @@ fn with_path(path: &Path, call: impl FnOnce(*const c_char) -> c_int) -> Result<(
 
 /// Whether blocks of this process are recorded.
 pub fn is_running() -> bool {
-    door::current(&None).is_some()
+    door::running_one().is_some()
 }
 
 /// Marks the block that starts here as reported, and gives its usable bytes; 0 if it is no block.
 ///
 /// For foreign memory; values measured by a reporter are marked without it.
 pub fn report<T: ?Sized>(block: *const T) -> usize {
-    door::current(&None).map_or(0, |door| door.report(block.cast(), false))
+    door::running_one().map_or(0, |door| door.report(block.cast(), false))
 }
 
 /// The same, of a block that is counted when it is allocated: the mark stays until it is freed.
 pub fn report_on_alloc<T: ?Sized>(block: *const T) -> usize {
-    door::current(&None).map_or(0, |door| door.report(block.cast(), true))
+    door::running_one().map_or(0, |door| door.report(block.cast(), true))
 }
 
 /// Takes all marks away but those made on allocation.
 pub fn clear_reports() {
-    if let Some(door) = door::current(&None) {
+    if let Some(door) = door::running_one() {
         door.clear_reports();
     }
 }
@@ -92,7 +92,7 @@ pub fn clear_reports() {
 /// If nothing is recorded, or a word is not understood.
 #[doc(hidden)]
 pub fn reset(options: &str) -> Result<(), DumpError> {
-    let door = door::current(&None).ok_or(DumpError::NotRunning)?;
+    let door = door::running_one().ok_or(DumpError::NotRunning)?;
     // SAFETY: a string that ends in 0.
     with_path(Path::new(options), |options| unsafe { door.reset(options) })
 }
@@ -162,6 +162,23 @@ pub(crate) unsafe extern "C" fn DMDReset(options: *const c_char) -> c_int {
     unsafe { door::any().reset(options) }
 }
 
+/// Of all functions for C. What runs at the end of the process refers to it, so that the linker of a program
+/// with the wrapper keeps them for a debugger.
+static FOR_C: ForC = ForC {
+    dump: [DMDReportAndDump, DMDDump, DMDReset],
+    report: [DMDReport, DMDReportOnAlloc],
+    clear: DMDClearReports,
+    is_running: DMDIsRunning,
+};
+
+#[allow(dead_code, reason = "there to be referred to")]
+struct ForC {
+    dump: [unsafe extern "C" fn(*const c_char) -> c_int; 3],
+    report: [extern "C" fn(*const c_void) -> usize; 2],
+    clear: extern "C" fn(),
+    is_running: extern "C" fn() -> c_int,
+}
+
 pub(crate) unsafe extern "C" fn local_dump(path: *const c_char) -> c_int {
     if ENGINE.phase() != Phase::On {
         return NOT_RUNNING;
@@ -184,7 +201,7 @@ pub(crate) unsafe fn report_and_write(path: *const c_char, deadline: Option<Dura
         return NOT_RUNNING;
     }
     let Some(_dumping) = ENGINE.dumping.try_hold() else { return libc::EBUSY };
-    ENGINE.clear_reports();
+    ENGINE.begin_reports();
     programs::run_reporters(deadline);
     // SAFETY: the caller's promise.
     unsafe { write(path) }
@@ -220,7 +237,7 @@ unsafe fn write_here(path: *const c_char) -> c_int {
     };
     let number = DUMPS.fetch_add(1, Ordering::Relaxed) + 1;
     let written = crate::dump::write(&path, number);
-    ENGINE.clear_reports();
+    ENGINE.begin_reports();
     match written {
         Ok(()) => 0,
         Err(error) => error.raw_os_error().unwrap_or(libc::EIO),
@@ -247,8 +264,13 @@ pub(crate) unsafe extern "C" fn local_reset(options: *const c_char) -> c_int {
     }
 }
 
+/// How long the end of the process waits for another dump: some seconds.
+const TRIES: usize = 500;
+const BETWEEN_TRIES: Duration = Duration::from_millis(10);
+
 /// At the end of the process.
 pub(crate) extern "C" fn process_ends() {
+    core::hint::black_box(&FOR_C);
     if ENGINE.phase() != Phase::On {
         return;
     }
@@ -264,8 +286,15 @@ pub(crate) extern "C" fn process_ends() {
         if process::is_confined() {
             return comment::say(format_args!("no dump: the process has confined itself"));
         }
-        // A reporter that waits for a thread which is not coming must not keep the process.
-        // SAFETY: null is allowed.
-        unsafe { report_and_write(core::ptr::null(), Some(Duration::from_secs(5))) };
+        for _ in 0..TRIES {
+            // A reporter that waits for a thread which is not coming must not keep the process.
+            // SAFETY: null is allowed.
+            if unsafe { report_and_write(core::ptr::null(), Some(Duration::from_secs(5))) } != libc::EBUSY {
+                return;
+            }
+            // Another thread writes a dump, or collects reports.
+            std::thread::sleep(BETWEEN_TRIES);
+        }
+        comment::say_anyway(format_args!("no dump: another thread is in the middle of one"));
     }
 }

@@ -86,6 +86,10 @@ pub(crate) struct Paths {
 }
 
 impl Paths {
+    const fn new() -> Self {
+        Self { text: pages::list(), list: pages::list(), by_text: pages::map() }
+    }
+
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&[u8], &Path)> {
         self.list
             .iter()
@@ -109,7 +113,7 @@ impl Marks {
     pub(crate) const fn new() -> Self {
         Self {
             shards: [const { Guarded::new(pages::map()) }; SHARDS],
-            paths: Guarded::new(Paths { text: pages::list(), list: pages::list(), by_text: pages::map() }),
+            paths: Guarded::new(Paths::new()),
             faults: Guarded::new(Faults { list: pages::list(), counts: [0; 4] }),
         }
     }
@@ -161,18 +165,33 @@ impl Marks {
             });
             left += shard.len();
         }
-        let mut faults = self.faults.hold();
-        faults.list.clear();
-        faults.counts = [0; 4];
+        // One after the other: a fork takes the paths first.
         for path in &mut self.paths.hold().list {
             (path.claimed, path.marked) = (0, 0);
         }
+        let mut faults = self.faults.hold();
+        faults.list.clear();
+        faults.counts = [0; 4];
         left
+    }
+
+    /// Forgets all paths, which no report has. Whoever still has one names nothing, or another.
+    pub(crate) fn forget_paths(&self) {
+        let mut paths = self.paths.hold();
+        if !paths.list.is_empty() {
+            *paths = Paths::new();
+        }
+    }
+
+    /// Whether it is one of the list.
+    pub(crate) fn is_known(&self, path: PathId) -> bool {
+        (path.0 as usize) < self.paths.hold().list.len()
     }
 
     /// Forgets everything.
     pub(crate) fn clear(&self) {
         self.clear_reports(|_| ());
+        self.forget_paths();
         self.shards.iter().for_each(|shard| *shard.hold() = pages::map());
     }
 

@@ -51,9 +51,13 @@ impl Modules {
         let loaded = modules.len();
         for seen in seen::iter() {
             let path = absolute(seen.path);
-            let place = |module: &Module| (module.start, module.end, module.path == path);
-            if !modules[..loaded].iter().any(|module| place(module) == (seen.start, seen.end, true)) {
-                let build_id = hexadecimal(seen.build_id);
+            let build_id = hexadecimal(seen.build_id);
+            let is_it = |module: &Module| {
+                (module.start, module.end) == (seen.start, seen.end)
+                    && module.path == path
+                    && module.build_id == build_id
+            };
+            if !modules[..loaded].iter().any(is_it) {
                 let Seen { start, end, bias, since, .. } = *seen;
                 modules.push(Module { path, bias, start, end, build_id, since: Some(since) });
             }

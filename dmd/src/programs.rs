@@ -1,5 +1,7 @@
 //! The programs whose reporters can be run: those that link `memory-reporter` and have said so.
 
+use core::ffi::c_void;
+use core::mem::MaybeUninit;
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicPtr, Ordering};
 use core::time::Duration;
@@ -11,8 +13,35 @@ const MOST: usize = 8;
 
 static PROGRAMS: [AtomicPtr<Program>; MOST] = [const { AtomicPtr::new(null_mut()) }; MOST];
 
-/// Adds a program, once.
+/// Keeps the library that holds an address loaded to the end of the process. Asks the loader.
+pub(crate) fn pin(address: *const c_void) {
+    // SAFETY: asks a question.
+    let in_executable = unsafe { libc::getauxval(libc::AT_PHDR) } as usize;
+    let executable = module(core::ptr::with_exposed_provenance(in_executable));
+    let Some(module) = module(address) else { return };
+    if module.dli_fname.is_null() || executable.is_some_and(|that| that.dli_fbase == module.dli_fbase) {
+        return;
+    }
+    let flags = libc::RTLD_NOLOAD | libc::RTLD_NODELETE | libc::RTLD_NOW;
+    // SAFETY: the loader's own string, of what is loaded already.
+    if unsafe { libc::dlopen(module.dli_fname, flags) }.is_null() {
+        // The program must not take the error for one of its own.
+        // SAFETY: takes the error away.
+        unsafe { libc::dlerror() };
+    }
+}
+
+fn module(address: *const c_void) -> Option<libc::Dl_info> {
+    let mut found = MaybeUninit::<libc::Dl_info>::zeroed();
+    // SAFETY: a place for the answer.
+    let is_known = unsafe { libc::dladdr(address, found.as_mut_ptr()) } != 0;
+    // SAFETY: null pointers at least.
+    is_known.then(|| unsafe { found.assume_init() })
+}
+
+/// Adds a program, once, and keeps it loaded.
 pub(crate) fn add(program: *const Program) {
+    pin(program.cast());
     for place in &PROGRAMS {
         let known =
             place.compare_exchange(null_mut(), program.cast_mut(), Ordering::AcqRel, Ordering::Acquire);

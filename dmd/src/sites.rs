@@ -40,7 +40,7 @@ fn texts(trace: TraceId) -> Vec<String> {
 #[cfg(not(feature = "analyze"))]
 fn texts(trace: TraceId) -> Vec<String> {
     let modules = crate::modules::Modules::now();
-    ENGINE.tree.frames(trace).map(|pc| modules.describe(pc)).collect()
+    ENGINE.tree.calls(trace).map(|(node, pc)| modules.describe(modules.find(node, pc), pc)).collect()
 }
 
 /// Function, place and line of `#00: FUNCTION (FILE:LINE)` or `#00: FUNCTION[FILE +0xOFFSET]`.

@@ -36,7 +36,9 @@ impl ThreadStack {
     #[inline(always)]
     fn tag(&mut self, registers: &Registers, caller: usize, tree: &TraceTree) -> TraceId {
         let child = |parent, pc| tree.child(parent, pc);
-        self.last.tag(registers, &mut self.range, Some(caller), self.root, child).0
+        let trace = self.last.tag(registers, &mut self.range, Some(caller), self.root, child).0;
+        // A stack without frames is none.
+        if trace == self.root { TraceId::NONE } else { trace }
     }
 
     /// Another library lies where one was: the same addresses mean other functions from here on.

@@ -27,7 +27,7 @@ pub enum Recording {
 pub fn recording() -> Recording {
     match ENGINE.phase() {
         Phase::Undecided => Recording::Undecided,
-        Phase::Off => Recording::No,
+        Phase::Starting | Phase::Off => Recording::No,
         Phase::On => Recording::Yes,
     }
 }

@@ -4,7 +4,8 @@
 //! are looked up, each once for the process.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::ops::{Deref, DerefMut};
+use std::sync::{Mutex, MutexGuard, TryLockError};
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -91,7 +92,7 @@ struct Kind {
 fn process() -> Dump {
     let mut kinds: FxHashMap<Kind, u64> = FxHashMap::default();
     ENGINE.table.for_each(|address, block| {
-        let table::Block { requested, slop, trace, sampled, marked } = block;
+        let table::Block { requested, slop, trace, sampled, marked } = ENGINE.counted(block);
         let reports =
             if marked { ENGINE.marks.get(address).map(|r| r.map(|report| report.path)) } else { [None; 2] };
         *kinds.entry(Kind { requested, slop, sampled, trace, reports }).or_default() += 1;
@@ -184,7 +185,7 @@ fn owners(traces: FxHashSet<u32>) -> Vec<(u32, String)> {
     let mut open: Vec<(u32, Vec<usize>)> = traces.iter().map(|trace| (*trace, frames(trace))).collect();
     open.sort_unstable_by_key(|(trace, _)| *trace);
     let modules = Modules::now();
-    let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut names = names();
     let mut found = Vec::with_capacity(open.len());
     let mut start = 0;
     while !open.is_empty() {
@@ -215,7 +216,41 @@ pub(super) type Names = FxHashMap<usize, Box<[Box<str>]>>;
 
 /// Of all that have been looked up so far. A library that was unloaded and has another in its place is taken
 /// for what it was.
-pub(super) static NAMES: Mutex<Names> = Mutex::new(FxHashMap::with_hasher(rustc_hash::FxBuildHasher));
+static NAMES: Mutex<Names> = Mutex::new(FxHashMap::with_hasher(rustc_hash::FxBuildHasher));
+
+/// [`NAMES`], or none while somebody else has them, who after a fork may not be there any more.
+pub(super) fn names() -> impl DerefMut<Target = Names> {
+    match NAMES.try_lock() {
+        Ok(names) => OurNames::Shared(names),
+        Err(TryLockError::Poisoned(names)) => OurNames::Shared(names.into_inner()),
+        Err(TryLockError::WouldBlock) => OurNames::New(Names::default()),
+    }
+}
+
+enum OurNames {
+    Shared(MutexGuard<'static, Names>),
+    New(Names),
+}
+
+impl Deref for OurNames {
+    type Target = Names;
+
+    fn deref(&self) -> &Names {
+        match self {
+            Self::Shared(names) => names,
+            Self::New(names) => names,
+        }
+    }
+}
+
+impl DerefMut for OurNames {
+    fn deref_mut(&mut self) -> &mut Names {
+        match self {
+            Self::Shared(names) => names,
+            Self::New(names) => names,
+        }
+    }
+}
 
 pub(super) fn look_up(names: &mut Names, asked: FxHashSet<usize>, modules: &Modules) {
     let mut asked: Vec<usize> = asked.into_iter().filter(|pc| !names.contains_key(pc)).collect();

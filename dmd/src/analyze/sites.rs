@@ -1,11 +1,9 @@
 //! The frames of stacks of this very process, with functions and lines.
 
-use std::sync::PoisonError;
-
 use rustc_hash::FxHashSet;
 
 use super::allocators::AllocatorFrames;
-use super::dark_matter::{NAMES, look_up};
+use super::dark_matter::{look_up, names};
 use crate::engine::ENGINE;
 use crate::modules::Modules;
 use crate::trace_tree::TraceId;
@@ -14,7 +12,7 @@ use crate::trace_tree::TraceId;
 /// engine's guard.
 pub(crate) fn texts(trace: TraceId) -> Vec<String> {
     let frames: Vec<usize> = ENGINE.tree.frames(trace).collect();
-    let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut names = names();
     if frames.iter().any(|pc| !names.contains_key(pc)) {
         // Opening a file with symbols costs more than all lookups in it, and who asks for one stack will
         // ask for those of the other blocks.

@@ -1,6 +1,7 @@
 //! Blocks that are alike, merged.
 
 use crate::dead_blocks::DeadKind;
+use crate::engine::ENGINE;
 use crate::mark::Reports;
 use crate::pages::{self, PageMap, PageVec};
 use crate::table::Block;
@@ -18,7 +19,7 @@ pub(super) struct BlockKind {
 
 impl BlockKind {
     pub(super) fn of(block: Block) -> Self {
-        let Block { requested, slop, trace, sampled, .. } = block;
+        let Block { requested, slop, trace, sampled, .. } = ENGINE.counted(block);
         Self { requested, slop, trace, sampled, reports: Reports::default() }
     }
 
@@ -39,15 +40,18 @@ impl LiveBlocks {
         Self { places: pages::map(), list: pages::list() }
     }
 
-    pub(super) fn add(&mut self, kind: BlockKind, count: u64) {
+    /// False if there is no memory.
+    pub(super) fn add(&mut self, kind: BlockKind, count: u64) -> bool {
         let next = self.list.len() as u32;
-        let place = pages::entry(&mut self.places, kind, || next).map_or(next, |place| *place);
+        let Some(place) = pages::entry(&mut self.places, kind, || next).map(|place| *place) else {
+            return false;
+        };
         match self.list.get_mut(place as usize) {
-            Some((_, known)) => *known += count,
-            // Without memory for it the block is not told.
-            None => {
-                let _ = pages::push(&mut self.list, (kind, count));
+            Some((_, known)) => {
+                *known += count;
+                true
             }
+            None => pages::push(&mut self.list, (kind, count)),
         }
     }
 

@@ -74,7 +74,7 @@ pub(crate) fn note(return_address: usize, node: TraceId) {
 fn is_noted(pc: usize) -> bool {
     iter()
         .find(|seen| (seen.start..seen.end).contains(&pc))
-        .is_some_and(|seen| same_as(pc, seen.start, seen.end, seen.path))
+        .is_some_and(|seen| same_as(pc, seen.start, seen.end, seen.path, seen.build_id))
 }
 
 #[cold]

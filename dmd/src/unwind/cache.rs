@@ -171,7 +171,10 @@ impl Cache {
             }
         };
         let slots = self.slots_for_writing()?;
-        slots.insert((pc as u64) << 16 | u64::from(packed));
+        if slots.insert((pc as u64) << 16 | u64::from(packed)) {
+            // A module begins on a page, which leaves room for its record.
+            note_replacement(module.start | usize::from(record));
+        }
         (record != 0).then_some(record)
     }
 
@@ -222,10 +225,19 @@ impl Cache {
     }
 }
 
-/// How often another rule took the place of one: other code lies at its pc.
+/// How often rules of another module took the place of some: other code lies at their pcs.
 static REPLACED: AtomicU32 = AtomicU32::new(0);
+/// The module of which that was last true. It goes on with each of its pcs that the one before had too.
+static LAST_TO_REPLACE: AtomicUsize = AtomicUsize::new(0);
 
-/// Changes whenever a pc was found to be of another module than before.
+/// Only by the one writer.
+fn note_replacement(module: usize) {
+    if LAST_TO_REPLACE.swap(module, Ordering::Relaxed) != module {
+        REPLACED.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Changes whenever pcs were found to be of another module than before.
 #[inline(always)]
 pub(super) fn replaced() -> u32 {
     REPLACED.load(Ordering::Relaxed)
@@ -244,22 +256,19 @@ impl Slots {
         unsafe { core::slice::from_raw_parts(first.cast(), self.len()) }
     }
 
-    /// Only by the one writer.
-    fn insert(&self, new: u64) {
+    /// Tells whether another rule was there. Only by the one writer.
+    fn insert(&self, new: u64) -> bool {
         let words = self.words();
         let mut index = index(new >> 16, 64 - self.bits);
         loop {
             let slot = &words[index & (words.len() - 1)];
             let word = slot.load(Ordering::Relaxed);
             if word == 0 || word >> 16 == new >> 16 {
-                if word != 0 && word != new {
-                    REPLACED.fetch_add(1, Ordering::Relaxed);
-                }
                 slot.store(new, Ordering::Release);
                 if word == 0 {
                     self.used.fetch_add(1, Ordering::Relaxed);
                 }
-                return;
+                return word != 0 && word != new;
             }
             index += 1;
         }

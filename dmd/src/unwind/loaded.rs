@@ -34,10 +34,12 @@ pub(crate) fn loaded(pc: usize) -> Option<Loaded> {
     })
 }
 
-/// Whether the module of a pc of this thread's stack still lies here and has this path.
-pub(crate) fn same_as(pc: usize, start: usize, end: usize, path: &[u8]) -> bool {
+/// Whether the module of a pc of this thread's stack still lies here, and has this path and build id.
+pub(crate) fn same_as(pc: usize, start: usize, end: usize, path: &[u8], build_id: &[u8]) -> bool {
     link_map(pc).is_some_and(|(module, _, name)| {
         let Module { start: now, end: now_end, .. } = module;
-        (now, now_end) == (start, end) && name.to_bytes() == path
+        (now, now_end) == (start, end)
+            && name.to_bytes() == path
+            && module.whole_build_id().unwrap_or_default() == build_id
     })
 }

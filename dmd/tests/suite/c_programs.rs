@@ -3,7 +3,7 @@
 use std::io::Read;
 use std::process::{Command, Stdio};
 
-use crate::support::{c_program, command, count, preloaded, read_dump, run, succeed};
+use crate::support::{c_program, command, compile, count, preloaded, read_dump, run, succeed};
 
 /// The same output and status with and without, under options of all kinds.
 fn same(name: &str) {
@@ -131,6 +131,35 @@ fn blocks_are_those_that_are_live() {
     // Without the library there is nobody to ask.
     let output = run(command(&program).arg(&file));
     assert_eq!(output.stdout, b"not running\n");
+}
+
+/// Its reporters may be asked for at any time.
+#[test]
+fn a_plugin_that_connects_stays() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = c_program(folder.path(), "connects");
+    let flags = ["-DPLUGIN", "-shared", "-fPIC"];
+    let plugin = compile(folder.path(), "cc", "connects.c", "plugin.so", &flags);
+    assert_eq!(succeed(command(&program).arg(&plugin)).stdout, b"gone\n");
+    assert_eq!(succeed(preloaded(&program, "--quiet").arg(&plugin)).stdout, b"there\n");
+}
+
+/// Also if it stands for so many bytes that a block of this size would be kept otherwise.
+#[test]
+fn a_sampled_block_has_its_own_size() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = c_program(folder.path(), "sampled");
+    let file = folder.path().join("dump.json");
+    for below in [9973, 5_000_011] {
+        let options = format!("--sample-below={below} --quiet");
+        let output = succeed(preloaded(&program, &options).arg(&file));
+        assert_eq!(output.stdout, b"ok\n");
+        let dump = read_dump(&file);
+        let sampled = count(&dump, |block| block["sampled"] == true);
+        assert_eq!(count(&dump, |block| block["sampled"] == true && block["req"] == below), sampled);
+        let bytes = 4800 * 2000;
+        assert!((bytes / below..=bytes / below * 2 + 10).contains(&sampled), "{sampled}");
+    }
 }
 
 /// A dump allocates nothing in the heap that it tells of, and others go on meanwhile.

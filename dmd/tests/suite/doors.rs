@@ -1,6 +1,6 @@
 //! Both doors at once: blocks count once, and nothing is lost.
 
-use crate::support::{command, count, preloaded, read_dump, succeed, victim};
+use crate::support::{command, count, preloaded, read_dump, run, succeed, victim};
 
 fn check(allocator: &str) {
     let folder = tempfile::tempdir().unwrap();
@@ -31,4 +31,14 @@ fn over_mimalloc() {
 #[test]
 fn over_jemalloc() {
     check("jemalloc");
+}
+
+#[test]
+fn a_program_without_a_hook_is_told_that_nothing_is_recorded() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = run(command(victim("smoke_preloaded")).arg(folder.path()).env("DMD", "1"));
+    assert_eq!(output.status.code(), Some(101));
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert!(text.contains("NotRunning"), "{text}");
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
 }

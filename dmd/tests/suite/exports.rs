@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use crate::support::{libdmd, succeed};
+use crate::support::{libdmd, succeed, victim};
 
 const EXPORTS: &str = "\
 DMDClearReports
@@ -43,4 +43,16 @@ fn libdmd_reaches_its_guard_without_the_loader() {
     let output = succeed(Command::new("readelf").args(["--dynamic", "--wide"]).arg(libdmd()));
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(text.contains("STATIC_TLS"), "{text}");
+}
+
+#[test]
+fn a_program_with_the_wrapper_has_them_for_a_debugger() {
+    let output = succeed(Command::new("nm").arg("--defined-only").arg(victim("smoke_wrapper")));
+    let text = String::from_utf8(output.stdout).unwrap();
+    let names: Vec<_> =
+        text.lines().filter_map(|line| line.rsplit_once(" T ")).map(|(_, name)| name).collect();
+    let expected = EXPORTS.lines().filter(|name| name.starts_with("DMD"));
+    for name in expected.filter(|name| !["DMDConnect1", "DMDDoor1"].contains(name)) {
+        assert!(names.contains(&name), "{name}");
+    }
 }

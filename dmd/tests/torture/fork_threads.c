@@ -1,5 +1,7 @@
-// Threads allocate and free all the time; the main thread forks, and each child allocates, starts threads
-// and ends. Prints "ok" if no child hung or failed.
+// Threads allocate and free all the time, and one takes reports away; the main thread forks, and each child
+// allocates, starts threads and ends. Prints "ok" if no child hung or failed.
+#define _GNU_SOURCE
+#include <dlfcn.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -24,6 +26,12 @@ static void *work(void *seed) {
     return NULL;
 }
 
+static void *clear(void *arg) {
+    void (*clear_reports)(void) = (void (*)(void))dlsym(RTLD_DEFAULT, "DMDClearReports");
+    for (; clear_reports && !atomic_load(&stop); usleep(50)) clear_reports();
+    return arg;
+}
+
 // Other handlers allocate while a fork is under way.
 static void *before_fork;
 static void prepare(void) { before_fork = malloc(777); }
@@ -36,8 +44,9 @@ static void *short_work(void *arg) {
 
 int main(void) {
     pthread_atfork(prepare, after, after);
-    pthread_t threads[4];
+    pthread_t threads[4], clearing;
     for (size_t i = 0; i < 4; i++) pthread_create(&threads[i], NULL, work, (void *)i);
+    pthread_create(&clearing, NULL, clear, NULL);
     int failed = 0;
     for (int round = 0; round < 100; round++) {
         pid_t child = fork();
@@ -56,6 +65,7 @@ int main(void) {
     }
     atomic_store(&stop, 1);
     for (int i = 0; i < 4; i++) pthread_join(threads[i], NULL);
+    pthread_join(clearing, NULL);
     puts(failed ? "failed" : "ok");
     return failed != 0;
 }
