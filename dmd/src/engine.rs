@@ -12,6 +12,7 @@ use crate::lock::Lock;
 use crate::mark::{Fault, FaultKind, Marks, PathId, Report, Reports};
 use crate::memory::keeping_errno;
 use crate::options::{Mode, Options, Stacks};
+use crate::runs::Runs;
 use crate::sampler::Sampler;
 use crate::table::{Block, Found, Table};
 use crate::thread::{self, Inside};
@@ -46,6 +47,7 @@ pub(crate) struct Engine {
     pub(crate) tree: TraceTree,
     pub(crate) dead: DeadBlocks,
     pub(crate) marks: Marks,
+    pub(crate) runs: Runs,
     /// Held while a dump is written.
     pub(crate) dumping: Lock,
     setup: UnsafeCell<Setup>,
@@ -97,6 +99,7 @@ impl Engine {
             tree: TraceTree::new(),
             dead: DeadBlocks::new(),
             marks: Marks::new(),
+            runs: Runs::new(),
             dumping: Lock::new(),
             setup: UnsafeCell::new(Setup { options: Options::new(), variable: None }),
         }
@@ -297,16 +300,16 @@ impl Engine {
         let _inside = Inside::deeper();
         self.table.insert(address, block);
         for report in reports.into_iter().flatten() {
-            self.mark(address, report);
+            self.mark(address, report, || true);
         }
     }
 
-    fn mark(&self, address: usize, report: Report) {
+    fn mark(&self, address: usize, report: Report, allowed: impl FnOnce() -> bool) {
         // A block freed by a thread that has not seen this yet leaves a report that counts for nothing,
         // since the bit in the table is gone.
         self.careful.store(true, Ordering::SeqCst);
         let Some(fresh) = self.table.mark(address) else { return };
-        if !self.marks.add(address, report, fresh) {
+        if !self.marks.add(address, report, fresh, allowed) {
             self.unmarked.fetch_add(1, Ordering::Relaxed);
         }
     }
@@ -326,7 +329,7 @@ impl Engine {
         }
         let _inside = Inside::deeper();
         let found = self.table.find(address);
-        if !self.marking.load(Ordering::Relaxed) {
+        if !self.marking.load(Ordering::Relaxed) || !(on_alloc || self.runs.may_mark()) {
             return match found {
                 Found::Start(block) => block.usable(),
                 Found::Inside(_, block) if enclosing => block.usable(),
@@ -353,14 +356,20 @@ impl Engine {
                     return 0;
                 }
             };
-            self.mark(start, Report { trace, path, on_alloc });
+            self.mark(start, Report { trace, path, on_alloc }, || on_alloc || self.runs.may_mark());
             self.marks.count_marked(path, block.usable());
             block.usable()
         })
     }
 
-    /// Takes all reports away but those made on allocation.
+    /// Takes all reports away but those made on allocation, also from a run that owns them.
     pub(crate) fn clear_reports(&self) {
+        self.runs.seize(0);
+        self.clear_marks();
+    }
+
+    /// Takes all reports away but those made on allocation. Who owns them has been decided before.
+    pub(crate) fn clear_marks(&self) {
         let _inside = Inside::deeper();
         let left = self.marks.clear_reports(|address| self.table.unmark(address));
         let cumulative = self.cumulative.load(Ordering::Relaxed);

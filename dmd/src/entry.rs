@@ -11,6 +11,7 @@ use std::path::Path;
 use crate::engine::{ENGINE, Phase, Setup};
 use crate::error::DumpError;
 use crate::options::Options;
+use crate::runs::Entered;
 use crate::thread::Inside;
 use crate::{comment, door, fork, internal_alloc, own_stack, process, programs, signals, thread};
 
@@ -184,8 +185,13 @@ pub(crate) unsafe fn report_and_write(path: *const c_char, deadline: Option<Dura
         return NOT_RUNNING;
     }
     let Some(_dumping) = ENGINE.dumping.try_hold() else { return libc::EBUSY };
-    ENGINE.clear_reports();
-    programs::run_reporters(deadline);
+    let run = ENGINE.runs.next();
+    ENGINE.runs.seize(run);
+    ENGINE.clear_marks();
+    {
+        let _entered = Entered::new(run);
+        programs::run_reporters(deadline);
+    }
     // SAFETY: the caller's promise.
     unsafe { write(path) }
 }

@@ -69,6 +69,8 @@ extern "C" fn in_child() {
     for_each_lock(&mut |lock| lock.free_in_child());
     // A thread that was writing a dump is not here.
     ENGINE.dumping.free_in_child();
+    // Nor is one that collected reports.
+    ENGINE.runs.seize(0);
     stack::after_fork_in_child();
     thread::forget_other_threads();
     thread::slot().forking.set(false);
