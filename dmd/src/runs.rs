@@ -48,6 +48,7 @@ impl Runs {
         let _ = self.owner.compare_exchange(run, 0, Ordering::SeqCst, Ordering::SeqCst);
     }
 
+    #[cfg(feature = "analyze")]
     pub(crate) fn is_owner(&self, run: Run) -> bool {
         self.owner.load(Ordering::SeqCst) == run
     }

@@ -271,6 +271,7 @@ impl TraceTree {
     }
 
     /// The return addresses of a stack, innermost first.
+    #[cfg(feature = "analyze")]
     pub(crate) fn frames(&self, id: TraceId) -> impl Iterator<Item = usize> {
         self.calls(id).map(|(_, pc)| pc)
     }
