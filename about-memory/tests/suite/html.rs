@@ -165,6 +165,53 @@ fn a_dump_gives_a_page_with_a_flame_graph_alone_or_beside_a_report() {
     }
 }
 
+/// What `about-memory html -` makes of these bytes.
+fn piped(bytes: &[u8]) -> Output {
+    use std::io::Write as _;
+    use std::process::Stdio;
+    let mut child = Command::new(env!("CARGO_BIN_EXE_about-memory"))
+        .args(["html", "-", "-o", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let bytes = bytes.to_vec();
+    // It may be refused before it has been read.
+    let writer = std::thread::spawn(move || drop(stdin.write_all(&bytes)));
+    let output = child.wait_with_output().unwrap();
+    writer.join().unwrap();
+    output
+}
+
+#[test]
+fn a_dump_or_a_report_may_be_standard_input() {
+    let flame = |path: &Path| {
+        let output = piped(&fs::read(path).unwrap());
+        assert!(output.status.success(), "{output:?}");
+        header(&String::from_utf8(output.stdout).unwrap())
+    };
+    for dump in ["dmd/dark-matter-mixed.json", "dmd/zipped.json.gz"] {
+        let dump = golden(dump);
+        let output = about_memory(&["html", "-o", "-", dump.to_str().unwrap()]);
+        assert_eq!(flame(&dump), header(&String::from_utf8(output.stdout).unwrap()));
+    }
+    assert_eq!(flame(&golden("firefox/sample.json.gz"))["processes"].as_array().unwrap().len(), 9);
+    for (bad, said) in [
+        (r#"{"version": 5, "invocation": {"mode": "odd"}}"#.to_owned(), "mode"),
+        ("{}".to_owned(), "version"),
+        // It says too late what it is.
+        (format!("{{\"x\": \"{}\", \"version\": 5}}", "a".repeat(5_000_000)), "version 5 is not supported"),
+    ] {
+        let output = piped(bad.as_bytes());
+        let message = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1));
+        assert!(message.starts_with("about-memory: -: ") && message.contains(said), "{message}");
+        assert_eq!(message.lines().count(), 1, "{message}");
+    }
+}
+
 #[test]
 fn what_cannot_be_read_or_written_is_one_line() {
     let folder = tempfile::tempdir().unwrap();
