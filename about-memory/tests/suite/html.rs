@@ -41,11 +41,17 @@ fn data(page: &str) -> &str {
     rest.split_once("</script>").unwrap().0
 }
 
-fn header(page: &str) -> Value {
+/// The same, unpacked.
+fn payload(page: &str) -> Vec<u8> {
     use base64::Engine as _;
     let packed = base64::engine::general_purpose::STANDARD.decode(data(page)).unwrap();
     let mut bytes = Vec::new();
     GzDecoder::new(packed.as_slice()).read_to_end(&mut bytes).unwrap();
+    bytes
+}
+
+fn header(page: &str) -> Value {
+    let bytes = payload(page);
     let length = u32::from_le_bytes(bytes[..4].try_into().unwrap()) as usize;
     let header: Value = serde_json::from_slice(&bytes[4..4 + length]).unwrap();
     let columns: u64 = header["columns"].as_array().unwrap().iter().map(|c| c[1].as_u64().unwrap()).sum();
@@ -163,6 +169,30 @@ fn a_dump_gives_a_page_with_a_flame_graph_alone_or_beside_a_report() {
         assert_eq!(output.status.code(), Some(1));
         assert!(message.contains("bad.json: ") && message.contains("mode"), "{message}");
     }
+}
+
+#[test]
+fn a_saved_report_with_dark_matter_has_its_functions() {
+    let report = golden("ours/dark-matter.json");
+    let text = about_memory(&["show", report.to_str().unwrap()]);
+    assert!(text.status.success(), "{text:?}");
+    let expected = fs::read_to_string(golden("ours/dark-matter.expected.txt")).unwrap();
+    assert_eq!(String::from_utf8(text.stdout).unwrap(), expected);
+    // Nothing is computed beside what is saved.
+    assert_eq!(expected.matches("heap-unclassified\n").count(), 1, "{expected}");
+
+    let output = about_memory(&["html", report.to_str().unwrap(), "-o", "-"]);
+    assert!(output.status.success(), "{output:?}");
+    let page = String::from_utf8(output.stdout).unwrap();
+    let bytes = payload(&page);
+    let has = |name: &str| bytes.windows(name.len()).any(|part| part == name.as_bytes());
+    for name in
+        ["heap-unclassified", "app::load", "~std::thread::Builder::spawn", "twice-reported", "app::name"]
+    {
+        assert!(has(name), "{name}");
+    }
+    // Of the trees: 12 of `explicit`, and none that is computed, and 3 of `twice-reported`.
+    assert_eq!(header(&page)["nodes"], 15);
 }
 
 /// What `about-memory html -` makes of these bytes.

@@ -221,6 +221,14 @@ fn coverage_adds_up_to_the_heap() {
     let total = json(&["dmd", "--json", DARK])["total"]["usable"].as_u64().unwrap();
     let digits: String = text.lines().next().unwrap().chars().filter(char::is_ascii_digit).collect();
     assert!(digits.contains(&total.to_string()), "{text}");
+    let rows: Vec<u64> = text
+        .lines()
+        .skip_while(|line| *line != "By module {")
+        .filter_map(|line| line.split_whitespace().next()?.replace(',', "").parse().ok())
+        .collect();
+    assert_eq!((rows.len(), rows.iter().sum::<u64>()), (3, total), "{text}");
+    let output = about_memory(&["coverage", "--max-entries", "3", DARK]);
+    assert_eq!(output.status.code(), Some(1));
     let output = about_memory(&["coverage", LIVE]);
     assert_eq!(output.status.code(), Some(1));
     assert_eq!(String::from_utf8(output.stderr).unwrap().lines().count(), 1);
