@@ -13,6 +13,7 @@ mod list;
 mod live_input;
 mod minimize;
 mod progress;
+mod replay;
 mod run;
 mod save;
 mod series;

@@ -15,7 +15,7 @@ use crate::mark::PathId;
 use crate::options::Mode;
 use crate::table::Found;
 use crate::thread::Inside;
-use crate::{entry, programs, sites};
+use crate::{entry, programs, runs, sites};
 
 static TABLE: Engine = Engine::new(
     path,
@@ -27,6 +27,7 @@ static TABLE: Engine = Engine::new(
     report_and_dump,
     heap,
     dark_matter::begin,
+    runs::enter,
     dark_matter::end,
     sites::site,
     sites::frames,
@@ -89,7 +90,9 @@ extern "C" fn mark_enclosing_for(address: *const c_void, path: u32, caller: usiz
 }
 
 extern "C" fn claim(path: u32, bytes: u64) {
-    ENGINE.marks.claim(PathId(path), bytes);
+    if ENGINE.runs.may_mark() {
+        ENGINE.marks.claim(PathId(path), bytes);
+    }
 }
 
 unsafe extern "C" fn sizes(sizes: *mut Sizes) {

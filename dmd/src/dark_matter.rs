@@ -1,58 +1,73 @@
 //! Between the beginning and the end of a collection of reports: what is reported meanwhile, and the rows
-//! that name the rest. One collection at a time; others get none, and neither does one inside a dump.
+//! that name the rest. Only the collection that owns the marks gets rows (see [`runs`](crate::runs)).
 
 use core::ffi::c_void;
-use core::sync::atomic::{AtomicBool, Ordering};
 
-use memory_reporter::bridge::EachRow;
+use memory_reporter::bridge::{EachRow, Rows};
 
 use crate::engine::{ENGINE, Phase};
 use crate::options::Mode;
+use crate::runs::Run;
+use crate::thread;
 
-/// A collection is under way.
-static COLLECTING: AtomicBool = AtomicBool::new(false);
-
-/// In the child of a fork, where the thread that was collecting is missing.
-pub(crate) fn forget_in_child() {
-    COLLECTING.store(false, Ordering::Release);
-}
-
-pub(crate) extern "C" fn begin() -> bool {
-    let wanted = cfg!(feature = "analyze")
-        && ENGINE.phase() == Phase::On
-        && ENGINE.setup().options.mode == Mode::DarkMatter;
-    if !wanted {
-        return false;
+/// Gives the number of a run of reporters, or 0 if nothing is marked at all.
+pub(crate) extern "C" fn begin(rows: bool) -> Run {
+    if ENGINE.phase() != Phase::On || ENGINE.setup().options.mode != Mode::DarkMatter {
+        return 0;
     }
-    // Held while a dump runs the reporters.
-    let Some(_dumping) = ENGINE.dumping.try_hold() else { return false };
-    if COLLECTING.swap(true, Ordering::AcqRel) {
-        return false;
+    let dumping = thread::slot().run.get();
+    if dumping != 0 {
+        // A dump runs the reporters on this thread.
+        return dumping;
     }
-    ENGINE.begin_reports();
-    true
+    let run = ENGINE.runs.next();
+    // Held while a dump is written, which reads the marks.
+    if rows
+        && let Some(_dumping) = ENGINE.dumping.try_hold()
+        && ENGINE.runs.claim(run)
+    {
+        ENGINE.begin_reports();
+    }
+    run
 }
 
 #[cfg(feature = "analyze")]
-pub(crate) extern "C" fn end(context: *mut c_void, each: EachRow) {
+pub(crate) extern "C" fn end(run: Run, context: *mut c_void, each: EachRow) -> Rows {
     use memory_reporter::bridge::DarkRow;
 
-    // What is allocated for it goes by, the lookup of symbols above all.
-    let _inside = crate::thread::Inside::deeper();
-    if let Some(_dumping) = ENGINE.dumping.try_hold() {
-        // A panic must not reach the caller, which may be another library.
-        let rows = std::panic::catch_unwind(crate::analyze::dark_matter::rows).unwrap_or_default();
-        for row in &rows {
-            let bytes = i64::try_from(row.bytes).unwrap_or(i64::MAX);
-            let told = DarkRow::new(&row.module, &row.function, bytes).estimated(row.estimated);
-            let told = if row.twice { told.twice(&row.reporters) } else { told };
-            each(context, &told);
-        }
+    if thread::slot().run.get() == run {
+        return Rows::None;
     }
-    COLLECTING.store(false, Ordering::Release);
+    // What is allocated for it goes by, the lookup of symbols above all.
+    let _inside = thread::Inside::deeper();
+    let rows = rows(run);
+    ENGINE.runs.give_up(run);
+    let Some(rows) = rows else { return Rows::Lost };
+    for row in &rows {
+        let bytes = i64::try_from(row.bytes).unwrap_or(i64::MAX);
+        let told = DarkRow::new(&row.module, &row.function, bytes).estimated(row.estimated);
+        let told = if row.twice { told.twice(&row.reporters) } else { told };
+        each(context, &told);
+    }
+    Rows::Told
+}
+
+/// `None` if others have taken the marks, or a dump is being written, which takes them away.
+#[cfg(feature = "analyze")]
+fn rows(run: Run) -> Option<Vec<crate::analyze::dark_matter::Row>> {
+    if !ENGINE.runs.is_owner(run) {
+        return None;
+    }
+    let _dumping = ENGINE.dumping.try_hold()?;
+    // A panic must not reach the caller, which may be another library.
+    let rows = std::panic::catch_unwind(crate::analyze::dark_matter::rows).unwrap_or_default();
+    ENGINE.runs.is_owner(run).then_some(rows)
 }
 
 #[cfg(not(feature = "analyze"))]
-pub(crate) extern "C" fn end(_: *mut c_void, _: EachRow) {
-    COLLECTING.store(false, Ordering::Release);
+pub(crate) extern "C" fn end(run: Run, _: *mut c_void, _: EachRow) -> Rows {
+    if thread::slot().run.get() != run {
+        ENGINE.runs.give_up(run);
+    }
+    Rows::None
 }

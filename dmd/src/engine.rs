@@ -12,6 +12,7 @@ use crate::lock::Lock;
 use crate::mark::{Fault, FaultKind, Marks, PathId, Report, Reports};
 use crate::memory::keeping_errno;
 use crate::options::{Mode, Options, Stacks};
+use crate::runs::Runs;
 use crate::sampler::Sampler;
 use crate::table::{Block, Found, Table};
 use crate::thread::{self, Inside};
@@ -48,6 +49,7 @@ pub(crate) struct Engine {
     pub(crate) tree: TraceTree,
     pub(crate) dead: DeadBlocks,
     pub(crate) marks: Marks,
+    pub(crate) runs: Runs,
     /// Held while a dump is written.
     pub(crate) dumping: Lock,
     setup: UnsafeCell<Setup>,
@@ -99,6 +101,7 @@ impl Engine {
             tree: TraceTree::new(),
             dead: DeadBlocks::new(),
             marks: Marks::new(),
+            runs: Runs::new(),
             dumping: Lock::new(),
             setup: UnsafeCell::new(Setup { options: Options::new(), variable: None }),
         }
@@ -311,16 +314,16 @@ impl Engine {
         let _inside = Inside::deeper();
         self.table.insert(address, block);
         for report in reports.into_iter().flatten() {
-            self.mark(address, report);
+            self.mark(address, report, || true);
         }
     }
 
-    fn mark(&self, address: usize, report: Report) {
+    fn mark(&self, address: usize, report: Report, allowed: impl FnOnce() -> bool) {
         // A block freed by a thread that has not seen this yet leaves a report that counts for nothing,
         // since the bit in the table is gone.
         self.careful.store(true, Ordering::SeqCst);
         let Some(fresh) = self.table.mark(address) else { return };
-        if !self.marks.add(address, report, fresh) {
+        if !self.marks.add(address, report, fresh, allowed) {
             self.unmarked.fetch_add(1, Ordering::Relaxed);
         }
     }
@@ -340,7 +343,7 @@ impl Engine {
         }
         let _inside = Inside::deeper();
         let found = self.table.find(address);
-        if !self.marking.load(Ordering::Relaxed) {
+        if !self.marking.load(Ordering::Relaxed) || !(on_alloc || self.runs.may_mark()) {
             return match found {
                 Found::Start(block) => block.usable(),
                 Found::Inside(_, block) if enclosing => block.usable(),
@@ -367,22 +370,28 @@ impl Engine {
                     return 0;
                 }
             };
-            self.mark(start, Report { trace, path, on_alloc });
+            self.mark(start, Report { trace, path, on_alloc }, || on_alloc || self.runs.may_mark());
             self.marks.count_marked(path, self.counted(block).usable());
             block.usable()
         })
     }
 
-    /// Takes all reports away but those made on allocation, and all paths if no report is left. `dumping` is held:
-    /// a dump names paths.
+    /// Takes all reports away but those made on allocation, also from a run that owns them.
+    pub(crate) fn clear_reports(&self) {
+        self.runs.seize(0);
+        self.clear_marks();
+    }
+
+    /// As [`clear_reports`](Self::clear_reports) for a run that owns them already, and all paths if no report is
+    /// left. `dumping` is held: a dump names paths.
     pub(crate) fn begin_reports(&self) {
-        if self.clear_reports() == 0 {
+        if self.clear_marks() == 0 {
             self.marks.forget_paths();
         }
     }
 
-    /// Takes all reports away but those made on allocation, and tells how many blocks have some of those.
-    pub(crate) fn clear_reports(&self) -> usize {
+    /// Tells how many blocks still have reports: those made on allocation.
+    fn clear_marks(&self) -> usize {
         let _inside = Inside::deeper();
         let left = self.marks.clear_reports(|address| self.table.unmark(address));
         let cumulative = self.cumulative.load(Ordering::Relaxed);

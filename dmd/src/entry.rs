@@ -11,6 +11,7 @@ use std::path::Path;
 use crate::engine::{ENGINE, Phase, Setup};
 use crate::error::DumpError;
 use crate::options::Options;
+use crate::runs::Entered;
 use crate::thread::Inside;
 use crate::{comment, door, fork, internal_alloc, own_stack, process, programs, signals, thread};
 
@@ -201,8 +202,13 @@ pub(crate) unsafe fn report_and_write(path: *const c_char, deadline: Option<Dura
         return NOT_RUNNING;
     }
     let Some(_dumping) = ENGINE.dumping.try_hold() else { return libc::EBUSY };
+    let run = ENGINE.runs.next();
+    ENGINE.runs.seize(run);
     ENGINE.begin_reports();
-    programs::run_reporters(deadline);
+    {
+        let _entered = Entered::new(run);
+        programs::run_reporters(deadline);
+    }
     // SAFETY: the caller's promise.
     unsafe { write(path) }
 }
@@ -237,6 +243,7 @@ unsafe fn write_here(path: *const c_char) -> c_int {
     };
     let number = DUMPS.fetch_add(1, Ordering::Relaxed) + 1;
     let written = crate::dump::write(&path, number);
+    ENGINE.runs.seize(0);
     ENGINE.begin_reports();
     match written {
         Ok(()) => 0,

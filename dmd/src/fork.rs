@@ -6,7 +6,7 @@ use core::time::Duration;
 
 use crate::engine::ENGINE;
 use crate::modules::seen;
-use crate::{dark_matter, internal_alloc, stack, thread};
+use crate::{internal_alloc, stack, thread};
 
 static STARTED: AtomicBool = AtomicBool::new(false);
 /// Whether this process came from a fork of one that records.
@@ -69,7 +69,8 @@ extern "C" fn in_child() {
     for_each_lock(&mut |lock| lock.free_in_child());
     // A thread that was writing a dump is not here.
     ENGINE.dumping.free_in_child();
-    dark_matter::forget_in_child();
+    // Nor is one that collected reports.
+    ENGINE.runs.seize(0);
     stack::after_fork_in_child();
     thread::forget_other_threads();
     thread::slot().forking.set(false);

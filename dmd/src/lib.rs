@@ -80,6 +80,7 @@ cfg_if::cfg_if! {
         mod process;
         #[allow(unsafe_code, reason = "tables of other programs")]
         mod programs;
+        mod runs;
         #[allow(unsafe_code, reason = "ends the process")]
         mod self_test;
         #[allow(unsafe_code, reason = "masks signals")]

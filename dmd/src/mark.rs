@@ -129,8 +129,23 @@ impl Marks {
     }
 
     /// Adds a report; `fresh` if the block had none, whatever is found here. False if there is no memory.
-    pub(crate) fn add(&self, address: usize, report: Report, fresh: bool) -> bool {
+    ///
+    /// Whether it is `allowed` is asked under the lock that `clear_reports` takes too: what was allowed
+    /// before is cleared, and what is asked after sees what was decided before.
+    pub(crate) fn add(
+        &self,
+        address: usize,
+        report: Report,
+        fresh: bool,
+        allowed: impl FnOnce() -> bool,
+    ) -> bool {
         let mut shard = self.shard(address).hold();
+        if !allowed() {
+            if fresh {
+                shard.remove(&address);
+            }
+            return true;
+        }
         let Some(reports) = pages::entry(&mut shard, address, || [None; 2]) else { return false };
         if fresh {
             *reports = [Some(report), None];

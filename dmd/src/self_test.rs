@@ -116,7 +116,7 @@ fn stress(allocator: Allocator) -> bool {
             let live = &live;
             scope.spawn(move || load(allocator, seed, live));
         }
-        scope.spawn(|| (0..20).for_each(|_| _ = ENGINE.clear_reports()));
+        scope.spawn(|| (0..20).for_each(|_| ENGINE.clear_reports()));
         true
     });
     let left = blocks_of(ODD)[0] as u64;

@@ -40,7 +40,8 @@ fn texts(trace: TraceId) -> Vec<String> {
 #[cfg(not(feature = "analyze"))]
 fn texts(trace: TraceId) -> Vec<String> {
     let modules = crate::modules::Modules::now();
-    ENGINE.tree.calls(trace).map(|(node, pc)| modules.describe(modules.find(node, pc), pc)).collect()
+    let text = |(node, pc)| modules.describe(modules.find(node, pc), pc);
+    ENGINE.tree.calls(trace).map(text).collect()
 }
 
 /// Function, place and line of `#00: FUNCTION (FILE:LINE)` or `#00: FUNCTION[FILE +0xOFFSET]`.

@@ -163,11 +163,27 @@ pub(crate) struct DarkMatter {
 /// Takes one row; the context is the one that came with the call.
 pub type EachRow = extern "C" fn(context: *mut c_void, row: &DarkRow<'_>);
 
-/// A collection begins: reports made before do not count. False if rows are not to be had.
-pub type BeginCollection = extern "C" fn() -> bool;
+/// Some reporters are about to run, for a collection that wants rows or not: reports made before do not
+/// count then. Gives a number for them, or 0 if the engine marks nothing.
+pub type BeginCollection = extern "C" fn(rows: bool) -> u32;
 
-/// A collection that has begun ends: calls `each` with every row.
-pub type EndCollection = extern "C" fn(context: *mut c_void, each: EachRow);
+/// This thread runs reporters of that number from now on; gives the one before. 0 stands for none.
+pub type EnterCollection = extern "C" fn(run: u32) -> u32;
+
+/// A collection that wanted rows ends: calls `each` with every row.
+pub type EndCollection = extern "C" fn(run: u32, context: *mut c_void, each: EachRow) -> Rows;
+
+/// What became of the rows of a collection.
+#[repr(u32)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rows {
+    /// They are not to be had: the engine cannot make them, or writes a dump by these reports.
+    None,
+    /// All were told.
+    Told,
+    /// Other reporters ran meanwhile, or the reports were cleared.
+    Lost,
+}
 
 /// What a program may call in an engine. No function allocates in the program's heap, but for the
 /// reporters that it runs.
@@ -184,6 +200,7 @@ pub struct Engine {
     report_and_dump: Dump,
     heap: Heap,
     begin: BeginCollection,
+    enter: EnterCollection,
     end: EndCollection,
     site: Site,
     site_frames: SiteFrames,
@@ -210,6 +227,7 @@ impl Engine {
         report_and_dump: Dump,
         heap: Heap,
         begin: BeginCollection,
+        enter: EnterCollection,
         end: EndCollection,
         site: Site,
         site_frames: SiteFrames,
@@ -226,6 +244,7 @@ impl Engine {
             report_and_dump,
             heap,
             begin,
+            enter,
             end,
             site,
             site_frames,
@@ -355,19 +374,50 @@ pub(crate) fn report_and_dump(path: &CStr, deadline: Duration) -> io::Result<()>
     }
 }
 
-/// A collection during which an engine notes what is reported.
+/// Reporters that run for one collection, of which an engine notes what they report.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Run {
+    engine: &'static Engine,
+    number: u32,
+}
+
+impl Run {
+    /// `None` without an engine that marks blocks.
+    pub(crate) fn begin(rows: bool) -> Option<Self> {
+        let engine = engine()?;
+        let number = (engine.begin)(rows);
+        (number != 0).then_some(Self { engine, number })
+    }
+
+    /// What this thread reports is of the run, until the value is dropped.
+    pub(crate) fn enter(self) -> Entered {
+        Entered { engine: self.engine, before: (self.engine.enter)(self.number) }
+    }
+}
+
 #[derive(Debug)]
-pub(crate) struct Collecting(&'static Engine);
+pub(crate) struct Entered {
+    engine: &'static Engine,
+    before: u32,
+}
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        (self.engine.enter)(self.before);
+    }
+}
+
+/// A collection that wants to know what nobody reports; the run must have begun so. Ends when dropped.
+#[derive(Debug)]
+pub(crate) struct Collecting(Option<Run>);
 
 impl Collecting {
-    /// `None` without an engine that tells who allocated what nobody reports.
-    pub(crate) fn begin() -> Option<Self> {
-        let engine = engine()?;
-        (engine.begin)().then_some(Self(engine))
+    pub(crate) fn new(run: Run) -> Self {
+        Self(Some(run))
     }
 
     /// What nobody reported, and what was reported twice.
-    pub(crate) fn end(self) -> Vec<DarkMatter> {
+    pub(crate) fn end(mut self) -> (Rows, Vec<DarkMatter>) {
         extern "C" fn add(context: *mut c_void, row: &DarkRow<'_>) {
             // SAFETY: the list below, which nobody else uses meanwhile.
             #[allow(unsafe_code, reason = "a list handed through another library")]
@@ -375,7 +425,17 @@ impl Collecting {
             rows.push(row.read());
         }
         let mut rows = Vec::new();
-        (self.0.end)((&raw mut rows).cast(), add);
-        rows
+        let Some(run) = self.0.take() else { return (Rows::None, rows) };
+        let told = (run.engine.end)(run.number, (&raw mut rows).cast(), add);
+        (told, rows)
+    }
+}
+
+impl Drop for Collecting {
+    fn drop(&mut self) {
+        extern "C" fn ignore(_: *mut c_void, _: &DarkRow<'_>) {}
+        if let Some(run) = self.0.take() {
+            (run.engine.end)(run.number, null_mut(), ignore);
+        }
     }
 }

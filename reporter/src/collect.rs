@@ -12,7 +12,7 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::bridge::Collecting;
+use crate::bridge::{Collecting, Run};
 use crate::memory_reporter::MemoryReporter;
 use crate::registry::{self, Entry, Turn};
 use crate::report_set::{ReportSet, ReporterRun};
@@ -118,8 +118,7 @@ impl CollectOptions {
 /// Called from inside a reporter it gives an empty set, and both this and the collection under
 /// way carry a warning.
 pub fn collect_reports(options: &CollectOptions) -> ReportSet {
-    let Some(mut driver) = Driver::start(options) else { return nested() };
-    driver.dark_matter = Collecting::begin();
+    let Some(mut driver) = Driver::start(options, true) else { return nested() };
     for reporter in builtin::reporters() {
         driver.run(reporter);
     }
@@ -188,9 +187,8 @@ impl<'a> Collection<'a> {
 
     /// Runs the reporters, all on this thread.
     pub fn collect(&self) -> ReportSet {
-        let Some(mut driver) = Driver::start(&self.options) else { return nested() };
+        let Some(mut driver) = Driver::start(&self.options, self.process_rows) else { return nested() };
         if self.process_rows {
-            driver.dark_matter = Collecting::begin();
             for reporter in builtin::reporters() {
                 driver.run(reporter);
             }
@@ -251,15 +249,19 @@ struct Brief {
     process: Arc<str>,
     anonymize: bool,
     counted: Arc<Addresses>,
+    /// With DMD.
+    run: Option<Run>,
 }
 
 impl Brief {
     fn run(&self, name: &str, collect: impl FnOnce(&mut Reports)) -> Outcome {
         let mut out = Reports::new(name, &self.process, self.anonymize, &self.counted);
+        let entered = self.run.map(Run::enter);
         REPORTING.set(Reporting::Yes);
         let start = Instant::now();
         let panic = catch_unwind(AssertUnwindSafe(|| collect(&mut out))).err().map(panic_message);
         let time = start.elapsed();
+        drop(entered);
         let nested = REPORTING.replace(Reporting::No) == Reporting::Nested;
         let (set, state) = out.into_parts();
         let (counted, skipped) = state.into_parts();
@@ -293,8 +295,8 @@ struct Driver<'a> {
 }
 
 impl<'a> Driver<'a> {
-    /// `None` from inside a reporter.
-    fn start(options: &'a CollectOptions) -> Option<Self> {
+    /// `None` from inside a reporter. With `dark_matter`, all of the process is to be told.
+    fn start(options: &'a CollectOptions, dark_matter: bool) -> Option<Self> {
         if REPORTING.get() != Reporting::No {
             REPORTING.set(Reporting::Nested);
             return None;
@@ -309,8 +311,10 @@ impl<'a> Driver<'a> {
         let mut set = ReportSet::new();
         set.set_usable_size_known(allocator::declared().is_some());
         set.add_name_patterns(name_pattern::linked());
-        let brief = Brief { process, anonymize: options.anonymize, counted: Arc::default() };
-        Some(Self { options, brief, set, collector: None, dark_matter: None })
+        let run = Run::begin(dark_matter);
+        let dark_matter = run.filter(|_| dark_matter).map(Collecting::new);
+        let brief = Brief { process, anonymize: options.anonymize, counted: Arc::default(), run };
+        Some(Self { options, brief, set, collector: None, dark_matter })
     }
 
     /// Says how to get `heap-allocated`, if it is not to be had.
@@ -410,7 +414,11 @@ impl<'a> Driver<'a> {
 
     fn finish(mut self) -> ReportSet {
         if let Some(collecting) = self.dark_matter.take() {
-            dark_matter::add(&mut self.set, &self.brief.process, collecting);
+            let process = Arc::clone(&self.brief.process);
+            if !dark_matter::add(&mut self.set, &process, collecting) {
+                let message = "other reports were collected meanwhile: dark matter is not told";
+                self.warn(WarningKind::Unavailable, "heap-unclassified", message);
+            }
         }
         if self.options.resident_map {
             // Last: it is beside what the others report.

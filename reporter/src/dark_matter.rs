@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use crate::amounts;
-use crate::bridge::{Collecting, DarkMatter};
+use crate::bridge::{Collecting, DarkMatter, Rows};
 use crate::conventions::is_explicit;
 use crate::report::{Kind, Report, Units};
 use crate::report_set::ReportSet;
@@ -19,10 +19,15 @@ const OURS: &str = "memory_reporter";
 /// A view hides what is less than this part of its tree.
 const TINY: i64 = 100;
 
-/// Ends the collection, and adds to its reports.
-pub(crate) fn add(set: &mut ReportSet, process: &str, collecting: Collecting) {
+/// Ends the collection, and adds to its reports. False if others ran reporters meanwhile, so that nothing
+/// is known.
+pub(crate) fn add(set: &mut ReportSet, process: &str, collecting: Collecting) -> bool {
     let now = amounts::heap_allocated().map_or(0, |bytes| i64::try_from(bytes).unwrap_or(i64::MAX));
-    let (twice, unreported): (Vec<_>, Vec<_>) = collecting.end().into_iter().partition(|row| row.twice);
+    let (told, rows) = collecting.end();
+    if told != Rows::Told {
+        return told == Rows::None;
+    }
+    let (twice, unreported): (Vec<_>, Vec<_>) = rows.into_iter().partition(|row| row.twice);
     let mut sums = Sums::of(set);
     let twice = Modules::of(twice);
     let counted_twice = twice.total();
@@ -54,6 +59,7 @@ pub(crate) fn add(set: &mut ReportSet, process: &str, collecting: Collecting) {
     }
     sums.explicit = counted_twice;
     twice.report(set, process, &Tree { root: TWICE, kind: Kind::Other, least: sums.tiny() });
+    true
 }
 
 /// What a collection has reported, in bytes.

@@ -11,6 +11,7 @@ use dmd::analyze::{self, BlockOptions};
 use super::Failure;
 use super::dump_limits::DumpLimits;
 use super::spelling::frames;
+use super::symbols::Symbols;
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -51,6 +52,8 @@ pub(crate) struct Block {
     #[arg(long, conflicts_with_all = ["info", "chain_reports"])]
     chain: bool,
     #[command(flatten)]
+    symbols: Symbols,
+    #[command(flatten)]
     limits: DumpLimits,
 }
 
@@ -59,7 +62,8 @@ impl Block {
         let failure =
             |error: analyze::AnalyzeError| Failure::File(self.file.display().to_string(), error.into());
         let read = self.limits.options().contents(true);
-        let dump = analyze::read_with(&self.file, &read).map_err(failure)?;
+        let mut dump = analyze::read_with(&self.file, &read).map_err(failure)?;
+        self.symbols.fix(&mut dump);
         if self.retained || self.chain {
             let file = |error| Failure::File(self.file.display().to_string(), error);
             let reach = reach::Reach::new(&dump, self.address.number).map_err(file)?;

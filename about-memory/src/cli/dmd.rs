@@ -74,8 +74,11 @@ pub(crate) struct Dmd {
     #[arg(long, value_enum, conflicts_with_all = ["folded", "classic"])]
     by: Vec<By>,
     /// Say what to do about memory that nobody reports: its type, who allocates it, and the reporter to
-    /// write.
-    #[arg(long, conflicts_with_all = ["file2", "by", "json", "folded", "classic"])]
+    /// write. Of whole stacks, and always an estimate.
+    #[arg(long, conflicts_with_all = [
+        "file2", "by", "json", "folded", "classic",
+        "max_frames", "sort_by", "ignore_alloc_fns", "estimate", "report_filter",
+    ])]
     suggest: bool,
     /// Write JSON for programs.
     #[arg(long, conflicts_with_all = ["folded", "classic"])]
@@ -115,7 +118,8 @@ impl Dmd {
         let options = self.options();
         let first = self.read(&self.file)?;
         if self.suggest {
-            let suggestions = Suggestions::new(first, self.limit.unwrap_or(SUGGESTIONS))
+            let limit = self.limit.unwrap_or(SUGGESTIONS);
+            let suggestions = Suggestions::filtered(first, limit, &options.filters)
                 .map_err(|error| failure(&self.file, error))?;
             return self.write(|out| write!(out, "{suggestions}"));
         }

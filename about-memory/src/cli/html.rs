@@ -6,11 +6,12 @@ use std::path::{Path, PathBuf};
 
 use about_memory::{DiffOptions, HtmlOptions, NormalizeRule, changes};
 use clap::Args;
-use dmd::analyze::{self, Analysis, AnalyzeOptions, FlameGraph};
-use memory_reporter::{ReadError, ReportSet};
+use dmd::analyze::{self, Analysis, AnalyzeOptions, Dump, FlameGraph};
+use memory_reporter::{ReadError, ReportSet, file};
 
 use super::Failure;
 use super::input::{Input, Reading};
+use super::replay::Replay;
 use super::symbols::Symbols;
 
 /// Frames of a flame graph: what a browser draws without delay.
@@ -31,7 +32,7 @@ The page is one file that loads nothing; names in a report cannot become part of
 
 #[derive(Args)]
 pub(crate) struct Html {
-    /// The report file, compressed or not; `-` for standard input. Or a dump of DMD.
+    /// The report file, or a dump of DMD, compressed or not; `-` for standard input.
     file: Input,
     /// A later report: the page then shows what changed.
     second: Option<Input>,
@@ -56,15 +57,19 @@ pub(crate) struct Html {
 impl Html {
     pub(super) fn run(self) -> Result<(), Failure> {
         let mut options = HtmlOptions::new();
-        let set = match self.read() {
-            Err(Failure::File(_, error)) if self.may_be_dump(&error) => {
-                options.flame_graph = Some(self.flame_graph(self.file.path())?);
-                ReportSet::new()
+        let set = if self.file.is_stdin() && self.may_be_dump() {
+            self.read_stdin(&mut options)?
+        } else {
+            match self.read() {
+                Err(Failure::File(_, error)) if self.may_be_dump() && is_version_of_dumps(&error) => {
+                    options.flame_graph = Some(self.flame_graph_of(self.file.path())?);
+                    ReportSet::new()
+                }
+                set => set?,
             }
-            set => set?,
         };
         if let Some(dump) = &self.dmd {
-            options.flame_graph = Some(self.flame_graph(dump)?);
+            options.flame_graph = Some(self.flame_graph_of(dump)?);
         }
         let title = match (&self.title, &self.second) {
             (Some(title), _) => title.clone(),
@@ -80,22 +85,43 @@ impl Html {
             .map_err(|error| Failure::File(self.output.display().to_string(), error.into()))
     }
 
-    fn may_be_dump(&self, error: &anyhow::Error) -> bool {
-        let version = matches!(error.downcast_ref(), Some(ReadError::Version(version)) if version == "5");
-        version && self.second.is_none() && self.dmd.is_none() && !self.file.is_stdin()
+    fn may_be_dump(&self) -> bool {
+        self.second.is_none() && self.dmd.is_none()
     }
 
-    fn flame_graph(&self, path: &Path) -> Result<FlameGraph, Failure> {
-        let limits = self.reading.dump_options();
-        let mut dump = analyze::read_with(path, &limits)
+    /// A report; or the flame graph of a dump, and no report.
+    fn read_stdin(&self, options: &mut HtmlOptions) -> Result<ReportSet, Failure> {
+        let failure = |error: anyhow::Error| Failure::File(self.file.name(), error);
+        let mut stdin = Replay::new(io::stdin().lock());
+        let error = match file::read_from(&mut stdin, &self.reading.options()) {
+            Ok(set) => return Ok(set),
+            Err(error) => anyhow::Error::from(error),
+        };
+        match stdin.again().filter(|_| is_version_of_dumps(&error)) {
+            None => Err(failure(error)),
+            Some(stdin) => {
+                let dump = analyze::read_from(stdin, &self.reading.dump_options())
+                    .map_err(|error| failure(error.into()))?;
+                options.flame_graph = Some(self.flame_graph(dump));
+                Ok(ReportSet::new())
+            }
+        }
+    }
+
+    fn flame_graph_of(&self, path: &Path) -> Result<FlameGraph, Failure> {
+        let dump = analyze::read_with(path, &self.reading.dump_options())
             .map_err(|error| Failure::File(path.display().to_string(), error.into()))?;
+        Ok(self.flame_graph(dump))
+    }
+
+    fn flame_graph(&self, mut dump: Dump) -> FlameGraph {
         self.symbols.fix(&mut dump);
         let options = AnalyzeOptions::new()
             .max_frames(usize::MAX)
             .limit(usize::MAX)
             .ignore_alloc_fns(true)
             .estimate(true);
-        Ok(Analysis::new(dump, &options).flame_graph(FRAMES))
+        Analysis::new(dump, &options).flame_graph(FRAMES)
     }
 
     fn read(&self) -> Result<ReportSet, Failure> {
@@ -105,6 +131,10 @@ impl Html {
         let changes = changes(&first, &second, &options).map_err(|e| Failure::Usage(e.to_string()))?;
         Ok(changes.to_set())
     }
+}
+
+fn is_version_of_dumps(error: &anyhow::Error) -> bool {
+    matches!(error.downcast_ref(), Some(ReadError::Version(version)) if version == "5")
 }
 
 /// Writes beside the page and renames, so that nobody sees half a page. What is no plain file, such as

@@ -41,11 +41,17 @@ fn data(page: &str) -> &str {
     rest.split_once("</script>").unwrap().0
 }
 
-fn header(page: &str) -> Value {
+/// The same, unpacked.
+fn payload(page: &str) -> Vec<u8> {
     use base64::Engine as _;
     let packed = base64::engine::general_purpose::STANDARD.decode(data(page)).unwrap();
     let mut bytes = Vec::new();
     GzDecoder::new(packed.as_slice()).read_to_end(&mut bytes).unwrap();
+    bytes
+}
+
+fn header(page: &str) -> Value {
+    let bytes = payload(page);
     let length = u32::from_le_bytes(bytes[..4].try_into().unwrap()) as usize;
     let header: Value = serde_json::from_slice(&bytes[4..4 + length]).unwrap();
     let columns: u64 = header["columns"].as_array().unwrap().iter().map(|c| c[1].as_u64().unwrap()).sum();
@@ -162,6 +168,77 @@ fn a_dump_gives_a_page_with_a_flame_graph_alone_or_beside_a_report() {
         let message = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(1));
         assert!(message.contains("bad.json: ") && message.contains("mode"), "{message}");
+    }
+}
+
+#[test]
+fn a_saved_report_with_dark_matter_has_its_functions() {
+    let report = golden("ours/dark-matter.json");
+    let text = about_memory(&["show", report.to_str().unwrap()]);
+    assert!(text.status.success(), "{text:?}");
+    let expected = fs::read_to_string(golden("ours/dark-matter.expected.txt")).unwrap();
+    assert_eq!(String::from_utf8(text.stdout).unwrap(), expected);
+    // Nothing is computed beside what is saved.
+    assert_eq!(expected.matches("heap-unclassified\n").count(), 1, "{expected}");
+
+    let output = about_memory(&["html", report.to_str().unwrap(), "-o", "-"]);
+    assert!(output.status.success(), "{output:?}");
+    let page = String::from_utf8(output.stdout).unwrap();
+    let bytes = payload(&page);
+    let has = |name: &str| bytes.windows(name.len()).any(|part| part == name.as_bytes());
+    for name in
+        ["heap-unclassified", "app::load", "~std::thread::Builder::spawn", "twice-reported", "app::name"]
+    {
+        assert!(has(name), "{name}");
+    }
+    // Of the trees: 12 of `explicit`, and none that is computed, and 3 of `twice-reported`.
+    assert_eq!(header(&page)["nodes"], 15);
+}
+
+/// What `about-memory html -` makes of these bytes.
+fn piped(bytes: &[u8]) -> Output {
+    use std::io::Write as _;
+    use std::process::Stdio;
+    let mut child = Command::new(env!("CARGO_BIN_EXE_about-memory"))
+        .args(["html", "-", "-o", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let bytes = bytes.to_vec();
+    // It may be refused before it has been read.
+    let writer = std::thread::spawn(move || drop(stdin.write_all(&bytes)));
+    let output = child.wait_with_output().unwrap();
+    writer.join().unwrap();
+    output
+}
+
+#[test]
+fn a_dump_or_a_report_may_be_standard_input() {
+    let flame = |path: &Path| {
+        let output = piped(&fs::read(path).unwrap());
+        assert!(output.status.success(), "{output:?}");
+        header(&String::from_utf8(output.stdout).unwrap())
+    };
+    for dump in ["dmd/dark-matter-mixed.json", "dmd/zipped.json.gz"] {
+        let dump = golden(dump);
+        let output = about_memory(&["html", "-o", "-", dump.to_str().unwrap()]);
+        assert_eq!(flame(&dump), header(&String::from_utf8(output.stdout).unwrap()));
+    }
+    assert_eq!(flame(&golden("firefox/sample.json.gz"))["processes"].as_array().unwrap().len(), 9);
+    for (bad, said) in [
+        (r#"{"version": 5, "invocation": {"mode": "odd"}}"#.to_owned(), "mode"),
+        ("{}".to_owned(), "version"),
+        // It says too late what it is.
+        (format!("{{\"x\": \"{}\", \"version\": 5}}", "a".repeat(5_000_000)), "version 5 is not supported"),
+    ] {
+        let output = piped(bad.as_bytes());
+        let message = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1));
+        assert!(message.starts_with("about-memory: -: ") && message.contains(said), "{message}");
+        assert_eq!(message.lines().count(), 1, "{message}");
     }
 }
 

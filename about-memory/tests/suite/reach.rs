@@ -1,4 +1,4 @@
-//! `about-memory block --retained` and `--chain`.
+//! `about-memory block --retained` and `--chain`, and symbols of what `block` shows.
 
 use std::process::{Command, Output};
 
@@ -105,4 +105,35 @@ fn a_wrong_address_or_dump_is_said() {
         assert!(error.contains(said) && error.lines().count() == 1, "{error}");
     }
     assert_eq!(block(DUMP, &["2000", "--retained", "--info"]).status.code(), Some(2));
+}
+
+#[inline(never)]
+fn allocates_for_a_dump() -> usize {
+    std::hint::black_box(allocates_for_a_dump as fn() -> usize) as usize
+}
+
+/// A frame of this very program, as our dumps have them.
+fn frame() -> String {
+    let exe = std::env::current_exe().unwrap();
+    let exe = exe.to_str().unwrap();
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+    let start = maps.lines().find(|line| line.ends_with(exe)).unwrap().split('-').next().unwrap();
+    let offset = allocates_for_a_dump() - usize::from_str_radix(start, 16).unwrap();
+    format!("#00: ???[{exe} +0x{:x}]", offset + 1)
+}
+
+#[test]
+fn frames_that_only_name_a_file_are_looked_up() {
+    let dump = DUMP.replace("#00: app::load (app.rs:7)", &frame());
+    let shown = |arguments: &[&str]| {
+        let output = block(&dump, arguments);
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    for arguments in [&["2000", "--retained"][..], &["5000", "--chain"], &["4000"], &["4000", "-a"]] {
+        let text = shown(arguments);
+        assert!(text.contains("allocates_for_a_dump") && !text.contains("???"), "{arguments:?}: {text}");
+        let raw = shown(&[arguments, &["--no-fix-stacks"]].concat());
+        assert!(!raw.contains("allocates_for_a_dump"), "{arguments:?}: {raw}");
+    }
 }

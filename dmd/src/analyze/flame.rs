@@ -9,7 +9,7 @@ use super::records::{Analysis, Record, RecordKind, Section, Sums};
 use super::stacks::StackId;
 
 /// What stands for frames that are too small to be shown one by one.
-const SMALL: &str = "(small)";
+pub(super) const SMALL: &str = "(small)";
 
 /// Where frames do not matter: the root.
 const ALL: &str = "all";

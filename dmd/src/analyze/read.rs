@@ -28,7 +28,7 @@ pub struct ReadOptions {
     /// The most bytes of (decompressed) text that are read. Default: 1 GiB.
     pub max_bytes: u64,
     /// The most blocks, traces and frames together; a trace or frame counts for two, and eight words of
-    /// contents for one. Default: 10,000,000.
+    /// contents, or eight frames of stacks, for one. Default: 10,000,000.
     pub max_entries: usize,
     /// Whether the contents of blocks (scan mode) are kept. Default: no.
     pub contents: bool,
@@ -410,7 +410,9 @@ impl<R: Read> Reader<'_, R> {
     }
 
     fn check_count(&self, more: usize) -> Result<(), AnalyzeError> {
-        let entries = more + 2 * (self.trace_keys.len() + self.frame_keys.len()) + self.words.len() / 8;
+        let entries = more
+            + 2 * (self.trace_keys.len() + self.frame_keys.len())
+            + (self.frames.len() + self.words.len()) / 8;
         if entries > self.options.max_entries {
             return Err(AnalyzeError::TooManyEntries(self.options.max_entries));
         }

@@ -7,7 +7,7 @@ use super::allocators::{AllocatorFrames, split_frame};
 use super::container::{container_of, segments};
 use super::dump::{Dump, Mode};
 use super::error::AnalyzeError;
-use super::options::AnalyzeOptions;
+use super::options::{AnalyzeOptions, Filter};
 use super::owner::{file_of, module_of};
 use super::records::{Analysis, RecordKind, Sums};
 use super::text::{Clean, blocks, mark, number, share};
@@ -20,7 +20,7 @@ use super::text::{Clean, blocks, mark, number, share};
 pub struct Suggestions {
     /// One for each type and function.
     pub suggestions: Vec<Suggestion>,
-    /// All that nobody reported.
+    /// All that nobody reported, as far as filters keep it.
     pub unreported: Sums,
     /// Suggestions that were left out.
     pub more: usize,
@@ -60,10 +60,20 @@ impl Suggestions {
     ///
     /// If the dump is of another mode.
     pub fn new(dump: Dump, limit: usize) -> Result<Self, AnalyzeError> {
+        Self::filtered(dump, limit, &[])
+    }
+
+    /// The same, only of blocks whose whole allocation stack all filters keep.
+    ///
+    /// # Errors
+    ///
+    /// If the dump is of another mode.
+    pub fn filtered(dump: Dump, limit: usize, filters: &[Filter]) -> Result<Self, AnalyzeError> {
         if dump.mode() != Mode::DarkMatter {
             return Err(AnalyzeError::NotDarkMatter(dump.mode()));
         }
-        let options = AnalyzeOptions::new().estimate(true).max_frames(usize::MAX).limit(usize::MAX);
+        let mut options = AnalyzeOptions::new().estimate(true).max_frames(usize::MAX).limit(usize::MAX);
+        options.filters = filters.to_vec();
         let analysis = Analysis::new(dump, &options);
         let unreported = analysis.sums(RecordKind::Unreported);
         let mut without_stack = Sums::default();

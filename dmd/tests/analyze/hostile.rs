@@ -197,6 +197,25 @@ fn a_text_without_end_is_not_read_without_end() {
     assert!(analyze::read_from(text.as_bytes(), &options).is_err());
 }
 
+#[test]
+fn stacks_without_end_are_refused() {
+    let stack = |frames: usize| format!("[{}]", vec!["\"B\""; frames].join(","));
+    let tables = |traces: &str| {
+        format!("\"traceTable\": {{{traces}}}, \"frameTable\": {{\"B\": \"#00: f (f.rs:1)\"}}")
+    };
+    let long = |frames| {
+        document("live", r#"{"req": 1, "alloc": "A"}"#, &tables(&format!("\"A\": {}", stack(frames))))
+    };
+    assert!(read(long(10_000)).is_ok());
+    assert_eq!(message(&long(10_001)), "traceTable['A']: more than 10000 frames");
+    // Few keys, but many frames.
+    let traces: Vec<String> = (0..10).map(|n| format!("\"T{n}\": {}", stack(1000))).collect();
+    let text = document("live", "", &tables(&traces.join(",")));
+    assert!(read(&text).is_ok());
+    let error = analyze::read_from(text.as_bytes(), &ReadOptions::new().max_entries(1000)).unwrap_err();
+    assert_eq!(error.to_string(), "more than 1000 blocks, traces, frames or words");
+}
+
 /// A generator of the same numbers every time (xorshift).
 struct Random(u64);
 

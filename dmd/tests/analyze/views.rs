@@ -70,6 +70,46 @@ fn folded_stacks_add_up_to_the_heap() {
     assert_eq!(sum, analysis(&AnalyzeOptions::new()).total().usable());
 }
 
+#[test]
+fn stacks_that_many_blocks_share_are_folded_once_and_within_bounds() {
+    let stack = |name: &str, frames: usize| {
+        format!("\"{name}\": [{}]", vec![format!("\"F{name}\""); frames].join(","))
+    };
+    let reps: Vec<String> = (0..200).map(|n| format!("R{n}")).collect();
+    let traces: Vec<String> = reps.iter().map(|rep| stack(rep, 1)).collect();
+    let frames: Vec<String> =
+        reps.iter().map(|rep| format!("\"F{rep}\": \"#00: report (at.rs:{rep})\"")).collect();
+    let blocks: Vec<String> = reps
+        .iter()
+        .map(|rep| format!("{{\"req\": 10, \"alloc\": \"A\", \"reps\": [\"{rep}\"]}}"))
+        .chain((0..200).map(|n| format!("{{\"req\": {}, \"alloc\": \"R{n}\"}}", n + 1)))
+        .collect();
+    let tables = format!(
+        "\"traceTable\": {{{}, {}}}, \"frameTable\": {{\"FA\": \"#00: deep (at.rs:1)\", {}}}",
+        stack("A", 2000),
+        traces.join(","),
+        frames.join(",")
+    );
+    let dump = read(document("dark-matter", &blocks.join(","), &tables)).unwrap();
+    let options = AnalyzeOptions::new().max_frames(usize::MAX).limit(usize::MAX);
+    let analysis = Analysis::new(dump, &options);
+    let sum = |text: &str| -> i128 {
+        text.lines().map(|line| line.rsplit_once(' ').unwrap().1.parse::<i128>().unwrap()).sum()
+    };
+    let folded = analysis.folded().to_string();
+    assert!(folded.len() < 20_000, "a deep stack is there once: {}", folded.len());
+    assert!(
+        folded.ends_with(";deep;deep 2000\n") && folded.contains("\nonce-reported;reported by report;deep;")
+    );
+    for most in [0, 30, 100, 6000, 20_000] {
+        let bounded = analysis.folded().most_text(most).to_string();
+        assert!(bounded.len() < most + 500, "{most}: {}", bounded.len());
+        assert_eq!(sum(&bounded), sum(&folded), "{most}: {bounded}");
+    }
+    let bounded = analysis.folded().most_text(6000).to_string();
+    assert!(bounded.ends_with("\nonce-reported;(small) 2000\n"), "{bounded}");
+}
+
 /// The frames of a flame graph, indented by how deep they are.
 fn outline(analysis: &Analysis, most: usize) -> String {
     let mut text = String::new();

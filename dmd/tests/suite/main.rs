@@ -10,6 +10,7 @@ mod format;
 mod live;
 mod live_blocks;
 mod options;
+mod overlapping;
 mod processes;
 mod real_programs;
 mod reporting;

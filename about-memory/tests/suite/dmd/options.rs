@@ -195,6 +195,25 @@ fn the_layout_of_2013_has_all_its_sections() {
 }
 
 #[test]
+fn suggestions_are_filtered_and_take_no_option_for_nothing() {
+    let suggest = |arguments: &[&str]| {
+        let output = about_memory(&[&["dmd", "--suggest", DARK], arguments].concat());
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let (all, with) = (suggest(&[]), suggest(&["--filter", "Cache::insert"]));
+    assert!(all.contains("Vec::push") && all.contains("Table::grow"), "{all}");
+    assert!(with.starts_with("5,600 bytes in 50 blocks are not reported.\n"), "{with}");
+    assert!(!with.contains("Vec::push") && with.contains("Table::grow"), "{with}");
+    let without = suggest(&["--filter", "!Cache::insert"]);
+    assert!(without.contains("Vec::push") && !without.contains("Table::grow"), "{without}");
+    for option in ["--report-filter=x", "--sort-by=req", "--max-frames=3", "--estimate", "-a"] {
+        let output = about_memory(&["dmd", "--suggest", option, DARK]);
+        assert_eq!(output.status.code(), Some(2), "{option}");
+    }
+}
+
+#[test]
 fn coverage_adds_up_to_the_heap() {
     let output = about_memory(&["coverage", DARK]);
     assert!(output.status.success(), "{output:?}");
@@ -202,6 +221,14 @@ fn coverage_adds_up_to_the_heap() {
     let total = json(&["dmd", "--json", DARK])["total"]["usable"].as_u64().unwrap();
     let digits: String = text.lines().next().unwrap().chars().filter(char::is_ascii_digit).collect();
     assert!(digits.contains(&total.to_string()), "{text}");
+    let rows: Vec<u64> = text
+        .lines()
+        .skip_while(|line| *line != "By module {")
+        .filter_map(|line| line.split_whitespace().next()?.replace(',', "").parse().ok())
+        .collect();
+    assert_eq!((rows.len(), rows.iter().sum::<u64>()), (3, total), "{text}");
+    let output = about_memory(&["coverage", "--max-entries", "3", DARK]);
+    assert_eq!(output.status.code(), Some(1));
     let output = about_memory(&["coverage", LIVE]);
     assert_eq!(output.status.code(), Some(1));
     assert_eq!(String::from_utf8(output.stderr).unwrap().lines().count(), 1);

@@ -13,7 +13,11 @@ use super::{Reader, missing, quoted, wrong};
 enum Fault {
     NotAnArray,
     NotAString(usize),
+    TooLong,
 }
+
+/// Frames of one trace. DMD itself takes far fewer, and each block with the trace may be printed with all.
+const MOST_FRAMES: usize = 10_000;
 
 impl<R: Read> Reader<'_, R> {
     pub(super) fn trace_table(&mut self) -> Result<(), AnalyzeError> {
@@ -38,6 +42,9 @@ impl<R: Read> Reader<'_, R> {
                 }
                 loop {
                     let nth = frames.len() - start;
+                    if nth == MOST_FRAMES {
+                        return Ok((number, Err(Fault::TooLong)));
+                    }
                     if scan.peek()? != b'"' {
                         return Ok((number, Err(Fault::NotAString(nth))));
                     }
@@ -54,6 +61,9 @@ impl<R: Read> Reader<'_, R> {
                 let key = quoted(&reader.trace_keys.key(number));
                 return Err(match fault {
                     Fault::NotAnArray => wrong(format!("traceTable[{key}]"), "not an array"),
+                    Fault::TooLong => {
+                        wrong(format!("traceTable[{key}]"), format!("more than {MOST_FRAMES} frames"))
+                    }
                     Fault::NotAString(nth) => wrong(format!("traceTable[{key}][{nth}]"), "not a string"),
                 });
             }

@@ -1,0 +1,34 @@
+//! A stream whose start can be read again, for whoever finds out late what it is.
+
+use std::io::{self, Chain, Cursor, Read};
+
+/// So much of it is kept: what a file is, it says at its start.
+const MOST_KEPT: usize = 4 << 20;
+
+pub(crate) struct Replay<R> {
+    stream: R,
+    /// `None` if more was read than is kept.
+    kept: Option<Vec<u8>>,
+}
+
+impl<R: Read> Replay<R> {
+    pub(crate) fn new(stream: R) -> Self {
+        Self { stream, kept: Some(Vec::new()) }
+    }
+
+    /// The stream from its start, unless too much of it was read.
+    pub(crate) fn again(self) -> Option<Chain<Cursor<Vec<u8>>, R>> {
+        Some(Cursor::new(self.kept?).chain(self.stream))
+    }
+}
+
+impl<R: Read> Read for Replay<R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let length = self.stream.read(into)?;
+        match &mut self.kept {
+            Some(kept) if kept.len() + length <= MOST_KEPT => kept.extend_from_slice(&into[..length]),
+            kept => *kept = None,
+        }
+        Ok(length)
+    }
+}

@@ -1,0 +1,75 @@
+//! What a report or a dump says while somebody else runs the reporters too.
+
+use std::path::PathBuf;
+
+use memory_reporter::{ReportSet, file};
+use serde_json::Value;
+
+use crate::support::{command, count, read_dump, succeed, victim};
+
+/// The files of two runs, the second in the middle of the first.
+fn run(first: &str, second: &str) -> (tempfile::TempDir, PathBuf, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let [a, b] = ["a.json", "b.json"].map(|name| folder.path().join(name));
+    succeed(
+        command(victim("overlapping"))
+            .args([first, second])
+            .args([&a, &b])
+            .env("DMD", "--stacks=full --quiet"),
+    );
+    (folder, a, b)
+}
+
+fn sum(set: &ReportSet, root: &str) -> i64 {
+    set.iter().filter(|report| report.path.starts_with(root)).map(|report| report.amount).sum()
+}
+
+fn is_told(set: &ReportSet) {
+    assert!(set.iter().any(|report| report.path.starts_with("explicit/heap-unclassified/")));
+    assert_eq!(sum(set, "twice-reported/"), 0, "nothing is reported twice");
+    let dark: i64 = sum(set, "explicit/heap-unclassified/");
+    assert!((0..500_000).contains(&dark), "what is reported is not dark: {dark}");
+    assert!(set.warnings().is_empty(), "{:?}", set.warnings());
+}
+
+fn is_not_told(set: &ReportSet) {
+    assert_eq!(sum(set, "twice-reported/") + sum(set, "explicit/heap-unclassified/"), 0);
+    assert!(sum(set, "explicit/pages") > 1_000_000 && sum(set, "explicit/words") > 777_000);
+    let [warning] = set.warnings() else { panic!("one warning: {:?}", set.warnings()) };
+    let said = "heap-unclassified: other reports were collected meanwhile: dark matter is not told";
+    assert!(warning.to_string().contains(said), "{warning}");
+}
+
+fn is_sound(dump: &Value) {
+    let reports = |block: &Value| block.get("reps").map_or(0, |reports| reports.as_array().unwrap().len());
+    for size in [10_000, 7_777] {
+        assert_eq!(count(dump, |block| block["req"] == size && reports(block) == 1), 100);
+    }
+    assert_eq!(count(dump, |block| reports(block) == 2), 0, "nothing is reported twice");
+    for name in ["explicit/pages", "explicit/words"] {
+        let paths = dump["reportPaths"].as_array().unwrap();
+        let path = paths.iter().find(|path| path["path"] == name).unwrap();
+        assert_eq!(path["claimed"], path["marked"], "{path}");
+    }
+}
+
+#[test]
+fn a_report_does_not_count_what_another_report_reports() {
+    let (_folder, first, second) = run("report", "report");
+    is_told(&file::read(first).unwrap());
+    is_not_told(&file::read(second).unwrap());
+}
+
+#[test]
+fn a_report_that_lost_its_marks_to_a_dump_says_so() {
+    let (_folder, report, dump) = run("report", "dump");
+    is_not_told(&file::read(report).unwrap());
+    is_sound(&read_dump(dump));
+}
+
+#[test]
+fn a_dump_does_not_count_what_a_report_reports() {
+    let (_folder, dump, report) = run("dump", "report");
+    is_sound(&read_dump(dump));
+    is_not_told(&file::read(report).unwrap());
+}

@@ -1,0 +1,53 @@
+//! Two runs of reporters at once, the second in the middle of the first. Usage, with `DMD`:
+//! `overlapping FIRST SECOND FILE1 FILE2`, where a run is `report` or `dump`.
+
+use std::alloc::System;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use memory_reporter::{CollectOptions, MemoryReporter, Reports, collect_reports};
+
+memory_reporter::global_allocator!(dmd::Dmd<System>: dmd::Dmd::new(System));
+
+static PAGES: Mutex<Vec<Vec<u8>>> = Mutex::new(Vec::new());
+memory_reporter::define_reporter!("explicit/pages", Heap, &PAGES, "Memory used by pages.");
+static WORDS: Mutex<Vec<Vec<u8>>> = Mutex::new(Vec::new());
+memory_reporter::define_reporter!("explicit/words", Heap, &WORDS, "Memory used by words.");
+
+/// What the second run is, and where it is written to; taken once.
+static SECOND: Mutex<Option<(String, PathBuf)>> = Mutex::new(None);
+
+struct Meanwhile;
+memory_reporter::register_reporter!(Meanwhile);
+
+impl MemoryReporter for Meanwhile {
+    /// Between the other two, which are run by name.
+    fn name(&self) -> &str {
+        "explicit/queue"
+    }
+
+    fn collect_reports(&self, _: &mut Reports) {
+        let second = SECOND.lock().expect("unpoisoned").take();
+        if let Some((kind, path)) = second {
+            std::thread::spawn(move || run(&kind, &path)).join().expect("the second run ends");
+        }
+    }
+}
+
+fn run(kind: &str, path: &Path) {
+    if kind == "report" {
+        let reports = collect_reports(&CollectOptions::new());
+        memory_reporter::file::write(path, &reports).expect("writable");
+    } else {
+        dmd::report_and_dump(path).expect("a dump");
+    }
+}
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [first, second, first_file, second_file] = &arguments[..] else { panic!("four arguments") };
+    *PAGES.lock().expect("unpoisoned") = vec![vec![0; 10_000]; 100];
+    *WORDS.lock().expect("unpoisoned") = vec![vec![0; 7_777]; 100];
+    *SECOND.lock().expect("unpoisoned") = Some((second.clone(), second_file.into()));
+    run(first, first_file.as_ref());
+}
