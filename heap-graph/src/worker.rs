@@ -23,7 +23,7 @@ use crate::individuals::individuals_watched;
 use crate::paths::{ShortestPaths, shortest_paths_watched};
 use crate::progress::{Cancelled, Progress};
 use crate::report::Report;
-use crate::snapshot::{ReadOptions, read_from};
+use crate::snapshot::{ReadOptions, open, read_from};
 use crate::tree::{CensusTree, TreeOptions};
 
 /// Why a request has no answer.
@@ -186,12 +186,8 @@ impl HeapAnalysesWorker {
         options: &ReadOptions,
         progress: &Progress,
     ) -> Answer<SnapshotSummary> {
-        let file = File::open(path).map_err(|error| WorkerError::Snapshot(SnapshotError::Io(error)))?;
-        let metadata = file.metadata().map_err(|error| WorkerError::Snapshot(SnapshotError::Io(error)))?;
-        if metadata.is_dir() {
-            return Err(WorkerError::Snapshot(SnapshotError::Directory));
-        }
-        progress.expect(metadata.len());
+        let (file, length) = open(path).map_err(WorkerError::Snapshot)?;
+        progress.expect(length);
         let watched = Watched { file, progress: progress.clone() };
         let graph = read_from(watched, options).map_err(|error| match progress.is_cancelled() {
             true => WorkerError::Cancelled,

@@ -69,7 +69,7 @@ impl HeapGraph {
 
     /// Walks the values that `tell` adds, and writes a snapshot as it goes.
     ///
-    /// A block is written once the walk leaves it, and is then forgotten but for its address: about 50 bytes
+    /// A block is written once the walk leaves it, and is then forgotten but for its address: about 100 bytes
     /// a block are kept, besides the blocks on the way from a root to where the walk is, and those with
     /// references to something not met before, which come last.
     ///
@@ -113,9 +113,14 @@ impl HeapGraph {
     }
 }
 
+/// A new file: one that was left over might be open to others, or lead elsewhere.
 fn create_private(path: &Path) -> io::Result<File> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
     let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(true);
+    options.write(true).create_new(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     options.open(path)
