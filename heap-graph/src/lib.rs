@@ -78,6 +78,7 @@ mod suspects;
 mod text;
 mod tree;
 mod walk;
+mod whole_file;
 mod worker;
 
 pub use breakdown::{Breakdown, BreakdownError};

@@ -350,6 +350,11 @@ impl<'a> Live<'a> {
         })
     }
 
+    /// Whether a file could not be written.
+    pub(super) fn has_failed(&self) -> bool {
+        matches!(&self.out, Out::File(stream) if stream.has_failed())
+    }
+
     /// The graph, if that was asked for.
     pub(super) fn finish(mut self, now: Option<u64>) -> Option<Graph> {
         self.ranges.sort_unstable_by_key(|range| (range.start, range.end));
