@@ -135,7 +135,7 @@ impl Breakdown {
 
     /// Names of breakdowns, and the breakdowns: `default` is Firefox's where none is given, `type` that of
     /// the Memory tool, `stack` the one by allocation stack, `label` the one that names single nodes.
-    pub const PRESETS: [(&str, &str); 10] = [
+    pub const PRESETS: [(&str, &str); 12] = [
         (
             "default",
             r#"{"by":"coarseType","objects":{"by":"objectClass"},"other":{"by":"internalType"},"domNode":{"by":"descriptiveType"}}"#,
@@ -148,6 +148,8 @@ impl Breakdown {
         ("label", LABEL),
         ("count", r#"{"by":"count"}"#),
         ("bucket", r#"{"by":"bucket"}"#),
+        ("allocationStack", r#"{"by":"allocationStack"}"#),
+        ("descriptiveType", r#"{"by":"descriptiveType"}"#),
         ("internalType", r#"{"by":"internalType"}"#),
         ("objectClass", r#"{"by":"objectClass"}"#),
         ("coarseType", r#"{"by":"coarseType"}"#),

@@ -60,6 +60,8 @@ pub enum SnapshotError {
     Io(io::Error),
     /// It is a directory.
     Directory,
+    /// It is a pipe, a device or the like.
+    NotAFile,
     /// There is nothing in it.
     Empty,
     /// It starts neither as gzip nor as zlib.
@@ -96,6 +98,9 @@ pub enum Problem {
     ZeroLength,
     /// The message has so many bytes, more than [`ReadOptions`](crate::snapshot::ReadOptions) allows.
     TooLong(u64),
+    /// The message goes past so many bytes, the most that
+    /// [`ReadOptions`](crate::snapshot::ReadOptions) allows in all.
+    TooManyBytes(u64),
     /// A number does not end within the message, or has more than ten bytes.
     BadNumber,
     /// A part of so many bytes goes past the end of the message.
@@ -116,7 +121,7 @@ pub enum Problem {
     NoSuchFrame(u64),
     /// An edge to an id that no node has.
     NoSuchNode(u64),
-    /// More frames inside each other than Firefox reads.
+    /// More frames inside each other than Firefox reads in one message, or than 10,000 in all.
     TooDeep(u32),
     /// More of something than 32 bits can count.
     TooMany(&'static str),
@@ -128,6 +133,7 @@ impl fmt::Display for SnapshotError {
             Self::Io(error) if error.kind() == io::ErrorKind::NotFound => f.write_str("not found"),
             Self::Io(error) => write!(f, "cannot be read: {error}"),
             Self::Directory => f.write_str("is a directory"),
+            Self::NotAFile => f.write_str("is not a regular file"),
             Self::Empty => f.write_str("is empty: not a heap snapshot"),
             Self::NotCompressed => f.write_str("not a heap snapshot: starts neither as gzip nor as zlib"),
             Self::Damaged(bytes, error) => {
@@ -143,7 +149,7 @@ impl std::error::Error for SnapshotError {
         match self {
             Self::Io(error) | Self::Damaged(_, error) => Some(error),
             Self::Message(error) => Some(error),
-            Self::Directory | Self::Empty | Self::NotCompressed => None,
+            Self::Directory | Self::NotAFile | Self::Empty | Self::NotCompressed => None,
         }
     }
 }
@@ -177,6 +183,7 @@ impl fmt::Display for Problem {
             Self::Truncated(bytes) => write!(f, "truncated, {bytes} bytes are missing"),
             Self::ZeroLength => f.write_str("of length 0"),
             Self::TooLong(bytes) => write!(f, "too long: {bytes} bytes"),
+            Self::TooManyBytes(max) => write!(f, "goes past {max} unpacked bytes, the most allowed"),
             Self::BadNumber => f.write_str("not a number of one to ten bytes"),
             Self::PastTheEnd(bytes) => write!(f, "{bytes} bytes go past the end of the message"),
             Self::BadTag(tag) => write!(f, "no field can start with {tag}"),

@@ -19,7 +19,8 @@
 //! - [`shortest_paths`] and [`k_shortest_paths`]: why a node is alive.
 //! - [`Neighbourhood`] and [`write_v8`]: for other tools.
 //!
-//! [`HeapAnalysesClient`] does all that on a thread of its own.
+//! [`HeapAnalysesClient`] answers on a thread of its own what the Memory tool asks: censuses, their differences
+//! and individuals, dominators, shortest paths.
 //!
 //! ```
 //! use heap_graph::{Breakdown, DominatorTree, HeapGraph, NodeIndex, census};
@@ -77,6 +78,7 @@ mod suspects;
 mod text;
 mod tree;
 mod walk;
+mod whole_file;
 mod worker;
 
 pub use breakdown::{Breakdown, BreakdownError};

@@ -223,6 +223,9 @@ impl Roots<'_> {
             What::Name(names) => names.push(name.to_owned()),
             What::Walk { at_most: 0, .. } => {}
             What::Walk { ops, at_most } => {
+                if ops.reading().has_failed() {
+                    return;
+                }
                 *at_most -= 1;
                 ops.reading().open_root(name, core::any::type_name::<T>, value);
                 value.size_of_excluding_this(ops);

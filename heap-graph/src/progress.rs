@@ -1,6 +1,7 @@
 //! How far an analysis is, and whether anybody still wants it.
 
 use core::fmt;
+use core::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -61,12 +62,18 @@ impl Progress {
 }
 
 /// Nodes between two looks: a look is cheap, but not as cheap as a node.
-const LOOK: u32 = 4096;
+pub(crate) const LOOK: usize = 4096;
+
+/// A range in parts, for loops too hot to count each step.
+pub(crate) fn chunks(range: Range<usize>) -> impl DoubleEndedIterator<Item = Range<usize>> {
+    let end = range.end;
+    range.step_by(LOOK).map(move |start| start..(start + LOOK).min(end))
+}
 
 /// Counts nodes for a [`Progress`].
 pub(crate) struct Steps<'a> {
     progress: &'a Progress,
-    until_look: u32,
+    until_look: usize,
 }
 
 impl<'a> Steps<'a> {
@@ -86,9 +93,18 @@ impl<'a> Steps<'a> {
         }
     }
 
+    /// So many are about to be done: those of a part that [`chunks`] gives.
+    pub(crate) fn steps(&mut self, count: usize) -> Result<(), Cancelled> {
+        self.progress.did(count as u64);
+        match self.progress.is_cancelled() {
+            true => Err(Cancelled),
+            false => Ok(()),
+        }
+    }
+
     #[cold]
     fn look(&mut self) -> Result<(), Cancelled> {
-        self.progress.did(LOOK.into());
+        self.progress.did(LOOK as u64);
         self.until_look = LOOK;
         match self.progress.is_cancelled() {
             true => Err(Cancelled),
@@ -99,6 +115,6 @@ impl<'a> Steps<'a> {
 
 impl Drop for Steps<'_> {
     fn drop(&mut self) {
-        self.progress.did((LOOK - self.until_look).into());
+        self.progress.did((LOOK - self.until_look) as u64);
     }
 }

@@ -157,17 +157,6 @@ impl Report {
             _ => None,
         }
     }
-
-    /// The report as JSON in one line.
-    ///
-    /// A report by allocation stack, which is a `Map` in JavaScript, becomes
-    /// `{"@map": [[stack, report], ...]}`; a stack is an array of frames, youngest first; a frame
-    /// is `[source, line, column, function, null]`; no stack is `"noStack"`.
-    pub fn to_json(&self) -> String {
-        let mut out = String::new();
-        self.write_json(&mut out);
-        out
-    }
 }
 
 /// Puts keys that JavaScript takes for an array's index first, in their order, as in any object.

@@ -11,6 +11,7 @@ mod unpack;
 mod wire;
 mod write;
 
+pub(crate) use read::open;
 pub use read::{ReadOptions, read, read_from, read_with};
 pub(crate) use write::Packer;
 pub use write::{SnapshotWriter, WriteOptions, write};

@@ -2,12 +2,13 @@
 //! [`HeapAnalysesClient`], so that a front end stays responsive.
 
 mod client;
+mod import;
 
 pub use client::{HeapAnalysesClient, Pending};
 
 use core::fmt;
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -23,7 +24,7 @@ use crate::individuals::individuals_watched;
 use crate::paths::{ShortestPaths, shortest_paths_watched};
 use crate::progress::{Cancelled, Progress};
 use crate::report::Report;
-use crate::snapshot::{ReadOptions, read_from};
+use crate::snapshot::{ReadOptions, open, read_from};
 use crate::tree::{CensusTree, TreeOptions};
 
 /// Why a request has no answer.
@@ -107,20 +108,43 @@ pub enum SnapshotState {
     Error(String),
 }
 
-/// A file whose reading can be watched and cancelled.
+/// A file whose reading or writing can be watched and cancelled.
 struct Watched {
     file: File,
     progress: Progress,
 }
 
+impl Watched {
+    fn look(&self) -> io::Result<()> {
+        match self.progress.is_cancelled() {
+            true => Err(io::Error::other("cancelled")),
+            false => Ok(()),
+        }
+    }
+}
+
 impl Read for Watched {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if self.progress.is_cancelled() {
-            return Err(io::Error::other("cancelled"));
-        }
+        self.look()?;
         let bytes = self.file.read(buffer)?;
         self.progress.did(bytes as u64);
         Ok(bytes)
+    }
+}
+
+/// How long the file will be is not known: each byte is expected when it is there.
+impl Write for Watched {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.look()?;
+        let bytes = self.file.write(bytes)?;
+        self.progress.expect(bytes as u64);
+        self.progress.did(bytes as u64);
+        Ok(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.look()?;
+        self.file.flush()
     }
 }
 
@@ -186,18 +210,19 @@ impl HeapAnalysesWorker {
         options: &ReadOptions,
         progress: &Progress,
     ) -> Answer<SnapshotSummary> {
-        let file = File::open(path).map_err(|error| WorkerError::Snapshot(SnapshotError::Io(error)))?;
-        let metadata = file.metadata().map_err(|error| WorkerError::Snapshot(SnapshotError::Io(error)))?;
-        if metadata.is_dir() {
-            return Err(WorkerError::Snapshot(SnapshotError::Directory));
-        }
-        progress.expect(metadata.len());
+        let (file, length) = open(path).map_err(WorkerError::Snapshot)?;
+        progress.expect(length);
         let watched = Watched { file, progress: progress.clone() };
         let graph = read_from(watched, options).map_err(|error| match progress.is_cancelled() {
             true => WorkerError::Cancelled,
             false => WorkerError::Snapshot(error),
         })?;
         Ok(self.insert(path, graph))
+    }
+
+    /// Whether a snapshot of this name can be asked.
+    pub fn has(&self, path: &Path) -> bool {
+        self.snapshots.contains_key(path)
     }
 
     /// Takes in a graph, such as that of the running program, as if read from a file of this name.

@@ -247,3 +247,169 @@ fn what_is_exported_answers_the_same() {
     let dot = answer(&["export", first.to_str().unwrap(), "--to", "dot", "--max-nodes", "5"]);
     assert!(dot.starts_with("digraph heap {\n"), "{dot}");
 }
+
+fn small() -> String {
+    golden("small-a.fxsnapshot").to_str().unwrap().to_owned()
+}
+
+/// What the program says when it fails; it says it in one line.
+fn failure(arguments: &[&str]) -> String {
+    let output = run(arguments);
+    assert_eq!(output.status.code(), Some(1));
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(message.lines().count(), 1, "{message}");
+    message
+}
+
+#[test]
+fn info_counts_what_is_there() {
+    let info = json(&["info", &small(), "--json"]);
+    let text = answer(&["info", &small()]);
+    let tsv = answer(&["dominators", &small(), "--tsv"]);
+    assert!(info["nodes"].as_u64().unwrap() >= tsv.lines().count() as u64);
+    for (key, name) in [("nodes", "nodes"), ("edges", "edges"), ("bytes", "bytes in all nodes")] {
+        assert!(text.contains(&format!("{} {name}\n", info[key])), "{key}: {text}");
+    }
+    let kinds = ["objects", "strings", "scripts", "other", "domNode"];
+    let sum: u64 = kinds.iter().map(|kind| info[kind].as_u64().unwrap()).sum();
+    assert_eq!(info["nodes"].as_u64(), Some(sum));
+}
+
+#[test]
+fn individuals_are_those_behind_a_name() {
+    let nodes = json(&["individuals", &small(), "--name", "strings", "--max", "7", "--json"]);
+    let nodes = nodes.as_array().unwrap();
+    assert_eq!(nodes.len(), 7);
+    let retained: Vec<_> = nodes.iter().map(|node| node["retainedSize"].as_u64().unwrap()).collect();
+    assert!(retained.is_sorted_by(|a, b| a >= b), "{retained:?}");
+    let text = answer(&["individuals", &small(), "--name", "strings", "--max", "7"]);
+    assert_eq!(text.lines().count(), 8);
+    assert!(text.contains(&nodes[0]["nodeId"].to_string()), "{text}");
+}
+
+#[test]
+fn suspects_retain_their_part() {
+    let whole: u64 = answer(&["dominators", &small(), "--tsv"])
+        .lines()
+        .skip(1)
+        .filter_map(|line| line.rsplit('\t').next()?.parse::<u64>().ok())
+        .max()
+        .unwrap();
+    let suspects = json(&["suspects", &small(), "--percent", "5", "--json"]);
+    assert!(!suspects.as_array().unwrap().is_empty());
+    for suspect in suspects.as_array().unwrap() {
+        assert!(suspect["retainedSize"].as_u64().unwrap() >= whole / 20, "{suspect}");
+    }
+    assert!(answer(&["suspects", &small()]).contains(" bytes in all\n"));
+    let none = answer(&["suspects", &small(), "--percent", "100"]);
+    assert!(none.ends_with("Nothing retains 100% of them.\n"), "{none}");
+}
+
+#[test]
+fn dominators_are_told_by_class_and_from_any_node() {
+    let text = answer(&["dominators", &small(), "--by-class"]);
+    let sizes: Vec<u64> =
+        text.lines().skip(1).map(|line| line.split_whitespace().next().unwrap().parse().unwrap()).collect();
+    assert!(sizes.len() > 5 && sizes.is_sorted_by(|a, b| a >= b), "{text}");
+    let tsv = answer(&["dominators", &small(), "--tsv"]);
+    let node = tsv.lines().nth(1).unwrap().split('\t').next().unwrap();
+    let top = answer(&["dominators", &small(), "--start", node, "--depth", "1"]);
+    assert!(top.lines().nth(1).unwrap().contains(node), "{top}");
+}
+
+#[test]
+fn a_node_that_the_root_does_not_reach_dominates_nothing() {
+    use heap_graph::{GraphBuilder, NodeId, NodeParts};
+
+    let mut builder = GraphBuilder::new();
+    let name = builder.text("Node").unwrap();
+    for id in [8, 16] {
+        builder.node(NodeParts::new(NodeId(id), 1, name)).unwrap();
+    }
+    let graph = builder.finish().unwrap();
+    let bytes = heap_graph::snapshot::write(&graph, Vec::new(), &heap_graph::snapshot::WriteOptions::new());
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("two.fxsnapshot");
+    fs::write(&path, bytes.unwrap()).unwrap();
+    let path = path.to_str().unwrap();
+    let message = failure(&["dominators", path, "--start", "16"]);
+    assert!(message.ends_with("two.fxsnapshot: the root does not reach node 16\n"), "{message}");
+    answer(&["dominators", path, "--start", "8"]);
+}
+
+#[test]
+fn the_shortest_paths_and_the_exports_are_of_their_shapes() {
+    let tsv = answer(&["dominators", &small(), "--tsv"]);
+    let node = tsv.lines().last().unwrap().split('\t').next().unwrap();
+    let text = answer(&["paths", &small(), "--shortest", "--max", "2", "--target", node]);
+    assert!(text.starts_with(node) && text.contains("\n    ."), "{text}");
+    let paths = json(&["paths", &small(), "--shortest", "--max", "2", "--json", "--target", node]);
+    assert!(paths.to_string().contains("\"predecessor\""), "{paths}");
+
+    let info = json(&["info", &small(), "--json"]);
+    let v8 = json(&["export", &small(), "--to", "v8"]);
+    assert_eq!(v8["snapshot"]["node_count"], info["nodes"]);
+    let dot = answer(&["export", &small(), "--to", "dot", "--max-nodes", "10"]);
+    assert!(dot.starts_with("digraph") && dot.trim_end().ends_with('}'), "{dot}");
+    let graphml = answer(&["export", &small(), "--to", "graphml", "--max-nodes", "10"]);
+    assert_eq!(graphml.matches("<node ").count(), 10, "{graphml}");
+    assert!(graphml.trim_end().ends_with("</graphml>"), "{graphml}");
+}
+
+#[test]
+fn more_bytes_than_allowed_are_refused_in_one_line() {
+    let message = failure(&["info", &small(), "--max-bytes", "5000"]);
+    assert!(
+        message.contains("small-a.fxsnapshot: message ") && message.contains("5000 unpacked bytes"),
+        "{message}"
+    );
+}
+
+#[cfg(unix)]
+#[test]
+fn a_pipe_is_no_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let pipe = folder.path().join("pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let message = failure(&["info", pipe.to_str().unwrap()]);
+    assert!(message.ends_with("pipe: is not a regular file\n"), "{message}");
+}
+
+#[test]
+fn a_stack_of_thousands_of_frames_is_printed() {
+    use heap_graph::{FrameParts, GraphBuilder, NodeId, NodeParts};
+
+    let mut builder = GraphBuilder::new();
+    let text = builder.text("deep").unwrap();
+    let mut stack = None;
+    for line in 1..=9_000_u32 {
+        let (source, is_system) = (text, false);
+        let parts = FrameParts {
+            parent: stack,
+            source,
+            line,
+            column: 1,
+            function: None,
+            is_system,
+            is_self_hosted: false,
+        };
+        stack = Some(builder.frame(parts).unwrap());
+        if line % 80 == 0 {
+            let id = NodeId(line.into());
+            builder.node(NodeParts { allocation_stack: stack, ..NodeParts::new(id, 1, text) }).unwrap();
+            if line < 9_000 - 80 {
+                builder.edge(NodeId(u64::from(line) + 80), None).unwrap();
+            }
+        }
+    }
+    let graph = builder.finish().unwrap();
+    let bytes = heap_graph::snapshot::write(&graph, Vec::new(), &heap_graph::snapshot::WriteOptions::new());
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("deep.fxsnapshot");
+    fs::write(&path, bytes.unwrap()).unwrap();
+    let path = path.to_str().unwrap();
+    let text = answer(&["tree", path, "--breakdown", "stack"]);
+    assert!(text.lines().count() > 8_900, "{}", text.lines().count());
+    let census = json(&["census", path, "--breakdown", "stack", "--json"]);
+    assert_eq!(census["@map"].as_array().unwrap().len(), 111);
+}

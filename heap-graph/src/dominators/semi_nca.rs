@@ -1,13 +1,14 @@
 //! Semi-NCA: semidominators as Lengauer and Tarjan find them, with path compression, and from them
-//! immediate dominators by climbing the tree that is there so far.
+//! immediate dominators by climbing the tree that is there so far, by `climb`.
 //!
 //! Nodes are numbered in the order in which a depth-first walk meets them; "less" is then "nearer the root".
 //! All but the walk itself works with numbers: what belongs together in the tree then lies together in memory.
 
 use super::NONE;
+use super::climb::climb;
 use crate::graph::Graph;
 use crate::prefetch::{AHEAD, prefetch};
-use crate::progress::{Cancelled, Steps};
+use crate::progress::{Cancelled, LOOK, Steps, chunks};
 
 /// A depth-first walk from the root that takes each node's edges from the last to the first.
 pub(super) struct Walk {
@@ -43,6 +44,7 @@ impl Walk {
         let mut stack = Vec::new();
         met[0] = 1;
         stack.push(walk.meet(graph, 0, NONE));
+        let mut next_look = LOOK;
         while let Some(Open { number, first, end }) = stack.last_mut() {
             if first == end {
                 walk.postorder.push(*number);
@@ -58,9 +60,13 @@ impl Walk {
             if *word & bit == 0 {
                 *word |= bit;
                 stack.push(walk.meet(graph, to, from));
-                steps.step()?;
+                if walk.preorder.len() == next_look {
+                    steps.steps(LOOK)?;
+                    next_look += LOOK;
+                }
             }
         }
+        steps.steps(walk.preorder.len() + LOOK - next_look)?;
         Ok(walk)
     }
 
@@ -77,38 +83,30 @@ impl Walk {
         Open { number, first: edges.start as u32, end: edges.end as u32 }
     }
 
-    /// By number, the number of the immediate dominator; the root has itself. Two steps for each node.
+    /// By number, the number of the immediate dominator; the root has itself. Three steps for each node.
     pub(super) fn dominators(&self, graph: &Graph, steps: &mut Steps<'_>) -> Result<Vec<u32>, Cancelled> {
         let Predecessors { first, before, mut least } = self.predecessors(graph, steps)?;
         let mut forest = Forest::new(&self.parents);
-        for number in (1..self.preorder.len()).rev() {
-            steps.step()?;
-            let mut semidominator = least[number];
-            let linked = number as u32 + 1;
-            let range = first[number] as usize..first[number + 1] as usize;
-            for place in range.rev() {
-                prefetch(&forest.nodes, before[place.saturating_sub(AHEAD)] as usize);
-                // There is none less than the root.
-                if semidominator == 0 {
-                    break;
+        for part in chunks(1..self.preorder.len()).rev() {
+            steps.steps(part.len())?;
+            for number in part.rev() {
+                let mut semidominator = least[number];
+                let linked = number as u32 + 1;
+                let range = first[number] as usize..first[number + 1] as usize;
+                for place in range.rev() {
+                    prefetch(&forest.nodes, before[place.saturating_sub(AHEAD)] as usize);
+                    // There is none less than the root.
+                    if semidominator == 0 {
+                        break;
+                    }
+                    semidominator = semidominator.min(forest.least(before[place], linked));
                 }
-                semidominator = semidominator.min(forest.least(before[place], linked));
+                forest.nodes[number].least = semidominator;
+                least[number] = semidominator;
             }
-            forest.nodes[number].least = semidominator;
-            least[number] = semidominator;
         }
         drop(forest);
-        let semidominators = least;
-        let mut dominators = self.parents.clone();
-        dominators[0] = 0;
-        for number in 1..self.preorder.len() {
-            let mut dominator = dominators[number];
-            while dominator > semidominators[number] {
-                dominator = dominators[dominator as usize];
-            }
-            dominators[number] = dominator;
-        }
-        Ok(dominators)
+        climb(&self.parents, &least, steps)
     }
 
     /// Goes through the graph in its own order, in which its arrays lie in memory, and not in that of the numbers.
@@ -117,23 +115,29 @@ impl Walk {
         let mut least: Vec<(u32, u32)> = self.parents.iter().map(|parent| (*parent, 0)).collect();
         // No edge of the tree is among them.
         let mut others = Vec::with_capacity((graph.edge_count() + 1).saturating_sub(self.preorder.len()));
-        for (node, number) in (0..).zip(&self.numbers).filter(|(_, number)| **number != NONE) {
-            steps.step()?;
-            for edge in graph.edge_range(node) {
-                if let Some(ahead) = graph.all_referents().get(edge + 2 * AHEAD) {
-                    prefetch(&self.numbers, *ahead as usize);
+        for part in chunks(0..self.numbers.len()) {
+            steps.steps(part.len())?;
+            for node in part {
+                let number = self.numbers[node];
+                if number == NONE {
+                    continue;
                 }
-                if let Some(ahead) = graph.all_referents().get(edge + AHEAD) {
-                    prefetch(&least, self.numbers[*ahead as usize] as usize);
-                }
-                let to = self.numbers[graph.referent(edge) as usize];
-                if *number < to {
-                    // A smaller number is an ancestor's, or there would have been a way down to it before.
-                    let least = &mut least[to as usize].0;
-                    *least = (*least).min(*number);
-                } else if *number > to && to != 0 {
-                    least[to as usize].1 += 1;
-                    others.push((to, *number));
+                for edge in graph.edge_range(node as u32) {
+                    if let Some(ahead) = graph.all_referents().get(edge + 2 * AHEAD) {
+                        prefetch(&self.numbers, *ahead as usize);
+                    }
+                    if let Some(ahead) = graph.all_referents().get(edge + AHEAD) {
+                        prefetch(&least, self.numbers[*ahead as usize] as usize);
+                    }
+                    let to = self.numbers[graph.referent(edge) as usize];
+                    if number < to {
+                        // A smaller number is an ancestor's, or there would have been a way down to it before.
+                        let least = &mut least[to as usize].0;
+                        *least = (*least).min(number);
+                    } else if number > to && to != 0 {
+                        least[to as usize].1 += 1;
+                        others.push((to, number));
+                    }
                 }
             }
         }

@@ -30,6 +30,8 @@ impl Way {
 struct Place {
     /// The block or value that edges start from.
     owner: u32,
+    /// Whether it was not met before: else its edges are known.
+    is_new: bool,
     way: Way,
     type_name: TypeName,
 }
@@ -100,8 +102,8 @@ pub(super) struct Live<'a> {
     here: Place,
     /// Where to go back to from parts and from blocks.
     before: Vec<Place>,
-    /// The block told last, if nothing else was entered or left since.
-    told: Option<u32>,
+    /// The block told last and whether it is new, if nothing else was entered or left since.
+    told: Option<(u32, bool)>,
     /// By way and the edge that leads on.
     ways: HashMap<(Way, Edge), Way>,
     /// By way.
@@ -160,7 +162,7 @@ impl<'a> Live<'a> {
             roots: 0,
             kinds: Vec::new(),
             kind_ids: HashMap::new(),
-            here: Place { owner: 0, way: Way::EMPTY, type_name: nothing },
+            here: Place { owner: 0, is_new: true, way: Way::EMPTY, type_name: nothing },
             before: Vec::new(),
             told: None,
             ways: HashMap::new(),
@@ -199,7 +201,7 @@ impl<'a> Live<'a> {
         let start = (&raw const *value).addr();
         self.ranges.push(Range { start, end: start + size_of_val(value), node });
         self.before.push(self.here);
-        self.here = Place { owner: node, way: Way::EMPTY, type_name };
+        self.here = Place { owner: node, is_new: true, way: Way::EMPTY, type_name };
     }
 
     pub(super) fn close_root(&mut self) {
@@ -249,6 +251,9 @@ impl<'a> Live<'a> {
     }
 
     fn edge(&mut self, to: u32) {
+        if !self.here.is_new {
+            return;
+        }
         let name = self.way_names[self.here.way.0 as usize];
         match &mut self.out {
             Out::Graph { edges, .. } => edges.push((self.here.owner, to, name)),
@@ -260,9 +265,13 @@ impl<'a> Live<'a> {
     fn tell(&mut self, block: Block, size: usize, start_is_known: bool) {
         self.settle();
         let address = block.pointer.addr();
-        let node = match self.by_address.get(&address) {
+        let known = self.by_address.get(&address).copied();
+        let node = match known {
             // Reached by two roots: its contents are walked again, and found to be known.
-            Some(known) => *known,
+            Some(known) => {
+                self.edge(known);
+                known
+            }
             None => {
                 let owner = (self.here.type_name)();
                 let kind = self.kind(BlockTypes { owner, content: (block.type_name)() });
@@ -278,7 +287,7 @@ impl<'a> Live<'a> {
         if let Some(shared) = self.awaited.take() {
             self.shared.insert(shared, node);
         }
-        self.told = Some(node);
+        self.told = Some((node, known.is_none()));
     }
 
     fn stack(&mut self, address: usize) -> Option<FrameId> {
@@ -339,6 +348,11 @@ impl<'a> Live<'a> {
             let range = self.ranges.get(after.checked_sub(1)?)?;
             (address < range.end).then_some(range.node)
         })
+    }
+
+    /// Whether a file could not be written.
+    pub(super) fn has_failed(&self) -> bool {
+        matches!(&self.out, Out::File(stream) if stream.has_failed())
     }
 
     /// The graph, if that was asked for.
@@ -430,6 +444,9 @@ impl Observe for Live<'_> {
     }
 
     fn pointer(&mut self, address: usize) {
+        if !self.here.is_new {
+            return;
+        }
         let name = self.way_names[self.here.way.0 as usize];
         let known = self.shared.get(&address).copied();
         match (&mut self.out, known) {
@@ -443,8 +460,9 @@ impl Observe for Live<'_> {
 
     fn open_block(&mut self) {
         self.before.push(self.here);
-        if let Some(owner) = self.told.take() {
+        if let Some((owner, is_new)) = self.told.take() {
             self.here.owner = owner;
+            self.here.is_new = is_new;
             self.here.way = Way::EMPTY;
         }
         if let Out::File(stream) = &mut self.out {

@@ -1,6 +1,5 @@
 //! Saving the heap of the running program, which is never in memory as a graph.
 
-use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
@@ -10,6 +9,7 @@ use super::reading::Live;
 use super::stream::Stream;
 use super::{HeapGraph, LiveOptions, Roots, What, now};
 use crate::snapshot::WriteOptions;
+use crate::whole_file::write_whole;
 
 /// What was saved.
 #[derive(Clone, Debug)]
@@ -48,28 +48,17 @@ impl HeapGraph {
         write: &WriteOptions,
         tell: impl Fn(&mut Roots<'_>),
     ) -> io::Result<Saved> {
-        let path = path.as_ref();
-        let name = path.file_name().ok_or(io::ErrorKind::InvalidFilename)?;
-        let mut incomplete = std::ffi::OsString::from("incomplete-");
-        incomplete.push(name);
-        let incomplete = path.with_file_name(incomplete);
-        let saved = create_private(&incomplete).and_then(|file| {
+        write_whole(path.as_ref(), |file| {
             let mut file = BufWriter::new(file);
             let saved = Self::stream(&mut file, options, write, tell)?;
             file.into_inner().map_err(io::IntoInnerError::into_error)?;
-            fs::rename(&incomplete, path)?;
             Ok(saved)
-        });
-        if saved.is_err() {
-            // What went wrong is told; that this may, too, is not.
-            let _ = fs::remove_file(&incomplete);
-        }
-        saved
+        })
     }
 
     /// Walks the values that `tell` adds, and writes a snapshot as it goes.
     ///
-    /// A block is written once the walk leaves it, and is then forgotten but for its address: about 50 bytes
+    /// A block is written once the walk leaves it, and is then forgotten but for its address: about 100 bytes
     /// a block are kept, besides the blocks on the way from a root to where the walk is, and those with
     /// references to something not met before, which come last.
     ///
@@ -92,7 +81,7 @@ impl HeapGraph {
     ///
     /// # Errors
     ///
-    /// Of the file. The walk goes on to its end even so.
+    /// Of the file. The walk of a value goes on to its end even so; those told after it are left out.
     pub fn stream(
         file: &mut dyn Write,
         options: LiveOptions<'_>,
@@ -111,12 +100,4 @@ impl HeapGraph {
         let (nodes, edges) = ops.into_reading().finish_file(&names)?;
         Ok(Saved { nodes, edges, skipped })
     }
-}
-
-fn create_private(path: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path)
 }

@@ -78,6 +78,10 @@ impl<'a> Stream<'a> {
         }
     }
 
+    pub(super) fn has_failed(&self) -> bool {
+        self.error.is_some()
+    }
+
     fn end(&mut self, waiting: Waiting, context: Context<'_>) {
         if waiting.pointers.is_empty() {
             self.write(&waiting, context);

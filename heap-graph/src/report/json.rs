@@ -1,47 +1,118 @@
 //! Reports as JSON, key by key in their own order.
 
 use core::fmt::Write as _;
+use std::io;
 
 use super::{Count, Frame, Report, StackKey};
 use crate::text::Text;
 
+/// Bytes that are handed on at once.
+const PIECE: usize = 64 * 1024;
+
+/// JSON on its way: a piece of it, and where it goes.
+struct Pieces<'a> {
+    piece: String,
+    out: Option<&'a mut dyn io::Write>,
+}
+
+impl Pieces<'_> {
+    /// Hands on what is there once it is enough.
+    fn hand_on(&mut self, at_least: usize) -> io::Result<()> {
+        if let Some(out) = &mut self.out
+            && self.piece.len() >= at_least
+        {
+            out.write_all(self.piece.as_bytes())?;
+            self.piece.clear();
+        }
+        Ok(())
+    }
+
+    fn list<T>(
+        &mut self,
+        items: impl IntoIterator<Item = T>,
+        mut item: impl FnMut(&mut Self, T) -> io::Result<()>,
+    ) -> io::Result<()> {
+        self.piece.push('[');
+        for (at, value) in items.into_iter().enumerate() {
+            if at > 0 {
+                self.piece.push(',');
+            }
+            item(self, value)?;
+            self.hand_on(PIECE)?;
+        }
+        self.piece.push(']');
+        Ok(())
+    }
+}
+
 impl Report {
-    pub(crate) fn write_json(&self, out: &mut String) {
+    /// The report as JSON in one line.
+    ///
+    /// A report by allocation stack, which is a `Map` in JavaScript, becomes
+    /// `{"@map": [[stack, report], ...]}`; a stack is an array of frames, youngest first; a frame
+    /// is `[source, line, column, function, null]`; no stack is `"noStack"`.
+    ///
+    /// Each stack is there with all its frames: [`write_json`](Self::write_json) does not keep them in memory.
+    pub fn to_json(&self) -> String {
+        let mut pieces = Pieces { piece: String::new(), out: None };
+        self.to_pieces(&mut pieces).expect("nothing is handed on");
+        pieces.piece
+    }
+
+    /// Writes [`to_json`](Self::to_json) piece by piece.
+    ///
+    /// # Errors
+    ///
+    /// Of `out`.
+    pub fn write_json(&self, mut out: impl io::Write) -> io::Result<()> {
+        let mut pieces = Pieces { piece: String::new(), out: Some(&mut out) };
+        self.to_pieces(&mut pieces)?;
+        pieces.hand_on(0)
+    }
+
+    fn to_pieces(&self, out: &mut Pieces<'_>) -> io::Result<()> {
         match self {
-            Self::Count(count) => count.write_json(out),
-            Self::Bucket(ids) => list(out, ids, |out, id| {
-                let _ = write!(out, "{id}");
-            }),
+            Self::Count(count) => count.write_json(&mut out.piece),
+            Self::Bucket(ids) => {
+                return out.list(ids, |out, id| {
+                    let _ = write!(out.piece, "{id}");
+                    Ok(())
+                });
+            }
             Self::Map(entries) => {
-                out.push('{');
+                out.piece.push('{');
                 for (at, (key, report)) in entries.iter().enumerate() {
                     if at > 0 {
-                        out.push(',');
+                        out.piece.push(',');
                     }
-                    key.write_json(out);
-                    out.push(':');
-                    report.write_json(out);
+                    key.write_json(&mut out.piece);
+                    out.piece.push(':');
+                    report.to_pieces(out)?;
+                    out.hand_on(PIECE)?;
                 }
-                out.push('}');
+                out.piece.push('}');
             }
             Self::Stacks(entries) => {
-                out.push_str("{\"@map\":");
-                list(out, entries, |out, (key, report)| {
-                    out.push('[');
+                out.piece.push_str("{\"@map\":");
+                out.list(entries, |out, (key, report)| {
+                    out.piece.push('[');
                     match key {
-                        StackKey::NoStack => out.push_str("\"noStack\""),
-                        StackKey::Stack(stack) => {
-                            list(out, stack.frames(), |out, at| at.frame.write_json(out));
-                        }
+                        StackKey::NoStack => out.piece.push_str("\"noStack\""),
+                        StackKey::Stack(stack) => out.list(stack.frames(), |out, at| {
+                            at.frame.write_json(&mut out.piece);
+                            Ok(())
+                        })?,
                     }
-                    out.push(',');
-                    report.write_json(out);
-                    out.push(']');
-                });
-                out.push('}');
+                    out.piece.push(',');
+                    report.to_pieces(out)?;
+                    out.piece.push(']');
+                    Ok(())
+                })?;
+                out.piece.push('}');
             }
-            Self::All(each) => list(out, each, |out, report| report.write_json(out)),
+            Self::All(each) => return out.list(each, |out, report| report.to_pieces(out)),
         }
+        Ok(())
     }
 }
 

@@ -4,7 +4,7 @@
 //! stack (in a frame: source, function, then the parent), class, file, descriptive name. So a
 //! message is taken apart first, and its texts are numbered afterwards.
 
-use std::fs::File;
+use std::fs::{self, File, Metadata};
 use std::io::{BufRead, Read};
 use std::path::Path;
 
@@ -19,6 +19,10 @@ use crate::frame::{FrameId, FrameParts};
 use crate::graph::{Graph, GraphBuilder, NodeId, NodeParts};
 use crate::text::TextId;
 
+/// Frames of a stack at most. A message nests few, but each may go on where another began; and a report names
+/// all frames of each stack.
+const MAX_FRAMES: u32 = 10_000;
+
 /// How to read a snapshot.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -26,11 +30,14 @@ pub struct ReadOptions {
     /// A message of more bytes is refused; by default 67,108,864, as in Firefox. Only the root of
     /// a heap with millions of roots comes near.
     pub max_message_bytes: u64,
+    /// A snapshot of more bytes, once unpacked, is refused; by default 1,073,741,824 (1 GiB). A graph
+    /// takes about as much memory as its unpacked snapshot, and a file may unpack to a thousand times its size.
+    pub max_bytes: u64,
 }
 
 impl Default for ReadOptions {
     fn default() -> Self {
-        Self { max_message_bytes: 64 << 20 }
+        Self { max_message_bytes: 64 << 20, max_bytes: 1 << 30 }
     }
 }
 
@@ -43,6 +50,12 @@ impl ReadOptions {
     /// Sets [`max_message_bytes`](Self::max_message_bytes).
     pub fn max_message_bytes(mut self, bytes: u64) -> Self {
         self.max_message_bytes = bytes;
+        self
+    }
+
+    /// Sets [`max_bytes`](Self::max_bytes).
+    pub fn max_bytes(mut self, bytes: u64) -> Self {
+        self.max_bytes = bytes;
         self
     }
 }
@@ -62,11 +75,22 @@ pub fn read(path: impl AsRef<Path>) -> Result<Graph, SnapshotError> {
 ///
 /// As [`read`].
 pub fn read_with(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Graph, SnapshotError> {
+    let (file, _) = open(path.as_ref())?;
+    graph(Messages::on_two_threads(file, options)?)
+}
+
+/// Opens a file, and nothing else: a pipe without a writer would be waited for without end. Its length, too.
+pub(crate) fn open(path: &Path) -> Result<(File, u64), SnapshotError> {
+    let check = |metadata: Metadata| match metadata {
+        metadata if metadata.is_dir() => Err(SnapshotError::Directory),
+        metadata if !metadata.is_file() => Err(SnapshotError::NotAFile),
+        metadata => Ok(metadata.len()),
+    };
+    check(fs::metadata(path).map_err(SnapshotError::Io)?)?;
     let file = File::open(path).map_err(SnapshotError::Io)?;
-    if file.metadata().is_ok_and(|metadata| metadata.is_dir()) {
-        return Err(SnapshotError::Directory);
-    }
-    graph(Messages::on_two_threads(file, options.max_message_bytes)?)
+    // It may be another one by now.
+    let length = check(file.metadata().map_err(SnapshotError::Io)?)?;
+    Ok((file, length))
 }
 
 /// Reads a snapshot from anything.
@@ -77,7 +101,7 @@ pub fn read_with(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Graph,
 ///
 /// As [`read`].
 pub fn read_from(file: impl Read, options: &ReadOptions) -> Result<Graph, SnapshotError> {
-    graph(Messages::new(file, options.max_message_bytes)?)
+    graph(Messages::new(file, options)?)
 }
 
 fn graph<R: BufRead>(mut messages: Messages<R>) -> Result<Graph, SnapshotError> {
@@ -113,7 +137,8 @@ struct Reader {
     builder: GraphBuilder,
     two_byte: Vec<TextId>,
     one_byte: Vec<OneByte>,
-    frames: HashMap<u64, FrameId>,
+    /// With the number of frames from each on.
+    frames: HashMap<u64, (FrameId, u32)>,
     /// Of each node's message, to say where an edge is that goes nowhere.
     offsets: Vec<u64>,
     /// The node at hand.
@@ -150,7 +175,7 @@ impl Reader {
             self.edges.push((NodeId(referent), name));
         }
         let allocation_stack = match raw.stack {
-            Some(stack) => Some(self.frame(message, stack, &raw.frames)?),
+            Some(stack) => Some(self.frame(message, stack, &raw.frames)?.0),
             None => None,
         };
         let class_name = self.class_name(message, raw.class_name)?;
@@ -247,7 +272,12 @@ impl Reader {
     }
 
     /// A frame and its parents, which are at most as many as the message may nest.
-    fn frame(&mut self, message: Message<'_>, raw: RawFrame, all: &[FrameData]) -> Result<FrameId, InField> {
+    fn frame(
+        &mut self,
+        message: Message<'_>,
+        raw: RawFrame,
+        all: &[FrameData],
+    ) -> Result<(FrameId, u32), InField> {
         let data = match raw.content {
             FrameContent::Data(place) => all[place],
             FrameContent::Ref(id, start) => {
@@ -272,17 +302,23 @@ impl Reader {
         let source = self.two_byte(message, "allocationStack.data.source", data.source)?;
         let source = source.ok_or(missing("allocationStack.data.source"))?;
         let function = self.two_byte(message, "allocationStack.data.functionDisplayName", data.function)?;
-        let parent = match data.parent {
-            Some(parent) => Some(self.frame(message, parent, all)?),
-            None => None,
+        let (parent, depth) = match data.parent {
+            Some(parent) => {
+                let (parent, depth) = self.frame(message, parent, all)?;
+                (Some(parent), depth + 1)
+            }
+            None => (None, 1),
         };
+        if depth > MAX_FRAMES {
+            return Err(("allocationStack", (here, Problem::TooDeep(MAX_FRAMES))));
+        }
         let parts = FrameParts { parent, source, line, column, function, is_system, is_self_hosted };
         let frame = self.builder.frames.intern(parts);
         let frame = frame.ok_or(("allocationStack", (here, Problem::TooMany("frames"))))?;
-        if self.frames.insert(id, frame).is_some() {
+        if self.frames.insert(id, (frame, depth)).is_some() {
             return Err(duplicate);
         }
-        Ok(frame)
+        Ok((frame, depth))
     }
 
     fn finish(self, end: u64) -> Result<Graph, SnapshotError> {

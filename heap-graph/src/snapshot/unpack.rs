@@ -6,6 +6,7 @@ use std::thread;
 
 use flate2::bufread::{GzDecoder, ZlibDecoder};
 
+use super::read::ReadOptions;
 use super::wire::{self, Message};
 use crate::error::{MessageError, Problem, SnapshotError};
 
@@ -124,17 +125,19 @@ pub(super) struct Messages<R> {
     /// Messages given out.
     count: u64,
     max_message: u64,
+    /// Bytes that there may be in all.
+    max_bytes: u64,
 }
 
 impl<R: Read> Messages<BufReader<R>> {
-    pub(super) fn new(file: R, max_message: u64) -> Result<Self, SnapshotError> {
-        Ok(Self::from_source(Source::Here(Box::new(Unpacker::new(file)?)), max_message))
+    pub(super) fn new(file: R, options: &ReadOptions) -> Result<Self, SnapshotError> {
+        Ok(Self::from_source(Source::Here(Box::new(Unpacker::new(file)?)), options))
     }
 }
 
 impl<R: Read + Send + 'static> Messages<BufReader<R>> {
     /// Unpacks on another thread: that takes about as long as all else.
-    pub(super) fn on_two_threads(file: R, max_message: u64) -> Result<Self, SnapshotError> {
+    pub(super) fn on_two_threads(file: R, options: &ReadOptions) -> Result<Self, SnapshotError> {
         let mut unpacker = Unpacker::new(file)?;
         let (steps, receiver) = sync_channel(AHEAD);
         let unpack = move || loop {
@@ -149,13 +152,22 @@ impl<R: Read + Send + 'static> Messages<BufReader<R>> {
             }
         };
         thread::Builder::new().name("unpack-snapshot".to_owned()).spawn(unpack).map_err(SnapshotError::Io)?;
-        Ok(Self::from_source(Source::Elsewhere(receiver), max_message))
+        Ok(Self::from_source(Source::Elsewhere(receiver), options))
     }
 }
 
 impl<R: BufRead> Messages<R> {
-    fn from_source(source: Source<R>, max_message: u64) -> Self {
-        Self { source, buffer: vec![0; 2 * STEP], start: 0, end: 0, offset: 0, count: 0, max_message }
+    fn from_source(source: Source<R>, options: &ReadOptions) -> Self {
+        Self {
+            source,
+            buffer: vec![0; 2 * STEP],
+            start: 0,
+            end: 0,
+            offset: 0,
+            count: 0,
+            max_message: options.max_message_bytes,
+            max_bytes: options.max_bytes,
+        }
     }
 
     /// Unpacks some more; `false` at the end.
@@ -225,6 +237,9 @@ impl<R: BufRead> Messages<R> {
         let length = length & u64::from(u32::MAX);
         if length == 0 {
             return if self.count == 0 { Err(self.next_error(Problem::ZeroLength)) } else { Ok(None) };
+        }
+        if self.offset + u64::from(bytes) + length > self.max_bytes {
+            return Err(self.next_error(Problem::TooManyBytes(self.max_bytes)));
         }
         if length > self.max_message {
             return Err(self.next_error(Problem::TooLong(length)));

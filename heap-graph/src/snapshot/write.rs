@@ -83,8 +83,9 @@ impl<W: Write> Packer<W> {
 /// Writes a graph as a snapshot, which Firefox reads, too.
 ///
 /// Reading it gives the same graph but for: what follows a NUL in a text, letters in the name of a
-/// class that Latin-1 does not have (they become `?`), and frames of a stack beyond the youngest 90 that were in
-/// no stack before.
+/// class that Latin-1 does not have (they become `?`), halves of characters in the name of a file, and stacks
+/// whose youngest 90 frames or more were in no stack written before: these 90 are left of them. Stacks that keep
+/// more than 10,000 frames are refused by readers here.
 ///
 /// # Errors
 ///

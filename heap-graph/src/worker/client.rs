@@ -1,6 +1,7 @@
 //! The worker on its own thread.
 
 use core::fmt;
+use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,17 +9,19 @@ use std::thread;
 
 use hashbrown::HashMap;
 
-use super::{Answer, HeapAnalysesWorker, SnapshotState, SnapshotSummary, WorkerError};
+use super::import::import;
+use super::{Answer, HeapAnalysesWorker, SnapshotState, SnapshotSummary, Watched, WorkerError};
 use crate::breakdown::Breakdown;
 use crate::diff::Difference;
 use crate::dominators::{DominatorTreeNode, FetchOptions, Fetched};
 use crate::graph::{Graph, NodeId};
-use crate::live::{HeapGraph, Roots, Saved};
+use crate::live::{HeapGraph, LiveOptions, Roots, Saved};
 use crate::paths::ShortestPaths;
 use crate::progress::Progress;
 use crate::report::Report;
-use crate::snapshot::ReadOptions;
+use crate::snapshot::{ReadOptions, WriteOptions};
 use crate::tree::{CensusTree, TreeOptions};
+use crate::whole_file::write_whole;
 
 type Job = Box<dyn FnOnce(&mut HeapAnalysesWorker) + Send>;
 
@@ -104,15 +107,42 @@ impl HeapAnalysesClient {
         let progress = Progress::new();
         let pending = Pending { answer: receiver, progress: progress.clone() };
         let job: Job = Box::new(move |worker| {
-            let result = if progress.is_cancelled() {
-                Err(WorkerError::Cancelled)
-            } else {
-                request(worker, &progress)
-            };
             // Nobody may be waiting any more.
-            let _ = answer.send(result);
+            let _ = answer.send(unless_cancelled(&progress, || request(worker, &progress)));
         });
         // If the worker has ended, the job is dropped, and whoever waits is told.
+        let _ = self.jobs.send(job);
+        pending
+    }
+
+    /// Asks for what changes the state of a snapshot: it has one until the request's turn, and another one
+    /// after it, even if the request was cancelled before.
+    fn ask_of<T: Send + 'static>(
+        &self,
+        path: PathBuf,
+        [until, after]: [SnapshotState; 2],
+        request: impl FnOnce(&mut HeapAnalysesWorker, &Path, &Progress, &States) -> Answer<T> + Send + 'static,
+    ) -> Pending<T> {
+        let (answer, receiver) = channel();
+        let progress = Progress::new();
+        let pending = Pending { answer: receiver, progress: progress.clone() };
+        let states = Arc::clone(&self.states);
+        set_state(&states, path.clone(), until);
+        let job: Job = Box::new(move |worker| {
+            let result = unless_cancelled(&progress, || request(worker, &path, &progress, &states));
+            let state = match &result {
+                Ok(_) => Some(after),
+                // What was read before still answers.
+                Err(_) if worker.has(&path) => Some(SnapshotState::Read),
+                Err(WorkerError::Cancelled) => path.exists().then_some(SnapshotState::Saved),
+                Err(error) => Some(SnapshotState::Error(error.to_string())),
+            };
+            match state {
+                Some(state) => set_state(&states, path, state),
+                None => drop(states.lock().unwrap_or_else(PoisonError::into_inner).remove(&path)),
+            }
+            let _ = answer.send(result);
+        });
         let _ = self.jobs.send(job);
         pending
     }
@@ -129,46 +159,37 @@ impl HeapAnalysesClient {
 
     /// [`HeapAnalysesWorker::read_heap_snapshot`]
     pub fn read_heap_snapshot(&self, path: impl Into<PathBuf>) -> Pending<SnapshotSummary> {
-        let (path, states) = (path.into(), Arc::clone(&self.states));
-        set_state(&states, path.clone(), SnapshotState::Reading);
-        self.ask(move |worker, progress| read(worker, path, progress, &states))
+        let states = [SnapshotState::Reading, SnapshotState::Read];
+        self.ask_of(path.into(), states, |worker, path, progress, _| {
+            worker.read_heap_snapshot(path, &ReadOptions::default(), progress)
+        })
     }
 
     /// [`HeapGraph::save`], on the worker's thread.
+    ///
+    /// If it is cancelled, the walk ends with the value that it is at.
     pub fn save_heap_snapshot(
         &self,
         path: impl Into<PathBuf>,
         tell: impl Fn(&mut Roots<'_>) + Send + 'static,
     ) -> Pending<Saved> {
-        let (path, states) = (path.into(), Arc::clone(&self.states));
-        set_state(&states, path.clone(), SnapshotState::Saving);
-        self.ask(move |_, _| {
-            let answer = HeapGraph::save(&path, tell).map_err(WorkerError::Save);
-            let state = match &answer {
-                Ok(_) => SnapshotState::Saved,
-                Err(error) => SnapshotState::Error(error.to_string()),
-            };
-            set_state(&states, path, state);
-            answer
-        })
+        let states = [SnapshotState::Saving, SnapshotState::Saved];
+        self.ask_of(path.into(), states, move |_, path, progress, _| save(path, tell, progress))
     }
 
-    /// Copies a file from elsewhere, and reads the copy.
+    /// Copies a file from elsewhere, and reads the copy, which is whole or not there.
+    ///
+    /// A file cannot be imported to where it is.
     pub fn import_heap_snapshot(
         &self,
         from: impl Into<PathBuf>,
         to: impl Into<PathBuf>,
     ) -> Pending<SnapshotSummary> {
-        let (from, path, states) = (from.into(), to.into(), Arc::clone(&self.states));
-        set_state(&states, path.clone(), SnapshotState::Importing);
-        self.ask(move |worker, progress| {
-            if let Err(error) = std::fs::copy(from, &path) {
-                let error = WorkerError::Save(error);
-                set_state(&states, path, SnapshotState::Error(error.to_string()));
-                return Err(error);
-            }
-            set_state(&states, path.clone(), SnapshotState::Reading);
-            read(worker, path, progress, &states)
+        let (from, states) = (from.into(), [SnapshotState::Importing, SnapshotState::Read]);
+        self.ask_of(to.into(), states, move |worker, path, progress, states| {
+            import(&from, path, progress)?;
+            set_state(states, path.to_owned(), SnapshotState::Reading);
+            worker.read_heap_snapshot(path, &ReadOptions::default(), progress)
         })
     }
 
@@ -280,20 +301,24 @@ impl HeapAnalysesClient {
     }
 }
 
-fn read(
-    worker: &mut HeapAnalysesWorker,
-    path: PathBuf,
-    progress: &Progress,
-    states: &States,
-) -> Answer<SnapshotSummary> {
-    let answer = worker.read_heap_snapshot(&path, &ReadOptions::default(), progress);
-    let state = match &answer {
-        Ok(_) => SnapshotState::Read,
-        Err(WorkerError::Cancelled) => SnapshotState::Saved,
-        Err(error) => SnapshotState::Error(error.to_string()),
-    };
-    set_state(states, path, state);
-    answer
+fn unless_cancelled<T>(progress: &Progress, request: impl FnOnce() -> Answer<T>) -> Answer<T> {
+    match progress.is_cancelled() {
+        true => Err(WorkerError::Cancelled),
+        false => request(),
+    }
+}
+
+fn save(path: &Path, tell: impl Fn(&mut Roots<'_>), progress: &Progress) -> Answer<Saved> {
+    let saved = write_whole(path, |file| {
+        let mut file = BufWriter::new(Watched { file, progress: progress.clone() });
+        let saved = HeapGraph::stream(&mut file, LiveOptions::new(), &WriteOptions::new(), tell)?;
+        file.flush()?;
+        Ok(saved)
+    });
+    saved.map_err(|error| match progress.is_cancelled() {
+        true => WorkerError::Cancelled,
+        false => WorkerError::Save(error),
+    })
 }
 
 fn set_state(states: &States, path: PathBuf, state: SnapshotState) {

@@ -7,6 +7,37 @@ use serde_json::Value;
 
 use crate::golden::{self, SNAPSHOTS};
 
+/// Keeps the sizes of what is written to it at once.
+struct Sizes(Vec<u8>, usize);
+
+impl std::io::Write for Sizes {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.1 = self.1.max(bytes.len());
+        self.0.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_report_is_written_in_pieces() {
+    let graph = golden::snapshot("medium");
+    for name in ["stack", "bucket", "type"] {
+        let report = census(&graph, &Breakdown::preset(name).unwrap()).unwrap();
+        let mut written = Sizes(Vec::new(), 0);
+        report.write_json(&mut written).unwrap();
+        assert!(written.0 == report.to_json().as_bytes(), "{name}");
+        assert!(written.1 < 70_000, "{name}: {}", written.1);
+    }
+    let bucket = census(&graph, &Breakdown::preset("bucket").unwrap()).unwrap();
+    let mut full = [0_u8; 100_000];
+    let error = bucket.write_json(&mut full[..]).unwrap_err();
+    assert_eq!(error.kind(), std::io::ErrorKind::WriteZero);
+}
+
 #[test]
 fn every_census_of_firefox_is_ours() {
     for name in SNAPSHOTS {

@@ -1,6 +1,6 @@
 //! Dominators and retained sizes, against Firefox's and against their definition.
 
-use heap_graph::{DominatorTree, FetchOptions, Node, NodeId, NodeIndex};
+use heap_graph::{DominatorTree, FetchOptions, GraphBuilder, Node, NodeId, NodeIndex, NodeParts};
 use serde_json::Value;
 
 use crate::golden::{self, SNAPSHOTS};
@@ -135,4 +135,30 @@ fn retained_sizes_do_not_wrap() {
     let graph = golden::snapshot("handmade/size-2to64-minus-1");
     let tree = DominatorTree::new(&graph);
     assert_eq!(tree.retained_size(NodeIndex::ROOT), Some(u128::from(u64::MAX) + 16));
+}
+
+/// Each leaf is as far below the root as the walk went, and only the root dominates it: climbing from each
+/// would take 10,000,000,000 steps.
+#[test]
+fn a_long_chain_to_many_leaves_is_no_square() {
+    const MANY: u64 = 100_000;
+    let mut builder = GraphBuilder::new();
+    let name = builder.text("Node").unwrap();
+    let mut node = |id, edges: &mut dyn Iterator<Item = u64>| {
+        builder.node(NodeParts::new(NodeId(id), 1, name)).unwrap();
+        edges.for_each(|to| builder.edge(NodeId(to), None).unwrap());
+    };
+    let leaves = || MANY + 1..=2 * MANY;
+    node(0, &mut leaves().chain([1]));
+    (1..MANY).for_each(|id| node(id, &mut [id + 1].into_iter()));
+    node(MANY, &mut leaves());
+    leaves().for_each(|id| node(id, &mut std::iter::empty()));
+    let graph = builder.finish().unwrap();
+    let tree = DominatorTree::new(&graph);
+    for node in graph.nodes().skip(1) {
+        let id = node.id().0;
+        let expected = if id <= MANY { id - 1 } else { 0 };
+        assert_eq!(tree.immediate_dominator(node.index()).map(|node| node.id().0), Some(expected));
+    }
+    assert_eq!(tree.retained_size(graph.find(NodeId(1)).unwrap().index()), Some(MANY.into()));
 }

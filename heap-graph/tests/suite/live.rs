@@ -160,6 +160,13 @@ fn a_value_told_twice_counts_once() {
         roots.add("two", &value);
         roots.add("names", &value.names);
     });
+    // All three hold it, and its own edges are there once.
+    let lines = lines(heap.graph());
+    for line in ["Index -names-> Vec", "Vec -element-> alloc::string::String"] {
+        let expected = if line.starts_with("Index") { 2 } else { 1 };
+        assert_eq!(lines.iter().filter(|there| *there == line).count(), expected, "{lines:#?}");
+    }
+    assert_eq!(lines.iter().filter(|line| line.ends_with("-> Vec")).count(), 4, "{lines:#?}");
     assert_eq!(heap_bytes(heap.graph()), computed_size_of(&value) as u128);
 }
 
@@ -366,4 +373,24 @@ fn a_full_disk_is_an_error() {
         roots.add("value", &value);
     });
     assert_eq!(error.unwrap_err().kind(), std::io::ErrorKind::StorageFull);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_file_left_over_is_neither_followed_nor_kept() {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    let folder = tempfile::tempdir().unwrap();
+    let (path, victim) = (folder.path().join("heap.fxsnapshot"), folder.path().join("victim"));
+    let incomplete = folder.path().join("incomplete-heap.fxsnapshot");
+    let mode = || std::fs::metadata(&path).unwrap().permissions().mode() & 0o777;
+    std::fs::write(&victim, "precious").unwrap();
+    symlink(&victim, &incomplete).unwrap();
+    HeapGraph::save(&path, |roots| roots.add("value", &vec![1_u8])).unwrap();
+    assert_eq!(std::fs::read_to_string(&victim).unwrap(), "precious");
+    assert_eq!(mode(), 0o600);
+    std::fs::write(&incomplete, "left over").unwrap();
+    std::fs::set_permissions(&incomplete, std::fs::Permissions::from_mode(0o666)).unwrap();
+    HeapGraph::save(&path, |roots| roots.add("value", &vec![1_u8])).unwrap();
+    assert_eq!(mode(), 0o600);
 }

@@ -25,6 +25,19 @@ fn graphs() -> impl Strategy<Value = (usize, Vec<(usize, usize)>)> {
         .prop_flat_map(|nodes| (Just(nodes), proptest::collection::vec((0..nodes, 0..nodes), 0..nodes * 3)))
 }
 
+/// A chain of 30 nodes whose last one goes to 30 leaves. The root goes to these first, and then to the chain, so
+/// that a walk from the last edge on comes by the chain. Some edges more go anywhere.
+fn deep_graphs() -> impl Strategy<Value = (usize, Vec<(usize, usize)>)> {
+    let chain = (1..30).map(|node| (node, node + 1));
+    let leaves = (31..61).flat_map(|leaf| [(0, leaf), (30, leaf)]);
+    let edges: Vec<_> = leaves.chain([(0, 1)]).chain(chain).collect();
+    proptest::collection::vec((0_usize..61, 0_usize..61), 0..8).prop_map(move |more| {
+        let mut all = edges.clone();
+        all.splice(0..0, more);
+        (61, all)
+    })
+}
+
 /// What the root reaches without these nodes.
 fn reached(nodes: usize, edges: &[(usize, usize)], without: &[usize]) -> Vec<bool> {
     let mut reached = vec![false; nodes];
@@ -42,28 +55,42 @@ fn index(graph: &Graph, node: usize) -> NodeIndex {
     graph.find(NodeId(node as u64 * 8)).unwrap().index()
 }
 
+fn check_dominators(nodes: usize, edges: &[(usize, usize)]) -> Result<(), TestCaseError> {
+    let graph = graph(nodes, edges);
+    let tree = DominatorTree::new(&graph);
+    let all = reached(nodes, edges, &[]);
+    let without: Vec<_> = (0..nodes).map(|node| reached(nodes, edges, &[node])).collect();
+    for node in 0..nodes {
+        let place = index(&graph, node);
+        prop_assert_eq!(tree.is_reachable(place), all[node]);
+        // All that is cut off without the node is its own.
+        let own = (0..nodes).filter(|other| all[*other] && !without[node][*other]);
+        let size: u128 = own.map(|other| 1 << other).sum();
+        prop_assert_eq!(tree.retained_size(place), all[node].then_some(size));
+        // Of the nodes that dominate it, the one that all others dominate.
+        let dominators: Vec<_> =
+            (0..nodes).filter(|d| *d != node && all[node] && !without[*d][node]).collect();
+        let immediate = dominators.iter().find(|d| dominators.iter().all(|o| o == *d || !without[*o][**d]));
+        prop_assert_eq!(tree.immediate_dominator(place).map(|d| d.index().get()), immediate.copied());
+        prop_assert_eq!(
+            tree.retained_by(place).len(),
+            if all[node] { size.count_ones() as usize } else { 1 }
+        );
+    }
+    Ok(())
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(3_000))]
 
     #[test]
     fn dominators_are_what_cuts_nodes_off((nodes, edges) in graphs()) {
-        let graph = graph(nodes, &edges);
-        let tree = DominatorTree::new(&graph);
-        let all = reached(nodes, &edges, &[]);
-        let without: Vec<_> = (0..nodes).map(|node| reached(nodes, &edges, &[node])).collect();
-        for node in 0..nodes {
-            let place = index(&graph, node);
-            prop_assert_eq!(tree.is_reachable(place), all[node]);
-            // All that is cut off without the node is its own.
-            let own = (0..nodes).filter(|other| all[*other] && !without[node][*other]);
-            let size: u128 = own.map(|other| 1 << other).sum();
-            prop_assert_eq!(tree.retained_size(place), all[node].then_some(size));
-            // Of the nodes that dominate it, the one that all others dominate.
-            let dominators: Vec<_> = (0..nodes).filter(|d| *d != node && all[node] && !without[*d][node]).collect();
-            let immediate = dominators.iter().find(|d| dominators.iter().all(|o| o == *d || !without[*o][**d]));
-            prop_assert_eq!(tree.immediate_dominator(place).map(|d| d.index().get()), immediate.copied());
-            prop_assert_eq!(tree.retained_by(place).len(), if all[node] { size.count_ones() as usize } else { 1 });
-        }
+        check_dominators(nodes, &edges)?;
+    }
+
+    #[test]
+    fn so_they_are_where_climbing_is_long((nodes, edges) in deep_graphs()) {
+        check_dominators(nodes, &edges)?;
     }
 
     #[test]

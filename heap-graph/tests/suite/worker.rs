@@ -102,7 +102,7 @@ fn a_run_looks_whether_it_is_still_wanted() {
             |worker, progress| worker.shortest_paths("l".as_ref(), &[NodeId(90_000)], 1, progress).err(),
             1,
         ),
-        ("dominators", |worker, progress| worker.compute_dominator_tree("l".as_ref(), progress).err(), 4),
+        ("dominators", |worker, progress| worker.compute_dominator_tree("l".as_ref(), progress).err(), 5),
         (
             "individuals",
             |worker, progress| {
@@ -204,4 +204,76 @@ fn a_bad_file_is_an_error_with_its_reason() {
     let error = client.read_heap_snapshot(&path).wait().unwrap_err().to_string();
     assert!(error.contains("coarseType"), "{error}");
     assert_eq!(client.state(&path), Some(SnapshotState::Error(error)));
+}
+
+#[test]
+fn a_state_is_not_left_behind() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    std::fs::copy(golden::path("small-a.fxsnapshot"), path("there")).unwrap();
+    let client = HeapAnalysesClient::start().unwrap();
+    // The worker is busy until this is dropped.
+    let (go, wait) = std::sync::mpsc::channel::<()>();
+    let wait = std::sync::Mutex::new(wait);
+    let busy = client.save_heap_snapshot(path("busy"), move |_| {
+        let _ = wait.lock().unwrap().recv();
+    });
+    let reading = client.read_heap_snapshot(path("there"));
+    let saving = client.save_heap_snapshot(path("saved"), |_| ());
+    let importing = client.import_heap_snapshot(path("there"), path("imported"));
+    for progress in [reading.progress(), saving.progress(), importing.progress()] {
+        progress.cancel();
+    }
+    drop(go);
+    busy.wait().unwrap();
+    assert!(matches!(reading.wait(), Err(WorkerError::Cancelled)));
+    assert!(matches!(saving.wait(), Err(WorkerError::Cancelled)));
+    assert!(matches!(importing.wait(), Err(WorkerError::Cancelled)));
+    assert_eq!(client.state(path("there")), Some(SnapshotState::Saved));
+    assert_eq!(client.state(path("saved")), None);
+    assert_eq!(client.state(path("imported")), None);
+
+    // What was read before still answers.
+    client.read_heap_snapshot(path("there")).wait().unwrap();
+    std::fs::write(path("there"), "no snapshot").unwrap();
+    client.read_heap_snapshot(path("there")).wait().unwrap_err();
+    assert_eq!(client.state(path("there")), Some(SnapshotState::Read));
+    client.creation_time(path("there")).wait().unwrap();
+}
+
+#[test]
+fn a_save_can_be_cancelled_while_it_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("heap.fxsnapshot");
+    let client = HeapAnalysesClient::start().unwrap();
+    let (send, receive) = std::sync::mpsc::channel::<Progress>();
+    let receive = std::sync::Mutex::new(receive);
+    let saving = client.save_heap_snapshot(&path, move |roots| {
+        if let Ok(progress) = receive.lock().unwrap().recv() {
+            progress.cancel();
+        }
+        roots.add("value", &vec!["text".to_owned()]);
+    });
+    send.send(saving.progress().clone()).unwrap();
+    drop(send);
+    assert!(matches!(saving.wait(), Err(WorkerError::Cancelled)));
+    assert_eq!(client.state(&path), None);
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn an_import_never_harms_what_is_imported() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, link) = (folder.path().join("heap"), folder.path().join("link"));
+    std::fs::copy(golden::path("small-a.fxsnapshot"), &path).unwrap();
+    std::fs::hard_link(&path, &link).unwrap();
+    let client = HeapAnalysesClient::start().unwrap();
+    for to in [&path, &link] {
+        let error = client.import_heap_snapshot(&path, to).wait().unwrap_err();
+        assert_eq!(error.to_string(), "cannot be written: it is the file to be imported");
+    }
+    assert_eq!(std::fs::read(&path).unwrap(), std::fs::read(golden::path("small-a.fxsnapshot")).unwrap());
+    let to = folder.path().join("copy");
+    client.import_heap_snapshot(&path, &to).wait().unwrap();
+    assert_eq!(std::fs::read(&path).unwrap(), std::fs::read(to).unwrap());
 }

@@ -71,3 +71,56 @@ fn stacks_deeper_than_a_reader_takes_lose_their_oldest_frames() {
     let stack = graph.root().allocation_stack().unwrap();
     assert_eq!(stack.frames().map(Stack::line).collect::<Vec<_>>(), (11..=100).rev().collect::<Vec<_>>());
 }
+
+/// Nodes whose stacks each go on where that of the node before ended.
+fn deep(nodes: u64) -> Vec<u8> {
+    let mut builder = GraphBuilder::new();
+    let text = builder.text("deep").unwrap();
+    let mut stack = None;
+    for node in 1..=nodes {
+        for line in 1..=80 {
+            let parts = heap_graph::FrameParts {
+                parent: stack,
+                source: text,
+                line,
+                column: node as u32,
+                function: None,
+                is_system: false,
+                is_self_hosted: false,
+            };
+            stack = Some(builder.frame(parts).unwrap());
+        }
+        let parts = NodeParts { allocation_stack: stack, ..NodeParts::new(NodeId(node), 1, text) };
+        builder.node(parts).unwrap();
+    }
+    write(&builder.finish().unwrap(), Vec::new(), &WriteOptions::new()).unwrap()
+}
+
+#[test]
+fn stacks_without_end_are_refused() {
+    let graph = read_from(&deep(125)[..], &ReadOptions::new()).unwrap();
+    assert_eq!(graph.nodes().last().unwrap().allocation_stack().unwrap().frames().count(), 10_000);
+    let error = read_from(&deep(126)[..], &ReadOptions::new()).unwrap_err().to_string();
+    assert!(error.starts_with("message 126 (Node), field allocationStack, at unpacked byte "), "{error}");
+    assert!(error.ends_with(": more than 10000 frames inside each other"), "{error}");
+}
+
+#[test]
+fn more_bytes_than_are_allowed_are_refused() {
+    let path = golden::path("small-a.fxsnapshot");
+    let error = heap_graph::snapshot::read_with(&path, &ReadOptions::new().max_bytes(10_000)).unwrap_err();
+    let error = error.to_string();
+    assert!(
+        error.starts_with("message ") && error.ends_with("goes past 10000 unpacked bytes, the most allowed")
+    );
+    heap_graph::snapshot::read_with(&path, &ReadOptions::new()).unwrap();
+}
+
+#[test]
+fn a_node_takes_48_bytes_and_an_edge_8() {
+    for name in SNAPSHOTS {
+        let graph = golden::snapshot(name);
+        let (flat, _) = graph.memory();
+        assert!(flat <= 48 * graph.node_count() + 8 * graph.edge_count(), "{name}: {flat}");
+    }
+}

@@ -1,6 +1,7 @@
 //! Census, tree, individuals and differences.
 
 use std::collections::HashSet;
+use std::io::{self, Write as _};
 use std::path::PathBuf;
 
 use clap::Args;
@@ -29,7 +30,10 @@ impl Census {
         let (breakdown, _) = breakdown(&self.breakdown)?;
         let report = take(&self.input, &self.input.file, &breakdown)?;
         if self.json {
-            return Ok(report.to_json());
+            // Stacks may take far more room as text than in memory.
+            let mut out = io::stdout().lock();
+            report.write_json(&mut out).and_then(|()| out.write_all(b"\n")).map_err(Failure::Output)?;
+            return Ok(String::new());
         }
         Ok(table(&CensusTree::new(&report, &TreeOptions::default()), usize::MAX))
     }

@@ -56,7 +56,14 @@ impl Dominators {
             return Ok(by_class(&tree));
         }
         let start = match self.start {
-            Some(id) => self.input.find(&graph, id)?.index(),
+            Some(id) => {
+                let start = self.input.find(&graph, id)?.index();
+                if !tree.is_reachable(start) {
+                    let unreachable = anyhow::anyhow!("the root does not reach node {id}");
+                    return Err(self.input.failure(unreachable));
+                }
+                start
+            }
             None => NodeIndex::ROOT,
         };
         let options = FetchOptions::new().depth(self.depth).siblings(self.siblings).label(label);

@@ -15,6 +15,9 @@ pub(super) struct Input {
     /// Refuse a message of more bytes.
     #[arg(long, value_name = "BYTES", default_value_t = ReadOptions::default().max_message_bytes)]
     max_message_bytes: u64,
+    /// Refuse a snapshot of more bytes, once unpacked.
+    #[arg(long, value_name = "BYTES", default_value_t = ReadOptions::default().max_bytes)]
+    max_bytes: u64,
 }
 
 impl Input {
@@ -23,7 +26,7 @@ impl Input {
     }
 
     pub(super) fn read_file(&self, file: &Path) -> Result<Graph, Failure> {
-        let options = ReadOptions::new().max_message_bytes(self.max_message_bytes);
+        let options = ReadOptions::new().max_message_bytes(self.max_message_bytes).max_bytes(self.max_bytes);
         let result = if file.as_os_str() == "-" {
             snapshot::read_from(std::io::stdin().lock(), &options)
         } else {

@@ -2,6 +2,9 @@
 
 use std::fmt::Write as _;
 
+/// Spaces before a name at most: nobody looks so far to the right, and deep trees would be mostly spaces.
+const MAX_INDENT: usize = 400;
+
 /// Rows with numbers to the right of their columns and names behind, all under headings.
 pub(super) struct Table<const N: usize> {
     headings: [&'static str; N],
@@ -16,6 +19,7 @@ impl<const N: usize> Table<N> {
 
     /// A row; nothing in the name can break the line or steer the terminal.
     pub(super) fn row(&mut self, numbers: [String; N], indent: usize, name: &str) {
+        let indent = indent.min(MAX_INDENT);
         self.rows.push((numbers, format!("{:indent$}{}", "", about_memory::escape(name))));
     }
 

@@ -1,0 +1,77 @@
+//! From semidominators to immediate dominators, by climbing.
+//!
+//! A node's immediate dominator is the last of its parent's dominators that is not below its semidominator.
+//! All are numbers of a depth-first walk, so what is above is less, and the tree above a node is there before it.
+
+use crate::progress::{Cancelled, Steps, chunks};
+
+/// Steps up, for each node, after which plain climbing is given up. Heaps take less than one.
+const PATIENCE: usize = 4;
+
+/// By number, the number of the immediate dominator; the root has itself. A step for each node.
+pub(super) fn climb(
+    parents: &[u32],
+    semidominators: &[u32],
+    steps: &mut Steps<'_>,
+) -> Result<Vec<u32>, Cancelled> {
+    let mut dominators = parents.to_vec();
+    dominators[0] = 0;
+    let mut left = PATIENCE * parents.len();
+    let mut jumps: Option<Jumps> = None;
+    for part in chunks(1..parents.len()) {
+        steps.steps(part.len())?;
+        for number in part {
+            let semidominator = semidominators[number];
+            let mut dominator = dominators[number];
+            if let Some(jumps) = &mut jumps {
+                dominator = jumps.climb(&dominators, dominator, semidominator);
+                jumps.push(dominator);
+            } else {
+                while dominator > semidominator {
+                    dominator = dominators[dominator as usize];
+                    left = left.saturating_sub(1);
+                }
+                if left == 0 {
+                    jumps = Some(Jumps::new(&dominators[..number], dominator));
+                }
+            }
+            dominators[number] = dominator;
+        }
+    }
+    Ok(dominators)
+}
+
+/// A far ancestor of each node, by Eugene Myers (An Applicative Random-Access Stack, 1983): any ancestor is
+/// then at most in proportion to the logarithm of the depth away.
+struct Jumps {
+    depths: Vec<u32>,
+    far: Vec<u32>,
+}
+
+impl Jumps {
+    /// Of the nodes that have a dominator, and of the next one.
+    fn new(dominators: &[u32], next: u32) -> Self {
+        let mut jumps = Self { depths: vec![0], far: vec![0] };
+        dominators[1..].iter().for_each(|dominator| jumps.push(*dominator));
+        jumps.push(next);
+        jumps
+    }
+
+    fn push(&mut self, dominator: u32) {
+        let depth = |node: u32| self.depths[node as usize];
+        let once = self.far[dominator as usize];
+        let twice = self.far[once as usize];
+        let is_even = depth(dominator) - depth(once) == depth(once) - depth(twice);
+        self.depths.push(depth(dominator) + 1);
+        self.far.push(if is_even { twice } else { dominator });
+    }
+
+    /// The first ancestor that is not below a node of this number.
+    fn climb(&self, dominators: &[u32], mut node: u32, semidominator: u32) -> u32 {
+        while node > semidominator {
+            let far = self.far[node as usize];
+            node = if far > semidominator { far } else { dominators[node as usize] };
+        }
+        node
+    }
+}
