@@ -125,7 +125,8 @@ impl Breakdown {
         Box::new(Self::Count { count: true, bytes: true, label: None })
     }
 
-    /// A breakdown by name: those of Firefox's Memory tool, and each kind without more.
+    /// A breakdown by name: those of Firefox's Memory tool, and each kind without more, but for
+    /// `descriptiveType`, which cannot count nodes without a descriptive name.
     ///
     /// See [`PRESETS`](Self::PRESETS).
     pub fn preset(name: &str) -> Option<Self> {
@@ -135,7 +136,7 @@ impl Breakdown {
 
     /// Names of breakdowns, and the breakdowns: `default` is Firefox's where none is given, `type` that of
     /// the Memory tool, `stack` the one by allocation stack, `label` the one that names single nodes.
-    pub const PRESETS: [(&str, &str); 12] = [
+    pub const PRESETS: [(&str, &str); 11] = [
         (
             "default",
             r#"{"by":"coarseType","objects":{"by":"objectClass"},"other":{"by":"internalType"},"domNode":{"by":"descriptiveType"}}"#,
@@ -149,7 +150,6 @@ impl Breakdown {
         ("count", r#"{"by":"count"}"#),
         ("bucket", r#"{"by":"bucket"}"#),
         ("allocationStack", r#"{"by":"allocationStack"}"#),
-        ("descriptiveType", r#"{"by":"descriptiveType"}"#),
         ("internalType", r#"{"by":"internalType"}"#),
         ("objectClass", r#"{"by":"objectClass"}"#),
         ("coarseType", r#"{"by":"coarseType"}"#),

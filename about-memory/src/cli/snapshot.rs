@@ -25,7 +25,7 @@ Examples:
   about-memory snapshot save 1234 heap.fxsnapshot
 
 A breakdown is JSON, as takeCensus of Firefox has it, or a name: default, type, stack, label, count,
-bucket, allocationStack, descriptiveType, internalType, objectClass, coarseType, filename.";
+bucket, allocationStack, internalType, objectClass, coarseType, filename.";
 
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]

@@ -238,11 +238,11 @@ impl<R: BufRead> Messages<R> {
         if length == 0 {
             return if self.count == 0 { Err(self.next_error(Problem::ZeroLength)) } else { Ok(None) };
         }
-        if self.offset + u64::from(bytes) + length > self.max_bytes {
-            return Err(self.next_error(Problem::TooManyBytes(self.max_bytes)));
-        }
         if length > self.max_message {
             return Err(self.next_error(Problem::TooLong(length)));
+        }
+        if self.offset + u64::from(bytes) + length > self.max_bytes {
+            return Err(self.next_error(Problem::TooManyBytes(self.max_bytes)));
         }
         self.start += bytes as usize;
         self.offset += u64::from(bytes);
