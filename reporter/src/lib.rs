@@ -120,7 +120,7 @@ pub use report::{Kind, Report, Units};
 pub use report_set::{ReportSet, ReporterRun};
 pub use reports::{Reports, path_segment};
 pub use size_summary::{SizeSummary, Summed, size_summary};
-pub use size_tree::{SizeTree, size_tree};
+pub use size_tree::{SizeTree, computed_size_tree, size_tree};
 pub use skipped::{SkipReason, Skipped};
 pub use walk_state::WalkState;
 pub use warning::{Warning, WarningKind};

@@ -92,13 +92,34 @@ pub fn size_tree<T: MallocSizeOf + ?Sized>(value: &T) -> SizeTree {
     tree
 }
 
+/// Walks `value` and gives the bytes that it asked for, by field and type, computed from layouts; touches no
+/// allocator.
+///
+/// As [`size_tree`](size_tree()), but the total is what [`computed_size_of`](crate::computed_size_of()) gives.
+///
+/// ```
+/// let names = vec![String::from("ab"), String::from("cde")];
+/// let tree = memory_reporter::computed_size_tree(&names);
+/// assert_eq!(tree.total().usable, memory_reporter::computed_size_of(&names));
+/// ```
+pub fn computed_size_tree<T: MallocSizeOf + ?Sized>(value: &T) -> SizeTree {
+    let reading = ByField::computed(core::any::type_name::<T>);
+    let (mut tree, state) = grow_by(reading, value);
+    tree.skipped = state.into_parts().1;
+    tree
+}
+
 /// The tree of what `value` owns beyond what `state` counted before.
 pub(crate) fn grow<T: MallocSizeOf + ?Sized>(
     value: &T,
     state: WalkState,
     marks: Option<Marks>,
 ) -> (SizeTree, WalkState) {
-    let mut ops = MallocSizeOfOps::new(ByField::new(core::any::type_name::<T>, state, marks));
+    grow_by(ByField::new(core::any::type_name::<T>, state, marks), value)
+}
+
+fn grow_by<T: MallocSizeOf + ?Sized>(reading: ByField, value: &T) -> (SizeTree, WalkState) {
+    let mut ops = MallocSizeOfOps::new(reading);
     let bytes = value.size_of_excluding_this(&mut ops);
     let reading = ops.into_reading();
     let usable_size_known = reading.usable_size_known();

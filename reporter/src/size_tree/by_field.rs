@@ -29,16 +29,17 @@ enum Ask {
 impl ByField {
     pub(super) fn new(type_name: TypeName, state: WalkState, marks: Option<Marks>) -> Self {
         let usable_size = allocator::declared().map(DeclaredAllocator::usable_size);
-        Self {
-            ask: match (marks, usable_size) {
-                (Some(marks), usable_size) => Ask::Engine(marks, usable_size),
-                (None, Some(usable_size)) => Ask::Allocator(usable_size),
-                (None, None) => Ask::Nobody,
-            },
-            growth: Growth::new(type_name),
-            entered_from: Vec::new(),
-            state,
-        }
+        let ask = match (marks, usable_size) {
+            (Some(marks), usable_size) => Ask::Engine(marks, usable_size),
+            (None, Some(usable_size)) => Ask::Allocator(usable_size),
+            (None, None) => Ask::Nobody,
+        };
+        Self { ask, growth: Growth::new(type_name), entered_from: Vec::new(), state }
+    }
+
+    pub(super) fn computed(type_name: TypeName) -> Self {
+        let growth = Growth::new(type_name);
+        Self { ask: Ask::Nobody, growth, entered_from: Vec::new(), state: WalkState::default() }
     }
 
     /// Whether more is known of a block than its layout.
