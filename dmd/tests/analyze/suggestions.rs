@@ -67,7 +67,7 @@ fn a_library_s_frame_is_known_by_its_file_where_its_name_has_no_path() {
         format!("to_vec_in<u8, alloc::alloc::Global> ({STD}alloc/src/slice.rs:1)"),
         format!("{{impl#9}}::spec_extend<app::Entry> ({STD}alloc/src/vec/spec_extend.rs:1)"),
         format!("<[app::Entry]>::to_vec ({STD}alloc/src/slice.rs:1)"),
-        "next<u8> (/root/.rustup/toolchains/s/lib/rustlib/src/rust/library/core/src/iter/mod.rs:1)"
+        "next<u8> (/home/me/.rustup/toolchains/stable/lib/rustlib/src/rust/library/core/src/iter/mod.rs:1)"
             .to_owned(),
         format!("grow ({STD}std/src/collections/hash/map.rs:1)"),
         "grow (/home/me/.cargo/registry/src/i/hashbrown-0.17.0/src/raw.rs:1)".to_owned(),
