@@ -7,8 +7,8 @@ mod semi_nca;
 pub use fetch::{DominatorTreeNode, FetchOptions, Fetched};
 
 use core::cmp::Reverse;
-use core::ops::{AddAssign, Range};
-use std::sync::Arc;
+use core::ops::AddAssign;
+use std::sync::{Arc, OnceLock};
 
 use crate::graph::{Graph, Node, NodeIndex};
 use crate::prefetch::{AHEAD, prefetch};
@@ -37,9 +37,10 @@ pub(crate) struct Arrays {
     /// `NONE` for the root and for nodes that cannot be reached.
     dominators: Box<[u32]>,
     retained: Retained,
-    /// Where each node's part of `children` starts; one more than there are nodes.
-    first_children: Box<[u32]>,
-    children: Box<[u32]>,
+    /// Nodes as the walk left them, which is the order of equals among children; the root is last.
+    postorder: Box<[u32]>,
+    /// Made when first asked for: who wants sizes alone should not wait for it.
+    children: OnceLock<Children>,
 }
 
 /// Sums of sizes: 64 bits, unless those of this graph are too big.
@@ -76,13 +77,19 @@ impl<'a> DominatorTree<'a> {
         let mut steps = Steps::new(progress, graph.node_count() * STEPS);
         let walk = semi_nca::Walk::new(graph, &mut steps)?;
         let dominators = walk.dominators(graph, &mut steps)?;
-        let sizes: Vec<u64> = walk.preorder.iter().map(|node| graph.sizes()[*node as usize]).collect();
+        let size = |(number, node): (usize, &u32)| {
+            if let Some(ahead) = walk.preorder.get(number + AHEAD) {
+                prefetch(graph.sizes(), *ahead as usize);
+            }
+            graph.sizes()[*node as usize]
+        };
+        let sizes: Vec<u64> = walk.preorder.iter().enumerate().map(size).collect();
         let total: u128 = sizes.iter().map(|size| u128::from(*size)).sum();
         let arrays = if u64::try_from(total).is_ok() {
-            arrays(&walk, &dominators, sizes, Retained::Narrow, &mut steps)?
+            arrays(walk, &dominators, sizes, Retained::Narrow, &mut steps)?
         } else {
             let sizes = sizes.into_iter().map(u128::from).collect();
-            arrays(&walk, &dominators, sizes, Retained::Wide, &mut steps)?
+            arrays(walk, &dominators, sizes, Retained::Wide, &mut steps)?
         };
         Ok(Self { graph, arrays: Arc::new(arrays) })
     }
@@ -129,7 +136,7 @@ impl<'a> DominatorTree<'a> {
         node: NodeIndex,
     ) -> impl ExactSizeIterator<Item = Node<'a>> + DoubleEndedIterator + use<'a, '_> {
         let graph = self.graph;
-        self.arrays.children[self.range(node.0)].iter().map(move |child| graph.node(NodeIndex(*child)))
+        self.children(node.0).iter().map(move |child| graph.node(NodeIndex(*child)))
     }
 
     /// The node, its dominator, and so on up to the root.
@@ -149,7 +156,8 @@ impl<'a> DominatorTree<'a> {
         all
     }
 
-    /// Bytes of memory that the tree takes, the graph not counted.
+    /// Bytes of memory that the tree takes, the graph not counted; lists of immediately dominated nodes are in it
+    /// from when the first is asked for.
     pub fn memory(&self) -> usize {
         let retained = match &self.arrays.retained {
             Retained::Narrow(sizes) => size_of_val(&**sizes),
@@ -157,19 +165,24 @@ impl<'a> DominatorTree<'a> {
         };
         retained
             + size_of_val(&*self.arrays.dominators)
-            + size_of_val(&*self.arrays.first_children)
-            + size_of_val(&*self.arrays.children)
+            + size_of_val(&*self.arrays.postorder)
+            + self.arrays.children.get().map_or(0, Children::memory)
     }
 
-    fn range(&self, node: u32) -> Range<usize> {
-        self.arrays.first_children[node as usize] as usize
-            ..self.arrays.first_children[node as usize + 1] as usize
+    fn children(&self, node: u32) -> &[u32] {
+        self.arrays
+            .children
+            .get_or_init(|| match &self.arrays.retained {
+                Retained::Narrow(sizes) => Children::new(&self.arrays, sizes),
+                Retained::Wide(sizes) => Children::new(&self.arrays, sizes),
+            })
+            .of(node)
     }
 }
 
 /// From numbers to nodes. `retained` has the nodes' own sizes at first.
-fn arrays<T: Copy + Default + Ord + AddAssign>(
-    walk: &semi_nca::Walk,
+fn arrays<T: Copy + Default + AddAssign>(
+    walk: semi_nca::Walk,
     dominators: &[u32],
     mut retained: Vec<T>,
     to_retained: fn(Box<[T]>) -> Retained,
@@ -179,68 +192,93 @@ fn arrays<T: Copy + Default + Ord + AddAssign>(
         let sum = retained[number];
         retained[dominators[number] as usize] += sum;
     }
-    let (first, children) = children(dominators, &walk.postorder, &retained);
     let nodes = walk.numbers.len();
     let (mut by_node, mut sizes) = (Vec::with_capacity(nodes), Vec::with_capacity(nodes));
-    let (mut first_children, mut child_nodes) = (Vec::with_capacity(nodes + 1), Vec::new());
-    child_nodes.reserve_exact(children.len());
     for part in chunks(0..nodes) {
         steps.steps(part.len())?;
         for node in part {
-            if let Some(ahead) = walk.numbers.get(node + AHEAD) {
-                let ahead = *ahead as usize;
-                prefetch(dominators, ahead);
-                prefetch(&retained, ahead);
-                prefetch(&first, ahead);
+            if let Some(ahead) = walk.numbers.get(node + 2 * AHEAD) {
+                prefetch(dominators, *ahead as usize);
+                prefetch(&retained, *ahead as usize);
             }
-            first_children.push(child_nodes.len() as u32);
-            let number = walk.numbers[node];
-            if number == NONE {
-                by_node.push(NONE);
-                sizes.push(T::default());
-                continue;
+            if let Some(ahead) = walk.numbers.get(node + AHEAD)
+                && let Some(dominator) = dominators.get(*ahead as usize)
+            {
+                prefetch(&walk.preorder, *dominator as usize);
             }
-            let place = number as usize;
-            by_node.push(if place == 0 { NONE } else { walk.preorder[dominators[place] as usize] });
-            sizes.push(retained[place]);
-            let list = &children[first[place] as usize..first[place + 1] as usize];
-            child_nodes.extend(list.iter().map(|child| walk.preorder[*child as usize]));
+            match walk.numbers[node] {
+                NONE => {
+                    by_node.push(NONE);
+                    sizes.push(T::default());
+                }
+                number => {
+                    let dominator = dominators[number as usize];
+                    by_node.push(if number == 0 { NONE } else { walk.preorder[dominator as usize] });
+                    sizes.push(retained[number as usize]);
+                }
+            }
         }
     }
-    first_children.push(child_nodes.len() as u32);
     Ok(Arrays {
         dominators: by_node.into(),
         retained: to_retained(sizes.into()),
-        first_children: first_children.into(),
-        children: child_nodes.into(),
+        postorder: walk.postorder.into(),
+        children: OnceLock::new(),
     })
 }
 
-/// Lists of children, each by retained size. All are numbers.
-fn children<T: Copy + Ord>(dominators: &[u32], postorder: &[u32], retained: &[T]) -> (Vec<u32>, Vec<u32>) {
-    let mut starts = vec![0_u32; dominators.len() + 1];
-    for dominator in &dominators[1..] {
-        starts[*dominator as usize + 1] += 1;
-    }
-    for number in 1..starts.len() {
-        starts[number] += starts[number - 1];
-    }
-    let mut ends = starts.clone();
-    let mut children = vec![0; dominators.len() - 1];
-    // The root is left last.
-    for number in postorder.iter().rev().skip(1) {
-        let end = &mut ends[dominators[*number as usize] as usize];
-        children[*end as usize] = *number;
-        *end += 1;
-    }
-    for pair in starts.windows(2) {
-        let list = &mut children[pair[0] as usize..pair[1] as usize];
-        // Sizes lie all over memory; a long list looks each up once. Both keep the order of equals.
-        if list.len() > LONG {
-            list.sort_by_cached_key(|child| Reverse(retained[*child as usize]));
-        } else if list.len() > 1 {
-            list.sort_by_key(|child| Reverse(retained[*child as usize]));
+/// The nodes that each node immediately dominates, by retained size.
+#[derive(Debug)]
+struct Children {
+    /// Where each node's part of `nodes` ends.
+    ends: Box<[u32]>,
+    nodes: Box<[u32]>,
+}
+
+impl Children {
+    fn new<T: Copy + Ord>(Arrays { dominators, postorder, .. }: &Arrays, retained: &[T]) -> Self {
+        let left = &postorder[..postorder.len() - 1];
+        let mut ends = vec![0_u32; dominators.len()];
+        for dominator in dominators.iter().filter(|dominator| **dominator != NONE) {
+            ends[*dominator as usize] += 1;
         }
+        let mut sum = 0;
+        for end in &mut ends {
+            // First where each part starts, which moves on to its end as it is filled.
+            sum += core::mem::replace(end, sum);
+        }
+        let mut nodes = vec![0; left.len()];
+        for (place, node) in left.iter().enumerate().rev() {
+            if let Some(ahead) = left.get(place.wrapping_sub(2 * AHEAD)) {
+                prefetch(dominators, *ahead as usize);
+            }
+            if let Some(ahead) = left.get(place.wrapping_sub(AHEAD)) {
+                prefetch(&ends, dominators[*ahead as usize] as usize);
+            }
+            let end = &mut ends[dominators[*node as usize] as usize];
+            nodes[*end as usize] = *node;
+            *end += 1;
+        }
+        let mut start = 0;
+        for end in &ends {
+            let list = &mut nodes[start..*end as usize];
+            start = *end as usize;
+            // Sizes lie all over memory; a long list looks each up once. Both keep the order of equals.
+            if list.len() > LONG {
+                list.sort_by_cached_key(|child| Reverse(retained[*child as usize]));
+            } else if list.len() > 1 {
+                list.sort_by_key(|child| Reverse(retained[*child as usize]));
+            }
+        }
+        Self { ends: ends.into(), nodes: nodes.into() }
     }
-    (starts, children)
+
+    fn of(&self, node: u32) -> &[u32] {
+        let start = if node == 0 { 0 } else { self.ends[node as usize - 1] };
+        &self.nodes[start as usize..self.ends[node as usize] as usize]
+    }
+
+    fn memory(&self) -> usize {
+        size_of_val(&*self.ends) + size_of_val(&*self.nodes)
+    }
 }

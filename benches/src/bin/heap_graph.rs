@@ -188,6 +188,10 @@ fn ask(graph: &Graph) {
     }
     time("dominators with retained sizes", || DominatorTree::new(graph));
     let tree = DominatorTree::new(graph);
+    time("these and all lists of dominated nodes", || {
+        DominatorTree::new(graph).immediately_dominated(NodeIndex::ROOT).len()
+    });
+    black_box(tree.immediately_dominated(NodeIndex::ROOT).len());
     println!("{:.1} bytes a node for dominators", tree.memory() as f64 / nodes as f64);
     let reached = graph.nodes().filter(|node| tree.is_reachable(node.index())).count();
     println!("{reached} nodes reached");

@@ -14,7 +14,7 @@ use crate::progress::{Cancelled, LOOK, Steps, chunks};
 pub(super) struct Walk {
     /// Nodes as they are met.
     pub(super) preorder: Vec<u32>,
-    /// Numbers of nodes as they are left.
+    /// Nodes as they are left.
     pub(super) postorder: Vec<u32>,
     /// From nodes to their numbers; `NONE` if never met.
     pub(super) numbers: Vec<u32>,
@@ -24,6 +24,7 @@ pub(super) struct Walk {
 
 /// A node that was met and not yet left, and which of its edges are yet to be taken.
 struct Open {
+    node: u32,
     number: u32,
     first: u32,
     end: u32,
@@ -45,9 +46,9 @@ impl Walk {
         met[0] = 1;
         stack.push(walk.meet(graph, 0, NONE));
         let mut next_look = LOOK;
-        while let Some(Open { number, first, end }) = stack.last_mut() {
+        while let Some(Open { node, number, first, end }) = stack.last_mut() {
             if first == end {
-                walk.postorder.push(*number);
+                walk.postorder.push(*node);
                 stack.pop();
                 continue;
             }
@@ -80,7 +81,7 @@ impl Walk {
         for to in graph.referents(node).iter().rev().take(AHEAD) {
             graph.prefetch_node(*to);
         }
-        Open { number, first: edges.start as u32, end: edges.end as u32 }
+        Open { node, number, first: edges.start as u32, end: edges.end as u32 }
     }
 
     /// By number, the number of the immediate dominator; the root has itself. Three steps for each node.
