@@ -18,26 +18,26 @@ use crate::walk::BreadthFirst;
 /// One step of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct PathPart {
+pub struct PathPart<'a> {
     /// The node the step starts from.
     pub predecessor: NodeId,
     /// The edge's name.
-    pub edge: Option<Text<'static>>,
+    pub edge: Option<Text<'a>>,
 }
 
 /// A path: its steps, from the start to, but without, the target.
-pub type Path = Vec<PathPart>;
+pub type Path<'a> = Vec<PathPart<'a>>;
 
 /// Paths to some targets.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub struct ShortestPaths {
+pub struct ShortestPaths<'a> {
     /// Where all paths start.
     pub start: NodeId,
     /// Paths asked for, for each target.
     pub max: usize,
     /// For each different target, in the order asked for, the paths found; none if the start does not reach it.
-    pub paths: Vec<(NodeId, Vec<Path>)>,
+    pub paths: Vec<(NodeId, Vec<Path<'a>>)>,
 }
 
 /// The edge by which a node was reached: where from, and the name.
@@ -50,7 +50,12 @@ type Back = (u32, Option<TextId>);
 /// each of `max` different last edges; parallel edges give equal paths, and a later path may lead
 /// through the target itself. For paths that really are the shortest see
 /// [`k_shortest_paths`](crate::k_shortest_paths).
-pub fn shortest_paths(graph: &Graph, start: NodeIndex, targets: &[NodeIndex], max: usize) -> ShortestPaths {
+pub fn shortest_paths<'a>(
+    graph: &'a Graph,
+    start: NodeIndex,
+    targets: &[NodeIndex],
+    max: usize,
+) -> ShortestPaths<'a> {
     shortest_paths_watched(graph, start, targets, max, &Progress::new()).expect("nobody could cancel it")
 }
 
@@ -59,13 +64,13 @@ pub fn shortest_paths(graph: &Graph, start: NodeIndex, targets: &[NodeIndex], ma
 /// # Errors
 ///
 /// [`Cancelled`].
-pub fn shortest_paths_watched(
-    graph: &Graph,
+pub fn shortest_paths_watched<'a>(
+    graph: &'a Graph,
     start: NodeIndex,
     targets: &[NodeIndex],
     max: usize,
     progress: &Progress,
-) -> Result<ShortestPaths, Cancelled> {
+) -> Result<ShortestPaths<'a>, Cancelled> {
     let mut found: HashMap<u32, Vec<Back>> = HashMap::new();
     let mut order = Vec::new();
     for target in targets {
@@ -108,17 +113,18 @@ pub fn shortest_paths_watched(
             }
         }
     }
-    let complete = |(mut from, mut name): Back| {
-        let mut path = Vec::new();
-        loop {
-            let edge = name.map(|name| graph.text(name).into_owned());
-            path.push(PathPart { predecessor: NodeId(graph.ids()[from as usize]), edge });
-            if from == start.0 {
-                break;
-            }
-            let (edge, before) = first[from as usize];
-            (from, name) = (before, graph.edge_name(edge as usize));
-        }
+    let part = |(from, name): Back| PathPart {
+        predecessor: NodeId(graph.ids()[from as usize]),
+        edge: name.map(|name| graph.text(name)),
+    };
+    let complete = |back: Back| {
+        let before = |(from, _): &Back| {
+            let (edge, before) = first[*from as usize];
+            (*from != start.0).then(|| (before, graph.edge_name(edge as usize)))
+        };
+        let backwards = || core::iter::successors(Some(back), before);
+        let mut path = Vec::with_capacity(backwards().count());
+        path.extend(backwards().map(part));
         path.reverse();
         path
     };
@@ -132,16 +138,16 @@ pub fn shortest_paths_watched(
 /// Paths to one target as one graph, for display: each node and each edge once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct MergedPaths {
+pub struct MergedPaths<'a> {
     /// Nodes, the target first.
     pub nodes: Vec<NodeId>,
     /// Edges: from, to, name.
-    pub edges: Vec<(NodeId, NodeId, Option<Text<'static>>)>,
+    pub edges: Vec<(NodeId, NodeId, Option<Text<'a>>)>,
 }
 
-impl MergedPaths {
+impl<'a> MergedPaths<'a> {
     /// Merges paths; those that meet a node twice are left out. `None` if there are no paths.
-    pub fn new(target: NodeId, paths: &[Path]) -> Option<Self> {
+    pub fn new(target: NodeId, paths: &'a [Path<'_>]) -> Option<Self> {
         if paths.is_empty() {
             return None;
         }
@@ -154,7 +160,7 @@ impl MergedPaths {
             let targets = path.iter().skip(1).map(|part| part.predecessor).chain([target]);
             for (part, to) in path.iter().zip(targets) {
                 nodes.insert(part.predecessor);
-                edges.insert((part.predecessor, to, part.edge.clone()));
+                edges.insert((part.predecessor, to, part.edge.as_ref().map(Text::reborrow)));
             }
         }
         // Firefox groups edges by the node they come from, then by the one they go to.
@@ -184,7 +190,19 @@ impl MergedPaths {
     }
 }
 
-impl ShortestPaths {
+impl ShortestPaths<'_> {
+    /// The same paths, independent of the graph.
+    pub fn into_owned(self) -> ShortestPaths<'static> {
+        let part = |PathPart { predecessor, edge }: PathPart<'_>| PathPart {
+            predecessor,
+            edge: edge.map(Text::into_owned),
+        };
+        let owned = |path: Path<'_>| path.into_iter().map(part).collect();
+        let paths =
+            self.paths.into_iter().map(|(target, paths)| (target, paths.into_iter().map(owned).collect()));
+        ShortestPaths { start: self.start, max: self.max, paths: paths.collect() }
+    }
+
     /// The paths as JSON in one line: `paths` as `[target, paths]`, and `deduplicated`, which
     /// has them merged.
     pub fn to_json(&self) -> String {

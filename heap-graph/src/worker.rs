@@ -380,10 +380,10 @@ impl HeapAnalysesWorker {
         targets: &[NodeId],
         max: usize,
         progress: &Progress,
-    ) -> Answer<ShortestPaths> {
+    ) -> Answer<ShortestPaths<'static>> {
         let graph = &self.snapshot(path)?.graph;
         let find = |id: &NodeId| Ok(graph.find(*id).ok_or(WorkerError::NoNode(*id))?.index());
         let targets = targets.iter().map(find).collect::<Answer<Vec<_>>>()?;
-        Ok(shortest_paths_watched(graph, NodeIndex::ROOT, &targets, max, progress)?)
+        Ok(shortest_paths_watched(graph, NodeIndex::ROOT, &targets, max, progress)?.into_owned())
     }
 }

@@ -29,6 +29,8 @@ pub struct Held {
 
 std::thread_local! {
     static HELD: Cell<Held> = const { Cell::new(Held { asked: 0, usable: 0, blocks: 0 }) };
+    /// The most bytes asked for at once, since `peak` last set it back.
+    static PEAK: Cell<isize> = const { Cell::new(0) };
 }
 
 fn count(pointer: *mut u8, layout: Layout, sign: isize) {
@@ -43,6 +45,7 @@ fn count(pointer: *mut u8, layout: Layout, sign: isize) {
         usable: held.usable + sign * usable as isize,
         blocks: held.blocks + sign,
     });
+    PEAK.set(PEAK.get().max(HELD.get().asked));
 }
 
 // SAFETY: forwards to `System`; counting does not allocate.
@@ -84,6 +87,14 @@ pub fn grown<T>(make: impl FnOnce() -> T) -> (T, Held) {
         blocks: after.blocks - before.blocks,
     };
     (value, held)
+}
+
+/// Makes a value and tells the most bytes that this thread held at once meanwhile, beyond those it held before.
+pub fn peak<T>(make: impl FnOnce() -> T) -> (T, usize) {
+    let before = HELD.get().asked;
+    PEAK.set(before);
+    let value = make();
+    (value, (PEAK.get() - before) as usize)
 }
 
 /// A small generator of repeatable numbers (xorshift).

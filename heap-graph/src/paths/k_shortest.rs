@@ -11,13 +11,13 @@ const UNREACHED: u32 = u32::MAX;
 /// Unlike [`shortest_paths`](crate::shortest_paths), whose paths differ in their last edge, these may share it.
 /// Looks at `effort` edges at most, and gives what it found by then: where every longer path runs
 /// in circles there may be no end to the search.
-pub fn k_shortest_paths(
-    graph: &Graph,
+pub fn k_shortest_paths<'a>(
+    graph: &'a Graph,
     start: NodeIndex,
     target: NodeIndex,
     k: usize,
     effort: u64,
-) -> Vec<Path> {
+) -> Vec<Path<'a>> {
     let distances = distances_to(graph, target.0);
     let mut found = Vec::new();
     let shortest = distances[start.get()];
@@ -26,7 +26,7 @@ pub fn k_shortest_paths(
     }
     let mut search = Search {
         graph,
-        distances: &distances,
+        distances,
         target: target.0,
         on_path: vec![false; graph.node_count()],
         effort,
@@ -48,7 +48,7 @@ pub fn k_shortest_paths(
 
 struct Search<'a> {
     graph: &'a Graph,
-    distances: &'a [u32],
+    distances: Vec<u32>,
     target: u32,
     on_path: Vec<bool>,
     effort: u64,
@@ -56,9 +56,9 @@ struct Search<'a> {
     could_be_longer: bool,
 }
 
-impl Search<'_> {
+impl<'a> Search<'a> {
     /// All paths of exactly this length, until there are `k` in all.
-    fn of_length(&mut self, start: u32, length: u32, k: usize, found: &mut Vec<Path>) {
+    fn of_length(&mut self, start: u32, length: u32, k: usize, found: &mut Vec<Path<'a>>) {
         // Nodes on the path, and the next edge of each.
         let mut stack = vec![(start, self.graph.edge_range(start))];
         self.on_path[start as usize] = true;
@@ -103,11 +103,11 @@ impl Search<'_> {
         near.into_iter().any(|other| self.graph.referent(other) == to && self.graph.edge_name(other) == name)
     }
 
-    fn path(&self, stack: &[(u32, core::ops::Range<usize>)]) -> Path {
+    fn path(&self, stack: &[(u32, core::ops::Range<usize>)]) -> Path<'a> {
         let part = |(node, edges): &(u32, core::ops::Range<usize>)| PathPart {
             predecessor: NodeId(self.graph.ids()[*node as usize]),
             // The edge taken is the one before the next.
-            edge: self.graph.edge_name(edges.start - 1).map(|name| self.graph.text(name).into_owned()),
+            edge: self.graph.edge_name(edges.start - 1).map(|name| self.graph.text(name)),
         };
         stack.iter().map(part).collect()
     }

@@ -295,7 +295,7 @@ impl HeapAnalysesClient {
         path: impl Into<PathBuf>,
         targets: Vec<NodeId>,
         max: usize,
-    ) -> Pending<ShortestPaths> {
+    ) -> Pending<ShortestPaths<'static>> {
         let path = path.into();
         self.ask(move |worker, progress| worker.shortest_paths(&path, &targets, max, progress))
     }

@@ -76,7 +76,7 @@ impl Paths {
     }
 }
 
-fn write(text: &mut String, path: &Path, name: &impl Fn(heap_graph::NodeId) -> String) {
+fn write(text: &mut String, path: &Path<'_>, name: &impl Fn(heap_graph::NodeId) -> String) {
     for part in path {
         let node = name(part.predecessor);
         let edge = part.edge.as_ref().map_or("(no name)".to_owned(), ToString::to_string);
