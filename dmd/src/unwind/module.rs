@@ -45,6 +45,21 @@ impl Module {
         (self.start..self.end).contains(&pc)
     }
 
+    /// All of the module of which this may be one segment, if the kernel mapped it: the program, the loader or the
+    /// vDSO. `_dl_find_object` tells the one segment where there are gaps between them; what the loader itself maps
+    /// has none.
+    fn whole(self) -> Module {
+        let mapped = [auxiliary(libc::AT_PHDR), auxiliary(libc::AT_BASE), auxiliary(libc::AT_SYSINFO_EHDR)];
+        let whole = mapped.into_iter().filter(|address| *address != 0).find_map(|address| {
+            let start = address & !4095;
+            let page = Module { start, end: start + 4096, header: self.header };
+            let headers = page.program_headers()?;
+            let end = headers.end(headers.bias(start));
+            (start <= self.start && self.end <= end).then_some(Module { end, ..page })
+        });
+        whole.unwrap_or(self)
+    }
+
     /// Is this the same module still, and not another one at its place? Takes no lock. `pc` is of a frame
     /// on this thread's stack, so that its module cannot go away meanwhile.
     pub(super) fn is_still_there(&self, pc: usize, id: &BuildId) -> bool {
@@ -159,6 +174,12 @@ impl ProgramHeaders {
         })
     }
 
+    /// Where the last segment ends.
+    fn end(self, bias: usize) -> usize {
+        let loaded = self.list().filter(|header| header.p_type == libc::PT_LOAD);
+        loaded.map(|header| bias.wrapping_add((header.p_vaddr + header.p_memsz) as usize)).max().unwrap_or(0)
+    }
+
     /// What to add to an address in the file.
     fn bias(self, start: usize) -> usize {
         let first = self.list().find(|header| header.p_type == libc::PT_LOAD);
@@ -212,6 +233,13 @@ mod find_object {
         reserved: [u64; 7],
     }
 
+    impl Found {
+        fn link_map(&self) -> Option<&LinkMap> {
+            // SAFETY: the loader's record of a module that holds a frame of this thread's stack.
+            unsafe { self.link_map.cast::<LinkMap>().as_ref() }
+        }
+    }
+
     type FindObject = unsafe extern "C" fn(*mut c_void, *mut Found) -> i32;
 
     /// The beginning of glibc's `struct link_map`, which is what programs may use of it.
@@ -224,27 +252,26 @@ mod find_object {
     /// The module of `pc`, what is added to its addresses, and its path.
     pub(in super::super) fn link_map(pc: usize) -> Option<(Module, usize, &'static core::ffi::CStr)> {
         let found = ask(pc)??;
-        let map = found.link_map.cast::<LinkMap>();
-        // SAFETY: the loader's record of a module that holds a frame of this thread's stack.
-        let map = unsafe { map.as_ref() }?;
+        let map = found.link_map()?;
         if map.path.is_null() {
             return None;
         }
         // SAFETY: as above; the loader's names end in 0.
         let path = unsafe { core::ffi::CStr::from_ptr(map.path) };
-        Some((Module::from(&found), map.bias, path))
+        Some((module(&found), map.bias, path))
     }
 
-    impl From<&Found> for Module {
-        fn from(found: &Found) -> Self {
-            let (start, end) = (found.start.addr(), found.end.addr());
-            Self { start, end, header: found.header.addr() }
-        }
+    fn module(found: &Found) -> Module {
+        let (start, end) = (found.start.addr(), found.end.addr());
+        let module = Module { start, end, header: found.header.addr() };
+        // The first segment of nearly all modules is linked to 0.
+        let is_first = found.link_map().is_some_and(|map| map.bias == start);
+        if is_first { module } else { module.whole() }
     }
 
     /// `None` if this C library has no such function.
     pub(super) fn find(pc: usize) -> Option<Option<Module>> {
-        Some(ask(pc)?.as_ref().map(Module::from))
+        Some(ask(pc)?.as_ref().map(module))
     }
 
     fn ask(pc: usize) -> Option<Option<Found>> {

@@ -200,3 +200,25 @@ fn a_dump_is_had_from_gdb() {
     assert!(file.exists(), "{gdb:?}");
     assert_eq!(count(&read_dump(&file), |block| block["req"] == 777), 10);
 }
+
+#[test]
+fn programs_with_gaps_between_their_segments() {
+    let far = ["-Wl,-z,separate-code", "-Wl,-z,max-page-size=0x200000"];
+    let fixed = ["-no-pie", far[0], far[1]];
+    for (name, flags) in [("near", &[][..]), ("far", &far), ("far-fixed", &fixed)] {
+        let folder = tempfile::tempdir().unwrap();
+        let program = compile(folder.path(), "cc", "gaps.c", name, flags);
+        let options = "--stacks=full --mode=live --quiet --dump-at-exit --output=dump.json";
+        succeed(preloaded(&program, options).current_dir(folder.path()));
+        let dump = read_dump(folder.path().join("dump.json"));
+        let frames_of_program = |requested: u64| {
+            let block = dump["blockList"].as_array().unwrap().iter().find(|block| block["req"] == requested);
+            let trace = dump["traceTable"][block.unwrap()["alloc"].as_str().unwrap()].as_array().unwrap();
+            let frames =
+                trace.iter().map(|frame| dump["frameTable"][frame.as_str().unwrap()].as_str().unwrap());
+            frames.filter(|frame| frame.contains(&format!("/{name} +"))).count()
+        };
+        // `leaf`, `main` and `_start`; `outer`, too.
+        assert_eq!((frames_of_program(1000), frames_of_program(2000)), (3, 4), "{name}");
+    }
+}

@@ -130,7 +130,10 @@ fn while_the_loader_is_locked() {
 fn modules_are_found_alike_in_both_ways() {
     let folder = tempfile::tempdir().unwrap();
     let library = Library::open(&build(folder.path(), "found", &source(24), &["-O1"]));
+    let far = ["-O1", "-Wl,-z,separate-code", "-Wl,-z,max-page-size=0x200000"];
+    let with_gaps = Library::open(&build(folder.path(), "far", &source(24), &far));
     let addresses = [
+        with_gaps.pass() as *const () as usize,
         hook as *const () as usize,
         libc::qsort as *const () as usize,
         library.pass() as *const () as usize,

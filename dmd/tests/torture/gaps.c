@@ -1,0 +1,16 @@
+// Two blocks, one of them through two functions. Linked so that the program's segments do not lie side by side.
+#include <stdlib.h>
+
+__attribute__((noinline)) static char *leaf(int size) {
+    char *block = malloc(size);
+    __asm__ volatile("" : "+r"(block));
+    return block;
+}
+
+__attribute__((noinline)) static char *outer(int size) {
+    char *block = leaf(size);
+    block[0] = 1; // no tail call
+    return block;
+}
+
+int main(void) { return leaf(1000) == outer(2000); }
