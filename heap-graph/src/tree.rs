@@ -45,6 +45,8 @@ impl TreeOptions {
 #[derive(Clone, Debug)]
 pub struct CensusTree {
     nodes: Vec<CensusTreeNode>,
+    /// Whether the root had children, of which nothing was counted below any: that makes no leaf of it.
+    is_pruned: bool,
 }
 
 /// One node of it.
@@ -143,7 +145,7 @@ impl CensusTree {
     }
 
     fn with_root(made: &mut u64) -> Self {
-        let mut tree = Self { nodes: Vec::new() };
+        let mut tree = Self { nodes: Vec::new(), is_pruned: false };
         tree.add(None, None, made);
         tree
     }

@@ -9,14 +9,18 @@ pub(super) fn tree(report: &Report, made: &mut u64) -> CensusTree {
     let mut growth = Growth { tree: CensusTree::with_root(made), made, leaf: 0 };
     growth.add(report, 0);
     let mut tree = growth.tree;
+    let mut is_pruned = false;
     // Children are made after their parents.
     for place in (0..tree.nodes.len()).rev() {
         let nodes = &mut tree.nodes;
         let mut children = core::mem::take(&mut nodes[place].children);
+        // In the end that of the root, whose place is the first.
+        let has_children = !children.is_empty();
         children.retain(|child| {
             let node = &nodes[*child];
             !node.children.is_empty() || node.bytes != 0 || node.count != 0
         });
+        is_pruned = has_children && children.is_empty();
         let (mut bytes, mut count) = (nodes[place].bytes, nodes[place].count);
         for child in &children {
             bytes += nodes[*child].total_bytes;
@@ -25,6 +29,7 @@ pub(super) fn tree(report: &Report, made: &mut u64) -> CensusTree {
         let node = &mut nodes[place];
         (node.total_bytes, node.total_count, node.children) = (bytes, count, children);
     }
+    tree.is_pruned = is_pruned;
     tree
 }
 
@@ -43,12 +48,13 @@ impl Growth<'_> {
         let node = &mut self.tree.nodes[place];
         match report {
             Report::Count(count) => {
-                node.bytes = count.bytes.unwrap_or(0);
-                node.count = count.count.unwrap_or(0);
+                // Two stacks may have one node; Firefox keeps the last of them only.
+                node.bytes += count.bytes.unwrap_or(0);
+                node.count += count.count.unwrap_or(0);
                 node.leaves.insert(leaf);
             }
             Report::Bucket(ids) => {
-                node.count = ids.len() as i128;
+                node.count += ids.len() as i128;
                 node.leaves.insert(leaf);
             }
             _ => {
