@@ -45,8 +45,6 @@ impl TreeOptions {
 #[derive(Clone, Debug)]
 pub struct CensusTree {
     nodes: Vec<CensusTreeNode>,
-    /// Whether the root had children, of which nothing was counted below any: that makes no leaf of it.
-    is_pruned: bool,
 }
 
 /// One node of it.
@@ -70,6 +68,8 @@ pub struct CensusTreeNode {
     pub leaves: IndexSet<u64>,
     parent: Option<usize>,
     children: Vec<usize>,
+    /// Whether all children came to nothing and were left out: that makes no leaf of a node.
+    is_pruned: bool,
 }
 
 /// What a node of a tree is called.
@@ -105,6 +105,9 @@ impl Name {
 impl CensusTree {
     /// The tree of a report. Keys with nothing counted under them are left out, and a stack becomes
     /// a node for each frame, the oldest on top.
+    ///
+    /// As in Firefox, an inverted or filtered tree lacks the paths that end in a node of which all children were
+    /// left out, as in a difference a frame may that changed while what it called did not.
     pub fn new(report: &Report, options: &TreeOptions) -> Self {
         let mut made = 0;
         let mut tree = grow::tree(report, &mut made);
@@ -145,7 +148,7 @@ impl CensusTree {
     }
 
     fn with_root(made: &mut u64) -> Self {
-        let mut tree = Self { nodes: Vec::new(), is_pruned: false };
+        let mut tree = Self { nodes: Vec::new() };
         tree.add(None, None, made);
         tree
     }
@@ -162,6 +165,7 @@ impl CensusTree {
             leaves: IndexSet::new(),
             parent,
             children: Vec::new(),
+            is_pruned: false,
         });
         let place = self.nodes.len() - 1;
         if let Some(parent) = parent {

@@ -9,18 +9,16 @@ pub(super) fn tree(report: &Report, made: &mut u64) -> CensusTree {
     let mut growth = Growth { tree: CensusTree::with_root(made), made, leaf: 0 };
     growth.add(report, 0);
     let mut tree = growth.tree;
-    let mut is_pruned = false;
     // Children are made after their parents.
     for place in (0..tree.nodes.len()).rev() {
         let nodes = &mut tree.nodes;
         let mut children = core::mem::take(&mut nodes[place].children);
-        // In the end that of the root, whose place is the first.
         let has_children = !children.is_empty();
         children.retain(|child| {
             let node = &nodes[*child];
             !node.children.is_empty() || node.bytes != 0 || node.count != 0
         });
-        is_pruned = has_children && children.is_empty();
+        nodes[place].is_pruned = has_children && children.is_empty();
         let (mut bytes, mut count) = (nodes[place].bytes, nodes[place].count);
         for child in &children {
             bytes += nodes[*child].total_bytes;
@@ -29,7 +27,6 @@ pub(super) fn tree(report: &Report, made: &mut u64) -> CensusTree {
         let node = &mut nodes[place];
         (node.total_bytes, node.total_count, node.children) = (bytes, count, children);
     }
-    tree.is_pruned = is_pruned;
     tree
 }
 

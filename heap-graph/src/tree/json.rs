@@ -17,7 +17,7 @@ impl CensusTree {
             let node = &self.nodes[*place];
             let Some(child) = node.children.get(*written) else {
                 out.push_str(match node.children.is_empty() {
-                    true if self.is_pruned => ",\"children\":[]}",
+                    true if node.is_pruned => ",\"children\":[]}",
                     true => "}",
                     false => "]}",
                 });

@@ -1,4 +1,5 @@
-//! Odd snapshots, most of them random, with Firefox's verdicts and answers: a JSON line each.
+//! Odd snapshots, most of them random, and two of a heap of Firefox, with Firefox's verdicts and answers: a JSON
+//! line each. An `undefined` that Firefox has in some sets of leaves is left out.
 
 use std::collections::HashMap;
 
@@ -183,7 +184,7 @@ fn odd_snapshots_are_taken_and_answered_as_by_firefox() {
             }
         }
     }
-    assert_eq!((taken, refused), (155, 113));
+    assert_eq!((taken, refused), (127, 83));
 }
 
 /// A file of a root and two nodes, of the sizes 10 and 20, whose stacks are of one frame each that differ in
