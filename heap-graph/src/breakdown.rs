@@ -272,7 +272,8 @@ fn text(value: &Value) -> String {
         Value::Null => "null".to_owned(),
         Value::Bool(yes) => yes.to_string(),
         Value::Number(number) => match number.as_f64() {
-            Some(number) if number.fract() == 0.0 && number.abs() < 1e21 => format!("{number:.0}"),
+            // The sum has no sign where there is none in JavaScript.
+            Some(number) if number.fract() == 0.0 && number.abs() < 1e21 => format!("{}", number + 0.0),
             _ => number.to_string(),
         },
         Value::String(text) => text.clone(),

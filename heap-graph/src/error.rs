@@ -123,6 +123,8 @@ pub enum Problem {
     NoSuchNode(u64),
     /// More frames inside each other than Firefox reads in one message, or than 10,000 in all.
     TooDeep(u32),
+    /// More messages and groups inside each other than Firefox reads.
+    TooNested(u32),
     /// More of something than 32 bits can count.
     TooMany(&'static str),
 }
@@ -196,6 +198,7 @@ impl fmt::Display for Problem {
             Self::NoSuchFrame(id) => write!(f, "the frame {id} was not there before"),
             Self::NoSuchNode(id) => write!(f, "goes to {id}, which is no node"),
             Self::TooDeep(frames) => write!(f, "more than {frames} frames inside each other"),
+            Self::TooNested(most) => write!(f, "more than {most} messages and groups inside each other"),
             Self::TooMany(what) => write!(f, "more {what} than 32 bits can count"),
         }
     }

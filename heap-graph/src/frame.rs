@@ -7,7 +7,8 @@ use hashbrown::{DefaultHashBuilder, HashTable};
 
 use crate::text::TextId;
 
-/// Which frame of a graph. Equal frames with equal parents have equal ids.
+/// Which frame of a graph. Equal frames with equal parents have equal ids; so have two of which one only is said
+/// to be self-hosted, which no report tells apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FrameId(NonZeroU32);
 
@@ -61,13 +62,14 @@ impl Frames {
     /// `None` when there are 2^32 - 1 frames.
     pub(crate) fn intern(&mut self, frame: FrameParts) -> Option<FrameId> {
         let Self { all, ids, hasher } = self;
-        let hash = hasher.hash_one(frame);
-        if let Some(id) = ids.find(hash, |id| all[id.index()] == frame) {
+        let key = |frame: FrameParts| FrameParts { is_self_hosted: false, ..frame };
+        let hash = hasher.hash_one(key(frame));
+        if let Some(id) = ids.find(hash, |id| key(all[id.index()]) == key(frame)) {
             return Some(*id);
         }
         let id = FrameId(NonZeroU32::new(u32::try_from(all.len() + 1).ok()?)?);
         all.push(frame);
-        ids.insert_unique(hash, id, |id| hasher.hash_one(all[id.index()]));
+        ids.insert_unique(hash, id, |id| hasher.hash_one(key(all[id.index()])));
         Some(id)
     }
 }

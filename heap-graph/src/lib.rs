@@ -46,9 +46,14 @@
 //! # Where Firefox answers differently
 //!
 //! - Its sums wrap at 2^64; ours do not.
-//! - A type name that a snapshot holds twice is one key here; there, one of the two is lost.
+//! - What looks the same is one key here: a type name or a file name that a snapshot holds twice, frames that
+//!   differ in nothing that is shown. There, one of the two is lost.
+//! - A node of a class called `other` or of a file called `noFilename`, which no census counts there or here, has
+//!   no label, but here it has its size.
+//! - A file name of several bytes that is no UTF-8 is read as Latin-1; there, no census by file name succeeds.
+//! - Trees and differences of buckets count their ids; there, they are empty.
 //! - Breakdowns may be arrays here, as its documents have it.
-//! - Equal retained sizes have a defined order here, which there lists of more than 16 nodes have not.
+//! - Equal retained sizes have a defined order here, which there lists of 16 nodes and more have not.
 //!
 //! # What this does not do
 //!

@@ -79,6 +79,8 @@ impl fmt::Display for Frame {
 pub struct ReportFrame {
     /// The frame.
     pub frame: Frame,
+    /// Whether it belongs to the system: stacks that differ in this alone are two.
+    pub is_system: bool,
     /// The caller; `None` for the oldest frame.
     pub parent: Option<Arc<ReportFrame>>,
 }
@@ -88,11 +90,16 @@ impl ReportFrame {
     pub fn frames(&self) -> impl Iterator<Item = &Self> {
         core::iter::successors(Some(self), |frame| frame.parent.as_deref())
     }
+
+    /// What makes a stack the one it is.
+    fn parts(&self) -> impl Iterator<Item = (&Frame, bool)> {
+        self.frames().map(|at| (&at.frame, at.is_system))
+    }
 }
 
 impl PartialEq for ReportFrame {
     fn eq(&self, other: &Self) -> bool {
-        core::ptr::eq(self, other) || self.frames().map(|at| &at.frame).eq(other.frames().map(|at| &at.frame))
+        core::ptr::eq(self, other) || self.parts().eq(other.parts())
     }
 }
 
@@ -100,7 +107,7 @@ impl Eq for ReportFrame {}
 
 impl Hash for ReportFrame {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        self.frames().for_each(|at| at.frame.hash(state));
+        self.parts().for_each(|part| part.hash(state));
     }
 }
 

@@ -68,6 +68,8 @@ pub struct CensusTreeNode {
     pub leaves: IndexSet<u64>,
     parent: Option<usize>,
     children: Vec<usize>,
+    /// Whether all children came to nothing and were left out: that makes no leaf of a node.
+    is_pruned: bool,
 }
 
 /// What a node of a tree is called.
@@ -103,6 +105,9 @@ impl Name {
 impl CensusTree {
     /// The tree of a report. Keys with nothing counted under them are left out, and a stack becomes
     /// a node for each frame, the oldest on top.
+    ///
+    /// As in Firefox, an inverted or filtered tree lacks the paths that end in a node of which all children were
+    /// left out, as in a difference a frame may that changed while what it called did not.
     pub fn new(report: &Report, options: &TreeOptions) -> Self {
         let mut made = 0;
         let mut tree = grow::tree(report, &mut made);
@@ -160,6 +165,7 @@ impl CensusTree {
             leaves: IndexSet::new(),
             parent,
             children: Vec::new(),
+            is_pruned: false,
         });
         let place = self.nodes.len() - 1;
         if let Some(parent) = parent {

@@ -225,6 +225,10 @@ fn wrong_usage_is_status_2() {
             "about-memory: unrecognized 'by' value in takeCensus breakdown: \"fancy\"\n",
         ),
         (&["census", file, "--breakdown", "null"], "about-memory: can't convert null to object\n"),
+        (
+            &["census", file, "--breakdown", "7"],
+            "about-memory: unrecognized 'by' value in takeCensus breakdown: \"undefined\"\n",
+        ),
         (&["individuals", file], "about-memory: which nodes: --leaf INDEX or --name NAME\n"),
     ] {
         let output = run(arguments);

@@ -243,7 +243,7 @@ impl<'a> Naming<'a> {
                 column: parts.column,
                 function: parts.function.map(|function| graph.text(function).into_owned()),
             };
-            let frame = Arc::new(ReportFrame { frame, parent: made });
+            let frame = Arc::new(ReportFrame { frame, is_system: parts.is_system, parent: made });
             self.stacks.insert(id, Arc::clone(&frame));
             made = Some(frame);
         }

@@ -156,11 +156,12 @@ impl DominatorTree<'_> {
     }
 }
 
-/// The keys that lead to where a breakdown counts a node.
+/// The keys that lead to where a breakdown counts a node, but for empty ones.
 pub(crate) fn label(node: Node<'_>, breakdown: &Breakdown) -> Result<Vec<Text<'static>>, CensusError> {
     let report = describe_node(node, breakdown)?;
     let mut path = Vec::new();
     find(&report, &mut path);
+    path.retain(|key| *key != "");
     Ok(path)
 }
 

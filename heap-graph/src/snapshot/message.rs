@@ -4,11 +4,11 @@
 //! As protobuf has it: unknown fields and those of a wrong encoding are skipped, of several values
 //! the last counts, several messages in one field are merged.
 
-use super::wire::{Fields, Message, Misread, Span, Value};
+use super::wire::{Fields, MAX_NESTED, Message, Misread, Span, Value};
 use crate::error::Problem;
 
-/// Frames inside each other that Firefox reads.
-pub(super) const MAX_NESTED_FRAMES: u32 = 90;
+/// Frames inside each other that Firefox reads: each is two messages.
+pub(super) const MAX_NESTED_FRAMES: u32 = MAX_NESTED / 2;
 
 /// A text, or the number of one that was there before.
 #[derive(Clone, Copy, Debug, Default)]
@@ -78,7 +78,7 @@ pub(super) struct RawNode {
 /// The time in `Metadata`; of several the last.
 pub(super) fn metadata(message: Message<'_>) -> Result<Option<u64>, Misread> {
     let mut time = None;
-    let mut fields = Fields::new(message, message.whole());
+    let mut fields = Fields::new(message, message.whole(), 0);
     while let Some(field) = fields.next()? {
         if let (1, Value::Number(number), _) = field {
             time = Some(number);
@@ -93,7 +93,7 @@ impl RawNode {
         edges.clear();
         frames.clear();
         *self = Self { edges, frames, ..Self::default() };
-        let mut fields = Fields::new(message, message.whole());
+        let mut fields = Fields::new(message, message.whole(), 0);
         while let Some((number, value, start)) = fields.next()? {
             match (number, value) {
                 (5, Value::Bytes(span)) => self.edges.push(RawEdge::read(message, span)?),
@@ -127,7 +127,7 @@ impl RawNode {
             return Err((message.offset_of(span.start), Problem::TooDeep(MAX_NESTED_FRAMES)));
         }
         let mut frame = before.unwrap_or(RawFrame { start: span.start, content: FrameContent::Neither });
-        let mut fields = Fields::new(message, span);
+        let mut fields = Fields::new(message, span, 2 * depth - 1);
         while let Some((number, value, start)) = fields.next()? {
             match (number, value) {
                 (1, Value::Bytes(span)) => {
@@ -156,7 +156,7 @@ impl RawNode {
         depth: u32,
     ) -> Result<(), Misread> {
         let mut data = self.frames[place];
-        let mut fields = Fields::new(message, span);
+        let mut fields = Fields::new(message, span, 2 * depth);
         while let Some((number, value, start)) = fields.next()? {
             match (number, value) {
                 (1, Value::Number(id)) => data.id = Some(id),
@@ -183,7 +183,7 @@ impl RawEdge {
     #[inline]
     fn read(message: Message<'_>, span: Span) -> Result<Self, Misread> {
         let mut edge = Self { start: span.start, ..Self::default() };
-        let mut fields = Fields::new(message, span);
+        let mut fields = Fields::new(message, span, 1);
         while let Some((number, value, start)) = fields.next()? {
             match (number, value) {
                 (1, Value::Number(id)) => edge.referent = Some(id),

@@ -266,7 +266,11 @@ impl Reader {
         let Some(place) = self.one_byte(message, "scriptFilename", text)? else { return Ok(None) };
         let text = &mut self.one_byte[place];
         if text.as_file.is_none() {
-            text.as_file = self.builder.texts.intern(String::from_utf8_lossy(&text.bytes).as_bytes());
+            text.as_file = match core::str::from_utf8(&text.bytes) {
+                Ok(utf_8) => self.builder.texts.intern(utf_8.as_bytes()),
+                // Firefox takes one such byte for Latin-1; of more it makes no report.
+                Err(_) => self.builder.texts.intern_utf16(text.bytes.iter().map(|byte| u16::from(*byte))),
+            };
         }
         Ok(text.as_file)
     }
@@ -297,11 +301,15 @@ impl Reader {
         }
         let line = data.line.ok_or(missing("allocationStack.data.line"))?;
         let column = data.column.ok_or(missing("allocationStack.data.column"))?;
+        // The highest bit marks functions of WebAssembly, whose column Firefox gives as 1.
+        let column = if column < 1 << 31 { column } else { 1 };
         let is_system = data.is_system.ok_or(missing("allocationStack.data.isSystem"))?;
         let is_self_hosted = data.is_self_hosted.ok_or(missing("allocationStack.data.isSelfHosted"))?;
         let source = self.two_byte(message, "allocationStack.data.source", data.source)?;
         let source = source.ok_or(missing("allocationStack.data.source"))?;
         let function = self.two_byte(message, "allocationStack.data.functionDisplayName", data.function)?;
+        // No name, for Firefox.
+        let function = function.filter(|name| !self.builder.texts.get(*name).as_wtf8().is_empty());
         let (parent, depth) = match data.parent {
             Some(parent) => {
                 let (parent, depth) = self.frame(message, parent, all)?;

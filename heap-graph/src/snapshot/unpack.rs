@@ -16,14 +16,14 @@ const STEP: usize = 128 * 1024;
 /// Unpacks a file, wherever it runs.
 struct Unpacker<R> {
     decoder: Decoder<R>,
-    /// Bytes unpacked.
-    unpacked: u64,
+    /// Whether a member came to its end.
+    is_whole: bool,
 }
 
 enum Decoder<R> {
     Gzip(GzDecoder<R>),
     Zlib(ZlibDecoder<R>),
-    /// Between two members of a gzip stream.
+    /// Before a member, or behind the last.
     Between(R),
     End,
 }
@@ -31,16 +31,14 @@ enum Decoder<R> {
 impl<R: Read> Unpacker<BufReader<R>> {
     fn new(file: R) -> Result<Self, SnapshotError> {
         let mut file = BufReader::with_capacity(64 * 1024, file);
-        let decoder = match file.fill_buf().map_err(SnapshotError::Io)? {
+        match file.fill_buf().map_err(SnapshotError::Io)? {
             [] => return Err(SnapshotError::Empty),
-            [0x1f, ..] => Decoder::Between(file),
+            [0x1f, ..] => {}
             // The method deflate with any window; two bytes that are a multiple of 31.
-            [cmf, flags, ..] if cmf & 0xf == 8 && u16::from_be_bytes([*cmf, *flags]) % 31 == 0 => {
-                Decoder::Zlib(ZlibDecoder::new(file))
-            }
+            [cmf, flags, ..] if cmf & 0xf == 8 && u16::from_be_bytes([*cmf, *flags]) % 31 == 0 => {}
             _ => return Err(SnapshotError::NotCompressed),
-        };
-        Ok(Self { decoder, unpacked: 0 })
+        }
+        Ok(Self { decoder: Decoder::Between(file), is_whole: false })
     }
 }
 
@@ -48,59 +46,74 @@ impl<R: Read> Unpacker<BufReader<R>> {
 enum Stuck {
     /// The file cannot be read.
     File(io::Error),
-    /// The data is damaged.
-    Data(io::Error),
+    /// The data is damaged, after so many more bytes.
+    Data(usize, io::Error),
 }
 
 impl<R: BufRead> Unpacker<R> {
-    /// Unpacks some more; 0 bytes at the end.
+    /// Unpacks some more, as much as there is room for; 0 bytes at the end.
     ///
-    /// A stream that is merely cut is no error here: the message that is not whole then is one.
+    /// A stream that is merely cut is no error here: the message that is not whole then is one. Of a member that
+    /// turns out to be damaged what would fill the room is lost, as in Firefox.
     fn read(&mut self, room: &mut [u8]) -> Result<usize, Stuck> {
-        loop {
+        let mut filled = 0;
+        // Where the member at hand begins.
+        let mut start = 0;
+        while filled < room.len() {
             let read = match &mut self.decoder {
-                Decoder::Gzip(decoder) => decoder.read(room),
-                Decoder::Zlib(decoder) => decoder.read(room),
+                Decoder::Gzip(decoder) => decoder.read(&mut room[filled..]),
+                Decoder::Zlib(decoder) => decoder.read(&mut room[filled..]),
                 Decoder::Between(file) => match file.fill_buf() {
-                    Ok([0x1f, ..]) => {
+                    Ok([first, ..]) if *first == 0x1f || first & 0xf == 8 => {
+                        let is_gzip = *first == 0x1f;
                         if let Decoder::Between(file) = self.take() {
-                            self.decoder = Decoder::Gzip(GzDecoder::new(file));
+                            self.decoder = match is_gzip {
+                                true => Decoder::Gzip(GzDecoder::new(file)),
+                                false => Decoder::Zlib(ZlibDecoder::new(file)),
+                            };
                         }
                         continue;
                     }
                     // What follows the last member is ignored.
-                    Ok(_) => Ok(0),
+                    Ok(_) => break,
                     Err(error) => return Err(Stuck::File(error)),
                 },
-                Decoder::End => Ok(0),
+                Decoder::End => break,
             };
             match read {
-                Ok(0) => match self.take() {
-                    Decoder::Gzip(decoder) => self.decoder = Decoder::Between(decoder.into_inner()),
-                    _ => return Ok(0),
-                },
-                Ok(bytes) => {
-                    self.unpacked += bytes as u64;
-                    return Ok(bytes);
+                Ok(0) => {
+                    self.decoder = match self.take() {
+                        Decoder::Gzip(decoder) => Decoder::Between(decoder.into_inner()),
+                        Decoder::Zlib(decoder) => Decoder::Between(decoder.into_inner()),
+                        other => other,
+                    };
+                    self.is_whole = true;
+                    start = filled;
                 }
+                Ok(bytes) => filled += bytes,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof || self.is_no_member() => {
-                    drop(error);
+                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
                     self.take();
-                    return Ok(0);
+                    break;
                 }
-                Err(error) => return Err(Stuck::Data(error)),
+                Err(error) if self.is_no_member(&error) => {
+                    self.take();
+                    filled = start;
+                    break;
+                }
+                Err(error) => return Err(Stuck::Data(filled, error)),
             }
         }
+        Ok(filled)
+    }
+
+    /// Whether what follows a whole member is none: ignored, as in Firefox, even if it starts as one.
+    fn is_no_member(&self, error: &io::Error) -> bool {
+        self.is_whole && matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData)
     }
 
     fn take(&mut self) -> Decoder<R> {
         core::mem::replace(&mut self.decoder, Decoder::End)
-    }
-
-    /// Whether what follows a member has not even a header: it is none, and ignored.
-    fn is_no_member(&self) -> bool {
-        self.unpacked > 0 && matches!(&self.decoder, Decoder::Gzip(decoder) if decoder.header().is_none())
     }
 }
 
@@ -199,8 +212,8 @@ impl<R: BufRead> Messages<R> {
                 Ok(bytes > 0)
             }
             Err(Stuck::File(error)) => Err(SnapshotError::Io(error)),
-            Err(Stuck::Data(error)) => {
-                let unpacked = self.offset + (self.end - self.start) as u64;
+            Err(Stuck::Data(lost, error)) => {
+                let unpacked = self.offset + (self.end - self.start + lost) as u64;
                 Err(SnapshotError::Damaged(unpacked, error))
             }
         }

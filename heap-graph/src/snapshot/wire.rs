@@ -55,17 +55,22 @@ impl Span {
 /// A problem, and where in the stream.
 pub(super) type Misread = (u64, Problem);
 
+/// Messages and groups inside each other that Firefox reads, the outermost message not counted.
+pub(super) const MAX_NESTED: u32 = 180;
+
 /// Goes through the fields of a message or of one inside it.
 pub(super) struct Fields<'a> {
     message: Message<'a>,
     at: u32,
     end: u32,
+    /// Messages around this one.
+    depth: u32,
 }
 
 impl<'a> Fields<'a> {
     #[inline]
-    pub(super) fn new(message: Message<'a>, span: Span) -> Self {
-        Self { message, at: span.start, end: span.end }
+    pub(super) fn new(message: Message<'a>, span: Span, depth: u32) -> Self {
+        Self { message, at: span.start, end: span.end, depth }
     }
 
     fn rest(&self) -> &'a [u8] {
@@ -81,6 +86,19 @@ impl<'a> Fields<'a> {
             }
             None => Err((self.message.offset_of(self.at), Problem::BadNumber)),
         }
+    }
+
+    /// What a field starts with: its number and the kind of its value, or the whole if these are none. Of the 35
+    /// bits that five bytes hold Firefox takes 32.
+    #[inline]
+    fn tag(&mut self) -> Result<(u32, u32), Misread> {
+        let start = self.at;
+        let tag = self.number()?;
+        let tag_32 = tag as u32;
+        if self.at - start > 5 || tag_32 >> 3 == 0 {
+            return Err((self.message.offset_of(start), Problem::BadTag(tag)));
+        }
+        Ok((tag_32 >> 3, tag_32 & 7))
     }
 
     #[inline]
@@ -100,14 +118,8 @@ impl<'a> Fields<'a> {
             return Ok(None);
         }
         let start = self.at;
-        let tag = self.number()?;
-        let bad = || Err((self.message.offset_of(start), Problem::BadTag(tag)));
-        let Ok(tag_32) = u32::try_from(tag) else { return bad() };
-        let number = tag_32 >> 3;
-        if number == 0 {
-            return bad();
-        }
-        let value = match tag_32 & 7 {
+        let (number, kind) = self.tag()?;
+        let value = match kind {
             0 => Value::Number(self.number()?),
             2 => {
                 let length = self.number()?;
@@ -116,7 +128,7 @@ impl<'a> Fields<'a> {
             1 => self.bytes(8).map(|_| Value::Other)?,
             5 => self.bytes(4).map(|_| Value::Other)?,
             3 => self.group(number).map(|()| Value::Other)?,
-            _ => return bad(),
+            _ => return Err((self.message.offset_of(start), bad_tag(number, kind))),
         };
         Ok(Some((number, value, start)))
     }
@@ -124,15 +136,14 @@ impl<'a> Fields<'a> {
     /// Skips a group, which nests without a length; the one it starts with is `number`.
     #[cold]
     fn group(&mut self, number: u32) -> Result<(), Misread> {
-        const DEPTH: usize = 100;
+        let deepest = MAX_NESTED.saturating_sub(self.depth) as usize;
         let mut open = vec![number];
         while let Some(innermost) = open.last().copied() {
             let start = self.at;
-            let tag = self.number()?;
-            let bad = Err((self.message.offset_of(start), Problem::BadTag(tag)));
-            let Ok(tag_32) = u32::try_from(tag) else { return bad };
-            match (tag_32 >> 3, tag_32 & 7) {
-                (0, _) => return bad,
+            if open.len() > deepest {
+                return Err((self.message.offset_of(start), Problem::TooNested(MAX_NESTED)));
+            }
+            match self.tag()? {
                 (_, 0) => {
                     self.number()?;
                 }
@@ -143,18 +154,22 @@ impl<'a> Fields<'a> {
                     let length = self.number()?;
                     self.bytes(length)?;
                 }
-                (number, 3) if open.len() < DEPTH => open.push(number),
+                (number, 3) => open.push(number),
                 (number, 4) if number == innermost => {
                     open.pop();
                 }
                 (_, 5) => {
                     self.bytes(4)?;
                 }
-                _ => return bad,
+                (number, kind) => return Err((self.message.offset_of(start), bad_tag(number, kind))),
             }
         }
         Ok(())
     }
+}
+
+fn bad_tag(number: u32, kind: u32) -> Problem {
+    Problem::BadTag(u64::from(number << 3 | kind))
 }
 
 /// A number in base 128, least digit first, and how many bytes it takes.

@@ -13,10 +13,12 @@ pub(super) fn tree(report: &Report, made: &mut u64) -> CensusTree {
     for place in (0..tree.nodes.len()).rev() {
         let nodes = &mut tree.nodes;
         let mut children = core::mem::take(&mut nodes[place].children);
+        let has_children = !children.is_empty();
         children.retain(|child| {
             let node = &nodes[*child];
             !node.children.is_empty() || node.bytes != 0 || node.count != 0
         });
+        nodes[place].is_pruned = has_children && children.is_empty();
         let (mut bytes, mut count) = (nodes[place].bytes, nodes[place].count);
         for child in &children {
             bytes += nodes[*child].total_bytes;
@@ -43,12 +45,13 @@ impl Growth<'_> {
         let node = &mut self.tree.nodes[place];
         match report {
             Report::Count(count) => {
-                node.bytes = count.bytes.unwrap_or(0);
-                node.count = count.count.unwrap_or(0);
+                // Two stacks may have one node; Firefox keeps the last of them only.
+                node.bytes += count.bytes.unwrap_or(0);
+                node.count += count.count.unwrap_or(0);
                 node.leaves.insert(leaf);
             }
             Report::Bucket(ids) => {
-                node.count = ids.len() as i128;
+                node.count += ids.len() as i128;
                 node.leaves.insert(leaf);
             }
             _ => {

@@ -16,7 +16,11 @@ impl CensusTree {
         while let Some((place, written)) = stack.last_mut() {
             let node = &self.nodes[*place];
             let Some(child) = node.children.get(*written) else {
-                out.push_str(if node.children.is_empty() { "}" } else { "]}" });
+                out.push_str(match node.children.is_empty() {
+                    true if node.is_pruned => ",\"children\":[]}",
+                    true => "}",
+                    false => "]}",
+                });
                 stack.pop();
                 continue;
             };

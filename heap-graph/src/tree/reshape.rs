@@ -62,7 +62,7 @@ fn leaves(tree: &CensusTree, is_match: impl Fn(&Name) -> bool, mut leaf: impl Fn
     let mut stack = vec![(0, false)];
     while let Some((taken, matched)) = stack.last_mut() {
         let node = &tree.nodes[*path.last().expect("there is a place for each entry")];
-        if node.children.is_empty() {
+        if node.children.is_empty() && !node.is_pruned {
             leaf(&path, *matched);
         }
         match node.children.get(*taken) {

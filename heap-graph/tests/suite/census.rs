@@ -122,6 +122,27 @@ fn bad_breakdowns_get_firefox_s_words() {
 }
 
 #[test]
+fn a_label_is_what_javascript_makes_of_it() {
+    for (label, expected) in [
+        ("-0.0", "0"),
+        ("9007199254740993", "9007199254740992"),
+        ("1e20", "100000000000000000000"),
+        ("1e21", "1e+21"),
+        ("1e-7", "1e-7"),
+        ("0.1", "0.1"),
+        ("[1,[2,null],\"x\"]", "1,2,,x"),
+        ("{}", "[object Object]"),
+        ("null", "null"),
+    ] {
+        let breakdown = Breakdown::parse(&format!(r#"{{"by":"count","label":{label}}}"#)).unwrap();
+        assert!(
+            matches!(&breakdown, Breakdown::Count { label: Some(label), .. } if label == expected),
+            "{label}: {breakdown:?}"
+        );
+    }
+}
+
+#[test]
 fn an_array_counts_by_each() {
     let graph = golden::snapshot("small-a");
     let both = r#"[{"by":"count"},[{"by":"coarseType"},{"by":"bucket"}]]"#;

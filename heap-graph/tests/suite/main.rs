@@ -9,6 +9,7 @@ mod golden;
 mod handmade;
 mod live;
 mod mutations;
+mod odd;
 mod paths;
 mod properties;
 mod suspects;

@@ -50,7 +50,10 @@ pub(super) fn breakdown(argument: &str) -> Result<(Breakdown, String), Failure> 
     let preset = Breakdown::PRESETS.iter().find(|(name, _)| *name == argument);
     let json = match preset {
         Some((_, json)) => json,
-        None if argument.chars().all(|c| c.is_ascii_alphanumeric() || c == '-') && argument != "null" => {
+        // A number or `true` is JSON, if no breakdown either.
+        None if argument.chars().all(|c| c.is_ascii_alphanumeric() || c == '-')
+            && serde_json::from_str::<serde_json::Value>(argument).is_err() =>
+        {
             let names: Vec<_> = Breakdown::PRESETS.iter().map(|(name, _)| *name).collect();
             return Err(Failure::Usage(format!(
                 "no breakdown is called \"{argument}\"; there are {}, and JSON",
