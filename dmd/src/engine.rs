@@ -342,8 +342,15 @@ impl Engine {
             return 0;
         }
         let _inside = Inside::deeper();
-        let found = self.table.find(address);
-        if !self.marking.load(Ordering::Relaxed) || !(on_alloc || self.runs.may_mark()) {
+        let marking = self.marking.load(Ordering::Relaxed) && (on_alloc || self.runs.may_mark());
+        let sampling = self.below.load(Ordering::Relaxed) > 0;
+        // What is no block is told of only where every block is known.
+        let found = if enclosing || (marking && !sampling) {
+            self.table.find(address)
+        } else {
+            self.table.get(address).map_or(Found::Nothing, Found::Start)
+        };
+        if !marking {
             return match found {
                 Found::Start(block) => block.usable(),
                 Found::Inside(_, block) if enclosing => block.usable(),
@@ -357,7 +364,7 @@ impl Engine {
                 Found::Start(block) => (address, block),
                 Found::Inside(start, block) if enclosing => (start, block),
                 // Most small blocks are not recorded then.
-                _ if self.below.load(Ordering::Relaxed) > 0 => return 0,
+                _ if sampling => return 0,
                 _ => {
                     let kind = match found {
                         Found::Inside(..) => FaultKind::Interior,

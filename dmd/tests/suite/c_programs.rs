@@ -133,6 +133,24 @@ fn blocks_are_those_that_are_live() {
     assert_eq!(output.stdout, b"not running\n");
 }
 
+/// However large the block is, and however far away the one before.
+#[test]
+fn pointers_into_the_middle_of_blocks_are_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("dump.json");
+    let program = c_program(folder.path(), "inside");
+    let output = succeed(preloaded(&program, "--stacks=full --quiet").arg(&file));
+    assert_eq!(output.stdout, b"100 inside, 33 behind\n");
+    let counts = &read_dump(&file)["reportFaultCounts"];
+    assert_eq!(counts["interior"], 100);
+    assert_eq!(counts["not-heap"].as_u64().unwrap() + counts["freed"].as_u64().unwrap(), 33);
+    // Where only some blocks are known, nothing is.
+    let output = succeed(preloaded(&program, "--sample-below=5000000 --quiet").arg(&file));
+    assert_eq!(output.stdout, b"100 inside, 33 behind\n");
+    let counts = &read_dump(&file)["reportFaultCounts"];
+    assert!(counts.as_object().unwrap().values().all(|count| count == 0), "{counts}");
+}
+
 /// Its reporters may be asked for at any time.
 #[test]
 fn a_plugin_that_connects_stays() {
