@@ -70,7 +70,7 @@ extern "C" fn in_child() {
     // A thread that was writing a dump is not here.
     ENGINE.dumping.free_in_child();
     // Nor is one that collected reports.
-    ENGINE.runs.seize(0);
+    ENGINE.runs.after_fork_in_child();
     stack::after_fork_in_child();
     thread::forget_other_threads();
     thread::slot().forking.set(false);
