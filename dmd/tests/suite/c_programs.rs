@@ -103,6 +103,24 @@ fn a_dump_does_not_fit() {
     same_with("limits", &["address space"]);
 }
 
+/// Half of a dump would be taken for a whole one.
+#[test]
+fn a_dump_for_which_memory_is_short_fails() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("dump.json");
+    let program = c_program(folder.path(), "short");
+    for mode in ["live", "cumulative", "dark-matter"] {
+        let options = format!("--mode={mode} --stacks=full --max-frames=256 --quiet");
+        let output = succeed(preloaded(&program, &options).arg(&file));
+        let said = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(said, format!("error {}, 0 there\nerror 0, 1 there\n", libc::ENOMEM), "{mode}");
+        let dump = read_dump(&file);
+        assert_eq!(dump["dropped"]["blocks"], 0);
+        assert_eq!(count(&dump, |block| block["req"] == 999), 60, "{mode}");
+        std::fs::remove_file(&file).unwrap();
+    }
+}
+
 #[test]
 fn a_dump_cannot_be_written() {
     same("elsewhere");
