@@ -89,6 +89,7 @@ extern "C" fn mark_enclosing_for(address: *const c_void, path: u32, caller: usiz
 }
 
 extern "C" fn claim(path: u32, bytes: u64) {
+    let _inside = Inside::deeper();
     if ENGINE.runs.may_mark() {
         ENGINE.marks.claim(PathId(path), bytes);
     }

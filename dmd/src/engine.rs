@@ -341,8 +341,11 @@ impl Engine {
         if address == 0 {
             return 0;
         }
+        // A handler that has interrupted an allocation marks nothing: this thread may hold what that takes.
+        let interrupts = thread::slot().inside.get() != 0;
         let _inside = Inside::deeper();
-        let marking = self.marking.load(Ordering::Relaxed) && (on_alloc || self.runs.may_mark());
+        let marking =
+            self.marking.load(Ordering::Relaxed) && !interrupts && (on_alloc || self.runs.may_mark());
         let sampling = self.below.load(Ordering::Relaxed) > 0;
         // What is no block is told of only where every block is known.
         let found = if enclosing || (marking && !sampling) {
@@ -392,6 +395,7 @@ impl Engine {
     /// As [`clear_reports`](Self::clear_reports) for a run that owns them already, and all paths if no report is
     /// left. `dumping` is held: a dump names paths.
     pub(crate) fn begin_reports(&self) {
+        let _inside = Inside::deeper();
         if self.clear_marks() == 0 {
             self.marks.forget_paths();
         }

@@ -289,7 +289,7 @@ impl Table {
                 value >> SLOP_SHIFT & ((1 << SLOP_BITS) - 1),
             )
         } else {
-            (self.value(address + 16) >> 2, self.value(address + 32) >> 2)
+            (self.size(address + 16), self.size(address + 32))
         };
         Block {
             requested: requested as usize,
@@ -298,6 +298,12 @@ impl Table {
             sampled: value & SAMPLED != 0,
             marked: value & MARKED != 0,
         }
+    }
+
+    /// Of a wide block. It may be gone, and another one lie there.
+    fn size(&self, address: usize) -> u64 {
+        let value = self.value(address);
+        if value & TAG == SIZE { value >> 2 } else { 0 }
     }
 
     fn value(&self, address: usize) -> u64 {

@@ -89,3 +89,14 @@ fn a_place_is_another_block_s_when_its_own_was_freed() {
         TABLE.erase(second);
     }
 }
+
+/// While a dump looks at it, another thread may free it.
+#[test]
+fn sizes_of_a_large_block_are_not_read_from_what_took_its_place() {
+    static TABLE: Table = Table::new();
+    assert!(TABLE.insert(HEAP, block(1 << 30)));
+    for offset in [16, 32] {
+        assert!(TABLE.insert(HEAP + offset, block(16)));
+    }
+    assert_eq!(TABLE.get(HEAP), Some(block(0)));
+}

@@ -3,7 +3,7 @@
 use std::io::Read;
 use std::process::{Command, Stdio};
 
-use crate::support::{c_program, command, compile, count, preloaded, read_dump, run, succeed};
+use crate::support::{c_program, command, compile, count, libdmd, preloaded, read_dump, run, succeed};
 
 /// The same output and status with and without, under options of all kinds.
 fn same(name: &str) {
@@ -31,6 +31,45 @@ fn same_with(name: &str, arguments: &[&str]) {
             }
         }
     }
+}
+
+#[test]
+fn no_error_is_left_from_before_the_program() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = c_program(folder.path(), "first");
+    // Nobody can say which folder it starts in.
+    let script = format!(
+        "mkdir gone && cd gone && rmdir ../gone && DMD=--quiet LD_PRELOAD={} exec {}",
+        libdmd().display(),
+        program.display()
+    );
+    let output = succeed(command("sh").args(["-c", &script]).current_dir(folder.path()));
+    assert!(output.stderr.is_empty(), "{output:?}");
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), "errno 0, dlerror none\n");
+}
+
+#[test]
+fn handlers_report() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = c_program(folder.path(), "handler_reports");
+    let file = folder.path().join("dump.json");
+    for options in ["--stacks=full", "--stacks=partial"] {
+        let output = succeed(preloaded(&program, &format!("{options} --quiet")).arg(&file));
+        assert_eq!(output.stdout, b"done\n", "{options}");
+        let reported = |block: &serde_json::Value| block["reps"].as_array().map_or(0, Vec::len) == 1;
+        assert_eq!(count(&read_dump(&file), |block| block["req"] == 4242 && reported(block)), 1);
+    }
+}
+
+/// Neither a fork nor a report waits for whoever writes a dump.
+#[test]
+fn who_reads_a_dump_reports_and_forks() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = c_program(folder.path(), "slow_reader");
+    let pipe = folder.path().join("pipe");
+    succeed(command("mkfifo").arg(&pipe));
+    let output = succeed(preloaded(&program, "--stacks=full --quiet").arg(&pipe));
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), "error 0, child 0\n");
 }
 
 #[test]
