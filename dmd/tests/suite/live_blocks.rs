@@ -231,9 +231,20 @@ fn of_libraries_that_were_built_anew() {
     let dump = read_dump(dumped.path().join("dump.json"));
 
     let modules = dump["modules"].as_array().unwrap();
-    let of_name = |module: &&Value| module["path"] == libraries[0].to_str().unwrap();
+    let name = libraries[0].to_str().unwrap();
+    let of_name = |module: &&Value| module["path"].as_str().unwrap().starts_with(name);
     let builds: Vec<&Value> = modules.iter().filter(of_name).collect();
     assert_eq!(builds.len(), 3, "{builds:#?}");
+    // Only the last build is what lies there.
+    let named: Vec<String> = builds
+        .iter()
+        .enumerate()
+        .map(|(index, module)| match index {
+            0 => name.to_owned(),
+            _ => format!("{name} (build {})", &module["buildId"].as_str().unwrap()[..8]),
+        })
+        .collect();
+    assert!(builds.iter().zip(&named).all(|(module, name)| module["path"] == **name), "{builds:#?}");
     let ids: BTreeSet<&str> = builds.iter().map(|module| module["buildId"].as_str().unwrap()).collect();
     assert_eq!(ids.len(), 3, "{builds:#?}");
     assert!(builds.iter().all(|module| module["unloaded"] == true), "{builds:#?}");
@@ -253,6 +264,12 @@ fn of_libraries_that_were_built_anew() {
         assert_eq!(keys(bytes).len(), 20);
     }
     assert!(keys(1301).is_disjoint(&keys(1302)) && keys(1302).is_disjoint(&keys(1303)));
+    for (bytes, name) in [1303, 1302, 1301].into_iter().zip(&named) {
+        for key in keys(bytes) {
+            let frame = dump["frameTable"][key].as_str().unwrap();
+            assert!(frame.starts_with(&format!("#00: ???[{name} +0x")), "{frame}");
+        }
+    }
     // And the program's own stacks are begun anew once for each library that took another's place, not for each
     // of its functions.
     assert_eq!(count(&dump, |block| block["req"] == 2222), 60);
