@@ -226,11 +226,12 @@ impl Door {
         result
     }
 
-    /// Whether this thread is inside the engine.
+    /// Whether this thread is inside the engine of this copy of the library, which then allocates by the program's
+    /// wrapper. A preloaded one has an allocator of its own.
     #[inline]
-    pub(crate) fn is_inside(&self) -> bool {
+    pub(crate) fn is_ours_and_inside(&self) -> bool {
         // SAFETY: a counter of this thread, which stays where it is.
-        unsafe { &*(self.guard)() }.get() != 0
+        core::ptr::eq(self, &raw const LOCAL) && unsafe { &*(self.guard)() }.get() != 0
     }
 
     #[inline(always)]
