@@ -1,7 +1,10 @@
-//! A reporter that ends the process. Usage, with `DMD`: `exits WHEN`: in a `dump`, a `report`, or a `late`
-//! report with a deadline.
+//! A reporter that ends the process. Usage, with `DMD`: `exits WHEN`: in a `dump`, a `report`, a `late` report with
+//! a deadline, or when it is `asked` by the socket.
+
+#![allow(clippy::print_stdout, reason = "tells the test")]
 
 use std::alloc::System;
+use std::io::Read as _;
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -37,6 +40,9 @@ fn main() {
         Some("late") => {
             drop(collect_reports(&CollectOptions::new().deadline(Duration::from_secs(600))));
         }
-        _ => {}
+        _ => {
+            println!("ready");
+            std::io::stdin().read_to_end(&mut Vec::new()).expect("readable");
+        }
     }
 }
