@@ -49,6 +49,11 @@ fn no_error_is_left_from_before_the_program() {
 }
 
 #[test]
+fn handlers_free() {
+    same("handler_frees");
+}
+
+#[test]
 fn handlers_report() {
     let folder = tempfile::tempdir().unwrap();
     let program = c_program(folder.path(), "handler_reports");
