@@ -24,6 +24,7 @@ mod read;
 mod records;
 mod referrers;
 mod scanned;
+#[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 pub(crate) mod sites;
 mod stacks;
 mod suggest;

@@ -13,7 +13,6 @@ use crate::dump_sizes;
 use crate::engine::{ENGINE, Phase};
 use crate::mark::PathId;
 use crate::options::Mode;
-use crate::table::Found;
 use crate::thread::Inside;
 use crate::{entry, programs, runs, sites};
 
@@ -90,6 +89,7 @@ extern "C" fn mark_enclosing_for(address: *const c_void, path: u32, caller: usiz
 }
 
 extern "C" fn claim(path: u32, bytes: u64) {
+    let _inside = Inside::deeper();
     if ENGINE.runs.may_mark() {
         ENGINE.marks.claim(PathId(path), bytes);
     }
@@ -119,7 +119,7 @@ unsafe extern "C" fn report_and_dump(path: *const c_char, milliseconds: u64) -> 
 extern "C" fn heap(probe: *const c_void) -> u64 {
     let _inside = Inside::deeper();
     let are_all = ENGINE.setup().options.sample_below.is_none() && ENGINE.dropped() == 0;
-    if !are_all || !matches!(ENGINE.table.find(probe.addr()), Found::Start(_)) {
+    if !are_all || ENGINE.table.get(probe.addr()).is_none() {
         return 0;
     }
     let mut bytes = 0;

@@ -11,6 +11,7 @@ use core::ptr::null_mut;
 use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 
 use crate::engine::{ENGINE, Phase, Setup, Taken};
+use crate::memory::keeping_errno;
 use crate::options::Options;
 use crate::process::First;
 use crate::self_test::{self, Allocator};
@@ -87,16 +88,20 @@ pub(crate) fn current(options: &Option<Options>) -> Option<&'static Door> {
 fn decide(options: &Option<Options>) -> Option<&'static Door> {
     // The loader may allocate: what comes in meanwhile passes by.
     let inside = thread::Inside::enter()?;
-    let mut door = preloaded().filter(|door| (door.running)());
-    if door.is_none() {
-        start_local(*options);
-        door = match ENGINE.phase() {
-            Phase::On => Some(&LOCAL),
-            // Another thread is at it: this one's block passes by, and the next one looks again.
-            Phase::Starting => return None,
-            Phase::Undecided | Phase::Off => None,
-        };
-    }
+    let door = keeping_errno(|| {
+        let preloaded = preloaded().filter(|door| (door.running)());
+        if preloaded.is_none() {
+            start_local(*options);
+        }
+        preloaded
+    });
+    let door = match (door, ENGINE.phase()) {
+        (Some(preloaded), _) => Some(preloaded),
+        (None, Phase::On) => Some(&LOCAL),
+        // Another thread is at it: this one's block passes by, and the next one looks again.
+        (None, Phase::Starting) => return None,
+        (None, Phase::Undecided | Phase::Off) => None,
+    };
     match door {
         Some(door) => CURRENT.store(core::ptr::from_ref(door).cast_mut(), Ordering::Release),
         None => IS_OFF.store(true, Ordering::Relaxed),
@@ -165,6 +170,9 @@ pub(crate) fn preloaded() -> Option<&'static Door> {
     // SAFETY: a name that ends in 0.
     let symbol = unsafe { libc::dlsym(libc::RTLD_DEFAULT, SYMBOL.as_ptr()) };
     if symbol.is_null() {
+        // The program must not take the error for one of its own.
+        // SAFETY: takes the error away.
+        unsafe { libc::dlerror() };
         return None;
     }
     // SAFETY: a symbol of this name, version included, is a function that gives such a table.
@@ -191,7 +199,12 @@ pub(crate) fn running_one() -> Option<&'static Door> {
     // The loader may allocate: what comes in meanwhile passes by.
     let _inside = thread::Inside::deeper();
     let door = preloaded().unwrap_or(&LOCAL);
-    (door.running)().then_some(door)
+    if !(door.running)() {
+        return None;
+    }
+    // It stays the one, and the next call, which may be a signal's handler's, does not ask the loader.
+    CURRENT.store(core::ptr::from_ref(door).cast_mut(), Ordering::Release);
+    Some(door)
 }
 
 /// The same, or our own door, which says that nothing is recorded.
@@ -213,11 +226,12 @@ impl Door {
         result
     }
 
-    /// Whether this thread is inside the engine.
+    /// Whether this thread is inside the engine of this copy of the library, which then allocates by the program's
+    /// wrapper. A preloaded one has an allocator of its own.
     #[inline]
-    pub(crate) fn is_inside(&self) -> bool {
+    pub(crate) fn is_ours_and_inside(&self) -> bool {
         // SAFETY: a counter of this thread, which stays where it is.
-        unsafe { &*(self.guard)() }.get() != 0
+        core::ptr::eq(self, &raw const LOCAL) && unsafe { &*(self.guard)() }.get() != 0
     }
 
     #[inline(always)]

@@ -330,7 +330,7 @@ impl<W: Write> Dump<W> {
         let json = &mut self.json;
         json.open("reportPaths", '[')?;
         let mut known = 0;
-        for (text, path) in ENGINE.marks.paths().iter() {
+        for (text, path) in ENGINE.marks.paths().ok_or_else(no_memory)?.iter() {
             known += 1;
             json.item('{')?;
             json.inline_text("path", text)?;
@@ -339,7 +339,7 @@ impl<W: Write> Dump<W> {
             json.end_inline('}')?;
         }
         json.end(']')?;
-        let faults = ENGINE.marks.faults();
+        let faults = ENGINE.marks.faults().ok_or_else(no_memory)?;
         json.open("reportFaultCounts", '{')?;
         for kind in FaultKind::ALL {
             json.number(kind.name(), faults.counts[kind as usize])?;

@@ -63,7 +63,7 @@ pub(crate) mod door {
             match *self {}
         }
 
-        pub(crate) fn is_inside(&self) -> bool {
+        pub(crate) fn is_ours_and_inside(&self) -> bool {
             match *self {}
         }
 

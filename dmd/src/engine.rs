@@ -2,7 +2,8 @@
 //!
 //! What hooks call neither allocates nor panics, takes no global lock and keeps `errno` (whatever makes a
 //! system call sees to that). The guard [`Inside`] makes what the engine itself causes (an unwinder's
-//! allocation) pass by unrecorded.
+//! allocation) pass by unrecorded. A signal's handler may interrupt a thread inside, where it may hold a lock: what the
+//! handler allocates, frees and reports takes none.
 
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
@@ -189,7 +190,7 @@ impl Engine {
         self.dropped.load(Ordering::Relaxed)
     }
 
-    /// Freed blocks that were not counted for want of memory.
+    /// Freed blocks that were not counted for want of memory, or because a handler of a signal freed them.
     pub(crate) fn dropped_dead(&self) -> u64 {
         self.dropped_dead.load(Ordering::Relaxed)
     }
@@ -273,7 +274,6 @@ impl Engine {
 
     #[cold]
     fn forget_carefully(&self, address: usize) {
-        let _inside = Inside::deeper();
         self.end(self.take(address));
     }
 
@@ -288,8 +288,8 @@ impl Engine {
 
     #[cold]
     fn remove_marks(&self, address: usize) -> Reports {
-        let _inside = Inside::deeper();
-        self.marks.remove(address)
+        // If they stay, they are of no block, since the bit in the table is gone.
+        Inside::enter().map_or_else(Reports::default, |_inside| self.marks.remove(address))
     }
 
     /// The taken block was moved.
@@ -299,7 +299,12 @@ impl Engine {
         if !self.careful.load(Ordering::Relaxed) {
             return;
         }
-        let _inside = Inside::deeper();
+        let Some(_inside) = Inside::enter() else {
+            if self.cumulative.load(Ordering::Relaxed) {
+                self.dropped_dead.fetch_add(1, Ordering::Relaxed);
+            }
+            return;
+        };
         self.bury(block);
         // Who was told of it at allocation is told of its end too; the others hold what is gone.
         for report in reports.iter().flatten().filter(|report| !report.on_alloc) {
@@ -311,8 +316,8 @@ impl Engine {
     /// The taken block stays where it was.
     pub(crate) fn put_back(&self, taken: Taken) {
         let Some((address, block, reports)) = taken.0 else { return };
-        let _inside = Inside::deeper();
         self.table.insert(address, block);
+        let Some(_inside) = Inside::enter() else { return };
         for report in reports.into_iter().flatten() {
             self.mark(address, report, || true);
         }
@@ -341,9 +346,19 @@ impl Engine {
         if address == 0 {
             return 0;
         }
+        // A handler that has interrupted an allocation marks nothing: this thread may hold what that takes.
+        let interrupts = thread::slot().inside.get() != 0;
         let _inside = Inside::deeper();
-        let found = self.table.find(address);
-        if !self.marking.load(Ordering::Relaxed) || !(on_alloc || self.runs.may_mark()) {
+        let marking =
+            self.marking.load(Ordering::Relaxed) && !interrupts && (on_alloc || self.runs.may_mark());
+        let sampling = self.below.load(Ordering::Relaxed) > 0;
+        // What is no block is told of only where every block is known.
+        let found = if enclosing || (marking && !sampling) {
+            self.table.find(address)
+        } else {
+            self.table.get(address).map_or(Found::Nothing, Found::Start)
+        };
+        if !marking {
             return match found {
                 Found::Start(block) => block.usable(),
                 Found::Inside(_, block) if enclosing => block.usable(),
@@ -357,7 +372,7 @@ impl Engine {
                 Found::Start(block) => (address, block),
                 Found::Inside(start, block) if enclosing => (start, block),
                 // Most small blocks are not recorded then.
-                _ if self.below.load(Ordering::Relaxed) > 0 => return 0,
+                _ if sampling => return 0,
                 _ => {
                     let kind = match found {
                         Found::Inside(..) => FaultKind::Interior,
@@ -385,6 +400,7 @@ impl Engine {
     /// As [`clear_reports`](Self::clear_reports) for a run that owns them already, and all paths if no report is
     /// left. `dumping` is held: a dump names paths.
     pub(crate) fn begin_reports(&self) {
+        let _inside = Inside::deeper();
         if self.clear_marks() == 0 {
             self.marks.forget_paths();
         }

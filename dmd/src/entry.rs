@@ -11,7 +11,7 @@ use std::path::Path;
 use crate::engine::{ENGINE, Phase, Setup};
 use crate::error::DumpError;
 use crate::options::Options;
-use crate::runs::Entered;
+use crate::runs::{Entered, Run};
 use crate::thread::Inside;
 use crate::{comment, door, fork, internal_alloc, own_stack, process, programs, signals, thread};
 
@@ -201,13 +201,17 @@ pub(crate) unsafe fn report_and_write(path: *const c_char, deadline: Option<Dura
     if ENGINE.phase() != Phase::On {
         return NOT_RUNNING;
     }
-    let Some(_dumping) = ENGINE.dumping.try_hold() else { return libc::EBUSY };
+    let Some(dumping) = ENGINE.dumping.try_hold() else { return libc::EBUSY };
     let run = ENGINE.runs.next();
-    ENGINE.runs.seize(run);
+    ENGINE.runs.begin_dump(run);
     ENGINE.begin_reports();
     {
         let _entered = Entered::new(run);
         programs::run_reporters(deadline);
+    }
+    if !ENGINE.runs.end_reporters(run) {
+        dumping.leave();
+        return libc::ECANCELED;
     }
     // SAFETY: the caller's promise.
     unsafe { write(path) }
@@ -274,6 +278,8 @@ pub(crate) unsafe extern "C" fn local_reset(options: *const c_char) -> c_int {
 /// How long the end of the process waits for another dump: some seconds.
 const TRIES: usize = 500;
 const BETWEEN_TRIES: Duration = Duration::from_millis(10);
+/// A reporter that waits for a thread which is not coming must not keep the process.
+const DEADLINE: Duration = Duration::from_secs(5);
 
 /// At the end of the process.
 pub(crate) extern "C" fn process_ends() {
@@ -293,15 +299,42 @@ pub(crate) extern "C" fn process_ends() {
         if process::is_confined() {
             return comment::say(format_args!("no dump: the process has confined itself"));
         }
-        for _ in 0..TRIES {
-            // A reporter that waits for a thread which is not coming must not keep the process.
-            // SAFETY: null is allowed.
-            if unsafe { report_and_write(core::ptr::null(), Some(Duration::from_secs(5))) } != libc::EBUSY {
-                return;
-            }
-            // Another thread writes a dump, or collects reports.
-            std::thread::sleep(BETWEEN_TRIES);
+        let run = thread::slot().run.get();
+        if run != 0 {
+            // In a reporter. There is nothing to wait for: it does not return, and those behind it do not run.
+            return last_dump(|| write_partial(run));
         }
-        comment::say_anyway(format_args!("no dump: another thread is in the middle of one"));
+        // SAFETY: null is allowed.
+        last_dump(|| unsafe { report_and_write(core::ptr::null(), Some(DEADLINE)) });
     }
+}
+
+/// Tries until no other thread writes a dump, or collects reports.
+fn last_dump(mut write: impl FnMut() -> c_int) {
+    for _ in 0..TRIES {
+        if write() != libc::EBUSY {
+            return;
+        }
+        std::thread::sleep(BETWEEN_TRIES);
+    }
+    comment::say_anyway(format_args!("no dump: another thread is in the middle of one"));
+}
+
+/// Writes a dump with the reports that a run has made so far.
+fn write_partial(run: Run) -> c_int {
+    let _dumping = if ENGINE.runs.take_over(run) {
+        None
+    } else {
+        let Some(dumping) = ENGINE.dumping.try_hold() else { return libc::EBUSY };
+        Some(dumping)
+    };
+    if ENGINE.runs.is_owner(run) {
+        comment::say(format_args!("a memory reporter ends the process: the reports are not complete"));
+    } else {
+        // Marks of others, or of none.
+        ENGINE.begin_reports();
+        comment::say(format_args!("a memory reporter ends the process: there are no reports"));
+    }
+    // SAFETY: null is allowed.
+    unsafe { write(core::ptr::null()) }
 }

@@ -6,6 +6,7 @@ use core::time::Duration;
 
 use crate::engine::ENGINE;
 use crate::modules::seen;
+use crate::thread::Inside;
 use crate::{internal_alloc, stack, thread};
 
 static STARTED: AtomicBool = AtomicBool::new(false);
@@ -53,12 +54,15 @@ extern "C" fn before() {
         // would wait for itself.
         return;
     }
+    // A handler that interrupts this finds the thread inside, and takes none.
+    let _inside = Inside::deeper();
     for_each_lock(&mut |lock| lock.acquire());
     // From here to the end of the fork this thread passes through the locks: other handlers allocate.
     thread::slot().forking.set(true);
 }
 
 extern "C" fn in_parent() {
+    let _inside = Inside::deeper();
     if !thread::slot().forking.replace(false) {
         return;
     }
@@ -66,11 +70,12 @@ extern "C" fn in_parent() {
 }
 
 extern "C" fn in_child() {
+    let _inside = Inside::deeper();
     for_each_lock(&mut |lock| lock.free_in_child());
     // A thread that was writing a dump is not here.
     ENGINE.dumping.free_in_child();
     // Nor is one that collected reports.
-    ENGINE.runs.seize(0);
+    ENGINE.runs.after_fork_in_child();
     stack::after_fork_in_child();
     thread::forget_other_threads();
     thread::slot().forking.set(false);

@@ -76,7 +76,7 @@ impl<A: GlobalAlloc + 'static> Dmd<A> {
     #[inline(always)]
     fn new_block(&self, layout: Layout, allocate: impl Fn(&A) -> *mut u8) -> *mut u8 {
         let Some(door) = door::current(&self.options) else { return allocate(&self.allocator) };
-        if door.is_inside() {
+        if door.is_ours_and_inside() {
             let block = internal_alloc::alloc(layout);
             if !block.is_null() {
                 return block;
@@ -158,7 +158,7 @@ impl<A: GlobalAlloc + 'static> Dmd<A> {
     #[cold]
     #[inline(never)]
     unsafe fn alloc_zeroed_recorded(&self, layout: Layout) -> *mut u8 {
-        let inside = door::current(&self.options).is_some_and(Door::is_inside);
+        let inside = door::current(&self.options).is_some_and(Door::is_ours_and_inside);
         if inside {
             let block = internal_alloc::alloc(layout);
             if !block.is_null() {

@@ -104,6 +104,13 @@ impl Drop for Held<'_> {
     }
 }
 
+impl Held<'_> {
+    /// Leaves the lock to another thread, which has taken it over.
+    pub(crate) fn leave(mut self) {
+        self.0 = None;
+    }
+}
+
 /// A value behind a [`Lock`].
 pub(crate) struct Guarded<T> {
     lock: Lock,

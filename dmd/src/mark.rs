@@ -79,21 +79,33 @@ pub(crate) struct Path {
     pub(crate) marked: u64,
 }
 
+/// All paths, in order of their numbers.
 pub(crate) struct Paths {
     text: PageVec<u8>,
     list: PageVec<Path>,
-    by_text: PageMap<u64, PathId>,
 }
 
 impl Paths {
     const fn new() -> Self {
-        Self { text: pages::list(), list: pages::list(), by_text: pages::map() }
+        Self { text: pages::list(), list: pages::list() }
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&[u8], &Path)> {
         self.list
             .iter()
             .map(|path| (self.text.get(path.start..path.start + path.len).unwrap_or_default(), path))
+    }
+}
+
+/// The paths, and where each is found by a hash of its text.
+struct KnownPaths {
+    paths: Paths,
+    by_text: PageMap<u64, PathId>,
+}
+
+impl KnownPaths {
+    const fn new() -> Self {
+        Self { paths: Paths::new(), by_text: pages::map() }
     }
 }
 
@@ -105,7 +117,7 @@ pub(crate) struct Faults {
 
 pub(crate) struct Marks {
     shards: [Guarded<PageMap<usize, Reports>>; SHARDS],
-    paths: Guarded<Paths>,
+    paths: Guarded<KnownPaths>,
     faults: Guarded<Faults>,
 }
 
@@ -113,7 +125,7 @@ impl Marks {
     pub(crate) const fn new() -> Self {
         Self {
             shards: [const { Guarded::new(pages::map()) }; SHARDS],
-            paths: Guarded::new(Paths::new()),
+            paths: Guarded::new(KnownPaths::new()),
             faults: Guarded::new(Faults { list: pages::list(), counts: [0; 4] }),
         }
     }
@@ -181,7 +193,7 @@ impl Marks {
             left += shard.len();
         }
         // One after the other: a fork takes the paths first.
-        for path in &mut self.paths.hold().list {
+        for path in &mut self.paths.hold().paths.list {
             (path.claimed, path.marked) = (0, 0);
         }
         let mut faults = self.faults.hold();
@@ -192,15 +204,15 @@ impl Marks {
 
     /// Forgets all paths, which no report has. Whoever still has one names nothing, or another.
     pub(crate) fn forget_paths(&self) {
-        let mut paths = self.paths.hold();
-        if !paths.list.is_empty() {
-            *paths = Paths::new();
+        let mut known = self.paths.hold();
+        if !known.paths.list.is_empty() {
+            *known = KnownPaths::new();
         }
     }
 
     /// Whether it is one of the list.
     pub(crate) fn is_known(&self, path: PathId) -> bool {
-        (path.0 as usize) < self.paths.hold().list.len()
+        (path.0 as usize) < self.paths.hold().paths.list.len()
     }
 
     /// Forgets everything.
@@ -211,14 +223,14 @@ impl Marks {
     }
 
     pub(crate) fn path(&self, text: &[u8]) -> PathId {
-        let mut paths = self.paths.hold();
-        let paths = &mut *paths;
+        let mut known = self.paths.hold();
+        let KnownPaths { paths, by_text } = &mut *known;
         let mut hash = 0xCBF2_9CE4_8422_2325_u64;
         for byte in text {
             hash = (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01B3);
         }
         // Two paths of one hash: the next numbers are tried.
-        while let Some(known) = paths.by_text.get(&hash) {
+        while let Some(known) = by_text.get(&hash) {
             let path = paths.list[known.0 as usize];
             if paths.text.get(path.start..path.start + path.len) == Some(text) {
                 return *known;
@@ -228,7 +240,7 @@ impl Marks {
         let id = PathId(paths.list.len() as u32);
         let path = Path { start: paths.text.len(), len: text.len(), claimed: 0, marked: 0 };
         if paths.text.try_reserve(text.len()).is_err()
-            || pages::entry(&mut paths.by_text, hash, || id).is_none()
+            || pages::entry(by_text, hash, || id).is_none()
             || !pages::push(&mut paths.list, path)
         {
             return PathId::NONE;
@@ -238,13 +250,13 @@ impl Marks {
     }
 
     pub(crate) fn claim(&self, path: PathId, bytes: u64) {
-        if let Some(path) = self.paths.hold().list.get_mut(path.0 as usize) {
+        if let Some(path) = self.paths.hold().paths.list.get_mut(path.0 as usize) {
             path.claimed = path.claimed.saturating_add(bytes);
         }
     }
 
     pub(crate) fn count_marked(&self, path: PathId, bytes: usize) {
-        if let Some(path) = self.paths.hold().list.get_mut(path.0 as usize) {
+        if let Some(path) = self.paths.hold().paths.list.get_mut(path.0 as usize) {
             path.marked = path.marked.saturating_add(bytes as u64);
         }
     }
@@ -259,12 +271,17 @@ impl Marks {
         faults.counts.iter().sum()
     }
 
-    pub(crate) fn paths(&self) -> crate::lock::Use<'_, Paths> {
-        self.paths.hold()
+    /// A copy, for whoever takes long: reporters and forks wait for the lock. `None` if there is no memory.
+    pub(crate) fn paths(&self) -> Option<Paths> {
+        let known = self.paths.hold();
+        let Paths { text, list } = &known.paths;
+        Some(Paths { text: pages::copy(text)?, list: pages::copy(list)? })
     }
 
-    pub(crate) fn faults(&self) -> crate::lock::Use<'_, Faults> {
-        self.faults.hold()
+    /// A copy, for the same reason.
+    pub(crate) fn faults(&self) -> Option<Faults> {
+        let faults = self.faults.hold();
+        Some(Faults { list: pages::copy(&faults.list)?, counts: faults.counts })
     }
 
     pub(crate) fn bytes(&self) -> usize {

@@ -20,7 +20,8 @@ use seen::Seen;
 /// One loaded file.
 #[derive(Debug)]
 pub(crate) struct Module {
-    /// As the loader names it; of the executable, where it lies.
+    /// As the loader names it; of the executable, where it lies. Of a library that was built anew since, with its
+    /// build.
     pub(crate) path: Vec<u8>,
     /// What is added to addresses in the file.
     pub(crate) bias: usize,
@@ -39,6 +40,9 @@ pub(crate) struct Modules {
     loaded: usize,
 }
 
+/// So many digits of a build id tell two builds of one library from each other.
+const SHORT_ID: usize = 8;
+
 /// Firefox's: longer frames are cut.
 const LONGEST_FRAME: usize = 1023;
 
@@ -50,7 +54,7 @@ impl Modules {
         modules.sort_by_key(|module| module.start);
         let loaded = modules.len();
         for seen in seen::iter() {
-            let path = absolute(seen.path);
+            let mut path = absolute(seen.path);
             let build_id = hexadecimal(seen.build_id);
             let is_it = |module: &Module| {
                 (module.start, module.end) == (seen.start, seen.end)
@@ -58,6 +62,11 @@ impl Modules {
                     && module.build_id == build_id
             };
             if !modules[..loaded].iter().any(is_it) {
+                // What is at the path is a later one: names must not be looked up there.
+                if modules.iter().any(|later| later.path == path && later.build_id != build_id) {
+                    let start = build_id.get(..SHORT_ID).unwrap_or(&build_id);
+                    path.extend_from_slice(format!(" (build {start})").as_bytes());
+                }
                 let Seen { start, end, bias, since, .. } = *seen;
                 modules.push(Module { path, bias, start, end, build_id, since: Some(since) });
             }

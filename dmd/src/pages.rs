@@ -37,6 +37,14 @@ pub(crate) fn push<T>(list: &mut PageVec<T>, value: T) -> bool {
     room
 }
 
+/// A copy of a list; `None` if there is no memory.
+pub(crate) fn copy<T: Copy>(list: &PageVec<T>) -> Option<PageVec<T>> {
+    let mut copy = self::list();
+    copy.try_reserve_exact(list.len()).ok()?;
+    copy.extend_from_slice(list);
+    Some(copy)
+}
+
 /// The value of a key, made if there is none; `None` if there is no memory.
 pub(crate) fn entry<K: Eq + Hash, V>(
     map: &mut PageMap<K, V>,

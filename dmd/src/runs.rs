@@ -15,11 +15,13 @@ pub(crate) struct Runs {
     /// 0 if no run owns the marks.
     owner: AtomicU32,
     last: AtomicU32,
+    /// Whose reporters a dump runs, before it is written; 0 if no dump does.
+    of_dump: AtomicU32,
 }
 
 impl Runs {
     pub(crate) const fn new() -> Self {
-        Self { owner: AtomicU32::new(0), last: AtomicU32::new(0) }
+        Self { owner: AtomicU32::new(0), last: AtomicU32::new(0), of_dump: AtomicU32::new(0) }
     }
 
     /// A number for another run.
@@ -48,9 +50,31 @@ impl Runs {
         let _ = self.owner.compare_exchange(run, 0, Ordering::SeqCst, Ordering::SeqCst);
     }
 
-    #[cfg(feature = "analyze")]
     pub(crate) fn is_owner(&self, run: Run) -> bool {
         self.owner.load(Ordering::SeqCst) == run
+    }
+
+    /// A dump gives the marks to the run, whoever has them, and is about to run its reporters.
+    pub(crate) fn begin_dump(&self, run: Run) {
+        self.seize(run);
+        self.of_dump.store(run, Ordering::SeqCst);
+    }
+
+    /// The reporters have run. False if the dump is another thread's now.
+    pub(crate) fn end_reporters(&self, run: Run) -> bool {
+        self.take_over(run)
+    }
+
+    /// Makes the dump that runs these reporters the caller's: one of them ends the process, and whoever began the
+    /// dump would wait for it. False if there is no such dump.
+    pub(crate) fn take_over(&self, run: Run) -> bool {
+        self.of_dump.compare_exchange(run, 0, Ordering::SeqCst, Ordering::SeqCst).is_ok()
+    }
+
+    /// In the child of a fork: whoever ran reporters is not here, or goes on in the parent.
+    pub(crate) fn after_fork_in_child(&self) {
+        self.of_dump.store(0, Ordering::SeqCst);
+        self.seize(0);
     }
 
     /// Whether what this thread reports leaves marks. What is reported outside of any run always does.

@@ -5,7 +5,6 @@ use core::ffi::c_void;
 use memory_reporter::bridge::{EachFrame, SiteFrame};
 
 use crate::engine::{ENGINE, Phase};
-use crate::table::Found;
 use crate::thread::Inside;
 use crate::trace_tree::TraceId;
 
@@ -14,10 +13,7 @@ pub(crate) extern "C" fn site(address: *const c_void) -> u64 {
     if ENGINE.phase() != Phase::On {
         return 0;
     }
-    match ENGINE.table.find(address.addr()) {
-        Found::Start(block) => block.trace.0.into(),
-        _ => 0,
-    }
+    ENGINE.table.get(address.addr()).map_or(0, |block| block.trace.0.into())
 }
 
 pub(crate) extern "C" fn frames(site: u64, context: *mut c_void, each: EachFrame) {

@@ -60,3 +60,23 @@ pub(crate) fn after_fork_in_child() {
 pub(crate) fn bytes() -> usize {
     unwind::mapped_bytes()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Where another library has taken a place, stacks begin with a node that is no frame: one without frames is
+    /// none all the same.
+    #[test]
+    fn a_stack_without_frames_is_none_in_every_epoch() {
+        static TREE: TraceTree = TraceTree::new();
+        for epoch in [0, 1, 7, 100_000] {
+            let root = TREE.root(epoch);
+            assert_eq!(root == TraceId::NONE, epoch == 0);
+            let last = LastStack::new(root);
+            let mut stack = ThreadStack { range: StackRange::new(), last, epoch: unwind::replaced(), root };
+            // Nobody on the stack goes on there, so that no frame counts.
+            assert_eq!(stack.trace(1, &TREE), TraceId::NONE, "{epoch}");
+        }
+    }
+}

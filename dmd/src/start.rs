@@ -4,6 +4,7 @@ use core::cell::Cell;
 use core::ffi::{CStr, c_char, c_void};
 
 use crate::engine::{ENGINE, Phase, Setup, Taken};
+use crate::memory::keeping_errno;
 use crate::{door, entry, process, thread};
 
 /// Runs after the program's own handlers; other threads may go on.
@@ -55,12 +56,15 @@ pub unsafe fn start_preloaded(environment: *mut *mut c_char) {
         }
         at = at.wrapping_add(1);
     };
-    let (setup, first) = Setup::parse(variable);
-    process::start(first);
-    ENGINE.start(setup);
-    let options = setup.options;
-    // SAFETY: the caller's promise.
-    unsafe { process::prepare_children(environment, options.children, first.is_none()) };
+    // The program's first allocation, or nothing of the program, is what this is for.
+    keeping_errno(|| {
+        let (setup, first) = Setup::parse(variable);
+        process::start(first);
+        ENGINE.start(setup);
+        let options = setup.options;
+        // SAFETY: the caller's promise.
+        unsafe { process::prepare_children(environment, options.children, first.is_none()) };
+    });
 }
 
 /// Records a block. To be called from the hook itself, whose frame is the stack's innermost.

@@ -3,6 +3,13 @@
 //! No lock: a block is recorded by one store, after it was handed out, and forgotten by one store, before
 //! it is freed, so each word has one writer at a time, but for the mark bit, which is set by exchange. An
 //! allocator that aligns to less than 16 gets a plane of the table for each remainder modulo 16.
+//!
+//! The block around an address is found in a bounded number of looks, however empty the heap before it is:
+//! see [`around`].
+
+mod around;
+#[cfg(test)]
+mod tests;
 
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
@@ -69,8 +76,17 @@ const MIDDLES: usize = 1 << (MIDDLE_BITS - LEAF_BITS);
 const ROOTS: usize = 1 << (ADDRESS_BITS - MIDDLE_BITS);
 const PLANES: usize = 1 << GRAIN_BITS;
 
-type Leaf = [AtomicU64; LEAF_WORDS];
-type Middle = [AtomicPtr<Leaf>; MIDDLES];
+/// All zero at first, as the other parts.
+struct Leaf {
+    words: [AtomicU64; LEAF_WORDS],
+    starts: around::InLeaf,
+}
+
+struct Middle {
+    leaves: [AtomicPtr<Leaf>; MIDDLES],
+    starts: around::InMiddle,
+}
+
 type Root = [AtomicPtr<Middle>; ROOTS];
 
 pub(crate) struct Table {
@@ -78,6 +94,8 @@ pub(crate) struct Table {
     root: Root,
     planes: [AtomicPtr<Root>; PLANES],
     mapped: AtomicUsize,
+    /// Usable bytes of the largest block that ever was.
+    largest: AtomicUsize,
 }
 
 impl Table {
@@ -86,6 +104,7 @@ impl Table {
             root: [const { AtomicPtr::new(null_mut()) }; ROOTS],
             planes: [const { AtomicPtr::new(null_mut()) }; PLANES],
             mapped: AtomicUsize::new(0),
+            largest: AtomicUsize::new(0),
         }
     }
 
@@ -99,7 +118,7 @@ impl Table {
         const PAGE: usize = 4096;
         let mut pages = 0;
         self.for_each_leaf(|_, leaf| {
-            let mut resident = [0u8; size_of::<Leaf>() / PAGE];
+            let mut resident = [0u8; size_of::<Leaf>().div_ceil(PAGE)];
             // SAFETY: a whole mapping, and a byte for each of its pages.
             let failed = unsafe {
                 libc::mincore(
@@ -136,6 +155,9 @@ impl Table {
             }
         }
         word.store(value, Ordering::Release);
+        if block.usable() >= around::LARGE {
+            self.note_start(address, block.usable());
+        }
         true
     }
 
@@ -194,57 +216,21 @@ impl Table {
         }
     }
 
+    /// The live block that starts here.
+    pub(crate) fn get(&self, address: usize) -> Option<Block> {
+        let value = self.value(address);
+        (value & TAG == LIVE).then(|| self.block(address, value))
+    }
+
     /// What lies at an address: the start of a live block, the inside of one, or nothing.
     pub(crate) fn find(&self, address: usize) -> Found {
-        let value = self.value(address);
-        if value & TAG == LIVE {
-            return Found::Start(self.block(address, value));
+        if let Some(block) = self.get(address) {
+            return Found::Start(block);
         }
-        match self.enclosing(address) {
+        match self.around(address) {
             Some((start, block)) => Found::Inside(start, block),
-            None if value & TAG == FREED => Found::Freed,
+            None if self.value(address) & TAG == FREED => Found::Freed,
             None => Found::Nothing,
-        }
-    }
-
-    /// The live block that has this address inside.
-    fn enclosing(&self, address: usize) -> Option<(usize, Block)> {
-        let nearest = (0..PLANES)
-            .filter(|plane| *plane == 0 || !self.planes[*plane].load(Ordering::Acquire).is_null())
-            .filter_map(|plane| self.start_before(plane, address))
-            .max()?;
-        let block = self.block(nearest, self.value(nearest));
-        (address - nearest < block.usable()).then_some((nearest, block))
-    }
-
-    /// The last live block of a plane that starts at or before an address.
-    fn start_before(&self, plane: usize, address: usize) -> Option<usize> {
-        let aligned = address.checked_sub(plane)? >> GRAIN_BITS << GRAIN_BITS;
-        if aligned >> ADDRESS_BITS != 0 {
-            return None;
-        }
-        let root = self.root(plane)?;
-        let mut next = aligned;
-        loop {
-            let leaf_start = next >> LEAF_BITS << LEAF_BITS;
-            let middle = root[next >> MIDDLE_BITS].load(Ordering::Acquire);
-            if middle.is_null() {
-                next = (next >> MIDDLE_BITS << MIDDLE_BITS).checked_sub(1 << GRAIN_BITS)?;
-                continue;
-            }
-            // SAFETY: middles are never unmapped.
-            let middle = unsafe { &*middle };
-            let leaf = middle[next >> LEAF_BITS & (MIDDLES - 1)].load(Ordering::Acquire);
-            if !leaf.is_null() {
-                // SAFETY: leaves are never unmapped.
-                let leaf = unsafe { &*leaf };
-                for index in (0..=next >> GRAIN_BITS & (LEAF_WORDS - 1)).rev() {
-                    if leaf[index].load(Ordering::Acquire) & TAG == LIVE {
-                        return Some(leaf_start + (index << GRAIN_BITS) + plane);
-                    }
-                }
-            }
-            next = leaf_start.checked_sub(1 << GRAIN_BITS)?;
         }
     }
 
@@ -269,7 +255,7 @@ impl Table {
 
     fn for_each_word(&self, mut each: impl FnMut(usize, &AtomicU64)) {
         self.for_each_leaf(|start, leaf| {
-            for (index, word) in leaf.iter().enumerate() {
+            for (index, word) in leaf.words.iter().enumerate() {
                 each(start + (index << GRAIN_BITS), word);
             }
         });
@@ -284,7 +270,7 @@ impl Table {
                     continue;
                 }
                 // SAFETY: middles are never unmapped.
-                for (low, leaf) in unsafe { &*middle }.iter().enumerate() {
+                for (low, leaf) in unsafe { &*middle }.leaves.iter().enumerate() {
                     let leaf = leaf.load(Ordering::Acquire);
                     if leaf.is_null() {
                         continue;
@@ -303,7 +289,7 @@ impl Table {
                 value >> SLOP_SHIFT & ((1 << SLOP_BITS) - 1),
             )
         } else {
-            (self.value(address + 16) >> 2, self.value(address + 32) >> 2)
+            (self.size(address + 16), self.size(address + 32))
         };
         Block {
             requested: requested as usize,
@@ -312,6 +298,12 @@ impl Table {
             sampled: value & SAMPLED != 0,
             marked: value & MARKED != 0,
         }
+    }
+
+    /// Of a wide block. It may be gone, and another one lie there.
+    fn size(&self, address: usize) -> u64 {
+        let value = self.value(address);
+        if value & TAG == SIZE { value >> 2 } else { 0 }
     }
 
     fn value(&self, address: usize) -> u64 {
@@ -329,14 +321,22 @@ impl Table {
     }
 
     #[inline]
-    fn word(&self, address: usize) -> Option<&AtomicU64> {
+    fn middle(&self, address: usize) -> Option<&Middle> {
         let middle = self.root(address % PLANES)?.get(address >> MIDDLE_BITS)?.load(Ordering::Acquire);
         // SAFETY: null, or a middle that is never unmapped.
-        let middle = unsafe { middle.as_ref() }?;
-        let leaf = middle[address >> LEAF_BITS & (MIDDLES - 1)].load(Ordering::Acquire);
+        unsafe { middle.as_ref() }
+    }
+
+    #[inline]
+    fn leaf(&self, address: usize) -> Option<&Leaf> {
+        let leaf = self.middle(address)?.leaves[address >> LEAF_BITS & (MIDDLES - 1)].load(Ordering::Acquire);
         // SAFETY: null, or a leaf that is never unmapped.
-        let leaf = unsafe { leaf.as_ref() }?;
-        Some(&leaf[address >> GRAIN_BITS & (LEAF_WORDS - 1)])
+        unsafe { leaf.as_ref() }
+    }
+
+    #[inline]
+    fn word(&self, address: usize) -> Option<&AtomicU64> {
+        Some(&self.leaf(address)?.words[address >> GRAIN_BITS & (LEAF_WORDS - 1)])
     }
 
     #[cold]
@@ -347,8 +347,8 @@ impl Table {
         let plane = address % PLANES;
         let root = if plane == 0 { &self.root } else { self.make(&self.planes[plane])? };
         let middle = self.make(&root[address >> MIDDLE_BITS])?;
-        let leaf = self.make(&middle[address >> LEAF_BITS & (MIDDLES - 1)])?;
-        Some(&leaf[address >> GRAIN_BITS & (LEAF_WORDS - 1)])
+        let leaf = self.make(&middle.leaves[address >> LEAF_BITS & (MIDDLES - 1)])?;
+        Some(&leaf.words[address >> GRAIN_BITS & (LEAF_WORDS - 1)])
     }
 
     /// The part behind a pointer, mapped by whoever comes first.
@@ -365,7 +365,7 @@ impl Table {
         match place.compare_exchange(null_mut(), fresh.cast(), Ordering::AcqRel, Ordering::Acquire) {
             Ok(_) => {
                 self.mapped.fetch_add(size_of::<T>(), Ordering::Relaxed);
-                // SAFETY: zeroed pages are an array of null pointers or empty words.
+                // SAFETY: zeroed pages are null pointers and empty words.
                 Some(unsafe { &*fresh.cast::<T>() })
             }
             Err(other) => {

@@ -23,9 +23,9 @@ static USED: AtomicUsize = AtomicUsize::new(0);
 pub(crate) fn alloc(bytes: usize, align: usize) -> *mut c_void {
     let start = PLACE.0.get().cast::<u8>();
     let align = align.max(HEADER);
-    let Some(room) = bytes.checked_add(align + HEADER).filter(|room| *room <= BYTES) else {
-        return null_mut();
-    };
+    // What no function would give, nor what does not fit.
+    let room = align.checked_add(HEADER).and_then(|before| bytes.checked_add(before));
+    let Some(room) = room.filter(|room| *room <= BYTES && align.is_power_of_two()) else { return null_mut() };
     let used = USED.fetch_add(room.next_multiple_of(HEADER), Ordering::Relaxed);
     if used + room > BYTES {
         return null_mut();

@@ -17,7 +17,12 @@ use crate::{bootstrap, real, start};
 fn recorded(giver: Giver, block: *mut c_void, requested: usize) -> *mut c_void {
     match recording() {
         Recording::No => return block,
-        Recording::Undecided => start::try_to_start(),
+        Recording::Undecided => {
+            start::try_to_start();
+            if recording() == Recording::No {
+                return block;
+            }
+        }
         Recording::Yes => {}
     }
     if !block.is_null() && thread_guard().get() == 0 {
@@ -225,7 +230,9 @@ pub(crate) unsafe extern "C" fn valloc(bytes: usize) -> *mut c_void {
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn pvalloc(bytes: usize) -> *mut c_void {
     if !real::known() {
-        return bootstrap::alloc(bytes.next_multiple_of(4096), 4096);
+        return bytes
+            .checked_next_multiple_of(4096)
+            .map_or(null_mut(), |bytes| bootstrap::alloc(bytes, 4096));
     }
     // SAFETY: the caller's promise.
     recorded(Giver::Pvalloc, unsafe { real::pvalloc(bytes) }, bytes)

@@ -17,7 +17,7 @@ use super::owner::module_of;
 use super::records::{Analysis, NO_STACK, RecordKind};
 use super::texts::Texts;
 use crate::engine::ENGINE;
-use crate::mark::PathId;
+use crate::mark::{PathId, Paths};
 use crate::modules::Modules;
 use crate::symbolize::SymbolOptions;
 use crate::{table, trace_tree};
@@ -117,11 +117,8 @@ fn process() -> Dump {
     }
     let once = add_trace(&mut dump, "");
     let mut paths: FxHashMap<PathId, TraceId> = FxHashMap::default();
-    {
-        let known = ENGINE.marks.paths();
-        for (index, (text, _)) in known.iter().enumerate() {
-            paths.insert(PathId(index as u32), add_trace(&mut dump, &String::from_utf8_lossy(text)));
-        }
+    for (index, (text, _)) in ENGINE.marks.paths().iter().flat_map(Paths::iter).enumerate() {
+        paths.insert(PathId(index as u32), add_trace(&mut dump, &String::from_utf8_lossy(text)));
     }
     let no_path = add_trace(&mut dump, NO_PATH);
     dump.blocks = kinds

@@ -168,6 +168,12 @@ impl Suggestion {
         self.caller.as_ref().map_or(&self.function, |(function, _)| function)
     }
 
+    /// A function of the program is known by its symbol alone, which mostly tells no types.
+    fn lacks_debug_information(&self) -> bool {
+        let is_ours = !self.dependency && self.function != "???";
+        is_ours && self.type_name.is_none() && self.place.contains(" +0x")
+    }
+
     /// The type whose method that is, if it is a method.
     fn owner(&self) -> Option<&str> {
         let function = self.of_program();
@@ -238,6 +244,11 @@ impl Display for Suggestions {
             }
             if let Some((function, place)) = &suggestion.caller {
                 writeln!(f, "   for {} at {}", Clean(function), Clean(place))?;
+            }
+            if suggestion.lacks_debug_information() {
+                f.write_str(
+                    "   built with debug information, even of lines only, it would tell its type and line\n",
+                )?;
             }
             suggestion.advice(f)?;
             f.write_str("\n")?;

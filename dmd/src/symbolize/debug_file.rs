@@ -63,9 +63,10 @@ impl<'m> Sections<'m> {
         })
     }
 
-    fn symbol(&self, address: u64) -> Option<String> {
+    /// The name of the function that holds an address as it is, and readable.
+    fn symbol(&self, address: u64) -> Option<(&'m str, String)> {
         let name = self.symbols.iter().find_map(|symbols| symbols.containing(address))?.name();
-        Some(demangle_auto(name.into(), None).into_owned())
+        Some((name, demangle_auto(name.into(), None).into_owned()))
     }
 }
 
@@ -134,7 +135,10 @@ impl<'s> DebugFile<'s> {
         let missing = number.and_then(|number: DwoId| split.missing(number));
         let Known { names, crates } = known.entry(number.map(|number| number.0)).or_default();
         if let Ok(mut frames) = context.find_frames(address).skip_all_loads() {
+            // The name that debug information has of a function, if that is all it has.
+            let mut own = None;
             while let Ok(Some(frame)) = frames.next() {
+                own = None;
                 let place =
                     frame.location.and_then(|location| Some((location.file?.to_owned(), location.line)));
                 let function = frame.function.as_ref().and_then(|function| {
@@ -156,14 +160,24 @@ impl<'s> DebugFile<'s> {
                         None => Crates::default(),
                     });
                     let module = place.as_ref().and_then(|(file, _)| crates.module(file));
-                    Some(module.map_or(name.clone(), |module| format!("{module}::{name}")))
+                    let path = module.map_or(name.clone(), |module| format!("{module}::{name}"));
+                    own = Some(name);
+                    Some(path)
                 });
-                calls.push(Call { function: function.or_else(|| sections.symbol(address)), place });
+                let function = function.or_else(|| Some(sections.symbol(address)?.1));
+                calls.push(Call { function, place });
+            }
+            // Of the function that the others were inlined into there is a symbol, which tells its type.
+            if let (Some(own), Some(call)) = (own, calls.last_mut())
+                && let Some((raw, mangled)) = sections.symbol(address)
+                && let Some(name) = by_symbol(raw, &mangled, &own)
+            {
+                call.function = Some(name);
             }
         }
         calls.retain(|call| call.function.is_some() || call.place.is_some());
         if calls.is_empty()
-            && let Some(function) = sections.symbol(address)
+            && let Some((_, function)) = sections.symbol(address)
         {
             calls.push(Call { function: Some(function), place: None });
         }
@@ -206,6 +220,21 @@ fn full_name(raw: &str, mangled: String, entry: Option<(String, String)>) -> Str
         };
     }
     if path.is_empty() { own } else { method(&path, plain, &own) }
+}
+
+/// The full name of a function of which debug information has only its own; `None` if the symbol is another's,
+/// as where functions of equal code became one.
+fn by_symbol(raw: &str, mangled: &str, own: &str) -> Option<String> {
+    let plain = own.split('<').next().unwrap_or(own);
+    if !raw.starts_with("_ZN") {
+        // Newer mangled names have everything, the types as a part of their own.
+        let last = segments(mangled).into_iter().rfind(|part| !part.starts_with('<'))?;
+        return (last == plain && raw.starts_with("_R")).then(|| mangled.to_owned());
+    }
+    // Older ones do not number closures.
+    let last = if plain.starts_with("{closure") { "{{closure}}" } else { plain };
+    let before = mangled.strip_suffix(last).filter(|before| before.ends_with("::"))?;
+    Some(format!("{before}{own}"))
 }
 
 /// `Vec<my::Entry, Global>::push<my::Entry, Global>` says everything twice.

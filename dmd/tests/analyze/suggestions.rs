@@ -142,6 +142,28 @@ fn without_lines_a_program_s_own_crate_is_known_by_its_name() {
 }
 
 #[test]
+fn what_debug_information_would_tell_is_said() {
+    let said = "   built with debug information, even of lines only, it would tell its type and line\n";
+    let grow = "alloc::raw_vec::RawVecInner<A>::grow[/home/me/my-app +0x20]";
+    for (frame, expected) in [
+        ("my_app::cache::fill[/home/me/my-app +0x10]", true),
+        ("my_app::cache::fill (/home/me/src/cache.rs:7)", false),
+        ("deflate[/usr/lib/libz.so.1 +0x10]", false),
+        ("???[/home/me/my-app +0x10]", false),
+    ] {
+        let text = suggest(&[&[grow, frame]]).to_string();
+        assert_eq!(text.contains(said), expected, "{text}");
+    }
+    // Symbols may tell the type.
+    let text = suggest(&[&[
+        "<alloc::vec::Vec<my_app::Entry>>::push[/home/me/my-app +0x20]",
+        "<my_app::Cache>::fill[/home/me/my-app +0x10]",
+    ]])
+    .to_string();
+    assert!(text.contains("Vec<my_app::Entry>") && !text.contains(said), "{text}");
+}
+
+#[test]
 fn blocks_without_a_stack_are_counted_apart() {
     let tables = r#""traceTable": {}, "frameTable": {}"#;
     let dump = read(document("dark-matter", r#"{"req": 16, "num": 3}"#, tables)).unwrap();

@@ -205,6 +205,72 @@ pub extern "C" fn outer(x: u64) -> u64 {
     assert!(frames.last().unwrap().starts_with("small::store<small::Entry> ("), "{frames:?}");
 }
 
+/// Debug information of lines has neither the types that methods are of nor the traits; symbols have.
+#[test]
+fn methods_say_their_types_where_there_are_lines_only() {
+    const SOURCE: &str = r#"
+#![crate_type = "cdylib"]
+pub struct Cache(Vec<u64>);
+trait Store { fn store(&mut self, x: u64); }
+impl Store for Cache {
+    #[inline(never)]
+    fn store(&mut self, x: u64) { self.0.push(std::hint::black_box(x)); }
+}
+impl Cache {
+    #[inline(never)]
+    fn fill<T: Into<u64>>(&mut self, x: T) { self.store(x.into()); self.0.push(std::hint::black_box(2)); }
+    #[inline(never)]
+    fn each(&mut self, f: impl Fn(u64)) { self.0.iter().for_each(|x| f(*x)); }
+}
+#[unsafe(no_mangle)]
+pub extern "C" fn outer(x: u32) -> u64 {
+    let mut cache = Cache(Vec::new());
+    cache.fill(x);
+    cache.each(#[inline(never)] |x| { std::hint::black_box(x); });
+    cache.0[0]
+}
+"#;
+    let cases: [(&[&str], _); 2] = [
+        (
+            &["-Cdebuginfo=line-tables-only"],
+            [
+                "<small::Cache as small::Store>::store (",
+                "small::Cache::fill<u32> (",
+                "small::outer::{closure",
+            ],
+        ),
+        (
+            &["-Cdebuginfo=line-tables-only", "-Csymbol-mangling-version=v0"],
+            [
+                "<small::Cache as small::Store>::store (",
+                "<small::Cache>::fill::<u32> (",
+                "small::outer::{closure",
+            ],
+        ),
+    ];
+    for (flags, expected) in cases {
+        let folder = tempfile::tempdir().unwrap();
+        let library = Library::at(compile(folder.path(), SOURCE, flags));
+        let bytes = fs::read(&library.path).unwrap();
+        let file = object::File::parse(&*bytes).unwrap();
+        for (part, start) in ["store", "fill", "outer"].into_iter().zip(expected) {
+            let is_it = |symbol: &object::Symbol<'_, '_>| {
+                symbol.name().is_ok_and(|name| name.contains("small") && name.contains(part))
+            };
+            let symbols: Vec<_> = file.symbols().filter(is_it).collect();
+            let names: Vec<String> = symbols
+                .iter()
+                .map(|symbol| {
+                    let mut dump = library.dump_of(&library.build_id, &[symbol.address() + 1]);
+                    dump.symbolize(&SymbolOptions::new());
+                    frames(dump).pop().unwrap()
+                })
+                .collect();
+            assert!(names.iter().any(|name| name.starts_with(start)), "{flags:?} {part}: {names:?}");
+        }
+    }
+}
+
 #[test]
 fn an_inlined_function_of_a_crate_without_debug_information_has_its_path() {
     let folder = tempfile::tempdir().unwrap();

@@ -3,7 +3,7 @@
 use std::io::Read;
 use std::process::{Command, Stdio};
 
-use crate::support::{c_program, command, compile, count, preloaded, read_dump, run, succeed};
+use crate::support::{c_program, command, compile, count, libdmd, preloaded, read_dump, run, succeed};
 
 /// The same output and status with and without, under options of all kinds.
 fn same(name: &str) {
@@ -31,6 +31,50 @@ fn same_with(name: &str, arguments: &[&str]) {
             }
         }
     }
+}
+
+#[test]
+fn no_error_is_left_from_before_the_program() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = c_program(folder.path(), "first");
+    // Nobody can say which folder it starts in.
+    let script = format!(
+        "mkdir gone && cd gone && rmdir ../gone && DMD=--quiet LD_PRELOAD={} exec {}",
+        libdmd().display(),
+        program.display()
+    );
+    let output = succeed(command("sh").args(["-c", &script]).current_dir(folder.path()));
+    assert!(output.stderr.is_empty(), "{output:?}");
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), "errno 0, dlerror none\n");
+}
+
+#[test]
+fn handlers_free() {
+    same("handler_frees");
+}
+
+#[test]
+fn handlers_report() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = c_program(folder.path(), "handler_reports");
+    let file = folder.path().join("dump.json");
+    for options in ["--stacks=full", "--stacks=partial"] {
+        let output = succeed(preloaded(&program, &format!("{options} --quiet")).arg(&file));
+        assert_eq!(output.stdout, b"done\n", "{options}");
+        let reported = |block: &serde_json::Value| block["reps"].as_array().map_or(0, Vec::len) == 1;
+        assert_eq!(count(&read_dump(&file), |block| block["req"] == 4242 && reported(block)), 1);
+    }
+}
+
+/// Neither a fork nor a report waits for whoever writes a dump.
+#[test]
+fn who_reads_a_dump_reports_and_forks() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = c_program(folder.path(), "slow_reader");
+    let pipe = folder.path().join("pipe");
+    succeed(command("mkfifo").arg(&pipe));
+    let output = succeed(preloaded(&program, "--stacks=full --quiet").arg(&pipe));
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), "error 0, child 0\n");
 }
 
 #[test]
@@ -103,6 +147,24 @@ fn a_dump_does_not_fit() {
     same_with("limits", &["address space"]);
 }
 
+/// Half of a dump would be taken for a whole one.
+#[test]
+fn a_dump_for_which_memory_is_short_fails() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("dump.json");
+    let program = c_program(folder.path(), "short");
+    for mode in ["live", "cumulative", "dark-matter"] {
+        let options = format!("--mode={mode} --stacks=full --max-frames=256 --quiet");
+        let output = succeed(preloaded(&program, &options).arg(&file));
+        let said = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(said, format!("error {}, 0 there\nerror 0, 1 there\n", libc::ENOMEM), "{mode}");
+        let dump = read_dump(&file);
+        assert_eq!(dump["dropped"]["blocks"], 0);
+        assert_eq!(count(&dump, |block| block["req"] == 999), 60, "{mode}");
+        std::fs::remove_file(&file).unwrap();
+    }
+}
+
 #[test]
 fn a_dump_cannot_be_written() {
     same("elsewhere");
@@ -131,6 +193,24 @@ fn blocks_are_those_that_are_live() {
     // Without the library there is nobody to ask.
     let output = run(command(&program).arg(&file));
     assert_eq!(output.stdout, b"not running\n");
+}
+
+/// However large the block is, and however far away the one before.
+#[test]
+fn pointers_into_the_middle_of_blocks_are_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("dump.json");
+    let program = c_program(folder.path(), "inside");
+    let output = succeed(preloaded(&program, "--stacks=full --quiet").arg(&file));
+    assert_eq!(output.stdout, b"100 inside, 33 behind\n");
+    let counts = &read_dump(&file)["reportFaultCounts"];
+    assert_eq!(counts["interior"], 100);
+    assert_eq!(counts["not-heap"].as_u64().unwrap() + counts["freed"].as_u64().unwrap(), 33);
+    // Where only some blocks are known, nothing is.
+    let output = succeed(preloaded(&program, "--sample-below=5000000 --quiet").arg(&file));
+    assert_eq!(output.stdout, b"100 inside, 33 behind\n");
+    let counts = &read_dump(&file)["reportFaultCounts"];
+    assert!(counts.as_object().unwrap().values().all(|count| count == 0), "{counts}");
 }
 
 /// Its reporters may be asked for at any time.

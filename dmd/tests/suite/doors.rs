@@ -42,3 +42,15 @@ fn a_program_without_a_hook_is_told_that_nothing_is_recorded() {
     assert!(text.contains("NotRunning"), "{text}");
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
 }
+
+/// The program's choice counts as the variable's does: scan mode takes every stack, and the dump says so.
+#[test]
+fn a_program_chooses_scan_mode_itself() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("scan.json");
+    succeed(command(victim("scan")).arg(&file));
+    let dump = read_dump(&file);
+    assert_eq!(dump["invocation"]["mode"], "scan");
+    assert_eq!(dump["sampling"]["stacks"], "full");
+    assert_eq!(count(&dump, |block| block["req"] == 33 && block["alloc"].is_string()), 100);
+}

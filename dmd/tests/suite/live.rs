@@ -15,13 +15,14 @@ use crate::support::{command, count, preloaded, read_dump, victim};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-struct Waiting {
-    child: Child,
+/// A program that answers.
+pub(crate) struct Waiting {
+    pub(crate) child: Child,
     folder: TempDir,
 }
 
 impl Waiting {
-    fn start(mut command: Command) -> Self {
+    pub(crate) fn start(mut command: Command) -> Self {
         let folder = tempfile::tempdir().unwrap();
         command
             .env("ABOUT_MEMORY", format!("listen,signals={}", folder.path().display()))
@@ -37,7 +38,7 @@ impl Waiting {
         Self { child, folder }
     }
 
-    fn ask(&self, request: &str) -> Vec<u8> {
+    pub(crate) fn ask(&self, request: &str) -> Vec<u8> {
         let sockets = fs::read_dir(self.folder.path().join("about-memory")).unwrap();
         let socket = sockets.map(|entry| entry.unwrap().path()).next().unwrap();
         let mut stream = UnixStream::connect(socket).unwrap();

@@ -1,6 +1,6 @@
 //! What is live at the end of hard programs is in their dumps: in every mode, no block more and none less.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::Command;
 
@@ -8,7 +8,9 @@ use dmd::analyze::{Analysis, AnalyzeOptions};
 use dmd::symbolize::SymbolOptions;
 use serde_json::Value;
 
-use crate::support::{c_program, command, compile, count, frames, number_of, preloaded, read_dump, run};
+use crate::support::{
+    c_program, command, compile, count, frames, number_of, preloaded, read_dump, run, succeed,
+};
 
 const ALL_OPTIONS: [&str; 6] = [
     "--mode=dark-matter",
@@ -210,4 +212,66 @@ fn of_libraries_that_were_unloaded() {
     for name in ["first_keeps", "second_keeps", "third_keeps"] {
         assert!(text.contains(name), "{text}");
     }
+}
+
+/// Libraries of one name at one place, which differ in their build ids and in what they allocate.
+#[test]
+fn of_libraries_that_were_built_anew() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = c_program(folder.path(), "rebuilt");
+    let dumped = tempfile::tempdir().unwrap();
+    let library = |name: &str, bytes: u32| {
+        let flags = ["-shared", "-fPIC", "-Wl,--build-id=sha1", &format!("-DBYTES={bytes}")];
+        compile(folder.path(), "cc", "many.c", &format!("{name}.so"), &flags)
+    };
+    let libraries = [library("first", 1301), library("second", 1302), library("third", 1303)];
+    let options = "--mode=live --stacks=full --quiet --dump-at-exit --output=dump.json";
+    let output = succeed(preloaded(&program, options).args(&libraries).current_dir(dumped.path()));
+    assert_eq!(output.stdout, b"0 moved\n");
+    let dump = read_dump(dumped.path().join("dump.json"));
+
+    let modules = dump["modules"].as_array().unwrap();
+    let name = libraries[0].to_str().unwrap();
+    let of_name = |module: &&Value| module["path"].as_str().unwrap().starts_with(name);
+    let builds: Vec<&Value> = modules.iter().filter(of_name).collect();
+    assert_eq!(builds.len(), 3, "{builds:#?}");
+    // Only the last build is what lies there.
+    let named: Vec<String> = builds
+        .iter()
+        .enumerate()
+        .map(|(index, module)| match index {
+            0 => name.to_owned(),
+            _ => format!("{name} (build {})", &module["buildId"].as_str().unwrap()[..8]),
+        })
+        .collect();
+    assert!(builds.iter().zip(&named).all(|(module, name)| module["path"] == **name), "{builds:#?}");
+    let ids: BTreeSet<&str> = builds.iter().map(|module| module["buildId"].as_str().unwrap()).collect();
+    assert_eq!(ids.len(), 3, "{builds:#?}");
+    assert!(builds.iter().all(|module| module["unloaded"] == true), "{builds:#?}");
+
+    // Each library has frames of its own, though they lie at the same addresses.
+    let blocks = dump["blockList"].as_array().unwrap();
+    let stacks = |bytes: u64| -> BTreeSet<&str> {
+        let of_size = blocks.iter().filter(|block| block["req"] == bytes);
+        of_size.map(|block| block["alloc"].as_str().unwrap()).collect()
+    };
+    let keys = |bytes| -> BTreeSet<&str> {
+        let inner = |stack: &&str| dump["traceTable"][*stack][1].as_str().unwrap();
+        stacks(bytes).iter().map(inner).collect()
+    };
+    for bytes in [1301, 1302, 1303] {
+        assert_eq!((count(&dump, |block| block["req"] == bytes), stacks(bytes).len()), (20, 20));
+        assert_eq!(keys(bytes).len(), 20);
+    }
+    assert!(keys(1301).is_disjoint(&keys(1302)) && keys(1302).is_disjoint(&keys(1303)));
+    for (bytes, name) in [1303, 1302, 1301].into_iter().zip(&named) {
+        for key in keys(bytes) {
+            let frame = dump["frameTable"][key].as_str().unwrap();
+            assert!(frame.starts_with(&format!("#00: ???[{name} +0x")), "{frame}");
+        }
+    }
+    // And the program's own stacks are begun anew once for each library that took another's place, not for each
+    // of its functions.
+    assert_eq!(count(&dump, |block| block["req"] == 2222), 60);
+    assert!((1..=3).contains(&stacks(2222).len()), "{:?}", stacks(2222));
 }

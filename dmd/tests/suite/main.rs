@@ -5,6 +5,7 @@
 mod c_programs;
 mod dark;
 mod doors;
+mod exits;
 mod exports;
 mod format;
 mod live;

@@ -68,6 +68,64 @@ fn a_report_that_lost_its_marks_to_a_dump_says_so() {
 }
 
 #[test]
+fn a_report_whose_marks_were_taken_away_says_so() {
+    let (_folder, report, _) = run("report", "clear");
+    is_not_told(&file::read(report).unwrap());
+}
+
+#[test]
+fn a_child_tells_all_whatever_ran_where_it_was_forked() {
+    for first in ["report", "dump"] {
+        let (_folder, _, report) = run(first, "forked");
+        let set = file::read(report).unwrap();
+        assert!(set.iter().any(|report| report.path.starts_with("explicit/heap-unclassified/")), "{first}");
+        assert_eq!(sum(&set, "twice-reported/"), 0, "{first}: nothing is reported twice");
+        assert!((0..500_000).contains(&sum(&set, "explicit/heap-unclassified/")), "{first}");
+    }
+}
+
+#[test]
+fn of_two_dumps_at_once_one_is_refused() {
+    let (_folder, dump, error) = run("dump", "refused");
+    is_sound(&read_dump(dump));
+    let error = std::fs::read_to_string(error).unwrap();
+    assert!(error.contains(&std::io::Error::from_raw_os_error(libc::EBUSY).to_string()), "{error}");
+}
+
+/// Paths of earlier runs are forgotten.
+#[test]
+fn a_dump_has_its_own_paths_only() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("dump.json");
+    succeed(command(victim("paths")).arg(&path).env("DMD", "--stacks=full --quiet"));
+    let dump = read_dump(&path);
+    let paths = dump["reportPaths"].as_array().unwrap().iter().map(|path| path["path"].as_str().unwrap());
+    let numbered: Vec<&str> = paths.filter(|path| path.starts_with("explicit/run-")).collect();
+    assert_eq!(numbered, ["explicit/run-101"]);
+    let reported = |block: &Value| block["reps"].as_array().map_or(0, Vec::len) == 1;
+    assert_eq!(count(&dump, |block| block["req"] == 10_000 && reported(block)), 100);
+}
+
+#[test]
+fn the_dump_at_the_end_waits_for_another() {
+    let folder = tempfile::tempdir().unwrap();
+    let [first, last] = ["first.json", "last.json"].map(|name| folder.path().join(name));
+    let options = format!("--stacks=full --quiet --dump-at-exit --output={}", last.display());
+    let output = succeed(command(victim("ending")).arg(&first).env("DMD", options));
+    assert!(output.stderr.is_empty(), "{output:?}");
+    for path in [first, last] {
+        let dump = read_dump(&path);
+        let reported = |block: &Value| block["reps"].as_array().map_or(0, Vec::len) == 1;
+        assert_eq!(
+            count(&dump, |block| block["req"] == 10_000 && reported(block)),
+            100,
+            "{}",
+            path.display()
+        );
+    }
+}
+
+#[test]
 fn a_dump_does_not_count_what_a_report_reports() {
     let (_folder, dump, report) = run("dump", "report");
     is_sound(&read_dump(dump));

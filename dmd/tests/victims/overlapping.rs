@@ -1,5 +1,6 @@
 //! Two runs of reporters at once, the second in the middle of the first. Usage, with `DMD`:
-//! `overlapping FIRST SECOND FILE1 FILE2`, where a run is `report` or `dump`.
+//! `overlapping FIRST SECOND FILE1 FILE2`, where a run is `report` or `dump`. The second may also be `forked`, a
+//! report of a child; `refused`, a dump that cannot be had; or `clear`, by which all marks are taken away.
 
 use std::alloc::System;
 use std::path::{Path, PathBuf};
@@ -35,12 +36,34 @@ impl MemoryReporter for Meanwhile {
 }
 
 fn run(kind: &str, path: &Path) {
-    if kind == "report" {
-        let reports = collect_reports(&CollectOptions::new());
-        memory_reporter::file::write(path, &reports).expect("writable");
-    } else {
-        dmd::report_and_dump(path).expect("a dump");
+    match kind {
+        "report" => {
+            let reports = collect_reports(&CollectOptions::new());
+            memory_reporter::file::write(path, &reports).expect("writable");
+        }
+        "dump" => dmd::report_and_dump(path).expect("a dump"),
+        "forked" => forked(path),
+        "refused" => {
+            let error = dmd::report_and_dump(path).expect_err("another is being written");
+            std::fs::write(path, error.to_string()).expect("writable");
+        }
+        _ => dmd::clear_reports(),
     }
+}
+
+/// Nobody else is in the child: whoever runs the first one is not.
+fn forked(path: &Path) {
+    // SAFETY: the child does only what is made for it, and ends.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        run("report", path);
+        // SAFETY: ends the child.
+        unsafe { libc::_exit(0) };
+    }
+    let mut status = -1;
+    // SAFETY: a place for the answer.
+    assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+    assert_eq!(status, 0);
 }
 
 fn main() {

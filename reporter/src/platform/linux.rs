@@ -168,6 +168,9 @@ pub(crate) fn find_symbol(name: &core::ffi::CStr) -> FoundSymbol {
         unsafe { info.assume_init() }.dli_fbase
     };
     if symbol.is_null() {
+        // The program must not take the error for one of its own.
+        // SAFETY: takes the error away.
+        unsafe { libc::dlerror() };
         FoundSymbol::Nowhere
     } else if file_of(symbol) == file_of((&raw const HERE).cast()) {
         FoundSymbol::Here

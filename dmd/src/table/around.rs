@@ -1,0 +1,121 @@
+//! The block around an address.
+//!
+//! A look back over the words finds small blocks. A large one may start far before, and the words between
+//! tell nothing; so there is a place for each stretch of heap, which names the large block that started in it
+//! last. Blocks do not overlap: of those that are at least as long as the stretch only one can start in it at
+//! a time. What a place names is looked up, so that nothing has to be done when a block is freed.
+
+use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use super::{Block, GRAIN_BITS, LEAF_BITS, LEAF_WORDS, LIVE, MIDDLE_BITS, PLANES, TAG, Table};
+
+/// Blocks of so many usable bytes have a place; smaller ones are found by their words.
+pub(super) const LARGE: usize = 1 << LARGE_BITS;
+const LARGE_BITS: u32 = 14;
+const HUGE_BITS: u32 = 28;
+
+/// How long the stretches of each kind are, as powers of two. A block is of the last kind that is not longer
+/// than it.
+const STRETCHES: [u32; 4] = [LARGE_BITS, LEAF_BITS, HUGE_BITS, MIDDLE_BITS];
+
+/// Starts of large blocks, in a leaf. All zero at first.
+pub(super) struct InLeaf {
+    short: [AtomicUsize; 1 << (LEAF_BITS - LARGE_BITS)],
+    whole: AtomicUsize,
+}
+
+/// Starts of large blocks, in a middle. All zero at first.
+pub(super) struct InMiddle {
+    short: [AtomicUsize; 1 << (MIDDLE_BITS - HUGE_BITS)],
+    whole: AtomicUsize,
+}
+
+impl Table {
+    /// Notes where a large block starts, which was recorded before.
+    #[cold]
+    pub(super) fn note_start(&self, address: usize, usable: usize) {
+        if usable > self.largest.load(Ordering::Relaxed) {
+            self.largest.fetch_max(usable, Ordering::Relaxed);
+        }
+        let kind = STRETCHES.iter().rposition(|bits| usable >> bits != 0).unwrap_or(0);
+        if let Some(place) = self.place(kind, address) {
+            place.store(address, Ordering::Release);
+        }
+    }
+
+    /// The live block that has this address inside, and where it starts.
+    pub(super) fn around(&self, address: usize) -> Option<(usize, Block)> {
+        let planes = (0..PLANES).filter(|plane| self.root(*plane).is_some());
+        let found = planes.filter_map(|plane| {
+            let last = (address.checked_sub(plane)? >> GRAIN_BITS << GRAIN_BITS) + plane;
+            self.small_around(address, last).or_else(|| self.large_around(address, last))
+        });
+        found.max_by_key(|(start, _)| *start)
+    }
+
+    /// `last` is the last address of a plane that is not behind `address`.
+    fn small_around(&self, address: usize, mut last: usize) -> Option<(usize, Block)> {
+        let place = |address: usize| address >> GRAIN_BITS & (LEAF_WORDS - 1);
+        let plane = last % PLANES;
+        let first = last.saturating_sub(LARGE - (1 << GRAIN_BITS)).max(plane);
+        loop {
+            let from = first.max((last >> LEAF_BITS << LEAF_BITS) + plane);
+            if let Some(leaf) = self.leaf(last) {
+                let is_live = |word: &AtomicU64| {
+                    looked();
+                    word.load(Ordering::Acquire) & TAG == LIVE
+                };
+                if let Some(at) = leaf.words[place(from)..=place(last)].iter().rposition(is_live) {
+                    return self.if_around(address, from + (at << GRAIN_BITS));
+                }
+            }
+            if from == first {
+                return None;
+            }
+            last = from - (1 << GRAIN_BITS);
+        }
+    }
+
+    /// `last` is the last address of a plane that is not behind `address`.
+    fn large_around(&self, address: usize, last: usize) -> Option<(usize, Block)> {
+        let largest = self.largest.load(Ordering::Relaxed);
+        STRETCHES.iter().enumerate().find_map(|(kind, bits)| {
+            let longest = STRETCHES.get(kind + 1).map_or(largest, |next| largest.min(1 << next));
+            if longest >> bits == 0 {
+                return None;
+            }
+            // The block may begin at the end of the first stretch, and end at the beginning of the last.
+            let stretches = (longest >> bits) + 1;
+            (0..=stretches).find_map(|back| {
+                looked();
+                let start = self.place(kind, last.checked_sub(back << bits)?)?.load(Ordering::Acquire);
+                self.if_around(address, start)
+            })
+        })
+    }
+
+    /// The block that starts there, if it is live and has the address inside.
+    fn if_around(&self, address: usize, start: usize) -> Option<(usize, Block)> {
+        let distance = address.checked_sub(start)?;
+        let block = self.get(start)?;
+        (distance < block.usable()).then_some((start, block))
+    }
+
+    /// The place for blocks of a kind that start where the address lies.
+    fn place(&self, kind: usize, address: usize) -> Option<&AtomicUsize> {
+        let within = |whole: u32, stretch: u32| (address & ((1 << whole) - 1)) >> stretch;
+        match kind {
+            0 => self.leaf(address)?.starts.short.get(within(LEAF_BITS, LARGE_BITS)),
+            1 => Some(&self.leaf(address)?.starts.whole),
+            2 => self.middle(address)?.starts.short.get(within(MIDDLE_BITS, HUGE_BITS)),
+            _ => Some(&self.middle(address)?.starts.whole),
+        }
+    }
+}
+
+/// For tests, which count the looks that a search takes.
+#[inline(always)]
+fn looked() {
+    #[cfg(test)]
+    super::tests::LOOKS.set(super::tests::LOOKS.get() + 1);
+}

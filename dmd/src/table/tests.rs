@@ -1,0 +1,102 @@
+//! How far the table looks, which nobody can see from outside.
+
+use core::cell::Cell;
+
+use super::{Block, Found, Table};
+use crate::trace_tree::TraceId;
+
+thread_local! {
+    pub(super) static LOOKS: Cell<usize> = const { Cell::new(0) };
+}
+
+/// In each plane: so many looks are a microsecond or two.
+const MOST_LOOKS: usize = 1600;
+
+fn block(usable: usize) -> Block {
+    Block { requested: usable, slop: 0, trace: TraceId(7), sampled: false, marked: false }
+}
+
+fn found(table: &Table, planes: usize, address: usize) -> Found {
+    LOOKS.set(0);
+    let found = table.find(address);
+    let looks = LOOKS.get();
+    assert!(looks <= MOST_LOOKS * planes, "{looks} looks for {address:#x}");
+    found
+}
+
+fn inside(start: usize, usable: usize) -> Found {
+    Found::Inside(start, block(usable))
+}
+
+const HEAP: usize = 0x7f12_3450_0000;
+
+/// As after sampling, or when most was freed: the block before is far away.
+#[test]
+fn a_search_in_an_empty_heap_is_short() {
+    static TABLE: Table = Table::new();
+    for start in (HEAP..HEAP + (200 << 20)).step_by(1 << 20) {
+        assert!(TABLE.insert(start, block(48)));
+        TABLE.erase(start);
+    }
+    assert!(TABLE.insert(HEAP - 4096, block(100)));
+    assert!(TABLE.insert(HEAP + (300 << 20), block(5 << 20)));
+    for address in (HEAP + 32..HEAP + (200 << 20)).step_by((1 << 20) + 16) {
+        assert_eq!(found(&TABLE, 1, address), Found::Nothing, "{address:#x}");
+    }
+    assert_eq!(found(&TABLE, 1, HEAP + (3 << 20)), Found::Freed);
+    assert_eq!(found(&TABLE, 1, usize::MAX), Found::Nothing);
+    assert_eq!(found(&TABLE, 1, 8), Found::Nothing);
+}
+
+#[test]
+fn blocks_of_all_sizes_are_found_from_inside() {
+    static TABLE: Table = Table::new();
+    let mut start = HEAP;
+    for plane in [0, 8] {
+        for bits in 4..42 {
+            for usable in [(1_usize << bits) - 3, 1 << bits, (1 << bits) + 5] {
+                start = (start + 4096).next_multiple_of(16) + plane;
+                if (start + usable) >> 47 != 0 {
+                    start = (1 << 44) + plane;
+                }
+                assert!(TABLE.insert(start, block(usable)));
+                for at in [1, usable / 2, usable - 1] {
+                    assert_eq!(found(&TABLE, 2, start + at), inside(start, usable), "{start:#x} {usable}");
+                }
+                assert_eq!(found(&TABLE, 2, start + usable), Found::Nothing, "{start:#x} {usable}");
+                start += usable;
+            }
+        }
+    }
+}
+
+/// What started in the same stretch of heap before is not taken for a block.
+#[test]
+fn a_place_is_another_block_s_when_its_own_was_freed() {
+    static TABLE: Table = Table::new();
+    for usable in [20_000, 3 << 20, 400 << 20, 1 << 36] {
+        let (first, second) = (HEAP + 64, HEAP + 128);
+        assert!(TABLE.insert(first, block(usable)));
+        TABLE.erase(first);
+        assert_eq!(found(&TABLE, 1, first + usable - 1), Found::Nothing, "{usable}");
+        assert!(TABLE.insert(second, block(usable)));
+        assert_eq!(found(&TABLE, 1, second + usable - 1), inside(second, usable));
+        assert_eq!(found(&TABLE, 1, second - 1), Found::Nothing);
+        // A small one was freed where no hook saw it.
+        assert!(TABLE.insert(second + 1024, block(16)));
+        assert_eq!(found(&TABLE, 1, second + 2048), inside(second, usable));
+        TABLE.erase(second + 1024);
+        TABLE.erase(second);
+    }
+}
+
+/// While a dump looks at it, another thread may free it.
+#[test]
+fn sizes_of_a_large_block_are_not_read_from_what_took_its_place() {
+    static TABLE: Table = Table::new();
+    assert!(TABLE.insert(HEAP, block(1 << 30)));
+    for offset in [16, 32] {
+        assert!(TABLE.insert(HEAP + offset, block(16)));
+    }
+    assert_eq!(TABLE.get(HEAP), Some(block(0)));
+}

@@ -1,0 +1,36 @@
+// The handler of a signal frees and allocates, whatever it interrupts; of sizes for which the C library needs no lock
+// and which nobody else has.
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static void *volatile kept;
+static void *volatile other;
+static volatile sig_atomic_t signals;
+
+static void handler(int number) {
+    (void)number;
+    free(kept);
+    kept = malloc(1000);
+    kept = realloc(kept, 1001);
+    signals++;
+}
+
+int main(void) {
+    // One stays for the handler, so that it always finds one.
+    void *spare = malloc(1000);
+    kept = malloc(1000);
+    free(spare);
+    struct sigaction action = {.sa_handler = handler, .sa_flags = SA_RESTART};
+    sigaction(SIGALRM, &action, NULL);
+    ualarm(150, 150);
+    for (unsigned i = 0; signals < 5000; i++) {
+        other = malloc(1 + i % 64);
+        free(other);
+    }
+    ualarm(0, 0);
+    signal(SIGALRM, SIG_IGN);
+    puts("done");
+    return 0;
+}
