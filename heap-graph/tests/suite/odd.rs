@@ -222,6 +222,27 @@ fn two_stacks(is_system: bool, is_self_hosted: bool) -> Report {
 }
 
 #[test]
+fn a_function_whose_name_is_empty_has_none() {
+    let mut builder = heap_graph::GraphBuilder::new();
+    let (source, empty) = (builder.text("source").unwrap(), builder.text("").unwrap());
+    let mut frame = |function| {
+        let (is_system, is_self_hosted) = (false, false);
+        let parts = heap_graph::FrameParts {
+            parent: None,
+            source,
+            line: 1,
+            column: 1,
+            function,
+            is_system,
+            is_self_hosted,
+        };
+        builder.frame(parts).unwrap()
+    };
+    assert_eq!(frame(Some(empty)), frame(None));
+    assert_ne!(frame(Some(source)), frame(None));
+}
+
+#[test]
 fn stacks_that_look_the_same_are_one_unless_the_system_is_in_one() {
     let stack = r#"[["same",1,1,"same",null]]"#;
     let one = format!(r#"{{"@map":[[{stack},{{"count":2,"bytes":30}}]]}}"#);
