@@ -184,7 +184,7 @@ fn odd_snapshots_are_taken_and_answered_as_by_firefox() {
             }
         }
     }
-    assert_eq!((taken, refused), (127, 83));
+    assert_eq!((taken, refused), (108, 73));
 }
 
 /// A file of a root and two nodes, of the sizes 10 and 20, whose stacks are of one frame each that differ in
