@@ -111,7 +111,6 @@ impl CensusTree {
     pub fn new(report: &Report, options: &TreeOptions) -> Self {
         let mut made = 0;
         let mut tree = grow::tree(report, &mut made);
-        tree.sort_by_total();
         if options.invert {
             tree = reshape::inverted(&tree, &mut made);
         }
@@ -119,9 +118,9 @@ impl CensusTree {
             tree = reshape::filtered(&tree, text, &mut made);
         }
         if options.invert {
-            tree.sort_by_own();
+            tree.sort(CensusTreeNode::by_own);
         } else {
-            tree.sort_by_total();
+            tree.sort(CensusTreeNode::by_total);
         }
         tree
     }
@@ -174,21 +173,27 @@ impl CensusTree {
         place
     }
 
-    fn sort_by_total(&mut self) {
-        self.sort(|node| [node.total_bytes, node.total_count, node.bytes, node.count]);
-    }
-
-    fn sort_by_own(&mut self) {
-        self.sort(|node| [node.bytes, node.count, node.total_bytes, node.total_count]);
-    }
-
     /// Sorts all children, the biggest numbers first, whatever their sign.
     fn sort(&mut self, numbers: impl Fn(&CensusTreeNode) -> [i128; 4]) {
         for place in 0..self.nodes.len() {
-            let mut children = core::mem::take(&mut self.nodes[place].children);
-            let weight = |place: &usize| numbers(&self.nodes[*place]).map(i128::unsigned_abs);
-            children.sort_by_cached_key(|place| core::cmp::Reverse(weight(place)));
-            self.nodes[place].children = children;
+            self.sort_children(place, &numbers);
         }
+    }
+
+    fn sort_children(&mut self, place: usize, numbers: impl Fn(&CensusTreeNode) -> [i128; 4]) {
+        let mut children = core::mem::take(&mut self.nodes[place].children);
+        let weight = |place: &usize| numbers(&self.nodes[*place]).map(i128::unsigned_abs);
+        children.sort_by_cached_key(|place| core::cmp::Reverse(weight(place)));
+        self.nodes[place].children = children;
+    }
+}
+
+impl CensusTreeNode {
+    fn by_total(&self) -> [i128; 4] {
+        [self.total_bytes, self.total_count, self.bytes, self.count]
+    }
+
+    fn by_own(&self) -> [i128; 4] {
+        [self.bytes, self.count, self.total_bytes, self.total_count]
     }
 }

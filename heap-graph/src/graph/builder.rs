@@ -115,12 +115,13 @@ impl GraphBuilder {
         self.texts.intern(text.as_bytes()).ok_or(GraphError::TooMany("texts"))
     }
 
-    /// Makes a frame known.
+    /// Makes a frame known. A function whose name is empty has none, as in Firefox.
     ///
     /// # Errors
     ///
     /// [`GraphError::TooMany`] after 2^32 - 1 frames.
-    pub fn frame(&mut self, frame: FrameParts) -> Result<FrameId, GraphError> {
+    pub fn frame(&mut self, mut frame: FrameParts) -> Result<FrameId, GraphError> {
+        frame.function = frame.function.filter(|name| !self.texts.get(*name).as_wtf8().is_empty());
         self.frames.intern(frame).ok_or(GraphError::TooMany("frames"))
     }
 

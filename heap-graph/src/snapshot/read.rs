@@ -308,8 +308,6 @@ impl Reader {
         let source = self.two_byte(message, "allocationStack.data.source", data.source)?;
         let source = source.ok_or(missing("allocationStack.data.source"))?;
         let function = self.two_byte(message, "allocationStack.data.functionDisplayName", data.function)?;
-        // No name, for Firefox.
-        let function = function.filter(|name| !self.builder.texts.get(*name).as_wtf8().is_empty());
         let (parent, depth) = match data.parent {
             Some(parent) => {
                 let (parent, depth) = self.frame(message, parent, all)?;
@@ -321,8 +319,8 @@ impl Reader {
             return Err(("allocationStack", (here, Problem::TooDeep(MAX_FRAMES))));
         }
         let parts = FrameParts { parent, source, line, column, function, is_system, is_self_hosted };
-        let frame = self.builder.frames.intern(parts);
-        let frame = frame.ok_or(("allocationStack", (here, Problem::TooMany("frames"))))?;
+        let full = |_| ("allocationStack", (here, Problem::TooMany("frames")));
+        let frame = self.builder.frame(parts).map_err(full)?;
         if self.frames.insert(id, (frame, depth)).is_some() {
             return Err(duplicate);
         }

@@ -2,32 +2,13 @@
 
 use hashbrown::HashMap;
 
-use super::{CensusTree, Name};
+use super::{CensusTree, CensusTreeNode, Name};
 use crate::report::{Key, Report, ReportFrame};
 
 pub(super) fn tree(report: &Report, made: &mut u64) -> CensusTree {
     let mut growth = Growth { tree: CensusTree::with_root(made), made, leaf: 0 };
     growth.add(report, 0);
-    let mut tree = growth.tree;
-    // Children are made after their parents.
-    for place in (0..tree.nodes.len()).rev() {
-        let nodes = &mut tree.nodes;
-        let mut children = core::mem::take(&mut nodes[place].children);
-        let has_children = !children.is_empty();
-        children.retain(|child| {
-            let node = &nodes[*child];
-            !node.children.is_empty() || node.bytes != 0 || node.count != 0
-        });
-        nodes[place].is_pruned = has_children && children.is_empty();
-        let (mut bytes, mut count) = (nodes[place].bytes, nodes[place].count);
-        for child in &children {
-            bytes += nodes[*child].total_bytes;
-            count += nodes[*child].total_count;
-        }
-        let node = &mut nodes[place];
-        (node.total_bytes, node.total_count, node.children) = (bytes, count, children);
-    }
-    tree
+    growth.tree
 }
 
 struct Growth<'a> {
@@ -39,6 +20,9 @@ struct Growth<'a> {
 
 impl Growth<'_> {
     /// A report whose node is there already. Breakdowns nest a few levels only.
+    ///
+    /// A node is settled once all of its report is there, as in Firefox: what is equal later stands in the order
+    /// that it had when a frame between two stacks, which is settled last, had nothing below it yet.
     fn add(&mut self, report: &Report, place: usize) {
         let leaf = self.leaf;
         self.leaf += 1;
@@ -69,8 +53,33 @@ impl Growth<'_> {
                     let child = self.tree.add(Some(place), Some(name), self.made);
                     self.add(below, child);
                 }
+                // Frames are made after those that called them.
+                let mut frames: Vec<usize> = frames.into_values().collect();
+                frames.sort_unstable_by(|a, b| b.cmp(a));
+                frames.into_iter().for_each(|frame| self.settle(frame));
             }
         }
+        self.settle(place);
+    }
+
+    /// Leaves out children that came to nothing, adds up the others and sorts them.
+    fn settle(&mut self, place: usize) {
+        let nodes = &mut self.tree.nodes;
+        let mut children = core::mem::take(&mut nodes[place].children);
+        let has_children = !children.is_empty();
+        children.retain(|child| {
+            let node = &nodes[*child];
+            !node.children.is_empty() || node.bytes != 0 || node.count != 0
+        });
+        let (mut bytes, mut count) = (nodes[place].bytes, nodes[place].count);
+        for child in &children {
+            bytes += nodes[*child].total_bytes;
+            count += nodes[*child].total_count;
+        }
+        let node = &mut nodes[place];
+        node.is_pruned |= has_children && children.is_empty();
+        (node.total_bytes, node.total_count, node.children) = (bytes, count, children);
+        self.tree.sort_children(place, CensusTreeNode::by_total);
     }
 
     /// The node of a stack's youngest frame; equal callers share their nodes.
