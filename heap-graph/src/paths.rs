@@ -117,20 +117,19 @@ pub fn shortest_paths_watched<'a>(
         predecessor: NodeId(graph.ids()[from as usize]),
         edge: name.map(|name| graph.text(name)),
     };
-    let complete = |back: Back| {
+    let mut backwards = Vec::new();
+    let mut complete = |back: Back| {
         let before = |(from, _): &Back| {
             let (edge, before) = first[*from as usize];
             (*from != start.0).then(|| (before, graph.edge_name(edge as usize)))
         };
-        let backwards = || core::iter::successors(Some(back), before);
-        let mut path = Vec::with_capacity(backwards().count());
-        path.extend(backwards().map(part));
-        path.reverse();
-        path
+        backwards.clear();
+        backwards.extend(core::iter::successors(Some(back), before));
+        backwards.iter().rev().copied().map(part).collect()
     };
     let paths = order.into_iter().map(|target| {
         let backs = found.remove(&target).unwrap_or_default();
-        (NodeId(graph.ids()[target as usize]), backs.into_iter().map(complete).collect())
+        (NodeId(graph.ids()[target as usize]), backs.into_iter().map(&mut complete).collect())
     });
     Ok(ShortestPaths { start: graph.node(start).id(), max, paths: paths.collect() })
 }
