@@ -47,7 +47,8 @@
 //!
 //! - Its sums wrap at 2^64; ours do not.
 //! - What looks the same is one key here: a type name or a file name that a snapshot holds twice, frames that
-//!   differ in nothing that is shown. There, one of the two is lost.
+//!   differ in nothing that is shown. There, one of the two is lost; and of two stacks that a tree shows as one,
+//!   since only the system is in one of them, too.
 //! - A node of a class called `other` or of a file called `noFilename`, which no census counts there or here, has
 //!   no label, but here it has its size.
 //! - A file name of several bytes that is no UTF-8 is read as Latin-1; there, no census by file name succeeds.

@@ -2,6 +2,8 @@
 
 use std::io::{self, BufWriter, Write};
 
+use hashbrown::HashSet;
+
 use crate::coarse_type::CoarseType;
 use crate::graph::{Graph, NodeIndex};
 
@@ -26,7 +28,8 @@ const NODE_FIELDS: usize = 7;
 /// Writes a graph as V8's `.heapsnapshot`.
 ///
 /// That format has ids and sizes of 32 bits: nodes are numbered 1, 3, 5 and so on in the order of the graph, and
-/// sizes of 4 GiB and more become 4,294,967,295. Allocation stacks are left out.
+/// sizes of 4 GiB and more become 4,294,967,295. Allocation stacks are left out. So are edges from the root to a node
+/// that an edge from the root leads to already: Chrome's developer tools refuse snapshots with many of them.
 ///
 /// # Errors
 ///
@@ -37,7 +40,10 @@ pub fn write_v8<W: Write>(graph: &Graph, file: W) -> io::Result<()> {
     }
     let mut out = BufWriter::with_capacity(1 << 16, file);
     out.write_all(META.as_bytes())?;
-    let (nodes, edges) = (graph.node_count(), graph.edge_count());
+    let mut known = HashSet::new();
+    let of_root = graph.edge_range(NodeIndex::ROOT.0);
+    let root_edges: Vec<usize> = of_root.clone().filter(|edge| known.insert(graph.referent(*edge))).collect();
+    let (nodes, edges) = (graph.node_count(), graph.edge_count() - of_root.len() + root_edges.len());
     write!(out, "\"node_count\":{nodes},\"edge_count\":{edges},\"trace_function_count\":0}},\n\"nodes\":[")?;
     // Two texts of our own stand before those of the graph.
     let text = |id: crate::text::TextId| id.index() + 2;
@@ -52,12 +58,16 @@ pub fn write_v8<W: Write>(graph: &Graph, file: W) -> io::Result<()> {
         };
         let size = u32::try_from(node.shallow_size()).unwrap_or(u32::MAX);
         let comma = if place == 0 { "" } else { ",\n" };
-        let edges = graph.referents(node.index().0).len();
+        let edges = match node.index() {
+            NodeIndex::ROOT => root_edges.len(),
+            index => graph.referents(index.0).len(),
+        };
         write!(out, "{comma}{kind},{name},{},{size},{edges},0,0", place * 2 + 1)?;
     }
     out.write_all(b"],\n\"edges\":[")?;
-    for edge in 0..edges {
-        let comma = if edge == 0 { "" } else { ",\n" };
+    // The root stands first, and so do its edges.
+    for (place, edge) in root_edges.into_iter().chain(of_root.end..graph.edge_count()).enumerate() {
+        let comma = if place == 0 { "" } else { ",\n" };
         // A property, or something internal without a name.
         let (kind, name) = graph.edge_name(edge).map_or((3, 1), |name| (2, text(name)));
         write!(out, "{comma}{kind},{name},{}", graph.referent(edge) as usize * NODE_FIELDS)?;

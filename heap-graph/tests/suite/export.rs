@@ -1,5 +1,7 @@
 //! Graphs for other tools.
 
+use std::collections::HashSet;
+
 use heap_graph::{
     CoarseType, GraphBuilder, Neighbourhood, NeighbourhoodOptions, NodeId, NodeIndex, NodeParts, write_v8,
 };
@@ -20,18 +22,27 @@ fn a_heapsnapshot_of_v8_is_the_same_graph() {
     let (nodes, edges) = (numbers("nodes"), numbers("edges"));
     let fields = meta["node_fields"].as_array().unwrap().len();
     assert_eq!(meta["node_types"].as_array().unwrap().len(), fields);
-    assert_eq!((nodes.len(), edges.len()), (graph.node_count() * fields, graph.edge_count() * 3));
+    // Chrome 156 says of such edges of Firefox's heaps: BFS failed, more nodes to visit than there are.
+    let mut known = HashSet::new();
+    let further = graph.root().edges().filter(|edge| !known.insert(edge.referent.index())).count();
+    assert_ne!(further, 0);
+    let edge_count = graph.edge_count() - further;
+    assert_eq!((nodes.len(), edges.len()), (graph.node_count() * fields, edge_count * 3));
     assert_eq!(json["snapshot"]["node_count"], graph.node_count());
-    assert_eq!(json["snapshot"]["edge_count"], graph.edge_count());
+    assert_eq!(json["snapshot"]["edge_count"], edge_count);
     let mut rest = &edges[..];
     for (node, numbers) in graph.nodes().zip(nodes.chunks(fields)) {
         assert_eq!(numbers[3] as u64, node.shallow_size());
-        assert_eq!(numbers[4], node.edges().len());
+        let mut known = HashSet::new();
+        let is_root = node.index() == NodeIndex::ROOT;
+        let kept: Vec<_> =
+            node.edges().filter(|edge| !is_root || known.insert(edge.referent.index())).collect();
+        assert_eq!(numbers[4], kept.len());
         if node.coarse_type() == CoarseType::Object {
             assert_eq!(meta["node_types"][0][numbers[0]], "object");
             assert_eq!(json["strings"][numbers[1]], node.class_name().unwrap().to_string());
         }
-        for edge in node.edges() {
+        for edge in kept {
             let [_, name, to] = rest[..3] else { panic!("an edge has three numbers") };
             assert_eq!(to, edge.referent.index().get() * fields);
             let expected = edge.name.map_or("(no name)".to_owned(), |name| name.to_string());
