@@ -53,6 +53,7 @@
 //!   no label, but here it has its size.
 //! - A file name of several bytes that is no UTF-8 is read as Latin-1; there, no census by file name succeeds.
 //! - Trees and differences of buckets count their ids; there, they are empty.
+//! - Differences take keys such as `constructor` or `__proto__` as any others; there, they break on them.
 //! - Breakdowns may be arrays here, as its documents have it.
 //! - Equal retained sizes have a defined order here, which there lists of 16 nodes and more have not.
 //!
