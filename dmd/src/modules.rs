@@ -157,11 +157,7 @@ unsafe extern "C" fn add(info: *mut libc::dl_phdr_info, _: usize, data: *mut c_v
         // SAFETY: the loader's names end in 0.
         unsafe { CStr::from_ptr(info.dlpi_name) }.to_bytes()
     };
-    let path = if name.is_empty() && modules.is_empty() {
-        std::fs::read_link("/proc/self/exe").map(|path| path.into_os_string().into_vec()).unwrap_or_default()
-    } else {
-        absolute(name)
-    };
+    let path = if name.is_empty() && modules.is_empty() { program(start) } else { absolute(name) };
     let notes = headers.iter().filter(|header| header.p_type == libc::PT_NOTE);
     let build_id = notes
         .filter_map(|header| {
@@ -175,6 +171,23 @@ unsafe extern "C" fn add(info: *mut libc::dl_phdr_info, _: usize, data: *mut c_v
         .unwrap_or_default();
     modules.push(Module { path, bias, start, end, build_id, since: None });
     0
+}
+
+/// Where the executable lies, which the loader does not name. If the loader itself was started, with the executable
+/// as its argument, the kernel takes the loader for the executable, and there is no other.
+fn program(start: usize) -> Vec<u8> {
+    // SAFETY: reads a vector that the kernel made and nobody changes.
+    let loader = unsafe { libc::getauxval(libc::AT_BASE) };
+    if loader != 0 {
+        let path = std::fs::read_link("/proc/self/exe");
+        return path.map(|path| path.into_os_string().into_vec()).unwrap_or_default();
+    }
+    let maps = std::fs::read("/proc/self/maps").unwrap_or_default();
+    let begin = format!("{start:x}-");
+    // The path is the last of six columns, and may have blanks.
+    let line = maps.split(|byte| *byte == b'\n').find(|line| line.starts_with(begin.as_bytes()));
+    let path = line.and_then(|line| line.get(line.iter().position(|byte| *byte == b'/')?..));
+    path.unwrap_or_default().to_vec()
 }
 
 /// Finds the note of type 3 by "GNU".

@@ -1,6 +1,7 @@
 //! C programs that are hard on a library in their way (`tests/torture`), and one that uses `dmd.h`.
 
 use std::io::Read;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use crate::support::{c_program, command, compile, count, libdmd, preloaded, read_dump, run, succeed};
@@ -281,6 +282,19 @@ fn a_dump_is_had_from_gdb() {
     assert_eq!(count(&read_dump(&file), |block| block["req"] == 777), 10);
 }
 
+/// Frames of `/name` in the stacks of the two blocks of `gaps`.
+fn frames_in_gaps(dump: &Path, name: &str) -> [usize; 2] {
+    let dump = read_dump(dump);
+    [1000, 2000].map(|requested| {
+        let block = dump["blockList"].as_array().unwrap().iter().find(|block| block["req"] == requested);
+        let trace = dump["traceTable"][block.unwrap()["alloc"].as_str().unwrap()].as_array().unwrap();
+        let frames = trace.iter().map(|frame| dump["frameTable"][frame.as_str().unwrap()].as_str().unwrap());
+        frames.filter(|frame| frame.contains(&format!("/{name} +"))).count()
+    })
+}
+
+const DUMP_OF_GAPS: &str = "--stacks=full --mode=live --quiet --dump-at-exit --output=dump.json";
+
 #[test]
 fn programs_with_gaps_between_their_segments() {
     let far = ["-Wl,-z,separate-code", "-Wl,-z,max-page-size=0x200000"];
@@ -288,17 +302,18 @@ fn programs_with_gaps_between_their_segments() {
     for (name, flags) in [("near", &[][..]), ("far", &far), ("far-fixed", &fixed)] {
         let folder = tempfile::tempdir().unwrap();
         let program = compile(folder.path(), "cc", "gaps.c", name, flags);
-        let options = "--stacks=full --mode=live --quiet --dump-at-exit --output=dump.json";
-        succeed(preloaded(&program, options).current_dir(folder.path()));
-        let dump = read_dump(folder.path().join("dump.json"));
-        let frames_of_program = |requested: u64| {
-            let block = dump["blockList"].as_array().unwrap().iter().find(|block| block["req"] == requested);
-            let trace = dump["traceTable"][block.unwrap()["alloc"].as_str().unwrap()].as_array().unwrap();
-            let frames =
-                trace.iter().map(|frame| dump["frameTable"][frame.as_str().unwrap()].as_str().unwrap());
-            frames.filter(|frame| frame.contains(&format!("/{name} +"))).count()
-        };
+        succeed(preloaded(&program, DUMP_OF_GAPS).current_dir(folder.path()));
         // `leaf`, `main` and `_start`; `outer`, too.
-        assert_eq!((frames_of_program(1000), frames_of_program(2000)), (3, 4), "{name}");
+        assert_eq!(frames_in_gaps(&folder.path().join("dump.json"), name), [3, 4], "{name}");
     }
+}
+
+#[test]
+fn programs_that_the_loader_was_told_to_start() {
+    let loader = ["/lib64/ld-linux-x86-64.so.2", "/lib/ld-linux-aarch64.so.1"];
+    let loader = loader.into_iter().find(|path| Path::new(path).exists()).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let program = compile(folder.path(), "cc", "gaps.c", "told", &[]);
+    succeed(preloaded(loader, DUMP_OF_GAPS).arg(program).current_dir(folder.path()));
+    assert_eq!(frames_in_gaps(&folder.path().join("dump.json"), "told"), [3, 4]);
 }
