@@ -13,6 +13,7 @@ Examples:
   code_search ~/src/linux --max-files 50000    another directory
   code_search . --query 'arc weak' --query drop_in_place
   code_search --report-cache                   account for the query cache, too
+  code_search --save memory-report.json.gz     keep the reports; about-memory shows them
   DMD=--stacks=full code_search --dmd FILE     have DMD tell which stacks allocated what is not reported";
 
 /// Search source code, and show where the memory went.
@@ -34,6 +35,10 @@ pub(crate) struct Arguments {
     /// Report the documents twice: a mistake that DMD finds.
     #[arg(long)]
     pub(crate) report_twice: bool,
+
+    /// Write the memory reports there, in Firefox's format; compressed if the name ends in `.gz`.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) save: Option<PathBuf>,
 
     /// Write DMD's dump there, if the variable DMD is set or this runs under `about-memory run`.
     #[arg(long, value_name = "FILE")]

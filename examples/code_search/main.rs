@@ -93,8 +93,12 @@ fn run(arguments: &Arguments) -> anyhow::Result<()> {
         answer(&engine, words, &mut out)?;
     }
     writeln!(out)?;
-    write!(out, "{}", about_memory::text(&collect_reports(&CollectOptions::default())))?;
+    let reports = collect_reports(&CollectOptions::default());
+    write!(out, "{}", about_memory::text(&reports))?;
     out.flush()?;
+    if let Some(file) = &arguments.save {
+        memory_reporter::file::write(file, &reports).with_context(|| format!("--save {}", file.display()))?;
+    }
     if let Some(file) = &arguments.dmd {
         dmd::report_and_dump(file).with_context(|| format!("--dmd {}", file.display()))?;
     }
