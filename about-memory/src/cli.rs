@@ -2,6 +2,8 @@
 
 mod block;
 mod check;
+#[cfg(test)]
+mod command_lines;
 mod completions;
 mod coverage;
 mod diff;
@@ -24,6 +26,7 @@ mod symbols;
 mod view;
 mod watch;
 
+use std::ffi::OsString;
 use std::io::Write as _;
 use std::process::ExitCode;
 
@@ -114,7 +117,8 @@ enum Failure {
     Output(std::io::Error),
 }
 
-pub(crate) fn run() -> ExitCode {
+/// The arguments as the parser takes them.
+fn spelled(arguments: impl Iterator<Item = OsString>) -> impl Iterator<Item = OsString> {
     // Commands by name, with the long names of their options.
     let ours = |command: &str, name: &str| {
         let of = Arguments::command().find_subcommand(command).cloned();
@@ -125,8 +129,11 @@ pub(crate) fn run() -> ExitCode {
             })
         })
     };
-    let spelled = spelling::spelled(std::env::args_os(), ours);
-    let arguments = match Arguments::try_parse_from(spelled) {
+    spelling::spelled(arguments, ours)
+}
+
+pub(crate) fn run() -> ExitCode {
+    let arguments = match Arguments::try_parse_from(spelled(std::env::args_os())) {
         Ok(arguments) => arguments,
         Err(error) => {
             // Help goes to stdout and is no error; that nobody reads it is none either.
