@@ -1,0 +1,140 @@
+//! Whether each crate that may be published is a package that others can use.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use toml::Table;
+
+use super::{files, manifest, members, read, root};
+
+/// The folders of the crates that may be published.
+fn published() -> Vec<String> {
+    let may =
+        |folder: &String| manifest(folder)["package"].get("publish").and_then(|p| p.as_bool()) != Some(false);
+    members().into_iter().filter(may).collect()
+}
+
+fn name(folder: &str) -> String {
+    manifest(folder)["package"]["name"].as_str().unwrap().to_owned()
+}
+
+/// Those of crates.io that our crates use.
+const CATEGORIES: &[&str] = &[
+    "command-line-utilities",
+    "data-structures",
+    "development-tools::debugging",
+    "development-tools::profiling",
+    "encoding",
+    "memory-management",
+    "parser-implementations",
+    "visualization",
+];
+
+#[test]
+fn published_crates_say_what_they_are() {
+    for folder in published() {
+        let manifest = manifest(&folder);
+        let package = manifest["package"].as_table().unwrap();
+        let text = |key: &str| package.get(key).and_then(|value| value.as_str()).unwrap_or_default();
+        let list = |key: &str| -> Vec<String> {
+            let list = package.get(key).and_then(|value| value.as_array()).cloned().unwrap_or_default();
+            list.iter().map(|entry| entry.as_str().unwrap().to_owned()).collect()
+        };
+        assert!(text("description").contains(' '), "{folder}: description");
+        assert_eq!(text("readme"), "README.md", "{folder}");
+        let keywords = list("keywords");
+        assert!((1..=5).contains(&keywords.len()), "{folder}: keywords");
+        for keyword in keywords {
+            let is_word = keyword.starts_with(|c: char| c.is_ascii_alphanumeric())
+                && keyword.len() <= 20
+                && keyword.chars().all(|c| c.is_ascii_alphanumeric() || "-_+".contains(c));
+            assert!(is_word, "{folder}: {keyword}");
+        }
+        let categories = list("categories");
+        assert!((1..=5).contains(&categories.len()), "{folder}: categories");
+        for category in categories {
+            assert!(CATEGORIES.contains(&category.as_str()), "{folder}: {category}");
+        }
+        // Its readers have no repository beside it.
+        let readme = read(format!("{folder}/README.md"));
+        assert!(readme.starts_with(&format!("# {}\n", name(&folder))), "{folder}: README.md");
+        for target in readme.split("](").skip(1) {
+            assert!(target.starts_with("https://"), "{folder}/README.md: {target}");
+        }
+    }
+}
+
+#[test]
+fn published_crates_depend_on_published_crates() {
+    let ours: BTreeSet<_> = members().iter().map(|folder| name(folder)).collect();
+    let published_names: BTreeSet<_> = published().iter().map(|folder| name(folder)).collect();
+    for folder in published() {
+        let manifest = manifest(&folder);
+        let dependencies = manifest.get("dependencies").and_then(|table| table.as_table()).cloned();
+        for dependency in dependencies.unwrap_or_else(Table::new).keys().filter(|name| ours.contains(*name)) {
+            assert!(published_names.contains(dependency), "{folder}: {dependency} is not published");
+        }
+    }
+}
+
+/// The files that the sources in a folder of this name include, relative to it.
+fn included(folder: &str) -> BTreeSet<String> {
+    let sources = root().join(folder).join("src");
+    let mut found = BTreeSet::new();
+    for path in files(&sources, ".rs") {
+        let text = fs::read_to_string(&path).unwrap();
+        for call in ["include_str!(\"", "include_bytes!(\"", "include!(\""] {
+            for argument in text.split(call).skip(1) {
+                let file = path.parent().unwrap().join(argument.split('"').next().unwrap());
+                let file = file.canonicalize().unwrap();
+                let relative = file.strip_prefix(root().join(folder).canonicalize().unwrap());
+                let relative =
+                    relative.unwrap_or_else(|_| panic!("{} is outside of the package", file.display()));
+                found.insert(relative.display().to_string());
+            }
+        }
+    }
+    found
+}
+
+/// What a package contains.
+fn contents(package: &Path) -> BTreeSet<String> {
+    let output = Command::new("tar").arg("-tzf").arg(package).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let list = String::from_utf8(output.stdout).unwrap();
+    list.lines().map(|line| line.split_once('/').unwrap().1.to_owned()).collect()
+}
+
+#[test]
+fn cargo_packages_every_published_crate() {
+    let target = tempfile::tempdir().unwrap();
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.args(["package", "--no-verify", "--offline", "--allow-dirty", "--target-dir"]).arg(target.path());
+    for folder in published() {
+        cargo.args(["-p", &name(&folder)]);
+    }
+    let output = cargo.current_dir(root()).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+
+    let workspace: Table = read("Cargo.toml").parse().unwrap();
+    let version = workspace["workspace"]["package"]["version"].as_str().unwrap();
+    for folder in published() {
+        let package = target.path().join(format!("package/{}-{version}.crate", name(&folder)));
+        let bytes = fs::metadata(&package).unwrap().len();
+        assert!(bytes < 10 << 20, "{folder}: crates.io refuses {bytes} bytes");
+        let contents = contents(&package);
+        for file in ["Cargo.toml", "README.md", "LICENSE-MIT", "LICENSE-APACHE", "src/lib.rs"] {
+            assert!(contents.contains(file), "{folder}: {file} is not in the package");
+        }
+        for file in included(&folder) {
+            assert!(contents.contains(&file), "{folder}: {file} is included but not in the package");
+        }
+        for licence in ["LICENSE-MIT", "LICENSE-APACHE"] {
+            assert_eq!(read(format!("{folder}/{licence}")), read(licence), "{folder}");
+        }
+        let stray = contents.iter().find(|file| file.starts_with("ui/") || file.contains("node_modules"));
+        assert_eq!(stray, None, "{folder}");
+    }
+}
