@@ -2,6 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
+#[path = "tidy/guide.rs"]
+mod guide;
+#[path = "tidy/packages.rs"]
+mod packages;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -126,12 +131,15 @@ fn only_the_platform_module_names_an_operating_system() {
 }
 
 #[test]
-fn the_readme_lists_every_feature() {
-    let readme = read("README.md");
+fn the_guide_lists_every_feature() {
+    let page = "docs/src/measuring.md";
+    let text = read(page);
+    let list = text.split("\n## Features of memory-reporter\n").nth(1).expect("a list of features");
     let manifest = manifest("reporter");
     for (feature, _) in manifest["features"].as_table().unwrap() {
-        assert!(feature == "default" || readme.contains(&format!("`{feature}`")), "README.md: {feature}");
+        assert!(feature == "default" || list.contains(&format!("`{feature}`")), "{page}: {feature}");
     }
+    assert!(read("README.md").contains("(docs/src/measuring.md#features-of-memory-reporter)"));
 }
 
 #[test]

@@ -3,6 +3,8 @@
 #![allow(unsafe_code, reason = "an allocator")]
 
 mod golden;
+#[cfg(doctest)]
+mod guide;
 
 use core::alloc::{GlobalAlloc, Layout};
 use core::cell::Cell;

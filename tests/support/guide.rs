@@ -1,0 +1,19 @@
+//! The code in docs/, which rustdoc compiles and runs as examples of this crate.
+
+#[doc = include_str!("../../docs/src/measuring.md")]
+mod measuring {}
+
+#[doc = include_str!("../../docs/src/reporters.md")]
+mod reporters {}
+
+#[doc = include_str!("../../docs/src/reports.md")]
+mod reports {}
+
+#[doc = include_str!("../../docs/src/dmd.md")]
+mod dmd {}
+
+#[doc = include_str!("../../docs/src/heap-graphs.md")]
+mod heap_graphs {}
+
+#[doc = include_str!("../../docs/src/budgets.md")]
+mod budgets {}
