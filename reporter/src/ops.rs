@@ -187,7 +187,8 @@ impl<R: Reading> MallocSizeOfOps<R> {
     }
 
     /// Whether a shared block is met for the first time in this collection: only then is it to be
-    /// counted. `pointer` must be the same whoever reaches the block.
+    /// counted. `pointer` must be the same whoever reaches the block, and point to one of its bytes:
+    /// right behind them the next block may start.
     #[inline]
     pub fn first_visit<T: ?Sized>(&mut self, pointer: *const T) -> bool {
         let is_first = self.reading.state().first_visit(pointer.addr());
