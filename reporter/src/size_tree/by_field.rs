@@ -113,6 +113,11 @@ impl Observe for ByField {
             self.growth.leave(from);
         }
     }
+
+    #[inline(always)]
+    fn merged(&mut self, parts: u64) {
+        self.growth.merged(parts);
+    }
 }
 
 impl Reading for ByField {
@@ -120,11 +125,6 @@ impl Reading for ByField {
     const NAMES: bool = false;
     const STEPS: bool = true;
     const MERGES: bool = true;
-
-    #[inline(always)]
-    fn merged(&mut self, parts: u64) {
-        self.growth.merged(parts);
-    }
 
     #[inline(always)]
     fn enter_part(&mut self, edge: Edge, type_name: TypeName) -> usize {
