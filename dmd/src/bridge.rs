@@ -14,6 +14,7 @@ use crate::engine::{ENGINE, Phase};
 use crate::mark::PathId;
 use crate::options::Mode;
 use crate::runs::Run;
+use crate::table::Found;
 use crate::thread::Inside;
 use crate::{entry, programs, runs, sites};
 
@@ -35,6 +36,7 @@ static TABLE: Engine = unsafe {
         end,
         sites::site,
         site_frames,
+        is_unreported,
     )
 };
 
@@ -149,4 +151,14 @@ unsafe extern "C" fn site_frames(site: u64, context: *mut c_void, each: EachFram
         // SAFETY: the caller passes the context that `each` takes, and waits for this function.
         unsafe { each(context, frame) };
     });
+}
+
+extern "C" fn is_unreported(address: *const c_void) -> bool {
+    let _inside = Inside::deeper();
+    let is_marked = match ENGINE.table.find(address.addr()) {
+        Found::Start(block) | Found::Inside(_, block) => block.marked,
+        Found::Freed | Found::Nothing => true,
+    };
+    // Asked last: whoever takes the marks away has taken them from their owner before.
+    !is_marked && ENGINE.runs.owns_marks()
 }

@@ -206,7 +206,12 @@ pub struct Engine {
     end: EndCollection,
     site: Site,
     site_frames: SiteFrames,
+    is_unreported: IsUnreported,
 }
+
+/// Whether there is a live block at this address, or around it, that the run of this thread has not reported;
+/// false if that run does not own the marks.
+pub type IsUnreported = extern "C" fn(address: *const c_void) -> bool;
 
 /// Usable bytes of all live blocks, if this is one of them and all are recorded; otherwise 0.
 pub type Heap = extern "C" fn(probe: *const c_void) -> u64;
@@ -241,6 +246,7 @@ impl Engine {
         end: EndCollection,
         site: Site,
         site_frames: SiteFrames,
+        is_unreported: IsUnreported,
     ) -> Self {
         let size = size_of::<Self>();
         Self {
@@ -258,6 +264,7 @@ impl Engine {
             end,
             site,
             site_frames,
+            is_unreported,
         }
     }
 }
@@ -334,6 +341,11 @@ impl Marks {
     pub(crate) fn enclosing(self, inside: *const u8) -> Option<usize> {
         let bytes = (self.engine.mark_enclosing)(inside.cast(), self.path);
         (bytes != 0).then_some(bytes)
+    }
+
+    /// Whether a live block is here that nobody has reported in this collection; false if that is unknown.
+    pub(crate) fn is_unreported(self, inside: *const u8) -> bool {
+        (self.engine.is_unreported)(inside.cast())
     }
 
     /// So many bytes were reported at the path.

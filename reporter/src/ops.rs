@@ -201,9 +201,15 @@ impl<R: Reading> MallocSizeOfOps<R> {
     /// Whether a shared block is met for the first time in this collection: only then is it to be
     /// counted. `pointer` must be the same whoever reaches the block, and point to one of its bytes:
     /// right behind them the next block may start.
+    ///
+    /// A block is known by its address. If the program frees one that was counted before the
+    /// collection ends, and another shared block takes its place, the other one and what only it owns are
+    /// not counted in that collection: too little is reported, at most what the program allocated
+    /// meanwhile. An engine of DMD that records every block sees the difference in [`collect_reports`](
+    /// crate::collect_reports), and nothing is lost.
     #[inline]
     pub fn first_visit<T: ?Sized>(&mut self, pointer: *const T) -> bool {
-        let is_first = self.reading.state().first_visit(pointer.addr());
+        let is_first = self.reading.first_visit(pointer.addr());
         if self.wants_names() {
             self.reading.shared(pointer.addr(), is_first);
         }

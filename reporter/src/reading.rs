@@ -69,6 +69,12 @@ pub trait Observe {
     /// What this walk remembers: shared pointers seen, parts skipped.
     fn state(&mut self) -> &mut WalkState;
 
+    /// Whether a shared block is met for the first time in this collection; see
+    /// [`MallocSizeOfOps::first_visit`](crate::MallocSizeOfOps::first_visit).
+    fn first_visit(&mut self, address: usize) -> bool {
+        self.state().first_visit(address)
+    }
+
     /// The walk steps into a part; called only if [`Reading::STEPS`].
     fn enter(&mut self, edge: Edge, type_name: fn() -> &'static str) {
         let _ = (edge, type_name);
@@ -263,7 +269,10 @@ impl Marking {
 impl Observe for Marking {
     unsafe fn block(&mut self, block: Block) -> usize {
         match (self.marks.block(block.pointer), self.usable_size) {
-            (Some(bytes), _) => bytes,
+            (Some(bytes), _) => {
+                self.state.note_marked(&block);
+                bytes
+            }
             // SAFETY: the caller promises a live block of the global allocator with this layout, and
             // the declared allocator is the global one.
             (None, Some(usable_size)) => unsafe { usable_size.ask(block.pointer, block.layout) },
@@ -272,11 +281,17 @@ impl Observe for Marking {
     }
 
     fn enclosing(&mut self, block: Block) -> usize {
-        self.marks.enclosing(block.pointer).unwrap_or(block.layout.size())
+        let Some(bytes) = self.marks.enclosing(block.pointer) else { return block.layout.size() };
+        self.state.note_marked(&block);
+        bytes
     }
 
     fn state(&mut self) -> &mut WalkState {
         &mut self.state
+    }
+
+    fn first_visit(&mut self, address: usize) -> bool {
+        self.state.first_visit_with(address, self.marks)
     }
 }
 
@@ -326,6 +341,10 @@ impl Observe for Erased<'_> {
 
     fn state(&mut self) -> &mut WalkState {
         self.observer.state()
+    }
+
+    fn first_visit(&mut self, address: usize) -> bool {
+        self.observer.first_visit(address)
     }
 
     fn enter(&mut self, edge: Edge, type_name: fn() -> &'static str) {
