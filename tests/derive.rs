@@ -323,6 +323,120 @@ fn fields_and_types_are_named_for_readings_that_listen() {
     assert_eq!(ops.into_reading().told[1..], expected);
 }
 
+/// A reading of one's own that counts how often it is told what.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Told {
+    parts: usize,
+    merged: u64,
+    opened: usize,
+    pointers: usize,
+    shared: usize,
+}
+
+#[derive(Default)]
+struct Listening<const NAMES: bool, const STEPS: bool, const MERGES: bool> {
+    told: Told,
+    state: WalkState,
+}
+
+#[allow(unsafe_code, reason = "the trait's method is unsafe; this one reads no pointer")]
+impl<const NAMES: bool, const STEPS: bool, const MERGES: bool> Observe for Listening<NAMES, STEPS, MERGES> {
+    unsafe fn block(&mut self, block: Block) -> usize {
+        block.layout.size()
+    }
+
+    fn state(&mut self) -> &mut WalkState {
+        &mut self.state
+    }
+
+    fn enter(&mut self, _: Edge, _: fn() -> &'static str) {
+        self.told.parts += 1;
+    }
+
+    fn merged(&mut self, parts: u64) {
+        self.told.merged += parts;
+    }
+
+    fn open_block(&mut self) {
+        self.told.opened += 1;
+    }
+
+    fn pointer(&mut self, _: usize) {
+        self.told.pointers += 1;
+    }
+
+    fn shared(&mut self, _: usize, _: bool) {
+        self.told.shared += 1;
+    }
+}
+
+impl<const NAMES: bool, const STEPS: bool, const MERGES: bool> Reading for Listening<NAMES, STEPS, MERGES> {
+    const NAMES: bool = NAMES;
+    const STEPS: bool = STEPS;
+    const MERGES: bool = MERGES;
+
+    fn erase(&mut self) -> &mut dyn Observe {
+        self
+    }
+}
+
+#[derive(MallocSizeOf)]
+struct Mixed {
+    bytes: Vec<u8>,
+    texts: Vec<String>,
+    count: u32,
+    reference: &'static str,
+    shared: Rc<u8>,
+}
+
+impl Animal for Mixed {}
+
+fn mixed() -> Mixed {
+    Mixed { bytes: vec![0; 1000], texts: vec![text(1); 10], count: 1, reference: "", shared: Rc::new(1) }
+}
+
+/// What a reading is told of a value, and of the same value below `dyn`, below two, and in a closure.
+#[track_caller]
+fn told_alike<const NAMES: bool, const STEPS: bool, const MERGES: bool>(expected: &Told) {
+    type Ops<const N: bool, const S: bool, const M: bool> = MallocSizeOfOps<Listening<N, S, M>>;
+    let walked = |walk: &dyn Fn(&mut Ops<NAMES, STEPS, MERGES>) -> usize| {
+        let mut ops = MallocSizeOfOps::new(Listening::default());
+        let bytes = walk(&mut ops);
+        (bytes, ops.into_reading().told)
+    };
+    let value = mixed();
+    let (bytes, told) = walked(&|ops| value.size_of_excluding_this(ops));
+    assert_eq!(&told, expected);
+    let erased: &dyn Animal = &value;
+    assert_eq!(walked(&|ops| erased.size_of_excluding_this(ops)), (bytes, told));
+    let twice: (bool, &dyn Animal) = (true, &Boxed(Box::new(mixed())));
+    let (more, told) = walked(&|ops| twice.1.size_of_excluding_this(ops));
+    assert_eq!(more, bytes + size_of::<Mixed>());
+    let steps = usize::from(STEPS);
+    let Told { parts, opened, merged, pointers, shared } = told;
+    let inner = Told { parts: parts - steps, opened: opened - steps, merged, pointers, shared };
+    assert_eq!(&inner, expected);
+    let (same, told) = walked(&|ops| ops.erased(|ops| mixed().size_of_excluding_this(ops)));
+    assert_eq!((same, &told), (bytes, expected));
+}
+
+#[derive(MallocSizeOf)]
+struct Boxed(Box<dyn Animal>);
+
+impl Animal for Boxed {}
+
+#[test]
+fn below_dyn_a_reading_is_told_what_it_wants_and_no_more() {
+    told_alike::<false, false, false>(&Told::default());
+    // The fields that can own heap, and the texts; the blocks of the texts' list and of the `Rc`.
+    let (parts, opened) = (3 + 10, 2);
+    told_alike::<false, true, false>(&Told { parts, opened, ..Told::default() });
+    told_alike::<false, true, true>(&Told { parts: 3 + 1, merged: 10, opened, ..Told::default() });
+    let all = Told { parts: 5 + 1000 + 10, merged: 0, opened: 3, pointers: 1, shared: 1 };
+    told_alike::<true, true, false>(&all);
+    told_alike::<true, true, true>(&Told { parts: 5 + 2, merged: 1010, ..all });
+}
+
 /// Under lints that a user's crate may forbid, so that no `allow` of ours may stand there either.
 #[forbid(unsafe_code, warnings, deprecated, unused_qualifications, unused_variables)]
 #[forbid(clippy::pedantic, clippy::arithmetic_side_effects, clippy::allow_attributes)]

@@ -5,7 +5,7 @@ use core::ffi::{c_char, c_int, c_void};
 use core::slice;
 use core::time::Duration;
 
-use memory_reporter::bridge::{Engine, Program, Sizes};
+use memory_reporter::bridge::{EachFrame, EachRow, Engine, Program, Rows, Sizes};
 
 use crate::dark_matter;
 use crate::door::with_caller;
@@ -13,31 +13,43 @@ use crate::dump_sizes;
 use crate::engine::{ENGINE, Phase};
 use crate::mark::PathId;
 use crate::options::Mode;
+use crate::runs::Run;
+use crate::table::Found;
 use crate::thread::Inside;
 use crate::{entry, programs, runs, sites};
 
-static TABLE: Engine = Engine::new(
-    path,
-    mark,
-    mark_on_alloc,
-    mark_enclosing,
-    claim,
-    sizes,
-    report_and_dump,
-    heap,
-    dark_matter::begin,
-    runs::enter,
-    dark_matter::end,
-    sites::site,
-    sites::frames,
-);
+// SAFETY: the functions below and those of the modules named here only compare the addresses that they are
+// given, pass contexts on as they came, before they return, catch what panics, and stay, as the library is
+// never unloaded.
+static TABLE: Engine = unsafe {
+    Engine::new(
+        path,
+        mark,
+        mark_on_alloc,
+        mark_enclosing,
+        claim,
+        sizes,
+        report_and_dump,
+        heap,
+        dark_matter::begin,
+        runs::enter,
+        end,
+        sites::site,
+        site_frames,
+        is_unreported,
+    )
+};
 
 /// Takes a program's functions and gives the engine's; null if nothing is recorded. What `DMDConnect1` of
 /// `libdmd.so` does: a program's own copy of it must not be found instead.
-pub fn connect_program(program: *const Program) -> *const Engine {
-    if ENGINE.phase() != Phase::On {
-        return core::ptr::null();
-    }
+///
+/// # Safety
+///
+/// `program` is null or what [`memory_reporter::bridge::program`] gives, in whichever library.
+pub unsafe fn connect_program(program: *const Program) -> *const Engine {
+    // SAFETY: the caller passes null or a static table; its library is kept loaded from here on.
+    let program: Option<&'static Program> = unsafe { program.as_ref() };
+    let (Some(program), Phase::On) = (program, ENGINE.phase()) else { return core::ptr::null() };
     // What the loader allocates for it goes by.
     let _inside = Inside::deeper();
     programs::add(program);
@@ -125,4 +137,28 @@ extern "C" fn heap(probe: *const c_void) -> u64 {
     let mut bytes = 0;
     ENGINE.table.for_each(|_, block| bytes += block.usable() as u64);
     bytes
+}
+
+unsafe extern "C" fn end(run: Run, context: *mut c_void, each: EachRow) -> Rows {
+    dark_matter::end(run, &mut |row| {
+        // SAFETY: the caller passes the context that `each` takes, and waits for this function.
+        unsafe { each(context, row) };
+    })
+}
+
+unsafe extern "C" fn site_frames(site: u64, context: *mut c_void, each: EachFrame) {
+    sites::frames(site, &mut |frame| {
+        // SAFETY: the caller passes the context that `each` takes, and waits for this function.
+        unsafe { each(context, frame) };
+    });
+}
+
+extern "C" fn is_unreported(address: *const c_void) -> bool {
+    let _inside = Inside::deeper();
+    let is_marked = match ENGINE.table.find(address.addr()) {
+        Found::Start(block) | Found::Inside(_, block) => block.marked,
+        Found::Freed | Found::Nothing => true,
+    };
+    // Asked last: whoever takes the marks away has taken them from their owner before.
+    !is_marked && ENGINE.runs.owns_marks()
 }

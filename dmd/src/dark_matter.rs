@@ -1,9 +1,7 @@
 //! Between the beginning and the end of a collection of reports: what is reported meanwhile, and the rows
 //! that name the rest. Only the collection that owns the marks gets rows (see [`runs`](crate::runs)).
 
-use core::ffi::c_void;
-
-use memory_reporter::bridge::{EachRow, Rows};
+use memory_reporter::bridge::{DarkRow, Rows};
 
 use crate::engine::{ENGINE, Phase};
 use crate::options::Mode;
@@ -32,9 +30,8 @@ pub(crate) extern "C" fn begin(rows: bool) -> Run {
 }
 
 #[cfg(feature = "analyze")]
-pub(crate) extern "C" fn end(run: Run, context: *mut c_void, each: EachRow) -> Rows {
-    use memory_reporter::bridge::DarkRow;
-
+/// Ends a run that was begun with rows, and calls `each` with every row.
+pub(crate) fn end(run: Run, each: &mut dyn FnMut(&DarkRow<'_>)) -> Rows {
     if thread::slot().run.get() == run {
         return Rows::None;
     }
@@ -47,7 +44,7 @@ pub(crate) extern "C" fn end(run: Run, context: *mut c_void, each: EachRow) -> R
         let bytes = i64::try_from(row.bytes).unwrap_or(i64::MAX);
         let told = DarkRow::new(&row.module, &row.function, bytes).estimated(row.estimated);
         let told = if row.twice { told.twice(&row.reporters) } else { told };
-        each(context, &told);
+        each(&told);
     }
     Rows::Told
 }
@@ -65,7 +62,7 @@ fn rows(run: Run) -> Option<Vec<crate::analyze::dark_matter::Row>> {
 }
 
 #[cfg(not(feature = "analyze"))]
-pub(crate) extern "C" fn end(run: Run, _: *mut c_void, _: EachRow) -> Rows {
+pub(crate) fn end(run: Run, _: &mut dyn FnMut(&DarkRow<'_>)) -> Rows {
     if thread::slot().run.get() != run {
         ENGINE.runs.give_up(run);
     }

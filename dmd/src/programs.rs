@@ -40,7 +40,8 @@ fn module(address: *const c_void) -> Option<libc::Dl_info> {
 }
 
 /// Adds a program, once, and keeps it loaded.
-pub(crate) fn add(program: *const Program) {
+pub(crate) fn add(program: &'static Program) {
+    let program = core::ptr::from_ref(program);
     pin(program.cast());
     for place in &PROGRAMS {
         let known =

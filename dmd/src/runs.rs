@@ -77,6 +77,12 @@ impl Runs {
         self.seize(0);
     }
 
+    /// Whether what this thread reports is of the run that owns the marks.
+    pub(crate) fn owns_marks(&self) -> bool {
+        let run = thread::slot().run.get();
+        run != 0 && self.is_owner(run)
+    }
+
     /// Whether what this thread reports leaves marks. What is reported outside of any run always does.
     pub(crate) fn may_mark(&self) -> bool {
         let run = thread::slot().run.get();

@@ -2,9 +2,10 @@
 
 use core::ffi::c_void;
 
-use memory_reporter::bridge::{EachFrame, SiteFrame};
+use memory_reporter::bridge::SiteFrame;
 
 use crate::engine::{ENGINE, Phase};
+use crate::table::MAX_TRACE;
 use crate::thread::Inside;
 use crate::trace_tree::TraceId;
 
@@ -16,15 +17,16 @@ pub(crate) extern "C" fn site(address: *const c_void) -> u64 {
     ENGINE.table.get(address.addr()).map_or(0, |block| block.trace.0.into())
 }
 
-pub(crate) extern "C" fn frames(site: u64, context: *mut c_void, each: EachFrame) {
+/// Calls `each` with the frames of a stack, the youngest first; not at all if there is no such stack.
+pub(crate) fn frames(site: u64, each: &mut dyn FnMut(&SiteFrame<'_>)) {
     // What is allocated for it goes by, the lookup of symbols above all.
     let _inside = Inside::deeper();
-    let Ok(trace) = u32::try_from(site) else { return };
+    let Some(trace) = u32::try_from(site).ok().filter(|trace| *trace <= MAX_TRACE) else { return };
     // A panic must not reach the caller, which may be another library.
     let texts = std::panic::catch_unwind(|| texts(TraceId(trace))).unwrap_or_default();
     for text in &texts {
         let (function, place, line) = parts(text);
-        each(context, &SiteFrame::new(function, place, line));
+        each(&SiteFrame::new(function, place, line));
     }
 }
 

@@ -1,14 +1,19 @@
 //! The program's global allocator, if the program declared it: the right to ask it about
 //! pointers, and the count of its live bytes.
 //!
-//! Invariant: a [`DeclaredAllocator`] exists only for the static that carries
-//! `#[global_allocator]`, because only [`global_allocator!`](crate::global_allocator) makes one
-//! and that macro emits the attribute itself. No other function of this crate hands a pointer to
-//! an allocator.
+//! Invariant: [`declared`] gives only the static that carries `#[global_allocator]`. Only
+//! [`global_allocator!`](crate::global_allocator) makes a [`DeclaredAllocator`], and that macro emits
+//! the attribute itself, by a path that no name in the program can shadow. Before it is given out, a
+//! block from `std::alloc` must have passed through its static. No other function of this crate hands a
+//! pointer to an allocator.
 
 use core::alloc::{GlobalAlloc, Layout};
 use core::ffi::c_void;
 use core::fmt;
+use core::hint::black_box;
+use core::sync::atomic::{AtomicU8, Ordering};
+
+use counters::Noted;
 
 pub(crate) mod counters;
 #[cfg(feature = "jemalloc")]
@@ -74,12 +79,26 @@ pub struct AllocatorStatistics {
 /// The wrapper that [`global_allocator!`](crate::global_allocator) puts around an allocator: it
 /// forwards, and counts the usable bytes of live blocks.
 #[derive(Debug, Default)]
-pub struct Declared<A>(A);
+pub struct Declared<A>(A, Proof);
+
+/// Whether the static that it lies in is the global allocator. Its address is that of no other static,
+/// however small the allocator.
+#[derive(Debug, Default)]
+struct Proof(AtomicU8);
+
+impl Proof {
+    /// Nothing was tried yet.
+    const NONE: u8 = 0;
+    /// Blocks from `std::alloc` pass through the static.
+    const FOUND: u8 = 1;
+    /// They do not.
+    const REFUTED: u8 = 2;
+}
 
 impl<A> Declared<A> {
     #[doc(hidden)]
     pub const fn new(allocator: A) -> Self {
-        Self(allocator)
+        Self(allocator, Proof(AtomicU8::new(Proof::NONE)))
     }
 }
 
@@ -137,7 +156,8 @@ impl<A: UsableSize> Declared<A> {
     fn count_new(&self, pointer: *mut u8, layout: Layout) {
         if !pointer.is_null() {
             // SAFETY: the allocator has just returned this block for this layout.
-            counters::allocated(pointer, unsafe { self.0.usable_size(pointer, layout) });
+            let bytes = unsafe { self.0.usable_size(pointer, layout) };
+            counters::allocated(bytes, || Noted::new(pointer, &self.1));
         }
     }
 }
@@ -145,6 +165,7 @@ impl<A: UsableSize> Declared<A> {
 /// The program's global allocator: who may be asked about any block that Rust allocated.
 pub struct DeclaredAllocator {
     allocator: &'static (dyn UsableSize + Sync),
+    proof: &'static Proof,
     /// The allocator's [`UsableSize::usable_size`], without the detour over a vtable.
     usable_size: unsafe fn(*const u8, Layout) -> usize,
     name: fn() -> &'static str,
@@ -186,7 +207,32 @@ impl DeclaredAllocator {
         declared: &'static Declared<A>,
         usable_size: unsafe fn(*const u8, Layout) -> usize,
     ) -> Self {
-        Self { allocator: &declared.0, usable_size, name: core::any::type_name::<A> }
+        Self { allocator: &declared.0, proof: &declared.1, usable_size, name: core::any::type_name::<A> }
+    }
+
+    /// Whether blocks from `std::alloc` pass through the static; tried once.
+    fn is_global(&self) -> bool {
+        match self.proof.0.load(Ordering::Relaxed) {
+            Proof::NONE => self.prove(),
+            proof => proof == Proof::FOUND,
+        }
+    }
+
+    #[cold]
+    fn prove(&self) -> bool {
+        let layout = Layout::new::<usize>();
+        // SAFETY: the size is not 0.
+        let (block, noted) = counters::noted(|| black_box(unsafe { std::alloc::alloc(layout) }));
+        if block.is_null() {
+            // Without memory there is no answer yet.
+            return false;
+        }
+        // SAFETY: the block was allocated above with this layout.
+        unsafe { std::alloc::dealloc(block, layout) };
+        let is_global = noted == Noted::new(block, self.proof);
+        let proof = if is_global { Proof::FOUND } else { Proof::REFUTED };
+        self.proof.0.store(proof, Ordering::Relaxed);
+        is_global
     }
 
     /// Gives the usable bytes of any live block of the program's global allocator, asked with the
@@ -220,7 +266,7 @@ impl fmt::Debug for DeclaredAllocator {
 /// The allocator that the program declared with
 /// [`global_allocator!`](crate::global_allocator), if it did.
 pub fn declared() -> Option<&'static DeclaredAllocator> {
-    inventory::iter::<DeclaredAllocator>().next()
+    inventory::iter::<DeclaredAllocator>().find(|declared| declared.is_global())
 }
 
 /// Declares the program's global allocator, so that sizes are measured and `heap-allocated` is
@@ -247,7 +293,7 @@ macro_rules! global_allocator {
     };
     ($type:ty: $value:expr) => {
         const _: () = {
-            #[global_allocator]
+            #[$crate::__private::global_allocator]
             static DECLARED: $crate::__private::Declared<$type> =
                 $crate::__private::Declared::new($value);
 
@@ -257,7 +303,7 @@ macro_rules! global_allocator {
             }
 
             $crate::__private::inventory::submit! {
-                // SAFETY: `DECLARED` carries `#[global_allocator]`, and the function asks it.
+                // SAFETY: `DECLARED` carries core's `#[global_allocator]`, and the function asks it.
                 unsafe { $crate::__private::DeclaredAllocator::new(&DECLARED, usable_size) }
             }
         };

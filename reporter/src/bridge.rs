@@ -160,8 +160,9 @@ pub(crate) struct DarkMatter {
     pub(crate) estimated: bool,
 }
 
-/// Takes one row; the context is the one that came with the call.
-pub type EachRow = extern "C" fn(context: *mut c_void, row: &DarkRow<'_>);
+/// Takes one row. Unsafe to call: `context` must be the one that came with the function, whose call has
+/// not returned yet.
+pub type EachRow = unsafe extern "C" fn(context: *mut c_void, row: &DarkRow<'_>);
 
 /// Some reporters are about to run, for a collection that wants rows or not: reports made before do not
 /// count then. Gives a number for them, or 0 if the engine marks nothing.
@@ -170,8 +171,9 @@ pub type BeginCollection = extern "C" fn(rows: bool) -> u32;
 /// This thread runs reporters of that number from now on; gives the one before. 0 stands for none.
 pub type EnterCollection = extern "C" fn(run: u32) -> u32;
 
-/// A collection that wanted rows ends: calls `each` with every row.
-pub type EndCollection = extern "C" fn(run: u32, context: *mut c_void, each: EachRow) -> Rows;
+/// A collection that wanted rows ends: calls `each` with every row. Unsafe to call: `context` must be what
+/// `each` takes.
+pub type EndCollection = unsafe extern "C" fn(run: u32, context: *mut c_void, each: EachRow) -> Rows;
 
 /// What became of the rows of a collection.
 #[repr(u32)]
@@ -204,7 +206,12 @@ pub struct Engine {
     end: EndCollection,
     site: Site,
     site_frames: SiteFrames,
+    is_unreported: IsUnreported,
 }
+
+/// Whether there is a live block at this address, or around it, that the run of this thread has not reported;
+/// false if that run does not own the marks.
+pub type IsUnreported = extern "C" fn(address: *const c_void) -> bool;
 
 /// Usable bytes of all live blocks, if this is one of them and all are recorded; otherwise 0.
 pub type Heap = extern "C" fn(probe: *const c_void) -> u64;
@@ -214,10 +221,18 @@ pub type Heap = extern "C" fn(probe: *const c_void) -> u64;
 pub type Dump = unsafe extern "C" fn(path: *const c_char, milliseconds: u64) -> c_int;
 
 impl Engine {
-    /// A table of these functions. They only compare addresses, and never read what lies there; `path`
-    /// takes a text and `sizes` a place to write to.
+    /// A table of these functions.
+    ///
+    /// # Safety
+    ///
+    /// Each function does what its entry and its type say, on any thread and for as long as the process
+    /// runs, and none unwinds. They compare the addresses that they are given, and never read what lies
+    /// there. `path` reads a text of that length, `sizes` writes to its place, `report_and_dump` reads a
+    /// path that ends in 0. `end` and `site_frames` call `each` with the context that came with it, on the
+    /// same thread and before they return. `site_frames` takes any number.
+    #[allow(unsafe_code, reason = "safe functions of this module rely on the table")]
     #[allow(clippy::too_many_arguments, reason = "one for each entry of the table")]
-    pub const fn new(
+    pub const unsafe fn new(
         path: unsafe extern "C" fn(text: *const u8, len: usize) -> PathNumber,
         mark: Mark,
         mark_on_alloc: Mark,
@@ -231,6 +246,7 @@ impl Engine {
         end: EndCollection,
         site: Site,
         site_frames: SiteFrames,
+        is_unreported: IsUnreported,
     ) -> Self {
         let size = size_of::<Self>();
         Self {
@@ -248,6 +264,7 @@ impl Engine {
             end,
             site,
             site_frames,
+            is_unreported,
         }
     }
 }
@@ -260,7 +277,8 @@ impl fmt::Debug for Engine {
 
 static ENGINE: AtomicPtr<Engine> = AtomicPtr::new(null_mut());
 
-/// Connects an engine, for the rest of the process. Does not allocate.
+/// Connects an engine, for the rest of the process. Does not allocate. Safe, since whoever made the table
+/// has promised what its functions do.
 pub fn connect(engine: &'static Engine) {
     if engine.size >= size_of::<Engine>() {
         ENGINE.store(core::ptr::from_ref(engine).cast_mut(), Ordering::Release);
@@ -277,10 +295,12 @@ pub(crate) fn find_preloaded() -> bool {
         FoundSymbol::Elsewhere(symbol) => symbol,
     };
     // SAFETY: a symbol of this name, version included, is a function of this type.
-    let connect_program: extern "C" fn(*const Program) -> *const Engine =
+    let connect_program: unsafe extern "C" fn(*const Program) -> *const Engine =
         unsafe { core::mem::transmute(symbol) };
+    // SAFETY: the table of this program, which is never unloaded after it was handed over.
+    let engine = unsafe { connect_program(&raw const PROGRAM) };
     // SAFETY: null, or a table that stays for the rest of the process.
-    if let Some(engine) = unsafe { connect_program(&raw const PROGRAM).as_ref() } {
+    if let Some(engine) = unsafe { engine.as_ref() } {
         connect(engine);
     }
     true
@@ -321,6 +341,11 @@ impl Marks {
     pub(crate) fn enclosing(self, inside: *const u8) -> Option<usize> {
         let bytes = (self.engine.mark_enclosing)(inside.cast(), self.path);
         (bytes != 0).then_some(bytes)
+    }
+
+    /// Whether a live block is here that nobody has reported in this collection; false if that is unknown.
+    pub(crate) fn is_unreported(self, inside: *const u8) -> bool {
+        (self.engine.is_unreported)(inside.cast())
     }
 
     /// So many bytes were reported at the path.
@@ -417,25 +442,28 @@ impl Collecting {
     }
 
     /// What nobody reported, and what was reported twice.
+    #[allow(unsafe_code, reason = "calls a function of another library")]
     pub(crate) fn end(mut self) -> (Rows, Vec<DarkMatter>) {
-        extern "C" fn add(context: *mut c_void, row: &DarkRow<'_>) {
-            // SAFETY: the list below, which nobody else uses meanwhile.
-            #[allow(unsafe_code, reason = "a list handed through another library")]
+        unsafe extern "C" fn add(context: *mut c_void, row: &DarkRow<'_>) {
+            // SAFETY: the engine passes the context on: the list below, which nobody else uses meanwhile.
             let rows = unsafe { &mut *context.cast::<Vec<DarkMatter>>() };
             rows.push(row.read());
         }
         let mut rows = Vec::new();
         let Some(run) = self.0.take() else { return (Rows::None, rows) };
-        let told = (run.engine.end)(run.number, (&raw mut rows).cast(), add);
+        // SAFETY: the function takes this list.
+        let told = unsafe { (run.engine.end)(run.number, (&raw mut rows).cast(), add) };
         (told, rows)
     }
 }
 
 impl Drop for Collecting {
+    #[allow(unsafe_code, reason = "calls a function of another library")]
     fn drop(&mut self) {
         extern "C" fn ignore(_: *mut c_void, _: &DarkRow<'_>) {}
         if let Some(run) = self.0.take() {
-            (run.engine.end)(run.number, null_mut(), ignore);
+            // SAFETY: the function takes any context.
+            unsafe { (run.engine.end)(run.number, null_mut(), ignore) };
         }
     }
 }

@@ -86,11 +86,11 @@ impl<R: Reading> MallocSizeOfOps<R> {
     /// the walk goes on on a fresh one.
     #[inline]
     pub fn contents(&mut self, walk: impl FnOnce(&mut Self) -> usize) -> usize {
-        if R::STEPS {
+        if self.wants_steps() {
             self.reading.open_block();
         }
         let bytes = if self.stack.has_room() { walk(self) } else { self.contents_deep(walk) };
-        if R::STEPS {
+        if self.wants_steps() {
             self.reading.close_block();
         }
         bytes
@@ -138,11 +138,11 @@ impl<R: Reading> MallocSizeOfOps<R> {
     /// Any part of a value, measured by its own impl.
     #[inline(always)]
     pub fn part<T: MallocSizeOf + ?Sized>(&mut self, edge: Edge, value: &T) -> usize {
-        if !T::NEEDS_WALK && !R::NAMES {
+        if !T::NEEDS_WALK && !self.wants_names() {
             return 0;
         }
         // Not by `part_with`, which would cost the compiler a function more for each type.
-        if !R::STEPS {
+        if !self.wants_steps() {
             return value.size_of_excluding_this(self);
         }
         let entered = self.reading.enter_part(edge, type_name::<T>);
@@ -159,7 +159,7 @@ impl<R: Reading> MallocSizeOfOps<R> {
         parts: impl Iterator<Item = &'a T>,
         mut measure: impl FnMut(&'a T, &mut Self) -> usize,
     ) -> usize {
-        if !R::MERGES {
+        if !self.reading.merges() {
             return parts.fold(0, |sum, part| sum + self.part_with(edge, part, |_, ops| measure(part, ops)));
         }
         let entered = self.reading.enter_part(edge, type_name::<T>);
@@ -177,7 +177,7 @@ impl<R: Reading> MallocSizeOfOps<R> {
         value: &T,
         measure: impl FnOnce(&T, &mut Self) -> usize,
     ) -> usize {
-        if !R::STEPS {
+        if !self.wants_steps() {
             return measure(value, self);
         }
         let entered = self.reading.enter_part(edge, type_name::<T>);
@@ -186,12 +186,31 @@ impl<R: Reading> MallocSizeOfOps<R> {
         bytes
     }
 
+    /// Whether names of fields and types are wanted, so that plain data is to be visited: an impl of
+    /// a container looks at elements that own nothing only then.
+    #[inline(always)]
+    pub fn wants_names(&self) -> bool {
+        self.reading.wants_names()
+    }
+
+    #[inline(always)]
+    pub(crate) fn wants_steps(&self) -> bool {
+        self.reading.wants_steps()
+    }
+
     /// Whether a shared block is met for the first time in this collection: only then is it to be
-    /// counted. `pointer` must be the same whoever reaches the block.
+    /// counted. `pointer` must be the same whoever reaches the block, and point to one of its bytes:
+    /// right behind them the next block may start.
+    ///
+    /// A block is known by its address. If the program frees one that was counted before the
+    /// collection ends, and another shared block takes its place, the other one and what only it owns are
+    /// not counted in that collection: too little is reported, at most what the program allocated
+    /// meanwhile. An engine of DMD that records every block sees the difference in [`collect_reports`](
+    /// crate::collect_reports), and nothing is lost.
     #[inline]
     pub fn first_visit<T: ?Sized>(&mut self, pointer: *const T) -> bool {
-        let is_first = self.reading.state().first_visit(pointer.addr());
-        if R::NAMES {
+        let is_first = self.reading.first_visit(pointer.addr());
+        if self.wants_names() {
             self.reading.shared(pointer.addr(), is_first);
         }
         is_first
@@ -200,7 +219,7 @@ impl<R: Reading> MallocSizeOfOps<R> {
     /// A pointer that owns nothing: 0 bytes, but an edge for a reading of references.
     #[inline]
     pub fn points_to<T: ?Sized>(&mut self, pointer: *const T) -> usize {
-        if R::NAMES {
+        if self.wants_names() {
             self.reading.pointer(pointer.addr());
         }
         0
@@ -221,7 +240,7 @@ impl<R: Reading> MallocSizeOfOps<R> {
     /// The same walk with the reading behind a `dyn` boundary, for object-safe traits.
     pub fn erased<T>(&mut self, walk: impl FnOnce(&mut MallocSizeOfOps<Erased<'_>>) -> T) -> T {
         let mut ops = MallocSizeOfOps {
-            reading: Erased(self.reading.erase()),
+            reading: Erased::new(&mut self.reading),
             stack: self.stack,
             one_thread: PhantomData,
         };

@@ -69,6 +69,12 @@ pub trait Observe {
     /// What this walk remembers: shared pointers seen, parts skipped.
     fn state(&mut self) -> &mut WalkState;
 
+    /// Whether a shared block is met for the first time in this collection; see
+    /// [`MallocSizeOfOps::first_visit`](crate::MallocSizeOfOps::first_visit).
+    fn first_visit(&mut self, address: usize) -> bool {
+        self.state().first_visit(address)
+    }
+
     /// The walk steps into a part; called only if [`Reading::STEPS`].
     fn enter(&mut self, edge: Edge, type_name: fn() -> &'static str) {
         let _ = (edge, type_name);
@@ -76,6 +82,12 @@ pub trait Observe {
 
     /// The walk leaves the part entered last.
     fn leave(&mut self) {}
+
+    /// The part entered last stands for `parts` parts (0, too); called before it is left, only if
+    /// [`Reading::MERGES`].
+    fn merged(&mut self, parts: u64) {
+        let _ = parts;
+    }
 
     /// A shared block is met, for the first time in this collection or again; `address` is the
     /// same whoever meets it. The first time, the block is told next. Called only if
@@ -100,6 +112,9 @@ pub trait Observe {
 /// A meaning of a walk. See [`Computed`] and [`Measured`].
 pub trait Reading: Observe + Sized {
     /// Whether names of fields and types are wanted, and plain data is to be visited for them.
+    ///
+    /// An impl calls [`MallocSizeOfOps::wants_names`](crate::MallocSizeOfOps::wants_names), which
+    /// asks the reading behind [`Erased`], too.
     const NAMES: bool;
 
     /// Whether the walk's steps are told ([`Observe::enter`] and the like): with
@@ -108,14 +123,26 @@ pub trait Reading: Observe + Sized {
     const STEPS: bool = Self::NAMES;
 
     /// Whether parts of one kind that follow each other may be told as one, by
-    /// [`merged`](Self::merged).
+    /// [`Observe::merged`].
     const MERGES: bool = false;
 
-    /// The part entered last stands for so many (0, too); called before it is left, only if
-    /// [`MERGES`](Self::MERGES).
-    #[inline]
-    fn merged(&mut self, parts: u64) {
-        let _ = parts;
+    /// [`NAMES`](Self::NAMES); of [`Erased`], that of the reading behind it. No other reading
+    /// overrides it.
+    #[inline(always)]
+    fn wants_names(&self) -> bool {
+        Self::NAMES
+    }
+
+    /// [`STEPS`](Self::STEPS), as [`wants_names`](Self::wants_names).
+    #[inline(always)]
+    fn wants_steps(&self) -> bool {
+        Self::STEPS
+    }
+
+    /// [`MERGES`](Self::MERGES), as [`wants_names`](Self::wants_names).
+    #[inline(always)]
+    fn merges(&self) -> bool {
+        Self::MERGES
     }
 
     /// [`Observe::enter`] where the reading's type is known: what it returns is handed to the
@@ -242,7 +269,10 @@ impl Marking {
 impl Observe for Marking {
     unsafe fn block(&mut self, block: Block) -> usize {
         match (self.marks.block(block.pointer), self.usable_size) {
-            (Some(bytes), _) => bytes,
+            (Some(bytes), _) => {
+                self.state.note_marked(&block);
+                bytes
+            }
             // SAFETY: the caller promises a live block of the global allocator with this layout, and
             // the declared allocator is the global one.
             (None, Some(usable_size)) => unsafe { usable_size.ask(block.pointer, block.layout) },
@@ -251,11 +281,17 @@ impl Observe for Marking {
     }
 
     fn enclosing(&mut self, block: Block) -> usize {
-        self.marks.enclosing(block.pointer).unwrap_or(block.layout.size())
+        let Some(bytes) = self.marks.enclosing(block.pointer) else { return block.layout.size() };
+        self.state.note_marked(&block);
+        bytes
     }
 
     fn state(&mut self) -> &mut WalkState {
         &mut self.state
+    }
+
+    fn first_visit(&mut self, address: usize) -> bool {
+        self.state.first_visit_with(address, self.marks)
     }
 }
 
@@ -268,7 +304,23 @@ impl Reading for Marking {
 }
 
 /// Any reading, behind a `dyn` boundary. Erasing it again gives the same.
-pub struct Erased<'a>(pub(crate) &'a mut dyn Observe);
+///
+/// Its constants are the most that a reading can want. A walk tells it what the reading behind it
+/// wants, so that plain data is not visited for a reading without names.
+pub struct Erased<'a> {
+    observer: &'a mut dyn Observe,
+    wants_names: bool,
+    wants_steps: bool,
+    merges: bool,
+}
+
+impl<'a> Erased<'a> {
+    pub(crate) fn new<R: Reading>(reading: &'a mut R) -> Self {
+        let (wants_names, wants_steps, merges) =
+            (reading.wants_names(), reading.wants_steps(), reading.merges());
+        Self { observer: reading.erase(), wants_names, wants_steps, merges }
+    }
+}
 
 impl fmt::Debug for Erased<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -280,46 +332,70 @@ impl fmt::Debug for Erased<'_> {
 impl Observe for Erased<'_> {
     unsafe fn block(&mut self, block: Block) -> usize {
         // SAFETY: the caller's promise is passed on.
-        unsafe { self.0.block(block) }
+        unsafe { self.observer.block(block) }
     }
 
     fn enclosing(&mut self, block: Block) -> usize {
-        self.0.enclosing(block)
+        self.observer.enclosing(block)
     }
 
     fn state(&mut self) -> &mut WalkState {
-        self.0.state()
+        self.observer.state()
+    }
+
+    fn first_visit(&mut self, address: usize) -> bool {
+        self.observer.first_visit(address)
     }
 
     fn enter(&mut self, edge: Edge, type_name: fn() -> &'static str) {
-        self.0.enter(edge, type_name);
+        self.observer.enter(edge, type_name);
     }
 
     fn leave(&mut self) {
-        self.0.leave();
+        self.observer.leave();
+    }
+
+    fn merged(&mut self, parts: u64) {
+        self.observer.merged(parts);
     }
 
     fn shared(&mut self, address: usize, is_first: bool) {
-        self.0.shared(address, is_first);
+        self.observer.shared(address, is_first);
     }
 
     fn pointer(&mut self, address: usize) {
-        self.0.pointer(address);
+        self.observer.pointer(address);
     }
 
     fn open_block(&mut self) {
-        self.0.open_block();
+        self.observer.open_block();
     }
 
     fn close_block(&mut self) {
-        self.0.close_block();
+        self.observer.close_block();
     }
 }
 
 impl Reading for Erased<'_> {
     const NAMES: bool = true;
+    const MERGES: bool = true;
+
+    #[inline]
+    fn wants_names(&self) -> bool {
+        self.wants_names
+    }
+
+    #[inline]
+    fn wants_steps(&self) -> bool {
+        self.wants_steps
+    }
+
+    #[inline]
+    fn merges(&self) -> bool {
+        self.merges
+    }
 
     fn erase(&mut self) -> &mut dyn Observe {
-        &mut *self.0
+        &mut *self.observer
     }
 }

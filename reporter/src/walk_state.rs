@@ -11,6 +11,8 @@ use std::sync::Arc;
 use hashbrown::HashSet;
 use rustc_hash::FxBuildHasher;
 
+use crate::bridge::Marks;
+use crate::reading::Block;
 use crate::skipped::{SkipReason, Skipped};
 
 pub(crate) type Addresses = HashSet<usize, FxBuildHasher>;
@@ -21,6 +23,14 @@ pub struct WalkState {
     counted_before: Option<Arc<Addresses>>,
     counted: Addresses,
     skipped: Vec<Skipped>,
+    /// With an engine: the shared block that is to be told next.
+    awaited: Option<usize>,
+}
+
+/// Of an address, the one that stands for "an engine marked the shared block that was counted here": no
+/// block lies so high.
+const fn marked(address: usize) -> usize {
+    address ^ 1 << (usize::BITS - 2)
 }
 
 impl WalkState {
@@ -38,6 +48,31 @@ impl WalkState {
             return false;
         }
         self.counted.insert(address)
+    }
+
+    /// As [`first_visit`](Self::first_visit) with an engine of DMD, which knows whether the block that was
+    /// counted is still there: one without a mark has taken the place of one that was marked and freed.
+    pub(crate) fn first_visit_with(&mut self, address: usize, marks: Marks) -> bool {
+        let is_first = self.first_visit(address)
+            || self.is_counted(marked(address))
+                && marks.is_unreported(core::ptr::without_provenance(address));
+        self.awaited = is_first.then_some(address);
+        is_first
+    }
+
+    /// The engine has marked this block.
+    pub(crate) fn note_marked(&mut self, block: &Block) {
+        // Only if it is the shared one: an impl may have told none for that.
+        if let Some(address) = self.awaited.take()
+            && address.wrapping_sub(block.pointer.addr()).wrapping_add(1) <= block.layout.size()
+        {
+            self.counted.insert(marked(address));
+        }
+    }
+
+    fn is_counted(&self, address: usize) -> bool {
+        self.counted.contains(&address)
+            || self.counted_before.as_ref().is_some_and(|before| before.contains(&address))
     }
 
     #[cold]

@@ -76,6 +76,7 @@ pub(crate) extern "C" fn DMDDoor1() -> *const Door {
 /// is recorded. The table is to stay for the rest of the process.
 #[unsafe(no_mangle)]
 #[allow(non_snake_case, reason = "in line with the other C functions")]
-pub(crate) extern "C" fn DMDConnect1(program: *const Program) -> *const Engine {
-    connect_program(program)
+pub(crate) unsafe extern "C" fn DMDConnect1(program: *const Program) -> *const Engine {
+    // SAFETY: the caller passes a program's table.
+    unsafe { connect_program(program) }
 }

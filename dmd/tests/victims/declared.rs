@@ -4,25 +4,58 @@
 #![allow(clippy::print_stdout, reason = "tells the test")]
 
 use std::alloc::System;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
-use memory_reporter::{CollectOptions, collect_reports};
+use memory_reporter::{CollectOptions, MemoryReporter, Reports, collect_reports};
 
 memory_reporter::global_allocator!(dmd::Dmd<System>: dmd::Dmd::new(System));
 
 static PAGES: Mutex<Vec<Vec<u8>>> = Mutex::new(Vec::new());
 memory_reporter::define_reporter!("explicit/pages", Heap, &PAGES, "Memory used by pages.");
 
+/// Between its two reporters another takes its place, at the same address.
+static SHARED: Mutex<Option<Arc<Vec<u8>>>> = Mutex::new(None);
+memory_reporter::define_reporter!("explicit/shared/before", Heap, &SHARED, "Memory of what is shared.");
+memory_reporter::define_reporter!("explicit/shared/same", Heap, &SHARED, "Memory of what is shared.");
+memory_reporter::define_reporter!("explicit/shared/then", Heap, &SHARED, "Memory of what is shared.");
+memory_reporter::define_reporter!("explicit/shared/then-too", Heap, &SHARED, "Memory of what is shared.");
+
+struct Swap;
+memory_reporter::register_reporter!(Swap);
+
+impl MemoryReporter for Swap {
+    /// After `same` and before `then`, since reporters run by name.
+    fn name(&self) -> &str {
+        "explicit/shared/swap"
+    }
+
+    fn collect_reports(&self, _: &mut Reports) {
+        let mut shared = SHARED.lock().expect("unpoisoned");
+        let large = vec![0; 1 << 20];
+        let address = shared.as_ref().map(Arc::as_ptr);
+        *shared = None;
+        *shared = Some(Arc::new(large));
+        assert_eq!(shared.as_ref().map(Arc::as_ptr), address, "the block's place is taken again");
+    }
+}
+
 fn main() {
     let file = std::env::args_os().nth(1).expect("a file");
     *PAGES.lock().expect("unpoisoned") = vec![vec![0; 10_000]; 100];
+    *SHARED.lock().expect("unpoisoned") = Some(Arc::new(vec![0; 10]));
     let reports = collect_reports(&CollectOptions::new());
-    let amount = |path| reports.iter().find(|report| report.path == path).map(|report| report.amount);
+    let amount = |path: &str| reports.iter().find(|report| report.path == path).map(|report| report.amount);
     // The C library gives 10,008 for 10,000, and 2,408 or so for the buffer of 100 vectors.
     let pages = amount("explicit/pages").expect("reported");
     assert!((1_003_200..1_003_300).contains(&pages), "{pages}");
     assert!(amount("heap-allocated").expect("counted") > pages);
-    println!("{}", if amount("explicit/dmd/live-block-table").is_some() { "on" } else { "off" });
+    let is_on = amount("explicit/dmd/live-block-table").is_some();
+    let shared = |name| amount(&format!("explicit/shared/{name}")).expect("reported");
+    assert!((1..1000).contains(&shared("before")));
+    // Without the engine nobody knows that it is another one.
+    assert_eq!((1 << 20..2 << 20).contains(&shared("then")), is_on, "{}", shared("then"));
+    assert_eq!((shared("same"), shared("then-too")), (0, 0));
+    println!("{}", if is_on { "on" } else { "off" });
     if dmd::is_running() {
         dmd::report_and_dump(file).expect("writable");
     }

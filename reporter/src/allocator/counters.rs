@@ -46,14 +46,28 @@ static SHARED: Slot = Slot::new();
 const FRESH: usize = usize::MAX;
 /// No slot: the shared one is used.
 const SHARING: usize = usize::MAX - 1;
-/// As `SHARING`, and the last block is noted; see [`block_of`].
+/// As `SHARING`, and the last block is noted; see [`noted`].
 const NOTING: usize = usize::MAX - 2;
 
 std::thread_local! {
     /// This thread's slot, `FRESH` or `SHARING`. Without a destructor, so always accessible.
     static SLOT: Cell<usize> = const { Cell::new(FRESH) };
     static LEASE: Lease = const { Lease };
-    static NOTED: Cell<usize> = const { Cell::new(0) };
+    static NOTED: Cell<Noted> = const { Cell::new(Noted { block: 0, place: 0 }) };
+}
+
+/// A block, and where the static lies that it passed through; zeros for none.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Noted {
+    block: usize,
+    place: usize,
+}
+
+impl Noted {
+    /// `place` lies in the static.
+    pub(crate) fn new<P>(block: *const u8, place: &P) -> Self {
+        Self { block: block.addr(), place: (&raw const *place).addr() }
+    }
 }
 
 struct Lease;
@@ -68,13 +82,13 @@ impl Drop for Lease {
     }
 }
 
-/// Counts a new block.
+/// Counts a new block, which is noted if somebody wants to know.
 #[inline]
-pub(crate) fn allocated(block: *const u8, bytes: usize) {
+pub(crate) fn allocated(bytes: usize, note: impl FnOnce() -> Noted) {
     if !count(bytes) {
         count_without_slot(bytes);
         if SLOT.get() == NOTING {
-            NOTED.set(block.addr());
+            NOTED.set(note());
         }
     }
 }
@@ -95,14 +109,20 @@ fn count(bytes: usize) -> bool {
     true
 }
 
-/// Makes a value and tells the address of the last block that this thread allocated meanwhile; 0 for
-/// none, as always if no allocator is declared.
-pub(crate) fn block_of<T>(make: impl FnOnce() -> T) -> (T, usize) {
-    NOTED.set(0);
+/// Makes a value and gives the last block that this thread allocated meanwhile through a static of
+/// [`Declared`](super::Declared).
+pub(crate) fn noted<T>(make: impl FnOnce() -> T) -> (T, Noted) {
+    NOTED.set(Noted { block: 0, place: 0 });
     let slot = SLOT.replace(NOTING);
     let value = make();
     SLOT.set(slot);
     (value, NOTED.get())
+}
+
+/// As [`noted`], but gives only the block's address; 0 if no allocator is declared.
+pub(crate) fn block_of<T>(make: impl FnOnce() -> T) -> (T, usize) {
+    let (value, noted) = noted(make);
+    (value, noted.block)
 }
 
 #[cold]

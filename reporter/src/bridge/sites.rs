@@ -8,11 +8,13 @@ use super::{Text, engine};
 /// stack of it.
 pub type Site = extern "C" fn(address: *const c_void) -> u64;
 
-/// Calls `each` with the frames of a stack, the youngest first.
-pub type SiteFrames = extern "C" fn(site: u64, context: *mut c_void, each: EachFrame);
+/// Calls `each` with the frames of a stack, the youngest first; not at all if there is no such stack. Unsafe to
+/// call: `context` must be what `each` takes.
+pub type SiteFrames = unsafe extern "C" fn(site: u64, context: *mut c_void, each: EachFrame);
 
-/// Takes one frame; the context is the one that came with the call.
-pub type EachFrame = extern "C" fn(context: *mut c_void, frame: &SiteFrame<'_>);
+/// Takes one frame. Unsafe to call: `context` must be the one that came with the function, whose call has not
+/// returned yet.
+pub type EachFrame = unsafe extern "C" fn(context: *mut c_void, frame: &SiteFrame<'_>);
 
 /// A frame of a stack.
 #[repr(C)]
@@ -51,17 +53,18 @@ pub fn allocation_site(address: usize) -> Option<u64> {
 
 /// The frames of a stack, the youngest first; none if there is no such stack. The first time, symbols are read
 /// from the files of the program.
+#[allow(unsafe_code, reason = "calls a function of another library")]
 pub fn allocation_frames(site: u64) -> Vec<AllocationFrame> {
-    extern "C" fn add(context: *mut c_void, frame: &SiteFrame<'_>) {
-        // SAFETY: the list below, which nobody else uses meanwhile.
-        #[allow(unsafe_code, reason = "a list handed through another library")]
+    unsafe extern "C" fn add(context: *mut c_void, frame: &SiteFrame<'_>) {
+        // SAFETY: the engine passes the context on: the list below, which nobody else uses meanwhile.
         let frames = unsafe { &mut *context.cast::<Vec<AllocationFrame>>() };
         let SiteFrame { function, place, line } = frame;
         frames.push(AllocationFrame { function: function.read(), place: place.read(), line: *line });
     }
     let mut frames = Vec::new();
     if let Some(engine) = engine() {
-        (engine.site_frames)(site, (&raw mut frames).cast(), add);
+        // SAFETY: the function takes this list.
+        unsafe { (engine.site_frames)(site, (&raw mut frames).cast(), add) };
     }
     frames
 }

@@ -11,7 +11,7 @@ use crate::reading::{Edge, Reading};
 impl<K: MallocSizeOf, V: MallocSizeOf, S> MallocSizeOf for HashMap<K, V, S> {
     #[inline]
     fn size_of_excluding_this<R: Reading>(&self, ops: &mut MallocSizeOfOps<R>) -> usize {
-        if K::NEEDS_WALK || V::NEEDS_WALK || R::NAMES {
+        if K::NEEDS_WALK || V::NEEDS_WALK || ops.wants_names() {
             self.size_of_each(ops, |(key, value), ops| ops.key(key) + ops.value(value))
         } else {
             self.shallow_size_of_excluding_this(ops)
@@ -49,7 +49,7 @@ impl<K, V, S> MallocSizeOfEach for HashMap<K, V, S> {
 impl<T: MallocSizeOf, S> MallocSizeOf for HashSet<T, S> {
     #[inline]
     fn size_of_excluding_this<R: Reading>(&self, ops: &mut MallocSizeOfOps<R>) -> usize {
-        if T::NEEDS_WALK || R::NAMES {
+        if T::NEEDS_WALK || ops.wants_names() {
             self.size_of_each(ops, |element, ops| ops.element(element))
         } else {
             self.shallow_size_of_excluding_this(ops)

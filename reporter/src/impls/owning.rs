@@ -21,11 +21,11 @@ fn boxed_and_contents<T: MallocSizeOf + ?Sized, R: Reading>(
     value: &T,
     ops: &mut MallocSizeOfOps<R>,
 ) -> usize {
-    if R::STEPS {
+    if ops.wants_steps() {
         prefetch::behind(value);
     }
     let own = boxed(value, ops);
-    if !T::NEEDS_WALK && !R::NAMES {
+    if !T::NEEDS_WALK && !ops.wants_names() {
         return own;
     }
     own + ops.contents(|ops| value.size_of_excluding_this(ops))

@@ -5,7 +5,7 @@ use core::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use crate::layout::shared::{counted, start_is_known};
+use crate::layout::shared::{before, counted, inside, start_is_known};
 use crate::malloc_size_of::{MallocSizeOf, MallocSizeOfEach, OwningPointer};
 use crate::ops::MallocSizeOfOps;
 use crate::reading::Reading;
@@ -17,7 +17,7 @@ fn shared<'a, T: ?Sized, R: Reading>(
     ops: &mut MallocSizeOfOps<R>,
     contents: impl FnOnce(&'a T, &mut MallocSizeOfOps<R>) -> usize,
 ) -> usize {
-    if !ops.first_visit(value) {
+    if !ops.first_visit(before(value)) {
         return 0;
     }
     let (layout, offset) = counted(value);
@@ -27,7 +27,7 @@ fn shared<'a, T: ?Sized, R: Reading>(
         // blocks have been seen to start here.
         unsafe { ops.block(start, layout) }
     } else {
-        ops.enclosing(value, layout)
+        ops.enclosing(inside(value), layout)
     };
     own + ops.contents(|ops| contents(value, ops))
 }

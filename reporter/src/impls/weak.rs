@@ -8,6 +8,7 @@
 use core::alloc::Layout;
 use std::{rc, sync};
 
+use crate::layout::shared::before;
 use crate::malloc_size_of::MallocSizeOf;
 use crate::ops::MallocSizeOfOps;
 use crate::reading::Reading;
@@ -19,18 +20,17 @@ macro_rules! weak_pointer {
         impl<T: ?Sized> MallocSizeOf for $module::Weak<T> {
             #[inline]
             fn size_of_excluding_this<R: Reading>(&self, ops: &mut MallocSizeOfOps<R>) -> usize {
+                let known_by = before(self.as_ptr());
                 if self.strong_count() != 0 {
-                    return ops.points_to(self.as_ptr());
+                    return ops.points_to(known_by);
                 }
-                let value = self.as_ptr().cast::<()>();
                 // All weak pointers without a block are at the same address.
-                if value == $module::Weak::<()>::new().as_ptr() || !ops.first_visit(value) {
+                let without_block = self.as_ptr().cast() == $module::Weak::<()>::new().as_ptr();
+                if without_block || !ops.first_visit(known_by) {
                     return 0;
                 }
                 ops.skip::<Self>(SkipReason::Opaque);
-                // The value may have no size and lie at the block's end; the counts are before it.
-                let counts = value.cast::<u8>().wrapping_sub(1);
-                ops.enclosing(counts, Layout::new::<[usize; 2]>())
+                ops.enclosing(known_by, Layout::new::<[usize; 2]>())
             }
         }
     )*};

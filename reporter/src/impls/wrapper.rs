@@ -93,7 +93,7 @@ impl<T: MallocSizeOf> MallocSizeOf for [T] {
 
     #[inline]
     fn size_of_excluding_this<R: Reading>(&self, ops: &mut MallocSizeOfOps<R>) -> usize {
-        if !T::NEEDS_WALK && !R::NAMES {
+        if !T::NEEDS_WALK && !ops.wants_names() {
             return 0;
         }
         self.iter().map(|element| ops.element(element)).sum()

@@ -21,6 +21,20 @@ pub(crate) fn counted<T: ?Sized>(value: &T) -> (Layout, usize) {
     }
 }
 
+/// What the block of an `Rc` or `Arc` is known by, whoever reaches it, and whatever of the value's type is
+/// known: the byte before the value, since the counts are there. A value without size may lie where the
+/// next block starts.
+#[inline]
+pub(crate) fn before<T: ?Sized>(value: *const T) -> *const u8 {
+    value.cast::<u8>().wrapping_sub(1)
+}
+
+/// A byte of the block that holds counts and then the value.
+#[inline]
+pub(crate) fn inside<T: ?Sized>(value: &T) -> *const u8 {
+    if size_of_val(value) == 0 { before(value) } else { (&raw const *value).cast() }
+}
+
 const UNKNOWN: u8 = 0;
 const SEEN: u8 = 1;
 const NOT_SEEN: u8 = 2;

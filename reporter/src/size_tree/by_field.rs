@@ -56,11 +56,17 @@ impl Ask {
     ///
     /// As for [`Observe::block`].
     #[inline(never)]
-    unsafe fn usable(self, block: Block) -> usize {
+    unsafe fn usable(self, block: Block, state: &mut WalkState) -> usize {
         let (marked, allocator) = match self {
             Self::Nobody => (None, None),
             Self::Allocator(allocator) => (None, Some(allocator)),
-            Self::Engine(marks, allocator) => (marks.block(block.pointer), allocator),
+            Self::Engine(marks, allocator) => {
+                let marked = marks.block(block.pointer);
+                if marked.is_some() {
+                    state.note_marked(&block);
+                }
+                (marked, allocator)
+            }
         };
         match (marked, allocator) {
             (Some(usable), _) => usable,
@@ -80,7 +86,7 @@ impl Observe for ByField {
         let usable = match self.ask {
             Ask::Nobody => asked,
             // SAFETY: the caller's promise is passed on.
-            _ => unsafe { self.ask.usable(block) },
+            _ => unsafe { self.ask.usable(block, &mut self.state) },
         };
         self.growth.add(SizeSummary { asked, usable, blocks: 1 });
         usable
@@ -90,7 +96,13 @@ impl Observe for ByField {
     fn enclosing(&mut self, block: Block) -> usize {
         let asked = block.layout.size();
         let usable = match self.ask {
-            Ask::Engine(marks, _) => marks.enclosing(block.pointer).unwrap_or(asked),
+            Ask::Engine(marks, _) => match marks.enclosing(block.pointer) {
+                Some(usable) => {
+                    self.state.note_marked(&block);
+                    usable
+                }
+                None => asked,
+            },
             Ask::Nobody | Ask::Allocator(_) => asked,
         };
         self.growth.add(SizeSummary { asked, usable, blocks: 1 });
@@ -100,6 +112,14 @@ impl Observe for ByField {
     #[inline]
     fn state(&mut self) -> &mut WalkState {
         &mut self.state
+    }
+
+    #[inline]
+    fn first_visit(&mut self, address: usize) -> bool {
+        match self.ask {
+            Ask::Engine(marks, _) => self.state.first_visit_with(address, marks),
+            Ask::Nobody | Ask::Allocator(_) => self.state.first_visit(address),
+        }
     }
 
     /// For what is below a `dyn` value: as [`Reading::enter_part`], with what that returns kept here.
@@ -113,6 +133,11 @@ impl Observe for ByField {
             self.growth.leave(from);
         }
     }
+
+    #[inline(always)]
+    fn merged(&mut self, parts: u64) {
+        self.growth.merged(parts);
+    }
 }
 
 impl Reading for ByField {
@@ -120,11 +145,6 @@ impl Reading for ByField {
     const NAMES: bool = false;
     const STEPS: bool = true;
     const MERGES: bool = true;
-
-    #[inline(always)]
-    fn merged(&mut self, parts: u64) {
-        self.growth.merged(parts);
-    }
 
     #[inline(always)]
     fn enter_part(&mut self, edge: Edge, type_name: TypeName) -> usize {

@@ -34,7 +34,7 @@ where
             let (start, layout) = table.allocation_info();
             // SAFETY: the table tells its block, or a layout without size if it has none.
             sum += unsafe { ops.block(start.as_ptr(), layout) };
-            if !K::NEEDS_WALK && !V::NEEDS_WALK && !R::NAMES {
+            if !K::NEEDS_WALK && !V::NEEDS_WALK && !ops.wants_names() {
                 continue;
             }
             sum += ops.contents(|ops| {

@@ -20,7 +20,7 @@ fn table<T, R: Reading>(inside: Option<&T>, bytes: usize, ops: &mut MallocSizeOf
 impl<K: MallocSizeOf + Eq + Hash, V: MallocSizeOf, S: BuildHasher> MallocSizeOf for HashMap<K, V, S> {
     #[inline]
     fn size_of_excluding_this<R: Reading>(&self, ops: &mut MallocSizeOfOps<R>) -> usize {
-        if K::NEEDS_WALK || V::NEEDS_WALK || R::NAMES {
+        if K::NEEDS_WALK || V::NEEDS_WALK || ops.wants_names() {
             self.size_of_each(ops, |(key, value), ops| ops.key(key) + ops.value(value))
         } else {
             self.shallow_size_of_excluding_this(ops)
@@ -56,7 +56,7 @@ macro_rules! elements_of {
         impl<T: MallocSizeOf $(+ $bound)* $(, $hasher: BuildHasher)?> MallocSizeOf for $type<T $(, $hasher)?> {
             #[inline]
             fn size_of_excluding_this<R: Reading>(&self, ops: &mut MallocSizeOfOps<R>) -> usize {
-                if T::NEEDS_WALK || R::NAMES {
+                if T::NEEDS_WALK || ops.wants_names() {
                     self.size_of_each(ops, |element, ops| ops.element(element))
                 } else {
                     self.shallow_size_of_excluding_this(ops)

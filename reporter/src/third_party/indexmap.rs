@@ -10,7 +10,7 @@ use crate::reading::Reading;
 impl<K: MallocSizeOf, V: MallocSizeOf, S> MallocSizeOf for IndexMap<K, V, S> {
     #[inline]
     fn size_of_excluding_this<R: Reading>(&self, ops: &mut MallocSizeOfOps<R>) -> usize {
-        if K::NEEDS_WALK || V::NEEDS_WALK || R::NAMES {
+        if K::NEEDS_WALK || V::NEEDS_WALK || ops.wants_names() {
             self.size_of_each(ops, |(key, value), ops| ops.key(key) + ops.value(value))
         } else {
             self.shallow_size_of_excluding_this(ops)
@@ -43,7 +43,7 @@ impl<K, V, S> MallocSizeOfEach for IndexMap<K, V, S> {
 impl<T: MallocSizeOf, S> MallocSizeOf for IndexSet<T, S> {
     #[inline]
     fn size_of_excluding_this<R: Reading>(&self, ops: &mut MallocSizeOfOps<R>) -> usize {
-        if T::NEEDS_WALK || R::NAMES {
+        if T::NEEDS_WALK || ops.wants_names() {
             self.size_of_each(ops, |element, ops| ops.element(element))
         } else {
             self.shallow_size_of_excluding_this(ops)

@@ -17,7 +17,7 @@ macro_rules! lock {
 
             #[inline]
             fn size_of_excluding_this<R: Reading>(&self, ops: &mut MallocSizeOfOps<R>) -> usize {
-                if !T::NEEDS_WALK && !R::NAMES {
+                if !T::NEEDS_WALK && !ops.wants_names() {
                     return 0;
                 }
                 match self.$try_lock() {

@@ -37,12 +37,12 @@ impl<N: MallocSizeOf, E: MallocSizeOf, Ty: EdgeType, Ix: IndexType> MallocSizeOf
         // SAFETY: the nodes are the `Vec` that `into_nodes_edges` gives back: they start its block,
         // which was allocated for that capacity.
         let mut sum = unsafe { ops.block(self.raw_nodes().as_ptr(), array::<Node<N, Ix>>(nodes)) };
-        if N::NEEDS_WALK || R::NAMES {
+        if N::NEEDS_WALK || ops.wants_names() {
             sum += ops.contents(|ops| self.node_weights().map(|weight| ops.element(weight)).sum());
         }
         // SAFETY: the edges are a `Vec` likewise.
         sum += unsafe { ops.block(self.raw_edges().as_ptr(), array::<Edge<E, Ix>>(edges)) };
-        if E::NEEDS_WALK || R::NAMES {
+        if E::NEEDS_WALK || ops.wants_names() {
             sum += ops.contents(|ops| self.edge_weights().map(|weight| ops.element(weight)).sum());
         }
         sum
@@ -56,12 +56,12 @@ impl<N: MallocSizeOf, E: MallocSizeOf, Ty: EdgeType, Ix: IndexType> MallocSizeOf
         let (nodes, edges) = self.capacity();
         let inside = self.node_weights().next().map_or(core::ptr::null(), |weight| &raw const *weight);
         let mut sum = ops.enclosing(inside, array::<Node<Option<N>, Ix>>(nodes));
-        if N::NEEDS_WALK || R::NAMES {
+        if N::NEEDS_WALK || ops.wants_names() {
             sum += ops.contents(|ops| self.node_weights().map(|weight| ops.element(weight)).sum());
         }
         let inside = self.edge_weights().next().map_or(core::ptr::null(), |weight| &raw const *weight);
         sum += ops.enclosing(inside, array::<Edge<Option<E>, Ix>>(edges));
-        if E::NEEDS_WALK || R::NAMES {
+        if E::NEEDS_WALK || ops.wants_names() {
             sum += ops.contents(|ops| self.edge_weights().map(|weight| ops.element(weight)).sum());
         }
         sum
@@ -83,7 +83,7 @@ where
         if self.edge_count() != 0 {
             sum += ops.skip::<Vec<(N, bool)>>(SkipReason::Opaque);
         }
-        if E::NEEDS_WALK || R::NAMES {
+        if E::NEEDS_WALK || ops.wants_names() {
             sum += ops.contents(|ops| self.all_edges().map(|(_, _, weight)| ops.value(weight)).sum());
         }
         sum

@@ -19,7 +19,7 @@ enum Entry<T> {
 impl<T: MallocSizeOf> MallocSizeOf for Slab<T> {
     #[inline]
     fn size_of_excluding_this<R: Reading>(&self, ops: &mut MallocSizeOfOps<R>) -> usize {
-        if T::NEEDS_WALK || R::NAMES {
+        if T::NEEDS_WALK || ops.wants_names() {
             self.size_of_each(ops, T::size_of_excluding_this)
         } else {
             self.shallow_size_of_excluding_this(ops)

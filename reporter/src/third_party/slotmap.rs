@@ -52,7 +52,7 @@ macro_rules! map {
         impl<K: Key, V: MallocSizeOf $(, $hasher: $bound)?> MallocSizeOf for $map<K, V $(, $hasher)?> {
             #[inline]
             fn size_of_excluding_this<R: Reading>(&self, ops: &mut MallocSizeOfOps<R>) -> usize {
-                if V::NEEDS_WALK || R::NAMES {
+                if V::NEEDS_WALK || ops.wants_names() {
                     self.size_of_each(ops, V::size_of_excluding_this)
                 } else {
                     self.shallow_size_of_excluding_this(ops)

@@ -15,7 +15,7 @@ where
 {
     #[inline]
     fn size_of_excluding_this<R: Reading>(&self, ops: &mut MallocSizeOfOps<R>) -> usize {
-        if A::Item::NEEDS_WALK || R::NAMES {
+        if A::Item::NEEDS_WALK || ops.wants_names() {
             self.size_of_each(ops, A::Item::size_of_excluding_this)
         } else {
             self.shallow_size_of_excluding_this(ops)

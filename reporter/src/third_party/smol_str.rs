@@ -2,7 +2,7 @@
 
 use smol_str::SmolStr;
 
-use crate::layout::shared::counted;
+use crate::layout::shared::{before, counted};
 use crate::malloc_size_of::MallocSizeOf;
 use crate::ops::MallocSizeOfOps;
 use crate::reading::Reading;
@@ -11,7 +11,7 @@ impl MallocSizeOf for SmolStr {
     #[inline]
     fn size_of_excluding_this<R: Reading>(&self, ops: &mut MallocSizeOfOps<R>) -> usize {
         let text = self.as_str();
-        if !self.is_heap_allocated() || !ops.first_visit(text) {
+        if !self.is_heap_allocated() || !ops.first_visit(before(text)) {
             return 0;
         }
         ops.enclosing(text, counted(text).0)

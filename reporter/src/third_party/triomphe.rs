@@ -4,6 +4,7 @@ use core::alloc::Layout;
 
 use triomphe::{Arc, HeaderSlice, ThinArc, UniqueArc};
 
+use crate::layout::shared::inside;
 use crate::malloc_size_of::{MallocSizeOf, OwningPointer};
 use crate::ops::MallocSizeOfOps;
 use crate::reading::Reading;
@@ -37,7 +38,7 @@ impl<T: MallocSizeOf + ?Sized> OwningPointer for Arc<T> {}
 impl<T: MallocSizeOf + ?Sized> MallocSizeOf for UniqueArc<T> {
     fn size_of_excluding_this<R: Reading>(&self, ops: &mut MallocSizeOfOps<R>) -> usize {
         let value: &T = self;
-        ops.enclosing(value, counted(value)) + ops.contents(|ops| value.size_of_excluding_this(ops))
+        ops.enclosing(inside(value), counted(value)) + ops.contents(|ops| value.size_of_excluding_this(ops))
     }
 }
 

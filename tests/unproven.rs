@@ -1,0 +1,76 @@
+//! A declaration of an allocator that is not the global one: it is never asked, and everything is computed.
+
+#![allow(unsafe_code, reason = "an allocator")]
+
+use core::alloc::{GlobalAlloc, Layout};
+use std::alloc::System;
+use std::rc::Rc;
+
+use memory_reporter::__private::{Declared, DeclaredAllocator, inventory};
+use memory_reporter::{
+    MallocSizeOfOps, UsableSize, amounts, computed_size_of, declared_allocator, malloc_size_of, size_summary,
+};
+use tests::{Counting, grown};
+
+#[global_allocator]
+static GLOBAL: Counting = Counting;
+
+/// Knows nobody's blocks.
+struct Other;
+
+// SAFETY: forwards to `System`.
+unsafe impl GlobalAlloc for Other {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller's promise is passed on.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        // SAFETY: the caller's promise is passed on.
+        unsafe { System.dealloc(block, layout) }
+    }
+}
+
+// SAFETY: a wrong answer, of blocks that are never asked about.
+unsafe impl UsableSize for Other {
+    unsafe fn usable_size(&self, _: *const u8, _: Layout) -> usize {
+        1 << 40
+    }
+}
+
+/// As `global_allocator!` makes it, but without the attribute.
+static OTHER: Declared<Other> = Declared::new(Other);
+
+unsafe fn usable_size(block: *const u8, layout: Layout) -> usize {
+    // SAFETY: the caller's promise is passed on.
+    unsafe { OTHER.usable_size(block, layout) }
+}
+
+inventory::submit! {
+    // SAFETY: `OTHER` is not the global allocator, but sound to ask about any block.
+    unsafe { DeclaredAllocator::new(&OTHER, usable_size) }
+}
+
+#[test]
+fn an_allocator_that_no_block_passes_through_is_not_asked() {
+    assert!(declared_allocator().is_none());
+    assert!(MallocSizeOfOps::measured().is_none());
+    assert_eq!(amounts::heap_allocated(), None);
+    let (words, held) = grown(|| (vec![String::from("word"); 100], Rc::new(7_u64)));
+    assert_eq!(
+        (computed_size_of(&words), malloc_size_of(&words)),
+        (held.asked as usize, held.asked as usize)
+    );
+    assert_eq!(size_summary(&words).usable, held.asked as usize);
+}
+
+#[test]
+fn blocks_that_pass_through_it_otherwise_prove_nothing() {
+    let layout = Layout::new::<u64>();
+    // SAFETY: the size is not 0.
+    let block = unsafe { OTHER.alloc(layout) };
+    assert!(declared_allocator().is_none());
+    // SAFETY: allocated above.
+    unsafe { OTHER.dealloc(block, layout) };
+    assert!(declared_allocator().is_none());
+}
