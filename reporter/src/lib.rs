@@ -55,6 +55,7 @@
 #![deny(unsafe_code)]
 
 mod add_size_of;
+mod admission;
 mod allocator;
 mod builtin;
 mod collect;
@@ -65,6 +66,7 @@ mod dark_matter;
 mod erased;
 mod error;
 mod impls;
+mod isolation;
 mod layout;
 mod malloc_size_of;
 mod memory_reporter;
@@ -77,6 +79,7 @@ mod reading;
 mod registry;
 mod report;
 mod report_set;
+mod reporter_name;
 mod reports;
 mod resident_map;
 mod size_summary;
@@ -130,7 +133,7 @@ pub use warning::{Warning, WarningKind};
 pub mod __private {
     pub use crate::allocator::{Declared, DeclaredAllocator};
     pub use crate::conventions::{assert_description, assert_kind, assert_path};
-    pub use crate::memory_reporter::amount;
+    pub use crate::memory_reporter::{OneReport, amount};
     pub use crate::name_pattern::StaticNamePattern;
     pub use crate::registry::StaticReporter;
     pub use inventory;

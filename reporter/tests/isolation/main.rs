@@ -1,6 +1,12 @@
 //! What a reporter's faults cost: its own reports, and nothing of anybody else's.
 
+mod collecting;
 mod counting;
+mod destructors;
+mod locks;
+mod macros;
+mod names;
+mod pressure;
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
