@@ -23,7 +23,7 @@ std::thread_local! {
 }
 
 /// Runs code of the program; gives the text of its panic, if it panics.
-pub(crate) fn contain<T>(code: impl FnOnce() -> T) -> Result<T, String> {
+pub fn contain<T>(code: impl FnOnce() -> T) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(code)).map_err(panic_text)
 }
 

@@ -128,11 +128,12 @@ pub use skipped::{SkipReason, Skipped};
 pub use walk_state::WalkState;
 pub use warning::{Warning, WarningKind};
 
-/// What the macros of this crate expand to. Not for direct use, and without any promise.
+/// What the macros of this crate expand to, and what `heap-graph` shares. Not for direct use, and without any promise.
 #[doc(hidden)]
 pub mod __private {
     pub use crate::allocator::{Declared, DeclaredAllocator};
     pub use crate::conventions::{assert_description, assert_kind, assert_path};
+    pub use crate::isolation::contain;
     pub use crate::memory_reporter::{OneReport, amount};
     pub use crate::name_pattern::StaticNamePattern;
     pub use crate::registry::StaticReporter;

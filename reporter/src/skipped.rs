@@ -12,7 +12,7 @@ pub enum SkipReason {
     Borrowed,
     /// The type gives no way to see its memory.
     Opaque,
-    /// Its own code panicked while its lock was held for the walk, which ended there.
+    /// Its own code panicked, and the walk ended there.
     Panicked,
 }
 
