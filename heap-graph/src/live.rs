@@ -12,10 +12,12 @@ pub use naming::{BlockTypes, coarse_type};
 pub use save::Saved;
 
 use core::fmt;
+use core::panic::AssertUnwindSafe;
 use std::io::{self, Write};
+use std::panic::{catch_unwind, resume_unwind};
 use std::time::SystemTime;
 
-use memory_reporter::{MallocSizeOf, MallocSizeOfOps, Skipped, bridge};
+use memory_reporter::{MallocSizeOf, MallocSizeOfOps, SkipReason, Skipped, bridge};
 
 use crate::coarse_type::CoarseType;
 use crate::graph::Graph;
@@ -218,6 +220,11 @@ impl fmt::Debug for Roots<'_> {
 impl Roots<'_> {
     /// Adds a value, which hangs from the root by `name`. Its own bytes count as 0: what is not in
     /// a block of its own is not on the heap.
+    ///
+    /// # Panics
+    ///
+    /// If the value's own code panics while it is walked. Who catches that may add other values: what was
+    /// met so far stays, and the value is among those skipped.
     pub fn add<T: MallocSizeOf + ?Sized>(&mut self, name: &str, value: &T) {
         match &mut self.0 {
             What::Name(names) => names.push(name.to_owned()),
@@ -228,8 +235,12 @@ impl Roots<'_> {
                 }
                 *at_most -= 1;
                 ops.reading().open_root(name, core::any::type_name::<T>, value);
-                value.size_of_excluding_this(ops);
+                let walked = catch_unwind(AssertUnwindSafe(|| value.size_of_excluding_this(ops)));
                 ops.reading().close_root();
+                if let Err(panic) = walked {
+                    ops.skip::<T>(SkipReason::Panicked);
+                    resume_unwind(panic);
+                }
             }
         }
     }

@@ -45,6 +45,8 @@ pub enum WorkerError {
     Census(CensusError),
     /// The request was cancelled.
     Cancelled,
+    /// Answering panicked, such as in a value of the program that was to be saved; with the panic's text.
+    Panicked(String),
     /// The worker has ended.
     Gone,
 }
@@ -59,6 +61,7 @@ impl fmt::Display for WorkerError {
             Self::Save(error) => write!(f, "cannot be written: {error}"),
             Self::Census(error) => error.fmt(f),
             Self::Cancelled => f.write_str("cancelled"),
+            Self::Panicked(text) => write!(f, "panicked: {text}"),
             Self::Gone => f.write_str("the worker has ended"),
         }
     }

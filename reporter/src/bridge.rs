@@ -20,6 +20,7 @@ use core::time::Duration;
 use std::io;
 
 use crate::collect::{CollectOptions, collect_reports};
+use crate::isolation;
 use crate::platform::{self, FoundSymbol};
 
 /// What an engine may call in a program.
@@ -53,7 +54,7 @@ extern "C" fn run_reporters(milliseconds: u64) {
         options = options.deadline(Duration::from_millis(milliseconds));
     }
     // Reporters that panic are caught one by one; this is for all else.
-    let _ = std::panic::catch_unwind(|| drop(collect_reports(&options)));
+    let _ = isolation::contain(|| drop(collect_reports(&options)));
 }
 
 /// Bytes of an engine's own tables.

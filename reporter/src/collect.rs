@@ -4,18 +4,17 @@
 //! warning names it. What it counted as shared is forgotten with its reports, so that later
 //! reporters count it.
 
-use core::any::Any;
-use core::cell::Cell;
-use core::panic::AssertUnwindSafe;
-use std::panic::catch_unwind;
 use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::admission::{self, Admitted};
 use crate::bridge::{Collecting, Run};
+use crate::isolation::{self, Ran};
 use crate::memory_reporter::MemoryReporter;
 use crate::registry::{self, Entry, Turn};
 use crate::report_set::{ReportSet, ReporterRun};
+use crate::reporter_name::ReporterName;
 use crate::reports::Reports;
 use crate::resident_map::ResidentMap;
 use crate::skipped::{SkipReason, Skipped};
@@ -116,18 +115,27 @@ impl CollectOptions {
 /// takes at most that long for each reporter that runs on the collector's thread.
 ///
 /// Called from inside a reporter it gives an empty set, and both this and the collection under
-/// way carry a warning.
+/// way carry a warning. A reporter must not have another thread collect either: how many collections are
+/// under way at once is bounded (32), and those beyond are empty and carry a warning, as does the one in
+/// which such a reporter runs.
 pub fn collect_reports(options: &CollectOptions) -> ReportSet {
-    let Some(mut driver) = Driver::start(options, true) else { return nested() };
+    let mut driver = match Driver::start(options, true) {
+        Ok(driver) => driver,
+        Err(why) => return nothing(why),
+    };
     for reporter in builtin::reporters() {
-        driver.run(reporter);
+        driver.run(&ReporterName::ask(reporter), reporter);
     }
     driver.declare();
     for entry in registry::entries() {
         driver.run_entry(&entry);
+        let name = entry.name().clone();
+        driver.gone(&name, isolation::as_reporter(|| drop(entry)));
     }
-    for reporter in registry::local_reporters() {
-        driver.run(&*reporter);
+    for entry in registry::local_entries() {
+        driver.run(&entry.name, &*entry.reporter);
+        let name = entry.name.clone();
+        driver.gone(&name, isolation::as_reporter(|| drop(entry)));
     }
     driver.finish()
 }
@@ -187,15 +195,18 @@ impl<'a> Collection<'a> {
 
     /// Runs the reporters, all on this thread.
     pub fn collect(&self) -> ReportSet {
-        let Some(mut driver) = Driver::start(&self.options, self.process_rows) else { return nested() };
+        let mut driver = match Driver::start(&self.options, self.process_rows) {
+            Ok(driver) => driver,
+            Err(why) => return nothing(why),
+        };
         if self.process_rows {
             for reporter in builtin::reporters() {
-                driver.run(reporter);
+                driver.run(&ReporterName::ask(reporter), reporter);
             }
             driver.declare();
         }
         for reporter in &self.reporters {
-            driver.run(*reporter);
+            driver.run(&ReporterName::ask(*reporter), *reporter);
         }
         driver.finish()
     }
@@ -210,26 +221,10 @@ impl core::fmt::Debug for Collection<'_> {
     }
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Reporting {
-    No,
-    /// A reporter runs on this thread.
-    Yes,
-    /// A reporter runs on this thread and has asked for a collection.
-    Nested,
-}
-
-std::thread_local! {
-    static REPORTING: Cell<Reporting> = const { Cell::new(Reporting::No) };
-}
-
-fn nested() -> ReportSet {
+/// The set of a collection that did not begin.
+fn nothing(why: String) -> ReportSet {
     let mut set = ReportSet::new();
-    set.warn(Warning {
-        kind: WarningKind::Nested,
-        subject: "collect_reports".to_owned(),
-        message: "called from inside a reporter; nothing was collected".to_owned(),
-    });
+    set.warn(Warning { kind: WarningKind::Nested, subject: "collect_reports".to_owned(), message: why });
     set
 }
 
@@ -240,6 +235,8 @@ struct Outcome {
     skipped: Vec<Skipped>,
     time: Duration,
     nested: bool,
+    /// Other collections were refused meanwhile.
+    refused: bool,
     panic: Option<String>,
 }
 
@@ -256,33 +253,17 @@ struct Brief {
 impl Brief {
     fn run(&self, name: &str, collect: impl FnOnce(&mut Reports)) -> Outcome {
         let mut out = Reports::new(name, &self.process, self.anonymize, &self.counted);
+        let refused_before = admission::refused();
         let entered = self.run.map(Run::enter);
-        REPORTING.set(Reporting::Yes);
         let start = Instant::now();
-        let panic = catch_unwind(AssertUnwindSafe(|| collect(&mut out))).err().map(panic_message);
+        let Ran { result, nested } = isolation::as_reporter(|| collect(&mut out));
         let time = start.elapsed();
         drop(entered);
-        let nested = REPORTING.replace(Reporting::No) == Reporting::Nested;
+        let refused = admission::refused() != refused_before;
         let (set, state) = out.into_parts();
         let (counted, skipped) = state.into_parts();
-        Outcome { set, counted, skipped, time, nested, panic }
+        Outcome { set, counted, skipped, time, nested, refused, panic: result.err() }
     }
-}
-
-#[allow(clippy::mem_forget, reason = "a payload whose destructor panics over and over is given up")]
-fn panic_message(payload: Box<dyn Any + Send>) -> String {
-    let message = if let Some(text) = payload.downcast_ref::<&str>() {
-        (*text).to_owned()
-    } else if let Some(text) = payload.downcast_ref::<String>() {
-        text.clone()
-    } else {
-        "a panic without a text".to_owned()
-    };
-    // The payload is the program's: its destructor may panic too.
-    if let Err(second) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
-        core::mem::forget(second);
-    }
-    message
 }
 
 struct Driver<'a> {
@@ -292,15 +273,19 @@ struct Driver<'a> {
     collector: Option<Collector>,
     /// With DMD.
     dark_matter: Option<Collecting>,
+    _admitted: Admitted,
+    /// Collections refused, as far as this one has warned of them.
+    refused: u64,
 }
 
 impl<'a> Driver<'a> {
-    /// `None` from inside a reporter. With `dark_matter`, all of the process is to be told.
-    fn start(options: &'a CollectOptions, dark_matter: bool) -> Option<Self> {
-        if REPORTING.get() != Reporting::No {
-            REPORTING.set(Reporting::Nested);
-            return None;
+    /// An error, which says why, if no collection may begin. With `dark_matter`, all of the process is to be
+    /// told.
+    fn start(options: &'a CollectOptions, dark_matter: bool) -> Result<Self, String> {
+        if isolation::is_nested() {
+            return Err("called from inside a reporter; nothing was collected".to_owned());
         }
+        let (admitted, refused) = (admission::admit()?, admission::refused());
         if options.minimize {
             pressure::minimize_memory_usage();
         }
@@ -314,7 +299,7 @@ impl<'a> Driver<'a> {
         let run = Run::begin(dark_matter);
         let dark_matter = run.filter(|_| dark_matter).map(Collecting::new);
         let brief = Brief { process, anonymize: options.anonymize, counted: Arc::default(), run };
-        Some(Self { options, brief, set, collector: None, dark_matter })
+        Ok(Self { options, brief, set, collector: None, dark_matter, _admitted: admitted, refused })
     }
 
     /// Says how to get `heap-allocated`, if it is not to be had.
@@ -329,39 +314,40 @@ impl<'a> Driver<'a> {
     }
 
     /// On this thread.
-    fn run(&mut self, reporter: &dyn MemoryReporter) {
-        let outcome = self.brief.run(reporter.name(), |out| reporter.collect_reports(out));
-        self.absorb(reporter.name(), outcome);
+    fn run(&mut self, name: &ReporterName, reporter: &dyn MemoryReporter) {
+        let outcome = self.brief.run(name.text(), |out| reporter.collect_reports(out));
+        self.absorb(name, outcome);
     }
 
     fn run_entry(&mut self, entry: &Arc<Entry>) {
         match entry.turn() {
             Turn::Gone => {}
             Turn::Stuck => {
-                self.warn(WarningKind::TimedOut, entry.name(), "still runs since an earlier collection");
+                let message = "still runs since an earlier collection";
+                self.warn(WarningKind::TimedOut, entry.name().text(), message);
             }
             Turn::Run(running) => {
-                let Some(deadline) = self.options.deadline else {
-                    let outcome = running
-                        .run(|reporter| self.brief.run(entry.name(), |out| reporter.collect_reports(out)));
-                    drop(running);
-                    return self.absorb(entry.name(), outcome);
+                let (brief, name) = (self.brief.clone(), entry.name().text().to_owned());
+                let job =
+                    move || running.run(|reporter| brief.run(&name, |out| reporter.collect_reports(out)));
+                let answer = match self.options.deadline {
+                    None => Answer::Given(Box::new(job())),
+                    Some(deadline) => self.on_collector(Box::new(job), deadline),
                 };
-                let brief = self.brief.clone();
-                let name = entry.name().to_owned();
-                let job = Box::new(move || {
-                    running.run(|reporter| brief.run(&name, |out| reporter.collect_reports(out)))
-                });
-                match self.on_collector(job, deadline) {
-                    Answer::Outcome(outcome) => self.absorb(entry.name(), *outcome),
-                    Answer::TimedOut => {
+                match answer {
+                    Answer::Given(given) => {
+                        let (outcome, dropped) = *given;
+                        self.absorb(entry.name(), outcome);
+                        self.gone(entry.name(), dropped);
+                    }
+                    Answer::TimedOut(deadline) => {
                         entry.found_stuck();
                         let message = format!("did not answer within {deadline:?}");
-                        self.warn(WarningKind::TimedOut, entry.name(), &message);
+                        self.warn(WarningKind::TimedOut, entry.name().text(), &message);
                     }
                     Answer::NoThread(error) => {
                         let message = format!("no thread to run it on: {error}");
-                        self.warn(WarningKind::Unavailable, entry.name(), &message);
+                        self.warn(WarningKind::Unavailable, entry.name().text(), &message);
                     }
                 }
             }
@@ -374,16 +360,27 @@ impl<'a> Driver<'a> {
             Err(error) => return Answer::NoThread(error),
         };
         match collector.run(job, deadline) {
-            Some(outcome) => {
+            Some(given) => {
                 self.collector = Some(collector);
-                Answer::Outcome(Box::new(outcome))
+                Answer::Given(Box::new(given))
             }
             // The thread is left to itself; the next reporter gets another.
-            None => Answer::TimedOut,
+            None => Answer::TimedOut(deadline),
         }
     }
 
-    fn absorb(&mut self, name: &str, outcome: Outcome) {
+    fn absorb(&mut self, name: &ReporterName, outcome: Outcome) {
+        let fault = name.warning();
+        let name = name.text();
+        if let Some((kind, message)) = fault {
+            self.warn(kind, name, message);
+        }
+        if outcome.refused {
+            self.refused = admission::refused();
+            let message = "while it ran, collections were refused since too many were under way; a reporter \
+                           must not have another thread collect";
+            self.warn(WarningKind::Nested, name, message);
+        }
         if outcome.nested {
             self.warn(WarningKind::Nested, name, "called collect_reports; nothing was collected there");
         }
@@ -391,7 +388,10 @@ impl<'a> Driver<'a> {
             self.warn(WarningKind::Slow, name, &format!("took {:.1} s", outcome.time.as_secs_f64()));
         }
         if let Some(message) = outcome.panic {
-            let message = format!("panicked, its reports are left out: {}", message.escape_debug());
+            let mut message = format!("panicked, its reports are left out: {}", message.escape_debug());
+            for part in outcome.skipped.iter().filter(|part| part.reason == SkipReason::Panicked) {
+                message.push_str(&format!("; {part}"));
+            }
             return self.warn(WarningKind::Panicked, name, &message);
         }
         // What a lock hid is there another time; what a type never shows would be said every time.
@@ -408,6 +408,18 @@ impl<'a> Driver<'a> {
         self.set.append(outcome.set);
     }
 
+    /// The reporter was dropped, perhaps: some part of the program has unregistered it meanwhile.
+    fn gone(&mut self, name: &ReporterName, dropped: Ran<()>) {
+        if dropped.nested {
+            let message = "its destructor called collect_reports; nothing was collected there";
+            self.warn(WarningKind::Nested, name.text(), message);
+        }
+        if let Err(panic) = dropped.result {
+            let message = format!("its destructor panicked, its reports are kept: {}", panic.escape_debug());
+            self.warn(WarningKind::Panicked, name.text(), &message);
+        }
+    }
+
     fn warn(&mut self, kind: WarningKind, subject: &str, message: &str) {
         self.set.warn(Warning { kind, subject: subject.to_owned(), message: message.to_owned() });
     }
@@ -422,18 +434,25 @@ impl<'a> Driver<'a> {
         }
         if self.options.resident_map {
             // Last: it is beside what the others report.
-            self.run(&ResidentMap::beside(&self.set));
+            let reporter = ResidentMap::beside(&self.set);
+            self.run(&ReporterName::ask(&reporter), &reporter);
+        }
+        if admission::refused() != self.refused {
+            let message = "other collections were refused meanwhile, since too many were under way";
+            self.warn(WarningKind::Nested, "collect_reports", message);
         }
         consistency::check(&mut self.set);
         self.set
     }
 }
 
-type Job = Box<dyn FnOnce() -> Outcome + Send>;
+/// What a run of an entry gave, and what became of its reporter.
+type Given = (Outcome, Ran<()>);
+type Job = Box<dyn FnOnce() -> Given + Send>;
 
 enum Answer {
-    Outcome(Box<Outcome>),
-    TimedOut,
+    Given(Box<Given>),
+    TimedOut(Duration),
     NoThread(std::io::Error),
 }
 
@@ -441,13 +460,13 @@ enum Answer {
 /// its job ends after it was given up.
 struct Collector {
     jobs: mpsc::Sender<Job>,
-    outcomes: mpsc::Receiver<Outcome>,
+    given: mpsc::Receiver<Given>,
 }
 
 impl Collector {
     fn start() -> std::io::Result<Self> {
         let (jobs, to_do) = mpsc::channel::<Job>();
-        let (done, outcomes) = mpsc::channel();
+        let (done, given) = mpsc::channel();
         thread::Builder::new().name("memory-reporter".to_owned()).spawn(move || {
             for job in to_do {
                 if done.send(job()).is_err() {
@@ -455,11 +474,11 @@ impl Collector {
                 }
             }
         })?;
-        Ok(Self { jobs, outcomes })
+        Ok(Self { jobs, given })
     }
 
-    fn run(&self, job: Job, deadline: Duration) -> Option<Outcome> {
+    fn run(&self, job: Job, deadline: Duration) -> Option<Given> {
         self.jobs.send(job).ok()?;
-        self.outcomes.recv_timeout(deadline).ok()
+        self.given.recv_timeout(deadline).ok()
     }
 }

@@ -34,7 +34,7 @@ pub(crate) const fn path_fault(path: &str) -> Option<&'static str> {
     if bytes.len() == EXPLICIT.len() && starts_with(bytes, EXPLICIT) {
         return Some("`explicit` is the tree, not a report: name what is in it, as in `explicit/cache`");
     }
-    if starts_with(bytes, b"explicit/heap-unclassified") {
+    if is_or_is_below(bytes, b"explicit/heap-unclassified") {
         return Some("`explicit/heap-unclassified` is what no reporter claims, so no reporter can claim it");
     }
     None
@@ -86,6 +86,11 @@ pub(crate) const fn is_explicit(path: &str) -> bool {
 }
 
 const EXPLICIT: &[u8] = b"explicit";
+
+/// Compares whole segments: `a/bc` is not below `a/b`.
+const fn is_or_is_below(path: &[u8], root: &[u8]) -> bool {
+    starts_with(path, root) && (path.len() == root.len() || path[root.len()] == b'/')
+}
 
 const fn starts_with(bytes: &[u8], start: &[u8]) -> bool {
     if bytes.len() < start.len() {

@@ -55,6 +55,7 @@
 #![deny(unsafe_code)]
 
 mod add_size_of;
+mod admission;
 mod allocator;
 mod builtin;
 mod collect;
@@ -65,6 +66,7 @@ mod dark_matter;
 mod erased;
 mod error;
 mod impls;
+mod isolation;
 mod layout;
 mod malloc_size_of;
 mod memory_reporter;
@@ -77,6 +79,7 @@ mod reading;
 mod registry;
 mod report;
 mod report_set;
+mod reporter_name;
 mod reports;
 mod resident_map;
 mod size_summary;
@@ -125,12 +128,13 @@ pub use skipped::{SkipReason, Skipped};
 pub use walk_state::WalkState;
 pub use warning::{Warning, WarningKind};
 
-/// What the macros of this crate expand to. Not for direct use, and without any promise.
+/// What the macros of this crate expand to, and what `heap-graph` shares. Not for direct use, and without any promise.
 #[doc(hidden)]
 pub mod __private {
     pub use crate::allocator::{Declared, DeclaredAllocator};
     pub use crate::conventions::{assert_description, assert_kind, assert_path};
-    pub use crate::memory_reporter::amount;
+    pub use crate::isolation::contain;
+    pub use crate::memory_reporter::{OneReport, amount};
     pub use crate::name_pattern::StaticNamePattern;
     pub use crate::registry::StaticReporter;
     pub use core::prelude::v1::global_allocator;

@@ -170,22 +170,35 @@ macro_rules! register_reporter {
 #[macro_export]
 macro_rules! define_reporter {
     ($path:literal, $($rest:tt)+) => {
-        const _: () = {
-            struct OneReport;
-
-            impl $crate::MemoryReporter for OneReport {
-                fn name(&self) -> &str {
-                    $path
-                }
-
-                fn collect_reports(&self, out: &mut $crate::Reports) {
-                    $crate::collect_report!(out, $path, $($rest)+);
-                }
-            }
-
-            $crate::register_reporter!(OneReport);
-        };
+        // No item is defined here: its name could hide one that the arguments use.
+        $crate::register_reporter!($crate::__private::OneReport::new($path, |out| {
+            $crate::collect_report!(out, $path, $($rest)+);
+        }));
     };
+}
+
+/// What [`define_reporter!`](crate::define_reporter) registers.
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct OneReport {
+    path: &'static str,
+    collect: fn(&mut Reports),
+}
+
+impl OneReport {
+    pub const fn new(path: &'static str, collect: fn(&mut Reports)) -> Self {
+        Self { path, collect }
+    }
+}
+
+impl MemoryReporter for OneReport {
+    fn name(&self) -> &str {
+        self.path
+    }
+
+    fn collect_reports(&self, out: &mut Reports) {
+        (self.collect)(out);
+    }
 }
 
 /// Any integer as an amount; what does not fit is cut to the nearest that does.

@@ -1,14 +1,19 @@
 //! Memory pressure: the program's own hooks, and the allocator's free pages.
 
+use core::cell::Cell;
 use core::fmt;
-use core::panic::AssertUnwindSafe;
-use std::panic::catch_unwind;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::allocator::declared;
+use crate::isolation;
 use crate::platform;
 
 type Hook = dyn Fn() + Send + Sync;
+
+std::thread_local! {
+    /// This thread runs the hooks.
+    static MINIMIZING: Cell<bool> = const { Cell::new(false) };
+}
 
 static HOOKS: Mutex<Vec<Arc<Hook>>> = Mutex::new(Vec::new());
 
@@ -42,17 +47,23 @@ impl fmt::Debug for PressureHook {
 
 /// Runs the memory-pressure hooks three times, since what one frees may let another free more,
 /// and then has the allocator give unused pages back. A hook that panics does not keep the others
-/// from running.
+/// from running; one that minimizes memory usage itself does nothing by that.
 ///
 /// Source: `nsMemoryReporterManager::MinimizeMemoryUsage` of Firefox.
 pub fn minimize_memory_usage() {
+    if MINIMIZING.replace(true) {
+        return;
+    }
     for _ in 0..3 {
         let hooks = HOOKS.lock().unwrap_or_else(PoisonError::into_inner).clone();
         for hook in hooks {
             // The panic hook has said what went wrong, and there is nobody to hand it to.
-            let _ = catch_unwind(AssertUnwindSafe(|| hook()));
+            let _ = isolation::contain(|| hook());
+            // It was the last to hold the hook if that was removed meanwhile.
+            let _ = isolation::discard(hook);
         }
     }
+    MINIMIZING.set(false);
     if let Some(allocator) = declared() {
         allocator.purge();
     }

@@ -1,7 +1,7 @@
 //! Who reports: reporters registered while linking, and at run time.
 //!
 //! Invariant: once [`Registration`] is dropped, its reporter is not called any more. No lock is
-//! held while a reporter runs; an entry counts its runs, and dropping the registration waits for
+//! held while a reporter runs, says its name or is dropped; an entry counts its runs, and dropping the registration waits for
 //! them to end, unless it happens inside of the reporter itself, or the reporter has been found
 //! stuck.
 
@@ -10,10 +10,12 @@ use core::fmt;
 use std::rc::Rc;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 
+use crate::isolation::{self, Ran};
 use crate::malloc_size_of::{MallocSizeOf, malloc_size_of};
 use crate::memory_reporter::MemoryReporter;
 use crate::ops::MallocSizeOfOps;
 use crate::reading::Reading;
+use crate::reporter_name::ReporterName;
 
 type Shared = dyn MemoryReporter + Send + Sync;
 
@@ -49,7 +51,7 @@ impl Source {
 
 /// One registered reporter.
 pub(crate) struct Entry {
-    name: String,
+    name: ReporterName,
     source: Source,
     runs: Mutex<Runs>,
     run_ended: Condvar,
@@ -75,7 +77,7 @@ pub(crate) enum Turn {
 std::thread_local! {
     /// The entry whose reporter runs on this thread; a nested collection runs none.
     static CURRENT: Cell<*const Entry> = const { Cell::new(core::ptr::null()) };
-    static LOCAL: RefCell<Vec<(u64, Rc<dyn MemoryReporter>)>> = const { RefCell::new(Vec::new()) };
+    static LOCAL: RefCell<Vec<Rc<LocalEntry>>> = const { RefCell::new(Vec::new()) };
     static NEXT_LOCAL: Cell<u64> = const { Cell::new(0) };
 }
 
@@ -88,11 +90,11 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Entry {
-    fn new(name: String, source: Source) -> Arc<Self> {
+    fn new(name: ReporterName, source: Source) -> Arc<Self> {
         Arc::new(Self { name, source, runs: Mutex::default(), run_ended: Condvar::new() })
     }
 
-    pub(crate) fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &ReporterName {
         &self.name
     }
 
@@ -114,7 +116,7 @@ impl Entry {
         };
         runs.running += 1;
         drop(runs);
-        Turn::Run(Running { entry: Arc::clone(self), reporter })
+        Turn::Run(Running { entry: Arc::clone(self), reporter: Some(reporter) })
     }
 
     /// From now on nobody waits for the run under way, and no other one starts until it ends.
@@ -142,35 +144,47 @@ enum Reporter {
     Owned(Arc<Shared>),
 }
 
+impl Reporter {
+    fn get(&self) -> &Shared {
+        match self {
+            Self::Static(reporter) => *reporter,
+            Self::Owned(reporter) => &**reporter,
+        }
+    }
+}
+
 /// The right to run an entry's reporter.
 pub(crate) struct Running {
     entry: Arc<Entry>,
-    reporter: Reporter,
+    /// `None` once the run has ended.
+    reporter: Option<Reporter>,
 }
 
 impl Running {
-    pub(crate) fn reporter(&self) -> &Shared {
-        match &self.reporter {
-            Reporter::Static(reporter) => *reporter,
-            Reporter::Owned(reporter) => &**reporter,
-        }
-    }
-
-    /// Runs `f` marked as a run of this entry.
-    pub(crate) fn run<T>(&self, f: impl FnOnce(&Shared) -> T) -> T {
+    /// Runs `f` marked as a run of this entry, and ends the run. The reporter may be dropped by that; gives
+    /// what became of it, too.
+    pub(crate) fn run<T>(mut self, f: impl FnOnce(&Shared) -> T) -> (T, Ran<()>) {
         struct Reset(*const Entry);
         impl Drop for Reset {
             fn drop(&mut self) {
                 CURRENT.set(self.0);
             }
         }
-        let _reset = Reset(CURRENT.replace(&raw const *self.entry));
-        f(self.reporter())
+        let reporter = self.reporter.take().expect("only the end of the run takes it");
+        let given = {
+            let _reset = Reset(CURRENT.replace(&raw const *self.entry));
+            f(reporter.get())
+        };
+        // Before the reporter goes, which may drop its own registration.
+        drop(self);
+        (given, isolation::as_reporter(|| drop(reporter)))
     }
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
+        // There is one if it was never run: no thread was to be had.
+        let reporter = self.reporter.take();
         let mut runs = lock(&self.entry.runs);
         runs.running -= 1;
         if runs.running == 0 {
@@ -178,6 +192,8 @@ impl Drop for Running {
         }
         drop(runs);
         self.entry.run_ended.notify_all();
+        // The panic hook has said what went wrong, if anything did.
+        let _ = isolation::discard(reporter);
     }
 }
 
@@ -192,7 +208,7 @@ pub struct Registration {
 }
 
 impl Registration {
-    fn new(name: String, source: Source) -> Self {
+    fn new(name: ReporterName, source: Source) -> Self {
         let entry = Entry::new(name, source);
         lock(&REGISTERED).push(Arc::clone(&entry));
         Self { entry }
@@ -214,20 +230,27 @@ impl Drop for Registration {
 
 impl fmt::Debug for Registration {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Registration").field(&self.entry.name).finish()
+        f.debug_tuple("Registration").field(&self.entry.name.text()).finish()
     }
 }
 
 /// Registers a reporter for the whole program; the registry keeps it alive.
 pub fn register_strong(reporter: Arc<dyn MemoryReporter + Send + Sync>) -> Registration {
-    Registration::new(reporter.name().to_owned(), Source::Strong(reporter))
+    Registration::new(ReporterName::ask(&*reporter), Source::Strong(reporter))
 }
 
 /// Registers a reporter for the whole program without keeping it alive: once its last `Arc` is
 /// dropped it reports no more.
 pub fn register_weak<T: MemoryReporter + Send + Sync + 'static>(reporter: &Arc<T>) -> Registration {
     let weak: Weak<T> = Arc::downgrade(reporter);
-    Registration::new(reporter.name().to_owned(), Source::Weak(weak))
+    Registration::new(ReporterName::ask(&**reporter), Source::Weak(weak))
+}
+
+/// One reporter of one thread.
+pub(crate) struct LocalEntry {
+    id: u64,
+    pub(crate) name: ReporterName,
+    pub(crate) reporter: Rc<dyn MemoryReporter>,
 }
 
 /// Keeps a reporter of one thread registered; dropping it unregisters the reporter.
@@ -241,7 +264,8 @@ pub struct LocalRegistration {
 /// not be touched from another thread.
 pub fn register_local(reporter: Rc<dyn MemoryReporter>) -> LocalRegistration {
     let id = NEXT_LOCAL.replace(NEXT_LOCAL.get() + 1);
-    LOCAL.with_borrow_mut(|local| local.push((id, reporter)));
+    let entry = Rc::new(LocalEntry { id, name: ReporterName::ask(&*reporter), reporter });
+    LOCAL.with_borrow_mut(|local| local.push(entry));
     LocalRegistration { id, one_thread: core::marker::PhantomData }
 }
 
@@ -251,7 +275,7 @@ impl Drop for LocalRegistration {
         // the borrow, since its destructor may register or unregister.
         let removed = LOCAL.try_with(|local| {
             let mut local = local.try_borrow_mut().ok()?;
-            let at = local.iter().position(|(id, _)| *id == self.id)?;
+            let at = local.iter().position(|entry| entry.id == self.id)?;
             Some(local.remove(at))
         });
         drop(removed);
@@ -266,35 +290,38 @@ impl fmt::Debug for LocalRegistration {
 
 /// Adds the linked reporters that are new: a collection may be asked for while the program still
 /// starts, and a library may be loaded later.
-fn linked() -> MutexGuard<'static, Vec<Arc<Entry>>> {
-    let mut known = lock(&LINKED);
-    if known.len() < inventory::iter::<StaticReporter>().count() {
-        for linked in inventory::iter::<StaticReporter>() {
-            if !known.iter().any(|entry| entry.source.is(linked)) {
-                known.push(Entry::new(linked.0.name().to_owned(), Source::Static(linked)));
-            }
+fn linked() -> Vec<Arc<Entry>> {
+    let mut all = lock(&LINKED).clone();
+    for linked in inventory::iter::<StaticReporter>() {
+        if all.iter().any(|entry| entry.source.is(linked)) {
+            continue;
         }
+        // It says its name while no lock is held, and perhaps to another thread at the same time.
+        let entry = Entry::new(ReporterName::ask(linked.0), Source::Static(linked));
+        let mut known = lock(&LINKED);
+        if !known.iter().any(|entry| entry.source.is(linked)) {
+            known.push(entry);
+        }
+        all.clone_from(&known);
     }
-    known
+    all
 }
 
 /// All reporters of the program, by name; those of one name in order of registration, linked ones
 /// first (in the order of linking, which may change between builds).
 pub(crate) fn entries() -> Vec<Arc<Entry>> {
-    let mut entries: Vec<_> = linked().clone();
+    let mut entries = linked();
     entries.extend(lock(&REGISTERED).iter().cloned());
-    entries.sort_by(|a, b| a.name.cmp(&b.name));
+    entries.sort_by(|a, b| a.name.text().cmp(b.name.text()));
     entries
 }
 
 /// The reporters of this thread, by name.
-pub(crate) fn local_reporters() -> Vec<Rc<dyn MemoryReporter>> {
+pub(crate) fn local_entries() -> Vec<Rc<LocalEntry>> {
     // None are left when the thread has ended: at the end of the process an engine of DMD still asks.
-    let mut reporters: Vec<_> = LOCAL
-        .try_with(|local| local.borrow().iter().map(|(_, reporter)| Rc::clone(reporter)).collect())
-        .unwrap_or_default();
-    reporters.sort_by(|a, b| a.name().cmp(b.name()));
-    reporters
+    let mut entries = LOCAL.try_with(|local| local.borrow().clone()).unwrap_or_default();
+    entries.sort_by(|a, b| a.name.text().cmp(b.name.text()));
+    entries
 }
 
 impl MallocSizeOf for Entry {

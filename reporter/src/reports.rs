@@ -1,7 +1,10 @@
 //! [`Reports`]: where a reporter puts its reports.
 
 use core::mem;
+use core::panic::AssertUnwindSafe;
+use std::panic::{catch_unwind, resume_unwind};
 use std::sync::Arc;
+use std::thread;
 
 use crate::add_size_of::AddSizeOf;
 use crate::bridge::Marks;
@@ -56,6 +59,9 @@ impl Reports {
     /// shared block that an earlier report of this collection counted adds nothing.
     pub fn heap<T: MallocSizeOf + ?Sized>(&mut self, path: impl AsRef<str>, value: &T, description: &str) {
         let path = path.as_ref();
+        if self.refuses(path) {
+            return;
+        }
         let bytes = self.measured(path, |state, marks| match marks {
             Some(marks) => walk_value(MallocSizeOfOps::new(Marking::with_state(marks, state)), value),
             None => match Measured::with_state(state) {
@@ -74,6 +80,9 @@ impl Reports {
         description: &str,
     ) {
         let path = path.as_ref();
+        if self.refuses(path) {
+            return;
+        }
         let bytes = self.measured(path, |state, marks| match marks {
             Some(marks) => {
                 finish(MallocSizeOfOps::new(Marking::with_state(marks, state)), |ops| ops.erased(walk))
@@ -125,16 +134,13 @@ impl Reports {
         description: &str,
     ) {
         let path = path.as_ref();
-        if path_fault(path).is_some() {
-            // Says what is wrong with the path once, and not for each field.
-            return self.report(path, Kind::Heap, Units::Bytes, 0, description);
+        if self.refuses(path) {
+            return;
         }
         let mut tree = None;
         self.measured(path, |state, marks| {
             let (grown, state) = size_tree::grow(value, state, marks);
-            let bytes = grown.total().usable;
-            tree = Some(grown);
-            (bytes, state)
+            (grown.map(|grown| tree.insert(grown).total().usable), state)
         });
         if let Some(tree) = tree {
             tree.for_each_path(path, depth, |path, _, bytes| {
@@ -178,8 +184,8 @@ impl Reports {
         let mut sizes = S::default();
         // Blocks are marked for the reporter, since the paths are not known here.
         let marks = Marks::of(&self.reporter);
-        let state = mem::take(&mut self.state);
-        let (_, state) = match marks {
+        let state = self.begin_walk();
+        let walked = match marks {
             Some(marks) => {
                 add_value(MallocSizeOfOps::new(Marking::with_state(marks, state)), value, &mut sizes)
             }
@@ -188,28 +194,50 @@ impl Reports {
                 Err(state) => add_value(MallocSizeOfOps::new(Computed::with_state(state)), value, &mut sizes),
             },
         };
-        self.state = state;
+        self.end_walk(walked);
         sizes
     }
 
-    fn measured(
-        &mut self,
-        path: &str,
-        measure: impl FnOnce(WalkState, Option<Marks>) -> (usize, WalkState),
-    ) -> i64 {
+    fn measured(&mut self, path: &str, measure: impl FnOnce(WalkState, Option<Marks>) -> Walked) -> i64 {
         if !is_explicit(path) {
             let (bytes, state) = measure(WalkState::default(), None);
             self.state.add_skipped(state);
-            return crate::memory_reporter::amount(bytes);
+            return crate::memory_reporter::amount(bytes.unwrap_or_else(|panic| resume_unwind(panic)));
         }
         let marks = Marks::of(path);
-        let (bytes, state) = measure(mem::take(&mut self.state), marks);
-        self.state = state;
+        let state = self.begin_walk();
+        let bytes = self.end_walk(measure(state, marks));
         let bytes = crate::memory_reporter::amount(bytes);
         if let Some(marks) = marks {
             marks.claim(bytes);
         }
         bytes
+    }
+
+    /// What earlier reports counted, for the walk of another one.
+    fn begin_walk(&mut self) -> WalkState {
+        self.state.begin_report();
+        mem::take(&mut self.state)
+    }
+
+    /// Takes back what the walk counted. A panic goes on, but the reporter may catch it, and the reports
+    /// before and after it count shared blocks as if that walk had not been.
+    fn end_walk(&mut self, (bytes, state): Walked) -> usize {
+        self.state = state;
+        bytes.unwrap_or_else(|panic| {
+            self.state.forget_report();
+            resume_unwind(panic)
+        })
+    }
+
+    /// Whether a report of bytes on the heap would be left out; says why. To be asked before the walk: what a
+    /// report left out counted would be missing from the next one.
+    fn refuses(&mut self, path: &str) -> bool {
+        let fault = path_fault(path);
+        if let Some(fault) = fault {
+            self.warn(WarningKind::ReportDropped, path, fault);
+        }
+        fault.is_some()
     }
 
     /// Reports any amount. A report with a bad path, kind or units is left out, one with a bad
@@ -225,6 +253,7 @@ impl Reports {
         let path = path.as_ref();
         if kind == Kind::Heap
             && is_explicit(path)
+            && path_fault(path).or(kind_fault(path, kind, units)).is_none()
             && let Some(marks) = Marks::of(path)
         {
             marks.claim(amount);
@@ -257,10 +286,10 @@ impl Reports {
     }
 }
 
-fn walk_value<R: Reading, T: MallocSizeOf + ?Sized>(
-    ops: MallocSizeOfOps<R>,
-    value: &T,
-) -> (usize, WalkState) {
+/// The bytes of a walk, unless it panicked; and what it remembers.
+type Walked = (thread::Result<usize>, WalkState);
+
+fn walk_value<R: Reading, T: MallocSizeOf + ?Sized>(ops: MallocSizeOfOps<R>, value: &T) -> Walked {
     finish(ops, |ops| value.size_of_excluding_this(ops))
 }
 
@@ -268,7 +297,7 @@ fn add_value<S, R: Reading, T: AddSizeOf<S> + ?Sized>(
     ops: MallocSizeOfOps<R>,
     value: &T,
     sizes: &mut S,
-) -> (usize, WalkState) {
+) -> Walked {
     finish(ops, |ops| {
         value.add_size_of_excluding_this(ops, sizes);
         0
@@ -278,8 +307,8 @@ fn add_value<S, R: Reading, T: AddSizeOf<S> + ?Sized>(
 fn finish<R: Reading>(
     mut ops: MallocSizeOfOps<R>,
     walk: impl FnOnce(&mut MallocSizeOfOps<R>) -> usize,
-) -> (usize, WalkState) {
-    let bytes = walk(&mut ops);
+) -> Walked {
+    let bytes = catch_unwind(AssertUnwindSafe(|| walk(&mut ops)));
     (bytes, mem::take(ops.into_reading().state()))
 }
 

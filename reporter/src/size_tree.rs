@@ -50,9 +50,14 @@ mod json;
 mod node;
 mod paths;
 
+use core::panic::AssertUnwindSafe;
+use std::panic::catch_unwind;
+use std::thread;
+
 use crate::bridge::Marks;
 use crate::malloc_size_of::MallocSizeOf;
 use crate::ops::MallocSizeOfOps;
+use crate::reading::Observe;
 use crate::report::{Kind, Report, Units};
 use crate::report_set::ReportSet;
 use crate::size_summary::SizeSummary;
@@ -87,7 +92,8 @@ pub struct SizeTree {
 /// The rules of what becomes one node, and an example: see the module
 /// [`size_tree`](mod@crate::size_tree).
 pub fn size_tree<T: MallocSizeOf + ?Sized>(value: &T) -> SizeTree {
-    let (mut tree, state) = grow(value, WalkState::default(), None);
+    let reading = ByField::new(core::any::type_name::<T>, WalkState::default(), None);
+    let (mut tree, state) = grow_by(reading, value);
     tree.skipped = state.into_parts().1;
     tree
 }
@@ -109,19 +115,31 @@ pub fn computed_size_tree<T: MallocSizeOf + ?Sized>(value: &T) -> SizeTree {
     tree
 }
 
-/// The tree of what `value` owns beyond what `state` counted before.
+/// The tree of what `value` owns beyond what `state` counted before, unless that panics.
 pub(crate) fn grow<T: MallocSizeOf + ?Sized>(
     value: &T,
     state: WalkState,
     marks: Option<Marks>,
-) -> (SizeTree, WalkState) {
-    grow_by(ByField::new(core::any::type_name::<T>, state, marks), value)
+) -> (thread::Result<SizeTree>, WalkState) {
+    let mut ops = MallocSizeOfOps::new(ByField::new(core::any::type_name::<T>, state, marks));
+    let bytes = catch_unwind(AssertUnwindSafe(|| value.size_of_excluding_this(&mut ops)));
+    let mut reading = ops.into_reading();
+    match bytes {
+        Ok(bytes) => {
+            let (tree, state) = finished(reading, bytes);
+            (Ok(tree), state)
+        }
+        Err(panic) => (Err(panic), core::mem::take(reading.state())),
+    }
 }
 
 fn grow_by<T: MallocSizeOf + ?Sized>(reading: ByField, value: &T) -> (SizeTree, WalkState) {
     let mut ops = MallocSizeOfOps::new(reading);
     let bytes = value.size_of_excluding_this(&mut ops);
-    let reading = ops.into_reading();
+    finished(ops.into_reading(), bytes)
+}
+
+fn finished(reading: ByField, bytes: usize) -> (SizeTree, WalkState) {
     let usable_size_known = reading.usable_size_known();
     let ByField { growth, state, .. } = reading;
     let nodes = finish::finish(growth.into_nodes(), bytes);

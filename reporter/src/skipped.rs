@@ -12,6 +12,8 @@ pub enum SkipReason {
     Borrowed,
     /// The type gives no way to see its memory.
     Opaque,
+    /// Its own code panicked, and the walk ended there.
+    Panicked,
 }
 
 /// A part that was not measured; the bytes before it in the walk are counted all the same.
@@ -31,6 +33,7 @@ impl fmt::Display for Skipped {
             SkipReason::Locked => "locked",
             SkipReason::Borrowed => "mutably borrowed",
             SkipReason::Opaque => "cannot be looked into",
+            SkipReason::Panicked => "panicked while it was measured",
         };
         write!(f, "{}: {what}", self.type_name)?;
         if self.times > 1 {

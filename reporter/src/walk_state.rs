@@ -4,7 +4,7 @@
 //! In a collection each reporter starts from the blocks that earlier reporters counted
 //! (`counted_before`, never written here) and collects its own. The driver adds them to the
 //! former only if the reporter ended well: a reporter whose reports are dropped has counted
-//! nothing.
+//! nothing. So has a report that a panic ends, which the reporter may catch.
 
 use std::sync::Arc;
 
@@ -22,6 +22,8 @@ pub(crate) type Addresses = HashSet<usize, FxBuildHasher>;
 pub struct WalkState {
     counted_before: Option<Arc<Addresses>>,
     counted: Addresses,
+    /// Of `counted`, what the report under way has added.
+    added: Vec<usize>,
     skipped: Vec<Skipped>,
     /// With an engine: the shared block that is to be told next.
     awaited: Option<usize>,
@@ -47,7 +49,23 @@ impl WalkState {
         {
             return false;
         }
-        self.counted.insert(address)
+        let is_first = self.counted.insert(address);
+        if is_first {
+            self.added.push(address);
+        }
+        is_first
+    }
+
+    /// Another report begins: what was counted so far stays counted.
+    pub(crate) fn begin_report(&mut self) {
+        self.added.clear();
+    }
+
+    /// The report under way is dropped, so it has counted nothing. What it could not look at stays known.
+    pub(crate) fn forget_report(&mut self) {
+        for address in self.added.drain(..) {
+            self.counted.remove(&address);
+        }
     }
 
     /// As [`first_visit`](Self::first_visit) with an engine of DMD, which knows whether the block that was

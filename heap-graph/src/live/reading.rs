@@ -204,8 +204,17 @@ impl<'a> Live<'a> {
         self.here = Place { owner: node, is_new: true, way: Way::EMPTY, type_name };
     }
 
+    /// Ends the value told last, and what of it a panic has left open.
     pub(super) fn close_root(&mut self) {
-        self.close();
+        self.awaited = None;
+        self.settle();
+        if let Some(outside) = self.before.drain(..).next() {
+            self.here = outside;
+        }
+        let Self { out, builder, kinds, .. } = self;
+        if let Out::File(stream) = out {
+            stream.close_all(Context { builder, kinds });
+        }
     }
 
     fn close(&mut self) {

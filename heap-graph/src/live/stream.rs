@@ -78,6 +78,13 @@ impl<'a> Stream<'a> {
         }
     }
 
+    /// Ends what is open, with the edges found so far.
+    pub(super) fn close_all(&mut self, context: Context<'_>) {
+        while !self.open.is_empty() {
+            self.close(context);
+        }
+    }
+
     pub(super) fn has_failed(&self) -> bool {
         self.error.is_some()
     }

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use hashbrown::HashMap;
+use memory_reporter::__private::contain;
 
 use super::import::import;
 use super::{Answer, HeapAnalysesWorker, SnapshotState, SnapshotSummary, Watched, WorkerError};
@@ -108,7 +109,7 @@ impl HeapAnalysesClient {
         let pending = Pending { answer: receiver, progress: progress.clone() };
         let job: Job = Box::new(move |worker| {
             // Nobody may be waiting any more.
-            let _ = answer.send(unless_cancelled(&progress, || request(worker, &progress)));
+            let _ = answer.send(answered(&progress, || request(worker, &progress)));
         });
         // If the worker has ended, the job is dropped, and whoever waits is told.
         let _ = self.jobs.send(job);
@@ -129,7 +130,7 @@ impl HeapAnalysesClient {
         let states = Arc::clone(&self.states);
         set_state(&states, path.clone(), until);
         let job: Job = Box::new(move |worker| {
-            let result = unless_cancelled(&progress, || request(worker, &path, &progress, &states));
+            let result = answered(&progress, || request(worker, &path, &progress, &states));
             let state = match &result {
                 Ok(_) => Some(after),
                 // What was read before still answers.
@@ -301,11 +302,13 @@ impl HeapAnalysesClient {
     }
 }
 
-fn unless_cancelled<T>(progress: &Progress, request: impl FnOnce() -> Answer<T>) -> Answer<T> {
-    match progress.is_cancelled() {
+/// The answer, unless the request was cancelled. A panic is one, too: the worker has other snapshots.
+fn answered<T>(progress: &Progress, request: impl FnOnce() -> Answer<T>) -> Answer<T> {
+    let answer = contain(move || match progress.is_cancelled() {
         true => Err(WorkerError::Cancelled),
         false => request(),
-    }
+    });
+    answer.unwrap_or_else(|panic| Err(WorkerError::Panicked(panic)))
 }
 
 fn save(path: &Path, tell: impl Fn(&mut Roots<'_>), progress: &Progress) -> Answer<Saved> {

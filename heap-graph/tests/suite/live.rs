@@ -2,6 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashMap};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::{Rc, Weak};
 use std::sync::{Arc, Mutex};
 
@@ -10,7 +11,7 @@ use heap_graph::{
     AllocationSites, Breakdown, CoarseType, DominatorTree, Graph, HeapGraph, LiveOptions, Node, NodeIndex,
     SiteFrame, census, coarse_type,
 };
-use memory_reporter::{MallocSizeOf, computed_size_of};
+use memory_reporter::{MallocSizeOf, MallocSizeOfOps, Reading, SkipReason, computed_size_of};
 
 /// Node types and edges, from the roots on: `name: type -> name: type`.
 fn lines(graph: &Graph) -> Vec<String> {
@@ -393,4 +394,40 @@ fn a_file_left_over_is_neither_followed_nor_kept() {
     std::fs::set_permissions(&incomplete, std::fs::Permissions::from_mode(0o666)).unwrap();
     HeapGraph::save(&path, |roots| roots.add("value", &vec![1_u8])).unwrap();
     assert_eq!(mode(), 0o600);
+}
+
+/// Panics while it is measured.
+struct Bomb;
+
+impl MallocSizeOf for Bomb {
+    fn size_of_excluding_this<R: Reading>(&self, _: &mut MallocSizeOfOps<R>) -> usize {
+        panic!("the bomb")
+    }
+}
+
+#[test]
+fn a_value_that_panics_costs_only_itself() {
+    let bad = (vec![vec![1_u8]], Arc::new(Mutex::new(Some(Bomb))));
+    let good = vec!["a".to_owned()];
+    let tell = |roots: &mut heap_graph::Roots<'_>| {
+        let caught = catch_unwind(AssertUnwindSafe(|| roots.add("bad", &bad)));
+        roots.add("good", &good);
+        drop(caught);
+    };
+    let read = collected_and_saved(tell);
+    let names: Vec<_> = read.root().edges().map(|edge| edge.name.unwrap().to_owned()).collect();
+    assert_eq!(names, ["bad", "good"]);
+    // The root; the value, its vector and that one's bytes, and the shared block; the value, its vector, a text.
+    assert_eq!(read.node_count(), 1 + 4 + 3);
+    let skipped = HeapGraph::collect(tell).skipped().to_vec();
+    assert!(
+        skipped.iter().all(|part| part.reason == SkipReason::Panicked) && skipped.len() == 2,
+        "{skipped:?}"
+    );
+    assert!(!bad.1.is_poisoned());
+
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("heap.fxsnapshot");
+    let saved = catch_unwind(|| HeapGraph::save(&path, |roots| roots.add("bomb", &Bomb)));
+    assert!(saved.is_err() && std::fs::read_dir(folder.path()).unwrap().next().is_none());
 }

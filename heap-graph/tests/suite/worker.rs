@@ -277,3 +277,33 @@ fn an_import_never_harms_what_is_imported() {
     client.import_heap_snapshot(&path, &to).wait().unwrap();
     assert_eq!(std::fs::read(&path).unwrap(), std::fs::read(to).unwrap());
 }
+
+#[test]
+fn a_panic_costs_only_its_request() {
+    struct PanicsAgain;
+    impl Drop for PanicsAgain {
+        fn drop(&mut self) {
+            if !std::thread::panicking() {
+                panic!("and again");
+            }
+        }
+    }
+    let client = HeapAnalysesClient::start().unwrap();
+    client.insert("list", list(10)).wait().unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("saved.fxsnapshot");
+    let error = client.save_heap_snapshot(&path, |_| panic!("number {}", 7)).wait().unwrap_err();
+    assert_eq!(error.to_string(), "panicked: number 7");
+    assert_eq!(client.state(&path), Some(SnapshotState::Error("panicked: number 7".into())));
+    let error = client.save_heap_snapshot(&path, |_| std::panic::panic_any(PanicsAgain)).wait().unwrap_err();
+    assert_eq!(error.to_string(), "panicked: a panic without a text");
+    // Dropped after it was asked, or unasked, if it is cancelled in time.
+    let bomb = PanicsAgain;
+    let cancelled = client.save_heap_snapshot(&path, move |_| {
+        let _ = &bomb;
+    });
+    cancelled.progress().cancel();
+    assert_eq!(cancelled.wait().unwrap_err().to_string(), "panicked: and again");
+    client.take_census("list", Breakdown::default()).wait().unwrap();
+    assert!(std::fs::read_dir(folder.path()).unwrap().all(|entry| entry.unwrap().path() == path));
+}

@@ -4,7 +4,7 @@ use core::fmt;
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::bridge;
+use crate::{bridge, isolation};
 
 use super::dmd_dump;
 
@@ -76,7 +76,17 @@ pub(super) fn names() -> Vec<String> {
 pub(super) fn run(request: &str, line: &str, out: &mut dyn Write) -> Option<io::Result<()>> {
     let entry = lock().iter().find(|entry| entry.request == request).cloned();
     match entry {
-        Some(entry) => Some((entry.answer)(line, out)),
+        Some(entry) => {
+            // An error is the program's too: its text is taken here.
+            let plain = |error: io::Error| io::Error::new(error.kind(), error.to_string());
+            let answered = isolation::contain(|| (entry.answer)(line, out).map_err(plain));
+            // It was the last to hold the function if that was removed meanwhile; the panic hook has said
+            // what went wrong.
+            let _ = isolation::discard(entry);
+            let panicked =
+                |panic: String| io::Error::other(format!("the function for {request:?} panicked: {panic}"));
+            Some(answered.unwrap_or_else(|panic| Err(panicked(panic))))
+        }
         None if request == dmd_dump::REQUEST && bridge::is_connected() => Some(dmd_dump::answer(out)),
         None => None,
     }

@@ -1,12 +1,11 @@
 //! The threads that answer. One that has nothing to do waits for a while, so that who asks again and
 //! again does not find another thread among the reports each time.
 
-use core::panic::AssertUnwindSafe;
 use core::time::Duration;
 use std::collections::VecDeque;
-use std::panic::catch_unwind;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
+use crate::isolation;
 use crate::platform::spawn_without_signals;
 
 const MAX_WORKERS: usize = 8;
@@ -63,7 +62,7 @@ impl<J> Shared<J> {
         let mut next = Some(first);
         while let Some(job) = next {
             // The panic hook has said what went wrong, and a thread is not worth less for it.
-            let _ = catch_unwind(AssertUnwindSafe(|| (self.run)(job)));
+            let _ = isolation::contain(|| (self.run)(job));
             next = self.wait();
         }
     }

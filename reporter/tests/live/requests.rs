@@ -130,9 +130,11 @@ fn bad_requests_are_refused_in_one_line() {
 fn functions_answer_their_requests() {
     let victim = Victim::start("functions");
     let hello = victim.ask("\"hello\"");
-    assert!(hello.contains("\"requests\":[\"dmd-dump\",\"echo\",\"fails\",\"hello\"]"), "{hello}");
+    assert!(hello.contains("\"requests\":[\"dmd-dump\",\"echo\",\"fails\",\"hello\",\"panics\"]"), "{hello}");
     assert_eq!(victim.ask("\"echo\",\"more\":[1]"), "{\"version\":1,\"request\":\"echo\",\"more\":[1]}\n");
     assert_eq!(victim.ask("\"fails\""), "{\"version\":1,\"error\":\"not today\"}\n");
+    let panicked = "the function for \\\"panics\\\" panicked: on purpose";
+    assert_eq!(victim.ask("\"panics\""), format!("{{\"version\":1,\"error\":\"{panicked}\"}}\n"));
     assert!(victim.ask("\"dropped\"").contains("there is no request"));
 }
 

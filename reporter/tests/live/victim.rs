@@ -107,6 +107,7 @@ fn victim() {
             listen().unwrap().forever();
             answer_requests("echo", |line, out| out.write_all(line.as_bytes())).forever();
             answer_requests("fails", |_, _| Err(io::Error::other("not today"))).forever();
+            answer_requests("panics", |_, _| panic!("on purpose")).forever();
             answer_requests("hello", |_, out| out.write_all(b"never asked")).forever();
             answer_requests("dmd-dump", |_, _| Ok(())).forever();
             drop(answer_requests("dropped", |_, _| Ok(())));

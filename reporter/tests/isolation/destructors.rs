@@ -1,0 +1,120 @@
+//! Reporters whose destructor panics, when a collection was the last to hold them.
+
+use std::rc::Rc;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use memory_reporter::{
+    CollectOptions, LocalRegistration, MemoryReporter, Registration, ReportSet, Reports, WarningKind,
+    collect_reports, register_local, register_strong, register_weak,
+};
+
+use super::{DropBomb, alone, amounts, warnings};
+
+type Slot<T> = Arc<Mutex<Option<T>>>;
+
+/// Has a collection be the last to hold it: what the program holds of it goes while it reports.
+struct LastHeldByTheCollection<T> {
+    slot: Slot<T>,
+    _bomb: DropBomb,
+}
+
+impl<T> MemoryReporter for LastHeldByTheCollection<T> {
+    fn name(&self) -> &str {
+        "bomb"
+    }
+
+    fn collect_reports(&self, out: &mut Reports) {
+        memory_reporter::collect_report!(out, "bombs", Other, Count, 1, "How many there are.");
+        drop(self.slot.lock().expect("nobody panics with it").take());
+    }
+}
+
+fn options() -> [CollectOptions; 2] {
+    [CollectOptions::new(), CollectOptions::new().deadline(Duration::from_secs(60))]
+}
+
+fn check(set: &ReportSet) {
+    let message = "its destructor panicked, its reports are kept: the destructor";
+    assert_eq!(warnings(set, "bomb"), [(WarningKind::Panicked, message)]);
+    assert_eq!(amounts(set)["bombs"], 1);
+    // Those behind it run.
+    assert_eq!(amounts(set)["last-one"], 1);
+    let again = collect_reports(&CollectOptions::new());
+    assert!(warnings(&again, "bomb").is_empty() && !amounts(&again).contains_key("bombs"));
+}
+
+struct Last;
+
+impl MemoryReporter for Last {
+    fn name(&self) -> &str {
+        "zzz"
+    }
+
+    fn collect_reports(&self, out: &mut Reports) {
+        memory_reporter::collect_report!(out, "last-one", Other, Count, 1, "One report.");
+    }
+}
+
+memory_reporter::register_reporter!(Last);
+
+#[test]
+fn a_weak_one() {
+    let _alone = alone();
+    for options in options() {
+        let slot: Slot<Arc<dyn MemoryReporter + Send + Sync>> = Slot::default();
+        let reporter = Arc::new(LastHeldByTheCollection { slot: Arc::clone(&slot), _bomb: DropBomb });
+        let _registration = register_weak(&reporter);
+        *slot.lock().unwrap() = Some(reporter);
+        check(&collect_reports(&options));
+    }
+}
+
+#[test]
+fn a_strong_one() {
+    let _alone = alone();
+    for options in options() {
+        let slot: Slot<Registration> = Slot::default();
+        let reporter = LastHeldByTheCollection { slot: Arc::clone(&slot), _bomb: DropBomb };
+        *slot.lock().unwrap() = Some(register_strong(Arc::new(reporter)));
+        check(&collect_reports(&options));
+    }
+}
+
+#[test]
+fn one_of_a_thread() {
+    let _alone = alone();
+    let slot: Slot<LocalRegistration> = Slot::default();
+    let reporter = LastHeldByTheCollection { slot: Arc::clone(&slot), _bomb: DropBomb };
+    *slot.lock().unwrap() = Some(register_local(Rc::new(reporter)));
+    check(&collect_reports(&CollectOptions::new()));
+}
+
+#[test]
+fn one_that_owns_its_registration_and_collects() {
+    struct OwnsItself(Mutex<Option<Registration>>, Slot<Arc<OwnsItself>>);
+    impl MemoryReporter for OwnsItself {
+        fn name(&self) -> &str {
+            "owns-itself"
+        }
+        fn collect_reports(&self, _: &mut Reports) {
+            drop(self.1.lock().unwrap().take());
+        }
+    }
+    impl Drop for OwnsItself {
+        fn drop(&mut self) {
+            drop(self.0.lock().unwrap().take());
+            assert!(collect_reports(&CollectOptions::new()).is_empty());
+        }
+    }
+    let _alone = alone();
+    for options in options() {
+        let slot: Slot<Arc<OwnsItself>> = Slot::default();
+        let reporter = Arc::new(OwnsItself(Mutex::new(None), Arc::clone(&slot)));
+        *reporter.0.lock().unwrap() = Some(register_weak(&reporter));
+        *slot.lock().unwrap() = Some(reporter);
+        let set = collect_reports(&options);
+        let message = "its destructor called collect_reports; nothing was collected there";
+        assert_eq!(warnings(&set, "owns-itself"), [(WarningKind::Nested, message)]);
+    }
+}

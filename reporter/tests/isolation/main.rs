@@ -1,0 +1,67 @@
+//! What a reporter's faults cost: its own reports, and nothing of anybody else's.
+
+mod collecting;
+mod counting;
+mod destructors;
+mod locks;
+mod macros;
+mod names;
+mod pressure;
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use memory_reporter::{
+    MallocSizeOf, MallocSizeOfOps, MemoryReporter, Reading, ReportSet, Reports, WarningKind,
+};
+
+memory_reporter::global_allocator!(std::alloc::System);
+
+/// A reporter from closures: its name, and what it reports.
+struct By<N, F>(N, F);
+
+impl<N: Fn() -> &'static str, F: Fn(&mut Reports)> MemoryReporter for By<N, F> {
+    fn name(&self) -> &str {
+        (self.0)()
+    }
+
+    fn collect_reports(&self, out: &mut Reports) {
+        (self.1)(out);
+    }
+}
+
+/// Panics while it is measured.
+struct Bomb;
+
+impl MallocSizeOf for Bomb {
+    fn size_of_excluding_this<R: Reading>(&self, _: &mut MallocSizeOfOps<R>) -> usize {
+        panic!("the bomb")
+    }
+}
+
+/// Panics when it is dropped, unless that would end the process.
+struct DropBomb;
+
+impl Drop for DropBomb {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            panic!("the destructor");
+        }
+    }
+}
+
+/// Tests that use what the program has one of run one at a time.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn amounts(set: &ReportSet) -> HashMap<String, i64> {
+    set.iter().map(|report| (report.path.to_owned(), report.amount)).collect()
+}
+
+/// Of one subject.
+fn warnings<'a>(set: &'a ReportSet, subject: &str) -> Vec<(WarningKind, &'a str)> {
+    let warnings = set.warnings().iter().filter(|warning| warning.subject == subject);
+    warnings.map(|warning| (warning.kind, warning.message.as_str())).collect()
+}

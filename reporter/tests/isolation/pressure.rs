@@ -1,0 +1,51 @@
+//! Hooks for memory pressure that panic where nobody expects it, or ask for more of the same.
+
+use std::panic::panic_any;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use memory_reporter::{CollectOptions, Collection, PressureHook, minimize_memory_usage, on_memory_pressure};
+
+use super::{DropBomb, alone};
+
+/// How often a hook runs while memory usage is minimized twice, once by a collection.
+fn others_run() -> usize {
+    let runs = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&runs);
+    let _hook = on_memory_pressure(move || {
+        counted.fetch_add(1, Ordering::SeqCst);
+    });
+    minimize_memory_usage();
+    Collection::new().options(CollectOptions::new().minimize(true)).collect();
+    runs.load(Ordering::SeqCst)
+}
+
+#[test]
+fn a_hook_may_panic_while_it_is_dropped() {
+    let _alone = alone();
+    let slot: Arc<Mutex<Option<PressureHook>>> = Arc::default();
+    let (own, bomb) = (Arc::clone(&slot), DropBomb);
+    let hook = on_memory_pressure(move || {
+        let _ = &bomb;
+        drop(own.lock().unwrap().take());
+    });
+    *slot.lock().unwrap() = Some(hook);
+    assert_eq!(others_run(), 6);
+}
+
+#[test]
+fn what_a_panic_carries_may_panic_too() {
+    let _alone = alone();
+    let _hook = on_memory_pressure(|| panic_any(DropBomb));
+    assert_eq!(others_run(), 6);
+}
+
+#[test]
+fn a_hook_may_minimize_memory_usage() {
+    let _alone = alone();
+    let _hook = on_memory_pressure(|| {
+        minimize_memory_usage();
+        Collection::new().options(CollectOptions::new().minimize(true)).collect();
+    });
+    assert_eq!(others_run(), 6);
+}
