@@ -133,5 +133,6 @@ pub mod __private {
     pub use crate::memory_reporter::amount;
     pub use crate::name_pattern::StaticNamePattern;
     pub use crate::registry::StaticReporter;
+    pub use crate::stack_guard::apart;
     pub use inventory;
 }
