@@ -70,7 +70,7 @@ macro_rules! many {
         }
 
         #[derive(MallocSizeOf)]
-        #[allow(non_snake_case, reason = "the names are those of the variants")]
+        #[allow(non_snake_case, clippy::large_enum_variant, reason = "the names are those of the variants")]
         enum Uneven {
             Few(String, String),
             Never(Infallible),
@@ -156,7 +156,8 @@ fn every_field_of_large_types_counts() {
 }
 
 fn on_a_small_stack(walk: impl FnOnce() + Send + 'static) {
-    std::thread::Builder::new().stack_size(2 << 20).spawn(walk).unwrap().join().unwrap();
+    let thread = std::thread::Builder::new().stack_size(2 << 20).spawn(walk).expect("a thread");
+    thread.join().expect("the walk is right");
 }
 
 /// A list, and its bytes; never dropped, for which there would be no stack.
