@@ -1,8 +1,11 @@
 //! The derive, by the sizes it gives.
 
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::marker::PhantomData;
-use std::rc::Rc;
+use std::ptr::NonNull;
+use std::rc::{self, Rc};
+use std::sync::{self, atomic::AtomicPtr};
 
 use memory_reporter::{
     Block, Edge, MallocSizeOf, MallocSizeOfOps, Observe, Reading, SizeOfIncludingThis, WalkState,
@@ -440,8 +443,18 @@ fn below_dyn_a_reading_is_told_what_it_wants_and_no_more() {
 /// Under lints that a user's crate may forbid, so that no `allow` of ours may stand there either.
 #[forbid(unsafe_code, warnings, deprecated, unused_qualifications, unused_variables)]
 #[forbid(clippy::pedantic, clippy::arithmetic_side_effects, clippy::allow_attributes)]
+#[forbid(clippy::trait_duplication_in_bounds, clippy::type_repetition_in_bounds, clippy::use_self)]
 mod strict {
     use memory_reporter::MallocSizeOf;
+
+    #[derive(MallocSizeOf)]
+    #[repr(C, packed)]
+    pub(super) struct Packed<T: Copy, U>(pub(super) T, pub(super) U)
+    where
+        U: Copy + MallocSizeOf;
+
+    #[derive(MallocSizeOf)]
+    pub(super) struct Bound<T: MallocSizeOf>(pub(super) T);
 
     #[derive(MallocSizeOf)]
     pub(super) struct Page {
@@ -474,6 +487,9 @@ fn nothing_meets_the_lints_of_the_user() {
     #[allow(deprecated, reason = "to be measured")]
     let old = strict::Old(text(4));
     assert_eq!(computed_size_of(&old), 4);
+    let packed = strict::Packed(1_u8, 2_u64);
+    assert_eq!((computed_size_of(&packed), packed.0, { packed.1 }), (0, 1, 2));
+    assert_eq!(computed_size_of(&strict::Bound(text(5))), 5);
 }
 
 /// Types that come in from outside a macro as tokens keep their own hygiene.
@@ -524,4 +540,95 @@ fn only_what_is_owned_is_bound() {
     let _ = (value.borrowed, value.make);
     let packed = PackedPair(1, 2_u64);
     assert_eq!((computed_size_of(&packed), packed.0, { packed.1 }), (0, 1, 2));
+}
+
+#[derive(MallocSizeOf)]
+#[allow(clippy::type_complexity, reason = "what a user may well write")]
+struct Pointers<T, U> {
+    next: Option<NonNull<T>>,
+    atomic: AtomicPtr<T>,
+    raw: Cell<[*const T; 2]>,
+    parent: RefCell<(sync::Weak<T>, rc::Weak<T>)>,
+    marker: Option<PhantomData<T>>,
+    closure: Box<dyn Fn(T) -> T>,
+    functions: [Option<fn(T) -> T>; 2],
+    owned: Vec<U>,
+}
+
+#[test]
+fn pointers_bind_nothing() {
+    let value: Pointers<NotMeasurable, String> = Pointers {
+        next: None,
+        atomic: AtomicPtr::default(),
+        raw: Cell::new([std::ptr::null(); 2]),
+        parent: RefCell::default(),
+        marker: None,
+        closure: Box::new(|it| it),
+        functions: [None, Some(|it| it)],
+        owned: vec![text(7)],
+    };
+    assert_eq!(computed_size_of(&value), TEXT + 7);
+    assert!(value.next.is_none() && value.marker.is_none() && value.functions[0].is_none());
+    let _ = (value.atomic, value.raw, value.parent, value.closure);
+}
+
+/// Of more signatures than can be listed.
+#[derive(MallocSizeOf)]
+#[allow(clippy::type_complexity, reason = "what a user may well write")]
+struct Functions<T> {
+    borrows: for<'a> fn(&'a T) -> &'a T,
+    unsafe_mut: for<'a> unsafe fn(&'a mut T, u8) -> &'a mut T,
+    of_c: for<'a> unsafe extern "C" fn(&'a T, *const u8, ...) -> Option<&'a T>,
+    writes: fn(&T, &mut std::fmt::Formatter<'_>) -> std::fmt::Result,
+    many: fn(&T, &T, &T, &T, &T, &T, &T, &T, &T, &T, &T, &T, &T) -> Vec<T>,
+    maybe: Option<for<'a, 'b> fn(&'a [&'b T]) -> Option<&'a &'b T>>,
+    pair: (fn(&T, &mut std::fmt::Formatter<'_>), [for<'a> fn(&'a &'a T) -> &'a T; 2]),
+}
+
+#[test]
+fn functions_of_any_signature_are_measured() {
+    const { assert!(!<Functions<NotMeasurable> as MallocSizeOf>::NEEDS_WALK) };
+    // No Rust code makes a function of any number of arguments.
+    let _ = |of_c| Functions::<NotMeasurable> {
+        borrows: |it| it,
+        unsafe_mut: |it, _| it,
+        of_c,
+        writes: |_, _| Ok(()),
+        many: |_, _, _, _, _, _, _, _, _, _, _, _, _| vec![],
+        maybe: Some(|all| all.first()),
+        pair: (|_, _| (), [|it| it; 2]),
+    };
+    // Those that are listed are measured within other types, too.
+    fn measured<T: MallocSizeOf>(value: &T) -> usize {
+        computed_size_of(value)
+    }
+    let table: Vec<for<'a> fn(&'a String) -> &'a str> = vec![|text| text];
+    assert_eq!(measured(&table), 8);
+    let table: Vec<for<'a> unsafe fn(&'a mut String, u8) -> Option<&'a mut u8>> = Vec::new();
+    assert_eq!(measured(&table), 0);
+    let closure: Box<dyn for<'a> Fn(&'a String) -> &'a str> = Box::new(|text| text);
+    assert_eq!(measured(&vec![closure]), 16);
+}
+
+/// A type that comes back through an associated type.
+trait Family {
+    type Member: MallocSizeOf;
+}
+
+#[derive(MallocSizeOf)]
+#[malloc_size_of(bound = "")]
+struct Parent<F: Family> {
+    children: Vec<F::Member>,
+}
+
+struct Same;
+
+impl Family for Same {
+    type Member = Parent<Self>;
+}
+
+#[test]
+fn recursion_through_an_associated_type() {
+    let parent: Parent<Same> = Parent { children: vec![Parent { children: vec![] }] };
+    assert_eq!(computed_size_of(&parent), size_of::<Parent<Same>>());
 }

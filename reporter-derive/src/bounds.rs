@@ -4,8 +4,8 @@
 use proc_macro2::{TokenStream, TokenTree};
 use quote::{ToTokens, quote};
 use syn::{
-    AngleBracketedGenericArguments, GenericArgument, Generics, Ident, Path, PathArguments, Type, TypePath,
-    WherePredicate, parse_quote,
+    AngleBracketedGenericArguments, GenericArgument, Generics, Ident, Path, PathArguments, Type,
+    TypeParamBound, TypePath, WherePredicate, parse_quote,
 };
 
 use crate::ast::Input;
@@ -36,6 +36,31 @@ fn derived(input: &Input, krate: &Path) -> Vec<WherePredicate> {
     owned.found.iter().map(|ty| parse_quote!(#ty: #krate::MallocSizeOf #copy)).collect()
 }
 
+/// Types that own nothing of what their parameter names, by the names that they have in std.
+const POINTERS: [&str; 4] = ["PhantomData", "NonNull", "AtomicPtr", "Weak"];
+
+/// Whether the type owns nothing whatever it names: pointers to functions, which are as many types as there are
+/// signatures over lifetimes, and what holds nothing but them.
+pub(crate) fn owns_nothing(ty: &Type) -> bool {
+    match ty {
+        Type::FnPtr(_) => true,
+        Type::Array(array) => owns_nothing(&array.elem),
+        Type::Paren(paren) => owns_nothing(&paren.elem),
+        Type::Group(group) => owns_nothing(&group.elem),
+        Type::Tuple(tuple) => !tuple.elems.is_empty() && tuple.elems.iter().all(owns_nothing),
+        Type::Path(path) => match path.path.segments.last() {
+            Some(last) if path.qself.is_none() && last.ident == "Option" => match &last.arguments {
+                PathArguments::AngleBracketed(arguments) => {
+                    matches!(arguments.args.first(), Some(GenericArgument::Type(ty)) if owns_nothing(ty))
+                }
+                _ => false,
+            },
+            _ => false,
+        },
+        _ => false,
+    }
+}
+
 /// What fields own of the type parameters, in the order met.
 struct Owned<'a> {
     parameters: Vec<&'a Ident>,
@@ -53,21 +78,27 @@ impl Owned<'_> {
             Type::Group(group) => self.of(&group.elem),
             Type::Tuple(tuple) => tuple.elems.iter().for_each(|element| self.of(element)),
             Type::Path(path) => self.of_path(path),
-            // Trait objects and macros: whatever they name.
-            other => {
-                let tokens = other.to_token_stream();
-                for parameter in self.parameters.clone() {
-                    if names(tokens.clone(), parameter) {
-                        self.add(parse_quote!(#parameter));
-                    }
-                }
+            Type::TraitObject(object) => object.bounds.iter().for_each(|bound| match bound {
+                // A closure's arguments and result are not what it owns.
+                TypeParamBound::Trait(bound) if is_closure(&bound.path) => {}
+                bound => self.of_tokens(bound.to_token_stream()),
+            }),
+            // Macros: whatever they name.
+            other => self.of_tokens(other.to_token_stream()),
+        }
+    }
+
+    fn of_tokens(&mut self, tokens: TokenStream) {
+        for parameter in self.parameters.clone() {
+            if names(tokens.clone(), parameter) {
+                self.add(parse_quote!(#parameter));
             }
         }
     }
 
     fn of_path(&mut self, ty: &TypePath) {
         let segments = &ty.path.segments;
-        if segments.last().is_some_and(|last| last.ident == "PhantomData") {
+        if segments.last().is_some_and(|last| POINTERS.iter().any(|pointer| last.ident == pointer)) {
             return;
         }
         if let Some(own) = &ty.qself {
@@ -105,6 +136,11 @@ impl Owned<'_> {
             self.found.push(ty);
         }
     }
+}
+
+/// Whether the trait is `Fn` or one of its siblings.
+fn is_closure(path: &Path) -> bool {
+    path.segments.last().is_some_and(|last| matches!(last.arguments, PathArguments::Parenthesized(_)))
 }
 
 fn names(tokens: TokenStream, parameter: &Ident) -> bool {

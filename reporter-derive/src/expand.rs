@@ -11,10 +11,11 @@ use syn::ext::IdentExt;
 use syn::spanned::Spanned;
 use syn::{DeriveInput, Error, Generics, Ident, Member, Path, parse_quote};
 
-use crate::ast::{Body, Field, Input, Variant};
+use crate::ast::{Body, Field, Input};
 use crate::attr::Rule;
-use crate::bounds::bounded;
+use crate::bounds::{bounded, owns_nothing};
 use crate::check::check;
+use crate::group::{self, Joint, chain};
 use crate::split;
 
 /// The whole derive: tokens of a type to tokens of its impl, with the errors before it.
@@ -38,6 +39,7 @@ pub(crate) fn derive(tokens: TokenStream) -> TokenStream {
 fn expand(input: &Input) -> TokenStream {
     let krate = krate(input);
     let needs_walk = input.fields().filter_map(|field| match field.rule {
+        Rule::Measure if owns_nothing(&field.ty) => None,
         Rule::Measure => {
             let ty = of_the_derive(field.ty.to_token_stream());
             Some(quote_spanned!(at(field.span)=> <#ty as #krate::MallocSizeOf>::NEEDS_WALK))
@@ -45,21 +47,20 @@ fn expand(input: &Input) -> TokenStream {
         Rule::With(_) | Rule::Each(_) => Some(quote!(true)),
         Rule::Ignore => None,
     });
-    let needs_walk = joined(needs_walk, quote!(||), quote!(false));
-    let sum = |parts: Vec<TokenStream>| joined(parts.into_iter(), quote!(+), quote!(0));
+    let needs_walk = chain(needs_walk.collect(), &quote!(||), &quote!(false));
+    let sum = Joint { all: &|parts| chain(parts, &quote!(+), &quote!(0)), end: TokenStream::new() };
     let body = body(input, &|field, edge, value| part(field, input, edge, value), &sum);
     let sums = implementation(input, &bounded(input, &krate), &needs_walk, &body);
     let splits = split::expand(input);
     quote!(#sums #splits)
 }
 
-/// What is done with all fields: `each` gets field, edge and a reference to the value, and gives nothing for
-/// a field that is of no interest; `all` puts these together.
-pub(crate) fn body(
-    input: &Input,
-    each: &dyn Fn(&Field, &TokenStream, &TokenStream) -> Option<TokenStream>,
-    all: &dyn Fn(Vec<TokenStream>) -> TokenStream,
-) -> TokenStream {
+/// What is done with one field, given its edge and a reference to its value; nothing for a field that is of no
+/// interest.
+pub(crate) type Each<'a> = dyn Fn(&Field, &TokenStream, &TokenStream) -> Option<TokenStream> + 'a;
+
+/// What is done with all fields: `each` with each of them, and `joint` puts these together.
+pub(crate) fn body(input: &Input, each: &Each<'_>, joint: &Joint<'_>) -> TokenStream {
     let krate = krate(input);
     match &input.body {
         Body::Struct(fields) => {
@@ -74,13 +75,10 @@ pub(crate) fn body(
                 };
                 each(field, &quote!(#krate::Edge::Field(#name)), &value)
             });
-            all(parts.collect())
+            joint.parts(parts.collect(), &krate)
         }
         Body::Enum(variants) if variants.is_empty() => quote!(match *self {}),
-        Body::Enum(variants) => {
-            let arms = variants.iter().map(|variant| arm(variant, input, each, all));
-            quote!(match self { #(#arms)* })
-        }
+        Body::Enum(variants) => group::variants(variants, each, joint, &krate),
     }
 }
 
@@ -93,6 +91,8 @@ fn implementation(
     let (krate, reading, ops) = (krate(input), reading(input), local("__ops", Span::call_site()));
     let ident = of_the_derive(input.ident.to_token_stream());
     let (impl_generics, type_generics, where_clause) = generics.split_for_impl();
+    // Lints on bounds are for those that the user writes: a bound of the derive may repeat one of them.
+    let impl_generics = of_the_derive(impl_generics.to_token_stream());
     quote! {
         #[automatically_derived]
         impl #impl_generics #krate::MallocSizeOf for #ident #type_generics #where_clause {
@@ -159,30 +159,6 @@ fn respanned(tokens: TokenStream, span: &impl Fn(Span) -> Span) -> TokenStream {
         .collect()
 }
 
-fn arm(
-    variant: &Variant,
-    input: &Input,
-    each: &dyn Fn(&Field, &TokenStream, &TokenStream) -> Option<TokenStream>,
-    all: &dyn Fn(Vec<TokenStream>) -> TokenStream,
-) -> TokenStream {
-    let krate = krate(input);
-    let ident = of_the_derive(variant.ident.to_token_stream());
-    let variant_name = variant.ident.unraw().to_string();
-    let measured = variant.fields.iter().filter(|field| !field.rule.is_ignored());
-    let (bindings, parts): (Vec<_>, Vec<_>) = measured
-        .filter_map(|field| {
-            let name = member_name(&field.member);
-            let member = of_the_derive(field.member.to_token_stream());
-            let binding = local(&format!("__field_{name}"), field.span);
-            let edge = quote!(#krate::Edge::VariantField(#variant_name, #name));
-            let part = each(field, &edge, &quote!(#binding))?;
-            Some((quote!(#member: #binding), part))
-        })
-        .unzip();
-    let parts = all(parts);
-    quote!(Self::#ident { #(#bindings,)* .. } => #parts,)
-}
-
 /// The call that measures one field. Only what an error is about points at the field: clippy takes a sum for
 /// the user's own if both ends of it do.
 pub(crate) fn part(
@@ -195,6 +171,7 @@ pub(crate) fn part(
     let measured = quote!(#krate::MallocSizeOfOps::<#reading>);
     match &field.rule {
         Rule::Ignore => None,
+        Rule::Measure if owns_nothing(&field.ty) => Some(quote!(#measured::plain_part(#ops, #edge, #value))),
         Rule::Measure => Some(quote!(#measured::part(#ops, #edge, #value))),
         Rule::With(path) => {
             let (part, ops_in) = (local("__value", path.span()), local("__ops", path.span()));
@@ -212,15 +189,6 @@ pub(crate) fn part(
             })
         }
     }
-}
-
-fn joined(
-    mut parts: impl Iterator<Item = TokenStream>,
-    operator: TokenStream,
-    none: TokenStream,
-) -> TokenStream {
-    let Some(first) = parts.next() else { return none };
-    quote!(#first #(#operator #parts)*)
 }
 
 pub(crate) fn member_name(member: &Member) -> String {

@@ -13,6 +13,7 @@ mod attr;
 mod bounds;
 mod check;
 mod expand;
+mod group;
 mod split;
 
 /// Derives `MallocSizeOf` for structs and enums: the sum of what the fields own.
@@ -66,10 +67,44 @@ mod split;
 ///   need not.
 /// - `bound = "T: Bound, ..."`: in place of the bounds that are otherwise put on each type parameter that a
 ///   measured field owns, `T: MallocSizeOf`, or of which it owns a type, `T::Item: MallocSizeOf`; `""` for
-///   none. References, raw pointers, functions and `PhantomData` own nothing and bind nothing.
+///   none. References, raw pointers, `NonNull`, `AtomicPtr`, `Weak`, functions and `PhantomData` own nothing and
+///   bind nothing.
 /// - `crate = path`: where memory-reporter is, if not at `::memory_reporter`.
 ///
-/// Recursive types work. The fields of a `repr(packed)` struct must be `Copy`, or be ignored.
+/// Recursive types work, and so do types with thousands of fields or variants. The fields of a `repr(packed)`
+/// struct must be `Copy`, or be ignored.
+///
+/// # Recursion through an associated type
+///
+/// If `F::Member` can be a type that holds `Parent<F>` itself, the bound `F::Member: MallocSizeOf` goes in a
+/// circle, and the compiler says "overflow evaluating the requirement". Put the bound on the associated type, and
+/// write `bound = ""`:
+///
+/// ```
+/// use memory_reporter::MallocSizeOf;
+///
+/// trait Family {
+///     type Member: MallocSizeOf;
+/// }
+///
+/// #[derive(MallocSizeOf)]
+/// #[malloc_size_of(bound = "")]
+/// struct Parent<F: Family> {
+///     children: Vec<F::Member>,
+/// }
+///
+/// struct Same;
+///
+/// impl Family for Same {
+///     type Member = Parent<Self>;
+/// }
+///
+/// let parent = Parent::<Same> { children: vec![Parent { children: vec![] }] };
+/// assert_eq!(memory_reporter::computed_size_of(&parent), size_of::<Parent<Same>>());
+/// ```
+///
+/// If the trait is another crate's, measure the field by a function: `each = path` with a `bound` on a trait of
+/// yours.
 #[proc_macro_derive(MallocSizeOf, attributes(malloc_size_of, ignore_malloc_size_of))]
 pub fn derive_malloc_size_of(input: TokenStream) -> TokenStream {
     expand::derive(input.into()).into()

@@ -75,6 +75,26 @@ fn enums() {
     );
 }
 
+/// More parts than one function measures.
+#[test]
+fn large_types() {
+    let fields = (0..20).map(|i| quote::format_ident!("f{i}"));
+    check("large_struct", quote!(struct Large { #(#fields: u8),* }));
+    let variants = (0..17).map(|i| quote::format_ident!("V{i}"));
+    let fields = (0..18).map(|_| quote!(u8));
+    check("large_enum", quote!(enum Large { #(#variants(u8),)* Wide(#(#fields),*), Nothing }));
+    let variants = (0..17).map(|i| quote::format_ident!("V{i}"));
+    check(
+        "large_split",
+        quote! {
+            #[malloc_size_of(sizes = Sizes)]
+            enum Large {
+                #(#variants(#[malloc_size_of(split)] Tab),)*
+            }
+        },
+    );
+}
+
 #[test]
 fn splits() {
     check(

@@ -7,10 +7,11 @@ use syn::Generics;
 use crate::ast::{Field, Input};
 use crate::bounds::bounded;
 use crate::expand::{at, body, krate, local, of_the_derive, part, reading};
+use crate::group::Joint;
 
 /// The impl; nothing for a type without sizes.
 pub(crate) fn expand(input: &Input) -> TokenStream {
-    let statements = |parts: Vec<TokenStream>| quote!({ #(#parts)* });
+    let statements = Joint { all: &|parts| quote!({ #(#parts)* }), end: quote!(;) };
     let body = body(input, &|field, edge, value| statement(field, input, edge, value), &statements);
     implementation(input, &bounded(input, &krate(input)), &body)
 }
@@ -26,6 +27,7 @@ fn implementation(input: &Input, generics: &Generics, body: &TokenStream) -> Tok
     let (ops, sizes) = (local("__ops", Span::call_site()), local("__sizes", Span::call_site()));
     let ident = of_the_derive(quote::ToTokens::to_token_stream(&input.ident));
     let (impl_generics, type_generics, where_clause) = generics.split_for_impl();
+    let impl_generics = of_the_derive(quote::ToTokens::to_token_stream(&impl_generics));
     quote! {
         #[automatically_derived]
         impl #impl_generics #krate::AddSizeOf<#sizes_type> for #ident #type_generics #where_clause {

@@ -8,7 +8,7 @@ use core::marker::PhantomData;
 use crate::malloc_size_of::MallocSizeOf;
 use crate::reading::{Block, Computed, Edge, Erased, Measured, Reading};
 use crate::skipped::{SkipReason, Skipped};
-use crate::stack_guard::{self, StackGuard};
+use crate::stack_guard::StackGuard;
 
 /// Carries the reading `R` through a walk; every `size_of_excluding_this` gets one.
 ///
@@ -102,12 +102,13 @@ impl<R: Reading> MallocSizeOfOps<R> {
         if self.stack.learn() {
             return walk(self);
         }
-        let shallow = self.stack;
-        let bytes = stack_guard::on_fresh_stack(|| {
+        let guard = self.stack;
+        let bytes = guard.on_fresh_stack(|| {
+            self.stack.forget_window();
             self.stack.learn();
             walk(self)
         });
-        self.stack = shallow;
+        self.stack.forget_window();
         bytes
     }
 
@@ -145,10 +146,14 @@ impl<R: Reading> MallocSizeOfOps<R> {
         if !self.wants_steps() {
             return value.size_of_excluding_this(self);
         }
-        let entered = self.reading.enter_part(edge, type_name::<T>);
-        let bytes = value.size_of_excluding_this(self);
-        self.reading.leave_part(entered);
-        bytes
+        self.step(edge, value, T::size_of_excluding_this)
+    }
+
+    /// A part that owns nothing, whether or not its type is measurable.
+    #[doc(hidden)]
+    #[inline]
+    pub fn plain_part<T: ?Sized>(&mut self, edge: Edge, value: &T) -> usize {
+        if R::NAMES { self.part_with(edge, value, |_, _| 0) } else { 0 }
     }
 
     /// Parts of one kind, one after the other: as [`part_with`](Self::part_with) for each.
@@ -180,6 +185,19 @@ impl<R: Reading> MallocSizeOfOps<R> {
         if !self.wants_steps() {
             return measure(value, self);
         }
+        self.step(edge, value, measure)
+    }
+
+    /// Inlined for readings that can fold a constant edge; but in a debug build, which folds nothing, each
+    /// field would bring all of this into the frame of its struct.
+    #[cfg_attr(debug_assertions, inline(never))]
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn step<T: ?Sized>(
+        &mut self,
+        edge: Edge,
+        value: &T,
+        measure: impl FnOnce(&T, &mut Self) -> usize,
+    ) -> usize {
         let entered = self.reading.enter_part(edge, type_name::<T>);
         let bytes = measure(value, self);
         self.reading.leave_part(entered);
@@ -244,7 +262,9 @@ impl<R: Reading> MallocSizeOfOps<R> {
             stack: self.stack,
             one_thread: PhantomData,
         };
-        walk(&mut ops)
+        let result = walk(&mut ops);
+        self.stack.learn_from(ops.stack);
+        result
     }
 }
 

@@ -1,8 +1,9 @@
 //! Pointers to functions, which own nothing, and closures behind `dyn`, whose box is seen and whose
 //! captures are recorded as not seen.
 //!
-//! Functions over a reference of any lifetime (`fn(&A)`) are types of their own: the usual ones
-//! of up to two arguments are listed.
+//! Functions over references of any lifetime (`fn(&A)`, `for<'a> fn(&'a A) -> &'a Ret`) are types of their
+//! own, which no impl can name all at once: the usual ones of up to three arguments are listed. The derive
+//! needs no impl for a field that is such a pointer.
 
 use crate::impls::dynamic::hidden_behind;
 
@@ -28,6 +29,35 @@ macro_rules! pointers {
         }
     };
 }
+
+/// Pointers to functions that borrow what they return from an argument.
+macro_rules! borrowing {
+    ($([$($generics:tt)*] $arguments:tt;)*) => {$(
+        borrowing!(@ [$($generics)*] $arguments &'a Ret);
+        borrowing!(@ [$($generics)*] $arguments &'a mut Ret);
+        borrowing!(@ [$($generics)*] $arguments Option<&'a Ret>);
+        borrowing!(@ [$($generics)*] $arguments Option<&'a mut Ret>);
+    )*};
+    (@ [$($generics:tt)*] ($($argument:ty),*) $result:ty) => {
+        pointers!(@ [$($generics)*, Ret: ?Sized] for<'a> fn($($argument),*) -> $result);
+        pointers!(@ [$($generics)*, Ret: ?Sized] for<'a> unsafe fn($($argument),*) -> $result);
+        pointers!(@ [$($generics)*, Ret: ?Sized] for<'a> extern "C" fn($($argument),*) -> $result);
+        pointers!(@ [$($generics)*, Ret: ?Sized] for<'a> unsafe extern "C" fn($($argument),*) -> $result);
+    };
+}
+borrowing!(
+    [A: ?Sized] (&'a A);
+    [A: ?Sized] (&'a mut A);
+    [A: ?Sized, B] (&'a A, B);
+    [A: ?Sized, B] (&'a mut A, B);
+    [A: ?Sized, B: ?Sized] (&'a A, &B);
+    [A: ?Sized, B: ?Sized] (&'a mut A, &B);
+    [A: ?Sized, B: ?Sized] (&'a A, &'a B);
+    [A, B: ?Sized] (A, &'a B);
+    [A, B: ?Sized] (A, &'a mut B);
+    [A: ?Sized, B, C] (&'a A, B, C);
+    [A: ?Sized, B, C] (&'a mut A, B, C);
+);
 
 macro_rules! closures {
     ([$($generics:tt)*] ($($argument:ty),*)) => {
@@ -62,6 +92,18 @@ both!(
     [A, B: ?Sized, Ret] (A, &B);
     [A, B: ?Sized, Ret] (A, &mut B);
 );
+hidden_behind!([A: ?Sized, Ret: ?Sized] for<'a> Fn(&'a A) -> &'a Ret);
+hidden_behind!([A: ?Sized, Ret: ?Sized] for<'a> FnMut(&'a A) -> &'a Ret);
+hidden_behind!([A: ?Sized, Ret: ?Sized] for<'a> FnOnce(&'a A) -> &'a Ret);
+hidden_behind!([A: ?Sized, Ret: ?Sized] for<'a> Fn(&'a mut A) -> &'a mut Ret);
+hidden_behind!([A: ?Sized, Ret: ?Sized] for<'a> FnMut(&'a mut A) -> &'a mut Ret);
+hidden_behind!([A: ?Sized, Ret: ?Sized] for<'a> FnOnce(&'a mut A) -> &'a mut Ret);
+pointers!([A: ?Sized, B, C, Ret](&A, B, C));
+pointers!([A: ?Sized, B, C, Ret](&mut A, B, C));
+pointers!([A: ?Sized, B: ?Sized, C, Ret](&A, &B, C));
+pointers!([A: ?Sized, B: ?Sized, C, Ret](&mut A, &B, C));
+pointers!([A: ?Sized, B: ?Sized, C: ?Sized, Ret](&A, &B, &C));
+pointers!([A: ?Sized, B: ?Sized, C: ?Sized, Ret](&mut A, &B, &C));
 pointers!([A, B, C, D, E, F, G, Ret](A, B, C, D, E, F, G));
 pointers!([A, B, C, D, E, F, G, H, Ret](A, B, C, D, E, F, G, H));
 pointers!([A, B, C, D, E, F, G, H, I, Ret](A, B, C, D, E, F, G, H, I));

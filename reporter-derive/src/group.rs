@@ -1,0 +1,153 @@
+//! Bodies of any number of parts, in functions of bounded size.
+//!
+//! A debug build gives every local of a function a place of its own in the frame, and a walk has a frame on the
+//! stack for each pointer that it follows. The compiler, too, goes as deep as an expression is nested. So no
+//! function measures more than `GROUP` parts, and no chain of operators has more operands: larger bodies
+//! are trees of closures, each called through a function, so that a debug build does not inline it.
+
+use proc_macro2::TokenStream;
+use quote::{ToTokens, quote};
+use syn::Path;
+use syn::ext::IdentExt;
+
+use crate::ast::{Field, Variant};
+use crate::expand::{Each, local, member_name, of_the_derive};
+
+const GROUP: usize = 16;
+
+/// Operands with the same operator between all of them.
+pub(crate) fn chain(
+    mut operands: Vec<TokenStream>,
+    operator: &TokenStream,
+    none: &TokenStream,
+) -> TokenStream {
+    let flat = |operands: &[TokenStream]| match operands {
+        [] => none.clone(),
+        [first, others @ ..] => quote!(#first #(#operator #others)*),
+    };
+    while operands.len() > GROUP {
+        operands = operands
+            .chunks(GROUP)
+            .map(|chunk| {
+                let chunk = flat(chunk);
+                quote!((#chunk))
+            })
+            .collect();
+    }
+    flat(&operands)
+}
+
+/// How parts are put together.
+pub(crate) struct Joint<'a> {
+    /// All of a function's parts, at most `GROUP`.
+    pub(crate) all: &'a dyn Fn(Vec<TokenStream>) -> TokenStream,
+    /// What follows an expression that is a part.
+    pub(crate) end: TokenStream,
+}
+
+impl Joint<'_> {
+    /// Any number of parts.
+    pub(crate) fn parts(&self, mut parts: Vec<TokenStream>, krate: &Path) -> TokenStream {
+        while parts.len() > GROUP {
+            parts = parts.chunks(GROUP).map(|chunk| self.group(&(self.all)(chunk.to_vec()), krate)).collect();
+        }
+        (self.all)(parts)
+    }
+
+    /// A part that is a function of its own.
+    fn group(&self, body: &TokenStream, krate: &Path) -> TokenStream {
+        let (group, end) = (apart(body, krate), &self.end);
+        quote!(#group #end)
+    }
+}
+
+/// In a function of its own.
+fn apart(body: &TokenStream, krate: &Path) -> TokenStream {
+    quote!(#krate::__private::apart(|| #body))
+}
+
+/// An arm of a `match`, with what else is to be known of it.
+struct Arm {
+    /// The variants, without their fields.
+    patterns: Vec<TokenStream>,
+    arm: TokenStream,
+    /// How many parts it brings into its function.
+    parts: usize,
+}
+
+/// A match over all variants of an enum, which has some.
+pub(crate) fn variants(
+    variants: &[Variant],
+    each: &Each<'_>,
+    joint: &Joint<'_>,
+    krate: &Path,
+) -> TokenStream {
+    // Where a match is over some of the variants only.
+    let nothing = (joint.all)(Vec::new());
+    let others = if variants.len() == 1 { TokenStream::new() } else { quote!(_ => #nothing,) };
+    let mut arms: Vec<Arm> =
+        variants.iter().map(|variant| arm(variant, &others, each, joint, krate)).collect();
+    let empty = arms.extract_if(.., |arm| arm.parts == 0).map(|arm| arm.arm).collect::<TokenStream>();
+    while parts(&arms) > GROUP {
+        arms = together(arms).into_iter().map(|arms| grouped(arms, &others, krate)).collect();
+    }
+    let arms = arms.into_iter().map(|arm| arm.arm);
+    quote!(match self { #(#arms)* #empty })
+}
+
+fn parts(arms: &[Arm]) -> usize {
+    arms.iter().map(|arm| arm.parts).sum()
+}
+
+/// Neighbours that fit into one function.
+fn together(arms: Vec<Arm>) -> Vec<Vec<Arm>> {
+    let mut groups: Vec<Vec<Arm>> = Vec::new();
+    for arm in arms {
+        match groups.last_mut() {
+            Some(group) if parts(group) + arm.parts <= GROUP => group.push(arm),
+            _ => groups.push(vec![arm]),
+        }
+    }
+    groups
+}
+
+/// One arm for several variants.
+fn grouped(arms: Vec<Arm>, others: &TokenStream, krate: &Path) -> Arm {
+    let (patterns, arms): (Vec<_>, Vec<_>) = arms.into_iter().map(|arm| (arm.patterns, arm.arm)).unzip();
+    let patterns = patterns.concat();
+    let body = apart(&quote!(match self { #(#arms)* #others }), krate);
+    Arm { arm: quote!(#(#patterns)|* => #body,), patterns, parts: 1 }
+}
+
+fn arm(variant: &Variant, others: &TokenStream, each: &Each<'_>, joint: &Joint<'_>, krate: &Path) -> Arm {
+    let ident = of_the_derive(variant.ident.to_token_stream());
+    let variant_name = variant.ident.unraw().to_string();
+    let measured = variant.fields.iter().filter(|field| !field.rule.is_ignored());
+    let fields: Vec<(TokenStream, TokenStream)> = measured
+        .filter_map(|field: &Field| {
+            let name = member_name(&field.member);
+            let member = of_the_derive(field.member.to_token_stream());
+            let binding = local(&format!("__field_{name}"), field.span);
+            let edge = quote!(#krate::Edge::VariantField(#variant_name, #name));
+            let part = each(field, &edge, &quote!(#binding))?;
+            Some((quote!(#member: #binding), part))
+        })
+        .collect();
+    let arm = |fields: &[(TokenStream, TokenStream)]| {
+        let (bindings, parts): (Vec<_>, Vec<_>) = fields.iter().cloned().unzip();
+        let parts = (joint.all)(parts);
+        quote!(Self::#ident { #(#bindings,)* .. } => #parts,)
+    };
+    let pattern = quote!(Self::#ident { .. });
+    let whole = if fields.len() <= GROUP {
+        arm(&fields)
+    } else {
+        let groups = fields.chunks(GROUP).map(|fields| {
+            let arm = arm(fields);
+            joint.group(&quote!(match self { #arm #others }), krate)
+        });
+        let parts = joint.parts(groups.collect(), krate);
+        quote!(#pattern => #parts,)
+    };
+    Arm { patterns: vec![pattern], arm: whole, parts: fields.len().min(GROUP) }
+}
