@@ -128,6 +128,25 @@ fn of_programs_that_start_others() {
     assert_eq!(forks, (7100..7150).map(|size| (size, 1)).collect());
 }
 
+/// Beyond 32 GiB of heap.
+#[test]
+fn of_a_program_with_many_large_blocks() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = c_program(folder.path(), "large");
+    let file = folder.path().join("dump.json");
+    let options = format!("--quiet --dump-at-exit --output={}", file.display());
+    let output = succeed(&mut preloaded(&program, &options));
+    let dump = read_dump(&file);
+    let found = count(&dump, |block| block["req"] == 1 << 20);
+    assert_eq!(output.stdout, format!("{found}\n").into_bytes());
+    assert_eq!(dump["dropped"]["blocks"], 0);
+    assert!(
+        dump["measurements"]["liveBlockTable"].as_u64().unwrap() < 1000 * found,
+        "{}",
+        dump["measurements"]
+    );
+}
+
 #[test]
 fn of_programs_that_end_where_there_is_no_room() {
     let folder = tempfile::tempdir().unwrap();
