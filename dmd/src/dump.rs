@@ -25,7 +25,7 @@ use crate::engine::ENGINE;
 use crate::mark::{FaultKind, PathId, Report};
 use crate::modules::Modules;
 use crate::options::Mode;
-use crate::pages::{self, PageMap, PageVec};
+use crate::pages::{self, DumpMap, DumpVec};
 use crate::table::Block;
 use crate::thread::Inside;
 use crate::trace_tree::TraceId;
@@ -70,10 +70,6 @@ fn no_memory() -> io::Error {
     io::Error::from_raw_os_error(libc::ENOMEM)
 }
 
-fn add<T>(list: &mut PageVec<T>, value: T) -> io::Result<()> {
-    pages::push(list, value).then_some(()).ok_or_else(no_memory)
-}
-
 fn sync(_: File) -> io::Result<()> {
     Ok(())
 }
@@ -89,12 +85,20 @@ struct Dump<W: Write> {
     json: Json<W>,
     modules: Modules,
     /// Number of each trace that was written, by its id.
-    trace_keys: PageMap<u32, u32>,
+    trace_keys: DumpMap<u32, u32>,
     /// In order of their first use.
-    traces: PageVec<TraceId>,
+    traces: DumpVec<TraceId>,
     next_key: u32,
     max_frames: usize,
+    /// Times that a stack, or a frame, is missing for want of memory.
+    lost_stacks: u64,
+    lost_frames: u64,
+    /// Whether a block has [`NO_FRAMES`].
+    has_no_frames: bool,
 }
+
+/// The key of a stack without frames: what a report has whose own is missing.
+const NO_FRAMES: u32 = u32::MAX;
 
 impl<W: Write> Dump<W> {
     fn new(out: W) -> io::Result<Self> {
@@ -106,6 +110,9 @@ impl<W: Write> Dump<W> {
             traces: pages::list(),
             next_key: 0,
             max_frames: ENGINE.setup().options.max_frames,
+            lost_stacks: 0,
+            lost_frames: 0,
+            has_no_frames: false,
         })
     }
 
@@ -148,31 +155,33 @@ impl<W: Write> Dump<W> {
             });
             failed?;
         } else {
-            let mut live = LiveBlocks::new();
-            let mut fits = true;
-            ENGINE.table.for_each(|address, block| {
-                let mut kind = BlockKind::of(block);
-                if block.marked {
-                    kind.reports = ENGINE.marks.get(address);
+            match LiveBlocks::merged(mode) {
+                Some(live) => {
+                    for (kind, count) in live.iter() {
+                        self.some_blocks(*kind, *count)?;
+                    }
                 }
-                fits = fits && live.add(kind, 1);
-            });
-            if mode == Mode::Cumulative {
-                ENGINE.dead.for_each(|dead, count| fits = fits && live.add(BlockKind::of_dead(dead), count));
-            }
-            if !fits {
-                return Err(no_memory());
-            }
-            for (kind, count) in live.iter() {
-                self.json.item('{')?;
-                self.block(*kind)?;
-                if *count > 1 {
-                    self.json.inline_number("num", *count)?;
+                None => {
+                    let mut written = Ok(());
+                    blocks::for_each(mode, |kind, count| {
+                        if written.is_ok() {
+                            written = self.some_blocks(kind, count);
+                        }
+                    });
+                    written?;
                 }
-                self.json.end_inline('}')?;
             }
         }
         self.json.end(']')
+    }
+
+    fn some_blocks(&mut self, kind: BlockKind, count: u64) -> io::Result<()> {
+        self.json.item('{')?;
+        self.block(kind)?;
+        if count > 1 {
+            self.json.inline_number("num", count)?;
+        }
+        self.json.end_inline('}')
     }
 
     fn scanned_block(&mut self, address: usize, block: Block, contents: &mut Contents) -> io::Result<()> {
@@ -192,14 +201,17 @@ impl<W: Write> Dump<W> {
         if kind.slop > 0 {
             self.json.inline_number("slop", kind.slop as u64)?;
         }
-        if kind.trace != TraceId::NONE {
-            let key = self.trace_key(kind.trace)?;
+        if kind.trace != TraceId::NONE
+            && let Some(key) = self.trace_key(kind.trace)
+        {
             self.json.inline_text("alloc", base32(key).as_bytes())?;
         }
         if kind.reports[0].is_some() {
             self.json.inline_open("reps")?;
             for report in kind.reports.iter().flatten() {
-                let key = self.trace_key(report.trace)?;
+                let key = self.trace_key(report.trace);
+                self.has_no_frames |= key.is_none();
+                let key = key.unwrap_or(NO_FRAMES);
                 self.json.inline_text_item(base32(key).as_bytes())?;
             }
             self.json.inline_close()?;
@@ -220,19 +232,25 @@ impl<W: Write> Dump<W> {
         Ok(())
     }
 
-    fn trace_key(&mut self, trace: TraceId) -> io::Result<u32> {
+    /// `None` if there is no memory to remember one more.
+    fn trace_key(&mut self, trace: TraceId) -> Option<u32> {
         let next = self.next_key;
-        let key = *pages::entry(&mut self.trace_keys, trace.0, || next).ok_or_else(no_memory)?;
-        if key == next {
-            add(&mut self.traces, trace)?;
+        let key = pages::entry(&mut self.trace_keys, trace.0, || next).copied();
+        if key == Some(next) {
+            if !pages::push(&mut self.traces, trace) {
+                self.trace_keys.remove(&trace.0);
+                self.lost_stacks += 1;
+                return None;
+            }
             self.next_key += 1;
         }
-        Ok(key)
+        self.lost_stacks += u64::from(key.is_none());
+        key
     }
 
     /// Gives the frames, in order of their keys.
-    fn trace_table(&mut self) -> io::Result<PageVec<Frame>> {
-        let mut frame_keys: PageMap<(usize, Option<usize>), u32> = pages::map();
+    fn trace_table(&mut self) -> io::Result<DumpVec<Frame>> {
+        let mut frame_keys: DumpMap<(usize, Option<usize>), u32> = pages::map();
         let mut frames = pages::list();
         self.json.open("traceTable", '{')?;
         let traces = core::mem::replace(&mut self.traces, pages::list());
@@ -242,13 +260,24 @@ impl<W: Write> Dump<W> {
             for (node, pc) in ENGINE.tree.calls(*trace).take(self.max_frames) {
                 let next = self.next_key;
                 let module = self.modules.find(node, pc);
-                let key = *pages::entry(&mut frame_keys, (pc, module), || next).ok_or_else(no_memory)?;
-                if key == next {
-                    add(&mut frames, Frame { key, pc, module })?;
+                let key = pages::entry(&mut frame_keys, (pc, module), || next).copied();
+                if key == Some(next) {
+                    if !pages::push(&mut frames, Frame { key: next, pc, module }) {
+                        frame_keys.remove(&(pc, module));
+                        self.lost_frames += 1;
+                        continue;
+                    }
                     self.next_key += 1;
                 }
-                self.json.inline_text_item(base32(key).as_bytes())?;
+                match key {
+                    Some(key) => self.json.inline_text_item(base32(key).as_bytes())?,
+                    None => self.lost_frames += 1,
+                }
             }
+            self.json.end_inline(']')?;
+        }
+        if self.has_no_frames {
+            self.json.key_item(base32(NO_FRAMES).as_bytes(), '[')?;
             self.json.end_inline(']')?;
         }
         self.json.end('}')?;
@@ -288,6 +317,11 @@ impl<W: Write> Dump<W> {
         json.number("freedBlocks", ENGINE.dropped_dead())?;
         json.number("reports", ENGINE.dropped_reports())?;
         json.number("frames", ENGINE.tree.cut() as u64)?;
+        for (key, lost) in [("stacksInDump", self.lost_stacks), ("framesInDump", self.lost_frames)] {
+            if lost > 0 {
+                json.number(key, lost)?;
+            }
+        }
         json.end('}')?;
 
         let sizes = dump_sizes::sizes();

@@ -18,7 +18,7 @@ use crate::sampler::Sampler;
 use crate::table::{Block, Found, Table};
 use crate::thread::{self, Inside};
 use crate::trace_tree::{TraceId, TraceTree};
-use crate::{comment, fork};
+use crate::{comment, fork, internal_alloc};
 
 pub(crate) static ENGINE: Engine = Engine::new();
 
@@ -132,6 +132,7 @@ impl Engine {
         keeping_errno(|| {
             self.set(setup);
             thread::start();
+            internal_alloc::reserve();
             fork::start();
             comment::start(setup);
             self.phase.store(2, Ordering::Release);

@@ -10,8 +10,8 @@ use crate::memory;
 
 /// Taken once, and never more: what does not fit goes elsewhere.
 const REGION: usize = 32 << 20;
-/// Enough for a dump, where address space is short.
-const SMALL_REGION: usize = 2 << 20;
+/// Enough for a dump, where address space is short by then: set aside at the start.
+const RESERVE: usize = 2 << 20;
 /// The smallest block, as a power of two.
 const LEAST: u32 = 4;
 const CLASSES: usize = 22;
@@ -26,6 +26,8 @@ static HEAP: Guarded<Heap> = Guarded::new(Heap { used: 0, free: [0; CLASSES] });
 /// Of the region; 0 before it is taken.
 static START: AtomicUsize = AtomicUsize::new(0);
 static LENGTH: AtomicUsize = AtomicUsize::new(0);
+/// Of what was set aside; 0 if there is nothing.
+static RESERVED: AtomicUsize = AtomicUsize::new(0);
 
 pub(crate) fn for_each_lock(each: &mut dyn FnMut(&Lock)) {
     each(HEAP.lock());
@@ -65,12 +67,17 @@ fn region() -> Option<(usize, usize)> {
     if known != 0 {
         return Some((known, LENGTH.load(Ordering::Relaxed)));
     }
-    [REGION, SMALL_REGION].into_iter().find_map(|length| {
-        let start = memory::map(length).expose_provenance();
-        LENGTH.store(length, Ordering::Relaxed);
-        START.store(start, Ordering::Relaxed);
-        (start != 0).then_some((start, length))
-    })
+    let mapped = memory::map_for_dump(REGION).expose_provenance();
+    let (start, length) =
+        if mapped != 0 { (mapped, REGION) } else { (RESERVED.load(Ordering::Relaxed), RESERVE) };
+    LENGTH.store(length, Ordering::Relaxed);
+    START.store(start, Ordering::Relaxed);
+    (start != 0).then_some((start, length))
+}
+
+/// Sets aside what a dump needs at least. Once.
+pub(crate) fn reserve() {
+    RESERVED.store(memory::map_for_dump(RESERVE).expose_provenance(), Ordering::Relaxed);
 }
 
 /// Takes the region, if it was not taken; false if there is no memory to write a dump with, of which the
@@ -110,7 +117,7 @@ unsafe impl core::alloc::GlobalAlloc for Internal {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let block = alloc(layout);
         if block.is_null() && layout.align() <= 4096 && layout.size() < isize::MAX as usize - 4096 {
-            return memory::map(layout.size().next_multiple_of(4096));
+            return memory::map_for_dump(layout.size().next_multiple_of(4096));
         }
         block
     }
@@ -121,7 +128,7 @@ unsafe impl core::alloc::GlobalAlloc for Internal {
             unsafe { dealloc(block, layout) }
         } else {
             // SAFETY: what is not of the region was mapped, with the same size rounded up.
-            unsafe { memory::unmap(block, layout.size().next_multiple_of(4096)) }
+            unsafe { memory::unmap_for_dump(block, layout.size().next_multiple_of(4096)) }
         }
     }
 }

@@ -80,12 +80,12 @@ pub(crate) struct Path {
 }
 
 /// All paths, in order of their numbers.
-pub(crate) struct Paths {
-    text: PageVec<u8>,
-    list: PageVec<Path>,
+pub(crate) struct Paths<const FOR_DUMP: bool = false> {
+    text: PageVec<u8, FOR_DUMP>,
+    list: PageVec<Path, FOR_DUMP>,
 }
 
-impl Paths {
+impl<const FOR_DUMP: bool> Paths<FOR_DUMP> {
     const fn new() -> Self {
         Self { text: pages::list(), list: pages::list() }
     }
@@ -109,8 +109,8 @@ impl KnownPaths {
     }
 }
 
-pub(crate) struct Faults {
-    pub(crate) list: PageVec<Fault>,
+pub(crate) struct Faults<const FOR_DUMP: bool = false> {
+    pub(crate) list: PageVec<Fault, FOR_DUMP>,
     /// By kind, those that are not in the list too.
     pub(crate) counts: [u64; 4],
 }
@@ -272,14 +272,14 @@ impl Marks {
     }
 
     /// A copy, for whoever takes long: reporters and forks wait for the lock. `None` if there is no memory.
-    pub(crate) fn paths(&self) -> Option<Paths> {
+    pub(crate) fn paths(&self) -> Option<Paths<true>> {
         let known = self.paths.hold();
         let Paths { text, list } = &known.paths;
         Some(Paths { text: pages::copy(text)?, list: pages::copy(list)? })
     }
 
     /// A copy, for the same reason.
-    pub(crate) fn faults(&self) -> Option<Faults> {
+    pub(crate) fn faults(&self) -> Option<Faults<true>> {
         let faults = self.faults.hold();
         Some(Faults { list: pages::copy(&faults.list)?, counts: faults.counts })
     }

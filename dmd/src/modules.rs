@@ -2,8 +2,9 @@
 //! builds they are.
 //!
 //! Looked up when a dump is written, never from a hook: the loader's lock may be held by a thread that
-//! allocates.
+//! allocates. In a child of a fork it may be held for ever, so that there the kernel is asked.
 
+mod mapped;
 pub(crate) mod seen;
 
 use core::ffi::{CStr, c_int, c_void};
@@ -13,9 +14,9 @@ use std::fmt::Write;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
-use crate::process;
 use crate::trace_tree::TraceId;
-use seen::Seen;
+use crate::unwind::{self, Loaded, Sample};
+use crate::{fork, process};
 
 /// One loaded file.
 #[derive(Debug)]
@@ -29,6 +30,8 @@ pub(crate) struct Module {
     pub(crate) end: usize,
     /// Hexadecimal; empty if it has none.
     pub(crate) build_id: String,
+    /// Of one without a build id; else 0.
+    sample: Sample,
     /// If it is not loaded any more, the first node of the tree that means it.
     pub(crate) since: Option<TraceId>,
 }
@@ -48,27 +51,28 @@ const LONGEST_FRAME: usize = 1023;
 
 impl Modules {
     pub(crate) fn now() -> Self {
-        let mut modules = Vec::<Module>::new();
-        // SAFETY: `add` takes the data for what it is.
-        unsafe { libc::dl_iterate_phdr(Some(add), (&raw mut modules).cast()) };
+        let by_loader = !fork::is_child();
+        let mut modules = if by_loader { loaded() } else { mapped::modules() };
         modules.sort_by_key(|module| module.start);
         let loaded = modules.len();
         for seen in seen::iter() {
-            let mut path = absolute(seen.path);
-            let build_id = hexadecimal(seen.build_id);
+            let Loaded { start, end, bias, path, build_id, sample, .. } = seen.module;
+            let (mut path, build_id) = (absolute(path.to_bytes()), hexadecimal(build_id));
+            let is_build = |module: &Module| (&module.build_id, module.sample) == (&build_id, sample);
+            // The kernel has no links in its paths.
             let is_it = |module: &Module| {
-                (module.start, module.end) == (seen.start, seen.end)
-                    && module.path == path
-                    && module.build_id == build_id
+                (module.start, module.end) == (start, end)
+                    && is_build(module)
+                    && (module.path == path || !by_loader)
             };
             if !modules[..loaded].iter().any(is_it) {
                 // What is at the path is a later one: names must not be looked up there.
-                if modules.iter().any(|later| later.path == path && later.build_id != build_id) {
-                    let start = build_id.get(..SHORT_ID).unwrap_or(&build_id);
-                    path.extend_from_slice(format!(" (build {start})").as_bytes());
+                if modules.iter().any(|later| later.path == path && !is_build(later)) {
+                    let id = if build_id.is_empty() { hexadecimal(&sample) } else { build_id.clone() };
+                    let short = id.get(..SHORT_ID).unwrap_or(&id);
+                    path.extend_from_slice(format!(" (build {short})").as_bytes());
                 }
-                let Seen { start, end, bias, since, .. } = *seen;
-                modules.push(Module { path, bias, start, end, build_id, since: Some(since) });
+                modules.push(Module { path, bias, start, end, build_id, sample, since: Some(seen.since) });
             }
         }
         Self { all: modules, loaded }
@@ -90,9 +94,10 @@ impl Modules {
             return now;
         }
         // Which of those that were at this place was the last when the node was made?
-        let seen = seen::iter().find(|seen| (seen.start..seen.end).contains(&pc) && seen.since.0 <= node.0);
+        let seen = seen::iter().find(|seen| seen.holds(pc) && seen.since.0 <= node.0);
         let then = seen.and_then(|seen| {
-            unloaded.iter().position(|module| module.since == Some(seen.since) && module.start == seen.start)
+            let (since, start) = (Some(seen.since), seen.module.start);
+            unloaded.iter().position(|module| (module.since, module.start) == (since, start))
         });
         then.map(|then| self.loaded + then).or(now)
     }
@@ -136,41 +141,61 @@ fn hexadecimal(bytes: &[u8]) -> String {
     text
 }
 
+/// Those that the loader has.
+fn loaded() -> Vec<Module> {
+    let mut modules = Vec::<Module>::new();
+    // SAFETY: `add` takes the data for what it is.
+    unsafe { libc::dl_iterate_phdr(Some(add), (&raw mut modules).cast()) };
+    modules
+}
+
 unsafe extern "C" fn add(info: *mut libc::dl_phdr_info, _: usize, data: *mut c_void) -> c_int {
     // SAFETY: the loader passes what is valid during the call.
     let info = unsafe { &*info };
-    // SAFETY: the list that `now` passed on.
+    // SAFETY: the list that `loaded` passed on.
     let modules = unsafe { &mut *data.cast::<Vec<Module>>() };
     if info.dlpi_phdr.is_null() {
         return 0;
     }
     // SAFETY: so many headers are there.
     let headers = unsafe { slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum)) };
-    let bias = info.dlpi_addr as usize;
-    let loaded = || headers.iter().filter(|header| header.p_type == libc::PT_LOAD);
-    let start = loaded().map(|header| bias.wrapping_add(header.p_vaddr as usize)).min();
-    let end = loaded().map(|header| bias.wrapping_add((header.p_vaddr + header.p_memsz) as usize)).max();
-    let (Some(start), Some(end)) = (start, end) else { return 0 };
     let name = if info.dlpi_name.is_null() {
         &[]
     } else {
         // SAFETY: the loader's names end in 0.
         unsafe { CStr::from_ptr(info.dlpi_name) }.to_bytes()
     };
-    let path = if name.is_empty() && modules.is_empty() { program(start) } else { absolute(name) };
-    let notes = headers.iter().filter(|header| header.p_type == libc::PT_NOTE);
-    let build_id = notes
-        .filter_map(|header| {
-            let address = bias.wrapping_add(header.p_vaddr as usize);
-            // SAFETY: notes lie in a loaded segment.
-            build_id(unsafe {
-                slice::from_raw_parts(core::ptr::with_exposed_provenance(address), header.p_memsz as usize)
-            })
-        })
-        .next()
-        .unwrap_or_default();
-    modules.push(Module { path, bias, start, end, build_id, since: None });
+    let is_program = name.is_empty() && modules.is_empty();
+    let notes = |address: usize, bytes: usize| {
+        // SAFETY: notes lie in a loaded segment.
+        let notes = unsafe { slice::from_raw_parts(core::ptr::with_exposed_provenance(address), bytes) };
+        build_id(notes)
+    };
+    if let Some(mut module) = Module::new(info.dlpi_addr as usize, headers, notes) {
+        module.path = if is_program { program(module.start) } else { absolute(name) };
+        modules.push(module);
+    }
     0
+}
+
+impl Module {
+    /// One that is loaded, by its program headers. The path is missing yet.
+    fn new(
+        bias: usize,
+        headers: &[libc::Elf64_Phdr],
+        build_id_at: impl Fn(usize, usize) -> Option<String>,
+    ) -> Option<Self> {
+        let of_type = |kind| headers.iter().filter(move |header| header.p_type == kind);
+        let at = |offset: u64| bias.wrapping_add(offset as usize);
+        let start = of_type(libc::PT_LOAD).map(|header| at(header.p_vaddr)).min()?;
+        let end =
+            of_type(libc::PT_LOAD).map(|header| at(header.p_vaddr.wrapping_add(header.p_memsz))).max()?;
+        let build_id = of_type(libc::PT_NOTE)
+            .find_map(|header| build_id_at(at(header.p_vaddr), header.p_memsz as usize))
+            .unwrap_or_default();
+        let sample = if build_id.is_empty() { unwind::sample_at(start) } else { Sample::default() };
+        Some(Self { path: Vec::new(), bias, start, end, build_id, sample, since: None })
+    }
 }
 
 /// Where the executable lies, which the loader does not name. If the loader itself was started, with the executable

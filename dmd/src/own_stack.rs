@@ -10,7 +10,7 @@ const BYTES: usize = 256 << 10;
 
 /// Runs `body` on a stack of its own, or on the caller's if there is no memory for one.
 pub(crate) fn run<T, F: FnOnce() -> T>(body: F) -> T {
-    let stack = memory::map(BYTES);
+    let stack = memory::map_for_dump(BYTES);
     if stack.is_null() {
         return body();
     }
@@ -20,7 +20,7 @@ pub(crate) fn run<T, F: FnOnce() -> T>(body: F) -> T {
     // SAFETY: the end of a mapping that is large enough, and `work` is what the function takes.
     unsafe { call_on(stack.expose_provenance() + BYTES, work_on::<T, F>, (&raw mut work).cast()) };
     // SAFETY: mapped above with this size, and left.
-    unsafe { memory::unmap(stack, BYTES) };
+    unsafe { memory::unmap_for_dump(stack, BYTES) };
     work.result.expect("the work was done")
 }
 

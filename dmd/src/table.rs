@@ -1,4 +1,6 @@
-//! The live blocks, indexed by address: a word for each 16 bytes of heap, touched only where blocks are.
+//! The live blocks, indexed by address: a word for each 16 bytes of heap, touched only where blocks are. A
+//! stretch of heap in which only large blocks were recorded has a few slots instead: see [`sparse`]. A word that
+//! is not 0 counts before a slot of the same address, so that nothing has to move when words take over.
 //!
 //! No lock: a block is recorded by one store, after it was handed out, and forgotten by one store, before
 //! it is freed, so each word has one writer at a time, but for the mark bit, which is set by exchange. An
@@ -8,14 +10,18 @@
 //! see [`around`].
 
 mod around;
+mod place;
+mod sparse;
 #[cfg(test)]
 mod tests;
 
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
-use crate::memory;
+use crate::memory::{self, Pool};
 use crate::trace_tree::TraceId;
+use place::Place;
+use sparse::{Chunk, Slot};
 
 /// What is known of one block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,23 +73,24 @@ const REQUESTED_BITS: u32 = 22;
 pub(crate) const MAX_TRACE: u32 = (1 << TRACE_BITS) - 1;
 
 const GRAIN_BITS: u32 = 4;
-/// Bytes of heap in a leaf: a megabyte, so that one maps half of that.
-const LEAF_BITS: u32 = 20;
-const MIDDLE_BITS: u32 = 35;
+/// Bytes of heap in a leaf, which takes half of that: nearly all of it is used where small blocks are, so that
+/// what is mapped is about what is resident.
+const LEAF_BITS: u32 = 17;
+const MIDDLE_BITS: u32 = 31;
 const ADDRESS_BITS: u32 = 48;
 const LEAF_WORDS: usize = 1 << (LEAF_BITS - GRAIN_BITS);
-const MIDDLES: usize = 1 << (MIDDLE_BITS - LEAF_BITS);
+const LEAVES: usize = 1 << (MIDDLE_BITS - LEAF_BITS);
 const ROOTS: usize = 1 << (ADDRESS_BITS - MIDDLE_BITS);
 const PLANES: usize = 1 << GRAIN_BITS;
 
 /// All zero at first, as the other parts.
 struct Leaf {
     words: [AtomicU64; LEAF_WORDS],
-    starts: around::InLeaf,
 }
 
 struct Middle {
-    leaves: [AtomicPtr<Leaf>; MIDDLES],
+    leaves: [AtomicPtr<Leaf>; LEAVES],
+    sparse: [AtomicPtr<Chunk>; LEAVES],
     starts: around::InMiddle,
 }
 
@@ -93,6 +100,10 @@ pub(crate) struct Table {
     /// Of blocks at multiples of 16, which are all blocks of a C library.
     root: Root,
     planes: [AtomicPtr<Root>; PLANES],
+    starts: around::InTable,
+    leaves: Pool<Leaf>,
+    chunks: Pool<Chunk>,
+    /// Bytes of roots and middles.
     mapped: AtomicUsize,
     /// Usable bytes of the largest block that ever was.
     largest: AtomicUsize,
@@ -103,6 +114,9 @@ impl Table {
         Self {
             root: [const { AtomicPtr::new(null_mut()) }; ROOTS],
             planes: [const { AtomicPtr::new(null_mut()) }; PLANES],
+            starts: around::InTable::new(),
+            leaves: Pool::new(),
+            chunks: Pool::new(),
             mapped: AtomicUsize::new(0),
             largest: AtomicUsize::new(0),
         }
@@ -110,16 +124,17 @@ impl Table {
 
     /// Bytes mapped for it.
     pub(crate) fn mapped(&self) -> usize {
-        self.mapped.load(Ordering::Relaxed)
+        self.mapped.load(Ordering::Relaxed) + self.leaves.mapped() + self.chunks.mapped()
     }
 
-    /// Bytes of it that are backed by memory.
+    /// Bytes of it that are backed by memory, but for those of middles.
     pub(crate) fn touched(&self) -> usize {
         const PAGE: usize = 4096;
         let mut pages = 0;
-        self.for_each_leaf(|_, leaf| {
+        self.for_each_stretch(|_, leaf, _| {
+            let Some(leaf) = leaf else { return };
             let mut resident = [0u8; size_of::<Leaf>().div_ceil(PAGE)];
-            // SAFETY: a whole mapping, and a byte for each of its pages.
+            // SAFETY: whole pages of a mapping, and a byte for each of them.
             let failed = unsafe {
                 libc::mincore(
                     core::ptr::from_ref(leaf).cast_mut().cast(),
@@ -131,21 +146,38 @@ impl Table {
                 pages += resident.iter().filter(|page| **page & 1 == 1).count();
             }
         });
-        pages * PAGE
+        pages * PAGE + self.chunks.used()
     }
 
     /// Records a block; false if there is no memory to do so.
     #[inline]
     pub(crate) fn insert(&self, address: usize, block: Block) -> bool {
-        let Some(word) = self.word(address).or_else(|| self.make_word(address)) else { return false };
-        let mut value = LIVE | u64::from(block.trace.0) << TRACE_SHIFT;
-        if block.sampled {
-            value |= SAMPLED;
+        let stored = match self.word(address) {
+            Some(word) => self.store(address, word, block),
+            None => self.insert_first(address, block),
+        };
+        if stored && block.usable() >= around::LARGE {
+            self.note_start(address, block.usable());
         }
-        if block.requested < 1 << REQUESTED_BITS && block.slop < 1 << SLOP_BITS {
-            value |= (block.requested as u64) << REQUESTED_SHIFT | (block.slop as u64) << SLOP_SHIFT;
-        } else {
-            value |= WIDE;
+        stored
+    }
+
+    /// Records a block where no words are.
+    #[cold]
+    fn insert_first(&self, address: usize, block: Block) -> bool {
+        if block.usable() >= around::LARGE
+            && let Some(slot) = self.make_slot(address)
+        {
+            slot.store(packed(block), block);
+            return true;
+        }
+        self.make_word(address).is_some_and(|word| self.store(address, word, block))
+    }
+
+    #[inline]
+    fn store(&self, address: usize, word: &AtomicU64, block: Block) -> bool {
+        let value = packed(block);
+        if value & WIDE != 0 {
             for (size, offset) in [(block.requested, 16), (block.slop, 32)] {
                 let Some(word) = self.word(address + offset).or_else(|| self.make_word(address + offset))
                 else {
@@ -155,9 +187,6 @@ impl Table {
             }
         }
         word.store(value, Ordering::Release);
-        if block.usable() >= around::LARGE {
-            self.note_start(address, block.usable());
-        }
         true
     }
 
@@ -177,40 +206,46 @@ impl Table {
     /// Forgets the block that starts here and tells what it was.
     #[inline]
     pub(crate) fn remove(&self, address: usize) -> Option<Block> {
-        let word = self.word(address)?;
-        let value = word.load(Ordering::Relaxed);
+        let place = self.find_place(address)?;
+        let value = place.word().load(Ordering::Relaxed);
         if value & TAG != LIVE {
             return None;
         }
-        let block = self.block(address, value);
-        word.store(FREED, Ordering::Relaxed);
+        let block = self.block(address, place, value);
+        place.word().store(FREED, Ordering::Relaxed);
         Some(block)
     }
 
     /// Forgets what starts here without looking at it, which costs no wait for memory.
     #[inline(always)]
     pub(crate) fn erase(&self, address: usize) {
-        if let Some(word) = self.word(address) {
-            word.store(FREED, Ordering::Relaxed);
+        match self.word(address) {
+            Some(word) => word.store(FREED, Ordering::Relaxed),
+            None => self.erase_slot(address),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn erase_slot(&self, address: usize) {
+        if let Some(slot) = self.slot(address) {
+            slot.word.store(FREED, Ordering::Relaxed);
         }
     }
 
     /// Sets the mark bit and tells whether it was not set before; `None` if no block starts here.
     pub(crate) fn mark(&self, address: usize) -> Option<bool> {
-        let word = self.word(address)?;
-        let before = word
-            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |value| {
-                (value & TAG == LIVE).then_some(value | MARKED)
-            })
-            .ok()?;
+        let place = self.find_place(address)?;
+        let marked = |value| (value & TAG == LIVE).then_some(value | MARKED);
+        let before = place.word().fetch_update(Ordering::AcqRel, Ordering::Acquire, marked).ok()?;
         Some(before & MARKED == 0)
     }
 
     /// Takes the mark bit away.
     pub(crate) fn unmark(&self, address: usize) {
-        if let Some(word) = self.word(address) {
+        if let Some(place) = self.find_place(address) {
             // Fails if the block was freed meanwhile, and then has no mark.
-            let _ = word.fetch_update(Ordering::AcqRel, Ordering::Acquire, |value| {
+            let _ = place.word().fetch_update(Ordering::AcqRel, Ordering::Acquire, |value| {
                 (value & TAG == LIVE).then_some(value & !MARKED)
             });
         }
@@ -218,8 +253,9 @@ impl Table {
 
     /// The live block that starts here.
     pub(crate) fn get(&self, address: usize) -> Option<Block> {
-        let value = self.value(address);
-        (value & TAG == LIVE).then(|| self.block(address, value))
+        let place = self.find_place(address)?;
+        let value = place.word().load(Ordering::Acquire);
+        (value & TAG == LIVE).then(|| self.block(address, place, value))
     }
 
     /// What lies at an address: the start of a live block, the inside of one, or nothing.
@@ -236,60 +272,70 @@ impl Table {
 
     /// Calls `each` for every live block, in order of addresses within a plane.
     pub(crate) fn for_each(&self, mut each: impl FnMut(usize, Block)) {
-        self.for_each_word(|address, word| {
-            let value = word.load(Ordering::Acquire);
+        self.for_each_place(|address, place| {
+            let value = place.word().load(Ordering::Acquire);
             if value & TAG == LIVE {
-                each(address, self.block(address, value));
+                each(address, self.block(address, place, value));
             }
         });
     }
 
     /// Forgets everything.
     pub(crate) fn clear(&self) {
-        self.for_each_word(|_, word| {
-            if word.load(Ordering::Relaxed) != 0 {
-                word.store(0, Ordering::Relaxed);
+        self.for_each_place(|_, place| {
+            if place.word().load(Ordering::Relaxed) != 0 {
+                place.word().store(0, Ordering::Relaxed);
+            }
+        });
+        // Slots whose word counted before them.
+        self.for_each_place(|_, place| place.word().store(0, Ordering::Relaxed));
+    }
+
+    fn for_each_place<'t>(&'t self, mut each: impl FnMut(usize, Place<'t>)) {
+        self.for_each_stretch(|start, leaf, slots| {
+            let mut slots = sparse::in_order(slots).into_iter().flatten().peekable();
+            for (index, word) in leaf.map_or(&[][..], |leaf| &leaf.words).iter().enumerate() {
+                let slot = slots.next_if(|(at, _)| *at == index).map(|(_, slot)| slot);
+                let word = Place::Word(word);
+                each(start + (index << GRAIN_BITS), slot.map_or(word, |slot| word.or(slot)));
+            }
+            for (index, slot) in slots {
+                each(start + (index << GRAIN_BITS), Place::Slot(slot));
             }
         });
     }
 
-    fn for_each_word(&self, mut each: impl FnMut(usize, &AtomicU64)) {
-        self.for_each_leaf(|start, leaf| {
-            for (index, word) in leaf.words.iter().enumerate() {
-                each(start + (index << GRAIN_BITS), word);
-            }
-        });
-    }
-
-    fn for_each_leaf(&self, mut each: impl FnMut(usize, &Leaf)) {
+    /// Calls `each` for every stretch of heap that has a leaf or slots, or both.
+    fn for_each_stretch<'t>(&'t self, mut each: impl FnMut(usize, Option<&'t Leaf>, Option<&'t Chunk>)) {
         for plane in 0..PLANES {
             let Some(root) = self.root(plane) else { continue };
             for (high, middle) in root.iter().enumerate() {
-                let middle = middle.load(Ordering::Acquire);
-                if middle.is_null() {
-                    continue;
-                }
-                // SAFETY: middles are never unmapped.
-                for (low, leaf) in unsafe { &*middle }.leaves.iter().enumerate() {
-                    let leaf = leaf.load(Ordering::Acquire);
-                    if leaf.is_null() {
-                        continue;
+                // SAFETY: null, or a middle that is never unmapped.
+                let Some(middle) = (unsafe { middle.load(Ordering::Acquire).as_ref() }) else { continue };
+                for (low, (leaf, chunk)) in middle.leaves.iter().zip(&middle.sparse).enumerate() {
+                    // SAFETY: null, or a leaf that is never unmapped.
+                    let leaf = unsafe { leaf.load(Ordering::Acquire).as_ref() };
+                    // SAFETY: null, or a chunk that is never unmapped.
+                    let chunk = unsafe { chunk.load(Ordering::Acquire).as_ref() };
+                    if leaf.is_some() || chunk.is_some() {
+                        each((high << MIDDLE_BITS) + (low << LEAF_BITS) + plane, leaf, chunk);
                     }
-                    // SAFETY: leaves are never unmapped.
-                    each((high << MIDDLE_BITS) + (low << LEAF_BITS) + plane, unsafe { &*leaf });
                 }
             }
         }
     }
 
-    fn block(&self, address: usize, value: u64) -> Block {
+    fn block(&self, address: usize, place: Place<'_>, value: u64) -> Block {
         let (requested, slop) = if value & WIDE == 0 {
             (
                 value >> REQUESTED_SHIFT & ((1 << REQUESTED_BITS) - 1),
                 value >> SLOP_SHIFT & ((1 << SLOP_BITS) - 1),
             )
         } else {
-            (self.size(address + 16), self.size(address + 32))
+            match place {
+                Place::Word(_) => (self.size(address + 16), self.size(address + 32)),
+                Place::Slot(slot) => slot.sizes(),
+            }
         };
         Block {
             requested: requested as usize,
@@ -302,12 +348,34 @@ impl Table {
 
     /// Of a wide block. It may be gone, and another one lie there.
     fn size(&self, address: usize) -> u64 {
-        let value = self.value(address);
+        let value = self.word(address).map_or(0, |word| word.load(Ordering::Acquire));
         if value & TAG == SIZE { value >> 2 } else { 0 }
     }
 
     fn value(&self, address: usize) -> u64 {
-        self.word(address).map_or(0, |word| word.load(Ordering::Acquire))
+        self.find_place(address).map_or(0, |place| place.word().load(Ordering::Acquire))
+    }
+
+    /// Where the block that starts here is recorded, or was.
+    #[inline]
+    fn find_place(&self, address: usize) -> Option<Place<'_>> {
+        match self.word(address) {
+            Some(word) if word.load(Ordering::Relaxed) != 0 => Some(Place::Word(word)),
+            word => self.slot(address).map(Place::Slot).or(word.map(Place::Word)),
+        }
+    }
+
+    /// The slot of an address, if one was made.
+    fn slot(&self, address: usize) -> Option<&Slot> {
+        let first = self.middle(address)?.sparse[leaf_index(address)].load(Ordering::Acquire);
+        // SAFETY: null, or a chunk that is never unmapped.
+        unsafe { first.as_ref() }?.find(word_index(address))
+    }
+
+    /// The slot of an address; `None` if there are too many in its stretch of heap, or no memory.
+    fn make_slot(&self, address: usize) -> Option<&Slot> {
+        let middle = self.make_middle(address)?;
+        sparse::make(&middle.sparse[leaf_index(address)], word_index(address), &self.chunks)
     }
 
     #[inline]
@@ -329,26 +397,37 @@ impl Table {
 
     #[inline]
     fn leaf(&self, address: usize) -> Option<&Leaf> {
-        let leaf = self.middle(address)?.leaves[address >> LEAF_BITS & (MIDDLES - 1)].load(Ordering::Acquire);
+        let leaf = self.middle(address)?.leaves[leaf_index(address)].load(Ordering::Acquire);
         // SAFETY: null, or a leaf that is never unmapped.
         unsafe { leaf.as_ref() }
     }
 
     #[inline]
     fn word(&self, address: usize) -> Option<&AtomicU64> {
-        Some(&self.leaf(address)?.words[address >> GRAIN_BITS & (LEAF_WORDS - 1)])
+        Some(&self.leaf(address)?.words[word_index(address)])
     }
 
     #[cold]
     fn make_word(&self, address: usize) -> Option<&AtomicU64> {
+        let place = &self.make_middle(address)?.leaves[leaf_index(address)];
+        if place.load(Ordering::Acquire).is_null() {
+            let fresh = self.leaves.take();
+            if fresh.is_null() {
+                return None;
+            }
+            // If another thread was faster its leaf counts, and this one is never touched.
+            let _ = place.compare_exchange(null_mut(), fresh, Ordering::AcqRel, Ordering::Acquire);
+        }
+        self.word(address)
+    }
+
+    fn make_middle(&self, address: usize) -> Option<&Middle> {
         if address >> ADDRESS_BITS != 0 {
             return None;
         }
         let plane = address % PLANES;
         let root = if plane == 0 { &self.root } else { self.make(&self.planes[plane])? };
-        let middle = self.make(&root[address >> MIDDLE_BITS])?;
-        let leaf = self.make(&middle.leaves[address >> LEAF_BITS & (MIDDLES - 1)])?;
-        Some(&leaf.words[address >> GRAIN_BITS & (LEAF_WORDS - 1)])
+        self.make(&root[address >> MIDDLE_BITS])
     }
 
     /// The part behind a pointer, mapped by whoever comes first.
@@ -375,6 +454,30 @@ impl Table {
                 Some(unsafe { &*other })
             }
         }
+    }
+}
+
+#[inline(always)]
+fn leaf_index(address: usize) -> usize {
+    address >> LEAF_BITS & (LEAVES - 1)
+}
+
+#[inline(always)]
+fn word_index(address: usize) -> usize {
+    address >> GRAIN_BITS & (LEAF_WORDS - 1)
+}
+
+/// The word of a live block.
+#[inline(always)]
+fn packed(block: Block) -> u64 {
+    let mut value = LIVE | u64::from(block.trace.0) << TRACE_SHIFT;
+    if block.sampled {
+        value |= SAMPLED;
+    }
+    if block.requested < 1 << REQUESTED_BITS && block.slop < 1 << SLOP_BITS {
+        value | (block.requested as u64) << REQUESTED_SHIFT | (block.slop as u64) << SLOP_SHIFT
+    } else {
+        value | WIDE
     }
 }
 

@@ -46,7 +46,7 @@ mod walker;
 
 pub use arch::Registers;
 pub use last::{LastStack, MOST};
-pub(crate) use loaded::{loaded, same_as};
+pub(crate) use loaded::{Loaded, Sample, is_loaded, loaded, sample_at};
 pub use sections::{Sections, module_both_ways};
 pub use stack::StackRange;
 pub use walker::{End, Frame, walk};

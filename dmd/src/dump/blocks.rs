@@ -3,7 +3,8 @@
 use crate::dead_blocks::DeadKind;
 use crate::engine::ENGINE;
 use crate::mark::Reports;
-use crate::pages::{self, PageMap, PageVec};
+use crate::options::Mode;
+use crate::pages::{self, DumpMap, DumpVec};
 use crate::table::Block;
 use crate::trace_tree::TraceId;
 
@@ -29,19 +30,41 @@ impl BlockKind {
     }
 }
 
+/// Calls `each` for every block, and for those that were freed if they count; a lock of the latter is held.
+pub(super) fn for_each(mode: Mode, mut each: impl FnMut(BlockKind, u64)) {
+    ENGINE.table.for_each(|address, block| {
+        let mut kind = BlockKind::of(block);
+        if block.marked {
+            kind.reports = ENGINE.marks.get(address);
+        }
+        each(kind, 1);
+    });
+    if mode == Mode::Cumulative {
+        ENGINE.dead.for_each(|dead, count| each(BlockKind::of_dead(dead), count));
+    }
+}
+
 /// Kinds in order of their first block, with their counts.
 pub(super) struct LiveBlocks {
-    places: PageMap<BlockKind, u32>,
-    list: PageVec<(BlockKind, u64)>,
+    places: DumpMap<BlockKind, u32>,
+    list: DumpVec<(BlockKind, u64)>,
 }
 
 impl LiveBlocks {
-    pub(super) fn new() -> Self {
+    fn new() -> Self {
         Self { places: pages::map(), list: pages::list() }
     }
 
+    /// All blocks; `None` if there is no memory for so many kinds.
+    pub(super) fn merged(mode: Mode) -> Option<Self> {
+        let mut live = Self::new();
+        let mut fits = true;
+        for_each(mode, |kind, count| fits = fits && live.add(kind, count));
+        fits.then_some(live)
+    }
+
     /// False if there is no memory.
-    pub(super) fn add(&mut self, kind: BlockKind, count: u64) -> bool {
+    fn add(&mut self, kind: BlockKind, count: u64) -> bool {
         let next = self.list.len() as u32;
         let Some(place) = pages::entry(&mut self.places, kind, || next).map(|place| *place) else {
             return false;

@@ -3,27 +3,30 @@
 //! Noted when a node of the tree is made, which is when the library is there for certain. Nodes are numbered
 //! in order, so that of two libraries that were loaded to the same place a node tells which it means.
 
+use core::ffi::CStr;
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
 use crate::lock::Lock;
 use crate::memory::Arena;
 use crate::trace_tree::TraceId;
-use crate::unwind::{loaded, same_as};
+use crate::unwind::{Loaded, is_loaded, loaded};
 
 /// A library as it was loaded once.
 #[derive(Debug)]
 pub(crate) struct Seen {
-    pub(crate) start: usize,
-    pub(crate) end: usize,
-    /// What is added to addresses in the file.
-    pub(crate) bias: usize,
+    /// Path and build id are copies.
+    pub(crate) module: Loaded,
     /// The first node of it.
     pub(crate) since: TraceId,
-    pub(crate) path: &'static [u8],
-    pub(crate) build_id: &'static [u8],
     /// The one that was noted before.
     older: *mut Seen,
+}
+
+impl Seen {
+    pub(crate) fn holds(&self, pc: usize) -> bool {
+        (self.module.start..self.module.end).contains(&pc)
+    }
 }
 
 /// More are not kept.
@@ -72,9 +75,7 @@ pub(crate) fn note(return_address: usize, node: TraceId) {
 }
 
 fn is_noted(pc: usize) -> bool {
-    iter()
-        .find(|seen| (seen.start..seen.end).contains(&pc))
-        .is_some_and(|seen| same_as(pc, seen.start, seen.end, seen.path, seen.build_id))
+    iter().find(|seen| seen.holds(pc)).is_some_and(|seen| is_loaded(pc, &seen.module))
 }
 
 #[cold]
@@ -94,19 +95,15 @@ fn add(pc: usize, node: TraceId) {
         return;
     }
     let place = ARENA.take(size_of::<Seen>()).cast::<Seen>();
-    let (Some(path), Some(build_id)) = (keep(module.path.to_bytes()), keep(module.build_id)) else { return };
+    let (Some(path), Some(build_id)) = (keep(module.path.to_bytes_with_nul()), keep(module.build_id)) else {
+        return;
+    };
+    let Ok(path) = CStr::from_bytes_with_nul(path) else { return };
     if place.is_null() {
         return;
     }
-    let seen = Seen {
-        start: module.start,
-        end: module.end,
-        bias: module.bias,
-        since: node,
-        path,
-        build_id,
-        older: NEWEST.load(Ordering::Relaxed),
-    };
+    let module = Loaded { path, build_id, ..module };
+    let seen = Seen { module, since: node, older: NEWEST.load(Ordering::Relaxed) };
     // SAFETY: fresh memory of that size, aligned to 16.
     unsafe { place.write(seen) };
     NEWEST.store(place, Ordering::Release);

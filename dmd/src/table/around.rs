@@ -7,27 +7,35 @@
 
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use super::{Block, GRAIN_BITS, LEAF_BITS, LEAF_WORDS, LIVE, MIDDLE_BITS, PLANES, TAG, Table};
+use super::{ADDRESS_BITS, Block, GRAIN_BITS, LEAF_BITS, LIVE, MIDDLE_BITS, PLANES, TAG, Table, word_index};
 
 /// Blocks of so many usable bytes have a place; smaller ones are found by their words.
 pub(super) const LARGE: usize = 1 << LARGE_BITS;
 const LARGE_BITS: u32 = 14;
+const LONG_BITS: u32 = 20;
 const HUGE_BITS: u32 = 28;
+const VAST_BITS: u32 = 35;
 
 /// How long the stretches of each kind are, as powers of two. A block is of the last kind that is not longer
 /// than it.
-const STRETCHES: [u32; 4] = [LARGE_BITS, LEAF_BITS, HUGE_BITS, MIDDLE_BITS];
-
-/// Starts of large blocks, in a leaf. All zero at first.
-pub(super) struct InLeaf {
-    short: [AtomicUsize; 1 << (LEAF_BITS - LARGE_BITS)],
-    whole: AtomicUsize,
-}
+const STRETCHES: [u32; 4] = [LARGE_BITS, LONG_BITS, HUGE_BITS, VAST_BITS];
 
 /// Starts of large blocks, in a middle. All zero at first.
 pub(super) struct InMiddle {
-    short: [AtomicUsize; 1 << (MIDDLE_BITS - HUGE_BITS)],
-    whole: AtomicUsize,
+    large: [AtomicUsize; 1 << (MIDDLE_BITS - LARGE_BITS)],
+    long: [AtomicUsize; 1 << (MIDDLE_BITS - LONG_BITS)],
+    huge: [AtomicUsize; 1 << (MIDDLE_BITS - HUGE_BITS)],
+}
+
+/// Starts of blocks that are longer than a middle, of all planes.
+pub(super) struct InTable {
+    vast: [AtomicUsize; 1 << (ADDRESS_BITS - VAST_BITS)],
+}
+
+impl InTable {
+    pub(super) const fn new() -> Self {
+        Self { vast: [const { AtomicUsize::new(0) }; 1 << (ADDRESS_BITS - VAST_BITS)] }
+    }
 }
 
 impl Table {
@@ -55,7 +63,6 @@ impl Table {
 
     /// `last` is the last address of a plane that is not behind `address`.
     fn small_around(&self, address: usize, mut last: usize) -> Option<(usize, Block)> {
-        let place = |address: usize| address >> GRAIN_BITS & (LEAF_WORDS - 1);
         let plane = last % PLANES;
         let first = last.saturating_sub(LARGE - (1 << GRAIN_BITS)).max(plane);
         loop {
@@ -65,7 +72,7 @@ impl Table {
                     looked();
                     word.load(Ordering::Acquire) & TAG == LIVE
                 };
-                if let Some(at) = leaf.words[place(from)..=place(last)].iter().rposition(is_live) {
+                if let Some(at) = leaf.words[word_index(from)..=word_index(last)].iter().rposition(is_live) {
                     return self.if_around(address, from + (at << GRAIN_BITS));
                 }
             }
@@ -103,12 +110,12 @@ impl Table {
 
     /// The place for blocks of a kind that start where the address lies.
     fn place(&self, kind: usize, address: usize) -> Option<&AtomicUsize> {
-        let within = |whole: u32, stretch: u32| (address & ((1 << whole) - 1)) >> stretch;
+        let within = |stretch: u32| (address & ((1 << MIDDLE_BITS) - 1)) >> stretch;
         match kind {
-            0 => self.leaf(address)?.starts.short.get(within(LEAF_BITS, LARGE_BITS)),
-            1 => Some(&self.leaf(address)?.starts.whole),
-            2 => self.middle(address)?.starts.short.get(within(MIDDLE_BITS, HUGE_BITS)),
-            _ => Some(&self.middle(address)?.starts.whole),
+            0 => self.middle(address)?.starts.large.get(within(LARGE_BITS)),
+            1 => self.middle(address)?.starts.long.get(within(LONG_BITS)),
+            2 => self.middle(address)?.starts.huge.get(within(HUGE_BITS)),
+            _ => self.starts.vast.get(address >> VAST_BITS),
         }
     }
 }

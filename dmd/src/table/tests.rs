@@ -94,9 +94,69 @@ fn a_place_is_another_block_s_when_its_own_was_freed() {
 #[test]
 fn sizes_of_a_large_block_are_not_read_from_what_took_its_place() {
     static TABLE: Table = Table::new();
+    // Where small blocks are, sizes of large ones lie behind their word.
+    assert!(TABLE.insert(HEAP + 64, block(16)));
     assert!(TABLE.insert(HEAP, block(1 << 30)));
     for offset in [16, 32] {
         assert!(TABLE.insert(HEAP + offset, block(16)));
     }
     assert_eq!(TABLE.get(HEAP), Some(block(0)));
+}
+
+/// A block is the same whether others around it are small, whichever came first.
+#[test]
+fn large_blocks_among_small_ones() {
+    static TABLE: Table = Table::new();
+    let (large, second, small) = (HEAP + 16, HEAP + (40 << 10), HEAP + (20 << 10));
+    let all = || {
+        let mut all = Vec::new();
+        TABLE.for_each(|address, block| all.push((address, block.requested)));
+        all
+    };
+    assert!(TABLE.insert(second, block(5 << 30)));
+    assert!(TABLE.insert(large, block(17 << 10)));
+    assert_eq!(all(), [(large, 17 << 10), (second, 5 << 30)]);
+    let before = TABLE.mapped();
+    assert!(TABLE.insert(small, block(48)));
+    assert!(TABLE.mapped() > before, "small blocks need words");
+    assert_eq!(all(), [(large, 17 << 10), (small, 48), (second, 5 << 30)]);
+    assert_eq!(TABLE.find(second + 9), inside(second, 5 << 30));
+    assert_eq!((TABLE.mark(large), TABLE.mark(large)), (Some(true), Some(false)));
+    assert!(TABLE.get(large).unwrap().marked);
+    TABLE.unmark(large);
+    assert_eq!(TABLE.remove(large), Some(block(17 << 10)));
+    assert_eq!((TABLE.remove(large), TABLE.find(large)), (None, Found::Freed));
+    // A word counts before the slot.
+    assert!(TABLE.insert(large, block(100)));
+    TABLE.erase(second);
+    assert_eq!(all(), [(large, 100), (small, 48)]);
+    TABLE.clear();
+    assert_eq!((all(), TABLE.find(large)), (Vec::new(), Found::Nothing));
+}
+
+/// A slot is its address's for good: what has none left gets words.
+#[test]
+fn large_blocks_at_more_addresses_than_there_are_slots() {
+    static TABLE: Table = Table::new();
+    for start in (HEAP..HEAP + (1 << 17)).step_by(1 << 10) {
+        assert!(TABLE.insert(start, block(1 << 20)));
+        assert_eq!(TABLE.find(start + 1000), inside(start, 1 << 20));
+        assert_eq!(TABLE.remove(start), Some(block(1 << 20)));
+    }
+    TABLE.for_each(|address, _| panic!("{address:#x}"));
+}
+
+/// What large blocks need is little beside them, also beyond 32 GiB.
+#[test]
+fn large_blocks_take_little_room() {
+    static TABLE: Table = Table::new();
+    let blocks = 40_000;
+    for at in 0..blocks {
+        assert!(TABLE.insert((1 << 44) + 16 + at * ((1 << 20) + 4096), block(1 << 20)));
+    }
+    let mut found = 0;
+    TABLE.for_each(|_, block| found += usize::from(block.requested == 1 << 20));
+    assert_eq!(found, blocks);
+    assert!(TABLE.mapped() < 1000 * blocks, "{}", TABLE.mapped());
+    assert!(TABLE.touched() < 200 * blocks, "{}", TABLE.touched());
 }

@@ -10,11 +10,11 @@
 //! together they hold at most what the newest one does.
 //!
 //! A rule of a module that can be unloaded names a record of that module. It counts only after the walk
-//! has seen that this module is still there. A module without a build id cannot be told from another that
-//! was loaded to its place, so nothing of it is cached.
+//! has seen that this module is still there: by its build id or, if it has none, by its path and some of its
+//! contents.
 
 use super::arch::pack;
-use super::module::{BuildId, Module};
+use super::module::{Identity, Module};
 use super::rule::Rule;
 use super::sys::map;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU16, AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -134,7 +134,7 @@ impl Cache {
         if pc >= 1 << 48 {
             return None;
         }
-        let id = if module.is_permanent() { None } else { Some(module.build_id()?) };
+        let id = if module.is_permanent() { None } else { Some(module.identity()?) };
         if self.writing.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed).is_err() {
             return None;
         }
@@ -154,7 +154,7 @@ impl Cache {
     }
 
     /// Only with `writing` held.
-    fn insert(&self, pc: usize, module: &Module, id: Option<BuildId>, rule: Rule) -> Option<u16> {
+    fn insert(&self, pc: usize, module: &Module, id: Option<Identity>, rule: Rule) -> Option<u16> {
         let packed = match (rule, &id) {
             (Rule::Usual(usual), None) => pack(usual.from_fp, usual.cfa, usual.fp, usual.return_address),
             _ => None,
@@ -336,7 +336,7 @@ impl Wide {
     }
 
     /// The number, from 1, of the module's record, old or new. Only by the one writer.
-    fn record(&self, module: &Module, id: &BuildId) -> Option<u16> {
+    fn record(&self, module: &Module, id: &Identity) -> Option<u16> {
         let used = self.modules_used.load(Ordering::Relaxed);
         // Backwards, as what is loaded now was most likely recorded last.
         for index in (0..used).rev() {
@@ -352,7 +352,7 @@ impl Wide {
 }
 
 impl Record {
-    fn write(&self, module: &Module, id: &BuildId) {
+    fn write(&self, module: &Module, id: &Identity) {
         self.start.store(module.start, Ordering::Relaxed);
         self.end.store(module.end, Ordering::Relaxed);
         self.header.store(module.header, Ordering::Relaxed);
@@ -362,7 +362,7 @@ impl Record {
         self.id[1].store((id >> 64) as u64, Ordering::Relaxed);
     }
 
-    fn read(&self) -> (Module, BuildId) {
+    fn read(&self) -> (Module, Identity) {
         let module = Module {
             start: self.start.load(Ordering::Relaxed),
             end: self.end.load(Ordering::Relaxed),
@@ -371,6 +371,6 @@ impl Record {
         let low = u128::from(self.id[0].load(Ordering::Relaxed));
         let high = u128::from(self.id[1].load(Ordering::Relaxed));
         let bytes = (high << 64 | low).to_ne_bytes();
-        (module, BuildId { address: self.id_address.load(Ordering::Relaxed), bytes })
+        (module, Identity { address: self.id_address.load(Ordering::Relaxed), bytes })
     }
 }

@@ -19,10 +19,11 @@ pub(super) struct Module {
     pub(super) header: usize,
 }
 
-/// What tells a module from another that was loaded to the same addresses later.
+/// What tells a module from another that was loaded to the same addresses later: its build id or, if it has none,
+/// what is known of its path and contents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct BuildId {
-    /// The address of the note.
+pub(super) struct Identity {
+    /// The address of the note; 0 for a module without a build id.
     pub(super) address: usize,
     pub(super) bytes: [u8; 16],
 }
@@ -62,7 +63,10 @@ impl Module {
 
     /// Is this the same module still, and not another one at its place? Takes no lock. `pc` is of a frame
     /// on this thread's stack, so that its module cannot go away meanwhile.
-    pub(super) fn is_still_there(&self, pc: usize, id: &BuildId) -> bool {
+    pub(super) fn is_still_there(&self, pc: usize, id: &Identity) -> bool {
+        if id.address == 0 {
+            return find_object::find(pc) == Some(Some(*self)) && self.sample() == Some(id.bytes);
+        }
         let there = match find_object::find(pc) {
             Some(answer) => answer == Some(*self),
             // Without the loader's word: is what this reads mapped at all?
@@ -117,8 +121,44 @@ impl Module {
         Some(Span { address, bytes: bytes_at(address, end.min(self.end) - address) })
     }
 
+    /// What tells this module from others; `None` if nothing does.
+    pub(super) fn identity(&self) -> Option<Identity> {
+        let sample = || Some(Identity { address: 0, bytes: self.sample()? });
+        self.build_id().or_else(sample)
+    }
+
+    /// A hash of the path and of some of the contents: of the file's header, which tells how long the file is, of
+    /// the table of functions, and of the code. Two files of one path for which it is the same have the same
+    /// functions at the same places.
+    pub(super) fn sample(&self) -> Option<[u8; 16]> {
+        const WORDS: usize = 64;
+        let (_, _, path) = link_map(self.start)?;
+        let mut contents = Hash::new();
+        let headers = self.program_headers()?;
+        let bias = headers.bias(self.start);
+        let code = headers.list().find(|header| header.p_flags & libc::PF_X != 0);
+        let code = code.and_then(|header| self.span(bias.wrapping_add(header.p_vaddr as usize)));
+        let begin = self.span(self.start).map(|span| &span.bytes[..span.bytes.len().min(8 * WORDS)]);
+        for bytes in begin
+            .into_iter()
+            .chain([self.span(self.header), code].into_iter().flatten().map(|span| span.bytes))
+        {
+            let step = (bytes.len() / 8 / WORDS).max(1);
+            contents.add(bytes.len() as u64);
+            for word in bytes.chunks_exact(8).step_by(step) {
+                contents.add(u64::from_ne_bytes(word.try_into().ok()?));
+            }
+        }
+        let mut name = Hash::new();
+        path.to_bytes().iter().for_each(|byte| name.add(u64::from(*byte)));
+        let mut sample = [0; 16];
+        sample[..8].copy_from_slice(&contents.0.to_ne_bytes());
+        sample[8..].copy_from_slice(&name.0.to_ne_bytes());
+        Some(sample)
+    }
+
     /// The build id, if the module has one.
-    pub(super) fn build_id(&self) -> Option<BuildId> {
+    fn build_id(&self) -> Option<Identity> {
         let headers = self.program_headers()?;
         let bias = headers.bias(self.start);
         headers.list().filter(|header| header.p_type == libc::PT_NOTE).find_map(|header| {
@@ -188,8 +228,21 @@ impl ProgramHeaders {
     }
 }
 
+/// FNV-1a, of words.
+struct Hash(u64);
+
+impl Hash {
+    fn new() -> Self {
+        Self(0xcbf2_9ce4_8422_2325)
+    }
+
+    fn add(&mut self, word: u64) {
+        self.0 = (self.0 ^ word).wrapping_mul(0x0100_0000_01b3).rotate_left(29);
+    }
+}
+
 /// The first 16 bytes of the GNU build id among the notes of `span`.
-fn build_id_in(span: Span<'_>) -> Option<BuildId> {
+fn build_id_in(span: Span<'_>) -> Option<Identity> {
     const GNU_BUILD_ID: u32 = 3;
     let mut reader = span.reader_at(span.address)?;
     while !reader.is_at_end() {
@@ -202,7 +255,7 @@ fn build_id_in(span: Span<'_>) -> Option<BuildId> {
             let mut bytes = [0; 16];
             bytes[..8].copy_from_slice(&low.to_ne_bytes());
             bytes[8..].copy_from_slice(&high.to_ne_bytes());
-            return Some(BuildId { address, bytes });
+            return Some(Identity { address, bytes });
         }
     }
     None

@@ -128,6 +128,46 @@ fn of_programs_that_start_others() {
     assert_eq!(forks, (7100..7150).map(|size| (size, 1)).collect());
 }
 
+/// In the child nobody frees the lock, so that the loader must not be asked for its libraries.
+#[test]
+fn of_a_child_that_was_forked_while_the_loader_s_list_was_locked() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = c_program(folder.path(), "fork_loader");
+    let dumps = dumps(&program, &[], "--mode=live --stacks=full");
+    let child = dumps.iter().find(|dump| count(dump, |block| block["req"] == 9301) == 1).unwrap();
+    let block = child["blockList"].as_array().unwrap().iter().find(|block| block["req"] == 9301).unwrap();
+    let frames = frames(child, &block["alloc"]);
+    assert!(frames[1].starts_with(&format!("#00: ???[{} +0x", program.display())), "{frames:#?}");
+    // What the kernel knows of modules is what the loader says.
+    let modules = |dump: &Value| -> BTreeSet<(String, String)> {
+        let text = |module: &Value, key: &str| module[key].as_str().unwrap().to_owned();
+        let place = |module| ["bias", "start", "end"].map(|key| text(module, key)).join(" ");
+        let modules = dump["modules"].as_array().unwrap().iter();
+        modules.map(|module| (place(module), text(module, "buildId"))).collect()
+    };
+    let parent = dumps.iter().find(|dump| count(dump, |block| block["req"] == 9301) == 0).unwrap();
+    assert_eq!(modules(child), modules(parent));
+}
+
+/// Beyond 32 GiB of heap.
+#[test]
+fn of_a_program_with_many_large_blocks() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = c_program(folder.path(), "large");
+    let file = folder.path().join("dump.json");
+    let options = format!("--quiet --dump-at-exit --output={}", file.display());
+    let output = succeed(&mut preloaded(&program, &options));
+    let dump = read_dump(&file);
+    let found = count(&dump, |block| block["req"] == 1 << 20);
+    assert_eq!(output.stdout, format!("{found}\n").into_bytes());
+    assert_eq!(dump["dropped"]["blocks"], 0);
+    assert!(
+        dump["measurements"]["liveBlockTable"].as_u64().unwrap() < 1000 * found,
+        "{}",
+        dump["measurements"]
+    );
+}
+
 #[test]
 fn of_programs_that_end_where_there_is_no_room() {
     let folder = tempfile::tempdir().unwrap();
@@ -212,6 +252,34 @@ fn of_libraries_that_were_unloaded() {
     for name in ["first_keeps", "second_keeps", "third_keeps"] {
         assert!(text.contains(name), "{text}");
     }
+}
+
+/// Without a build id, a library is known by its path and some of its contents.
+#[test]
+fn of_libraries_without_build_ids() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = c_program(folder.path(), "unloaded");
+    let plugin = |name: &str, bytes: u32| {
+        let bytes = format!("-DBYTES={bytes}");
+        let flags = ["-shared", "-fPIC", "-Wl,--build-id=none", "-DNAME=keeps", &bytes];
+        compile(folder.path(), "cc", "plugin.c", &format!("{name}.so"), &flags)
+    };
+    let [first, second, third] = [plugin("first", 1401), plugin("second", 1402), plugin("third", 1403)];
+    let dumps = dumps(&program, &[&first, &second, &third, &first], "--mode=live --stacks=full");
+    let dump = &dumps[0];
+    let mut places = BTreeSet::new();
+    for (library, bytes, number) in [(&first, 1401, 2), (&second, 1402, 1), (&third, 1403, 1)] {
+        assert_eq!(count(dump, |block| block["req"] == bytes), number);
+        for block in dump["blockList"].as_array().unwrap().iter().filter(|block| block["req"] == bytes) {
+            let frames = frames(dump, &block["alloc"]);
+            assert!(frames[1].starts_with(&format!("#00: ???[{} +0x", library.display())), "{frames:#?}");
+        }
+        let modules = dump["modules"].as_array().unwrap();
+        let module = modules.iter().find(|module| module["path"] == library.to_str().unwrap()).unwrap();
+        assert_eq!((&module["unloaded"], &module["buildId"]), (&Value::from(true), &Value::from("")));
+        places.insert(module["start"].as_str().unwrap());
+    }
+    assert_eq!(places.len(), 1, "all lay at one place, or nothing was tried");
 }
 
 /// Libraries of one name at one place, which differ in their build ids and in what they allocate.

@@ -1,4 +1,4 @@
-// Asks for a dump where address space is too short for it, and again where it is not. Usage: short FILE
+// Asks for a dump where address space is short, and again where it is not. Usage: short FILE FILE
 #include "dmd.h"
 
 #include <dlfcn.h>
@@ -17,7 +17,7 @@ __attribute__((noinline)) static int make(int depth) {
 
 int main(int count, char **arguments) {
     __typeof__(&DMDDump) dump = dlsym(RTLD_DEFAULT, "DMDDump");
-    if (make(59) != 59 || !dump || count < 2) return 1;
+    if (make(59) != 59 || !dump || count < 3) return 1;
     unsigned long pages = 0;
     FILE *statm = fopen("/proc/self/statm", "r");
     if (!statm || fscanf(statm, "%lu", &pages) != 1) return 2;
@@ -26,8 +26,8 @@ int main(int count, char **arguments) {
     rlim_t before = limit.rlim_cur;
     limit.rlim_cur = pages * (rlim_t)sysconf(_SC_PAGESIZE) + (4 << 20);
     if (setrlimit(RLIMIT_AS, &limit) != 0) return 3;
-    int error = dump(arguments[1]);
-    int there = access(arguments[1], F_OK) == 0;
+    int error = dump(arguments[2]);
+    int there = access(arguments[2], F_OK) == 0;
     limit.rlim_cur = before;
     if (setrlimit(RLIMIT_AS, &limit) != 0) return 4;
     printf("error %d, %d there\n", error, there);
