@@ -1,5 +1,7 @@
 //! Names as they may be shown on a terminal.
 
+use memory_reporter::file::__private::is_deceptive;
+
 /// Appends a name of a report: `\` becomes `/`, which is what it stands for.
 pub(crate) fn push_name(to: &mut String, name: &str) {
     push(to, name, true);
@@ -32,17 +34,4 @@ fn push(to: &mut String, text: &str, flip: bool) {
             to.push(c);
         }
     }
-}
-
-/// Control characters, line separators, text direction, and what has no width.
-fn is_deceptive(c: char) -> bool {
-    c.is_control()
-        || matches!(c,
-            '\u{061c}' | '\u{00ad}' | '\u{180e}'
-            | '\u{200b}'..='\u{200f}'
-            | '\u{2028}'..='\u{202e}'
-            | '\u{2060}'..='\u{206f}'
-            | '\u{feff}'
-            | '\u{fff9}'..='\u{fffb}'
-            | '\u{e0000}'..='\u{e007f}')
 }

@@ -9,6 +9,7 @@
 
 mod ask;
 mod collect;
+mod ending;
 mod error;
 mod gather;
 mod snapshot;
@@ -17,6 +18,7 @@ mod watch;
 
 pub use ask::{AskOptions, minimize};
 pub use collect::{collect, collect_all, collect_tree};
+pub use ending::before_ending;
 pub use error::LiveError;
 pub use gather::{Gathered, gather};
 pub use snapshot::save_snapshot;

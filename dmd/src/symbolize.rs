@@ -3,11 +3,14 @@
 //! A file is used only if it is the one that was loaded: by its build id, or, where a dump knows none
 //! (Firefox's do not), with a [`SymbolNote`] that says so. What cannot be looked up stays as it is.
 
+mod allowance;
 mod binary;
+mod bounds;
 mod debug_file;
 mod lookup;
 #[allow(unsafe_code, reason = "maps files")]
 mod map;
+mod name;
 mod place;
 mod scopes;
 pub(crate) mod source_path;
@@ -23,8 +26,8 @@ use binary::Binary;
 use lookup::Lookup;
 use place::Place;
 
-/// Where symbols are looked for, besides the files themselves.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// Where symbols are looked for, besides the files themselves, and how far.
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SymbolOptions {
     /// Folders with files named by build id, as Linux systems (`.build-id/ab/cdef.debug`), debuginfod
@@ -32,12 +35,21 @@ pub struct SymbolOptions {
     /// program links to (`.gnu_debuglink`) or that were split off it (`.dwo`, `.dwp`), which are looked for
     /// where they were made and beside the program, too. Default: none.
     pub folders: Vec<PathBuf>,
-    /// Threads to look up with; 0 is as many as there are processors. Default: 0.
+    /// Threads to look up with; 0 is as many as there are processors, 1 is the thread that asks. Default: 0.
     pub threads: usize,
+    /// The most bytes that compressed debug information may take once it is unpacked, all files together; and
+    /// the most bytes of names. Debug information that is not compressed is not bounded. Default: 1 GiB.
+    pub max_bytes: u64,
+}
+
+impl Default for SymbolOptions {
+    fn default() -> Self {
+        Self { folders: Vec::new(), threads: 0, max_bytes: 1 << 30 }
+    }
 }
 
 impl SymbolOptions {
-    /// No folders; all processors.
+    /// No folders; all processors; 1 GiB.
     pub fn new() -> Self {
         Self::default()
     }
@@ -53,6 +65,13 @@ impl SymbolOptions {
     #[must_use]
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = threads;
+        self
+    }
+
+    /// Sets [`max_bytes`](Self::max_bytes).
+    #[must_use]
+    pub fn max_bytes(mut self, bytes: u64) -> Self {
+        self.max_bytes = bytes;
         self
     }
 }
@@ -90,6 +109,42 @@ pub enum SymbolProblem {
     /// Debug information of some frames was split off into files (`.dwo`) that are not there or are of another
     /// build, and in no package of these (`.dwp`): the first of them, and how many more.
     NotFoundSplit(String, usize),
+    /// Its debug information is larger than look-up goes; frames may lack something because of that.
+    Bounded(SymbolBound),
+}
+
+/// How far look-up goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum SymbolBound {
+    /// Compressed debug information may take so many bytes once it is unpacked
+    /// ([`max_bytes`](SymbolOptions::max_bytes)).
+    Unpacked(u64),
+    /// All names may take so many bytes ([`max_bytes`](SymbolOptions::max_bytes)).
+    Text(u64),
+    /// Entries of debug information are read to a depth of some thousands.
+    Nesting,
+    /// Debug information is read a few times over, but not more often.
+    Work,
+    /// Of a place 256 inlined calls are kept.
+    InlinedCalls,
+    /// Of a name 64 KiB are kept.
+    NameLength,
+}
+
+impl fmt::Display for SymbolBound {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unpacked(most) => {
+                write!(f, "debug information takes more than {most} bytes once it is unpacked")
+            }
+            Self::Text(most) => write!(f, "names take more than {most} bytes"),
+            Self::Nesting => f.write_str("debug information is nested too deeply"),
+            Self::Work => f.write_str("debug information refers to its parts too often"),
+            Self::InlinedCalls => f.write_str("more than 256 inlined calls at a place"),
+            Self::NameLength => f.write_str("a name has more than 65536 bytes"),
+        }
+    }
 }
 
 impl fmt::Display for SymbolNote {
@@ -123,6 +178,10 @@ impl fmt::Display for SymbolNote {
                 }
                 write!(f, " not found or changed: {frames} frame{plural} without inlined calls")
             }
+            SymbolProblem::Bounded(bound @ SymbolBound::Text(_)) => write!(f, "{module}: {bound}: {left}"),
+            SymbolProblem::Bounded(bound) => {
+                write!(f, "{module}: {bound}: {frames} frame{plural} may lack names, lines or inlined calls")
+            }
         }
     }
 }
@@ -155,7 +214,7 @@ impl Dump {
                 }
             }
         }
-        let found = lookup::all(&lookups, options.threads);
+        let found = lookup::all(&lookups, options);
         let mut names: Vec<Option<Vec<String>>> = vec![None; self.texts.len()];
         for (lookup, found) in lookups.iter().zip(found) {
             let mut note =
@@ -170,8 +229,13 @@ impl Dump {
                         let problem = SymbolProblem::NotFoundSplit(first.clone(), found.missing.len() - 1);
                         note(problem, found.lacking);
                     }
+                    let unnamed = found.bounded.keys().filter(|bound| matches!(bound, SymbolBound::Text(_)));
+                    let unnamed: usize = unnamed.map(|bound| found.bounded[bound]).sum();
+                    for (bound, frames) in found.bounded {
+                        note(SymbolProblem::Bounded(bound), frames);
+                    }
                     let found = found.frames;
-                    let without = found.iter().filter(|(_, names)| names.is_empty()).count();
+                    let without = found.iter().filter(|(_, names)| names.is_empty()).count() - unnamed;
                     if without > 0 {
                         note(SymbolProblem::NoSymbols, without);
                     }

@@ -5,6 +5,7 @@
 //! never trusted: see [`ReadOptions`] for the limits. What is wrong with one report only is a
 //! [`Warning`](crate::Warning) whose subject is the place, such as `reports[12].amount`.
 
+mod deceptive;
 mod json;
 mod name_patterns;
 mod parse;
@@ -19,11 +20,13 @@ use std::io::{self, Read, Write};
 use std::path::Path;
 
 use crate::error::ReadError;
+use crate::platform;
 use crate::report_set::ReportSet;
 
 /// Streaming JSON for the readers of other crates of this project.
 #[doc(hidden)]
 pub mod __private {
+    pub use super::deceptive::is_deceptive;
     pub use super::json::{Scan, Skip, Stop};
     pub use super::source::Source;
     pub use super::window::Window;
@@ -102,7 +105,9 @@ pub fn read_from(reader: impl Read, options: &ReadOptions) -> Result<ReportSet, 
     parse::document(source::Source::open(reader)?, options)
 }
 
-/// Writes all reports of `set` to a file, over what was there; compressed if its name ends in `.gz`.
+/// Writes all reports of `set` to a file, over what was there; compressed if its name ends in `.gz`. Only this
+/// user may read the file then.
+///
 /// Amounts that only a view computes (`heap-unclassified`) are not in it. Warnings are, under a key that
 /// Firefox passes over.
 ///
@@ -111,7 +116,7 @@ pub fn read_from(reader: impl Read, options: &ReadOptions) -> Result<ReportSet, 
 /// If the file cannot be made or written.
 pub fn write(path: impl AsRef<Path>, set: &ReportSet) -> io::Result<()> {
     let path = path.as_ref();
-    let file = File::create(path)?;
+    let file = platform::create_or_replace_private_file(path)?;
     if path.extension().is_some_and(|extension| extension == "gz") {
         let encoder = flate2::write::GzEncoder::new(file, flate2::Compression::default());
         let mut encoder = io::BufWriter::with_capacity(1 << 16, encoder);

@@ -9,7 +9,7 @@ use clap::Args;
 use dmd::analyze::{self, BlockOptions};
 
 use super::Failure;
-use super::dump_limits::DumpLimits;
+use super::dump_limits::{self, DumpLimits};
 use super::spelling::frames;
 use super::symbols::Symbols;
 
@@ -25,7 +25,7 @@ Options of Firefox's block_analyzer.py mean the same and print the same.";
 
 #[derive(Args)]
 pub(crate) struct Block {
-    /// A dump of scan mode, with clamped contents (`about-memory dmd --clamp-contents`).
+    /// A dump of scan mode, with clamped contents (`about-memory dmd --clamp-contents`); `-` for standard input.
     file: PathBuf,
     /// Where the block starts, hexadecimal.
     #[arg(value_parser = Address::parse)]
@@ -62,8 +62,8 @@ impl Block {
         let failure =
             |error: analyze::AnalyzeError| Failure::File(self.file.display().to_string(), error.into());
         let read = self.limits.options().contents(true);
-        let mut dump = analyze::read_with(&self.file, &read).map_err(failure)?;
-        self.symbols.fix(&mut dump);
+        let mut dump = dump_limits::read(&self.file, &read)?;
+        self.symbols.fix(&mut dump, &read);
         if self.retained || self.chain {
             let file = |error| Failure::File(self.file.display().to_string(), error);
             let reach = reach::Reach::new(&dump, self.address.number).map_err(file)?;

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 use dmd::analyze;
 
-use super::dump_limits::DumpLimits;
+use super::dump_limits::{self, DumpLimits};
 use super::{Failure, symbols};
 
 pub(crate) const EXAMPLES: &str = "\
@@ -15,7 +15,7 @@ Examples:
 
 #[derive(Args)]
 pub(crate) struct Coverage {
-    /// A dump of dark-matter mode, compressed or not.
+    /// A dump of dark-matter mode, compressed or not; `-` for standard input.
     file: PathBuf,
     #[command(flatten)]
     symbols: symbols::Symbols,
@@ -25,12 +25,11 @@ pub(crate) struct Coverage {
 
 impl Coverage {
     pub(super) fn run(self) -> Result<(), Failure> {
-        let failure =
-            |error: analyze::AnalyzeError| Failure::File(self.file.display().to_string(), error.into());
         let options = self.limits.options();
-        let mut dump = analyze::read_with(&self.file, &options).map_err(failure)?;
-        self.symbols.fix(&mut dump);
-        let coverage = analyze::Coverage::new(dump).map_err(failure)?;
+        let mut dump = dump_limits::read(&self.file, &options)?;
+        self.symbols.fix(&mut dump, &options);
+        let coverage = analyze::Coverage::new(dump)
+            .map_err(|error| Failure::File(self.file.display().to_string(), error.into()))?;
         let mut out = io::BufWriter::with_capacity(1 << 16, io::stdout().lock());
         write!(out, "{coverage}").and_then(|()| out.flush()).map_err(Failure::Output)
     }

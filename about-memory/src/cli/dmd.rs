@@ -9,7 +9,7 @@ use clap::{Args, ValueEnum};
 use dmd::analyze::{self, Analysis, AnalyzeOptions, ClampStats, Dump, Filter, Suggestions};
 
 use super::Failure;
-use super::dump_limits::DumpLimits;
+use super::dump_limits::{self, DumpLimits};
 use super::spelling::frames;
 use super::symbols::Symbols;
 
@@ -23,13 +23,14 @@ Examples:
   about-memory dmd before.json.gz after.json.gz --sort-by num-blocks
   about-memory dmd dmd.json.gz --by module --by size --estimate
   about-memory dmd dmd.json.gz --suggest
+  ssh host cat dmd.json.gz | about-memory dmd -
   about-memory dmd dmd.json.gz --folded | inferno-flamegraph > graph.svg
 
 Options of Firefox's dmd.py mean the same and print the same.";
 
 #[derive(Args)]
 pub(crate) struct Dmd {
-    /// The dump, compressed or not.
+    /// The dump, compressed or not; `-` for standard input.
     file: PathBuf,
     /// A later dump: what it has more than the first is shown.
     file2: Option<PathBuf>,
@@ -115,6 +116,14 @@ enum By {
 
 impl Dmd {
     pub(super) fn run(self) -> Result<(), Failure> {
+        let from_stdin = [Some(&self.file), self.file2.as_ref()];
+        let from_stdin = from_stdin.into_iter().flatten().filter(|path| dump_limits::is_stdin(path)).count();
+        if from_stdin > 1 {
+            return Err(Failure::Usage("only one file can be standard input".to_owned()));
+        }
+        if from_stdin > 0 && self.clamp_contents {
+            return Err(Failure::Usage("--clamp-contents rewrites a file, not standard input".to_owned()));
+        }
         let options = self.options();
         let first = self.read(&self.file)?;
         if self.suggest {
@@ -187,15 +196,16 @@ impl Dmd {
     fn read(&self, path: &Path) -> Result<Dump, Failure> {
         let options = self.limits.options();
         let read = if self.clamp_contents {
-            analyze::clamp(path, &options).map(|(dump, stats)| {
+            let clamped = analyze::clamp(path, &options).map_err(|error| failure(path, error));
+            clamped.map(|(dump, stats)| {
                 print_clamped(self.print_clamp_stats.then_some(stats));
                 dump
             })
         } else {
-            analyze::read_with(path, &options)
+            dump_limits::read(path, &options)
         };
-        let mut dump = read.map_err(|error| failure(path, error))?;
-        self.symbols.fix(&mut dump);
+        let mut dump = read?;
+        self.symbols.fix(&mut dump, &options);
         Ok(dump)
     }
 

@@ -1,11 +1,16 @@
-//! Limits when reading dumps of DMD.
+//! Reading dumps of DMD, and limits.
+
+use std::io;
+use std::path::Path;
 
 use clap::Args;
-use dmd::analyze::ReadOptions;
+use dmd::analyze::{self, Dump, ReadOptions};
+
+use super::Failure;
 
 #[derive(Args)]
 pub(crate) struct DumpLimits {
-    /// Read at most this many bytes of uncompressed text.
+    /// Read at most this many bytes of uncompressed text, and unpack at most as many of debug information.
     #[arg(long, value_name = "BYTES", default_value_t = ReadOptions::default().max_bytes)]
     max_bytes: u64,
     /// Read at most this many blocks, traces and frames together.
@@ -17,4 +22,18 @@ impl DumpLimits {
     pub(super) fn options(&self) -> ReadOptions {
         ReadOptions::new().max_bytes(self.max_bytes).max_entries(self.max_entries)
     }
+}
+
+/// Whether a name stands for standard input.
+pub(super) fn is_stdin(path: &Path) -> bool {
+    path.as_os_str() == "-"
+}
+
+/// Reads a dump; `-` is standard input.
+pub(super) fn read(path: &Path, options: &ReadOptions) -> Result<Dump, Failure> {
+    let read = match is_stdin(path) {
+        true => analyze::read_from(io::stdin().lock(), options),
+        false => analyze::read_with(path, options),
+    };
+    read.map_err(|error| Failure::File(path.display().to_string(), error.into()))
 }

@@ -1,6 +1,6 @@
 //! `about-memory html`: a report, or what changed between two, or a dump of DMD, as one page for a browser.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
@@ -8,8 +8,10 @@ use about_memory::{DiffOptions, HtmlOptions, NormalizeRule, changes};
 use clap::Args;
 use dmd::analyze::{self, Analysis, AnalyzeOptions, Dump, FlameGraph};
 use memory_reporter::{ReadError, ReportSet, file};
+use tempfile::Builder;
 
 use super::Failure;
+use super::dump_limits;
 use super::input::{Input, Reading};
 use super::replay::Replay;
 use super::symbols::Symbols;
@@ -57,6 +59,9 @@ pub(crate) struct Html {
 impl Html {
     pub(super) fn run(self) -> Result<(), Failure> {
         let mut options = HtmlOptions::new();
+        if self.file.is_stdin() && self.dmd.as_deref().is_some_and(dump_limits::is_stdin) {
+            return Err(Failure::Usage("only one file can be standard input".to_owned()));
+        }
         let set = if self.file.is_stdin() && self.may_be_dump() {
             self.read_stdin(&mut options)?
         } else {
@@ -71,6 +76,9 @@ impl Html {
         if let Some(dump) = &self.dmd {
             options.flame_graph = Some(self.flame_graph_of(dump)?);
         }
+        // What a live process was asked is nobody else's; a page of a file is for whoever the file is for.
+        let private =
+            [Some(&self.file), self.second.as_ref()].into_iter().flatten().any(|i| i.pid().is_some());
         let title = match (&self.title, &self.second) {
             (Some(title), _) => title.clone(),
             (None, Some(second)) => format!("diff of {} and {}", self.file.name(), second.name()),
@@ -81,7 +89,7 @@ impl Html {
             let mut out = io::stdout().lock();
             return out.write_all(page.as_bytes()).and_then(|()| out.flush()).map_err(Failure::Output);
         }
-        write(&self.output, &page)
+        write(&self.output, &page, private)
             .map_err(|error| Failure::File(self.output.display().to_string(), error.into()))
     }
 
@@ -109,13 +117,11 @@ impl Html {
     }
 
     fn flame_graph_of(&self, path: &Path) -> Result<FlameGraph, Failure> {
-        let dump = analyze::read_with(path, &self.reading.dump_options())
-            .map_err(|error| Failure::File(path.display().to_string(), error.into()))?;
-        Ok(self.flame_graph(dump))
+        Ok(self.flame_graph(dump_limits::read(path, &self.reading.dump_options())?))
     }
 
     fn flame_graph(&self, mut dump: Dump) -> FlameGraph {
-        self.symbols.fix(&mut dump);
+        self.symbols.fix(&mut dump, &self.reading.dump_options());
         let options = AnalyzeOptions::new()
             .max_frames(usize::MAX)
             .limit(usize::MAX)
@@ -139,18 +145,20 @@ fn is_version_of_dumps(error: &anyhow::Error) -> bool {
 
 /// Writes beside the page and renames, so that nobody sees half a page. What is no plain file, such as
 /// `/dev/null` or a pipe, is written to directly.
-fn write(path: &Path, page: &str) -> io::Result<()> {
+fn write(path: &Path, page: &str, private: bool) -> io::Result<()> {
     if path.exists() && !fs::metadata(path)?.is_file() {
         return fs::write(path, page);
     }
-    let mut beside = path.as_os_str().to_owned();
-    beside.push(format!(".{}.incomplete", std::process::id()));
-    // Never through a link that somebody put there.
-    let mut file = File::create_new(&beside)?;
-    let written = file.write_all(page.as_bytes()).and_then(|()| fs::rename(&beside, path));
-    if written.is_err() {
-        // The first error is the one to tell.
-        let _ = fs::remove_file(&beside);
+    let mut beside = Builder::new();
+    beside.prefix(".about-memory-").suffix(".incomplete");
+    #[cfg(unix)]
+    if !private {
+        beside.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
     }
-    written
+    let folder = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
+    // Nobody can know its name before; it is taken away again unless it becomes the page.
+    let mut file = beside.tempfile_in(folder)?;
+    file.write_all(page.as_bytes())?;
+    file.persist(path)?;
+    Ok(())
 }

@@ -4,7 +4,7 @@ use std::env;
 use std::path::PathBuf;
 
 use clap::Args;
-use dmd::analyze::Dump;
+use dmd::analyze::{Dump, ReadOptions};
 use dmd::symbolize::SymbolOptions;
 
 use super::say;
@@ -26,11 +26,13 @@ pub(crate) struct Symbols {
 
 impl Symbols {
     /// Looks frames up, and says what could not be.
-    pub(super) fn fix(&self, dump: &mut Dump) {
+    ///
+    /// `limits` are those that the dump was read by.
+    pub(super) fn fix(&self, dump: &mut Dump, limits: &ReadOptions) {
         if self.no_fix_stacks {
             return;
         }
-        let mut options = SymbolOptions::new();
+        let mut options = SymbolOptions::new().max_bytes(limits.max_bytes);
         options.folders = self.symbols.iter().cloned().chain(usual_folders()).collect();
         let notes = dump.symbolize(&options);
         for note in notes.iter().take(MAX_NOTES) {

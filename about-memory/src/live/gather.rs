@@ -25,7 +25,7 @@ pub struct Gathered {
 
 /// Saves the reports of all processes that listen, and their DMD dumps where there are any, to a new
 /// folder in `within`: the first of `about-memory-1`, `about-memory-2` and so on that is not there yet.
-/// In it are `memory-report.json.gz`, and `dmd-<pid>.json.gz` for each dump.
+/// Only this user may look into it. In it are `memory-report.json.gz`, and `dmd-<pid>.json.gz` for each dump.
 ///
 /// # Errors
 ///
@@ -57,7 +57,11 @@ pub fn gather(within: &Path, options: &AskOptions) -> Result<Gathered, LiveError
 
 fn dump(socket: &Path, path: &Path, options: &AskOptions) -> Result<(), LiveError> {
     let mut answer = ask::file(socket, "dmd-dump", options.timeout)?;
-    let mut file = fs::File::create_new(path).map_err(|error| LiveError::Write(path.to_owned(), error))?;
+    let mut private = fs::OpenOptions::new();
+    private.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut private, 0o600);
+    let mut file = private.open(path).map_err(|error| LiveError::Write(path.to_owned(), error))?;
     match io::copy(&mut answer, &mut file) {
         Ok(_) => Ok(()),
         Err(error) => {
@@ -70,9 +74,13 @@ fn dump(socket: &Path, path: &Path, options: &AskOptions) -> Result<(), LiveErro
 
 fn new_folder(within: &Path) -> io::Result<PathBuf> {
     fs::create_dir_all(within)?;
+    #[cfg_attr(not(unix), allow(unused_mut, reason = "there are no modes to set"))]
+    let mut private = fs::DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut private, 0o700);
     for number in 1..=u32::MAX {
         let folder = within.join(format!("about-memory-{number}"));
-        match fs::create_dir(&folder) {
+        match private.create(&folder) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             result => return result.map(|()| folder),
         }

@@ -1,12 +1,12 @@
 //! Snapshots of the heaps of running programs.
 
 use std::ffi::OsString;
-use std::fs::{self, File};
 use std::io::{self, Read, Write as _};
 use std::path::Path;
 use std::time::Duration;
 
 use flate2::read::MultiGzDecoder;
+use tempfile::{Builder, NamedTempFile};
 
 use super::ask;
 use super::error::LiveError;
@@ -14,7 +14,7 @@ use super::sockets::sockets_of;
 
 /// Saves a snapshot of a process's heap, as far as it tells of it ([`heap_graph::answer_snapshots`]).
 ///
-/// The file is called `incomplete-` and its name until all of it has come. A file of that name is replaced.
+/// Only this user may read the file. Its name starts with `incomplete-` until all of it has come.
 ///
 /// # Errors
 ///
@@ -27,27 +27,23 @@ pub fn save_snapshot(pid: u32, path: &Path, timeout: Duration) -> Result<(), Liv
     let name = path.file_name().ok_or_else(|| failed(io::ErrorKind::InvalidFilename.into()))?;
     let mut incomplete = OsString::from("incomplete-");
     incomplete.push(name);
-    let incomplete = path.with_file_name(incomplete);
-    let file = File::create(&incomplete).map_err(failed)?;
+    let folder = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
+    // Half a snapshot is none: it is taken away again unless it becomes whole.
+    let file = Builder::new().prefix(&incomplete).tempfile_in(folder).map_err(failed)?;
     let mut copy = Copy { answer, file, written: Ok(()) };
     // What ends too early is no whole stream.
     let whole = io::copy(&mut MultiGzDecoder::new(&mut copy), &mut io::sink());
-    let result = match (copy.written, whole) {
+    match (copy.written, whole) {
         (Err(error), _) => Err(failed(error)),
         (Ok(()), Err(error)) => Err(LiveError::of(error, timeout)),
-        (Ok(()), Ok(_)) => fs::rename(&incomplete, path).map_err(failed),
-    };
-    if result.is_err() {
-        // Half a snapshot is none.
-        let _ = fs::remove_file(&incomplete);
+        (Ok(()), Ok(_)) => copy.file.persist(path).map(drop).map_err(|error| failed(error.error)),
     }
-    result
 }
 
 /// Writes to the file what is read.
 struct Copy<R> {
     answer: R,
-    file: File,
+    file: NamedTempFile,
     written: io::Result<()>,
 }
 

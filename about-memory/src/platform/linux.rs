@@ -14,7 +14,7 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
 use super::{ConnectError, Found};
 
-pub(crate) use program::{end_like, ending_signal, is_executable, is_privileged, run_to_end};
+pub(crate) use program::{before_ending, end_like, ending_signal, is_executable, is_privileged, run_to_end};
 
 /// A connection whose reading and writing end in an error when time is up.
 #[derive(Debug)]

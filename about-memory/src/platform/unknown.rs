@@ -57,6 +57,10 @@ pub(crate) fn run_to_end(_: &mut Command) -> io::Result<ExitStatus> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
+pub(crate) fn before_ending(_: impl FnOnce() + Send + 'static) -> io::Result<()> {
+    Ok(())
+}
+
 pub(crate) fn ending_signal(_: ExitStatus) -> Option<i32> {
     None
 }

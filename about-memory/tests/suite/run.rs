@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _};
-use std::os::unix::fs::{PermissionsExt as _, chown};
+use std::os::unix::fs::{PermissionsExt as _, chown, symlink};
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -85,6 +85,33 @@ fn a_program_runs_as_ever_and_its_dump_is_named() {
     let variable = dump["invocation"]["dmdEnvVar"].as_str().unwrap();
     for word in ["--stacks=full", "--sample-below=64", "--max-frames=9"] {
         assert!(variable.split(' ').any(|one| one == word), "{variable}");
+    }
+}
+
+#[test]
+fn dumps_are_for_this_user_only() {
+    for mode in ["live", "dark-matter", "cumulative", "scan"] {
+        let folder = tempfile::tempdir().unwrap();
+        let old = folder.path().join("old.json");
+        fs::write(&old, "for all").unwrap();
+        fs::set_permissions(&old, fs::Permissions::from_mode(0o644)).unwrap();
+        for name in ["new.json", "old.json"] {
+            run(folder.path(), &["--mode", mode, "-o", name, "--", "/bin/true"]);
+            let permissions = fs::metadata(folder.path().join(name)).unwrap().permissions();
+            assert_eq!(permissions.mode() & 0o777, 0o600, "{mode} {name}");
+        }
+    }
+}
+
+#[test]
+fn a_dump_that_a_link_leads_to_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir(folder.path().join("kept")).unwrap();
+    symlink("kept/dump.json", folder.path().join("link.json")).unwrap();
+    // At first the link leads to nothing, then to an older dump.
+    for _ in 0..2 {
+        let output = run(folder.path(), &["-o", "link.json", "--", "/bin/true"]);
+        assert_eq!(stderr(&output), "about-memory: wrote link.json\n");
     }
 }
 

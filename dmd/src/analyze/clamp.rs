@@ -2,7 +2,7 @@
 //!
 //! Only the arrays `contents` are rewritten: all else, known or not, stays as it is.
 
-use std::fs::{self, File};
+use std::fs::{self, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
@@ -94,7 +94,11 @@ fn rewrite(path: &Path, dump: &Dump) -> Result<(), AnalyzeError> {
     let new = New(Some(path.with_file_name(name)));
     let new_path = new.0.as_deref().expect("taken only when it is done");
     let permissions = fs::metadata(path).map_err(ReadError::Io)?.permissions();
-    let file = File::create_new(new_path).map_err(AnalyzeError::Write)?;
+    let mut private = OpenOptions::new();
+    private.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut private, 0o600);
+    let file = private.open(new_path).map_err(AnalyzeError::Write)?;
     let mut out = BufWriter::with_capacity(1 << 16, file);
     let gzip = {
         let mut magic = [0; 2];

@@ -3,6 +3,7 @@
 use core::fmt::{self, Display};
 use std::collections::HashMap;
 
+use memory_reporter::file::__private::is_deceptive;
 use rustc_hash::FxHashMap;
 
 use super::allocators::split_frame;
@@ -131,8 +132,14 @@ impl Line {
         if !self.text.is_empty() {
             self.text.push(';');
         }
-        let bad = |c: char| c == ';' || c.is_control();
-        self.text.extend(name.chars().map(|c| if bad(c) { ' ' } else { c }));
+        for c in name.chars() {
+            match c {
+                ';' => self.text.push(' '),
+                c if c.is_control() => self.text.push(' '),
+                c if is_deceptive(c) => self.text.extend(c.escape_unicode()),
+                c => self.text.push(c),
+            }
+        }
         true
     }
 }

@@ -2,6 +2,8 @@
 
 use core::fmt::{self, Display};
 
+use memory_reporter::file::__private::is_deceptive;
+
 use super::by_text::without_number;
 use super::records::{Analysis, Record, Section, Sums, Table};
 use super::stacks::StackId;
@@ -129,12 +131,12 @@ impl Display for Quoted<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("\"")?;
         let mut rest = self.0;
-        while let Some(at) = rest.find(|c: char| c == '"' || c == '\\' || c.is_control()) {
+        while let Some(at) = rest.find(|c: char| c == '"' || c == '\\' || is_deceptive(c)) {
             f.write_str(&rest[..at])?;
             let c = rest[at..].chars().next().unwrap_or_default();
             match c {
                 '"' | '\\' => write!(f, "\\{c}")?,
-                _ => write!(f, "\\u{:04x}", u32::from(c))?,
+                _ => c.encode_utf16(&mut [0; 2]).iter().try_for_each(|unit| write!(f, "\\u{unit:04x}"))?,
             }
             rest = &rest[at + c.len_utf8()..];
         }

@@ -2,6 +2,8 @@
 
 use core::fmt::{self, Display};
 
+use memory_reporter::file::__private::is_deceptive;
+
 use super::dump::Mode;
 use super::records::{Analysis, Record, RecordKind, Section, Sums};
 use super::stacks::StackId;
@@ -147,8 +149,9 @@ impl Text<'_> {
             number(req),
             number(slop)
         )?;
-        // Of an estimate, only the sizes of the sampled blocks are known.
-        if !record.estimated {
+        if record.estimated {
+            f.write_str("  Individual block sizes: unknown, as ~ marks estimates\n")?;
+        } else {
             individual_sizes(f, &record.sizes)?;
         }
         let heap = self.analysis.total.usable();
@@ -256,13 +259,13 @@ pub(super) fn percent(part: i128, whole: i128) -> String {
     format!("{:4.2}%", share(part, whole))
 }
 
-/// Text of a dump in which nothing can break a line or steer the terminal: control characters but for the
-/// tab are escaped.
+/// Text of a dump in which nothing can break a line, steer the terminal or deceive a reader: what could is
+/// escaped, but for the tab.
 pub(super) struct Clean<'t>(pub(super) &'t str);
 
 impl Display for Clean<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let bad = |c: char| c != '\t' && c.is_control();
+        let bad = |c: char| c != '\t' && is_deceptive(c);
         let mut rest = self.0;
         while let Some(at) = rest.find(bad) {
             f.write_str(&rest[..at])?;

@@ -4,34 +4,45 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use addr2line::{Context, demangle_auto};
-use gimli::{AbbreviationsCacheStrategy, DwarfSections, DwoId, EndianSlice, RunTimeEndian, SectionId};
+use addr2line::Context;
+use gimli::{AbbreviationsCacheStrategy, DwarfSections, DwoId, Reader as _, RunTimeEndian, SectionId};
 use memmap2::Mmap;
 use object::{Object as _, ObjectSection as _, SymbolMap, SymbolMapName};
 
+use super::SymbolBound;
+use super::allowance::{Allowance, READ, unpacked_size};
 use super::binary::Binary;
+use super::bounds::{Bounds, Slice, Stack};
 use super::map::map;
+use super::name::{cut, demangle, is_cut};
 use super::scopes::Names;
 use super::source_path::Crates;
 use super::split::{Split, SplitPlaces, Storage};
 use crate::analyze::container::segments;
-
-type Slice<'s> = EndianSlice<'s, RunTimeEndian>;
 
 /// The files of a [`Binary`], in memory.
 pub(super) struct Maps {
     debug: Mmap,
     symbols: Option<Mmap>,
     supplement: Option<Mmap>,
+    /// Its debug information takes more than is allowed once it is unpacked.
+    too_large: Option<SymbolBound>,
 }
 
 impl Maps {
-    pub(super) fn open(binary: &Binary) -> Result<Self, String> {
+    pub(super) fn open(binary: &Binary, unpacking: &Allowance) -> Result<Self, String> {
         let map = |path: &std::path::PathBuf| map(path).map_err(|error| error.to_string());
+        let debug = map(&binary.debug)?;
+        let supplement = binary.supplement.as_ref().map(map).transpose()?;
+        let sizes = [Some(&debug), supplement.as_ref()].into_iter().flatten().map(|map| {
+            object::File::parse(&**map).map_or(0, |file| unpacked_size(&file, |id| Some(id.name())))
+        });
+        let fits = unpacking.take(sizes.fold(0, u64::saturating_add));
         Ok(Self {
-            debug: map(&binary.debug)?,
+            debug,
             symbols: binary.symbols.as_ref().map(map).transpose()?,
-            supplement: binary.supplement.as_ref().map(map).transpose()?,
+            supplement,
+            too_large: (!fits).then_some(SymbolBound::Unpacked(unpacking.most())),
         })
     }
 }
@@ -42,6 +53,7 @@ pub(super) struct Sections<'m> {
     supplement: Option<DwarfSections<Cow<'m, [u8]>>>,
     symbols: Vec<SymbolMap<SymbolMapName<'m>>>,
     endian: RunTimeEndian,
+    too_large: Option<SymbolBound>,
 }
 
 impl<'m> Sections<'m> {
@@ -51,6 +63,10 @@ impl<'m> Sections<'m> {
         let supplement = maps.supplement.as_ref().map(parse).transpose()?;
         let symbols = maps.symbols.as_ref().map(parse).transpose()?;
         let endian = if debug.is_little_endian() { RunTimeEndian::Little } else { RunTimeEndian::Big };
+        let sections = |file: &object::File<'m>| match maps.too_large {
+            None => sections(file),
+            Some(_) => Ok(DwarfSections::default()),
+        };
         Ok(Self {
             dwarf: sections(&debug)?,
             supplement: supplement.as_ref().map(sections).transpose()?,
@@ -60,19 +76,22 @@ impl<'m> Sections<'m> {
                 .map(|file| file.symbol_map())
                 .collect(),
             endian,
+            too_large: maps.too_large,
         })
     }
 
     /// The name of the function that holds an address as it is, and readable.
     fn symbol(&self, address: u64) -> Option<(&'m str, String)> {
         let name = self.symbols.iter().find_map(|symbols| symbols.containing(address))?.name();
-        Some((name, demangle_auto(name.into(), None).into_owned()))
+        Some((name, demangle(name).unwrap_or_else(|| cut(name.to_owned()))))
     }
 }
 
 fn sections<'m>(file: &object::File<'m>) -> Result<DwarfSections<Cow<'m, [u8]>>, String> {
     DwarfSections::load(|id: SectionId| {
-        let data = file.section_by_name(id.name()).map(|section| section.uncompressed_data()).transpose()?;
+        let section =
+            Some(id.name()).filter(|_| READ.contains(&id)).and_then(|name| file.section_by_name(name));
+        let data = section.map(|section| section.uncompressed_data()).transpose()?;
         Ok(data.unwrap_or_default())
     })
     .map_err(|error: object::Error| error.to_string())
@@ -83,6 +102,7 @@ pub(super) struct DebugFile<'s> {
     sections: &'s Sections<'s>,
     context: Context<Slice<'s>>,
     split: Split<'s>,
+    bounds: &'s Bounds,
     /// Of the program, and of each unit that lies elsewhere.
     known: HashMap<Option<u64>, Known<'s>>,
 }
@@ -100,7 +120,12 @@ pub(super) struct Calls {
     pub(super) calls: Vec<Call>,
     /// The file, not found, that may know more of them.
     pub(super) missing: Option<String>,
+    /// Why not all is known of them.
+    pub(super) bound: Option<SymbolBound>,
 }
+
+/// Calls of a place that are kept: the innermost, and the function that all were inlined into.
+const MOST_CALLS: usize = 256;
 
 /// A call, and where it is.
 pub(super) struct Call {
@@ -113,19 +138,34 @@ impl<'s> DebugFile<'s> {
         sections: &'s Sections<'s>,
         places: &'s SplitPlaces,
         storage: &'s Storage,
+        unpacking: &'s Allowance,
+        stack: Stack,
     ) -> Result<Self, String> {
-        let slice = |bytes: &'s Cow<'_, [u8]>| EndianSlice::new(bytes, sections.endian);
+        let bounds = storage.bounds(Bounds::new(stack));
+        let slice = |bytes: &'s Cow<'_, [u8]>| Slice::section(bytes, sections.endian, bounds);
         let mut dwarf = sections.dwarf.borrow_with_sup(sections.supplement.as_ref(), slice);
         dwarf.populate_abbreviations_cache(AbbreviationsCacheStrategy::Duplicates);
-        let context = Context::from_dwarf(dwarf).map_err(|error| error.to_string())?;
-        Ok(Self { sections, context, split: Split::new(storage, places), known: HashMap::new() })
+        let context = match (Context::from_dwarf(dwarf), bounds.reached()) {
+            (Ok(context), None) => context,
+            (Err(error), None) => return Err(error.to_string()),
+            // Symbols are better than nothing.
+            (_, Some(_)) => {
+                let empty = |_| Ok::<_, gimli::Error>(Slice::section(&[], sections.endian, bounds));
+                let nothing = gimli::Dwarf::load(empty).and_then(Context::from_dwarf);
+                nothing.map_err(|error| error.to_string())?
+            }
+        };
+        let split = Split::new(storage, places, bounds, unpacking);
+        Ok(Self { sections, context, split, bounds, known: HashMap::new() })
     }
 
     /// The function at an address and those it was inlined into, innermost first. Damaged debug
     /// information is as good as none.
     pub(super) fn calls(&mut self, address: u64) -> Calls {
         let mut calls = Vec::new();
-        let Self { sections, context, split, known } = self;
+        let Self { sections, context, split, bounds, known } = self;
+        bounds.add_place();
+        let mut bound = None;
         for (load, loaded) in context.preload_units(address) {
             // What is damaged is as good as not there.
             let _ = loaded(split.load(&load));
@@ -135,22 +175,30 @@ impl<'s> DebugFile<'s> {
         let missing = number.and_then(|number: DwoId| split.missing(number));
         let Known { names, crates } = known.entry(number.map(|number| number.0)).or_default();
         if let Ok(mut frames) = context.find_frames(address).skip_all_loads() {
+            let mut kept = Vec::new();
+            while let Ok(Some(frame)) = frames.next() {
+                if kept.len() == MOST_CALLS {
+                    kept.pop();
+                    bound = Some(SymbolBound::InlinedCalls);
+                }
+                kept.push(frame);
+            }
             // The name that debug information has of a function, if that is all it has.
             let mut own = None;
-            while let Ok(Some(frame)) = frames.next() {
+            for frame in kept {
                 own = None;
                 let place =
                     frame.location.and_then(|location| Some((location.file?.to_owned(), location.line)));
                 let function = frame.function.as_ref().and_then(|function| {
-                    let name = function.demangle().ok()?.into_owned();
                     let raw = function.raw_name().ok()?;
-                    // Newer mangled names have everything, and C++'s have enough.
-                    let lacking = raw.starts_with("_ZN") && is_rust(&raw) || !raw.starts_with('_');
+                    let readable = demangle(&raw);
+                    // Newer mangled names have everything, and C++'s have enough, if they are understood.
+                    let lacking = readable.is_none() || raw.starts_with("_ZN") && is_rust(&raw);
                     let entry = match (unit, frame.dw_die_offset) {
                         (Some(unit), Some(at)) if lacking => names.of(unit, at),
                         _ => None,
                     };
-                    let name = full_name(&raw, name, entry);
+                    let name = full_name(&raw, readable, entry);
                     let rust = function.language == Some(gimli::DW_LANG_Rust);
                     if !rust || segments(&name).len() > 1 {
                         return Some(name);
@@ -181,7 +229,14 @@ impl<'s> DebugFile<'s> {
         {
             calls.push(Call { function: Some(function), place: None });
         }
-        Calls { calls, missing }
+        for call in &mut calls {
+            call.function = call.function.take().map(cut);
+            call.place = call.place.take().map(|(file, line)| (cut(file), line));
+            if call.function.as_deref().is_some_and(is_cut) {
+                bound = Some(SymbolBound::NameLength);
+            }
+        }
+        Calls { calls, missing, bound: bounds.reached().or(sections.too_large).or(bound) }
     }
 }
 
@@ -192,8 +247,9 @@ fn units(dwarf: &gimli::Dwarf<Slice<'_>>) -> Crates {
     while let Ok(Some(header)) = headers.next() {
         if let Ok(unit) = dwarf.unit(header)
             && let (Some(name), Some(folder)) = (unit.name, unit.comp_dir)
+            && let (Ok(name), Ok(folder)) = (name.to_string_lossy(), folder.to_string_lossy())
         {
-            names.push((name.to_string_lossy().into_owned(), folder.to_string_lossy().into_owned()));
+            names.push((name.into_owned(), folder.into_owned()));
         }
     }
     Crates::of_units(names.iter().map(|(name, folder)| (&**name, &**folder)))
@@ -206,11 +262,11 @@ fn is_rust(raw: &str) -> bool {
     hash.is_some_and(|hash| hash.starts_with("17h") && hash[3..].bytes().all(|byte| byte.is_ascii_hexdigit()))
 }
 
-/// The best of what there is: a mangled name's, and the entry's path and own name.
-fn full_name(raw: &str, mangled: String, entry: Option<(String, String)>) -> String {
-    let Some((path, own)) = entry else { return mangled };
+/// The best of what there is: a mangled name that is understood, and the entry's path and own name.
+fn full_name(raw: &str, readable: Option<String>, entry: Option<(String, String)>) -> String {
+    let Some((path, own)) = entry else { return readable.unwrap_or_else(|| raw.to_owned()) };
     let plain = own.split('<').next().unwrap_or(&own);
-    if raw.starts_with("_ZN") {
+    if let Some(mangled) = readable {
         // Of an implementation of a trait only the mangled name tells the types; `path` is numbered.
         let before = mangled.strip_suffix(plain).filter(|before| before.ends_with("::"));
         return match before {

@@ -1,13 +1,16 @@
 //! Looks up many places, with several threads.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock};
 use std::thread;
 
+use super::allowance::Allowance;
 use super::binary::Binary;
+use super::bounds::Stack;
 use super::debug_file::{Calls, DebugFile, Maps, Sections};
 use super::split::Storage;
+use super::{SymbolBound, SymbolOptions};
 use crate::analyze::texts::FrameId;
 
 /// A file and the places asked for.
@@ -18,10 +21,14 @@ pub(super) struct Lookup {
 }
 
 impl Lookup {
-    /// The texts of a place, innermost call first, none if nothing is known of it; and the file that was not
-    /// found and may know more.
-    fn texts(&self, file: &mut DebugFile<'_>, offset: u64) -> (Vec<String>, Option<String>) {
-        let Calls { calls, missing } = file.calls(offset.wrapping_add(self.binary.base));
+    /// The texts of a place, innermost call first, none if nothing is known of it; the file that was not found
+    /// and may know more; and the bound that kept something from being known.
+    fn texts(
+        &self,
+        file: &mut DebugFile<'_>,
+        offset: u64,
+    ) -> (Vec<String>, Option<String>, Option<SymbolBound>) {
+        let Calls { calls, missing, bound } = file.calls(offset.wrapping_add(self.binary.base));
         let text = |call: super::debug_file::Call| {
             let function = call.function.as_deref().unwrap_or("???");
             match call.place {
@@ -30,17 +37,24 @@ impl Lookup {
                 None => format!("#00: {function}[{} +0x{offset:x}]", self.file),
             }
         };
-        (calls.into_iter().map(text).collect(), missing)
+        (calls.into_iter().map(text).collect(), missing, bound)
     }
 
-    fn look_up(&self, file: &mut DebugFile<'_>, places: &[(FrameId, u64)]) -> Names {
+    fn look_up(&self, file: &mut DebugFile<'_>, places: &[(FrameId, u64)], text: &Allowance) -> Names {
         let mut names = Names::default();
         for (frame, offset) in places {
-            let (texts, missing) = self.texts(file, *offset);
+            let (mut texts, missing, mut bound) = self.texts(file, *offset);
+            if !text.take(texts.iter().map(|text| text.len() as u64).sum()) {
+                texts.clear();
+                bound = Some(SymbolBound::Text(text.most()));
+            }
             names.frames.push((*frame, texts));
             if let Some(missing) = missing {
                 names.lacking += 1;
                 names.missing.insert(missing);
+            }
+            if let Some(bound) = bound {
+                *names.bounded.entry(bound).or_default() += 1;
             }
         }
         names
@@ -55,6 +69,8 @@ pub(super) struct Names {
     pub(super) missing: BTreeSet<String>,
     /// So many frames may lack something because of these.
     pub(super) lacking: usize,
+    /// Bounds that were reached, and for how many frames.
+    pub(super) bounded: BTreeMap<SymbolBound, usize>,
 }
 
 impl Names {
@@ -62,6 +78,9 @@ impl Names {
         self.frames.append(&mut other.frames);
         self.missing.append(&mut other.missing);
         self.lacking += other.lacking;
+        for (bound, frames) in other.bounded {
+            *self.bounded.entry(bound).or_default() += frames;
+        }
     }
 }
 
@@ -71,30 +90,39 @@ pub(super) type Found = Result<Names, String>;
 /// Places of one file that a thread takes at a time: opening a file costs as much as many of them.
 const PIECE: usize = 2000;
 
+/// The stack of a thread that looks places up, and the part of it that reading may use.
+const STACK: usize = 16 << 20;
+const STACK_TO_READ: usize = 15 << 20;
+
+/// The part that reading may use of a stack that is not known.
+const FOREIGN_STACK_TO_READ: usize = 512 << 10;
+
 /// One result for each file.
-pub(super) fn all(lookups: &[Lookup], threads: usize) -> Vec<Found> {
+pub(super) fn all(lookups: &[Lookup], options: &SymbolOptions) -> Vec<Found> {
     let pieces: Vec<(usize, &[(FrameId, u64)])> = lookups
         .iter()
         .enumerate()
         .flat_map(|(index, lookup)| lookup.frames.chunks(PIECE).map(move |piece| (index, piece)))
         .collect();
-    let threads = match threads {
+    let threads = match options.threads {
         0 => thread::available_parallelism().map_or(1, usize::from),
         threads => threads,
     };
-    let maps: Vec<OnceLock<Result<Maps, String>>> = lookups.iter().map(|_| OnceLock::new()).collect();
+    let unpacking = Allowance::new(options.max_bytes);
+    let text = Allowance::new(options.max_bytes);
+    // One by one, so that it does not depend on threads which of them are too large.
+    let maps: Vec<Result<Maps, String>> =
+        lookups.iter().map(|lookup| Maps::open(&lookup.binary, &unpacking)).collect();
     let sections: Vec<OnceLock<Result<Sections<'_>, String>>> =
         lookups.iter().map(|_| OnceLock::new()).collect();
     let open = |index: usize| -> Result<&Sections<'_>, String> {
-        let sections = sections[index].get_or_init(|| {
-            let maps = maps[index].get_or_init(|| Maps::open(&lookups[index].binary));
-            Sections::of(maps.as_ref().map_err(Clone::clone)?)
-        });
+        let sections =
+            sections[index].get_or_init(|| Sections::of(maps[index].as_ref().map_err(Clone::clone)?));
         sections.as_ref().map_err(Clone::clone)
     };
     let next = AtomicUsize::new(0);
     let found: Mutex<Vec<Found>> = Mutex::new(lookups.iter().map(|_| Ok(Names::default())).collect());
-    let work = || {
+    let work = |stack: Stack| {
         let storage = Storage::default();
         let mut last = None;
         while let Some((index, piece)) = pieces.get(next.fetch_add(1, Ordering::Relaxed)) {
@@ -102,12 +130,13 @@ pub(super) fn all(lookups: &[Lookup], threads: usize) -> Vec<Found> {
                 Some(same @ (of, _)) if of == *index => last.insert(same),
                 _ => {
                     let places = &lookups[*index].binary.split;
-                    let file = open(*index).and_then(|open| DebugFile::new(open, places, &storage));
+                    let file = open(*index)
+                        .and_then(|open| DebugFile::new(open, places, &storage, &unpacking, stack));
                     last.insert((*index, file))
                 }
             };
             let result = match file {
-                Ok(file) => Ok(lookups[*index].look_up(file, piece)),
+                Ok(file) => Ok(lookups[*index].look_up(file, piece, &text)),
                 Err(error) => Err(error.clone()),
             };
             let mut found = found.lock().expect("no thread panics while it holds this");
@@ -119,11 +148,19 @@ pub(super) fn all(lookups: &[Lookup], threads: usize) -> Vec<Found> {
             }
         }
     };
-    thread::scope(|scope| {
-        for _ in 1..threads.min(pieces.len()) {
-            scope.spawn(work);
-        }
-        work();
-    });
+    if threads == 1 {
+        work(Stack::of(FOREIGN_STACK_TO_READ));
+    } else {
+        thread::scope(|scope| {
+            let start = |_| {
+                let thread = thread::Builder::new().stack_size(STACK);
+                thread.spawn_scoped(scope, || work(Stack::of(STACK_TO_READ)))
+            };
+            let started = (0..threads.min(pieces.len())).map(start).filter(Result::is_ok).count();
+            if started == 0 {
+                work(Stack::of(FOREIGN_STACK_TO_READ));
+            }
+        });
+    }
     found.into_inner().expect("no thread panics while it holds this")
 }

@@ -5,9 +5,10 @@
 
 use std::collections::HashMap;
 
-use gimli::{AttributeValue, DebugInfoOffset, EndianSlice, RunTimeEndian, Unit, UnitOffset, UnitRef};
+use gimli::{AttributeValue, DebugInfoOffset, Reader as _, Unit, UnitOffset, UnitRef};
 
-type Slice<'s> = EndianSlice<'s, RunTimeEndian>;
+use super::bounds::Slice;
+use super::name::LONGEST_NAME;
 
 /// The scopes of a unit.
 struct Scopes<'s> {
@@ -40,7 +41,7 @@ impl<'s> Names<'s> {
             };
             let entry = unit.entry(at).ok()?;
             if let Some(name) = entry.attr_value(gimli::DW_AT_name) {
-                let name = unit.attr_string(name).ok()?.to_string_lossy().into_owned();
+                let name = unit.attr_string(name).ok()?.to_string_lossy().ok()?.into_owned();
                 let start = unit.header.debug_info_offset()?;
                 let scopes = self.scopes.entry(start).or_insert_with(|| Scopes::of(unit)).as_ref()?;
                 return Some((scopes.path(at), name));
@@ -123,13 +124,18 @@ impl<'s> Scopes<'s> {
         Some(found)
     }
 
-    /// The names around a function, with `::` between.
+    /// The names around a function, with `::` between; of those around more than a name may have, the innermost.
     fn path(&self, at: UnitOffset) -> String {
         let index = self.functions.binary_search_by_key(&at, |(offset, _)| *offset);
         let mut scope = index.ok().and_then(|index| self.functions[index].1);
         let mut names = Vec::new();
-        while let Some((name, around)) = scope.map(|index| &self.scopes[index as usize]) {
-            names.push(name.to_string_lossy());
+        let mut length = 0;
+        while let Some((name, around)) = scope.map(|index| &self.scopes[index as usize])
+            && length <= LONGEST_NAME
+        {
+            let Ok(name) = name.to_string_lossy() else { break };
+            length += name.len() + "::".len();
+            names.push(name);
             scope = *around;
         }
         names.reverse();

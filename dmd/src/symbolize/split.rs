@@ -11,14 +11,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use addr2line::SplitDwarfLoad;
-use gimli::{Dwarf, DwarfPackage, DwoId, EndianSlice, RunTimeEndian, SectionId};
+use gimli::{Dwarf, DwarfPackage, DwoId, RunTimeEndian, SectionId};
 use memmap2::Mmap;
 use object::{Object as _, ObjectSection as _};
 use typed_arena::Arena;
 
+use super::SymbolBound;
+use super::allowance::{Allowance, READ, unpacked_size};
+use super::bounds::{Bounds, Slice};
 use super::map::map;
-
-type Slice<'s> = EndianSlice<'s, RunTimeEndian>;
 
 /// Where such files may be.
 #[derive(Clone, Debug, Default)]
@@ -61,24 +62,40 @@ fn with_ending(name: &OsStr) -> OsString {
 pub(super) struct Storage {
     maps: Arena<Mmap>,
     sections: Arena<Vec<u8>>,
+    bounds: Arena<Bounds>,
 }
 
 impl Storage {
-    /// The sections of a file, each found by its name. Nothing for what is no such file.
-    fn open<'s>(&'s self, path: &Path) -> Option<impl Fn(SectionId) -> gimli::Result<Slice<'s>>> {
+    /// Keeps the bounds of a file.
+    pub(super) fn bounds(&self, bounds: Bounds) -> &Bounds {
+        self.bounds.alloc(bounds)
+    }
+
+    /// The sections of a file, each found by its name. Nothing for what is no such file, or may not be unpacked.
+    fn open<'s>(
+        &'s self,
+        path: &Path,
+        bounds: &'s Bounds,
+        unpacking: &Allowance,
+    ) -> Option<impl Fn(SectionId) -> gimli::Result<Slice<'s>>> {
         // A pipe would be waited for.
         std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file)?;
         let map: &Mmap = self.maps.alloc(map(path).ok()?);
         let file = object::File::parse(&**map).ok()?;
+        if !unpacking.take(unpacked_size(&file, SectionId::dwo_name)) {
+            bounds.reach(SymbolBound::Unpacked(unpacking.most()));
+            return None;
+        }
         let endian = if file.is_little_endian() { RunTimeEndian::Little } else { RunTimeEndian::Big };
         Some(move |id: SectionId| {
-            let section = id.dwo_name().and_then(|name| file.section_by_name(name));
+            let section =
+                id.dwo_name().filter(|_| READ.contains(&id)).and_then(|name| file.section_by_name(name));
             let data = section.map(|section| section.uncompressed_data()).transpose();
             let data = match data.map_err(|_| gimli::Error::Io)?.unwrap_or_default() {
                 std::borrow::Cow::Borrowed(data) => data,
                 std::borrow::Cow::Owned(data) => self.sections.alloc(data),
             };
-            Ok(EndianSlice::new(data, endian))
+            Ok(Slice::section(data, endian, bounds))
         })
     }
 }
@@ -87,14 +104,22 @@ impl Storage {
 pub(super) struct Split<'s> {
     storage: &'s Storage,
     places: &'s SplitPlaces,
+    bounds: &'s Bounds,
+    unpacking: &'s Allowance,
     packages: OnceCell<Vec<DwarfPackage<Slice<'s>>>>,
     /// Those that were not found, and where they should be.
     missing: RefCell<HashMap<u64, String>>,
 }
 
 impl<'s> Split<'s> {
-    pub(super) fn new(storage: &'s Storage, places: &'s SplitPlaces) -> Self {
-        Self { storage, places, packages: OnceCell::new(), missing: RefCell::default() }
+    pub(super) fn new(
+        storage: &'s Storage,
+        places: &'s SplitPlaces,
+        bounds: &'s Bounds,
+        unpacking: &'s Allowance,
+    ) -> Self {
+        let (packages, missing) = (OnceCell::new(), RefCell::default());
+        Self { storage, places, bounds, unpacking, packages, missing }
     }
 
     /// Where a unit should be that was not found.
@@ -106,8 +131,8 @@ impl<'s> Split<'s> {
     pub(super) fn load(&self, load: &SplitDwarfLoad<Slice<'s>>) -> Option<Arc<Dwarf<Slice<'s>>>> {
         let packages = self.packages.get_or_init(|| {
             let open = |path: PathBuf| {
-                let section = self.storage.open(&path)?;
-                let empty = EndianSlice::new(&[], RunTimeEndian::Little);
+                let section = self.storage.open(&path, self.bounds, self.unpacking)?;
+                let empty = Slice::section(&[], RunTimeEndian::Little, self.bounds);
                 DwarfPackage::load(section, empty).ok()
             };
             self.places.packages().filter_map(open).collect()
@@ -126,7 +151,7 @@ impl<'s> Split<'s> {
     }
 
     fn unit(&self, path: &Path, load: &SplitDwarfLoad<Slice<'s>>) -> Option<Arc<Dwarf<Slice<'s>>>> {
-        let mut dwarf = Dwarf::load(self.storage.open(path)?).ok()?;
+        let mut dwarf = Dwarf::load(self.storage.open(path, self.bounds, self.unpacking)?).ok()?;
         let header = dwarf.units().next().ok()??;
         let unit = dwarf.unit(header).ok()?;
         (unit.dwo_id == Some(load.dwo_id)).then(|| {

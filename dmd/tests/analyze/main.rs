@@ -3,6 +3,7 @@
 #![cfg(feature = "analyze")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod bounds;
 mod coverage;
 mod difference;
 mod hostile;

@@ -17,13 +17,13 @@ long outer(volatile long *x) {
 }
 ";
 
-fn run(folder: &Path, command: &[&str]) {
+pub(super) fn run(folder: &Path, command: &[&str]) {
     let output = Command::new(command[0]).args(&command[1..]).current_dir(folder).output().unwrap();
     assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
 /// A library in C, in `folder`, with flags.
-fn compile_c(folder: &Path, source: &str, flags: &[&str]) -> PathBuf {
+pub(super) fn compile_c(folder: &Path, source: &str, flags: &[&str]) -> PathBuf {
     fs::write(folder.join("small.c"), source).unwrap();
     let object = ["-c", "-O1", "-fPIC", "small.c", "-o", "small.o"];
     run(folder, &[&["cc"][..], flags, &object].concat());

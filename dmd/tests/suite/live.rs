@@ -106,6 +106,9 @@ fn check_all(command: Command) {
     let pages = waiting.amount("explicit/pages").unwrap();
     assert!((pages..pages + 3_000_000).contains(&heap), "{pages} of {heap}");
     assert!(waiting.requests().contains(&"dmd-dump".to_owned()));
+    // Files of another user, who would deny dumps: nobody can know what a dump is called meanwhile.
+    let taken = |number| waiting.folder.path().join(format!("dmd-{}-{number}.json.gz", waiting.child.id()));
+    (0..4).for_each(|number| fs::write(taken(number), "taken").unwrap());
     // The second is of a process that has dumped.
     for number in 0..2 {
         let answer = waiting.ask("dmd-dump");
@@ -114,6 +117,7 @@ fn check_all(command: Command) {
         fs::write(&path, answer).unwrap();
         check(&path);
     }
+    (0..4).for_each(|number| fs::remove_file(taken(number)).unwrap());
     assert!(named(waiting.folder.path(), "dmd-").is_empty(), "nothing is left behind");
 
     waiting.signal();

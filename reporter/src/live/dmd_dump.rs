@@ -2,9 +2,9 @@
 
 use std::ffi::CString;
 use std::fs::{self, File};
+use std::hash::{BuildHasher as _, RandomState};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::{bridge, platform};
 
@@ -15,25 +15,37 @@ pub(super) const REQUEST: &str = "dmd-dump";
 
 /// Sends a dump: all reporters are run, and what they reported is marked.
 pub(super) fn answer(out: &mut dyn Write) -> io::Result<()> {
-    static NUMBER: AtomicU32 = AtomicU32::new(0);
-    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-    let name = format!("dmd-{}-{number}.json.gz", std::process::id());
-    let file = Temporary(std::path::absolute(std::env::temp_dir().join(name))?);
-    platform::create_private_file(&file.0)?;
-    let result = write(&file.0).and_then(|()| File::open(&file.0));
-    let mut dump = result?;
+    let folder = Temporary::new()?;
+    let path = folder.0.join("dmd.json.gz");
+    let mut dump = write(&path).and_then(|()| File::open(&path))?;
     // Whatever becomes of the peer, nothing is left behind.
-    drop(file);
+    drop(folder);
     io::copy(&mut dump, out)?;
     Ok(())
 }
 
+/// A folder of this user's alone. Nobody can know its name before, and take it.
 struct Temporary(PathBuf);
+
+impl Temporary {
+    fn new() -> io::Result<Self> {
+        let (parent, pid) = (std::path::absolute(std::env::temp_dir())?, std::process::id());
+        let mut tries = 0;
+        loop {
+            let random = RandomState::new().hash_one((pid, tries));
+            let path = parent.join(format!("dmd-{pid}-{random:016x}"));
+            match platform::create_private_folder(&path) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists && tries < 100 => tries += 1,
+                made => return made.map(|()| Self(path)),
+            }
+        }
+    }
+}
 
 impl Drop for Temporary {
     fn drop(&mut self) {
         // Nobody waits to hear of it.
-        let _ = fs::remove_file(&self.0);
+        let _ = fs::remove_dir_all(&self.0);
     }
 }
 

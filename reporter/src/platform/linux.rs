@@ -7,7 +7,8 @@ mod start_up;
 
 pub(crate) use local_socket::{Listener, Peer};
 pub(crate) use private_folder::{
-    check_private_folder, create_private_file, make_private_folder, own_uid, socket_folder,
+    check_private_folder, create_or_replace_private_file, create_private_file, create_private_folder,
+    make_private_folder, own_uid, socket_folder,
 };
 pub(crate) use signals::on_triggers;
 pub(crate) use start_up::{call_at_exit, spawn_without_signals};

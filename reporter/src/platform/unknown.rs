@@ -113,6 +113,14 @@ pub(crate) fn check_private_folder(_: &Path) -> Result<(), ListenError> {
     Err(ListenError::Unsupported)
 }
 
+pub(crate) fn create_private_folder(path: &Path) -> io::Result<()> {
+    std::fs::create_dir(path)
+}
+
+pub(crate) fn create_or_replace_private_file(path: &Path) -> io::Result<File> {
+    File::create(path)
+}
+
 pub(crate) fn create_private_file(path: &Path) -> io::Result<File> {
     File::create_new(path)
 }

@@ -48,8 +48,9 @@ impl Dumps {
         let dumps = entries.flatten().filter(|entry| self.is_dump(&entry.file_name().to_string_lossy()));
         dumps
             .filter_map(|entry| {
-                let metadata = entry.metadata().ok()?;
                 let path = entry.path();
+                // Of what a link leads to.
+                let metadata = fs::metadata(&path).ok()?;
                 let path = path.strip_prefix(".").map(Path::to_owned).unwrap_or(path);
                 Some((path, (metadata.modified().ok(), metadata.len())))
             })

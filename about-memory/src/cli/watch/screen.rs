@@ -1,8 +1,9 @@
 //! The terminal's whole screen, drawn anew at each look.
 
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use about_memory::live::{Change, WatchRow};
+use about_memory::live::{self, Change, WatchRow};
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
 use ratatui::layout::{Constraint, Layout};
 use ratatui::style::{Color, Modifier, Style};
@@ -23,8 +24,15 @@ pub(super) fn run(
 ) -> Result<(), Failure> {
     // The first look may fail, and its message should not be lost with the screen.
     let seen = look()?;
+    let ended = Arc::new(Mutex::new(false));
+    let by_signal = Arc::clone(&ended);
+    live::before_ending(move || {
+        *by_signal.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        let _ = ratatui::try_restore();
+    })
+    .map_err(Failure::Output)?;
     let mut terminal = ratatui::try_init().map_err(Failure::Output)?;
-    let mut screen = Screen { seen, looks: 1, top: 0, height: 1, paused: false, broken: None };
+    let mut screen = Screen { seen, looks: 1, top: 0, height: 1, paused: false, broken: None, ended };
     let result = screen.run(&mut terminal, interval, count, look);
     // What is wrong with the terminal it shows itself.
     let _ = ratatui::try_restore();
@@ -41,6 +49,8 @@ struct Screen {
     paused: bool,
     /// Why there was nothing new the last time.
     broken: Option<String>,
+    /// A signal has given the screen back, and is about to end the process.
+    ended: Arc<Mutex<bool>>,
 }
 
 /// What a key asks for.
@@ -60,7 +70,7 @@ impl Screen {
     ) -> Result<(), Failure> {
         let mut next = Instant::now() + interval;
         loop {
-            terminal.draw(|frame| self.draw(frame)).map_err(Failure::Output)?;
+            self.draw_on(terminal)?;
             if count.is_some_and(|count| self.looks >= count) {
                 return Ok(());
             }
@@ -82,6 +92,15 @@ impl Screen {
                 }
             }
         }
+    }
+
+    fn draw_on(&mut self, terminal: &mut DefaultTerminal) -> Result<(), Failure> {
+        let ended = Arc::clone(&self.ended);
+        let ended = ended.lock().unwrap_or_else(PoisonError::into_inner);
+        while *ended {
+            std::thread::park();
+        }
+        terminal.draw(|frame| self.draw(frame)).map(drop).map_err(Failure::Output)
     }
 
     fn look(&mut self, look: &mut dyn FnMut() -> Result<Look, Failure>) -> Result<(), Failure> {

@@ -6,15 +6,16 @@ use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 use std::process::{Command, ExitCode, ExitStatus};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
+use std::time::Duration;
 
 use procfs::process::Process;
 use rustix::fs::{Access, access};
 use rustix::process::{Pid, Resource, Rlimit, Signal, WaitId, WaitIdOptions};
 use signal_hook::consts::{SIGALRM, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
-use signal_hook::iterator::SignalsInfo;
 use signal_hook::iterator::exfiltrator::WithOrigin;
+use signal_hook::iterator::{Signals, SignalsInfo};
 
 /// Whether this user may run the file.
 pub(crate) fn is_executable(path: &Path) -> bool {
@@ -35,10 +36,7 @@ pub(crate) fn is_privileged(path: &Path) -> bool {
 /// Runs a program to its end, and passes on signals meanwhile.
 pub(crate) fn run_to_end(command: &mut Command) -> io::Result<ExitStatus> {
     // What was to be ignored stays so, for the program too: it inherits that, but no handler.
-    let ignored = Process::myself().and_then(|process| process.status()).map_or(0, |status| status.sigign);
-    let signals = [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGALRM]
-        .into_iter()
-        .filter(|signal| ignored & (1 << (signal - 1)) == 0);
+    let signals = not_ignored(&[SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGALRM]);
     let mut signals = SignalsInfo::<WithOrigin>::new(signals)?;
     let handle = signals.handle();
     let mut child = command.spawn()?;
@@ -64,6 +62,33 @@ pub(crate) fn run_to_end(command: &mut Command) -> io::Result<ExitStatus> {
     // It has nothing more to do, and does not panic.
     let _ = passing_on.join();
     status
+}
+
+fn not_ignored(signals: &[i32]) -> impl Iterator<Item = i32> {
+    let ignored = Process::myself().and_then(|process| process.status()).map_or(0, |status| status.sigign);
+    signals.iter().copied().filter(move |signal| ignored & (1 << (signal - 1)) == 0)
+}
+
+/// How long a terminal that takes no text may keep the process from ending.
+const RESTORING: Duration = Duration::from_secs(1);
+
+/// Has `restore` run before a signal ends this process.
+pub(crate) fn before_ending(restore: impl FnOnce() + Send + 'static) -> io::Result<()> {
+    let mut signals = Signals::new(not_ignored(&[SIGHUP, SIGINT, SIGQUIT, SIGTERM]))?;
+    thread::Builder::new().spawn(move || {
+        let Some(signal) = signals.forever().next() else { return };
+        let (restored, wait) = mpsc::channel();
+        let restore = move || {
+            restore();
+            // Whoever waits may be tired of it.
+            let _ = restored.send(());
+        };
+        if thread::Builder::new().spawn(restore).is_ok() {
+            let _ = wait.recv_timeout(RESTORING);
+        }
+        let _ = signal_hook::low_level::emulate_default_handler(signal);
+    })?;
+    Ok(())
 }
 
 fn pass_on(pid: Pid, signal: i32) {

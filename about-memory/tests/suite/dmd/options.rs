@@ -165,8 +165,80 @@ fn blocks_without_a_stack_are_estimated_when_asked() {
     let (exact, guessed) = (text(&["dmd", file]), text(&["dmd", "--estimate", file]));
     assert!(guessed.contains("  ~10 blocks in heap block record 1 of 1\n"), "{guessed}");
     assert!(!exact.contains('~') && guessed.contains('~'), "{guessed}");
+    assert!(guessed.contains("  Individual block sizes: unknown, as ~ marks estimates\n"), "{guessed}");
     let total = |text: &str| text.lines().find(|line| line.starts_with("  Total:")).unwrap().to_owned();
     assert_eq!(total(&exact), total(&guessed));
+}
+
+#[test]
+fn a_dump_may_come_from_standard_input() {
+    let piped = |arguments: &[&str], file: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_about-memory"));
+        let file = fs::File::open(folder().join(file)).unwrap();
+        command.args(arguments).current_dir(folder()).stdin(file).output().unwrap()
+    };
+    for (arguments, file) in [
+        (&["dmd", "-"][..], LIVE),
+        (&["dmd", "--suggest", "-"], DARK),
+        (&["dmd", "--json", LIVE, "-"], LIVE),
+        (&["coverage", "-"], DARK),
+        (&["block", "-", "7f0000001000"], "scan-clamped.json"),
+        (&["block", "-", "7f0000001000", "--retained"], "scan-clamped.json"),
+    ] {
+        let named: Vec<&str> = arguments.iter().map(|word| if *word == "-" { file } else { word }).collect();
+        let (piped, named) = (piped(arguments, file), about_memory(&named));
+        assert!(piped.status.success(), "{arguments:?}: {piped:?}");
+        let text = |output: Output| super::without_echo(&String::from_utf8(output.stdout).unwrap());
+        assert_eq!(text(piped), text(named), "{arguments:?}");
+    }
+    for wrong in
+        [&["dmd", "-", "-"][..], &["dmd", "--clamp-contents", "-"], &["html", "-", "--dmd", "-", "-o", "-"]]
+    {
+        let output = piped(wrong, LIVE);
+        assert_eq!(output.status.code(), Some(2), "{wrong:?}: {output:?}");
+    }
+}
+
+#[test]
+fn nothing_in_a_dump_deceives_a_reader() {
+    let temporary = tempfile::tempdir().unwrap();
+    let file = |mode: &str| {
+        let blocks = match mode {
+            "scan" => r#"{"req": 8, "addr": "7f00", "alloc": "A", "contents": ["7f00"]}"#,
+            "dark-matter" => r#"{"req": 8, "alloc": "A"}, {"req": 9, "alloc": "A", "reps": ["A"]}"#,
+            _ => r#"{"req": 8, "alloc": "A"}"#,
+        };
+        let dump = format!(
+            r##"{{"version": 5, "invocation": {{"dmdEnvVar": "\u202e\u200b1", "mode": "{mode}"}},
+            "blockList": [{blocks}], "traceTable": {{"A": ["B"]}},
+            "reportPaths": [{{"path": "explicit/\u202ex", "claimed": 1, "marked": 2}}],
+            "frameTable": {{"B": "#00: a\u202e\u2066\udb40\udc41::b (f\u200f.rs:1)"}}}}"##
+        );
+        let path = temporary.path().join(format!("{mode}.json"));
+        fs::write(&path, dump).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let (live, dark, scan) = (file("live"), file("dark-matter"), file("scan"));
+    for arguments in [
+        &["dmd", &live][..],
+        &["dmd", &dark],
+        &["dmd", "--folded", &live],
+        &["dmd", "--folded", &dark],
+        &["dmd", "--classic", &dark],
+        &["dmd", "--json", &dark],
+        &["dmd", "--suggest", &dark],
+        &["dmd", "--by", "frame", "--by", "module", "--by", "reporter", &dark],
+        &["coverage", &dark],
+        &["block", &scan, "7f00"],
+        &["block", "--info", &scan, "7f00"],
+        &["block", "--chain", "--retained", &scan, "7f00"],
+    ] {
+        let output = about_memory(arguments);
+        assert!(output.status.success(), "{arguments:?}: {output:?}");
+        let text = String::from_utf8(output.stdout).unwrap();
+        let raw = text.chars().find(|c| !c.is_ascii());
+        assert!(raw.is_none() && text.contains("202e"), "{arguments:?}: {raw:?} {text}");
+    }
 }
 
 #[test]

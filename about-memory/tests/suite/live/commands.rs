@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::PathBuf;
 
 use memory_reporter::file;
 
@@ -124,6 +125,37 @@ fn save_all_makes_numbered_folders() {
         assert!(set.iter().any(|report| report.process == format!("{name} (pid {pid})")), "{name}");
     }
     assert!(set.warnings().iter().any(|warning| warning.message == "no DMD dump: refused: not today"));
+}
+
+#[test]
+fn what_is_saved_of_processes_is_for_this_user_only() {
+    let mode = |path: PathBuf| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    let mut herd = Herd::new();
+    let (dmd, heap) = (herd.start("two dmd"), herd.start("name heap").to_string());
+    for name in ["old.json", "old.fxsnapshot"] {
+        fs::write(herd.path().join(name), "for all").unwrap();
+        fs::set_permissions(herd.path().join(name), fs::Permissions::from_mode(0o644)).unwrap();
+    }
+    for name in ["new.json", "old.json"] {
+        herd.shown(&["save", &heap, name]);
+        assert_eq!(mode(herd.path().join(name)), 0o600, "{name}");
+    }
+    for name in ["new.fxsnapshot", "old.fxsnapshot"] {
+        herd.shown(&["snapshot", "save", &heap, name]);
+        assert_eq!(mode(herd.path().join(name)), 0o600, "{name}");
+    }
+    herd.shown(&["save", "--all", "out"]);
+    let folder = herd.path().join("out/about-memory-1");
+    assert_eq!(mode(folder.join("memory-report.json.gz")), 0o600);
+    assert_eq!(mode(folder.join(format!("dmd-{dmd}.json.gz"))), 0o600);
+    assert_eq!(mode(folder), 0o700);
+    // Of a process a page is its reports once more; of a file it is what somebody made to show.
+    herd.shown(&["html", &heap, "-o", "live.html"]);
+    assert_eq!(mode(herd.path().join("live.html")), 0o600);
+    herd.shown(&["html", "new.json", "-o", "file.html"]);
+    let usual = herd.path().join("usual");
+    fs::write(&usual, "").unwrap();
+    assert_eq!(mode(herd.path().join("file.html")), mode(usual));
 }
 
 #[test]

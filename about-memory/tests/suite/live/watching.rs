@@ -2,9 +2,11 @@
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::os::unix::process::ExitStatusExt as _;
 
 use about_memory::live::{Change, Watch};
 use memory_reporter::{Kind, Report, ReportSet, Units};
+use rustix::process::{Pid, Signal, kill_process};
 
 use super::herd::Herd;
 
@@ -66,6 +68,19 @@ fn on_a_terminal_the_screen_is_drawn_anew() {
     terminal.write_all(b"q").unwrap();
     drawn(&mut terminal, "\u{1b}[?1049l");
     assert!(child.wait().unwrap().success());
+}
+
+#[test]
+fn a_signal_gives_the_screen_back_and_ends_it() {
+    let mut herd = Herd::new();
+    let pid = herd.start("one");
+    for signal in [Signal::TERM, Signal::HUP] {
+        let (mut child, mut terminal) = herd.on_terminal(&["watch", &pid.to_string()], 8, 70);
+        drawn(&mut terminal, "look 1: q quits");
+        kill_process(Pid::from_child(&child), signal).unwrap();
+        drawn(&mut terminal, "\u{1b}[?1049l");
+        assert_eq!(child.wait().unwrap().signal(), Some(signal.as_raw()));
+    }
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Folders and files that only this user can look into.
 
-use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};
+use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, Permissions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
@@ -70,6 +70,21 @@ pub(crate) fn check_private_folder(folder: &Path) -> Result<(), ListenError> {
 
 fn mode(found: &Metadata) -> u32 {
     found.permissions().mode() & 0o7777
+}
+
+/// Makes a folder that is not there yet, for this user only.
+pub(crate) fn create_private_folder(path: &Path) -> io::Result<()> {
+    DirBuilder::new().mode(0o700).create(path)
+}
+
+/// Makes a file, or empties the one that is there, and leaves it readable by this user only.
+pub(crate) fn create_or_replace_private_file(path: &Path) -> io::Result<File> {
+    let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
+    if file.metadata()?.is_file() {
+        // Another user's, which this one may write to, stays as it is.
+        let _ = file.set_permissions(Permissions::from_mode(0o600));
+    }
+    Ok(file)
 }
 
 /// Makes a file that is not there yet, readable by this user only.

@@ -1,0 +1,57 @@
+//! How many bytes all files together may take: compressed sections once they are unpacked, and names.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use gimli::SectionId;
+use object::{CompressionFormat, Object as _, ObjectSection as _};
+
+/// Bytes that may be taken, by any thread.
+#[derive(Debug)]
+pub(super) struct Allowance {
+    most: u64,
+    left: AtomicU64,
+}
+
+impl Allowance {
+    pub(super) fn new(most: u64) -> Self {
+        Self { most, left: AtomicU64::new(most) }
+    }
+
+    /// All of them.
+    pub(super) fn most(&self) -> u64 {
+        self.most
+    }
+
+    /// Whether so many are left, which then are taken.
+    pub(super) fn take(&self, bytes: u64) -> bool {
+        let rest = |left: u64| left.checked_sub(bytes);
+        self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, rest).is_ok()
+    }
+}
+
+/// The sections that are read.
+pub(super) const READ: [SectionId; 12] = [
+    SectionId::DebugAbbrev,
+    SectionId::DebugAddr,
+    SectionId::DebugAranges,
+    SectionId::DebugCuIndex,
+    SectionId::DebugInfo,
+    SectionId::DebugLine,
+    SectionId::DebugLineStr,
+    SectionId::DebugRanges,
+    SectionId::DebugRngLists,
+    SectionId::DebugStr,
+    SectionId::DebugStrOffsets,
+    SectionId::DebugTuIndex,
+];
+
+/// The bytes that compressed sections take unpacked, as the file has it: `object` unpacks no more. `name` is how
+/// the file calls a section.
+pub(super) fn unpacked_size(file: &object::File<'_>, name: fn(SectionId) -> Option<&'static str>) -> u64 {
+    let sections = READ.into_iter().filter_map(name).filter_map(|name| file.section_by_name(name));
+    let sizes = sections.filter_map(|section| section.compressed_data().ok()).map(|data| match data.format {
+        CompressionFormat::None => 0,
+        _ => data.uncompressed_size,
+    });
+    sizes.fold(0, u64::saturating_add)
+}
