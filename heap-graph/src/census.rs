@@ -9,8 +9,10 @@ use core::fmt;
 
 use crate::breakdown::Breakdown;
 use crate::graph::{Graph, Node};
+use crate::prefetch::{AHEAD, prefetch};
 use crate::progress::{Cancelled, Progress, Steps};
 use crate::report::Report;
+use crate::sweep::sweep;
 use crate::walk::BreadthFirst;
 use counter::Counter;
 
@@ -93,21 +95,28 @@ pub fn census_watched(
 ) -> Result<Report, CensusError> {
     let mut groups = vec![Group::NOTHING; graph.kinds().len()];
     let mut order = Vec::new();
-    let wants_order = has_bucket(breakdown);
     let (ids, sizes, kinds_of) = (graph.ids(), graph.sizes(), graph.kinds_of());
-    let mut walk = BreadthFirst::new(graph);
+    let mut count = |node: usize| {
+        if let Some(ahead) = kinds_of.get(node + AHEAD) {
+            prefetch(&groups, *ahead as usize);
+        }
+        groups[kinds_of[node] as usize].add(sizes[node], ids[node]);
+    };
     let mut steps = Steps::new(progress, graph.node_count());
-    while let Some(from) = walk.next() {
-        steps.step()?;
-        for to in graph.referents(from) {
-            if walk.arrive(*to) {
-                let node = *to as usize;
-                groups[kinds_of[node] as usize].add(sizes[node], ids[node]);
-                if wants_order {
+    if has_bucket(breakdown) {
+        let mut walk = BreadthFirst::new(graph);
+        while let Some(from) = walk.next() {
+            steps.step()?;
+            for to in graph.referents(from) {
+                if walk.arrive(*to) {
+                    count(*to as usize);
                     order.push(*to);
                 }
             }
         }
+    } else {
+        // Sums are the same in any order.
+        sweep(graph, &mut steps, count)?;
     }
     report(graph, breakdown, &groups, &order)
 }

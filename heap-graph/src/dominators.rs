@@ -75,20 +75,14 @@ impl<'a> DominatorTree<'a> {
     /// [`Cancelled`].
     pub fn watched(graph: &'a Graph, progress: &Progress) -> Result<Self, Cancelled> {
         let mut steps = Steps::new(progress, graph.node_count() * STEPS);
-        let walk = semi_nca::Walk::new(graph, &mut steps)?;
-        let dominators = walk.dominators(graph, &mut steps)?;
-        let size = |(number, node): (usize, &u32)| {
-            if let Some(ahead) = walk.preorder.get(number + AHEAD) {
-                prefetch(graph.sizes(), *ahead as usize);
-            }
-            graph.sizes()[*node as usize]
-        };
-        let sizes: Vec<u64> = walk.preorder.iter().enumerate().map(size).collect();
+        let mut walk = semi_nca::Walk::new(graph, &mut steps)?;
+        let dominators = walk.dominators(&mut steps)?;
+        let sizes = graph.sizes();
         let total: u128 = sizes.iter().map(|size| u128::from(*size)).sum();
         let arrays = if u64::try_from(total).is_ok() {
-            arrays(walk, &dominators, sizes, Retained::Narrow, &mut steps)?
+            arrays(walk, &dominators, sizes.to_vec(), Retained::Narrow, &mut steps)?
         } else {
-            let sizes = sizes.into_iter().map(u128::from).collect();
+            let sizes = sizes.iter().map(|size| u128::from(*size)).collect();
             arrays(walk, &dominators, sizes, Retained::Wide, &mut steps)?
         };
         Ok(Self { graph, arrays: Arc::new(arrays) })
@@ -180,48 +174,33 @@ impl<'a> DominatorTree<'a> {
     }
 }
 
-/// From numbers to nodes. `retained` has the nodes' own sizes at first.
-fn arrays<T: Copy + Default + AddAssign>(
+/// From numbers to nodes. `retained` has the nodes' own sizes at first, and keeps those of nodes that were not met.
+fn arrays<T: Copy + AddAssign>(
     walk: semi_nca::Walk,
     dominators: &[u32],
     mut retained: Vec<T>,
     to_retained: fn(Box<[T]>) -> Retained,
     steps: &mut Steps<'_>,
 ) -> Result<Arrays, Cancelled> {
-    for number in (1..retained.len()).rev() {
-        let sum = retained[number];
-        retained[dominators[number] as usize] += sum;
-    }
-    let nodes = walk.numbers.len();
-    let (mut by_node, mut sizes) = (Vec::with_capacity(nodes), Vec::with_capacity(nodes));
-    for part in chunks(0..nodes) {
+    let preorder = &walk.preorder;
+    let mut by_node = vec![NONE; retained.len()];
+    for part in chunks(1..preorder.len()).rev() {
         steps.steps(part.len())?;
-        for node in part {
-            if let Some(ahead) = walk.numbers.get(node + 2 * AHEAD) {
-                prefetch(dominators, *ahead as usize);
-                prefetch(&retained, *ahead as usize);
+        for number in part.rev() {
+            if let Some(ahead) = number.checked_sub(AHEAD) {
+                prefetch(&retained, preorder[ahead] as usize);
+                prefetch(&by_node, preorder[ahead] as usize);
             }
-            if let Some(ahead) = walk.numbers.get(node + AHEAD)
-                && let Some(dominator) = dominators.get(*ahead as usize)
-            {
-                prefetch(&walk.preorder, *dominator as usize);
-            }
-            match walk.numbers[node] {
-                NONE => {
-                    by_node.push(NONE);
-                    sizes.push(T::default());
-                }
-                number => {
-                    let dominator = dominators[number as usize];
-                    by_node.push(if number == 0 { NONE } else { walk.preorder[dominator as usize] });
-                    sizes.push(retained[number as usize]);
-                }
-            }
+            let (node, dominator) = (preorder[number], preorder[dominators[number] as usize]);
+            by_node[node as usize] = dominator;
+            // What is below the node has been added to it: it has greater numbers.
+            let sum = retained[node as usize];
+            retained[dominator as usize] += sum;
         }
     }
     Ok(Arrays {
         dominators: by_node.into(),
-        retained: to_retained(sizes.into()),
+        retained: to_retained(retained.into()),
         postorder: walk.postorder.into(),
         children: OnceLock::new(),
     })

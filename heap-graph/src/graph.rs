@@ -195,15 +195,14 @@ impl Graph {
         self.first_edges[index as usize] as usize..self.first_edges[index as usize + 1] as usize
     }
 
+    /// Where each node's edges start; one more than there are nodes.
+    pub(crate) fn first_edges(&self) -> &[u32] {
+        &self.first_edges
+    }
+
     /// Where all edges go, in order.
     pub(crate) fn all_referents(&self) -> &[u32] {
         &self.referents
-    }
-
-    /// The node is to be asked for its edges soon.
-    #[inline]
-    pub(crate) fn prefetch_node(&self, index: u32) {
-        prefetch(&self.first_edges, index as usize);
     }
 
     /// The node's edges are to be looked at soon; its last first.

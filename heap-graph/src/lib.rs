@@ -82,6 +82,7 @@ mod report;
 mod retained;
 pub mod snapshot;
 mod suspects;
+mod sweep;
 mod text;
 mod tree;
 mod walk;

@@ -2,6 +2,9 @@
 //! heap is: time to write, read and ask them, and memory; and one of a million nodes in one list.
 //!
 //! `cargo run --release -p benches --bin heap_graph [FILE.fxsnapshot]`
+//!
+//! With `growth` in place of a file: what a census and dominators cost for 10,000,000 nodes, as a multiple of what
+//! they cost for 1,000,000 nodes of the same shape.
 
 #![allow(clippy::print_stdout, reason = "the figures are the output")]
 
@@ -18,8 +21,18 @@ use memory_reporter::MallocSizeOf;
 use tests::Random;
 
 const NODES: u64 = 1_100_000;
-const EDGES: u64 = 3_100_000;
 const ROUNDS: usize = 7;
+
+/// Graphs of these sizes are compared.
+const SMALL: u64 = 1_000_000;
+const LARGE: u64 = 10 * SMALL;
+/// The small one is asked this often for each time that the large one is.
+const SMALL_ROUNDS: usize = 3;
+
+/// Edges of a graph of so many nodes, as many to a node as in a heap of Firefox.
+fn edges_of(nodes: u64) -> u64 {
+    nodes * 31 / 11
+}
 
 /// How many nodes are known to very many, such as shapes and prototypes, of a Firefox heap.
 const HUBS: u64 = 25;
@@ -28,12 +41,12 @@ const HUBS: u64 = 25;
 /// 58 % lead to no such other, 22 % to one, 18 % to two or three, 2 % to a few, and a quarter of all nodes hangs on
 /// arrays of thousands and on the root. Of the edges that close the circles 79 % go to some twenty nodes, the
 /// rest near or to something before; 84 % of all nodes have one edge to them.
-fn like_firefox(random: &mut Random) -> Vec<Vec<u32>> {
-    let mut edges: Vec<Vec<u32>> = vec![Vec::new(); NODES as usize];
+fn like_firefox(nodes: u64, random: &mut Random) -> Vec<Vec<u32>> {
+    let mut edges: Vec<Vec<u32>> = vec![Vec::new(); nodes as usize];
     let mut made = 1;
-    for node in 0..NODES {
+    for node in 0..nodes {
         let children = match random.below(100_000) {
-            _ if node == 0 => NODES / 8,
+            _ if node == 0 => nodes / 8,
             0..2 => 10_000,
             2..58_000 => 0,
             58_000..80_000 => 1,
@@ -42,19 +55,19 @@ fn like_firefox(random: &mut Random) -> Vec<Vec<u32>> {
         };
         // Where the queue would end, another one is given to whoever is last.
         let children = if node + 1 == made { children.max(1) } else { children };
-        let last = (made + children).min(NODES);
+        let last = (made + children).min(nodes);
         edges[node as usize].extend(made as u32..last as u32);
         made = last;
     }
-    for _ in NODES..=EDGES {
-        let from = random.below(NODES);
+    for _ in nodes..=edges_of(nodes) {
+        let from = random.below(nodes);
         let to = match random.below(100) {
             // Some hubs have ten times as many edges as others.
             0..79 => {
                 let popular = 1 + random.below(HUBS);
                 20 + random.below(popular) * 40
             }
-            79..88 => (from + random.below(100)) % NODES,
+            79..88 => (from + random.below(100)) % nodes,
             _ => random.below(from + 1),
         };
         // Shapes and prototypes come before what an object holds.
@@ -66,19 +79,19 @@ fn like_firefox(random: &mut Random) -> Vec<Vec<u32>> {
 
 /// Each node hangs on one before it. Of ten other edges six go to what many share, three go
 /// near and one anywhere. No heap is as tangled: half of all nodes have several edges to them.
-fn tangled(random: &mut Random) -> Vec<Vec<u32>> {
-    let mut edges: Vec<Vec<u32>> = vec![Vec::new(); NODES as usize];
-    for node in 1..NODES {
+fn tangled(nodes: u64, random: &mut Random) -> Vec<Vec<u32>> {
+    let mut edges: Vec<Vec<u32>> = vec![Vec::new(); nodes as usize];
+    for node in 1..nodes {
         let parent =
             if random.below(50) == 0 { random.below(node) } else { node - 1 - random.below(node.min(40)) };
         edges[parent as usize].push(node as u32);
     }
-    for _ in NODES..=EDGES {
-        let from = random.below(NODES);
-        let popular = 1 + random.below(20_000);
+    for _ in nodes..=edges_of(nodes) {
+        let from = random.below(nodes);
+        let popular = 1 + random.below(nodes / 55);
         let far = match random.below(10) {
-            0 => random.below(NODES),
-            1..4 => (from + random.below(500)) % NODES,
+            0 => random.below(nodes),
+            1..4 => (from + random.below(500)) % nodes,
             _ => random.below(popular) * 50,
         };
         edges[from as usize].push(far as u32);
@@ -122,13 +135,13 @@ fn heap(edges: &[Vec<u32>], random: &mut Random) -> Result<Graph, GraphError> {
     builder.finish()
 }
 
-/// A root and a million nodes, one after the other.
-fn list() -> Result<Graph, GraphError> {
+/// A root and nodes, one after the other.
+fn list(nodes: u64) -> Result<Graph, GraphError> {
     let mut builder = GraphBuilder::new();
     let (node, next) = (builder.text("Node")?, builder.text("next")?);
-    for index in 0..1_000_000 {
+    for index in 0..nodes {
         builder.node(NodeParts::new(NodeId(16 + index * 16), 16, node))?;
-        if index < 999_999 {
+        if index + 1 < nodes {
             builder.edge(NodeId(32 + index * 16), Some(next))?;
         }
     }
@@ -159,6 +172,70 @@ fn time<T>(what: &str, mut run: impl FnMut() -> T) -> f64 {
         processor.first().map_or(f64::NAN, |fastest| fastest * 1e3)
     );
     seconds[0]
+}
+
+/// Milliseconds on a processor.
+fn processor_ms<T>(run: impl FnOnce() -> T) -> f64 {
+    let before = processor_seconds();
+    drop(black_box(run()));
+    processor_seconds().zip(before).map_or(f64::NAN, |(after, before)| (after - before) * 1e3)
+}
+
+/// Megabytes that this process has at most while it runs this, beyond what it has before; `None` if the system
+/// does not tell.
+fn peak_megabytes<T>(run: impl FnOnce() -> T) -> Option<f64> {
+    let status = |field: &str| {
+        let text = std::fs::read_to_string("/proc/self/status").ok()?;
+        let line = text.lines().find_map(|line| line.strip_prefix(field))?;
+        line.split_whitespace().next()?.parse::<f64>().ok()
+    };
+    // The peak from here on.
+    std::fs::write("/proc/self/clear_refs", "5").ok()?;
+    let before = status("VmRSS:")?;
+    drop(black_box(run()));
+    Some((status("VmHWM:")? - before) * 1024.0 / 1e6)
+}
+
+type Analysis = (&'static str, fn(&Graph));
+
+/// What the large graph costs, and what the small one does: in turn, so that both meet the same noise.
+fn compare(small: &Graph, large: &Graph) {
+    let analyses: [Analysis; 4] = [
+        ("census default", |graph| drop(heap_graph::census(graph, &Breakdown::default()))),
+        ("census bucket", |graph| drop(heap_graph::census(graph, &Breakdown::Bucket))),
+        ("dominators with retained sizes", |graph| drop(DominatorTree::new(graph))),
+        ("these and all lists of dominated nodes", |graph| {
+            black_box(DominatorTree::new(graph).immediately_dominated(NodeIndex::ROOT).len());
+        }),
+    ];
+    for (what, run) in analyses {
+        let (mut few, mut many) = (Vec::new(), Vec::new());
+        for _ in 0..ROUNDS {
+            few.extend((0..SMALL_ROUNDS).map(|_| processor_ms(|| run(small))));
+            many.push(processor_ms(|| run(large)));
+        }
+        few.sort_by(f64::total_cmp);
+        many.sort_by(f64::total_cmp);
+        let (few, many) = (few[few.len() / 2], many[many.len() / 2]);
+        let peak = peak_megabytes(|| run(large)).unwrap_or(f64::NAN);
+        let times = many / few;
+        println!("{what:>40}: {few:8.1} ms, {many:8.1} ms: {times:5.1} times; {peak:.0} MB at the peak");
+    }
+}
+
+/// Each shape in two sizes.
+fn growth() -> Result<(), GraphError> {
+    println!("on a processor, medians: {SMALL} nodes, and {LARGE}");
+    let mut random = Random::new(7);
+    println!("like a heap of Firefox");
+    let mut firefox = |nodes| heap(&like_firefox(nodes, &mut random), &mut random);
+    compare(&firefox(SMALL)?, &firefox(LARGE)?);
+    println!("tangled");
+    let mut tangle = |nodes| heap(&tangled(nodes, &mut random), &mut random);
+    compare(&tangle(SMALL)?, &tangle(LARGE)?);
+    println!("a list");
+    compare(&list(SMALL)?, &list(LARGE)?);
+    Ok(())
 }
 
 fn ask(graph: &Graph) {
@@ -233,15 +310,16 @@ fn live() {
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     match std::env::args_os().nth(1) {
+        Some(word) if word == "growth" => growth()?,
         Some(file) => ask(&heap_graph::snapshot::read(file)?),
         None => {
             let mut random = Random::new(7);
             println!("like a heap of Firefox");
-            ask(&heap(&like_firefox(&mut random), &mut random)?);
+            ask(&heap(&like_firefox(NODES, &mut random), &mut random)?);
             println!("tangled");
-            ask(&heap(&tangled(&mut random), &mut random)?);
+            ask(&heap(&tangled(NODES, &mut random), &mut random)?);
             println!("a list");
-            ask(&list()?);
+            ask(&list(1_000_000)?);
             println!("this program");
             live();
         }

@@ -16,10 +16,28 @@ pub(super) struct Walk {
     pub(super) preorder: Vec<u32>,
     /// Nodes as they are left.
     pub(super) postorder: Vec<u32>,
-    /// From nodes to their numbers; `NONE` if never met.
-    pub(super) numbers: Vec<u32>,
     /// By number: the number of the node it was met from.
     parents: Vec<u32>,
+    /// Edges to nodes that had been met before, but for those to the root.
+    others: Vec<Other>,
+}
+
+/// What the walk asks of a node at once lies together in memory.
+#[derive(Clone, Copy)]
+struct Place {
+    /// Where its edges start.
+    first: u32,
+    /// `NONE` if not yet met.
+    number: u32,
+}
+
+/// An edge that is not of the walk's tree.
+struct Other {
+    /// The number of the node it comes from.
+    from: u32,
+    /// The number of the node it leads to; once edges are linked, the place of the one before that leads to the
+    /// same node, or `NONE`.
+    to: u32,
 }
 
 /// A node that was met and not yet left, and which of its edges are yet to be taken.
@@ -31,20 +49,24 @@ struct Open {
 }
 
 impl Walk {
-    /// A step for each node.
+    /// Two steps for each node.
     pub(super) fn new(graph: &Graph, steps: &mut Steps<'_>) -> Result<Self, Cancelled> {
         let nodes = graph.node_count();
+        let mut places = Vec::with_capacity(nodes + 1);
+        for part in chunks(0..nodes + 1) {
+            steps.steps(part.len())?;
+            places
+                .extend(graph.first_edges()[part].iter().map(|first| Place { first: *first, number: NONE }));
+        }
         let mut walk = Self {
             preorder: Vec::with_capacity(nodes),
             postorder: Vec::with_capacity(nodes),
-            numbers: vec![NONE; nodes],
             parents: Vec::with_capacity(nodes),
+            // Where all nodes are reached it does not grow.
+            others: Vec::with_capacity((graph.edge_count() + 1).saturating_sub(nodes)),
         };
-        // One bit for each node: this stays in the cache, where the numbers do not.
-        let mut met = vec![0_u64; nodes.div_ceil(64)];
         let mut stack = Vec::new();
-        met[0] = 1;
-        stack.push(walk.meet(graph, 0, NONE));
+        stack.push(walk.meet(graph, &mut places, 0, NONE));
         let mut next_look = LOOK;
         while let Some(Open { node, number, first, end }) = stack.last_mut() {
             if first == end {
@@ -55,16 +77,25 @@ impl Walk {
             *end -= 1;
             let (to, from) = (graph.referent(*end as usize), *number);
             if first < end {
-                graph.prefetch_edges(graph.referent(*end as usize - 1));
+                let soon = places[graph.referent(*end as usize - 1) as usize + 1].first;
+                prefetch(graph.all_referents(), (soon as usize).wrapping_sub(1));
             }
-            let (word, bit) = (&mut met[to as usize / 64], 1 << (to % 64));
-            if *word & bit == 0 {
-                *word |= bit;
-                stack.push(walk.meet(graph, to, from));
-                if walk.preorder.len() == next_look {
-                    steps.steps(LOOK)?;
-                    next_look += LOOK;
+            if let Some(ahead) = end.checked_sub(AHEAD as u32)
+                && ahead >= *first
+            {
+                prefetch(&places, graph.referent(ahead as usize) as usize);
+            }
+            match places[to as usize].number {
+                NONE => {
+                    stack.push(walk.meet(graph, &mut places, to, from));
+                    if walk.preorder.len() == next_look {
+                        steps.steps(LOOK)?;
+                        next_look += LOOK;
+                    }
                 }
+                0 => {}
+                number if number == from => {}
+                number => walk.others.push(Other { from, to: number }),
             }
         }
         steps.steps(walk.preorder.len() + LOOK - next_look)?;
@@ -72,105 +103,66 @@ impl Walk {
     }
 
     #[inline]
-    fn meet(&mut self, graph: &Graph, node: u32, parent: u32) -> Open {
+    fn meet(&mut self, graph: &Graph, places: &mut [Place], node: u32, parent: u32) -> Open {
         let number = self.preorder.len() as u32;
-        self.numbers[node as usize] = number;
+        places[node as usize].number = number;
         self.preorder.push(node);
         self.parents.push(parent);
-        let edges = graph.edge_range(node);
-        for to in graph.referents(node).iter().rev().take(AHEAD) {
-            graph.prefetch_node(*to);
+        let (first, end) = (places[node as usize].first, places[node as usize + 1].first);
+        for to in graph.all_referents()[first as usize..end as usize].iter().rev().take(AHEAD) {
+            prefetch(places, *to as usize);
         }
-        Open { node, number, first: edges.start as u32, end: edges.end as u32 }
+        Open { node, number, first, end }
     }
 
-    /// By number, the number of the immediate dominator; the root has itself. Three steps for each node.
-    pub(super) fn dominators(&self, graph: &Graph, steps: &mut Steps<'_>) -> Result<Vec<u32>, Cancelled> {
-        let Predecessors { first, before, mut least } = self.predecessors(graph, steps)?;
+    /// Links the edges that lead to the same node: by number, the place of the last of them, or `NONE`.
+    fn link(&mut self) -> Vec<u32> {
+        let mut last = vec![NONE; self.preorder.len()];
+        for place in 0..self.others.len() {
+            if let Some(ahead) = self.others.get(place + AHEAD) {
+                prefetch(&last, ahead.to as usize);
+            }
+            let to = &mut self.others[place].to;
+            *to = core::mem::replace(&mut last[*to as usize], place as u32);
+        }
+        last
+    }
+
+    /// By number, the number of the immediate dominator; the root has itself. Two steps for each node.
+    pub(super) fn dominators(&mut self, steps: &mut Steps<'_>) -> Result<Vec<u32>, Cancelled> {
+        // Each place is read for the last time when the semidominator that replaces it is known.
+        let mut semidominators = self.link();
+        let others = core::mem::take(&mut self.others);
         let mut forest = Forest::new(&self.parents);
         for part in chunks(1..self.preorder.len()).rev() {
             steps.steps(part.len())?;
             for number in part.rev() {
-                let mut semidominator = least[number];
+                if let Some(ahead) = number.checked_sub(2 * AHEAD) {
+                    prefetch(&others, semidominators[ahead] as usize);
+                }
+                if let Some(ahead) = number.checked_sub(AHEAD)
+                    && let Some(other) = others.get(semidominators[ahead] as usize)
+                {
+                    prefetch(&forest.nodes, other.from as usize);
+                }
+                let mut semidominator = self.parents[number];
                 let linked = number as u32 + 1;
-                let range = first[number] as usize..first[number + 1] as usize;
-                for place in range.rev() {
-                    prefetch(&forest.nodes, before[place.saturating_sub(AHEAD)] as usize);
-                    // There is none less than the root.
-                    if semidominator == 0 {
-                        break;
-                    }
-                    semidominator = semidominator.min(forest.least(before[place], linked));
+                let mut place = semidominators[number];
+                // There is none less than the root.
+                while semidominator != 0
+                    && let Some(other) = others.get(place as usize)
+                {
+                    // A smaller number is an ancestor's, or there would have been a way down to it before.
+                    semidominator = semidominator.min(forest.least(other.from, linked));
+                    place = other.to;
                 }
                 forest.nodes[number].least = semidominator;
-                least[number] = semidominator;
+                semidominators[number] = semidominator;
             }
         }
-        drop(forest);
-        climb(&self.parents, &least, steps)
+        drop((forest, others));
+        climb(&self.parents, &semidominators, steps)
     }
-
-    /// Goes through the graph in its own order, in which its arrays lie in memory, and not in that of the numbers.
-    fn predecessors(&self, graph: &Graph, steps: &mut Steps<'_>) -> Result<Predecessors, Cancelled> {
-        // The least of the predecessors that are ancestors, and how many others there are.
-        let mut least: Vec<(u32, u32)> = self.parents.iter().map(|parent| (*parent, 0)).collect();
-        // No edge of the tree is among them.
-        let mut others = Vec::with_capacity((graph.edge_count() + 1).saturating_sub(self.preorder.len()));
-        for part in chunks(0..self.numbers.len()) {
-            steps.steps(part.len())?;
-            for node in part {
-                let number = self.numbers[node];
-                if number == NONE {
-                    continue;
-                }
-                for edge in graph.edge_range(node as u32) {
-                    if let Some(ahead) = graph.all_referents().get(edge + 2 * AHEAD) {
-                        prefetch(&self.numbers, *ahead as usize);
-                    }
-                    if let Some(ahead) = graph.all_referents().get(edge + AHEAD) {
-                        prefetch(&least, self.numbers[*ahead as usize] as usize);
-                    }
-                    let to = self.numbers[graph.referent(edge) as usize];
-                    if number < to {
-                        // A smaller number is an ancestor's, or there would have been a way down to it before.
-                        let least = &mut least[to as usize].0;
-                        *least = (*least).min(number);
-                    } else if number > to && to != 0 {
-                        least[to as usize].1 += 1;
-                        others.push((to, number));
-                    }
-                }
-            }
-        }
-        let mut first = Vec::with_capacity(least.len() + 1);
-        let mut sum = 0;
-        for (_, count) in &mut least {
-            first.push(sum);
-            sum += *count;
-            *count = sum;
-        }
-        first.push(sum);
-        let mut before = vec![0; others.len()];
-        for (place, (to, number)) in others.iter().enumerate() {
-            if let Some((ahead, _)) = others.get(place + AHEAD) {
-                prefetch(&least, *ahead as usize);
-            }
-            let end = &mut least[*to as usize].1;
-            *end -= 1;
-            before[*end as usize] = *number;
-        }
-        Ok(Predecessors { first, before, least: least.into_iter().map(|(least, _)| least).collect() })
-    }
-}
-
-/// Predecessors, by number.
-struct Predecessors {
-    /// Where each node's part of `before` starts; one more than there are nodes.
-    first: Vec<u32>,
-    /// Those that are no ancestors: their numbers are greater.
-    before: Vec<u32>,
-    /// The least of those that are ancestors.
-    least: Vec<u32>,
 }
 
 /// The walk's tree, as far as it is linked: from some number upwards.

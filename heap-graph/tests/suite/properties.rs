@@ -162,6 +162,43 @@ proptest! {
     }
 }
 
+/// As [`graph`], but of nodes of one byte each, of which there can be many.
+fn large_graph(nodes: usize, edges: &[(usize, usize)]) -> Graph {
+    let mut builder = GraphBuilder::new();
+    let type_name = builder.text("A").unwrap();
+    for node in 0..nodes {
+        builder.node(NodeParts::new(NodeId(node as u64 * 8), 1, type_name)).unwrap();
+        for (_, to) in edges.iter().filter(|(from, _)| *from == node) {
+            builder.edge(NodeId(*to as u64 * 8), None).unwrap();
+        }
+    }
+    builder.finish().unwrap()
+}
+
+proptest! {
+    #[test]
+    fn a_census_of_many_nodes_counts_what_a_walk_reaches(
+        nodes in 60_usize..300,
+        ends in proptest::collection::vec((any::<prop::sample::Index>(), any::<prop::sample::Index>()), 0..600),
+    ) {
+        // A chain through a part of the graph, back and forth, makes much of it reachable.
+        let edges: Vec<_> = (0..nodes / 2)
+            .map(|node| (node * 37 % nodes, (node + 1) * 37 % nodes))
+            .chain(ends.iter().map(|(from, to)| (from.index(nodes), to.index(nodes))))
+            .collect();
+        let graph = large_graph(nodes, &edges);
+        let all = reached(nodes, &edges, &[]);
+        let mut is_counted = vec![false; nodes];
+        edges.iter().filter(|(from, _)| all[*from]).for_each(|(_, to)| is_counted[*to] = true);
+        let count = is_counted.iter().filter(|is_counted| **is_counted).count();
+        let report = census(&graph, &Breakdown::preset("count").unwrap()).unwrap().to_json();
+        prop_assert_eq!(report, format!("{{\"count\":{count},\"bytes\":{count}}}"));
+        // A bucket makes the census walk in another way.
+        let bucket = census(&graph, &Breakdown::Bucket).unwrap();
+        prop_assert!(matches!(bucket, heap_graph::Report::Bucket(ids) if ids.len() == count));
+    }
+}
+
 /// All ways from the end of `path` to the target that meet no node twice.
 fn simple_paths(edges: &[(usize, usize)], path: &mut Vec<usize>, target: usize, found: &mut Vec<Vec<usize>>) {
     if found.len() > 20_000 {
