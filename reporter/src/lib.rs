@@ -137,7 +137,7 @@ pub mod __private {
     pub use crate::memory_reporter::{OneReport, amount};
     pub use crate::name_pattern::StaticNamePattern;
     pub use crate::registry::StaticReporter;
-    pub use core::prelude::v1::global_allocator;
     pub use crate::stack_guard::apart;
+    pub use core::prelude::v1::global_allocator;
     pub use inventory;
 }
