@@ -66,6 +66,9 @@ const REQUESTED_BITS: u32 = 22;
 /// The largest trace that a word can name.
 pub(crate) const MAX_TRACE: u32 = (1 << TRACE_BITS) - 1;
 
+/// So often a wide block is read that others change meanwhile.
+const TRIES: usize = 32;
+
 const GRAIN_BITS: u32 = 4;
 /// Bytes of heap in a leaf: a megabyte, so that one maps half of that.
 const LEAF_BITS: u32 = 20;
@@ -218,8 +221,33 @@ impl Table {
 
     /// The live block that starts here.
     pub(crate) fn get(&self, address: usize) -> Option<Block> {
-        let value = self.value(address);
-        (value & TAG == LIVE).then(|| self.block(address, value))
+        self.read(address, self.word(address)?)
+    }
+
+    /// The live block of a word. Another thread may free it meanwhile, and another come to its place: of a wide one all
+    /// words are read until they are of one block.
+    #[inline]
+    fn read(&self, address: usize, word: &AtomicU64) -> Option<Block> {
+        let mut read = None;
+        for _ in 0..TRIES {
+            let value = word.load(Ordering::Acquire);
+            if value & TAG != LIVE {
+                return None;
+            }
+            let block = self.block(address, value);
+            if value & WIDE == 0 {
+                return Some(block);
+            }
+            // Sizes are written before the word is. Two blocks of one stack have the same word.
+            let are_there = [16, 32].map(|offset| self.value(address + offset) & TAG == SIZE) == [true; 2];
+            let same =
+                word.load(Ordering::Acquire) == value && self.size(address + 16) == block.requested as u64;
+            if are_there && same {
+                return Some(block);
+            }
+            read = Some(block);
+        }
+        read
     }
 
     /// What lies at an address: the start of a live block, the inside of one, or nothing.
@@ -237,9 +265,8 @@ impl Table {
     /// Calls `each` for every live block, in order of addresses within a plane.
     pub(crate) fn for_each(&self, mut each: impl FnMut(usize, Block)) {
         self.for_each_word(|address, word| {
-            let value = word.load(Ordering::Acquire);
-            if value & TAG == LIVE {
-                each(address, self.block(address, value));
+            if let Some(block) = self.read(address, word) {
+                each(address, block);
             }
         });
     }
