@@ -15,7 +15,8 @@ use crate::memory::keeping_errno;
 use crate::options::Options;
 use crate::process::First;
 use crate::self_test::{self, Allocator};
-use crate::{bridge, comment, entry, process, thread};
+use crate::thread::{self, Guard};
+use crate::{bridge, comment, entry, process};
 
 /// The functions of one engine.
 #[repr(C)]
@@ -24,7 +25,7 @@ pub struct Door {
     /// Bytes of this table, for what may be added at its end.
     size: usize,
     running: extern "C" fn() -> bool,
-    /// This thread's guard: not 0 while its allocations are to pass by.
+    /// This thread's guard: not 0 while its allocations are to pass by. For those who do not know the whole.
     guard: extern "C" fn() -> *const Cell<u32>,
     record: extern "C" fn(address: *mut c_void, requested: usize, usable: usize),
     forget: extern "C" fn(address: *mut c_void),
@@ -36,6 +37,10 @@ pub struct Door {
     dump: unsafe extern "C" fn(path: *const c_char) -> c_int,
     report_and_dump: unsafe extern "C" fn(path: *const c_char) -> c_int,
     reset: unsafe extern "C" fn(options: *const c_char) -> c_int,
+    /// All of the guard.
+    whole_guard: extern "C" fn() -> *const Guard,
+    /// Clears the guard if whoever set it is not coming back.
+    look_at_guard: extern "C" fn(),
 }
 
 /// The name of the function that gives a preloaded engine's table.
@@ -55,6 +60,8 @@ static LOCAL: Door = Door {
     dump: entry::local_dump,
     report_and_dump: entry::local_report_and_dump,
     reset: entry::local_reset,
+    whole_guard,
+    look_at_guard,
 };
 
 /// Null until one was found.
@@ -87,7 +94,10 @@ pub(crate) fn current(options: &Option<Options>) -> Option<&'static Door> {
 #[cold]
 fn decide(options: &Option<Options>) -> Option<&'static Door> {
     // The loader may allocate: what comes in meanwhile passes by.
-    let inside = thread::Inside::enter()?;
+    if thread::slot().guard.is_set() {
+        return None;
+    }
+    let inside = thread::Inside::deeper();
     let door = keeping_errno(|| {
         let preloaded = preloaded().filter(|door| (door.running)());
         if preloaded.is_none() {
@@ -207,6 +217,21 @@ pub(crate) fn running_one() -> Option<&'static Door> {
     Some(door)
 }
 
+/// Whether the hooks are in this copy of the library, which is preloaded.
+static HOOKS_ARE_HERE: AtomicBool = AtomicBool::new(false);
+
+pub(crate) fn hooks_are_here() -> bool {
+    HOOKS_ARE_HERE.load(Ordering::Relaxed)
+}
+
+/// This copy of the library is preloaded: its engine is the one, if it runs, and nobody asks the loader.
+pub(crate) fn is_preloaded() {
+    HOOKS_ARE_HERE.store(true, Ordering::Relaxed);
+    if running() {
+        CURRENT.store((&raw const LOCAL).cast_mut(), Ordering::Release);
+    }
+}
+
 /// The same, or our own door, which says that nothing is recorded.
 pub(crate) fn any() -> &'static Door {
     running_one().unwrap_or(&LOCAL)
@@ -218,20 +243,24 @@ pub(crate) const ON_ALLOC: usize = 1;
 impl Door {
     #[inline]
     pub(crate) fn guarded<T>(&self, body: impl FnOnce() -> T) -> T {
-        // SAFETY: a counter of this thread, which stays where it is.
-        let guard = unsafe { &*(self.guard)() };
-        guard.set(guard.get() + 1);
-        let result = body();
-        guard.set(guard.get() - 1);
-        result
+        let guard = self.whole_guard();
+        if guard.counter().get() != 0 {
+            (self.look_at_guard)();
+        }
+        guard.around(body)
+    }
+
+    #[inline]
+    fn whole_guard(&self) -> &Guard {
+        // SAFETY: a part of this thread's, which stays where it is.
+        unsafe { &*(self.whole_guard)() }
     }
 
     /// Whether this thread is inside the engine of this copy of the library, which then allocates by the program's
     /// wrapper. A preloaded one has an allocator of its own.
     #[inline]
     pub(crate) fn is_ours_and_inside(&self) -> bool {
-        // SAFETY: a counter of this thread, which stays where it is.
-        core::ptr::eq(self, &raw const LOCAL) && unsafe { &*(self.guard)() }.get() != 0
+        core::ptr::eq(self, &raw const LOCAL) && thread::slot().guard.is_for_the_engine()
     }
 
     #[inline(always)]
@@ -299,7 +328,15 @@ extern "C" fn running() -> bool {
 }
 
 extern "C" fn guard() -> *const Cell<u32> {
-    &raw const thread::slot().inside
+    thread::slot().guard.counter()
+}
+
+extern "C" fn whole_guard() -> *const Guard {
+    &raw const thread::slot().guard
+}
+
+extern "C" fn look_at_guard() {
+    thread::slot().guard.is_set();
 }
 
 /// Hands on its own return address, which lies in the hook: frames further in are ours.

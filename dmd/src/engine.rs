@@ -1,9 +1,12 @@
 //! The one engine of the process: every hook ends here, and every dump starts here.
 //!
 //! What hooks call neither allocates nor panics, takes no global lock and keeps `errno` (whatever makes a
-//! system call sees to that). The guard [`Inside`] makes what the engine itself causes (an unwinder's
-//! allocation) pass by unrecorded. A signal's handler may interrupt a thread inside, where it may hold a lock: what the
-//! handler allocates, frees and reports takes none.
+//! system call sees to that). The guard [`Inside`] makes what the engine itself causes (an allocation of the loader's,
+//! say) pass by unrecorded. A signal's handler may interrupt a thread inside, where it may hold a lock: what the
+//! handler allocates, frees and reports takes none, so that its blocks have no stack.
+//!
+//! Hooks see to it that the stack has room before they do what must not be left half done: a program that recovers
+//! from an overflow jumps out of it. What is lost is counted.
 
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
@@ -169,7 +172,7 @@ impl Engine {
         self.table.clear();
         self.dead.clear();
         self.marks.clear();
-        for count in [&self.dropped, &self.dropped_dead, &self.unmarked] {
+        for count in [&self.dropped, &self.dropped_dead, &self.unmarked, thread::jumps()] {
             count.store(0, Ordering::Relaxed);
         }
         thread::with_state(|state| {
@@ -186,17 +189,18 @@ impl Engine {
         self.tree.for_each_lock(each);
     }
 
-    /// Blocks that were not recorded for want of memory.
+    /// Blocks that were not recorded for want of memory or of room on the stack, or because a jump left the hook.
     pub(crate) fn dropped(&self) -> u64 {
-        self.dropped.load(Ordering::Relaxed)
+        self.dropped.load(Ordering::Relaxed) + thread::jumps().load(Ordering::Relaxed)
     }
 
-    /// Freed blocks that were not counted for want of memory, or because a handler of a signal freed them.
+    /// Freed blocks that were not counted for want of memory or of room on the stack, or because a handler of a
+    /// signal freed them.
     pub(crate) fn dropped_dead(&self) -> u64 {
         self.dropped_dead.load(Ordering::Relaxed)
     }
 
-    /// Reports that were not kept for want of memory.
+    /// Reports that were not kept for want of memory or of room on the stack.
     pub(crate) fn dropped_reports(&self) -> u64 {
         self.unmarked.load(Ordering::Relaxed)
     }
@@ -204,7 +208,12 @@ impl Engine {
     /// Records a block. `caller` is a return address into the hook: the frames further in are ours.
     #[inline]
     pub(crate) fn record(&self, address: usize, requested: usize, usable: usize, caller: usize) {
-        let Some(_inside) = Inside::enter() else { return };
+        if !thread::has_room() {
+            return self.drop_block();
+        }
+        let Some(_inside) = Inside::enter() else {
+            return self.record_for_handler(address, requested, usable);
+        };
         self.table.prefetch(address);
         let below = self.below.load(Ordering::Relaxed);
         let full = self.full.load(Ordering::Relaxed);
@@ -230,6 +239,38 @@ impl Engine {
         self.insert(address, Block { requested, slop, trace, sampled, marked: false });
     }
 
+    /// Records a block of a signal's handler that has interrupted this thread in the engine: the thread's state is
+    /// in use, and it may hold a lock.
+    #[cold]
+    #[inline(never)]
+    fn record_for_handler(&self, address: usize, requested: usize, usable: usize) {
+        if thread::slot().guard.is_for_the_engine() {
+            return;
+        }
+        if usable < self.below.load(Ordering::Relaxed) {
+            // It is not known which of them stands for the others.
+            return self.drop_block();
+        }
+        if self.cumulative.load(Ordering::Relaxed) && self.table.remove(address).is_some() {
+            self.drop_dead_block();
+        }
+        let slop = usable.saturating_sub(requested);
+        let block = Block { requested, slop, trace: TraceId::NONE, sampled: false, marked: false };
+        if !self.table.insert(address, block) {
+            self.drop_block();
+        }
+    }
+
+    #[cold]
+    fn drop_block(&self) {
+        self.dropped.fetch_add(1, Ordering::Relaxed);
+    }
+
+    #[cold]
+    fn drop_dead_block(&self) {
+        self.dropped_dead.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// A block as it counts: one that stands for others has their bytes too.
     pub(crate) fn counted(&self, block: Block) -> Block {
         match block.sampled {
@@ -252,14 +293,20 @@ impl Engine {
             self.bury(lost);
         }
         if !self.table.insert(address, block) {
-            self.dropped.fetch_add(1, Ordering::Relaxed);
+            self.drop_block();
         }
     }
 
     fn bury(&self, block: Block) {
         if self.cumulative.load(Ordering::Relaxed) && !self.dead.count(self.counted(block)) {
-            self.dropped_dead.fetch_add(1, Ordering::Relaxed);
+            self.drop_dead_block();
         }
+    }
+
+    /// As [`Inside::enter`], for what takes a lock: where the stack has room for it.
+    #[inline(always)]
+    fn enter_with_room() -> Option<Inside> {
+        if thread::has_room() { Inside::enter() } else { None }
     }
 
     /// Forgets the block that starts here; to be called before it is freed, or another thread could get
@@ -290,7 +337,7 @@ impl Engine {
     #[cold]
     fn remove_marks(&self, address: usize) -> Reports {
         // If they stay, they are of no block, since the bit in the table is gone.
-        Inside::enter().map_or_else(Reports::default, |_inside| self.marks.remove(address))
+        Self::enter_with_room().map_or_else(Reports::default, |_inside| self.marks.remove(address))
     }
 
     /// The taken block was moved.
@@ -300,9 +347,9 @@ impl Engine {
         if !self.careful.load(Ordering::Relaxed) {
             return;
         }
-        let Some(_inside) = Inside::enter() else {
+        let Some(_inside) = Self::enter_with_room() else {
             if self.cumulative.load(Ordering::Relaxed) {
-                self.dropped_dead.fetch_add(1, Ordering::Relaxed);
+                self.drop_dead_block();
             }
             return;
         };
@@ -318,7 +365,13 @@ impl Engine {
     pub(crate) fn put_back(&self, taken: Taken) {
         let Some((address, block, reports)) = taken.0 else { return };
         self.table.insert(address, block);
-        let Some(_inside) = Inside::enter() else { return };
+        if reports[0].is_none() {
+            return;
+        }
+        let Some(_inside) = Self::enter_with_room() else {
+            self.unmarked.fetch_add(1, Ordering::Relaxed);
+            return;
+        };
         for report in reports.into_iter().flatten() {
             self.mark(address, report, || true);
         }
@@ -348,10 +401,14 @@ impl Engine {
             return 0;
         }
         // A handler that has interrupted an allocation marks nothing: this thread may hold what that takes.
-        let interrupts = thread::slot().inside.get() != 0;
-        let _inside = Inside::deeper();
-        let marking =
+        let interrupts = thread::slot().guard.is_set();
+        let mut marking =
             self.marking.load(Ordering::Relaxed) && !interrupts && (on_alloc || self.runs.may_mark());
+        if marking && !thread::has_room() {
+            self.unmarked.fetch_add(1, Ordering::Relaxed);
+            marking = false;
+        }
+        let _inside = Inside::anyway();
         let sampling = self.below.load(Ordering::Relaxed) > 0;
         // What is no block is told of only where every block is known.
         let found = if enclosing || (marking && !sampling) {
@@ -394,6 +451,9 @@ impl Engine {
 
     /// Takes all reports away but those made on allocation, also from a run that owns them.
     pub(crate) fn clear_reports(&self) {
+        if fork::would_wait_for_itself() {
+            return;
+        }
         self.runs.seize(0);
         self.clear_marks();
     }
@@ -401,7 +461,7 @@ impl Engine {
     /// As [`clear_reports`](Self::clear_reports) for a run that owns them already, and all paths if no report is
     /// left. `dumping` is held: a dump names paths.
     pub(crate) fn begin_reports(&self) {
-        let _inside = Inside::deeper();
+        let _inside = Inside::anyway();
         if self.clear_marks() == 0 {
             self.marks.forget_paths();
         }
@@ -409,7 +469,7 @@ impl Engine {
 
     /// Tells how many blocks still have reports: those made on allocation.
     fn clear_marks(&self) -> usize {
-        let _inside = Inside::deeper();
+        let _inside = Inside::anyway();
         let left = self.marks.clear_reports(|address| self.table.unmark(address));
         let cumulative = self.cumulative.load(Ordering::Relaxed);
         self.careful.store(cumulative || left > 0, Ordering::Relaxed);

@@ -13,7 +13,7 @@ use crate::error::DumpError;
 use crate::options::Options;
 use crate::runs::{Entered, Run};
 use crate::thread::Inside;
-use crate::{comment, door, fork, internal_alloc, own_stack, process, programs, signals, thread};
+use crate::{comment, door, fork, internal_alloc, own_stack, process, programs, signals, stack, thread};
 
 /// What the C functions give if nothing is recorded.
 const NOT_RUNNING: c_int = -1;
@@ -27,7 +27,8 @@ static DUMPS: AtomicUsize = AtomicUsize::new(0);
 ///
 /// # Errors
 ///
-/// If nothing is recorded, or the file cannot be written.
+/// If nothing is recorded, or the file cannot be written; while another dump is written; and in a signal's handler that
+/// has interrupted an allocation.
 pub fn report_and_dump(path: impl AsRef<Path>) -> Result<(), DumpError> {
     let door = door::any();
     // SAFETY: a string that ends in 0.
@@ -38,7 +39,8 @@ pub fn report_and_dump(path: impl AsRef<Path>) -> Result<(), DumpError> {
 ///
 /// # Errors
 ///
-/// If nothing is recorded, or the file cannot be written.
+/// If nothing is recorded, or the file cannot be written; while another dump is written; and in a signal's handler that
+/// has interrupted this library where it holds a lock.
 pub fn dump(path: impl AsRef<Path>) -> Result<(), DumpError> {
     let door = door::any();
     // SAFETY: a string that ends in 0.
@@ -184,12 +186,19 @@ pub(crate) unsafe extern "C" fn local_dump(path: *const c_char) -> c_int {
     if ENGINE.phase() != Phase::On {
         return NOT_RUNNING;
     }
+    if fork::would_wait_for_itself() {
+        return libc::EBUSY;
+    }
     let Some(_dumping) = ENGINE.dumping.try_hold() else { return libc::EBUSY };
     // SAFETY: the caller's promise.
     unsafe { write(path) }
 }
 
 pub(crate) unsafe extern "C" fn local_report_and_dump(path: *const c_char) -> c_int {
+    // Reporters allocate, for which the allocator that a signal's handler has interrupted may wait for ever.
+    if thread::slot().guard.is_set() || (door::hooks_are_here() && stack::is_interrupted_here()) {
+        return libc::EBUSY;
+    }
     // SAFETY: the caller's promise.
     unsafe { report_and_write(path, None) }
 }
@@ -287,12 +296,12 @@ pub(crate) extern "C" fn process_ends() {
     if ENGINE.phase() != Phase::On {
         return;
     }
-    if thread::slot().inside.get() != 0 {
+    if thread::slot().guard.is_set() {
         // A signal's handler has interrupted an allocation and ends the process: nobody goes back there.
         if !fork::locks_are_free() {
             return comment::say(format_args!("no dump: the process ends in the middle of an allocation"));
         }
-        thread::slot().inside.set(0);
+        thread::slot().guard.clear();
     }
     let options = ENGINE.setup().options;
     if options.dump_at_exit && (options.children || !fork::is_child()) {

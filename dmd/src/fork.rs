@@ -32,6 +32,11 @@ fn for_each_lock(each: &mut dyn FnMut(&crate::lock::Lock)) {
     internal_alloc::for_each_lock(each);
 }
 
+/// Whether this is a signal's handler that has interrupted this thread where it holds a lock: it would wait for itself.
+pub(crate) fn would_wait_for_itself() -> bool {
+    thread::slot().guard.is_set() && !locks_are_free()
+}
+
 /// Whether all locks can be had within some tenths of a second: none is held by this thread, which would
 /// wait for itself.
 pub(crate) fn locks_are_free() -> bool {
@@ -49,7 +54,7 @@ pub(crate) fn locks_are_free() -> bool {
 }
 
 extern "C" fn before() {
-    if thread::slot().inside.get() != 0 {
+    if thread::slot().guard.is_set() {
         // A signal's handler forks in the middle of an allocation: this thread may hold one of the locks, and
         // would wait for itself.
         return;

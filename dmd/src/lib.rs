@@ -114,7 +114,7 @@ cfg_if::cfg_if! {
 
             pub use crate::self_test::{Allocator, run as run_self_test};
             pub use crate::start::{
-                Recording, end, forget, put_back, record, recording, start_preloaded, take, thread_guard,
+                Recording, end, forget, passes_by, put_back, record, recording, start_preloaded, take,
             };
         }
     } else {

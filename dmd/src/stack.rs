@@ -44,9 +44,14 @@ impl ThreadStack {
     /// Another library lies where one was: the same addresses mean other functions from here on.
     #[cold]
     fn begin_epoch(&mut self, registers: &Registers, caller: usize, tree: &TraceTree) -> TraceId {
-        self.epoch = unwind::replaced();
-        self.root = tree.root(self.epoch);
+        let epoch = unwind::replaced();
         self.last.forget();
+        let Some(root) = tree.root(epoch) else {
+            // In the next stack, again.
+            tree.note_cut();
+            return TraceId::NONE;
+        };
+        (self.epoch, self.root) = (epoch, root);
         self.tag(registers, caller, tree)
     }
 }
@@ -54,6 +59,12 @@ impl ThreadStack {
 /// In the child of a fork.
 pub(crate) fn after_fork_in_child() {
     unwind::after_fork_in_child();
+}
+
+/// Whether a signal's handler, in which this is called, has interrupted a function of this library, or what such a
+/// function called.
+pub(crate) fn is_interrupted_here() -> bool {
+    unwind::is_interrupted_here()
 }
 
 /// Bytes of the walker's own tables.
@@ -70,8 +81,8 @@ mod tests {
     #[test]
     fn a_stack_without_frames_is_none_in_every_epoch() {
         static TREE: TraceTree = TraceTree::new();
-        for epoch in [0, 1, 7, 100_000] {
-            let root = TREE.root(epoch);
+        for epoch in [0, 1, 7, 65_535] {
+            let root = TREE.root(epoch).unwrap();
             assert_eq!(root == TraceId::NONE, epoch == 0);
             let last = LastStack::new(root);
             let mut stack = ThreadStack { range: StackRange::new(), last, epoch: unwind::replaced(), root };

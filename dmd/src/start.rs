@@ -1,6 +1,5 @@
 //! The beginning and the end of a process, and what the functions of `libdmd.so` call.
 
-use core::cell::Cell;
 use core::ffi::{CStr, c_char, c_void};
 
 use crate::engine::{ENGINE, Phase, Setup, Taken};
@@ -61,6 +60,7 @@ pub unsafe fn start_preloaded(environment: *mut *mut c_char) {
         let (setup, first) = Setup::parse(variable);
         process::start(first);
         ENGINE.start(setup);
+        door::is_preloaded();
         let options = setup.options;
         // SAFETY: the caller's promise.
         unsafe { process::prepare_children(environment, options.children, first.is_none()) };
@@ -101,8 +101,8 @@ pub fn put_back(taken: Taken) {
     ENGINE.put_back(taken);
 }
 
-/// This thread's guard: not 0 while its allocations are to pass by.
+/// Whether what this thread allocates now is the engine's own, or a part of what another door sees.
 #[inline(always)]
-pub fn thread_guard() -> &'static Cell<u32> {
-    &thread::slot().inside
+pub fn passes_by() -> bool {
+    thread::slot().guard.passes_by()
 }

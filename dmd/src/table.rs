@@ -72,6 +72,9 @@ const REQUESTED_BITS: u32 = 22;
 /// The largest trace that a word can name.
 pub(crate) const MAX_TRACE: u32 = (1 << TRACE_BITS) - 1;
 
+/// So often a wide block is read that others change meanwhile.
+const TRIES: usize = 32;
+
 const GRAIN_BITS: u32 = 4;
 /// Bytes of heap in a leaf, which takes half of that: nearly all of it is used where small blocks are, so that
 /// what is mapped is about what is resident.
@@ -253,9 +256,31 @@ impl Table {
 
     /// The live block that starts here.
     pub(crate) fn get(&self, address: usize) -> Option<Block> {
-        let place = self.find_place(address)?;
-        let value = place.word().load(Ordering::Acquire);
-        (value & TAG == LIVE).then(|| self.block(address, place, value))
+        self.read(address, self.find_place(address)?)
+    }
+
+    /// The live block of a place. Another thread may free it meanwhile, and record another there: the sizes of a wide
+    /// one are read until they are of one block.
+    #[inline]
+    fn read(&self, address: usize, place: Place<'_>) -> Option<Block> {
+        let mut read = None;
+        for _ in 0..TRIES {
+            let value = place.word().load(Ordering::Acquire);
+            if value & TAG != LIVE {
+                return None;
+            }
+            let block = self.block(address, place, value);
+            if value & WIDE == 0 {
+                return Some(block);
+            }
+            // Sizes are written before the word is. Two blocks of one stack have the same word.
+            let same = place.word().load(Ordering::Acquire) == value;
+            if same && self.sizes(address, place) == Some((block.requested as u64, block.slop as u64)) {
+                return Some(block);
+            }
+            read = Some(block);
+        }
+        read
     }
 
     /// What lies at an address: the start of a live block, the inside of one, or nothing.
@@ -273,9 +298,8 @@ impl Table {
     /// Calls `each` for every live block, in order of addresses within a plane.
     pub(crate) fn for_each(&self, mut each: impl FnMut(usize, Block)) {
         self.for_each_place(|address, place| {
-            let value = place.word().load(Ordering::Acquire);
-            if value & TAG == LIVE {
-                each(address, self.block(address, place, value));
+            if let Some(block) = self.read(address, place) {
+                each(address, block);
             }
         });
     }
@@ -332,10 +356,7 @@ impl Table {
                 value >> SLOP_SHIFT & ((1 << SLOP_BITS) - 1),
             )
         } else {
-            match place {
-                Place::Word(_) => (self.size(address + 16), self.size(address + 32)),
-                Place::Slot(slot) => slot.sizes(),
-            }
+            self.sizes(address, place).unwrap_or_default()
         };
         Block {
             requested: requested as usize,
@@ -346,10 +367,16 @@ impl Table {
         }
     }
 
-    /// Of a wide block. It may be gone, and another one lie there.
-    fn size(&self, address: usize) -> u64 {
-        let value = self.word(address).map_or(0, |word| word.load(Ordering::Acquire));
-        if value & TAG == SIZE { value >> 2 } else { 0 }
+    /// Of a wide block: what was asked for, and the usable bytes beyond. `None` if other blocks lie there by now.
+    fn sizes(&self, address: usize, place: Place<'_>) -> Option<(u64, u64)> {
+        let size = |address: usize| {
+            let value = self.word(address)?.load(Ordering::Acquire);
+            (value & TAG == SIZE).then_some(value >> 2)
+        };
+        match place {
+            Place::Word(_) => Some((size(address + 16)?, size(address + 32)?)),
+            Place::Slot(slot) => Some(slot.sizes()),
+        }
     }
 
     fn value(&self, address: usize) -> u64 {

@@ -1,9 +1,12 @@
 //! What each thread has of its own: the guard against re-entry, and the memory to take a stack in.
 //!
-//! The guard lies in a thread-local of the initial-exec model, written in assembly since the language has no
-//! word for it: any other model may call `malloc` to make room, or wait for the loader's lock. The larger
+//! The guard ([`inside`]) lies in a thread-local of the initial-exec model, written in assembly since the language
+//! has no word for it: any other model may call `malloc` to make room, or wait for the loader's lock. The larger
 //! part is leased from a pool when a thread first records a block, and goes back when the thread ends, so
 //! that memory does not grow with dead threads.
+
+mod inside;
+mod room;
 
 use core::cell::{Cell, UnsafeCell};
 use core::ffi::c_void;
@@ -15,11 +18,13 @@ use crate::memory::{Arena, keeping_errno};
 use crate::sampler::Sampler;
 use crate::stack::ThreadStack;
 
+pub(crate) use inside::{Guard, Inside, jumps};
+use room::Room;
+
 /// The thread-local part. All zero at first.
 #[repr(C)]
 pub(crate) struct ThreadSlot {
-    /// Not 0 while this thread is inside the engine: its allocations are the engine's own.
-    pub(crate) inside: Cell<u32>,
+    pub(crate) guard: Guard,
     /// Holds all locks, for a fork.
     pub(crate) forking: Cell<bool>,
     /// Past the end of its thread-specific data: what it leases it gives back at once.
@@ -27,6 +32,7 @@ pub(crate) struct ThreadSlot {
     /// The run of reporters that this thread reports for; 0 if for none.
     pub(crate) run: Cell<u32>,
     state: Cell<*mut ThreadState>,
+    room: Room,
 }
 
 const _: () = assert!(size_of::<ThreadSlot>() <= 64);
@@ -81,36 +87,6 @@ pub(crate) fn slot() -> &'static ThreadSlot {
     }
     // SAFETY: 64 zeroed bytes that only this thread refers to; the reference does not leave the thread.
     unsafe { &*address }
-}
-
-/// The guard against re-entry; leaves the engine when dropped.
-pub(crate) struct Inside(&'static ThreadSlot);
-
-impl Inside {
-    /// `None` if this thread is inside already.
-    #[inline]
-    pub(crate) fn enter() -> Option<Self> {
-        let slot = slot();
-        if slot.inside.get() != 0 {
-            return None;
-        }
-        slot.inside.set(1);
-        Some(Self(slot))
-    }
-
-    /// Once more, whether or not this thread is inside.
-    pub(crate) fn deeper() -> Self {
-        let slot = slot();
-        slot.inside.set(slot.inside.get() + 1);
-        Self(slot)
-    }
-}
-
-impl Drop for Inside {
-    #[inline]
-    fn drop(&mut self) {
-        self.0.inside.set(self.0.inside.get() - 1);
-    }
 }
 
 /// What a thread needs to record blocks. Only touched by the thread that leased it, inside the engine.
@@ -180,6 +156,12 @@ fn give_back(state: *mut ThreadState) {
     POOL.free.store(state, Ordering::Relaxed);
 }
 
+/// Whether the stack has room for what the engine does.
+#[inline(always)]
+pub(crate) fn has_room() -> bool {
+    slot().room.is_below(inside::stack_pointer())
+}
+
 /// Runs `body` with this thread's state; `None` if there is no memory for one. The caller is
 /// [`Inside`].
 #[inline]
@@ -207,6 +189,8 @@ fn with_new_state<T>(body: impl FnOnce(&mut ThreadState) -> T) -> Option<T> {
     }
     slot.state.set(state);
     if let Some(key) = POOL.key.load(Ordering::Acquire).checked_sub(1) {
+        // The C library may allocate a list for it.
+        let _deeper = Inside::deeper();
         keeping_errno(|| {
             // SAFETY: the key was made at the start and is never deleted.
             unsafe { libc::pthread_setspecific(key, state.cast()) };

@@ -35,9 +35,9 @@ struct Node {
     listed: AtomicU32,
 }
 
-/// Later ones are one, so that a program which loads and unloads all the time does not fill the tree. No return
-/// address is as small.
-const MOST_EPOCHS: usize = 255;
+/// In later ones no stacks are taken: they would share nodes with those of other libraries. No return address is as
+/// small, since nothing is mapped there.
+const MOST_EPOCHS: usize = 0xFFFF;
 
 /// So many children are in the list.
 const LISTED: u32 = 8;
@@ -134,10 +134,18 @@ impl TraceTree {
         self.cut.load(Ordering::Relaxed)
     }
 
-    /// What stacks of an epoch begin with: a node that is no frame.
-    pub(crate) fn root(&self, epoch: u32) -> TraceId {
-        let epoch = (epoch as usize).min(MOST_EPOCHS);
-        if epoch == 0 { TraceId::NONE } else { self.child(TraceId::NONE, epoch) }
+    /// What stacks of an epoch begin with: a node that is no frame. `None` if there is no such node any more.
+    pub(crate) fn root(&self, epoch: u32) -> Option<TraceId> {
+        match epoch as usize {
+            0 => Some(TraceId::NONE),
+            epoch if epoch > MOST_EPOCHS => None,
+            epoch => Some(self.child(TraceId::NONE, epoch)).filter(|root| *root != TraceId::NONE),
+        }
+    }
+
+    /// Notes that there is no stack for a block.
+    pub(crate) fn note_cut(&self) {
+        self.cut.fetch_add(1, Ordering::Relaxed);
     }
 
     /// The stack that goes one frame further in than `parent`; `parent` itself if the tree is full.

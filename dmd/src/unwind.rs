@@ -19,6 +19,7 @@
 //! row, eh_frame, expression, reader    DWARF
 //! module    pc -> module -> sections
 //! stack     what may be read
+//! own       where the thread's own stack lies
 //! ```
 //!
 //! [`Frame`] is all that a usual step depends on beside the words that it reads. So a walk that meets a frame of
@@ -32,10 +33,12 @@ mod arch;
 mod cache;
 mod eh_frame;
 mod expression;
+mod interrupted;
 mod known;
 mod last;
 mod loaded;
 mod module;
+mod own;
 mod reader;
 mod row;
 mod rule;
@@ -45,10 +48,12 @@ mod sys;
 mod walker;
 
 pub use arch::Registers;
+pub(crate) use interrupted::is_interrupted_here;
 pub use last::{LastStack, MOST};
 pub(crate) use loaded::{Loaded, Sample, is_loaded, loaded, sample_at};
 pub use sections::{Sections, module_both_ways};
 pub use stack::StackRange;
+pub(crate) use sys::is_readable;
 pub use walker::{End, Frame, walk};
 
 use core::cell::Cell;
@@ -101,6 +106,11 @@ pub fn after_fork_in_child() {
 #[inline(always)]
 pub(crate) fn replaced() -> u32 {
     cache::replaced()
+}
+
+/// How many rules were compiled, for whoever wants to know whether they are kept.
+pub fn compiled_rules() -> usize {
+    cache::CACHE.compiled()
 }
 
 /// Bytes that the walker's tables have mapped; more than they occupy, as most of it is never touched.

@@ -7,7 +7,7 @@
 use core::ffi::{c_int, c_void};
 use core::ptr::null_mut;
 
-use engine::__private::{Recording, end, forget, put_back, record, recording, take, thread_guard};
+use engine::__private::{Recording, end, forget, passes_by, put_back, record, recording, take};
 
 use crate::real::Giver;
 use crate::{bootstrap, real, start};
@@ -25,12 +25,20 @@ fn recorded(giver: Giver, block: *mut c_void, requested: usize) -> *mut c_void {
         }
         Recording::Yes => {}
     }
-    if !block.is_null() && thread_guard().get() == 0 {
+    if !block.is_null() && !passes_by() {
         // SAFETY: a live block of the real functions.
         let usable = unsafe { real::usable(giver, block, requested) };
         record(block, requested, usable);
     }
     block
+}
+
+/// Keeps the call before it from being a jump: a handler that has interrupted the real function learns so from the
+/// stack.
+#[inline(always)]
+fn stay_on_the_stack() {
+    // SAFETY: does nothing.
+    unsafe { core::arch::asm!("", options(nomem, nostack, preserves_flags)) };
 }
 
 /// As C's.
@@ -148,6 +156,7 @@ pub(crate) unsafe extern "C" fn free(block: *mut c_void) {
     }
     // SAFETY: the caller's promise.
     unsafe { real::free(block) }
+    stay_on_the_stack();
 }
 
 /// An old name of [`free`].

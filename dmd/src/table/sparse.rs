@@ -36,7 +36,7 @@ impl Slot {
 
     /// What was asked for, and the usable bytes beyond.
     pub(super) fn sizes(&self) -> (u64, u64) {
-        (self.requested.load(Ordering::Relaxed), self.slop.load(Ordering::Relaxed))
+        (self.requested.load(Ordering::Acquire), self.slop.load(Ordering::Acquire))
     }
 }
 

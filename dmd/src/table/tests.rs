@@ -160,3 +160,35 @@ fn large_blocks_take_little_room() {
     assert!(TABLE.mapped() < 1000 * blocks, "{}", TABLE.mapped());
     assert!(TABLE.touched() < 200 * blocks, "{}", TABLE.touched());
 }
+
+/// What is read of a large block is of one, though others free it, and record another there.
+#[test]
+fn a_large_block_is_read_as_one() {
+    static TABLE: Table = Table::new();
+    let wide = |requested, slop, trace| Block { requested, slop, trace: TraceId(trace), ..block(0) };
+    let blocks = [wide(5 << 20, 5000, 1), wide(7 << 20, 7000, 1), wide(9 << 20, 7000, 2), block(16)];
+    let stop = core::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for round in 0.. {
+                assert!(TABLE.insert(HEAP, blocks[round % 4]));
+                TABLE.erase(HEAP);
+                for offset in [16, 32].into_iter().filter(|_| round % 3 == 0) {
+                    assert!(TABLE.insert(HEAP + offset, block(16)));
+                    TABLE.erase(HEAP + offset);
+                }
+                if stop.load(core::sync::atomic::Ordering::Relaxed) {
+                    break;
+                }
+            }
+        });
+        let mut seen = 0;
+        let strange = (0..3_000_000)
+            .filter_map(|_| TABLE.get(HEAP))
+            .inspect(|_| seen += 1)
+            .find(|block| !blocks.contains(block));
+        stop.store(true, core::sync::atomic::Ordering::Relaxed);
+        assert_eq!(strange, None);
+        assert!(seen > 0);
+    });
+}

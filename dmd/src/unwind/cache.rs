@@ -7,7 +7,8 @@
 //! Writers exclude each other by a flag that is tried, never waited for: whoever does not get it goes
 //! without caching what it compiled. That is what happens in a signal handler that interrupts a writer.
 //! When the table is half full a larger one takes its place. The old one stays, as readers may be in it;
-//! together they hold at most what the newest one does.
+//! together they hold at most what the newest one does. When there is no room for another module or wider rule, as in
+//! a program that loads libraries all the time, an empty table takes its place, and everything begins anew.
 //!
 //! A rule of a module that can be unloaded names a record of that module. It counts only after the walk
 //! has seen that this module is still there: by its build id or, if it has none, by its path and some of its
@@ -23,24 +24,25 @@ use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU16, AtomicU32, AtomicU64,
 #[derive(Debug)]
 pub(super) struct Cache {
     slots: AtomicPtr<Slots>,
-    /// Wider rules, and the records of modules: allocated at first need.
-    wide: AtomicPtr<Wide>,
     writing: AtomicBool,
     bytes: AtomicUsize,
+    compiled: AtomicUsize,
 }
 
 pub(super) static CACHE: Cache = Cache {
     slots: AtomicPtr::new(core::ptr::null_mut()),
-    wide: AtomicPtr::new(core::ptr::null_mut()),
     writing: AtomicBool::new(false),
     bytes: AtomicUsize::new(0),
+    compiled: AtomicUsize::new(0),
 };
 
 /// What a slot's lower half means.
 const WIDE: u16 = 1 << 15;
 const SMALLEST: u32 = 12;
-/// 8 MiB of slots; beyond, pcs are compiled anew each time.
+/// 8 MiB of slots.
 const LARGEST: u32 = 20;
+/// With so much mapped no table is made in place of a full one: pcs that are not in it are compiled anew each time.
+const MOST_BYTES: usize = 64 << 20;
 
 /// A table of `1 << bits` slots, behind its header in the same mapping.
 #[derive(Debug)]
@@ -48,6 +50,8 @@ const LARGEST: u32 = 20;
 struct Slots {
     bits: u32,
     used: AtomicUsize,
+    /// What its slots name, and those of the smaller tables before it: allocated at first need.
+    wide: AtomicPtr<Wide>,
 }
 
 const MAX_WIDE: usize = 1 << 15;
@@ -93,7 +97,7 @@ impl Cache {
     #[inline(always)]
     pub(super) fn view(&self) -> View {
         match self.slots() {
-            Some(slots) => View { words: slots.words(), shift: 64 - slots.bits },
+            Some(slots) => View { words: slots.words(), shift: 64 - slots.bits, slots: Some(slots) },
             None => View::NOTHING,
         }
     }
@@ -104,33 +108,10 @@ impl Cache {
         unsafe { slots.as_ref() }
     }
 
-    /// What a slot's lower half stands for.
-    #[inline(always)]
-    pub(super) fn resolve(&self, packed: u16) -> Cached {
-        if packed & WIDE == 0 {
-            return Cached::Missing;
-        }
-        let Some(wide) = self.wide() else { return Cached::Missing };
-        let Some(rule) = wide.rules.get(usize::from(packed & !WIDE)) else { return Cached::Missing };
-        let word = rule.load(Ordering::Acquire);
-        let rule = Rule::from_word(word & ((1 << 48) - 1));
-        match (word >> 48) as u16 {
-            0 => Cached::Sure(rule),
-            record => Cached::If(record, rule),
-        }
-    }
-
-    /// Is the module of `record` the one that holds `pc` now?
-    pub(super) fn is_still_there(&self, record: u16, pc: usize) -> bool {
-        let Some(wide) = self.wide() else { return false };
-        let Some(record) = wide.modules.get(usize::from(record).wrapping_sub(1)) else { return false };
-        let (module, id) = record.read();
-        module.is_still_there(pc, &id)
-    }
-
     /// Keeps the rule of `pc`, which is in `module`, if that is possible. Gives the record of the module,
     /// if it is one that can be unloaded.
     pub(super) fn keep(&self, pc: usize, module: &Module, rule: Rule) -> Option<u16> {
+        self.compiled.fetch_add(1, Ordering::Relaxed);
         if pc >= 1 << 48 {
             return None;
         }
@@ -138,9 +119,10 @@ impl Cache {
         if self.writing.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed).is_err() {
             return None;
         }
-        let record = self.insert(pc, module, id, rule);
+        let insert = || self.insert(pc, module, id, rule);
+        let record = insert().or_else(|| self.begin_anew().and_then(|()| insert()));
         self.writing.store(false, Ordering::Release);
-        record
+        record.flatten()
     }
 
     /// In the child of a fork, where the thread that was writing may be missing.
@@ -153,8 +135,14 @@ impl Cache {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// Only with `writing` held.
-    fn insert(&self, pc: usize, module: &Module, id: Option<Identity>, rule: Rule) -> Option<u16> {
+    /// How many rules were compiled, whether or not they could be kept.
+    pub(super) fn compiled(&self) -> usize {
+        self.compiled.load(Ordering::Relaxed)
+    }
+
+    /// `None` if there is no room. Only with `writing` held.
+    fn insert(&self, pc: usize, module: &Module, id: Option<Identity>, rule: Rule) -> Option<Option<u16>> {
+        let slots = self.slots_for_writing()?;
         let packed = match (rule, &id) {
             (Rule::Usual(usual), None) => pack(usual.from_fp, usual.cfa, usual.fp, usual.return_address),
             _ => None,
@@ -162,7 +150,7 @@ impl Cache {
         let (packed, record) = match packed {
             Some(packed) => (packed, 0),
             None => {
-                let wide = self.wide_for_writing()?;
+                let wide = self.wide_for_writing(slots)?;
                 let record = match id {
                     None => 0,
                     Some(id) => wide.record(module, &id)?,
@@ -170,29 +158,22 @@ impl Cache {
                 (wide.intern(rule.to_word() | u64::from(record) << 48)? | WIDE, record)
             }
         };
-        let slots = self.slots_for_writing()?;
         if slots.insert((pc as u64) << 16 | u64::from(packed)) {
             // A module begins on a page, which leaves room for its record.
             note_replacement(module.start | usize::from(record));
         }
-        (record != 0).then_some(record)
+        Some((record != 0).then_some(record))
     }
 
-    fn wide(&self) -> Option<&'static Wide> {
-        let wide = self.wide.load(Ordering::Acquire);
-        // SAFETY: null, or a mapping that stays.
-        unsafe { wide.as_ref() }
-    }
-
-    fn wide_for_writing(&self) -> Option<&'static Wide> {
-        if let Some(wide) = self.wide() {
+    fn wide_for_writing(&self, slots: &Slots) -> Option<&'static Wide> {
+        if let Some(wide) = slots.wide() {
             return Some(wide);
         }
         // All of it is atomics, for which zeroes are what "empty" means.
         let wide = map(size_of::<Wide>())?.cast::<Wide>();
         self.bytes.fetch_add(size_of::<Wide>(), Ordering::Relaxed);
-        self.wide.store(wide, Ordering::Release);
-        self.wide()
+        slots.wide.store(wide, Ordering::Release);
+        slots.wide()
     }
 
     /// A table with room for one more.
@@ -207,13 +188,33 @@ impl Cache {
         if bits > LARGEST {
             return None;
         }
+        self.new_table(bits, old)
+    }
+
+    /// Puts an empty table in the place of one without room. Which modules were seen is forgotten with it, so that
+    /// another in the place of one would not be noticed: all known of pcs is void.
+    #[cold]
+    fn begin_anew(&self) -> Option<()> {
+        if self.bytes() > MOST_BYTES {
+            return None;
+        }
+        self.new_table(SMALLEST, None)?;
+        REPLACED.fetch_add(1, Ordering::Release);
+        Some(())
+    }
+
+    /// A table with what is in the old one.
+    fn new_table(&self, bits: u32, old: Option<&'static Slots>) -> Option<&'static Slots> {
         let bytes = size_of::<Slots>() + (size_of::<AtomicU64>() << bits);
         let new = map(bytes)?.cast::<Slots>();
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
         // SAFETY: a fresh mapping, aligned to a page, that nobody else has seen.
-        unsafe { new.write(Slots { bits, used: AtomicUsize::new(0) }) };
+        unsafe { new.write(Slots { bits, used: AtomicUsize::new(0), wide: AtomicPtr::default() }) };
         // SAFETY: as above, and just written.
         let slots = unsafe { &*new };
+        if let Some(old) = old {
+            slots.wide.store(old.wide.load(Ordering::Relaxed), Ordering::Relaxed);
+        }
         for slot in old.into_iter().flat_map(Slots::words) {
             let word = slot.load(Ordering::Relaxed);
             if word != 0 {
@@ -237,10 +238,11 @@ fn note_replacement(module: usize) {
     }
 }
 
-/// Changes whenever pcs were found to be of another module than before.
+/// Changes whenever pcs were found to be of another module than before. Whoever sees that it has changed sees the table
+/// that it has changed with.
 #[inline(always)]
 pub(super) fn replaced() -> u32 {
-    REPLACED.load(Ordering::Relaxed)
+    REPLACED.load(Ordering::Acquire)
 }
 
 impl Slots {
@@ -254,6 +256,12 @@ impl Slots {
         let first = unsafe { header.add(1) };
         // SAFETY: there are so many, all initialized (to zero) by the mapping.
         unsafe { core::slice::from_raw_parts(first.cast(), self.len()) }
+    }
+
+    fn wide(&self) -> Option<&'static Wide> {
+        let wide = self.wide.load(Ordering::Acquire);
+        // SAFETY: null, or a mapping that stays.
+        unsafe { wide.as_ref() }
     }
 
     /// Tells whether another rule was there. Only by the one writer.
@@ -280,13 +288,14 @@ impl Slots {
 pub(super) struct View {
     words: &'static [AtomicU64],
     shift: u32,
+    slots: Option<&'static Slots>,
 }
 
 static NO_WORDS: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
 
 impl View {
     /// In which no pc is found.
-    pub(super) const NOTHING: View = View { words: &NO_WORDS, shift: 63 };
+    pub(super) const NOTHING: View = View { words: &NO_WORDS, shift: 63, slots: None };
 
     /// The packed rule of `pc`, 0 if there is none.
     #[inline(always)]
@@ -306,6 +315,42 @@ impl View {
             index += 1;
             word = self.words[index & (self.words.len() - 1)].load(Ordering::Acquire);
         }
+    }
+
+    fn wide(&self) -> Option<&'static Wide> {
+        self.slots?.wide()
+    }
+
+    /// Whether both name the same by the same numbers.
+    pub(super) fn is_like(&self, other: &View) -> bool {
+        match (self.wide(), other.wide()) {
+            (Some(one), Some(other)) => core::ptr::eq(one, other),
+            _ => false,
+        }
+    }
+
+    /// What a slot's lower half stands for.
+    #[inline(always)]
+    pub(super) fn resolve(&self, packed: u16) -> Cached {
+        if packed & WIDE == 0 {
+            return Cached::Missing;
+        }
+        let Some(wide) = self.wide() else { return Cached::Missing };
+        let Some(rule) = wide.rules.get(usize::from(packed & !WIDE)) else { return Cached::Missing };
+        let word = rule.load(Ordering::Acquire);
+        let rule = Rule::from_word(word & ((1 << 48) - 1));
+        match (word >> 48) as u16 {
+            0 => Cached::Sure(rule),
+            record => Cached::If(record, rule),
+        }
+    }
+
+    /// Is the module of `record` the one that holds `pc` now?
+    pub(super) fn is_still_there(&self, record: u16, pc: usize) -> bool {
+        let Some(wide) = self.wide() else { return false };
+        let Some(record) = wide.modules.get(usize::from(record).wrapping_sub(1)) else { return false };
+        let (module, id) = record.read();
+        module.is_still_there(pc, &id)
     }
 }
 

@@ -1,44 +1,49 @@
 //! Which memory a walk may read: only words between the stack pointer and the end of the stack that it
 //! runs on, so that a wrong frame ends a walk and not the process.
 //!
-//! A thread's own stack is found once: it reaches without a hole from the stack pointer to the thread's
-//! control block, or on the main thread to what the kernel put above it; each page between is tried once.
-//! Other stacks (of signal handlers, of coroutines) may be unmapped at any time, so they are tried anew in
-//! each walk, page by page as far as frames reach.
+//! A thread's own stack is found once, from what the C library knows of it: see [`own`](super::own). The main
+//! thread's is the kernel's, and reaches without a hole from the stack pointer to what the kernel put above it;
+//! each page between is tried once. No mapping of the program's touches it, as the kernel keeps a gap below. Other
+//! stacks (of signal handlers, of coroutines) may be unmapped at any time, so they are tried anew in each walk,
+//! page by page as far as frames reach.
 
-use super::sys::{auxiliary, is_readable, thread_pointer};
+use super::own::stack_of_this_thread;
+use super::sys::{auxiliary, is_readable};
 
 const PAGE: usize = 4096;
 /// How many pages a walk tries on a stack that is not the thread's own.
 const PAGES_PER_WALK: usize = 256;
-/// How far above the stack pointer the end of a thread's own stack, or what is known of it, is looked
-/// for: 8 MiB.
-const PAGES_TO_END: usize = 2048;
-/// After so many walks on other stacks a thread's own is not looked for, nor made larger, any more.
-const ATTEMPTS: u32 = 16;
+/// How far the main thread's stack is thought to reach: 1 GiB.
+const LONGEST: usize = 1 << 30;
 
-/// What is known of one thread's own stack. Belongs to the thread; a new thread needs a new one.
+/// What is known of one thread's own stack. Belongs to the thread; a new thread needs a new one. All zero is a
+/// new one.
 #[derive(Clone, Copy, Debug)]
 pub struct StackRange {
     low: usize,
     high: usize,
-    attempts: u32,
+    /// The C library was asked.
+    asked: bool,
+    /// It knew: the range is all of the stack.
+    whole: bool,
+    /// An address between the main thread's stack and others, where nothing was.
+    hole: usize,
 }
 
 impl StackRange {
     /// Nothing is known yet.
     pub const fn new() -> StackRange {
-        StackRange { low: 0, high: 0, attempts: 0 }
+        StackRange { low: 0, high: 0, asked: false, whole: false, hole: 0 }
     }
 
     /// A stack that is known to reach from `low` to `high`.
     pub(super) const fn over(low: usize, high: usize) -> StackRange {
-        StackRange { low, high: high & !7, attempts: ATTEMPTS }
+        StackRange { low, high: high & !7, asked: true, whole: true, hole: 0 }
     }
 
     /// Does the range hold `sp`, if need be after growing down to it?
     #[inline(always)]
-    fn covers(&mut self, sp: usize) -> bool {
+    pub(crate) fn covers(&mut self, sp: usize) -> bool {
         (self.low..self.high).contains(&sp) || self.grow(sp)
     }
 
@@ -61,26 +66,32 @@ impl StackRange {
 
     #[cold]
     fn grow(&mut self, sp: usize) -> bool {
-        if self.attempts >= ATTEMPTS {
-            return false;
+        if !self.asked {
+            self.asked = true;
+            if let Some((low, high)) = stack_of_this_thread() {
+                *self = StackRange::over(low, high);
+            }
+        }
+        if self.whole {
+            return (self.low..self.high).contains(&sp);
         }
         let known = self.high != 0;
-        let end = if known {
-            // Deeper than ever before on the same stack, perhaps.
-            self.low
-        } else {
-            let ends = [thread_pointer(), auxiliary(libc::AT_RANDOM)];
-            ends.into_iter().filter(|&end| end > sp).min().unwrap_or(0)
-        };
-        // From below: where this is another stack, its end is near.
-        let near = end.checked_sub(sp).is_some_and(|distance| distance <= PAGES_TO_END * PAGE);
-        let low = page_of(sp);
-        if !near || !(low..end).step_by(PAGE).all(is_readable) {
-            self.attempts += u32::from(near || !known);
+        // Deeper than ever before on the same stack, perhaps.
+        let end = if known { self.low } else { auxiliary(libc::AT_RANDOM) & !7 };
+        if end.checked_sub(sp).is_none_or(|distance| distance > LONGEST) {
             return false;
         }
-        let high = if known { self.high } else { end & !7 };
-        *self = StackRange { low, high, attempts: self.attempts };
+        if sp < self.hole && !is_readable(self.hole) {
+            return false;
+        }
+        let low = page_of(sp);
+        // From below: where this is another stack, its end is near.
+        if let Some(hole) = (low..end).step_by(PAGE).find(|page| !is_readable(*page)) {
+            self.hole = hole;
+            return false;
+        }
+        self.high = if known { self.high } else { end };
+        self.low = low;
         true
     }
 }

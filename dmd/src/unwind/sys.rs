@@ -26,7 +26,7 @@ pub(super) fn map(len: usize) -> Option<*mut u8> {
 
 /// Can the word at `address` (a multiple of 4) be read? Asked of the kernel, by a futex wait that does
 /// not wait: the one way that needs no descriptor and that hardly any seccomp filter forbids.
-pub(super) fn is_readable(address: usize) -> bool {
+pub(crate) fn is_readable(address: usize) -> bool {
     const UNLIKELY: usize = 0x5bd1_e995;
     let no_time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     let wait = (libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG) as usize;

@@ -73,10 +73,10 @@ pub(super) fn walk_by_words(
         let packed = rules.get(frame.pc);
         let next = usual_step(packed, frame, &memory).map(|next| (next, words(packed)));
         let words;
-        if let Some(next) = next.or_else(|| quick_step(packed, frame, &mut memory, seen.module)) {
+        if let Some(next) = next.or_else(|| quick_step(rules, packed, frame, &mut memory, seen.module)) {
             (frame, words) = next;
         } else {
-            match unusual_step(start, packed, frame, &mut memory, &mut seen) {
+            match unusual_step(start, rules, packed, frame, &mut memory, &mut seen) {
                 Step::To(next) => frame = next,
                 Step::End(end) => return (end, seen.sure_end),
             }
@@ -87,7 +87,11 @@ pub(super) fn walk_by_words(
                 return (End::Lost, false);
             }
             // No rules while all registers are followed.
-            rules = if seen.known.is_none() { CACHE.view() } else { View::NOTHING };
+            let fresh = if seen.known.is_none() { CACHE.view() } else { View::NOTHING };
+            if !fresh.is_like(&rules) {
+                seen.module = 0;
+            }
+            rules = fresh;
         }
         seen.frames += 1;
         if !visit(frame, words) {
@@ -137,8 +141,14 @@ fn usual_step(packed: u16, frame: Frame, memory: &Memory<'_>) -> Option<Frame> {
 
 /// The step by a wide rule, where nothing else has to be looked at.
 #[inline(always)]
-fn quick_step(packed: u16, frame: Frame, memory: &mut Memory<'_>, module: u16) -> Option<(Frame, Words)> {
-    let (usual, words) = match CACHE.resolve(packed) {
+fn quick_step(
+    rules: View,
+    packed: u16,
+    frame: Frame,
+    memory: &mut Memory<'_>,
+    module: u16,
+) -> Option<(Frame, Words)> {
+    let (usual, words) = match rules.resolve(packed) {
         Cached::Sure(Rule::Usual(usual)) => (usual, words_of(usual)),
         Cached::If(record, Rule::Usual(usual)) if record == module => (usual, Words::MORE),
         _ => return None,
@@ -156,6 +166,7 @@ fn words_of(usual: Usual) -> Words {
 #[inline(never)]
 fn unusual_step(
     start: &Registers,
+    rules: View,
     packed: u16,
     frame: Frame,
     memory: &mut Memory<'_>,
@@ -174,10 +185,10 @@ fn unusual_step(
             return Step::To(next);
         }
     }
-    let known = CACHE.resolve(packed);
+    let known = rules.resolve(packed);
     let rule = match known {
         Cached::Sure(rule) => rule,
-        Cached::If(record, rule) if record == seen.module || CACHE.is_still_there(record, frame.pc) => {
+        Cached::If(record, rule) if record == seen.module || rules.is_still_there(record, frame.pc) => {
             seen.module = record;
             rule
         }

@@ -343,3 +343,30 @@ fn of_libraries_that_were_built_anew() {
     assert_eq!(count(&dump, |block| block["req"] == 2222), 60);
     assert!((1..=3).contains(&stacks(2222).len()), "{:?}", stacks(2222));
 }
+
+/// However often libraries take each other's place, their frames have their names.
+#[test]
+fn of_libraries_that_were_loaded_again_and_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = c_program(folder.path(), "reloaded");
+    let plugin = |name: &str, bytes: u32| {
+        let flags = ["-shared", "-fPIC", "-DNAME=keeps", "-Wl,--build-id=sha1", &format!("-DBYTES={bytes}")];
+        compile(folder.path(), "cc", "plugin.c", &format!("{name}.so"), &flags)
+    };
+    let libraries = [plugin("first", 1401), plugin("second", 1402)];
+    let dumped = tempfile::tempdir().unwrap();
+    let options = "--mode=live --stacks=full --quiet --dump-at-exit --output=dump.json";
+    for times in ["600", "601"] {
+        let mut run = preloaded(&program, options);
+        let output = succeed(run.args(&libraries).arg(times).current_dir(dumped.path()));
+        assert_eq!(output.stdout, b"same place\n");
+        let dump = read_dump(dumped.path().join("dump.json"));
+        for (library, bytes) in libraries.iter().zip([1401, 1402]) {
+            let blocks = dump["blockList"].as_array().unwrap();
+            let block = blocks.iter().find(|block| block["req"] == bytes).unwrap();
+            let frames = frames(&dump, &block["alloc"]);
+            let name = format!("#00: ???[{} +0x", library.display());
+            assert!(frames[1].starts_with(&name) && frames[2].starts_with(&name), "{bytes}: {frames:#?}");
+        }
+    }
+}

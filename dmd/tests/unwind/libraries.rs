@@ -3,7 +3,7 @@
 use crate::c_library::{Library, build};
 use crate::check::{check, checked};
 use crate::random_stacks::{Script, next};
-use dmd::unwind::{End, capture_here, module_both_ways};
+use dmd::unwind::{End, capture_here, compiled_rules, module_both_ways};
 use std::collections::HashMap;
 use std::ffi::{c_int, c_void};
 use std::path::{Path, PathBuf};
@@ -151,4 +151,47 @@ fn modules_are_found_alike_in_both_ways() {
 
 extern "C" fn hook() {
     check();
+}
+
+/// Rules of libraries that come are kept however many came before, each at a place of its own.
+#[test]
+fn of_which_there_are_thousands() {
+    fn walk_only() {
+        let (len, end) = capture_here(&mut [0; 64]);
+        assert!(len > 5);
+        assert_eq!(end, End::Complete);
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = build(folder.path(), "many", &source(136), &["-O1", "-Wl,--build-id=sha1"]);
+    let mut places = std::collections::HashSet::new();
+    for round in 0..5000 {
+        let library = Library::open(&path);
+        let pass = library.pass();
+        places.insert(library.symbol("pass").addr());
+        let walk = || {
+            let mut script = Script::new(1, 0, &[], walk_only);
+            pass(0 as c_int, next, (&raw mut script).cast::<c_void>());
+        };
+        // Another test may be walking.
+        let compiles_none = (0..50).any(|_| {
+            let before = compiled_rules();
+            walk();
+            compiled_rules() == before
+        });
+        assert!(compiles_none, "round {round}");
+        library.close();
+        // SAFETY: a new mapping, in whose place the library does not come to lie again.
+        let taken = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                4096,
+                libc::PROT_NONE,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
+                -1,
+                0,
+            )
+        };
+        assert_ne!(taken, libc::MAP_FAILED);
+    }
+    assert!(places.len() > 4500, "{}", places.len());
 }

@@ -1,0 +1,62 @@
+//! Stacks that overflow, that lie beside others, and that have large frames.
+
+use serde_json::Value;
+
+use crate::support::{c_program, command, count, frames, preloaded, read_dump, run, succeed};
+
+const OPTIONS: &str = "--mode=live --stacks=full --quiet --dump-at-exit --output=dump.json";
+
+/// A program that recovers from overflows of the stack goes on being recorded, wherever in the library the stack
+/// ends; what was lost is told.
+#[test]
+fn that_overflow() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = c_program(folder.path(), "overflow");
+    for mode in ["live", "cumulative"] {
+        for way in ["0", "1", "2", "3"] {
+            let options = OPTIONS.replace("live", mode);
+            let arguments = [way, "100"];
+            let output = succeed(preloaded(&program, &options).args(arguments).current_dir(folder.path()));
+            assert_eq!(output.stdout, b"100 overflows\n", "{mode} {way}");
+            let dump = read_dump(folder.path().join("dump.json"));
+            let with_stack = |block: &Value| block["req"] == 777 && block.get("alloc").is_some();
+            assert_eq!(count(&dump, with_stack), 1000, "{mode} {way}");
+            assert_ne!(dump["dropped"]["blocks"], 0, "{mode} {way}");
+        }
+    }
+}
+
+#[test]
+fn that_lie_side_by_side() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = c_program(folder.path(), "neighbours");
+    for _ in 0..8 {
+        let output = run(preloaded(&program, OPTIONS).current_dir(folder.path()));
+        assert_eq!(output.stdout, b"ok\n", "{output:?}");
+        assert!(output.status.success(), "{output:?}");
+    }
+}
+
+#[test]
+fn with_large_frames() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = c_program(folder.path(), "big_frames");
+    if run(&mut command(&program)).stdout != b"ok\n" {
+        // The stack may not grow so far here.
+        return;
+    }
+    succeed(preloaded(&program, OPTIONS).current_dir(folder.path()));
+    let dump = read_dump(folder.path().join("dump.json"));
+    let blocks = dump["blockList"].as_array().unwrap();
+    for (first, outermost) in [(4000, 1), (5000, 2)] {
+        // `leaf`, `big` and `outer`; then `in_thread`, or `main` and `_start`.
+        for (size, inner) in [(first, 3), (first + 1, 2), (first + 2, 2)] {
+            let number = if size == first { 1000 } else { 1 };
+            assert_eq!(count(&dump, |block| block["req"] == size), number, "{size}");
+            let block = blocks.iter().find(|block| block["req"] == size).unwrap();
+            let frames = frames(&dump, &block["alloc"]);
+            let of_program = frames.iter().filter(|frame| frame.contains("/big_frames +")).count();
+            assert_eq!(of_program, inner + outermost, "{size}: {frames:#?}");
+        }
+    }
+}

@@ -1,0 +1,58 @@
+// The handler of a signal frees and allocates, whatever it interrupts, on a stack that lies above the thread's; of
+// sizes for which the C library needs no lock and which nobody else has. Tells how many blocks it made.
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static void *volatile kept;
+static void *volatile other;
+static volatile sig_atomic_t signals;
+static volatile int blocks;
+
+static void handler(int number) {
+    (void)number;
+    free(kept);
+    kept = malloc(1000);
+    kept = realloc(kept, 1001);
+    blocks += 2;
+    signals++;
+}
+
+static void *work(void *stack) {
+    sigaltstack(stack, NULL);
+    // One stays for the handler, so that it always finds one.
+    void *spare = malloc(1000);
+    kept = malloc(1000);
+    free(spare);
+    blocks += 2;
+    struct sigaction action = {.sa_handler = handler, .sa_flags = SA_RESTART | SA_ONSTACK};
+    sigaction(SIGALRM, &action, NULL);
+    sigset_t alarm;
+    sigemptyset(&alarm);
+    sigaddset(&alarm, SIGALRM);
+    pthread_sigmask(SIG_UNBLOCK, &alarm, NULL);
+    ualarm(150, 150);
+    for (unsigned i = 0; signals < 4000; i++) {
+        other = malloc(1 + i % 64);
+        free(other);
+    }
+    pthread_sigmask(SIG_BLOCK, &alarm, NULL);
+    ualarm(0, 0);
+    return NULL;
+}
+
+int main(void) {
+    char above[32 << 10];
+    stack_t stack = {.ss_sp = above, .ss_size = sizeof above};
+    sigset_t alarm;
+    sigemptyset(&alarm);
+    sigaddset(&alarm, SIGALRM);
+    pthread_sigmask(SIG_BLOCK, &alarm, NULL);
+    pthread_t thread;
+    pthread_create(&thread, NULL, work, &stack);
+    pthread_join(thread, NULL);
+    printf("%d\n", blocks);
+    return 0;
+}
