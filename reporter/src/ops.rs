@@ -220,11 +220,10 @@ impl<R: Reading> MallocSizeOfOps<R> {
     /// counted. `pointer` must be the same whoever reaches the block, and point to one of its bytes:
     /// right behind them the next block may start.
     ///
-    /// A block is known by its address. If the program frees one that was counted before the
-    /// collection ends, and another shared block takes its place, the other one and what only it owns are
-    /// not counted in that collection: too little is reported, at most what the program allocated
-    /// meanwhile. An engine of DMD that records every block sees the difference in [`collect_reports`](
-    /// crate::collect_reports), and nothing is lost.
+    /// A block is known by its address. If the program frees a counted block before the collection ends
+    /// and another shared block takes its place, the other block and what only it owns are not counted in
+    /// that collection. The reports then lack at most what the program allocated meanwhile. With an engine
+    /// of DMD, [`collect_reports`](crate::collect_reports) sees that the block is another one and counts it.
     #[inline]
     pub fn first_visit<T: ?Sized>(&mut self, pointer: *const T) -> bool {
         let is_first = self.reading.first_visit(pointer.addr());
