@@ -30,6 +30,9 @@ static TABLE: Engine = Engine::new(
     dark_matter::end,
     sites::site,
     sites::frames,
+    runs::new_reporter,
+    runs::enter_reporter,
+    withdraw,
 );
 
 /// Takes a program's functions and gives the engine's; null if nothing is recorded. What `DMDConnect1` of
@@ -92,6 +95,14 @@ extern "C" fn claim(path: u32, bytes: u64) {
     let _inside = Inside::deeper();
     if ENGINE.runs.may_mark() {
         ENGINE.marks.claim(PathId(path), bytes);
+    }
+}
+
+extern "C" fn withdraw(reporter: u32, path: u32, claimed: u64) {
+    let _inside = Inside::deeper();
+    ENGINE.withdraw(reporter as u16, PathId(path));
+    if ENGINE.runs.may_mark() {
+        ENGINE.marks.disclaim(PathId(path), claimed);
     }
 }
 

@@ -26,6 +26,8 @@ pub(crate) struct ThreadSlot {
     ending: Cell<bool>,
     /// The run of reporters that this thread reports for; 0 if for none.
     pub(crate) run: Cell<u32>,
+    /// The reporter of that run; 0 if it is none.
+    pub(crate) reporter: Cell<u32>,
     state: Cell<*mut ThreadState>,
 }
 
