@@ -37,6 +37,9 @@ static TABLE: Engine = unsafe {
         sites::site,
         site_frames,
         is_unreported,
+        runs::new_reporter,
+        runs::enter_reporter,
+        withdraw,
     )
 };
 
@@ -104,6 +107,14 @@ extern "C" fn claim(path: u32, bytes: u64) {
     let _inside = Inside::deeper();
     if ENGINE.runs.may_mark() {
         ENGINE.marks.claim(PathId(path), bytes);
+    }
+}
+
+extern "C" fn withdraw(reporter: u32, path: u32, claimed: u64) {
+    let _inside = Inside::deeper();
+    ENGINE.withdraw(reporter as u16, PathId(path));
+    if ENGINE.runs.may_mark() {
+        ENGINE.marks.disclaim(PathId(path), claimed);
     }
 }
 

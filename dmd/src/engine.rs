@@ -16,7 +16,7 @@ use crate::lock::Lock;
 use crate::mark::{Fault, FaultKind, Marks, PathId, Report, Reports};
 use crate::memory::keeping_errno;
 use crate::options::{Mode, Options, Stacks};
-use crate::runs::Runs;
+use crate::runs::{Reporter, Runs};
 use crate::sampler::Sampler;
 use crate::table::{Block, Found, Table};
 use crate::thread::{self, Inside};
@@ -443,10 +443,21 @@ impl Engine {
                     return 0;
                 }
             };
-            self.mark(start, Report { trace, path, on_alloc }, || on_alloc || self.runs.may_mark());
+            let reporter = thread::slot().reporter.get() as Reporter;
+            let report = Report { trace, path, on_alloc, reporter };
+            self.mark(start, report, || on_alloc || self.runs.may_mark());
             self.marks.count_marked(path, self.counted(block).usable());
             block.usable()
         })
+    }
+
+    /// Takes away what a reporter has marked for a path, or for all if that is none. Nothing is of reporter 0.
+    pub(crate) fn withdraw(&self, reporter: Reporter, path: PathId) {
+        if reporter == 0 {
+            return;
+        }
+        let usable = |address| self.table.get(address).map_or(0, |block| self.counted(block).usable());
+        self.marks.withdraw(reporter, path, usable, |address| self.table.unmark(address));
     }
 
     /// Takes all reports away but those made on allocation, also from a run that owns them.

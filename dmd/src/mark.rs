@@ -6,6 +6,7 @@
 
 use crate::lock::{Guarded, Lock};
 use crate::pages::{self, PageMap, PageVec};
+use crate::runs::Reporter;
 use crate::trace_tree::TraceId;
 
 const SHARDS: usize = 64;
@@ -27,6 +28,8 @@ pub(crate) struct Report {
     pub(crate) path: PathId,
     /// Made when the block was allocated, so it stays for the next analysis.
     pub(crate) on_alloc: bool,
+    /// Who made it; 0 if not a reporter of a collection.
+    pub(crate) reporter: Reporter,
 }
 
 /// The reports of one block.
@@ -202,6 +205,41 @@ impl Marks {
         left
     }
 
+    /// Takes away the reports that a reporter has made for a path, or for all paths if that is none, but those
+    /// made on allocation; and tells of each block that has none left.
+    pub(crate) fn withdraw(
+        &self,
+        reporter: Reporter,
+        path: PathId,
+        usable: impl Fn(usize) -> usize,
+        mut unmarked: impl FnMut(usize),
+    ) {
+        let is_withdrawn = |report: &Report| {
+            report.reporter == reporter && !report.on_alloc && (path == PathId::NONE || path == report.path)
+        };
+        for shard in &self.shards {
+            // Counted after the lock is free: a fork takes the paths first.
+            let mut marked: PageVec<_> = pages::list();
+            shard.hold().retain(|address, reports| {
+                for report in reports.iter().flatten().filter(|report| is_withdrawn(report)) {
+                    pages::push(&mut marked, (report.path, usable(*address)));
+                }
+                let mut kept = reports.iter().flatten().filter(|report| !is_withdrawn(report)).copied();
+                let left = [kept.next(), kept.next()];
+                *reports = left;
+                if left[0].is_none() {
+                    unmarked(*address);
+                }
+                left[0].is_some()
+            });
+            for (path, bytes) in marked {
+                if let Some(path) = self.paths.hold().paths.list.get_mut(path.0 as usize) {
+                    path.marked = path.marked.saturating_sub(bytes as u64);
+                }
+            }
+        }
+    }
+
     /// Forgets all paths, which no report has. Whoever still has one names nothing, or another.
     pub(crate) fn forget_paths(&self) {
         let mut known = self.paths.hold();
@@ -252,6 +290,12 @@ impl Marks {
     pub(crate) fn claim(&self, path: PathId, bytes: u64) {
         if let Some(path) = self.paths.hold().paths.list.get_mut(path.0 as usize) {
             path.claimed = path.claimed.saturating_add(bytes);
+        }
+    }
+
+    pub(crate) fn disclaim(&self, path: PathId, bytes: u64) {
+        if let Some(path) = self.paths.hold().paths.list.get_mut(path.0 as usize) {
+            path.claimed = path.claimed.saturating_sub(bytes);
         }
     }
 

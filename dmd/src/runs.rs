@@ -106,6 +106,21 @@ impl Drop for Entered {
     }
 }
 
+/// The number of a reporter of a run, for the marks that it makes: none is 0. Numbers come again after some
+/// 65,000, which no run has.
+pub(crate) type Reporter = u16;
+
+/// For programs: a number for another reporter.
+pub(crate) extern "C" fn new_reporter() -> u32 {
+    static LAST: AtomicU32 = AtomicU32::new(0);
+    LAST.fetch_add(1, Ordering::Relaxed) % u32::from(Reporter::MAX) + 1
+}
+
+/// For programs: makes what this thread marks the reporter's, and gives the one that it was of before.
+pub(crate) extern "C" fn enter_reporter(reporter: u32) -> u32 {
+    thread::slot().reporter.replace(reporter)
+}
+
 /// For programs: makes what this thread reports the run's, and gives the one that it was of before.
 pub(crate) extern "C" fn enter(run: Run) -> Run {
     thread::slot().run.replace(run)

@@ -31,11 +31,13 @@ pub(crate) struct ThreadSlot {
     ending: Cell<bool>,
     /// The run of reporters that this thread reports for; 0 if for none.
     pub(crate) run: Cell<u32>,
+    /// The reporter of that run; 0 if it is none.
+    pub(crate) reporter: Cell<u32>,
     state: Cell<*mut ThreadState>,
     room: Room,
 }
 
-const _: () = assert!(size_of::<ThreadSlot>() <= 64);
+const _: () = assert!(size_of::<ThreadSlot>() <= 128);
 
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 core::arch::global_asm!(
@@ -43,10 +45,10 @@ core::arch::global_asm!(
     ".globl dmd_thread_slot",
     ".hidden dmd_thread_slot",
     ".type dmd_thread_slot, %object",
-    ".size dmd_thread_slot, 64",
+    ".size dmd_thread_slot, 128",
     ".p2align 6",
     "dmd_thread_slot:",
-    ".zero 64",
+    ".zero 128",
     ".popsection",
 );
 
@@ -64,7 +66,7 @@ pub(crate) fn slot() -> &'static ThreadSlot {
             options(nostack, pure, readonly),
         );
     }
-    // SAFETY: 64 zeroed bytes that only this thread refers to; the reference does not leave the thread.
+    // SAFETY: 128 zeroed bytes that only this thread refers to; the reference does not leave the thread.
     unsafe { &*address }
 }
 
@@ -85,7 +87,7 @@ pub(crate) fn slot() -> &'static ThreadSlot {
             options(nostack, pure, readonly),
         );
     }
-    // SAFETY: 64 zeroed bytes that only this thread refers to; the reference does not leave the thread.
+    // SAFETY: 128 zeroed bytes that only this thread refers to; the reference does not leave the thread.
     unsafe { &*address }
 }
 

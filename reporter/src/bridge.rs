@@ -80,6 +80,8 @@ pub struct Sizes {
 /// A path of a report, as an engine numbers them.
 type PathNumber = u32;
 
+const NO_PATH: PathNumber = PathNumber::MAX;
+
 /// Marks a block for a path and gives its usable bytes; 0 if it knows no such block.
 pub type Mark = extern "C" fn(address: *const c_void, path: PathNumber) -> usize;
 
@@ -172,6 +174,16 @@ pub type BeginCollection = extern "C" fn(rows: bool) -> u32;
 /// This thread runs reporters of that number from now on; gives the one before. 0 stands for none.
 pub type EnterCollection = extern "C" fn(run: u32) -> u32;
 
+/// A number for one reporter of one collection, never 0.
+pub type NewReporter = extern "C" fn() -> u32;
+
+/// What this thread marks from now on is that reporter's; gives the one before. 0 stands for none.
+pub type EnterReporter = extern "C" fn(reporter: u32) -> u32;
+
+/// Takes away the marks that a reporter has made for a path, or for all paths, if that is `u32::MAX`; none if
+/// the reporter is 0. Of what is claimed at the path so many bytes are not.
+pub type Withdraw = extern "C" fn(reporter: u32, path: u32, claimed: u64);
+
 /// A collection that wanted rows ends: calls `each` with every row. Unsafe to call: `context` must be what
 /// `each` takes.
 pub type EndCollection = unsafe extern "C" fn(run: u32, context: *mut c_void, each: EachRow) -> Rows;
@@ -208,6 +220,9 @@ pub struct Engine {
     site: Site,
     site_frames: SiteFrames,
     is_unreported: IsUnreported,
+    new_reporter: NewReporter,
+    enter_reporter: EnterReporter,
+    withdraw: Withdraw,
 }
 
 /// Whether there is a live block at this address, or around it, that the run of this thread has not reported;
@@ -248,6 +263,9 @@ impl Engine {
         site: Site,
         site_frames: SiteFrames,
         is_unreported: IsUnreported,
+        new_reporter: NewReporter,
+        enter_reporter: EnterReporter,
+        withdraw: Withdraw,
     ) -> Self {
         let size = size_of::<Self>();
         Self {
@@ -266,6 +284,9 @@ impl Engine {
             site,
             site_frames,
             is_unreported,
+            new_reporter,
+            enter_reporter,
+            withdraw,
         }
     }
 }
@@ -358,7 +379,6 @@ impl Marks {
 /// Marks a block as reported for as long as it lives, by a counter.
 pub(crate) fn mark_on_alloc(start: *const u8) {
     if let Some(engine) = engine() {
-        const NO_PATH: PathNumber = PathNumber::MAX;
         (engine.mark_on_alloc)(start.cast(), NO_PATH);
     }
 }
@@ -415,21 +435,53 @@ impl Run {
         (number != 0).then_some(Self { engine, number })
     }
 
-    /// What this thread reports is of the run, until the value is dropped.
+    /// For another reporter of the run.
+    pub(crate) fn marker(self) -> Marker {
+        Marker { run: self, number: (self.engine.new_reporter)() }
+    }
+}
+
+/// One reporter of a run, for which blocks are marked.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Marker {
+    run: Run,
+    number: u32,
+}
+
+impl Marker {
+    /// What this thread reports is of the reporter and its run, until the value is dropped.
     pub(crate) fn enter(self) -> Entered {
-        Entered { engine: self.engine, before: (self.engine.enter)(self.number) }
+        let engine = self.run.engine;
+        let before = ((engine.enter)(self.run.number), (engine.enter_reporter)(self.number));
+        Entered { engine, before }
+    }
+
+    /// The reporter's reports are left out: it has marked nothing, and claimed none of this.
+    pub(crate) fn withdraw(self, claims: &[(Marks, i64)]) {
+        let engine = self.run.engine;
+        (engine.withdraw)(self.number, NO_PATH, 0);
+        for (marks, bytes) in claims {
+            (engine.withdraw)(0, marks.path, u64::try_from(*bytes).unwrap_or(0));
+        }
+    }
+
+    /// A report of the reporter is left out: it has marked nothing for its path.
+    pub(crate) fn withdraw_report(self, marks: Marks) {
+        (self.run.engine.withdraw)(self.number, marks.path, 0);
     }
 }
 
 #[derive(Debug)]
 pub(crate) struct Entered {
     engine: &'static Engine,
-    before: u32,
+    /// The run and the reporter.
+    before: (u32, u32),
 }
 
 impl Drop for Entered {
     fn drop(&mut self) {
-        (self.engine.enter)(self.before);
+        (self.engine.enter)(self.before.0);
+        (self.engine.enter_reporter)(self.before.1);
     }
 }
 

@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::admission::{self, Admitted};
-use crate::bridge::{Collecting, Run};
+use crate::bridge::{Collecting, Marker, Run};
 use crate::isolation::{self, Ran};
 use crate::memory_reporter::MemoryReporter;
 use crate::registry::{self, Entry, Turn};
@@ -251,13 +251,16 @@ struct Brief {
 }
 
 impl Brief {
-    fn run(&self, name: &str, collect: impl FnOnce(&mut Reports)) -> Outcome {
-        let mut out = Reports::new(name, &self.process, self.anonymize, &self.counted);
+    fn run(&self, marker: Option<Marker>, name: &str, collect: impl FnOnce(&mut Reports)) -> Outcome {
+        let mut out = Reports::new(name, &self.process, self.anonymize, &self.counted, marker);
         let refused_before = admission::refused();
-        let entered = self.run.map(Run::enter);
+        let entered = marker.map(Marker::enter);
         let start = Instant::now();
         let Ran { result, nested } = isolation::as_reporter(|| collect(&mut out));
         let time = start.elapsed();
+        if result.is_err() {
+            out.withdraw();
+        }
         drop(entered);
         let refused = admission::refused() != refused_before;
         let (set, state) = out.into_parts();
@@ -274,6 +277,8 @@ struct Driver<'a> {
     /// With DMD.
     dark_matter: Option<Collecting>,
     _admitted: Admitted,
+    /// With DMD: the reporters that did not answer in time.
+    late: Vec<Marker>,
     /// Collections refused, as far as this one has warned of them.
     refused: u64,
 }
@@ -299,7 +304,16 @@ impl<'a> Driver<'a> {
         let run = Run::begin(dark_matter);
         let dark_matter = run.filter(|_| dark_matter).map(Collecting::new);
         let brief = Brief { process, anonymize: options.anonymize, counted: Arc::default(), run };
-        Ok(Self { options, brief, set, collector: None, dark_matter, _admitted: admitted, refused })
+        Ok(Self {
+            options,
+            brief,
+            set,
+            collector: None,
+            dark_matter,
+            _admitted: admitted,
+            late: Vec::new(),
+            refused,
+        })
     }
 
     /// Says how to get `heap-allocated`, if it is not to be had.
@@ -315,7 +329,8 @@ impl<'a> Driver<'a> {
 
     /// On this thread.
     fn run(&mut self, name: &ReporterName, reporter: &dyn MemoryReporter) {
-        let outcome = self.brief.run(name.text(), |out| reporter.collect_reports(out));
+        let marker = self.brief.run.map(Run::marker);
+        let outcome = self.brief.run(marker, name.text(), |out| reporter.collect_reports(out));
         self.absorb(name, outcome);
     }
 
@@ -328,8 +343,10 @@ impl<'a> Driver<'a> {
             }
             Turn::Run(running) => {
                 let (brief, name) = (self.brief.clone(), entry.name().text().to_owned());
-                let job =
-                    move || running.run(|reporter| brief.run(&name, |out| reporter.collect_reports(out)));
+                let marker = brief.run.map(Run::marker);
+                let job = move || {
+                    running.run(|reporter| brief.run(marker, &name, |out| reporter.collect_reports(out)))
+                };
                 let answer = match self.options.deadline {
                     None => Answer::Given(Box::new(job())),
                     Some(deadline) => self.on_collector(Box::new(job), deadline),
@@ -342,6 +359,11 @@ impl<'a> Driver<'a> {
                     }
                     Answer::TimedOut(deadline) => {
                         entry.found_stuck();
+                        if let Some(marker) = marker {
+                            // A block keeps few marks: those of the reporters behind it need room.
+                            marker.withdraw(&[]);
+                            self.late.push(marker);
+                        }
                         let message = format!("did not answer within {deadline:?}");
                         self.warn(WarningKind::TimedOut, entry.name().text(), &message);
                     }
@@ -425,6 +447,8 @@ impl<'a> Driver<'a> {
     }
 
     fn finish(mut self) -> ReportSet {
+        // Again, and as late as can be: they may have gone on marking.
+        self.late.iter().for_each(|late| late.withdraw(&[]));
         if let Some(collecting) = self.dark_matter.take() {
             let process = Arc::clone(&self.brief.process);
             if !dark_matter::add(&mut self.set, &process, collecting) {

@@ -32,12 +32,15 @@ use crate::reports::Reports;
 /// loses its own reports and nothing else.
 pub trait MemoryReporter {
     /// Who reports, for warnings and times; the type's name by default.
+    ///
+    /// Asked once: when the reporter is registered or, if it is linked, by the first collection. It must not
+    /// collect reports; a reporter whose name panics is called after the panic, with a warning.
     fn name(&self) -> &str {
         core::any::type_name::<Self>()
     }
 
     /// Gives this reporter's reports. May be called on any thread if the reporter is registered
-    /// globally, and at any time; must not collect reports itself.
+    /// globally, and at any time; must not collect reports itself, nor have another thread do so.
     fn collect_reports(&self, out: &mut Reports);
 }
 

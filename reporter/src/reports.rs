@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::thread;
 
 use crate::add_size_of::AddSizeOf;
-use crate::bridge::Marks;
+use crate::bridge::{Marker, Marks};
 use crate::conventions::{description_fault, is_explicit, kind_fault, path_fault};
 use crate::malloc_size_of::MallocSizeOf;
 use crate::ops::MallocSizeOfOps;
@@ -30,16 +30,35 @@ pub struct Reports {
     set: ReportSet,
     /// Of the reports under `explicit/`: only these count shared blocks once.
     state: WalkState,
+    /// With DMD.
+    marker: Option<Marker>,
+    /// With DMD: what was claimed.
+    claims: Vec<(Marks, i64)>,
 }
 
 impl Reports {
-    pub(crate) fn new(reporter: &str, process: &str, anonymize: bool, counted: &Arc<Addresses>) -> Self {
+    pub(crate) fn new(
+        reporter: &str,
+        process: &str,
+        anonymize: bool,
+        counted: &Arc<Addresses>,
+        marker: Option<Marker>,
+    ) -> Self {
         Self {
             reporter: reporter.to_owned(),
             process: process.to_owned(),
             anonymize,
             set: ReportSet::new(),
             state: WalkState::after(counted),
+            marker,
+            claims: Vec::new(),
+        }
+    }
+
+    /// The reporter panicked: blocks are not marked for reports that are left out.
+    pub(crate) fn withdraw(&self) {
+        if let Some(marker) = self.marker {
+            marker.withdraw(&self.claims);
         }
     }
 
@@ -194,7 +213,7 @@ impl Reports {
                 Err(state) => add_value(MallocSizeOfOps::new(Computed::with_state(state)), value, &mut sizes),
             },
         };
-        self.end_walk(walked);
+        self.end_walk(marks, walked);
         sizes
     }
 
@@ -206,11 +225,9 @@ impl Reports {
         }
         let marks = Marks::of(path);
         let state = self.begin_walk();
-        let bytes = self.end_walk(measure(state, marks));
+        let bytes = self.end_walk(marks, measure(state, marks));
         let bytes = crate::memory_reporter::amount(bytes);
-        if let Some(marks) = marks {
-            marks.claim(bytes);
-        }
+        self.claim(marks, bytes);
         bytes
     }
 
@@ -222,12 +239,22 @@ impl Reports {
 
     /// Takes back what the walk counted. A panic goes on, but the reporter may catch it, and the reports
     /// before and after it count shared blocks as if that walk had not been.
-    fn end_walk(&mut self, (bytes, state): Walked) -> usize {
+    fn end_walk(&mut self, marks: Option<Marks>, (bytes, state): Walked) -> usize {
         self.state = state;
         bytes.unwrap_or_else(|panic| {
             self.state.forget_report();
+            if let (Some(marker), Some(marks)) = (self.marker, marks) {
+                marker.withdraw_report(marks);
+            }
             resume_unwind(panic)
         })
+    }
+
+    fn claim(&mut self, marks: Option<Marks>, bytes: i64) {
+        if let Some(marks) = marks {
+            marks.claim(bytes);
+            self.claims.push((marks, bytes));
+        }
     }
 
     /// Whether a report of bytes on the heap would be left out; says why. To be asked before the walk: what a
@@ -254,9 +281,8 @@ impl Reports {
         if kind == Kind::Heap
             && is_explicit(path)
             && path_fault(path).or(kind_fault(path, kind, units)).is_none()
-            && let Some(marks) = Marks::of(path)
         {
-            marks.claim(amount);
+            self.claim(Marks::of(path), amount);
         }
         self.push(path, kind, units, amount, description);
     }

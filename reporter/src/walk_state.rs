@@ -49,11 +49,15 @@ impl WalkState {
         {
             return false;
         }
-        let is_first = self.counted.insert(address);
-        if is_first {
+        self.count(address)
+    }
+
+    fn count(&mut self, address: usize) -> bool {
+        let is_new = self.counted.insert(address);
+        if is_new {
             self.added.push(address);
         }
-        is_first
+        is_new
     }
 
     /// Another report begins: what was counted so far stays counted.
