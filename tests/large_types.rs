@@ -5,6 +5,7 @@ use std::convert::Infallible;
 use std::hint::black_box;
 use std::mem::ManuallyDrop;
 
+use heap_graph::HeapGraph;
 use memory_reporter::{
     MallocSizeOf, MallocSizeOfOps, Reading, add_size_of, computed_size_of, malloc_size_of, size_summary,
     size_tree,
@@ -180,10 +181,12 @@ fn every_reading<T: MallocSizeOf>(value: &T) -> [usize; 4] {
 #[test]
 fn lists_of_large_types_are_measured_on_a_small_stack() {
     on_a_small_stack(|| {
-        let (many, bytes) = list(1_000_000, Many::Last, Many::Next);
+        let (many, bytes) = list(300_000, Many::Last, Many::Next);
         assert_eq!(computed_size_of(&*many), bytes);
-        let (many, bytes) = list(100_000, Many::Last, Many::Next);
+        let (many, bytes) = list(50_000, Many::Last, Many::Next);
         assert_eq!(every_reading(&*many), [bytes; 4]);
+        let heap = HeapGraph::collect(|roots| roots.add("many", &*many));
+        assert!(heap.graph().node_count() > 50_000);
         let mut sizes = Sizes::default();
         add_size_of(&*many, &mut sizes);
         assert_eq!((sizes.first, sizes.other), (0, bytes));

@@ -83,7 +83,8 @@ impl<R: Reading> MallocSizeOfOps<R> {
     }
 
     /// What lies in the block told last. Deep values are safe here: near the end of its stack
-    /// the walk goes on on a fresh one.
+    /// the walk goes on on a fresh one. Up to 128 KiB of stack between two calls are always free, and
+    /// more once the walk has seen that it is taken.
     #[inline]
     pub fn contents(&mut self, walk: impl FnOnce(&mut Self) -> usize) -> usize {
         if self.wants_steps() {

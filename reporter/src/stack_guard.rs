@@ -83,7 +83,8 @@ impl StackGuard {
 /// Calls `f` with a frame of its own: the derive measures a type of many fields or variants by several
 /// functions. A debug build gives every local of a function its own place in the frame, and with all of a large
 /// type in one, each pointer that a walk follows would take so much stack.
-#[inline]
+#[cfg_attr(debug_assertions, inline(never))]
+#[cfg_attr(not(debug_assertions), inline(always))]
 pub fn apart<T>(f: impl FnOnce() -> T) -> T {
     f()
 }
