@@ -3,7 +3,7 @@
 
 mod executable;
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, ExitStatus};
@@ -11,6 +11,13 @@ use std::process::{Command, ExitCode, ExitStatus};
 use crate::platform;
 
 pub use executable::{Obstacle, check};
+
+/// What goes behind all words of `$DMD` for a program that is started: by it those that the program starts know
+/// which of them was the first, and the folder that names of dumps are meant to be in.
+pub fn words_for_first_process() -> OsString {
+    let folder = std::env::current_dir().unwrap_or_default();
+    dmd::words_for_first_process(&folder)
+}
 
 /// Runs a program to its end. Signals that somebody sends to this process are passed on to it; those of
 /// the terminal reach it anyway, and do not end this process before it.

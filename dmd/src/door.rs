@@ -11,9 +11,9 @@ use core::ptr::null_mut;
 use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 
 use crate::engine::{ENGINE, Phase, Setup, Taken};
+use crate::first_process::{self, First};
 use crate::memory::keeping_errno;
 use crate::options::Options;
-use crate::process::First;
 use crate::self_test::{self, Allocator};
 use crate::thread::{self, Guard};
 use crate::{bridge, comment, entry, process};
@@ -139,8 +139,8 @@ const THIS_PROGRAM: Allocator = Allocator {
 };
 
 fn start_local(options: Option<Options>) {
-    let setup = match options {
-        Some(options) => Setup { options, variable: None },
+    let (setup, first, value) = match options {
+        Some(options) => (Setup { options, variable: None }, None, null_mut()),
         None => {
             // SAFETY: a name that ends in 0.
             let variable = unsafe { libc::getenv(c"DMD".as_ptr()) };
@@ -148,10 +148,12 @@ fn start_local(options: Option<Options>) {
                 return ENGINE.switch_off();
             }
             // SAFETY: the environment is not changed before `main`, and its strings are not freed.
-            Setup::parse(unsafe { CStr::from_ptr(variable) }).0
+            let (setup, first) = Setup::parse(unsafe { CStr::from_ptr(variable) });
+            (setup, first, variable)
         }
     };
-    process::start(None);
+    // SAFETY: the variable that was read, and as above.
+    unsafe { process::start(first, value) };
     if ENGINE.start(setup) {
         bridge::connect_local();
     }
@@ -160,12 +162,9 @@ fn start_local(options: Option<Options>) {
 impl Setup {
     /// Reads the value of `$DMD`, and ends the process if it cannot be understood.
     pub(crate) fn parse(variable: &'static CStr) -> (Self, Option<First>) {
-        let (users, first) = process::split_our_words(process::keep(variable));
+        let (users, first) = first_process::split(process::keep(variable));
         match Options::parse(users) {
-            Ok(mut options) => {
-                options.first_process = first.map_or(0, |first| first.process);
-                (Self { options, variable: Some(users) }, first)
-            }
+            Ok(options) => (Self { options, variable: Some(users) }, first),
             Err(bad) => {
                 comment::say_anyway(format_args!("{bad}"));
                 // SAFETY: ends the process, before anything of the program has run.

@@ -13,7 +13,6 @@ mod json;
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
-use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use flate2::Compression;
@@ -26,6 +25,7 @@ use crate::mark::{FaultKind, PathId, Report};
 use crate::modules::Modules;
 use crate::options::Mode;
 use crate::pages::{self, DumpMap, DumpVec};
+use crate::process::Output;
 use crate::table::Block;
 use crate::thread::Inside;
 use crate::trace_tree::TraceId;
@@ -34,11 +34,11 @@ use contents::Contents;
 use json::{Json, base32};
 
 /// Writes a dump, gzipped if the name ends in `.gz`.
-pub(crate) fn write(path: &Path, number: usize) -> io::Result<()> {
+pub(crate) fn write(output: &Output, number: usize) -> io::Result<()> {
     let _inside = Inside::deeper();
-    let file = match file::open(path) {
-        Ok(file) => file,
-        Err(error) => {
+    let (path, file) = match file::open(output) {
+        (path, Ok(file)) => (path, file),
+        (path, Err(error)) => {
             comment::say(format_args!("can't create {}: {error}", path.display()));
             return Err(error);
         }
@@ -54,8 +54,8 @@ pub(crate) fn write(path: &Path, number: usize) -> io::Result<()> {
     if let Err(error) = &written {
         comment::say(format_args!("  can't write {}: {error}", path.display()));
         // Half of a dump is no dump, and the disk may be full.
-        if fs::metadata(path).is_ok_and(|about| about.is_file()) {
-            let _ = fs::remove_file(path);
+        if fs::metadata(&path).is_ok_and(|about| about.is_file()) {
+            let _ = fs::remove_file(&path);
         }
     }
     if ENGINE.setup().options.show_dump_stats {

@@ -11,9 +11,12 @@ use std::path::Path;
 use crate::engine::{ENGINE, Phase, Setup};
 use crate::error::DumpError;
 use crate::options::Options;
+use crate::process::Output;
 use crate::runs::{Entered, Run};
 use crate::thread::Inside;
-use crate::{comment, door, fork, internal_alloc, own_stack, process, programs, signals, stack, thread};
+use crate::{
+    comment, confined, door, fork, internal_alloc, own_stack, process, programs, signals, stack, thread,
+};
 
 /// What the C functions give if nothing is recorded.
 const NOT_RUNNING: c_int = -1;
@@ -248,14 +251,15 @@ unsafe fn write(path: *const c_char) -> c_int {
 ///
 /// The path is null or ends in 0.
 unsafe fn write_here(path: *const c_char) -> c_int {
-    let path = if path.is_null() {
+    let output = if path.is_null() {
         process::output()
     } else {
         // SAFETY: the caller's promise.
-        process::absolute(Path::new(OsStr::from_bytes(unsafe { CStr::from_ptr(path) }.to_bytes())))
+        let path = Path::new(OsStr::from_bytes(unsafe { CStr::from_ptr(path) }.to_bytes()));
+        Output::At(process::absolute(path))
     };
     let number = DUMPS.fetch_add(1, Ordering::Relaxed) + 1;
-    let written = crate::dump::write(&path, number);
+    let written = crate::dump::write(&output, number);
     ENGINE.runs.seize(0);
     ENGINE.begin_reports();
     match written {
@@ -293,7 +297,7 @@ const DEADLINE: Duration = Duration::from_secs(5);
 /// At the end of the process.
 pub(crate) extern "C" fn process_ends() {
     core::hint::black_box(&FOR_C);
-    if ENGINE.phase() != Phase::On {
+    if ENGINE.phase() != Phase::On || !ENGINE.setup().options.dump_at_exit || confined::is_confined() {
         return;
     }
     if thread::slot().guard.is_set() {
@@ -304,10 +308,7 @@ pub(crate) extern "C" fn process_ends() {
         thread::slot().guard.clear();
     }
     let options = ENGINE.setup().options;
-    if options.dump_at_exit && (options.children || !fork::is_child()) {
-        if process::is_confined() {
-            return comment::say(format_args!("no dump: the process has confined itself"));
-        }
+    if options.children || !fork::is_child() {
         let run = thread::slot().run.get();
         if run != 0 {
             // In a reporter. There is nothing to wait for: it does not return, and those behind it do not run.

@@ -7,7 +7,7 @@ use core::time::Duration;
 use crate::engine::ENGINE;
 use crate::modules::seen;
 use crate::thread::Inside;
-use crate::{internal_alloc, stack, thread};
+use crate::{internal_alloc, process, stack, thread};
 
 static STARTED: AtomicBool = AtomicBool::new(false);
 /// Whether this process came from a fork of one that records.
@@ -21,9 +21,9 @@ pub(crate) fn start() {
     }
 }
 
-/// Whether this process came from a fork of one that records.
+/// Whether this process came from a fork of one that records, also by a raw call that runs no handlers.
 pub(crate) fn is_child() -> bool {
-    FORKED.load(Ordering::Relaxed)
+    FORKED.load(Ordering::Relaxed) || process::is_another_than_started()
 }
 
 fn for_each_lock(each: &mut dyn FnMut(&crate::lock::Lock)) {

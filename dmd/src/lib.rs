@@ -38,6 +38,8 @@
 #[cfg(feature = "analyze")]
 pub mod analyze;
 mod error;
+#[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "what starts others needs a part of it"))]
+mod first_process;
 #[allow(unsafe_code, reason = "an allocator")]
 mod global_alloc;
 mod options;
@@ -51,6 +53,8 @@ cfg_if::cfg_if! {
         mod bridge;
         #[allow(unsafe_code, reason = "system calls")]
         mod comment;
+        #[allow(unsafe_code, reason = "a system call")]
+        mod confined;
         mod dark_matter;
         mod dead_blocks;
         #[allow(unsafe_code, reason = "calls and is called through a table of C functions")]
@@ -106,6 +110,7 @@ cfg_if::cfg_if! {
         pub mod __private {
             pub use crate::bridge::connect_program;
             pub use crate::comment::say_text as say;
+            pub use crate::confined::note as confined;
             pub use crate::door::{Door, local as local_door};
             pub use crate::engine::Taken;
             pub use crate::entry::reset;
@@ -127,6 +132,8 @@ cfg_if::cfg_if! {
 }
 
 pub use error::DumpError;
+#[doc(hidden)]
+pub use first_process::words_for_first_process;
 pub use global_alloc::Dmd;
 pub use options::{BadEntry, Mode, Options, Run, Stacks};
 pub use sampler::Sampler;

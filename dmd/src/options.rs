@@ -87,8 +87,6 @@ pub struct Options {
     pub quiet: bool,
     /// What the process is for. Default: [`Run::Normal`].
     pub run: Run,
-    /// The first process that was started with these options; 0 if it is this one.
-    pub(crate) first_process: u32,
 }
 
 impl Default for Options {
@@ -126,7 +124,6 @@ impl Options {
             children: true,
             quiet: false,
             run: Run::Normal,
-            first_process: 0,
         }
     }
 

@@ -1,54 +1,74 @@
 //! The process among others: where its dump goes, and what it hands on to those that it starts.
 
 use core::ffi::{CStr, c_char};
-use core::sync::atomic::{AtomicI32, AtomicPtr, Ordering};
+use core::ptr::null;
+use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use std::ffi::OsStr;
+use std::fs;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use crate::engine::ENGINE;
-use crate::fork;
+use crate::first_process::{self, First};
 use crate::memory::Arena;
-
-/// The words by which children learn that they are not the first: its number and, to the end of the
-/// variable, the folder in which it started.
-const FIRST_PROCESS: &[u8] = b" --first-process=";
+use crate::options::Options;
+use crate::{confined, fork};
 
 static STRINGS: Arena = Arena::new();
 /// The folder in which the process started: it may change its own.
 static START_FOLDER: AtomicPtr<c_char> = AtomicPtr::new(core::ptr::null_mut());
+static AT_START: Known = Known::nobody();
+static FIRST: Known = Known::nobody();
+/// Who wrote the last dump whose name has a number, and which of the names it took.
+static NUMBERED: Known = Known::nobody();
+static NUMBERED_NAME: AtomicU32 = AtomicU32::new(0);
 
-/// Whether a filter of system calls was installed since the start: opening a file may end the process.
-pub(crate) fn is_confined() -> bool {
-    CONFINED_AT_START.load(Ordering::Relaxed) == 0 && filters() != 0
-}
-
-static CONFINED_AT_START: AtomicI32 = AtomicI32::new(0);
-
-fn filters() -> i32 {
-    // SAFETY: asks a question; strict confinement, which would end the process here, ends it at `exit` too.
-    unsafe { libc::prctl(libc::PR_GET_SECCOMP) }
-}
-
-/// What `$DMD` says of the first process: its number, and the folder in which it started.
+/// A process, by its number and the namespace of that; other namespaces have the same numbers.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct First {
-    pub(crate) process: u32,
-    folder: &'static CStr,
+struct Process {
+    number: u32,
+    /// 0 if nobody can say.
+    namespace: u32,
 }
 
-/// `$DMD` as its user wrote it, and the first process, if this is not the first.
-pub(crate) fn split_our_words(variable: &'static CStr) -> (&'static [u8], Option<First>) {
-    let all = variable.to_bytes();
-    let Some(at) = all.windows(FIRST_PROCESS.len()).position(|words| words == FIRST_PROCESS) else {
-        return (all, None);
-    };
-    let number_at = at + FIRST_PROCESS.len();
-    let digits = all[number_at..].iter().take_while(|byte| byte.is_ascii_digit()).count();
-    let process = core::str::from_utf8(&all[number_at..number_at + digits]).ok().and_then(|n| n.parse().ok());
-    let folder = variable.to_bytes_with_nul().get(number_at + digits + 1..);
-    let folder = folder.and_then(|folder| CStr::from_bytes_with_nul(folder).ok()).unwrap_or(c"");
-    (&all[..at], process.map(|process| First { process, folder }))
+impl Process {
+    fn this() -> Self {
+        let namespace = fs::metadata("/proc/self/ns/pid").map_or(0, |namespace| namespace.ino() as u32);
+        Self { number: std::process::id(), namespace }
+    }
+
+    fn is(self, other: Self) -> bool {
+        let same_namespace = self.namespace == other.namespace || self.namespace == 0 || other.namespace == 0;
+        self.number == other.number && same_namespace
+    }
+}
+
+/// A process that is known to all threads.
+struct Known {
+    number: AtomicU32,
+    namespace: AtomicU32,
+}
+
+impl Known {
+    const fn nobody() -> Self {
+        Self { number: AtomicU32::new(0), namespace: AtomicU32::new(0) }
+    }
+
+    fn store(&self, process: Process) {
+        self.namespace.store(process.namespace, Ordering::Relaxed);
+        self.number.store(process.number, Ordering::Release);
+    }
+
+    fn get(&self) -> Option<Process> {
+        let number = self.number.load(Ordering::Acquire);
+        (number != 0).then(|| Process { number, namespace: self.namespace.load(Ordering::Relaxed) })
+    }
+}
+
+/// Whether this process came from a fork of the one that started, by whatever call.
+pub(crate) fn is_another_than_started() -> bool {
+    AT_START.get().is_some_and(|start| !Process::this().is(start))
 }
 
 /// A copy of the value of `$DMD`: a program that changes its title writes over its environment.
@@ -64,13 +84,29 @@ pub(crate) fn keep(variable: &'static CStr) -> &'static CStr {
     CStr::from_bytes_with_nul(copy).unwrap_or(variable)
 }
 
-/// Remembers the folder in which the process started, or the first one if this is not it.
-pub(crate) fn start(first: Option<First>) {
-    CONFINED_AT_START.store(filters(), Ordering::Relaxed);
-    if let Some(first) = first
-        && !first.folder.is_empty()
-    {
-        return START_FOLDER.store(first.folder.as_ptr().cast_mut(), Ordering::Release);
+/// Remembers who the process is and where it started, or where the first one did. If it is the first one and the
+/// variable `value` has room for that, it says so there, for those that it starts.
+///
+/// # Safety
+///
+/// `value` is the variable that `first` was read from, ends in 0, and nobody else uses it meanwhile.
+pub(crate) unsafe fn start(first: Option<First>, value: *mut c_char) {
+    let this = Process::this();
+    AT_START.store(this);
+    confined::start();
+    if let Some(first) = first {
+        if first.process == 0 {
+            FIRST.store(this);
+            let digits = first_process::digits(this.number, this.namespace);
+            let place = value.wrapping_add(first.digits_at).cast::<u8>();
+            // SAFETY: the variable has so many digits there, and is this function's for now.
+            unsafe { place.copy_from_nonoverlapping(digits.as_ptr(), digits.len()) };
+        } else {
+            FIRST.store(Process { number: first.process, namespace: first.namespace });
+        }
+        if !first.folder.is_empty() {
+            return START_FOLDER.store(first.folder.as_ptr().cast_mut(), Ordering::Release);
+        }
     }
     const LONGEST: usize = 4096;
     let place = STRINGS.take(LONGEST).cast::<c_char>();
@@ -81,97 +117,139 @@ pub(crate) fn start(first: Option<First>) {
     }
 }
 
-/// Changes `$DMD` in the environment of this process, for those that it starts: they learn that they are
-/// not the first, or are not recorded. To be called before `main`, and before there is a second thread.
+/// Whether processes that this one starts have to know it, for the names of their dumps.
+pub(crate) fn hands_on(options: &Options) -> bool {
+    let depends = match options.output {
+        Some(pattern) => !pattern.starts_with('/') || !pattern.contains("%p"),
+        None => options.dump_at_exit,
+    };
+    options.children && depends
+}
+
+/// Starts the program once more with our words in `$DMD` behind those of its user. `entry` is its entry in the
+/// environment.
+///
+/// Those that the program starts, in whatever way, have to find them in its environment, and there is no room for
+/// them: what stands there lies side by side, and programs that show a title measure it and write over it. So the
+/// kernel lays it out with the words. Returns if that cannot be done; then the others do not know who is first.
 ///
 /// # Safety
 ///
-/// `environment` is the list of strings that ends in null, and nobody else uses it meanwhile.
-pub(crate) unsafe fn prepare_children(mut environment: *mut *mut c_char, children: bool, first: bool) {
-    if environment.is_null() {
-        return;
-    }
+/// `environment` is the list of strings that ends in null, `entry` is one of them, nothing of the program has run,
+/// and nobody else uses the environment meanwhile.
+pub(crate) unsafe fn start_again(environment: *const *const c_char, entry: *const c_char, users: &[u8]) {
+    let Ok(folder) = std::env::current_dir() else { return };
+    let Ok(arguments) = fs::read("/proc/self/cmdline") else { return };
+    let Some((file, arguments)) = command(&arguments) else { return };
+    let words = first_process::words_for_first_process(&folder);
+    let told = [&b"DMD="[..], users, words.as_bytes(), b"\0"].concat();
+    let mut list = Vec::new();
+    let mut at = environment;
     loop {
         // SAFETY: not beyond the null at the end.
-        let entry = unsafe { *environment };
-        if entry.is_null() {
-            return;
-        }
-        // SAFETY: strings of the environment end in 0.
-        let text = unsafe { CStr::from_ptr(entry) }.to_bytes();
-        if text.starts_with(b"DMD=") {
+        let string = unsafe { *at };
+        list.push(if string == entry { told.as_ptr().cast() } else { string });
+        if string.is_null() {
             break;
         }
-        environment = environment.wrapping_add(1);
+        at = at.wrapping_add(1);
     }
-    // SAFETY: the entry found above.
-    let entry = unsafe { *environment };
-    // SAFETY: strings of the environment end in 0.
-    let text = unsafe { CStr::from_ptr(entry) }.to_bytes();
-    if !children {
-        let mut at = environment;
-        loop {
-            // SAFETY: not beyond the null at the end.
-            let next = unsafe { *at.wrapping_add(1) };
-            // SAFETY: an entry of the list.
-            unsafe { *at = next };
-            if next.is_null() {
-                return;
-            }
-            at = at.wrapping_add(1);
+    let arguments: Vec<*const c_char> =
+        arguments.iter().map(|argument| argument.as_ptr().cast()).chain([null()]).collect();
+    // SAFETY: a path that ends in 0, and two lists of such strings that end in null.
+    unsafe { libc::execve(file.as_ptr(), arguments.as_ptr(), list.as_ptr()) };
+}
+
+/// What the kernel was told to start this program: a file, and arguments that end in 0.
+fn command(arguments: &[u8]) -> Option<(&'static CStr, Vec<&[u8]>)> {
+    // SAFETY: reads a vector that the kernel made and nobody changes.
+    let file = unsafe { libc::getauxval(libc::AT_EXECFN) } as usize;
+    if file == 0 {
+        return None;
+    }
+    // SAFETY: the kernel's string, which ends in 0 and which nothing has written over before `main`.
+    let file = unsafe { CStr::from_ptr(core::ptr::with_exposed_provenance(file)) };
+    let mut list: Vec<&[u8]> = arguments.split_inclusive(|byte| *byte == 0).collect();
+    let named = fs::metadata(OsStr::from_bytes(file.to_bytes())).ok()?;
+    let running = fs::metadata("/proc/self/exe").ok()?;
+    if (named.dev(), named.ino()) != (running.dev(), running.ino()) {
+        // A script: behind the interpreter and what its first line has for it.
+        let script = list.iter().skip(1).position(|argument| *argument == file.to_bytes_with_nul())?;
+        list.drain(..=script);
+    }
+    (!list.is_empty()).then_some((file, list))
+}
+
+/// Takes an entry out of the environment of this process: programs that it starts are not recorded. To be called
+/// before `main`, and before there is a second thread.
+///
+/// # Safety
+///
+/// `entry` points into the list of strings that ends in null, and nobody else uses it meanwhile.
+pub(crate) unsafe fn leave_out(mut entry: *mut *mut c_char) {
+    loop {
+        // SAFETY: not beyond the null at the end.
+        let next = unsafe { *entry.wrapping_add(1) };
+        // SAFETY: an entry of the list.
+        unsafe { *entry = next };
+        if next.is_null() {
+            return;
         }
+        entry = entry.wrapping_add(1);
     }
-    if !first {
-        return;
+}
+
+/// A name of a dump, and whether it may be that of another process.
+#[derive(Debug)]
+pub(crate) enum Output {
+    /// Whatever lies there is written over.
+    At(PathBuf),
+    /// The first of these that no other process has.
+    Numbered(Numbered),
+}
+
+/// Names with the number of the process, and then with a second one, since namespaces have the same numbers.
+#[derive(Debug)]
+pub(crate) struct Numbered {
+    pattern: &'static str,
+    process: Process,
+}
+
+impl Numbered {
+    pub(crate) fn name(&self, which: u32) -> PathBuf {
+        let number = match which {
+            0 => self.process.number.to_string(),
+            _ => format!("{}-{}", self.process.number, which + 1),
+        };
+        let name = if self.pattern.contains("%p") {
+            self.pattern.replace("%p", &number)
+        } else {
+            with_number(self.pattern, &number)
+        };
+        absolute(Path::new(&name))
     }
-    let folder = START_FOLDER.load(Ordering::Acquire);
-    let folder = if folder.is_null() {
-        &[]
-    } else {
-        // SAFETY: a string of `start`, which ends in 0.
-        unsafe { CStr::from_ptr(folder) }.to_bytes()
-    };
-    let room = text.len() + FIRST_PROCESS.len() + 16 + folder.len();
-    let place = STRINGS.take(room);
-    if place.is_null() {
-        return;
+
+    /// Which of the names this process has taken before.
+    pub(crate) fn taken(&self) -> Option<u32> {
+        let is_mine = NUMBERED.get().is_some_and(|process| process.is(self.process));
+        is_mine.then(|| NUMBERED_NAME.load(Ordering::Relaxed))
     }
-    // SAFETY: zeroed bytes that nobody else has.
-    let place = unsafe { core::slice::from_raw_parts_mut(place, room) };
-    let (head, rest) = place.split_at_mut(text.len());
-    head.copy_from_slice(text);
-    let (word, number) = rest.split_at_mut(FIRST_PROCESS.len());
-    word.copy_from_slice(FIRST_PROCESS);
-    let mut digits = [0; 10];
-    let mut pid = std::process::id();
-    let mut start = digits.len();
-    while pid != 0 {
-        start -= 1;
-        digits[start] = b'0' + (pid % 10) as u8;
-        pid /= 10;
+
+    pub(crate) fn take(&self, which: u32) {
+        NUMBERED_NAME.store(which, Ordering::Relaxed);
+        NUMBERED.store(self.process);
     }
-    let digits = &digits[start..];
-    number[..digits.len()].copy_from_slice(digits);
-    number[digits.len()] = b' ';
-    number[digits.len() + 1..][..folder.len()].copy_from_slice(folder);
-    // SAFETY: an entry of the list; the new string ends in 0.
-    unsafe { *environment = place.as_mut_ptr().cast() };
 }
 
 /// Where the dump at the end of this process goes.
-pub(crate) fn output() -> PathBuf {
-    let options = ENGINE.setup().options;
-    let pid = std::process::id();
-    let pattern = options.output.unwrap_or("dmd-%p.json.gz");
-    let is_first = !fork::is_child() && (options.first_process == 0 || options.first_process == pid);
-    let name = if pattern.contains("%p") {
-        pattern.replace("%p", &pid.to_string())
-    } else if is_first {
-        pattern.to_owned()
-    } else {
-        with_number(pattern, pid)
-    };
-    absolute(Path::new(&name))
+pub(crate) fn output() -> Output {
+    let pattern = ENGINE.setup().options.output.unwrap_or("dmd-%p.json.gz");
+    let process = Process::this();
+    let is_first = !fork::is_child() && FIRST.get().is_none_or(|first| first.is(process));
+    if is_first && !pattern.contains("%p") {
+        return Output::At(absolute(Path::new(pattern)));
+    }
+    Output::Numbered(Numbered { pattern, process })
 }
 
 /// A path as it was at the start of the process.
@@ -186,10 +264,10 @@ pub(crate) fn absolute(path: &Path) -> PathBuf {
 }
 
 /// `a/b.json.gz` gives `a/b-7.json.gz`.
-fn with_number(pattern: &str, pid: u32) -> String {
+fn with_number(pattern: &str, number: &str) -> String {
     let name_start = pattern.rfind('/').map_or(0, |slash| slash + 1);
     let name = &pattern[name_start..];
     let dot = name.char_indices().skip(1).find(|(_, c)| *c == '.').map_or(name.len(), |(at, _)| at);
     let (head, tail) = pattern.split_at(name_start + dot);
-    format!("{head}-{pid}{tail}")
+    format!("{head}-{number}{tail}")
 }

@@ -32,6 +32,8 @@ pub fn recording() -> Recording {
     }
 }
 
+const NAME: &[u8] = b"DMD=";
+
 /// Looks at the environment of the process that loads the library, and starts. Once, before `main`.
 ///
 /// # Safety
@@ -39,7 +41,7 @@ pub fn recording() -> Recording {
 /// `environment` is the process's, and no second thread runs.
 pub unsafe fn start_preloaded(environment: *mut *mut c_char) {
     let mut at = environment;
-    let variable = loop {
+    let (entry, variable) = loop {
         if at.is_null() {
             return ENGINE.switch_off();
         }
@@ -49,21 +51,28 @@ pub unsafe fn start_preloaded(environment: *mut *mut c_char) {
             return ENGINE.switch_off();
         }
         // SAFETY: strings of the environment end in 0, and these are not freed.
-        let entry: &'static CStr = unsafe { CStr::from_ptr(entry) };
-        if entry.to_bytes().starts_with(b"DMD=") {
-            break CStr::from_bytes_with_nul(&entry.to_bytes_with_nul()[4..]).unwrap_or(c"");
+        let text: &'static CStr = unsafe { CStr::from_ptr(entry) };
+        if text.to_bytes().starts_with(NAME) {
+            break (entry, CStr::from_bytes_with_nul(&text.to_bytes_with_nul()[NAME.len()..]).unwrap_or(c""));
         }
         at = at.wrapping_add(1);
     };
     // The program's first allocation, or nothing of the program, is what this is for.
     keeping_errno(|| {
         let (setup, first) = Setup::parse(variable);
-        process::start(first);
+        if first.is_none() && process::hands_on(&setup.options) {
+            let users = setup.variable.unwrap_or_default();
+            // SAFETY: the caller's promise, and the entry found above.
+            unsafe { process::start_again(environment.cast_const().cast(), entry, users) };
+        }
+        // SAFETY: the value of the entry found above, and the caller's promise.
+        unsafe { process::start(first, entry.wrapping_add(NAME.len())) };
         ENGINE.start(setup);
         door::is_preloaded();
-        let options = setup.options;
-        // SAFETY: the caller's promise.
-        unsafe { process::prepare_children(environment, options.children, first.is_none()) };
+        if !setup.options.children {
+            // SAFETY: where the entry was found, and the caller's promise.
+            unsafe { process::leave_out(at) };
+        }
     });
 }
 

@@ -102,7 +102,7 @@ impl Run {
                     format!("no dump: signal {signal} ended the program before it could write one")
                 }
                 None => format!(
-                    "no dump: the program ended without its exit handlers, or cannot write {}",
+                    "no dump: the program ended without its exit handlers, has confined itself, or cannot write {}",
                     self.output.display()
                 ),
             });
@@ -110,8 +110,8 @@ impl Run {
         Ok(launch::end_like(status))
     }
 
-    /// The value of `$DMD`: words with white space between them.
-    fn variable(&self) -> Result<String, Failure> {
+    /// The value of `$DMD`: words with white space between them, and then those for the first process.
+    fn variable(&self) -> Result<OsString, Failure> {
         let output =
             self.output.to_str().filter(|path| !path.is_empty() && !path.contains(char::is_whitespace));
         let Some(output) = output else {
@@ -129,7 +129,9 @@ impl Run {
         if !self.verbose {
             words.push("--quiet".to_owned());
         }
-        Ok(words.join(" "))
+        let mut variable = OsString::from(words.join(" "));
+        variable.push(launch::words_for_first_process());
+        Ok(variable)
     }
 }
 

@@ -26,6 +26,8 @@ pub enum Obstacle {
     Privileged,
     /// It has a `malloc` of its own, which it calls instead of the library's.
     OwnMalloc,
+    /// It is built with this sanitizer, which has to come before all other libraries.
+    Sanitizer(&'static str),
     /// It is for another kind of machine than the library.
     OtherMachine,
     /// Its loader is one of another C library.
@@ -47,6 +49,9 @@ impl fmt::Display for Obstacle {
             }
             Self::OwnMalloc => {
                 f.write_str("has a malloc of its own inside, so the library's is not called; wrap its allocator in dmd::Dmd")
+            }
+            Self::Sanitizer(name) => {
+                write!(f, "is built with {name}, which does not start behind another library; build it without")
             }
             Self::OtherMachine => f.write_str("is for another kind of machine than libdmd.so"),
             Self::OtherLoader(loader) => write!(f, "is loaded by {loader}, which is not the GNU C library's"),
@@ -88,12 +93,16 @@ fn check_file(program: &Path, library: &Path, depth: usize) -> Result<(), Obstac
         object::File::Elf32(elf) => loader(elf.elf_header(), &file),
         _ => return Err(Obstacle::NotExecutable),
     };
+    let needed = sanitizer(&executable, ".dynstr");
     let obstacle = match loader {
         None => Obstacle::Static,
         Some(_) if machine(&executable) != library_machine(library)? => return Err(Obstacle::OtherMachine),
         Some(loader) if loader.contains("ld-musl") => return Err(Obstacle::OtherLoader(loader)),
         Some(_) if platform::is_privileged(program) => return Err(Obstacle::Privileged),
-        Some(_) if has_malloc(&executable) => Obstacle::OwnMalloc,
+        Some(_) if needed.is_some() => return Err(needed.map_or(Obstacle::OwnMalloc, Obstacle::Sanitizer)),
+        Some(_) if has_malloc(&executable) => {
+            sanitizer(&executable, ".strtab").map_or(Obstacle::OwnMalloc, Obstacle::Sanitizer)
+        }
         Some(_) => return Ok(()),
     };
     if has_dmd(&executable) { Ok(()) } else { Err(obstacle) }
@@ -130,6 +139,30 @@ fn library_machine(library: &Path) -> Result<(Architecture, bool), Obstacle> {
 fn has_malloc(file: &Parsed<'_>) -> bool {
     file.dynamic_symbols()
         .any(|symbol| symbol.is_definition() && symbol.is_global() && symbol.name() == Ok("malloc"))
+}
+
+/// What begins the names by which sanitizers are known: functions that every object of theirs calls, and libraries.
+const SANITIZERS: [(&[u8], &str); 10] = [
+    (b"\0__asan_init\0", "AddressSanitizer"),
+    (b"\0libasan.so", "AddressSanitizer"),
+    (b"\0libclang_rt.asan", "AddressSanitizer"),
+    (b"\0__hwasan_init\0", "HWAddressSanitizer"),
+    (b"\0__tsan_init\0", "ThreadSanitizer"),
+    (b"\0libtsan.so", "ThreadSanitizer"),
+    (b"\0libclang_rt.tsan", "ThreadSanitizer"),
+    (b"\0__msan_init\0", "MemorySanitizer"),
+    (b"\0__lsan_init\0", "LeakSanitizer"),
+    (b"\0liblsan.so", "LeakSanitizer"),
+];
+
+/// The sanitizer that the program is built with, by the names in a section.
+fn sanitizer(file: &Parsed<'_>, section: &str) -> Option<&'static str> {
+    let section = file.section_by_name(section)?;
+    let names = section.data().ok()?;
+    // Each name ends the one before.
+    let starts = names.iter().enumerate().filter(|(_, byte)| **byte == 0).map(|(at, _)| &names[at..]);
+    let known = |name: &[u8]| SANITIZERS.iter().find(|(start, _)| name.starts_with(start));
+    starts.into_iter().find_map(known).map(|(_, name)| *name)
 }
 
 /// Whether the crate `dmd` is inside: it looks for a preloaded engine by this name.

@@ -143,6 +143,26 @@ fn without_the_number_children_get_it_before_the_extension() {
     assert_eq!(stderr(&output).lines().count(), 2);
 }
 
+/// One that another file has already, as in another namespace.
+#[test]
+fn a_name_that_is_taken_gets_a_second_number() {
+    let folder = tempfile::tempdir().unwrap();
+    let taken = |name: &str| format!("echo other > {name}; (true); true");
+    for (output, name) in [("dmd-%p.json", "dmd-$$.json"), ("a.b-%p", "a.b-$$"), ("%p-%p", "$$-$$")] {
+        let output = run(folder.path(), &["-o", output, "--", "bash", "-c", &taken(name)]);
+        let text = stderr(&output);
+        let named: Vec<_> =
+            text.lines().map(|line| line.strip_prefix("about-memory: wrote ").unwrap()).collect();
+        assert_eq!(named.len(), 3, "{text}");
+        let dumps = named.iter().filter(|name| fs::read(folder.path().join(name)).unwrap() != b"other\n");
+        assert_eq!(dumps.count(), 2, "{text}");
+        for name in named {
+            fs::remove_file(folder.path().join(name)).unwrap();
+        }
+        assert_eq!(files(folder.path()), [""; 0]);
+    }
+}
+
 #[test]
 fn signals_go_through_both_ways() {
     let folder = tempfile::tempdir().unwrap();
@@ -215,6 +235,33 @@ fn what_cannot_work_is_not_started() {
         chown(folder.join("plain"), Some(65_534), None).unwrap();
         fs::set_permissions(folder.join("plain"), fs::Permissions::from_mode(0o4755)).unwrap();
         assert!(refused(folder, "./plain").starts_with("is setuid, setgid or has capabilities, "));
+    }
+
+    // The names are enough, if there is no such compiler.
+    compile(
+        folder,
+        "static-asan",
+        "void *malloc(unsigned long n) { return (void *)n; } void __asan_init(void) {}\n\
+        int main(void) { return 0; }\n",
+        &["-rdynamic"],
+    );
+    assert!(
+        refused(folder, "./static-asan").starts_with("is built with AddressSanitizer, which does not start ")
+    );
+    for (flag, name) in [("address", "Address"), ("thread", "Thread"), ("leak", "Leak")] {
+        fs::write(folder.join("sanitized.c"), print).unwrap();
+        let flag = format!("-fsanitize={flag}");
+        let compiled =
+            Command::new("cc").args([&flag, "-o", "sanitized", "sanitized.c"]).current_dir(folder).output();
+        if compiled.is_ok_and(|output| output.status.success()) {
+            let text = refused(folder, "./sanitized");
+            assert_eq!(
+                text,
+                format!(
+                    "is built with {name}Sanitizer, which does not start behind another library; build it without\n"
+                )
+            );
+        }
     }
 
     // Of another C library, whose compiler is not everywhere.

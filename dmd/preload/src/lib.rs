@@ -1,13 +1,15 @@
 //! libdmd.so: DMD for any Linux program, by `LD_PRELOAD`.
 //!
 //! Forwards every call to the functions that the program would have called without it, and records. Exports
-//! `malloc` and its family, and the entry points of `dmd.h`. On other systems there is nothing in it.
+//! `malloc` and its family, the entry points of `dmd.h`, and the calls by which a program confines itself. On other systems there is nothing in it.
 
 #![cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 #![deny(unsafe_code)]
 
 #[allow(unsafe_code, reason = "memory from before the real functions are known")]
 mod bootstrap;
+#[allow(unsafe_code, reason = "functions for C")]
+mod confine;
 #[allow(unsafe_code, reason = "functions for C")]
 mod malloc;
 #[allow(unsafe_code, reason = "asks the loader")]

@@ -4,14 +4,48 @@ use std::fs::{File, OpenOptions, Permissions};
 use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-/// Opens it for writing; only this user may read it, as there is memory of the program in it. A pipe that nobody
-/// reads is an error, and not a reason to wait.
-pub(super) fn open(path: &Path) -> io::Result<File> {
+use crate::process::{Numbered, Output};
+
+/// More processes of one number than so many would write over each other.
+const MOST_OF_A_NUMBER: u32 = 10_000;
+
+/// Opens it for writing, and gives its name.
+pub(super) fn open(output: &Output) -> (PathBuf, io::Result<File>) {
+    match output {
+        Output::At(path) => (path.clone(), open_at(path, false)),
+        Output::Numbered(names) => open_numbered(names),
+    }
+}
+
+/// A process writes over its own dumps, and never over another's.
+fn open_numbered(names: &Numbered) -> (PathBuf, io::Result<File>) {
+    if let Some(which) = names.taken() {
+        let path = names.name(which);
+        let file = open_at(&path, false);
+        return (path, file);
+    }
+    let mut which = 0;
+    loop {
+        let path = names.name(which);
+        let file = open_at(&path, which < MOST_OF_A_NUMBER);
+        match file {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => which += 1,
+            file => {
+                names.take(which);
+                return (path, file);
+            }
+        }
+    }
+}
+
+/// Only this user may read the file, as there is memory of the program in it. A pipe that nobody reads is an error,
+/// and not a reason to wait.
+fn open_at(path: &Path, is_new: bool) -> io::Result<File> {
     let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(true).mode(0o600).custom_flags(libc::O_NONBLOCK);
-    let file = options.open(path)?;
+    options.write(true).create(true).create_new(is_new).truncate(!is_new).mode(0o600);
+    let file = options.custom_flags(libc::O_NONBLOCK).open(path)?;
     if file.metadata()?.is_file() {
         // One that was there before may have been open to others. Another user's stays as it is.
         let _ = file.set_permissions(Permissions::from_mode(0o600));

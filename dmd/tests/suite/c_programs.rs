@@ -130,6 +130,34 @@ fn a_program_that_confines_itself() {
     same("confined");
 }
 
+/// Nothing is asked at the end, since the question may be forbidden.
+#[test]
+fn programs_that_allow_themselves_next_to_nothing() {
+    for how in ["prctl", "syscall", "thread", "all"] {
+        same_with("strict", &[how]);
+    }
+}
+
+/// Only the first thread ends the process.
+#[test]
+fn a_thread_that_confines_itself_leaves_the_others_their_dump() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = c_program(folder.path(), "strict");
+    for (how, written) in [("prctl", false), ("syscall", false), ("all", false), ("thread", true)] {
+        let file = folder.path().join(format!("{how}.json"));
+        let options = format!("--quiet --dump-at-exit --output={}", file.display());
+        assert_eq!(run(preloaded(&program, &options).arg(how)).status.code(), Some(6), "{how}");
+        assert_eq!(file.exists(), written, "{how}");
+    }
+}
+
+#[test]
+fn titles_in_place_of_arguments_and_environment() {
+    for how in ["sum", "last"] {
+        same_with("title_room", &[how]);
+    }
+}
+
 #[test]
 fn a_program_with_its_own_malloc_is_told() {
     same("own_malloc");
@@ -150,7 +178,7 @@ fn a_dump_does_not_fit() {
     same_with("limits", &["address space"]);
 }
 
-/// Half of a dump would be taken for a whole one.
+/// Blocks that cannot be merged for want of memory are written one by one.
 #[test]
 fn a_dump_for_which_memory_is_short_is_whole() {
     let folder = tempfile::tempdir().unwrap();

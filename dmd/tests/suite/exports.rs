@@ -22,9 +22,11 @@ malloc
 malloc_usable_size
 memalign
 posix_memalign
+prctl
 pvalloc
 realloc
 reallocarray
+syscall
 valloc
 ";
 

@@ -128,6 +128,21 @@ fn of_programs_that_start_others() {
     assert_eq!(forks, (7100..7150).map(|size| (size, 1)).collect());
 }
 
+#[test]
+fn of_programs_that_fork_by_themselves() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = c_program(folder.path(), "raw_fork");
+    for name in ["dump.json", "dump-%p.json"] {
+        let written = tempfile::tempdir().unwrap();
+        let options = format!("--quiet --dump-at-exit --output={name}");
+        succeed(preloaded(&program, &options).current_dir(written.path()));
+        let dumps = std::fs::read_dir(written.path()).unwrap().map(|entry| read_dump(entry.unwrap().path()));
+        let mut found: Vec<_> = dumps.map(|dump| sizes(&dump, 9201..9204)).collect();
+        found.sort();
+        assert_eq!(found, [BTreeMap::from([(9201, 1), (9202, 1)]), BTreeMap::from([(9201, 1), (9203, 1)])]);
+    }
+}
+
 /// In the child nobody frees the lock, so that the loader must not be asked for its libraries.
 #[test]
 fn of_a_child_that_was_forked_while_the_loader_s_list_was_locked() {

@@ -1,8 +1,9 @@
 //! Children, forks, names of files, and comments.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 
-use crate::support::{command, count, preloaded, read_dump, succeed, victim};
+use crate::support::{command, count, preloaded, read_dump, run, succeed, victim};
 
 #[test]
 fn a_dump_at_the_end_of_each_process() {
@@ -40,6 +41,50 @@ fn children_may_be_left_alone() {
     let output = succeed(preloaded("/bin/bash", options).args(["-c", script]).current_dir(folder.path()));
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     assert_eq!(output.stdout, b"0\n");
+}
+
+/// Other namespaces have the same numbers, and an older file may have one.
+#[test]
+fn a_dump_of_a_number_is_not_written_over() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = "--dump-at-exit --output=dump-%p.json";
+    let script = "echo other > dump-$$.json; echo other > dump-$$-2.json; (true); true";
+    let output = succeed(preloaded("/bin/bash", options).args(["-c", script]).current_dir(folder.path()));
+    let mut others = Vec::new();
+    let mut dumps = Vec::new();
+    for entry in fs::read_dir(folder.path()).unwrap() {
+        let path = entry.unwrap().path();
+        if fs::read(&path).unwrap() == b"other\n" { others.push(path) } else { dumps.push(path) }
+    }
+    assert_eq!((others.len(), dumps.len()), (2, 2), "{others:?} {dumps:?}");
+    let third = others.iter().min_by_key(|path| path.as_os_str().len()).unwrap().with_extension("");
+    let third = folder.path().join(format!("{}-3.json", third.file_name().unwrap().to_str().unwrap()));
+    read_dump(&third);
+    // The name that is told is that of the file.
+    let text = String::from_utf8(output.stderr).unwrap();
+    for path in dumps {
+        let path = folder.path().canonicalize().unwrap().join(path.file_name().unwrap());
+        assert!(text.contains(&format!("] opened {} for writing\n", path.display())), "{text}");
+    }
+}
+
+/// A script is started by its interpreter, with its name among the arguments.
+#[test]
+fn a_script_starts_as_ever() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = folder.path().join("script");
+    let text = "#!/bin/bash -p\necho \"$0 $# $3 $- $(cat /proc/$$/comm)\"; /bin/ls > /dev/null; exit 9\n";
+    fs::write(&script, text).unwrap();
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+    let plain = run(command(&script).args(["a b", "", "c"]));
+    let options = "--quiet --dump-at-exit --output=dump.json";
+    let output = run(preloaded(&script, options).args(["a b", "", "c"]).current_dir(folder.path()));
+    assert_eq!((output.status.code(), output.stdout), (Some(9), plain.stdout));
+    let names = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name());
+    // That of the shell, of `ls` and of the substitution.
+    assert!(names.filter(|name| name.to_str().unwrap().starts_with("dump")).count() >= 3);
+    let dump = read_dump(folder.path().join("dump.json"));
+    assert_eq!(dump["invocation"]["dmdEnvVar"], options);
 }
 
 #[test]

@@ -61,7 +61,13 @@ impl Dumps {
         if let Some((head, _)) = self.name.split_once("%p") {
             return name.strip_prefix(head).is_some_and(|rest| {
                 let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
-                digits != 0 && self.name.replace("%p", &rest[..digits]) == name
+                // What follows may be a second number.
+                let second = rest[digits..]
+                    .strip_prefix('-')
+                    .map_or(0, |rest| 1 + rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len()));
+                [digits, digits + second]
+                    .into_iter()
+                    .any(|end| is_number(&rest[..end]) && self.name.replace("%p", &rest[..end]) == name)
             });
         }
         // A child's number stands before the first dot that does not start the name.
@@ -69,8 +75,12 @@ impl Dumps {
             self.name.char_indices().skip(1).find(|(_, c)| *c == '.').map_or(self.name.len(), |(at, _)| at);
         let (head, tail) = self.name.split_at(dot);
         let number = name.strip_prefix(head).and_then(|rest| rest.strip_suffix(tail)?.strip_prefix('-'));
-        name == self.name
-            || number
-                .is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
+        name == self.name || number.is_some_and(is_number)
     }
+}
+
+/// The number of a process or, if others of that number had written before, that and a second one.
+fn is_number(text: &str) -> bool {
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    text.split_once('-').map_or(is_number(text), |(process, second)| is_number(process) && is_number(second))
 }

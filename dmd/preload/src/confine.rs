@@ -1,0 +1,153 @@
+//! Calls that install filters of system calls. They are seen here, since nothing may be asked under a filter.
+//!
+//! `syscall` makes the call itself, as the C library's function does: a call may come back on another stack, or
+//! in a child that shares this one, so that there is no frame in between.
+
+use core::ffi::{c_int, c_long, c_ulong};
+
+use engine::__private::confined;
+
+/// Makes a system call. Sets `errno` and gives -1 as the C library's function does.
+///
+/// # Safety
+///
+/// As for the system call itself.
+#[unsafe(naked)]
+unsafe extern "C" fn raw(
+    number: c_long,
+    a: c_ulong,
+    b: c_ulong,
+    c: c_ulong,
+    d: c_ulong,
+    e: c_ulong,
+    f: c_ulong,
+) -> c_long {
+    #[cfg(target_arch = "x86_64")]
+    core::arch::naked_asm!(
+        "mov rax, rdi",
+        "mov rdi, rsi",
+        "mov rsi, rdx",
+        "mov rdx, rcx",
+        "mov r10, r8",
+        "mov r8, r9",
+        "mov r9, qword ptr [rsp + 8]",
+        "syscall",
+        "cmp rax, -4095",
+        "jae 2f",
+        "ret",
+        "2:",
+        "mov rdi, rax",
+        "jmp {}",
+        sym failed,
+    );
+    #[cfg(target_arch = "aarch64")]
+    core::arch::naked_asm!(
+        "mov x8, x0",
+        "mov x0, x1",
+        "mov x1, x2",
+        "mov x2, x3",
+        "mov x3, x4",
+        "mov x4, x5",
+        "mov x5, x6",
+        "svc 0",
+        "cmn x0, #4095",
+        "b.hs 2f",
+        "ret",
+        "2:",
+        "b {}",
+        sym failed,
+    );
+}
+
+extern "C" fn failed(result: c_long) -> c_long {
+    // SAFETY: always a valid pointer to this thread's errno.
+    let errno = unsafe { libc::__errno_location() };
+    // SAFETY: as above.
+    unsafe { *errno = -result as c_int };
+    -1
+}
+
+/// As the C library's.
+///
+/// # Safety
+///
+/// As for the system call itself.
+#[unsafe(naked)]
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn syscall(
+    number: c_long,
+    a: c_ulong,
+    b: c_ulong,
+    c: c_ulong,
+    d: c_ulong,
+    e: c_ulong,
+    f: c_ulong,
+) -> c_long {
+    #[cfg(target_arch = "x86_64")]
+    core::arch::naked_asm!(
+        "cmp rdi, {seccomp}",
+        "je {watched}",
+        "cmp rdi, {prctl}",
+        "je {watched}",
+        "jmp {raw}",
+        seccomp = const libc::SYS_seccomp,
+        prctl = const libc::SYS_prctl,
+        watched = sym watched,
+        raw = sym raw,
+    );
+    #[cfg(target_arch = "aarch64")]
+    core::arch::naked_asm!(
+        "cmp x0, {seccomp}",
+        "b.eq 2f",
+        "cmp x0, {prctl}",
+        "b.eq 2f",
+        "b {raw}",
+        "2:",
+        "b {watched}",
+        seccomp = const libc::SYS_seccomp,
+        prctl = const libc::SYS_prctl,
+        watched = sym watched,
+        raw = sym raw,
+    );
+}
+
+/// Makes one of the calls that may install a filter.
+unsafe extern "C" fn watched(
+    number: c_long,
+    a: c_ulong,
+    b: c_ulong,
+    c: c_ulong,
+    d: c_ulong,
+    e: c_ulong,
+    f: c_ulong,
+) -> c_long {
+    // SAFETY: the caller's promise.
+    let result = unsafe { raw(number, a, b, c, d, e, f) };
+    let filter = c_ulong::from(libc::SECCOMP_SET_MODE_FILTER);
+    let strict = c_ulong::from(libc::SECCOMP_SET_MODE_STRICT);
+    if result >= 0 {
+        if number == libc::SYS_prctl && a == libc::PR_SET_SECCOMP as c_ulong {
+            confined(false);
+        } else if number == libc::SYS_seccomp && (a == filter || a == strict) {
+            confined(a == filter && b & libc::SECCOMP_FILTER_FLAG_TSYNC != 0);
+        }
+    }
+    result
+}
+
+/// As the C library's.
+///
+/// # Safety
+///
+/// As for the system call itself.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn prctl(
+    option: c_int,
+    a: c_ulong,
+    b: c_ulong,
+    c: c_ulong,
+    d: c_ulong,
+) -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe { watched(libc::SYS_prctl, option as c_ulong, a, b, c, d, 0) as c_int }
+}
