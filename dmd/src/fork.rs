@@ -34,7 +34,7 @@ fn for_each_lock(each: &mut dyn FnMut(&crate::lock::Lock)) {
 
 /// Whether this is a signal's handler that has interrupted this thread where it holds a lock: it would wait for itself.
 pub(crate) fn would_wait_for_itself() -> bool {
-    thread::slot().guard.is_set() && !locks_are_free()
+    thread::slot().guard.is_set() && thread::slot().locks.get() != 0
 }
 
 /// Whether all locks can be had within some tenths of a second: none is held by this thread, which would
@@ -77,6 +77,7 @@ extern "C" fn in_parent() {
 extern "C" fn in_child() {
     let _inside = Inside::deeper();
     for_each_lock(&mut |lock| lock.free_in_child());
+    thread::slot().locks.set(0);
     // A thread that was writing a dump is not here.
     ENGINE.dumping.free_in_child();
     // Nor is one that collected reports.

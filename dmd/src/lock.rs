@@ -36,14 +36,17 @@ impl Lock {
 
     /// The lock, unless somebody has it.
     pub(crate) fn try_hold(&self) -> Option<Held<'_>> {
-        self.0
-            .compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed)
-            .ok()
-            .map(|_| Held(Some(self)))
+        count(1);
+        if self.0.compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed).is_ok() {
+            return Some(Held(Some(self)));
+        }
+        count(-1);
+        None
     }
 
     #[inline]
     pub(crate) fn acquire(&self) {
+        count(1);
         if self.0.compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed).is_err() {
             self.wait();
         }
@@ -72,6 +75,7 @@ impl Lock {
         if self.0.swap(FREE, Ordering::Release) == AWAITED {
             self.wake();
         }
+        count(-1);
     }
 
     #[cold]
@@ -95,6 +99,13 @@ impl Lock {
     }
 }
 
+/// How many locks this thread holds is known to its signals' handlers: more than it holds for an instant, never fewer.
+#[inline]
+fn count(change: i16) {
+    let locks = &thread::slot().locks;
+    locks.set(locks.get().wrapping_add_signed(change));
+}
+
 impl Drop for Held<'_> {
     #[inline]
     fn drop(&mut self) {
@@ -108,6 +119,7 @@ impl Held<'_> {
     /// Leaves the lock to another thread, which has taken it over.
     pub(crate) fn leave(mut self) {
         self.0 = None;
+        count(-1);
     }
 }
 

@@ -29,6 +29,8 @@ pub(crate) struct ThreadSlot {
     pub(crate) forking: Cell<bool>,
     /// Past the end of its thread-specific data: what it leases it gives back at once.
     ending: Cell<bool>,
+    /// How many locks it holds.
+    pub(crate) locks: Cell<u16>,
     /// The run of reporters that this thread reports for; 0 if for none.
     pub(crate) run: Cell<u32>,
     /// The reporter of that run; 0 if it is none.
