@@ -7,8 +7,9 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
-use object::{Object as _, ObjectSegment as _, ReadCache};
+use object::{Object as _, ObjectSegment as _};
 
+use super::map::map;
 use super::split::SplitPlaces;
 use super::{SymbolOptions, SymbolProblem};
 use crate::analyze::dump::Module;
@@ -206,9 +207,10 @@ fn look(path: &Path) -> io::Result<Known> {
     if !metadata.is_file() {
         return Err(io::Error::other("not a regular file"));
     }
-    let cache = ReadCache::new(File::open(path)?);
+    // A note may be as large as the file says, and much of a file may be holes: nothing is copied.
+    let file = map(path)?;
     let invalid = |_| io::Error::new(io::ErrorKind::InvalidData, "not a program or library");
-    let object = object::File::parse(&cache).map_err(invalid)?;
+    let object = object::File::parse(&*file).map_err(invalid)?;
     let build_id = object.build_id().map_err(invalid)?.map(hexadecimal);
     let base = object.segments().map(|segment| segment.address()).min().unwrap_or_default() & !0xfff;
     let has_lines = [".debug_info", ".zdebug_info"].iter().any(|name| object.section_by_name(name).is_some());
@@ -223,8 +225,9 @@ fn look(path: &Path) -> io::Result<Known> {
     Ok(Known { build_id, base, has_lines, supplement, link })
 }
 
+/// Of a build id, which has 20 bytes; one of many more is nobody's.
 fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    bytes.iter().take(256).map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn problem(error: &io::Error) -> SymbolProblem {

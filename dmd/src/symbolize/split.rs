@@ -111,6 +111,7 @@ pub(super) struct Split<'s> {
     missing: RefCell<HashMap<u64, String>>,
 }
 
+#[allow(clippy::arc_with_non_send_sync, reason = "addr2line takes an Arc; each thread has its own")]
 impl<'s> Split<'s> {
     pub(super) fn new(
         storage: &'s Storage,

@@ -15,7 +15,7 @@ pub(super) const REQUEST: &str = "dmd-dump";
 
 /// Sends a dump: all reporters are run, and what they reported is marked.
 pub(super) fn answer(out: &mut dyn Write) -> io::Result<()> {
-    let folder = Temporary::new()?;
+    let folder = Temporary::new(&std::path::absolute(std::env::temp_dir())?)?;
     let path = folder.0.join("dmd.json.gz");
     let mut dump = write(&path).and_then(|()| File::open(&path))?;
     // Whatever becomes of the peer, nothing is left behind.
@@ -28,12 +28,11 @@ pub(super) fn answer(out: &mut dyn Write) -> io::Result<()> {
 struct Temporary(PathBuf);
 
 impl Temporary {
-    fn new() -> io::Result<Self> {
-        let (parent, pid) = (std::path::absolute(std::env::temp_dir())?, std::process::id());
+    fn new(parent: &Path) -> io::Result<Self> {
         let mut tries = 0;
         loop {
-            let random = RandomState::new().hash_one((pid, tries));
-            let path = parent.join(format!("dmd-{pid}-{random:016x}"));
+            let random = RandomState::new().hash_one(tries);
+            let path = parent.join(format!("incomplete-dmd-{}-{random:016x}", std::process::id()));
             match platform::create_private_folder(&path) {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists && tries < 100 => tries += 1,
                 made => return made.map(|()| Self(path)),
@@ -49,17 +48,15 @@ impl Drop for Temporary {
     }
 }
 
-/// Saves a dump if there is an engine: to `path`, which has another name until it is whole.
-pub(super) fn save(incomplete: &Path, path: &Path) -> io::Result<()> {
+/// Saves a dump if there is an engine: to a file in `folder`, which is not there until it is whole.
+pub(super) fn save(folder: &Path, name: &str) -> io::Result<()> {
     if !bridge::is_connected() {
         return Ok(());
     }
-    platform::create_private_file(incomplete)?;
-    let written = write(incomplete).and_then(|()| fs::rename(incomplete, path));
-    if written.is_err() {
-        let _ = fs::remove_file(incomplete);
-    }
-    written
+    let incomplete = Temporary::new(folder)?;
+    let path = incomplete.0.join(name);
+    write(&path)?;
+    fs::rename(path, folder.join(name))
 }
 
 fn write(path: &Path) -> io::Result<()> {

@@ -70,11 +70,9 @@ fn save(set: &ReportSet, folder: &Path) -> io::Result<()> {
     let pid = std::process::id();
     for number in 0..1000 {
         let suffix = if number == 0 { String::new() } else { format!("-{number}") };
-        let paths = |kind: &str| {
-            let name = format!("{kind}-{seconds}-{pid}{suffix}.json.gz");
-            (folder.join(&name), folder.join(format!("incomplete-{name}")))
-        };
-        let (path, incomplete) = paths("memory-report");
+        let name = |kind: &str| format!("{kind}-{seconds}-{pid}{suffix}.json.gz");
+        let report = name("memory-report");
+        let (path, incomplete) = (folder.join(&report), folder.join(format!("incomplete-{report}")));
         if fs::symlink_metadata(&path).is_ok() {
             continue;
         }
@@ -87,8 +85,7 @@ fn save(set: &ReportSet, folder: &Path) -> io::Result<()> {
             let _ = fs::remove_file(&incomplete);
         }
         written?;
-        let (path, incomplete) = paths("dmd");
-        return dmd_dump::save(&incomplete, &path);
+        return dmd_dump::save(folder, &name("dmd"));
     }
     Err(io::ErrorKind::AlreadyExists.into())
 }
