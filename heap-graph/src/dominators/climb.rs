@@ -8,17 +8,18 @@ use crate::progress::{Cancelled, Steps, chunks};
 /// Steps up, for each node, after which plain climbing is given up. Heaps take less than one.
 const PATIENCE: usize = 4;
 
-/// By number, the number of the immediate dominator; the root has itself. A step for each node.
+/// Turns parents, by number, into the numbers of the immediate dominators; the root has itself. A step for each
+/// node.
 pub(super) fn climb(
-    parents: &[u32],
+    parents: Vec<u32>,
     semidominators: &[u32],
     steps: &mut Steps<'_>,
 ) -> Result<Vec<u32>, Cancelled> {
-    let mut dominators = parents.to_vec();
+    let mut dominators = parents;
     dominators[0] = 0;
-    let mut left = PATIENCE * parents.len();
+    let mut left = PATIENCE * dominators.len();
     let mut jumps: Option<Jumps> = None;
-    for part in chunks(1..parents.len()) {
+    for part in chunks(1..dominators.len()) {
         steps.steps(part.len())?;
         for number in part {
             let semidominator = semidominators[number];

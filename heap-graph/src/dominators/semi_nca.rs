@@ -18,6 +18,8 @@ pub(super) struct Walk {
     pub(super) postorder: Vec<u32>,
     /// By number: the number of the node it was met from.
     parents: Vec<u32>,
+    /// By node; one more than there are nodes.
+    places: Vec<Place>,
     /// Edges to nodes that had been met before, but for those to the root.
     others: Vec<Other>,
 }
@@ -62,11 +64,12 @@ impl Walk {
             preorder: Vec::with_capacity(nodes),
             postorder: Vec::with_capacity(nodes),
             parents: Vec::with_capacity(nodes),
+            places,
             // Where all nodes are reached it does not grow.
             others: Vec::with_capacity((graph.edge_count() + 1).saturating_sub(nodes)),
         };
         let mut stack = Vec::new();
-        stack.push(walk.meet(graph, &mut places, 0, NONE));
+        stack.push(walk.meet(graph, 0, NONE));
         let mut next_look = LOOK;
         while let Some(Open { node, number, first, end }) = stack.last_mut() {
             if first == end {
@@ -77,17 +80,17 @@ impl Walk {
             *end -= 1;
             let (to, from) = (graph.referent(*end as usize), *number);
             if first < end {
-                let soon = places[graph.referent(*end as usize - 1) as usize + 1].first;
+                let soon = walk.places[graph.referent(*end as usize - 1) as usize + 1].first;
                 prefetch(graph.all_referents(), (soon as usize).wrapping_sub(1));
             }
             if let Some(ahead) = end.checked_sub(AHEAD as u32)
                 && ahead >= *first
             {
-                prefetch(&places, graph.referent(ahead as usize) as usize);
+                prefetch(&walk.places, graph.referent(ahead as usize) as usize);
             }
-            match places[to as usize].number {
+            match walk.places[to as usize].number {
                 NONE => {
-                    stack.push(walk.meet(graph, &mut places, to, from));
+                    stack.push(walk.meet(graph, to, from));
                     if walk.preorder.len() == next_look {
                         steps.steps(LOOK)?;
                         next_look += LOOK;
@@ -103,14 +106,14 @@ impl Walk {
     }
 
     #[inline]
-    fn meet(&mut self, graph: &Graph, places: &mut [Place], node: u32, parent: u32) -> Open {
+    fn meet(&mut self, graph: &Graph, node: u32, parent: u32) -> Open {
         let number = self.preorder.len() as u32;
-        places[node as usize].number = number;
+        self.places[node as usize].number = number;
         self.preorder.push(node);
         self.parents.push(parent);
-        let (first, end) = (places[node as usize].first, places[node as usize + 1].first);
+        let (first, end) = (self.places[node as usize].first, self.places[node as usize + 1].first);
         for to in graph.all_referents()[first as usize..end as usize].iter().rev().take(AHEAD) {
-            prefetch(places, *to as usize);
+            prefetch(&self.places, *to as usize);
         }
         Open { node, number, first, end }
     }
@@ -133,7 +136,7 @@ impl Walk {
         // Each place is read for the last time when the semidominator that replaces it is known.
         let mut semidominators = self.link();
         let others = core::mem::take(&mut self.others);
-        let mut forest = Forest::new(&self.parents);
+        let mut forest = Forest::new(core::mem::take(&mut self.places), &self.parents);
         for part in chunks(1..self.preorder.len()).rev() {
             steps.steps(part.len())?;
             for number in part.rev() {
@@ -161,7 +164,7 @@ impl Walk {
             }
         }
         drop((forest, others));
-        climb(&self.parents, &semidominators, steps)
+        climb(core::mem::take(&mut self.parents), &semidominators, steps)
     }
 }
 
@@ -179,13 +182,14 @@ struct Linked {
 }
 
 impl Forest {
-    fn new(parents: &[u32]) -> Self {
-        let linked = |(number, parent): (usize, &u32)| Linked {
+    /// Where the walk's places were, so that the system need not clear as much memory once more.
+    fn new(places: Vec<Place>, parents: &[u32]) -> Self {
+        let linked = |(number, (_, parent)): (usize, (Place, &u32))| Linked {
             // The root has no ancestor, which is less than any that is linked.
             ancestor: if number == 0 { 0 } else { *parent },
             least: number as u32,
         };
-        Self { nodes: parents.iter().enumerate().map(linked).collect(), path: Vec::new() }
+        Self { nodes: places.into_iter().zip(parents).enumerate().map(linked).collect(), path: Vec::new() }
     }
 
     /// The least semidominator from `number` up to the top of its linked tree; compresses the way.
