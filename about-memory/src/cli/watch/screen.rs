@@ -97,8 +97,11 @@ impl Screen {
     fn draw_on(&mut self, terminal: &mut DefaultTerminal) -> Result<(), Failure> {
         let ended = Arc::clone(&self.ended);
         let ended = ended.lock().unwrap_or_else(PoisonError::into_inner);
-        while *ended {
-            std::thread::park();
+        if *ended {
+            // The thread that got the signal ends the process; what this one drew now would stay on the screen.
+            loop {
+                std::thread::park();
+            }
         }
         terminal.draw(|frame| self.draw(frame)).map(drop).map_err(Failure::Output)
     }
