@@ -247,10 +247,7 @@ impl Engine {
         if thread::slot().guard.is_for_the_engine() {
             return;
         }
-        if usable < self.below.load(Ordering::Relaxed) {
-            // It is not known which of them stands for the others.
-            return self.drop_block();
-        }
+        // A small one stands for itself alone, and not for others: they have the thread's state.
         if self.cumulative.load(Ordering::Relaxed) && self.table.remove(address).is_some() {
             self.drop_dead_block();
         }

@@ -68,6 +68,7 @@ const SLOP_SHIFT: u32 = TRACE_SHIFT + TRACE_BITS;
 const SLOP_BITS: u32 = 12;
 const REQUESTED_SHIFT: u32 = SLOP_SHIFT + SLOP_BITS;
 const REQUESTED_BITS: u32 = 22;
+const _: () = assert!(REQUESTED_SHIFT + REQUESTED_BITS == 64);
 
 /// The largest trace that a word can name.
 pub(crate) const MAX_TRACE: u32 = (1 << TRACE_BITS) - 1;
@@ -260,7 +261,7 @@ impl Table {
     }
 
     /// The live block of a place. Another thread may free it meanwhile, and record another there: the sizes of a wide
-    /// one are read until they are of one block.
+    /// one are read until they are those of its word.
     #[inline]
     fn read(&self, address: usize, place: Place<'_>) -> Option<Block> {
         let mut read = None;
@@ -273,9 +274,8 @@ impl Table {
             if value & WIDE == 0 {
                 return Some(block);
             }
-            // Sizes are written before the word is. Two blocks of one stack have the same word.
-            let same = place.word().load(Ordering::Acquire) == value;
-            if same && self.sizes(address, place) == Some((block.requested as u64, block.slop as u64)) {
+            let (requested, slop) = (block.requested as u64, block.slop as u64);
+            if fingerprint(requested, slop) == value >> SLOP_SHIFT {
                 return Some(block);
             }
             read = Some(block);
@@ -504,8 +504,14 @@ fn packed(block: Block) -> u64 {
     if block.requested < 1 << REQUESTED_BITS && block.slop < 1 << SLOP_BITS {
         value | (block.requested as u64) << REQUESTED_SHIFT | (block.slop as u64) << SLOP_SHIFT
     } else {
-        value | WIDE
+        value | WIDE | fingerprint(block.requested as u64, block.slop as u64) << SLOP_SHIFT
     }
+}
+
+/// Of the sizes of a wide block, in the room that they do not fit into: whether sizes belong to a word.
+fn fingerprint(requested: u64, slop: u64) -> u64 {
+    let mixed = requested.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ slop.wrapping_mul(0xc2b2_ae3d_27d4_eb4f);
+    mixed >> (64 - SLOP_BITS - REQUESTED_BITS)
 }
 
 fn trace(value: u64) -> TraceId {

@@ -30,8 +30,8 @@ int main(int count, char **arguments) {
     sigaction(SIGALRM, &action, NULL);
     void *volatile kept = malloc(4242);
     ualarm(2000, 2000);
-    for (unsigned i = 0; signals < 300; i++) {
-        void *volatile block = malloc(i % 3000);
+    for (unsigned i = 0; signals < 100; i++) {
+        void *volatile block = malloc(i % 300);
         free(block);
     }
     ualarm(0, 0);
