@@ -48,7 +48,14 @@ extern "C" fn is_unreported(_: *const c_void) -> bool {
 
 static ENGINE: Engine = Engine::new(
     path, mark, mark, mark, claim, sizes, dump, heap, begin, enter, end, site, frames, is_unreported,
+    new_reporter, enter, withdraw,
 );
+
+extern "C" fn new_reporter() -> u32 {
+    1
+}
+
+extern "C" fn withdraw(_: u32, _: u32, _: u64) {}
 
 fn main() {
     connect(&ENGINE);
