@@ -88,7 +88,7 @@ impl WalkState {
         if let Some(address) = self.awaited.take()
             && address.wrapping_sub(block.pointer.addr()).wrapping_add(1) <= block.layout.size()
         {
-            self.counted.insert(marked(address));
+            self.count(marked(address));
         }
     }
 
