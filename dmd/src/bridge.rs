@@ -170,6 +170,6 @@ extern "C" fn is_unreported(address: *const c_void) -> bool {
         Found::Start(block) | Found::Inside(_, block) => block.marked,
         Found::Freed | Found::Nothing => true,
     };
-    // Asked last: whoever takes the marks away has taken them from their owner before.
+    // The order matters: another run first becomes the owner of the marks, and then removes them.
     !is_marked && ENGINE.runs.owns_marks()
 }

@@ -39,7 +39,7 @@ pub struct Door {
     reset: unsafe extern "C" fn(options: *const c_char) -> c_int,
     /// All of the guard.
     whole_guard: extern "C" fn() -> *const Guard,
-    /// Clears the guard if whoever set it is not coming back.
+    /// Clears the guard if the code that set it was left by a jump and never returns.
     look_at_guard: extern "C" fn(),
 }
 

@@ -99,7 +99,8 @@ pub(crate) unsafe fn start(first: Option<First>, value: *mut c_char) {
             FIRST.store(this);
             let digits = first_process::digits(this.number, this.namespace);
             let place = value.wrapping_add(first.digits_at).cast::<u8>();
-            // SAFETY: the variable has so many digits there, and is this function's for now.
+            // SAFETY: `first_process::split` found all digits at this offset of the value, and the caller of `start`
+            // makes sure that nobody else uses the environment meanwhile.
             unsafe { place.copy_from_nonoverlapping(digits.as_ptr(), digits.len()) };
         } else {
             FIRST.store(Process { number: first.process, namespace: first.namespace });

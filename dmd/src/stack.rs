@@ -89,5 +89,7 @@ mod tests {
             // Nobody on the stack goes on there, so that no frame counts.
             assert_eq!(stack.trace(1, &TREE), TraceId::NONE, "{epoch}");
         }
+        // Later stacks are not taken.
+        assert_eq!(TREE.root(100_000), None);
     }
 }

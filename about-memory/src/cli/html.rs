@@ -76,7 +76,7 @@ impl Html {
         if let Some(dump) = &self.dmd {
             options.flame_graph = Some(self.flame_graph_of(dump)?);
         }
-        // What a live process was asked is nobody else's; a page of a file is for whoever the file is for.
+        // Only this user may read the page of a live process. The umask decides who may read the page of a file.
         let private =
             [Some(&self.file), self.second.as_ref()].into_iter().flatten().any(|i| i.pid().is_some());
         let title = match (&self.title, &self.second) {

@@ -28,10 +28,10 @@ pub fn save_snapshot(pid: u32, path: &Path, timeout: Duration) -> Result<(), Liv
     let mut incomplete = OsString::from("incomplete-");
     incomplete.push(name);
     let folder = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
-    // Half a snapshot is none: it is taken away again unless it becomes whole.
+    // Nobody can read half a snapshot: dropping the temporary file removes it, unless the whole stream arrives.
     let file = Builder::new().prefix(&incomplete).tempfile_in(folder).map_err(failed)?;
     let mut copy = Copy { answer, file, written: Ok(()) };
-    // What ends too early is no whole stream.
+    // The decoder fails if the stream ends too early.
     let whole = io::copy(&mut MultiGzDecoder::new(&mut copy), &mut io::sink());
     match (copy.written, whole) {
         (Err(error), _) => Err(failed(error)),

@@ -29,7 +29,7 @@ const LARGE: u64 = 10 * SMALL;
 /// The small one is asked this often for each time that the large one is.
 const SMALL_ROUNDS: usize = 3;
 
-/// Edges of a graph of so many nodes, as many to a node as in a heap of Firefox.
+/// The number of edges of a graph with `nodes` nodes: a heap of Firefox has as many edges for each node.
 fn edges_of(nodes: u64) -> u64 {
     nodes * 31 / 11
 }

@@ -259,8 +259,8 @@ pub(super) fn percent(part: i128, whole: i128) -> String {
     format!("{:4.2}%", share(part, whole))
 }
 
-/// Text of a dump in which nothing can break a line, steer the terminal or deceive a reader: what could is
-/// escaped, but for the tab.
+/// Text of a dump. Printing it escapes every character that could break a line, control the terminal or deceive a
+/// reader, except the tab.
 pub(super) struct Clean<'t>(pub(super) &'t str);
 
 impl Display for Clean<'_> {

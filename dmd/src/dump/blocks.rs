@@ -55,7 +55,7 @@ impl LiveBlocks {
         Self { places: pages::map(), list: pages::list() }
     }
 
-    /// All blocks; `None` if there is no memory for so many kinds.
+    /// Merges all blocks by kind. Gives `None` if there is not enough memory for the kinds.
     pub(super) fn merged(mode: Mode) -> Option<Self> {
         let mut live = Self::new();
         let mut fits = true;
