@@ -142,11 +142,11 @@ unsafe extern "C" fn report_and_dump(path: *const c_char, milliseconds: u64) -> 
 extern "C" fn heap(probe: *const c_void) -> u64 {
     let _inside = Inside::deeper();
     let are_all = ENGINE.setup().options.sample_below.is_none() && ENGINE.dropped() == 0;
-    if !are_all || ENGINE.table.get(probe.addr()).is_none() {
+    if !are_all || ENGINE.table().get(probe.addr()).is_none() {
         return 0;
     }
     let mut bytes = 0;
-    ENGINE.table.for_each(|_, block| bytes += block.usable() as u64);
+    ENGINE.table().for_each(|_, block| bytes += block.usable() as u64);
     bytes
 }
 
@@ -166,7 +166,7 @@ unsafe extern "C" fn site_frames(site: u64, context: *mut c_void, each: EachFram
 
 extern "C" fn is_unreported(address: *const c_void) -> bool {
     let _inside = Inside::deeper();
-    let is_marked = match ENGINE.table.find(address.addr()) {
+    let is_marked = match ENGINE.table().find(address.addr()) {
         Found::Start(block) | Found::Inside(_, block) => block.marked,
         Found::Freed | Found::Nothing => true,
     };

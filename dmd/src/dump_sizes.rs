@@ -23,7 +23,7 @@ pub(crate) fn sizes() -> Sizes {
         traces_used,
         traces_unused,
         trace_table,
-        live_blocks: ENGINE.table.touched(),
+        live_blocks: ENGINE.table().touched(),
         dead_blocks: ENGINE.dead.bytes(),
         marks: ENGINE.marks.bytes(),
         threads: thread::bytes(),
@@ -45,7 +45,7 @@ pub(crate) fn say_all() {
     say(format_args!(
         "    Live block table: {} bytes touched, {} mapped",
         sizes.live_blocks,
-        ENGINE.table.mapped()
+        ENGINE.table().mapped()
     ));
     say(format_args!("    Dead block table: {} bytes", sizes.dead_blocks));
     say(format_args!("    Reports: {} bytes", sizes.marks));

@@ -25,6 +25,9 @@ use crate::{comment, fork, internal_alloc};
 
 pub(crate) static ENGINE: Engine = Engine::new();
 
+/// The engine's table, all of which is zero at first: it takes a megabyte of addresses, and none of the file.
+static TABLE: Table = Table::new();
+
 /// Whether blocks are recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
@@ -49,7 +52,6 @@ pub(crate) struct Engine {
     dropped: AtomicU64,
     dropped_dead: AtomicU64,
     unmarked: AtomicU64,
-    pub(crate) table: Table,
     pub(crate) tree: TraceTree,
     pub(crate) dead: DeadBlocks,
     pub(crate) marks: Marks,
@@ -101,7 +103,6 @@ impl Engine {
             dropped: AtomicU64::new(0),
             dropped_dead: AtomicU64::new(0),
             unmarked: AtomicU64::new(0),
-            table: Table::new(),
             tree: TraceTree::new(),
             dead: DeadBlocks::new(),
             marks: Marks::new(),
@@ -109,6 +110,12 @@ impl Engine {
             dumping: Lock::new(),
             setup: UnsafeCell::new(Setup { options: Options::new(), variable: None }),
         }
+    }
+
+    /// The live blocks.
+    #[inline(always)]
+    pub(crate) fn table(&self) -> &'static Table {
+        &TABLE
     }
 
     #[inline(always)]
@@ -169,7 +176,7 @@ impl Engine {
     pub(crate) fn reset(&self, setup: Setup) {
         let _inside = Inside::deeper();
         self.set(setup);
-        self.table.clear();
+        self.table().clear();
         self.dead.clear();
         self.marks.clear();
         for count in [&self.dropped, &self.dropped_dead, &self.unmarked, thread::jumps()] {
@@ -214,7 +221,7 @@ impl Engine {
         let Some(_inside) = Inside::enter() else {
             return self.record_for_handler(address, requested, usable);
         };
-        self.table.prefetch(address);
+        self.table().prefetch(address);
         let below = self.below.load(Ordering::Relaxed);
         let full = self.full.load(Ordering::Relaxed);
         let taken = thread::with_state(|state| {
@@ -248,12 +255,12 @@ impl Engine {
             return;
         }
         // A small one stands for itself alone, and not for others: they have the thread's state.
-        if self.cumulative.load(Ordering::Relaxed) && self.table.remove(address).is_some() {
+        if self.cumulative.load(Ordering::Relaxed) && self.table().remove(address).is_some() {
             self.drop_dead_block();
         }
         let slop = usable.saturating_sub(requested);
         let block = Block { requested, slop, trace: TraceId::NONE, sampled: false, marked: false };
-        if !self.table.insert(address, block) {
+        if !self.table().insert(address, block) {
             self.drop_block();
         }
     }
@@ -284,12 +291,12 @@ impl Engine {
 
     fn insert(&self, address: usize, block: Block) {
         if self.cumulative.load(Ordering::Relaxed)
-            && let Some(lost) = self.table.remove(address)
+            && let Some(lost) = self.table().remove(address)
         {
             // Freed where no hook saw it.
             self.bury(lost);
         }
-        if !self.table.insert(address, block) {
+        if !self.table().insert(address, block) {
             self.drop_block();
         }
     }
@@ -313,7 +320,7 @@ impl Engine {
         if self.careful.load(Ordering::Relaxed) {
             self.forget_carefully(address);
         } else {
-            self.table.erase(address);
+            self.table().erase(address);
         }
     }
 
@@ -325,7 +332,7 @@ impl Engine {
     /// Forgets the block that starts here, which is about to be moved or to stay.
     #[inline]
     pub(crate) fn take(&self, address: usize) -> Taken {
-        Taken(self.table.remove(address).map(|block| {
+        Taken(self.table().remove(address).map(|block| {
             let reports = if block.marked { self.remove_marks(address) } else { Reports::default() };
             (address, block, reports)
         }))
@@ -361,7 +368,7 @@ impl Engine {
     /// The taken block stays where it was.
     pub(crate) fn put_back(&self, taken: Taken) {
         let Some((address, block, reports)) = taken.0 else { return };
-        self.table.insert(address, block);
+        self.table().insert(address, block);
         if reports[0].is_none() {
             return;
         }
@@ -378,7 +385,7 @@ impl Engine {
         // A block freed by a thread that has not seen this yet leaves a report that counts for nothing,
         // since the bit in the table is gone.
         self.careful.store(true, Ordering::SeqCst);
-        let Some(fresh) = self.table.mark(address) else { return };
+        let Some(fresh) = self.table().mark(address) else { return };
         if !self.marks.add(address, report, fresh, allowed) {
             self.unmarked.fetch_add(1, Ordering::Relaxed);
         }
@@ -409,9 +416,9 @@ impl Engine {
         let sampling = self.below.load(Ordering::Relaxed) > 0;
         // What is no block is told of only where every block is known.
         let found = if enclosing || (marking && !sampling) {
-            self.table.find(address)
+            self.table().find(address)
         } else {
-            self.table.get(address).map_or(Found::Nothing, Found::Start)
+            self.table().get(address).map_or(Found::Nothing, Found::Start)
         };
         if !marking {
             return match found {
@@ -453,8 +460,8 @@ impl Engine {
         if reporter == 0 {
             return;
         }
-        let usable = |address| self.table.get(address).map_or(0, |block| self.counted(block).usable());
-        self.marks.withdraw(reporter, path, usable, |address| self.table.unmark(address));
+        let usable = |address| self.table().get(address).map_or(0, |block| self.counted(block).usable());
+        self.marks.withdraw(reporter, path, usable, |address| self.table().unmark(address));
     }
 
     /// Takes all reports away but those made on allocation, also from a run that owns them.
@@ -478,7 +485,7 @@ impl Engine {
     /// Tells how many blocks still have reports: those made on allocation.
     fn clear_marks(&self) -> usize {
         let _inside = Inside::anyway();
-        let left = self.marks.clear_reports(|address| self.table.unmark(address));
+        let left = self.marks.clear_reports(|address| self.table().unmark(address));
         let cumulative = self.cumulative.load(Ordering::Relaxed);
         self.careful.store(cumulative || left > 0, Ordering::Relaxed);
         left

@@ -14,7 +14,7 @@ pub(crate) extern "C" fn site(address: *const c_void) -> u64 {
     if ENGINE.phase() != Phase::On {
         return 0;
     }
-    ENGINE.table.get(address.addr()).map_or(0, |block| block.trace.0.into())
+    ENGINE.table().get(address.addr()).map_or(0, |block| block.trace.0.into())
 }
 
 /// Calls `each` with the frames of a stack, the youngest first; not at all if there is no such stack.

@@ -91,7 +91,7 @@ struct Kind {
 /// The blocks of this process, with one frame for each stack, and for each report its path in place of one.
 fn process() -> Dump {
     let mut kinds: FxHashMap<Kind, u64> = FxHashMap::default();
-    ENGINE.table.for_each(|address, block| {
+    ENGINE.table().for_each(|address, block| {
         let table::Block { requested, slop, trace, sampled, marked } = ENGINE.counted(block);
         let reports =
             if marked { ENGINE.marks.get(address).map(|r| r.map(|report| report.path)) } else { [None; 2] };

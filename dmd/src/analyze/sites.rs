@@ -17,7 +17,7 @@ pub(crate) fn texts(trace: TraceId) -> Vec<String> {
         // Opening a file with symbols costs more than all lookups in it, and who asks for one stack will
         // ask for those of the other blocks.
         let mut traces = FxHashSet::from_iter([trace.0]);
-        ENGINE.table.for_each(|_, block| {
+        ENGINE.table().for_each(|_, block| {
             traces.insert(block.trace.0);
         });
         let asked = traces.iter().flat_map(|trace| ENGINE.tree.frames(TraceId(*trace))).collect();

@@ -32,7 +32,7 @@ impl BlockKind {
 
 /// Calls `each` for every block, and for those that were freed if they count; a lock of the latter is held.
 pub(super) fn for_each(mode: Mode, mut each: impl FnMut(BlockKind, u64)) {
-    ENGINE.table.for_each(|address, block| {
+    ENGINE.table().for_each(|address, block| {
         let mut kind = BlockKind::of(block);
         if block.marked {
             kind.reports = ENGINE.marks.get(address);
