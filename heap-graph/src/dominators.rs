@@ -11,14 +11,13 @@ use core::ops::AddAssign;
 use std::sync::{Arc, OnceLock};
 
 use crate::graph::{Graph, Node, NodeIndex};
+use crate::huge::huge;
 use crate::prefetch::{AHEAD, prefetch};
 use crate::progress::{Cancelled, Progress, Steps, chunks};
 
 const NONE: u32 = u32::MAX;
 /// How often each node is gone through, as far as progress counts it.
-const STEPS: usize = 5;
-/// Children that are many for one node.
-const LONG: usize = 64;
+const STEPS: usize = 6;
 
 /// Immediate dominators, retained sizes, and the nodes that each node immediately dominates.
 ///
@@ -76,14 +75,16 @@ impl<'a> DominatorTree<'a> {
     pub fn watched(graph: &'a Graph, progress: &Progress) -> Result<Self, Cancelled> {
         let mut steps = Steps::new(progress, graph.node_count() * STEPS);
         let mut walk = semi_nca::Walk::new(graph, &mut steps)?;
-        let dominators = walk.dominators(&mut steps)?;
+        let (dominators, spare) = walk.dominators(&mut steps)?;
         let sizes = graph.sizes();
         let total: u128 = sizes.iter().map(|size| u128::from(*size)).sum();
         let arrays = if u64::try_from(total).is_ok() {
-            arrays(walk, &dominators, sizes.to_vec(), Retained::Narrow, &mut steps)?
+            let mut own = huge(Vec::with_capacity(sizes.len()));
+            own.extend_from_slice(sizes);
+            arrays(walk, &dominators, spare, own, Retained::Narrow, &mut steps)?
         } else {
             let sizes = sizes.iter().map(|size| u128::from(*size)).collect();
-            arrays(walk, &dominators, sizes, Retained::Wide, &mut steps)?
+            arrays(walk, &dominators, spare, sizes, Retained::Wide, &mut steps)?
         };
         Ok(Self { graph, arrays: Arc::new(arrays) })
     }
@@ -174,16 +175,18 @@ impl<'a> DominatorTree<'a> {
     }
 }
 
-/// From numbers to nodes. `retained` has the nodes' own sizes at first, and keeps those of nodes that were not met.
+/// From numbers to nodes. `by_node` is filled anew. `retained` has the nodes' own sizes at first, and keeps those of nodes that were not met.
 fn arrays<T: Copy + AddAssign>(
     walk: semi_nca::Walk,
     dominators: &[u32],
+    mut by_node: Vec<u32>,
     mut retained: Vec<T>,
     to_retained: fn(Box<[T]>) -> Retained,
     steps: &mut Steps<'_>,
 ) -> Result<Arrays, Cancelled> {
     let preorder = &walk.preorder;
-    let mut by_node = vec![NONE; retained.len()];
+    by_node.clear();
+    by_node.resize(retained.len(), NONE);
     for part in chunks(1..preorder.len()).rev() {
         steps.steps(part.len())?;
         for number in part.rev() {
@@ -217,36 +220,55 @@ struct Children {
 impl Children {
     fn new<T: Copy + Ord>(Arrays { dominators, postorder, .. }: &Arrays, retained: &[T]) -> Self {
         let left = &postorder[..postorder.len() - 1];
-        let mut ends = vec![0_u32; dominators.len()];
-        for dominator in dominators.iter().filter(|dominator| **dominator != NONE) {
-            ends[*dominator as usize] += 1;
+        let mut ends = huge(vec![0_u32; dominators.len()]);
+        for (node, dominator) in dominators.iter().enumerate() {
+            if let Some(ahead) = dominators.get(node + AHEAD) {
+                prefetch(&ends, *ahead as usize);
+            }
+            if *dominator != NONE {
+                ends[*dominator as usize] += 1;
+            }
         }
         let mut sum = 0;
         for end in &mut ends {
             // First where each part starts, which moves on to its end as it is filled.
             sum += core::mem::replace(end, sum);
         }
-        let mut nodes = vec![0; left.len()];
+        let mut nodes = huge(vec![0; left.len()]);
         for (place, node) in left.iter().enumerate().rev() {
-            if let Some(ahead) = left.get(place.wrapping_sub(2 * AHEAD)) {
+            if let Some(ahead) = left.get(place.wrapping_sub(3 * AHEAD)) {
                 prefetch(dominators, *ahead as usize);
             }
-            if let Some(ahead) = left.get(place.wrapping_sub(AHEAD)) {
+            if let Some(ahead) = left.get(place.wrapping_sub(2 * AHEAD)) {
                 prefetch(&ends, dominators[*ahead as usize] as usize);
+            }
+            if let Some(ahead) = left.get(place.wrapping_sub(AHEAD)) {
+                prefetch(&nodes, ends[dominators[*ahead as usize] as usize] as usize);
             }
             let end = &mut ends[dominators[*node as usize] as usize];
             nodes[*end as usize] = *node;
             *end += 1;
         }
         let mut start = 0;
+        // Sizes lie all over memory: each is looked up once.
+        let mut sized = Vec::new();
         for end in &ends {
-            let list = &mut nodes[start..*end as usize];
+            let list = start..*end as usize;
             start = *end as usize;
-            // Sizes lie all over memory; a long list looks each up once. Both keep the order of equals.
-            if list.len() > LONG {
-                list.sort_by_cached_key(|child| Reverse(retained[*child as usize]));
-            } else if list.len() > 1 {
-                list.sort_by_key(|child| Reverse(retained[*child as usize]));
+            if list.len() < 2 {
+                continue;
+            }
+            sized.clear();
+            sized.extend(list.clone().map(|place| {
+                if let Some(ahead) = nodes.get(place + AHEAD) {
+                    prefetch(retained, *ahead as usize);
+                }
+                (retained[nodes[place] as usize], nodes[place])
+            }));
+            // This keeps the order of equals.
+            sized.sort_by_key(|(size, _)| Reverse(*size));
+            for (node, (_, sorted)) in nodes[list].iter_mut().zip(&sized) {
+                *node = *sorted;
             }
         }
         Self { ends: ends.into(), nodes: nodes.into() }

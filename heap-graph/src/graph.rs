@@ -195,11 +195,6 @@ impl Graph {
         self.first_edges[index as usize] as usize..self.first_edges[index as usize + 1] as usize
     }
 
-    /// Where each node's edges start; one more than there are nodes.
-    pub(crate) fn first_edges(&self) -> &[u32] {
-        &self.first_edges
-    }
-
     /// Where all edges go, in order.
     pub(crate) fn all_referents(&self) -> &[u32] {
         &self.referents

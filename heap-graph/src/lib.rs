@@ -73,6 +73,7 @@ mod error;
 mod export;
 mod frame;
 mod graph;
+mod huge;
 mod individuals;
 mod live;
 mod paths;

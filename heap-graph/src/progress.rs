@@ -65,7 +65,9 @@ impl Progress {
 pub(crate) const LOOK: usize = 4096;
 
 /// A range in parts, for loops too hot to count each step.
-pub(crate) fn chunks(range: Range<usize>) -> impl DoubleEndedIterator<Item = Range<usize>> {
+pub(crate) fn chunks(
+    range: Range<usize>,
+) -> impl DoubleEndedIterator<Item = Range<usize>> + ExactSizeIterator {
     let end = range.end;
     range.step_by(LOOK).map(move |start| start..(start + LOOK).min(end))
 }

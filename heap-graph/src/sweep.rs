@@ -6,10 +6,13 @@
 //! by breadth-first walks, so that in them most edges lead ahead or to what has been taken.
 
 use crate::graph::Graph;
+use crate::prefetch::prefetch;
 use crate::progress::{Cancelled, Steps};
 
 /// How many nodes behind the sweep are fetched ahead.
 const AHEAD: usize = 4;
+/// How many edges ahead the marks are fetched: the edges of the nodes that come next mostly follow.
+const EDGES_AHEAD: usize = 24;
 
 struct Sweep<'a, F> {
     graph: &'a Graph,
@@ -59,7 +62,11 @@ impl<F: FnMut(usize)> Sweep<'_, F> {
     /// Marks where the node's edges lead.
     #[inline(always)]
     fn follow(&mut self, node: u32) {
-        for to in self.graph.referents(node) {
+        let (edges, referents) = (self.graph.edge_range(node), self.graph.all_referents());
+        for ahead in referents[edges.start..].iter().skip(EDGES_AHEAD).take(edges.len()) {
+            prefetch(&self.seen, *ahead as usize / 64);
+        }
+        for to in &referents[edges] {
             let (word, bit) = (&mut self.seen[*to as usize / 64], 1 << (to % 64));
             let is_first = *word & bit == 0;
             *word |= bit;

@@ -2,6 +2,7 @@
 //! an edge leads to it, and then its edges are taken a second time.
 
 use crate::graph::Graph;
+use crate::huge::huge;
 
 pub(crate) struct BreadthFirst {
     /// One bit for each node.
@@ -18,7 +19,7 @@ impl BreadthFirst {
 
     pub(crate) fn from(graph: &Graph, start: u32) -> Self {
         let nodes = graph.node_count();
-        let mut queue = Vec::with_capacity(nodes + 1);
+        let mut queue = huge(Vec::with_capacity(nodes + 1));
         queue.push(start);
         Self { seen: vec![0; nodes.div_ceil(64)], queue, next: 0 }
     }

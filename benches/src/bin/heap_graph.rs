@@ -4,7 +4,7 @@
 //! `cargo run --release -p benches --bin heap_graph [FILE.fxsnapshot]`
 //!
 //! With `growth` in place of a file: what a census and dominators cost for 10,000,000 nodes, as a multiple of what
-//! they cost for 1,000,000 nodes of the same shape.
+//! they cost for 1,000,000 nodes of the same shape; `growth firefox`, `tangled` or `list` tries one shape.
 
 #![allow(clippy::print_stdout, reason = "the figures are the output")]
 
@@ -223,18 +223,24 @@ fn compare(small: &Graph, large: &Graph) {
     }
 }
 
-/// Each shape in two sizes.
-fn growth() -> Result<(), GraphError> {
+/// Each shape in two sizes, or the one that is asked for.
+fn growth(shape: Option<&str>) -> Result<(), GraphError> {
     println!("on a processor, medians: {SMALL} nodes, and {LARGE}");
     let mut random = Random::new(7);
-    println!("like a heap of Firefox");
     let mut firefox = |nodes| heap(&like_firefox(nodes, &mut random), &mut random);
-    compare(&firefox(SMALL)?, &firefox(LARGE)?);
-    println!("tangled");
+    if shape.is_none_or(|shape| shape == "firefox") {
+        println!("like a heap of Firefox");
+        compare(&firefox(SMALL)?, &firefox(LARGE)?);
+    }
     let mut tangle = |nodes| heap(&tangled(nodes, &mut random), &mut random);
-    compare(&tangle(SMALL)?, &tangle(LARGE)?);
-    println!("a list");
-    compare(&list(SMALL)?, &list(LARGE)?);
+    if shape.is_none_or(|shape| shape == "tangled") {
+        println!("tangled");
+        compare(&tangle(SMALL)?, &tangle(LARGE)?);
+    }
+    if shape.is_none_or(|shape| shape == "list") {
+        println!("a list");
+        compare(&list(SMALL)?, &list(LARGE)?);
+    }
     Ok(())
 }
 
@@ -310,7 +316,7 @@ fn live() {
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     match std::env::args_os().nth(1) {
-        Some(word) if word == "growth" => growth()?,
+        Some(word) if word == "growth" => growth(std::env::args().nth(2).as_deref())?,
         Some(file) => ask(&heap_graph::snapshot::read(file)?),
         None => {
             let mut random = Random::new(7);

@@ -3,10 +3,15 @@
 //!
 //! Nodes are numbered in the order in which a depth-first walk meets them; "less" is then "nearer the root".
 //! All but the walk itself works with numbers: what belongs together in the tree then lies together in memory.
+//!
+//! With ten million nodes nearly every jump misses the caches, so memory decides how the time grows: rows are laid out
+//! as the walk takes them, edges are sorted by regions, what is needed next is fetched before, and arrays are used
+//! again.
 
 use super::NONE;
 use super::climb::climb;
 use crate::graph::Graph;
+use crate::huge::{huge, reuse};
 use crate::prefetch::{AHEAD, prefetch};
 use crate::progress::{Cancelled, LOOK, Steps, chunks};
 
@@ -18,27 +23,15 @@ pub(super) struct Walk {
     pub(super) postorder: Vec<u32>,
     /// By number: the number of the node it was met from.
     parents: Vec<u32>,
-    /// By node; one more than there are nodes.
-    places: Vec<Place>,
-    /// Edges to nodes that had been met before, but for those to the root.
+    /// Edges to nodes that had been met before, but for those to the root and to the node itself.
     others: Vec<Other>,
+    /// An array to be filled anew.
+    spare: Vec<u32>,
 }
 
-/// What the walk asks of a node at once lies together in memory.
-#[derive(Clone, Copy)]
-struct Place {
-    /// Where its edges start.
-    first: u32,
-    /// `NONE` if not yet met.
-    number: u32,
-}
-
-/// An edge that is not of the walk's tree.
+/// An edge that is not of the walk's tree, by numbers.
 struct Other {
-    /// The number of the node it comes from.
     from: u32,
-    /// The number of the node it leads to; once edges are linked, the place of the one before that leads to the
-    /// same node, or `NONE`.
     to: u32,
 }
 
@@ -46,125 +39,366 @@ struct Other {
 struct Open {
     node: u32,
     number: u32,
-    first: u32,
-    end: u32,
+    next: usize,
+    end: usize,
 }
 
 impl Walk {
-    /// Two steps for each node.
+    /// Three steps for each node.
     pub(super) fn new(graph: &Graph, steps: &mut Steps<'_>) -> Result<Self, Cancelled> {
-        let nodes = graph.node_count();
-        let mut places = Vec::with_capacity(nodes + 1);
-        for part in chunks(0..nodes + 1) {
-            steps.steps(part.len())?;
-            places
-                .extend(graph.first_edges()[part].iter().map(|first| Place { first: *first, number: NONE }));
+        if u32::try_from(Rows::<u32>::len(graph)).is_ok() {
+            Self::along(Rows::<u32>::new(graph, steps)?, graph, steps)
+        } else {
+            Self::along(Rows::<u64>::new(graph, steps)?, graph, steps)
         }
+    }
+
+    fn along<W: Word>(
+        (mut rows, spare): (Rows<W>, [Vec<u32>; 3]),
+        graph: &Graph,
+        steps: &mut Steps<'_>,
+    ) -> Result<Self, Cancelled> {
+        let nodes = graph.node_count();
+        let [preorder, postorder, parents] = spare.map(|array| emptied(array, nodes));
         let mut walk = Self {
-            preorder: Vec::with_capacity(nodes),
-            postorder: Vec::with_capacity(nodes),
-            parents: Vec::with_capacity(nodes),
-            places,
+            preorder,
+            postorder,
+            parents,
             // Where all nodes are reached it does not grow.
-            others: Vec::with_capacity((graph.edge_count() + 1).saturating_sub(nodes)),
+            others: huge(Vec::with_capacity((graph.edge_count() + 1).saturating_sub(nodes))),
+            spare: Vec::new(),
         };
         let mut stack = Vec::new();
-        stack.push(walk.meet(graph, 0, NONE));
+        stack.extend(walk.meet(&mut rows, 0, NONE));
         let mut next_look = LOOK;
-        while let Some(Open { node, number, first, end }) = stack.last_mut() {
-            if first == end {
+        while let Some(Open { node, number, next, end }) = stack.last_mut() {
+            if next == end {
                 walk.postorder.push(*node);
                 stack.pop();
                 continue;
             }
-            *end -= 1;
-            let (to, from) = (graph.referent(*end as usize), *number);
-            if first < end {
-                let soon = walk.places[graph.referent(*end as usize - 1) as usize + 1].first;
-                prefetch(graph.all_referents(), (soon as usize).wrapping_sub(1));
+            let (to, from) = (rows.words[*next].get(), *number);
+            *next += 1;
+            let rest = &rows.words[*next..*end];
+            if let Some(ahead) = rest.get(AHEAD) {
+                prefetch(&rows.words, ahead.get());
             }
-            if let Some(ahead) = end.checked_sub(AHEAD as u32)
-                && ahead >= *first
-            {
-                prefetch(&walk.places, graph.referent(ahead as usize) as usize);
+            if let Some(ahead) = rest.get(1) {
+                rows.prefetch_below(ahead.get());
             }
-            match walk.places[to as usize].number {
-                NONE => {
-                    stack.push(walk.meet(graph, to, from));
+            match rows.number(to) {
+                None => {
+                    stack.extend(walk.meet(&mut rows, to, from));
                     if walk.preorder.len() == next_look {
                         steps.steps(LOOK)?;
                         next_look += LOOK;
                     }
                 }
-                0 => {}
-                number if number == from => {}
-                number => walk.others.push(Other { from, to: number }),
+                Some(0) => {}
+                Some(number) if number == from => {}
+                Some(number) => walk.others.push(Other { from, to: number }),
             }
         }
         steps.steps(walk.preorder.len() + LOOK - next_look)?;
+        walk.spare = W::spare(rows.words);
         Ok(walk)
     }
 
+    /// Gives the node of this row the next number. `None` if no edge starts at it, so that it is left already.
     #[inline]
-    fn meet(&mut self, graph: &Graph, node: u32, parent: u32) -> Open {
+    fn meet<W: Word>(&mut self, rows: &mut Rows<W>, row: usize, parent: u32) -> Option<Open> {
         let number = self.preorder.len() as u32;
-        self.places[node as usize].number = number;
+        let (node, edges) = rows.meet(row, number);
         self.preorder.push(node);
         self.parents.push(parent);
-        let (first, end) = (self.places[node as usize].first, self.places[node as usize + 1].first);
-        for to in graph.all_referents()[first as usize..end as usize].iter().rev().take(AHEAD) {
-            prefetch(&self.places, *to as usize);
+        if edges.is_empty() && number != 0 {
+            self.postorder.push(node);
+            return None;
         }
-        Open { node, number, first, end }
+        for to in rows.words[edges.clone()].iter().take(AHEAD) {
+            prefetch(&rows.words, to.get());
+        }
+        Some(Open { node, number, next: edges.start, end: edges.end })
     }
 
-    /// Links the edges that lead to the same node: by number, the place of the last of them, or `NONE`.
-    fn link(&mut self) -> Vec<u32> {
-        let mut last = vec![NONE; self.preorder.len()];
-        for place in 0..self.others.len() {
-            if let Some(ahead) = self.others.get(place + AHEAD) {
-                prefetch(&last, ahead.to as usize);
-            }
-            let to = &mut self.others[place].to;
-            *to = core::mem::replace(&mut last[*to as usize], place as u32);
-        }
-        last
-    }
-
-    /// By number, the number of the immediate dominator; the root has itself. Two steps for each node.
-    pub(super) fn dominators(&mut self, steps: &mut Steps<'_>) -> Result<Vec<u32>, Cancelled> {
-        // Each place is read for the last time when the semidominator that replaces it is known.
-        let mut semidominators = self.link();
-        let others = core::mem::take(&mut self.others);
-        let mut forest = Forest::new(core::mem::take(&mut self.places), &self.parents);
-        for part in chunks(1..self.preorder.len()).rev() {
+    /// By number, the number of the immediate dominator; the root has itself. Also an array to be filled anew, so
+    /// that the system need not clear as much memory once more. Two steps for each node.
+    pub(super) fn dominators(&mut self, steps: &mut Steps<'_>) -> Result<(Vec<u32>, Vec<u32>), Cancelled> {
+        let parents = core::mem::take(&mut self.parents);
+        let (others, spare) = (core::mem::take(&mut self.others), core::mem::take(&mut self.spare));
+        let regions = Regions::new(&others, parents.len(), spare);
+        let mut forest = Forest::new(&parents, reuse(others));
+        let mut semidominators = huge(Vec::with_capacity(parents.len()));
+        semidominators.extend_from_slice(&parents);
+        let mut predecessors = Predecessors::new();
+        for (region, part) in chunks(0..parents.len()).enumerate().rev() {
             steps.steps(part.len())?;
+            predecessors.gather(regions.edges(region), part.start);
             for number in part.rev() {
-                if let Some(ahead) = number.checked_sub(2 * AHEAD) {
-                    prefetch(&others, semidominators[ahead] as usize);
-                }
-                if let Some(ahead) = number.checked_sub(AHEAD)
-                    && let Some(other) = others.get(semidominators[ahead] as usize)
-                {
-                    prefetch(&forest.nodes, other.from as usize);
-                }
-                let mut semidominator = self.parents[number];
+                let mut semidominator = semidominators[number];
                 let linked = number as u32 + 1;
-                let mut place = semidominators[number];
-                // There is none less than the root.
-                while semidominator != 0
-                    && let Some(other) = others.get(place as usize)
-                {
+                for place in predecessors.of(number).rev() {
+                    let before = &predecessors.before;
+                    prefetch(&forest.nodes, before[place.saturating_sub(2 * AHEAD)] as usize);
+                    let soon = forest.nodes[before[place.saturating_sub(AHEAD)] as usize].ancestor;
+                    prefetch(&forest.nodes, soon as usize);
+                    // There is none less than the root.
+                    if semidominator == 0 {
+                        break;
+                    }
                     // A smaller number is an ancestor's, or there would have been a way down to it before.
-                    semidominator = semidominator.min(forest.least(other.from, linked));
-                    place = other.to;
+                    semidominator = semidominator.min(forest.least(before[place], linked));
                 }
                 forest.nodes[number].least = semidominator;
                 semidominators[number] = semidominator;
             }
         }
-        drop((forest, others));
-        climb(core::mem::take(&mut self.parents), &semidominators, steps)
+        drop((forest, regions));
+        // The root has no parent and no edge of these.
+        Ok((climb(parents, &semidominators, steps)?, semidominators))
+    }
+}
+
+/// The edges that are not of the walk's tree, by regions of `LOOK` numbers that they lead to: sorting them by regions,
+/// and then each region's by numbers, never has more places to write to than a processor's caches hold.
+struct Regions {
+    /// Where each edge comes from and where it leads to.
+    pairs: Vec<u32>,
+    /// Where each region's part of `pairs` ends.
+    ends: Vec<usize>,
+}
+
+impl Regions {
+    fn new(others: &[Other], nodes: usize, mut pairs: Vec<u32>) -> Self {
+        let mut ends = vec![0; nodes.div_ceil(LOOK)];
+        for other in others {
+            ends[other.to as usize / LOOK] += 2;
+        }
+        let mut sum = 0;
+        for end in &mut ends {
+            // First where each part starts, which moves on to its end as it is filled.
+            sum += core::mem::replace(end, sum);
+        }
+        pairs.clear();
+        pairs.resize(sum, 0);
+        for other in others {
+            let end = &mut ends[other.to as usize / LOOK];
+            pairs[*end] = other.from;
+            pairs[*end + 1] = other.to;
+            *end += 2;
+        }
+        Self { pairs, ends }
+    }
+
+    fn edges(&self, region: usize) -> &[[u32; 2]] {
+        let start = region.checked_sub(1).map_or(0, |before| self.ends[before]);
+        self.pairs[start..self.ends[region]].as_chunks().0
+    }
+}
+
+/// Where a region's edges come from, by the number that they lead to.
+struct Predecessors {
+    /// The region's first number.
+    start: usize,
+    /// Where each number's part of `before` starts, and where the last ends.
+    first: Box<[u32; LOOK + 1]>,
+    before: Vec<u32>,
+}
+
+impl Predecessors {
+    fn new() -> Self {
+        Self { start: 0, first: Box::new([0; LOOK + 1]), before: Vec::new() }
+    }
+
+    /// Takes another region's.
+    fn gather(&mut self, edges: &[[u32; 2]], start: usize) {
+        self.start = start;
+        self.first.fill(0);
+        for [_, to] in edges {
+            self.first[*to as usize - start] += 1;
+        }
+        let mut sum = 0;
+        for end in &mut *self.first {
+            sum += *end;
+            *end = sum;
+        }
+        self.before.resize(edges.len(), 0);
+        for [from, to] in edges {
+            let first = &mut self.first[*to as usize - start];
+            *first -= 1;
+            self.before[*first as usize] = *from;
+        }
+    }
+
+    fn of(&self, number: usize) -> core::ops::Range<usize> {
+        let place = number - self.start;
+        self.first[place] as usize..self.first[place + 1] as usize
+    }
+}
+
+/// An array to be filled anew, with room for some elements.
+fn emptied(mut array: Vec<u32>, capacity: usize) -> Vec<u32> {
+    array.clear();
+    array.reserve_exact(capacity);
+    array
+}
+
+/// The graph as the walk wants it: a node's number lies right before its edges, and an edge leads to a place in the
+/// same array, so that a step along an edge is one jump through memory where the graph's own arrays need three.
+///
+/// The row of a node: the node, how many edges it has, and the rows that they lead to, the last edge first. Once the
+/// node is met, its number and `W::MET` take the place of the first two.
+struct Rows<W> {
+    words: Vec<W>,
+}
+
+trait Word: Copy {
+    const MET: Self;
+
+    fn new(number: usize) -> Self;
+    fn get(self) -> usize;
+    fn is_met(self) -> bool;
+    /// What can be made of an array of these that is done with.
+    fn spare(words: Vec<Self>) -> Vec<u32>;
+}
+
+impl Word for u32 {
+    const MET: Self = Self::MAX;
+
+    fn new(number: usize) -> Self {
+        number as Self
+    }
+
+    fn get(self) -> usize {
+        self as usize
+    }
+
+    fn is_met(self) -> bool {
+        self == Self::MET
+    }
+
+    fn spare(words: Vec<Self>) -> Vec<u32> {
+        words
+    }
+}
+
+impl Word for u64 {
+    const MET: Self = Self::MAX;
+
+    fn new(number: usize) -> Self {
+        number as Self
+    }
+
+    fn get(self) -> usize {
+        self as usize
+    }
+
+    fn is_met(self) -> bool {
+        self == Self::MET
+    }
+
+    fn spare(_: Vec<Self>) -> Vec<u32> {
+        Vec::new()
+    }
+}
+
+impl<W: Word> Rows<W> {
+    /// Words in the rows of a graph.
+    fn len(graph: &Graph) -> usize {
+        2 * graph.node_count() + graph.edge_count()
+    }
+
+    /// The rows, and arrays to be filled anew. Two steps for each node.
+    fn new(graph: &Graph, steps: &mut Steps<'_>) -> Result<(Self, [Vec<u32>; 3]), Cancelled> {
+        let (places, [above, ends]) = Self::places(graph, steps)?;
+        let mut words = huge(vec![W::new(0); Self::len(graph)]);
+        let referents = graph.all_referents();
+        for part in chunks(0..graph.node_count()) {
+            steps.steps(part.len())?;
+            for node in part {
+                if let Some(ahead) = places.get(node + AHEAD) {
+                    prefetch(&words, ahead.get());
+                }
+                let edges = graph.edge_range(node as u32);
+                let start = places[node].get();
+                let row = &mut words[start..start + 2 + edges.len()];
+                row[0] = W::new(node);
+                row[1] = W::new(edges.len());
+                for (word, edge) in row[2..].iter_mut().zip(edges.rev()) {
+                    if let Some(ahead) = referents.get(edge + AHEAD) {
+                        prefetch(&places, *ahead as usize);
+                    }
+                    *word = places[referents[edge] as usize];
+                }
+            }
+        }
+        Ok((Self { words }, [above, ends, W::spare(places)]))
+    }
+
+    /// Where each node's row starts: after that of the first node that leads to it, those of later edges first. The
+    /// walk then goes on to the next row wherever it meets a node by the first edge to it. Steps as above.
+    fn places(graph: &Graph, steps: &mut Steps<'_>) -> Result<(Vec<W>, [Vec<u32>; 2]), Cancelled> {
+        let (nodes, referents) = (graph.node_count(), graph.all_referents());
+        // The first node that leads to each, as far as nodes stand in the order of a breadth-first walk, as in most
+        // files: then each edge to a node that no edge led to before is one to the next node. Others hang on the root.
+        let mut above = huge(Vec::with_capacity(nodes));
+        above.push(0);
+        // The words of each node's row and, later, of all rows below.
+        let mut ends = huge(Vec::with_capacity(nodes));
+        for part in chunks(0..nodes) {
+            steps.steps(part.len())?;
+            for node in part {
+                let edges = graph.edge_range(node as u32);
+                ends.push(W::new(2 + edges.len()));
+                for to in &referents[edges] {
+                    if *to as usize >= above.len() && node < *to as usize {
+                        above.resize(*to as usize, 0);
+                        above.push(node as u32);
+                    }
+                }
+            }
+        }
+        above.resize(nodes, 0);
+        for node in (1..nodes).rev() {
+            let words = ends[node].get();
+            let end = &mut ends[above[node] as usize];
+            *end = W::new(end.get() + words);
+        }
+        // From here on, of nodes that have a place: where the part ends that is left for rows below.
+        let mut places = huge(Vec::with_capacity(nodes));
+        places.push(W::new(0));
+        for node in 1..nodes {
+            let words = ends[node].get();
+            let end = &mut ends[above[node] as usize];
+            let next = end.get();
+            *end = W::new(next - words);
+            places.push(*end);
+            ends[node] = W::new(next);
+        }
+        Ok((places, [above, W::spare(ends)]))
+    }
+
+    /// Where the first edge of a row leads is to be looked at soon, unless the row's node is met.
+    #[inline]
+    fn prefetch_below(&self, row: usize) {
+        let count = self.words[row + 1];
+        if !count.is_met() && count.get() > 0 {
+            prefetch(&self.words, self.words[row + 2].get());
+        }
+    }
+
+    /// The number of the row's node, once it is met.
+    #[inline]
+    fn number(&self, row: usize) -> Option<u32> {
+        self.words[row + 1].is_met().then(|| self.words[row].get() as u32)
+    }
+
+    /// Gives the row's node a number: the node, and where its edges are.
+    #[inline]
+    fn meet(&mut self, row: usize, number: u32) -> (u32, core::ops::Range<usize>) {
+        let node = core::mem::replace(&mut self.words[row], W::new(number as usize));
+        let edges = core::mem::replace(&mut self.words[row + 1], W::MET);
+        (node.get() as u32, row + 2..row + 2 + edges.get())
     }
 }
 
@@ -182,14 +416,14 @@ struct Linked {
 }
 
 impl Forest {
-    /// Where the walk's places were, so that the system need not clear as much memory once more.
-    fn new(places: Vec<Place>, parents: &[u32]) -> Self {
-        let linked = |(number, (_, parent)): (usize, (Place, &u32))| Linked {
+    fn new(parents: &[u32], mut nodes: Vec<Linked>) -> Self {
+        let linked = |(number, parent): (usize, &u32)| Linked {
             // The root has no ancestor, which is less than any that is linked.
             ancestor: if number == 0 { 0 } else { *parent },
             least: number as u32,
         };
-        Self { nodes: places.into_iter().zip(parents).enumerate().map(linked).collect(), path: Vec::new() }
+        nodes.extend(parents.iter().enumerate().map(linked));
+        Self { nodes, path: Vec::new() }
     }
 
     /// The least semidominator from `number` up to the top of its linked tree; compresses the way.
@@ -216,5 +450,44 @@ impl Forest {
             above = *node;
         }
         above.least
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::graph::{GraphBuilder, NodeId, NodeParts};
+    use crate::progress::Progress;
+
+    /// Graphs of more than 2^32 words have wide rows: they give the same walk.
+    #[test]
+    fn rows_of_both_widths_give_the_same_walk() {
+        let mut random = 1_u64;
+        let mut below = |bound: u64| {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (random >> 33) % bound
+        };
+        for nodes in 1..60 {
+            let mut builder = GraphBuilder::new();
+            let name = builder.text("Node").expect("there is room");
+            for node in 0..nodes {
+                builder.node(NodeParts::new(NodeId(node), 1, name)).expect("there is room");
+                for _ in 0..below(5) {
+                    builder.edge(NodeId(below(nodes)), None).expect("there is room");
+                }
+            }
+            let graph = builder.finish().expect("each edge leads to a node");
+            let progress = Progress::new();
+            let mut steps = Steps::new(&progress, 0);
+            let narrow = Rows::<u32>::new(&graph, &mut steps).expect("nobody cancels");
+            let mut narrow = Walk::along(narrow, &graph, &mut steps).expect("nobody cancels");
+            let wide = Rows::<u64>::new(&graph, &mut steps).expect("nobody cancels");
+            let mut wide = Walk::along(wide, &graph, &mut steps).expect("nobody cancels");
+            assert_eq!(narrow.preorder, wide.preorder);
+            assert_eq!(narrow.postorder, wide.postorder);
+            let (narrow, _) = narrow.dominators(&mut steps).expect("nobody cancels");
+            let (wide, _) = wide.dominators(&mut steps).expect("nobody cancels");
+            assert_eq!(narrow, wide);
+        }
     }
 }

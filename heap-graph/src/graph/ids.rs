@@ -7,6 +7,7 @@ use hashbrown::DefaultHashBuilder;
 
 use super::NodeId;
 use crate::error::GraphError;
+use crate::huge::huge;
 use crate::prefetch::{AHEAD, prefetch};
 
 const EMPTY: u32 = u32::MAX;
@@ -23,8 +24,10 @@ pub(crate) struct IdTable {
 impl IdTable {
     /// The table of these ids.
     pub(crate) fn new(ids: &[u64]) -> Result<Self, GraphError> {
-        let slots = vec![EMPTY; (ids.len() * 5 / 4 + 1).next_power_of_two()].into();
-        let mut table = Self { slots, hasher: DefaultHashBuilder::default() };
+        let length = (ids.len() * 5 / 4 + 1).next_power_of_two();
+        let mut slots = huge(Vec::with_capacity(length));
+        slots.resize(length, EMPTY);
+        let mut table = Self { slots: slots.into(), hasher: DefaultHashBuilder::default() };
         for (index, id) in ids.iter().enumerate() {
             if let Some(ahead) = ids.get(index + AHEAD) {
                 prefetch(&table.slots, table.slot(*ahead));
@@ -69,7 +72,7 @@ impl IdTable {
 
     /// All of these; or the place of the first that is none.
     pub(crate) fn find_all(&self, wanted: &[u64], ids: &[u64]) -> Result<Box<[u32]>, usize> {
-        let mut found = Vec::with_capacity(wanted.len());
+        let mut found = huge(Vec::with_capacity(wanted.len()));
         // In the order of a breadth-first walk, nodes stand as the edges that first reach them do.
         let mut expected = 1;
         for (place, id) in wanted.iter().enumerate() {

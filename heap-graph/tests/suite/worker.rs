@@ -102,7 +102,7 @@ fn a_run_looks_whether_it_is_still_wanted() {
             |worker, progress| worker.shortest_paths("l".as_ref(), &[NodeId(90_000)], 1, progress).err(),
             1,
         ),
-        ("dominators", |worker, progress| worker.compute_dominator_tree("l".as_ref(), progress).err(), 5),
+        ("dominators", |worker, progress| worker.compute_dominator_tree("l".as_ref(), progress).err(), 6),
         (
             "individuals",
             |worker, progress| {
