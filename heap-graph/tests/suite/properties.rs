@@ -80,8 +80,13 @@ fn check_dominators(nodes: usize, edges: &[(usize, usize)]) -> Result<(), TestCa
     Ok(())
 }
 
+/// All of them under `./test thorough`.
+fn cases() -> u32 {
+    if std::env::var_os("THOROUGH").is_some() { 3_000 } else { 300 }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(3_000))]
+    #![proptest_config(ProptestConfig::with_cases(cases()))]
 
     #[test]
     fn dominators_are_what_cuts_nodes_off((nodes, edges) in graphs()) {
