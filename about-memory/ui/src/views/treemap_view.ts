@@ -226,12 +226,12 @@ export class TreemapView implements View {
     return caption;
   }
 
-  /** The path, the exact amount, and the share of the parent. */
+  /** The path, the exact amount, the share of the parent and, unless that is the parent, the process. */
   private describe(box: Box, parent: Box): string {
     const exact = this.amountText(box, true);
     const amount = this.model.asked.verbose ? exact : `${this.amountText(box, false)} (${exact})`;
     const share = `${formatShare(box.amount, parent.amount)} of ${parent.name.slice(0, LONGEST)}`;
-    const process = box.process ? `\n${box.process.slice(0, LONGEST)}` : "";
+    const process = box.process && parent.name !== box.process ? `\n${box.process.slice(0, LONGEST)}` : "";
     return `${box.name.slice(0, LONGEST)}\n${amount}, ${share}${process}`;
   }
 
