@@ -84,8 +84,6 @@ fn crates_depend_along_the_arrows_only() {
 
 /// The modules of a folder that reach each other: each is a debt, and no cycle is added.
 const KNOTS: &[(&str, &str)] = &[
-    ("about-memory", "cli::input cli::live_input"),
-    ("about-memory", "live::ask live::sockets"),
     ("dmd", "analyze symbolize"),
     ("dmd", "analyze::allocators analyze::owner"),
     (

@@ -1,4 +1,4 @@
-//! Assertions about memory for tests. The macros only spell a comparison; the work is done here.
+//! Assertions about memory for tests. The macros only build the text of a limit; the functions here check it.
 
 use core::fmt::Write as _;
 
@@ -9,11 +9,11 @@ use crate::limit::{Limit, LimitError};
 use crate::normalize::DiffOptions;
 use crate::number;
 
-/// Asserts how large the amount at a path is, of all processes together: a leaf, an inner node, a
+/// Asserts a limit on the amount at a path, summed over all processes. The path is that of a leaf, an inner node, a
 /// line, or `explicit/heap-unclassified`.
 ///
-/// The comparison is one of `<`, `<=`, `>`, `>=` and `==`; the limit a number, of `B`, `KiB`, `MiB` or
-/// `GiB`, or of what the report counts if there is no unit. It may also be one text, for which see
+/// The comparison is one of `<`, `<=`, `>`, `>=` and `==`. The limit is a number with one of the units `B`, `KiB`,
+/// `MiB` and `GiB`; without a unit it is in the units of the report. The macro also accepts the text of a
 /// [`Limit`](crate::Limit).
 ///
 /// ```
@@ -29,8 +29,8 @@ use crate::number;
 ///
 /// # Panics
 ///
-/// If the comparison fails, or nothing is reported at the path. The message shows the amount and the
-/// text of the whole set.
+/// If the comparison is false or the set does not contain the path. The message shows the amount and the text of the
+/// whole set.
 #[macro_export]
 macro_rules! assert_memory {
     ($set:expr, $limit:literal $(,)?) => {
@@ -44,9 +44,9 @@ macro_rules! assert_memory {
     };
 }
 
-/// Asserts how amounts changed between two sets; names are compared as [`diff`](crate::diff()) does.
+/// Asserts limits on the changes between two sets, with the rules of [`diff`](crate::diff()) for names.
 ///
-/// Each limit is a [`Limit`](crate::Limit), on the growth or on the amount after.
+/// Each limit is the text of a [`Limit`](crate::Limit) on the growth or on the later amount.
 ///
 /// ```
 /// use memory_reporter::{Kind, Report, ReportSet, Units};
@@ -64,8 +64,8 @@ macro_rules! assert_memory {
 ///
 /// # Panics
 ///
-/// If a limit does not hold, is no limit, or nothing is reported at its path in either set. The message
-/// names all such limits, and shows the text of the diff.
+/// If a limit does not hold or cannot be parsed, or neither set contains its path. The message lists these limits
+/// and shows the text of the diff.
 #[macro_export]
 macro_rules! assert_memory_diff {
     ($before:expr, $after:expr, $($limit:expr),+ $(,)?) => {
@@ -73,7 +73,7 @@ macro_rules! assert_memory_diff {
     };
 }
 
-/// Asserts that the collection could look at everything: no lock was held, nothing was borrowed.
+/// Asserts that the collection skipped no value: no lock was held and no cell was borrowed.
 ///
 /// ```
 /// about_memory::assert_no_skipped!(memory_reporter::ReportSet::new());
@@ -81,7 +81,7 @@ macro_rules! assert_memory_diff {
 ///
 /// # Panics
 ///
-/// If something was skipped; the message lists it.
+/// If the collection skipped values; the message lists them.
 #[macro_export]
 macro_rules! assert_no_skipped {
     ($set:expr) => {
@@ -89,7 +89,7 @@ macro_rules! assert_no_skipped {
     };
 }
 
-/// What `assert_memory!` does.
+/// Checks one limit for `assert_memory!`.
 #[track_caller]
 pub fn check(set: &ReportSet, limit: &str) {
     let limit = Limit::absolute(limit).unwrap_or_else(|error| panic!("{error}"));
@@ -98,7 +98,7 @@ pub fn check(set: &ReportSet, limit: &str) {
         Ok(verdict) if verdict.holds => return,
         Ok(verdict) => verdict,
         Err(LimitError::NotReported(_)) => {
-            panic!("nothing is reported at {path}, expected {expected}\n\n{}", crate::text(set))
+            panic!("no report has the path {path}, expected {expected}\n\n{}", crate::text(set))
         }
         Err(error) => panic!("{error}\n\n{}", crate::text(set)),
     };
@@ -113,7 +113,7 @@ pub fn check(set: &ReportSet, limit: &str) {
     panic!("{path} is {shown}, expected {expected}\n\n{}", crate::text(set));
 }
 
-/// What `assert_memory_diff!` does.
+/// Checks limits for `assert_memory_diff!`.
 #[track_caller]
 pub fn check_diff(before: &ReportSet, after: &ReportSet, limits: &[&str]) {
     let limits: Vec<Limit> =
@@ -133,7 +133,7 @@ pub fn check_diff(before: &ReportSet, after: &ReportSet, limits: &[&str]) {
     assert!(wrong.is_empty(), "memory has changed:{wrong}\n\n{}", crate::text(&diff()));
 }
 
-/// What `assert_no_skipped!` does.
+/// Checks a set for `assert_no_skipped!`.
 #[track_caller]
 pub fn check_no_skipped(set: &ReportSet) {
     let mut list = String::new();

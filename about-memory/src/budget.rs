@@ -1,4 +1,4 @@
-//! Budgets: a file that says how much memory a program may use, and where.
+//! Budgets: files of limits on the memory of a program.
 
 mod update;
 
@@ -15,11 +15,10 @@ pub use update::BudgetOptions;
 
 /// The limits of a budget file.
 ///
-/// The file is TOML. The table `budget` holds limits on the amounts of all processes together, `process`
-/// tables of limits on the processes whose name contains the table's. A key is a path; a value is a limit:
-/// a number (of bytes, or whatever is counted) or a text as in [`Limit`], which is a maximum unless it
-/// starts with a comparison; several of them in an array. Names in the report are first replaced as for a
-/// diff, so that `(pid 12)` is `(pid NNN)`.
+/// The file is TOML. The table `budget` contains limits on sums over all processes. Each table in `process` contains
+/// limits on the processes whose name contains the name of the table. A key is a path. A value is a limit, or an
+/// array of limits: a number in the units of the report, or a text as in [`Limit`]. A text without a comparison is a
+/// maximum. Names in the report are first normalized as for a diff, so `(pid 12)` is `(pid NNN)`.
 ///
 /// ```toml
 /// [budget]
@@ -55,7 +54,7 @@ impl Budget {
     ///
     /// # Errors
     ///
-    /// If it is not TOML, or something in it is no limit; the error names the line.
+    /// If the text is not TOML, or a value is not a limit. The error contains the line.
     pub fn parse(text: &str) -> Result<Self, BudgetError> {
         let document = Document::parse(text).map_err(|error| {
             let at = error.span().map_or(0, |span| span.start);
@@ -64,14 +63,14 @@ impl Budget {
         let mut budget = Self { limits: Vec::new() };
         for (key, item) in document.iter() {
             let table =
-                || item.as_table_like().ok_or_else(|| wrong(text, item, format!("{key} is no table")));
+                || item.as_table_like().ok_or_else(|| wrong(text, item, format!("{key} is not a table")));
             match key {
                 "budget" => budget.add(text, None, table()?)?,
                 "process" => {
                     for (process, item) in table()?.iter() {
                         let table = item.as_table_like();
                         let table =
-                            table.ok_or_else(|| wrong(text, item, format!("{process} is no table")))?;
+                            table.ok_or_else(|| wrong(text, item, format!("{process} is not a table")))?;
                         budget.add(text, Some(process), table)?;
                     }
                 }
@@ -117,30 +116,30 @@ fn limit(process: Option<&str>, path: &str, value: &Value) -> Result<Limit, Stri
     let condition = match value {
         Value::String(text) => text.value().clone(),
         Value::Integer(number) => number.value().to_string(),
-        _ => return Err(format!("the limit of {path} is neither a text nor a whole number")),
+        _ => return Err(format!("the limit of {path} is neither a string nor a whole number")),
     };
     let limit = Limit::of_path(process, path, &condition).map_err(|error| error.to_string())?;
     if limit.is_relative() {
-        return Err(format!("{limit}: a budget has nothing to have grown from"));
+        return Err(format!("{limit}: a budget has no earlier report, so it cannot limit growth"));
     }
     Ok(limit)
 }
 
-/// What became of one limit of a budget.
+/// The outcome of one limit of a budget.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct BudgetCheck<'b> {
-    /// Where the limit is in the budget file, from 1 on.
+    /// The line of the limit in the budget file, counted from 1.
     pub line: usize,
     /// The limit.
     pub limit: &'b Limit,
-    /// The amount, and whether it is within the limit; or why that cannot be said.
+    /// The amount and whether it meets the limit, or why the limit could not be checked.
     pub verdict: Result<Verdict, LimitError>,
 }
 
 impl BudgetCheck<'_> {
-    /// Whether the limit is exceeded, or its units are not those of the report. That nothing is reported
-    /// is within every maximum, and below every minimum.
+    /// Whether the limit does not hold, or its units differ from those of the report. A path that the report does
+    /// not contain meets each maximum and fails each minimum.
     pub fn failed(&self) -> bool {
         match &self.verdict {
             Ok(verdict) => !verdict.holds,
@@ -159,11 +158,11 @@ impl fmt::Display for BudgetCheck<'_> {
     }
 }
 
-/// What is wrong with a budget file, and in which line.
+/// A fault in a budget file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BudgetError {
-    /// From 1 on.
+    /// The line, counted from 1.
     pub line: usize,
     /// What is wrong.
     pub message: String,
@@ -181,7 +180,7 @@ fn wrong(text: &str, item: &Item, message: String) -> BudgetError {
     BudgetError { line: line(text, item.span().map_or(0, |span| span.start)), message }
 }
 
-/// The line of a place in a text.
+/// The line of a byte offset in a text, counted from 1.
 fn line(text: &str, at: usize) -> usize {
     1 + text.bytes().take(at).filter(|byte| *byte == b'\n').count()
 }

@@ -1,4 +1,4 @@
-//! The command line: what is asked for, exit status, and errors in one line.
+//! The command line: arguments, exit status, and errors of one line.
 
 mod block;
 mod check;
@@ -43,8 +43,8 @@ Examples:
   about-memory html memory-report.json.gz -o page.html
   about-memory run -- ls -l
 
-Exit status: 0 if all is well, 1 if a file cannot be read or no process answers, 2 for wrong
-usage, 3 if a limit does not hold; of run, that of the program.";
+Exit status: 0 on success, 1 if a file cannot be read or no process answers, 2 for wrong usage,
+3 if a limit does not hold. `run` exits with the status of the program.";
 
 /// Shows memory reports as Firefox's about:memory does.
 #[derive(Parser)]
@@ -56,70 +56,70 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Show a report file, or running processes, as text.
+    /// Show a report file or running processes as text.
     #[command(after_help = show::EXAMPLES)]
     Show(show::Show),
-    /// Show who allocated what is in a dump of DMD, as text.
+    /// Show who allocated the blocks in a DMD dump.
     #[command(after_help = dmd::EXAMPLES, args_override_self = true)]
     Dmd(Box<dmd::Dmd>),
-    /// Show how much of the heap reporters know, by a dump of DMD's dark-matter mode.
+    /// Show how much of the heap the reporters cover, from a dump of DMD's dark-matter mode.
     #[command(after_help = coverage::EXAMPLES)]
     Coverage(coverage::Coverage),
-    /// Show who points to a block in a dump of DMD's scan mode.
+    /// Show which blocks point to a block, from a dump of DMD's scan mode.
     #[command(after_help = block::EXAMPLES, args_override_self = true)]
     Block(block::Block),
-    /// Name the running processes that can be asked.
+    /// List the running processes that answer requests.
     #[command(after_help = list::EXAMPLES)]
     List(list::List),
     /// Save the reports of running processes to a file.
     #[command(after_help = save::EXAMPLES)]
     Save(save::Save),
-    /// Have a running process give back the memory that it can do without.
+    /// Free caches in a running process.
     #[command(after_help = minimize::EXAMPLES)]
     Minimize(minimize::Minimize),
-    /// Show running processes again and again, changes marked.
+    /// Show running processes repeatedly and mark the changes.
     #[command(after_help = watch::EXAMPLES)]
     Watch(watch::Watch),
-    /// Show what changed from one report file to another.
+    /// Show what changed between two report files.
     #[command(after_help = diff::EXAMPLES)]
     Diff(Box<diff::Diff>),
-    /// Check that a report keeps to a budget, or write one.
+    /// Check a report against a budget, or write a budget.
     #[command(after_help = check::EXAMPLES)]
     Check(check::Check),
-    /// Show how amounts changed over many report files.
+    /// Show how amounts change over many report files.
     #[command(after_help = series::EXAMPLES)]
     Series(series::Series),
-    /// Write a page that shows a report, or what changed, in a browser.
+    /// Write a page for a browser that shows a report, a diff or a DMD dump.
     #[command(after_help = html::EXAMPLES)]
     Html(html::Html),
-    /// Run a program under DMD, and have it dump at its end who allocated what.
+    /// Run a program under DMD, which writes a dump of its allocations when it ends.
     #[command(after_help = run::EXAMPLES)]
     Run(run::Run),
-    /// Print a script that completes this program's arguments in a shell.
+    /// Print a shell script that completes the arguments of this program.
     #[command(after_help = completions::EXAMPLES)]
     Completions(completions::Completions),
     /// Print the manual page.
     #[command(after_help = completions::MAN_EXAMPLES)]
     Man(completions::Man),
-    /// Ask a heap snapshot (.fxsnapshot).
+    /// Analyze a heap snapshot (.fxsnapshot).
     Snapshot(snapshot::Snapshot),
 }
 
 /// Why a command failed.
 enum Failure {
-    /// A file could not be read, or a process not be asked: its name, and the reason.
+    /// A file could not be read or a process could not be asked: its name, and the reason.
     File(String, anyhow::Error),
-    /// The arguments make no sense.
+    /// The arguments are wrong or contradict each other.
     Usage(String),
-    /// Limits do not hold: each with its reason.
+    /// Limits do not hold: one line for each.
     Exceeded(Vec<String>),
-    /// The text could not be written.
+    /// Standard output could not be written.
     Output(std::io::Error),
 }
 
-/// The arguments as the parser takes them.
+/// The arguments in the spelling that the parser accepts.
 fn spelled(arguments: impl Iterator<Item = OsString>) -> impl Iterator<Item = OsString> {
-    // Commands by name, with the long names of their options.
+    // Whether a command has an option of this long name.
     let ours = |command: &str, name: &str| {
         let of = Arguments::command().find_subcommand(command).cloned();
         of.is_some_and(|command| {
@@ -136,7 +136,7 @@ pub(crate) fn run() -> ExitCode {
     let arguments = match Arguments::try_parse_from(spelled(std::env::args_os())) {
         Ok(arguments) => arguments,
         Err(error) => {
-            // Help goes to stdout and is no error; that nobody reads it is none either.
+            // Help goes to stdout and is no error. A reader that has gone away is no error either.
             let _ = error.print();
             return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
         }
@@ -179,11 +179,11 @@ pub(crate) fn run() -> ExitCode {
     ExitCode::from(status)
 }
 
-/// Longest line on stderr, in bytes, the newline not counted.
+/// Longest line on stderr, in bytes without the newline.
 const MAX_LINE: usize = 300;
 
-/// One line on stderr, in which nothing foreign can break the line or steer the terminal. A long
-/// one loses its middle: the file is named at the start, the reason at the end.
+/// Prints one line on stderr. Escapes keep foreign text from breaking the line or controlling the terminal. A long
+/// line loses its middle: the start names the file, and the end gives the reason.
 fn say(message: &str) {
     let line = format!("about-memory: {}", about_memory::escape(message));
     let line = if line.len() <= MAX_LINE {
@@ -197,6 +197,6 @@ fn say(message: &str) {
         }
         format!("{} ... {}", &line[..head], &line[tail..])
     };
-    // Nobody can be told that stderr is closed.
+    // If stderr is closed, there is no place to report it.
     let _ = writeln!(std::io::stderr(), "{line}");
 }

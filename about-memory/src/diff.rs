@@ -7,8 +7,8 @@ use memory_reporter::tree::Forest;
 use crate::limit::{Limit, LimitError, Verdict};
 use crate::normalize::{DiffOptions, NormalizeError, Normalizer};
 
-/// What changed from `first` to `second`, by Firefox's rules and what the sets carry themselves; for
-/// [`text`](crate::text()) and every other view.
+/// The changes from `first` to `second` as a set, for [`text`](crate::text()) and the other views. Names are compared
+/// by Firefox's rules and by those that the sets contain.
 ///
 /// ```
 /// use memory_reporter::{Kind, Report, ReportSet, Units};
@@ -28,7 +28,7 @@ pub fn diff(first: &ReportSet, second: &ReportSet) -> ReportSet {
     changes.expect("the rules of Firefox are regular expressions").to_set()
 }
 
-/// As [`diff`], with other rules; and entry by entry, with the amounts of both sets.
+/// The changes from `first` to `second`, each with both amounts, by the rules of `options` and of the sets.
 ///
 /// ```
 /// # let (first, second) = (memory_reporter::ReportSet::new(), memory_reporter::ReportSet::new());
@@ -45,8 +45,7 @@ pub fn diff(first: &ReportSet, second: &ReportSet) -> ReportSet {
 ///
 /// # Errors
 ///
-/// If a rule of `options` is no regular expression. (One that a set carries is left out, with a
-/// warning.)
+/// If a rule of `options` is not a regular expression. (A bad rule in a set is skipped, with a warning.)
 pub fn changes<'a>(
     first: &'a ReportSet,
     second: &'a ReportSet,
@@ -64,15 +63,15 @@ impl Normalizer {
     }
 }
 
-/// Checks limits on two sets whose names are made equal as for a diff; so are the paths of the limits.
+/// Checks limits on two sets. The names in the sets and the paths of the limits are normalized as for a diff.
 ///
-/// Amounts are those of the whole sets, so that `explicit` is what [`text`](crate::text()) shows of each,
-/// even where the sum of the differences is another (as in Firefox it lacks `heap-unclassified` if
-/// `heap-allocated` has not changed).
+/// Amounts are those of the whole sets, so `explicit` is the amount that [`text`](crate::text()) shows for each set.
+/// The sum of the differences can be another: as in Firefox, it lacks `heap-unclassified` if `heap-allocated` has
+/// not changed.
 ///
 /// # Errors
 ///
-/// If a rule of `options` is no regular expression; and for each limit as [`Limit::check`].
+/// If a rule of `options` is not a regular expression. The result for each limit has the errors of [`Limit::check`].
 pub fn check_limits(
     first: &ReportSet,
     second: &ReportSet,

@@ -1,19 +1,19 @@
-//! Names as they may be shown on a terminal.
+//! Foreign text made safe for a terminal.
 
 use memory_reporter::file::__private::is_deceptive;
 
-/// Appends a name of a report: `\` becomes `/`, which is what it stands for.
+/// Appends a name of a report, escaped; `\` becomes the `/` that it stands for.
 pub(crate) fn push_name(to: &mut String, name: &str) {
     push(to, name, true);
 }
 
-/// Appends foreign text with everything that could steer a terminal or deceive a reader escaped.
+/// Appends foreign text, escaped as [`escape`] does.
 pub(crate) fn push_text(to: &mut String, text: &str) {
     push(to, text, false);
 }
 
-/// Foreign text with everything that could steer a terminal or deceive a reader escaped as `\u{..}`:
-/// control characters, line separators, marks of text direction, and what has no width.
+/// Escapes the characters of foreign text that could control a terminal or deceive a reader, as `\u{..}`: control
+/// characters, line separators, marks of text direction, and characters without width.
 pub fn escape(text: &str) -> String {
     let mut to = String::with_capacity(text.len());
     push_text(&mut to, text);

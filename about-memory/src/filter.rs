@@ -1,10 +1,10 @@
-//! Which paths are shown: a substring or a regular expression of the path as reported.
+//! Filters on paths as reported: a substring or a regular expression.
 
 use core::fmt;
 
 use regex::bytes::Regex;
 
-/// A filter on paths as reported, in which a `\` stands for a `/` inside a name. Case matters.
+/// A filter on paths as reported, in which a `\` stands for a `/` inside a name. It is case-sensitive.
 #[derive(Clone, Debug)]
 pub struct Filter(Rule);
 
@@ -15,18 +15,17 @@ enum Rule {
 }
 
 impl Filter {
-    /// Paths that contain `text`. Empty text filters nothing, as if there were no filter.
+    /// Accepts paths that contain `text`. Empty text accepts all paths.
     pub fn substring(text: impl Into<String>) -> Self {
         Self(Rule::Substring(text.into()))
     }
 
-    /// Paths in which `pattern` matches somewhere. The syntax is that of JavaScript, as in Firefox,
-    /// but for look-around and back-references, which there are none of. An empty pattern filters
-    /// nothing.
+    /// Accepts paths in which `pattern` matches. The syntax is that of JavaScript, as in Firefox, without
+    /// look-around and back-references. An empty pattern accepts all paths.
     ///
     /// # Errors
     ///
-    /// If `pattern` is no regular expression. (Firefox then matches nothing.)
+    /// If `pattern` is not a regular expression. (In Firefox, such a pattern matches nothing.)
     pub fn regex(pattern: &str) -> Result<Self, FilterError> {
         if pattern.is_empty() {
             return Ok(Self::substring(""));
@@ -37,12 +36,12 @@ impl Filter {
         }
     }
 
-    /// Whether every path passes.
+    /// Whether the filter accepts all paths.
     pub(crate) fn is_empty(&self) -> bool {
         matches!(&self.0, Rule::Substring(text) if text.is_empty())
     }
 
-    /// Whether `path` passes.
+    /// Whether the filter accepts `path`.
     pub fn accepts(&self, path: &str) -> bool {
         match &self.0 {
             Rule::Substring(text) => path.contains(text.as_str()),
@@ -51,7 +50,7 @@ impl Filter {
     }
 }
 
-/// A pattern that is no regular expression.
+/// A pattern that is not a regular expression.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct FilterError {
@@ -72,8 +71,8 @@ impl std::error::Error for FilterError {
     }
 }
 
-/// The same pattern in the syntax of the `regex` crate: there classes are of Unicode, braces must
-/// be escaped, and `[`, `&&`, `--` and `~~` mean something inside a class.
+/// Translates a pattern into the syntax of the crate `regex`, in which classes are Unicode, braces need escapes, and
+/// `[`, `&&`, `--` and `~~` have a meaning inside a class.
 fn from_javascript(pattern: &str) -> String {
     let mut to = String::with_capacity(pattern.len() + 16);
     let mut rest = pattern;
@@ -116,7 +115,7 @@ fn literal(to: &mut String, text: &str, used: usize) -> usize {
     used
 }
 
-/// `{2}`, `{2,}` or `{2,3}` at the start; braces are plain text otherwise.
+/// `{2}`, `{2,}` or `{2,3}` at the start of the text. Other braces are plain text.
 fn quantifier(text: &str) -> Option<&str> {
     let end = text.find('}')?;
     let (from, to) = text[1..end].split_once(',').unwrap_or((&text[1..end], ""));
@@ -124,7 +123,7 @@ fn quantifier(text: &str) -> Option<&str> {
     (!from.is_empty() && digits(from) && digits(to)).then_some(&text[..=end])
 }
 
-/// What follows a backslash; how many bytes of it were used.
+/// Translates the text after a backslash, and returns how many bytes of it were used.
 fn escape(to: &mut String, tail: &str, class: bool) -> usize {
     let Some(c) = tail.chars().next() else { return literal(to, "\\", 0) };
     let hex =

@@ -1,8 +1,8 @@
-//! One page that shows a set of reports in a browser, with nothing to load.
+//! One page that shows a set of reports in a browser and loads nothing else.
 //!
-//! The page is a file built beforehand from `ui/`, with two holes: the title, and the data. These are
-//! compressed and in base64, so that no name of a report is ever read as HTML or script, and they
-//! stand in an element that no browser runs. The page's own policy forbids all that is not in it.
+//! `npm run build` makes the page from `ui/`, with two placeholders: the title and the data. The data is compressed
+//! and in base64, in an element that browsers do not run, so a browser never reads a name in a report as HTML or
+//! script. The page's security policy forbids everything that is not in the page.
 
 mod columns;
 mod flame;
@@ -24,15 +24,15 @@ const PAGE: &str = include_str!("../assets/page.html");
 const TITLE: &str = "@TITLE@";
 const DATA: &str = "@DATA@";
 
-/// What can be said about a page, beside its reports.
+/// Options of a page.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct HtmlOptions {
-    /// What is shown, in the title: a file's name, or what was compared. Default: empty.
+    /// What the title names: a file, or the two files of a diff. Default: empty.
     pub title: String,
-    /// How hard to compress, from 0 (not at all) to 9. More than the default of 6 gains little.
+    /// Level of compression, from 0 (none) to 9. Default: 6; higher levels gain little.
     pub compression: u32,
-    /// The stacks of a dump, which the page then shows too. Default: none.
+    /// A flame graph of a DMD dump, which the page also shows. Default: none.
     pub flame_graph: Option<FlameGraph>,
 }
 
@@ -54,7 +54,7 @@ impl HtmlOptions {
         Self { compression: level, ..self }
     }
 
-    /// Sets [`flame_graph`](Self::flame_graph). A browser bears some ten thousand frames.
+    /// Sets [`flame_graph`](Self::flame_graph). Browsers handle some ten thousand frames.
     #[must_use]
     pub fn flame_graph(self, graph: FlameGraph) -> Self {
         Self { flame_graph: Some(graph), ..self }
@@ -67,13 +67,13 @@ impl Default for HtmlOptions {
     }
 }
 
-/// A page that shows `set`, or a [`diff`](crate::diff()), in any browser of 2023 or later: the text of
-/// [`text`](crate::text()) to open, close, filter and copy, a treemap, and a
-/// flame graph if there is one in `options`.
+/// A page that shows `set`, which may be a [`diff`](crate::diff()), in any browser of 2023 or later: the text of
+/// [`text`](crate::text()) to open, close, filter and copy, a treemap, and the flame graph of `options` if there is
+/// one.
 ///
-/// The page is one file which loads nothing and can be mailed or kept as a build's artefact. It takes
-/// about 8 bytes of the file for each report whose name and amount are random, and much less for real
-/// ones. A browser builds only what is seen of it.
+/// The page is one file that loads nothing else, so it can be mailed or kept as an artefact of a build. A report
+/// with a random name and amount takes about 8 bytes of it; real reports take much less. The page only creates
+/// elements for what is in sight.
 ///
 /// ```
 /// use about_memory::HtmlOptions;
@@ -108,7 +108,7 @@ fn compress(bytes: &[u8], level: u32) -> Vec<u8> {
     encoder.write_all(bytes).and_then(|()| encoder.finish()).expect("writing to memory does not fail")
 }
 
-/// Text as it may stand between tags.
+/// Escapes text for a place between tags.
 fn escape_html(text: &str) -> String {
     let mut to = String::with_capacity(text.len());
     for c in text.chars() {

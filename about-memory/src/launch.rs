@@ -1,5 +1,5 @@
-//! Programs started under a library that the loader puts first: what stands in the way, and how to wait
-//! for them as if they had been started without us.
+//! Running programs with a preloaded library: checks whether that works, and waits for the program so that callers
+//! see its signals and exit status.
 
 mod executable;
 
@@ -12,34 +12,34 @@ use crate::platform;
 
 pub use executable::{Obstacle, check};
 
-/// What goes behind all words of `$DMD` for a program that is started: by it those that the program starts know
-/// which of them was the first, and the folder that names of dumps are meant to be in.
+/// The words to append to `$DMD` for a program. From these words the processes that it starts know which process
+/// was the first, and which folder relative names of dumps belong to.
 pub fn words_for_first_process() -> OsString {
     let folder = std::env::current_dir().unwrap_or_default();
     dmd::words_for_first_process(&folder)
 }
 
-/// Runs a program to its end. Signals that somebody sends to this process are passed on to it; those of
-/// the terminal reach it anyway, and do not end this process before it.
+/// Runs a program to its end. Forwards the signals that another process sends to this process. Signals of the
+/// terminal reach the program directly, and do not end this process before it.
 ///
 /// # Errors
 ///
-/// If it cannot be started, or there can be no handlers of signals.
+/// If the program cannot be started or signal handlers cannot be installed.
 pub fn run(command: &mut Command) -> io::Result<ExitStatus> {
     platform::run_to_end(command)
 }
 
-/// Ends as the program has ended: by the same signal, if it was one; otherwise what to return from `main`.
+/// Ends this process by the signal that ended the program, or returns the exit code for `main`.
 pub fn end_like(status: ExitStatus) -> ExitCode {
     platform::end_like(status)
 }
 
-/// The number of the signal that ended a program.
+/// The number of the signal that ended a program, if one did.
 pub fn ending_signal(status: ExitStatus) -> Option<i32> {
     platform::ending_signal(status)
 }
 
-/// The file that a command names: itself if it has a slash, otherwise the first executable one in `$PATH`.
+/// The file of a command: the path itself if it contains a slash, otherwise the first executable file in `$PATH`.
 pub fn find(command: &OsStr) -> Option<PathBuf> {
     let path = Path::new(command);
     if command.to_string_lossy().contains('/') {

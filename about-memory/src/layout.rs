@@ -1,33 +1,33 @@
-//! Which nodes of a tree are shown, in which order: sorting, `(N tiny)`, what is open.
+//! The entries of a tree in order of display: sorting, `(N tiny)`, and which entries are open.
 //!
-//! Shown nodes lie in one vector, parents before children, the children of one in a row. A collapsed
-//! sub-tree is laid out only if something in the tree is invalid: then Firefox opens the way to it.
+//! The entries are in one vector: parents before children, and the children of an entry in sequence. A collapsed
+//! sub-tree is laid out only if the tree contains an invalid value, since Firefox then opens the path to it.
 
 use icu_collator::CollatorBorrowed;
 use memory_reporter::tree::{Mark, Node};
 
 use crate::view::{Sort, View};
 
-/// A tree as shown; the root is the first.
+/// The entries of a tree; the root is the first.
 pub(crate) struct Layout<'f, 'a> {
     pub(crate) shown: Vec<Shown<'f, 'a>>,
 }
 
 /// One entry of the text.
 pub(crate) struct Shown<'f, 'a> {
-    /// The node, or of `(N tiny)` the parent.
+    /// The node; for `(N tiny)`, the parent.
     pub(crate) node: Node<'f, 'a>,
     /// For `(N tiny)`, the N.
     pub(crate) tiny: Option<u32>,
     pub(crate) amount: i128,
-    /// What it is sorted by, and what is compared with the root.
+    /// The sort key, which is also compared with the root.
     weight: i128,
     depth: u32,
     pub(crate) children: core::ops::Range<u32>,
     pub(crate) has_children: bool,
-    /// Collapsed, unless something invalid is below.
+    /// Closed, unless a value below is invalid.
     collapsed: bool,
-    /// Children are deeper than was asked for, and were not laid out.
+    /// The children are below the depth limit, so they were not laid out.
     too_deep: bool,
     pub(crate) invalid: bool,
     invalid_below: bool,
@@ -39,7 +39,7 @@ impl Shown<'_, '_> {
         self.has_children && !self.too_deep && (!self.collapsed || self.invalid_below)
     }
 
-    /// The mark before the name. An invalid node looks open even when its children are not shown.
+    /// The separator before the name. An invalid entry looks open even if its children are not in the text.
     pub(crate) fn separator(&self) -> &'static str {
         if !self.has_children {
             " ── "
@@ -50,12 +50,12 @@ impl Shown<'_, '_> {
         }
     }
 
-    /// How many reports were added up, as Firefox counts them.
+    /// The number of added reports, as Firefox counts them.
     pub(crate) fn merged(&self) -> u32 {
         if self.tiny.is_some() { 0 } else { self.node.merged() }
     }
 
-    /// What a diff says of it.
+    /// The mark of a diff.
     pub(crate) fn mark(&self) -> Option<Mark> {
         if self.tiny.is_some() { None } else { self.node.mark() }
     }
@@ -82,7 +82,7 @@ impl<'f, 'a> Layout<'f, 'a> {
         let mut at = 0;
         while at < level.shown.len() {
             let parent = &mut level.shown[at];
-            // The children of `(N tiny)` were laid out with it.
+            // The children of `(N tiny)` were laid out together with it.
             if parent.tiny.is_none() && parent.has_children {
                 if view.depth.is_some_and(|depth| parent.depth >= depth) {
                     parent.too_deep = true;
@@ -93,13 +93,13 @@ impl<'f, 'a> Layout<'f, 'a> {
             at += 1;
         }
         let mut layout = Self { shown: level.shown };
-        layout.tell_parents();
+        layout.mark_parents();
         layout
     }
 
-    /// Children come after their parents, so one pass from the end sees every node after all that is
-    /// below it.
-    fn tell_parents(&mut self) {
+    /// Sets `invalid_below`. Children come after their parents, so one pass from the end visits each entry after
+    /// all entries below it.
+    fn mark_parents(&mut self) {
         for at in (0..self.shown.len()).rev() {
             let children = self.shown[at].children.clone();
             let below = &self.shown[children.start as usize..children.end as usize];
@@ -108,14 +108,14 @@ impl<'f, 'a> Layout<'f, 'a> {
     }
 }
 
-/// A layout under way, level by level.
+/// A layout that grows level by level.
 struct Level<'v, 'f, 'a> {
     shown: Vec<Shown<'f, 'a>>,
     view: &'v View,
-    /// The root's amount; in a diff without its sign.
+    /// The amount of the root; in a diff its magnitude.
     total: i128,
     is_diff: bool,
-    /// Whether to lay out what is collapsed too.
+    /// Whether to lay out collapsed sub-trees.
     all: bool,
     by: &'v CollatorBorrowed<'v>,
 }
@@ -157,7 +157,7 @@ impl<'f, 'a> Level<'_, 'f, 'a> {
             }
         }
         let collapsed = self.shown[at].collapsed;
-        // A single tiny one at the end is shown as it is.
+        // A single tiny entry at the end is not grouped.
         let cut = nodes.iter().position(tiny).filter(|i| !collapsed && i + 1 < nodes.len());
         let start = self.end();
         let (large, rest) = nodes.split_at(cut.unwrap_or(nodes.len()));
@@ -194,7 +194,7 @@ impl<'f, 'a> Level<'_, 'f, 'a> {
         }
     }
 
-    /// One entry for all that is tiny.
+    /// Adds one entry for all tiny ones.
     fn push_tiny(&mut self, parent: Node<'f, 'a>, depth: u32, rest: &[(i128, Node<'f, 'a>)]) {
         let amount: i128 = rest.iter().map(|(_, node)| node.amount()).sum();
         let largest = rest.iter().map(|(weight, _)| *weight).max().unwrap_or(0);
@@ -218,7 +218,7 @@ impl<'f, 'a> Level<'_, 'f, 'a> {
     }
 }
 
-/// Sums of 64-bit amounts are far below what 127 bits hold.
+/// Converts a sum. Sums of 64-bit amounts need far less than 127 bits.
 fn signed(amount: u128) -> i128 {
     i128::try_from(amount).unwrap_or(i128::MAX)
 }

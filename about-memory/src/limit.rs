@@ -1,7 +1,7 @@
-//! Limits of amounts: `explicit < 64 MiB`, `explicit/cache > +5%`.
+//! Limits on amounts: `explicit < 64 MiB`, `explicit/cache > +5%`.
 //!
-//! One grammar for the command line, for budgets and for tests. All comparisons are of whole numbers,
-//! so nothing is rounded.
+//! The command line, budgets and tests share one grammar. All comparisons are between whole numbers, so nothing is
+//! rounded.
 
 mod parse;
 
@@ -15,14 +15,14 @@ use crate::number::{self, ByteUnits};
 
 /// A comparison of the amount at a path, summed over processes, with a limit.
 ///
-/// Written `[PROCESS] PATH COMPARISON LIMIT`:
+/// The text of a limit is `[PROCESS] PATH COMPARISON LIMIT`:
 ///
-/// - `[PROCESS]`, which may be missing: only processes whose name contains this count.
-/// - `PATH`: as in the reports; a leaf, an inner node, `explicit/heap-unclassified`, or a line.
+/// - `[PROCESS]`, optional: only processes whose name contains this count.
+/// - `PATH`: the path in the reports of a leaf, an inner node, `explicit/heap-unclassified`, or a line.
 /// - `COMPARISON`: `<`, `<=`, `>`, `>=` or `==`.
-/// - `LIMIT`: a number, which may have decimals, `_` or `,`; then `B`, `KiB`, `MiB` or `GiB`, or nothing
-///   for bytes or whatever is counted; `%` where the report itself is a percentage. With a sign it is how
-///   much the amount has grown since another report: `+64 KiB`, or `+5%` of what it was.
+/// - `LIMIT`: a number, which may contain decimals, `_` and `,`, and a unit: `B`, `KiB`, `MiB` or `GiB`; `%` if the
+///   report is a percentage; or no unit for the units of the report. With a sign, the limit is on the growth since an
+///   earlier report: `+64 KiB`, or `+5%` of the earlier amount.
 ///
 /// ```
 /// use about_memory::Limit;
@@ -90,22 +90,22 @@ impl Decimal {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Unit {
-    /// Whatever the report counts.
+    /// The units of the report.
     None,
     /// This many bytes.
     Bytes(u32),
     Percent,
 }
 
-/// What a [`Limit`] says of one report, or of two.
+/// The outcome of a [`Limit`] on one report or on two.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Verdict {
     /// Whether the comparison is true.
     pub holds: bool,
-    /// The amount in the earlier report, if there is one and it has the path.
+    /// The amount in the earlier report, if there is one and it contains the path.
     pub first: Option<i128>,
-    /// The amount, if the path is reported.
+    /// The amount, if the report contains the path.
     pub second: Option<i128>,
     /// The units of both.
     pub units: Units,
@@ -113,7 +113,7 @@ pub struct Verdict {
 }
 
 impl Limit {
-    /// Whether the limit is on growth, so that it takes two reports to check it.
+    /// Whether the limit is on growth, so its check needs two reports.
     pub fn is_relative(&self) -> bool {
         self.bound.growth
     }
@@ -123,39 +123,39 @@ impl Limit {
         &self.path
     }
 
-    /// What the name of a process must contain to count, if not all do.
+    /// The text that the name of a process must contain to count; `None` if all processes count.
     pub fn process(&self) -> Option<&str> {
         self.process.as_deref()
     }
 
-    /// The comparison and what it compares with, as written: `< 64 MiB`.
+    /// The comparison and the limit as written: `< 64 MiB`.
     pub fn condition(&self) -> &str {
         &self.condition
     }
 
-    /// Whether an amount of 0 is within the limit.
+    /// Whether an amount of 0 meets the limit.
     pub(crate) fn holds_for_nothing(&self) -> bool {
         self.comparison.holds(self.bound.number.compare(0, 1))
     }
 
-    /// The same limit for names in which something was replaced.
+    /// The same limit with its path normalized.
     pub(crate) fn renamed(mut self, path: impl FnOnce(&str) -> String) -> Self {
         self.path = path(&self.path);
         self
     }
 
-    /// Checks the limit against a report, and against an earlier one if the limit is on growth. A path
-    /// that only one of them has is 0 in the other.
+    /// Checks the limit on a report, and on an earlier one if the limit is on growth. The amount of a path that
+    /// only one of them contains is 0 in the other.
     ///
     /// # Errors
     ///
-    /// If nothing is reported at the path in either, if the limit's units are not the report's, or if
-    /// the limit is on growth and there is no earlier report.
+    /// If neither report contains the path, if the units of limit and report differ, or if the limit is on growth
+    /// and there is no earlier report.
     pub fn check(&self, first: Option<&Forest<'_>>, second: &Forest<'_>) -> Result<Verdict, LimitError> {
         self.judge(first.map(|forest| self.amount(forest)), self.amount(second))
     }
 
-    /// As [`check`](Self::check), with the amounts.
+    /// As [`check`](Self::check), for known amounts.
     pub(crate) fn judge(
         &self,
         first: Option<Option<Amount>>,
@@ -183,7 +183,7 @@ impl Limit {
         let amount = if growth { after - before } else { after };
         let factor = match (unit, units) {
             (Unit::Percent, _) if growth => {
-                // Any growth from nothing is more than any percentage of it.
+                // Growth from 0 exceeds any percentage.
                 return Ok(match (before, amount) {
                     (0, 0) => number.compare(0, 1),
                     (0, amount) => amount.cmp(&0),
@@ -198,13 +198,13 @@ impl Limit {
         Ok(number.compare(amount, factor))
     }
 
-    /// The amount at the path, summed over the processes that count and have the first one's units.
+    /// The amount at the path, summed over the processes that count and whose units are those of the first.
     pub(crate) fn amount(&self, forest: &Forest<'_>) -> Option<Amount> {
         let part = self.process.as_deref().unwrap_or("");
         let counts = |process: &&Process<'_>| process.name().contains(part);
         let nodes = forest.processes().iter().filter(counts).filter_map(|process| process.node(&self.path));
         let amounts = nodes.map(|node| (node.amount(), node.units()));
-        // Amounts in other units than the first have no sum with it.
+        // Amounts in different units have no sum.
         amounts.reduce(|(a, units), (b, other)| (if units == other { a + b } else { a }, units))
     }
 }
@@ -218,7 +218,7 @@ impl fmt::Display for Limit {
     }
 }
 
-/// The amounts: `100.00 MiB to 105.00 MiB (+5.00 MiB, +5.00%)`, or one if there is no earlier report.
+/// Shows the amounts: `100.00 MiB to 105.00 MiB (+5.00 MiB, +5.00%)`, or one amount without an earlier report.
 impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let amount = |amount: Option<i128>| match amount {
@@ -251,17 +251,17 @@ fn shown(amount: i128, units: Units) -> String {
     text
 }
 
-/// Why a limit cannot be used, or not on these reports.
+/// Why a limit is invalid or cannot be checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LimitError {
-    /// The text is no limit; and what is wrong with it.
+    /// The text is not a limit: the text, and the fault in it.
     Syntax(String, &'static str),
-    /// Nothing is reported at the limit's path.
+    /// No report contains the path of this limit.
     NotReported(String),
-    /// The limit's units are not those of the report.
+    /// The units of this limit differ from those of the report.
     Units(String, Units),
-    /// The limit is on growth, but there is nothing it could have grown from.
+    /// This limit is on growth, but there is no earlier report.
     NothingBefore(String),
 }
 
@@ -269,8 +269,8 @@ impl fmt::Display for LimitError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Syntax(limit, wrong) => write!(f, "not a limit: {limit}: {wrong}"),
-            Self::NotReported(limit) => write!(f, "{limit}: nothing is reported there"),
-            Self::Units(limit, units) => write!(f, "{limit}: what is reported there is in units of {units}"),
+            Self::NotReported(limit) => write!(f, "{limit}: no report has this path"),
+            Self::Units(limit, units) => write!(f, "{limit}: the units of the report are {units}"),
             Self::NothingBefore(limit) => write!(f, "{limit}: a limit on growth needs two reports"),
         }
     }

@@ -1,17 +1,18 @@
-//! Programs while they run: finding those that listen, and asking them.
+//! Running programs: finds those that listen, and asks them.
 //!
 //! A program listens if it calls [`memory_reporter::listen`] or was started with `ABOUT_MEMORY=listen`.
-//! See [`mod@memory_reporter::live`] for what goes over the socket.
+//! [`mod@memory_reporter::live`] documents the protocol.
 //!
-//! All processes are asked at once. What comes back is not trusted: a process that sends garbage, hangs
-//! or dies is named as missing, by a warning of the kind
-//! [`ProcessMissing`](memory_reporter::WarningKind::ProcessMissing) in the set, and costs nothing else.
+//! Requests to several processes run at the same time. Answers are not trusted: if a process sends garbage, hangs or
+//! dies, a warning of the kind [`ProcessMissing`](memory_reporter::WarningKind::ProcessMissing) in the set names it,
+//! and the answers of the others are complete.
 
 mod ask;
 mod collect;
 mod ending;
 mod error;
 mod gather;
+mod listener;
 mod snapshot;
 mod sockets;
 mod watch;
@@ -21,6 +22,6 @@ pub use collect::{collect, collect_all, collect_tree};
 pub use ending::before_ending;
 pub use error::LiveError;
 pub use gather::{Gathered, gather};
+pub use listener::{Listener, list};
 pub use snapshot::save_snapshot;
-pub use sockets::{Listener, list};
 pub use watch::{Change, Watch, WatchRow};

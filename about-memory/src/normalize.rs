@@ -1,8 +1,9 @@
-//! Which parts of names mean nothing when two reports are compared: process ids, addresses, counts.
+//! Rules that replace the parts of names that change from run to run (process ids, addresses, counts) before two
+//! reports are compared.
 //!
-//! Rules are data: a pattern and what takes the place of each match. Firefox's are the default; a
-//! program adds its own with [`normalize_names!`](memory_reporter::normalize_names), they are saved with
-//! its reports, and whoever compares may add more.
+//! A rule is data: a pattern and a replacement. Firefox's rules are the default. A program adds its own with
+//! [`normalize_names!`](memory_reporter::normalize_names), which files of its reports contain. The caller of a
+//! comparison can add more.
 
 use core::fmt;
 use std::borrow::Cow;
@@ -10,10 +11,10 @@ use std::borrow::Cow;
 use memory_reporter::{Report, ReportSet, Warning, WarningKind};
 use regex::{Regex, RegexBuilder, RegexSet};
 
-/// A compiled pattern of a file that was not made here may use this many bytes.
+/// A compiled pattern may use this many bytes: patterns in files are untrusted.
 const MAX_PATTERN_MEMORY: usize = 1 << 20;
 
-/// Which names a rule is for.
+/// Which names a rule applies to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum NormalizeNames {
@@ -22,39 +23,39 @@ pub enum NormalizeNames {
     All,
     /// Paths only.
     Paths,
-    /// Names of processes, if exactly one of the two sets has a name that matches.
+    /// Names of processes, if exactly one of the two sets contains a match.
     OneSidedProcesses,
 }
 
-/// One rule: a regular expression, and what replaces what it matches.
+/// One rule: a regular expression, and the replacement of its matches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NormalizeRule {
     /// In the syntax of the crate `regex`.
     pub pattern: Cow<'static, str>,
-    /// The replacement, in which `$1` or `${name}` is what a group matched and `$$` a dollar sign.
+    /// The replacement: `$1` and `${name}` insert the match of a group, `$$` a dollar sign.
     pub replacement: Cow<'static, str>,
-    /// Which names it is for. Default: all.
+    /// Which names the rule applies to. Default: all.
     pub names: NormalizeNames,
-    /// Only names that start with this are looked at. Default: empty, so all are.
+    /// The rule applies only to names that start with this. Default: empty.
     pub within: Cow<'static, str>,
-    /// Whether to replace every match, not only the first. Default: yes.
+    /// Whether to replace all matches or only the first. Default: all.
     pub every: bool,
 }
 
 impl NormalizeRule {
-    /// Replaces every match in all names.
+    /// A rule that replaces all matches in all names.
     pub fn new(pattern: impl Into<Cow<'static, str>>, replacement: impl Into<Cow<'static, str>>) -> Self {
         let (pattern, replacement) = (pattern.into(), replacement.into());
         let (names, within) = (NormalizeNames::All, Cow::Borrowed(""));
         Self { pattern, replacement, names, within, every: true }
     }
 
-    /// A rule written as `REGEX=>REPLACEMENT`.
+    /// Parses `REGEX=>REPLACEMENT`.
     ///
     /// # Errors
     ///
-    /// If there is no `=>`, or what is before it is no regular expression.
+    /// If there is no `=>`, or the text before it is not a regular expression.
     pub fn parse(text: &str) -> Result<Self, NormalizeError> {
         let (pattern, replacement) =
             text.split_once("=>").ok_or_else(|| NormalizeError { rule: text.to_owned(), source: None })?;
@@ -63,7 +64,7 @@ impl NormalizeRule {
     }
 }
 
-/// What Firefox replaces, in its order.
+/// Firefox's rules, in its order.
 fn firefox_rules() -> Vec<NormalizeRule> {
     use NormalizeNames::{All, OneSidedProcesses, Paths};
     vec![
@@ -103,12 +104,12 @@ fn firefox(
     NormalizeRule { names, every, ..NormalizeRule::new(pattern, replacement) }
 }
 
-/// How two sets are compared.
+/// Options for comparing two sets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DiffOptions {
-    /// What is replaced in names, in this order. Default: what Firefox replaces. What the sets carry
-    /// themselves (see [`ReportSet::name_patterns`]) comes after it in any case.
+    /// The rules for names, in order. Default: Firefox's rules. The rules that the sets contain
+    /// ([`ReportSet::name_patterns`]) always follow.
     pub normalize: Vec<NormalizeRule>,
 }
 
@@ -124,7 +125,7 @@ impl DiffOptions {
         Self::default()
     }
 
-    /// Adds a rule after those there are.
+    /// Appends a rule.
     #[must_use]
     pub fn normalize(mut self, rule: NormalizeRule) -> Self {
         self.normalize.push(rule);
@@ -132,7 +133,7 @@ impl DiffOptions {
     }
 }
 
-/// A rule that cannot be used.
+/// A rule that is not valid.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct NormalizeError {
@@ -154,12 +155,12 @@ impl std::error::Error for NormalizeError {
     }
 }
 
-/// The rules for two sets, ready for use.
+/// The compiled rules for two sets.
 #[derive(Debug)]
 pub(crate) struct Normalizer {
     paths: Rules,
     processes: Rules,
-    /// Rules that the sets carry and that are no regular expressions.
+    /// Warnings about rules of the sets that are not regular expressions.
     warnings: Vec<Warning>,
 }
 
@@ -215,7 +216,7 @@ impl Normalizer {
         self.processes.apply(process)
     }
 
-    /// The same reports with their names replaced.
+    /// The same reports with normalized names.
     pub(crate) fn normalized(&self, set: &ReportSet) -> ReportSet {
         let mut to = ReportSet::new();
         to.set_usable_size_known(set.usable_size_known());
@@ -246,7 +247,7 @@ impl Compiled {
         Ok(Self { regex, replacement, within, every: rule.every })
     }
 
-    /// More than replacing can make of a name.
+    /// An upper bound of the length of a name after the replacement, in bytes.
     fn most_bytes(&self, name: &str) -> usize {
         let matches = if self.every { name.len() + 1 } else { 1 };
         let references = self.replacement.matches('$').count();
@@ -255,19 +256,18 @@ impl Compiled {
     }
 }
 
-/// Rules that are applied one after the other.
+/// Rules that are applied in sequence.
 #[derive(Debug)]
 struct Rules {
     rules: Vec<Compiled>,
-    /// All patterns at once: most names match none, and one look tells. `None` if together they are too
-    /// large for that.
+    /// All patterns in one automaton, since most names match none. `None` if the automaton would be too large.
     any: Option<RegexSet>,
 }
 
-/// A name may become four times as long, and this much longer, in bytes; a rule that would make more of it is
-/// passed over, since a file can bring rules.
+/// A name may grow to four times its length plus this many bytes. A rule that exceeds this is skipped: rules in
+/// files are untrusted.
 const MAX_GROWTH: usize = 256;
-/// A replacement that could need more is not tried, in bytes.
+/// A replacement that could need more bytes is not tried.
 const MAX_NAME: usize = 16 << 20;
 
 impl Rules {

@@ -1,9 +1,8 @@
-//! Numbers as `Intl.NumberFormat("en-US")` writes them.
+//! Formats numbers as `Intl.NumberFormat("en-US")` does.
 //!
-//! Its rule, checked on many values: take the shortest decimal that reads back as the same `f64`,
-//! then round that half away from zero. Neither the exact binary value nor Rust's own `{:.2}` gives
-//! the same digits. Whole numbers that an `f64` cannot hold are rounded exactly instead, where
-//! Firefox has lost them already.
+//! Its rule, checked on many values: take the shortest decimal that parses as the same `f64`, then round half away
+//! from zero. Neither the exact binary value nor Rust's `{:.2}` gives the same digits. Whole numbers that an `f64`
+//! cannot hold are rounded exactly; Firefox has lost their digits already.
 
 use std::fmt::Write as _;
 
@@ -12,11 +11,11 @@ use memory_reporter::Units;
 /// The largest whole number up to which an `f64` holds each.
 const EXACT: u128 = 1 << 53;
 
-/// How bytes are written.
+/// The unit of bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ByteUnits {
-    /// In MiB, called MB, as Firefox does.
+    /// MiB, called MB, as in Firefox.
     #[default]
     Mb,
     /// Whole bytes: `B`.
@@ -43,7 +42,7 @@ impl ByteUnits {
     }
 }
 
-/// Appends an amount with its unit; bytes are whole if `verbose`, else in MiB, called MB.
+/// Appends an amount with its unit: bytes if `verbose`, else MiB, called MB.
 pub(crate) fn push_amount(to: &mut String, amount: i128, units: Units, verbose: bool) {
     push_amount_in(to, amount, units, if verbose { ByteUnits::B } else { ByteUnits::Mb });
 }
@@ -73,7 +72,7 @@ pub(crate) fn push_amount_in(to: &mut String, amount: i128, units: Units, bytes:
     }
 }
 
-/// Appends the part that `amount` is of `root`, in percent.
+/// Appends the share of `amount` in `root`, in percent.
 pub(crate) fn push_fraction(to: &mut String, amount: i128, root: i128) {
     let ratio = if root == 0 { 1.0 } else { amount as f64 / root as f64 };
     if (0.99995..=1.0).contains(&ratio) {
@@ -105,7 +104,7 @@ fn push_scaled(to: &mut String, number: i128, divisor: u32, shift: u32) {
         push_float(to, number as f64 / f64::from(divisor), shift as usize, 1);
         return;
     }
-    // Sums of 64-bit amounts stay far below what 128 bits hold.
+    // Sums of 64-bit amounts need far less than 128 bits.
     let divisor = u128::from(divisor);
     let hundredths = magnitude.saturating_mul(100 * 10_u128.pow(shift)).saturating_add(divisor / 2) / divisor;
     if number < 0 {
@@ -122,7 +121,7 @@ fn push_float(to: &mut String, number: f64, shift: usize, min_whole: usize) {
         to.push('-');
     }
     let mut shortest = Stack::default();
-    // It never fails: 400 bytes hold any f64 without exponent.
+    // This never fails: 400 bytes hold any f64 without exponent.
     let _ = write!(shortest, "{}", number.abs());
     let text = shortest.bytes();
     let point = text.iter().position(|b| *b == b'.').unwrap_or(text.len());
@@ -146,7 +145,7 @@ fn push_float(to: &mut String, number: f64, shift: usize, min_whole: usize) {
     push_hundredths(to, &digits, min_whole);
 }
 
-/// Appends digits of which the last two are decimals.
+/// Appends digits, the last two as decimals.
 fn push_hundredths(to: &mut String, digits: &[u8], min_whole: usize) {
     let (whole, decimals) = digits.split_at(digits.len().saturating_sub(2));
     push_grouped(to, whole, min_whole);
@@ -170,7 +169,7 @@ fn push_grouped(to: &mut String, digits: &[u8], min: usize) {
     }
 }
 
-/// The digits of a number, in the given room.
+/// Writes the digits of a number into `room`.
 fn decimal(mut number: u128, room: &mut [u8; 40]) -> &[u8] {
     let mut start = room.len();
     loop {
@@ -183,7 +182,7 @@ fn decimal(mut number: u128, room: &mut [u8; 40]) -> &[u8] {
     }
 }
 
-/// Text without allocation.
+/// Formatted text without allocation.
 struct Stack {
     bytes: [u8; 400],
     len: usize,

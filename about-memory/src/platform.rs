@@ -1,4 +1,4 @@
-//! Other processes as the operating system shows them: the only module that names one.
+//! Sockets, processes and signals of the operating system: the only module that names one.
 
 #[cfg(target_os = "linux")]
 mod linux;
@@ -10,20 +10,20 @@ pub(crate) use linux::*;
 #[cfg(not(target_os = "linux"))]
 pub(crate) use unknown::*;
 
-/// Why a socket was not connected to.
+/// Why a connection to a socket failed.
 #[derive(Debug)]
-#[allow(dead_code, reason = "not every system has sockets")]
+#[allow(dead_code, reason = "other systems do not make these")]
 pub(crate) enum ConnectError {
-    /// It is no socket, or not this user's.
+    /// The file is not a socket, or belongs to another user.
     Foreign,
-    /// Nobody listens on it.
+    /// No process listens on the socket.
     Refused,
-    /// Whoever listens has not looked at those who came before for long.
+    /// The queue of connections is full: the process has not accepted any for long.
     Crowded,
     Io(std::io::Error),
 }
 
-/// A process found without asking it.
+/// A process that was found without a request to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Found {
     pub(crate) pid: u32,

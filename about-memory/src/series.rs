@@ -1,6 +1,6 @@
 //! Amounts over time: chosen paths in many reports.
 //!
-//! Of each report only the amounts asked for are kept, so the number of reports does not matter.
+//! A series keeps only the chosen amounts of each report, so it can cover many reports.
 
 mod text;
 
@@ -15,32 +15,32 @@ pub use text::SeriesText;
 
 const MAX_DEPTH: u32 = 100;
 
-/// The order of the rows of a [`Series`]; bytes are before counts in any case.
+/// The order of the rows of a [`Series`]. Bytes always come before counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum SeriesSort {
     /// The largest amount in the last report first.
     #[default]
     Amount,
-    /// What changed most from the first report to the last first.
+    /// The largest change from the first report to the last first.
     Growth,
     /// By path.
     Name,
 }
 
-/// What a [`Series`] has rows for.
+/// Options of a [`Series`].
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct SeriesOptions {
-    /// The paths. Default: none, which means every tree and every line.
+    /// The paths. Default: none, which means all trees and all lines.
     pub paths: Vec<String>,
-    /// How many levels below each path have rows too, at most 100. Default: 0.
+    /// How many levels below each path also have rows, at most 100. Default: 0.
     pub depth: u32,
-    /// A row below a path is left out if it never has this many percent of it. Default: 1.
+    /// Rows below a path are omitted if they never reach this percentage of it. Default: 1.
     pub threshold: f64,
-    /// Only processes whose name contains this count. Default: all.
+    /// Only processes whose name contains this text count. Default: all.
     pub process: Option<String>,
-    /// Whether there are rows for each process, besides the totals. Default: no.
+    /// Whether each process has rows besides the totals. Default: no.
     pub by_process: bool,
     /// The order of rows.
     pub sort: SeriesSort,
@@ -53,9 +53,9 @@ impl Default for SeriesOptions {
     }
 }
 
-/// Amounts of chosen paths in many reports, one after the other.
+/// Amounts of chosen paths in a sequence of reports.
 ///
-/// Names are made equal as for a [`diff`](crate::diff()), so that a process has one row whatever its id.
+/// Names are normalized as for a [`diff`](crate::diff()), so a process has the same rows under any process id.
 ///
 /// ```
 /// use about_memory::{Series, SeriesOptions};
@@ -76,16 +76,16 @@ impl Default for SeriesOptions {
 pub struct Series {
     options: SeriesOptions,
     reports: Vec<String>,
-    /// Which of the paths that were asked for some report has.
+    /// For each chosen path, whether some report contains it.
     found: Vec<bool>,
-    /// By process (`None`: all together) and path.
+    /// By process (`None`: the total) and path.
     rows: BTreeMap<(Option<String>, String), Amounts>,
 }
 
 #[derive(Debug)]
 struct Amounts {
     units: Units,
-    /// The path that was asked for, which this is or is below of.
+    /// The chosen path that this row is at or below.
     chosen: String,
     amounts: Vec<Option<i128>>,
 }
@@ -98,14 +98,14 @@ pub struct SeriesRow<'s> {
     pub process: Option<&'s str>,
     /// The path.
     pub path: &'s str,
-    /// The units, those of the first report that has the path.
+    /// The units of the first report that contains the path.
     pub units: Units,
-    /// The amount in each report, or `None` where nothing is reported at the path.
+    /// The amount in each report, or `None` if the report does not contain the path.
     pub amounts: &'s [Option<i128>],
 }
 
 impl SeriesRow<'_> {
-    /// The last amount less the first one; what is not there is 0.
+    /// The last amount minus the first; a missing amount is 0.
     pub fn growth(&self) -> i128 {
         let end = |amount: Option<&Option<i128>>| amount.copied().flatten().unwrap_or(0);
         end(self.amounts.last()) - end(self.amounts.first())
@@ -115,13 +115,13 @@ impl SeriesRow<'_> {
 impl Series {
     /// A series without reports.
     pub fn new(mut options: SeriesOptions) -> Self {
-        // Each level has a row of its own, whose path is kept.
+        // Each level has rows, and each row keeps its path.
         options.depth = options.depth.min(MAX_DEPTH);
         let found = vec![false; options.paths.len()];
         Self { options, reports: Vec::new(), found, rows: BTreeMap::new() }
     }
 
-    /// Adds what a report has, as the latest; `name` is how it is shown.
+    /// Adds a report, which is later than the others. The text shows it as `name`.
     pub fn add(&mut self, name: impl Into<String>, set: &ReportSet) {
         let normalizer = Normalizer::new(&DiffOptions::new(), &[set])
             .expect("the rules of Firefox are regular expressions");
@@ -132,10 +132,10 @@ impl Series {
         let part = self.options.process.clone().unwrap_or_default();
         let counts = |process: &&Process<'_>| process.name().contains(&part);
         for process in forest.processes().iter().filter(counts) {
-            // What two chosen paths share counts once.
+            // A path below two chosen paths counts once.
             let mut seen = HashSet::new();
             if self.options.paths.is_empty() {
-                // As elsewhere a path names the tree, if a line is called the same.
+                // If a line has the name of a tree, the path means the tree.
                 let trees: HashSet<_> = process.trees().map(Node::path).collect();
                 let is_tree = |line: &Node<'_, '_>| trees.contains(line.path());
                 for node in process.trees().chain(process.lines().filter(|line| !is_tree(line))) {
@@ -155,8 +155,8 @@ impl Series {
         }
     }
 
-    /// Adds the amount of a chosen path and of what is below it. Rows go by parts of a path, not by
-    /// nodes: which chains are merged differs from report to report.
+    /// Adds the amounts at a chosen path and below it. Rows belong to segments of a path, not to nodes: which chains
+    /// are merged into one node differs from report to report.
     fn add_node(
         &mut self,
         at: usize,
@@ -215,7 +215,7 @@ impl Series {
         &self.reports
     }
 
-    /// The paths that were asked for and that no report has.
+    /// The chosen paths that no report contains.
     pub fn missing(&self) -> impl Iterator<Item = &str> {
         let paths = self.options.paths.iter().zip(&self.found);
         paths.filter(|(_, found)| !**found).map(|(path, _)| path.as_str())
@@ -233,7 +233,7 @@ impl Series {
             SeriesSort::Growth => row.growth().saturating_abs(),
             SeriesSort::Name => 0,
         };
-        // Rows come by process and path, and keep that order where all else is equal.
+        // The rows are sorted by process and path; the sort is stable.
         rows.sort_by(|a, b| {
             let order = |row: &SeriesRow<'_>| (row.units == Units::Percentage, row.units != Units::Bytes);
             a.process.cmp(&b.process).then(order(a).cmp(&order(b))).then(key(b).cmp(&key(a)))
@@ -241,7 +241,7 @@ impl Series {
         rows
     }
 
-    /// How many rows are tiny.
+    /// The number of tiny rows.
     pub fn tiny(&self) -> usize {
         self.all_rows().filter(|(row, amounts)| self.is_tiny(row, amounts)).count()
     }
@@ -253,7 +253,7 @@ impl Series {
         })
     }
 
-    /// Whether a row below a chosen path has less than the threshold in every report.
+    /// Whether a row below a chosen path is below the threshold in all reports.
     fn is_tiny(&self, row: &SeriesRow<'_>, amounts: &Amounts) -> bool {
         if row.path == amounts.chosen {
             return false;

@@ -1,4 +1,4 @@
-//! The text of a set of reports, as Firefox's about:memory page gives it when copied.
+//! The text of a set of reports, as copied from Firefox's about:memory.
 
 mod process;
 
@@ -17,9 +17,9 @@ use crate::view::{Sort, View};
 
 use process::ProcessText;
 
-/// The first process of a program; its resident amount is all of it.
+/// The name of the first process of a program, which adds all of its resident memory to the total.
 const MAIN_PROCESS: &str = "Main Process";
-/// How many warnings are shown unless all details are asked for.
+/// At most this many warnings are shown unless the text is verbose.
 const SOME_WARNINGS: usize = 20;
 
 /// The text of `set`: all processes, their trees and other measurements.
@@ -48,7 +48,7 @@ pub fn text(set: &ReportSet) -> Text<'_> {
     Text { set, view: View::default(), filter: None, forest: OnceCell::new() }
 }
 
-/// What [`text`] gives: options, and the text by [`Display`](fmt::Display).
+/// Options of a text, and the text by [`Display`](fmt::Display). [`text`] makes one.
 #[derive(Debug)]
 pub struct Text<'a> {
     set: &'a ReportSet,
@@ -58,52 +58,50 @@ pub struct Text<'a> {
 }
 
 impl<'a> Text<'a> {
-    /// Whether to show bytes instead of MB, and everything, however small. Default: no.
+    /// Whether to show bytes instead of MB, and all entries however small. Default: no.
     #[must_use]
     pub fn verbose(mut self, verbose: bool) -> Self {
         self.view.verbose = verbose;
         self
     }
 
-    /// What is less than this many percent of its tree's root is put into `(N tiny)`. Default: 1.
+    /// Entries below this percentage of the root of their tree become `(N tiny)`. Default: 1.
     #[must_use]
     pub fn threshold(mut self, percent: f64) -> Self {
         self.view.threshold = percent;
         self
     }
 
-    /// Shows at most this many levels below the root of a tree; what is deeper is collapsed. Default:
-    /// all.
+    /// Shows at most this many levels below the root of each tree. Default: all.
     #[must_use]
     pub fn depth(mut self, levels: u32) -> Self {
         self.view.depth = Some(levels);
         self
     }
 
-    /// The order of what is below one entry. Default: the largest first.
+    /// The order of the entries below an entry. Default: the largest first.
     #[must_use]
     pub fn sort(mut self, sort: Sort) -> Self {
         self.view.sort = sort;
         self
     }
 
-    /// How bytes are written. Default: in MB, or in B if verbose.
+    /// The unit of bytes. Default: MB, or B if verbose.
     #[must_use]
     pub fn units(mut self, units: ByteUnits) -> Self {
         self.view.bytes = Some(units);
         self
     }
 
-    /// Shows only processes whose name contains `part`; the total in the first line is of these.
-    /// Default: all.
+    /// Shows only processes whose name contains `part`, and their total in the first line. Default: all.
     #[must_use]
     pub fn process(mut self, part: impl Into<String>) -> Self {
         self.view.process = Some(part.into());
         self
     }
 
-    /// Shows only reports whose path passes. Sums are then of these; only the total in the first
-    /// line is of all.
+    /// Shows only reports whose path the filter accepts, and their sums. The total in the first line is still that
+    /// of all reports.
     #[must_use]
     pub fn filter(self, filter: Filter) -> Self {
         Self { filter: Some(filter), forest: OnceCell::new(), ..self }
@@ -117,7 +115,7 @@ impl<'a> Text<'a> {
         })
     }
 
-    /// Everything that is wrong beside what is shown: of the set, and of its trees.
+    /// The warnings of the set and of its trees.
     pub fn warnings(&self) -> impl Iterator<Item = &Warning> {
         self.set.warnings().iter().chain(self.forest().warnings())
     }
@@ -132,7 +130,7 @@ impl<'a> Text<'a> {
             return;
         }
         let shown = if self.view.verbose { count } else { SOME_WARNINGS };
-        to.push_str("WARNING: what follows is incomplete or doubtful.\n\n");
+        to.push_str("WARNING: the reports below are incomplete or doubtful.\n\n");
         for warning in self.warnings().take(shown) {
             escape::push_name(to, &warning.subject);
             to.push_str(": ");
@@ -177,13 +175,14 @@ impl fmt::Display for Text<'_> {
     }
 }
 
-/// The collation of the root locale, as `localeCompare` has it.
+/// The collation of the root locale, as in `localeCompare`.
 pub(crate) fn collator() -> CollatorBorrowed<'static> {
     Collator::try_new(Default::default(), CollatorOptions::default())
         .expect("the root collation is compiled in")
 }
 
-/// What a process adds to the total: what it shares with nobody, but all of the main process.
+/// What a process adds to the total: the main process all of its resident memory, the others what they do not
+/// share.
 pub(crate) fn resident_share(process: &Process<'_>) -> i128 {
     let all = process.resident().unwrap_or(0);
     let own = process.resident_unique().unwrap_or(0);
@@ -191,7 +190,8 @@ pub(crate) fn resident_share(process: &Process<'_>) -> i128 {
     i128::from(share)
 }
 
-/// Main processes first, as they come; then the largest, then by name in UTF-16.
+/// Main processes first, in the order of the set; then by resident memory, the largest first; then by name in
+/// UTF-16.
 pub(crate) fn compare(a: &Process<'_>, b: &Process<'_>) -> core::cmp::Ordering {
     let is_main = |p: &Process<'_>| p.name().starts_with(MAIN_PROCESS);
     let resident = |p: &Process<'_>| p.resident().filter(|amount| *amount != 0).unwrap_or(-1);
@@ -204,7 +204,7 @@ pub(crate) fn compare(a: &Process<'_>, b: &Process<'_>) -> core::cmp::Ordering {
     }
 }
 
-/// Trees, or lines, by name; what is equal there as it comes in the set.
+/// Sorts trees or lines by name; equal names keep the order of the set.
 pub(crate) fn sorted<'p, 'a>(
     nodes: impl Iterator<Item = Node<'p, 'a>>,
     by: &CollatorBorrowed<'_>,

@@ -1,33 +1,33 @@
-//! What of the trees is shown, and how.
+//! Options for displaying trees.
 
 use memory_reporter::Units;
 
 use crate::number::{self, ByteUnits};
 
-/// The order of what is below one entry.
+/// The order of the entries below an entry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Sort {
-    /// The largest first; in a diff, what changed most in it or below it.
+    /// The largest first; in a diff, the largest change in the entry or below it first.
     #[default]
     Amount,
     /// By name.
     Name,
 }
 
-/// Everything that can be said about a text but the filter.
+/// All options of a text except the filter.
 #[derive(Clone, Debug)]
 pub(crate) struct View {
-    /// Bytes, and everything however small.
+    /// Show bytes, and all entries however small.
     pub(crate) verbose: bool,
-    /// What is less than this many percent of its tree's root is tiny.
+    /// Entries below this percentage of the root of their tree are tiny.
     pub(crate) threshold: f64,
-    /// How many levels below the root are shown.
+    /// Show at most this many levels below the root.
     pub(crate) depth: Option<u32>,
     pub(crate) sort: Sort,
     /// `None`: MB, or B if verbose.
     pub(crate) bytes: Option<ByteUnits>,
-    /// Only processes whose name contains this are shown.
+    /// Show only processes whose name contains this.
     pub(crate) process: Option<String>,
 }
 
@@ -48,8 +48,8 @@ impl View {
         self.process.as_ref().is_none_or(|part| process.contains(part.as_str()))
     }
 
-    /// Whether an entry is tiny beside the root. In floats, as in Firefox: a root of 0 gives no
-    /// number or infinity, and what is then shown depends on the sign.
+    /// Whether an entry is tiny compared with the root. The comparison uses floats, as Firefox does: a root of 0
+    /// gives NaN or infinity, so the result depends on the sign.
     pub(crate) fn is_tiny(&self, weight: i128, total: i128) -> bool {
         !self.verbose && 100.0 * weight as f64 / (total as f64) < self.threshold
     }

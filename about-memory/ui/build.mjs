@@ -1,5 +1,5 @@
-// Builds assets/page.html of the crate: the page with script and style in it, and their hashes in its
-// policy. With --check, says whether the file that is there is what would be built.
+// Builds assets/page.html of the crate: the page with script and style, and their hashes in its security policy.
+// With --check, fails if the present file differs from the build.
 import { createHash } from "node:crypto";
 import { readFile, writeFile } from "node:fs/promises";
 import { build } from "esbuild";
@@ -19,7 +19,7 @@ async function bundle(entry) {
     write: false,
   });
   const text = result.outputFiles[0].text.trim();
-  if (/<\/(script|style)|<!--/i.test(text)) throw new Error(`${entry}: would end its element`);
+  if (/<\/(script|style)|<!--/i.test(text)) throw new Error(`${entry}: contains text that would end its element`);
   return text;
 }
 
@@ -43,10 +43,10 @@ const page = template.replace(/@[A-Z_]+@/g, (name) => parts[name] ?? name);
 if (process.argv.includes("--check")) {
   const present = await readFile(output, "utf8").catch(() => "");
   if (present !== page) {
-    console.error("assets/page.html is not what ui/ builds: run `npm run build` and commit it");
+    console.error("assets/page.html is out of date: run `npm run build` and commit it");
     process.exit(1);
   }
-  // Where a package was fetched from is nobody's business, and not the same everywhere.
+  // The lock file names the public registry, whichever mirror the packages came from.
   const lock = JSON.parse(await readFile(here("package-lock.json"), "utf8"));
   for (const [name, { resolved = "" }] of Object.entries(lock.packages)) {
     if (resolved && !resolved.startsWith("https://registry.npmjs.org/")) throw new Error(`${name}: from ${resolved}`);

@@ -1,4 +1,4 @@
-//! Makes a budget of a report, or brings one up to date: comments and order stay.
+//! Makes a budget from a report, or updates one and keeps its comments and order.
 
 use memory_reporter::tree::{Forest, Node};
 use memory_reporter::{ReportSet, Units};
@@ -10,22 +10,21 @@ use crate::normalize::{DiffOptions, Normalizer};
 use super::{Budget, BudgetError};
 
 const HEAD: &str = "\
-# At most this much memory, of all processes together. A value may start with a comparison, as in
-# \">= 1 MiB\", and limits of one program's processes go into a table such as [process.\"Main Process\"].
+# Maxima of sums over all processes. A value may start with a comparison, as in \">= 1 MiB\". Limits on the
+# processes of one program go into a table such as [process.\"Main Process\"].
 ";
 
-/// In percent; more is no budget.
+/// In percent; larger values are clamped.
 const MAX_HEADROOM: f64 = 1_000_000.0;
 
-/// How a budget is made of a report.
+/// Options for making a budget from a report.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct BudgetOptions {
-    /// How much more than reported is allowed, in percent, up to
-    /// 1,000,000. Default: 10.
+    /// Headroom of a maximum above the reported amount, in percent, at most 1,000,000. Default: 10.
     pub headroom: f64,
-    /// Paths that are to have a limit, beside those that have one already. Default: none; a budget that
-    /// would be empty then gets `explicit` and what is directly below it, but for what is less than 1 %.
+    /// Paths that get a limit, in addition to those that have one. Default: none. Without paths, an empty budget
+    /// gets `explicit` and those of its children that are at least 1 % of it.
     pub paths: Vec<String>,
 }
 
@@ -36,7 +35,7 @@ impl Default for BudgetOptions {
 }
 
 impl BudgetOptions {
-    /// Ten percent more than is reported.
+    /// Headroom of ten percent, no additional paths.
     pub fn new() -> Self {
         Self::default()
     }
@@ -55,7 +54,7 @@ impl BudgetOptions {
         self
     }
 
-    /// Those of [`paths`](Self::paths) that `set` does not report, and that get no maximum.
+    /// The [`paths`](Self::paths) that `set` does not contain. They get no maximum.
     pub fn missing(&self, set: &ReportSet) -> Vec<&str> {
         let forest = Forest::new(set);
         let reported = |path: &str| forest.processes().iter().any(|process| process.node(path).is_some());
@@ -64,12 +63,12 @@ impl BudgetOptions {
 }
 
 impl Budget {
-    /// The text of a budget for `set`, made from that of an earlier one, which may be empty. Maxima
-    /// become the amounts and some headroom; minima and what is not reported stay as they are.
+    /// Updates the text of a budget, which may be empty, for `set`. Each maximum becomes the reported amount plus
+    /// headroom. Minima, and limits on paths that `set` does not contain, stay.
     ///
     /// # Errors
     ///
-    /// If `text` is no budget.
+    /// If `text` is not a budget.
     pub fn update(text: &str, set: &ReportSet, options: &BudgetOptions) -> Result<String, BudgetError> {
         Self::parse(text)?;
         let mut document: DocumentMut = text.parse().map_err(|error: toml_edit::TomlError| BudgetError {
@@ -103,7 +102,7 @@ struct Maker<'s> {
 }
 
 impl Maker<'_> {
-    /// Raises or lowers every maximum of a table.
+    /// Sets each maximum of a table.
     fn update(&self, process: Option<&str>, table: &mut Item) {
         let Some(table) = table.as_table_like_mut() else { return };
         for (path, item) in table.iter_mut() {
@@ -170,10 +169,10 @@ impl Maker<'_> {
         paths
     }
 
-    /// A maximum somewhat above an amount, rounded up to few digits.
+    /// An amount plus headroom, rounded up to few digits.
     fn value(&self, amount: i128, units: Units, comparison: &str) -> Value {
         let share = (self.headroom.clamp(0.0, MAX_HEADROOM) * 10_000.0).round() as i128;
-        // A sign would mean growth.
+        // A negative limit would be a limit on growth.
         let most = ceil(amount.saturating_mul(1_000_000 + share), 1_000_000).max(0);
         let text = match units {
             Units::Bytes => bytes(most),
@@ -187,7 +186,7 @@ impl Maker<'_> {
     }
 }
 
-/// Bytes in the largest unit of which there is one, rounded up to three digits or whole units.
+/// Bytes in the largest unit that gives at least 1, rounded up to three digits or whole units.
 fn bytes(amount: i128) -> String {
     let (unit, name) = match amount {
         0..0x400 => return format!("{amount} B"),
@@ -203,7 +202,7 @@ fn bytes(amount: i128) -> String {
     format!("{} {name}", decimal(ceil(amount.saturating_mul(scale), unit), decimals))
 }
 
-/// A number with this many decimals, given without its point; not negative.
+/// Inserts a decimal point before the last `decimals` digits of a number that is not negative.
 fn decimal(number: i128, decimals: usize) -> String {
     let mut digits = format!("{number:0>width$}", width = decimals + 1);
     if decimals > 0 {
@@ -216,7 +215,7 @@ fn ceil(number: i128, divisor: i128) -> i128 {
     number.div_euclid(divisor) + i128::from(number.rem_euclid(divisor) > 0)
 }
 
-/// The part of a path that is directly below a root: a child's own path may be a merged chain.
+/// The first two segments of a path. The path of a child may be longer, since chains are merged.
 fn first_two(path: &str) -> &str {
     path.match_indices('/').nth(1).map_or(path, |(end, _)| &path[..end])
 }

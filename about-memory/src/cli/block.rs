@@ -21,34 +21,34 @@ Examples:
   about-memory block scan.json.gz 7f0000001000 --info
   about-memory block scan.json.gz 7f0000001000 --retained --chain
 
-Options of Firefox's block_analyzer.py mean the same and print the same.";
+The options of Firefox's block_analyzer.py have the same meaning and give the same output.";
 
 #[derive(Args)]
 pub(crate) struct Block {
-    /// A dump of scan mode, with clamped contents (`about-memory dmd --clamp-contents`); `-` for standard input.
+    /// A dump of scan mode with clamped contents (`about-memory dmd --clamp-contents`); `-` for standard input.
     file: PathBuf,
-    /// Where the block starts, hexadecimal.
+    /// The start address of the block, hexadecimal.
     #[arg(value_parser = Address::parse)]
     address: Address,
-    /// Show the block itself, not who points to it.
+    /// Show the block itself instead of the blocks that point to it.
     #[arg(long)]
     info: bool,
-    /// Characters kept of a frame, its number included; `-sfl` for short.
+    /// Longest frame to print, in characters with its number; `-sfl` for short.
     #[arg(long, alias = "stack-frame-length", value_name = "CHARACTERS", default_value_t = 150)]
     max_stack_frame_length: usize,
-    /// Drop allocators' frames from the start of each stack.
+    /// Remove allocator frames from the start of each stack.
     #[arg(long, short = 'a')]
     ignore_alloc_fns: bool,
-    /// Frames kept of each stack.
+    /// Frames to keep of each stack.
     #[arg(long, short = 'f', value_name = "1..24", default_value_t = 8, value_parser = frames)]
     max_frames: u8,
-    /// Go on from the block's only referrer to the referrer's, and so on.
+    /// Follow the chain of referrers as long as each block has only one.
     #[arg(long, short)]
     chain_reports: bool,
-    /// Show what the block alone keeps alive, and which blocks alone keep it alive.
+    /// Show the blocks that this block alone keeps alive, and the blocks that alone keep it alive.
     #[arg(long, conflicts_with_all = ["info", "chain_reports"])]
     retained: bool,
-    /// Show a shortest chain of blocks that leads to the block from outside of the heap.
+    /// Show a shortest chain of pointers from outside of the heap to the block.
     #[arg(long, conflicts_with_all = ["info", "chain_reports"])]
     chain: bool,
     #[command(flatten)]
@@ -84,7 +84,7 @@ impl Block {
     }
 }
 
-/// An address, and how it was written.
+/// An address, as a number and as written.
 #[derive(Clone)]
 struct Address {
     number: u64,

@@ -1,4 +1,4 @@
-//! `about-memory check`: whether a report keeps to a budget.
+//! `about-memory check`: checks a report against a budget.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -19,17 +19,17 @@ Examples:
   about-memory check memory-report.json.gz --budget budget.toml --write --headroom 25 --path explicit/cache
 
 A budget is a TOML file to check in:
-  [budget]                                  # of all processes together
+  [budget]                                  # sums over all processes
   explicit = \"120 MiB\"                      # at most
   \"explicit/cache\" = [\"64 MiB\", \">= 1 MiB\"]  # and at least
   threads = 40
-  [process.\"Main Process\"]                  # of processes whose name contains this
+  [process.\"Main Process\"]                  # processes whose name contains this
   \"explicit/heap-unclassified\" = \"12.5 MiB\"
 
-What is not reported is within its maxima, and named on stderr.
+A path that the report does not contain meets every maximum; a line on stderr names it.
 
-Exit status: 0 if all is well, 1 if a file cannot be read or is no budget, 2 for wrong usage, 3 if the budget
-is exceeded.";
+Exit status: 0 on success, 1 if a file cannot be read or is not a budget, 2 for wrong usage, 3 if a limit does
+not hold.";
 
 #[derive(Args)]
 pub(crate) struct Check {
@@ -38,17 +38,17 @@ pub(crate) struct Check {
     /// The budget file.
     #[arg(long, value_name = "FILE")]
     budget: PathBuf,
-    /// Write the budget instead: set each maximum to what is reported, and some headroom. A budget that is
-    /// not there yet gets `explicit` and what is directly below it, or what `--path` names.
+    /// Write the budget instead: set each maximum to the reported amount plus headroom. A new budget gets
+    /// `explicit` and its children, or the paths of `--path`.
     #[arg(long, conflicts_with = "json")]
     write: bool,
-    /// How much more than reported a written budget allows.
+    /// Headroom of a written budget above the reported amount.
     #[arg(long, value_name = "PERCENT", default_value = "10", value_parser = percent, requires = "write")]
     headroom: f64,
-    /// Give this path a maximum in the written budget. May be repeated.
+    /// Give this path a maximum in the written budget. Repeatable.
     #[arg(long, value_name = "PATH", requires = "write")]
     path: Vec<String>,
-    /// Print JSON: every limit with its amount.
+    /// Print JSON: each limit with its amount.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -62,7 +62,7 @@ impl Check {
             Ok(text) => text,
             Err(error) if self.write && error.kind() == io::ErrorKind::NotFound => String::new(),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                return Err(failed(anyhow::anyhow!("not found; --write makes one")));
+                return Err(failed(anyhow::anyhow!("not found; --write creates it")));
             }
             Err(error) => return Err(failed(error.into())),
         };
@@ -77,7 +77,7 @@ impl Check {
             if let Some(missing) = options.missing(&set).first() {
                 return Err(Failure::File(
                     self.file.name(),
-                    anyhow::anyhow!("nothing is reported at {missing}"),
+                    anyhow::anyhow!("no report has the path {missing}"),
                 ));
             }
             let new = Budget::update(&text, &set, &options).map_err(wrong)?;

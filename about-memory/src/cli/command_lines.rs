@@ -1,4 +1,4 @@
-//! Whether the parser accepts each command line that the documentation and `--help` show.
+//! Tests that the parser accepts each command line of the documentation and of `--help`.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -14,8 +14,8 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// The simple commands of a line for a shell, as words. Of the shell's language it knows quotes, comments, and
-/// what stands between commands.
+/// The simple commands of a shell line, as words. Understands quotes, comments, redirections and the characters
+/// between commands.
 fn commands(line: &str) -> Vec<Vec<String>> {
     let mut commands = vec![Vec::new()];
     let (mut word, mut quote) = (None::<String>, None);
@@ -48,7 +48,7 @@ fn commands(line: &str) -> Vec<Vec<String>> {
     commands
 }
 
-/// Why the parser refuses a command of this line; how many commands of `about-memory` it has otherwise.
+/// The number of `about-memory` commands in this line, or why the parser refuses one of them.
 fn check(line: &str) -> Result<usize, String> {
     let mut seen = 0;
     for mut command in commands(line) {
@@ -63,7 +63,7 @@ fn check(line: &str) -> Result<usize, String> {
     Ok(seen)
 }
 
-/// The lines of the fenced blocks for a shell.
+/// The lines of the fenced `sh` blocks.
 fn shell_lines(markdown: &str) -> impl Iterator<Item = &str> {
     let blocks = markdown.split("```sh\n").skip(1);
     blocks.flat_map(|block| block.split("```").next().unwrap().lines())

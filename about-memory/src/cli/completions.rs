@@ -20,7 +20,7 @@ Examples:
 
 #[derive(Args)]
 pub(crate) struct Completions {
-    /// The shell.
+    /// The shell to write the script for.
     shell: Shell,
 }
 
@@ -35,7 +35,7 @@ impl Completions {
 
 #[derive(Args)]
 pub(crate) struct Man {
-    /// The page of this command; of the whole program if it is left out.
+    /// The command whose page to print. [default: the whole program]
     command: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! `about-memory diff`: what changed between two reports, and whether that is too much.
+//! `about-memory diff`: what changed between two reports, and whether the changes exceed limits.
 
 use std::io::{self, Write};
 
@@ -21,15 +21,15 @@ Examples:
   about-memory diff before.json after.json --fail-if '[Main Process] resident >= +10 MiB' --json
   about-memory diff before.json after.json --normalize 'session\\(id=[0-9]+\\)=>session(id=N)'
 
-A condition is PATH, one of < <= > >= ==, and a limit: 64MiB (of the second report), +5% or +10 MiB (since
-the first). Amounts are summed over processes, or over those whose name contains NAME in [NAME] PATH > 5 MiB.
-An amount that only one report has is 0 in the other.
+A condition is a PATH, one of < <= > >= ==, and a limit: 64MiB is an amount in the second report; +5% and
++10 MiB are growth since the first. The amount is the sum over all processes; [NAME] PATH > 5 MiB counts only
+processes whose name contains NAME. An amount that one report lacks is 0 there.
 
-Names are matched after replacing what changes from run to run (pid 12, tid=12, addresses), as Firefox does,
-then what the reports themselves say, which see normalize_names! of the crate memory-reporter.
+Before the comparison, Firefox's rules replace the parts of names that change from run to run (pid 12, tid=12,
+addresses). Then come the rules that the reports contain: see normalize_names! of the crate memory-reporter.
 
-Exit status: 0 if all is well, 1 if a file cannot be read, 2 for wrong usage, 3 if a condition of --fail-if
-is true, or nothing is reported at its path.";
+Exit status: 0 on success, 1 if a file cannot be read, 2 for wrong usage, 3 if a condition of --fail-if is true
+or neither report contains its path.";
 
 #[derive(Args)]
 pub(crate) struct Diff {
@@ -39,13 +39,13 @@ pub(crate) struct Diff {
     second: Input,
     #[command(flatten)]
     view: View,
-    /// Fail with status 3 if this is true. May be repeated.
+    /// Exit with status 3 if this is true. Repeatable.
     #[arg(long, value_name = "CONDITION")]
     fail_if: Vec<Limit>,
-    /// Replace what matches in all names before they are compared. May be repeated.
+    /// Replace matches in all names before the comparison. Repeatable.
     #[arg(long, value_name = "REGEX=>REPLACEMENT", value_parser = NormalizeRule::parse)]
     normalize: Vec<NormalizeRule>,
-    /// Print JSON: every report that changed with both amounts, and every condition.
+    /// Print JSON: each changed report with both amounts, and each condition.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -70,7 +70,7 @@ impl Diff {
             self.write_json(&mut out, &changes, filter.as_ref(), &checked).map_err(Failure::Output)?;
         } else {
             let set = changes.to_set();
-            // What is not needed any more makes room for the trees.
+            // Free what the text does not need before it builds the trees.
             drop(changes);
             drop((first, second));
             self.write_text(&mut out, &set, filter).map_err(Failure::Output)?;
@@ -86,7 +86,7 @@ impl Diff {
         write!(out, "{text}")
     }
 
-    /// One report a line, so that a million need no memory.
+    /// Writes one report per line, so a million reports need no memory.
     fn write_json(
         &self,
         mut out: impl Write,
@@ -121,7 +121,7 @@ impl Diff {
     }
 }
 
-/// A condition of `--fail-if` and what became of it.
+/// A condition of `--fail-if` and its outcome.
 #[derive(Serialize)]
 struct Checked {
     condition: String,

@@ -13,7 +13,7 @@ use super::dump_limits::{self, DumpLimits};
 use super::spelling::frames;
 use super::symbols::Symbols;
 
-/// Suggestions shown, unless told otherwise.
+/// Default number of suggestions.
 const SUGGESTIONS: usize = 10;
 
 pub(crate) const EXAMPLES: &str = "\
@@ -26,68 +26,67 @@ Examples:
   ssh host cat dmd.json.gz | about-memory dmd -
   about-memory dmd dmd.json.gz --folded | inferno-flamegraph > graph.svg
 
-Options of Firefox's dmd.py mean the same and print the same.";
+The options of Firefox's dmd.py have the same meaning and give the same output.";
 
 #[derive(Args)]
 pub(crate) struct Dmd {
     /// The dump, compressed or not; `-` for standard input.
     file: PathBuf,
-    /// A later dump: what it has more than the first is shown.
+    /// A later dump: show its difference from the first.
     file2: Option<PathBuf>,
-    /// Write the text there; `-`, and the default, is standard output.
+    /// Write to this file instead of standard output; `-` for standard output.
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Frames kept of each stack; records are compared by these.
+    /// Frames to keep of each stack; blocks whose kept frames are equal make one record.
     /// [default: 8; 24 with --classic; all with --folded]
     #[arg(long, short = 'f', value_name = "1..24", value_parser = frames)]
     max_frames: Option<u8>,
-    /// What records are sorted by.
+    /// The order of records.
     #[arg(long, short, value_enum, default_value_t = SortBy::Usable)]
     sort_by: SortBy,
-    /// Drop allocators' frames from the start of each stack.
+    /// Remove allocator frames from the start of each stack.
     #[arg(long, short = 'a')]
     ignore_alloc_fns: bool,
     #[command(flatten)]
     symbols: Symbols,
-    /// Rewrite the file of a scan dump: each word becomes the start of the block it points into, or 0.
+    /// Rewrite the file of a scan dump: replace each word by the start of the block it points into, or by 0.
     #[arg(long)]
     clamp_contents: bool,
-    /// Say on standard error what became of the words.
+    /// Print on standard error how many words were replaced.
     #[arg(long)]
     print_clamp_stats: bool,
-    /// Replace what differs from run to run, for tests.
+    /// Replace the parts that differ from run to run, for tests.
     #[arg(long, hide = true)]
     filter_stacks_for_testing: bool,
-    /// Keep records with this text in their allocation stack; `!TEXT`: without it. Repeatable.
+    /// Keep records whose allocation stack contains this text; `!TEXT`: does not contain it. Repeatable.
     #[arg(long, value_name = "TEXT", allow_negative_numbers = true)]
     filter: Vec<String>,
-    /// The same for the stacks they were reported at. Repeatable.
+    /// Keep records by the stacks of their reports, as --filter does. Repeatable.
     #[arg(long, value_name = "TEXT")]
     report_filter: Vec<String>,
-    /// Records, or rows of a table, shown of each kind. [default: 999; all with --folded; 10 with --suggest]
+    /// Records of each kind, or rows of each table, to show. [default: 999; all with --folded; 10 with --suggest]
     #[arg(long, value_name = "RECORDS")]
     limit: Option<usize>,
-    /// Add blocks without a stack to the records of blocks with one, as far as sampling tells; such
-    /// numbers have a `~`.
+    /// Add blocks without a stack to records of similar blocks with one; estimated numbers have a `~`.
     #[arg(long)]
     estimate: bool,
-    /// Show a table of blocks by something else than their stacks. Repeatable.
+    /// Show a table of blocks grouped by this instead of by stack. Repeatable.
     #[arg(long, value_enum, conflicts_with_all = ["folded", "classic"])]
     by: Vec<By>,
-    /// Say what to do about memory that nobody reports: its type, who allocates it, and the reporter to
-    /// write. Of whole stacks, and always an estimate.
+    /// Suggest reporters for unreported memory: its type, who allocates it, and the code to write. Uses
+    /// whole stacks; all amounts are estimates.
     #[arg(long, conflicts_with_all = [
         "file2", "by", "json", "folded", "classic",
         "max_frames", "sort_by", "ignore_alloc_fns", "estimate", "report_filter",
     ])]
     suggest: bool,
-    /// Write JSON for programs.
+    /// Write JSON.
     #[arg(long, conflicts_with_all = ["folded", "classic"])]
     json: bool,
-    /// Write folded stacks, for flame graphs.
+    /// Write folded stacks for flame graph programs.
     #[arg(long, conflicts_with = "classic")]
     folded: bool,
-    /// Write the layout of 2013, with records of stack frames.
+    /// Write the text layout of 2013, with records of stack frames.
     #[arg(long)]
     classic: bool,
     #[command(flatten)]
@@ -104,11 +103,11 @@ enum SortBy {
 
 #[derive(Clone, Copy, ValueEnum)]
 enum By {
-    /// Each frame of the allocation stack; a block counts for each
+    /// Each frame of the allocation stack; a block counts in each of them
     Frame,
-    /// The crate, or else the file, that allocated
+    /// The crate that allocated, or its source file if the crate is not known
     Module,
-    /// Who reported
+    /// The reporter that reported the block
     Reporter,
     /// The usable size of a block
     Size,
@@ -228,7 +227,7 @@ impl Dmd {
     }
 }
 
-/// As `dmd.py` tells it.
+/// Prints the words of `dmd.py`.
 fn print_clamped(stats: Option<ClampStats>) {
     let mut text = String::from("Creating block range list.\nClamping block contents.\n");
     if let Some(stats) = stats {
@@ -243,7 +242,7 @@ fn print_clamped(stats: Option<ClampStats>) {
         );
     }
     text += "Saving file.\n";
-    // Nobody can be told that stderr is closed.
+    // If stderr is closed, there is no place to report it.
     let _ = io::stderr().write_all(text.as_bytes());
 }
 
@@ -251,7 +250,7 @@ fn failure(path: &Path, error: analyze::AnalyzeError) -> Failure {
     Failure::File(path.display().to_string(), error.into())
 }
 
-/// What the second line of the text names: of paths the last part.
+/// The arguments as the second line of the text repeats them: only the last part of each path.
 fn arguments() -> Vec<String> {
     env::args_os()
         .skip(2)

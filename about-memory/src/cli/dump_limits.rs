@@ -1,4 +1,4 @@
-//! Reading dumps of DMD, and limits.
+//! Reading DMD dumps within limits.
 
 use std::io;
 use std::path::Path;
@@ -10,10 +10,10 @@ use super::Failure;
 
 #[derive(Args)]
 pub(crate) struct DumpLimits {
-    /// Read at most this many bytes of uncompressed text, and unpack at most as many of debug information.
+    /// Read at most this many bytes of uncompressed dump, and unpack at most as many bytes of debug information.
     #[arg(long, value_name = "BYTES", default_value_t = ReadOptions::default().max_bytes)]
     max_bytes: u64,
-    /// Read at most this many blocks, traces and frames together.
+    /// Read at most this many blocks, traces and frames in total.
     #[arg(long, value_name = "N", default_value_t = ReadOptions::default().max_entries)]
     max_entries: usize,
 }
@@ -24,7 +24,7 @@ impl DumpLimits {
     }
 }
 
-/// Whether a name stands for standard input.
+/// Whether a name is `-`, standard input.
 pub(super) fn is_stdin(path: &Path) -> bool {
     path.as_os_str() == "-"
 }

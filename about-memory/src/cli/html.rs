@@ -1,4 +1,4 @@
-//! `about-memory html`: a report, or what changed between two, or a dump of DMD, as one page for a browser.
+//! `about-memory html`: a report, a diff of two reports or a DMD dump as one page for a browser.
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -16,7 +16,7 @@ use super::input::{Input, Reading};
 use super::replay::Replay;
 use super::symbols::Symbols;
 
-/// Frames of a flame graph: what a browser draws without delay.
+/// Most frames of a flame graph: a browser draws this many without delay.
 const FRAMES: usize = 20_000;
 
 pub(crate) const EXAMPLES: &str = "\
@@ -27,27 +27,27 @@ Examples:
   about-memory html dmd.json.gz -o stacks.html
   about-memory html memory-report.json.gz --dmd dmd.json.gz -o page.html
 
-Of a dump of DMD the page has a flame graph: all stacks as one, without allocators' frames; the
-largest 20,000 frames are kept, and what is too small below one is `(small)`.
+The page of a DMD dump shows a flame graph: all stacks as one tree, without allocator frames. It keeps
+the largest 20,000 frames; `(small)` stands for the rest below a frame.
 
-The page is one file that loads nothing; names in a report cannot become part of it but as text.";
+The page is one file that loads nothing else. It shows all names in a report as plain text.";
 
 #[derive(Args)]
 pub(crate) struct Html {
-    /// The report file, or a dump of DMD, compressed or not; `-` for standard input.
+    /// The report file or DMD dump, compressed or not; `-` for standard input.
     file: Input,
-    /// A later report: the page then shows what changed.
+    /// A later report: the page shows what changed.
     second: Option<Input>,
     /// The page to write; `-` for standard output.
     #[arg(long, short, value_name = "PAGE")]
     output: PathBuf,
-    /// What the title says is shown. [default: the names of the files]
+    /// The title of the page. [default: the names of the files]
     #[arg(long)]
     title: Option<String>,
-    /// Replace what matches in all names before two reports are compared. May be repeated.
+    /// Replace matches in all names before the comparison. Repeatable.
     #[arg(long, value_name = "REGEX=>REPLACEMENT", value_parser = NormalizeRule::parse, requires = "second")]
     normalize: Vec<NormalizeRule>,
-    /// A dump of DMD that belongs to the report: the page then has its flame graph too.
+    /// A DMD dump that belongs to the report: the page also shows its flame graph.
     #[arg(long, value_name = "DUMP", conflicts_with = "second")]
     dmd: Option<PathBuf>,
     #[command(flatten)]
@@ -97,7 +97,7 @@ impl Html {
         self.second.is_none() && self.dmd.is_none()
     }
 
-    /// A report; or the flame graph of a dump, and no report.
+    /// Reads a report, or the flame graph of a dump and an empty report.
     fn read_stdin(&self, options: &mut HtmlOptions) -> Result<ReportSet, Failure> {
         let failure = |error: anyhow::Error| Failure::File(self.file.name(), error);
         let mut stdin = Replay::new(io::stdin().lock());
@@ -143,8 +143,8 @@ fn is_version_of_dumps(error: &anyhow::Error) -> bool {
     matches!(error.downcast_ref(), Some(ReadError::Version(version)) if version == "5")
 }
 
-/// Writes beside the page and renames, so that nobody sees half a page. What is no plain file, such as
-/// `/dev/null` or a pipe, is written to directly.
+/// Writes a temporary file in the same folder and renames it, so that nobody sees half a page. Writes directly to
+/// anything but a plain file, such as `/dev/null` or a pipe.
 fn write(path: &Path, page: &str, private: bool) -> io::Result<()> {
     if path.exists() && !fs::metadata(path)?.is_file() {
         return fs::write(path, page);
@@ -156,7 +156,7 @@ fn write(path: &Path, page: &str, private: bool) -> io::Result<()> {
         beside.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
     }
     let folder = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
-    // Nobody can know its name before; it is taken away again unless it becomes the page.
+    // The name is random. Dropping the file removes it, unless it has become the page.
     let mut file = beside.tempfile_in(folder)?;
     file.write_all(page.as_bytes())?;
     file.persist(path)?;

@@ -1,4 +1,4 @@
-//! Report files named on the command line, and running processes in their place.
+//! Report files and running processes named on the command line.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -12,14 +12,14 @@ use memory_reporter::{ReadError, ReportSet};
 use super::progress::Progress;
 use super::{Failure, live_input, say};
 
-/// A report file, compressed or not, `-` for standard input; or the number of a running process.
+/// A report file, compressed or not; `-` for standard input; or the process id of a running process.
 #[derive(Clone, Debug)]
 pub(crate) struct Input(PathBuf);
 
-/// Limits when reading, the same for all files of a command.
+/// Limits on reading, the same for all files of a command.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Reading {
-    /// Read at most this many bytes of uncompressed text of a file.
+    /// Read at most this many bytes of uncompressed text per file.
     #[arg(long, value_name = "BYTES", default_value_t = ReadOptions::default().max_bytes)]
     max_bytes: u64,
 }
@@ -29,7 +29,7 @@ impl Reading {
         ReadOptions::new().max_bytes(self.max_bytes)
     }
 
-    /// The same, for a dump of DMD.
+    /// The same limits for a DMD dump.
     pub(crate) fn dump_options(&self) -> dmd::analyze::ReadOptions {
         dmd::analyze::ReadOptions::new().max_bytes(self.max_bytes)
     }
@@ -42,7 +42,7 @@ impl From<OsString> for Input {
 }
 
 impl Input {
-    /// The name as it was given.
+    /// The name as given.
     pub(crate) fn name(&self) -> String {
         self.0.display().to_string()
     }
@@ -51,7 +51,7 @@ impl Input {
         self.0.as_os_str() == "-"
     }
 
-    /// A process's number: a number that is not a file's name.
+    /// The process id, if the name is a number and no file has this name.
     pub(crate) fn pid(&self) -> Option<u32> {
         let pid = self.0.to_str()?.parse().ok()?;
         (!self.0.exists()).then_some(pid)
@@ -74,14 +74,14 @@ impl Input {
                     .map_err(ReadError::Io)
                     .map(|file| Progress::new(file, self.name(), metadata.len()))
                     .and_then(|file| file::read_from(file, &options)),
-                // Tells what is wrong.
+                // Reports what is wrong with the path.
                 _ => file::read_with(&self.0, &options),
             }
         };
         result.map_err(|error| Failure::File(self.name(), error.into()))
     }
 
-    /// Reads two files at once; the first one's error comes first.
+    /// Reads two files at the same time. If both fail, the error is that of the first.
     pub(crate) fn read_two(
         first: &Self,
         second: &Self,
@@ -90,7 +90,7 @@ impl Input {
         if first.is_stdin() && second.is_stdin() {
             return Err(Failure::Usage("only one file can be standard input".to_owned()));
         }
-        // Nobody waits for standard input if the other cannot be read.
+        // Read the file first: if that fails, there is no need to wait for standard input.
         if first.is_stdin() {
             let second = second.read(reading)?;
             return Ok((first.read(reading)?, second));
@@ -103,7 +103,7 @@ impl Input {
             let first = first.read(reading)?;
             let second = match helper {
                 Ok(helper) => helper.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
-                // A thread that cannot be had costs time only.
+                // Without a second thread, read one file after the other.
                 Err(_) => second.read(reading),
             }?;
             Ok((first, second))
@@ -111,7 +111,17 @@ impl Input {
     }
 }
 
-/// Tells on stderr that the text on stdout starts with warnings.
+/// The inputs as process ids.
+///
+/// # Errors
+///
+/// If an input is not a process id.
+pub(crate) fn pids(inputs: &[Input]) -> Result<Vec<u32>, Failure> {
+    let not_one = |input: &Input| Failure::Usage(format!("{}: not a process id", input.name()));
+    inputs.iter().map(|input| input.pid().ok_or_else(|| not_one(input))).collect()
+}
+
+/// Prints on stderr that the text on stdout starts with warnings.
 pub(crate) fn say_warnings(name: &str, count: usize) {
     if count > 0 {
         let plural = if count == 1 { "" } else { "s" };

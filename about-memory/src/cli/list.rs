@@ -17,7 +17,7 @@ Examples:
 
 #[derive(Args)]
 pub(crate) struct List {
-    /// How long each process may take to answer.
+    /// The time each process has to answer.
     #[arg(long, value_name = "SECONDS", default_value = "2", value_parser = seconds)]
     timeout: Duration,
 }
@@ -58,7 +58,7 @@ impl List {
     }
 }
 
-/// Days, hours, minutes and seconds, from the first that is not zero on.
+/// The two largest of days, hours, minutes and seconds that are not zero.
 fn uptime(seconds: u64) -> String {
     let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);
     match (days, hours, minutes) {

@@ -1,4 +1,4 @@
-//! Processes as input: numbers where files are named as well.
+//! Running processes as input: the options of requests, and errors.
 
 use std::time::Duration;
 
@@ -7,31 +7,30 @@ use clap::Args;
 use memory_reporter::file::ReadOptions;
 use memory_reporter::{ReportSet, WarningKind};
 
-use super::input::Input;
 use super::{Failure, say};
 
-/// How long a process may take unless it is said.
+/// The time a process has to answer if no option sets it.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How processes are asked.
+/// Options of requests to processes.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct LiveOptions {
-    /// Ask all processes that listen.
+    /// Ask all listening processes of this user.
     #[arg(long, conflicts_with = "tree")]
     all: bool,
-    /// Ask the processes that these have started, too.
+    /// Also ask the processes that these have started.
     #[arg(long)]
     tree: bool,
-    /// Private data is left out of names.
+    /// Ask for names without private data.
     #[arg(long)]
     anonymize: bool,
-    /// Memory usage is minimized first.
+    /// Free caches in the process before it reports.
     #[arg(long)]
     minimize: bool,
-    /// Add the view that adds up to resident memory: what each mapping holds beside `explicit`.
+    /// Add the view that sums to resident memory: what each mapping holds besides `explicit`.
     #[arg(long)]
     resident: bool,
-    /// How long each process may take to answer. [default: 10]
+    /// The time each process has to answer. [default: 10]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     timeout: Option<Duration>,
 }
@@ -45,7 +44,7 @@ impl LiveOptions {
         self.resident
     }
 
-    /// The first option that has a meaning for processes only.
+    /// The first given option that only applies to processes.
     pub(crate) fn used(&self) -> Option<&'static str> {
         let used = [
             (self.all, "--all"),
@@ -65,7 +64,7 @@ impl LiveOptions {
             .timeout(self.timeout.unwrap_or(DEFAULT_TIMEOUT))
     }
 
-    /// The reports of these processes, or of all; those that are missing are told on stderr.
+    /// The reports of these processes or of all. Prints the missing processes on stderr.
     pub(crate) fn collect(&self, pids: &[u32], ask: &AskOptions) -> Result<ReportSet, Failure> {
         let set = self.collect_quietly(pids, ask)?;
         for warning in set.warnings().iter().filter(|warning| warning.kind == WarningKind::ProcessMissing) {
@@ -74,7 +73,7 @@ impl LiveOptions {
         Ok(set)
     }
 
-    /// As [`collect`](Self::collect), without a word about those that are missing.
+    /// As [`collect`](Self::collect), but does not print the missing processes.
     pub(crate) fn collect_quietly(&self, pids: &[u32], ask: &AskOptions) -> Result<ReportSet, Failure> {
         let set = match self {
             _ if self.all => live::collect_all(ask),
@@ -85,7 +84,7 @@ impl LiveOptions {
     }
 }
 
-/// The line for processes of which none answered.
+/// The error if no process answered.
 pub(crate) fn failure(pids: &[u32], error: LiveError) -> Failure {
     let error = match error {
         LiveError::Folder(error) => {
@@ -112,20 +111,14 @@ pub(crate) fn failure(pids: &[u32], error: LiveError) -> Failure {
 }
 
 pub(crate) const HOW_TO_LISTEN: &str =
-    "start one with ABOUT_MEMORY=listen, or have it call memory_reporter::listen()";
+    "start a program with ABOUT_MEMORY=listen, or call memory_reporter::listen() in it";
 
-/// The processes' numbers, if all inputs are.
-pub(crate) fn pids(inputs: &[Input]) -> Result<Vec<u32>, Failure> {
-    let not_one = |input: &Input| Failure::Usage(format!("{}: not a process's number", input.name()));
-    inputs.iter().map(|input| input.pid().ok_or_else(|| not_one(input))).collect()
-}
-
-/// The reports of one process, all options at their defaults.
+/// The reports of one process, with default options.
 pub(crate) fn read(pid: u32, options: ReadOptions) -> Result<ReportSet, Failure> {
     live::collect(&[pid], &AskOptions::new().read(options)).map_err(|error| failure(&[pid], error))
 }
 
-/// A time on the command line; a fraction will do.
+/// Parses a number of seconds, which may have a fraction.
 pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
     let seconds: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
     let time = Duration::try_from_secs_f64(seconds).map_err(|_| "not a number of seconds".to_owned())?;

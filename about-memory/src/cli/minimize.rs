@@ -16,9 +16,9 @@ Examples:
 
 #[derive(Args)]
 pub(crate) struct Minimize {
-    /// The number of a running process.
+    /// The process id (PID) of a running process.
     pid: u32,
-    /// How long the process may take.
+    /// The time the process has to answer.
     #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = seconds)]
     timeout: Duration,
 }

@@ -1,14 +1,14 @@
-//! How far a long read has come, on a terminal's stderr.
+//! A progress bar for long reads, on stderr if it is a terminal.
 
 use std::io::{self, Read};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// What takes less is not worth a word.
+/// Shorter reads show no bar.
 const LONG: Duration = Duration::from_secs(1);
 
-/// Shows a bar once reading takes long; nothing where stderr is no terminal.
+/// Shows a bar when a read takes long; shows nothing if stderr is not a terminal.
 pub(crate) struct Progress<R> {
     reader: R,
     name: String,

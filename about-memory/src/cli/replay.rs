@@ -1,13 +1,13 @@
-//! A stream whose start can be read again, for whoever finds out late what it is.
+//! A stream that can be read again from its start, to try a second file format after the first.
 
 use std::io::{self, Chain, Cursor, Read};
 
-/// So much of it is kept: what a file is, it says at its start.
+/// Keep this many bytes: a file names its format at its start.
 const MOST_KEPT: usize = 4 << 20;
 
 pub(crate) struct Replay<R> {
     stream: R,
-    /// `None` if more was read than is kept.
+    /// `None` after more than [`MOST_KEPT`] bytes were read.
     kept: Option<Vec<u8>>,
 }
 
@@ -16,7 +16,7 @@ impl<R: Read> Replay<R> {
         Self { stream, kept: Some(Vec::new()) }
     }
 
-    /// The stream from its start, unless too much of it was read.
+    /// The stream from its start, or `None` after more than [`MOST_KEPT`] bytes were read.
     pub(crate) fn again(self) -> Option<Chain<Cursor<Vec<u8>>, R>> {
         Some(Cursor::new(self.kept?).chain(self.stream))
     }

@@ -20,32 +20,32 @@ Examples:
   about-memory run --mode live --stacks full -o ls.json.gz -- ls -l
   about-memory run --mode cumulative -o 'make-%p.json.gz' -- make
 
-The program's own output and exit status stay what they are; dumps are named on standard error.
-Show them by: about-memory dmd FILE";
+The output and the exit status of the program stay the same. Standard error names the dumps.
+Show a dump with: about-memory dmd FILE";
 
 #[derive(Args)]
 pub(crate) struct Run {
-    /// What to record: all live blocks; these and who reported them; these and what was freed; these one
-    /// by one with their contents; or try the tool itself.
+    /// What to record: live blocks; live blocks and who reported them; all blocks, also freed ones; or each
+    /// live block with its contents. `test` and `stress` check DMD itself.
     #[arg(long, value_enum, default_value_t = Mode::DarkMatter)]
     mode: Mode,
-    /// Which blocks get a stack: those that a sampler chooses, or all.
+    /// Which blocks get a stack: a sample, or all.
     #[arg(long, value_enum, default_value_t = Stacks::Partial)]
     stacks: Stacks,
-    /// Record of blocks smaller than this only one for so many bytes.
+    /// Sample blocks smaller than this: record one per this many allocated bytes.
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u64).range(1..))]
     sample_below: Option<u64>,
-    /// Frames kept of each stack. [default: 24]
+    /// Frames to keep of each stack. [default: 24]
     #[arg(long, value_name = "1..256", value_parser = clap::value_parser!(u16).range(1..=256))]
     max_frames: Option<u16>,
-    /// Where dumps go: %p in the name is the process's number. Without it, processes that the program
-    /// starts put their number before the extension.
+    /// The dump to write; %p in the name becomes the process id. Without %p, child processes put their
+    /// process id before the extension.
     #[arg(long, short, value_name = "FILE", default_value = "dmd-%p.json.gz")]
     output: PathBuf,
-    /// Where libdmd.so is. [default: beside this program, in ../lib, or in the target folder]
+    /// The path of libdmd.so. [default: beside this program, in ../lib, or in the target folder]
     #[arg(long, value_name = "FILE")]
     library: Option<PathBuf>,
-    /// Let DMD say on standard error what it does.
+    /// Let DMD report on standard error what it does.
     #[arg(long, short)]
     verbose: bool,
     /// The program and its arguments.
@@ -60,9 +60,9 @@ enum Mode {
     DarkMatter,
     Cumulative,
     Scan,
-    /// Check the tool in the program's place
+    /// Run DMD's self-test instead of the program
     Test,
-    /// Put load on the tool in the program's place
+    /// Run DMD's stress test instead of the program
     Stress,
 }
 
@@ -77,7 +77,7 @@ fn name(value: impl ValueEnum) -> String {
 }
 
 impl Run {
-    /// Gives the program's exit status.
+    /// Runs the program and returns its exit status.
     pub(super) fn run(self) -> Result<ExitCode, Failure> {
         let (program, arguments) = self.command.split_first().expect("one is required");
         let library = library::find(self.library.as_deref())?;
@@ -102,7 +102,8 @@ impl Run {
                     format!("no dump: signal {signal} ended the program before it could write one")
                 }
                 None => format!(
-                    "no dump: the program ended without its exit handlers, has confined itself, or cannot write {}",
+                    "no dump: the program ended without running its exit handlers, restricted its own system calls, or \
+                     cannot write {}",
                     self.output.display()
                 ),
             });
@@ -110,13 +111,13 @@ impl Run {
         Ok(launch::end_like(status))
     }
 
-    /// The value of `$DMD`: words with white space between them, and then those for the first process.
+    /// The value of `$DMD`: words separated by white space, then the words for the first process.
     fn variable(&self) -> Result<OsString, Failure> {
         let output =
             self.output.to_str().filter(|path| !path.is_empty() && !path.contains(char::is_whitespace));
         let Some(output) = output else {
             let output = self.output.display();
-            return Err(Failure::Usage(format!("--output {output}: must be UTF-8 text without white space")));
+            return Err(Failure::Usage(format!("--output {output}: must be UTF-8 without white space")));
         };
         let mut words = vec![
             format!("--mode={}", name(self.mode)),
@@ -135,7 +136,7 @@ impl Run {
     }
 }
 
-/// Ours before those that are preloaded anyway.
+/// Our library before those that `$LD_PRELOAD` already names.
 fn preloaded(library: &Path) -> OsString {
     let mut all = library.as_os_str().to_owned();
     if let Some(others) = env::var_os("LD_PRELOAD").filter(|others| others != OsStr::new("")) {

@@ -7,7 +7,7 @@ use about_memory::{escape, live};
 use clap::Args;
 use memory_reporter::{WarningKind, file};
 
-use super::input::Input;
+use super::input::{self, Input};
 use super::live_input::{self, LiveOptions};
 use super::{Failure, say};
 
@@ -17,14 +17,14 @@ Examples:
   about-memory save 1234 --tree memory-report.json.gz --anonymize
   about-memory save --all reports
 
-With --all everything goes to a new folder in DIR: about-memory-1, about-memory-2, and so on.";
+--all writes a new folder in DIR: about-memory-1, then about-memory-2, and so on.";
 
 #[derive(Args)]
 #[command(
     override_usage = "about-memory save [OPTIONS] PID... FILE\n       about-memory save [OPTIONS] --all DIR"
 )]
 pub(crate) struct Save {
-    /// The numbers of running processes, and the file to write, compressed if its name ends in .gz.
+    /// The process ids of running processes, and the file to write, compressed if its name ends in .gz.
     #[arg(value_name = "PID... FILE", required = true)]
     arguments: Vec<Input>,
     #[command(flatten)]
@@ -38,9 +38,11 @@ impl Save {
             return self.gather(to.path());
         }
         if self.arguments.is_empty() {
-            return Err(Failure::Usage("a process's number and a file are needed, or --all".to_owned()));
+            return Err(Failure::Usage(
+                "a process id and a file are required, or --all and a folder".to_owned(),
+            ));
         }
-        let pids = live_input::pids(&self.arguments)?;
+        let pids = input::pids(&self.arguments)?;
         let set = self.live.collect(&pids, &self.live.ask())?;
         file::write(to.path(), &set)
             .map_err(|error| Failure::File(to.name(), anyhow::anyhow!("cannot be written: {error}")))
@@ -49,7 +51,7 @@ impl Save {
     fn gather(&self, within: &Path) -> Result<(), Failure> {
         if let Some(argument) = self.arguments.first() {
             let argument = argument.name();
-            return Err(Failure::Usage(format!("{argument}: --all needs no process's number")));
+            return Err(Failure::Usage(format!("{argument}: --all does not take process ids")));
         }
         let gathered =
             live::gather(within, &self.live.ask()).map_err(|error| live_input::failure(&[], error))?;

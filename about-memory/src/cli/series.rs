@@ -1,4 +1,4 @@
-//! `about-memory series`: amounts over time, in many report files.
+//! `about-memory series`: amounts over time, from many report files.
 
 use std::io::{self, Write};
 
@@ -17,35 +17,35 @@ Examples:
   about-memory series reports/*.json.gz --path explicit/cache --path resident --units auto
   about-memory series reports/*.json.gz --path explicit --process web --by-process --json
 
-Files are one after the other in time, as given. Amounts are summed over processes.";
+The order of the files is the order in time. Amounts are sums over all processes.";
 
 #[derive(Args)]
 pub(crate) struct Series {
     /// The report files, the earliest first.
     #[arg(required = true)]
     files: Vec<Input>,
-    /// Show this path. May be repeated. [default: every tree, and everything that is in none]
+    /// Show this path. Repeatable. [default: each tree, and each report outside of trees]
     #[arg(long, value_name = "PATH")]
     path: Vec<String>,
-    /// Show this many levels below each path too.
+    /// Also show this many levels below each path.
     #[arg(long, value_name = "LEVELS", default_value_t = 0)]
     depth: u32,
-    /// Leave out what is below a path and never has this many percent of it.
+    /// Omit entries below a path that never reach this percentage of it.
     #[arg(long, value_name = "PERCENT", default_value = "1", value_parser = percent)]
     threshold: f64,
     /// Count only processes whose name contains this text.
     #[arg(long, value_name = "NAME")]
     process: Option<String>,
-    /// Show each process, after the total of all.
+    /// Show each process, after the total.
     #[arg(long)]
     by_process: bool,
     /// The order of paths.
     #[arg(long, value_name = "ORDER", default_value = "amount")]
     sort: Order,
-    /// How bytes are written.
+    /// The unit of bytes.
     #[arg(long, value_name = "UNITS", default_value = "mb")]
     units: UnitsName,
-    /// Print JSON: every path with its amount in each file.
+    /// Print JSON: each path with its amount in each file.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -54,9 +54,9 @@ pub(crate) struct Series {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Order {
-    /// The largest in the last file first.
+    /// The largest amount in the last file first.
     Amount,
-    /// What changed most first.
+    /// The largest change first.
     Growth,
     /// By path.
     Name,
@@ -82,7 +82,7 @@ impl Series {
         for file in &self.files {
             series.add(file.name(), &file.read(&self.reading)?);
         }
-        series.missing().for_each(|path| say(&format!("{path}: nothing is reported there")));
+        series.missing().for_each(|path| say(&format!("{path}: no file reports this path")));
         let mut out = io::BufWriter::with_capacity(1 << 16, io::stdout().lock());
         let written = if self.json {
             write_json(&mut out, &series)

@@ -7,8 +7,8 @@ use clap::Args;
 use memory_reporter::ReportSet;
 
 use super::Failure;
-use super::input::{Input, Reading, say_warnings};
-use super::live_input::{self, LiveOptions};
+use super::input::{self, Input, Reading, say_warnings};
+use super::live_input::LiveOptions;
 use super::view::View;
 
 pub(crate) const EXAMPLES: &str = "\
@@ -23,16 +23,16 @@ Examples:
   about-memory show --all --anonymize
   about-memory show 1234 --resident
 
-A running process must listen: it was started with ABOUT_MEMORY=listen, or calls memory_reporter::listen().
-One that does not answer is named at the top of the text.";
+A running process must listen: start it with ABOUT_MEMORY=listen, or call memory_reporter::listen() in it.
+The top of the text names processes that do not answer.";
 
-/// What `--resident` shows.
+/// The paths that `--resident` shows.
 const RESIDENT: &str =
     "^(explicit|resident-map|proportional-map|swap-map|huge-pages|hugetlb)/|^(resident|page-tables)$";
 
 #[derive(Args)]
 pub(crate) struct Show {
-    /// The report file, compressed or not, `-` for standard input; or the numbers of running processes.
+    /// The report file, compressed or not, `-` for standard input; or the process ids of running processes.
     #[arg(value_name = "FILE|PID", required_unless_present = "all", conflicts_with = "all")]
     inputs: Vec<Input>,
     #[command(flatten)]
@@ -49,7 +49,7 @@ impl Show {
         let (name, set) = self.read()?;
         if self.live.resident() {
             if !set.iter().any(|report| report.path.starts_with("resident-map/")) {
-                let how = anyhow::anyhow!("has no resident-map; it is saved with --resident");
+                let how = anyhow::anyhow!("has no resident-map; save the report with --resident");
                 return Err(Failure::File(name, how));
             }
             if filter.is_none() {
@@ -62,18 +62,20 @@ impl Show {
         write!(out, "{text}").and_then(|()| out.flush()).map_err(Failure::Output)
     }
 
-    /// What to show, and what to call it in messages.
+    /// The name of the input for messages, and its reports.
     fn read(&self) -> Result<(String, ReportSet), Failure> {
         if let [input] = &*self.inputs
             && input.pid().is_none()
         {
             if let Some(option) = self.live.used() {
                 let file = input.name();
-                return Err(Failure::Usage(format!("{option} is for processes, and {file} is a file")));
+                return Err(Failure::Usage(format!(
+                    "{option} is for running processes, and {file} is a file"
+                )));
             }
             return Ok((input.name(), input.read(&self.reading)?));
         }
-        let pids = live_input::pids(&self.inputs)?;
+        let pids = input::pids(&self.inputs)?;
         let set = self.live.collect(&pids, &self.live.ask().read(self.reading.options()))?;
         let name = if let [pid] = *pids { format!("process {pid}") } else { "processes".to_owned() };
         Ok((name, set))

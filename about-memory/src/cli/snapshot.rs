@@ -1,4 +1,4 @@
-//! `about-memory snapshot`: what a heap snapshot tells.
+//! `about-memory snapshot`: analyses of a heap snapshot.
 
 mod census;
 mod dominators;
@@ -24,8 +24,8 @@ Examples:
   about-memory snapshot diff before.fxsnapshot after.fxsnapshot
   about-memory snapshot save 1234 heap.fxsnapshot
 
-A breakdown is JSON, as takeCensus of Firefox has it, or a name: default, type, stack, label, count,
-bucket, allocationStack, internalType, objectClass, coarseType, filename.";
+A breakdown is JSON, as Firefox's takeCensus accepts it, or one of these names: default, type, stack,
+label, count, bucket, allocationStack, internalType, objectClass, coarseType, filename.";
 
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
@@ -38,23 +38,23 @@ pub(crate) struct Snapshot {
 enum Question {
     /// Count nodes, edges and names.
     Info(input::Info),
-    /// Sort all nodes by a breakdown.
+    /// Group all nodes by a breakdown.
     Census(census::Census),
-    /// The census as a tree, heaviest first.
+    /// Show the census as a tree, the largest first.
     Tree(census::Tree),
-    /// Which node keeps what alive.
+    /// Show the dominator tree: which node alone keeps which others alive.
     Dominators(dominators::Dominators),
-    /// Why nodes are alive: shortest paths from the root.
+    /// Show why nodes are alive: shortest paths from the root.
     Paths(paths::Paths),
-    /// The nodes behind a part of a census.
+    /// List the nodes behind an entry of a census.
     Individuals(census::Individuals),
-    /// What changed from one snapshot to another.
+    /// Show what changed between two snapshots.
     Diff(census::Diff),
-    /// What retains a big part of the heap.
+    /// Show nodes that retain a large part of the heap.
     Suspects(suspects::Suspects),
-    /// Write it for another tool.
+    /// Write the graph in another tool's format.
     Export(export::Export),
-    /// Save the heap of a running process.
+    /// Save a heap snapshot of a running process.
     Save(save::Save),
 }
 

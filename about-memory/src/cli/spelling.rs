@@ -1,4 +1,4 @@
-//! Arguments as Python's `argparse` takes them, for the commands that stand in for Firefox's scripts.
+//! Arguments as Python's `argparse` accepts them, for the commands that replace Firefox's scripts.
 
 use std::ffi::OsString;
 
@@ -16,7 +16,7 @@ const DMD: &[&str] = &[
     "--filter",
 ];
 
-/// Those of `block_analyzer.py`.
+/// Long options of `block_analyzer.py`.
 const BLOCK: &[&str] = &[
     "--help",
     "--info",
@@ -26,9 +26,8 @@ const BLOCK: &[&str] = &[
     "--chain-reports",
 ];
 
-/// Spells out what the scripts understand and the parser here does not: the beginning of an option's name that
-/// no other of the script's has, and an option with one dash and three letters. Names that are options here
-/// stay as they are: `ours` says which.
+/// Completes spellings that the scripts accept and clap does not: an unambiguous prefix of an option of the script,
+/// and `-sfl`, a short option of three letters. An option of the command, by `ours(command, name)`, stays as it is.
 pub(super) fn spelled(
     arguments: impl Iterator<Item = OsString>,
     ours: impl Fn(&str, &str) -> bool,
@@ -65,7 +64,7 @@ pub(super) fn spelled(
     })
 }
 
-/// A number of frames, in any way that Python's `int` takes.
+/// Parses a number of frames as Python's `int` does.
 pub(super) fn frames(text: &str) -> Result<u8, String> {
     let digits = text.trim();
     let unsigned = digits.strip_prefix('+').unwrap_or(digits);

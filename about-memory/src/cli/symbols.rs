@@ -1,4 +1,4 @@
-//! Options of the commands that look symbols of a dump up.
+//! Options of the commands that symbolize a dump.
 
 use std::env;
 use std::path::PathBuf;
@@ -9,25 +9,23 @@ use dmd::symbolize::SymbolOptions;
 
 use super::say;
 
-/// Files whose symbols something is said of.
+/// At most this many notes about symbol files are printed.
 const MAX_NOTES: usize = 10;
 
 #[derive(Args)]
 pub(crate) struct Symbols {
-    /// Do not look up functions and lines of frames that only name a library and an offset.
+    /// Do not look up the function and line of frames that only have a library and an offset.
     #[arg(long)]
     no_fix_stacks: bool,
-    /// A folder with files named by build id (as /usr/lib/debug or debuginfod's cache) or by name, such
-    /// as .debug, .dwo and .dwp, to look functions and lines up in. Repeatable; these two folders always
-    /// count.
+    /// A folder with debug files (such as .debug, .dwo and .dwp), named by build id or by file name.
+    /// Repeatable. /usr/lib/debug and the cache of debuginfod are always searched.
     #[arg(long, value_name = "FOLDER", conflicts_with = "no_fix_stacks")]
     symbols: Vec<PathBuf>,
 }
 
 impl Symbols {
-    /// Looks frames up, and says what could not be.
-    ///
-    /// `limits` are those that the dump was read by.
+    /// Symbolizes the frames of a dump, and prints notes about files without symbols. `limits` are those of
+    /// reading the dump.
     pub(super) fn fix(&self, dump: &mut Dump, limits: &ReadOptions) {
         if self.no_fix_stacks {
             return;
@@ -39,12 +37,12 @@ impl Symbols {
             say(&note.to_string());
         }
         if notes.len() > MAX_NOTES {
-            say(&format!("and as much of {} other files", notes.len() - MAX_NOTES));
+            say(&format!("and {} other files", notes.len() - MAX_NOTES));
         }
     }
 }
 
-/// Where systems and debuginfod keep debug files.
+/// The folders in which systems and debuginfod keep debug files.
 fn usual_folders() -> impl Iterator<Item = PathBuf> {
     let variable = |name| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let cache = variable("DEBUGINFOD_CACHE_PATH").or_else(|| {

@@ -1,4 +1,4 @@
-//! What of a text is shown: options of all commands that show trees.
+//! Options of the commands that show trees.
 
 use about_memory::live::Watch;
 use about_memory::{ByteUnits, Filter, Sort, Text};
@@ -8,13 +8,13 @@ use super::Failure;
 
 #[derive(Args, Clone, Debug)]
 pub(crate) struct View {
-    /// Show bytes, and everything however small.
+    /// Show bytes instead of MB, and all entries however small.
     #[arg(long, short)]
     verbose: bool,
     /// Show only paths that contain this text.
     #[arg(long, short, value_name = "TEXT")]
     filter: Option<String>,
-    /// The filter is a regular expression.
+    /// Treat the filter as a regular expression.
     #[arg(long, requires = "filter")]
     regex: bool,
     /// Show only processes whose name contains this text.
@@ -23,13 +23,13 @@ pub(crate) struct View {
     /// Show at most this many levels below the root of each tree.
     #[arg(long, value_name = "LEVELS")]
     depth: Option<u32>,
-    /// Put what is less than this many percent of its tree into `(N tiny)`.
+    /// Group entries below this percentage of their tree as `(N tiny)`.
     #[arg(long, value_name = "PERCENT", default_value = "1", value_parser = percent)]
     threshold: f64,
-    /// The order of what is below one entry.
+    /// The order of the entries below an entry.
     #[arg(long, value_name = "ORDER", default_value = "amount")]
     sort: SortOrder,
-    /// How bytes are written. [default: mb, or b with --verbose]
+    /// The unit of bytes. [default: mb, or b with --verbose]
     #[arg(long, value_name = "UNITS")]
     units: Option<UnitsName>,
 }
@@ -53,7 +53,7 @@ impl SortOrder {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum UnitsName {
-    /// Each amount in the unit that suits it: B, KiB, MiB or GiB.
+    /// Each amount in the largest of B, KiB, MiB and GiB that gives at least 1.
     Auto,
     /// MiB, called MB, as Firefox does.
     Mb,
@@ -80,11 +80,11 @@ impl UnitsName {
     }
 }
 
-/// A number of percent, as an option's value.
+/// Parses a percentage.
 pub(crate) fn percent(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(percent) if percent.is_finite() && percent >= 0.0 => Ok(percent),
-        _ => Err("not a number of percent".to_owned()),
+        _ => Err("not a percentage".to_owned()),
     }
 }
 
@@ -115,7 +115,7 @@ impl View {
         }
     }
 
-    /// What is shown of running processes: the same of each look.
+    /// The same options for repeated views of running processes.
     pub(crate) fn watch(&self, filter: Option<Filter>) -> Watch {
         let mut watch = Watch::new().verbose(self.verbose).threshold(self.threshold).sort(self.sort.sort());
         if let Some(levels) = self.depth {

@@ -11,8 +11,8 @@ use clap::Args;
 use memory_reporter::WarningKind;
 
 use super::Failure;
-use super::input::Input;
-use super::live_input::{self, LiveOptions, seconds};
+use super::input::{self, Input};
+use super::live_input::{LiveOptions, seconds};
 use super::view::View;
 
 pub(crate) const EXAMPLES: &str = "\
@@ -21,17 +21,17 @@ Examples:
   about-memory watch 1234 --tree --interval 0.5
   about-memory watch --all --count 10 > log.txt
 
-Marks: + larger, - smaller, * new, x gone. Where stdout is no terminal the text is repeated.";
+Marks: + larger, - smaller, * new, x gone. If stdout is not a terminal, each update is appended.";
 
 #[derive(Args)]
 pub(crate) struct Watch {
-    /// The numbers of running processes.
+    /// The process ids of running processes.
     #[arg(value_name = "PID", required_unless_present = "all", conflicts_with = "all")]
     pids: Vec<Input>,
-    /// The time from one look to the next.
+    /// The time between updates.
     #[arg(long, short, value_name = "SECONDS", default_value = "2", value_parser = seconds)]
     interval: Duration,
-    /// End after so many looks.
+    /// Exit after this many updates.
     #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
     #[command(flatten)]
@@ -40,16 +40,16 @@ pub(crate) struct Watch {
     live: LiveOptions,
 }
 
-/// What one look gave.
+/// The result of one update.
 struct Look {
     rows: Vec<WatchRow>,
-    /// Processes that did not answer, a line each.
+    /// One line for each process that did not answer.
     missing: Vec<String>,
 }
 
 impl Watch {
     pub(super) fn run(self) -> Result<(), Failure> {
-        let pids = live_input::pids(&self.pids)?;
+        let pids = input::pids(&self.pids)?;
         let mut comparison = self.view.watch(self.view.filter()?);
         let mut look = || self.look(&pids, &mut comparison);
         if io::stdout().is_terminal() && io::stdin().is_terminal() {

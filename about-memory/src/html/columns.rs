@@ -1,9 +1,9 @@
-//! Numbers and texts in columns, as the page reads them.
+//! Columns of numbers and texts, in the format that the page reads.
 //!
-//! Numbers are in groups of seven bits, the lowest first, the top bit of a byte set if more follow.
-//! Signed ones have their sign in the lowest bit.
+//! A number is a sequence of groups of seven bits, the lowest first; the top bit of a byte is set if more follow.
+//! Signed numbers have their sign in the lowest bit.
 
-/// Numbers, one after the other.
+/// A column of numbers.
 #[derive(Default)]
 pub(super) struct Numbers(Vec<u8>);
 
@@ -26,7 +26,7 @@ impl Numbers {
     }
 }
 
-/// Texts, one after the other, and how long each is for a browser: in UTF-16.
+/// A column of texts, and the length of each in UTF-16 units, as JavaScript counts.
 #[derive(Default)]
 pub(super) struct Texts {
     lengths: Numbers,
@@ -40,7 +40,7 @@ impl Texts {
         self.bytes.extend_from_slice(text.as_bytes());
     }
 
-    /// The lengths, and all texts.
+    /// The lengths, and the texts.
     pub(super) fn into_bytes(self) -> (Vec<u8>, Vec<u8>) {
         (self.lengths.into_bytes(), self.bytes)
     }

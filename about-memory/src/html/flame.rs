@@ -1,4 +1,4 @@
-//! What the page is given of a flame graph: its frames in preorder, in columns.
+//! The flame graph in the data of the page: its frames in preorder, in columns.
 
 use std::collections::HashMap;
 
@@ -7,18 +7,18 @@ use serde::Serialize;
 
 use super::columns::{Numbers, Texts};
 
-/// Amounts are exact in the page's floats if all of them together stay below this.
+/// The page's floats are exact if the magnitude of each amount is below this.
 const EXACT: i128 = 1 << 52;
 
 #[derive(Serialize)]
 pub(super) struct FlameHeader {
     frames: usize,
     names: usize,
-    /// Whether all amounts are exact as floats.
+    /// Whether floats hold all amounts exactly.
     exact: bool,
 }
 
-/// The header, and columns to add to those of the reports.
+/// The header, and the columns to append to those of the reports.
 pub(super) fn columns(graph: &FlameGraph) -> (FlameHeader, Vec<(&'static str, Vec<u8>)>) {
     let (mut children, mut name_of) = (Numbers::default(), Numbers::default());
     let (mut bytes, mut blocks) = (Numbers::default(), Numbers::default());

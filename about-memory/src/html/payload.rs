@@ -1,9 +1,8 @@
-//! What the page is given: the whole forest, unfiltered, in columns.
+//! The data of the page: the whole forest, unfiltered, in columns.
 //!
-//! The page adds up, sorts and filters by itself, so only leaves have amounts here. Nodes stand in
-//! preorder: process by process, its trees and then its lines, both in the order in which they are
-//! shown; the children of a node in the order of their reports, which is what decides between equals.
-//! `heap-unclassified` is left out, since it depends on the filter.
+//! The page sums, sorts and filters, so only leaves have amounts here. Nodes are in preorder: for each process its
+//! trees, then its lines, in the order of display; the children of a node in the order of their reports, which breaks
+//! ties when the page sorts. `heap-unclassified` depends on the filter, so the page computes it.
 
 use std::collections::HashMap;
 
@@ -17,16 +16,16 @@ use super::columns::{Numbers, Texts};
 use super::flame::{self, FlameHeader};
 use crate::text::{collator, compare, resident_share, sorted};
 
-/// Changes whenever page and data would misunderstand each other.
+/// The version of the format, which page and data must share.
 const VERSION: u32 = 1;
 
-// Bits of a node's flags; the units are in the lowest two.
+// Bits of a node's flags. The two lowest bits are the units.
 const ITSELF_BIT: u8 = 1 << 2;
 const HEAP_SHIFT: u8 = 3;
 const MERGED_BIT: u8 = 1 << 5;
 const PRESENCE_SHIFT: u8 = 6;
 
-/// Sums are exact in the page's floats if all amounts together stay below this.
+/// The page's floats hold all sums exactly if the sum of all magnitudes is below this.
 const EXACT: u128 = 1 << 52;
 
 #[derive(Serialize)]
@@ -34,7 +33,7 @@ struct Header<'a> {
     version: u32,
     is_diff: bool,
     usable_size_known: bool,
-    /// Whether all sums are exact as floats.
+    /// Whether floats hold all sums exactly.
     exact: bool,
     nodes: usize,
     processes: Vec<ProcessHeader<'a>>,
@@ -48,7 +47,7 @@ struct Header<'a> {
 #[derive(Serialize)]
 struct ProcessHeader<'a> {
     name: &'a str,
-    /// A decimal number: what it adds to the total.
+    /// What the process adds to the total, a decimal number.
     resident: String,
     trees: usize,
     lines: usize,
@@ -66,7 +65,7 @@ impl<'a> From<&'a Warning> for WarningHeader<'a> {
     }
 }
 
-/// The header's length (32 bits, little-endian), the header in JSON, the columns.
+/// The length of the header (32 bits, little-endian), the header in JSON, then the columns.
 pub(super) fn payload(set: &ReportSet, flame: Option<&FlameGraph>) -> Vec<u8> {
     let forest = Forest::new(set);
     let mut processes: Vec<_> = forest.processes().iter().collect();
@@ -119,7 +118,7 @@ pub(super) fn payload(set: &ReportSet, flame: Option<&FlameGraph>) -> Vec<u8> {
 struct Nodes<'a> {
     set: &'a ReportSet,
     count: usize,
-    /// All amounts, signs aside.
+    /// The sum of the magnitudes of all amounts.
     total: u128,
     children: Numbers,
     names: Texts,
@@ -129,7 +128,7 @@ struct Nodes<'a> {
     heaps: Numbers,
     description_of: Numbers,
     descriptions: Texts,
-    /// Where in `descriptions` a text is.
+    /// The index of each text in `descriptions`.
     known: HashMap<&'a str, usize>,
     /// HEAP bytes of leaves with several reports, by process and path.
     heap: HashMap<(usize, &'a str), i128>,
@@ -159,8 +158,8 @@ impl<'a> Nodes<'a> {
         while let Some((node, itself)) = left.pop() {
             let at = left.len();
             let children = node.children().filter(|child| !is_heap_unclassified(*child));
-            // A child of its parent's path holds the parent's own amount; a report may be called
-            // `(itself)` too.
+            // A child with the path of its parent holds the parent's own amount. The name does not show that: a
+            // report may be called `(itself)`.
             left.extend(children.map(|child| (child, child.path().len() == node.path().len())));
             left[at..].sort_unstable_by_key(|(child, _)| core::cmp::Reverse(child.first_report()));
             self.push(node, itself, left.len() - at, process);
@@ -190,7 +189,7 @@ impl<'a> Nodes<'a> {
                 Presence::FirstOnly => 1,
                 Presence::SecondOnly => 2,
             };
-            // A leaf of several reports may be in both sets, and its first report in one.
+            // A leaf of several reports may be in both sets although its first report is in one.
             let presence = if node.mark().is_none() { 0 } else { presence };
             flags |= presence << PRESENCE_SHIFT;
             flags |= self.heap(node, process) << HEAP_SHIFT;
@@ -207,7 +206,7 @@ impl<'a> Nodes<'a> {
         self.flags.push(flags);
     }
 
-    /// How much of a leaf is HEAP: 0 for nothing, 1 for all, 2 for what is told apart.
+    /// How much of a leaf is HEAP: 0 for nothing, 1 for all, 2 for the amount in the column `heaps`.
     fn heap(&mut self, node: Node<'_, 'a>, process: usize) -> u8 {
         if !node.path().starts_with("explicit/") {
             return 0;
@@ -253,7 +252,7 @@ fn is_heap_unclassified(node: Node<'_, '_>) -> bool {
 
 fn heap_of_duplicates<'a>(set: &'a ReportSet, processes: &[&Process<'a>]) -> HashMap<(usize, &'a str), i128> {
     let mut heap = HashMap::new();
-    // How the set spells each process: the name may be empty.
+    // The name of each process in the reports; it may be empty there.
     let mut spelled: HashMap<&str, usize> = HashMap::new();
     for (index, process) in processes.iter().enumerate() {
         let mut left: Vec<_> = process.trees().filter(|root| root.path() == "explicit").collect();

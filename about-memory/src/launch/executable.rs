@@ -1,5 +1,5 @@
-//! What an executable file tells before it runs: whether the loader would put a library first, and whether
-//! the program would call it.
+//! Checks an executable file before it runs: whether the loader would preload a library, and whether the program
+//! would call it.
 
 use core::fmt;
 use std::fs::File;
@@ -12,27 +12,27 @@ use object::{Architecture, Object as _, ObjectSection as _, ObjectSymbol as _};
 
 use crate::platform;
 
-/// Why a program cannot be recorded by a preloaded library.
+/// Why a preloaded library cannot record a program.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Obstacle {
     /// The file cannot be read.
     Unreadable(io::Error),
-    /// It is neither an executable of this system nor a script.
+    /// The file is neither an executable of this system nor a script.
     NotExecutable,
-    /// It has no loader.
+    /// The program is statically linked, so it has no loader.
     Static,
-    /// It runs with the rights of another user, so that the loader takes no library from us.
+    /// The program runs with the rights of another user, so the loader ignores `$LD_PRELOAD`.
     Privileged,
-    /// It has a `malloc` of its own, which it calls instead of the library's.
+    /// The program contains its own `malloc`, which it calls instead of the library's.
     OwnMalloc,
-    /// It is built with this sanitizer, which has to come before all other libraries.
+    /// The program is built with this sanitizer, which must be loaded before all other libraries.
     Sanitizer(&'static str),
-    /// It is for another kind of machine than the library.
+    /// The program is for another machine architecture than the library.
     OtherMachine,
-    /// Its loader is one of another C library.
+    /// The program's loader belongs to another C library.
     OtherLoader(String),
-    /// It is a script, and its interpreter is such a file.
+    /// The file is a script, and its interpreter has this obstacle.
     Interpreter(PathBuf, Box<Obstacle>),
 }
 
@@ -42,19 +42,19 @@ impl fmt::Display for Obstacle {
             Self::Unreadable(error) => write!(f, "cannot be read: {error}"),
             Self::NotExecutable => f.write_str("is neither an executable of this system nor a script"),
             Self::Static => {
-                f.write_str("is linked statically, so no library can be loaded before it; wrap its allocator in dmd::Dmd")
+                f.write_str("is statically linked, so libdmd.so cannot be preloaded; wrap its allocator in dmd::Dmd")
             }
             Self::Privileged => {
                 f.write_str("is setuid, setgid or has capabilities, so the loader ignores LD_PRELOAD; run a copy without them")
             }
             Self::OwnMalloc => {
-                f.write_str("has a malloc of its own inside, so the library's is not called; wrap its allocator in dmd::Dmd")
+                f.write_str("contains its own malloc, so it does not call that of libdmd.so; wrap its allocator in dmd::Dmd")
             }
             Self::Sanitizer(name) => {
-                write!(f, "is built with {name}, which does not start behind another library; build it without")
+                write!(f, "is built with {name}, which must be loaded before libdmd.so; build it without")
             }
-            Self::OtherMachine => f.write_str("is for another kind of machine than libdmd.so"),
-            Self::OtherLoader(loader) => write!(f, "is loaded by {loader}, which is not the GNU C library's"),
+            Self::OtherMachine => f.write_str("is for another machine architecture than libdmd.so"),
+            Self::OtherLoader(loader) => write!(f, "uses the loader {loader}, which does not belong to the GNU C library"),
             Self::Interpreter(path, obstacle) => write!(f, "is a script, and {} {obstacle}", path.display()),
         }
     }
@@ -62,20 +62,20 @@ impl fmt::Display for Obstacle {
 
 impl std::error::Error for Obstacle {}
 
-/// Scripts of scripts that are followed, as many as Linux does.
+/// The longest chain of scripts whose interpreters are scripts, as in Linux.
 const MOST_SCRIPTS: usize = 5;
 
-/// Whether a program can be recorded by this library. A program that has the crate `dmd` built in records
-/// itself, whatever stands in the library's way.
+/// Checks that this library can record a program when it is preloaded. A program that contains the crate `dmd`
+/// passes in spite of obstacles, since it records itself.
 ///
 /// # Errors
 ///
-/// What stands in the way.
+/// If an obstacle prevents the recording.
 pub fn check(program: &Path, library: &Path) -> Result<(), Obstacle> {
     check_file(program, library, 0)
 }
 
-/// A file of which only what is asked for is read.
+/// A file that is read on demand.
 type Parsed<'a> = object::File<'a, &'a ReadCache<File>>;
 
 fn check_file(program: &Path, library: &Path, depth: usize) -> Result<(), Obstacle> {
@@ -108,7 +108,7 @@ fn check_file(program: &Path, library: &Path, depth: usize) -> Result<(), Obstac
     if has_dmd(&executable) { Ok(()) } else { Err(obstacle) }
 }
 
-/// The interpreter of a script: what stands behind `#!`, to the first blank.
+/// The interpreter of a script: the word after `#!`.
 fn interpreter(path: &Path) -> io::Result<Option<PathBuf>> {
     let mut line = Vec::new();
     File::open(path)?.take(256).read_to_end(&mut line)?;
@@ -135,13 +135,13 @@ fn library_machine(library: &Path) -> Result<(Architecture, bool), Obstacle> {
     Ok(machine(&parsed))
 }
 
-/// Whether the program would call its own function: the loader looks into the executable first.
+/// Whether the program would call its own `malloc`: the loader searches the executable first.
 fn has_malloc(file: &Parsed<'_>) -> bool {
     file.dynamic_symbols()
         .any(|symbol| symbol.is_definition() && symbol.is_global() && symbol.name() == Ok("malloc"))
 }
 
-/// What begins the names by which sanitizers are known: functions that every object of theirs calls, and libraries.
+/// Prefixes of names that identify sanitizers: functions that each instrumented object calls, and libraries.
 const SANITIZERS: [(&[u8], &str); 10] = [
     (b"\0__asan_init\0", "AddressSanitizer"),
     (b"\0libasan.so", "AddressSanitizer"),
@@ -155,17 +155,17 @@ const SANITIZERS: [(&[u8], &str); 10] = [
     (b"\0liblsan.so", "LeakSanitizer"),
 ];
 
-/// The sanitizer that the program is built with, by the names in a section.
+/// The sanitizer that the program is built with, found by the names in a section.
 fn sanitizer(file: &Parsed<'_>, section: &str) -> Option<&'static str> {
     let section = file.section_by_name(section)?;
     let names = section.data().ok()?;
-    // Each name ends the one before.
+    // A NUL separates the names.
     let starts = names.iter().enumerate().filter(|(_, byte)| **byte == 0).map(|(at, _)| &names[at..]);
     let known = |name: &[u8]| SANITIZERS.iter().find(|(start, _)| name.starts_with(start));
     starts.into_iter().find_map(known).map(|(_, name)| *name)
 }
 
-/// Whether the crate `dmd` is inside: it looks for a preloaded engine by this name.
+/// Whether the program contains the crate `dmd`, which looks up a preloaded engine by this name.
 fn has_dmd(file: &Parsed<'_>) -> bool {
     const NAME: &[u8] = b"DMDDoor1\0";
     file.sections()

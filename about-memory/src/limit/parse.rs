@@ -1,12 +1,12 @@
-//! The text of a limit, read from its end: a path may hold anything, a condition may not.
+//! Parses the text of a limit from its end, since a path may contain any character.
 
 use core::str::FromStr;
 
 use super::{Bound, Comparison, Decimal, Limit, LimitError, Unit};
 
-/// More decimals than this could not be compared exactly.
+/// Comparisons are exact up to this many decimals.
 const MAX_DECIMALS: usize = 6;
-/// Nor could more digits.
+/// Comparisons are exact up to this many digits.
 const MAX_DIGITS: usize = 20;
 
 impl FromStr for Limit {
@@ -18,17 +18,17 @@ impl FromStr for Limit {
 }
 
 impl Limit {
-    /// A limit of which a sign belongs to the number: there is nothing it could have grown from.
+    /// Parses a limit on one report, in which a sign belongs to the number.
     pub(crate) fn absolute(text: &str) -> Result<Self, LimitError> {
         parse(text, false).map_err(|wrong| LimitError::Syntax(text.to_owned(), wrong))
     }
 
-    /// The limit for a path with a condition such as `< 64 MiB`; without a comparison it is `<=`. Only
-    /// processes whose name contains `process` count.
+    /// A limit on a path with a condition such as `< 64 MiB`. The comparison of a condition without one is `<=`.
+    /// Only processes whose name contains `process` count.
     ///
     /// # Errors
     ///
-    /// If `condition` is none.
+    /// If `condition` cannot be parsed.
     pub fn of_path(process: Option<&str>, path: &str, condition: &str) -> Result<Self, LimitError> {
         let text = condition.trim();
         let has_comparison = text.starts_with(['<', '>', '=']);
@@ -57,7 +57,7 @@ fn parse(text: &str, sign_is_growth: bool) -> Result<Limit, &'static str> {
     Ok(Limit { process, path: path.to_owned(), comparison, bound, condition })
 }
 
-/// What stands before the condition at the end of `text`, and the condition.
+/// Splits off the condition at the end of `text`; returns the text before it, and its parts.
 fn condition_of(text: &str, sign_is_growth: bool) -> Result<(&str, Comparison, Bound), &'static str> {
     const EXPECTED: &str = "expected PATH, one of < <= > >= ==, and a limit such as 64 MiB or +5%";
     let last = text.rfind(['<', '>', '=']).ok_or(EXPECTED)?;
@@ -92,7 +92,7 @@ fn bound_of(text: &str, sign_is_growth: bool) -> Result<Bound, &'static str> {
         "MiB" => Unit::Bytes(1 << 20),
         "GiB" => Unit::Bytes(1 << 30),
         "%" => Unit::Percent,
-        _ => return Err("the unit is none of B, KiB, MiB, GiB and %"),
+        _ => return Err("the unit is not B, KiB, MiB, GiB or %"),
     };
     let number = decimal(digits)?;
     let number = Decimal { mantissa: sign * number.mantissa, ..number };
@@ -100,7 +100,7 @@ fn bound_of(text: &str, sign_is_growth: bool) -> Result<Bound, &'static str> {
 }
 
 fn decimal(text: &str) -> Result<Decimal, &'static str> {
-    const NO_NUMBER: &str = "the limit is no number";
+    const NO_NUMBER: &str = "the limit is not a number";
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     let digits: String = whole.chars().chain(fraction.chars()).filter(char::is_ascii_digit).collect();
     if !whole.starts_with(|c: char| c.is_ascii_digit()) || fraction.contains(['.', ',']) {
@@ -108,7 +108,7 @@ fn decimal(text: &str) -> Result<Decimal, &'static str> {
     }
     let decimals = fraction.bytes().filter(u8::is_ascii_digit).count();
     if digits.len() > MAX_DIGITS || decimals > MAX_DECIMALS {
-        return Err("the limit has more than 20 digits, or more than 6 behind the point");
+        return Err("the limit has more than 20 digits or more than 6 decimals");
     }
     let mantissa = digits.parse().map_err(|_| NO_NUMBER)?;
     Ok(Decimal { mantissa, decimals: u32::try_from(decimals).map_err(|_| NO_NUMBER)? })

@@ -1,4 +1,4 @@
-//! One request to one process, and many at once.
+//! Requests to one process, and to many at the same time.
 
 use std::io::{self, BufRead as _, BufReader, Read, Write as _};
 use std::path::Path;
@@ -16,26 +16,26 @@ use crate::platform::Stream;
 use super::error::LiveError;
 use super::sockets::sockets_of;
 
-/// The longest answer of one line.
+/// The longest answer of one line, in bytes.
 const MAX_LINE: u64 = 1 << 16;
-/// How many processes are asked at once.
+/// At most this many requests run at the same time.
 const MAX_AT_ONCE: usize = 64;
 
-/// How to ask.
+/// Options of a request for reports.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct AskOptions {
     /// Reporters leave private data out of paths and descriptions. Default: no.
     pub anonymize: bool,
-    /// Memory usage is minimized first. Default: no.
+    /// The process frees its caches before it reports. Default: no.
     pub minimize: bool,
-    /// The view that adds up to `resident` is collected, too
+    /// The process also collects the view that sums to `resident`
     /// ([`CollectOptions::resident_map`](memory_reporter::CollectOptions::resident_map)). Default: no.
     pub resident_map: bool,
-    /// How long a process may take for its whole answer; a reporter may take three quarters of that
-    /// before it is given up. Default: ten seconds.
+    /// The time a process has for its whole answer. A reporter has three quarters of it; then the process stops
+    /// waiting for the reporter. Default: ten seconds.
     pub timeout: Duration,
-    /// Limits on the answer.
+    /// Limits on the answer, which is untrusted.
     pub read: ReadOptions,
 }
 
@@ -128,27 +128,27 @@ struct Refusal {
     error: String,
 }
 
-/// Sends a request; the answer is to be read within the timeout.
+/// Sends a request. Reading the answer fails when the timeout is over.
 fn send(socket: &Path, request: &Request<'_>, timeout: Duration) -> Result<BufReader<Stream>, LiveError> {
     let until = Instant::now() + timeout;
     let mut stream = Stream::connect(socket, until).map_err(|error| LiveError::of_connect(error, timeout))?;
     let mut line = serde_json::to_vec(request).expect("plain data is always JSON");
     line.push(b'\n');
     match stream.write_all(&line) {
-        // It may have said why before it hung up.
+        // The process may have sent a refusal before it hung up.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
         sent => sent.map_err(|error| LiveError::of(error, timeout))?,
     }
     Ok(BufReader::with_capacity(1 << 16, stream))
 }
 
-/// The first byte of the answer, still to be read.
+/// The first byte of the answer, without consuming it.
 fn first(answer: &mut BufReader<Stream>, timeout: Duration) -> Result<u8, LiveError> {
     let bytes = answer.fill_buf().map_err(|error| LiveError::of_first(error, timeout))?;
     bytes.first().copied().ok_or(LiveError::NoAnswer)
 }
 
-/// An answer of one line.
+/// Reads an answer of one line.
 fn line<T: for<'de> Deserialize<'de>>(
     mut answer: BufReader<Stream>,
     timeout: Duration,
@@ -163,7 +163,7 @@ fn line<T: for<'de> Deserialize<'de>>(
     serde_json::from_slice(&line).map_err(|_| LiveError::Garbage)
 }
 
-/// Goes on if the answer is compressed, as reports and dumps are: what is not can only be a refusal.
+/// Returns the answer if it is compressed, as reports and dumps are. Any other answer can only be a refusal.
 fn compressed(mut answer: BufReader<Stream>, timeout: Duration) -> Result<BufReader<Stream>, LiveError> {
     match first(&mut answer, timeout)? {
         0x1f => Ok(answer),
@@ -175,7 +175,7 @@ pub(super) fn hello(socket: &Path, timeout: Duration) -> Result<Hello, LiveError
     line(send(socket, &Request::new("hello"), timeout)?, timeout)
 }
 
-/// A process's reports, under its own name if it is `named`.
+/// Requests the reports of a process, under its own name if it is `named`.
 pub(super) fn report(socket: &Path, named: bool, options: &AskOptions) -> Result<ReportSet, LiveError> {
     let timeout = options.timeout;
     let deadline = u64::try_from((timeout * 3 / 4).as_millis()).unwrap_or(u64::MAX);
@@ -191,12 +191,12 @@ pub(super) fn report(socket: &Path, named: bool, options: &AskOptions) -> Result
     file::read_from(answer, &options.read).map_err(|error| LiveError::of_report(error, timeout))
 }
 
-/// The answer to a request whose answer is a compressed file.
+/// Sends a request whose answer is a compressed file.
 pub(super) fn file(socket: &Path, request: &str, timeout: Duration) -> Result<impl Read + use<>, LiveError> {
     compressed(send(socket, &Request::new(request), timeout)?, timeout)
 }
 
-/// Has a process minimize its memory usage.
+/// Asks a process to free its caches.
 ///
 /// # Errors
 ///
@@ -206,7 +206,7 @@ pub fn minimize(pid: u32, timeout: Duration) -> Result<Minimized, LiveError> {
     line(send(&socket.path, &Request::new("minimize"), timeout)?, timeout)
 }
 
-/// The answers for all `items`, in order, each asked on a thread, many at once.
+/// Asks about all `items` on several threads, and returns the answers in order.
 pub(super) fn in_parallel<T: Sync, A: Send>(items: &[T], ask: impl Fn(&T) -> A + Sync) -> Vec<A> {
     let next = AtomicUsize::new(0);
     let answers: Vec<Mutex<Option<A>>> = items.iter().map(|_| Mutex::new(None)).collect();
@@ -219,7 +219,7 @@ pub(super) fn in_parallel<T: Sync, A: Send>(items: &[T], ask: impl Fn(&T) -> A +
                 *answers[at].lock().expect("nobody panics while holding it") = Some(answer);
             }
         };
-        // This thread works too, so that all are asked even where no other can be started.
+        // This thread works too, so all items are asked about even if no thread can be started.
         for _ in 1..items.len().min(MAX_AT_ONCE) {
             if std::thread::Builder::new().spawn_scoped(scope, work).is_err() {
                 break;

@@ -1,4 +1,4 @@
-//! Reports of several processes as one set, process by process.
+//! The reports of several processes as one set.
 
 use std::collections::HashSet;
 
@@ -14,20 +14,19 @@ use super::sockets::{Socket, sockets, sockets_of};
 struct Target {
     pid: u32,
     socket: Option<Socket>,
-    /// Whether it goes by its own name, rather than as the main process.
+    /// Whether the process appears under its own name instead of as the main process.
     named: bool,
-    /// Whether it was found rather than asked for: that it has ended is no loss then.
+    /// Whether the process was found, not named by the caller. If it has ended, nothing is missing.
     found: bool,
 }
 
-/// The reports of these processes. A single one is the `Main Process (pid N)`; several go by their own
-/// names, as `NAME (pid N)`.
+/// The reports of these processes. A single process appears as `Main Process (pid N)`, several as `NAME (pid N)`.
 ///
-/// A process of several that does not answer is named by a warning.
+/// If some of the processes do not answer, warnings in the set name them.
 ///
 /// # Errors
 ///
-/// If none of them answers: the first one's reason.
+/// If no process answers: the error of the first.
 pub fn collect(pids: &[u32], options: &AskOptions) -> Result<ReportSet, LiveError> {
     let pids = &once(pids);
     let named = pids.len() > 1;
@@ -41,7 +40,7 @@ pub fn collect(pids: &[u32], options: &AskOptions) -> Result<ReportSet, LiveErro
 ///
 /// # Errors
 ///
-/// If none listens, or none answers.
+/// If no process listens or answers.
 pub fn collect_all(options: &AskOptions) -> Result<ReportSet, LiveError> {
     let targets: Vec<_> = sockets()?
         .into_iter()
@@ -50,12 +49,12 @@ pub fn collect_all(options: &AskOptions) -> Result<ReportSet, LiveError> {
     ask_all(&targets, options)
 }
 
-/// As [`collect`], with all processes that these have started and that still run. The process given
-/// is the main one. Those that do not listen are named by warnings.
+/// As [`collect`], but also asks the running processes that these have started. A single process in `pids` is the main
+/// process. Warnings in the set name the processes that do not listen.
 ///
 /// # Errors
 ///
-/// If none of the processes given answers.
+/// If none of the processes in `pids` listens, or no process answers.
 pub fn collect_tree(pids: &[u32], options: &AskOptions) -> Result<ReportSet, LiveError> {
     let pids = &once(pids);
     let mut seen: HashSet<u32> = pids.iter().copied().collect();
@@ -82,14 +81,14 @@ pub fn collect_tree(pids: &[u32], options: &AskOptions) -> Result<ReportSet, Liv
     ask_all(&targets, options)
 }
 
-/// Each process once, in the order given.
+/// Removes repeated ids and keeps the order.
 fn once(pids: &[u32]) -> Vec<u32> {
     let mut seen = HashSet::new();
     pids.iter().copied().filter(|pid| seen.insert(*pid)).collect()
 }
 
 fn ask_all(targets: &[Target], options: &AskOptions) -> Result<ReportSet, LiveError> {
-    // A name is looked up before asking: who dies over it has none afterwards.
+    // Look up the name first: a process that dies while it answers has no name afterwards.
     let answers = in_parallel(targets, |target| {
         let name = platform::process_name(target.pid);
         let answer = match &target.socket {
@@ -127,13 +126,13 @@ fn ask_all(targets: &[Target], options: &AskOptions) -> Result<ReportSet, LiveEr
     Ok(all)
 }
 
-/// Whether a target is only what a dead process has left, which then is removed.
+/// Whether a target is a stale socket of a process that has ended. Removes such a socket.
 fn has_ended(target: &Target) -> bool {
     target.found && target.socket.as_ref().is_some_and(Socket::remove_if_stale)
 }
 
-/// Makes the process names of one answer differ from those of all others, and has its warnings say
-/// whose they are.
+/// Renames the processes of one answer so that their names differ from those of the other answers, and adds the
+/// name of the process to the subjects of its warnings.
 fn tell_apart(set: &mut ReportSet, pid: u32, name: &str, taken: &mut HashSet<String>) {
     let mut own_name = None;
     let mut mine: HashSet<String> = HashSet::new();

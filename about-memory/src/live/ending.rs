@@ -1,15 +1,15 @@
-//! Being ended by a signal.
+//! Cleanup before a signal ends this process.
 
 use std::io;
 
 use crate::platform;
 
-/// Has `restore` run before a signal that asks this process to end (of a terminal, of `kill`) does so, whatever
-/// the other threads do meanwhile. Signals that are ignored stay so.
+/// Runs `restore` on a thread before a signal of a terminal or of `kill` ends this process, whatever the other threads
+/// do at that time. Ignored signals stay ignored.
 ///
 /// # Errors
 ///
-/// If there can be no handlers of signals, or no thread.
+/// If signal handlers cannot be installed or the thread cannot be started.
 pub fn before_ending(restore: impl FnOnce() + Send + 'static) -> io::Result<()> {
     platform::before_ending(restore)
 }

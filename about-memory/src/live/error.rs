@@ -1,4 +1,4 @@
-//! Why a process could not be asked.
+//! Errors of requests to running processes.
 
 use core::fmt;
 use std::io;
@@ -9,25 +9,25 @@ use memory_reporter::{ListenError, ReadError};
 
 use crate::platform::ConnectError;
 
-/// Why a process could not be asked, or what is wrong with its answer.
+/// Why a request to a process failed.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum LiveError {
-    /// The folder with the sockets cannot be used.
+    /// The folder of sockets cannot be used.
     Folder(ListenError),
     /// The process has no socket.
     NotListening,
-    /// What should be the process's socket is not this user's.
+    /// The file at the path of the process's socket is not a socket, or belongs to another user.
     Foreign,
-    /// There was no answer for this long.
+    /// The process did not answer within this time.
     TimedOut(Duration),
-    /// The process refused, and this is what it said.
+    /// The process refused with this message.
     Refused(String),
-    /// The process hung up without a word.
+    /// The process hung up without an answer.
     NoAnswer,
-    /// The answer is nothing that is known.
+    /// The answer is neither what was requested nor a refusal.
     Garbage,
-    /// The answer is not a good report.
+    /// The answer is a damaged report.
     Report(ReadError),
     /// The connection broke.
     Io(io::Error),
@@ -44,7 +44,7 @@ impl LiveError {
         }
     }
 
-    /// The same before the answer has begun.
+    /// An error before the first byte of the answer.
     pub(crate) fn of_first(error: io::Error, timeout: Duration) -> Self {
         match error.kind() {
             io::ErrorKind::ConnectionReset => Self::NoAnswer,
@@ -81,13 +81,13 @@ impl fmt::Display for LiveError {
         match self {
             Self::Folder(error) => write!(f, "{error}"),
             Self::NotListening => f.write_str(
-                "does not listen: start it with ABOUT_MEMORY=listen, or have it call memory_reporter::listen()",
+                "does not listen: start it with ABOUT_MEMORY=listen, or call memory_reporter::listen() in it",
             ),
-            Self::Foreign => f.write_str("its socket belongs to somebody else"),
+            Self::Foreign => f.write_str("its socket belongs to another user"),
             Self::TimedOut(timeout) => write!(f, "did not answer within {timeout:?}"),
             Self::Refused(message) => write!(f, "refused: {message}"),
             Self::NoAnswer => f.write_str("hung up without an answer"),
-            Self::Garbage => f.write_str("answered something that is not understood"),
+            Self::Garbage => f.write_str("sent an answer that about-memory does not understand"),
             Self::Report(error) => write!(f, "sent a damaged report: {error}"),
             Self::Io(error) => write!(f, "the connection broke: {error}"),
             Self::Write(path, error) => write!(f, "{}: cannot be written: {error}", path.display()),

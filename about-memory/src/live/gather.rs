@@ -1,4 +1,4 @@
-//! Everything of all processes, in one new folder.
+//! Reports and dumps of all processes, in one new folder.
 
 use std::fs;
 use std::io;
@@ -9,9 +9,9 @@ use memory_reporter::{ReportSet, Warning, WarningKind, file};
 use super::ask::{self, AskOptions};
 use super::collect::collect_all;
 use super::error::LiveError;
-use super::sockets::list;
+use super::listener::list;
 
-/// What [`gather`] has saved.
+/// What [`gather`] saved.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Gathered {
@@ -23,14 +23,14 @@ pub struct Gathered {
     pub dumps: Vec<PathBuf>,
 }
 
-/// Saves the reports of all processes that listen, and their DMD dumps where there are any, to a new
-/// folder in `within`: the first of `about-memory-1`, `about-memory-2` and so on that is not there yet.
-/// Only this user may look into it. In it are `memory-report.json.gz`, and `dmd-<pid>.json.gz` for each dump.
+/// Saves the reports of all listening processes, and the DMD dumps of those that run under DMD, to a new folder in
+/// `within`: the first of `about-memory-1`, `about-memory-2` and so on that does not exist. Only this user can read
+/// the folder. It contains `memory-report.json.gz`, and `dmd-<pid>.json.gz` for each dump.
 ///
 /// # Errors
 ///
-/// If no process answers, or the folder or the reports cannot be written. A dump that fails is a
-/// warning in the reports.
+/// If no process answers, or the folder or the reports cannot be written. A dump that fails becomes a warning in the
+/// reports.
 pub fn gather(within: &Path, options: &AskOptions) -> Result<Gathered, LiveError> {
     let mut reports = collect_all(options)?;
     let folder = new_folder(within).map_err(|error| LiveError::Write(within.to_owned(), error))?;
@@ -65,7 +65,7 @@ fn dump(socket: &Path, path: &Path, options: &AskOptions) -> Result<(), LiveErro
     match io::copy(&mut answer, &mut file) {
         Ok(_) => Ok(()),
         Err(error) => {
-            // Half a dump is none.
+            // Do not leave half a dump.
             let _ = fs::remove_file(path);
             Err(LiveError::of(error, options.timeout))
         }
@@ -74,7 +74,7 @@ fn dump(socket: &Path, path: &Path, options: &AskOptions) -> Result<(), LiveErro
 
 fn new_folder(within: &Path) -> io::Result<PathBuf> {
     fs::create_dir_all(within)?;
-    #[cfg_attr(not(unix), allow(unused_mut, reason = "there are no modes to set"))]
+    #[cfg_attr(not(unix), allow(unused_mut, reason = "only Unix has modes"))]
     let mut private = fs::DirBuilder::new();
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut private, 0o700);

@@ -1,4 +1,4 @@
-//! Snapshots of the heaps of running programs.
+//! Heap snapshots of running programs.
 
 use std::ffi::OsString;
 use std::io::{self, Read, Write as _};
@@ -12,14 +12,14 @@ use super::ask;
 use super::error::LiveError;
 use super::sockets::sockets_of;
 
-/// Saves a snapshot of a process's heap, as far as it tells of it ([`heap_graph::answer_snapshots`]).
+/// Saves a heap snapshot of a process that answers such requests ([`heap_graph::answer_snapshots`]).
 ///
-/// Only this user may read the file. Its name starts with `incomplete-` until all of it has come.
+/// Only this user can read the file. Its name starts with `incomplete-` until the whole snapshot has arrived.
 ///
 /// # Errors
 ///
-/// If the process does not listen, refuses, ends meanwhile, or takes longer than `timeout`; if the file
-/// cannot be written.
+/// If the process does not listen, refuses, ends before the snapshot is complete, or takes longer than `timeout`; if
+/// the file cannot be written.
 pub fn save_snapshot(pid: u32, path: &Path, timeout: Duration) -> Result<(), LiveError> {
     let socket = sockets_of(&[pid])?.pop().flatten().ok_or(LiveError::NotListening)?;
     let answer = ask::file(&socket.path, heap_graph::SNAPSHOT_REQUEST, timeout)?;
@@ -28,7 +28,7 @@ pub fn save_snapshot(pid: u32, path: &Path, timeout: Duration) -> Result<(), Liv
     let mut incomplete = OsString::from("incomplete-");
     incomplete.push(name);
     let folder = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
-    // Nobody can read half a snapshot: dropping the temporary file removes it, unless the whole stream arrives.
+    // Dropping the temporary file removes it, unless the whole stream has arrived.
     let file = Builder::new().prefix(&incomplete).tempfile_in(folder).map_err(failed)?;
     let mut copy = Copy { answer, file, written: Ok(()) };
     // The decoder fails if the stream ends too early.
@@ -40,7 +40,7 @@ pub fn save_snapshot(pid: u32, path: &Path, timeout: Duration) -> Result<(), Liv
     }
 }
 
-/// Writes to the file what is read.
+/// Writes to the file what the decoder reads.
 struct Copy<R> {
     answer: R,
     file: NamedTempFile,
@@ -53,7 +53,7 @@ impl<R: Read> Read for Copy<R> {
         self.written = self.file.write_all(&buffer[..bytes]);
         match self.written {
             Ok(()) => Ok(bytes),
-            // The error itself is kept.
+            // `written` keeps the error.
             Err(_) => Err(io::ErrorKind::WriteZero.into()),
         }
     }

@@ -1,21 +1,18 @@
-//! Which processes listen.
+//! The sockets of listening processes.
 
 use std::fs;
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use memory_reporter::live::Hello;
-
 use crate::platform;
 
-use super::ask::{self, in_parallel};
 use super::error::LiveError;
 
-/// Much longer than it takes from making a socket to listening on it.
+/// Much longer than the time between creating a socket and listening on it.
 const SETTLED: Duration = Duration::from_secs(10);
 
-/// A socket as found in the folder; nobody was asked.
+/// A socket in the folder. Its process may have ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Socket {
     pub(super) pid: u32,
@@ -30,8 +27,8 @@ impl Socket {
         Some(Self { pid: pid.parse().ok()?, start: start.parse().ok()?, path })
     }
 
-    /// Removes a socket that refused to connect, if nobody will ever listen on it: its process has
-    /// ended, or has become another program. A process that has just made its own may not listen yet.
+    /// Removes a socket that refused a connection, if its process has ended or has become another program. A new
+    /// socket stays: its process may not listen on it yet.
     pub(super) fn remove_if_stale(&self) -> bool {
         let is_old = || {
             let made = fs::symlink_metadata(&self.path).and_then(|found| found.modified());
@@ -39,14 +36,14 @@ impl Socket {
         };
         let stale = !platform::is_running(self.pid, self.start) || is_old();
         if stale {
-            // Somebody else may have done so at the same time.
+            // Another process may have removed it at the same time.
             let _ = fs::remove_file(&self.path);
         }
         stale
     }
 }
 
-/// All sockets of this user but this process's own, by number. No folder means no sockets.
+/// All sockets of this user except that of this process, sorted by process id. Without a folder there are none.
 pub(super) fn sockets() -> Result<Vec<Socket>, LiveError> {
     let folder = memory_reporter::live::folder().map_err(LiveError::Folder)?;
     let entries = match fs::read_dir(&folder) {
@@ -63,40 +60,10 @@ pub(super) fn sockets() -> Result<Vec<Socket>, LiveError> {
     Ok(sockets)
 }
 
-/// The sockets of these processes: one for each, in the same order, `None` if there is none.
+/// The socket of each of these processes, or `None`, in the same order.
 pub(super) fn sockets_of(pids: &[u32]) -> Result<Vec<Option<Socket>>, LiveError> {
     let all = sockets()?;
-    // The number may have been used before; the last one to start is it.
+    // The system reuses process ids: the process that started last is the one that runs.
     let of = |pid: &u32| all.iter().rev().find(|socket| socket.pid == *pid).cloned();
     Ok(pids.iter().map(of).collect())
-}
-
-/// A process that listens, or should.
-#[derive(Debug)]
-#[non_exhaustive]
-pub struct Listener {
-    /// The process's number.
-    pub pid: u32,
-    /// Its socket.
-    pub socket: PathBuf,
-    /// What it says of itself, or why it says nothing.
-    pub hello: Result<Hello, LiveError>,
-}
-
-/// All processes of this user that listen, by number; each has `timeout` to answer. Sockets of
-/// processes that have ended without removing theirs are removed.
-///
-/// # Errors
-///
-/// If the folder of sockets is not private to the user, or cannot be read.
-pub fn list(timeout: Duration) -> Result<Vec<Listener>, LiveError> {
-    let sockets = sockets()?;
-    let answers = in_parallel(&sockets, |socket| ask::hello(&socket.path, timeout));
-    let listeners = sockets.into_iter().zip(answers).filter_map(|(socket, hello)| {
-        if matches!(hello, Err(LiveError::NotListening)) && socket.remove_if_stale() {
-            return None;
-        }
-        Some(Listener { pid: socket.pid, socket: socket.path, hello })
-    });
-    Ok(listeners.collect())
 }

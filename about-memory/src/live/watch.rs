@@ -1,4 +1,4 @@
-//! What has changed from one set of reports to the next.
+//! The changes from one set of reports to the next.
 
 use core::fmt;
 use std::collections::HashMap;
@@ -13,23 +13,23 @@ use crate::number::ByteUnits;
 use crate::view::{Sort, View};
 use crate::{escape, number, text};
 
-/// How an amount differs from the one before.
+/// How an amount differs from the previous one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// It is the same, or there is none before.
+    /// The amount is the same, or there is no previous set.
     Same,
-    /// It was not there.
+    /// The entry is new.
     New,
-    /// It is larger.
+    /// The amount is larger.
     Grown,
-    /// It is smaller.
+    /// The amount is smaller.
     Shrunk,
-    /// It is there no more.
+    /// The entry is gone.
     Gone,
 }
 
 impl Change {
-    /// One character for it, a blank where nothing has changed.
+    /// The character that marks the change; a space for none.
     pub fn mark(self) -> char {
         match self {
             Self::Same => ' ',
@@ -41,17 +41,17 @@ impl Change {
     }
 }
 
-/// One line of what is watched: a process, or an entry of one of its trees.
+/// One line: a process, or an entry of one of its trees.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WatchRow {
     /// The amount with its unit; empty for a process.
     pub amount: String,
-    /// By how much it differs from the one before; empty if it does not.
+    /// The difference from the previous amount; empty if there is none.
     pub difference: String,
-    /// How it differs.
+    /// The kind of change.
     pub change: Change,
-    /// The name, two blanks before it for each level.
+    /// The name, indented by two spaces per level.
     pub name: String,
 }
 
@@ -65,7 +65,7 @@ impl fmt::Display for WatchRow {
     }
 }
 
-/// Compares each set of reports with the one before it. Entries are chosen and sorted as in
+/// Compares each set of reports with the previous one. Entries are chosen and sorted as in
 /// [`text`](crate::text).
 #[derive(Debug, Default)]
 pub struct Watch {
@@ -76,26 +76,26 @@ pub struct Watch {
 
 #[derive(Debug, Default)]
 struct Before {
-    /// All entries, shown or not: an entry that becomes large has not become new.
+    /// All entries, shown or not: an entry that is no longer tiny is not new.
     amounts: HashMap<String, i128>,
-    /// The shown ones in order: process, path and unit.
+    /// The shown entries in order: process, path and unit.
     shown: Vec<(String, String, Units)>,
 }
 
 impl Watch {
-    /// Nothing was seen yet.
+    /// A comparison without a previous set.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Whether to show bytes instead of MB, and everything, however small. Default: no.
+    /// Whether to show bytes instead of MB, and all entries however small. Default: no.
     #[must_use]
     pub fn verbose(mut self, verbose: bool) -> Self {
         self.view.verbose = verbose;
         self
     }
 
-    /// What is less than this many percent of its tree's root is put into `(N tiny)`. Default: 1.
+    /// Entries below this percentage of the root of their tree become `(N tiny)`. Default: 1.
     #[must_use]
     pub fn threshold(mut self, percent: f64) -> Self {
         self.view.threshold = percent;
@@ -109,14 +109,14 @@ impl Watch {
         self
     }
 
-    /// The order of what is below one entry. Default: the largest first.
+    /// The order of the entries below an entry. Default: the largest first.
     #[must_use]
     pub fn sort(mut self, sort: Sort) -> Self {
         self.view.sort = sort;
         self
     }
 
-    /// How bytes are written. Default: MB, or B if verbose.
+    /// The unit of bytes. Default: MB, or B if verbose.
     #[must_use]
     pub fn units(mut self, units: ByteUnits) -> Self {
         self.view.bytes = Some(units);
@@ -130,14 +130,14 @@ impl Watch {
         self
     }
 
-    /// Shows only reports whose path passes; sums are then of these. Default: all.
+    /// Shows only reports whose path the filter accepts, and their sums. Default: all.
     #[must_use]
     pub fn filter(mut self, filter: Filter) -> Self {
         self.filter = Some(filter);
         self
     }
 
-    /// The lines for `set`, marked where they differ from the last call's.
+    /// The lines of `set`, with the changes since the previous call.
     pub fn rows(&mut self, set: &ReportSet) -> Vec<WatchRow> {
         let forest = match &self.filter {
             Some(filter) => Forest::filtered(set, |path| filter.accepts(path)),
@@ -186,7 +186,7 @@ impl Watch {
                 now.amounts.insert(key.clone(), shown.amount);
             }
             let before = self.before.as_ref().map(|before| before.amounts.get(&key).copied());
-            // How many are tiny changes with the others' sizes; that is nothing new.
+            // The number of tiny entries changes with the sizes of the others, so `(N tiny)` is never new.
             let before = if shown.tiny.is_some() { before.filter(Option::is_some) } else { before };
             rows.push(self.row(shown.amount, before, tree.units(), level, &name));
             now.shown.push((process.name().to_owned(), path, tree.units()));
@@ -197,7 +197,7 @@ impl Watch {
         }
     }
 
-    /// `before` is `None` if nothing is known of before.
+    /// `before` is `None` without a previous set, `Some(None)` if that set does not contain the entry.
     fn row(
         &self,
         amount: i128,
@@ -223,7 +223,7 @@ impl Watch {
         row
     }
 
-    /// Small ones in bytes: `+0.00 MB` says nothing.
+    /// Appends a difference; small ones are in bytes, since `+0.00 MB` shows no change.
     fn push_difference(&self, to: &mut String, by: i128, units: Units) {
         const SMALL: u128 = 10_486;
         if by >= 0 {
@@ -236,7 +236,7 @@ impl Watch {
         }
     }
 
-    /// What a process showed before and has no more.
+    /// Appends the entries that were shown before and that are gone.
     fn gone(&self, process: &str, now: &Before, rows: &mut Vec<WatchRow>) {
         let Some(before) = &self.before else { return };
         for (of, path, units) in before.shown.iter().filter(|(of, ..)| of == process) {
@@ -252,7 +252,7 @@ impl Watch {
     }
 }
 
-/// The path, which for the own amount of an inner node is not that of the inner node.
+/// The path of a node. The child with the own amount of an inner node has that node's path, so its name is appended.
 fn path_of(node: Node<'_, '_>) -> String {
     let (path, name) = (node.path(), node.name());
     if [ITSELF, FAKE_CHILD].contains(&name) && !path.ends_with(name) {
@@ -262,11 +262,11 @@ fn path_of(node: Node<'_, '_>) -> String {
 }
 
 fn key(process: &str, path: &str) -> String {
-    // No name holds a NUL that would mix up the two: one from a file is no more than confusing.
+    // A NUL in a name from a file could only mix up two entries of this comparison.
     format!("{process}\0{path}")
 }
 
-/// The explicit tree, then the others, then the single lines, each by name.
+/// The explicit tree, the other trees, then the lines; each group by name.
 fn sorted<'p, 'a>(process: &'p Process<'a>, collator: &CollatorBorrowed<'_>) -> Vec<Node<'p, 'a>> {
     let order = |nodes: &mut Vec<Node<'p, 'a>>| {
         nodes.sort_by(|a, b| {

@@ -16,7 +16,7 @@ use super::{ConnectError, Found};
 
 pub(crate) use program::{before_ending, end_like, ending_signal, is_executable, is_privileged, run_to_end};
 
-/// A connection whose reading and writing end in an error when time is up.
+/// A connection whose reads and writes fail after a point in time.
 #[derive(Debug)]
 pub(crate) struct Stream {
     stream: UnixStream,
@@ -24,14 +24,14 @@ pub(crate) struct Stream {
 }
 
 impl Stream {
-    /// Connects to this user's socket at `path`, and to a process of this user only.
+    /// Connects to the socket at `path`, if the socket and its process belong to this user.
     pub(crate) fn connect(path: &Path, until: Instant) -> Result<Self, ConnectError> {
         let uid = rustix::process::geteuid().as_raw();
         let found = fs::symlink_metadata(path).map_err(ConnectError::Io)?;
         if !found.file_type().is_socket() || found.uid() != uid {
             return Err(ConnectError::Foreign);
         }
-        // A connection may be waited for too, so it is made without waiting.
+        // A blocking connect could wait for ever.
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
         rustix::net::connect(&socket, &SocketAddrUnix::new(path)?)?;
@@ -77,19 +77,18 @@ impl Write for Stream {
     }
 }
 
-/// What the system calls a process.
+/// The name of a process.
 pub(crate) fn process_name(pid: u32) -> Option<String> {
     Some(Process::new(pid.try_into().ok()?).ok()?.stat().ok()?.comm)
 }
 
-/// Whether the process that started at that clock tick is still there.
+/// Whether the process that started at this clock tick still runs.
 pub(crate) fn is_running(pid: u32, start: u64) -> bool {
     let stat = || Process::new(pid.try_into().ok()?).ok()?.stat().ok();
     stat().is_some_and(|stat| stat.starttime == start)
 }
 
-/// All processes that `pid` has started, and those that these have, by number. Whose parent has ended
-/// before it is not found.
+/// The descendants of a process, sorted by process id. A process whose parent has ended is not found.
 pub(crate) fn descendants(pid: u32) -> Vec<Found> {
     let Ok(all) = procfs::process::all_processes() else { return Vec::new() };
     let mut left: Vec<_> = all

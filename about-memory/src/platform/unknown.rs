@@ -1,4 +1,4 @@
-//! A system that nobody has taught this crate yet: there are no sockets, and no other processes.
+//! Unsupported systems: no sockets, no other processes.
 
 use std::io::{self, Read, Write};
 use std::path::Path;
@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use super::{ConnectError, Found};
 
-/// What is never made.
+/// A connection, which does not exist here.
 #[derive(Debug)]
 pub(crate) enum Stream {}
 

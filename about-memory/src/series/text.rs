@@ -7,13 +7,14 @@ use crate::number::{self, ByteUnits};
 
 use super::{Series, SeriesRow};
 
-/// Up to this many reports have a column each; of more, the ends and the extremes are shown.
+/// Up to this many reports have a column each; for more, the table shows the first, the lowest, the highest and the
+/// last amount.
 const MAX_COLUMNS: usize = 8;
-/// The longest line of bars; of more reports several share one, and it shows the largest of them.
+/// The most bars in a line. With more reports, several share a bar, which shows the largest of them.
 const MAX_BARS: usize = 60;
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// The table of a [`Series`]: for each path its amounts, how much it has grown, and its course as bars.
+/// The table of a [`Series`]: for each path the amounts, the growth, and the amounts as bars.
 #[derive(Clone, Copy, Debug)]
 pub struct SeriesText<'s> {
     series: &'s Series,
@@ -28,7 +29,7 @@ impl Series {
 }
 
 impl SeriesText<'_> {
-    /// How bytes are written. Default: in MB.
+    /// The unit of bytes. Default: MB.
     #[must_use]
     pub fn units(mut self, units: ByteUnits) -> Self {
         self.units = units;
@@ -118,14 +119,14 @@ impl fmt::Display for SeriesText<'_> {
     }
 }
 
-/// One bar a report, from the lowest amount of the row to its highest; a blank where there is none.
+/// One bar per report, scaled from the lowest to the highest amount of the row; a space without an amount.
 fn bars(amounts: &[Option<i128>]) -> String {
     let known = || amounts.iter().copied().flatten();
     let (low, high) = (known().min().unwrap_or(0), known().max().unwrap_or(0));
     let share = amounts.len().div_ceil(MAX_BARS).max(1);
     let bar = |amounts: &[Option<i128>]| match amounts.iter().copied().flatten().max() {
         None => ' ',
-        // A course without ups and downs lies in the middle.
+        // Equal amounts have bars of middle height.
         Some(_) if low == high => BARS[3],
         Some(amount) => {
             let part = (amount - low) as f64 / (high - low) as f64;

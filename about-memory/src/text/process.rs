@@ -129,8 +129,8 @@ impl<'p, 'a> ProcessText<'p, 'a> {
         let root = &tree.shown[0];
         let mut text = String::new();
         let mut value = String::new();
-        // What stands before the children of the open nodes, and for each of these where that ends,
-        // which children are left, and how wide its value is.
+        // `before` is the text before the children of the innermost open node. For each open node, `open` has the
+        // length of that text, the remaining children, and the width of the value.
         let mut before = String::new();
         let mut open = vec![Open { before: 0, children: 0..1, width: 0, root: true }];
         while let Some(level) = open.last_mut() {
@@ -209,7 +209,7 @@ fn push_notes(to: &mut String, invalid: bool, merged: u32, mark: Option<Mark>) {
     to.push('\n');
 }
 
-/// Appends the paths of all invalid nodes of a tree, open or not, in the order of the text.
+/// Appends the paths of all invalid entries of a tree, open or not, in the order of the text.
 fn push_invalid(to: &mut String, tree: &Layout<'_, '_>) {
     let mut path = String::new();
     let mut open = vec![(0, 0..1)];

@@ -37,7 +37,7 @@ fn failure_shows_amount_and_text() {
 }
 
 #[test]
-#[should_panic(expected = "nothing is reported at explicit/cash, expected > 0 B")]
+#[should_panic(expected = "no report has the path explicit/cash, expected > 0 B")]
 fn a_path_that_is_not_there_fails() {
     assert_memory!(set(), "explicit/cash" > 0 B);
 }

@@ -1,4 +1,4 @@
-//! Budget files: what is in them, what is wrong with them, how they are written.
+//! Budget files: limits, errors, and how `--write` updates them.
 
 use about_memory::{Budget, BudgetOptions};
 use memory_reporter::{Kind, Report, ReportSet, Units};
@@ -49,9 +49,9 @@ fn every_sort_of_limit() {
             "3 true explicit/cache <= 89 MiB: 90.00 MiB",
             "4 false threads <= 4: 4",
             "5 false hits >= 90%: 90.12%",
-            "6 false nothing <= 1: nothing is reported there",
+            "6 false nothing <= 1: no report has this path",
             "9 false [worker] explicit/cache <= 10485760: 10.00 MiB",
-            "10 true [worker] threads <= 5 MiB: what is reported there is in units of COUNT",
+            "10 true [worker] threads <= 5 MiB: the units of the report are COUNT",
             "12 true [worker (pid NNN)] threads < 4: 4",
         ]
     );
@@ -60,19 +60,19 @@ fn every_sort_of_limit() {
 #[test]
 fn a_bad_budget_names_the_line() {
     for (text, expected) in [
-        (
-            "[budget]\na = 1\nb = '5 MB'\n",
-            "line 3: not a limit: 5 MB: the unit is none of B, KiB, MiB, GiB and %",
-        ),
+        ("[budget]\na = 1\nb = '5 MB'\n", "line 3: not a limit: 5 MB: the unit is not B, KiB, MiB, GiB or %"),
         ("[budget]\n\nb = '5", "line 3: "),
         ("[budget]\na = 1\na = 2\n", "line 3: duplicate key"),
         ("\n[limits]\na = 1\n", "line 2: limits is neither budget nor process"),
-        ("budget = 5\n", "line 1: budget is no table"),
-        ("\n[process]\nweb = 5\n", "line 3: web is no table"),
-        ("[budget]\na = true\n", "line 2: the limit of a is neither a text nor a whole number"),
-        ("[budget]\na = [1,\n2.5]\n", "line 3: the limit of a is neither a text nor a whole number"),
+        ("budget = 5\n", "line 1: budget is not a table"),
+        ("\n[process]\nweb = 5\n", "line 3: web is not a table"),
+        ("[budget]\na = true\n", "line 2: the limit of a is neither a string nor a whole number"),
+        ("[budget]\na = [1,\n2.5]\n", "line 3: the limit of a is neither a string nor a whole number"),
         ("[budget]\na.b = 5\n", "line 2: the limit of a is a table"),
-        ("[budget]\na = '+5%'\n", "line 2: a <= +5%: a budget has nothing to have grown from"),
+        (
+            "[budget]\na = '+5%'\n",
+            "line 2: a <= +5%: a budget has no earlier report, so it cannot limit growth",
+        ),
         ("[budget]\na = 'b <= 5'\n", "line 2: not a limit: "),
         ("[budget]\na = ''\n", "line 2: not a limit: "),
     ] {

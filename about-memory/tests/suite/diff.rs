@@ -68,7 +68,7 @@ fn rules_that_a_report_carries_are_used() {
 fn a_bad_rule_is_named() {
     assert_eq!(NormalizeRule::parse("a").unwrap_err().to_string(), "not REGEX=>REPLACEMENT: a");
     assert_eq!(NormalizeRule::parse("(=>b").unwrap_err().to_string(), "not a regular expression: (");
-    // A pattern that would take much memory is refused, not compiled.
+    // The parser refuses a pattern that would need much memory.
     assert!(NormalizeRule::parse("((a{100}){100}){100}=>").is_err());
 }
 
@@ -119,7 +119,7 @@ fn limits_compare_exactly() {
         ("explicit/a < 1.1 KiB", true),
         ("explicit/a == 1,050", true),
         ("explicit == 1_051 B", true),
-        // From nothing any growth is more than any percentage.
+        // Growth from 0 exceeds any percentage.
         ("explicit/b > +1000%", true),
         ("explicit/b > +0%", true),
         ("new > +5%", true),
@@ -149,12 +149,12 @@ fn what_is_no_limit_says_why() {
         ("explicit", "expected PATH, one of < <= > >= ==, and a limit such as 64 MiB or +5%"),
         ("explicit = 5", "expected PATH, one of < <= > >= ==, and a limit such as 64 MiB or +5%"),
         ("> 5", "the path is missing"),
-        ("explicit > 5 MB", "the unit is none of B, KiB, MiB, GiB and %"),
-        ("explicit > MiB", "the limit is no number"),
-        ("explicit > 1.2.3", "the limit is no number"),
-        ("explicit > .5 MiB", "the limit is no number"),
-        ("explicit >", "the limit is no number"),
-        ("explicit > 0.1234567", "the limit has more than 20 digits, or more than 6 behind the point"),
+        ("explicit > 5 MB", "the unit is not B, KiB, MiB, GiB or %"),
+        ("explicit > MiB", "the limit is not a number"),
+        ("explicit > 1.2.3", "the limit is not a number"),
+        ("explicit > .5 MiB", "the limit is not a number"),
+        ("explicit >", "the limit is not a number"),
+        ("explicit > 0.1234567", "the limit has more than 20 digits or more than 6 decimals"),
     ] {
         let error = text.parse::<Limit>().unwrap_err().to_string();
         assert_eq!(error, format!("not a limit: {text}: {why}"));
@@ -188,7 +188,7 @@ fn a_limit_is_on_what_each_report_shows() {
 
 #[test]
 #[should_panic(expected = "memory has changed:\n  not explicit < +5%: 10 B to 30 B (+20 B, +200.00%)\n  \
-                nope > 3: nothing is reported there\n\nTotal resident")]
+                nope > 3: no report has this path\n\nTotal resident")]
 fn failure_names_every_limit_and_shows_the_diff() {
     let (first, second) = (set(&[("explicit/a", 10)]), set(&[("explicit/a", 30)]));
     assert_memory_diff!(first, second, "explicit < +5%", "explicit/a >= +20 B", "nope > 3");
@@ -216,7 +216,7 @@ prop_compose! {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Each amount is the second sum less the first, whatever comes how often in which order.
+    /// Each amount is the second sum minus the first, whatever the order and the number of reports.
     #[test]
     fn differences_are_of_sums(first in reports(), second in reports()) {
         let made = |reports: &[(String, String, i64)]| {
@@ -235,7 +235,7 @@ proptest! {
         }
         prop_assert!(forest.warnings().is_empty());
         super::shown(&difference);
-        // Back and forth is nothing.
+        // The changes back and forth cancel.
         prop_assert!(diff(&made(&first), &made(&first)).is_empty());
     }
 }

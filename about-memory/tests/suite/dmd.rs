@@ -1,7 +1,6 @@
 //! `about-memory dmd` and `about-memory block` against Firefox's `dmd.py` and `block_analyzer.py`.
 //!
-//! Texts are Firefox's (`.expected.txt`), and so are rewritten files; messages about bad input are ours
-//! (`.fails.txt`).
+//! Texts (`.expected.txt`) and rewritten files are Firefox's; messages about bad input (`.fails.txt`) are ours.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,7 +19,7 @@ fn is_file(argument: &str) -> bool {
     argument.ends_with(".json") || argument.ends_with(".json.gz")
 }
 
-/// What the files of a run are named for.
+/// The start of the names of a run's golden files.
 fn stem(tool: &str, arguments: &[&str]) -> String {
     let files: Vec<&str> = arguments
         .iter()
@@ -39,7 +38,7 @@ fn stem(tool: &str, arguments: &[&str]) -> String {
     format!("{}.{tag}", files.join("__"))
 }
 
-/// Everything behind the line that names the arguments.
+/// The text after the line that repeats the arguments.
 fn without_echo(text: &str) -> String {
     text.split_inclusive('\n').enumerate().filter(|(line, _)| *line != 1).map(|(_, line)| line).collect()
 }

@@ -1,4 +1,4 @@
-//! Texts of Firefox, and ours where we differ on purpose.
+//! Texts of Firefox, and our texts where we differ on purpose.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ fn folder(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name)
 }
 
-/// All inputs of a folder with the name their answers start with.
+/// All inputs of a folder, each with the start of the names of its answers.
 fn inputs(folder: &Path) -> Vec<(PathBuf, String)> {
     let mut inputs: Vec<_> = fs::read_dir(folder)
         .unwrap()
@@ -38,7 +38,7 @@ fn text(set: &ReportSet, options: &Value) -> String {
     text.to_string()
 }
 
-/// The set of a case: a file, or for `NAME.a.json` (or `.gz`) its diff to `NAME.b.json`. And the case's name.
+/// The set of a case, a file or the diff of `NAME.a.json` (or `.gz`) and `NAME.b.json`, and the name of the case.
 fn case<'s>(input: &Path, stem: &'s str) -> (ReportSet, &'s str) {
     let set = file::read(input).unwrap();
     match stem.strip_suffix(".a") {
@@ -51,7 +51,7 @@ fn case<'s>(input: &Path, stem: &'s str) -> (ReportSet, &'s str) {
     }
 }
 
-/// Takes the marks away that a diff has behind merged chains; Firefox loses these.
+/// Removes the marks of merged chains in a diff, which Firefox loses.
 fn without_marks_of_chains(text: &str) -> String {
     let strip = |line: &str| match line.split_once("── ") {
         Some((_, name)) if name.contains('/') => {
@@ -62,7 +62,7 @@ fn without_marks_of_chains(text: &str) -> String {
     text.split('\n').map(strip).collect::<Vec<_>>().join("\n")
 }
 
-/// Takes the blanks away that copying a page leaves in the list of invalid values.
+/// Removes the spaces that copying a page adds to the list of invalid values.
 fn without_artefacts(text: &str) -> String {
     let mut in_list = false;
     text.split('\n')
@@ -125,7 +125,7 @@ fn a_file_of_firefox_is_written_back_as_it_was() {
     let written = String::from_utf8(written).unwrap();
     assert_eq!(written.lines().count(), original.lines().count());
     for (ours, original) in written.lines().zip(original.lines()) {
-        // Either spelling of a character is the same text; the sample escapes its dashes.
+        // The sample escapes its dashes; both spellings are the same text.
         let member = |line: &str| {
             let member = line.trim_end_matches(',');
             serde_json::from_str::<Value>(&format!("{{{member}}}")).unwrap()

@@ -1,4 +1,4 @@
-//! Files that want to do harm: damaged, deep, or odd. Nothing panics, and all of it is shown.
+//! Hostile files: damaged, deep, or odd. Nothing panics, and the text shows all reports.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -13,7 +13,7 @@ fn show(bytes: &[u8]) {
     }
 }
 
-/// A generator of the same numbers every time (xorshift).
+/// A generator of pseudo-random numbers with a fixed seed (xorshift).
 struct Random(u64);
 
 impl Random {
@@ -113,7 +113,7 @@ fn odd_paths_are_shown() {
     }
 }
 
-/// What is linear in the number of processes or paths stays so in a diff and in a series.
+/// The time of a diff and of a series is linear in the number of processes and paths.
 #[test]
 fn many_processes_and_deep_paths_are_compared() {
     let mut reports = String::new();

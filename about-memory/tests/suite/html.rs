@@ -1,5 +1,4 @@
-//! The page as a file: what is in it, and how the program writes it. What it does in a browser is tested
-//! in `ui/test`.
+//! The page as a file: its contents, and how the program writes it. `ui/test` tests it in a browser.
 
 use std::fs;
 use std::io::Read as _;
@@ -35,13 +34,13 @@ fn set(names: &[&str]) -> ReportSet {
     set
 }
 
-/// What stands in the element that holds the data.
+/// The text of the element with the data.
 fn data(page: &str) -> &str {
     let (_, rest) = page.split_once(r#"<script type="application/octet-stream" id="data">"#).unwrap();
     rest.split_once("</script>").unwrap().0
 }
 
-/// The same, unpacked.
+/// The decompressed data.
 fn payload(page: &str) -> Vec<u8> {
     use base64::Engine as _;
     let packed = base64::engine::general_purpose::STANDARD.decode(data(page)).unwrap();
@@ -178,7 +177,7 @@ fn a_saved_report_with_dark_matter_has_its_functions() {
     assert!(text.status.success(), "{text:?}");
     let expected = fs::read_to_string(golden("ours/dark-matter.expected.txt")).unwrap();
     assert_eq!(String::from_utf8(text.stdout).unwrap(), expected);
-    // Nothing is computed beside what is saved.
+    // The page computes nothing in addition to the saved reports.
     assert_eq!(expected.matches("heap-unclassified\n").count(), 1, "{expected}");
 
     let output = about_memory(&["html", report.to_str().unwrap(), "-o", "-"]);
@@ -191,11 +190,11 @@ fn a_saved_report_with_dark_matter_has_its_functions() {
     {
         assert!(has(name), "{name}");
     }
-    // Of the trees: 12 of `explicit`, and none that is computed, and 3 of `twice-reported`.
+    // 12 nodes of `explicit`, none of them computed, and 3 of `twice-reported`.
     assert_eq!(header(&page)["nodes"], 15);
 }
 
-/// What `about-memory html -` makes of these bytes.
+/// Runs `about-memory html -` on these bytes.
 fn piped(bytes: &[u8]) -> Output {
     use std::io::Write as _;
     use std::process::Stdio;
@@ -208,7 +207,7 @@ fn piped(bytes: &[u8]) -> Output {
         .unwrap();
     let mut stdin = child.stdin.take().unwrap();
     let bytes = bytes.to_vec();
-    // It may be refused before it has been read.
+    // The program may refuse the input before it has read all of it.
     let writer = std::thread::spawn(move || drop(stdin.write_all(&bytes)));
     let output = child.wait_with_output().unwrap();
     writer.join().unwrap();
@@ -231,7 +230,7 @@ fn a_dump_or_a_report_may_be_standard_input() {
     for (bad, said) in [
         (r#"{"version": 5, "invocation": {"mode": "odd"}}"#.to_owned(), "mode"),
         ("{}".to_owned(), "version"),
-        // It says too late what it is.
+        // The file names its format too late.
         (format!("{{\"x\": \"{}\", \"version\": 5}}", "a".repeat(5_000_000)), "version 5 is not supported"),
     ] {
         let output = piped(bad.as_bytes());

@@ -1,4 +1,4 @@
-//! Running processes: they are this program, started again.
+//! Running processes: this test program, started again.
 
 mod asking;
 mod commands;

@@ -1,4 +1,4 @@
-//! Everything about views: texts against Firefox's, diffs and limits, hostile files, the program itself.
+//! Tests of the views: comparison with Firefox's texts, diffs and limits, hostile files, the program.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -23,12 +23,12 @@ mod views;
 
 use memory_reporter::ReportSet;
 
-/// The text of a set, all options at their defaults.
+/// The text of a set with default options.
 fn shown(set: &ReportSet) -> String {
     about_memory::text(set).to_string()
 }
 
-/// A file's text around some reports.
+/// The text of a file with these reports.
 fn document(reports: &str) -> String {
     format!("{{\"version\": 1, \"hasMozMallocUsableSize\": true, \"reports\": [{reports}]}}")
 }

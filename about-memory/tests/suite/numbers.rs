@@ -1,4 +1,4 @@
-//! Digits as ICU gives them, seen through the text of single lines.
+//! Compares the digits in the text of single lines with those of ICU.
 
 use memory_reporter::{Kind, Report, ReportSet, Units};
 

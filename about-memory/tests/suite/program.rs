@@ -56,7 +56,7 @@ fn conditions_fail_with_their_reasons() {
     assert_eq!(output.status.code(), Some(3));
     assert_eq!(output.stdout, fs::read(golden("diff.expected.txt")).unwrap());
     let expected = "about-memory: explicit > +5%: 41.01 MiB to 44.02 MiB (+3.01 MiB, +7.33%)\n\
-                    about-memory: x == 1: nothing is reported there\n";
+                    about-memory: x == 1: no report has this path\n";
     assert_eq!(stderr(&output), expected);
 
     let output = about_memory(&[&["diff", &a, &b, "--json"][..], &conditions].concat());
@@ -92,7 +92,7 @@ fn a_budget_is_written_kept_and_exceeded() {
     let (a, b) = (golden("diff.a.json"), golden("diff.b.json"));
     let output = about_memory(&["check", &a, "--budget", budget]);
     assert_eq!(output.status.code(), Some(1));
-    assert!(stderr(&output).ends_with("budget.toml: not found; --write makes one\n"));
+    assert!(stderr(&output).ends_with("budget.toml: not found; --write creates it\n"));
     let output =
         about_memory(&["check", &a, "--budget", budget, "--write", "--path", "explicit", "--headroom", "5"]);
     assert!(output.status.success(), "{}", stderr(&output));
@@ -130,7 +130,7 @@ fn shows_many_files() {
         \u{20}41.01 MB   44.02 MB   41.01 MB             ▁█▁  explicit\n";
     assert!(text.ends_with(expected), "{text}");
     let output = about_memory(&[&arguments[..], &["--path", "x"]].concat());
-    assert_eq!(stderr(&output), "about-memory: x: nothing is reported there\n");
+    assert_eq!(stderr(&output), "about-memory: x: no file reports this path\n");
     let output = about_memory(&[&arguments[..], &["--json", "--sort", "name", "--process", "web"]].concat());
     let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(json["rows"][0]["path"], "explicit");

@@ -1,9 +1,9 @@
-//! `about-memory block --retained` and `--chain`, and symbols of what `block` shows.
+//! `about-memory block --retained` and `--chain`, and symbols in their text.
 
 use std::process::{Command, Output};
 
-/// A table (1000) that points to two rows (2000 and 3000), which share a name (4000); a text (5000) that
-/// only the row 2000 points to, into its middle; and a ring (6000, 7000) that holds a text (8000).
+/// A table (1000) points to two rows (2000 and 3000), which share a name (4000). The row 2000 also points into the
+/// middle of a text (5000). A ring (6000, 7000) points to a text (8000).
 const DUMP: &str = r##"{"version": 5, "invocation": {"dmdEnvVar": "--mode=scan", "mode": "scan"},
 "blockList": [
     {"addr": "1000", "contents": ["2000", "0", "3000"], "req": 24, "slop": 8, "alloc": "A"},
@@ -53,7 +53,7 @@ Kept alive by each of these alone, the nearest first {
 }
 "
     );
-    // Two rows share it, so neither keeps it alive alone.
+    // Two rows share the name, so neither alone keeps it alive.
     let shared = text(&["4000", "--retained"]);
     assert!(shared.starts_with("Retains 4 bytes in 1 block, itself included {\n"), "{shared}");
     assert!(
@@ -94,7 +94,7 @@ fn a_ring_that_nothing_points_to_is_held_at_one_block() {
 }
 
 #[test]
-fn a_wrong_address_or_dump_is_said() {
+fn a_wrong_address_or_dump_gives_an_error() {
     for (dump, address, said) in [
         (DUMP, "2008", "scan.json: no block starts at 0x2008"),
         (&*DUMP.replace("scan", "live"), "2000", "scan.json: "),
@@ -112,7 +112,7 @@ fn allocates_for_a_dump() -> usize {
     std::hint::black_box(allocates_for_a_dump as fn() -> usize) as usize
 }
 
-/// A frame of this very program, as our dumps have them.
+/// A frame of this program, as in our dumps.
 fn frame() -> String {
     let exe = std::env::current_exe().unwrap();
     let exe = exe.to_str().unwrap();

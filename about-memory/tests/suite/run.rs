@@ -1,4 +1,4 @@
-//! `about-memory run`: what is passed on, which dumps there are, and when it cannot work.
+//! `about-memory run`: signals and exit status, names of dumps, and obstacles.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _};
@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-/// `libdmd.so`, as users build it.
+/// `libdmd.so`, built as users build it.
 fn libdmd() -> &'static Path {
     static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
     LIBRARY.get_or_init(|| {
@@ -29,7 +29,7 @@ fn libdmd() -> &'static Path {
     })
 }
 
-/// In a folder, without what the environment may say. One that hangs is ended.
+/// A command in a folder, without variables that change its behaviour. `timeout` ends it if it hangs.
 fn command(folder: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new("timeout");
     command.args(["--foreground", "-s", "KILL", "120", env!("CARGO_BIN_EXE_about-memory"), "run"]);
@@ -108,7 +108,7 @@ fn a_dump_that_a_link_leads_to_is_named() {
     let folder = tempfile::tempdir().unwrap();
     fs::create_dir(folder.path().join("kept")).unwrap();
     symlink("kept/dump.json", folder.path().join("link.json")).unwrap();
-    // At first the link leads to nothing, then to an older dump.
+    // At first the link is dangling; then it leads to an older dump.
     for _ in 0..2 {
         let output = run(folder.path(), &["-o", "link.json", "--", "/bin/true"]);
         assert_eq!(stderr(&output), "about-memory: wrote link.json\n");
@@ -118,7 +118,7 @@ fn a_dump_that_a_link_leads_to_is_named() {
 #[test]
 fn one_file_a_process() {
     let folder = tempfile::tempdir().unwrap();
-    // One that was there before is not named.
+    // The program does not name a dump that existed before.
     fs::write(folder.path().join("dmd-1.json.gz"), "").unwrap();
     let output = run(folder.path(), &["--", "bash", "-c", "bash -c 'true; true'; ls / >/dev/null; true"]);
     assert!(output.status.success());
@@ -143,7 +143,7 @@ fn without_the_number_children_get_it_before_the_extension() {
     assert_eq!(stderr(&output).lines().count(), 2);
 }
 
-/// One that another file has already, as in another namespace.
+/// A process in another namespace can have a process id whose dump already exists.
 #[test]
 fn a_name_that_is_taken_gets_a_second_number() {
     let folder = tempfile::tempdir().unwrap();
@@ -198,7 +198,7 @@ fn signals_go_through_both_ways() {
 fn no_dump_is_told() {
     let folder = tempfile::tempdir().unwrap();
     let output = run(folder.path(), &["--", "bash", "-c", "kill -9 $$"]);
-    // The shell's way to tell it is that of `timeout`, too.
+    // `timeout` reports it as a shell does.
     assert!(output.status.signal() == Some(9) || output.status.code() == Some(137), "{output:?}");
     assert_eq!(
         stderr(&output),
@@ -207,7 +207,7 @@ fn no_dump_is_told() {
     assert!(files(folder.path()).is_empty());
 }
 
-/// Runs what cannot work, and gives why.
+/// Runs a program that cannot be recorded, and returns the reason.
 fn refused(folder: &Path, program: &str) -> String {
     let output = run(folder, &["--", program]);
     assert_eq!(output.status.code(), Some(1), "{output:?}");
@@ -222,12 +222,12 @@ fn what_cannot_work_is_not_started() {
     let folder = folder.path();
     let print = "#include <stdio.h>\nint main(void) { puts(\"started\"); return 0; }\n";
     compile(folder, "static", print, &["-static"]);
-    assert!(refused(folder, "./static").starts_with("is linked statically, "));
+    assert!(refused(folder, "./static").starts_with("is statically linked, "));
 
     let own = "#include <stddef.h>\nvoid *malloc(size_t n) { static char m[1 << 20]; static size_t a;\n\
                a += (n + 15) & ~(size_t)15; return m + a; }\nvoid free(void *p) { (void)p; }\nint main(void) { return 0; }\n";
     compile(folder, "own", own, &["-rdynamic"]);
-    assert!(refused(folder, "./own").starts_with("has a malloc of its own inside, "));
+    assert!(refused(folder, "./own").starts_with("contains its own malloc, "));
 
     compile(folder, "plain", print, &[]);
     assert!(run(folder, &["./plain"]).status.success());
@@ -237,7 +237,7 @@ fn what_cannot_work_is_not_started() {
         assert!(refused(folder, "./plain").starts_with("is setuid, setgid or has capabilities, "));
     }
 
-    // The names are enough, if there is no such compiler.
+    // If there is no compiler with sanitizers, the names in a program are enough.
     compile(
         folder,
         "static-asan",
@@ -246,7 +246,7 @@ fn what_cannot_work_is_not_started() {
         &["-rdynamic"],
     );
     assert!(
-        refused(folder, "./static-asan").starts_with("is built with AddressSanitizer, which does not start ")
+        refused(folder, "./static-asan").starts_with("is built with AddressSanitizer, which must be loaded ")
     );
     for (flag, name) in [("address", "Address"), ("thread", "Thread"), ("leak", "Leak")] {
         fs::write(folder.join("sanitized.c"), print).unwrap();
@@ -258,24 +258,24 @@ fn what_cannot_work_is_not_started() {
             assert_eq!(
                 text,
                 format!(
-                    "is built with {name}Sanitizer, which does not start behind another library; build it without\n"
+                    "is built with {name}Sanitizer, which must be loaded before libdmd.so; build it without\n"
                 )
             );
         }
     }
 
-    // Of another C library, whose compiler is not everywhere.
+    // A program of another C library, if its compiler is installed.
     fs::write(folder.join("musl.c"), print).unwrap();
     let compiled = Command::new("musl-gcc").args(["-o", "musl", "musl.c"]).current_dir(folder).status();
     if compiled.is_ok_and(|status| status.success()) {
         let text = refused(folder, "./musl");
-        assert!(text.starts_with("is loaded by /lib/ld-musl-"), "{text}");
-        assert!(text.ends_with(", which is not the GNU C library's\n"), "{text}");
+        assert!(text.starts_with("uses the loader /lib/ld-musl-"), "{text}");
+        assert!(text.ends_with(", which does not belong to the GNU C library\n"), "{text}");
     }
 
     fs::write(folder.join("script"), "#!./static -x\n").unwrap();
     fs::set_permissions(folder.join("script"), fs::Permissions::from_mode(0o755)).unwrap();
-    assert!(refused(folder, "./script").starts_with("is a script, and ./static is linked statically, "));
+    assert!(refused(folder, "./script").starts_with("is a script, and ./static is statically linked, "));
     fs::write(folder.join("text"), "no program\n").unwrap();
     assert_eq!(refused(folder, "./text"), "is neither an executable of this system nor a script\n");
     assert_eq!(refused(folder, "no-such-program"), "there is no such program\n");

@@ -109,7 +109,7 @@ fn by_process_whatever_its_id() {
     );
 }
 
-/// Of one file `explicit/a/b` is one merged entry, of the other two.
+/// In one file `explicit/a/b` is one merged entry, in the other it is two entries.
 #[test]
 fn rows_do_not_depend_on_what_is_merged() {
     let mut options = SeriesOptions::default();

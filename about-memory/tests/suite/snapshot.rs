@@ -1,4 +1,4 @@
-//! `about-memory snapshot`: the answers of Firefox through the program, exit status and messages.
+//! `about-memory snapshot`: comparison with the answers of Firefox, exit status and messages.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -34,7 +34,7 @@ fn json(arguments: &[&str]) -> Value {
     serde_json::from_str(&answer(arguments)).unwrap()
 }
 
-/// Raw JSON of an object's entry, since the order of keys is part of an answer.
+/// The raw JSON of an object's entry, since the order of keys is part of an answer.
 fn raw<'a>(object: &'a RawValue, key: &str) -> &'a RawValue {
     entries(object).into_iter().find(|(name, _)| *name == key).unwrap_or_else(|| panic!("no {key}")).1
 }
@@ -65,7 +65,7 @@ fn every_census_is_firefox_s() {
         let breakdowns = entries(raw(&answers, "breakdowns"));
         assert_eq!(breakdowns.len(), 20);
         for (kind, breakdown) in breakdowns {
-            // The default is told by nothing.
+            // The default breakdown has no option.
             let ours = match breakdown.get() {
                 "null" => answer(&["census", file, "--json"]),
                 breakdown => answer(&["census", file, "--breakdown", breakdown, "--json"]),
@@ -115,7 +115,7 @@ fn every_dominator_is_firefox_s() {
     }
 }
 
-/// The same tree, but for the order of equals in lists that Firefox does not sort stably.
+/// Compares trees, except for the order of equal entries in lists that Firefox does not sort stably.
 fn assert_nodes(ours: &Value, theirs: &Value, what: &Value) {
     let children = |node: &Value| node.get("children").and_then(Value::as_array).cloned().unwrap_or_default();
     let keys = |node: &Value| node.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
@@ -152,7 +152,7 @@ fn every_path_is_firefox_s() {
             for key in ["start", "targets", "max"] {
                 assert_eq!(ours[key], set[key], "{name}: {key}");
             }
-            // A `Map` of Firefox has its keys in no order.
+            // The keys of a `Map` of Firefox have no order.
             let theirs = set["paths"].as_array().unwrap();
             assert_eq!(ours["paths"].as_array().unwrap().len(), theirs.len());
             for (at, entry) in ours["paths"].as_array().unwrap().iter().enumerate() {
@@ -205,7 +205,7 @@ fn every_handmade_file_is_taken_or_refused_as_by_firefox() {
         let file = golden(&format!("handmade/{name}.fxsnapshot"));
         let output = run(&["census", file.to_str().unwrap(), "--breakdown", "count", "--json"]);
         let message = String::from_utf8(output.stderr).unwrap();
-        // Firefox says no more than that it is refused.
+        // Firefox gives no reason for a refusal.
         if taken {
             assert_eq!((output.status.code(), &*message), (Some(0), ""), "{name}");
         } else {
@@ -229,14 +229,14 @@ fn wrong_usage_is_status_2() {
             &["census", file, "--breakdown", "7"],
             "about-memory: unrecognized 'by' value in takeCensus breakdown: \"undefined\"\n",
         ),
-        (&["individuals", file], "about-memory: which nodes: --leaf INDEX or --name NAME\n"),
+        (&["individuals", file], "about-memory: no nodes chosen; give --leaf INDEX or --name NAME\n"),
     ] {
         let output = run(arguments);
         assert_eq!(output.status.code(), Some(2));
         assert_eq!(String::from_utf8(output.stderr).unwrap(), expected);
     }
     assert_eq!(run(&["paths", file, "--target", "1", "--max", "0"]).status.code(), Some(2));
-    // A node that is not there is the file's matter.
+    // A missing node is an error of the file, not of usage.
     assert_eq!(run(&["paths", file, "--target", "1"]).status.code(), Some(1));
 }
 
@@ -256,7 +256,7 @@ fn small() -> String {
     golden("small-a.fxsnapshot").to_str().unwrap().to_owned()
 }
 
-/// What the program says when it fails; it says it in one line.
+/// The message of a program that fails, which must be one line.
 fn failure(arguments: &[&str]) -> String {
     let output = run(arguments);
     assert_eq!(output.status.code(), Some(1));
@@ -306,7 +306,7 @@ fn suspects_retain_their_part() {
     }
     assert!(answer(&["suspects", &small()]).contains(" bytes in all\n"));
     let none = answer(&["suspects", &small(), "--percent", "100"]);
-    assert!(none.ends_with("Nothing retains 100% of them.\n"), "{none}");
+    assert!(none.ends_with("No node or class retains 100% of them.\n"), "{none}");
 }
 
 #[test]

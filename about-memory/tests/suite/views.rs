@@ -1,4 +1,4 @@
-//! What can be said about a text: depth, threshold, order, units, processes.
+//! Options of a text: depth, threshold, order, units, processes.
 
 use about_memory::{ByteUnits, Sort, text};
 use memory_reporter::{Kind, Report, ReportSet, Units};

@@ -1,6 +1,6 @@
-// Amounts and how they are written: as `Intl.NumberFormat("en-US")` does, which Firefox uses.
+// Amounts, formatted by `Intl.NumberFormat("en-US")` as in Firefox.
 
-/** Whole numbers; a bigint only where a float would lose digits. */
+/** A whole number; a bigint only if a float would lose digits. */
 export type Amount = number | bigint;
 
 export const enum Units {
@@ -10,7 +10,7 @@ export const enum Units {
   Percentage,
 }
 
-/** The largest whole number up to which a float holds each. */
+/** Floats hold all whole numbers up to this exactly. */
 const EXACT = 2 ** 53;
 
 const whole = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
@@ -27,7 +27,7 @@ export function add(a: Amount, b: Amount): Amount {
   return typeof a === "number" && typeof b === "number" ? a + b : BigInt(a) + BigInt(b);
 }
 
-/** An amount with its unit; bytes are whole if `verbose`, else in MiB, called MB. */
+/** An amount with its unit: bytes if `verbose`, else MiB, called MB. */
 export function formatAmount(amount: Amount, units: Units, verbose: boolean): string {
   switch (units) {
     case Units.Bytes:
@@ -39,13 +39,13 @@ export function formatAmount(amount: Amount, units: Units, verbose: boolean): st
   }
 }
 
-/** The part that `amount` is of `root`, in percent. */
+/** The share of `amount` in `root`, in percent. */
 export function formatShare(amount: Amount, root: Amount): string {
   const ratio = Number(root) === 0 ? 1 : Number(amount) / Number(root);
   return ratio >= 0.99995 && ratio <= 1 ? "100.0%" : share.format(ratio);
 }
 
-/** `amount / divisor` with two decimals. What a float cannot hold is rounded exactly instead. */
+/** `amount / divisor` with two decimals. Amounts that a float cannot hold are rounded exactly. */
 function scaled(amount: Amount, format: Intl.NumberFormat, divisor: number, factor: bigint): string {
   const size = magnitude(amount);
   if (size <= EXACT) return format.format(Number(amount) / divisor);

@@ -1,6 +1,6 @@
-// Reads what html/columns.rs wrote.
+// Reads the columns that html/columns.rs writes.
 
-/** Numbers in groups of seven bits, the lowest first. */
+/** A column of numbers in groups of seven bits, the lowest first. */
 export class Numbers {
   private at = 0;
 
@@ -10,7 +10,7 @@ export class Numbers {
     return this.at >= this.bytes.length;
   }
 
-  /** The next number, if it is below 2^53. */
+  /** The next number, which must be below 2^53. */
   next(): number {
     let byte = this.bytes[this.at++];
     let number = byte & 0x7f;
@@ -23,7 +23,7 @@ export class Numbers {
     return number;
   }
 
-  /** The next signed number as a float: exact below 2^52. */
+  /** The next signed number as a float, exact below 2^52. */
   nextSigned(): number {
     let byte = this.bytes[this.at++];
     const negative = (byte & 1) === 1;
@@ -51,13 +51,13 @@ export class Numbers {
   }
 }
 
-/** Texts by number. */
+/** A column of texts. */
 export class Texts {
   private readonly text: string;
   private readonly ends: Uint32Array;
 
   constructor(lengths: Uint8Array, bytes: Uint8Array, count: number) {
-    // A mark of byte order at the start is part of the text.
+    // A byte order mark at the start is part of the text.
     this.text = new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes);
     this.ends = new Uint32Array(count + 1);
     const numbers = new Numbers(lengths);

@@ -1,4 +1,4 @@
-// The reports as the page was given them: decoded once, never changed. See html/payload.rs.
+// The reports in the page, decoded once and never changed. html/payload.rs writes them.
 
 import type { Units } from "./amount";
 import { Numbers, Texts } from "./columns";
@@ -16,17 +16,17 @@ export interface Warning {
 
 export interface Process {
   name: string;
-  /** What it adds to the total, a decimal number. */
+  /** What the process adds to the total, a decimal number. */
   resident: string;
   /** Roots of trees, in order. */
   trees: number[];
-  /** Reports without tree, in order. */
+  /** Reports outside of trees, in order. */
   lines: number[];
   /** The tree called `explicit`, or -1. */
   explicit: number;
   /** The line called `heap-allocated`, or -1. */
   heapAllocated: number;
-  /** The node that holds what no reporter claims, or -1. */
+  /** The node of the memory that no reporter claims, or -1. */
   heapUnclassified: number;
 }
 
@@ -49,35 +49,35 @@ export interface Data {
   processes: Process[];
   setWarnings: Warning[];
   treeWarnings: Warning[];
-  /** How many nodes there are; parents come before their children. */
+  /** The number of nodes; parents come before their children. */
   count: number;
-  /** -1 for what is below no other. */
+  /** -1 for roots and lines. */
   parent: Int32Array;
   firstChild: Int32Array;
   nextSibling: Int32Array;
   flags: Uint8Array;
-  /** Of leaves; `big` is used instead if floats would lose digits. */
+  /** Amounts of leaves. If floats would lose digits, `big` has them instead. */
   amount: Float64Array;
   big: bigint[] | null;
-  /** How much of a leaf is HEAP, where that is neither all nor nothing. */
+  /** How much of a leaf is HEAP, if that is neither all nor nothing. */
   heap: Map<number, number | bigint>;
   /** The [N] of Firefox. */
   merged: Map<number, number>;
-  /** Which description a leaf has. */
+  /** The index of the description of each leaf. */
   descriptionOf: Int32Array;
   descriptions: Texts;
   names: Texts;
-  /** The stacks of a dump, if there is one. */
+  /** The stacks of a DMD dump, if the page has one. */
   flame: FlameGraph | null;
 }
 
 export const units = (data: Data, node: number) => (data.flags[node] & 3) as Units;
 export const isItself = (data: Data, node: number) => (data.flags[node] & 4) !== 0;
-/** 0 for nothing, 1 for all, 2 for what `heap` says. */
+/** How much of a leaf is HEAP: 0 for nothing, 1 for all, 2 for the amount in `heap`. */
 export const heapPart = (data: Data, node: number) => (data.flags[node] >> 3) & 3;
 export const isLeaf = (data: Data, node: number) => data.firstChild[node] < 0;
 
-/** The mark of a diff, or nothing. */
+/** The mark of a diff, or empty. */
 export function mark(data: Data, node: number): string {
   if (!data.isDiff || !isLeaf(data, node)) return "";
   return ["", "-", "+", ""][data.flags[node] >> 6];
@@ -88,7 +88,7 @@ export function rawName(data: Data, node: number): string {
   return node < data.descriptionOf.length ? data.names.get(node) : HEAP_UNCLASSIFIED;
 }
 
-/** Takes the data out of its element and apart. */
+/** Removes the data from its element and decodes it. */
 export async function read(element: HTMLElement): Promise<Data> {
   const packed = fromBase64(element.textContent!);
   element.remove();
@@ -96,7 +96,7 @@ export async function read(element: HTMLElement): Promise<Data> {
   return decode(new Uint8Array(await new Response(stream).arrayBuffer()));
 }
 
-/** A callback for each byte, as in the usual one-liner, takes twenty times as long. */
+/** A loop, since `Uint8Array.from` with a callback for each byte takes twenty times as long. */
 function fromBase64(text: string): Uint8Array<ArrayBuffer> {
   const native = (Uint8Array as unknown as { fromBase64?: (text: string) => Uint8Array<ArrayBuffer> }).fromBase64;
   if (native) return native.call(Uint8Array, text);
@@ -116,7 +116,7 @@ function decode(bytes: Uint8Array): Data {
   const column = (name: string) => columns.get(name)!;
 
   const stored = header.nodes;
-  // Each process may have one node more: what no reporter claims.
+  // Each process may get one more node, for the memory that no reporter claims.
   const room = stored + header.processes.length;
   const parent = new Int32Array(room).fill(-1);
   const firstChild = new Int32Array(room).fill(-1);
@@ -143,7 +143,7 @@ function decode(bytes: Uint8Array): Data {
   const mergedCounts = new Numbers(column("merged"));
   const described = new Numbers(column("descriptionOf"));
   let descriptionCount = 0;
-  // Inner nodes whose children are not all seen yet, and how many are left.
+  // Inner nodes with children still to come, and how many.
   const open: number[] = [];
   const left: number[] = [];
   for (let node = 0; node < stored; node++) {
@@ -172,7 +172,7 @@ function decode(bytes: Uint8Array): Data {
   let count = stored;
   let node = 0;
   const skipTree = () => {
-    // The next root is the next node that is below no other.
+    // The next root is the next node without parent.
     const root = node++;
     while (node < stored && parent[node] >= 0) node++;
     return root;

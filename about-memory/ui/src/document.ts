@@ -7,7 +7,7 @@ import type { Filter } from "./filter";
 import type { Layout } from "./layout";
 import { invalidPaths, isShown, type Opened, Rows } from "./rows";
 
-/** How many warnings are shown unless all details are asked for. */
+/** At most this many warnings are shown unless the text is verbose. */
 const SOME_WARNINGS = 20;
 
 const NOTHING_KNOWN =
@@ -45,7 +45,7 @@ function addWarnings(rows: Rows, data: Data, filter: Filter, verbose: boolean) {
   const passes = data.treeWarnings.filter(({ subject }) => !filter || filter.accepts(subject));
   const warnings = [...data.setWarnings, ...passes];
   if (warnings.length === 0) return;
-  rows.addText("WARNING: what follows is incomplete or doubtful.", "warning");
+  rows.addText("WARNING: the reports below are incomplete or doubtful.", "warning");
   rows.addText("");
   const shown = verbose ? warnings.length : SOME_WARNINGS;
   for (const { subject, message } of warnings.slice(0, shown)) {

@@ -1,4 +1,4 @@
-// Elements, with text that is only ever text.
+// Creates elements; their text is never parsed as HTML.
 
 export function create<K extends keyof HTMLElementTagNameMap>(
   tag: K,

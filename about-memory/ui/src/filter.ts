@@ -1,13 +1,14 @@
-// Which reports are shown: a substring or a regular expression of the path as reported.
+// Filters on paths as reported: a substring or a regular expression.
 
 import { type Data, isItself, rawName } from "./data";
 
-/** `null` if all pass; an error if the pattern is none, and then nothing passes, as in Firefox. */
+/** `null` accepts all paths. `extends`: a filter that accepts a path accepts all paths below it. */
 export type Filter = { accepts: (path: string) => boolean; extends: boolean } | null;
 
+/** A pattern that is not a regular expression gives an error and accepts nothing, as in Firefox. */
 export function makeFilter(text: string, isRegex: boolean): { filter: Filter; error: string } {
   if (text === "") return { filter: null, error: "" };
-  // What contains a text does so with anything behind it; a pattern may be bound to the end.
+  // A path below a path that contains a text also contains it; that is not true of a pattern with `$`.
   if (!isRegex) return { filter: { accepts: (path) => path.includes(text), extends: true }, error: "" };
   try {
     const regex = new RegExp(text);
@@ -17,12 +18,12 @@ export function makeFilter(text: string, isRegex: boolean): { filter: Filter; er
   }
 }
 
-/** For each leaf, whether it passes: nothing else is told. */
+/** For each leaf, whether the filter accepts it. The values of inner nodes have no meaning. */
 export function passing(data: Data, filter: Filter): Uint8Array | null {
   if (!filter) return null;
   const passes = new Uint8Array(data.count);
   const stored = data.descriptionOf.length;
-  // The nodes above the one looked at, their paths, and whether that decides.
+  // The nodes above the current one, their paths, and whether all leaves below them pass.
   const nodes: number[] = [];
   const paths: string[] = [];
   const sure: boolean[] = [];

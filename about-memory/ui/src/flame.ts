@@ -1,4 +1,4 @@
-// The stacks of a dump as one tree, and the same tree from the innermost frames on. See html/flame.rs.
+// The stacks of a dump as one tree, and the tree from the innermost frames. html/flame.rs writes them.
 
 import { add, type Amount } from "./amount";
 import { Numbers, Texts } from "./columns";
@@ -9,13 +9,13 @@ export interface FlameHeader {
   exact: boolean;
 }
 
-/** A function in a place in the stacks, with what it and all that it called allocated. */
+/** A function at a place in the stacks, with what it and the functions it called allocated. */
 export class Frame {
   private made: Frame[] | null = null;
 
   constructor(
     readonly name: string,
-    /** In an inverted tree, what this frame called. */
+    /** In an inverted tree, the frame that this one called. */
     readonly caller: Frame | null,
     readonly bytes: Amount,
     readonly blocks: Amount,
@@ -27,7 +27,7 @@ export class Frame {
     return Number(this.bytes);
   }
 
-  /** The frames below, the largest first; made when they are asked for. */
+  /** The frames below, the largest first, made on demand. */
   get called(): Frame[] {
     return (this.made ??= this.make().sort((a, b) => b.size - a.size));
   }
@@ -45,7 +45,7 @@ export function readFlame(header: FlameHeader, column: (name: string) => Uint8Ar
   const next = (numbers: Numbers): Amount => (header.exact ? numbers.nextSigned() : numbers.nextBig());
   const estimated = column("flameEstimated");
   let root: Frame | null = null;
-  // Frames that called others which are not all read yet.
+  // Frames with callees still to come.
   const open: { frame: Frame; called: Frame[]; left: number }[] = [];
   for (let i = 0; i < header.frames; i++) {
     const caller = open[open.length - 1];
@@ -64,7 +64,7 @@ export function readFlame(header: FlameHeader, column: (name: string) => Uint8Ar
   return { root: root! };
 }
 
-/** What a frame has itself, and where the way to its callers has come to. */
+/** What a frame allocated itself, and the caller that the walk from it has reached. */
 interface End {
   at: Frame;
   bytes: Amount;
@@ -72,7 +72,7 @@ interface End {
   estimated: boolean;
 }
 
-/** All that is below a frame, from the innermost frames to those that it called. */
+/** The stacks below a frame as an inverted tree: from the innermost frames to the callees of `top`. */
 export function inverted(top: Frame): Frame {
   const ends: End[] = [];
   const left = [top];
@@ -87,7 +87,7 @@ export function inverted(top: Frame): Frame {
   return root;
 }
 
-/** Ends by the name of the frame that they have come to. */
+/** Groups ends by the name of the frame that they have reached. */
 function group(below: Frame, top: Frame, ends: End[]): Frame[] {
   const groups = new Map<string, End[]>();
   for (const end of ends) {

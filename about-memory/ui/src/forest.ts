@@ -1,13 +1,13 @@
-// The trees of what passes the filter: sums, and which values cannot be right.
+// The trees of the reports that pass the filter: sums, and invalid values.
 
 import { type Amount, add } from "./amount";
 import { type Data, HEAP_UNCLASSIFIED, heapPart, isItself, isLeaf, rawName } from "./data";
 import { type Filter, passing } from "./filter";
 
 export class Forest {
-  /** How many children are left; for a leaf 1 if it is left itself. */
+  /** The number of children that pass the filter; for a leaf, 1 if it passes. */
   readonly left: Uint32Array;
-  /** Some value below a node cannot be right; `null` if all are right. */
+  /** For each node, 1 if a value below it is invalid; `null` if all values are valid. */
   readonly invalidBelow: Uint8Array | null;
   private readonly sums: Float64Array;
   private readonly bigSums: bigint[] | null;
@@ -51,7 +51,7 @@ export class Forest {
     return this.bigSums ? this.bigSums[node] : this.sums[node];
   }
 
-  /** What a node is sorted by: in a diff the largest change in it or below. */
+  /** The sort key of a node: in a diff the largest change in it or below it. */
   weight(node: number): Amount {
     if (this.largestChange) return this.largestChange[node];
     return this.bigLargest ? this.bigLargest[node] : this.amount(node);
@@ -65,7 +65,7 @@ export class Forest {
     return !this.data.isDiff && !(0 <= amount && amount <= total);
   }
 
-  /** The children that are left, each at the end of the chain of only children it starts. */
+  /** The children that pass the filter, each with the end of the chain of only children that it starts. */
   children(node: number): { tops: number[]; nodes: number[] } {
     const tops: number[] = [];
     const nodes: number[] = [];
@@ -77,11 +77,11 @@ export class Forest {
     return { tops, nodes };
   }
 
-  /** The name of a chain: of all nodes from `top` to `node`. */
+  /** The name of a chain: the names of all nodes from `top` to `node`. */
   name(top: number, node: number): string {
     if (top === node) return rawName(this.data, node);
     const names: string[] = [];
-    // What is left alone of a node that had children is the node itself.
+    // If only `(itself)` passes the filter, the chain has the name of its parent.
     for (let at = node; ; at = this.data.parent[at]) {
       if (at !== node || !isItself(this.data, node)) names.push(rawName(this.data, at));
       if (at === top) break;
@@ -102,7 +102,7 @@ export class Forest {
     else this.sums[node] = 0;
   }
 
-  /** What is allocated less what is claimed, unless some report is already called so. */
+  /** Computes `heap-unclassified`, the allocated memory minus the claimed, unless a report has this name. */
   private classify({ explicit, heapAllocated, heapUnclassified }: Data["processes"][number]) {
     if (heapUnclassified < 0) return;
     const { data } = this;
@@ -118,7 +118,7 @@ export class Forest {
     this.left[heapUnclassified] = 1;
     this.left[explicit]++;
     let claimed: Amount = this.bigSums ? 0n : 0;
-    // The sub-tree is a run of nodes: parents come before their children.
+    // The nodes of the sub-tree are contiguous: parents come before their children.
     for (let node = explicit + 1; node < data.descriptionOf.length && data.parent[node] >= explicit; node++) {
       if (this.left[node] === 0 || !isLeaf(data, node)) continue;
       const part = heapPart(data, node);
@@ -141,7 +141,7 @@ export class Forest {
   private findInvalid(): Uint8Array | null {
     const { data } = this;
     const { count, parent } = data;
-    // A value above its total takes a negative one beside it.
+    // A value can only exceed its total if another value is negative.
     const suspect = (node: number) => this.left[node] > 0 && this.amount(node) < 0;
     let any = false;
     for (let node = 0; node < count && !any; node++) any = suspect(node);

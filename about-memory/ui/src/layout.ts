@@ -1,22 +1,22 @@
-// What is shown below a node and in which order: the largest first, and what is tiny in one entry.
+// The entries below a node in order of display: the largest first, and one entry for the tiny ones.
 
 import { type Amount, add, magnitude } from "./amount";
 import { isItself, mark } from "./data";
 import type { Forest } from "./forest";
 
-/** What is below 1 % of its tree's root is tiny. */
+/** Entries below this percentage of the root of their tree are tiny. */
 const THRESHOLD = 1;
 
 const collator = new Intl.Collator("en-US");
 export const compareNames = (a: string, b: string) => collator.compare(a, b);
 
-/** The entries below a node; an entry is a chain of nodes, called by the first and the last. */
+/** The entries below a node. An entry is a chain of nodes, given by its first (`tops`) and last (`nodes`). */
 export interface Level {
   tops: Int32Array;
   nodes: Int32Array;
-  /** From here on entries are under `(N tiny)`; the number of entries if none is. */
+  /** The index of the first entry in `(N tiny)`; the number of entries if there is none. */
   cut: number;
-  /** How many of the entries before the cut stand before `(N tiny)`. */
+  /** The number of entries before `(N tiny)`. */
   place: number;
   tinyAmount: Amount;
   tinyInvalid: boolean;
@@ -36,7 +36,7 @@ export class Layout {
     return level;
   }
 
-  /** Whether even the largest child is tiny: then nothing is grouped, and the node starts closed. */
+  /** Whether even the largest child is tiny: then there is no `(N tiny)`, and the node starts closed. */
   startsClosed(node: number, root: number): boolean {
     if (!this.hideTiny) return false;
     const { forest } = this;
@@ -51,13 +51,13 @@ export class Layout {
     return this.forest.isInvalid(this.forest.amount(node), this.forest.amount(root));
   }
 
-  /** Whether something below the node cannot be right. */
+  /** Whether a value below the node is invalid. */
   hidesInvalid(node: number, root: number): boolean {
     if (this.forest.invalidBelow?.[node]) return true;
     return this.forest.invalidBelow !== null && this.isInvalid(node, root) && this.level(node, root).tinyInvalid;
   }
 
-  /** Whether something in `(N tiny)` below a node cannot be right. */
+  /** Whether a value in `(N tiny)` below a node is invalid. */
   tinyHidesInvalid(node: number, root: number): boolean {
     if (!this.forest.invalidBelow) return false;
     const { nodes, cut } = this.level(node, root);
@@ -86,7 +86,7 @@ export class Layout {
     return this.forest.data.isDiff ? magnitude(amount) : amount;
   }
 
-  /** In floats, as in Firefox: what a root of 0 gives depends on the sign. */
+  /** Compares floats, as Firefox does: for a root of 0 the result depends on the sign. */
   private isTiny(weight: Amount, total: Amount): boolean {
     return this.hideTiny && (100 * Number(weight)) / Number(total) < THRESHOLD;
   }
@@ -120,7 +120,7 @@ export class Layout {
     if (count === 0 || this.isTiny(weight(0), total)) return;
     let cut = 1;
     while (cut < count && !this.isTiny(weight(cut), total)) cut++;
-    // A single tiny one at the end is shown as it is.
+    // A single tiny entry at the end is not grouped.
     if (cut + 1 >= count) return;
     let amount: Amount = forest.data.big ? 0n : 0;
     let largest: Amount = amount;

@@ -1,4 +1,4 @@
-// The page: reads its data, then shows one of its views with what the toolbar says.
+// The page: reads its data, then shows one of its views with the settings of the toolbar.
 
 import { read } from "./data";
 import { byId, create } from "./elements";
@@ -11,19 +11,19 @@ import { TreemapView } from "./views/treemap_view";
 
 declare global {
   interface Window {
-    /** The text as shown, byte for byte that of Firefox when copied. */
+    /** The text as shown; byte for byte the text copied from Firefox. */
     aboutMemoryText: () => string;
   }
 }
 
-/** How long to wait for the next letter of a filter. */
+/** Apply the filter this many milliseconds after the last key. */
 const TYPING = 300;
 
 function start(model: Model) {
   const tree = new TreeView(model);
   const views: View[] = [tree, new TreemapView(model)];
   const { flame, processes } = model.data;
-  // Of a dump alone there is nothing else to see.
+  // A page of a dump alone has no reports to show.
   const flameOnly = flame !== null && processes.length === 0;
   if (flame) views.push(new FlameView(flame, model));
   if (flameOnly) views.splice(0, 2);
@@ -95,13 +95,13 @@ function start(model: Model) {
   (shown.focused ?? shown.element).focus();
 }
 
-/** A word beside the buttons, or nothing. */
+/** Shows a message beside the buttons; an empty one removes it. */
 function say(message: string, isError = false) {
   byId("message").textContent = message;
   byId("message").classList.toggle("error", isError);
 }
 
-/** A page opened from a file may have no clipboard but by the old way. */
+/** Browsers may deny the clipboard to a page opened from a file; `execCommand` then still works. */
 async function copy(text: string) {
   try {
     await navigator.clipboard.writeText(text);
@@ -113,7 +113,7 @@ async function copy(text: string) {
     area.select();
     const copied = document.execCommand("copy");
     area.remove();
-    say(copied ? "Copied." : "The browser does not let this page copy.", !copied);
+    say(copied ? "Copied." : "The browser does not allow this page to copy.", !copied);
   }
 }
 

@@ -1,4 +1,4 @@
-// What all views show: the data as filtered, and what was asked for.
+// The model of all views: the settings, and the filtered data.
 
 import type { Data } from "./data";
 import { arrange } from "./document";
@@ -16,7 +16,7 @@ export interface Asked {
 
 export class Model {
   asked: Asked = { filter: "", regex: false, verbose: false, hideTiny: true };
-  /** What is wrong with the filter, or nothing. */
+  /** The error in the filter, or empty. */
   filterError = "";
   forest: Forest;
   layout: Layout;
@@ -28,7 +28,7 @@ export class Model {
     this.layout = this.makeLayout();
   }
 
-  /** Takes note of what is asked for; says whether anything changed. */
+  /** Applies new settings; returns whether anything changed. */
   ask(asked: Asked): boolean {
     const old = this.asked;
     const keys = Object.keys(old) as (keyof Asked)[];
@@ -44,12 +44,12 @@ export class Model {
     return true;
   }
 
-  /** The lines of the text; made when they are asked for. */
+  /** The lines of the text, made on demand. */
   get rows(): Rows {
     return (this.lines ??= arrange(this.layout, this.opened, this.asked.verbose));
   }
 
-  /** Opens or closes what a row stands for. */
+  /** Opens or closes the entry of a row. */
   toggle(row: number, open = !this.rows.isOpen(row)) {
     const { rows } = this;
     if (!rows.toggles(row)) return;
@@ -58,7 +58,7 @@ export class Model {
     this.lines = null;
   }
 
-  /** Opens or closes everything. */
+  /** Opens or closes all entries. */
   toggleAll(open: boolean) {
     this.opened.nodes.clear();
     this.opened.tiny.clear();

@@ -1,11 +1,11 @@
-// Links to all processes. One of which the filter leaves nothing is plain text.
+// Links to all processes. A process without reports that pass the filter is plain text.
 
 import { formatAmount, Units } from "./amount";
 import { create } from "./elements";
 import { showText } from "./escape";
 import type { Model } from "./model";
 
-/** More links than this are of no use to anybody. */
+/** At most this many links. */
 const MOST = 1000;
 
 export class ProcessIndex {

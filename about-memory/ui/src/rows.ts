@@ -1,6 +1,6 @@
-// The lines of the page, those in closed sub-trees left out: a flat list, four numbers a line.
+// The lines of the page without those in closed sub-trees: a flat list of five numbers per line.
 //
-// A line's text is made when it is asked for, since only some forty are seen at a time.
+// The text of a line is made on demand, since only some forty lines are in sight.
 
 import { type Amount, formatAmount, formatShare, type Units } from "./amount";
 import { isLeaf, type Process, units } from "./data";
@@ -8,28 +8,28 @@ import { showName } from "./escape";
 import { type Layout, tinyName } from "./layout";
 
 export const enum Kind {
-  /** Plain text, of the table of texts. */
+  /** Plain text from the table of texts. */
   Text,
   /** A node of a tree. */
   Node,
   /** `(N tiny)` of a node. */
   Tiny,
-  /** A report without tree. */
+  /** A report outside of trees. */
   Line,
 }
 
-/** What was opened and closed by hand; it stays when the filter changes. */
+/** What the reader opened and closed. It stays when the filter changes. */
 export interface Opened {
   nodes: Map<number, boolean>;
-  /** `(N tiny)`, by the node it is below. */
+  /** `(N tiny)`, by its parent. */
   tiny: Map<number, boolean>;
-  /** What holds for all others. */
+  /** The state of all others; `null` for the default. */
   all: boolean | null;
 }
 
-/** A line, in the parts that look different. */
+/** The parts of a line, which have different styles. */
 export interface Parts {
-  /** For plain text, what sort: `heading`, `process`, `warning` or nothing. */
+  /** The style of plain text: `heading`, `process`, `warning` or empty. */
   style: string;
   branch: string;
   value: string;
@@ -50,13 +50,13 @@ export class Rows {
   private bits = new Uint8Array(1024);
   /** The node; for text, the number of the text. */
   private ids = new Int32Array(1024);
-  /** The first node of a chain; for a line the widest value beside it. */
+  /** The first node of a chain; for a line, the width of the widest value. */
   private tops = new Int32Array(1024);
-  /** The row above in the tree, or -1. */
+  /** The row of the parent, or -1. */
   private parents = new Int32Array(1024);
   private readonly texts: string[] = [];
   private readonly styles: string[] = [];
-  /** Where each process starts; -1 if nothing of it is left. */
+  /** The first row of each process; -1 if none of its reports passes the filter. */
   readonly starts: number[] = [];
 
   constructor(
@@ -77,11 +77,11 @@ export class Rows {
     for (const line of lines) this.add(Kind.Line, line, width, -1, 0);
   }
 
-  /** A tree, as far as it is open. */
+  /** Adds the open part of a tree. */
   addTree(root: number) {
     const { layout } = this;
     const { data } = layout.forest;
-    // What is left to add, in reverse: kind, node, top, parent row and bits of each.
+    // The rows to add, in reverse: kind, node, top, parent row and bits of each.
     const left: number[] = [Kind.Node, root, root, -1, LAST];
     while (left.length > 0) {
       let bits = left.pop()!;
@@ -122,7 +122,7 @@ export class Rows {
     }
   }
 
-  /** Whether a click opens or closes something. */
+  /** Whether a click opens or closes the row. */
   toggles(row: number): boolean {
     return (this.bits[row] & TOGGLES) !== 0;
   }
@@ -143,7 +143,7 @@ export class Rows {
     return this.parents[row];
   }
 
-  /** How deep in a tree: 0 for a root, and for what is in none. */
+  /** The depth in a tree: 0 for a root, and for rows outside of trees. */
   depth(row: number): number {
     let depth = 0;
     while (this.parents[row] >= 0) {
@@ -164,7 +164,7 @@ export class Rows {
     return units(this.layout.forest.data, this.ids[row]);
   }
 
-  /** The whole line, but what stands before it. */
+  /** All parts of a line except its branch. */
   parts(row: number): Parts {
     const parts: Parts = {
       style: "",
@@ -192,7 +192,7 @@ export class Rows {
       parts.percent = ` (${formatShare(amount, total)})`;
       parts.invalid = forest.isInvalid(amount, total);
       const bits = this.bits[row];
-      // An invalid entry looks open even when it is not, unless it was closed by hand.
+      // An invalid entry looks open even if it is not, unless the reader closed it.
       const looksOpen = bits & OPEN || (parts.invalid && this.opened.nodes.get(node) !== false);
       parts.separator = !(bits & TOGGLES) ? " ── " : looksOpen ? " -- " : " ++ ";
       if (kind === Kind.Node) top = this.tops[row];
@@ -211,14 +211,14 @@ export class Rows {
     return parts;
   }
 
-  /** What stands before a line of a tree. `known` may say what stands before the children of a row. */
+  /** The branch before a line of a tree. `known` caches the text before the children of rows. */
   branch(row: number, value: string, known?: Map<number, string>): string {
     if (this.parents[row] < 0) return "";
     const longer = Math.max(0, this.widthAbove(row) - value.length);
     return this.before(this.parents[row], known) + (this.bits[row] & LAST ? "└──" : "├──") + "─".repeat(longer);
   }
 
-  /** What stands before the children of a row. */
+  /** The text before the children of a row. */
   before(row: number, known?: Map<number, string>): string {
     const pieces: string[] = [];
     for (let at = row; this.parents[at] >= 0; at = this.parents[at]) {
@@ -233,10 +233,10 @@ export class Rows {
     return pieces.reverse().join("");
   }
 
-  /** All lines, as Firefox's page gives them when copied. */
+  /** All lines, as copied from Firefox's page. */
   text(): string {
     const lines: string[] = [];
-    // What stands before the children of the open rows above the one looked at.
+    // The text before the children of the open rows above the current one.
     const known = new Map<number, string>();
     const open: number[] = [];
     for (let row = 0; row < this.length; row++) {
@@ -255,7 +255,7 @@ export class Rows {
     return `${lines.join("\n")}\n`;
   }
 
-  /** The root of the tree in which a row is. */
+  /** The root of the tree of a row. */
   root(row: number): number {
     while (this.parents[row] >= 0) row = this.parents[row];
     return this.ids[row];
@@ -302,7 +302,7 @@ export function lineText(parts: Parts): string {
   return parts.branch + parts.value + parts.percent + parts.separator + parts.name + parts.notes;
 }
 
-/** The paths of all entries of a tree that cannot be right, open or not, in the order of the text. */
+/** The paths of all invalid entries of a tree, open or not, in the order of the text. */
 export function invalidPaths(layout: Layout, root: number): string[] {
   const paths: string[] = [];
   const { forest } = layout;
@@ -335,7 +335,7 @@ export function invalidPaths(layout: Layout, root: number): string[] {
   return paths;
 }
 
-/** Whether anything of a process is left. */
+/** Whether some report of a process passes the filter. */
 export function isShown(layout: Layout, process: Process): boolean {
   const isLeft = (node: number) => layout.forest.isLeft(node);
   return process.trees.some(isLeft) || process.lines.some(isLeft);

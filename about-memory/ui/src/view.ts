@@ -1,15 +1,15 @@
-// A way to look at the model. The page shows one at a time; a new one is added to the list in main.ts.
+// A way to show the model. The page shows one view at a time; main.ts has the list.
 
 export interface View {
-  /** For the page: unchanging, a word. */
+  /** A fixed word, for ids. */
   readonly id: string;
-  /** For the reader. */
+  /** The label of the tab. */
   readonly title: string;
   readonly element: HTMLElement;
-  /** What is said of reports does not matter to it. */
+  /** Whether the view shows a dump, so that settings for reports do not apply. */
   readonly isOfDump?: boolean;
-  /** What the keyboard is for, if that is not all of it. */
+  /** The element that takes the keyboard, if not the whole view. */
   readonly focused?: HTMLElement;
-  /** Shows the model as it is now. Called when the view appears, and when anything changed. */
+  /** Shows the current model. The page calls this when the view appears and when the model changes. */
   update(): void;
 }

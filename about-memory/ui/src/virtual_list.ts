@@ -1,9 +1,9 @@
-// A list of equally high rows of which only those in sight are elements.
+// A list of rows of equal height, with elements only for the rows in sight.
 //
-// No browser shows an element of any height: Firefox takes one above 17.9 million pixels for empty,
-// Chromium stops at 33.5 million. So the scrolled element is never higher than MAX_HEIGHT, and then a
-// place in it stands for a place in the list in proportion. A step of the wheel or a key still moves
-// by as much as it says; the bar is put right once nothing moves.
+// Browsers limit the height of an element: Firefox treats one above 17.9 million pixels as empty, Chromium
+// stops at 33.5 million. So the scrolled element is never higher than MAX_HEIGHT; in longer lists, a position
+// in it maps to a position in the list in proportion. A step of the wheel or a key still moves by its own
+// distance; the scroll bar is corrected when the list comes to rest.
 
 import { create } from "./elements";
 
@@ -17,7 +17,7 @@ export class VirtualList {
   private readonly clip = create("div", "clip");
   private readonly spacer = create("div", "spacer");
   private count = 0;
-  /** The list's place at the top of the view, in pixels as if it were one high element. */
+  /** The position of the top of the view, in pixels of an element with all rows. */
   private top = 0;
   private lastScroll = 0;
   private settle = 0;
@@ -35,24 +35,24 @@ export class VirtualList {
     return Math.floor(this.top / ROW_HEIGHT);
   }
 
-  /** How many rows are in sight. */
+  /** The number of rows in sight. */
   get page(): number {
     return Math.max(1, Math.floor(this.element.clientHeight / ROW_HEIGHT) - 1);
   }
 
-  /** Shows a list of so many rows, from where it was. */
+  /** Shows a list of `count` rows at the same position. */
   update(count: number) {
     this.count = count;
     this.spacer.style.height = `${this.height()}px`;
     this.moveTo(this.top);
   }
 
-  /** Moves so that a row is at the top. */
+  /** Moves a row to the top. */
   goTo(row: number) {
     this.moveTo(row * ROW_HEIGHT);
   }
 
-  /** Moves as little as possible so that a row is in sight. */
+  /** Moves by the least distance that brings a row into sight. */
   reveal(row: number) {
     const place = row * ROW_HEIGHT;
     const view = this.element.clientHeight;
@@ -60,7 +60,7 @@ export class VirtualList {
     else if (place + 2 * ROW_HEIGHT > this.top + view) this.moveTo(place + 2 * ROW_HEIGHT - view);
   }
 
-  /** Draws what is in sight anew. */
+  /** Draws the rows in sight. */
   draw() {
     const view = this.element.clientHeight;
     if (view === 0) return;
@@ -77,7 +77,7 @@ export class VirtualList {
     return Math.min(this.count * ROW_HEIGHT, MAX_HEIGHT);
   }
 
-  /** How far the list, and the element, can be moved. */
+  /** The largest positions of the list and of the scrolled element. */
   private reach(): { list: number; bar: number } {
     const view = this.element.clientHeight;
     return {

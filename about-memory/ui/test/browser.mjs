@@ -1,4 +1,4 @@
-// The program, the browser, and pages in it: what all tests here use.
+// The program, the browser and its pages, for all tests.
 import { execFileSync } from "node:child_process";
 import { existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -11,7 +11,7 @@ const root = fileURLToPath(new URL("../../..", import.meta.url));
 const target = process.env.CARGO_TARGET_DIR ?? join(root, "target");
 export const program =
   process.env.ABOUT_MEMORY_PROGRAM ??
-  // The one built last is the one meant.
+  // The latest build.
   ["release", "debug"]
     .map((profile) => join(target, profile, "about-memory"))
     .filter(existsSync)
@@ -45,14 +45,14 @@ after(async () => {
 
 let pages = 0;
 
-/** Runs the program; gives the page's file. */
+/** Runs the program; returns the file of the page. */
 export function write(...files) {
   const page = join(folder, `page-${pages++}.html`);
   execFileSync(program, ["html", ...files, "-o", page]);
   return page;
 }
 
-/** A report file with these reports; what they do not say is filled in. */
+/** Writes a report file with these reports; missing fields get defaults. */
 export function report(...reports) {
   const file = join(folder, `report-${pages++}.json`);
   const usual = { process: "Main Process (pid 1)", kind: 1, units: 0, amount: 1 << 20, description: "A part." };
@@ -61,7 +61,7 @@ export function report(...reports) {
   return file;
 }
 
-/** Opens a page; whatever it should never do is in `faults`. */
+/** Opens a page; `faults` lists what a page must never do. */
 export async function open(file, options = {}) {
   const context = await browser.newContext({ viewport: { width: 1200, height: 800 }, ...options });
   const page = await context.newPage();
@@ -81,7 +81,7 @@ export async function open(file, options = {}) {
 
 export const text = (page) => page.evaluate(() => window.aboutMemoryText());
 
-/** Sets what the toolbar says, as a reader does. */
+/** Changes the settings of the toolbar, as a reader does. */
 export async function ask(page, { verbose = false, filter = "", regex = false, hideTiny = true } = {}) {
   await page.setChecked("#verbose", verbose);
   await page.setChecked("#hide-tiny", hideTiny);

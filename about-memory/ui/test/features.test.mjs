@@ -1,4 +1,4 @@
-// What a reader does with the page: open, close, filter, jump, zoom, copy.
+// What readers do with the page: open, close, filter, jump, zoom, copy.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ask, golden, open, report, shown, text, write } from "./browser.mjs";
@@ -85,7 +85,7 @@ test("the filter is applied while one types", async () => {
   await close();
 });
 
-test("the index leads to each process, and says which are filtered out", async () => {
+test("the index leads to each process and shows which are filtered out", async () => {
   const { page, close } = await open(write(sample));
   const links = page.locator("#processes a");
   const names = await links.allInnerTexts();
@@ -102,7 +102,7 @@ test("the index leads to each process, and says which are filtered out", async (
   await close();
 });
 
-test("tool-tips say what an entry is", async () => {
+test("tooltips explain entries", async () => {
   const { page, close } = await open(
     write(
       report(
@@ -115,32 +115,158 @@ test("tool-tips say what an entry is", async () => {
   );
   const tip = (name) => page.locator(".row", { has: page.locator(`.name:text-is("${name}")`) }).getAttribute("title");
   assert.equal(await tip("a"), "3,000,000 B\nMemory used by a thing.");
-  assert.equal(await tip("b"), "2,000,020 B\nThe sum of what is below.");
+  assert.equal(await tip("b"), "2,000,020 B\nThe sum of the entries below.");
   assert.equal(await tip("heap-unclassified"), "999,980 B\nMemory in heap-allocated which no reporter claims.");
   await close();
 });
 
-test("the treemap shows processes and goes into trees", async () => {
+const trail = (page) => page.$$eval(".trail button", (all) => all.map((one) => one.textContent));
+
+test("the treemap starts at explicit and goes into trees", async () => {
   const { page, faults, close } = await open(write(sample));
   await page.click("#tab-treemap");
-  const boxes = page.locator("button.box");
+  assert.equal(await page.$eval(".treemap select", (choice) => choice.selectedOptions[0].textContent), "explicit");
+  const title = () => page.locator(".box").first().getAttribute("title");
+  assert.match(await title(), /^Main Process \(pid 687\)\n272\.05 MB \(285,[0-9,]+ B\), [0-9.]+% of All processes$/);
+  assert.ok((await page.locator(".box.deep").count()) > 5);
+  const boxes = page.locator(".box.opens");
   await boxes.first().click({ position: { x: 3, y: 3 } });
-  const trail = () => page.$$eval(".trail button", (all) => all.map((one) => one.textContent));
-  assert.deepEqual(await trail(), ["All processes", "Main Process (pid 687)"]);
-  await page.locator("button.box", { hasText: /^js-non-window / }).first().click({ position: { x: 3, y: 3 } });
-  assert.equal((await trail())[2], "js-non-window");
+  assert.deepEqual(await trail(page), ["All processes", "Main Process (pid 687)"]);
+  await page.locator(".box.opens", { hasText: /^js-non-window / }).first().click({ position: { x: 3, y: 3 } });
+  assert.equal((await trail(page))[2], "js-non-window");
+  assert.match(
+    await title(),
+    /^explicit\/js-non-window\/.+\n[0-9.]+ MB \([0-9,]+ B\), [0-9.]+% of explicit\/js-non-window\nMain Process \(pid 687\)$/,
+  );
   assert.ok((await page.locator(".box").count()) > 5);
   const area = await page.$eval(".boxes", (all) => all.clientWidth * all.clientHeight);
   const covered = await page.$$eval(".box:not(.deep)", (all) => all.reduce((sum, one) => sum + one.offsetWidth * one.offsetHeight, 0));
   assert.ok(covered > area * 0.9 && covered <= area * 1.02, `${covered} of ${area}`);
   await page.locator(".trail button").first().click();
-  assert.equal((await trail()).length, 1);
-  assert.equal(await page.locator(".box").first().getAttribute("title"), "Main Process (pid 687) 374.04 MB");
-  await page.selectOption(".treemap select", "explicit");
-  assert.equal(await page.locator(".box").first().getAttribute("title"), "Main Process (pid 687) 272.05 MB");
-  assert.ok((await page.locator(".box.deep").count()) > 5);
+  assert.equal((await trail(page)).length, 1);
+  await page.selectOption(".treemap select", { label: "resident" });
+  assert.match(await title(), /^Main Process \(pid 687\)\n374\.04 MB /);
+  await boxes.first().click({ position: { x: 3, y: 3 } });
+  assert.deepEqual(await trail(page), ["All processes", "Main Process (pid 687): explicit"]);
+  assert.ok((await page.textContent(".trail")).endsWith(" 272.05 MB"));
   await page.click("#tab-tree");
   assert.ok((await shown(page)).length > 10);
+  assert.deepEqual(faults, []);
+  await close();
+});
+
+test("the treemap of one process starts in its tree", async () => {
+  const explicit = report(
+    { path: "explicit/a/x", amount: 50 * MB },
+    { path: "explicit/a/y", amount: 30 * MB },
+    { path: "explicit/b", amount: 20 * MB },
+    { path: "heap-allocated", kind: 2, amount: 100 * MB },
+    { path: "resident", kind: 2, amount: 120 * MB },
+  );
+  const { page, faults, close } = await open(write(explicit));
+  await page.click("#tab-treemap");
+  assert.deepEqual(await trail(page), ["explicit"]);
+  const captions = await page.$$eval(".box", (all) => all.map((one) => one.textContent));
+  assert.deepEqual(captions, ["a 80.00 MB (80.00%)", "x 50.00 MB (62.50%)", "y 30.00 MB (37.50%)", "b 20.00 MB (20.00%)"]);
+  const about = () => page.textContent(".treemap .about");
+  assert.equal(await about(), "explicit/a · 80.00 MB (83,886,080 B), 80.00% of explicit");
+  await page.locator(".box", { hasText: /^y / }).hover();
+  assert.equal(await about(), "explicit/a/y · 30.00 MB (31,457,280 B), 37.50% of explicit/a");
+  await ask(page, { verbose: true });
+  assert.equal(await page.locator(".box").first().getAttribute("title"), "explicit/a\n83,886,080 B, 80.00% of explicit");
+  assert.deepEqual(faults, []);
+  await close();
+});
+
+test("the treemap of a file without explicit starts at its first tree", async () => {
+  const other = report(
+    { path: "counted/n", units: 1, kind: 2, amount: 5 },
+    { path: "mapped/a", kind: 2, amount: 3 * MB },
+    { path: "mapped/b", kind: 2, amount: MB },
+    { path: "resident", kind: 2, amount: 9 * MB },
+  );
+  const { page, close } = await open(write(other));
+  await page.click("#tab-treemap");
+  assert.deepEqual(await trail(page), ["mapped"]);
+  const choices = await page.$$eval(".treemap option", (all) => all.map((one) => one.textContent));
+  assert.deepEqual(choices, ["mapped", "resident"]);
+  await close();
+});
+
+test("text that does not fit a box of the treemap is cut between lines", async () => {
+  const parts = Array.from({ length: 60 }, (_, i) => ({ path: `explicit/a rather long name ${i}`, amount: (i + 1) ** 2 * 1000 }));
+  const { page, close } = await open(write(report(...parts)));
+  await page.click("#tab-treemap");
+  const faults = await page.$$eval(".box", (boxes) =>
+    boxes.flatMap((box) => {
+      const caption = box.querySelector(".caption");
+      if (!caption) return box.offsetWidth < 24 || box.offsetHeight < 16 ? [] : [`${box.title}: no text`];
+      const inside = caption.offsetLeft >= 0 && caption.offsetTop + caption.offsetHeight <= box.clientHeight + 2;
+      return caption.offsetHeight % 14 === 0 && inside ? [] : [`${box.title}: ${caption.offsetHeight}`];
+    }),
+  );
+  assert.deepEqual(faults, []);
+  await close();
+});
+
+test("the keyboard reaches every box of the treemap, goes in and out", async () => {
+  const parts = Array.from({ length: 12 }, (_, i) => ({ path: `explicit/p${i}/q`, amount: (i + 1) ** 2 * MB }));
+  const inner = parts.map((part) => ({ ...part, path: part.path.replace("/q", "/r") }));
+  const { page, faults, close } = await open(write(report(...parts, ...inner)));
+  await page.click("#tab-treemap");
+  await page.focus(".treemap .boxes");
+  const active = () =>
+    page.evaluate(() => {
+      const boxes = document.querySelector(".treemap .boxes");
+      const box = document.getElementById(boxes.getAttribute("aria-activedescendant"));
+      return { label: box.getAttribute("aria-label"), role: box.getAttribute("role") };
+    });
+  const name = async () => (await active()).label.split("\n")[0].replace("explicit/", "");
+  assert.deepEqual([await name(), (await active()).role], ["p11", "treeitem"]);
+  // All boxes that the arrows lead to from the largest; each is reached again from the start.
+  const ways = new Map([["p11", []]]);
+  for (const [, way] of ways) {
+    for (const key of ["ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown"]) {
+      await page.keyboard.press("Home");
+      for (const step of [...way, key]) await page.keyboard.press(step);
+      const found = await name();
+      if (!ways.has(found)) ways.set(found, [...way, key]);
+    }
+  }
+  assert.equal(ways.size, parts.length, [...ways.keys()].join());
+  await page.keyboard.press("End");
+  assert.equal(await name(), "p0");
+  await page.keyboard.press("Home");
+  await page.keyboard.press("ArrowRight");
+  const beside = await name();
+  assert.notEqual(beside, "p11");
+  assert.ok((await page.textContent(".treemap .about")).startsWith(`explicit/${beside} · `));
+  await page.keyboard.press("Enter");
+  assert.deepEqual(await trail(page), ["explicit", beside]);
+  assert.match((await active()).label, new RegExp(`^explicit/${beside}/[qr]\\n.*50\\.00% of explicit/${beside}$`));
+  await page.keyboard.press("Enter");
+  assert.equal((await trail(page)).length, 2, "a leaf has nothing inside");
+  await page.keyboard.press("Escape");
+  assert.deepEqual(await trail(page), ["explicit"]);
+  assert.equal(await name(), beside, "where one came from");
+  await page.keyboard.press("Enter");
+  await page.keyboard.press("Backspace");
+  assert.deepEqual(await trail(page), ["explicit"]);
+  // The ring lies on the active box and is visible while the keyboard is there.
+  const ring = await page.$eval(".treemap .ring", (ring) => getComputedStyle(ring).visibility);
+  assert.equal(ring, "visible");
+  const places = await page.evaluate(() => {
+    const boxes = document.querySelector(".treemap .boxes");
+    const box = document.getElementById(boxes.getAttribute("aria-activedescendant"));
+    return [box, boxes.querySelector(".ring")].map((one) => JSON.stringify(one.getBoundingClientRect()));
+  });
+  assert.equal(places[0], places[1]);
+  await page.focus(".treemap select");
+  assert.equal(await page.$eval(".treemap .ring", (ring) => getComputedStyle(ring).visibility), "hidden");
+  assert.deepEqual(
+    await page.$eval(".treemap .boxes", (boxes) => [boxes.getAttribute("role"), boxes.tabIndex]),
+    ["tree", 0],
+  );
   assert.deepEqual(faults, []);
   await close();
 });
@@ -155,9 +281,8 @@ test("a diff has marks, and colours in the treemap", async () => {
   assert.match(all, /-3\.00 MB .*── gone \[-\]\n/);
   assert.match(all, /2\.00 MB .*── new \[\+\]\n/);
   await page.click("#tab-treemap");
-  await page.locator("button.box").first().click({ position: { x: 3, y: 3 } });
   assert.equal(await page.locator(".box.shrink", { hasText: "gone" }).count(), 1);
-  assert.equal(await page.locator(".box.grow", { hasText: "new" }).count(), 1);
+  assert.equal(await page.locator(".box.grow", { hasText: "new +2.00 MB" }).count(), 1);
   assert.deepEqual(faults, []);
   await close();
 });

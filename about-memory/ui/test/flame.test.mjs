@@ -1,4 +1,4 @@
-// The flame graph of a dump: what is drawn, told, searched, zoomed to and turned over.
+// The flame graph of a dump: drawing, descriptions, search, zoom and inversion.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { closeSync, openSync, statSync, writeFileSync, writeSync } from "node:fs";
@@ -8,7 +8,7 @@ import { folder, open, program, report, write } from "./browser.mjs";
 
 let dumps = 0;
 
-/** A dump file of blocks: bytes, and the names of frames, innermost first, with `/` between. */
+/** Writes a dump file of blocks. A stack has the names of frames, innermost first, separated by `/`. */
 function dump(blocks, { mode = "live" } = {}) {
   const traceTable = {};
   const frameTable = {};
@@ -117,7 +117,7 @@ test("the keyboard goes everywhere", async () => {
   assert.equal(await press("Escape"), "a::main");
   assert.equal(await press("Home"), "all");
   assert.equal(await page.locator(".frame", { hasText: "a::save" }).count(), 1);
-  // The other controls can be reached, and the graph too.
+  // Tab reaches the other controls and the graph.
   await page.focus(".flame input[type=search]");
   for (const wanted of ["checkbox", "button", ""]) {
     await page.keyboard.press("Tab");
@@ -126,7 +126,7 @@ test("the keyboard goes everywhere", async () => {
   await close();
 });
 
-test("a search marks frames and says how much they have, nothing twice", async () => {
+test("a search marks frames and shows their sum, each byte once", async () => {
   const recursive = { req: 100, stack: "x::g/a::Inner/x::g/a::Inner" };
   const { page, close } = await open(write(dump([...BLOCKS, recursive])));
   await page.setChecked("#verbose", true);
@@ -157,7 +157,7 @@ test("inverted, the innermost frames come first", async () => {
     "4 a::main: 300 B (27.27%) in 1 block",
   ]);
   await page.setChecked(".flame input[type=checkbox]", false);
-  // Only what is zoomed to is turned over.
+  // Only the zoomed part is inverted.
   await page.locator(".frame", { hasText: "a::load" }).click();
   await page.setChecked(".flame input[type=checkbox]", true);
   assert.deepEqual((await frames(page)).map((one) => one.split(" B")[0]), [
@@ -244,7 +244,7 @@ function writeLarge(file, blocks) {
       if (parts.length > 50_000) flush();
     }
   };
-  // A few stacks have most.
+  // A few stacks have most blocks.
   each(blocks, (i) => `{"req":${16 + (i % 97) * 8 + (i % 50 === 0 ? 40_000 : 0)},"alloc":"T${i % traces}"}`);
   parts.push('],"traceTable":{\n');
   each(traces, (i) => `"T${i}":[${Array.from({ length: 20 }, (_, d) => `"F${d * 1000 + (Math.floor(i / 2 ** d) % 1000)}"`).join()}]`);

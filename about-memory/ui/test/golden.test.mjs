@@ -1,10 +1,10 @@
-// The page's text is Firefox's, in every case that Firefox itself answered, and ours where we differ.
+// In each case that Firefox answered, the text of the page is Firefox's; in the cases where we differ, it is ours.
 import assert from "node:assert/strict";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { test } from "node:test";
 import { ask, golden, open, text, write } from "./browser.mjs";
 
-/** The blanks that copying a page leaves in the list of invalid values. */
+/** Removes the spaces that copying a page adds to the list of invalid values. */
 function withoutArtefacts(text) {
   let inList = false;
   return text
@@ -16,7 +16,7 @@ function withoutArtefacts(text) {
     .join("\n");
 }
 
-/** The marks that a diff has behind merged chains; Firefox loses these. */
+/** Removes the marks of merged chains in a diff, which Firefox loses. */
 const withoutMarksOfChains = (text) =>
   text.replace(/^(.*?── .*\/.*?)(?: \[[+-]\])+$/gm, (line, rest) => rest);
 

@@ -1,4 +1,4 @@
-// Whatever a report is called, the page shows text, runs nothing and asks for nothing.
+// Whatever the name of a report, the page shows text, runs nothing and requests nothing.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
@@ -21,7 +21,7 @@ const EVIL = [
   "__proto__",
   "constructor",
 ];
-/** As a reader sees it. */
+/** The name as a reader sees it. */
 const seen = (name) => name.replaceAll("\\", "/");
 
 test("names that are script tags stay text", async () => {
@@ -51,7 +51,7 @@ test("names that are script tags stay text", async () => {
   }
   await page.locator("#processes a", { hasText: "<script>alert(1)" }).click();
   assert.ok((await shown(page)).some((line) => line.includes("<script>alert(1)")));
-  // Tool-tips, the index and boxes of the treemap are text as well.
+  // Tooltips, the index and the boxes of the treemap are text, too.
   assert.ok((await page.$$eval(".row", (rows) => rows.map((row) => row.title))).some((tip) => tip.includes("<script>")));
   assert.ok((await page.$$eval("#processes a", (links) => links.map((link) => link.href))).every((href) => href.endsWith("#")));
   await page.click("#tab-treemap");
@@ -107,7 +107,7 @@ test("a script put into the page does not run", async () => {
   await close();
 });
 
-test("a page on a server asks for nothing else", async () => {
+test("a page on a server requests nothing else", async () => {
   const file = write(golden("firefox/sample.json.gz"));
   const asked = [];
   const server = createServer((request, response) => {
@@ -125,7 +125,7 @@ test("a page on a server asks for nothing else", async () => {
   server.close();
 });
 
-test("data that is broken is said, not half shown", async () => {
+test("broken data gives a message and no partial view", async () => {
   const file = write(report({ path: "explicit/a" }));
   const broken = join(folder, "broken.html");
   writeFileSync(broken, readFileSync(file, "utf8").replace(/(id="data">.{20})[^<]*/, "$1AAAA"));

@@ -1,5 +1,5 @@
-// The page adds up and sorts by itself; here it is held against the program's own text, also where
-// Firefox gave no answer: filters that cut a leaf off what is below it, chains, diffs.
+// The page sums and sorts by itself. These tests compare it with the text of the program, also in cases without an
+// answer of Firefox: filters that separate a leaf from the entries below it, chains, diffs.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { test } from "node:test";
@@ -97,7 +97,7 @@ test("heap-unclassified that is reported", () =>
     [{}, { filter: "^(explicit/a|heap)", regex: true }, { filter: "not|allocated", regex: true }, { filter: "heap" }],
   ));
 
-test("values that cannot be right, among tiny ones", () => {
+test("invalid values among tiny ones", () => {
   const tiny = Array.from({ length: 30 }, (_, i) => ({ path: `explicit/t${i % 5}/u${i}`, amount: (i % 7) - 3 }));
   const file = report({ path: "explicit/big", amount: 50 * MB }, ...tiny, { path: "heap-allocated", amount: MB, kind: 2 });
   return check([file], [{}, { verbose: true }, { filter: "t" }, { filter: "big" }, { filter: "u[1-3]", regex: true }]);

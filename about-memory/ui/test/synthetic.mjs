@@ -1,4 +1,4 @@
-// Writes a report file of any size, the same each time: what no real program has so much of.
+// Writes a report file of any size, the same each time.
 import { closeSync, openSync, writeSync } from "node:fs";
 
 const WORDS = ["js", "dom", "layout", "gfx", "images", "cache", "style", "network", "storage", "workers", "media", "text"];

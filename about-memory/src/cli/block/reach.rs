@@ -1,7 +1,7 @@
 //! What keeps a block alive, and what it keeps alive: the words of a scan dump as a graph.
 //!
-//! A dump knows nothing of stacks and static data. So the root of the graph, "outside of the heap", holds
-//! each block that no other block points to, and one of each ring of blocks that nothing else points to.
+//! A dump does not contain stacks and static data. So the root of the graph, "outside of the heap", points to
+//! each block that no other block points to, and to one block of each ring that no block outside of it points to.
 
 use std::fmt::Write as _;
 
@@ -11,11 +11,11 @@ use heap_graph::{DominatorTree, Graph, GraphBuilder, Node, NodeId, NodeIndex, No
 
 use about_memory::escape;
 
-/// Of the blocks that a block retains, so many are listed.
+/// At most this many retained blocks are listed.
 const MOST_LISTED: usize = 20;
 
 pub(super) struct Reach<'d> {
-    /// In order of addresses; the id of a node is one more than its block's place here.
+    /// Sorted by address. The id of a node is the index of its block plus one.
     blocks: Vec<ScannedBlock<'d>>,
     graph: Graph,
     target: NodeIndex,
@@ -29,7 +29,7 @@ impl<'d> Reach<'d> {
             bail!("no block starts at 0x{address:x}");
         };
         let links = Links::of(&blocks);
-        let graph = links.graph(&blocks).context("the blocks make no graph")?;
+        let graph = links.graph(&blocks).context("cannot build a graph of the blocks")?;
         let target = graph.find(id(place)).context("the block is not in its graph")?.index();
         Ok(Self { blocks, graph, target })
     }
@@ -106,7 +106,7 @@ fn id(place: usize) -> NodeId {
 
 /// Which blocks point to which.
 struct Links {
-    /// By block: the blocks it points to, each once, with the offset of the first pointer.
+    /// By block: the blocks it points to, each once, with the byte offset of the first pointer.
     to: Vec<Vec<(usize, usize)>>,
     /// By block: some block that points to it.
     from: Vec<Option<usize>>,
@@ -131,7 +131,7 @@ impl Links {
         links
     }
 
-    /// Blocks held from outside.
+    /// The blocks that the root points to.
     fn roots(&self) -> Vec<usize> {
         let mut reached = vec![false; self.to.len()];
         let mut roots: Vec<usize> = (0..self.to.len()).filter(|block| self.from[*block].is_none()).collect();
@@ -143,7 +143,7 @@ impl Links {
             if reached[start] {
                 continue;
             }
-            // Back along the pointers until the walk meets itself: that block is in a ring.
+            // Follow the pointers backwards until the walk meets itself: that block is in a ring.
             let mut at = start;
             while walked[at] != start {
                 walked[at] = start;
@@ -185,7 +185,7 @@ impl Links {
     }
 }
 
-/// The block that has the address inside, by its place.
+/// The index of the block that contains the address.
 fn enclosing(blocks: &[ScannedBlock<'_>], address: u64) -> Option<usize> {
     let place = blocks.partition_point(|block| block.address() <= address).checked_sub(1)?;
     let block = blocks[place];

@@ -1,4 +1,4 @@
-//! Which dumps were written: files of the right name that were not there before, or were others.
+//! Finds the dumps that a program wrote: files of the right name that are new or have changed.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -7,7 +7,7 @@ use std::time::SystemTime;
 
 use super::Failure;
 
-/// What tells a file from the one that had its name before.
+/// Distinguishes a file from an earlier one of the same name: time of change and length in bytes.
 type Identity = (Option<SystemTime>, u64);
 
 pub(super) struct Dumps {
@@ -17,16 +17,16 @@ pub(super) struct Dumps {
 }
 
 impl Dumps {
-    /// Looks what is there before the program runs.
+    /// Records which files exist before the program runs.
     pub(super) fn new(output: &Path) -> Result<Self, Failure> {
         let usage = |reason: &str| Failure::Usage(format!("--output {}: {reason}", output.display()));
-        let name = output.file_name().ok_or_else(|| usage("is no name of a file"))?;
+        let name = output.file_name().ok_or_else(|| usage("is not a file name"))?;
         let folder = match output.parent() {
             Some(folder) if folder != Path::new("") => folder.to_owned(),
             _ => PathBuf::from("."),
         };
         if folder.to_string_lossy().contains("%p") {
-            return Err(usage("%p belongs in the name of the file"));
+            return Err(usage("%p must be in the file name, not in the folder"));
         }
         if !folder.is_dir() {
             let error = anyhow::anyhow!("there is no folder {}", folder.display());
@@ -37,7 +37,7 @@ impl Dumps {
         Ok(dumps)
     }
 
-    /// Those that were written since, by name.
+    /// The files written since, sorted by name.
     pub(super) fn written(&self) -> Vec<PathBuf> {
         let now = self.all().into_iter();
         now.filter(|(path, identity)| self.before.get(path) != Some(identity)).map(|(path, _)| path).collect()
@@ -49,7 +49,7 @@ impl Dumps {
         dumps
             .filter_map(|entry| {
                 let path = entry.path();
-                // Of what a link leads to.
+                // Follows links.
                 let metadata = fs::metadata(&path).ok()?;
                 let path = path.strip_prefix(".").map(Path::to_owned).unwrap_or(path);
                 Some((path, (metadata.modified().ok(), metadata.len())))
@@ -61,7 +61,7 @@ impl Dumps {
         if let Some((head, _)) = self.name.split_once("%p") {
             return name.strip_prefix(head).is_some_and(|rest| {
                 let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
-                // What follows may be a second number.
+                // A second number may follow.
                 let second = rest[digits..]
                     .strip_prefix('-')
                     .map_or(0, |rest| 1 + rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len()));
@@ -79,7 +79,7 @@ impl Dumps {
     }
 }
 
-/// The number of a process or, if others of that number had written before, that and a second one.
+/// Whether the text is a process id, or a process id and a second number because the first name was taken.
 fn is_number(text: &str) -> bool {
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     text.split_once('-').map_or(is_number(text), |(process, second)| is_number(process) && is_number(second))

@@ -1,4 +1,4 @@
-//! Where `libdmd.so` is.
+//! Finds `libdmd.so`.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use super::Failure;
 
 const NAME: &str = "libdmd.so";
 
-/// The library that was named, or the one that was built or installed with this program.
+/// The named library, or the one that was built or installed with this program.
 pub(super) fn find(named: Option<&Path>) -> Result<PathBuf, Failure> {
     let found = match named {
         Some(path) if path.is_file() => path.to_owned(),
@@ -24,11 +24,13 @@ pub(super) fn find(named: Option<&Path>) -> Result<PathBuf, Failure> {
             Failure::File(NAME.to_owned(), error)
         })?,
     };
-    // The program may look for it from another folder.
+    // The path must be absolute: the program may change its folder.
     let failure = |error: anyhow::Error| Failure::File(found.display().to_string(), error);
     let path = found.canonicalize().map_err(|error| failure(error.into()))?;
     if path.to_str().is_none_or(|path| path.contains([' ', ':', '\t', '\n'])) {
-        return Err(failure(anyhow::anyhow!("the loader takes no path with blanks or colons in LD_PRELOAD")));
+        return Err(failure(anyhow::anyhow!(
+            "LD_PRELOAD cannot contain a path with spaces or colons; move the library"
+        )));
     }
     Ok(path)
 }

@@ -17,7 +17,7 @@ use super::table::{Table, percent};
 pub(super) struct Census {
     #[command(flatten)]
     input: Input,
-    /// How to sort nodes: JSON or a name.
+    /// How to group nodes: JSON or a name.
     #[arg(long, short, value_name = "BREAKDOWN", default_value = "default")]
     breakdown: String,
     /// Print the report as JSON.
@@ -30,7 +30,7 @@ impl Census {
         let (breakdown, _) = breakdown(&self.breakdown)?;
         let report = take(&self.input, &self.input.file, &breakdown)?;
         if self.json {
-            // Stacks may take far more room as text than in memory.
+            // Stacks can be far larger as text than in memory, so write them directly.
             let mut out = io::stdout().lock();
             report.write_json(&mut out).and_then(|()| out.write_all(b"\n")).map_err(Failure::Output)?;
             return Ok(String::new());
@@ -45,13 +45,13 @@ fn take(input: &Input, file: &std::path::Path, breakdown: &Breakdown) -> Result<
         .map_err(|error| Failure::File(file.display().to_string(), error.into()))
 }
 
-/// What trees look like.
+/// Options of trees.
 #[derive(Args)]
 struct Shape {
-    /// Leaves first, and what led to them below.
+    /// Put leaves at the top, and what leads to them below.
     #[arg(long)]
     invert: bool,
-    /// Only paths through a name that contains this text.
+    /// Show only paths through a name that contains this text.
     #[arg(long, value_name = "TEXT")]
     filter: Option<String>,
     /// Levels to print.
@@ -73,7 +73,7 @@ impl Shape {
 pub(super) struct Tree {
     #[command(flatten)]
     input: Input,
-    /// How to sort nodes: JSON or a name.
+    /// How to group nodes: JSON or a name.
     #[arg(long, short, value_name = "BREAKDOWN", default_value = "type")]
     breakdown: String,
     #[command(flatten)]
@@ -139,16 +139,16 @@ fn name(node: &CensusTreeNode) -> String {
 pub(super) struct Individuals {
     #[command(flatten)]
     input: Input,
-    /// How to sort nodes: JSON or a name.
+    /// How to group nodes: JSON or a name.
     #[arg(long, short, value_name = "BREAKDOWN", default_value = "type")]
     breakdown: String,
-    /// A leaf of the census, by its `reportLeafIndex` in the tree.
+    /// A leaf of the census, by its `reportLeafIndex` in the tree. Repeatable.
     #[arg(long = "leaf", value_name = "INDEX")]
     leaves: Vec<u64>,
-    /// A name: all leaves below it.
+    /// All leaves below this name. Repeatable.
     #[arg(long = "name", value_name = "NAME")]
     names: Vec<String>,
-    /// How many to print at most.
+    /// Print at most this many.
     #[arg(long, value_name = "COUNT", default_value_t = MAX_INDIVIDUALS)]
     max: usize,
     /// Print JSON.
@@ -159,7 +159,7 @@ pub(super) struct Individuals {
 impl Individuals {
     pub(super) fn run(self) -> Result<String, Failure> {
         if self.leaves.is_empty() && self.names.is_empty() {
-            return Err(Failure::Usage("which nodes: --leaf INDEX or --name NAME".to_owned()));
+            return Err(Failure::Usage("no nodes chosen; give --leaf INDEX or --name NAME".to_owned()));
         }
         let (breakdown, _) = breakdown(&self.breakdown)?;
         let graph = self.input.read()?;
@@ -206,7 +206,7 @@ pub(super) struct Diff {
     first: Input,
     /// The later snapshot.
     second: PathBuf,
-    /// How to sort nodes: JSON or a name.
+    /// How to group nodes: JSON or a name.
     #[arg(long, short, value_name = "BREAKDOWN", default_value = "type")]
     breakdown: String,
     #[command(flatten)]

@@ -13,13 +13,13 @@ use super::table::{Table, percent};
 pub(super) struct Dominators {
     #[command(flatten)]
     input: Input,
-    /// Print a line for every node but the root: id, immediate dominator, retained size.
+    /// Print a line for each node except the root: id, immediate dominator, retained size.
     #[arg(long)]
     tsv: bool,
     /// Print the tree as JSON.
     #[arg(long, conflicts_with = "tsv")]
     json: bool,
-    /// Print sizes by class.
+    /// Print retained sizes by class.
     #[arg(long, conflicts_with_all = ["tsv", "json"])]
     by_class: bool,
     /// Start from this node.
@@ -31,7 +31,7 @@ pub(super) struct Dominators {
     /// Children of each node to print.
     #[arg(long, value_name = "COUNT", default_value_t = 15)]
     siblings: usize,
-    /// What to call nodes by: JSON or a name.
+    /// How to label nodes: JSON or a name.
     #[arg(long, value_name = "BREAKDOWN", default_value = "label")]
     label: String,
 }
@@ -40,7 +40,7 @@ fn levels(text: &str) -> Result<usize, String> {
     let depth = text.parse().map_err(|_| "not a number".to_owned())?;
     match depth {
         1..=FetchOptions::MAX_DEPTH => Ok(depth),
-        _ => Err(format!("from 1 to {}", FetchOptions::MAX_DEPTH)),
+        _ => Err(format!("not in the range 1..{}", FetchOptions::MAX_DEPTH)),
     }
 }
 
@@ -78,7 +78,7 @@ impl Dominators {
     }
 }
 
-/// A line for every node that the root reaches, in the order of the file.
+/// One line for each node that the root reaches, in the order of the file.
 fn tsv(tree: &DominatorTree<'_>) -> String {
     let mut text = String::from("#id\timmediate_dominator\tretained_size\n");
     for node in tree.graph().nodes() {
@@ -117,7 +117,7 @@ fn rows(node: &DominatorTreeNode, level: usize, whole: i128, table: &mut Table<4
     }
 }
 
-/// What a single node is called: its type, and what more is known.
+/// The title of a node: its type, and its class, descriptive type and script if known.
 pub(super) fn title(node: Node<'_>) -> String {
     let mut title = node.type_name().to_string();
     for more in

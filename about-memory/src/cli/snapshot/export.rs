@@ -1,4 +1,4 @@
-//! Snapshots for other tools.
+//! Exports for other tools.
 
 use std::io;
 
@@ -11,13 +11,13 @@ use super::input::Input;
 
 #[derive(Clone, Copy, ValueEnum)]
 enum Format {
-    /// An .fxsnapshot once more, as this program writes it.
+    /// An .fxsnapshot, as this program writes it.
     Fxsnapshot,
     /// V8's .heapsnapshot, for Chrome's developer tools and memlab.
     V8,
-    /// A picture of what is near a node, for Graphviz.
+    /// The neighbourhood of a node, for Graphviz.
     Dot,
-    /// The same for editors of graphs.
+    /// The neighbourhood of a node, for graph editors.
     Graphml,
 }
 
@@ -25,16 +25,16 @@ enum Format {
 pub(super) struct Export {
     #[command(flatten)]
     input: Input,
-    /// What to write to standard output.
+    /// The format to write to standard output.
     #[arg(long, value_enum)]
     to: Format,
-    /// The node to draw, by id; the root if none is given.
+    /// The node to draw, by id. [default: the root]
     #[arg(long, value_name = "ID")]
     node: Option<u64>,
-    /// Edges away from it.
+    /// Draw nodes up to this many edges away.
     #[arg(long, value_name = "EDGES", default_value_t = 2)]
     depth: usize,
-    /// Nodes to draw at most.
+    /// Draw at most this many nodes.
     #[arg(long, value_name = "COUNT", default_value_t = 100)]
     max_nodes: usize,
 }
@@ -42,7 +42,7 @@ pub(super) struct Export {
 impl Export {
     pub(super) fn run(self) -> Result<String, Failure> {
         let graph = self.input.read()?;
-        // Big files go straight to where they belong.
+        // Write large files directly instead of building a string.
         let out = io::stdout().lock();
         match self.to {
             Format::V8 => heap_graph::write_v8(&graph, out).map_err(Failure::Output)?,

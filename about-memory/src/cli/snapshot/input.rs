@@ -1,4 +1,4 @@
-//! What is asked about: files, breakdowns and nodes.
+//! Snapshot files, breakdowns and nodes named on the command line.
 
 use std::path::{Path, PathBuf};
 
@@ -12,10 +12,10 @@ use super::super::Failure;
 pub(super) struct Input {
     /// The snapshot; `-` for standard input.
     pub(super) file: PathBuf,
-    /// Refuse a message of more bytes.
+    /// Refuse messages larger than this.
     #[arg(long, value_name = "BYTES", default_value_t = ReadOptions::default().max_message_bytes)]
     max_message_bytes: u64,
-    /// Refuse a snapshot of more bytes, once unpacked.
+    /// Refuse snapshots larger than this after decompression.
     #[arg(long, value_name = "BYTES", default_value_t = ReadOptions::default().max_bytes)]
     max_bytes: u64,
 }
@@ -39,24 +39,24 @@ impl Input {
         Failure::File(self.file.display().to_string(), error.into())
     }
 
-    /// The node of an id.
+    /// The node with an id.
     pub(super) fn find<'a>(&self, graph: &'a Graph, id: u64) -> Result<Node<'a>, Failure> {
         graph.find(NodeId(id)).ok_or_else(|| self.failure(anyhow::anyhow!("no node has the id {id}")))
     }
 }
 
-/// A breakdown by name or in JSON, and its JSON.
+/// Parses a breakdown, a name or JSON, and returns it with its JSON.
 pub(super) fn breakdown(argument: &str) -> Result<(Breakdown, String), Failure> {
     let preset = Breakdown::PRESETS.iter().find(|(name, _)| *name == argument);
     let json = match preset {
         Some((_, json)) => json,
-        // A number or `true` is JSON, if no breakdown either.
+        // A number or `true` is JSON; `Breakdown::parse` reports why it is not a breakdown.
         None if argument.chars().all(|c| c.is_ascii_alphanumeric() || c == '-')
             && serde_json::from_str::<serde_json::Value>(argument).is_err() =>
         {
             let names: Vec<_> = Breakdown::PRESETS.iter().map(|(name, _)| *name).collect();
             return Err(Failure::Usage(format!(
-                "no breakdown is called \"{argument}\"; there are {}, and JSON",
+                "no breakdown is called \"{argument}\"; use JSON or one of {}",
                 names.join(", ")
             )));
         }

@@ -1,4 +1,4 @@
-//! Paths to nodes.
+//! Shortest paths to nodes.
 
 use std::fmt::Write as _;
 
@@ -9,23 +9,23 @@ use super::super::Failure;
 use super::dominators::title;
 use super::input::Input;
 
-/// Edges that a search for the shortest paths looks at.
+/// A search for the shortest paths follows at most this many edges.
 const EFFORT: u64 = 200_000_000;
 
 #[derive(Args)]
 pub(super) struct Paths {
     #[command(flatten)]
     input: Input,
-    /// Paths to these nodes, by id.
+    /// Show paths to these nodes, by id.
     #[arg(long = "target", value_name = "ID", required = true, num_args = 1..)]
     targets: Vec<u64>,
-    /// Paths for each.
+    /// Paths to each node.
     #[arg(long, value_name = "COUNT", default_value_t = 5, value_parser = at_least_one)]
     max: usize,
-    /// Start from this node, not from the root.
+    /// Start from this node instead of the root.
     #[arg(long, value_name = "ID")]
     start: Option<u64>,
-    /// Paths that really are the shortest and meet no node twice, where Firefox finds the shortest
+    /// Find the shortest paths that visit no node twice. Firefox, and the default, finds the shortest path
     /// for each of several last edges.
     #[arg(long)]
     shortest: bool,

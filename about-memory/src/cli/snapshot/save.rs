@@ -1,4 +1,4 @@
-//! Saving the heap of a running process.
+//! Saves a heap snapshot of a running process.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,11 +10,11 @@ use super::super::{Failure, live_input};
 
 #[derive(Args)]
 pub(super) struct Save {
-    /// The number of a running process.
+    /// The process id (PID) of a running process.
     pid: u32,
     /// The file to write.
     file: PathBuf,
-    /// How long the process may take.
+    /// The time the process has to answer.
     #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = live_input::seconds)]
     timeout: Duration,
 }

@@ -1,4 +1,4 @@
-//! What retains a big part of the heap.
+//! Nodes and classes that retain a large part of the heap.
 
 use std::fmt::Write as _;
 
@@ -12,7 +12,7 @@ use super::input::Input;
 pub(super) struct Suspects {
     #[command(flatten)]
     input: Input,
-    /// Percent of the heap that a suspect retains at least.
+    /// A suspect retains at least this percentage of the heap.
     #[arg(long, value_name = "PERCENT", default_value_t = 10.0)]
     percent: f64,
     /// Print JSON.
@@ -23,7 +23,7 @@ pub(super) struct Suspects {
 impl Suspects {
     pub(super) fn run(self) -> Result<String, Failure> {
         if !(0.0..=100.0).contains(&self.percent) {
-            return Err(Failure::Usage(format!("{} is not a number of percent", self.percent)));
+            return Err(Failure::Usage(format!("--percent {} is not between 0 and 100", self.percent)));
         }
         let graph = self.input.read()?;
         let tree = DominatorTree::new(&graph);
@@ -35,7 +35,7 @@ impl Suspects {
         let whole = tree.retained_size(NodeIndex::ROOT).unwrap_or_default();
         let mut text = format!("{whole} bytes in all\n");
         if suspects.is_empty() {
-            let _ = writeln!(text, "Nothing retains {}% of them.", self.percent);
+            let _ = writeln!(text, "No node or class retains {}% of them.", self.percent);
         }
         for suspect in suspects {
             let class = suspect.class.to_string();

@@ -1,11 +1,11 @@
-//! Columns of numbers before a name.
+//! Tables: columns of numbers, then a name.
 
 use std::fmt::Write as _;
 
-/// Spaces before a name at most: nobody looks so far to the right, and deep trees would be mostly spaces.
+/// Most spaces before a name. Without a limit, the text of a deep tree is mostly spaces.
 const MAX_INDENT: usize = 400;
 
-/// Rows with numbers to the right of their columns and names behind, all under headings.
+/// Rows of right-aligned numbers and a name, under headings.
 pub(super) struct Table<const N: usize> {
     headings: [&'static str; N],
     last: &'static str,
@@ -17,7 +17,7 @@ impl<const N: usize> Table<N> {
         Self { headings, last, rows: Vec::new() }
     }
 
-    /// A row; nothing in the name can break the line or steer the terminal.
+    /// Adds a row; escapes keep the name from breaking the line or controlling the terminal.
     pub(super) fn row(&mut self, numbers: [String; N], indent: usize, name: &str) {
         let indent = indent.min(MAX_INDENT);
         self.rows.push((numbers, format!("{:indent$}{}", "", about_memory::escape(name))));
@@ -45,7 +45,7 @@ impl<const N: usize> Table<N> {
     }
 }
 
-/// A part of a whole, with one digit behind the point.
+/// A part of a whole in percent, with one decimal.
 pub(super) fn percent(part: i128, whole: i128) -> String {
     match whole {
         0 => "-".to_owned(),

@@ -1,4 +1,4 @@
-//! The terminal's whole screen, drawn anew at each look.
+//! The full-screen view of a terminal, drawn again at each update.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -16,13 +16,13 @@ use super::Look;
 
 const KEYS: &str = "q quits, space pauses, arrows and page keys scroll";
 
-/// Draws until a key ends it, or `count` looks were taken.
+/// Draws until the user quits or `count` updates are done.
 pub(super) fn run(
     interval: Duration,
     count: Option<u64>,
     look: &mut dyn FnMut() -> Result<Look, Failure>,
 ) -> Result<(), Failure> {
-    // The first look may fail, and its message should not be lost with the screen.
+    // Do the first update before the screen opens: its error message would be lost with the screen.
     let seen = look()?;
     let ended = Arc::new(Mutex::new(false));
     let by_signal = Arc::clone(&ended);
@@ -34,7 +34,7 @@ pub(super) fn run(
     let mut terminal = ratatui::try_init().map_err(Failure::Output)?;
     let mut screen = Screen { seen, looks: 1, top: 0, height: 1, paused: false, broken: None, ended };
     let result = screen.run(&mut terminal, interval, count, look);
-    // What is wrong with the terminal it shows itself.
+    // If this fails, the terminal itself shows it.
     let _ = ratatui::try_restore();
     result
 }
@@ -44,16 +44,16 @@ struct Screen {
     looks: u64,
     /// The first row on the screen.
     top: usize,
-    /// How many rows fit.
+    /// The number of rows that fit.
     height: usize,
     paused: bool,
-    /// Why there was nothing new the last time.
+    /// Why the last update failed.
     broken: Option<String>,
-    /// A signal has given the screen back, and is about to end the process.
+    /// Whether a signal has restored the terminal and is about to end the process.
     ended: Arc<Mutex<bool>>,
 }
 
-/// What a key asks for.
+/// What a key or event requests.
 enum Wish {
     Nothing,
     Draw,
@@ -98,7 +98,7 @@ impl Screen {
         let ended = Arc::clone(&self.ended);
         let ended = ended.lock().unwrap_or_else(PoisonError::into_inner);
         if *ended {
-            // The thread that got the signal ends the process; what this one drew now would stay on the screen.
+            // The thread that handles the signal ends the process. Anything drawn now would stay on the screen.
             loop {
                 std::thread::park();
             }
@@ -113,7 +113,7 @@ impl Screen {
                 self.seen = seen;
                 self.broken = None;
             }
-            // It may answer again; what was seen last stays on the screen.
+            // The process may answer again; the last result stays on the screen.
             Err(Failure::File(who, error)) => self.broken = Some(format!("{who}: {error}")),
             Err(other) => return Err(other),
         }
@@ -159,7 +159,7 @@ impl Screen {
         let shown = self.seen.rows.iter().skip(self.top).take(self.height);
         frame.render_widget(List::new(shown.map(line)), rows);
         let state = if self.paused { ", paused" } else { "" };
-        let text = format!("look {}{state}: {KEYS}", self.looks);
+        let text = format!("update {}{state}: {KEYS}", self.looks);
         frame.render_widget(Line::styled(text, Style::new().add_modifier(Modifier::REVERSED)), keys);
     }
 }

@@ -1,4 +1,4 @@
-//! Programs: which may be run, one that is run to its end, and ending as it did.
+//! Running a program: permission checks, forwarding signals, and ending as the program ended.
 
 use std::fs;
 use std::io;
@@ -22,7 +22,7 @@ pub(crate) fn is_executable(path: &Path) -> bool {
     path.is_file() && access(path, Access::EXEC_OK).is_ok()
 }
 
-/// Whether the program would get rights that this process has not, so that its loader distrusts us.
+/// Whether the program would get rights that this process does not have, so its loader ignores our variables.
 pub(crate) fn is_privileged(path: &Path) -> bool {
     let Ok(metadata) = fs::metadata(path) else { return false };
     let (user, group) = (rustix::process::getuid().as_raw(), rustix::process::getgid().as_raw());
@@ -33,20 +33,20 @@ pub(crate) fn is_privileged(path: &Path) -> bool {
     setuid || setgid || capable
 }
 
-/// Runs a program to its end, and passes on signals meanwhile.
+/// Runs a program to its end, and forwards signals to it.
 pub(crate) fn run_to_end(command: &mut Command) -> io::Result<ExitStatus> {
-    // What was to be ignored stays so, for the program too: it inherits that, but no handler.
+    // Ignored signals stay ignored, also in the program: it inherits ignored signals, but not handlers.
     let signals = not_ignored(&[SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGALRM]);
     let mut signals = SignalsInfo::<WithOrigin>::new(signals)?;
     let handle = signals.handle();
     let mut child = command.spawn()?;
     let pid = Pid::from_child(&child);
-    // Nothing is sent once the number may be another process's.
+    // Send nothing after the program has ended: its process id may belong to another process.
     let alive = Arc::new(Mutex::new(true));
     let to = Arc::clone(&alive);
     let passing_on = thread::spawn(move || {
         for origin in &mut signals {
-            // The kernel's own come from the terminal, which tells the program too.
+            // Signals without a sender come from the terminal, which also sends them to the program.
             let Some(sender) = origin.process else { continue };
             let alive = to.lock().unwrap_or_else(PoisonError::into_inner);
             if *alive && sender.pid != pid.as_raw_nonzero().get() {
@@ -59,7 +59,7 @@ pub(crate) fn run_to_end(command: &mut Command) -> io::Result<ExitStatus> {
     *alive.lock().unwrap_or_else(PoisonError::into_inner) = false;
     let status = child.wait();
     handle.close();
-    // It has nothing more to do, and does not panic.
+    // The thread has ended its loop and does not panic.
     let _ = passing_on.join();
     status
 }
@@ -69,10 +69,10 @@ fn not_ignored(signals: &[i32]) -> impl Iterator<Item = i32> {
     signals.iter().copied().filter(move |signal| ignored & (1 << (signal - 1)) == 0)
 }
 
-/// How long a terminal that takes no text may keep the process from ending.
+/// A terminal that accepts no text delays the end of the process by at most this long.
 const RESTORING: Duration = Duration::from_secs(1);
 
-/// Has `restore` run before a signal ends this process.
+/// Runs `restore` before a signal ends this process.
 pub(crate) fn before_ending(restore: impl FnOnce() + Send + 'static) -> io::Result<()> {
     let mut signals = Signals::new(not_ignored(&[SIGHUP, SIGINT, SIGQUIT, SIGTERM]))?;
     thread::Builder::new().spawn(move || {
@@ -80,7 +80,7 @@ pub(crate) fn before_ending(restore: impl FnOnce() + Send + 'static) -> io::Resu
         let (restored, wait) = mpsc::channel();
         let restore = move || {
             restore();
-            // Whoever waits may be tired of it.
+            // The receiver may have stopped waiting.
             let _ = restored.send(());
         };
         if thread::Builder::new().spawn(restore).is_ok() {
@@ -93,24 +93,24 @@ pub(crate) fn before_ending(restore: impl FnOnce() + Send + 'static) -> io::Resu
 
 fn pass_on(pid: Pid, signal: i32) {
     if let Some(signal) = Signal::from_named_raw(signal) {
-        // It may have ended.
+        // The program may have ended.
         let _ = rustix::process::kill_process(pid, signal);
     }
 }
 
-/// The signal that ended a program.
+/// The signal that ended a program, if one did.
 pub(crate) fn ending_signal(status: ExitStatus) -> Option<i32> {
     status.signal()
 }
 
-/// Ends by the signal that ended a program, or gives its exit status.
+/// Ends this process by the signal that ended the program, or returns its exit status.
 pub(crate) fn end_like(status: ExitStatus) -> ExitCode {
     let Some(signal) = status.signal() else {
         return ExitCode::from(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1));
     };
-    // One image of memory is enough: the program's.
+    // The core file of the program is enough.
     let _ = rustix::process::setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) });
-    // Where that fails there is the shell's number for it.
+    // If that fails, use the exit status that a shell would use.
     let _ = signal_hook::low_level::emulate_default_handler(signal);
     ExitCode::from(u8::try_from(128 + signal).unwrap_or(u8::MAX))
 }

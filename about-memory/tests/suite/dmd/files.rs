@@ -1,4 +1,4 @@
-//! Files that are no sound dumps, or not where one can be: one line, and exit status 1.
+//! Damaged dumps and unreadable files: an error of one line, and exit status 1.
 
 use std::fs;
 use std::io::Write as _;
@@ -16,7 +16,7 @@ fn pack(bytes: &[u8]) -> Vec<u8> {
     packed.finish().unwrap()
 }
 
-/// Runs all commands that take a dump; gives what they say of it.
+/// Runs all commands that take a dump, and returns their error.
 fn refused(path: &Path, more: &[&str]) -> String {
     let path = path.to_str().unwrap();
     let commands: [&[&str]; 6] = [
@@ -99,7 +99,7 @@ fn the_first_bytes_tell_what_is_compressed() {
     let plain = text("a.json", &sound);
     assert_eq!(text("b.json.gz", &sound), plain);
     assert_eq!(text("c.json", &pack(&sound)), plain);
-    // Several members are one text.
+    // Several gzip members are one text.
     let (first, second) = sound.split_at(sound.len() / 3);
     assert_eq!(text("d.json.gz", &[pack(first), pack(second)].concat()), plain);
 }
@@ -151,7 +151,7 @@ fn long_texts_and_lists_are_bounded() {
     let output = Command::new(env!("CARGO_BIN_EXE_about-memory")).arg("dmd").arg(&path).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
-    // A text is either shown, or the file is refused: the limit is the reader's.
+    // The reader's limit decides whether the program shows the text or refuses the file.
     assert!(
         text.len() > 10_000_000 || (said.lines().count() == 1 && output.status.code() == Some(1)),
         "{said}"

@@ -1,4 +1,4 @@
-//! Options in the ways that Firefox's scripts take them, and those that they do not have.
+//! Options in the spellings of Firefox's scripts, and options that the scripts do not have.
 
 use std::fs;
 use std::process::{Command, Output};
@@ -12,7 +12,7 @@ fn about_memory(arguments: &[&str]) -> Output {
     command.args(arguments).current_dir(folder()).output().unwrap()
 }
 
-/// What is printed, without the line that names the arguments.
+/// The output without the line that repeats the arguments.
 fn text(arguments: &[&str]) -> String {
     let output = about_memory(arguments);
     assert!(output.status.success(), "{arguments:?}: {output:?}");

@@ -1,4 +1,4 @@
-//! Processes that answer, and those that do not: named as missing, and no trouble for the rest.
+//! Processes that answer and processes that do not: the text names these as missing and shows the others.
 
 use std::io::Write as _;
 use std::thread;
@@ -40,17 +40,17 @@ fn several_processes_go_by_their_own_names() {
 fn who_does_not_answer_is_named_and_costs_only_its_own() {
     let mut herd = Herd::new();
     let pid = herd.start("good");
-    // Numbers that no process has.
+    // Process ids that no process has.
     herd.answer(4_200_001, "garbage\n");
     herd.answer(4_200_002, "");
     herd.answer(4_200_003, b"\x1f\x8b\x08garbage".to_vec());
     herd.answer(4_200_004, "{\"version\":1,\"error\":\"not\\u001b[31m today\"}\n");
     herd.answer(4_200_005, vec![b'{'; 1 << 20]);
     herd.answer(4_200_006, vec![0x1f; 1 << 20]);
-    // Hangs, for ever; and hangs up at once.
+    // One hangs for ever, one hangs up immediately.
     herd.pretend(4_200_007, drain);
     herd.pretend(4_200_008, drop);
-    // Begins well, and then dies or hangs.
+    // These start with a valid answer, then die or hang.
     let report = good_report();
     let half = report[..report.len() / 2].to_vec();
     herd.answer(4_200_009, half.clone());
@@ -70,11 +70,11 @@ fn who_does_not_answer_is_named_and_costs_only_its_own() {
     assert_eq!(
         missing,
         [
-            "process (pid 4200001): missing: answered something that is not understood",
+            "process (pid 4200001): missing: sent an answer that about-memory does not understand",
             "process (pid 4200002): missing: hung up without an answer",
             "process (pid 4200003): missing: sent a damaged report: not a valid gzip file: invalid gzip header",
             "process (pid 4200004): missing: refused: not\u{1b}[31m today",
-            "process (pid 4200005): missing: answered something that is not understood",
+            "process (pid 4200005): missing: sent an answer that about-memory does not understand",
             "process (pid 4200006): missing: sent a damaged report: not JSON: expected a JSON value at byte 0",
             "process (pid 4200007): missing: did not answer within 1.5s",
             "process (pid 4200008): missing: hung up without an answer",

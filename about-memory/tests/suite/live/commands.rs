@@ -33,7 +33,7 @@ fn list_removes_what_the_dead_left_and_nothing_else() {
     let text = herd.shown(&["list", "--timeout", "0.5"]);
     assert!(text.contains(&format!("{alive}  alive ")), "{text}");
     assert!(!text.contains(&dead.to_string()), "{text}");
-    assert!(text.contains("4200001  (its socket belongs to somebody else) "), "{text}");
+    assert!(text.contains("4200001  (its socket belongs to another user) "), "{text}");
     assert!(text.contains("4200002  (did not answer within 500ms) "), "{text}");
     assert_eq!(fs::read_dir(herd.folder()).unwrap().count(), 4);
     assert!(hung.exists());
@@ -149,7 +149,7 @@ fn what_is_saved_of_processes_is_for_this_user_only() {
     assert_eq!(mode(folder.join("memory-report.json.gz")), 0o600);
     assert_eq!(mode(folder.join(format!("dmd-{dmd}.json.gz"))), 0o600);
     assert_eq!(mode(folder), 0o700);
-    // Of a process a page is its reports once more; of a file it is what somebody made to show.
+    // The page of a process contains private reports; the page of a file is made to be shown.
     herd.shown(&["html", &heap, "-o", "live.html"]);
     assert_eq!(mode(herd.path().join("live.html")), 0o600);
     herd.shown(&["html", "new.json", "-o", "file.html"]);
@@ -226,7 +226,7 @@ fn wrong_usage_is_status_2() {
         let output = herd.about_memory(arguments);
         assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", stderr(&output));
     }
-    // A number that is a file's name is the file.
+    // A number that names a file means the file.
     assert!(herd.shown(&["show", "123"]).contains("No results found."));
 }
 
@@ -253,6 +253,6 @@ fn what_is_resident_is_shown_and_saved_where_it_is_asked_for() {
     assert_eq!(output.status.code(), Some(1));
     assert_eq!(
         stderr(&output),
-        "about-memory: without.json: has no resident-map; it is saved with --resident\n"
+        "about-memory: without.json: has no resident-map; save the report with --resident\n"
     );
 }

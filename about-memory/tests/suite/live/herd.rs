@@ -1,4 +1,4 @@
-//! Programs that run, those that pretend to, and the program `about-memory` asking them.
+//! Running programs, sockets that imitate them, and the program `about-memory` that asks them.
 
 use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -12,7 +12,7 @@ use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 use tempfile::TempDir;
 
-/// Processes with a folder for sockets of their own.
+/// Processes that share a private folder of sockets.
 pub(super) struct Herd {
     runtime: TempDir,
     victims: Vec<Victim>,
@@ -39,7 +39,7 @@ impl Herd {
         self.path().join("about-memory")
     }
 
-    /// A command among these processes.
+    /// A command that uses this folder of sockets.
     fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
         let mut command = Command::new(program);
         command
@@ -50,7 +50,7 @@ impl Herd {
         command
     }
 
-    /// Starts a process that does as told; its number.
+    /// Starts a process with a task, and returns its process id.
     pub(super) fn start(&mut self, task: &str) -> u32 {
         let mut child = self
             .command(std::env::current_exe().unwrap())
@@ -69,7 +69,7 @@ impl Herd {
         pid
     }
 
-    /// Has a process go on to its next step, and waits until it has.
+    /// Lets a process do its next step, and waits until it is done.
     pub(super) fn nudge(&mut self, pid: u32) {
         let victim = self.victims.iter_mut().find(|victim| victim.child.id() == pid).unwrap();
         victim.stdin.write_all(b"x").unwrap();
@@ -83,7 +83,7 @@ impl Herd {
         victim.child.wait().unwrap();
     }
 
-    /// A socket of a process that is none, at which each peer is treated like this.
+    /// A socket without a process; `answer` handles each connection.
     pub(super) fn pretend(&self, pid: u32, answer: impl Fn(UnixStream) + Send + 'static) -> PathBuf {
         let path = self.folder().join(format!("{pid}-1.sock"));
         let listener = UnixListener::bind(&path).unwrap();
@@ -91,13 +91,13 @@ impl Herd {
         path
     }
 
-    /// The same, each peer having sent a request, to which this is the answer.
+    /// Such a socket, which reads each request and sends this answer.
     pub(super) fn answer(&self, pid: u32, answer: impl Into<Vec<u8>>) {
         let answer = answer.into();
         self.pretend(pid, move |mut stream| {
             let mut line = String::new();
             BufReader::new(&stream).read_line(&mut line).unwrap();
-            // Who asks may have heard enough.
+            // The client may have closed the connection.
             let _ = stream.write_all(&answer);
         });
     }
@@ -106,14 +106,14 @@ impl Herd {
         self.command(env!("CARGO_BIN_EXE_about-memory")).args(arguments).output().unwrap()
     }
 
-    /// As [`about_memory`](Self::about_memory), for what goes well: its stdout.
+    /// The stdout of a successful [`about_memory`](Self::about_memory).
     pub(super) fn shown(&self, arguments: &[&str]) -> String {
         let output = self.about_memory(arguments);
         assert!(output.status.success(), "{arguments:?}: {}", stderr(&output));
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// Starts the program on a terminal of this many rows and columns, whose other end is given.
+    /// Starts the program on a terminal of this many rows and columns, and returns the other end.
     pub(super) fn on_terminal(&self, arguments: &[&str], rows: u16, columns: u16) -> (Child, File) {
         let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
         grantpt(&terminal).unwrap();
@@ -133,7 +133,7 @@ impl Herd {
         (child, File::from(terminal))
     }
 
-    /// Starts the program and lets it run.
+    /// Starts the program without waiting for it.
     pub(super) fn running(&self, arguments: &[&str]) -> Child {
         self.command(env!("CARGO_BIN_EXE_about-memory"))
             .args(arguments)
@@ -147,7 +147,7 @@ impl Herd {
 impl Drop for Herd {
     fn drop(&mut self) {
         for victim in &mut self.victims {
-            // It may have ended.
+            // The process may have ended.
             let _ = victim.child.kill();
             let _ = victim.child.wait();
         }
@@ -158,12 +158,12 @@ pub(super) fn stderr(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).unwrap()
 }
 
-/// Reads a stream until somebody has enough.
+/// Reads a stream to its end.
 pub(super) fn drain(mut stream: UnixStream) {
     let _ = stream.read_to_end(&mut Vec::new());
 }
 
-/// Waits until there is what is looked for.
+/// Waits until a search has a result.
 pub(super) fn until<T>(mut look: impl FnMut() -> Option<T>) -> T {
     for _ in 0..1000 {
         if let Some(found) = look() {

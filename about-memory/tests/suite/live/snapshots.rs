@@ -11,12 +11,12 @@ fn the_heap_of_a_process_is_saved() {
     fs::write(herd.path().join("heap.fxsnapshot"), "what was there").unwrap();
     assert_eq!(herd.shown(&["snapshot", "save", &pid, "heap.fxsnapshot"]), "");
     let graph = heap_graph::snapshot::read(herd.path().join("heap.fxsnapshot")).unwrap();
-    // The root, the value told, its block and a thousand strings.
+    // The root, the registered value, its block and a thousand strings.
     assert_eq!(graph.node_count(), 1003);
     assert!(graph.creation_time().is_some());
     let edge = graph.root().edges().next().unwrap();
     assert_eq!(edge.name.unwrap().to_string(), "names");
-    // It can be asked again.
+    // The process answers a second request.
     herd.shown(&["snapshot", "save", &pid, "again.fxsnapshot", "--timeout", "30"]);
     assert!(herd.path().join("again.fxsnapshot").exists());
 }

@@ -1,4 +1,4 @@
-//! What the started processes do.
+//! The tasks of the started processes.
 
 use std::io::{self, Read as _, Write as _};
 use std::process::{Command, Stdio};
@@ -46,7 +46,7 @@ fn ready() {
     out.flush().unwrap();
 }
 
-/// Grows by 1 MiB for each byte that comes in, until no more can come.
+/// Grows by 1 MiB for each byte of standard input, until its end.
 fn rest() {
     ready();
     while io::stdin().read_exact(&mut [0]).is_ok() {
@@ -54,7 +54,7 @@ fn rest() {
     }
 }
 
-/// No test, unless this program was started by one of them.
+/// Not a test: runs the task if a test started this program.
 #[test]
 fn victim() {
     let Ok(task) = std::env::var("VICTIM") else { return };
@@ -101,7 +101,7 @@ fn victim() {
                 assert!(io::BufRead::lines(stdout).any(|line| line.unwrap().contains("told ready")));
                 child
             };
-            // Their standard input ends with this process, and then they do.
+            // The end of this process closes their standard input, which ends them.
             let children = [start("child"), start("mute silent")];
             rest();
             drop(children);

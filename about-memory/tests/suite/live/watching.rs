@@ -1,4 +1,4 @@
-//! `watch`, where stdout is no terminal, and the comparison below it.
+//! `watch` with and without a terminal, and the comparison that it uses.
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -35,7 +35,7 @@ fn what_changes_is_marked() {
     assert_eq!(child.wait().unwrap().code(), Some(1));
 }
 
-/// What a program draws until `wanted` has been drawn, colours and all.
+/// Everything a program draws, with escape sequences, until it has drawn `wanted`.
 fn drawn(terminal: &mut File, wanted: &str) -> String {
     let mut drawn = Vec::new();
     let mut bytes = [0; 4096];
@@ -53,7 +53,7 @@ fn on_a_terminal_the_screen_is_drawn_anew() {
     let pid = herd.start("one");
     let arguments = ["watch", &pid.to_string(), "--interval", "0.05", "--filter", "cache"];
     let (mut child, mut terminal) = herd.on_terminal(&arguments, 8, 70);
-    let first = drawn(&mut terminal, "look 1: q quits");
+    let first = drawn(&mut terminal, "update 1: q quits");
     assert!(first.contains("\u{1b}[?1049h"), "{first:?}");
     for part in ["Main", "3.00", "MB", "cache/data"] {
         assert!(first.contains(part), "{part}: {first:?}");
@@ -76,7 +76,7 @@ fn a_signal_gives_the_screen_back_and_ends_it() {
     let pid = herd.start("one");
     for signal in [Signal::TERM, Signal::HUP] {
         let (mut child, mut terminal) = herd.on_terminal(&["watch", &pid.to_string()], 8, 70);
-        drawn(&mut terminal, "look 1: q quits");
+        drawn(&mut terminal, "update 1: q quits");
         kill_process(Pid::from_child(&child), signal).unwrap();
         drawn(&mut terminal, "\u{1b}[?1049l");
         assert_eq!(child.wait().unwrap().signal(), Some(signal.as_raw()));

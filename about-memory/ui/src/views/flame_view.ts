@@ -1,5 +1,5 @@
-// All stacks as one graph: a frame is as wide as what it and all that it called allocated. The outermost frames
-// are at the top; inverted, the innermost ones. Only frames in sight that are wide enough are elements.
+// All stacks as one graph. The width of a frame is what it and the functions it called allocated. The outermost
+// frames are at the top; inverted, the innermost ones. Only wide frames in sight have elements.
 
 import { add, type Amount, formatAmount, formatShare, Units } from "../amount";
 import { create } from "../elements";
@@ -11,15 +11,15 @@ import type { View } from "../view";
 const ROW = 18;
 /** Narrower frames are not drawn. */
 const NARROWEST = 3;
-/** Narrower ones have no text. */
+/** Narrower frames have no text. */
 const LEGIBLE = 30;
 const COLOURS = 6;
 /** Longer names are cut. */
 const LONGEST = 2000;
-/** The graph's name of what was too small. */
+/** The name of the rest below a frame that was too small for the graph. */
 const SMALL = "(small)";
 
-/** A frame that is wide enough, and where. */
+/** A frame that is wide enough, and its place. */
 interface Box {
   frame: Frame;
   row: number;
@@ -39,10 +39,10 @@ export class FlameView implements View {
   private readonly invert = create("input");
   private readonly found = create("output");
   private readonly about = create("div", "about");
-  /** The tree that is drawn, and the frame in it that has all the width. */
+  /** The drawn tree, and the frame in it that has the full width. */
   private root: Frame;
   private zoomed: Frame;
-  /** The frame of the graph that an inverted tree was made of. */
+  /** The frame of the graph from which the inverted tree was made. */
   private base: Frame;
   private active: Frame;
   private rows: Box[][] = [];
@@ -60,7 +60,7 @@ export class FlameView implements View {
     this.invert.type = "checkbox";
     this.invert.addEventListener("change", () => this.turn());
     const label = create("label");
-    label.title = "From the functions that allocated to who called them, of what is zoomed to.";
+    label.title = "Show the zoomed part from the functions that allocated to their callers.";
     label.append(this.invert, " inverted");
     const out = create("button", "out", "Zoom out");
     out.type = "button";
@@ -88,7 +88,7 @@ export class FlameView implements View {
     this.draw();
   }
 
-  /** Finds where each frame goes: those that lead to the zoomed one have all the width. */
+  /** Places the frames. The callers of the zoomed frame have the full width. */
   private place() {
     const width = this.focused.clientWidth;
     this.rows = [];
@@ -153,7 +153,7 @@ export class FlameView implements View {
     this.about.textContent = this.describe(frame).replace("\n", " · ");
   }
 
-  /** How much of what is zoomed to has a frame of that name in its stack. */
+  /** The part of the zoomed frame whose stacks contain a function of that name. */
   private matching(wanted: string): string {
     let bytes: Amount = 0;
     const left = [this.zoomed];
@@ -171,7 +171,7 @@ export class FlameView implements View {
     this.reveal();
   }
 
-  /** What is zoomed to, from its other end; and back. */
+  /** Inverts the zoomed part, or returns to the graph. */
   private turn() {
     if (this.invert.checked) {
       this.base = this.zoomed;
@@ -217,7 +217,7 @@ export class FlameView implements View {
     event.preventDefault();
   }
 
-  /** Moves as little as possible so that the active frame is in sight. */
+  /** Scrolls by the least amount that brings the active frame into sight. */
   private reveal() {
     const row = this.rows.findIndex((row) => row.some((box) => box.frame === this.active));
     const { scrollTop, clientHeight } = this.focused;
@@ -231,7 +231,7 @@ function inside({ frame, row, left, width }: Box): Box[] {
   const boxes: Box[] = [];
   for (const called of frame.called) {
     const part = frame.size > 0 ? (called.size / frame.size) * width : 0;
-    // All others are smaller.
+    // The remaining frames are smaller.
     if (part < NARROWEST) break;
     boxes.push({ frame: called, row: row + 1, left, width: part });
     left += part;
@@ -248,7 +248,7 @@ function matches(frame: Frame, wanted: string): boolean {
   return frame.name.toLowerCase().includes(wanted);
 }
 
-/** The same for all functions of a crate. */
+/** The colour of a function, the same for all functions of a crate. */
 function colour(name: string): number {
   const crate = /[A-Za-z_][A-Za-z0-9_]*/.exec(name)?.[0] ?? name;
   let hash = 0;

@@ -1,4 +1,4 @@
-// The text as trees to open and close, with what a line means in its tool-tip.
+// The text as trees to open and close; tooltips explain the lines.
 
 import { formatAmount } from "../amount";
 import { isLeaf } from "../data";
@@ -9,7 +9,7 @@ import { Kind, type Parts } from "../rows";
 import type { View } from "../view";
 import { VirtualList } from "../virtual_list";
 
-/** Longer texts are cut on the screen; copied text has all of it. */
+/** Longer texts are cut on the screen; copied text is complete. */
 const LONGEST = 4000;
 
 export class TreeView implements View {
@@ -39,7 +39,7 @@ export class TreeView implements View {
   }
 
   private clicked(event: MouseEvent) {
-    // Whoever marks text to copy it does not want to close anything.
+    // A reader who selects text does not mean to close the row.
     if (!document.getSelection()?.isCollapsed) return;
     const element = (event.target as Element).closest<HTMLElement>(".row");
     if (!element) return;
@@ -122,7 +122,7 @@ export class TreeView implements View {
     return element;
   }
 
-  /** The tool-tip: what it is, and the exact amount. */
+  /** The tooltip: the exact amount, and what the line means. */
   private describe(row: number, parts: Parts): string {
     const { data, rows } = this.model;
     const node = rows.node(row);
@@ -131,17 +131,17 @@ export class TreeView implements View {
     if (rows.kind(row) === Kind.Tiny) {
       notes.push("Entries that are each below 1% of the tree's root.");
     } else if (!isLeaf(data, node)) {
-      notes.push("The sum of what is below.");
+      notes.push("The sum of the entries below.");
     } else if (node >= data.descriptionOf.length) {
       notes.push("Memory in heap-allocated which no reporter claims.");
     } else {
       notes.push(showText(data.descriptions.get(data.descriptionOf[node])));
     }
-    if (parts.invalid) notes.push("[?!]: the value is negative, or larger than its tree.");
-    if (/ \[\d+\]/.test(parts.notes)) notes.push("[N]: so many reports of this path were added up.");
-    if (parts.notes.endsWith("[+]")) notes.push("[+]: only the second report has it.");
-    if (parts.notes.endsWith("[-]")) notes.push("[-]: only the first report has it.");
-    if (parts.notes.endsWith("[!]")) notes.push("[!]: in one of the reports this is a leaf, in the other a tree.");
+    if (parts.invalid) notes.push("[?!]: the value is negative or exceeds the root of its tree.");
+    if (/ \[\d+\]/.test(parts.notes)) notes.push("[N]: the sum of N reports of this path.");
+    if (parts.notes.endsWith("[+]")) notes.push("[+]: only in the second report.");
+    if (parts.notes.endsWith("[-]")) notes.push("[-]: only in the first report.");
+    if (parts.notes.endsWith("[!]")) notes.push("[!]: a leaf in one of the reports, a tree in the other.");
     return cut(`${exact}\n${notes.filter(Boolean).join("\n")}`);
   }
 }

@@ -1,198 +1,355 @@
-// Boxes as large as what they stand for: all processes by what is resident, as in Firefox, or by one of
-// their trees; and in each what is below. A click goes in.
+// A treemap: the area of a box is the amount it stands for. It starts at `explicit`, or at the first tree in bytes
+// of a file without one. Each box contains the boxes of its children where there is room.
+//
+// Pointer and keyboard do the same: a click or Enter goes into a box; the trail, Backspace or Escape goes out. Arrow
+// keys move between the boxes of the first level.
 
 import { hierarchy, type HierarchyRectangularNode, treemap } from "d3-hierarchy";
-import { add, type Amount, formatAmount, Units } from "../amount";
+import { add, type Amount, formatAmount, formatShare, Units } from "../amount";
 import { type Data, isLeaf, type Process, rawName, units } from "../data";
 import { create } from "../elements";
 import { showName, showText } from "../escape";
 import type { Model } from "../model";
+import { type Direction, nearest } from "../nearest";
 import type { View } from "../view";
 
-/** How many boxes one level may have, and how many trees one may choose from; the rest is one. */
+/** At most this many boxes in one level, and trees to choose from; the rest is one box. */
 const MOST = 150;
-/** A box whose children are drawn in it has at least this many pixels each way. */
+/** A box whose children are drawn in it has at least this many pixels in each direction. */
 const ROOMY = 60;
+/** Height of a line of text in a box. */
+const LINE = 14;
+/** Height of the strip above the children of a box, and of the lowest box with text. */
 const LABEL = 16;
 /** A smaller box has no border, which would make it larger than it is. */
 const SMALL = 10;
+/** A narrower box has no text, nor has one lower than a line. */
+const LEGIBLE = 24;
 const COLOURS = 6;
-/** The choice that is no tree. A tree's name cannot be empty. */
+/** Longer descriptions and names are cut. */
+const LONGEST = 2000;
+const LONGEST_NAME = 200;
+/** The choice that is no tree. The name of a tree cannot be empty. */
 const RESIDENT = "";
+const EXPLICIT = "explicit";
 
-/** Something that has a box: all processes, one, or a node. */
+/** Something that has a box: all processes, one process, or a node of a tree. */
 interface Box {
+  /** Unique within its parent; the trail and the box show it. */
   label: string;
+  /** What descriptions call it: a path or a process. */
+  name: string;
+  /** The process that a node belongs to, if the data has several. */
+  process: string;
   /** Area. */
   size: number;
   amount: Amount;
   units: Units;
-  /** What is inside, when asked. */
+  /** Makes the boxes of the children; `null` for a leaf. */
   inside: (() => Box[]) | null;
-  /** What is inside is no part of the amount, and not drawn in it. */
-  isOther?: boolean;
+  /** Another box to show when the reader goes in, since its children are no part of this box. */
+  opens?: Box | null;
   isRest?: boolean;
+  /** The children, if they are drawn. */
   children?: Box[];
+}
+
+type Placed = HierarchyRectangularNode<Box>;
+
+/** A box of the first level. */
+interface Target {
+  placed: Placed;
+  element: HTMLElement;
 }
 
 export class TreemapView implements View {
   readonly id = "treemap";
   readonly title = "Treemap";
   readonly element = create("div", "treemap");
+  readonly focused = create("div", "boxes");
   private readonly trail = create("nav", "trail");
-  private readonly boxes = create("div", "boxes");
+  private readonly about = create("div", "about");
   private readonly choice = create("select");
-  /** The way from all processes to what is shown. */
+  /** Marks the active box. The box itself cannot: its children cover it. */
+  private readonly ring = create("div", "ring");
+  /** The labels from the outermost box to the one shown. */
   private path: string[] = [];
+  /** The label of the box that the keyboard is on. */
+  private active = "";
+  private targets: Target[] = [];
 
   constructor(private readonly model: Model) {
-    this.trail.setAttribute("aria-label", "Where this is");
-    this.choice.setAttribute("aria-label", "What the boxes stand for");
+    this.trail.setAttribute("aria-label", "Position in the tree");
+    this.choice.setAttribute("aria-label", "Tree to show");
     this.choice.addEventListener("change", () => this.go([]));
+    this.ring.setAttribute("aria-hidden", "true");
+    const boxes = this.focused;
+    boxes.tabIndex = 0;
+    boxes.setAttribute("role", "tree");
+    boxes.setAttribute("aria-label", "Treemap: arrow keys move, Enter goes in, Backspace goes out");
+    boxes.addEventListener("keydown", (event) => this.pressed(event));
+    boxes.addEventListener("mouseover", (event) => {
+      const box = (event.target as Element).closest<HTMLElement>(".box");
+      if (box) this.tell(box);
+    });
+    boxes.addEventListener("mouseleave", () => this.activate(this.active));
     const bar = create("div", "bar");
     bar.append(this.choice, this.trail);
-    this.element.append(bar, this.boxes);
-    new ResizeObserver(() => this.update()).observe(this.boxes);
+    this.element.append(bar, this.about, boxes);
+    new ResizeObserver(() => this.update()).observe(boxes);
   }
 
   update() {
-    const { width, height } = this.boxes.getBoundingClientRect();
+    const { clientWidth: width, clientHeight: height } = this.focused;
     if (width === 0 || height === 0) return;
     if (this.choice.length === 0) this.fillChoice();
-    const way = this.walk();
-    this.drawTrail(way);
-    const shown = way[way.length - 1];
+    const trail = this.walk();
+    this.drawTrail(trail);
+    const shown = trail[trail.length - 1];
     const root = { ...shown, children: fill(shown) };
-    for (const child of root.children) if (child.inside && !child.isOther) child.children = fill(child);
+    for (const child of root.children) if (!child.opens) child.children = fill(child);
     const tree = hierarchy<Box>(root, (box) => box.children).sum((box) => (box.children?.length ? 0 : box.size));
-    const laidOut = treemap<Box>()
+    const placed = treemap<Box>()
       .size([width, height])
       .paddingInner(1)
       .paddingTop((node) => (node.depth === 1 ? LABEL : 0))
       .round(true)(tree);
     const elements: HTMLElement[] = [];
-    laidOut.children?.forEach((node, index) => {
-      const roomy = node.x1 - node.x0 >= ROOMY && node.y1 - node.y0 >= ROOMY;
-      elements.push(this.draw(node, index, node.data.inside ? () => this.go([...this.path, node.data.label]) : null));
-      if (!roomy) return;
-      for (const inner of node.children ?? []) {
-        const way = [...this.path, node.data.label, inner.data.label];
-        elements.push(this.draw(inner, index, inner.data.inside ? () => this.go(way) : null));
-      }
+    this.targets = (placed.children ?? []).map((node, index) => {
+      const element = this.draw(node, index);
+      element.id = `box-${index}`;
+      elements.push(element);
+      const inner = isRoomy(node) ? (node.children ?? []) : [];
+      if (node.data.inside) element.setAttribute("aria-expanded", String(inner.length > 0));
+      elements.push(...inner.map((node) => this.draw(node, index)));
+      return { placed: node, element };
     });
     if (elements.length === 0) elements.push(create("p", "", "Nothing to show as boxes."));
-    this.boxes.replaceChildren(...elements);
+    this.focused.replaceChildren(...elements, this.ring);
+    this.activate(this.active);
   }
 
-  /** Once, when it is first seen: there may be very many. */
+  /** Runs once, when the view first appears: there may be very many trees. */
   private fillChoice() {
     const { data } = this.model;
-    const names = byteTrees(data);
-    const hasResident = data.processes.some((process) => process.resident !== "0");
-    for (const name of hasResident ? [RESIDENT, ...names.slice(0, MOST)] : names.slice(0, MOST)) {
+    const all = byteTrees(data);
+    const names = all.slice(0, MOST);
+    if (data.processes.some((process) => process.resident !== "0")) names.splice(1, 0, RESIDENT);
+    for (const name of names) {
       const option = create("option", "", name === RESIDENT ? "resident" : showName(name));
       option.value = name;
       this.choice.append(option);
     }
-    if (names.length <= MOST) return;
-    const rest = create("option", "", `(${names.length - MOST} more)`);
+    if (all.length <= MOST) return;
+    const rest = create("option", "", `(${all.length - MOST} more)`);
     rest.disabled = true;
     this.choice.append(rest);
   }
 
-  private go(path: string[]) {
+  /** Shows the box at a path, with the keyboard on the box of that label, or else on the largest. */
+  private go(path: string[], active = "") {
     this.path = path;
+    this.active = active;
     this.update();
   }
 
-  /** What lies on the way, as far as it still exists. */
-  private walk(): Box[] {
-    const way = [this.all()];
-    for (const label of this.path) {
-      const next = way[way.length - 1].inside?.().find((box) => box.label === label);
-      if (!next?.inside) break;
-      way.push(next);
-    }
-    this.path = this.path.slice(0, way.length - 1);
-    return way;
+  private goOut() {
+    const from = this.path[this.path.length - 1];
+    this.go(this.path.slice(0, -1), from);
   }
 
-  private drawTrail(way: Box[]) {
-    const links = way.flatMap((box, depth) => {
+  /** The boxes along the path, as far as they still exist. */
+  private walk(): Box[] {
+    const trail = [this.top()];
+    for (const label of this.path) {
+      const next = trail[trail.length - 1].inside?.().find((box) => box.label === label);
+      if (!next?.inside) break;
+      trail.push(next.opens ?? next);
+    }
+    this.path = this.path.slice(0, trail.length - 1);
+    return trail;
+  }
+
+  private drawTrail(trail: Box[]) {
+    const links = trail.flatMap((box, depth) => {
       const button = create("button", "", box.label);
       button.type = "button";
-      button.disabled = depth === way.length - 1;
-      button.addEventListener("click", () => this.go(this.path.slice(0, depth)));
+      button.disabled = depth === trail.length - 1;
+      button.addEventListener("click", () => {
+        this.go(this.path.slice(0, depth), this.path[depth]);
+        this.focused.focus();
+      });
       return depth === 0 ? [button] : [document.createTextNode(" › "), button];
     });
-    const shown = way[way.length - 1];
-    this.trail.replaceChildren(...links, ` ${this.amountText(shown)}`);
+    const shown = trail[trail.length - 1];
+    this.trail.replaceChildren(...links, ` ${this.amountText(shown, this.model.asked.verbose)}`);
   }
 
-  private draw(node: HierarchyRectangularNode<Box>, colour: number, go: (() => void) | null): HTMLElement {
+  private draw(node: Placed, colour: number): HTMLElement {
     const box = node.data;
-    const element = create(go ? "button" : "div", "box");
-    const { isDiff } = this.model.data;
+    const [width, height] = [node.x1 - node.x0, node.y1 - node.y0];
+    const element = create("div", "box");
     if (box.isRest) element.classList.add("rest");
-    else if (isDiff) element.classList.add(box.amount < 0 ? "shrink" : "grow");
+    else if (this.model.data.isDiff) element.classList.add(box.amount < 0 ? "shrink" : "grow");
     else element.classList.add(`k${colour % COLOURS}`);
     if (node.depth > 1) element.classList.add("deep");
-    if (Math.min(node.x1 - node.x0, node.y1 - node.y0) < SMALL) element.classList.add("small");
-    element.style.left = `${node.x0}px`;
-    element.style.top = `${node.y0}px`;
-    element.style.width = `${node.x1 - node.x0}px`;
-    element.style.height = `${node.y1 - node.y0}px`;
-    const sign = isDiff && box.amount > 0 ? "+" : "";
-    const text = `${box.label} ${sign}${this.amountText(box)}`;
-    element.title = text.slice(0, 2000);
-    if (node.x1 - node.x0 >= 24 && node.y1 - node.y0 >= 14) element.textContent = text.slice(0, 200);
-    if (go) element.addEventListener("click", go);
+    if (Math.min(width, height) < SMALL) element.classList.add("small");
+    place(element, node);
+    const text = this.describe(box, node.parent!.data);
+    element.title = text;
+    element.setAttribute("role", "treeitem");
+    element.setAttribute("aria-level", String(node.depth));
+    element.setAttribute("aria-label", text);
+    if (width >= LEGIBLE && height >= LABEL) element.append(this.caption(node, height));
+    if (box.inside) {
+      const labels = node.ancestors().slice(0, -1).map((node) => node.data.label).reverse();
+      element.classList.add("opens");
+      element.addEventListener("click", () => this.go([...this.path, ...labels]));
+    }
     return element;
   }
 
-  private amountText(box: Box): string {
-    return formatAmount(box.amount, box.units, this.model.asked.verbose);
+  /** Name, amount and share. In a narrow box the parts wrap to more lines, as many as fit. */
+  private caption(node: Placed, height: number): HTMLElement {
+    const box = node.data;
+    const caption = create("div", "caption");
+    const isStrip = node.depth === 1 && node.children && isRoomy(node);
+    const lines = isStrip ? 1 : Math.floor((height - 2) / LINE);
+    caption.style.maxHeight = `${lines * LINE}px`;
+    caption.append(
+      create("span", "name", box.label.slice(0, LONGEST_NAME)),
+      " ",
+      create("span", "", this.amountText(box, this.model.asked.verbose)),
+      " ",
+      create("span", "", `(${formatShare(box.amount, node.parent!.data.amount)})`),
+    );
+    return caption;
   }
 
-  private all(): Box {
+  /** The path, the exact amount, the share of the parent and, unless that is the parent, the process. */
+  private describe(box: Box, parent: Box): string {
+    const exact = this.amountText(box, true);
+    const amount = this.model.asked.verbose ? exact : `${this.amountText(box, false)} (${exact})`;
+    const share = `${formatShare(box.amount, parent.amount)} of ${parent.name.slice(0, LONGEST)}`;
+    const process = box.process && parent.name !== box.process ? `\n${box.process.slice(0, LONGEST)}` : "";
+    return `${box.name.slice(0, LONGEST)}\n${amount}, ${share}${process}`;
+  }
+
+  private amountText(box: Box, verbose: boolean): string {
+    const sign = this.model.data.isDiff && box.amount > 0 ? "+" : "";
+    return sign + formatAmount(box.amount, box.units, verbose);
+  }
+
+  /** Shows what a box stands for in the line above the boxes. */
+  private tell(element: HTMLElement | undefined) {
+    this.about.textContent = element ? element.title.replaceAll("\n", " · ") : "";
+  }
+
+  /** Moves the keyboard to the box of that label, or else to the largest. */
+  private activate(label: string) {
+    const target = this.targets.find(({ placed }) => placed.data.label === label) ?? this.targets[0];
+    this.ring.hidden = !target;
+    this.tell(target?.element);
+    if (!target) {
+      this.focused.removeAttribute("aria-activedescendant");
+      return;
+    }
+    this.active = target.placed.data.label;
+    this.focused.setAttribute("aria-activedescendant", target.element.id);
+    place(this.ring, target.placed);
+  }
+
+  private pressed(event: KeyboardEvent) {
+    if (event.ctrlKey || event.altKey || event.metaKey) return;
+    const isOut = event.key === "Escape" || event.key === "Backspace";
+    if (isOut && this.path.length > 0) {
+      this.goOut();
+      event.preventDefault();
+      return;
+    }
+    // A box without any pixel cannot be seen, so the keyboard skips it.
+    const visible = this.targets.map(({ placed }) => placed).filter((node) => node.x1 > node.x0 && node.y1 > node.y0);
+    const active = visible.find((node) => node.data.label === this.active) ?? visible[0];
+    if (!active) return;
+    const move = (direction: Direction) => nearest(active, visible, direction);
+    const moves: Record<string, () => Placed | undefined> = {
+      ArrowLeft: () => move("left"),
+      ArrowRight: () => move("right"),
+      ArrowUp: () => move("up"),
+      ArrowDown: () => move("down"),
+      Home: () => visible[0],
+      End: () => visible[visible.length - 1],
+    };
+    if (moves[event.key]) this.activate((moves[event.key]() ?? active).data.label);
+    else if (event.key !== "Enter" && event.key !== " ") return;
+    else if (active.data.inside) this.go([...this.path, active.data.label]);
+    event.preventDefault();
+  }
+
+  /** The outermost box: all processes, or the chosen tree of the only process. */
+  private top(): Box {
     const { data, forest } = this.model;
     const chosen = this.choice.value;
-    const processes = data.processes.map((process): Box => {
-      const isResident = chosen === RESIDENT;
+    const isResident = chosen === RESIDENT;
+    const several = data.processes.length > 1;
+    const boxes = data.processes.map((process): Box => {
       const root = isResident ? process.explicit : findTree(data, process, chosen);
-      const tree = root >= 0 && forest.isLeft(root) ? this.node(root, root) : null;
+      const tree = root >= 0 && forest.isLeft(root) ? this.node(root, root, "", several ? process : null) : null;
+      const name = showText(process.name);
       const amount = isResident ? BigInt(process.resident) : (tree?.amount ?? 0);
       return {
-        label: showText(process.name),
+        label: name,
+        name,
+        process: "",
         size: isResident ? Math.abs(Number(amount)) : (tree?.size ?? 0),
         amount,
         units: Units.Bytes,
         inside: tree?.inside ?? null,
-        isOther: isResident,
+        opens: isResident && tree ? { ...tree, label: `${name}: ${tree.name}` } : null,
       };
     });
-    const amount = processes.reduce<Amount>((sum, box) => add(sum, box.amount), 0);
-    return { label: "All processes", size: 1, amount, units: Units.Bytes, inside: () => unique(processes) };
+    if (boxes.length === 1 && !isResident) {
+      const name = showName(chosen);
+      return { ...boxes[0], label: name, name };
+    }
+    const amount = boxes.reduce<Amount>((sum, box) => add(sum, box.amount), 0);
+    const name = "All processes";
+    return { label: name, name, process: "", size: 1, amount, units: Units.Bytes, inside: () => unique(boxes) };
   }
 
-  private node(top: number, node: number): Box {
+  /** A node, or a chain of only children from `top` to it, below a path. */
+  private node(top: number, node: number, above: string, process: Process | null): Box {
     const { forest } = this.model;
     const { data } = forest;
-    const amount = forest.amount(node);
     const weight = Number(forest.weight(node));
+    const label = showName(forest.name(top, node));
+    const name = above + label;
     return {
-      label: showName(forest.name(top, node)),
+      label,
+      name,
+      process: process ? showText(process.name) : "",
       size: data.isDiff ? Math.abs(weight) : Math.max(0, weight),
-      amount,
+      amount: forest.amount(node),
       units: units(data, node),
       inside: isLeaf(data, node)
         ? null
         : () => {
             const { tops, nodes } = forest.children(node);
-            return unique(nodes.map((end, i) => this.node(tops[i], end)));
+            return unique(nodes.map((end, i) => this.node(tops[i], end, `${name}/`, process)));
           },
     };
   }
+}
+
+function place(element: HTMLElement, node: Placed) {
+  element.style.left = `${node.x0}px`;
+  element.style.top = `${node.y0}px`;
+  element.style.width = `${node.x1 - node.x0}px`;
+  element.style.height = `${node.y1 - node.y0}px`;
+}
+
+function isRoomy(node: Placed): boolean {
+  return node.x1 - node.x0 >= ROOMY && node.y1 - node.y0 >= ROOMY;
 }
 
 /** The names of all trees in bytes, `explicit` first. */
@@ -201,14 +358,14 @@ function byteTrees(data: Data): string[] {
   for (const { trees } of data.processes) {
     for (const root of trees) if (units(data, root) === Units.Bytes) names.add(rawName(data, root));
   }
-  return [...names].sort((a, b) => Number(b === "explicit") - Number(a === "explicit"));
+  return [...names].sort((a, b) => Number(b === EXPLICIT) - Number(a === EXPLICIT));
 }
 
 function findTree(data: Data, process: Process, name: string): number {
   return process.trees.find((root) => rawName(data, root) === name && units(data, root) === Units.Bytes) ?? -1;
 }
 
-/** Boxes are found again by their label. */
+/** Makes labels unique: the view finds a box again by its label. */
 function unique(boxes: Box[]): Box[] {
   const seen = new Map<string, number>();
   for (const box of boxes) {
@@ -219,15 +376,23 @@ function unique(boxes: Box[]): Box[] {
   return boxes;
 }
 
-/** What is inside a box and large enough to draw, the rest in one. */
+/** The boxes in a box, the largest first; those beyond `MOST` become one. */
 function fill(box: Box): Box[] {
   const boxes = (box.inside?.() ?? []).filter((inner) => inner.size > 0).sort((a, b) => b.size - a.size);
   if (boxes.length <= MOST) return boxes;
   const rest = boxes.slice(MOST);
-  const size = rest.reduce((sum, inner) => sum + inner.size, 0);
-  const amount = rest.reduce<Amount>((sum, inner) => add(sum, inner.amount), 0);
+  const label = `(${rest.length} more)`;
   return [
     ...boxes.slice(0, MOST),
-    { label: `(${rest.length} more)`, size, amount, units: box.units, inside: null, isRest: true },
+    {
+      label,
+      name: label,
+      process: boxes[0].process,
+      size: rest.reduce((sum, inner) => sum + inner.size, 0),
+      amount: rest.reduce<Amount>((sum, inner) => add(sum, inner.amount), 0),
+      units: box.units,
+      inside: null,
+      isRest: true,
+    },
   ];
 }
