@@ -59,7 +59,7 @@ pub enum MessageProblem {
     BadTag(u64),
     /// A required field is missing.
     Required,
-    /// An earlier message has the same id.
+    /// Two nodes or two frames have this id.
     Duplicate(u64),
     /// JavaScript's numbers, which are doubles, cannot hold this id exactly.
     NotADouble(u64),
@@ -140,13 +140,10 @@ impl fmt::Display for MessageProblem {
             Self::PastTheEnd(bytes) => write!(f, "{bytes} bytes would end behind the message"),
             Self::BadTag(tag) => write!(f, "no field can start with {tag}"),
             Self::Required => f.write_str("missing"),
-            Self::Duplicate(id) => write!(f, "an earlier message has the id {id}"),
+            Self::Duplicate(id) => write!(f, "the id {id} is not unique"),
             Self::NotADouble(id) => write!(f, "a double cannot hold the id {id}"),
             Self::CoarseType(number) => write!(f, "there is no coarse type {number}"),
-            Self::NoSuchText(number, 0) => write!(f, "there is no text {number}: no text comes before"),
-            Self::NoSuchText(number, texts) => {
-                write!(f, "there is no text {number}: {texts} texts come before")
-            }
+            Self::NoSuchText(number, texts) => write!(f, "there is no text {number}, only {texts} so far"),
             Self::NoSuchFrame(id) => write!(f, "no earlier frame has the id {id}"),
             Self::NoSuchNode(id) => write!(f, "no node has the id {id}"),
             Self::TooDeep(frames) => write!(f, "frames nest deeper than {frames}"),

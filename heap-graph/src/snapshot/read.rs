@@ -15,7 +15,9 @@ use super::message::{self, FrameContent, FrameData, RawFrame, RawNode, TextOrRef
 use super::options::ReadOptions;
 use super::unpack::Messages;
 use super::wire::{Message, Misread};
-use crate::graph::{CoarseType, FrameId, FrameParts, Graph, GraphBuilder, GraphError, NodeId, NodeParts, TextId};
+use crate::graph::{
+    CoarseType, FrameId, FrameParts, Graph, GraphBuilder, GraphError, NodeId, NodeParts, TextId,
+};
 
 /// The number of frames that a stack may have. One message nests only a few, but its stack may continue the stack of
 /// an earlier message, and a report repeats all frames of each stack.

@@ -272,7 +272,7 @@ fn an_import_never_harms_what_is_imported() {
     let client = HeapAnalysesClient::start().unwrap();
     for to in [&path, &link] {
         let error = client.import_heap_snapshot(&path, to).wait().unwrap_err();
-        assert_eq!(error.to_string(), "cannot be written: it is the file to be imported");
+        assert_eq!(error.to_string(), "cannot be written: it is the imported file itself");
     }
     assert_eq!(std::fs::read(&path).unwrap(), std::fs::read(golden::path("small-a.fxsnapshot")).unwrap());
     let to = folder.path().join("copy");

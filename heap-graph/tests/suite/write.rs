@@ -106,7 +106,7 @@ fn stacks_without_end_are_refused() {
     assert_eq!(graph.nodes().last().unwrap().allocation_stack().unwrap().frames().count(), 10_000);
     let error = read_from(&deep(126)[..], &ReadOptions::new()).unwrap_err().to_string();
     assert!(error.starts_with("message 126 (Node), field allocationStack, at unpacked byte "), "{error}");
-    assert!(error.ends_with(": more than 10000 frames inside each other"), "{error}");
+    assert!(error.ends_with(": frames nest deeper than 10000"), "{error}");
 }
 
 #[test]
@@ -114,9 +114,7 @@ fn more_bytes_than_are_allowed_are_refused() {
     let path = golden::path("small-a.fxsnapshot");
     let error = heap_graph::snapshot::read_with(&path, &ReadOptions::new().max_bytes(10_000)).unwrap_err();
     let error = error.to_string();
-    assert!(
-        error.starts_with("message ") && error.ends_with("goes past 10000 unpacked bytes, the most allowed")
-    );
+    assert!(error.starts_with("message ") && error.ends_with("reading on would exceed 10000 unpacked bytes"));
     heap_graph::snapshot::read_with(&path, &ReadOptions::new()).unwrap();
 }
 
