@@ -404,7 +404,7 @@ fn an_incomplete_file_has_a_private_name_that_nobody_can_take_before() {
         })
         .unwrap();
         assert_eq!(mode(&path), 0o600);
-        assert_eq!(incomplete(), [path.clone()]);
+        assert_eq!(incomplete(), std::slice::from_ref(&path));
     }
     // Each save asks for the roots twice, and has a name of its own.
     let mut names = seen.into_inner();
