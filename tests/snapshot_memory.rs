@@ -7,8 +7,10 @@ use std::path::{Path, PathBuf};
 
 use flate2::Compression;
 use flate2::read::{GzDecoder, GzEncoder};
+use heap_graph::graph::GraphError;
+use heap_graph::snapshot::SnapshotError;
 use heap_graph::snapshot::{ReadOptions, WriteOptions, read_from, write};
-use heap_graph::{Graph, GraphBuilder, GraphError, NodeId, NodeParts, SnapshotError};
+use heap_graph::{Graph, GraphBuilder, NodeId, NodeParts};
 use tests::{Counting, Random, peak};
 
 memory_reporter::global_allocator!(Counting);

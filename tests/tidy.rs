@@ -100,9 +100,6 @@ const KNOTS: &[(&str, &str)] = &[
     ),
     ("dmd", "unwind::expression unwind::known"),
     ("dmd/preload", "malloc start"),
-    ("heap-graph", "error graph live snapshot"),
-    ("heap-graph", "live::reading live::stream"),
-    ("heap-graph", "snapshot::read snapshot::unpack"),
     (
         "reporter",
         "add_size_of allocator amounts bridge builtin collect consistency dark_matter diff file \

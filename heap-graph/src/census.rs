@@ -1,28 +1,36 @@
-//! The census: every node that can be reached, sorted by a breakdown.
+//! The census: all reachable nodes, sorted by a [`Breakdown`], as a [`CensusReport`], a [`CensusTree`] or the
+//! [`CensusDifference`] of two reports.
 //!
-//! The outcome for a node depends on its kind alone, so one walk sums up the kinds, and the
-//! breakdown then sorts kinds, of which there are few.
+//! The kind of a node alone decides where a census counts it. So one walk sums up the nodes of each kind, and then the
+//! breakdown sorts the kinds, which are few.
 
+mod breakdown;
 mod counter;
+mod difference;
+mod report;
+mod tree;
+
+pub use breakdown::{Breakdown, BreakdownError};
+pub use difference::CensusDifference;
+pub use report::{CensusCount, CensusFrame, CensusKey, CensusReport, CensusStack, StackKey};
+pub use tree::{CensusTree, CensusTreeName, CensusTreeNode, TreeOptions};
 
 use core::fmt;
 
-use crate::breakdown::Breakdown;
 use crate::graph::{Graph, Node};
 use crate::prefetch::{AHEAD, prefetch};
 use crate::progress::{Cancelled, Progress, Steps};
-use crate::report::Report;
 use crate::sweep::sweep;
 use crate::walk::BreadthFirst;
 use counter::Counter;
 
-/// Why a census has no answer.
+/// Why a census failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CensusError {
-    /// A breakdown by descriptive name met a node, of this type, that has none.
+    /// The breakdown sorts by descriptive name, and a node of this type has none.
     NoDescriptiveName(String),
-    /// Nobody wants it any more.
+    /// The census was cancelled.
     Cancelled,
 }
 
@@ -67,23 +75,23 @@ impl Group {
     }
 }
 
-/// Sorts every node that can be reached from the root.
+/// Sorts all nodes that the root reaches.
 ///
-/// The root itself counts only if some edge leads back to it. The keys of a report stand in
-/// Firefox's order: by the smallest id counted under them, the largest first; keys that look like an
-/// array's index come first, as in any JavaScript object.
+/// The root itself counts only if an edge leads back to it. The keys of a report stand in Firefox's order: by the
+/// smallest id counted under them, the largest first. Keys that look like the index of an array come before them, as in
+/// any JavaScript object.
 ///
-/// Unlike in Firefox, sums do not wrap at 2^64, and equal type names are one key even if a snapshot holds the text
+/// Unlike in Firefox, sums do not wrap at 2^64, and equal type names are one key even if a snapshot contains the text
 /// twice.
 ///
 /// # Errors
 ///
 /// [`CensusError`].
-pub fn census(graph: &Graph, breakdown: &Breakdown) -> Result<Report, CensusError> {
+pub fn census(graph: &Graph, breakdown: &Breakdown) -> Result<CensusReport, CensusError> {
     census_watched(graph, breakdown, &Progress::new())
 }
 
-/// A [`census`] whose progress is told, and which can be cancelled.
+/// A [`census()`] with a [`Progress`], which shows how far it is and can cancel it.
 ///
 /// # Errors
 ///
@@ -92,7 +100,7 @@ pub fn census_watched(
     graph: &Graph,
     breakdown: &Breakdown,
     progress: &Progress,
-) -> Result<Report, CensusError> {
+) -> Result<CensusReport, CensusError> {
     let mut groups = vec![Group::NOTHING; graph.kinds().len()];
     let mut order = Vec::new();
     let (ids, sizes, kinds_of) = (graph.ids(), graph.sizes(), graph.kinds_of());
@@ -121,7 +129,7 @@ pub fn census_watched(
     report(graph, breakdown, &groups, &order)
 }
 
-/// A census of some nodes, each counted once for each time it is given.
+/// A census of the nodes given, which counts a node again each time it comes.
 ///
 /// # Errors
 ///
@@ -130,7 +138,7 @@ pub fn census_of<'a>(
     graph: &'a Graph,
     breakdown: &Breakdown,
     nodes: impl IntoIterator<Item = Node<'a>>,
-) -> Result<Report, CensusError> {
+) -> Result<CensusReport, CensusError> {
     let mut groups = vec![Group::NOTHING; graph.kinds().len()];
     let mut order = Vec::new();
     for node in nodes {
@@ -141,12 +149,12 @@ pub fn census_of<'a>(
     report(graph, breakdown, &groups, &order)
 }
 
-/// A census of one node: what a breakdown makes of it.
+/// A census of one node, which shows where a breakdown puts it.
 ///
 /// # Errors
 ///
 /// [`CensusError`].
-pub fn describe_node(node: Node<'_>, breakdown: &Breakdown) -> Result<Report, CensusError> {
+pub fn describe_node(node: Node<'_>, breakdown: &Breakdown) -> Result<CensusReport, CensusError> {
     let graph = node.graph();
     let mut root = Counter::new(breakdown);
     let mut group = Group::NOTHING;
@@ -181,7 +189,7 @@ fn report(
     breakdown: &Breakdown,
     groups: &[Group],
     order: &[u32],
-) -> Result<Report, CensusError> {
+) -> Result<CensusReport, CensusError> {
     let mut root = Counter::new(breakdown);
     let mut buckets: Vec<Vec<u64>> = Vec::new();
     // The buckets of each kind: `into[ends[kind - 1]..ends[kind]]`.

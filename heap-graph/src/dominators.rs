@@ -1,10 +1,17 @@
-//! The dominator tree: which node keeps which alive alone, and how many bytes each retains.
+//! The dominator tree: what a node alone keeps alive, and how many bytes it retains. Analyses that use the tree:
+//! sizes by class, retained sets, leak suspects, and the nodes behind the leaves of a census.
 
 mod climb;
 mod fetch;
+mod individuals;
+mod retained;
 mod semi_nca;
+mod suspects;
 
-pub use fetch::{DominatorTreeNode, FetchOptions, Fetched};
+pub use fetch::{DominatorTreeNode, FetchOptions, FetchedChildren};
+pub use individuals::{MAX_INDIVIDUALS, individuals, individuals_watched};
+pub use retained::{ClassSizes, RetainedSet, sizes_by_class};
+pub use suspects::{Accumulation, Suspect, SuspectOptions, suspects};
 
 use core::cmp::Reverse;
 use core::ops::AddAssign;
@@ -16,14 +23,13 @@ use crate::prefetch::{AHEAD, prefetch};
 use crate::progress::{Cancelled, Progress, Steps, chunks};
 
 const NONE: u32 = u32::MAX;
-/// How often each node is gone through, as far as progress counts it.
+/// The number of times that the computation visits each node, for the progress.
 const STEPS: usize = 6;
 
 /// Immediate dominators, retained sizes, and the nodes that each node immediately dominates.
 ///
-/// A node dominates another if every path from the root to the other goes through it; it retains
-/// itself and all that it dominates. Nodes that cannot be reached from the root have no part in
-/// this.
+/// A node dominates another if every path from the root to the other goes through it; it retains itself and all that it
+/// dominates. The tree does not contain nodes that the root does not reach.
 #[derive(Clone, Debug)]
 pub struct DominatorTree<'a> {
     graph: &'a Graph,
@@ -33,16 +39,16 @@ pub struct DominatorTree<'a> {
 /// A tree without its graph.
 #[derive(Debug)]
 pub(crate) struct Arrays {
-    /// `NONE` for the root and for nodes that cannot be reached.
+    /// `NONE` for the root and for unreachable nodes.
     dominators: Box<[u32]>,
     retained: Retained,
-    /// Nodes as the walk left them, which is the order of equals among children; the root is last.
+    /// Nodes in the order in which the walk leaves them, the root last. Equal children stand in the reverse order.
     postorder: Box<[u32]>,
-    /// Made when first asked for: who wants sizes alone should not wait for it.
+    /// Computed at first use, so that a caller who wants only sizes does not wait for it.
     children: OnceLock<Children>,
 }
 
-/// Sums of sizes: 64 bits, unless those of this graph are too big.
+/// Sums of sizes, in 64 bits if those of this graph fit.
 #[derive(Clone, Debug)]
 enum Retained {
     Narrow(Box<[u64]>),
@@ -59,15 +65,17 @@ impl Retained {
 }
 
 impl<'a> DominatorTree<'a> {
-    /// Computes the tree: by the algorithm Semi-NCA of Loukas Georgiadis (Linear-Time Algorithms
-    /// for Dominators and Related Problems, 2005), without recursion. That climbs the tree it makes, which is
-    /// short work in any heap but quadratic at worst; where it gets long, ancestors are found by jumps instead.
-    /// So the time is at most in proportion to edges times the logarithm of nodes, whatever the shape.
+    /// Computes the tree with the algorithm Semi-NCA of Loukas Georgiadis (Linear-Time Algorithms for Dominators and
+    /// Related Problems, 2005), without recursion.
+    ///
+    /// The algorithm climbs the tree that it builds. That is quick in heaps but quadratic at worst, so after too many
+    /// steps it finds ancestors by jumps. The time is at most proportional to edges times the logarithm of nodes, for
+    /// any shape of graph.
     pub fn new(graph: &'a Graph) -> Self {
-        Self::watched(graph, &Progress::new()).expect("nobody could cancel it")
+        Self::watched(graph, &Progress::new()).expect("nothing cancels a progress that nobody else has")
     }
 
-    /// Computes the tree; its progress is told, and it can be cancelled.
+    /// Computes the tree with a [`Progress`], which shows how far it is and can cancel it.
     ///
     /// # Errors
     ///
@@ -89,7 +97,7 @@ impl<'a> DominatorTree<'a> {
         Ok(Self { graph, arrays: Arc::new(arrays) })
     }
 
-    /// The tree of the same graph once more.
+    /// The tree of `graph`, from which `arrays` comes.
     pub(crate) fn from_arrays(graph: &'a Graph, arrays: Arc<Arrays>) -> Self {
         debug_assert_eq!(arrays.dominators.len(), graph.node_count());
         Self { graph, arrays }
@@ -99,7 +107,7 @@ impl<'a> DominatorTree<'a> {
         self.arrays
     }
 
-    /// The graph this is the tree of.
+    /// The graph of the tree.
     pub fn graph(&self) -> &'a Graph {
         self.graph
     }
@@ -109,23 +117,22 @@ impl<'a> DominatorTree<'a> {
         node == NodeIndex::ROOT || self.arrays.dominators[node.get()] != NONE
     }
 
-    /// The last node, of those that dominate this one, on any path from the root; `None` for the root and for
-    /// nodes that cannot be reached.
+    /// The dominator of the node that is nearest to it; `None` for the root and for unreachable nodes.
     pub fn immediate_dominator(&self, node: NodeIndex) -> Option<Node<'a>> {
         let dominator = self.arrays.dominators[node.get()];
         (dominator != NONE).then(|| self.graph.node(NodeIndex(dominator)))
     }
 
-    /// Bytes of the node and of all it dominates; `None` for nodes that cannot be reached.
+    /// Bytes of the node and of all that it dominates; `None` for unreachable nodes.
     pub fn retained_size(&self, node: NodeIndex) -> Option<u128> {
         self.is_reachable(node).then(|| self.arrays.retained.get(node.0))
     }
 
-    /// The nodes that this one immediately dominates.
+    /// The nodes that this one immediately dominates, by retained size, the biggest first.
     ///
-    /// By retained size, the biggest first; nodes of equal size by decreasing post-order of a depth-first walk that
-    /// takes edges from the last to the first, so roughly in the order of edges. Lists of up to 16 nodes
-    /// are in this order in Firefox, too; longer ones are not sorted stably there.
+    /// Nodes of equal size are in decreasing post-order of a depth-first walk that takes edges from the last to the
+    /// first, so roughly in the order of edges. Firefox has this order in lists of up to 16 nodes; its sort of longer
+    /// lists is not stable.
     pub fn immediately_dominated(
         &self,
         node: NodeIndex,
@@ -139,7 +146,7 @@ impl<'a> DominatorTree<'a> {
         core::iter::successors(Some(self.graph.node(node)), |node| self.immediate_dominator(node.index()))
     }
 
-    /// All that a node dominates, itself first, each after its dominator.
+    /// All nodes that a node dominates, itself first, and each after its dominator.
     pub fn retained_by(&self, node: NodeIndex) -> Vec<Node<'a>> {
         let mut all = vec![self.graph.node(node)];
         let mut next = 0;
@@ -151,8 +158,8 @@ impl<'a> DominatorTree<'a> {
         all
     }
 
-    /// Bytes of memory that the tree takes, the graph not counted; lists of immediately dominated nodes are in it
-    /// from when the first is asked for.
+    /// Bytes of memory that the tree takes, without the graph. They include the lists of immediately dominated nodes
+    /// once a caller has used one.
     pub fn memory(&self) -> usize {
         let retained = match &self.arrays.retained {
             Retained::Narrow(sizes) => size_of_val(&**sizes),

@@ -1,26 +1,33 @@
-//! The graph: flat arrays, read-only once built.
+//! The graph: flat arrays that nobody changes once they are built.
 //!
-//! A node costs 8 bytes of id, 8 of size, 4 of kind, 4 of first edge and about 8 of the table of
-//! ids; an edge 8. What nodes have in common (type, class, file, descriptive name, coarse type, allocation
-//! stack) is kept once per combination, so that a census looks at combinations and not at nodes.
+//! A node takes 8 bytes for its id, 8 for its size, 4 for its kind, 4 for its first edge and about 8 in the table of
+//! ids; an edge takes 8. The graph keeps each combination of type, class, file, descriptive name, coarse type and
+//! allocation stack once, as a kind, so that a census looks at kinds and not at nodes.
 
 mod builder;
-mod ids;
+mod coarse_type;
+mod error;
+mod frame;
+mod id_table;
 mod node;
+mod text;
 
 pub use builder::{GraphBuilder, NodeParts};
-pub use node::{Edge, Node, Stack};
+pub use coarse_type::CoarseType;
+pub use error::GraphError;
+pub(crate) use frame::Frames;
+pub use frame::{FrameId, FrameParts};
+pub use node::{AllocationStack, GraphEdge, Node};
+pub(crate) use text::Texts;
+pub use text::{Text, TextId};
 
 use core::hash::{Hash, Hasher};
 
-use crate::coarse_type::CoarseType;
-use crate::frame::{FrameId, Frames};
 use crate::prefetch::prefetch;
-use crate::text::{Text, TextId, Texts};
-use ids::IdTable;
+use id_table::IdTable;
 
-/// A node's name: unique in its graph, and the same after writing and reading. In a snapshot of
-/// Firefox and of a running program it is an address.
+/// A node's name, unique in its graph and the same after writing and reading. In a snapshot of Firefox or of a running
+/// program it is an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[allow(clippy::exhaustive_structs, reason = "a number with a meaning")]
 pub struct NodeId(pub u64);
@@ -31,7 +38,7 @@ impl core::fmt::Display for NodeId {
     }
 }
 
-/// A node's place in its graph: what analyses count with. The root is 0.
+/// A node's place in its graph, from 0, which is the root. Analyses take and return it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeIndex(pub(crate) u32);
 
@@ -43,13 +50,13 @@ impl NodeIndex {
         Self(u32::try_from(index).expect("a graph has less than 2^32 nodes"))
     }
 
-    /// For arrays with an element per node.
+    /// The index into an array with an element for each node.
     pub fn get(self) -> usize {
         self.0 as usize
     }
 }
 
-/// What nodes can have in common.
+/// What several nodes can have in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Kind {
     pub(crate) type_name: TextId,
@@ -61,7 +68,7 @@ pub(crate) struct Kind {
 }
 
 impl Hash for Kind {
-    /// Three numbers in place of the six fields: this is done for nearly every node.
+    /// Hashes three numbers in place of six fields: a builder hashes the kind of nearly every node.
     fn hash<H: Hasher>(&self, state: &mut H) {
         let text = |text: Option<TextId>| text.map_or(0, |text| text.index() as u64 + 1);
         let stack = self.stack.map_or(0, |frame| frame.index() as u64 + 1);
@@ -71,13 +78,13 @@ impl Hash for Kind {
     }
 }
 
-/// A heap: nodes with shallow sizes and named edges, and a root from which the program's roots hang.
+/// A heap: nodes with shallow sizes, named edges between them, and a root with edges to the program's roots.
 #[derive(Clone, Debug)]
 pub struct Graph {
     ids: Box<[u64]>,
     sizes: Box<[u64]>,
     kinds_of: Box<[u32]>,
-    /// Where each node's edges start; one more than there are nodes.
+    /// Where each node's edges start in `referents`, and where the last node's edges end.
     first_edges: Box<[u32]>,
     referents: Box<[u32]>,
     edge_names: Box<[Option<TextId>]>,
@@ -89,27 +96,27 @@ pub struct Graph {
 }
 
 impl Graph {
-    /// Nodes, the root included.
+    /// The number of nodes, the root included.
     pub fn node_count(&self) -> usize {
         self.ids.len()
     }
 
-    /// Edges; parallel ones count each.
+    /// The number of edges; parallel ones count each.
     pub fn edge_count(&self) -> usize {
         self.referents.len()
     }
 
-    /// Different texts: names of types, edges, files and functions.
+    /// The number of different texts: names of types, edges, files and functions.
     pub fn text_count(&self) -> usize {
         self.texts.len()
     }
 
-    /// Different frames of allocation stacks.
+    /// The number of different frames of allocation stacks.
     pub fn frame_count(&self) -> usize {
         self.frames.len()
     }
 
-    /// When the snapshot was taken, in microseconds since 1970 UTC; `None` if it does not say.
+    /// The time at which the snapshot was taken, in microseconds since 1970 UTC; `None` if the snapshot has none.
     pub fn creation_time(&self) -> Option<u64> {
         self.creation_time
     }
@@ -119,17 +126,17 @@ impl Graph {
         self.node(NodeIndex::ROOT)
     }
 
-    /// A node by its place.
+    /// The node at a place.
     ///
     /// # Panics
     ///
-    /// If the index is of another graph, and too big for this one.
+    /// If the index comes from another graph and is too big for this one.
     pub fn node(&self, index: NodeIndex) -> Node<'_> {
         assert!(index.get() < self.ids.len(), "node {} of a graph of {} nodes", index.0, self.ids.len());
         Node::new(self, index)
     }
 
-    /// A node by its id.
+    /// The node with this id.
     pub fn find(&self, id: NodeId) -> Option<Node<'_>> {
         self.by_id.find(id.0, &self.ids).map(|index| self.node(NodeIndex(index)))
     }
@@ -139,16 +146,16 @@ impl Graph {
         (0..self.ids.len()).map(|index| self.node(NodeIndex::new(index)))
     }
 
-    /// A text of this graph.
+    /// The text with this id.
     ///
     /// # Panics
     ///
-    /// If the id is of another graph, and too big for this one.
+    /// If the id comes from another graph and is too big for this one.
     pub fn text(&self, id: TextId) -> Text<'_> {
         self.texts.get(id)
     }
 
-    /// Bytes of memory that this graph takes: first the nodes and edges, then names and frames.
+    /// Bytes of memory that this graph takes: for nodes and edges, and for names and frames.
     pub fn memory(&self) -> (usize, usize) {
         let flat = size_of_val(&*self.ids)
             + size_of_val(&*self.sizes)
@@ -184,7 +191,7 @@ impl Graph {
         &self.frames
     }
 
-    /// Where the node's edges go, in order.
+    /// The nodes that the node's edges lead to, in the order of the edges.
     #[inline]
     pub(crate) fn referents(&self, index: u32) -> &[u32] {
         &self.referents[self.edge_range(index)]
@@ -195,12 +202,12 @@ impl Graph {
         self.first_edges[index as usize] as usize..self.first_edges[index as usize + 1] as usize
     }
 
-    /// Where all edges go, in order.
+    /// The nodes that all edges lead to, in the order of the edges.
     pub(crate) fn all_referents(&self) -> &[u32] {
         &self.referents
     }
 
-    /// The node's edges are to be looked at soon; its last first.
+    /// Fetches the node's last edge, since the caller reads the edges soon and backwards.
     #[inline]
     pub(crate) fn prefetch_edges(&self, index: u32) {
         prefetch(&self.referents, (self.first_edges[index as usize + 1] as usize).wrapping_sub(1));

@@ -1,26 +1,25 @@
-//! Heap graphs: what keeps what alive, from snapshots of Firefox or from the running Rust program,
-//! with the answers of Firefox's Memory tool.
+//! Heap graphs: what keeps what alive, in snapshots of Firefox or in the running Rust program, with the answers of
+//! Firefox's Memory tool.
 //!
-//! A [`Graph`] has nodes with shallow sizes and named edges between them, in flat arrays: 32 bytes a
-//! node and 8 an edge beside names. Analyses take a graph and do not know where it came from:
+//! A [`Graph`] holds nodes with shallow sizes and named edges between them, in flat arrays: 32 bytes for each node
+//! and 8 for each edge, names not included. An analysis takes a graph and does not know where it came from:
 //!
-//! - [`snapshot::read`] reads a `.fxsnapshot`, and [`snapshot::write`](snapshot::write()) writes one;
-//!   [`snapshot::SnapshotWriter`] writes one of a heap that is no graph yet.
-//! - [`HeapGraph::collect`] walks values of this program, by the derive that measures them;
-//!   [`HeapGraph::save`] writes them to a file meanwhile.
-//! - [`GraphBuilder`] takes any other heap.
+//! - [`snapshot::read`] reads a `.fxsnapshot` and [`snapshot::write`](snapshot::write()) writes one;
+//!   [`snapshot::SnapshotWriter`] writes a heap node by node, without a graph in memory.
+//! - [`HeapGraph::collect`] walks values of this program with the derive that measures them;
+//!   [`HeapGraph::save`] writes them to a file during the walk.
+//! - [`GraphBuilder`] builds a graph of any other heap.
 //!
-//! and answer
+//! The analyses answer these questions:
 //!
-//! - [`census`](census()): how many nodes and bytes, by a [`Breakdown`]; as a [`CensusTree`]; what changed
-//!   ([`Difference`]); which nodes ([`individuals`](individuals())).
-//! - [`DominatorTree`]: what keeps what alive alone, and how many bytes; by class ([`sizes_by_class`]), of
-//!   a selection ([`RetainedSet`]), and what is suspicious ([`suspects`](suspects())).
-//! - [`shortest_paths`] and [`k_shortest_paths`]: why a node is alive.
-//! - [`Neighbourhood`] and [`write_v8`]: for other tools.
+//! - [`census`](mod@census): how many nodes and bytes there are for each key of a [`Breakdown`], as a [`CensusTree`]
+//!   or as the difference of two reports.
+//! - [`dominators`]: what a node alone keeps alive, and how many bytes ([`DominatorTree`]); the same by class and for
+//!   a selection; the nodes behind a census; leak suspects.
+//! - [`paths`]: why a node is alive.
+//! - [`export`]: the graph for other tools.
 //!
-//! [`HeapAnalysesClient`] answers on a thread of its own what the Memory tool asks: censuses, their differences
-//! and individuals, dominators, shortest paths.
+//! [`worker`] runs them on a thread of its own, as the Memory tool does.
 //!
 //! ```
 //! use heap_graph::{Breakdown, DominatorTree, HeapGraph, NodeIndex, census};
@@ -45,74 +44,45 @@
 //!
 //! # Where Firefox answers differently
 //!
-//! - Its sums wrap at 2^64; ours do not.
-//! - What looks the same is one key here: a type name or a file name that a snapshot holds twice, frames that
-//!   differ in nothing that is shown. There, one of the two is lost; and of two stacks that a tree shows as one,
-//!   since only the system is in one of them, too.
+//! - Sums in Firefox wrap at 2^64; here they do not.
+//! - Names that look the same are one key here: a type name or a file name that a snapshot holds twice, and frames
+//!   that differ in nothing that is shown. Firefox loses one of the two. It also loses one of two stacks that a tree
+//!   shows as one because only one of them is marked as the system's.
 //! - A node of a class called `other` or of a file called `noFilename`, which no census counts there or here, has
 //!   no label, but here it has its size.
-//! - A file name of several bytes that is no UTF-8 is read as Latin-1; there, no census by file name succeeds.
-//! - Trees and differences of buckets count their ids; there, they are empty.
-//! - Differences take keys such as `constructor` or `__proto__` as any others; there, they break on them.
-//! - Breakdowns may be arrays here, as its documents have it.
-//! - Equal retained sizes have a defined order here, which there lists of 16 nodes and more have not.
+//! - This crate reads a file name of several bytes that is not UTF-8 as Latin-1; in Firefox every census by file
+//!   name fails.
+//! - Trees and differences of buckets count their ids; in Firefox they are empty.
+//! - Differences take keys such as `constructor` or `__proto__` as any others; Firefox fails on them.
+//! - Breakdowns may be arrays here, as Firefox's documents say.
+//! - Equal retained sizes have a defined order here; Firefox has none for lists of more than 16 nodes.
 //!
 //! # What this does not do
 //!
-//! - Of the running program it sees what the derive sees: blocks that nobody measures are in no
-//!   graph, nor is anything behind a lock that is held.
+//! - A graph of the running program contains what the derive sees. It lacks blocks that no value measures, and
+//!   everything behind a lock that another thread holds.
 
 #![deny(unsafe_code)]
 
-mod breakdown;
-mod census;
-mod coarse_type;
-mod diff;
-mod dominators;
-mod error;
-mod export;
-mod frame;
-mod graph;
+mod atomic_write;
+pub mod census;
+pub mod dominators;
+pub mod export;
+pub mod graph;
 mod huge;
-mod individuals;
-mod live;
-mod paths;
+mod json;
+pub mod live;
+pub mod paths;
 mod prefetch;
 mod progress;
-mod report;
-mod retained;
 pub mod snapshot;
-mod suspects;
 mod sweep;
-mod text;
-mod tree;
 mod walk;
-mod whole_file;
-mod worker;
+pub mod worker;
 
-pub use breakdown::{Breakdown, BreakdownError};
-pub use census::{CensusError, census, census_of, census_watched, describe_node};
-pub use coarse_type::CoarseType;
-pub use diff::Difference;
-pub use dominators::{DominatorTree, DominatorTreeNode, FetchOptions, Fetched};
-pub use error::{GraphError, MessageError, Problem, SnapshotError};
-pub use export::{Neighbourhood, NeighbourhoodOptions, write_v8};
-pub use frame::{FrameId, FrameParts};
-pub use graph::{Edge, Graph, GraphBuilder, Node, NodeId, NodeIndex, NodeParts, Stack};
-pub use individuals::{MAX_INDIVIDUALS, individuals, individuals_watched};
-pub use live::{
-    AllocationSites, BlockTypes, HeapGraph, LiveOptions, Roots, SNAPSHOT_REQUEST, Saved, SiteFrame,
-    answer_snapshots, coarse_type,
-};
-pub use paths::{
-    MergedPaths, Path, PathPart, ShortestPaths, k_shortest_paths, shortest_paths, shortest_paths_watched,
-};
+pub use census::{Breakdown, CensusReport, CensusTree, census};
+pub use dominators::DominatorTree;
+pub use graph::{Graph, GraphBuilder, Node, NodeId, NodeIndex, NodeParts};
+pub use live::{HeapGraph, Roots, answer_snapshots};
+pub use paths::shortest_paths;
 pub use progress::{Cancelled, Progress};
-pub use report::{Count, Frame, Key, Report, ReportFrame, StackKey};
-pub use retained::{ClassSizes, RetainedSet, sizes_by_class};
-pub use suspects::{Accumulation, Suspect, SuspectOptions, suspects};
-pub use text::{Text, TextId};
-pub use tree::{CensusTree, CensusTreeNode, Name, TreeOptions};
-pub use worker::{
-    HeapAnalysesClient, HeapAnalysesWorker, Pending, SnapshotState, SnapshotSummary, WorkerError,
-};

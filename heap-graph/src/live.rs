@@ -1,121 +1,52 @@
 //! The graph of the running program, from the same derive that measures its heap.
 
 mod answer;
+mod collected;
+mod descriptions;
 mod dmd;
+mod field_path;
+mod found;
 mod naming;
+mod nodes;
+mod options;
 mod reading;
+mod roots;
 mod save;
+mod sink;
+mod sites;
 mod stream;
 
 pub use answer::{SNAPSHOT_REQUEST, answer_snapshots};
 pub use naming::{BlockTypes, coarse_type};
-pub use save::Saved;
+pub use options::LiveOptions;
+pub use roots::Roots;
+pub use save::SavedSnapshot;
+pub use sites::{AllocationSites, SiteFrame};
 
-use core::fmt;
-use core::panic::AssertUnwindSafe;
 use std::io::{self, Write};
-use std::panic::{catch_unwind, resume_unwind};
 use std::time::SystemTime;
 
-use memory_reporter::{MallocSizeOf, MallocSizeOfOps, SkipReason, Skipped, bridge};
+use memory_reporter::{MallocSizeOfOps, Skipped};
 
-use crate::coarse_type::CoarseType;
 use crate::graph::Graph;
 use crate::snapshot::{self, WriteOptions};
+use collected::Collected;
 use reading::Live;
-
-/// Where blocks were allocated: what a heap profiler can add to a live graph.
-pub trait AllocationSites {
-    /// The site that allocated the block with this address in it, if it is known.
-    ///
-    /// A number, so that equal stacks need not be made anew for each block.
-    fn site(&self, address: usize) -> Option<u64>;
-
-    /// The frames of a site, the youngest first.
-    fn frames(&self, site: u64) -> Vec<SiteFrame>;
-}
-
-/// A frame of an allocation site.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[allow(clippy::exhaustive_structs, reason = "a profiler fills it in, field by field")]
-pub struct SiteFrame {
-    /// The function, if it is known.
-    pub function: Option<String>,
-    /// The source file, or what else is known of the place, such as an address.
-    pub source: String,
-    /// From 1; 0 if unknown.
-    pub line: u32,
-    /// From 1; 0 if unknown.
-    pub column: u32,
-    /// Whether the frame belongs to the system and not to the program.
-    pub is_system: bool,
-}
-
-/// How a live graph is made.
-#[derive(Clone, Copy)]
-#[non_exhaustive]
-pub struct LiveOptions<'a> {
-    /// What blocks are, roughly; [`coarse_type`] by default. A program that knows better calls that for what it does
-    /// not know.
-    pub coarse_type: fn(&BlockTypes<'_>) -> CoarseType,
-    /// Where blocks were allocated; by default, and with `None`, what DMD knows if it records this process.
-    pub allocation_sites: Option<&'a dyn AllocationSites>,
-}
-
-impl fmt::Debug for LiveOptions<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LiveOptions").finish_non_exhaustive()
-    }
-}
-
-impl Default for LiveOptions<'_> {
-    fn default() -> Self {
-        Self { coarse_type, allocation_sites: None }
-    }
-}
-
-impl<'a> LiveOptions<'a> {
-    /// The defaults.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Sets [`coarse_type`](Self::coarse_type).
-    pub fn coarse_type(mut self, coarse_type: fn(&BlockTypes<'_>) -> CoarseType) -> Self {
-        self.coarse_type = coarse_type;
-        self
-    }
-
-    /// Sets [`allocation_sites`](Self::allocation_sites).
-    pub fn allocation_sites(mut self, sites: &'a dyn AllocationSites) -> Self {
-        self.allocation_sites = Some(sites);
-        self
-    }
-
-    /// Leaves out where blocks were allocated, even if DMD knows.
-    pub fn without_allocation_sites(self) -> Self {
-        self.allocation_sites(&dmd::Nowhere)
-    }
-
-    fn sites(&self) -> Option<&'a dyn AllocationSites> {
-        let dmd = || bridge::is_connected().then_some(&dmd::Dmd as &dyn AllocationSites);
-        self.allocation_sites.or_else(dmd)
-    }
-}
+use roots::Purpose;
 
 /// The heap of the running program, as far as some values reach.
 ///
-/// Nodes are heap blocks, and the values told, which hang from the root by the names given. The id
-/// of a block is its address. Its type is that of the value in it, for a container the
-/// container's own (`alloc::vec::Vec<u8>`), and the class is the type without path and
-/// parameters (`Vec`).
+/// Nodes are the heap blocks and the values added as roots, which hang from the root by the names given. The id of a
+/// block is an address in it, its start where the walk knows that. Where the walk knows no address, as for the block of
+/// an empty hash table with capacity, the id is 2^52 or more; two roots that reach such a block by different fields
+/// then have a node each. The type of a block is that of the value in it; for a container it is the container's own
+/// (`alloc::vec::Vec<u8>`). The class is the type without path and parameters (`Vec`).
 ///
-/// Edges are the fields that lead from block to block (`entries`, `value.name`); parts without a
-/// name are called `element`, `key` and `value`. `Rc` and `Arc` lead to the block they share,
-/// however many there are; `Weak` and references to the block they point into, if the walk met
-/// it.
+/// Edges are the fields that lead from block to block (`entries`, `value.name`); parts without a name are called
+/// `element`, `key` and `value`. Every `Rc` or `Arc` leads to the one block that they share. `Weak` and references lead
+/// to the block that they point into, if the walk met it.
 ///
-/// A walk follows what it may look at: a lock that is held is left out, and recorded as skipped.
+/// The walk leaves out a value behind a lock that somebody holds, and records it as skipped.
 ///
 /// ```
 /// use heap_graph::{Breakdown, HeapGraph, NodeIndex, census};
@@ -138,20 +69,20 @@ pub struct HeapGraph {
 }
 
 impl HeapGraph {
-    /// Walks the values that `tell` adds.
-    pub fn collect(tell: impl FnOnce(&mut Roots<'_>)) -> Self {
-        Self::collect_with(LiveOptions::default(), tell)
+    /// Walks the values that `add_roots` adds.
+    pub fn collect(add_roots: impl FnOnce(&mut Roots<'_>)) -> Self {
+        Self::collect_with(LiveOptions::default(), add_roots)
     }
 
-    /// Walks the values that `tell` adds, with options.
-    pub fn collect_with(options: LiveOptions<'_>, tell: impl FnOnce(&mut Roots<'_>)) -> Self {
-        let ops = Box::new(MallocSizeOfOps::new(Live::new(options)));
-        let mut roots = Roots(What::Walk { ops, at_most: usize::MAX });
-        tell(&mut roots);
-        let mut ops = roots.0.into_walk().expect("it was made above");
+    /// Walks the values that `add_roots` adds, with options.
+    pub fn collect_with(options: LiveOptions<'_>, add_roots: impl FnOnce(&mut Roots<'_>)) -> Self {
+        let live = Live::new(options, |_| Collected::new());
+        let mut roots = Roots(Purpose::Collect(Box::new(MallocSizeOfOps::new(live))));
+        add_roots(&mut roots);
+        let Purpose::Collect(mut ops) = roots.0 else { unreachable!("the purpose of roots does not change") };
         let skipped = ops.skipped().to_vec();
-        let graph = ops.into_reading().finish(now()).expect("a graph was asked for");
-        Self { graph, skipped }
+        let (collected, descriptions, targets) = ops.into_reading().finish();
+        Self { graph: collected.finish(descriptions, &targets, now()), skipped }
     }
 
     /// The graph.
@@ -159,7 +90,7 @@ impl HeapGraph {
         &self.graph
     }
 
-    /// The graph, without what is said of the walk.
+    /// The graph alone, without the list of what the walk skipped.
     pub fn into_graph(self) -> Graph {
         self.graph
     }
@@ -169,79 +100,18 @@ impl HeapGraph {
         &self.skipped
     }
 
-    /// Writes the graph as a snapshot, which Firefox reads, too.
+    /// Writes the graph as a snapshot, which Firefox can read.
     ///
     /// # Errors
     ///
-    /// Of the file.
+    /// `file` cannot be written.
     pub fn write<W: Write>(&self, file: W, options: &WriteOptions) -> io::Result<W> {
         snapshot::write(&self.graph, file, options)
     }
 }
 
-/// The values that a live graph starts from.
-pub struct Roots<'a>(What<'a>);
-
-/// What is done with the values.
-enum What<'a> {
-    /// They are walked, as many as there may be.
-    Walk { ops: Box<MallocSizeOfOps<Live<'a>>>, at_most: usize },
-    /// Their names are noted.
-    Name(Vec<String>),
-}
-
-impl<'a> What<'a> {
-    fn into_walk(self) -> Option<Box<MallocSizeOfOps<Live<'a>>>> {
-        match self {
-            Self::Walk { ops, .. } => Some(ops),
-            Self::Name(_) => None,
-        }
-    }
-
-    fn into_names(self) -> Vec<String> {
-        match self {
-            Self::Walk { .. } => Vec::new(),
-            Self::Name(names) => names,
-        }
-    }
-}
-
+/// The time, in microseconds since 1970 UTC.
 fn now() -> Option<u64> {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).ok()?;
     u64::try_from(now.as_micros()).ok()
-}
-
-impl fmt::Debug for Roots<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Roots").finish_non_exhaustive()
-    }
-}
-
-impl Roots<'_> {
-    /// Adds a value, which hangs from the root by `name`. Its own bytes count as 0: what is not in
-    /// a block of its own is not on the heap.
-    ///
-    /// # Panics
-    ///
-    /// If the value's own code panics while it is walked. Who catches that may add other values: what was
-    /// met so far stays, and the value is among those skipped.
-    pub fn add<T: MallocSizeOf + ?Sized>(&mut self, name: &str, value: &T) {
-        match &mut self.0 {
-            What::Name(names) => names.push(name.to_owned()),
-            What::Walk { at_most: 0, .. } => {}
-            What::Walk { ops, at_most } => {
-                if ops.reading().has_failed() {
-                    return;
-                }
-                *at_most -= 1;
-                ops.reading().open_root(name, core::any::type_name::<T>, value);
-                let walked = catch_unwind(AssertUnwindSafe(|| value.size_of_excluding_this(ops)));
-                ops.reading().close_root();
-                if let Err(panic) = walked {
-                    ops.skip::<T>(SkipReason::Panicked);
-                    resume_unwind(panic);
-                }
-            }
-        }
-    }
 }

@@ -1,4 +1,4 @@
-//! Paths from one node to others: why is it alive.
+//! Paths from one node to others: why a node is alive.
 
 mod k_shortest;
 
@@ -9,10 +9,9 @@ use core::fmt::Write as _;
 use hashbrown::{HashMap, HashSet};
 use indexmap::{IndexMap, IndexSet};
 
-use crate::graph::{Graph, NodeId, NodeIndex};
+use crate::graph::{Graph, NodeId, NodeIndex, Text, TextId};
+use crate::json::list;
 use crate::progress::{Cancelled, Progress, Steps};
-use crate::report::json::list;
-use crate::text::{Text, TextId};
 use crate::walk::BreadthFirst;
 
 /// One step of a path.
@@ -25,41 +24,41 @@ pub struct PathPart<'a> {
     pub edge: Option<Text<'a>>,
 }
 
-/// A path: its steps, from the start to, but without, the target.
-pub type Path<'a> = Vec<PathPart<'a>>;
+/// The steps of a path from its start. The target is the end of the last step's edge.
+pub type GraphPath<'a> = Vec<PathPart<'a>>;
 
 /// Paths to some targets.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ShortestPaths<'a> {
-    /// Where all paths start.
+    /// The node that all paths start from.
     pub start: NodeId,
-    /// Paths asked for, for each target.
+    /// The number of paths requested for each target.
     pub max: usize,
-    /// For each different target, in the order asked for, the paths found; none if the start does not reach it.
-    pub paths: Vec<(NodeId, Vec<Path<'a>>)>,
+    /// Each different target in the order of the request, with the paths to it; none if the start does not reach it.
+    pub paths: Vec<(NodeId, Vec<GraphPath<'a>>)>,
 }
 
-/// The edge by which a node was reached: where from, and the name.
+/// The edge that leads to a node: the node it comes from, and its name.
 type Back = (u32, Option<TextId>);
 
 /// Up to `max` paths to each target, as Firefox defines them.
 ///
-/// One breadth-first walk; of the edges that arrive at a target the first `max` are taken, and each
-/// is completed by the first edge that arrived at the node it comes from. So these are the shortest path to
-/// each of `max` different last edges; parallel edges give equal paths, and a later path may lead
-/// through the target itself. For paths that really are the shortest see
-/// [`k_shortest_paths`](crate::k_shortest_paths).
+/// One breadth-first walk takes the first `max` edges that arrive at a target. Each gives a path: the shortest one to
+/// the node that the edge comes from, and then the edge. Parallel edges give equal paths, and a later path may lead
+/// through the target itself. For the paths that really are the shortest see
+/// [`k_shortest_paths`].
 pub fn shortest_paths<'a>(
     graph: &'a Graph,
     start: NodeIndex,
     targets: &[NodeIndex],
     max: usize,
 ) -> ShortestPaths<'a> {
-    shortest_paths_watched(graph, start, targets, max, &Progress::new()).expect("nobody could cancel it")
+    shortest_paths_watched(graph, start, targets, max, &Progress::new())
+        .expect("nothing cancels a progress that nobody else has")
 }
 
-/// [`shortest_paths`] whose progress is told, and which can be cancelled.
+/// [`shortest_paths`] with a [`Progress`], which shows how far it is and can cancel it.
 ///
 /// # Errors
 ///
@@ -84,7 +83,7 @@ pub fn shortest_paths_watched<'a>(
     for target in &order {
         is_target[*target as usize / 64] |= 1 << (target % 64);
     }
-    // By node: the edge that arrived first, and the node it came from.
+    // By node: the first edge that arrives there, and the node it comes from.
     let mut first: Vec<(u32, u32)> = vec![(0, 0); graph.node_count()];
     let mut walk = BreadthFirst::from(graph, start.0);
     let mut steps = Steps::new(progress, graph.node_count());
@@ -134,7 +133,7 @@ pub fn shortest_paths_watched<'a>(
     Ok(ShortestPaths { start: graph.node(start).id(), max, paths: paths.collect() })
 }
 
-/// Paths to one target as one graph, for display: each node and each edge once.
+/// Paths to one target as a graph for display, with each node and each edge once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MergedPaths<'a> {
@@ -145,8 +144,8 @@ pub struct MergedPaths<'a> {
 }
 
 impl<'a> MergedPaths<'a> {
-    /// Merges paths; those that meet a node twice are left out. `None` if there are no paths.
-    pub fn new(target: NodeId, paths: &'a [Path<'_>]) -> Option<Self> {
+    /// Merges paths, without those that meet a node twice. `None` if there are no paths.
+    pub fn new(target: NodeId, paths: &'a [GraphPath<'_>]) -> Option<Self> {
         if paths.is_empty() {
             return None;
         }
@@ -196,14 +195,13 @@ impl ShortestPaths<'_> {
             predecessor,
             edge: edge.map(Text::into_owned),
         };
-        let owned = |path: Path<'_>| path.into_iter().map(part).collect();
+        let owned = |path: GraphPath<'_>| path.into_iter().map(part).collect();
         let paths =
             self.paths.into_iter().map(|(target, paths)| (target, paths.into_iter().map(owned).collect()));
         ShortestPaths { start: self.start, max: self.max, paths: paths.collect() }
     }
 
-    /// The paths as JSON in one line: `paths` as `[target, paths]`, and `deduplicated`, which
-    /// has them merged.
+    /// The paths as JSON in one line: `paths` contains `[target, paths]`, and `deduplicated` the merged paths.
     pub fn to_json(&self) -> String {
         let mut out = format!("{{\"start\":{},\"targets\":", self.start);
         list(&mut out, &self.paths, |out, (target, _)| {

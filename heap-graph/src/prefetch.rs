@@ -1,16 +1,17 @@
-//! Having memory fetched before it is looked at: analyses jump through arrays much bigger than a processor's
-//! caches, and know some steps before where they will land.
+//! Fetches memory before it is read: analyses jump through arrays much bigger than a processor's caches, and know
+//! some steps ahead where they will read.
 
-/// How far ahead, in elements, where each step is short.
+/// The number of elements to fetch ahead in loops with short steps.
 pub(crate) const AHEAD: usize = 24;
 
-/// Has the element fetched, if the processor is told how; nothing if there is none.
+/// Asks the processor to fetch an element, if there is one at `index`. Does nothing on processors other than x86-64.
 #[inline]
 pub(crate) fn prefetch<T>(elements: &[T], index: usize) {
     #[cfg(target_arch = "x86_64")]
     if let Some(element) = elements.get(index) {
-        #[allow(unsafe_code, reason = "the processor's instruction for it")]
-        // SAFETY: a hint about an address, which is one of an element; nothing is read.
+        #[allow(unsafe_code, reason = "calls the processor's instruction")]
+        // SAFETY: the instruction needs SSE, which every x86-64 processor has. It reads nothing, so that any address is
+        // allowed; this one comes from a reference.
         unsafe {
             core::arch::x86_64::_mm_prefetch::<{ core::arch::x86_64::_MM_HINT_T0 }>(
                 core::ptr::from_ref(element).cast(),

@@ -1,13 +1,13 @@
-//! How far an analysis is, and whether anybody still wants it.
+//! The progress of an analysis, and its cancellation.
 
 use core::fmt;
 use core::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// Nobody wants the answer any more.
+/// The error of an analysis that was cancelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(clippy::exhaustive_structs, reason = "there is nothing more to say")]
+#[allow(clippy::exhaustive_structs, reason = "an error without details")]
 pub struct Cancelled;
 
 impl fmt::Display for Cancelled {
@@ -18,7 +18,7 @@ impl fmt::Display for Cancelled {
 
 impl std::error::Error for Cancelled {}
 
-/// How far a request is, and whether it is still wanted; clones are shared with whoever waits.
+/// Shows how far a request is, and cancels it. All clones belong to one request.
 #[derive(Clone, Debug, Default)]
 pub struct Progress(Arc<Shared>);
 
@@ -30,24 +30,23 @@ struct Shared {
 }
 
 impl Progress {
-    /// A request that has not begun.
+    /// The progress of a request that has not begun.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Steps done, and steps there are: bytes of a file that is read, nodes of a graph in an analysis, each
-    /// as often as it is gone through. 0 of 0 until that is known; more become known where one analysis needs
-    /// another.
+    /// The numbers of steps done and of all steps. A step is a byte of a file to read, or one visit of a node by an
+    /// analysis. Both are 0 at first, and the total grows if one analysis needs another.
     pub fn steps(&self) -> (u64, u64) {
         (self.0.done.load(Ordering::Relaxed), self.0.total.load(Ordering::Relaxed))
     }
 
-    /// Says that nobody wants the answer any more. Whoever works on it looks every few thousand nodes.
+    /// Cancels the request. The analysis notices it after a few thousand nodes.
     pub fn cancel(&self) {
         self.0.is_cancelled.store(true, Ordering::Relaxed);
     }
 
-    /// Whether it was cancelled.
+    /// Whether the request was cancelled.
     pub fn is_cancelled(&self) -> bool {
         self.0.is_cancelled.load(Ordering::Relaxed)
     }
@@ -61,10 +60,10 @@ impl Progress {
     }
 }
 
-/// Nodes between two looks: a look is cheap, but not as cheap as a node.
+/// The number of nodes between two looks at the progress, which cost more than a node.
 pub(crate) const LOOK: usize = 4096;
 
-/// A range in parts, for loops too hot to count each step.
+/// Cuts a range into parts, for loops in which counting each step costs too much.
 pub(crate) fn chunks(
     range: Range<usize>,
 ) -> impl DoubleEndedIterator<Item = Range<usize>> + ExactSizeIterator {
@@ -79,13 +78,13 @@ pub(crate) struct Steps<'a> {
 }
 
 impl<'a> Steps<'a> {
-    /// So many steps are to be done.
+    /// Announces this number of steps.
     pub(crate) fn new(progress: &'a Progress, steps: usize) -> Self {
         progress.expect(steps as u64);
         Self { progress, until_look: LOOK }
     }
 
-    /// One more is done.
+    /// Counts one step.
     #[inline]
     pub(crate) fn step(&mut self) -> Result<(), Cancelled> {
         self.until_look -= 1;
@@ -95,7 +94,7 @@ impl<'a> Steps<'a> {
         }
     }
 
-    /// So many are about to be done: those of a part that [`chunks`] gives.
+    /// Counts the steps of a part that [`chunks`] gives, before the caller does them.
     pub(crate) fn steps(&mut self, count: usize) -> Result<(), Cancelled> {
         self.progress.did(count as u64);
         match self.progress.is_cancelled() {

@@ -1,17 +1,21 @@
-//! Heap snapshots: files that end in `.fxsnapshot`, as Firefox writes and reads them.
+//! Heap snapshots: files that end in `.fxsnapshot`, which Firefox writes and reads.
 //!
-//! One compressed stream of protobuf messages, each after its length: `Metadata`, then a `Node`
-//! each, the root first. Texts stand in a node where first used, and by number afterwards: there
-//! are two tables, of two-byte and of one-byte texts.
+//! A file is one compressed stream of protobuf messages, each after its length: one `Metadata`, then one `Node` for
+//! each node, the root first. A text stands in the message of the node that uses it first; later messages give its
+//! number. Texts are numbered in two tables, one of two-byte texts and one of one-byte texts.
 
 mod encode;
+mod error;
 mod message;
+mod options;
 mod read;
 mod unpack;
 mod wire;
 mod write;
 
+pub use error::{MessageError, MessageProblem, SnapshotError};
+pub use options::{ReadOptions, WriteOptions};
 pub(crate) use read::open;
-pub use read::{ReadOptions, read, read_from, read_with};
+pub use read::{read, read_from, read_with};
 pub(crate) use write::Packer;
-pub use write::{SnapshotWriter, WriteOptions, write};
+pub use write::{SnapshotWriter, write};

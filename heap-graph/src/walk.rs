@@ -1,11 +1,11 @@
-//! The breadth-first walk of Firefox: nodes are arrived at by edges, so the root counts as reached only when
-//! an edge leads to it, and then its edges are taken a second time.
+//! Firefox's breadth-first walk. The walk arrives at nodes by edges, so it reaches the root only if an edge leads back
+//! to it, and takes the root's edges a second time then.
 
 use crate::graph::Graph;
 use crate::huge::huge;
 
 pub(crate) struct BreadthFirst {
-    /// One bit for each node.
+    /// One bit for each node: whether an edge has arrived there.
     seen: Vec<u64>,
     queue: Vec<u32>,
     next: usize,
@@ -24,7 +24,7 @@ impl BreadthFirst {
         Self { seen: vec![0; nodes.div_ceil(64)], queue, next: 0 }
     }
 
-    /// The next node whose edges are to be taken.
+    /// The next node whose edges the caller takes.
     #[inline]
     pub(crate) fn next(&mut self) -> Option<u32> {
         let node = self.queue.get(self.next).copied()?;
@@ -32,7 +32,7 @@ impl BreadthFirst {
         Some(node)
     }
 
-    /// An edge leads to `node`: whether it is the first.
+    /// Notes that an edge leads to `node`. Returns whether it is the first one.
     #[inline]
     pub(crate) fn arrive(&mut self, node: u32) -> bool {
         let (word, bit) = (&mut self.seen[node as usize / 64], 1 << (node % 64));

@@ -1,51 +1,48 @@
-//! Analyses behind one door: snapshots by name, and what is asked of them. On its own thread through
-//! [`HeapAnalysesClient`], so that a front end stays responsive.
+//! All analyses in one place, for snapshots by name. [`HeapAnalysesClient`] runs them on a thread of their own, so that
+//! a front end stays responsive.
 
 mod client;
 mod import;
 
-pub use client::{HeapAnalysesClient, Pending};
+pub use client::{HeapAnalysesClient, PendingAnswer};
 
 use core::fmt;
-use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hashbrown::HashMap;
 
-use crate::breakdown::Breakdown;
-use crate::census::{CensusError, census_watched};
-use crate::diff::Difference;
-use crate::dominators::{Arrays, DominatorTree, DominatorTreeNode, FetchOptions, Fetched};
-use crate::error::SnapshotError;
+use crate::census::{
+    Breakdown, CensusDifference, CensusError, CensusReport, CensusTree, TreeOptions, census_watched,
+};
+use crate::dominators::{
+    Arrays, DominatorTree, DominatorTreeNode, FetchOptions, FetchedChildren, individuals_watched,
+};
 use crate::graph::{Graph, NodeId, NodeIndex};
-use crate::individuals::individuals_watched;
 use crate::paths::{ShortestPaths, shortest_paths_watched};
 use crate::progress::{Cancelled, Progress};
-use crate::report::Report;
-use crate::snapshot::{ReadOptions, open, read_from};
-use crate::tree::{CensusTree, TreeOptions};
+use crate::snapshot::{ReadOptions, SnapshotError, open, read_from};
 
 /// Why a request has no answer.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum WorkerError {
-    /// No snapshot of this name was read.
+    /// The worker has no snapshot of this name.
     NoSnapshot(PathBuf),
     /// The snapshot has no such node.
     NoNode(NodeId),
     /// The root does not reach the node.
     NotReachable(NodeId),
-    /// The snapshot could not be read.
+    /// The snapshot cannot be read.
     Snapshot(SnapshotError),
-    /// The snapshot could not be written.
+    /// The snapshot cannot be written.
     Save(io::Error),
-    /// The census has no answer.
+    /// The census failed.
     Census(CensusError),
     /// The request was cancelled.
     Cancelled,
-    /// Answering panicked, such as in a value of the program that was to be saved; with the panic's text.
+    /// Code panicked during the request, such as that of a value to save. Contains the message of the panic.
     Panicked(String),
     /// The worker has ended.
     Gone,
@@ -54,7 +51,7 @@ pub enum WorkerError {
 impl fmt::Display for WorkerError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NoSnapshot(path) => write!(f, "{}: no such snapshot was read", path.display()),
+            Self::NoSnapshot(path) => write!(f, "{}: no snapshot of this name is loaded", path.display()),
             Self::NoNode(id) => write!(f, "no node has the id {id}"),
             Self::NotReachable(id) => write!(f, "the root does not reach node {id}"),
             Self::Snapshot(error) => error.fmt(f),
@@ -93,31 +90,31 @@ impl From<Cancelled> for WorkerError {
     }
 }
 
-/// What is happening to a snapshot, for front ends to show.
+/// The state of a snapshot, for front ends to show.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SnapshotState {
-    /// It is being written.
+    /// The worker writes it.
     Saving,
-    /// It is in a file, and was not read.
+    /// It is in a file, which the worker has not read.
     Saved,
-    /// A file from elsewhere is being taken in.
+    /// The worker copies the file.
     Importing,
-    /// It is being read.
+    /// The worker reads it.
     Reading,
-    /// It can be asked.
+    /// The worker has read it and answers requests about it.
     Read,
-    /// It could not be written or read; and why.
+    /// It cannot be written or read, for this reason.
     Error(String),
 }
 
-/// A file whose reading or writing can be watched and cancelled.
-struct Watched {
-    file: File,
+/// A file whose reading or writing a progress counts and can cancel.
+struct Watched<F> {
+    file: F,
     progress: Progress,
 }
 
-impl Watched {
+impl<F> Watched<F> {
     fn look(&self) -> io::Result<()> {
         match self.progress.is_cancelled() {
             true => Err(io::Error::other("cancelled")),
@@ -126,7 +123,7 @@ impl Watched {
     }
 }
 
-impl Read for Watched {
+impl<F: Read> Read for Watched<F> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         self.look()?;
         let bytes = self.file.read(buffer)?;
@@ -135,8 +132,8 @@ impl Read for Watched {
     }
 }
 
-/// How long the file will be is not known: each byte is expected when it is there.
-impl Write for Watched {
+/// The length of the file is unknown, so each byte joins the total when it is written.
+impl<F: Write> Write for Watched<F> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.look()?;
         let bytes = self.file.write(bytes)?;
@@ -151,15 +148,15 @@ impl Write for Watched {
     }
 }
 
-/// How big a snapshot is.
+/// The size and time of a snapshot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SnapshotSummary {
-    /// Nodes, the root included.
+    /// The number of nodes, the root included.
     pub nodes: usize,
-    /// Edges.
+    /// The number of edges.
     pub edges: usize,
-    /// When it was taken, in microseconds since 1970 UTC.
+    /// The time at which it was taken, in microseconds since 1970 UTC.
     pub creation_time: Option<u64>,
 }
 
@@ -180,9 +177,9 @@ impl Snapshot {
     }
 }
 
-/// Snapshots that were read, by the name of their file, and what can be asked of them.
+/// Snapshots by the path of their file, and the analyses of them.
 ///
-/// To be used where it is, or on its own thread through [`HeapAnalysesClient`].
+/// Its methods run on the caller's thread; [`HeapAnalysesClient`] runs them on another.
 #[derive(Default)]
 pub struct HeapAnalysesWorker {
     snapshots: HashMap<PathBuf, Snapshot>,
@@ -202,7 +199,7 @@ impl HeapAnalysesWorker {
         Self::default()
     }
 
-    /// Reads a snapshot; one of the same name is replaced.
+    /// Reads a snapshot, and replaces one of the same name.
     ///
     /// # Errors
     ///
@@ -223,12 +220,12 @@ impl HeapAnalysesWorker {
         Ok(self.insert(path, graph))
     }
 
-    /// Whether a snapshot of this name can be asked.
+    /// Whether the worker has a snapshot of this name.
     pub fn has(&self, path: &Path) -> bool {
         self.snapshots.contains_key(path)
     }
 
-    /// Takes in a graph, such as that of the running program, as if read from a file of this name.
+    /// Adds a graph, such as that of the running program, as if it came from a file of this name.
     pub fn insert(&mut self, path: &Path, graph: Graph) -> SnapshotSummary {
         let summary = SnapshotSummary {
             nodes: graph.node_count(),
@@ -240,7 +237,7 @@ impl HeapAnalysesWorker {
         summary
     }
 
-    /// Forgets a snapshot; whether there was one.
+    /// Forgets a snapshot. Returns whether the worker had it.
     pub fn delete_heap_snapshot(&mut self, path: &Path) -> bool {
         self.snapshots.remove(path).is_some()
     }
@@ -249,7 +246,7 @@ impl HeapAnalysesWorker {
         self.snapshots.get_mut(path).ok_or_else(|| WorkerError::NoSnapshot(path.to_owned()))
     }
 
-    /// The graph itself.
+    /// The graph of a snapshot.
     ///
     /// # Errors
     ///
@@ -258,7 +255,7 @@ impl HeapAnalysesWorker {
         self.snapshot(path).map(|snapshot| Arc::clone(&snapshot.graph))
     }
 
-    /// When the snapshot was taken, in microseconds since 1970 UTC.
+    /// The time at which the snapshot was taken, in microseconds since 1970 UTC.
     ///
     /// # Errors
     ///
@@ -272,7 +269,12 @@ impl HeapAnalysesWorker {
     /// # Errors
     ///
     /// [`WorkerError::NoSnapshot`], [`WorkerError::Census`] or [`WorkerError::Cancelled`].
-    pub fn take_census(&mut self, path: &Path, breakdown: &Breakdown, progress: &Progress) -> Answer<Report> {
+    pub fn take_census(
+        &mut self,
+        path: &Path,
+        breakdown: &Breakdown,
+        progress: &Progress,
+    ) -> Answer<CensusReport> {
         Ok(census_watched(&self.snapshot(path)?.graph, breakdown, progress)?)
     }
 
@@ -291,7 +293,7 @@ impl HeapAnalysesWorker {
         Ok(CensusTree::new(&self.take_census(path, breakdown, progress)?, options))
     }
 
-    /// What changed from one snapshot to another.
+    /// The difference from one snapshot to another.
     ///
     /// # Errors
     ///
@@ -302,12 +304,12 @@ impl HeapAnalysesWorker {
         second: &Path,
         breakdown: &Breakdown,
         progress: &Progress,
-    ) -> Answer<Difference> {
+    ) -> Answer<CensusDifference> {
         let first = self.take_census(first, breakdown, progress)?;
-        Ok(Difference::new(&first, &self.take_census(second, breakdown, progress)?))
+        Ok(CensusDifference::new(&first, &self.take_census(second, breakdown, progress)?))
     }
 
-    /// The nodes behind leaves of a census tree, those that retain most first.
+    /// The nodes behind some leaves of a census tree, those that retain most first, at most `max`.
     ///
     /// # Errors
     ///
@@ -325,7 +327,7 @@ impl HeapAnalysesWorker {
         Ok(nodes.into_iter().map(|node| node.id()).collect())
     }
 
-    /// Computes the dominator tree, which is kept; whatever else needs it does so by itself.
+    /// Computes the dominator tree and keeps it. The other methods compute it when they need it.
     ///
     /// # Errors
     ///
@@ -339,7 +341,7 @@ impl HeapAnalysesWorker {
     ///
     /// # Errors
     ///
-    /// As [`take_census`](Self::take_census), of the label.
+    /// As [`take_census`](Self::take_census), for the census of the label.
     pub fn dominator_tree(
         &mut self,
         path: &Path,
@@ -349,7 +351,7 @@ impl HeapAnalysesWorker {
         Ok(self.snapshot(path)?.dominators(progress)?.partial(NodeIndex::ROOT, options)?)
     }
 
-    /// More children of a node of the dominator tree: `count` from the place `start` on.
+    /// At most `count` children of a node of the dominator tree, from the one at place `start` on.
     ///
     /// # Errors
     ///
@@ -363,7 +365,7 @@ impl HeapAnalysesWorker {
         count: usize,
         options: &FetchOptions,
         progress: &Progress,
-    ) -> Answer<Fetched> {
+    ) -> Answer<FetchedChildren> {
         let tree = self.snapshot(path)?.dominators(progress)?;
         let index = tree.graph().find(node).ok_or(WorkerError::NoNode(node))?.index();
         if !tree.is_reachable(index) {

@@ -22,7 +22,7 @@ use super::sockets::sockets_of;
 /// the file cannot be written.
 pub fn save_snapshot(pid: u32, path: &Path, timeout: Duration) -> Result<(), LiveError> {
     let socket = sockets_of(&[pid])?.pop().flatten().ok_or(LiveError::NotListening)?;
-    let answer = ask::file(&socket.path, heap_graph::SNAPSHOT_REQUEST, timeout)?;
+    let answer = ask::file(&socket.path, heap_graph::live::SNAPSHOT_REQUEST, timeout)?;
     let failed = |error| LiveError::Write(path.to_owned(), error);
     let name = path.file_name().ok_or_else(|| failed(io::ErrorKind::InvalidFilename.into()))?;
     let mut incomplete = OsString::from("incomplete-");

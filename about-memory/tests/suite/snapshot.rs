@@ -381,7 +381,8 @@ fn a_pipe_is_no_file() {
 
 #[test]
 fn a_stack_of_thousands_of_frames_is_printed() {
-    use heap_graph::{FrameParts, GraphBuilder, NodeId, NodeParts};
+    use heap_graph::graph::FrameParts;
+    use heap_graph::{GraphBuilder, NodeId, NodeParts};
 
     let mut builder = GraphBuilder::new();
     let text = builder.text("deep").unwrap();

@@ -12,10 +12,11 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::Instant;
 
+use heap_graph::graph::{CoarseType, GraphError};
+use heap_graph::live::LiveOptions;
 use heap_graph::snapshot::{ReadOptions, WriteOptions, read_from, write};
 use heap_graph::{
-    Breakdown, CoarseType, DominatorTree, Graph, GraphBuilder, GraphError, HeapGraph, LiveOptions, NodeId,
-    NodeIndex, NodeParts, Roots,
+    Breakdown, DominatorTree, Graph, GraphBuilder, HeapGraph, NodeId, NodeIndex, NodeParts, Roots,
 };
 use memory_reporter::MallocSizeOf;
 use tests::Random;
@@ -281,7 +282,7 @@ fn ask(graph: &Graph) {
     let all: Vec<NodeIndex> = graph.nodes().map(|node| node.index()).collect();
     let targets: Vec<_> = (1..6).map(|part| all[all.len() * part / 6]).collect();
     time("shortest paths, 5 targets x 5", || heap_graph::shortest_paths(graph, NodeIndex::ROOT, &targets, 5));
-    time("sizes by class", || heap_graph::sizes_by_class(&tree));
+    time("sizes by class", || heap_graph::dominators::sizes_by_class(&tree));
 }
 
 #[derive(MallocSizeOf)]

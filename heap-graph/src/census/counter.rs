@@ -1,21 +1,18 @@
-//! Counting by a breakdown, and the report in Firefox's order of keys.
+//! Counts by a breakdown, and makes the report in Firefox's order of keys.
 
 use std::sync::Arc;
 
 use hashbrown::HashMap;
 
+use super::breakdown::Breakdown;
+use super::report::{CensusCount, CensusFrame, CensusReport, CensusStack, StackKey, sort_keys};
 use super::{CensusError, Group};
-use crate::breakdown::Breakdown;
-use crate::coarse_type::CoarseType;
-use crate::frame::FrameId;
-use crate::graph::{Graph, Kind};
-use crate::report::{Count, Frame, Report, ReportFrame, StackKey, sort_keys};
-use crate::text::TextId;
+use crate::graph::{CoarseType, FrameId, Graph, Kind, TextId};
 
-/// What one breakdown has counted.
+/// The counts of one breakdown.
 pub(super) struct Counter<'b> {
     content: Content<'b>,
-    /// The smallest id counted here, by which entries are sorted.
+    /// The smallest id counted here, which gives the entry its place in the report.
     smallest_id: u64,
     /// Whether anything was counted here.
     is_used: bool,
@@ -27,7 +24,7 @@ enum Content<'b> {
         bytes: Option<u128>,
         label: Option<&'b str>,
     },
-    /// A place among the buckets, once something is in it.
+    /// The number of the bucket, once it contains a node.
     Bucket(Option<u32>),
     ByText {
         by: By,
@@ -53,7 +50,7 @@ enum By {
     File,
 }
 
-/// For nodes that have no such text: the key and what was counted there.
+/// The key for nodes without such a text, and their counts.
 type Rest<'b> = (&'static str, Box<Counter<'b>>);
 
 impl<'b> Counter<'b> {
@@ -90,7 +87,7 @@ impl<'b> Counter<'b> {
         Self { content, smallest_id: u64::MAX, is_used: false }
     }
 
-    /// Counts nodes of one kind; the buckets they belong to are added to `into`.
+    /// Counts the nodes of one kind, and appends the numbers of their buckets to `into`.
     pub(super) fn add(
         &mut self,
         graph: &Graph,
@@ -110,7 +107,7 @@ impl<'b> Counter<'b> {
             Content::Bucket(place) => {
                 let place = *place.get_or_insert_with(|| {
                     buckets.push(Vec::new());
-                    // There are fewer buckets than kinds times breakdowns.
+                    // Each kind adds at most one bucket for each breakdown, so the number fits 32 bits.
                     buckets.len() as u32 - 1
                 });
                 into.push(place);
@@ -153,21 +150,21 @@ impl<'b> Counter<'b> {
         inner.add(graph, kind, group, buckets, into)
     }
 
-    pub(super) fn report(self, graph: &Graph, naming: &mut Naming<'_>) -> Report {
+    pub(super) fn report(self, graph: &Graph, naming: &mut Naming<'_>) -> CensusReport {
         match self.content {
-            Content::Count { count, bytes, label } => Report::Count(Count {
+            Content::Count { count, bytes, label } => CensusReport::Count(CensusCount {
                 count: count.map(i128::from),
                 bytes: bytes.map(|bytes| i128::try_from(bytes).expect("2^32 sizes of 64 bits fit")),
                 label: label.map(str::to_owned),
             }),
-            Content::Bucket(place) => Report::Bucket(match place {
+            Content::Bucket(place) => CensusReport::Bucket(match place {
                 Some(place) => core::mem::take(&mut naming.buckets[place as usize]),
                 None => Vec::new(),
             }),
             Content::All(each) => {
-                Report::All(each.into_iter().map(|inner| inner.report(graph, naming)).collect())
+                CensusReport::All(each.into_iter().map(|inner| inner.report(graph, naming)).collect())
             }
-            Content::ByCoarseType(each) => Report::Map(
+            Content::ByCoarseType(each) => CensusReport::Map(
                 each.into_iter()
                     .map(|(coarse_type, inner)| (coarse_type.key().into(), inner.report(graph, naming)))
                     .collect(),
@@ -182,7 +179,7 @@ impl<'b> Counter<'b> {
                 if no_stack.is_used {
                     entries.push((StackKey::NoStack, no_stack.report(graph, naming)));
                 }
-                Report::Stacks(entries)
+                CensusReport::Stacks(entries)
             }
             Content::ByText { entries, rest, .. } => {
                 let mut map = Vec::with_capacity(entries.len() + 1);
@@ -191,14 +188,14 @@ impl<'b> Counter<'b> {
                 }
                 if let Some((key, rest)) = rest {
                     let rest = rest.report(graph, naming);
-                    // As a property that is set twice: the later value in the earlier place.
+                    // Like a property that JavaScript sets twice: the later value in the earlier place.
                     match map.iter_mut().find(|(text, _)| *text == key) {
                         Some(entry) => entry.1 = rest,
                         None => map.push((key.into(), rest)),
                     }
                 }
                 sort_keys(&mut map);
-                Report::Map(map)
+                CensusReport::Map(map)
             }
         }
     }
@@ -211,10 +208,10 @@ fn sorted<K>(entries: HashMap<K, Counter<'_>>) -> Vec<(K, Counter<'_>)> {
     entries
 }
 
-/// What a report is named with.
+/// Texts, stacks and ids for a report.
 pub(super) struct Naming<'a> {
     buckets: &'a mut Vec<Vec<u64>>,
-    stacks: HashMap<FrameId, Arc<ReportFrame>>,
+    stacks: HashMap<FrameId, Arc<CensusStack>>,
 }
 
 impl<'a> Naming<'a> {
@@ -222,8 +219,8 @@ impl<'a> Naming<'a> {
         Self { buckets, stacks: HashMap::new() }
     }
 
-    /// The frame and its callers; not by recursion, since a stack may be deep.
-    fn stack(&mut self, graph: &Graph, id: FrameId) -> Arc<ReportFrame> {
+    /// The frame and its callers. It does not recurse, since a stack may be deep.
+    fn stack(&mut self, graph: &Graph, id: FrameId) -> Arc<CensusStack> {
         let mut missing = Vec::new();
         let mut next = Some(id);
         let mut made = None;
@@ -237,13 +234,13 @@ impl<'a> Naming<'a> {
         }
         while let Some(id) = missing.pop() {
             let parts = graph.frames().get(id);
-            let frame = Frame {
+            let frame = CensusFrame {
                 source: graph.text(parts.source).into_owned(),
                 line: parts.line,
                 column: parts.column,
                 function: parts.function.map(|function| graph.text(function).into_owned()),
             };
-            let frame = Arc::new(ReportFrame { frame, is_system: parts.is_system, parent: made });
+            let frame = Arc::new(CensusStack { frame, is_system: parts.is_system, parent: made });
             self.stacks.insert(id, Arc::clone(&frame));
             made = Some(frame);
         }

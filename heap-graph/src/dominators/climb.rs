@@ -1,15 +1,16 @@
 //! From semidominators to immediate dominators, by climbing.
 //!
-//! A node's immediate dominator is the last of its parent's dominators that is not below its semidominator.
-//! All are numbers of a depth-first walk, so what is above is less, and the tree above a node is there before it.
+//! A node's immediate dominator is the last of its parent's dominators that is not below its semidominator. All nodes
+//! are numbers of a depth-first walk: an ancestor has a smaller number, so its dominator is known before the node's.
 
 use crate::progress::{Cancelled, Steps, chunks};
 
-/// Steps up, for each node, after which plain climbing is given up. Heaps take less than one.
+/// The average number of steps up for each node after which the function changes from steps to jumps. Heaps need less
+/// than one.
 const PATIENCE: usize = 4;
 
-/// Turns parents, by number, into the numbers of the immediate dominators; the root has itself. A step for each
-/// node.
+/// Turns parents, by number, into the numbers of the immediate dominators; the root's is itself. Counts one step of
+/// progress for each node.
 pub(super) fn climb(
     parents: Vec<u32>,
     semidominators: &[u32],
@@ -42,15 +43,15 @@ pub(super) fn climb(
     Ok(dominators)
 }
 
-/// A far ancestor of each node, by Eugene Myers (An Applicative Random-Access Stack, 1983): any ancestor is
-/// then at most in proportion to the logarithm of the depth away.
+/// A far ancestor of each node, after Eugene Myers (An Applicative Random-Access Stack, 1983). The number of jumps to
+/// any ancestor is at most proportional to the logarithm of the depth.
 struct Jumps {
     depths: Vec<u32>,
     far: Vec<u32>,
 }
 
 impl Jumps {
-    /// Of the nodes that have a dominator, and of the next one.
+    /// Jumps from the nodes whose dominator is known, and from the next node, whose dominator is `next`.
     fn new(dominators: &[u32], next: u32) -> Self {
         let mut jumps = Self { depths: vec![0], far: vec![0] };
         dominators[1..].iter().for_each(|dominator| jumps.push(*dominator));
@@ -67,7 +68,7 @@ impl Jumps {
         self.far.push(if is_even { twice } else { dominator });
     }
 
-    /// The first ancestor that is not below a node of this number.
+    /// The first ancestor that is not below the semidominator.
     fn climb(&self, dominators: &[u32], mut node: u32, semidominator: u32) -> u32 {
         while node > semidominator {
             let far = self.far[node as usize];

@@ -1,23 +1,21 @@
-//! The dominator tree in parts, as a front end asks for it: some levels, then more on request.
+//! The dominator tree in parts, for a front end: first some levels, then more on request.
 
 use core::fmt::Write as _;
 
 use super::DominatorTree;
-use crate::breakdown::Breakdown;
-use crate::census::{CensusError, describe_node};
-use crate::graph::{Node, NodeId, NodeIndex};
-use crate::report::{Key, Report, json::list};
-use crate::text::Text;
+use crate::census::{Breakdown, CensusError, CensusKey, CensusReport, describe_node};
+use crate::graph::{Node, NodeId, NodeIndex, Text};
+use crate::json::list;
 
-/// How much of a tree is fetched at once.
+/// How much of a tree to fetch at once.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct FetchOptions {
-    /// Levels, the root's included; 4 by default, [`MAX_DEPTH`](Self::MAX_DEPTH) at most.
+    /// The number of levels, the root's included; 4 by default, [`MAX_DEPTH`](Self::MAX_DEPTH) at most.
     pub depth: usize,
-    /// Children of each node; 15 by default.
+    /// The number of children of each node; 15 by default.
     pub siblings: usize,
-    /// What nodes are called by; the preset `label` by default.
+    /// The breakdown that names nodes; the preset `label` by default.
     pub label: Breakdown,
 }
 
@@ -29,7 +27,7 @@ impl Default for FetchOptions {
 }
 
 impl FetchOptions {
-    /// More levels are never fetched at once.
+    /// The highest number of levels of one request.
     pub const MAX_DEPTH: usize = 200;
 
     /// The defaults.
@@ -64,36 +62,36 @@ pub struct DominatorTreeNode {
     pub node_id: NodeId,
     /// The keys of the label breakdown that lead to it.
     pub label: Vec<Text<'static>>,
-    /// Bytes of the thing itself.
+    /// Bytes of the node itself.
     pub shallow_size: u64,
-    /// Bytes that it keeps alive.
+    /// Bytes of the node and of all it dominates.
     pub retained_size: u128,
-    /// Its immediate dominator.
+    /// The node's immediate dominator; `None` for the root.
     pub parent_id: Option<NodeId>,
-    /// Those fetched of the nodes it immediately dominates.
+    /// The fetched part of the nodes that it immediately dominates.
     pub children: Vec<DominatorTreeNode>,
-    /// Whether it has more.
+    /// Whether it immediately dominates more nodes.
     pub more_children_available: bool,
 }
 
 /// More children of a node.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub struct Fetched {
+pub struct FetchedChildren {
     /// The children.
     pub nodes: Vec<DominatorTreeNode>,
     /// Whether there are still more.
     pub more_children_available: bool,
-    /// From the root to the node they are children of.
+    /// The nodes from the root to the parent of the children.
     pub path: Vec<NodeId>,
 }
 
 impl DominatorTree<'_> {
-    /// The tree from `start` downwards, some levels of it.
+    /// Some levels of the tree, from `start` downwards.
     ///
     /// # Errors
     ///
-    /// [`CensusError`] if the label breakdown cannot be used on a node.
+    /// [`CensusError`] if the label breakdown fails on a node.
     pub fn partial(
         &self,
         start: NodeIndex,
@@ -118,7 +116,7 @@ impl DominatorTree<'_> {
         Ok(node)
     }
 
-    /// Children of a node, from the one at place `start` on, at most `count`.
+    /// At most `count` children of a node, from the one at place `start` on.
     ///
     /// # Errors
     ///
@@ -129,7 +127,7 @@ impl DominatorTree<'_> {
         start: usize,
         count: usize,
         options: &FetchOptions,
-    ) -> Result<Fetched, CensusError> {
+    ) -> Result<FetchedChildren, CensusError> {
         let children = self.immediately_dominated(node);
         let more_children_available = children.len() > start.saturating_add(count);
         let mut nodes = Vec::new();
@@ -140,7 +138,7 @@ impl DominatorTree<'_> {
         }
         let mut path: Vec<_> = self.dominators_of(node).map(Node::id).collect();
         path.reverse();
-        Ok(Fetched { nodes, more_children_available, path })
+        Ok(FetchedChildren { nodes, more_children_available, path })
     }
 
     fn displayed(&self, node: Node<'_>, options: &FetchOptions) -> Result<DominatorTreeNode, CensusError> {
@@ -156,7 +154,7 @@ impl DominatorTree<'_> {
     }
 }
 
-/// The keys that lead to where a breakdown counts a node, but for empty ones.
+/// The keys that lead to the place where a breakdown counts a node, without empty ones.
 pub(crate) fn label(node: Node<'_>, breakdown: &Breakdown) -> Result<Vec<Text<'static>>, CensusError> {
     let report = describe_node(node, breakdown)?;
     let mut path = Vec::new();
@@ -165,15 +163,17 @@ pub(crate) fn label(node: Node<'_>, breakdown: &Breakdown) -> Result<Vec<Text<'s
     Ok(path)
 }
 
-fn find(report: &Report, path: &mut Vec<Text<'static>>) -> bool {
+fn find(report: &CensusReport, path: &mut Vec<Text<'static>>) -> bool {
     match report {
-        Report::Count(count) => count.count.is_some_and(|n| n != 0) || count.bytes.is_some_and(|n| n != 0),
-        Report::Bucket(ids) => !ids.is_empty(),
+        CensusReport::Count(count) => {
+            count.count.is_some_and(|n| n != 0) || count.bytes.is_some_and(|n| n != 0)
+        }
+        CensusReport::Bucket(ids) => !ids.is_empty(),
         _ => report.children().into_iter().any(|(key, below)| {
             path.push(match key {
-                Key::Text(text) => text,
-                Key::Stack(stack) => stack.frame.to_string().into(),
-                Key::Place(place) => place.to_string().into(),
+                CensusKey::Text(text) => text,
+                CensusKey::Stack(stack) => stack.frame.to_string().into(),
+                CensusKey::Place(place) => place.to_string().into(),
             });
             find(below, path) || {
                 path.pop();
@@ -184,7 +184,7 @@ fn find(report: &Report, path: &mut Vec<Text<'static>>) -> bool {
 }
 
 impl DominatorTreeNode {
-    /// The node as JSON in one line, as Firefox's own front end has it.
+    /// The node as JSON in one line, in the form that Firefox's front end uses.
     pub fn to_json(&self) -> String {
         let mut out = String::new();
         self.write_json(&mut out);

@@ -1,19 +1,18 @@
-//! A node and what is near it, as a picture: DOT for Graphviz, `GraphML` for editors of graphs.
+//! A node and the nodes near it, for pictures: DOT for Graphviz, `GraphML` for graph editors.
 
 use core::fmt::Write as _;
 
 use indexmap::IndexSet;
 
-use crate::graph::{Graph, Node, NodeIndex};
-use crate::text::Text;
+use crate::graph::{Graph, Node, NodeIndex, Text};
 
-/// How much of a graph is near a node.
+/// Which nodes are near a node.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct NeighbourhoodOptions {
-    /// Edges away from the node, in either direction; 2 by default.
+    /// The distance from the node in edges of either direction, at most; 2 by default.
     pub depth: usize,
-    /// Nodes at most, the nearest first; 100 by default.
+    /// The number of nodes at most, the nearest first; 100 by default.
     pub max_nodes: usize,
 }
 
@@ -50,7 +49,7 @@ pub struct Neighbourhood<'a> {
 }
 
 impl<'a> Neighbourhood<'a> {
-    /// What is near a node.
+    /// The neighbourhood of a node.
     pub fn new(graph: &'a Graph, node: NodeIndex, options: &NeighbourhoodOptions) -> Self {
         let mut nodes = IndexSet::from([node.0]);
         let mut known = 0;
@@ -139,7 +138,7 @@ impl<'a> Neighbourhood<'a> {
     }
 }
 
-/// A text in double quotes, as DOT has it.
+/// A text in double quotes, as DOT writes it.
 fn quoted(text: &str) -> String {
     let mut out = String::from("\"");
     for c in text.chars() {
@@ -155,7 +154,7 @@ fn quoted(text: &str) -> String {
     out
 }
 
-/// A text as XML has it, which has no control characters.
+/// A text as XML writes it, with U+FFFD for control characters, which XML does not allow.
 fn xml(text: &str) -> String {
     let mut out = String::new();
     for c in text.chars() {

@@ -1,11 +1,10 @@
-//! V8's `.heapsnapshot`, which Chrome's developer tools and memlab open.
+//! V8's `.heapsnapshot`, which Chrome's developer tools and memlab read.
 
 use std::io::{self, BufWriter, Write};
 
 use hashbrown::HashSet;
 
-use crate::coarse_type::CoarseType;
-use crate::graph::{Graph, NodeIndex};
+use crate::graph::{CoarseType, Graph, NodeIndex, TextId};
 
 const META: &str = concat!(
     r#"{"snapshot":{"meta":{"#,
@@ -22,18 +21,18 @@ const META: &str = concat!(
     r#""location_fields":["object_index","script_id","line","column"]},"#,
 );
 
-/// Numbers of a node.
+/// The number of values that the format has for a node.
 const NODE_FIELDS: usize = 7;
 
 /// Writes a graph as V8's `.heapsnapshot`.
 ///
-/// That format has ids and sizes of 32 bits: nodes are numbered 1, 3, 5 and so on in the order of the graph, and
-/// sizes of 4 GiB and more become 4,294,967,295. Allocation stacks are left out. So are edges from the root to a node
-/// that an edge from the root leads to already: Chrome's developer tools refuse snapshots with many of them.
+/// The format has ids and sizes of 32 bits: the ids are 1, 3, 5 and so on in the order of the graph, and sizes of 4 GiB
+/// and more become 4,294,967,295. The file contains no allocation stacks, and only the first of several edges from the
+/// root to one node: Chrome's developer tools reject snapshots with many parallel ones.
 ///
 /// # Errors
 ///
-/// Of the file; or if the graph has more nodes (about 600 million) than the format can number.
+/// `file` cannot be written, or the graph has more nodes (about 600 million) than the format can number.
 pub fn write_v8<W: Write>(graph: &Graph, file: W) -> io::Result<()> {
     if graph.node_count() * NODE_FIELDS > u32::MAX as usize {
         return Err(io::Error::other("too many nodes for a .heapsnapshot"));
@@ -45,8 +44,8 @@ pub fn write_v8<W: Write>(graph: &Graph, file: W) -> io::Result<()> {
     let root_edges: Vec<usize> = of_root.clone().filter(|edge| known.insert(graph.referent(*edge))).collect();
     let (nodes, edges) = (graph.node_count(), graph.edge_count() - of_root.len() + root_edges.len());
     write!(out, "\"node_count\":{nodes},\"edge_count\":{edges},\"trace_function_count\":0}},\n\"nodes\":[")?;
-    // Two texts of our own stand before those of the graph.
-    let text = |id: crate::text::TextId| id.index() + 2;
+    // Two texts of this function come before those of the graph.
+    let text = |id: TextId| id.index() + 2;
     for node in graph.nodes() {
         let place = node.index().get();
         let (kind, name) = match node.coarse_type() {
@@ -65,10 +64,10 @@ pub fn write_v8<W: Write>(graph: &Graph, file: W) -> io::Result<()> {
         write!(out, "{comma}{kind},{name},{},{size},{edges},0,0", place * 2 + 1)?;
     }
     out.write_all(b"],\n\"edges\":[")?;
-    // The root stands first, and so do its edges.
+    // The root comes first, and so do its edges.
     for (place, edge) in root_edges.into_iter().chain(of_root.end..graph.edge_count()).enumerate() {
         let comma = if place == 0 { "" } else { ",\n" };
-        // A property, or something internal without a name.
+        // An edge with a name is a property, one without is internal.
         let (kind, name) = graph.edge_name(edge).map_or((3, 1), |name| (2, text(name)));
         write!(out, "{comma}{kind},{name},{}", graph.referent(edge) as usize * NODE_FIELDS)?;
     }

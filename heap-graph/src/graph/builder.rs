@@ -1,39 +1,38 @@
-//! Building a graph node by node, each with its edges, whose targets may come later.
+//! Building a graph node by node. The edges of a node follow it; their targets may come later.
 
 use hashbrown::HashMap;
 
-use super::ids::IdTable;
-use super::{Graph, Kind};
-use crate::coarse_type::CoarseType;
-use crate::error::GraphError;
-use crate::frame::{FrameId, FrameParts, Frames};
-use crate::graph::NodeId;
-use crate::text::{TextId, Texts};
+use super::coarse_type::CoarseType;
+use super::error::GraphError;
+use super::frame::{FrameId, FrameParts, Frames};
+use super::id_table::IdTable;
+use super::text::{TextId, Texts};
+use super::{Graph, Kind, NodeId};
 
-/// What is said of a node that is added to a graph.
+/// The facts about a node that a builder or writer adds.
 #[derive(Clone, Copy, Debug)]
 #[allow(clippy::exhaustive_structs, reason = "a builder's user fills it in, field by field")]
 pub struct NodeParts {
-    /// Unique in the graph.
+    /// The id, unique in the graph.
     pub id: NodeId,
-    /// Bytes of the thing itself.
+    /// Bytes of the node itself.
     pub shallow_size: u64,
-    /// Name of the concrete type.
+    /// The name of the concrete type.
     pub type_name: TextId,
-    /// What it is, roughly.
+    /// The coarse type.
     pub coarse_type: CoarseType,
-    /// Name of the class of an object.
+    /// The name of an object's class.
     pub class_name: Option<TextId>,
-    /// The file that a script came from.
+    /// The file that a script comes from.
     pub script_file_name: Option<TextId>,
-    /// A name that tells more than the type.
+    /// A name that says more than the type.
     pub descriptive_type_name: Option<TextId>,
-    /// The youngest frame of the stack it was allocated from.
+    /// The youngest frame of the stack that allocated it.
     pub allocation_stack: Option<FrameId>,
 }
 
 impl NodeParts {
-    /// A node with an id, a size and a type, and of coarse type [`Other`](CoarseType::Other).
+    /// A node with an id, a size in bytes and a type. Its coarse type is [`Other`](CoarseType::Other).
     pub fn new(id: NodeId, shallow_size: u64, type_name: TextId) -> Self {
         Self {
             id,
@@ -66,7 +65,7 @@ impl Kind {
 /// ```
 /// use heap_graph::{GraphBuilder, NodeId, NodeParts};
 ///
-/// # fn main() -> Result<(), heap_graph::GraphError> {
+/// # fn main() -> Result<(), heap_graph::graph::GraphError> {
 /// let mut builder = GraphBuilder::new();
 /// let (roots, cache, held) = (builder.text("roots")?, builder.text("Cache")?, builder.text("cache")?);
 /// builder.node(NodeParts::new(NodeId(1), 0, roots))?;
@@ -83,12 +82,12 @@ pub struct GraphBuilder {
     sizes: Vec<u64>,
     kinds_of: Vec<u32>,
     first_edges: Vec<u32>,
-    /// Ids, until all nodes are known.
+    /// Ids; the places of the nodes are known only at the end.
     referents: Vec<u64>,
     edge_names: Vec<Option<TextId>>,
     kinds: Vec<Kind>,
     kind_ids: HashMap<Kind, u32>,
-    /// The kind of the node before: neighbours are often alike.
+    /// The kind of the previous node: neighbours are often alike.
     last_kind: Option<(Kind, u32)>,
     pub(crate) texts: Texts,
     pub(crate) frames: Frames,
@@ -101,12 +100,12 @@ impl GraphBuilder {
         Self::default()
     }
 
-    /// Says when the heap was looked at, in microseconds since 1970 UTC.
+    /// Sets the time at which the snapshot was taken, in microseconds since 1970 UTC.
     pub fn set_creation_time(&mut self, microseconds: Option<u64>) {
         self.creation_time = microseconds;
     }
 
-    /// Makes a text known.
+    /// Adds a text, or finds the equal one added before.
     ///
     /// # Errors
     ///
@@ -115,7 +114,7 @@ impl GraphBuilder {
         self.texts.intern(text.as_bytes()).ok_or(GraphError::TooMany("texts"))
     }
 
-    /// Makes a frame known. A function whose name is empty has none, as in Firefox.
+    /// Adds a frame, or finds the equal one added before. As in Firefox, an empty function name counts as none.
     ///
     /// # Errors
     ///
@@ -125,18 +124,18 @@ impl GraphBuilder {
         self.frames.intern(frame).ok_or(GraphError::TooMany("frames"))
     }
 
-    /// Nodes so far.
+    /// The number of nodes added so far.
     pub fn node_count(&self) -> usize {
         self.ids.len()
     }
 
-    /// Adds a node; the edges that follow are its.
+    /// Adds a node. The edges added next are its edges.
     ///
     /// # Errors
     ///
     /// [`GraphError::TooMany`] after 2^32 - 2 nodes.
     pub fn node(&mut self, node: NodeParts) -> Result<(), GraphError> {
-        // The highest number is kept for "none".
+        // Analyses use the highest number for "none".
         if self.ids.len() >= u32::MAX as usize - 1 {
             return Err(GraphError::TooMany("nodes"));
         }
@@ -158,7 +157,7 @@ impl GraphBuilder {
         let kinds = &mut self.kinds;
         let id = *self.kind_ids.entry(kind).or_insert_with(|| {
             kinds.push(kind);
-            // At most one per node, and nodes are counted.
+            // There are at most as many kinds as nodes, which fit 32 bits.
             kinds.len() as u32 - 1
         });
         self.last_kind = Some((kind, id));
@@ -183,8 +182,8 @@ impl GraphBuilder {
     ///
     /// # Errors
     ///
-    /// [`GraphError::NoNodes`] if there is none, [`GraphError::DuplicateId`] if two nodes have the
-    /// same id, [`GraphError::MissingReferent`] if an edge goes to an id that no node has.
+    /// [`GraphError::NoNodes`] if there is no node, [`GraphError::DuplicateId`] if two nodes have one id,
+    /// [`GraphError::MissingReferent`] if an edge leads to an id that no node has.
     pub fn finish(mut self) -> Result<Graph, GraphError> {
         if self.ids.is_empty() {
             return Err(GraphError::NoNodes);

@@ -2,10 +2,10 @@
 
 use core::fmt;
 
+use super::coarse_type::CoarseType;
+use super::frame::{FrameId, FrameParts};
+use super::text::{Text, TextId};
 use super::{Graph, Kind, NodeId, NodeIndex};
-use crate::coarse_type::CoarseType;
-use crate::frame::{FrameId, FrameParts};
-use crate::text::{Text, TextId};
 
 /// One node of a graph.
 #[derive(Clone, Copy)]
@@ -23,17 +23,17 @@ impl<'a> Node<'a> {
         self.graph
     }
 
-    /// Its place in the graph.
+    /// The node's place in the graph.
     pub fn index(self) -> NodeIndex {
         self.index
     }
 
-    /// Its id.
+    /// The node's id.
     pub fn id(self) -> NodeId {
         NodeId(self.graph.ids[self.index.get()])
     }
 
-    /// Bytes of the thing itself.
+    /// Bytes of the node itself.
     pub fn shallow_size(self) -> u64 {
         self.graph.sizes[self.index.get()]
     }
@@ -42,22 +42,22 @@ impl<'a> Node<'a> {
         &self.graph.kinds[self.graph.kinds_of[self.index.get()] as usize]
     }
 
-    /// Name of the concrete type, such as `JSString` or `alloc::vec::Vec<u8>`.
+    /// The name of the concrete type, such as `JSString` or `alloc::vec::Vec<u8>`.
     pub fn type_name(self) -> Text<'a> {
         self.graph.text(self.kind().type_name)
     }
 
-    /// What it is, roughly.
+    /// The coarse type.
     pub fn coarse_type(self) -> CoarseType {
         self.kind().coarse_type
     }
 
-    /// Its class or, without one, its type.
+    /// The node's class or, without one, its type.
     pub(crate) fn class_id(self) -> TextId {
         self.kind().class_name.unwrap_or(self.kind().type_name)
     }
 
-    /// The one name that tells most of it: class, descriptive name or type.
+    /// The one name that says most about the node: its class, else its descriptive name, else its type.
     pub fn title(self) -> Text<'a> {
         self.graph.text(self.title_id())
     }
@@ -67,30 +67,30 @@ impl<'a> Node<'a> {
         kind.class_name.or(kind.descriptive_name).unwrap_or(kind.type_name)
     }
 
-    /// Name of the class of an object.
+    /// The name of an object's class.
     pub fn class_name(self) -> Option<Text<'a>> {
         self.kind().class_name.map(|id| self.graph.text(id))
     }
 
-    /// The file that a script came from.
+    /// The file that a script comes from.
     pub fn script_file_name(self) -> Option<Text<'a>> {
         self.kind().file_name.map(|id| self.graph.text(id))
     }
 
-    /// A name that tells more than the type, such as `DIV`.
+    /// A name that says more than the type, such as `DIV`.
     pub fn descriptive_type_name(self) -> Option<Text<'a>> {
         self.kind().descriptive_name.map(|id| self.graph.text(id))
     }
 
-    /// Where it was allocated, if that was recorded.
-    pub fn allocation_stack(self) -> Option<Stack<'a>> {
-        self.kind().stack.map(|frame| Stack { graph: self.graph, frame })
+    /// The stack that allocated the node, if it was recorded.
+    pub fn allocation_stack(self) -> Option<AllocationStack<'a>> {
+        self.kind().stack.map(|frame| AllocationStack { graph: self.graph, frame })
     }
 
-    /// Edges to other nodes, in the order of the graph.
-    pub fn edges(self) -> impl ExactSizeIterator<Item = Edge<'a>> {
+    /// The node's edges, in the order of the graph.
+    pub fn edges(self) -> impl ExactSizeIterator<Item = GraphEdge<'a>> {
         let graph = self.graph;
-        graph.edge_range(self.index.0).map(move |edge| Edge {
+        graph.edge_range(self.index.0).map(move |edge| GraphEdge {
             name: graph.edge_name(edge).map(|id| graph.text(id)),
             referent: graph.node(NodeIndex(graph.referent(edge))),
         })
@@ -107,24 +107,24 @@ impl fmt::Debug for Node<'_> {
     }
 }
 
-/// One edge.
+/// An edge of a node.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct Edge<'a> {
-    /// Name of the field or the like; `None` if it has none.
+pub struct GraphEdge<'a> {
+    /// The name, such as that of a field; `None` if the edge has none.
     pub name: Option<Text<'a>>,
-    /// Where it goes.
+    /// The node that the edge leads to.
     pub referent: Node<'a>,
 }
 
-/// An allocation stack: its youngest frame, from which the others can be reached.
+/// An allocation stack: its youngest frame, which leads to its callers.
 #[derive(Clone, Copy)]
-pub struct Stack<'a> {
+pub struct AllocationStack<'a> {
     graph: &'a Graph,
     frame: FrameId,
 }
 
-impl<'a> Stack<'a> {
+impl<'a> AllocationStack<'a> {
     pub(crate) fn parts(self) -> &'a FrameParts {
         self.graph.frames.get(self.frame)
     }
@@ -139,7 +139,7 @@ impl<'a> Stack<'a> {
         core::iter::successors(Some(self), |frame| frame.parent())
     }
 
-    /// The file or address.
+    /// The source file or an address.
     pub fn source(self) -> Text<'a> {
         self.graph.text(self.parts().source)
     }
@@ -170,7 +170,7 @@ impl<'a> Stack<'a> {
     }
 }
 
-impl fmt::Debug for Stack<'_> {
+impl fmt::Debug for AllocationStack<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list()
             .entries(

@@ -1,21 +1,23 @@
-//! Snapshots of this process for whoever asks through its socket.
+//! Snapshots of this process for programs that ask through its socket.
 
 use std::io::{self, BufWriter, Seek as _};
 use std::sync::{Mutex, PoisonError};
 
 use memory_reporter::live::{Answering, answer_requests};
 
-use super::{HeapGraph, LiveOptions, Roots};
+use super::HeapGraph;
+use super::options::LiveOptions;
+use super::roots::Roots;
 use crate::snapshot::WriteOptions;
 
-/// The request that is answered with a snapshot.
+/// The request that the program answers with a snapshot.
 pub const SNAPSHOT_REQUEST: &str = "heap-snapshot";
 
-/// Has the program answer `about-memory snapshot save PID` with the values that `tell` adds, as
-/// [`HeapGraph::save`] does, once it listens ([`memory_reporter::listen`]).
+/// Makes the program answer `about-memory snapshot save PID` with a snapshot of the values that `add_roots` adds, as
+/// [`HeapGraph::save`] writes it, once the program listens ([`memory_reporter::listen`]).
 ///
-/// `tell` runs on a thread of the listener, for one peer at a time, and what it holds it holds for the walk
-/// only: the snapshot goes to a temporary file first, however slowly the peer reads.
+/// `add_roots` runs on a thread of the listener, for one peer at a time. Locks that it takes are held for the walk only:
+/// the snapshot goes to a temporary file first, so that a slow peer holds up nobody.
 ///
 /// ```
 /// use std::sync::Mutex;
@@ -24,14 +26,14 @@ pub const SNAPSHOT_REQUEST: &str = "heap-snapshot";
 ///
 /// heap_graph::answer_snapshots(|roots| roots.add("index", &INDEX)).forever();
 /// ```
-pub fn answer_snapshots(tell: impl Fn(&mut Roots<'_>) + Send + Sync + 'static) -> Answering {
+pub fn answer_snapshots(add_roots: impl Fn(&mut Roots<'_>) + Send + Sync + 'static) -> Answering {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     answer_requests(SNAPSHOT_REQUEST, move |_, out| {
         let alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-        // Nobody else can open it, and it is gone when it is closed.
+        // The file has no name that somebody else could open, and the system removes it when it is closed.
         let mut file = tempfile::tempfile()?;
         let mut buffered = BufWriter::new(&mut file);
-        HeapGraph::stream(&mut buffered, LiveOptions::new(), &WriteOptions::new(), &tell)?;
+        HeapGraph::stream(&mut buffered, LiveOptions::new(), &WriteOptions::new(), &add_roots)?;
         buffered.into_inner().map_err(io::IntoInnerError::into_error)?;
         drop(alone);
         file.rewind()?;

@@ -1,8 +1,8 @@
-//! Allocation stacks of DMD, where it records this process.
+//! Allocation stacks from DMD, when it records this process.
 
 use memory_reporter::bridge;
 
-use super::{AllocationSites, SiteFrame};
+use super::sites::{AllocationSites, SiteFrame};
 
 pub(super) struct Dmd;
 
@@ -23,7 +23,7 @@ impl AllocationSites for Dmd {
     }
 }
 
-/// Knows of no block.
+/// Knows no block.
 pub(super) struct Nowhere;
 
 impl AllocationSites for Nowhere {

@@ -1,18 +1,18 @@
-//! What the blocks of a Rust program are called.
+//! The names of blocks: type, class and coarse type, from the names of Rust types.
 
-use crate::coarse_type::CoarseType;
+use crate::graph::CoarseType;
 
-/// The types that a block has to do with, as [`core::any::type_name`] gives them.
+/// The types that describe a block, as [`core::any::type_name`] gives them.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct BlockTypes<'a> {
-    /// Of the value that owns the block: `alloc::vec::Vec<u8>`, `alloc::boxed::Box<app::Entry>`.
+    /// The type of the value that owns the block: `alloc::vec::Vec<u8>`, `alloc::boxed::Box<app::Entry>`.
     pub owner: &'a str,
-    /// Of what lies in it: `u8`, `app::Entry`; of several, the first.
+    /// The type of what lies in the block: `u8`, `app::Entry`. If several types do, the first.
     pub content: &'a str,
 }
 
-/// Types that are nothing but the value in them, and pointers, whose block is the value.
+/// Types that add nothing to the value in them, and pointers, whose block is the value.
 const TRANSPARENT: [&str; 24] = [
     "core::option::Option<",
     "core::pin::Pin<",
@@ -41,7 +41,7 @@ const TRANSPARENT: [&str; 24] = [
 ];
 
 impl<'a> BlockTypes<'a> {
-    /// The type of the block's node: of a pointer what it points to, of a container the container.
+    /// The type of the block's node: what a pointer points to, or the container itself.
     pub fn type_name(&self) -> &'a str {
         let mut name = self.owner;
         while let Some(inner) = TRANSPARENT.iter().find_map(|outer| name.strip_prefix(outer)) {
@@ -54,7 +54,7 @@ impl<'a> BlockTypes<'a> {
     pub fn class_name(&self) -> &'a str {
         let name = self.type_name();
         let end = match name.find(['<', '(', '[', '{', ' ']) {
-            // A tuple, an array, a trait object.
+            // The name is that of a tuple, an array or a trait object.
             Some(0) | None => name.len(),
             Some(end) => end,
         };
@@ -66,7 +66,7 @@ impl<'a> BlockTypes<'a> {
     }
 }
 
-/// Types of text, by the start of their names.
+/// Types of text: whole names, and paths of modules that end in `::`.
 const TEXT: [&str; 12] = [
     "alloc::string::String",
     "str",
@@ -82,14 +82,14 @@ const TEXT: [&str; 12] = [
     "bstr::",
 ];
 
-/// Numbers and the like.
+/// Types of plain numbers, and `bool`.
 const PLAIN: [&str; 15] = [
     "u8", "u16", "u32", "u64", "u128", "usize", "i8", "i16", "i32", "i64", "i128", "isize", "f32", "f64",
     "bool",
 ];
 
-/// What a block is, roughly: text is a string, a closure is a script, buffers of plain numbers are
-/// "other", and everything else is an object.
+/// The coarse type of a block: text is a string, a closure is a script, a buffer of plain numbers is "other", and
+/// everything else is an object.
 pub fn coarse_type(types: &BlockTypes<'_>) -> CoarseType {
     let name = types.type_name();
     if TEXT.iter().any(|text| name == *text || (text.ends_with("::") && name.starts_with(text))) {
@@ -103,7 +103,7 @@ pub fn coarse_type(types: &BlockTypes<'_>) -> CoarseType {
     }
 }
 
-/// Whether the type is a container of such elements only, or one of them.
+/// Whether the type is `element`, or a container of elements of this type only.
 fn is_buffer(name: &str, element: &str) -> bool {
     let inner = name.strip_suffix('>').map_or(name, |name| name.rsplit('<').next().unwrap_or(name));
     let inner =

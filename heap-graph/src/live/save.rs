@@ -1,20 +1,22 @@
-//! Saving the heap of the running program, which is never in memory as a graph.
+//! Saving the heap of the running program, without a graph in memory.
 
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
 use memory_reporter::{MallocSizeOfOps, Skipped};
 
+use super::options::LiveOptions;
 use super::reading::Live;
+use super::roots::{Purpose, Roots};
 use super::stream::Stream;
-use super::{HeapGraph, LiveOptions, Roots, What, now};
+use super::{HeapGraph, now};
+use crate::atomic_write::atomic_write;
 use crate::snapshot::WriteOptions;
-use crate::whole_file::write_whole;
 
-/// What was saved.
+/// What a saved snapshot contains.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct Saved {
+pub struct SavedSnapshot {
     /// Nodes in the file, the root included.
     pub nodes: u64,
     /// Edges in the file.
@@ -24,56 +26,57 @@ pub struct Saved {
 }
 
 impl HeapGraph {
-    /// Walks the values that `tell` adds, and writes them to a file as it goes, with all options at
-    /// their defaults. See [`stream`](Self::stream).
+    /// Walks the values that `add_roots` adds, and writes them to a file during the walk, with default options. See
+    /// [`stream`](Self::stream).
     ///
-    /// The file is readable by this user only, and is called `incomplete-` and its name until it is whole.
-    /// A file of that name is replaced.
+    /// On Unix only this user may read the file. Until it is whole it has a random name that starts with
+    /// `incomplete-`, in the same folder. A file that already has the name is replaced.
     ///
     /// # Errors
     ///
-    /// Of the file.
-    pub fn save(path: impl AsRef<Path>, tell: impl Fn(&mut Roots<'_>)) -> io::Result<Saved> {
-        Self::save_with(path, LiveOptions::new(), &WriteOptions::new(), tell)
+    /// The file cannot be created, written or renamed.
+    pub fn save(path: impl AsRef<Path>, add_roots: impl Fn(&mut Roots<'_>)) -> io::Result<SavedSnapshot> {
+        Self::save_with(path, LiveOptions::new(), &WriteOptions::new(), add_roots)
     }
 
     /// [`save`](Self::save) with options.
     ///
     /// # Errors
     ///
-    /// Of the file.
+    /// As [`save`](Self::save).
     pub fn save_with(
         path: impl AsRef<Path>,
         options: LiveOptions<'_>,
         write: &WriteOptions,
-        tell: impl Fn(&mut Roots<'_>),
-    ) -> io::Result<Saved> {
-        write_whole(path.as_ref(), |file| {
+        add_roots: impl Fn(&mut Roots<'_>),
+    ) -> io::Result<SavedSnapshot> {
+        atomic_write(path.as_ref(), |file| {
             let mut file = BufWriter::new(file);
-            let saved = Self::stream(&mut file, options, write, tell)?;
+            let saved = Self::stream(&mut file, options, write, add_roots)?;
             file.into_inner().map_err(io::IntoInnerError::into_error)?;
             Ok(saved)
         })
     }
 
-    /// Walks the values that `tell` adds, and writes a snapshot as it goes.
+    /// Walks the values that `add_roots` adds, and writes a snapshot during the walk.
     ///
-    /// A block is written once the walk leaves it, and is then forgotten but for its address: about 100 bytes
-    /// a block are kept, besides the blocks on the way from a root to where the walk is, and those with
-    /// references to something not met before, which come last.
+    /// The walk writes a block when it leaves it, and keeps only its address: about 100 bytes for each block. It also
+    /// keeps the blocks on the way from a root to its place, and those with references to something that it has not
+    /// met before, which it writes last.
     ///
-    /// `tell` is called twice: the file begins with the names of all roots, so the first time only these
-    /// are taken.
+    /// The function calls `add_roots` twice. The first time it takes only the names of the roots, since the file begins
+    /// with them.
     ///
     /// ```
+    /// use heap_graph::HeapGraph;
+    /// use heap_graph::live::LiveOptions;
     /// use heap_graph::snapshot::{ReadOptions, WriteOptions, read_from};
-    /// use heap_graph::{HeapGraph, LiveOptions};
     ///
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let names = vec!["a".to_owned(), "bc".to_owned()];
     /// let mut file = Vec::new();
     /// HeapGraph::stream(&mut file, LiveOptions::new(), &WriteOptions::new(), |roots| roots.add("names", &names))?;
-    /// // The root, the value told, its block, and the blocks of two strings.
+    /// // The root, the value, its block, and the blocks of two strings.
     /// assert_eq!(read_from(&file[..], &ReadOptions::new())?.node_count(), 5);
     /// # Ok(())
     /// # }
@@ -81,23 +84,30 @@ impl HeapGraph {
     ///
     /// # Errors
     ///
-    /// Of the file. The walk of a value goes on to its end even so; those told after it are left out.
+    /// `file` cannot be written. The walk of the value at hand goes on to its end; later values are left out.
     pub fn stream(
         file: &mut dyn Write,
         options: LiveOptions<'_>,
         write: &WriteOptions,
-        tell: impl Fn(&mut Roots<'_>),
-    ) -> io::Result<Saved> {
-        let mut roots = Roots(What::Name(Vec::new()));
-        tell(&mut roots);
-        let names = roots.0.into_names();
-        let live = Live::writing(options, Stream::new(file, now(), write), &names);
+        add_roots: impl Fn(&mut Roots<'_>),
+    ) -> io::Result<SavedSnapshot> {
+        let mut roots = Roots(Purpose::Name(Vec::new()));
+        add_roots(&mut roots);
+        let Purpose::Name(names) = roots.0 else { unreachable!("the purpose of roots does not change") };
+        let live = Live::new(options, |descriptions| Stream::new(file, now(), write, &names, descriptions));
         let ops = Box::new(MallocSizeOfOps::new(live));
-        let mut roots = Roots(What::Walk { ops, at_most: names.len() });
-        tell(&mut roots);
-        let mut ops = roots.0.into_walk().expect("it was made above");
+        let mut roots = Roots(Purpose::Save(ops, names.len()));
+        add_roots(&mut roots);
+        let Purpose::Save(mut ops, _) = roots.0 else { unreachable!("the purpose of roots does not change") };
         let skipped = ops.skipped().to_vec();
-        let (nodes, edges) = ops.into_reading().finish_file(&names)?;
-        Ok(Saved { nodes, edges, skipped })
+        let mut live = ops.into_reading();
+        // The file names these roots, but the second call of `add_roots` has not added them.
+        while live.roots() < names.len() as u64 {
+            live.open_root("", || "", &());
+            live.close_root();
+        }
+        let (stream, descriptions, targets) = live.finish();
+        let (nodes, edges) = stream.finish(&descriptions, &targets)?;
+        Ok(SavedSnapshot { nodes, edges, skipped })
     }
 }

@@ -1,23 +1,23 @@
-//! Paths that really are the shortest.
+//! The shortest paths, which may share their last edge.
 
-use super::{Path, PathPart};
+use super::{GraphPath, PathPart};
 use crate::graph::{Graph, NodeId, NodeIndex};
 
 const UNREACHED: u32 = u32::MAX;
 
-/// The `k` shortest paths that meet no node twice, the shortest first; paths of one length in the
-/// order of edges. Parallel edges of one name count as one.
+/// The `k` shortest paths that meet no node twice, the shortest first, paths of one length in the order of edges.
+/// Parallel edges of one name count as one.
 ///
-/// Unlike [`shortest_paths`](crate::shortest_paths), whose paths differ in their last edge, these may share it.
-/// Looks at `effort` edges at most, and gives what it found by then: where every longer path runs
-/// in circles there may be no end to the search.
+/// Unlike [`shortest_paths`](super::shortest_paths), whose paths differ in their last edge, these may share it.
+/// The function looks at `effort` edges at most and returns the paths that it has found by then: the number of paths to
+/// try can grow exponentially with the graph.
 pub fn k_shortest_paths<'a>(
     graph: &'a Graph,
     start: NodeIndex,
     target: NodeIndex,
     k: usize,
     effort: u64,
-) -> Vec<Path<'a>> {
+) -> Vec<GraphPath<'a>> {
     let distances = distances_to(graph, target.0);
     let mut found = Vec::new();
     let shortest = distances[start.get()];
@@ -52,14 +52,14 @@ struct Search<'a> {
     target: u32,
     on_path: Vec<bool>,
     effort: u64,
-    /// Whether something was left out only because it leads to longer paths.
+    /// Whether the search has left out an edge only because it leads to longer paths.
     could_be_longer: bool,
 }
 
 impl<'a> Search<'a> {
-    /// All paths of exactly this length, until there are `k` in all.
-    fn of_length(&mut self, start: u32, length: u32, k: usize, found: &mut Vec<Path<'a>>) {
-        // Nodes on the path, and the next edge of each.
+    /// Finds all paths of exactly this length, until there are `k` paths in all.
+    fn of_length(&mut self, start: u32, length: u32, k: usize, found: &mut Vec<GraphPath<'a>>) {
+        // The nodes on the path, each with the edges yet to be taken.
         let mut stack = vec![(start, self.graph.edge_range(start))];
         self.on_path[start as usize] = true;
         while let Some((node, edges)) = stack.last_mut() {
@@ -94,19 +94,19 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Whether an earlier edge of the node goes to the same node and has the same name.
+    /// Whether an earlier edge of the node leads to the same node and has the same name.
     fn is_repeated(&self, node: u32, edge: usize) -> bool {
         let range = self.graph.edge_range(node);
-        // Parallel edges stand together or nearly so; a big node is not searched again and again.
+        // Parallel edges stand close together, so that a look at 64 edges finds them even for a big node.
         let near = range.start.max(edge.saturating_sub(64))..edge;
         let (to, name) = (self.graph.referent(edge), self.graph.edge_name(edge));
         near.into_iter().any(|other| self.graph.referent(other) == to && self.graph.edge_name(other) == name)
     }
 
-    fn path(&self, stack: &[(u32, core::ops::Range<usize>)]) -> Path<'a> {
+    fn path(&self, stack: &[(u32, core::ops::Range<usize>)]) -> GraphPath<'a> {
         let part = |(node, edges): &(u32, core::ops::Range<usize>)| PathPart {
             predecessor: NodeId(self.graph.ids()[*node as usize]),
-            // The edge taken is the one before the next.
+            // The path takes the edge before the next one.
             edge: self.graph.edge_name(edges.start - 1).map(|name| self.graph.text(name)),
         };
         stack.iter().map(part).collect()

@@ -1,30 +1,27 @@
-//! Nodes to messages: texts and frames in full where first used, by number afterwards.
+//! From nodes to messages. A text or a frame stands in full where a node uses it first; later uses give its number.
 
 use super::message::MAX_NESTED_FRAMES;
-use crate::coarse_type::CoarseType;
-use crate::frame::{FrameId, Frames};
-use crate::graph::{Kind, NodeId};
-use crate::text::{TextId, Texts};
+use crate::graph::{CoarseType, FrameId, Frames, Kind, NodeId, TextId, Texts};
 
 const UNWRITTEN: u32 = u32::MAX;
 
-/// What was written so far, by the ids of texts and frames. One encoder is for one table of texts and one of
-/// frames, which may grow.
+/// Knows what it has written so far, by the ids of texts and frames. An encoder belongs to one table of texts and one
+/// of frames, which may grow.
 #[derive(Debug, Default)]
 pub(super) struct Encoder {
     two_byte: Numbers,
     classes: Numbers,
     files: Numbers,
-    /// Texts of the one-byte table: classes and files together.
+    /// The number of texts in the one-byte table, which holds classes and files together.
     one_byte_count: u32,
     is_written: Vec<bool>,
-    /// Frames inside each other, innermost last; kept for its room.
+    /// Nested frames, the innermost last. The encoder keeps the vector for its room.
     nested: Vec<Vec<u8>>,
     message: Vec<u8>,
     part: Vec<u8>,
 }
 
-/// The numbers of texts in a table of the format.
+/// The numbers that texts have in one table of the format.
 #[derive(Debug, Default)]
 struct Numbers {
     by_text: Vec<u32>,
@@ -45,10 +42,10 @@ impl Numbers {
 }
 
 impl Encoder {
-    /// A message with its length before it.
+    /// The first message, with its length before it.
     pub(super) fn metadata(&mut self, creation_time: Option<u64>) -> Vec<u8> {
         let mut message = Vec::new();
-        // A message without any field would have the length 0, which ends the stream.
+        // A message without fields would have the length 0, which ends the stream.
         number_field(&mut message, 1, creation_time.unwrap_or(u64::MAX));
         let mut out = Vec::new();
         number(&mut out, message.len() as u64);
@@ -56,7 +53,7 @@ impl Encoder {
         out
     }
 
-    /// A node's message with its length before it, into `out`.
+    /// Appends a node's message to `out`, with its length before it.
     pub(super) fn node(
         &mut self,
         texts: &Texts,
@@ -118,8 +115,7 @@ impl Encoder {
         self.message = message;
     }
 
-    /// A text in the field of the first number or, if it was there before, its number in that of
-    /// the second.
+    /// Appends a new text in the first field, or the number of a known one in the second.
     #[inline]
     fn two_byte(&mut self, texts: &Texts, text: TextId, fields: (u32, u32), out: &mut Vec<u8>) {
         match self.two_byte.get(text) {
@@ -133,8 +129,8 @@ impl Encoder {
         }
     }
 
-    /// A stack: frames that were written before by id, the others in full with their callers inside
-    /// them, as many as a reader takes.
+    /// Appends a stack: a frame that is in the file already by its id, others in full with their callers inside
+    /// them, as deep as a reader accepts.
     fn stack(&mut self, texts: &Texts, frames: &Frames, youngest: FrameId, out: &mut Vec<u8>) {
         if self.is_written.len() < frames.len() {
             self.is_written.resize(frames.len(), false);
@@ -143,7 +139,7 @@ impl Encoder {
         let mut depth = 0;
         let mut next = Some(youngest);
         let mut known = None;
-        // Texts are numbered from the youngest frame to the oldest.
+        // The format numbers texts from the youngest frame to the oldest.
         while let Some(frame) = next {
             if self.is_written[frame.index()] {
                 known = Some(frame);
@@ -171,10 +167,10 @@ impl Encoder {
             depth += 1;
             next = parts.parent;
         }
-        // From the oldest frame outwards.
+        // Nests from the oldest frame outwards.
         let mut frame = Vec::new();
         if let Some(known) = known {
-            // One more message inside the others may be one too many.
+            // The reference is one more nested message, which may be one too many.
             if depth < MAX_NESTED_FRAMES as usize || depth == 0 {
                 number_field(&mut frame, 2, frame_number(known));
             }
@@ -191,7 +187,7 @@ impl Encoder {
     }
 }
 
-/// The id of a frame in the format.
+/// The id that the format has for a frame.
 fn frame_number(frame: FrameId) -> u64 {
     frame.index() as u64 + 1
 }

@@ -1,37 +1,36 @@
-//! The messages of a snapshot as they stand in the bytes. What they mean together is the reader's
-//! business.
+//! The messages of a snapshot as the bytes give them. The reader gives them a meaning.
 //!
-//! As protobuf has it: unknown fields and those of a wrong encoding are skipped, of several values
-//! the last counts, several messages in one field are merged.
+//! As in any protobuf reader, unknown fields and fields of a wrong encoding are skipped, the last of several values
+//! counts, and several messages in one field are merged.
 
+use super::error::MessageProblem;
 use super::wire::{Fields, MAX_NESTED, Message, Misread, Span, Value};
-use crate::error::Problem;
 
-/// Frames inside each other that Firefox reads: each is two messages.
+/// The depth of nested frames that Firefox reads: each frame is two messages.
 pub(super) const MAX_NESTED_FRAMES: u32 = MAX_NESTED / 2;
 
-/// A text, or the number of one that was there before.
+/// A text, or the number of an earlier one.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) enum TextOrRef {
     #[default]
     None,
     Text(Span),
-    /// The number, and where it stands.
+    /// The number and its place.
     Ref(u64, u32),
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct RawEdge {
-    /// Where the message starts.
+    /// The place where the message starts.
     pub(super) start: u32,
     pub(super) referent: Option<u64>,
     pub(super) name: TextOrRef,
 }
 
-/// A frame where a stack or a parent may be.
+/// A frame in the place of a stack or a parent.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RawFrame {
-    /// Where the message starts.
+    /// The place where the message starts.
     pub(super) start: u32,
     pub(super) content: FrameContent,
 }
@@ -41,13 +40,13 @@ pub(super) enum FrameContent {
     Neither,
     /// A place in [`RawNode::frames`].
     Data(usize),
-    /// The id of a frame that was there before, and where it stands.
+    /// The id of an earlier frame, and its place.
     Ref(u64, u32),
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct FrameData {
-    /// Where the message starts.
+    /// The place where the message starts.
     pub(super) start: u32,
     pub(super) id: Option<u64>,
     pub(super) parent: Option<RawFrame>,
@@ -59,7 +58,7 @@ pub(super) struct FrameData {
     pub(super) is_self_hosted: Option<bool>,
 }
 
-/// A node; used again for the next one, to keep the room of its edges.
+/// A node. The reader uses it again for the next node, so that the room for edges stays.
 #[derive(Debug, Default)]
 pub(super) struct RawNode {
     pub(super) id: Option<u64>,
@@ -68,14 +67,14 @@ pub(super) struct RawNode {
     pub(super) edges: Vec<RawEdge>,
     pub(super) stack: Option<RawFrame>,
     pub(super) class_name: TextOrRef,
-    /// The number, and where it stands.
+    /// The number and its place.
     pub(super) coarse_type: (u32, u32),
     pub(super) file_name: TextOrRef,
     pub(super) descriptive_name: TextOrRef,
     pub(super) frames: Vec<FrameData>,
 }
 
-/// The time in `Metadata`; of several the last.
+/// The time in `Metadata`; the last one, if there are several.
 pub(super) fn metadata(message: Message<'_>) -> Result<Option<u64>, Misread> {
     let mut time = None;
     let mut fields = Fields::new(message, message.whole(), 0);
@@ -115,7 +114,7 @@ impl RawNode {
         Ok(())
     }
 
-    /// Reads a frame into one that was there before, if any.
+    /// Reads a frame, and merges it into the one that the same field gave before, if any.
     fn frame(
         &mut self,
         message: Message<'_>,
@@ -124,7 +123,7 @@ impl RawNode {
         depth: u32,
     ) -> Result<RawFrame, Misread> {
         if depth > MAX_NESTED_FRAMES {
-            return Err((message.offset_of(span.start), Problem::TooDeep(MAX_NESTED_FRAMES)));
+            return Err((message.offset_of(span.start), MessageProblem::TooDeep(MAX_NESTED_FRAMES)));
         }
         let mut frame = before.unwrap_or(RawFrame { start: span.start, content: FrameContent::Neither });
         let mut fields = Fields::new(message, span, 2 * depth - 1);

@@ -1,8 +1,8 @@
-//! From messages to a graph: texts by number, frames by id, and what must be there.
+//! From messages to a graph: texts by number, frames by id, required fields.
 //!
-//! The order in which a node's texts are numbered is not that of its bytes: type name, edge names,
-//! stack (in a frame: source, function, then the parent), class, file, descriptive name. So a
-//! message is taken apart first, and its texts are numbered afterwards.
+//! The format numbers the texts of a node in another order than that of the bytes: type name, edge names, stack (for a
+//! frame: source, function, then the parent), class, file, descriptive name. So the reader takes a message apart first
+//! and numbers its texts afterwards.
 
 use std::fs::{self, File, Metadata};
 use std::io::{BufRead, Read};
@@ -10,61 +10,24 @@ use std::path::Path;
 
 use hashbrown::HashMap;
 
+use super::error::{MessageError, MessageProblem, SnapshotError};
 use super::message::{self, FrameContent, FrameData, RawFrame, RawNode, TextOrRef};
+use super::options::ReadOptions;
 use super::unpack::Messages;
 use super::wire::{Message, Misread};
-use crate::coarse_type::CoarseType;
-use crate::error::{GraphError, MessageError, Problem, SnapshotError};
-use crate::frame::{FrameId, FrameParts};
-use crate::graph::{Graph, GraphBuilder, NodeId, NodeParts};
-use crate::text::TextId;
+use crate::graph::{
+    CoarseType, FrameId, FrameParts, Graph, GraphBuilder, GraphError, NodeId, NodeParts, TextId,
+};
 
-/// Frames of a stack at most. A message nests few, but each may go on where another began; and a report names
-/// all frames of each stack.
+/// The number of frames that a stack may have. One message nests only a few, but its stack may continue the stack of
+/// an earlier message, and a report repeats all frames of each stack.
 const MAX_FRAMES: u32 = 10_000;
 
-/// How to read a snapshot.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct ReadOptions {
-    /// A message of more bytes is refused; by default 67,108,864, as in Firefox. Only the root of
-    /// a heap with millions of roots comes near.
-    pub max_message_bytes: u64,
-    /// A snapshot of more bytes, once unpacked, is refused; by default 1,073,741,824 (1 GiB). A graph
-    /// takes about as much memory as its unpacked snapshot, and a file may unpack to a thousand times its size.
-    pub max_bytes: u64,
-}
-
-impl Default for ReadOptions {
-    fn default() -> Self {
-        Self { max_message_bytes: 64 << 20, max_bytes: 1 << 30 }
-    }
-}
-
-impl ReadOptions {
-    /// The defaults.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Sets [`max_message_bytes`](Self::max_message_bytes).
-    pub fn max_message_bytes(mut self, bytes: u64) -> Self {
-        self.max_message_bytes = bytes;
-        self
-    }
-
-    /// Sets [`max_bytes`](Self::max_bytes).
-    pub fn max_bytes(mut self, bytes: u64) -> Self {
-        self.max_bytes = bytes;
-        self
-    }
-}
-
-/// Reads the snapshot in a file, which is unpacked on a thread of its own.
+/// Reads the snapshot in a file. A second thread unpacks the file.
 ///
 /// # Errors
 ///
-/// What [`SnapshotError`] lists; every snapshot that Firefox refuses is refused.
+/// [`SnapshotError`]. The function rejects every snapshot that Firefox rejects.
 pub fn read(path: impl AsRef<Path>) -> Result<Graph, SnapshotError> {
     read_with(path, &ReadOptions::default())
 }
@@ -79,7 +42,8 @@ pub fn read_with(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Graph,
     graph(Messages::on_two_threads(file, options)?)
 }
 
-/// Opens a file, and nothing else: a pipe without a writer would be waited for without end. Its length, too.
+/// Opens a regular file; opening a pipe would wait for a writer, maybe for ever. Returns the file and its length in
+/// bytes.
 pub(crate) fn open(path: &Path) -> Result<(File, u64), SnapshotError> {
     let check = |metadata: Metadata| match metadata {
         metadata if metadata.is_dir() => Err(SnapshotError::Directory),
@@ -88,14 +52,14 @@ pub(crate) fn open(path: &Path) -> Result<(File, u64), SnapshotError> {
     };
     check(fs::metadata(path).map_err(SnapshotError::Io)?)?;
     let file = File::open(path).map_err(SnapshotError::Io)?;
-    // It may be another one by now.
+    // The path may lead to another file by now.
     let length = check(file.metadata().map_err(SnapshotError::Io)?)?;
     Ok((file, length))
 }
 
-/// Reads a snapshot from anything.
+/// Reads a snapshot from any reader.
 ///
-/// One message is in memory at a time, and the graph that grows.
+/// Memory holds one message and the growing graph.
 ///
 /// # Errors
 ///
@@ -107,7 +71,9 @@ pub fn read_from(file: impl Read, options: &ReadOptions) -> Result<Graph, Snapsh
 fn graph<R: BufRead>(mut messages: Messages<R>) -> Result<Graph, SnapshotError> {
     let mut reader = Reader::default();
     let Some(metadata) = messages.next()? else {
-        return Err(MessageError { message: 0, field: "", offset: 0, problem: Problem::Missing }.into());
+        return Err(
+            MessageError { message: 0, field: "", offset: 0, problem: MessageProblem::Missing }.into()
+        );
     };
     let time = message::metadata(metadata);
     let time = time.map_err(|(offset, problem)| messages.error("", offset, problem))?;
@@ -120,11 +86,11 @@ fn graph<R: BufRead>(mut messages: Messages<R>) -> Result<Graph, SnapshotError> 
     reader.finish(messages.offset())
 }
 
-/// The field, and what is wrong where.
+/// A field, and the problem in it.
 type InField = (&'static str, Misread);
 
-/// A text of the one-byte table: kept as bytes, since a class is spelled in Latin-1 and a file
-/// name in UTF-8.
+/// A text of the one-byte table. It stays bytes until its first use, since the name of a class is in Latin-1 and that
+/// of a file in UTF-8.
 #[derive(Default)]
 struct OneByte {
     bytes: Box<[u8]>,
@@ -137,13 +103,13 @@ struct Reader {
     builder: GraphBuilder,
     two_byte: Vec<TextId>,
     one_byte: Vec<OneByte>,
-    /// With the number of frames from each on.
+    /// Frames by id, each with the length of its stack.
     frames: HashMap<u64, (FrameId, u32)>,
-    /// Of each node's message, to say where an edge is that goes nowhere.
+    /// The place of each node's message, for errors about its edges.
     offsets: Vec<u64>,
     /// The node at hand.
     raw: RawNode,
-    /// Its edges.
+    /// The edges of the node at hand.
     edges: Vec<(NodeId, Option<TextId>)>,
 }
 
@@ -160,17 +126,17 @@ impl Reader {
 
     fn checked_node(&mut self, message: Message<'_>, raw: &RawNode) -> Result<(), InField> {
         let at = |field, problem| (field, (message.offset, problem));
-        let id = raw.id.ok_or(at("id", Problem::Required))?;
+        let id = raw.id.ok_or(at("id", MessageProblem::Required))?;
         if (id as f64) as u128 != u128::from(id) {
-            return Err(at("id", Problem::NotADouble(id)));
+            return Err(at("id", MessageProblem::NotADouble(id)));
         }
         let type_name = self.two_byte(message, "typeName", raw.type_name)?;
-        let type_name = type_name.ok_or(at("typeName", Problem::Required))?;
-        let shallow_size = raw.size.ok_or(at("size", Problem::Required))?;
+        let type_name = type_name.ok_or(at("typeName", MessageProblem::Required))?;
+        let shallow_size = raw.size.ok_or(at("size", MessageProblem::Required))?;
         self.edges.clear();
         for edge in &raw.edges {
             let here = message.offset_of(edge.start);
-            let referent = edge.referent.ok_or(("edges.referent", (here, Problem::Required)))?;
+            let referent = edge.referent.ok_or(("edges.referent", (here, MessageProblem::Required)))?;
             let name = self.two_byte(message, "edges.name", edge.name)?;
             self.edges.push((NodeId(referent), name));
         }
@@ -183,8 +149,8 @@ impl Reader {
         let descriptive_type_name = self.two_byte(message, "descriptiveTypeName", raw.descriptive_name)?;
         let (number, start) = raw.coarse_type;
         let coarse_type = CoarseType::from_number(number)
-            .ok_or(("coarseType", (message.offset_of(start), Problem::CoarseType(number))))?;
-        let full = |_| at("", Problem::TooMany("nodes or edges"));
+            .ok_or(("coarseType", (message.offset_of(start), MessageProblem::CoarseType(number))))?;
+        let full = |_| at("", MessageProblem::TooMany("nodes or edges"));
         let parts = NodeParts {
             id: NodeId(id),
             shallow_size,
@@ -214,15 +180,15 @@ impl Reader {
             TextOrRef::None => Ok(None),
             TextOrRef::Ref(number, start) => {
                 let known = usize::try_from(number).ok().and_then(|number| self.two_byte.get(number));
-                let problem = Problem::NoSuchText(number, self.two_byte.len());
+                let problem = MessageProblem::NoSuchText(number, self.two_byte.len());
                 known.map(|id| Some(*id)).ok_or((field, (message.offset_of(start), problem)))
             }
             TextOrRef::Text(span) => {
-                // As Firefox copies it: up to the first NUL, without an odd last byte.
+                // Firefox copies the text up to its first NUL, without an odd last byte.
                 let units =
                     message.get(span).chunks_exact(2).map(|unit| u16::from_le_bytes([unit[0], unit[1]]));
                 let id = self.builder.texts.intern_utf16(units.take_while(|unit| *unit != 0));
-                let problem = Problem::TooMany("texts");
+                let problem = MessageProblem::TooMany("texts");
                 let id = id.ok_or((field, (message.offset_of(span.start), problem)))?;
                 self.two_byte.push(id);
                 Ok(Some(id))
@@ -230,7 +196,7 @@ impl Reader {
         }
     }
 
-    /// The place of a text in the one-byte table.
+    /// The place of a text in the one-byte table, to which new texts are added.
     fn one_byte(
         &mut self,
         message: Message<'_>,
@@ -241,7 +207,7 @@ impl Reader {
             TextOrRef::None => Ok(None),
             TextOrRef::Ref(number, start) => {
                 let known = usize::try_from(number).ok().filter(|number| *number < self.one_byte.len());
-                let problem = Problem::NoSuchText(number, self.one_byte.len());
+                let problem = MessageProblem::NoSuchText(number, self.one_byte.len());
                 known.map(Some).ok_or((field, (message.offset_of(start), problem)))
             }
             TextOrRef::Text(span) => {
@@ -268,14 +234,14 @@ impl Reader {
         if text.as_file.is_none() {
             text.as_file = match core::str::from_utf8(&text.bytes) {
                 Ok(utf_8) => self.builder.texts.intern(utf_8.as_bytes()),
-                // Firefox takes one such byte for Latin-1; of more it makes no report.
+                // Firefox takes one such byte for Latin-1; a text with more of them fails its census.
                 Err(_) => self.builder.texts.intern_utf16(text.bytes.iter().map(|byte| u16::from(*byte))),
             };
         }
         Ok(text.as_file)
     }
 
-    /// A frame and its parents, which are at most as many as the message may nest.
+    /// Adds a frame and its parents, which the nesting of messages limits. Returns the length of the stack, too.
     fn frame(
         &mut self,
         message: Message<'_>,
@@ -285,23 +251,24 @@ impl Reader {
         let data = match raw.content {
             FrameContent::Data(place) => all[place],
             FrameContent::Ref(id, start) => {
-                let missing = ("allocationStack.ref", (message.offset_of(start), Problem::NoSuchFrame(id)));
+                let missing =
+                    ("allocationStack.ref", (message.offset_of(start), MessageProblem::NoSuchFrame(id)));
                 return self.frames.get(&id).copied().ok_or(missing);
             }
             FrameContent::Neither => {
-                return Err(("allocationStack", (message.offset_of(raw.start), Problem::Required)));
+                return Err(("allocationStack", (message.offset_of(raw.start), MessageProblem::Required)));
             }
         };
         let here = message.offset_of(data.start);
-        let missing = |field| (field, (here, Problem::Required));
+        let missing = |field| (field, (here, MessageProblem::Required));
         let id = data.id.ok_or(missing("allocationStack.data.id"))?;
-        let duplicate = ("allocationStack.data.id", (here, Problem::Duplicate(id)));
+        let duplicate = ("allocationStack.data.id", (here, MessageProblem::Duplicate(id)));
         if self.frames.contains_key(&id) {
             return Err(duplicate);
         }
         let line = data.line.ok_or(missing("allocationStack.data.line"))?;
         let column = data.column.ok_or(missing("allocationStack.data.column"))?;
-        // The highest bit marks functions of WebAssembly, whose column Firefox gives as 1.
+        // The highest bit marks a function of WebAssembly, for which Firefox shows column 1.
         let column = if column < 1 << 31 { column } else { 1 };
         let is_system = data.is_system.ok_or(missing("allocationStack.data.isSystem"))?;
         let is_self_hosted = data.is_self_hosted.ok_or(missing("allocationStack.data.isSelfHosted"))?;
@@ -316,10 +283,10 @@ impl Reader {
             None => (None, 1),
         };
         if depth > MAX_FRAMES {
-            return Err(("allocationStack", (here, Problem::TooDeep(MAX_FRAMES))));
+            return Err(("allocationStack", (here, MessageProblem::TooDeep(MAX_FRAMES))));
         }
         let parts = FrameParts { parent, source, line, column, function, is_system, is_self_hosted };
-        let full = |_| ("allocationStack", (here, Problem::TooMany("frames")));
+        let full = |_| ("allocationStack", (here, MessageProblem::TooMany("frames")));
         let frame = self.builder.frame(parts).map_err(full)?;
         if self.frames.insert(id, (frame, depth)).is_some() {
             return Err(duplicate);
@@ -331,12 +298,12 @@ impl Reader {
         let Self { builder, offsets, .. } = self;
         builder.finish().map_err(|error| {
             let (node, field, problem) = match error {
-                GraphError::NoNodes => (0, "", Problem::Missing),
+                GraphError::NoNodes => (0, "", MessageProblem::Missing),
                 GraphError::MissingReferent { node_position, referent, .. } => {
-                    (node_position, "edges.referent", Problem::NoSuchNode(referent.0))
+                    (node_position, "edges.referent", MessageProblem::NoSuchNode(referent.0))
                 }
-                GraphError::DuplicateId { id, second, .. } => (second, "id", Problem::Duplicate(id.0)),
-                GraphError::TooMany(what) => (0, "", Problem::TooMany(what)),
+                GraphError::DuplicateId { id, second, .. } => (second, "id", MessageProblem::Duplicate(id.0)),
+                GraphError::TooMany(what) => (0, "", MessageProblem::TooMany(what)),
             };
             let offset = offsets.get(node).copied().unwrap_or(end);
             MessageError { message: node as u64 + 1, field, offset, problem }.into()

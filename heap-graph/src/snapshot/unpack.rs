@@ -1,4 +1,4 @@
-//! The unpacked stream, cut into messages. Only one message is in memory at a time.
+//! The unpacked stream, cut into messages. Memory holds one message at a time.
 
 use std::io::{self, BufRead, BufReader, Read};
 use std::sync::mpsc::{Receiver, sync_channel};
@@ -6,24 +6,24 @@ use std::thread;
 
 use flate2::bufread::{GzDecoder, ZlibDecoder};
 
-use super::read::ReadOptions;
+use super::error::{MessageError, MessageProblem, SnapshotError};
+use super::options::ReadOptions;
 use super::wire::{self, Message};
-use crate::error::{MessageError, Problem, SnapshotError};
 
-/// Bytes unpacked at once.
+/// Bytes to unpack at once.
 const STEP: usize = 128 * 1024;
 
-/// Unpacks a file, wherever it runs.
+/// Unpacks a file, on any thread.
 struct Unpacker<R> {
     decoder: Decoder<R>,
-    /// Whether a member came to its end.
+    /// Whether one member has come to its end.
     is_whole: bool,
 }
 
 enum Decoder<R> {
     Gzip(GzDecoder<R>),
     Zlib(ZlibDecoder<R>),
-    /// Before a member, or behind the last.
+    /// The file, before a member or behind the last one.
     Between(R),
     End,
 }
@@ -34,7 +34,7 @@ impl<R: Read> Unpacker<BufReader<R>> {
         match file.fill_buf().map_err(SnapshotError::Io)? {
             [] => return Err(SnapshotError::Empty),
             [0x1f, ..] => {}
-            // The method deflate with any window; two bytes that are a multiple of 31.
+            // The header of zlib: the method deflate with any window, and two bytes that are a multiple of 31.
             [cmf, flags, ..] if cmf & 0xf == 8 && u16::from_be_bytes([*cmf, *flags]) % 31 == 0 => {}
             _ => return Err(SnapshotError::NotCompressed),
         }
@@ -42,22 +42,22 @@ impl<R: Read> Unpacker<BufReader<R>> {
     }
 }
 
-/// Why no more could be unpacked.
+/// Why the unpacker cannot go on.
 enum Stuck {
-    /// The file cannot be read.
+    /// The system cannot read the file.
     File(io::Error),
-    /// The data is damaged, after so many more bytes.
+    /// The data is damaged after this number of further bytes.
     Data(usize, io::Error),
 }
 
 impl<R: BufRead> Unpacker<R> {
-    /// Unpacks some more, as much as there is room for; 0 bytes at the end.
+    /// Unpacks more bytes, as many as fit into `room`; 0 at the end.
     ///
-    /// A stream that is merely cut is no error here: the message that is not whole then is one. Of a member that
-    /// turns out to be damaged what would fill the room is lost, as in Firefox.
+    /// A cut stream is not an error here, but the incomplete message that follows from it is. If a later member turns
+    /// out to be damaged, its bytes in `room` are lost, as in Firefox.
     fn read(&mut self, room: &mut [u8]) -> Result<usize, Stuck> {
         let mut filled = 0;
-        // Where the member at hand begins.
+        // The start of the member at hand in `room`.
         let mut start = 0;
         while filled < room.len() {
             let read = match &mut self.decoder {
@@ -74,7 +74,7 @@ impl<R: BufRead> Unpacker<R> {
                         }
                         continue;
                     }
-                    // What follows the last member is ignored.
+                    // Firefox ignores what follows the last member, too.
                     Ok(_) => break,
                     Err(error) => return Err(Stuck::File(error)),
                 },
@@ -107,7 +107,8 @@ impl<R: BufRead> Unpacker<R> {
         Ok(filled)
     }
 
-    /// Whether what follows a whole member is none: ignored, as in Firefox, even if it starts as one.
+    /// Whether the error comes from bytes behind a whole member, which only look like a member at their start. They
+    /// are ignored, as in Firefox.
     fn is_no_member(&self, error: &io::Error) -> bool {
         self.is_whole && matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData)
     }
@@ -117,28 +118,28 @@ impl<R: BufRead> Unpacker<R> {
     }
 }
 
-/// Where unpacked bytes come from.
+/// The source of unpacked bytes.
 enum Source<R> {
     Here(Box<Unpacker<R>>),
-    /// Another thread, which is at most some steps ahead; it ends when nobody listens.
+    /// Another thread, which is at most [`AHEAD`] steps ahead and ends when the receiver is gone.
     Elsewhere(Receiver<Result<Vec<u8>, Stuck>>),
 }
 
-/// Steps that another thread may be ahead.
+/// The number of steps that the other thread may be ahead.
 const AHEAD: usize = 8;
 
 pub(super) struct Messages<R> {
     source: Source<R>,
     buffer: Vec<u8>,
-    /// What of the buffer is filled and not yet given out.
+    /// The start of the filled part of the buffer that the caller has not seen.
     start: usize,
     end: usize,
-    /// Of `start`, in the unpacked stream.
+    /// The place of `start` in the unpacked stream.
     offset: u64,
-    /// Messages given out.
+    /// The number of messages that the caller has seen.
     count: u64,
     max_message: u64,
-    /// Bytes that there may be in all.
+    /// The number of unpacked bytes that the stream may have.
     max_bytes: u64,
 }
 
@@ -149,7 +150,7 @@ impl<R: Read> Messages<BufReader<R>> {
 }
 
 impl<R: Read + Send + 'static> Messages<BufReader<R>> {
-    /// Unpacks on another thread: that takes about as long as all else.
+    /// Unpacks on another thread, which takes about as long as everything else.
     pub(super) fn on_two_threads(file: R, options: &ReadOptions) -> Result<Self, SnapshotError> {
         let mut unpacker = Unpacker::new(file)?;
         let (steps, receiver) = sync_channel(AHEAD);
@@ -183,7 +184,7 @@ impl<R: BufRead> Messages<R> {
         }
     }
 
-    /// Unpacks some more; `false` at the end.
+    /// Unpacks more bytes; `false` at the end.
     fn fill(&mut self) -> Result<bool, SnapshotError> {
         if self.buffer.len() - self.end < STEP {
             self.buffer.copy_within(self.start..self.end, 0);
@@ -202,7 +203,7 @@ impl<R: BufRead> Messages<R> {
                     Ok(step.len())
                 }
                 Ok(Err(stuck)) => Err(stuck),
-                // The thread has said that it is at the end, and ended.
+                // The thread has sent its last step, and ended.
                 Err(_) => Ok(0),
             },
         };
@@ -219,21 +220,20 @@ impl<R: BufRead> Messages<R> {
         }
     }
 
-    /// Bytes given out.
+    /// The number of bytes that the caller has seen.
     pub(super) fn offset(&self) -> u64 {
         self.offset
     }
 
-    pub(super) fn error(&self, field: &'static str, offset: u64, problem: Problem) -> MessageError {
+    pub(super) fn error(&self, field: &'static str, offset: u64, problem: MessageProblem) -> MessageError {
         MessageError { message: self.count.saturating_sub(1), field, offset, problem }
     }
 
-    fn next_error(&self, problem: Problem) -> SnapshotError {
+    fn next_error(&self, problem: MessageProblem) -> SnapshotError {
         MessageError { message: self.count, field: "", offset: self.offset, problem }.into()
     }
 
-    /// The next message; `None` at the end of the stream, which a length of 0 or a broken one is,
-    /// too.
+    /// The next message; `None` at the end of the stream. A length of 0 or a broken one ends the stream, too.
     pub(super) fn next(&mut self) -> Result<Option<Message<'_>>, SnapshotError> {
         let (length, bytes) = loop {
             match wire::number(&self.buffer[self.start..self.end]) {
@@ -246,16 +246,16 @@ impl<R: BufRead> Messages<R> {
                 }
             }
         };
-        // The length is a number of 32 bits.
+        // The format's length is a number of 32 bits.
         let length = length & u64::from(u32::MAX);
         if length == 0 {
-            return if self.count == 0 { Err(self.next_error(Problem::ZeroLength)) } else { Ok(None) };
+            return if self.count == 0 { Err(self.next_error(MessageProblem::ZeroLength)) } else { Ok(None) };
         }
         if length > self.max_message {
-            return Err(self.next_error(Problem::TooLong(length)));
+            return Err(self.next_error(MessageProblem::TooLong(length)));
         }
         if self.offset + u64::from(bytes) + length > self.max_bytes {
-            return Err(self.next_error(Problem::TooManyBytes(self.max_bytes)));
+            return Err(self.next_error(MessageProblem::TooManyBytes(self.max_bytes)));
         }
         self.start += bytes as usize;
         self.offset += u64::from(bytes);
@@ -263,7 +263,7 @@ impl<R: BufRead> Messages<R> {
         while self.end - self.start < length {
             if !self.fill()? {
                 let missing = length - (self.end - self.start);
-                return Err(self.next_error(Problem::Truncated(missing as u64)));
+                return Err(self.next_error(MessageProblem::Truncated(missing as u64)));
             }
         }
         let message = Message { bytes: &self.buffer[self.start..self.start + length], offset: self.offset };

@@ -1,31 +1,31 @@
-//! Protobuf's encoding: numbers, and fields of a message.
+//! Protobuf's encoding: the fields of a message, and numbers.
 
 use core::ops::Range;
 
-use crate::error::Problem;
+use super::error::MessageProblem;
 
-/// What a field holds.
+/// The value of a field.
 #[derive(Clone, Debug)]
 pub(super) enum Value {
-    /// A number; signs and widths are the reader's business.
+    /// A number, whose sign and width the caller knows.
     Number(u64),
     /// Bytes: a text or a message.
     Bytes(Span),
-    /// Eight or four bytes, or a group: nothing that a snapshot has.
+    /// Eight or four bytes, or a group. No field of a snapshot is one.
     Other,
 }
 
-/// A message as it lies in the stream.
+/// The bytes of a message, and their place in the stream.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Message<'a> {
     pub(super) bytes: &'a [u8],
-    /// Of its first byte in the unpacked stream.
+    /// The place of the first byte in the unpacked stream.
     pub(super) offset: u64,
 }
 
 impl<'a> Message<'a> {
     pub(super) fn whole(&self) -> Span {
-        // The length of a message is a number of 32 bits.
+        // The stream gives the length as a number of 32 bits.
         Span { start: 0, end: self.bytes.len() as u32 }
     }
 
@@ -39,7 +39,7 @@ impl<'a> Message<'a> {
     }
 }
 
-/// Part of a message.
+/// A part of a message.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Span {
     pub(super) start: u32,
@@ -52,18 +52,18 @@ impl Span {
     }
 }
 
-/// A problem, and where in the stream.
-pub(super) type Misread = (u64, Problem);
+/// A place in the stream, and the problem there.
+pub(super) type Misread = (u64, MessageProblem);
 
-/// Messages and groups inside each other that Firefox reads, the outermost message not counted.
+/// The depth of nested messages and groups that Firefox reads. The outermost message does not count.
 pub(super) const MAX_NESTED: u32 = 180;
 
-/// Goes through the fields of a message or of one inside it.
+/// Goes through the fields of a message or of a part of it.
 pub(super) struct Fields<'a> {
     message: Message<'a>,
     at: u32,
     end: u32,
-    /// Messages around this one.
+    /// The number of messages around this one.
     depth: u32,
 }
 
@@ -84,19 +84,19 @@ impl<'a> Fields<'a> {
                 self.at += bytes;
                 Ok(value)
             }
-            None => Err((self.message.offset_of(self.at), Problem::BadNumber)),
+            None => Err((self.message.offset_of(self.at), MessageProblem::BadNumber)),
         }
     }
 
-    /// What a field starts with: its number and the kind of its value, or the whole if these are none. Of the 35
-    /// bits that five bytes hold Firefox takes 32.
+    /// The tag at the start of a field: its number and the kind of its value. Firefox takes 32 of the 35 bits that
+    /// five bytes hold.
     #[inline]
     fn tag(&mut self) -> Result<(u32, u32), Misread> {
         let start = self.at;
         let tag = self.number()?;
         let tag_32 = tag as u32;
         if self.at - start > 5 || tag_32 >> 3 == 0 {
-            return Err((self.message.offset_of(start), Problem::BadTag(tag)));
+            return Err((self.message.offset_of(start), MessageProblem::BadTag(tag)));
         }
         Ok((tag_32 >> 3, tag_32 & 7))
     }
@@ -104,14 +104,14 @@ impl<'a> Fields<'a> {
     #[inline]
     fn bytes(&mut self, length: u64) -> Result<Span, Misread> {
         if length > u64::from(self.end - self.at) {
-            return Err((self.message.offset_of(self.at), Problem::PastTheEnd(length)));
+            return Err((self.message.offset_of(self.at), MessageProblem::PastTheEnd(length)));
         }
         let start = self.at;
         self.at += length as u32;
         Ok(Span { start, end: self.at })
     }
 
-    /// The next field: its number, its value and where in the message it starts.
+    /// The next field: its number, its value and its place in the message.
     #[inline]
     pub(super) fn next(&mut self) -> Result<Option<(u32, Value, u32)>, Misread> {
         if self.at == self.end {
@@ -133,7 +133,7 @@ impl<'a> Fields<'a> {
         Ok(Some((number, value, start)))
     }
 
-    /// Skips a group, which nests without a length; the one it starts with is `number`.
+    /// Skips a group, which has no length but an end with its `number`; groups nest.
     #[cold]
     fn group(&mut self, number: u32) -> Result<(), Misread> {
         let deepest = MAX_NESTED.saturating_sub(self.depth) as usize;
@@ -141,7 +141,7 @@ impl<'a> Fields<'a> {
         while let Some(innermost) = open.last().copied() {
             let start = self.at;
             if open.len() > deepest {
-                return Err((self.message.offset_of(start), Problem::TooNested(MAX_NESTED)));
+                return Err((self.message.offset_of(start), MessageProblem::TooNested(MAX_NESTED)));
             }
             match self.tag()? {
                 (_, 0) => {
@@ -168,14 +168,14 @@ impl<'a> Fields<'a> {
     }
 }
 
-fn bad_tag(number: u32, kind: u32) -> Problem {
-    Problem::BadTag(u64::from(number << 3 | kind))
+fn bad_tag(number: u32, kind: u32) -> MessageProblem {
+    MessageProblem::BadTag(u64::from(number << 3 | kind))
 }
 
-/// A number in base 128, least digit first, and how many bytes it takes.
+/// A number in base 128, its least digit first, and the bytes that it takes.
 #[inline]
 pub(super) fn number(bytes: &[u8]) -> Option<(u64, u32)> {
-    // Tags, lengths and most numbers of texts.
+    // Tags, lengths and most numbers of texts have one byte.
     if let Some(byte) = bytes.first().filter(|byte| **byte < 0x80) {
         return Some(((*byte).into(), 1));
     }

@@ -1,4 +1,4 @@
-//! Writing snapshots: node by node, with nothing kept but texts and frames.
+//! Writing snapshots node by node. The writer keeps only texts and frames.
 
 use std::io::{self, Write};
 
@@ -6,42 +6,13 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 
 use super::encode::Encoder;
-use crate::error::GraphError;
-use crate::frame::{FrameId, FrameParts, Frames};
-use crate::graph::{Graph, Kind, NodeId, NodeParts};
-use crate::text::{TextId, Texts};
+use super::options::WriteOptions;
+use crate::graph::{FrameId, FrameParts, Frames, Graph, GraphError, Kind, NodeId, NodeParts, TextId, Texts};
 
-/// How to write a snapshot.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct WriteOptions {
-    /// From 0, none, to 9, slow; 1 by default: a heap compresses well even so.
-    pub compression: u32,
-}
-
-impl Default for WriteOptions {
-    fn default() -> Self {
-        Self { compression: 1 }
-    }
-}
-
-impl WriteOptions {
-    /// The defaults.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Sets [`compression`](Self::compression).
-    pub fn compression(mut self, level: u32) -> Self {
-        self.compression = level;
-        self
-    }
-}
-
-/// Messages are packed so many bytes at a time.
+/// Bytes of messages to compress at once.
 const STEP: usize = 64 * 1024;
 
-/// Packs messages into a file.
+/// Compresses messages into a file.
 #[derive(Debug)]
 pub(crate) struct Packer<W: Write> {
     file: GzEncoder<W>,
@@ -80,16 +51,21 @@ impl<W: Write> Packer<W> {
     }
 }
 
-/// Writes a graph as a snapshot, which Firefox reads, too.
+/// Writes a graph as a snapshot, which Firefox can read.
 ///
-/// Reading it gives the same graph but for: what follows a NUL in a text, letters in the name of a
-/// class that Latin-1 does not have (they become `?`), halves of characters in the name of a file, and stacks
-/// whose youngest 90 frames or more were in no stack written before: these 90 are left of them. Stacks that keep
-/// more than 10,000 frames are refused by readers here.
+/// Reading the file gives the same graph, with these exceptions:
+///
+/// - A text ends at its first NUL.
+/// - Letters of a class name that Latin-1 does not have become `?`.
+/// - Lone surrogates in a file name become U+FFFD.
+/// - A stack whose youngest 90 frames are all new to the file keeps only these 90.
+///
+/// [`read`](super::read()) rejects stacks that still have more than 10,000 frames. Firefox rejects ids that a double
+/// cannot hold exactly, which no address of a program is.
 ///
 /// # Errors
 ///
-/// Of the file. Firefox refuses ids that no double can hold exactly; of addresses there are none.
+/// `file` cannot be written.
 pub fn write<W: Write>(graph: &Graph, file: W, options: &WriteOptions) -> io::Result<W> {
     let mut packer = Packer::new(file, graph.creation_time(), options);
     for index in 0..graph.node_count() as u32 {
@@ -103,8 +79,8 @@ pub fn write<W: Write>(graph: &Graph, file: W, options: &WriteOptions) -> io::Re
     packer.finish()
 }
 
-/// Writes a snapshot of a heap that is nowhere else as a graph: each node goes to the file as it is
-/// told. Only texts and frames are kept.
+/// Writes a snapshot of a heap without a graph in memory: each node goes to the file at once. The writer keeps only
+/// texts and frames.
 ///
 /// ```
 /// use heap_graph::snapshot::{self, SnapshotWriter, WriteOptions};
@@ -129,13 +105,13 @@ pub struct SnapshotWriter<W: Write> {
 }
 
 impl<W: Write> SnapshotWriter<W> {
-    /// A snapshot taken at a time in microseconds since 1970 UTC. The first node told is the root.
+    /// A snapshot taken at `creation_time`, in microseconds since 1970 UTC. The first node is the root.
     pub fn new(file: W, creation_time: Option<u64>, options: &WriteOptions) -> Self {
         let packer = Packer::new(file, creation_time, options);
         Self { packer, texts: Texts::default(), frames: Frames::default() }
     }
 
-    /// Makes a text known.
+    /// Adds a text, or finds the equal one added before.
     ///
     /// # Errors
     ///
@@ -144,7 +120,7 @@ impl<W: Write> SnapshotWriter<W> {
         self.texts.intern(text.as_bytes()).ok_or(GraphError::TooMany("texts"))
     }
 
-    /// Makes a frame known.
+    /// Adds a frame, or finds the equal one added before.
     ///
     /// # Errors
     ///
@@ -153,23 +129,23 @@ impl<W: Write> SnapshotWriter<W> {
         self.frames.intern(frame).ok_or(GraphError::TooMany("frames"))
     }
 
-    /// Writes a node and its edges, whose targets may come later. Each id must be told once, and
-    /// each target must be told at some time: else the file cannot be read.
+    /// Writes a node and its edges. Their targets may come later, but they must come, and each id only once; readers
+    /// reject other files.
     ///
     /// # Errors
     ///
-    /// Of the file.
+    /// The file cannot be written.
     pub fn node(&mut self, node: NodeParts, edges: &[(NodeId, Option<TextId>)]) -> io::Result<()> {
         let kind = Kind::of(&node);
         let node = (node.id, node.shallow_size, &kind);
         self.packer.node(&self.texts, &self.frames, node, edges.iter().copied())
     }
 
-    /// Ends the file, and gives it back.
+    /// Ends the file and returns it.
     ///
     /// # Errors
     ///
-    /// Of the file.
+    /// The file cannot be written.
     pub fn finish(self) -> io::Result<W> {
         self.packer.finish()
     }

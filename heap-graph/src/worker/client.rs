@@ -1,4 +1,4 @@
-//! The worker on its own thread.
+//! The worker on a thread of its own.
 
 use core::fmt;
 use std::io::{BufWriter, Write};
@@ -12,38 +12,35 @@ use memory_reporter::__private::contain;
 
 use super::import::import;
 use super::{Answer, HeapAnalysesWorker, SnapshotState, SnapshotSummary, Watched, WorkerError};
-use crate::breakdown::Breakdown;
-use crate::diff::Difference;
-use crate::dominators::{DominatorTreeNode, FetchOptions, Fetched};
+use crate::atomic_write::atomic_write;
+use crate::census::{Breakdown, CensusDifference, CensusReport, CensusTree, TreeOptions};
+use crate::dominators::{DominatorTreeNode, FetchOptions, FetchedChildren};
 use crate::graph::{Graph, NodeId};
-use crate::live::{HeapGraph, LiveOptions, Roots, Saved};
+use crate::live::{HeapGraph, LiveOptions, Roots, SavedSnapshot};
 use crate::paths::ShortestPaths;
 use crate::progress::Progress;
-use crate::report::Report;
 use crate::snapshot::{ReadOptions, WriteOptions};
-use crate::tree::{CensusTree, TreeOptions};
-use crate::whole_file::write_whole;
 
 type Job = Box<dyn FnOnce(&mut HeapAnalysesWorker) + Send>;
 
-/// An answer that is not there yet.
+/// The answer to a request that the worker has not yet completed.
 #[derive(Debug)]
-pub struct Pending<T> {
+pub struct PendingAnswer<T> {
     answer: Receiver<Answer<T>>,
     progress: Progress,
 }
 
-impl<T> Pending<T> {
+impl<T> PendingAnswer<T> {
     /// Waits for the answer.
     ///
     /// # Errors
     ///
-    /// Of the request; [`WorkerError::Cancelled`] if it was cancelled in time.
+    /// The error of the request, or [`WorkerError::Cancelled`] if it was cancelled in time.
     pub fn wait(self) -> Answer<T> {
         self.answer.recv().unwrap_or(Err(WorkerError::Gone))
     }
 
-    /// The answer if it is there; `None` if it is not there yet. It is given once.
+    /// The answer, or `None` if the worker has not completed the request. Only one call returns the answer.
     pub fn poll(&self) -> Option<Answer<T>> {
         match self.answer.try_recv() {
             Ok(answer) => Some(answer),
@@ -52,18 +49,18 @@ impl<T> Pending<T> {
         }
     }
 
-    /// How far it is, and how to cancel it.
+    /// The progress of the request, which can cancel it.
     pub fn progress(&self) -> &Progress {
         &self.progress
     }
 }
 
-/// Asks a [`HeapAnalysesWorker`] on a thread of its own, in the order of the requests.
+/// Sends requests to a [`HeapAnalysesWorker`] on a thread of its own, which answers them in order.
 ///
-/// Clones ask the same worker, which ends with the last of them.
+/// Clones send to the same worker, which ends when the last clone is dropped.
 ///
 /// ```
-/// use heap_graph::HeapAnalysesClient;
+/// use heap_graph::worker::HeapAnalysesClient;
 ///
 /// let client = HeapAnalysesClient::start().unwrap();
 /// let answer = client.read_heap_snapshot("no-such-file.fxsnapshot");
@@ -88,7 +85,7 @@ impl HeapAnalysesClient {
     ///
     /// # Errors
     ///
-    /// If the system has no more threads.
+    /// The system cannot start another thread.
     pub fn start() -> std::io::Result<Self> {
         let (jobs, todo) = channel::<Job>();
         thread::Builder::new().name("heap-analyses".to_owned()).spawn(move || {
@@ -103,37 +100,37 @@ impl HeapAnalysesClient {
     fn ask<T: Send + 'static>(
         &self,
         request: impl FnOnce(&mut HeapAnalysesWorker, &Progress) -> Answer<T> + Send + 'static,
-    ) -> Pending<T> {
+    ) -> PendingAnswer<T> {
         let (answer, receiver) = channel();
         let progress = Progress::new();
-        let pending = Pending { answer: receiver, progress: progress.clone() };
+        let pending = PendingAnswer { answer: receiver, progress: progress.clone() };
         let job: Job = Box::new(move |worker| {
-            // Nobody may be waiting any more.
+            // The send fails if the caller no longer waits.
             let _ = answer.send(answered(&progress, || request(worker, &progress)));
         });
-        // If the worker has ended, the job is dropped, and whoever waits is told.
+        // If the worker has ended, the send drops the job with its sender, and the caller gets `WorkerError::Gone`.
         let _ = self.jobs.send(job);
         pending
     }
 
-    /// Asks for what changes the state of a snapshot: it has one until the request's turn, and another one
-    /// after it, even if the request was cancelled before.
+    /// Sends a request that changes the state of a snapshot. The snapshot has the first state until the worker has
+    /// completed the request, and the second one after that.
     fn ask_of<T: Send + 'static>(
         &self,
         path: PathBuf,
         [until, after]: [SnapshotState; 2],
         request: impl FnOnce(&mut HeapAnalysesWorker, &Path, &Progress, &States) -> Answer<T> + Send + 'static,
-    ) -> Pending<T> {
+    ) -> PendingAnswer<T> {
         let (answer, receiver) = channel();
         let progress = Progress::new();
-        let pending = Pending { answer: receiver, progress: progress.clone() };
+        let pending = PendingAnswer { answer: receiver, progress: progress.clone() };
         let states = Arc::clone(&self.states);
         set_state(&states, path.clone(), until);
         let job: Job = Box::new(move |worker| {
             let result = answered(&progress, || request(worker, &path, &progress, &states));
             let state = match &result {
                 Ok(_) => Some(after),
-                // What was read before still answers.
+                // The snapshot that the worker has read before still answers.
                 Err(_) if worker.has(&path) => Some(SnapshotState::Read),
                 Err(WorkerError::Cancelled) => path.exists().then_some(SnapshotState::Saved),
                 Err(error) => Some(SnapshotState::Error(error.to_string())),
@@ -148,18 +145,18 @@ impl HeapAnalysesClient {
         pending
     }
 
-    /// What is happening to a snapshot; `None` if it was never heard of.
+    /// The state of a snapshot; `None` if no request has named it.
     pub fn state(&self, path: impl AsRef<Path>) -> Option<SnapshotState> {
         self.states.lock().unwrap_or_else(PoisonError::into_inner).get(path.as_ref()).cloned()
     }
 
-    /// Says what is happening to a snapshot outside the worker: it is being saved, or imported.
+    /// Sets the state of a snapshot that other code than the worker saves or imports.
     pub fn set_state(&self, path: impl Into<PathBuf>, state: SnapshotState) {
         set_state(&self.states, path.into(), state);
     }
 
     /// [`HeapAnalysesWorker::read_heap_snapshot`]
-    pub fn read_heap_snapshot(&self, path: impl Into<PathBuf>) -> Pending<SnapshotSummary> {
+    pub fn read_heap_snapshot(&self, path: impl Into<PathBuf>) -> PendingAnswer<SnapshotSummary> {
         let states = [SnapshotState::Reading, SnapshotState::Read];
         self.ask_of(path.into(), states, |worker, path, progress, _| {
             worker.read_heap_snapshot(path, &ReadOptions::default(), progress)
@@ -168,24 +165,24 @@ impl HeapAnalysesClient {
 
     /// [`HeapGraph::save`], on the worker's thread.
     ///
-    /// If it is cancelled, the walk ends with the value that it is at.
+    /// A cancelled walk ends after the value at hand.
     pub fn save_heap_snapshot(
         &self,
         path: impl Into<PathBuf>,
-        tell: impl Fn(&mut Roots<'_>) + Send + 'static,
-    ) -> Pending<Saved> {
+        add_roots: impl Fn(&mut Roots<'_>) + Send + 'static,
+    ) -> PendingAnswer<SavedSnapshot> {
         let states = [SnapshotState::Saving, SnapshotState::Saved];
-        self.ask_of(path.into(), states, move |_, path, progress, _| save(path, tell, progress))
+        self.ask_of(path.into(), states, move |_, path, progress, _| save(path, add_roots, progress))
     }
 
-    /// Copies a file from elsewhere, and reads the copy, which is whole or not there.
+    /// Copies a file and reads the copy. An error leaves no partial copy.
     ///
-    /// A file cannot be imported to where it is.
+    /// `from` and `to` must not be the same file.
     pub fn import_heap_snapshot(
         &self,
         from: impl Into<PathBuf>,
         to: impl Into<PathBuf>,
-    ) -> Pending<SnapshotSummary> {
+    ) -> PendingAnswer<SnapshotSummary> {
         let (from, states) = (from.into(), [SnapshotState::Importing, SnapshotState::Read]);
         self.ask_of(to.into(), states, move |worker, path, progress, states| {
             import(&from, path, progress)?;
@@ -195,7 +192,7 @@ impl HeapAnalysesClient {
     }
 
     /// [`HeapAnalysesWorker::insert`]
-    pub fn insert(&self, path: impl Into<PathBuf>, graph: Graph) -> Pending<SnapshotSummary> {
+    pub fn insert(&self, path: impl Into<PathBuf>, graph: Graph) -> PendingAnswer<SnapshotSummary> {
         let (path, states) = (path.into(), Arc::clone(&self.states));
         self.ask(move |worker, _| {
             let summary = worker.insert(&path, graph);
@@ -205,7 +202,7 @@ impl HeapAnalysesClient {
     }
 
     /// [`HeapAnalysesWorker::delete_heap_snapshot`]
-    pub fn delete_heap_snapshot(&self, path: impl Into<PathBuf>) -> Pending<bool> {
+    pub fn delete_heap_snapshot(&self, path: impl Into<PathBuf>) -> PendingAnswer<bool> {
         let (path, states) = (path.into(), Arc::clone(&self.states));
         self.ask(move |worker, _| {
             states.lock().unwrap_or_else(PoisonError::into_inner).remove(&path);
@@ -214,13 +211,13 @@ impl HeapAnalysesClient {
     }
 
     /// [`HeapAnalysesWorker::creation_time`]
-    pub fn creation_time(&self, path: impl Into<PathBuf>) -> Pending<Option<u64>> {
+    pub fn creation_time(&self, path: impl Into<PathBuf>) -> PendingAnswer<Option<u64>> {
         let path = path.into();
         self.ask(move |worker, _| worker.creation_time(&path))
     }
 
     /// [`HeapAnalysesWorker::take_census`]
-    pub fn take_census(&self, path: impl Into<PathBuf>, breakdown: Breakdown) -> Pending<Report> {
+    pub fn take_census(&self, path: impl Into<PathBuf>, breakdown: Breakdown) -> PendingAnswer<CensusReport> {
         let path = path.into();
         self.ask(move |worker, progress| worker.take_census(&path, &breakdown, progress))
     }
@@ -231,7 +228,7 @@ impl HeapAnalysesClient {
         path: impl Into<PathBuf>,
         breakdown: Breakdown,
         options: TreeOptions,
-    ) -> Pending<CensusTree> {
+    ) -> PendingAnswer<CensusTree> {
         let path = path.into();
         self.ask(move |worker, progress| worker.take_census_tree(&path, &breakdown, &options, progress))
     }
@@ -242,7 +239,7 @@ impl HeapAnalysesClient {
         first: impl Into<PathBuf>,
         second: impl Into<PathBuf>,
         breakdown: Breakdown,
-    ) -> Pending<Difference> {
+    ) -> PendingAnswer<CensusDifference> {
         let (first, second) = (first.into(), second.into());
         self.ask(move |worker, progress| worker.take_census_diff(&first, &second, &breakdown, progress))
     }
@@ -254,13 +251,13 @@ impl HeapAnalysesClient {
         breakdown: Breakdown,
         leaves: Vec<u64>,
         max: usize,
-    ) -> Pending<Vec<NodeId>> {
+    ) -> PendingAnswer<Vec<NodeId>> {
         let path = path.into();
         self.ask(move |worker, progress| worker.census_individuals(&path, &breakdown, &leaves, max, progress))
     }
 
     /// [`HeapAnalysesWorker::compute_dominator_tree`]
-    pub fn compute_dominator_tree(&self, path: impl Into<PathBuf>) -> Pending<()> {
+    pub fn compute_dominator_tree(&self, path: impl Into<PathBuf>) -> PendingAnswer<()> {
         let path = path.into();
         self.ask(move |worker, progress| worker.compute_dominator_tree(&path, progress))
     }
@@ -270,7 +267,7 @@ impl HeapAnalysesClient {
         &self,
         path: impl Into<PathBuf>,
         options: FetchOptions,
-    ) -> Pending<DominatorTreeNode> {
+    ) -> PendingAnswer<DominatorTreeNode> {
         let path = path.into();
         self.ask(move |worker, progress| worker.dominator_tree(&path, &options, progress))
     }
@@ -283,7 +280,7 @@ impl HeapAnalysesClient {
         start: usize,
         count: usize,
         options: FetchOptions,
-    ) -> Pending<Fetched> {
+    ) -> PendingAnswer<FetchedChildren> {
         let path = path.into();
         self.ask(move |worker, progress| {
             worker.immediately_dominated(&path, node, start, count, &options, progress)
@@ -296,13 +293,14 @@ impl HeapAnalysesClient {
         path: impl Into<PathBuf>,
         targets: Vec<NodeId>,
         max: usize,
-    ) -> Pending<ShortestPaths<'static>> {
+    ) -> PendingAnswer<ShortestPaths<'static>> {
         let path = path.into();
         self.ask(move |worker, progress| worker.shortest_paths(&path, &targets, max, progress))
     }
 }
 
-/// The answer, unless the request was cancelled. A panic is one, too: the worker has other snapshots.
+/// The answer to a request that is not cancelled. A panic becomes an error, so that the worker and its other snapshots
+/// live on.
 fn answered<T>(progress: &Progress, request: impl FnOnce() -> Answer<T>) -> Answer<T> {
     let answer = contain(move || match progress.is_cancelled() {
         true => Err(WorkerError::Cancelled),
@@ -311,10 +309,10 @@ fn answered<T>(progress: &Progress, request: impl FnOnce() -> Answer<T>) -> Answ
     answer.unwrap_or_else(|panic| Err(WorkerError::Panicked(panic)))
 }
 
-fn save(path: &Path, tell: impl Fn(&mut Roots<'_>), progress: &Progress) -> Answer<Saved> {
-    let saved = write_whole(path, |file| {
+fn save(path: &Path, add_roots: impl Fn(&mut Roots<'_>), progress: &Progress) -> Answer<SavedSnapshot> {
+    let saved = atomic_write(path, |file| {
         let mut file = BufWriter::new(Watched { file, progress: progress.clone() });
-        let saved = HeapGraph::stream(&mut file, LiveOptions::new(), &WriteOptions::new(), tell)?;
+        let saved = HeapGraph::stream(&mut file, LiveOptions::new(), &WriteOptions::new(), add_roots)?;
         file.flush()?;
         Ok(saved)
     });

@@ -1,24 +1,24 @@
-//! Files from elsewhere.
+//! Copies of snapshots from other places.
 
 use std::fs::{self, File, Metadata};
 use std::io;
 use std::path::Path;
 
 use super::{Answer, Watched, WorkerError};
+use crate::atomic_write::atomic_write;
 use crate::progress::Progress;
 use crate::snapshot::open;
-use crate::whole_file::write_whole;
 
-/// Copies a file. The copy is whole or not there.
+/// Copies a file. An error leaves no partial copy.
 pub(super) fn import(from: &Path, to: &Path, progress: &Progress) -> Answer<()> {
     let (file, length) = open(from).map_err(WorkerError::Snapshot)?;
     if fs::metadata(to).is_ok_and(|there| is_same(&file, &there)) {
-        let same = io::Error::new(io::ErrorKind::InvalidInput, "it is the file to be imported");
+        let same = io::Error::new(io::ErrorKind::InvalidInput, "it is the imported file itself");
         return Err(WorkerError::Save(same));
     }
     progress.expect(length);
     let mut file = Watched { file, progress: progress.clone() };
-    let copied = write_whole(to, |mut copy| io::copy(&mut file, &mut copy));
+    let copied = atomic_write(to, |copy| io::copy(&mut file, copy));
     copied.map(drop).map_err(|error| match progress.is_cancelled() {
         true => WorkerError::Cancelled,
         false => WorkerError::Save(error),
@@ -32,7 +32,7 @@ fn is_same(file: &File, there: &Metadata) -> bool {
     file.metadata().is_ok_and(|here| (here.dev(), here.ino()) == (there.dev(), there.ino()))
 }
 
-/// Elsewhere the copy takes the file's place once it is whole, which does no harm either.
+/// On systems other than Unix the whole copy replaces the file, which does no harm.
 #[cfg(not(unix))]
 fn is_same(_: &File, _: &Metadata) -> bool {
     false

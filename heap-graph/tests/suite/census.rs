@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::golden::{self, SNAPSHOTS};
 
-/// Keeps the sizes of what is written to it at once.
+/// Records the size of each write.
 struct Sizes(Vec<u8>, usize);
 
 impl std::io::Write for Sizes {
@@ -110,7 +110,7 @@ fn bad_breakdowns_get_firefox_s_words() {
             Err(error) => Err(format!("TypeError: {error}")),
         };
         match (name.as_str(), ours) {
-            // What Firefox does not have, and does not tell.
+            // Firefox does not support this, and does not say so.
             ("array-of-two", Ok(_)) | ("descriptiveType-at-top", Err(_)) => {}
             (_, Err(error)) => assert_eq!(Some(error.as_str()), expected, "{name}"),
             (_, Ok(report)) => {

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use heap_graph::{Graph, snapshot};
 
-/// The program, which lies beside the folder of this test.
+/// The program, in a folder beside that of this test.
 fn victim() -> PathBuf {
     let test = std::env::current_exe().unwrap();
     test.parent().unwrap().with_file_name("examples").join("heap_graph_victim")
@@ -24,9 +24,11 @@ fn saved(dmd: Option<&str>) -> Graph {
 fn stacks(graph: &Graph, type_name: &str) -> Vec<String> {
     let nodes = graph.nodes().filter(|node| node.type_name() == type_name);
     let functions = |node: heap_graph::Node<'_>| {
-        let frames = node.allocation_stack().into_iter().flat_map(heap_graph::Stack::frames);
-        let names: Vec<_> =
-            frames.filter_map(heap_graph::Stack::function).map(|name| name.to_string()).collect();
+        let frames = node.allocation_stack().into_iter().flat_map(heap_graph::graph::AllocationStack::frames);
+        let names: Vec<_> = frames
+            .filter_map(heap_graph::graph::AllocationStack::function)
+            .map(|name| name.to_string())
+            .collect();
         names.join(" < ")
     };
     nodes.filter(|node| node.shallow_size() > 0).map(functions).collect()
@@ -50,7 +52,7 @@ fn blocks_have_the_stacks_that_dmd_knows() {
             .frames()
             .any(|frame| { frame.function().is_some_and(|name| name.to_string().contains("make_index")) })
     );
-    // What is not on the heap has none.
+    // A value that is not on the heap has no stack.
     assert!(graph.root().allocation_stack().is_none());
 }
 

@@ -1,6 +1,7 @@
-//! Dominators and retained sizes, against Firefox's and against their definition.
+//! Dominators and retained sizes, compared with Firefox's and with their definition.
 
-use heap_graph::{DominatorTree, FetchOptions, GraphBuilder, Node, NodeId, NodeIndex, NodeParts};
+use heap_graph::dominators::FetchOptions;
+use heap_graph::{DominatorTree, GraphBuilder, Node, NodeId, NodeIndex, NodeParts};
 use serde_json::Value;
 
 use crate::golden::{self, SNAPSHOTS};
@@ -28,7 +29,7 @@ fn every_dominator_and_retained_size_of_firefox_is_ours() {
     }
 }
 
-/// Firefox's order among equals is stable in lists of so many nodes, and not in longer ones.
+/// Firefox's order among equals is stable in lists of up to this number of nodes.
 const STABLE: usize = 15;
 
 fn compare(tree: &DominatorTree<'_>, expected: &Value) {
@@ -68,7 +69,7 @@ fn the_top_of_the_tree_is_firefox_s() {
 fn handmade_trees_are_firefox_s() {
     let mut trees = 0;
     for (name, verdict) in golden::entries(&golden::raw("handmade/verdicts.json")) {
-        // JavaScript rounds, and Firefox wraps, what is more than it can hold.
+        // JavaScript rounds big numbers, and Firefox's sums wrap.
         if name == "size-2to64-minus-1" || name == "lone-surrogate-type-name" {
             continue;
         }
@@ -137,8 +138,8 @@ fn retained_sizes_do_not_wrap() {
     assert_eq!(tree.retained_size(NodeIndex::ROOT), Some(u128::from(u64::MAX) + 16));
 }
 
-/// Each leaf is as far below the root as the walk went, and only the root dominates it: climbing from each
-/// would take 10,000,000,000 steps.
+/// Each leaf is as deep as the whole walk, and only the root dominates it: plain climbing would take 10,000,000,000
+/// steps.
 #[test]
 fn a_long_chain_to_many_leaves_is_no_square() {
     const MANY: u64 = 100_000;

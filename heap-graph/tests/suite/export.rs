@@ -2,9 +2,9 @@
 
 use std::collections::HashSet;
 
-use heap_graph::{
-    CoarseType, GraphBuilder, Neighbourhood, NeighbourhoodOptions, NodeId, NodeIndex, NodeParts, write_v8,
-};
+use heap_graph::export::{Neighbourhood, NeighbourhoodOptions, write_v8};
+use heap_graph::graph::CoarseType;
+use heap_graph::{GraphBuilder, NodeId, NodeIndex, NodeParts};
 use serde_json::Value;
 
 use crate::golden;
@@ -22,7 +22,7 @@ fn a_heapsnapshot_of_v8_is_the_same_graph() {
     let (nodes, edges) = (numbers("nodes"), numbers("edges"));
     let fields = meta["node_fields"].as_array().unwrap().len();
     assert_eq!(meta["node_types"].as_array().unwrap().len(), fields);
-    // Chrome 156 says of such edges of Firefox's heaps: BFS failed, more nodes to visit than there are.
+    // For such edges of Firefox's heaps Chrome 156 reports: BFS failed, more nodes to visit than there are.
     let mut known = HashSet::new();
     let further = graph.root().edges().filter(|edge| !known.insert(edge.referent.index())).count();
     assert_ne!(further, 0);

@@ -16,7 +16,7 @@ pub(crate) fn path(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name)
 }
 
-/// A snapshot, read once by all tests.
+/// A snapshot, which all tests share.
 pub(crate) fn snapshot(name: &str) -> Arc<Graph> {
     static READ: Mutex<BTreeMap<String, Arc<Graph>>> = Mutex::new(BTreeMap::new());
     let mut read = READ.lock().unwrap_or_else(PoisonError::into_inner);
@@ -28,7 +28,7 @@ pub(crate) fn snapshot(name: &str) -> Arc<Graph> {
     Arc::clone(graph)
 }
 
-/// The text of a file, unpacked if its name says so.
+/// The text of a file; a file that ends in `.gz` is unpacked.
 pub(crate) fn text(name: &str) -> String {
     let mut text = String::new();
     let file = File::open(path(name)).unwrap_or_else(|error| panic!("{name}: {error}"));
@@ -40,7 +40,7 @@ pub(crate) fn text(name: &str) -> String {
     text
 }
 
-/// What Firefox answers about a snapshot: read once by all tests, since there is much of it.
+/// Firefox's answers about a snapshot. All tests share them, since they are long.
 pub(crate) struct Answers(BTreeMap<String, Box<RawValue>>);
 
 impl Answers {
@@ -97,7 +97,7 @@ pub(crate) fn object(object: &RawValue) -> Map<String, Value> {
     serde_json::from_str(object.get()).unwrap()
 }
 
-/// JSON without blanks between its tokens.
+/// JSON without white space between its tokens.
 pub(crate) fn compact(json: &str) -> String {
     let (mut out, mut in_text, mut escaped) = (String::new(), false, false);
     for c in json.chars() {

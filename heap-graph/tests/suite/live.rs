@@ -1,16 +1,16 @@
 //! The graph of this very program.
 
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
 use std::rc::{Rc, Weak};
 use std::sync::{Arc, Mutex};
 
+use heap_graph::graph::CoarseType;
+use heap_graph::live::{AllocationSites, LiveOptions, SiteFrame, coarse_type};
 use heap_graph::snapshot::{ReadOptions, WriteOptions, read_from};
-use heap_graph::{
-    AllocationSites, Breakdown, CoarseType, DominatorTree, Graph, HeapGraph, LiveOptions, Node, NodeIndex,
-    SiteFrame, census, coarse_type,
-};
+use heap_graph::{Breakdown, DominatorTree, Graph, HeapGraph, Node, NodeIndex, census};
 use memory_reporter::{MallocSizeOf, MallocSizeOfOps, Reading, SkipReason, computed_size_of};
 
 /// Node types and edges, from the roots on: `name: type -> name: type`.
@@ -100,7 +100,7 @@ fn shared_blocks_are_one_node() {
     }
     assert_eq!(heap_bytes(heap.graph()), computed_size_of(&value) as u128);
     let tree = DominatorTree::new(heap.graph());
-    // Two roots hold it: the root of roots dominates it.
+    // Two of the program's roots hold it, so the graph's root dominates it.
     let shared = heap.graph().nodes().find(|node| short(*node) == "Entry").unwrap();
     assert_eq!(tree.immediate_dominator(shared.index()).map(Node::index), Some(NodeIndex::ROOT));
 }
@@ -161,7 +161,7 @@ fn a_value_told_twice_counts_once() {
         roots.add("two", &value);
         roots.add("names", &value.names);
     });
-    // All three hold it, and its own edges are there once.
+    // All three roots hold the vector, and its own edges exist once.
     let lines = lines(heap.graph());
     for line in ["Index -names-> Vec", "Vec -element-> alloc::string::String"] {
         let expected = if line.starts_with("Index") { 2 } else { 1 };
@@ -237,7 +237,7 @@ fn a_program_may_know_better_and_a_profiler_more() {
     assert!(report.starts_with(expected), "{report}");
 }
 
-/// What a graph says but for the order of its nodes, and of a node's edges.
+/// All facts of a graph without the order of its nodes and of a node's edges.
 fn facts(graph: &Graph) -> Vec<String> {
     let mut facts: Vec<_> = graph
         .nodes()
@@ -256,7 +256,7 @@ fn facts(graph: &Graph) -> Vec<String> {
     facts
 }
 
-/// The graph of the roots, which is also what is saved.
+/// The graph of the roots, after a check that a saved snapshot contains the same.
 fn collected_and_saved(tell: impl Fn(&mut heap_graph::Roots<'_>)) -> Graph {
     let options = LiveOptions::new().allocation_sites(&Sites);
     let collected = HeapGraph::collect_with(options, &tell).into_graph();
@@ -292,7 +292,7 @@ fn what_is_saved_while_it_is_walked_is_what_is_collected() {
     }
     let children = parent.children.borrow();
     let viewers = vec![Viewer { name: &children[0].name, text: &children[1].name[1..], outside: &7 }];
-    // References come before and after what they refer to.
+    // The walk meets references before and after the blocks that they point into.
     for turned in [false, true] {
         collected_and_saved(|roots| {
             if turned {
@@ -378,22 +378,78 @@ fn a_full_disk_is_an_error() {
 
 #[cfg(unix)]
 #[test]
-fn a_file_left_over_is_neither_followed_nor_kept() {
+fn an_incomplete_file_has_a_private_name_that_nobody_can_take_before() {
     use std::os::unix::fs::{PermissionsExt, symlink};
 
     let folder = tempfile::tempdir().unwrap();
     let (path, victim) = (folder.path().join("heap.fxsnapshot"), folder.path().join("victim"));
-    let incomplete = folder.path().join("incomplete-heap.fxsnapshot");
-    let mode = || std::fs::metadata(&path).unwrap().permissions().mode() & 0o777;
     std::fs::write(&victim, "precious").unwrap();
-    symlink(&victim, &incomplete).unwrap();
-    HeapGraph::save(&path, |roots| roots.add("value", &vec![1_u8])).unwrap();
+    symlink(&victim, folder.path().join("incomplete-heap.fxsnapshot")).unwrap();
+    let mode = |path: &Path| std::fs::symlink_metadata(path).unwrap().permissions().mode() & 0o777;
+    let incomplete = || -> Vec<PathBuf> {
+        let entries = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path());
+        let is_file = |path: &PathBuf| path.symlink_metadata().unwrap().is_file() && *path != victim;
+        entries.filter(is_file).collect()
+    };
+    let seen = RefCell::new(Vec::new());
+    for _ in 0..2 {
+        let before = incomplete();
+        HeapGraph::save(&path, |roots| {
+            let new: Vec<_> = incomplete().into_iter().filter(|path| !before.contains(path)).collect();
+            assert_eq!((new.len(), mode(&new[0])), (1, 0o600), "{new:?}");
+            let name = new[0].file_name().unwrap().to_str().unwrap().to_owned();
+            assert!(name.starts_with("incomplete-") && !name.contains("heap"), "{name}");
+            seen.borrow_mut().push(name);
+            roots.add("value", &vec![1_u8]);
+        })
+        .unwrap();
+        assert_eq!(mode(&path), 0o600);
+        assert_eq!(incomplete(), std::slice::from_ref(&path));
+    }
+    // Each save asks for the roots twice, and has a name of its own.
+    let mut names = seen.into_inner();
+    names.dedup();
+    assert_eq!(names.len(), 2, "{names:?}");
     assert_eq!(std::fs::read_to_string(&victim).unwrap(), "precious");
-    assert_eq!(mode(), 0o600);
-    std::fs::write(&incomplete, "left over").unwrap();
-    std::fs::set_permissions(&incomplete, std::fs::Permissions::from_mode(0o666)).unwrap();
-    HeapGraph::save(&path, |roots| roots.add("value", &vec![1_u8])).unwrap();
-    assert_eq!(mode(), 0o600);
+}
+
+#[derive(MallocSizeOf)]
+struct Hidden {
+    /// The walk sees no address of a table without elements.
+    empty: Vec<HashMap<u32, u64>>,
+    also_empty: HashSet<String>,
+    /// Elements without bytes have made-up addresses, which are the ids of roots.
+    unit: HashSet<()>,
+    aligned: HashSet<Aligned>,
+    units: Vec<()>,
+}
+
+#[derive(MallocSizeOf, PartialEq, Eq, Hash)]
+#[repr(align(64))]
+struct Aligned;
+
+#[test]
+fn each_block_at_an_unknown_address_is_a_node() {
+    let value = Hidden {
+        empty: (0..5).map(|_| HashMap::with_capacity(10)).collect(),
+        also_empty: HashSet::with_capacity(100),
+        unit: HashSet::from([()]),
+        aligned: HashSet::from([Aligned]),
+        units: vec![(); 7],
+    };
+    let graph = collected_and_saved(|roots| roots.add("value", &value));
+    assert_eq!(heap_bytes(&graph), computed_size_of(&value) as u128);
+    // The root, the value, the vector and its five tables, and three sets.
+    assert_eq!(graph.node_count(), 1 + 1 + 1 + 5 + 3);
+    let tables = |graph: &Graph| graph.nodes().filter(|node| short(*node) == "HashMap").count();
+    assert_eq!(tables(&graph), 5);
+    // The second root holds the same blocks, and its own node.
+    let again = collected_and_saved(|roots| {
+        roots.add("value", &value);
+        roots.add("again", &value);
+    });
+    assert_eq!(heap_bytes(&again), computed_size_of(&value) as u128);
+    assert_eq!((again.node_count(), tables(&again)), (graph.node_count() + 1, 5));
 }
 
 /// Panics while it is measured.

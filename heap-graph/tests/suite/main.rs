@@ -1,4 +1,4 @@
-//! Heap graphs, tried through their public face, and against what a real Firefox answers.
+//! Heap graphs through their public interface, compared with the answers of a real Firefox.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 mod census;

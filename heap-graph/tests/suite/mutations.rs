@@ -1,17 +1,16 @@
-//! Damaged snapshots: an error or a graph, never a panic, and no more memory than the bytes are worth.
+//! Damaged snapshots: they give an error or a graph, never a panic, and take no more memory than whole ones.
 
 use std::io::Read as _;
 
 use flate2::Compression;
 use flate2::read::{GzDecoder, GzEncoder};
+use heap_graph::census::TreeOptions;
 use heap_graph::snapshot::{ReadOptions, read_from};
-use heap_graph::{
-    Breakdown, CensusTree, DominatorTree, Graph, NodeIndex, TreeOptions, census, shortest_paths,
-};
+use heap_graph::{Breakdown, CensusTree, DominatorTree, Graph, NodeIndex, census, shortest_paths};
 
 use crate::golden;
 
-/// Asks everything once.
+/// Runs every analysis once.
 fn ask(graph: &Graph) {
     for (_, json) in Breakdown::PRESETS {
         if let Ok(report) = census(graph, &Breakdown::parse(json).unwrap()) {
@@ -71,7 +70,7 @@ fn no_damage_is_a_panic() {
     for (name, _) in golden::entries(&golden::raw("handmade/verdicts.json")) {
         let file = std::fs::read(golden::path(&format!("handmade/{name}.fxsnapshot"))).unwrap();
         let mut unpacked = Vec::new();
-        // What can be unpacked of it.
+        // The part of the file that can be unpacked.
         let _ = GzDecoder::new(&file[..]).read_to_end(&mut unpacked);
         let is_big = file.len() > 10_000;
         for round in 0..if is_big { 4 } else { 40 } {
@@ -116,7 +115,7 @@ fn no_damage_of_a_real_heap_is_a_panic() {
 
 #[test]
 fn a_length_without_bytes_costs_no_memory() {
-    // Metadata of 60,000,000 bytes, of which there are 5; and of more than is allowed.
+    // Metadata that claims 60,000,000 bytes and has 5, and metadata that claims more than the limit.
     for length in [60_000_000_u32, 3_000_000_000] {
         let mut bytes = Vec::new();
         let mut rest = length;

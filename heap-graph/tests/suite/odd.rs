@@ -1,12 +1,13 @@
-//! Odd snapshots, most of them random, and two of a heap of Firefox, with Firefox's verdicts and answers: a JSON
-//! line each. An `undefined` that Firefox has in some sets of leaves is left out.
+//! Odd snapshots, most of them random and two of a heap of Firefox, each with Firefox's verdict and answers in one line
+//! of JSON. The files leave out an `undefined` that Firefox puts into some sets of leaves.
 
 use std::collections::HashMap;
 
+use heap_graph::census::{CensusDifference, TreeOptions, describe_node};
 use heap_graph::snapshot::{ReadOptions, read_from};
 use heap_graph::{
-    Breakdown, CensusTree, Difference, DominatorTree, Graph, Node, NodeId, NodeIndex, Report, TreeOptions,
-    census, describe_node, shortest_paths,
+    Breakdown, CensusReport, CensusTree, DominatorTree, Graph, Node, NodeId, NodeIndex, census,
+    shortest_paths,
 };
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -33,7 +34,7 @@ fn breakdowns(json: &RawValue) -> Vec<Breakdown> {
     list(json).iter().map(|json| Breakdown::parse(json.get()).unwrap()).collect()
 }
 
-/// What every snapshot was asked.
+/// The questions to each snapshot.
 struct Questions {
     breakdowns: Vec<Breakdown>,
     describe: Vec<Breakdown>,
@@ -62,7 +63,7 @@ impl Questions {
     }
 }
 
-/// An answer of ours; where there is none, Firefox has none either.
+/// This crate's answer; `None` where Firefox has no answer, either.
 fn assert_answer<E>(ours: Result<String, E>, theirs: &RawValue, what: &str) {
     match ours {
         Ok(ours) => assert_eq!(ours, theirs.get(), "{what}"),
@@ -91,7 +92,7 @@ fn assert_nodes(graph: &Graph, theirs: &RawValue, what: &str) {
     }
 }
 
-/// The paths to each target and how they look merged, as they stand in the text; by target.
+/// By target, the text of its paths and of the merged paths.
 fn paths_by_target(json: &RawValue) -> HashMap<String, [String; 2]> {
     let (paths, merged) = (golden::entry(json, "paths"), golden::entry(json, "deduplicated"));
     let both = list(&paths).into_iter().zip(list(&merged));
@@ -144,7 +145,7 @@ fn assert_answers(
     let theirs = list(&golden::entry(answer, "diffs"));
     for (breakdown, theirs) in questions.diffs.iter().zip(&theirs) {
         let ours = report(before, breakdown).and_then(|first| {
-            let difference = Difference::new(&first, &report(graph, breakdown)?);
+            let difference = CensusDifference::new(&first, &report(graph, breakdown)?);
             let tree =
                 |invert| CensusTree::of_difference(&difference, &TreeOptions::new().invert(invert)).to_json();
             let (bytes, count) = (difference.basis_total_bytes, difference.basis_total_count);
@@ -187,13 +188,13 @@ fn odd_snapshots_are_taken_and_answered_as_by_firefox() {
     assert_eq!((taken, refused), (108, 73));
 }
 
-/// A file of a root and two nodes, of the sizes 10 and 20, whose stacks are of one frame each that differ in
-/// nothing but the two flags.
-fn two_stacks(is_system: bool, is_self_hosted: bool) -> Report {
+/// A file with a root and two nodes of the sizes 10 and 20. Their stacks have one frame each, and differ only in the two
+/// flags.
+fn two_stacks(is_system: bool, is_self_hosted: bool) -> CensusReport {
     let mut builder = heap_graph::GraphBuilder::new();
     let name = builder.text("same").unwrap();
     let mut node = |id, size, flags: Option<(bool, bool)>| {
-        let stack = flags.map(|(is_system, is_self_hosted)| heap_graph::FrameParts {
+        let stack = flags.map(|(is_system, is_self_hosted)| heap_graph::graph::FrameParts {
             parent: None,
             source: name,
             line: 1,
@@ -227,7 +228,7 @@ fn a_function_whose_name_is_empty_has_none() {
     let (source, empty) = (builder.text("source").unwrap(), builder.text("").unwrap());
     let mut frame = |function| {
         let (is_system, is_self_hosted) = (false, false);
-        let parts = heap_graph::FrameParts {
+        let parts = heap_graph::graph::FrameParts {
             parent: None,
             source,
             line: 1,
@@ -252,8 +253,8 @@ fn stacks_that_look_the_same_are_one_unless_the_system_is_in_one() {
     let entries = |a: &str, b: &str| format!(r#"{{"@map":[[{stack},{a}],[{stack},{b}]]}}"#);
     assert_eq!(two.to_json(), entries(r#"{"count":1,"bytes":20}"#, r#"{"count":1,"bytes":10}"#));
     let none = r#"{"count":0,"bytes":0}"#;
-    assert_eq!(Difference::new(&two, &two).delta.to_json(), entries(none, none));
-    // The two have one node in a tree; what is below it adds up.
+    assert_eq!(CensusDifference::new(&two, &two).delta.to_json(), entries(none, none));
+    // The two share a node of the tree, which has the sum of both.
     let tree = CensusTree::new(&two, &TreeOptions::new());
     let node = tree.children(tree.root()).next().unwrap();
     assert_eq!((node.bytes, node.count, node.leaves.len()), (30, 2, 2));

@@ -1,12 +1,13 @@
-//! Dominators, retained sets and paths against their definitions, on random graphs.
+//! Dominators, retained sets and paths of random graphs, compared with their definitions.
 
+use heap_graph::dominators::{RetainedSet, sizes_by_class};
+use heap_graph::paths::k_shortest_paths;
 use heap_graph::{
-    Breakdown, DominatorTree, Graph, GraphBuilder, NodeId, NodeIndex, NodeParts, RetainedSet, census,
-    k_shortest_paths, shortest_paths, sizes_by_class,
+    Breakdown, DominatorTree, Graph, GraphBuilder, NodeId, NodeIndex, NodeParts, census, shortest_paths,
 };
 use proptest::prelude::*;
 
-/// A graph of so many nodes with these edges; sizes are powers of two, so that each sum tells its parts.
+/// A graph of this number of nodes with these edges. Sizes are powers of two, so that each sum shows its parts.
 fn graph(nodes: usize, edges: &[(usize, usize)]) -> Graph {
     let mut builder = GraphBuilder::new();
     let types = ["A", "B", "C"].map(|name| builder.text(name).unwrap());
@@ -25,8 +26,8 @@ fn graphs() -> impl Strategy<Value = (usize, Vec<(usize, usize)>)> {
         .prop_flat_map(|nodes| (Just(nodes), proptest::collection::vec((0..nodes, 0..nodes), 0..nodes * 3)))
 }
 
-/// A chain of 30 nodes whose last one goes to 30 leaves. The root goes to these first, and then to the chain, so
-/// that a walk from the last edge on comes by the chain. Some edges more go anywhere.
+/// A chain of 30 nodes whose last one leads to 30 leaves. The root's edges lead to the leaves first and then to the
+/// chain, so that a walk that takes the last edge first comes through the chain. A few more edges lead anywhere.
 fn deep_graphs() -> impl Strategy<Value = (usize, Vec<(usize, usize)>)> {
     let chain = (1..30).map(|node| (node, node + 1));
     let leaves = (31..61).flat_map(|leaf| [(0, leaf), (30, leaf)]);
@@ -38,7 +39,7 @@ fn deep_graphs() -> impl Strategy<Value = (usize, Vec<(usize, usize)>)> {
     })
 }
 
-/// What the root reaches without these nodes.
+/// The nodes that the root reaches without these.
 fn reached(nodes: usize, edges: &[(usize, usize)], without: &[usize]) -> Vec<bool> {
     let mut reached = vec![false; nodes];
     let mut stack = vec![0];
@@ -63,11 +64,11 @@ fn check_dominators(nodes: usize, edges: &[(usize, usize)]) -> Result<(), TestCa
     for node in 0..nodes {
         let place = index(&graph, node);
         prop_assert_eq!(tree.is_reachable(place), all[node]);
-        // All that is cut off without the node is its own.
+        // A node dominates all that the root does not reach without it.
         let own = (0..nodes).filter(|other| all[*other] && !without[node][*other]);
         let size: u128 = own.map(|other| 1 << other).sum();
         prop_assert_eq!(tree.retained_size(place), all[node].then_some(size));
-        // Of the nodes that dominate it, the one that all others dominate.
+        // The immediate dominator is the one that all other dominators dominate.
         let dominators: Vec<_> =
             (0..nodes).filter(|d| *d != node && all[node] && !without[*d][node]).collect();
         let immediate = dominators.iter().find(|d| dominators.iter().all(|o| o == *d || !without[*o][**d]));
@@ -167,7 +168,7 @@ proptest! {
     }
 }
 
-/// As [`graph`], but of nodes of one byte each, of which there can be many.
+/// As [`graph`], with nodes of one byte each, so that it may have many.
 fn large_graph(nodes: usize, edges: &[(usize, usize)]) -> Graph {
     let mut builder = GraphBuilder::new();
     let type_name = builder.text("A").unwrap();
@@ -186,7 +187,7 @@ proptest! {
         nodes in 60_usize..300,
         ends in proptest::collection::vec((any::<prop::sample::Index>(), any::<prop::sample::Index>()), 0..600),
     ) {
-        // A chain through a part of the graph, back and forth, makes much of it reachable.
+        // A chain back and forth through a part of the graph makes much of it reachable.
         let edges: Vec<_> = (0..nodes / 2)
             .map(|node| (node * 37 % nodes, (node + 1) * 37 % nodes))
             .chain(ends.iter().map(|(from, to)| (from.index(nodes), to.index(nodes))))
@@ -198,13 +199,13 @@ proptest! {
         let count = is_counted.iter().filter(|is_counted| **is_counted).count();
         let report = census(&graph, &Breakdown::preset("count").unwrap()).unwrap().to_json();
         prop_assert_eq!(report, format!("{{\"count\":{count},\"bytes\":{count}}}"));
-        // A bucket makes the census walk in another way.
+        // A census with a bucket walks in another order.
         let bucket = census(&graph, &Breakdown::Bucket).unwrap();
-        prop_assert!(matches!(bucket, heap_graph::Report::Bucket(ids) if ids.len() == count));
+        prop_assert!(matches!(bucket, heap_graph::CensusReport::Bucket(ids) if ids.len() == count));
     }
 }
 
-/// All ways from the end of `path` to the target that meet no node twice.
+/// All paths from the end of `path` to the target that meet no node twice.
 fn simple_paths(edges: &[(usize, usize)], path: &mut Vec<usize>, target: usize, found: &mut Vec<Vec<usize>>) {
     if found.len() > 20_000 {
         return;

@@ -1,9 +1,8 @@
 //! Leak suspects, individuals, and errors word for word.
 
-use heap_graph::{
-    Breakdown, CensusTree, DominatorTree, GraphBuilder, NodeId, NodeIndex, NodeParts, SuspectOptions,
-    TreeOptions, census, individuals, suspects,
-};
+use heap_graph::census::TreeOptions;
+use heap_graph::dominators::{SuspectOptions, individuals, suspects};
+use heap_graph::{Breakdown, CensusTree, DominatorTree, GraphBuilder, NodeId, NodeIndex, NodeParts, census};
 
 use crate::golden;
 
@@ -27,7 +26,7 @@ fn a_suspect_leads_to_where_it_accumulates() {
     }
     let graph = builder.finish().unwrap();
     let found = suspects(&DominatorTree::new(&graph), &SuspectOptions::new());
-    let json: Vec<_> = found.iter().map(heap_graph::Suspect::to_json).collect();
+    let json: Vec<_> = found.iter().map(heap_graph::dominators::Suspect::to_json).collect();
     assert_eq!(
         json[0],
         r#"{"class":"Cache","nodes":[2],"retainedSize":600,"percent":60.00,"path":[{"nodeId":2,"class":"Cache","retainedSize":600,"children":1},{"nodeId":3,"class":"Table","retainedSize":590,"children":100}]}"#

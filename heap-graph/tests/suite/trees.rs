@@ -1,6 +1,7 @@
 //! Trees of reports, and differences of reports.
 
-use heap_graph::{Breakdown, CensusTree, Difference, TreeOptions, census};
+use heap_graph::census::{CensusDifference, TreeOptions};
+use heap_graph::{Breakdown, CensusTree, census};
 use serde_json::Value;
 
 use crate::golden::{self, SNAPSHOTS};
@@ -40,7 +41,8 @@ fn every_difference_of_firefox_is_ours() {
     assert_eq!(expected.len(), 3);
     for (kind, expected) in expected {
         let breakdown = Breakdown::parse(golden::entry(&expected, "breakdown").get()).unwrap();
-        let difference = Difference::new(&census(&a, &breakdown).unwrap(), &census(&b, &breakdown).unwrap());
+        let difference =
+            CensusDifference::new(&census(&a, &breakdown).unwrap(), &census(&b, &breakdown).unwrap());
         same(&difference.delta.to_json(), golden::entry(&expected, "delta").get(), &kind);
         let basis = |key| golden::entry(&expected, key).get().parse::<i128>().unwrap();
         assert_eq!(difference.basis_total_bytes, basis("basisTotalBytes"));

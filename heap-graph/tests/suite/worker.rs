@@ -1,8 +1,10 @@
-//! Analyses on a thread of their own give what they give at home.
+//! Analyses on a thread of their own give the same answers as on the caller's.
 
+use heap_graph::census::TreeOptions;
+use heap_graph::dominators::FetchOptions;
+use heap_graph::worker::{HeapAnalysesClient, HeapAnalysesWorker, SnapshotState, WorkerError};
 use heap_graph::{
-    Breakdown, CensusTree, DominatorTree, FetchOptions, Graph, GraphBuilder, HeapAnalysesClient,
-    HeapAnalysesWorker, NodeId, NodeIndex, NodeParts, Progress, SnapshotState, TreeOptions, WorkerError,
+    Breakdown, CensusTree, DominatorTree, Graph, GraphBuilder, NodeId, NodeIndex, NodeParts, Progress,
     census, shortest_paths,
 };
 
@@ -12,7 +14,7 @@ use crate::golden;
 fn a_client_is_answered_as_at_home() {
     let client = HeapAnalysesClient::start().unwrap();
     let (a, b) = (golden::path("small-a.fxsnapshot"), golden::path("small-b.fxsnapshot"));
-    // Asked at once, answered in order.
+    // The client sends all requests at once, and the worker answers them in order.
     let reading = client.read_heap_snapshot(&a);
     client.read_heap_snapshot(&b);
     let breakdown = Breakdown::preset("type").unwrap();
@@ -63,11 +65,11 @@ fn a_cancelled_request_is_not_answered() {
     second.progress().cancel();
     first.progress().cancel();
     assert!(matches!(second.wait(), Err(WorkerError::Cancelled)));
-    // It may have been done before it was cancelled.
+    // The request may be complete before the cancellation.
     assert!(matches!(first.wait(), Ok(_) | Err(WorkerError::Cancelled)));
 }
 
-/// A list of so many nodes.
+/// A list of this number of nodes.
 fn list(nodes: u64) -> Graph {
     let mut builder = GraphBuilder::new();
     let name = builder.text("Node").unwrap();
@@ -110,7 +112,7 @@ fn a_run_looks_whether_it_is_still_wanted() {
             },
             1,
         ),
-        // By now the dominators are known.
+        // The worker has computed the dominators by now.
         (
             "top of the tree",
             |worker, progress| worker.dominator_tree("l".as_ref(), &FetchOptions::new(), progress).err(),
@@ -131,7 +133,7 @@ fn a_run_looks_whether_it_is_still_wanted() {
         assert!(run(&mut worker, &progress).is_none(), "{name}");
         let (done, total) = progress.steps();
         assert_eq!(total, rounds * 100_000, "{name}");
-        // The root and the target are not gone through each time.
+        // The analyses do not visit the root and the target each time.
         assert!(done <= total && total - done < 10_100, "{name}: {done} of {total}");
     }
 }
@@ -140,7 +142,7 @@ fn a_run_looks_whether_it_is_still_wanted() {
 fn a_client_can_cancel_what_runs() {
     let client = HeapAnalysesClient::start().unwrap();
     client.insert("list", list(200_000)).wait().unwrap();
-    // A run may be over before it is cancelled, but not each time.
+    // Some runs may be over before the cancellation, but not all.
     for _ in 0..1_000 {
         let pending = client.take_census("list", Breakdown::default());
         let progress = pending.progress().clone();
@@ -152,7 +154,7 @@ fn a_client_can_cancel_what_runs() {
             assert!(matches!(error, WorkerError::Cancelled), "{error}");
             let (done, total) = progress.steps();
             assert!(0 < done && done < total, "{done} of {total}");
-            // The worker goes on with what comes next.
+            // The worker goes on with the next request.
             client.take_census("list", Breakdown::default()).wait().unwrap();
             return;
         }
@@ -170,7 +172,7 @@ fn a_snapshot_goes_through_its_states() {
     let (go, wait) = std::sync::mpsc::channel::<()>();
     let wait = std::sync::Mutex::new(wait);
     let saving = client.save_heap_snapshot(&saved, move |roots| {
-        // Nothing more is sent when it is told the second time.
+        // Only the first call waits: the sender is gone before the second one.
         let _ = wait.lock().unwrap().recv();
         roots.add("names", &vec!["a name".to_owned()]);
     });
@@ -233,7 +235,7 @@ fn a_state_is_not_left_behind() {
     assert_eq!(client.state(path("saved")), None);
     assert_eq!(client.state(path("imported")), None);
 
-    // What was read before still answers.
+    // The snapshot that the worker has read before still answers.
     client.read_heap_snapshot(path("there")).wait().unwrap();
     std::fs::write(path("there"), "no snapshot").unwrap();
     client.read_heap_snapshot(path("there")).wait().unwrap_err();
@@ -270,7 +272,7 @@ fn an_import_never_harms_what_is_imported() {
     let client = HeapAnalysesClient::start().unwrap();
     for to in [&path, &link] {
         let error = client.import_heap_snapshot(&path, to).wait().unwrap_err();
-        assert_eq!(error.to_string(), "cannot be written: it is the file to be imported");
+        assert_eq!(error.to_string(), "cannot be written: it is the imported file itself");
     }
     assert_eq!(std::fs::read(&path).unwrap(), std::fs::read(golden::path("small-a.fxsnapshot")).unwrap());
     let to = folder.path().join("copy");
@@ -297,7 +299,7 @@ fn a_panic_costs_only_its_request() {
     assert_eq!(client.state(&path), Some(SnapshotState::Error("panicked: number 7".into())));
     let error = client.save_heap_snapshot(&path, |_| std::panic::panic_any(PanicsAgain)).wait().unwrap_err();
     assert_eq!(error.to_string(), "panicked: a panic without a text");
-    // Dropped after it was asked, or unasked, if it is cancelled in time.
+    // The value is dropped after the walk, or without one if the cancellation comes in time.
     let bomb = PanicsAgain;
     let cancelled = client.save_heap_snapshot(&path, move |_| {
         let _ = &bomb;

@@ -5,9 +5,9 @@ use std::io::{self, Write as _};
 use std::path::PathBuf;
 
 use clap::Args;
-use heap_graph::{
-    Breakdown, CensusTree, CensusTreeNode, Difference, DominatorTree, MAX_INDIVIDUALS, Report, TreeOptions,
-};
+use heap_graph::census::{CensusDifference, CensusTreeNode, TreeOptions};
+use heap_graph::dominators::MAX_INDIVIDUALS;
+use heap_graph::{Breakdown, CensusReport, CensusTree, DominatorTree};
 
 use super::super::Failure;
 use super::input::{Input, breakdown};
@@ -39,7 +39,7 @@ impl Census {
     }
 }
 
-fn take(input: &Input, file: &std::path::Path, breakdown: &Breakdown) -> Result<Report, Failure> {
+fn take(input: &Input, file: &std::path::Path, breakdown: &Breakdown) -> Result<CensusReport, Failure> {
     let graph = input.read_file(file)?;
     heap_graph::census(&graph, breakdown)
         .map_err(|error| Failure::File(file.display().to_string(), error.into()))
@@ -177,8 +177,9 @@ impl Individuals {
             }
         }
         let tree = DominatorTree::new(&graph);
-        let nodes = heap_graph::individuals(&tree, &breakdown, |leaf| leaves.contains(&leaf), self.max)
-            .map_err(|error| self.input.failure(error))?;
+        let nodes =
+            heap_graph::dominators::individuals(&tree, &breakdown, |leaf| leaves.contains(&leaf), self.max)
+                .map_err(|error| self.input.failure(error))?;
         let retained = |node: heap_graph::Node<'_>| tree.retained_size(node.index()).unwrap_or_default();
         if self.json {
             let nodes: Vec<_> = nodes
@@ -221,7 +222,7 @@ impl Diff {
         let (breakdown, json) = breakdown(&self.breakdown)?;
         let first = take(&self.first, &self.first.file, &breakdown)?;
         let second = take(&self.first, &self.second, &breakdown)?;
-        let difference = Difference::new(&first, &second);
+        let difference = CensusDifference::new(&first, &second);
         if !self.json {
             let tree = CensusTree::of_difference(&difference, &self.shape.options());
             return Ok(table(&tree, self.shape.depth.unwrap_or(usize::MAX)));

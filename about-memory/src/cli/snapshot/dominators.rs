@@ -3,7 +3,8 @@
 use std::fmt::Write as _;
 
 use clap::Args;
-use heap_graph::{DominatorTree, DominatorTreeNode, FetchOptions, Node, NodeIndex};
+use heap_graph::dominators::{DominatorTreeNode, FetchOptions};
+use heap_graph::{DominatorTree, Node, NodeIndex};
 
 use super::super::Failure;
 use super::input::{Input, breakdown};
@@ -94,7 +95,7 @@ fn by_class(tree: &DominatorTree<'_>) -> String {
     let whole = tree.retained_size(NodeIndex::ROOT).unwrap_or_default();
     let whole = i128::try_from(whole).unwrap_or(i128::MAX);
     let mut table = Table::new(["retained", "", "shallow", "count"], "class");
-    for class in heap_graph::sizes_by_class(tree) {
+    for class in heap_graph::dominators::sizes_by_class(tree) {
         let part = percent(i128::try_from(class.retained_size).unwrap_or(i128::MAX), whole);
         let numbers =
             [class.retained_size.to_string(), part, class.shallow_size.to_string(), class.count.to_string()];

@@ -3,8 +3,9 @@
 use std::io;
 
 use clap::{Args, ValueEnum};
+use heap_graph::export::{Neighbourhood, NeighbourhoodOptions};
 use heap_graph::snapshot::{self, WriteOptions};
-use heap_graph::{Graph, Neighbourhood, NeighbourhoodOptions, NodeIndex};
+use heap_graph::{Graph, NodeIndex};
 
 use super::super::Failure;
 use super::input::Input;
@@ -45,7 +46,7 @@ impl Export {
         // Write large files directly instead of building a string.
         let out = io::stdout().lock();
         match self.to {
-            Format::V8 => heap_graph::write_v8(&graph, out).map_err(Failure::Output)?,
+            Format::V8 => heap_graph::export::write_v8(&graph, out).map_err(Failure::Output)?,
             Format::Fxsnapshot => {
                 let written = snapshot::write(&graph, out, &WriteOptions::new());
                 drop(written.map_err(Failure::Output)?);

@@ -3,8 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use heap_graph::graph::CoarseType;
 use heap_graph::snapshot::{self, ReadOptions};
-use heap_graph::{Breakdown, CoarseType, Graph, Node, NodeId, NodeIndex};
+use heap_graph::{Breakdown, Graph, Node, NodeId, NodeIndex};
 
 use super::super::Failure;
 

@@ -3,7 +3,8 @@
 use std::fmt::Write as _;
 
 use clap::Args;
-use heap_graph::{NodeIndex, Path};
+use heap_graph::NodeIndex;
+use heap_graph::paths::GraphPath;
 
 use super::super::Failure;
 use super::dominators::title;
@@ -52,7 +53,7 @@ impl Paths {
         if self.shortest {
             for (target, paths) in &mut found.paths {
                 let target = find(&target.0)?;
-                *paths = heap_graph::k_shortest_paths(&graph, start, target, self.max, EFFORT);
+                *paths = heap_graph::paths::k_shortest_paths(&graph, start, target, self.max, EFFORT);
             }
         }
         if self.json {
@@ -76,7 +77,7 @@ impl Paths {
     }
 }
 
-fn write(text: &mut String, path: &Path<'_>, name: &impl Fn(heap_graph::NodeId) -> String) {
+fn write(text: &mut String, path: &GraphPath<'_>, name: &impl Fn(heap_graph::NodeId) -> String) {
     for part in path {
         let node = name(part.predecessor);
         let edge = part.edge.as_ref().map_or("(no name)".to_owned(), ToString::to_string);

@@ -3,7 +3,8 @@
 use std::fmt::Write as _;
 
 use clap::Args;
-use heap_graph::{DominatorTree, NodeIndex, SuspectOptions};
+use heap_graph::dominators::SuspectOptions;
+use heap_graph::{DominatorTree, NodeIndex};
 
 use super::super::Failure;
 use super::input::Input;
@@ -27,9 +28,9 @@ impl Suspects {
         }
         let graph = self.input.read()?;
         let tree = DominatorTree::new(&graph);
-        let suspects = heap_graph::suspects(&tree, &SuspectOptions::new().percent(self.percent));
+        let suspects = heap_graph::dominators::suspects(&tree, &SuspectOptions::new().percent(self.percent));
         if self.json {
-            let suspects: Vec<_> = suspects.iter().map(heap_graph::Suspect::to_json).collect();
+            let suspects: Vec<_> = suspects.iter().map(heap_graph::dominators::Suspect::to_json).collect();
             return Ok(format!("[{}]", suspects.join(",")));
         }
         let whole = tree.retained_size(NodeIndex::ROOT).unwrap_or_default();

@@ -82,7 +82,7 @@ fn victim() {
                 let mut file = Vec::new();
                 let names = vec!["a name".to_owned(); 1000];
                 let (live, write) =
-                    (heap_graph::LiveOptions::new(), heap_graph::snapshot::WriteOptions::new());
+                    (heap_graph::live::LiveOptions::new(), heap_graph::snapshot::WriteOptions::new());
                 heap_graph::HeapGraph::stream(&mut file, live, &write, |roots| roots.add("names", &names))?;
                 out.write_all(&file[..file.len() / 2])
             };

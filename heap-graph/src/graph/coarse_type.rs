@@ -1,11 +1,11 @@
-//! The five rough kinds of node.
+//! The five coarse types of node.
 
 use core::fmt;
 
-/// What a node is, roughly. The numbers are those of the snapshot format.
+/// The coarse type of a node. The numbers are those of the snapshot format.
 ///
-/// For a Rust program: an object is a value of a struct, enum or container, a string is text, a
-/// script is code or what describes it, a DOM node is a node of a document.
+/// In a Rust program an object is a value of a struct, an enum or a container, a string is text, a script is code or
+/// describes code, and a DOM node is a node of a document.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[allow(clippy::exhaustive_enums, reason = "the format has no room for more: Firefox refuses them")]
 pub enum CoarseType {
@@ -23,10 +23,10 @@ pub enum CoarseType {
 }
 
 impl CoarseType {
-    /// All, in the order of the format.
+    /// All coarse types, in the order of the format.
     pub const ALL: [Self; 5] = [Self::Other, Self::Object, Self::Script, Self::String, Self::DomNode];
 
-    /// Of the number in a snapshot; `None` for numbers that have no meaning.
+    /// The coarse type with this number in a snapshot; `None` if the format does not define the number.
     pub fn from_number(number: u32) -> Option<Self> {
         Self::ALL.get(number as usize).copied()
     }

@@ -1,44 +1,42 @@
-//! Breakdowns: how a census sorts nodes, read from JSON by Firefox's rules and with its messages.
+//! Breakdowns: how a census sorts nodes. The JSON, its rules and its error messages are Firefox's.
 
 use core::fmt;
 
 use serde_json::{Map, Value};
 
-/// How a census sorts nodes.
-///
-/// Read one from JSON ([`Breakdown::parse`]), or put it together.
+/// How a census sorts nodes: read from JSON by [`Breakdown::parse`], or made of its variants.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Breakdown {
     /// Counts nodes and their bytes.
     Count {
-        /// Whether the nodes are counted.
+        /// Whether the report contains the number of nodes.
         count: bool,
-        /// Whether their bytes are summed.
+        /// Whether the report contains their bytes.
         bytes: bool,
-        /// A text for the report, if wanted.
+        /// A label for the report.
         label: Option<String>,
     },
     /// Lists the nodes' ids, in the order of the walk.
     Bucket,
-    /// By the name of the type.
+    /// Sorts by the name of the type.
     InternalType {
         /// For the nodes of each type.
         then: Box<Breakdown>,
     },
-    /// By the descriptive name, which every node must have.
+    /// Sorts by the descriptive name, which every node must have.
     DescriptiveType {
         /// For the nodes of each name.
         then: Box<Breakdown>,
     },
-    /// By class.
+    /// Sorts by class.
     ObjectClass {
         /// For the nodes of each class.
         then: Box<Breakdown>,
-        /// For those without.
+        /// For nodes without a class.
         other: Box<Breakdown>,
     },
-    /// By coarse type.
+    /// Sorts by coarse type.
     CoarseType {
         /// For objects.
         objects: Box<Breakdown>,
@@ -46,30 +44,30 @@ pub enum Breakdown {
         scripts: Box<Breakdown>,
         /// For strings.
         strings: Box<Breakdown>,
-        /// For anything else.
+        /// For all other nodes.
         other: Box<Breakdown>,
         /// For DOM nodes.
         dom_node: Box<Breakdown>,
     },
-    /// By the file of a script.
+    /// Sorts by the file of a script.
     Filename {
         /// For the scripts of each file.
         then: Box<Breakdown>,
         /// For nodes without a file.
         no_filename: Box<Breakdown>,
     },
-    /// By allocation stack.
+    /// Sorts by allocation stack.
     AllocationStack {
         /// For the nodes of each stack.
         then: Box<Breakdown>,
         /// For nodes without a stack.
         no_stack: Box<Breakdown>,
     },
-    /// Each node by each of these: the array form of the documents, which Firefox does not have.
+    /// Sorts each node by each of these: the array form of Firefox's documents, which Firefox itself rejects.
     All(Vec<Breakdown>),
 }
 
-/// Why a breakdown is none. Says it as Firefox does, but for the name of the error.
+/// Why a breakdown was rejected. The messages are Firefox's, without the name of the error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BreakdownError {
@@ -77,11 +75,11 @@ pub enum BreakdownError {
     NotJson(String),
     /// A breakdown is `null`.
     Null,
-    /// There is no such kind.
+    /// No breakdown sorts by this.
     UnknownBy(String),
-    /// A kind inside itself.
+    /// A breakdown contains another one that sorts by the same.
     Nested(String),
-    /// Firefox's breakdowns nest at most eight deep, ours with arrays not much more.
+    /// Breakdowns nest deeper than 32, which only arrays can do: Firefox's nest at most eight deep.
     TooDeep,
 }
 
@@ -103,12 +101,11 @@ impl fmt::Display for BreakdownError {
 
 impl std::error::Error for BreakdownError {}
 
-/// Breakdowns inside each other, arrays included.
+/// The depth to which breakdowns nest, arrays included.
 const MAX_DEPTH: usize = 32;
 
 impl Default for Breakdown {
-    /// What Firefox takes if no breakdown is given: by coarse type, objects by class, DOM nodes by descriptive
-    /// name, the rest by type.
+    /// Firefox's default: by coarse type, then objects by class, DOM nodes by descriptive name, the rest by type.
     fn default() -> Self {
         Self::CoarseType {
             objects: Box::new(Self::ObjectClass { then: Self::count(), other: Self::count() }),
@@ -125,17 +122,17 @@ impl Breakdown {
         Box::new(Self::Count { count: true, bytes: true, label: None })
     }
 
-    /// A breakdown by name: those of Firefox's Memory tool, and each kind without more, but for
-    /// `descriptiveType`, which cannot count nodes without a descriptive name.
+    /// The breakdown with this name, one of [`PRESETS`](Self::PRESETS).
     ///
-    /// See [`PRESETS`](Self::PRESETS).
+    /// There are those of Firefox's Memory tool, and one for each kind except `descriptiveType`, which fails on nodes
+    /// without a descriptive name.
     pub fn preset(name: &str) -> Option<Self> {
         let (_, json) = Self::PRESETS.iter().find(|(known, _)| *known == name)?;
         Some(Self::parse(json).expect("a test parses every preset"))
     }
 
-    /// Names of breakdowns, and the breakdowns: `default` is Firefox's where none is given, `type` that of
-    /// the Memory tool, `stack` the one by allocation stack, `label` the one that names single nodes.
+    /// Names and breakdowns: `default` is Firefox's default, `type` and `stack` are the Memory tool's by type and by
+    /// allocation stack, and `label` is the one by which it names single nodes.
     pub const PRESETS: [(&str, &str); 11] = [
         (
             "default",
@@ -160,13 +157,13 @@ impl Breakdown {
     ///
     /// # Errors
     ///
-    /// [`BreakdownError`]; the same breakdowns are refused as by Firefox, but for arrays.
+    /// [`BreakdownError`]. The function rejects what Firefox rejects, except arrays.
     pub fn parse(json: &str) -> Result<Self, BreakdownError> {
         let value: Value = serde_json::from_str(json).map_err(|e| BreakdownError::NotJson(e.to_string()))?;
         Self::from_json(&value)
     }
 
-    /// Reads a breakdown from a JSON value; as [`parse`](Self::parse).
+    /// Reads a breakdown from a JSON value.
     ///
     /// # Errors
     ///
@@ -175,7 +172,7 @@ impl Breakdown {
         from_json(value, &mut Vec::new(), 0)
     }
 
-    /// The same breakdown with every count replaced by a bucket: what single nodes are found by.
+    /// The same breakdown with a bucket in the place of every count, to find the nodes behind a count.
     pub fn with_buckets(&self) -> Self {
         let deep = |inner: &Self| Box::new(inner.with_buckets());
         match self {
@@ -254,7 +251,7 @@ fn from_json(value: &Value, seen: &mut Vec<String>, depth: usize) -> Result<Brea
     Ok(breakdown)
 }
 
-/// Whether JavaScript takes the property for true; it does if there is none.
+/// Whether a property is on: whether JavaScript takes its value for true, or it is missing.
 fn is_on(object: &Map<String, Value>, key: &str) -> bool {
     match object.get(key) {
         None => true,
@@ -266,13 +263,13 @@ fn is_on(object: &Map<String, Value>, key: &str) -> bool {
     }
 }
 
-/// A value as JavaScript makes text of it.
+/// A value as JavaScript's `String` shows it.
 fn text(value: &Value) -> String {
     match value {
         Value::Null => "null".to_owned(),
         Value::Bool(yes) => yes.to_string(),
         Value::Number(number) => match number.as_f64() {
-            // The sum has no sign where there is none in JavaScript.
+            // Adding 0 turns -0 into 0, as JavaScript shows it.
             Some(number) if number.fract() == 0.0 && number.abs() < 1e21 => format!("{}", number + 0.0),
             _ => number.to_string(),
         },

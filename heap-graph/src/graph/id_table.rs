@@ -1,28 +1,29 @@
-//! From ids to places: a table without anything but places, so that it is small, and so that what a lookup
-//! will touch can be fetched before.
+//! A hash table from ids to the places of nodes. It holds places only, so that it is small, and a caller can fetch
+//! the memory that a lookup will touch beforehand.
 
 use core::hash::BuildHasher as _;
 
 use hashbrown::DefaultHashBuilder;
 
 use super::NodeId;
-use crate::error::GraphError;
+use super::error::GraphError;
 use crate::huge::huge;
 use crate::prefetch::{AHEAD, prefetch};
 
 const EMPTY: u32 = u32::MAX;
 
-/// The ids themselves lie in the graph.
+/// The places of nodes by the hashes of their ids, which lie in the graph.
 #[derive(Clone, Debug)]
 pub(crate) struct IdTable {
-    /// A power of two of places, a fifth of them empty at least. Where one is taken the next is tried.
+    /// The length is a power of two, and at least a fifth of the slots is empty. An id whose slot is taken uses the
+    /// next empty one.
     slots: Box<[u32]>,
-    /// Its hashes cannot be foreseen: no file can have all its ids in one place.
+    /// Nobody can predict its hashes, so no file can put all its ids into one slot.
     hasher: DefaultHashBuilder,
 }
 
 impl IdTable {
-    /// The table of these ids.
+    /// The table of the ids of all nodes.
     pub(crate) fn new(ids: &[u64]) -> Result<Self, GraphError> {
         let length = (ids.len() * 5 / 4 + 1).next_power_of_two();
         let mut slots = huge(Vec::with_capacity(length));
@@ -70,10 +71,10 @@ impl IdTable {
         }
     }
 
-    /// All of these; or the place of the first that is none.
+    /// The nodes with these ids, or the position of the first id that no node has.
     pub(crate) fn find_all(&self, wanted: &[u64], ids: &[u64]) -> Result<Box<[u32]>, usize> {
         let mut found = huge(Vec::with_capacity(wanted.len()));
-        // In the order of a breadth-first walk, nodes stand as the edges that first reach them do.
+        // In files in the order of a breadth-first walk, nodes stand in the order of the edges that first reach them.
         let mut expected = 1;
         for (place, id) in wanted.iter().enumerate() {
             if let Some(ahead) = wanted.get(place + 2 * AHEAD) {
@@ -92,7 +93,7 @@ impl IdTable {
         Ok(found.into())
     }
 
-    /// Bytes.
+    /// Bytes of memory that the table takes.
     pub(crate) fn memory(&self) -> usize {
         size_of_val(&*self.slots)
     }

@@ -1,23 +1,22 @@
-//! Leak suspects, as Eclipse's Memory Analyzer finds them: what retains a big part of the heap
-//! alone, and where below it that accumulates.
+//! Leak suspects, as Eclipse's Memory Analyzer finds them: nodes that alone retain a big part of the heap, and the
+//! points below them where its bytes accumulate.
 
 use core::fmt::Write as _;
 
 use indexmap::IndexMap;
 
-use crate::dominators::DominatorTree;
-use crate::graph::{Node, NodeId, NodeIndex};
-use crate::report::json::list;
-use crate::text::{Text, TextId};
+use super::DominatorTree;
+use crate::graph::{Node, NodeId, NodeIndex, Text, TextId};
+use crate::json::list;
 
 /// How to look for suspects.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct SuspectOptions {
-    /// Percent of the heap that a suspect retains at least; 10 by default.
+    /// The percentage of the heap that a suspect retains at least; 10 by default.
     pub percent: f64,
-    /// A node is passed on the way to the accumulation point if one child has at least this part of what it
-    /// retains; 0.7 by default.
+    /// The way to the accumulation point goes on to a node's biggest child if the child retains at least this part of
+    /// what the node retains; 0.7 by default.
     pub drop_ratio: f64,
 }
 
@@ -46,20 +45,20 @@ impl SuspectOptions {
     }
 }
 
-/// What may be a leak.
+/// A node or a class of nodes that may be a leak.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Suspect {
     /// The class of the node or nodes, or the type of nodes without a class.
     pub class: Text<'static>,
-    /// The one node, or all nodes of the class of which none retains so much alone.
+    /// The one node, or all nodes of the class if none of them retains enough alone.
     pub nodes: Vec<NodeId>,
     /// Bytes that they retain together.
     pub retained_size: u128,
-    /// Percent of the heap.
+    /// The percentage of the heap.
     pub percent: f64,
-    /// From the node down to where its bytes are held in many parts: the last is the
-    /// accumulation point. Empty for several nodes.
+    /// The way from the node down to the accumulation point, the last one, whose bytes belong to many children. Empty
+    /// for several nodes.
     pub path: Vec<Accumulation>,
 }
 
@@ -91,16 +90,16 @@ impl Suspect {
 pub struct Accumulation {
     /// The node.
     pub node: NodeId,
-    /// Its class, or its type.
+    /// The node's class or, without one, its type.
     pub class: Text<'static>,
     /// Bytes that it retains.
     pub retained_size: u128,
-    /// Nodes that it immediately dominates.
+    /// The number of nodes that it immediately dominates.
     pub children: usize,
 }
 
-/// Nodes, of those that hang directly below the root of the dominator tree, that retain a big part
-/// of the heap; and classes of such nodes that do so together. The biggest first.
+/// Nodes directly below the root of the dominator tree that retain a big part of the heap, and classes of such nodes
+/// that do so together; the biggest first.
 pub fn suspects(tree: &DominatorTree<'_>, options: &SuspectOptions) -> Vec<Suspect> {
     let total = tree.retained_size(NodeIndex::ROOT).unwrap_or_default();
     let percent = |size: u128| if total == 0 { 0.0 } else { size as f64 * 100.0 / total as f64 };

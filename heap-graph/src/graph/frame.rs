@@ -1,14 +1,14 @@
-//! Allocation stacks: frames, each kept once, that point to their parents.
+//! Allocation stacks: frames that point to their callers, each kept once.
 
 use core::hash::BuildHasher as _;
 use core::num::NonZeroU32;
 
 use hashbrown::{DefaultHashBuilder, HashTable};
 
-use crate::text::TextId;
+use super::text::TextId;
 
-/// Which frame of a graph. Equal frames with equal parents have equal ids; so have two of which one only is said
-/// to be self-hosted, which no report tells apart.
+/// A frame of a graph, by number. Equal frames with equal parents have equal ids. Two frames that differ only in
+/// `is_self_hosted` have equal ids, too, since no report tells them apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FrameId(NonZeroU32);
 
@@ -24,7 +24,7 @@ impl FrameId {
 pub struct FrameParts {
     /// The caller; `None` for the oldest frame.
     pub parent: Option<FrameId>,
-    /// The file or address.
+    /// The source file or an address.
     pub source: TextId,
     /// From 1; 0 if unknown.
     pub line: u32,
@@ -59,7 +59,7 @@ impl Frames {
         &self.all[id.index()]
     }
 
-    /// `None` when there are 2^32 - 1 frames.
+    /// Adds a frame, or finds the equal one. `None` if there are 2^32 - 1 frames already.
     pub(crate) fn intern(&mut self, frame: FrameParts) -> Option<FrameId> {
         let Self { all, ids, hasher } = self;
         let key = |frame: FrameParts| FrameParts { is_self_hosted: false, ..frame };

@@ -1,19 +1,16 @@
-//! From a leaf of a report back to the nodes that were counted there.
+//! From a leaf of a report back to the nodes that it counts.
 
-use crate::breakdown::Breakdown;
-use crate::census::{CensusError, census_watched};
-use crate::dominators::DominatorTree;
+use super::DominatorTree;
+use crate::census::{Breakdown, CensusError, CensusReport, census_watched};
 use crate::graph::{Node, NodeId};
 use crate::progress::Progress;
-use crate::report::Report;
 
-/// Nodes listed at most, unless asked for more; as in Firefox.
+/// The number of nodes that front ends list by default, as in Firefox.
 pub const MAX_INDIVIDUALS: usize = 1_000;
 
-/// The nodes counted in some leaves of a census, those that retain most first, at most `max`.
+/// The nodes that some leaves of a census count, those that retain most first, at most `max`.
 ///
-/// Leaves are numbered as in [`CensusTreeNode::leaves`](crate::CensusTreeNode::leaves) of a tree of the same
-/// breakdown. Nodes that retain the same stand in the order of the census.
+/// `leaves` selects leaves by number, as in [`CensusTreeNode::leaves`](crate::census::CensusTreeNode::leaves) of a tree of the same breakdown. Nodes that retain equal amounts stand in the order of the census.
 ///
 /// # Errors
 ///
@@ -27,7 +24,7 @@ pub fn individuals<'a>(
     individuals_watched(tree, breakdown, leaves, max, &Progress::new())
 }
 
-/// [`individuals`] whose progress is told, and which can be cancelled.
+/// [`individuals`] with a [`Progress`], which shows how far it is and can cancel it.
 ///
 /// # Errors
 ///
@@ -47,10 +44,15 @@ pub fn individuals_watched<'a>(
     Ok(nodes)
 }
 
-fn collect(report: &Report, is_wanted: &impl Fn(u64) -> bool, place: &mut u64, found: &mut impl FnMut(u64)) {
+fn collect(
+    report: &CensusReport,
+    is_wanted: &impl Fn(u64) -> bool,
+    place: &mut u64,
+    found: &mut impl FnMut(u64),
+) {
     let here = *place;
     *place += 1;
-    if let Report::Bucket(ids) = report {
+    if let CensusReport::Bucket(ids) = report {
         if is_wanted(here) {
             ids.iter().copied().for_each(found);
         }

@@ -1,16 +1,16 @@
-//! A tree as JSON, as Firefox's own front end has it.
+//! A tree as JSON, in the form that Firefox's front end uses.
 
 use core::fmt::Write as _;
 
-use super::{CensusTree, Name};
-use crate::report::json::list;
+use super::{CensusTree, CensusTreeName};
+use crate::json::list;
 
 impl CensusTree {
     /// The tree as JSON in one line. A frame's name is `{"frame": [source, line, column, function, null]}`;
-    /// `reportLeafIndex` is a number, or `{"set": [...]}` where several leaves were merged.
+    /// `reportLeafIndex` is a number, or `{"set": [...]}` for several merged leaves.
     pub fn to_json(&self) -> String {
         let mut out = String::new();
-        // Places and how many of their children are written.
+        // Places, and the number of their children written so far.
         let mut stack = vec![(0, 0)];
         self.open(0, &mut out);
         while let Some((place, written)) = stack.last_mut() {
@@ -38,8 +38,8 @@ impl CensusTree {
         let _ = write!(out, "{{\"id\":{},\"name\":", node.id);
         match &node.name {
             None => out.push_str("null"),
-            Some(Name::Text(text)) => text.write_json(out),
-            Some(Name::Frame(frame)) => {
+            Some(CensusTreeName::Text(text)) => text.write_json(out),
+            Some(CensusTreeName::Frame(frame)) => {
                 out.push_str("{\"frame\":");
                 frame.write_json(out);
                 out.push('}');

@@ -1,4 +1,4 @@
-//! A report as a tree for display: totals, children by weight, inverted or filtered on request.
+//! A report as a tree for display, with totals and sorted children; inverted or filtered on request.
 
 mod grow;
 mod json;
@@ -8,17 +8,17 @@ use core::fmt;
 
 use indexmap::IndexSet;
 
-use crate::diff::Difference;
-use crate::report::{Frame, Report};
-use crate::text::Text;
+use super::difference::CensusDifference;
+use super::report::{CensusFrame, CensusReport};
+use crate::graph::Text;
 
-/// What a tree of a report is to look like.
+/// The shape of a tree.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct TreeOptions {
-    /// Leaves become roots, and what led to them their children; off by default.
+    /// Whether leaves become roots, with the nodes that led to them as children; off by default.
     pub invert: bool,
-    /// Only paths through a node whose name contains this text; none by default.
+    /// Keeps only paths through a node whose name contains this text; keeps all by default.
     pub filter: Option<String>,
 }
 
@@ -41,48 +41,49 @@ impl TreeOptions {
     }
 }
 
-/// A report as a tree. The first node is the root.
+/// A report as a tree.
 #[derive(Clone, Debug)]
 pub struct CensusTree {
+    /// The root comes first.
     nodes: Vec<CensusTreeNode>,
 }
 
-/// One node of it.
+/// A node of a tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CensusTreeNode {
-    /// From 1, in the order in which the nodes were made.
+    /// The number of the node, from 1, in the order of construction.
     pub id: u64,
     /// The key in the report, or one frame of it; `None` for the root.
-    pub name: Option<Name>,
+    pub name: Option<CensusTreeName>,
     /// Bytes counted here.
     pub bytes: i128,
     /// Bytes counted here and below.
     pub total_bytes: i128,
-    /// Nodes counted here.
+    /// Nodes of the graph counted here.
     pub count: i128,
-    /// Nodes counted here and below.
+    /// Nodes of the graph counted here and below.
     pub total_count: i128,
-    /// Leaves of the report, numbered in the order of the report with all that is not a leaf, that were
-    /// counted here: what single nodes are found by.
+    /// The leaves of the report that are counted here, by number. All parts of the report are numbered, in its order.
+    /// [`individuals`](crate::dominators::individuals()) finds the graph's nodes behind them.
     pub leaves: IndexSet<u64>,
     parent: Option<usize>,
     children: Vec<usize>,
-    /// Whether all children came to nothing and were left out: that makes no leaf of a node.
+    /// Whether all children were left out because nothing is counted below them. Such a node is not a leaf.
     is_pruned: bool,
 }
 
-/// What a node of a tree is called.
+/// The name of a node of a tree.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[allow(clippy::exhaustive_enums, reason = "what reports have for keys")]
-pub enum Name {
+pub enum CensusTreeName {
     /// A text.
     Text(Text<'static>),
     /// A frame, without its callers.
-    Frame(Frame),
+    Frame(CensusFrame),
 }
 
-impl fmt::Display for Name {
+impl fmt::Display for CensusTreeName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Text(text) => text.fmt(f),
@@ -91,7 +92,7 @@ impl fmt::Display for Name {
     }
 }
 
-impl Name {
+impl CensusTreeName {
     fn contains(&self, text: &str) -> bool {
         match self {
             Self::Text(name) => name.contains(text),
@@ -103,12 +104,12 @@ impl Name {
 }
 
 impl CensusTree {
-    /// The tree of a report. Keys with nothing counted under them are left out, and a stack becomes
-    /// a node for each frame, the oldest on top.
+    /// The tree of a report. It leaves out keys under which nothing is counted, and has a node for each frame of a
+    /// stack, the oldest on top.
     ///
-    /// As in Firefox, an inverted or filtered tree lacks the paths that end in a node of which all children were
-    /// left out, as in a difference a frame may that changed while what it called did not.
-    pub fn new(report: &Report, options: &TreeOptions) -> Self {
+    /// As in Firefox, an inverted or filtered tree lacks the paths that end in a node all of whose children are left
+    /// out. A difference contains such a node if the bytes of a frame changed, but not those of the frames it called.
+    pub fn new(report: &CensusReport, options: &TreeOptions) -> Self {
         let mut made = 0;
         let mut tree = grow::tree(report, &mut made);
         if options.invert {
@@ -125,9 +126,8 @@ impl CensusTree {
         tree
     }
 
-    /// The tree of a difference. Its root has the totals of the first report, to which the changes
-    /// below it are to be compared.
-    pub fn of_difference(difference: &Difference, options: &TreeOptions) -> Self {
+    /// The tree of a difference. Its root has the totals of the first report, as the basis of the changes below it.
+    pub fn of_difference(difference: &CensusDifference, options: &TreeOptions) -> Self {
         let mut tree = Self::new(&difference.delta, options);
         let root = &mut tree.nodes[0];
         root.total_bytes = difference.basis_total_bytes;
@@ -135,13 +135,12 @@ impl CensusTree {
         tree
     }
 
-    /// The root, whose totals are those of the report even if the tree is filtered.
+    /// The root. Its totals are those of the report, even if the tree is filtered.
     pub fn root(&self) -> &CensusTreeNode {
         &self.nodes[0]
     }
 
-    /// A node's children, the heaviest first: by total bytes or, if the tree is inverted, by own
-    /// bytes.
+    /// A node's children, those with most bytes first: total bytes or, in an inverted tree, own bytes.
     pub fn children<'a>(&'a self, node: &'a CensusTreeNode) -> impl Iterator<Item = &'a CensusTreeNode> {
         node.children.iter().map(|child| &self.nodes[*child])
     }
@@ -152,7 +151,7 @@ impl CensusTree {
         tree
     }
 
-    fn add(&mut self, parent: Option<usize>, name: Option<Name>, made: &mut u64) -> usize {
+    fn add(&mut self, parent: Option<usize>, name: Option<CensusTreeName>, made: &mut u64) -> usize {
         *made += 1;
         self.nodes.push(CensusTreeNode {
             id: *made,
@@ -173,7 +172,7 @@ impl CensusTree {
         place
     }
 
-    /// Sorts all children, the biggest numbers first, whatever their sign.
+    /// Sorts all children, the biggest numbers first without regard to sign.
     fn sort(&mut self, numbers: impl Fn(&CensusTreeNode) -> [i128; 4]) {
         for place in 0..self.nodes.len() {
             self.sort_children(place, &numbers);

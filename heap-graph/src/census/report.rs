@@ -1,6 +1,6 @@
-//! Reports of a census: what was counted, by the keys of the breakdown, in Firefox's order.
+//! Reports of a census: counts by the keys of the breakdown, in Firefox's order.
 //!
-//! Counts and sums are of 128 bits and signed, so that neither sums nor differences wrap.
+//! Counts and sums have 128 bits and a sign, so that neither sums nor differences wrap.
 
 pub(crate) mod json;
 
@@ -8,51 +8,51 @@ use core::fmt;
 use core::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use crate::text::Text;
+use crate::graph::Text;
 
-/// What a census found.
+/// The result of a census, in the shape of its breakdown.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub enum Report {
-    /// Of a count.
-    Count(Count),
-    /// Of a bucket: ids of nodes.
+pub enum CensusReport {
+    /// The result of a count.
+    Count(CensusCount),
+    /// The result of a bucket: ids of nodes.
     Bucket(Vec<u64>),
-    /// Of anything with text for keys.
-    Map(Vec<(Text<'static>, Report)>),
-    /// Of allocation stacks.
-    Stacks(Vec<(StackKey, Report)>),
-    /// Of each breakdown of an array.
-    All(Vec<Report>),
+    /// The results by texts, such as names of types.
+    Map(Vec<(Text<'static>, CensusReport)>),
+    /// The results by allocation stack.
+    Stacks(Vec<(StackKey, CensusReport)>),
+    /// The results of each breakdown of an array.
+    All(Vec<CensusReport>),
 }
 
-/// Nodes and bytes; negative in a difference.
+/// Numbers of nodes and bytes; they may be negative in a difference.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Count {
-    /// Nodes, if asked for.
+pub struct CensusCount {
+    /// The number of nodes, if the breakdown asks for it.
     pub count: Option<i128>,
-    /// Their bytes, if asked for.
+    /// The bytes of the nodes, if the breakdown asks for them.
     pub bytes: Option<i128>,
     /// The label of the breakdown.
     pub label: Option<String>,
 }
 
-/// Where nodes were allocated.
+/// The key of a report by allocation stack.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[allow(clippy::exhaustive_enums, reason = "there is a stack or there is none")]
 pub enum StackKey {
-    /// By this stack.
-    Stack(Arc<ReportFrame>),
-    /// Nobody knows.
+    /// The nodes that this stack allocated.
+    Stack(Arc<CensusStack>),
+    /// The nodes without a stack.
     NoStack,
 }
 
 /// One frame of a stack, without its callers.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub struct Frame {
-    /// The file or address.
+pub struct CensusFrame {
+    /// The source file or an address.
     pub source: Text<'static>,
     /// From 1; 0 if unknown.
     pub line: u32,
@@ -62,7 +62,7 @@ pub struct Frame {
     pub function: Option<Text<'static>>,
 }
 
-impl fmt::Display for Frame {
+impl fmt::Display for CensusFrame {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(function) = &self.function {
             write!(f, "{function} ")?;
@@ -71,53 +71,53 @@ impl fmt::Display for Frame {
     }
 }
 
-/// A frame of a report's stack, and its callers.
+/// A stack: its youngest frame, and the stack of the caller.
 ///
-/// A snapshot may hold stacks of any depth, so nothing here recurses into the callers.
+/// A snapshot may contain deep stacks, so no function here recurses into the callers.
 #[derive(Clone)]
 #[non_exhaustive]
-pub struct ReportFrame {
+pub struct CensusStack {
     /// The frame.
-    pub frame: Frame,
-    /// Whether it belongs to the system: stacks that differ in this alone are two.
+    pub frame: CensusFrame,
+    /// Whether the frame belongs to the system. Stacks that differ only in this are different keys.
     pub is_system: bool,
     /// The caller; `None` for the oldest frame.
-    pub parent: Option<Arc<ReportFrame>>,
+    pub parent: Option<Arc<CensusStack>>,
 }
 
-impl ReportFrame {
+impl CensusStack {
     /// This frame and its callers, youngest first.
     pub fn frames(&self) -> impl Iterator<Item = &Self> {
         core::iter::successors(Some(self), |frame| frame.parent.as_deref())
     }
 
-    /// What makes a stack the one it is.
-    fn parts(&self) -> impl Iterator<Item = (&Frame, bool)> {
+    /// The parts by which stacks are compared.
+    fn parts(&self) -> impl Iterator<Item = (&CensusFrame, bool)> {
         self.frames().map(|at| (&at.frame, at.is_system))
     }
 }
 
-impl PartialEq for ReportFrame {
+impl PartialEq for CensusStack {
     fn eq(&self, other: &Self) -> bool {
         core::ptr::eq(self, other) || self.parts().eq(other.parts())
     }
 }
 
-impl Eq for ReportFrame {}
+impl Eq for CensusStack {}
 
-impl Hash for ReportFrame {
+impl Hash for CensusStack {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.parts().for_each(|part| part.hash(state));
     }
 }
 
-impl fmt::Debug for ReportFrame {
+impl fmt::Debug for CensusStack {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.frames().map(|at| &at.frame)).finish()
     }
 }
 
-impl Drop for ReportFrame {
+impl Drop for CensusStack {
     fn drop(&mut self) {
         let mut next = self.parent.take();
         while let Some(mut frame) = next.and_then(Arc::into_inner) {
@@ -129,31 +129,33 @@ impl Drop for ReportFrame {
 /// A step into a report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(clippy::exhaustive_enums, reason = "what reports have for keys")]
-pub enum Key {
-    /// The name of a type, a class, a file.
+pub enum CensusKey {
+    /// A name, such as that of a type, a class or a file.
     Text(Text<'static>),
     /// A stack.
-    Stack(Arc<ReportFrame>),
+    Stack(Arc<CensusStack>),
     /// A place in an array.
     Place(usize),
 }
 
-impl Report {
-    /// The parts of a report, in its order.
-    pub fn children(&self) -> Vec<(Key, &Self)> {
+impl CensusReport {
+    /// The parts of the report, in its order.
+    pub fn children(&self) -> Vec<(CensusKey, &Self)> {
         match self {
             Self::Count(_) | Self::Bucket(_) => Vec::new(),
             Self::Map(entries) => {
-                entries.iter().map(|(key, report)| (Key::Text(key.clone()), report)).collect()
+                entries.iter().map(|(key, report)| (CensusKey::Text(key.clone()), report)).collect()
             }
             Self::Stacks(entries) => entries
                 .iter()
                 .map(|(key, report)| match key {
-                    StackKey::Stack(frame) => (Key::Stack(Arc::clone(frame)), report),
-                    StackKey::NoStack => (Key::Text("noStack".into()), report),
+                    StackKey::Stack(frame) => (CensusKey::Stack(Arc::clone(frame)), report),
+                    StackKey::NoStack => (CensusKey::Text("noStack".into()), report),
                 })
                 .collect(),
-            Self::All(each) => each.iter().enumerate().map(|(at, report)| (Key::Place(at), report)).collect(),
+            Self::All(each) => {
+                each.iter().enumerate().map(|(at, report)| (CensusKey::Place(at), report)).collect()
+            }
         }
     }
 
@@ -166,8 +168,8 @@ impl Report {
     }
 }
 
-/// Puts keys that JavaScript takes for an array's index first, in their order, as in any object.
-pub(crate) fn sort_keys(entries: &mut [(Text<'static>, Report)]) {
+/// Moves keys that look like the index of an array to the front, in numeric order, as every JavaScript object does.
+pub(crate) fn sort_keys(entries: &mut [(Text<'static>, CensusReport)]) {
     entries.sort_by_key(|(key, _)| array_index(key).map_or((true, 0), |index| (false, index)));
 }
 

@@ -1,14 +1,14 @@
-//! Inverted and filtered trees: paths of one tree put together to another.
+//! Inverted and filtered trees: the paths of one tree form another.
 
 use hashbrown::HashMap;
 
-use super::{CensusTree, Name};
+use super::{CensusTree, CensusTreeName};
 
-/// A tree made of paths: nodes of one parent with equal names are one.
+/// A tree that grows by paths. Children of one node with equal names are one node.
 struct Paths<'a> {
     old: &'a CensusTree,
     new: CensusTree,
-    known: HashMap<(usize, Option<Name>), usize>,
+    known: HashMap<(usize, Option<CensusTreeName>), usize>,
     made: &'a mut u64,
 }
 
@@ -17,7 +17,7 @@ impl<'a> Paths<'a> {
         Self { old, new: CensusTree::with_root(made), known: HashMap::new(), made }
     }
 
-    /// Nodes of the old tree, in the order in which they are to be below the new root.
+    /// Adds a path of nodes of the old tree, from below the new root downwards.
     fn add(&mut self, path: impl Iterator<Item = usize>) {
         let mut at = 0;
         for place in path {
@@ -54,10 +54,14 @@ impl<'a> Paths<'a> {
     }
 }
 
-/// Calls `leaf` with the path to each leaf, the root included; and says whether the path meets a
-/// node, not the root, that `is_match`.
-fn leaves(tree: &CensusTree, is_match: impl Fn(&Name) -> bool, mut leaf: impl FnMut(&[usize], bool)) {
-    // Places on the path, how many of their children were taken, and whether something matched.
+/// Calls `leaf` with the path from the root to each leaf, and with whether `is_match` accepts a node of the path other
+/// than the root.
+fn leaves(
+    tree: &CensusTree,
+    is_match: impl Fn(&CensusTreeName) -> bool,
+    mut leaf: impl FnMut(&[usize], bool),
+) {
+    // The places on the path, the number of their children taken so far, and whether a node up to there matched.
     let mut path = vec![0];
     let mut stack = vec![(0, false)];
     while let Some((taken, matched)) = stack.last_mut() {
@@ -80,14 +84,14 @@ fn leaves(tree: &CensusTree, is_match: impl Fn(&Name) -> bool, mut leaf: impl Fn
     }
 }
 
-/// Under a new root, each leaf with the path to it below, the old root last.
+/// The tree in which each leaf hangs from a new root, with the path to it below and the old root last.
 pub(super) fn inverted(tree: &CensusTree, made: &mut u64) -> CensusTree {
     let mut paths = Paths::new(tree, made);
     leaves(tree, |_| false, |path, _| paths.add(path.iter().rev().copied()));
     paths.finish()
 }
 
-/// The paths that meet a node whose name contains the text.
+/// The tree of the paths through a node whose name contains the text.
 pub(super) fn filtered(tree: &CensusTree, text: &str, made: &mut u64) -> CensusTree {
     let mut paths = Paths::new(tree, made);
     leaves(

@@ -1,22 +1,22 @@
-//! Reports as JSON, key by key in their own order.
+//! Reports as JSON, with the keys in the order of the report.
 
 use core::fmt::Write as _;
 use std::io;
 
-use super::{Count, Frame, Report, StackKey};
-use crate::text::Text;
+use super::{CensusCount, CensusFrame, CensusReport, StackKey};
+use crate::graph::Text;
 
-/// Bytes that are handed on at once.
+/// The size of a piece in bytes.
 const PIECE: usize = 64 * 1024;
 
-/// JSON on its way: a piece of it, and where it goes.
+/// JSON in pieces: the current piece, and the writer that takes it.
 struct Pieces<'a> {
     piece: String,
     out: Option<&'a mut dyn io::Write>,
 }
 
 impl Pieces<'_> {
-    /// Hands on what is there once it is enough.
+    /// Hands the piece on if it has `at_least` bytes.
     fn hand_on(&mut self, at_least: usize) -> io::Result<()> {
         if let Some(out) = &mut self.out
             && self.piece.len() >= at_least
@@ -45,14 +45,15 @@ impl Pieces<'_> {
     }
 }
 
-impl Report {
+impl CensusReport {
     /// The report as JSON in one line.
     ///
     /// A report by allocation stack, which is a `Map` in JavaScript, becomes
     /// `{"@map": [[stack, report], ...]}`; a stack is an array of frames, youngest first; a frame
     /// is `[source, line, column, function, null]`; no stack is `"noStack"`.
     ///
-    /// Each stack is there with all its frames: [`write_json`](Self::write_json) does not keep them in memory.
+    /// The text repeats all frames of each stack, so it may be long; [`write_json`](Self::write_json) does not keep it
+    /// in memory.
     pub fn to_json(&self) -> String {
         let mut pieces = Pieces { piece: String::new(), out: None };
         self.to_pieces(&mut pieces).expect("nothing is handed on");
@@ -63,7 +64,7 @@ impl Report {
     ///
     /// # Errors
     ///
-    /// Of `out`.
+    /// `out` cannot be written.
     pub fn write_json(&self, mut out: impl io::Write) -> io::Result<()> {
         let mut pieces = Pieces { piece: String::new(), out: Some(&mut out) };
         self.to_pieces(&mut pieces)?;
@@ -116,7 +117,7 @@ impl Report {
     }
 }
 
-impl Count {
+impl CensusCount {
     fn write_json(&self, out: &mut String) {
         let mut before = '{';
         for (key, value) in [("count", self.count), ("bytes", self.bytes)] {
@@ -137,7 +138,7 @@ impl Count {
     }
 }
 
-impl Frame {
+impl CensusFrame {
     pub(crate) fn write_json(&self, out: &mut String) {
         out.push('[');
         self.source.write_json(out);
@@ -146,23 +147,7 @@ impl Frame {
             Some(function) => function.write_json(out),
             None => out.push_str("null"),
         }
-        // The cause of an asynchronous call is in no snapshot.
+        // No snapshot contains the cause of an asynchronous call.
         out.push_str(",null]");
     }
-}
-
-/// A JSON array.
-pub(crate) fn list<T>(
-    out: &mut String,
-    items: impl IntoIterator<Item = T>,
-    mut item: impl FnMut(&mut String, T),
-) {
-    out.push('[');
-    for (at, value) in items.into_iter().enumerate() {
-        if at > 0 {
-            out.push(',');
-        }
-        item(out, value);
-    }
-    out.push(']');
 }

@@ -1,19 +1,18 @@
-//! What several nodes keep alive together: by class, or any selection.
+//! What several nodes keep alive together: the nodes of a class, or any selection.
 
 use hashbrown::HashMap;
 
-use crate::dominators::DominatorTree;
-use crate::graph::{Graph, Node, NodeIndex};
-use crate::text::Text;
+use super::DominatorTree;
+use crate::graph::{Graph, Node, NodeIndex, Text};
 use crate::walk::BreadthFirst;
 
-/// What the nodes of one class keep alive.
+/// The sizes of the nodes of one class.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ClassSizes<'a> {
     /// The class, or the type of nodes without a class.
     pub class: Text<'a>,
-    /// Nodes.
+    /// The number of nodes.
     pub count: u64,
     /// Bytes of the nodes themselves.
     pub shallow_size: u128,
@@ -21,9 +20,9 @@ pub struct ClassSizes<'a> {
     pub retained_size: u128,
 }
 
-/// Sizes by class, the class that retains most first; equals in the order in which a walk meets them.
+/// Sizes by class, the class that retains most first; equal ones in the order of the graph's kinds.
 ///
-/// The retained sizes of different classes overlap, and add up to more than the heap. The root is left out.
+/// The retained sizes of different classes overlap, so that their sum may exceed the heap. The root does not count.
 pub fn sizes_by_class<'a>(tree: &DominatorTree<'a>) -> Vec<ClassSizes<'a>> {
     let graph = tree.graph();
     let mut places = HashMap::new();
@@ -45,7 +44,7 @@ pub fn sizes_by_class<'a>(tree: &DominatorTree<'a>) -> Vec<ClassSizes<'a>> {
         })
         .collect();
     let class_of = |node: Node<'_>| of_kind[graph.kinds_of()[node.index().get()] as usize];
-    // How many nodes of each class are on the way from the root.
+    // The number of nodes of each class on the way from the root.
     let mut open = vec![0_u32; classes.len()];
     let mut stack = vec![tree.immediately_dominated(NodeIndex::ROOT)];
     let mut path = Vec::new();
@@ -73,13 +72,13 @@ pub fn sizes_by_class<'a>(tree: &DominatorTree<'a>) -> Vec<ClassSizes<'a>> {
     classes
 }
 
-/// What a selection of nodes keeps alive: all that the root reaches through them only.
+/// What a selection of nodes keeps alive: all nodes that the root reaches only through them.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct RetainedSet<'a> {
-    /// The nodes, those of the selection that can be reached included, in the order of the graph.
+    /// The nodes in the order of the graph, with the reachable ones of the selection itself.
     pub nodes: Vec<Node<'a>>,
-    /// Their bytes.
+    /// The bytes of the nodes.
     pub bytes: u128,
 }
 
@@ -88,7 +87,7 @@ impl<'a> RetainedSet<'a> {
     pub fn new(graph: &'a Graph, selection: &[NodeIndex]) -> Self {
         let mut selected = vec![false; graph.node_count()];
         selection.iter().for_each(|node| selected[node.get()] = true);
-        // 0 if never met, 1 if met, 2 if met without the selection.
+        // 0 for a node that no walk meets, 1 for one met only through the selection, 2 for any other.
         let mut met = vec![0_u8; graph.node_count()];
         for (round, avoids) in [(1, false), (2, true)] {
             if avoids && selected[0] {

@@ -1,7 +1,7 @@
-//! Texts of a graph: each kept once, in WTF-8.
+//! The texts of a graph, each kept once, in WTF-8.
 //!
-//! WTF-8 is UTF-8 that may also hold lone surrogates, which the two-byte texts of a snapshot can have and
-//! a `str` cannot. Equal texts have equal ids.
+//! WTF-8 is UTF-8 that may also contain lone surrogates: the two-byte texts of a snapshot can contain them, a `str`
+//! cannot. Equal texts have equal ids.
 
 use core::fmt::{self, Write as _};
 use core::hash::BuildHasher as _;
@@ -10,7 +10,7 @@ use std::borrow::Cow;
 
 use hashbrown::{DefaultHashBuilder, HashTable};
 
-/// A text that may hold lone surrogates; borrowed from a graph, or owned by a report.
+/// A text that may contain lone surrogates. A graph's texts are borrowed, a report's owned.
 ///
 /// `Display` shows a lone surrogate as U+FFFD.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -21,7 +21,7 @@ impl<'a> Text<'a> {
         Self(Cow::Borrowed(wtf8))
     }
 
-    /// The text as a `str`, or `None` if it holds a lone surrogate.
+    /// The text as a `str`, or `None` if it contains a lone surrogate.
     pub fn as_str(&self) -> Option<&str> {
         core::str::from_utf8(&self.0).ok()
     }
@@ -31,7 +31,7 @@ impl<'a> Text<'a> {
         Text(Cow::Owned(self.0.into_owned()))
     }
 
-    /// The same text, as long as this one lives.
+    /// The same text, borrowed from this one.
     pub fn reborrow(&self) -> Text<'_> {
         Text(Cow::Borrowed(&self.0))
     }
@@ -41,12 +41,12 @@ impl<'a> Text<'a> {
         &self.0
     }
 
-    /// Whether `part` is somewhere in the text.
+    /// Whether the text contains `part`.
     pub fn contains(&self, part: &str) -> bool {
         part.is_empty() || self.0.windows(part.len()).any(|window| window == part.as_bytes())
     }
 
-    /// Units of UTF-16.
+    /// The text's units of UTF-16.
     pub fn encode_utf16(&self) -> impl Iterator<Item = u16> + '_ {
         Pieces(&self.0).flat_map(|piece| match piece {
             Piece::Text(text) => Units::Text(text.encode_utf16()),
@@ -152,7 +152,7 @@ impl<'a> Iterator for Pieces<'a> {
             self.0 = &self.0[valid.len()..];
             return Some(Piece::Text(valid));
         }
-        // Nothing but surrogates, of three bytes each, is not UTF-8 here.
+        // Only a surrogate, which takes three bytes, is not UTF-8 here.
         let (unit, rest) = match *self.0 {
             [_, second, third, ref rest @ ..] => {
                 (0xd000 | u16::from(second & 0x3f) << 6 | u16::from(third & 0x3f), rest)
@@ -180,18 +180,18 @@ impl Iterator for Units<'_> {
     }
 }
 
-/// Which text of a graph.
+/// A text of a graph, by number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TextId(NonZeroU32);
 
 impl TextId {
-    /// Position in the order of first use, from 0.
+    /// The position in the order of first use, from 0.
     pub(crate) fn index(self) -> usize {
         self.0.get() as usize - 1
     }
 }
 
-/// All texts of a graph, one after the other in one block.
+/// All texts of a graph, one after another in one block.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Texts {
     bytes: Vec<u8>,
@@ -199,7 +199,7 @@ pub(crate) struct Texts {
     ends: Vec<usize>,
     ids: HashTable<TextId>,
     hasher: DefaultHashBuilder,
-    /// A two-byte text on its way to WTF-8.
+    /// A buffer for a two-byte text that becomes WTF-8.
     scratch: Vec<u8>,
 }
 
@@ -215,7 +215,7 @@ impl Texts {
             + self.ids.capacity() * (size_of::<TextId>() + 1)
     }
 
-    /// All texts, by their positions.
+    /// All texts, in the order of their positions.
     pub(crate) fn iter(&self) -> impl Iterator<Item = Text<'_>> {
         let starts = core::iter::once(0).chain(self.ends.iter().copied());
         starts.zip(&self.ends).map(|(start, end)| Text::borrowed(&self.bytes[start..*end]))
@@ -225,7 +225,7 @@ impl Texts {
         Text::borrowed(bytes_of(&self.bytes, &self.ends, id))
     }
 
-    /// `None` when there are 2^32 - 1 texts.
+    /// Adds a text, or finds the equal one. `None` if there are 2^32 - 1 texts already.
     pub(crate) fn intern(&mut self, wtf8: &[u8]) -> Option<TextId> {
         let hash = self.hasher.hash_one(wtf8);
         let Self { bytes, ends, ids, hasher, .. } = self;
@@ -257,7 +257,7 @@ impl Texts {
         id
     }
 
-    /// No more texts will come.
+    /// Frees the room kept for more texts.
     pub(crate) fn shrink(&mut self) {
         self.bytes.shrink_to_fit();
         self.ends.shrink_to_fit();

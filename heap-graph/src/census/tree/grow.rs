@@ -1,11 +1,11 @@
-//! From the report to the tree as it is at first.
+//! From a report to its tree, neither inverted nor filtered.
 
 use hashbrown::HashMap;
 
-use super::{CensusTree, CensusTreeNode, Name};
-use crate::report::{Key, Report, ReportFrame};
+use super::{CensusTree, CensusTreeName, CensusTreeNode};
+use crate::census::{CensusKey, CensusReport, CensusStack};
 
-pub(super) fn tree(report: &Report, made: &mut u64) -> CensusTree {
+pub(super) fn tree(report: &CensusReport, made: &mut u64) -> CensusTree {
     let mut growth = Growth { tree: CensusTree::with_root(made), made, leaf: 0 };
     growth.add(report, 0);
     growth.tree
@@ -14,27 +14,27 @@ pub(super) fn tree(report: &Report, made: &mut u64) -> CensusTree {
 struct Growth<'a> {
     tree: CensusTree,
     made: &'a mut u64,
-    /// Parts of the report met so far.
+    /// The number of parts of the report met so far.
     leaf: u64,
 }
 
 impl Growth<'_> {
-    /// A report whose node is there already. Breakdowns nest a few levels only.
+    /// Adds a report to its node. It recurses, since breakdowns nest only a few levels.
     ///
-    /// A node is settled once all of its report is there, as in Firefox: what is equal later stands in the order
-    /// that it had when a frame between two stacks, which is settled last, had nothing below it yet.
-    fn add(&mut self, report: &Report, place: usize) {
+    /// A node is settled when all of its report is in the tree, and frames between two stacks are settled last, as in
+    /// Firefox. The order of equal nodes depends on that.
+    fn add(&mut self, report: &CensusReport, place: usize) {
         let leaf = self.leaf;
         self.leaf += 1;
         let node = &mut self.tree.nodes[place];
         match report {
-            Report::Count(count) => {
-                // Two stacks may have one node; Firefox keeps the last of them only.
+            CensusReport::Count(count) => {
+                // Two stacks may share a node; Firefox keeps only the last of them.
                 node.bytes += count.bytes.unwrap_or(0);
                 node.count += count.count.unwrap_or(0);
                 node.leaves.insert(leaf);
             }
-            Report::Bucket(ids) => {
+            CensusReport::Bucket(ids) => {
                 node.count += ids.len() as i128;
                 node.leaves.insert(leaf);
             }
@@ -42,9 +42,9 @@ impl Growth<'_> {
                 let mut frames = HashMap::new();
                 for (key, below) in report.children() {
                     let name = match key {
-                        Key::Text(text) => Name::Text(text),
-                        Key::Place(at) => Name::Text(at.to_string().into()),
-                        Key::Stack(frame) => {
+                        CensusKey::Text(text) => CensusTreeName::Text(text),
+                        CensusKey::Place(at) => CensusTreeName::Text(at.to_string().into()),
+                        CensusKey::Stack(frame) => {
                             let child = self.stack(&frame, place, &mut frames);
                             self.add(below, child);
                             continue;
@@ -53,7 +53,7 @@ impl Growth<'_> {
                     let child = self.tree.add(Some(place), Some(name), self.made);
                     self.add(below, child);
                 }
-                // Frames are made after those that called them.
+                // A frame has a higher number than its caller, and is settled before it.
                 let mut frames: Vec<usize> = frames.into_values().collect();
                 frames.sort_unstable_by(|a, b| b.cmp(a));
                 frames.into_iter().for_each(|frame| self.settle(frame));
@@ -62,7 +62,7 @@ impl Growth<'_> {
         self.settle(place);
     }
 
-    /// Leaves out children that came to nothing, adds up the others and sorts them.
+    /// Removes children without any count, adds up the others and sorts them.
     fn settle(&mut self, place: usize) {
         let nodes = &mut self.tree.nodes;
         let mut children = core::mem::take(&mut nodes[place].children);
@@ -82,17 +82,17 @@ impl Growth<'_> {
         self.tree.sort_children(place, CensusTreeNode::by_total);
     }
 
-    /// The node of a stack's youngest frame; equal callers share their nodes.
+    /// The node of a stack's youngest frame. Equal callers share nodes.
     fn stack(
         &mut self,
-        frame: &ReportFrame,
+        frame: &CensusStack,
         place: usize,
-        known: &mut HashMap<(usize, Name), usize>,
+        known: &mut HashMap<(usize, CensusTreeName), usize>,
     ) -> usize {
-        let mut frames: Vec<&ReportFrame> = frame.frames().collect();
+        let mut frames: Vec<&CensusStack> = frame.frames().collect();
         let mut at = place;
         while let Some(frame) = frames.pop() {
-            let name = Name::Frame(frame.frame.clone());
+            let name = CensusTreeName::Frame(frame.frame.clone());
             at = match known.get(&(at, name.clone())) {
                 Some(child) => *child,
                 None => {

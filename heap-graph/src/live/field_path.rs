@@ -1,0 +1,63 @@
+//! The names of edges: fields from the start of a block or value down to a part of it.
+
+use hashbrown::HashMap;
+use memory_reporter::Edge;
+
+use super::descriptions::Descriptions;
+use crate::graph::TextId;
+
+/// The fields from the start of a block or value to a part of it, by number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct FieldPath(u32);
+
+impl FieldPath {
+    /// The path of the block or value itself.
+    pub(super) const EMPTY: Self = Self(0);
+}
+
+/// All paths of a walk, each with its name.
+pub(super) struct FieldPaths {
+    /// By a path and the edge that continues it.
+    longer: HashMap<(FieldPath, Edge), FieldPath>,
+    /// By path; the empty one has no name.
+    names: Vec<Option<TextId>>,
+}
+
+impl FieldPaths {
+    pub(super) fn new() -> Self {
+        Self { longer: HashMap::new(), names: vec![None] }
+    }
+
+    pub(super) fn name(&self, path: FieldPath) -> Option<TextId> {
+        self.names[path.0 as usize]
+    }
+
+    /// The path that continues `from` by one edge.
+    pub(super) fn step(
+        &mut self,
+        from: FieldPath,
+        edge: Edge,
+        descriptions: &mut Descriptions<'_>,
+    ) -> FieldPath {
+        if let Some(known) = self.longer.get(&(from, edge)) {
+            return *known;
+        }
+        let step = match edge {
+            Edge::Field(field) => field.to_owned(),
+            Edge::VariantField(variant, field) => format!("{variant}.{field}"),
+            Edge::Key => "key".to_owned(),
+            Edge::Value => "value".to_owned(),
+            // An element of a sequence, or an edge that a later version of the walk adds.
+            _ => "element".to_owned(),
+        };
+        let name = match self.name(from) {
+            Some(before) => format!("{}.{step}", descriptions.text_of(before)),
+            None => step,
+        };
+        let name = descriptions.text(&name);
+        self.names.push(Some(name));
+        let number = u32::try_from(self.names.len() - 1).expect("a program has less than 2^32 fields");
+        self.longer.insert((from, edge), FieldPath(number));
+        FieldPath(number)
+    }
+}

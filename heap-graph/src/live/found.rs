@@ -1,0 +1,29 @@
+//! One node that a walk has met, and its id.
+
+use crate::graph::FrameId;
+
+/// The root's id. The roots of the program have the next ones, in order: no block is at such a low address.
+pub(super) const ROOT_ID: u64 = 1;
+
+/// The id of the program's root at this place, from 0.
+pub(super) fn root_id(place: u64) -> u64 {
+    ROOT_ID + 1 + place
+}
+
+/// A node that the walk has met.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Found {
+    pub(super) id: u64,
+    pub(super) size: u64,
+    pub(super) kind: KindId,
+    pub(super) stack: Option<FrameId>,
+}
+
+impl Found {
+    /// The node that leads to the program's roots.
+    pub(super) const ROOT: Self = Self { id: ROOT_ID, size: 0, kind: KindId(0), stack: None };
+}
+
+/// The types that several nodes share, by number; 0 are those of the root.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct KindId(pub(super) u32);

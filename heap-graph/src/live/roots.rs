@@ -1,0 +1,63 @@
+//! The values that a walk starts from.
+
+use core::fmt;
+use core::panic::AssertUnwindSafe;
+use std::panic::{catch_unwind, resume_unwind};
+
+use memory_reporter::{MallocSizeOf, MallocSizeOfOps, SkipReason};
+
+use super::collected::Collected;
+use super::reading::Live;
+use super::sink::Sink;
+use super::stream::Stream;
+
+/// The values that a live graph starts from.
+pub struct Roots<'a>(pub(super) Purpose<'a>);
+
+/// What happens to the values.
+pub(super) enum Purpose<'a> {
+    /// The walk goes into memory.
+    Collect(Box<MallocSizeOfOps<Live<'a, Collected>>>),
+    /// The walk of the next values, as many as this, goes to a file.
+    Save(Box<MallocSizeOfOps<Live<'a, Stream<'a>>>>, usize),
+    /// Only their names are noted.
+    Name(Vec<String>),
+}
+
+impl fmt::Debug for Roots<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Roots").finish_non_exhaustive()
+    }
+}
+
+impl Roots<'_> {
+    /// Adds a value, which hangs from the root by `name`. The size of its node is 0, since the value's own bytes are
+    /// not in a block of their own.
+    ///
+    /// # Panics
+    ///
+    /// If the value's code panics during the walk. A caller that catches the panic may add other values: the nodes met
+    /// so far stay, and [`HeapGraph::skipped`](super::HeapGraph::skipped) lists the value.
+    pub fn add<T: MallocSizeOf + ?Sized>(&mut self, name: &str, value: &T) {
+        match &mut self.0 {
+            Purpose::Name(names) => names.push(name.to_owned()),
+            Purpose::Collect(ops) => walk(ops, name, value),
+            Purpose::Save(ops, left) => {
+                if *left > 0 && !ops.reading().sink().has_failed() {
+                    *left -= 1;
+                    walk(ops, name, value);
+                }
+            }
+        }
+    }
+}
+
+fn walk<T: MallocSizeOf + ?Sized, S: Sink>(ops: &mut MallocSizeOfOps<Live<'_, S>>, name: &str, value: &T) {
+    ops.reading().open_root(name, core::any::type_name::<T>, value);
+    let walked = catch_unwind(AssertUnwindSafe(|| value.size_of_excluding_this(ops)));
+    ops.reading().close_root();
+    if let Err(panic) = walked {
+        ops.skip::<T>(SkipReason::Panicked);
+        resume_unwind(panic);
+    }
+}
