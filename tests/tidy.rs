@@ -147,7 +147,8 @@ fn layers_use_only_those_before_them() {
             place.unwrap_or_else(|| panic!("{member}: {module} is in no layer"))
         };
         for (from, tos) in arrows.iter().filter(|(module, _)| !module.contains("::")) {
-            for (to, line) in tos {
+            // A module inside `lib.rs` only re-exports, so it is in no layer.
+            for (to, line) in tos.iter().filter(|(to, _)| arrows.contains_key(*to)) {
                 assert!(place_of(to) < place_of(from), "{member}: {from} uses {to}, a later layer, at {line}");
             }
         }
