@@ -17,7 +17,8 @@ use std::io::{self, Write};
 use std::panic::{catch_unwind, resume_unwind};
 use std::time::SystemTime;
 
-use memory_reporter::{MallocSizeOf, MallocSizeOfOps, SkipReason, Skipped, bridge};
+use memory_report::{SkipReason, Skipped};
+use memory_reporter::{MallocSizeOf, MallocSizeOfOps, bridge};
 
 use crate::coarse_type::CoarseType;
 use crate::graph::Graph;
