@@ -149,7 +149,10 @@ fn layers_use_only_those_before_them() {
         for (from, tos) in arrows.iter().filter(|(module, _)| !module.contains("::")) {
             // A module inside `lib.rs` only re-exports, so it is in no layer.
             for (to, line) in tos.iter().filter(|(to, _)| arrows.contains_key(*to)) {
-                assert!(place_of(to) < place_of(from), "{member}: {from} uses {to}, a later layer, at {line}");
+                assert!(
+                    place_of(to) < place_of(from),
+                    "{member}: {from} uses {to}, a later layer, at {line}"
+                );
             }
         }
         for layer in *layers {

@@ -230,8 +230,8 @@ impl Engine {
     ///
     /// Each function does what its entry and its type say, on any thread and until the process ends, and none
     /// unwinds. They compare the addresses that they get, and never read there. `path` reads a text of that length,
-    /// `sizes` writes one `Sizes`, `report_and_dump` reads a C string. `end` and `site_frames` call `each` with the context that came with it, on the
-    /// same thread and before they return. `site_frames` takes any number.
+    /// `sizes` writes one `Sizes`, `report_and_dump` reads a C string. `end` and `site_frames` call `each` with the
+    /// context that came with it, on the same thread and before they return. `site_frames` takes any number.
     #[allow(unsafe_code, reason = "safe functions of this module rely on the table")]
     #[allow(clippy::too_many_arguments, reason = "one for each entry of the table")]
     pub const unsafe fn new(
