@@ -1,6 +1,6 @@
 //! Names as they may be shown on a terminal.
 
-use memory_reporter::file::__private::is_deceptive;
+use memory_report::is_deceptive;
 
 /// Appends a name of a report: `\` becomes `/`, which is what it stands for.
 pub(crate) fn push_name(to: &mut String, name: &str) {

@@ -4,7 +4,7 @@
 //! sub-tree is laid out only if something in the tree is invalid: then Firefox opens the way to it.
 
 use icu_collator::CollatorBorrowed;
-use memory_reporter::tree::{Mark, Node};
+use memory_report::tree::{Mark, Node};
 
 use crate::view::{Sort, View};
 

@@ -7,7 +7,7 @@
 use core::fmt;
 use std::borrow::Cow;
 
-use memory_reporter::{Report, ReportSet, Warning, WarningKind};
+use memory_report::{Report, ReportSet, Warning, WarningKind};
 use regex::{Regex, RegexBuilder, RegexSet};
 
 /// A compiled pattern of a file that was not made here may use this many bytes.

@@ -1,6 +1,6 @@
 //! What of the trees is shown, and how.
 
-use memory_reporter::Units;
+use memory_report::Units;
 
 use crate::number::{self, ByteUnits};
 

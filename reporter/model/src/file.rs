@@ -20,13 +20,6 @@ use crate::error::ReadError;
 use crate::reader::Source;
 use crate::report_set::ReportSet;
 
-/// For crates that have not moved to [`reader`](crate::reader) yet.
-#[doc(hidden)]
-pub mod __private {
-    pub use crate::deceptive::is_deceptive;
-    pub use crate::reader::{Scan, Skip, Source, Stop, Window};
-}
-
 /// The limits of the reader.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
