@@ -2,8 +2,8 @@
 
 use core::fmt::Write as _;
 
-use memory_reporter::tree::Forest;
-use memory_reporter::{ReportSet, Units};
+use memory_report::tree::Forest;
+use memory_report::{ReportSet, Units};
 
 use crate::limit::{Limit, LimitError};
 use crate::normalize::DiffOptions;

@@ -4,8 +4,8 @@ mod update;
 
 use core::fmt;
 
-use memory_reporter::ReportSet;
-use memory_reporter::tree::Forest;
+use memory_report::ReportSet;
+use memory_report::tree::Forest;
 use toml_edit::{Document, Item, TableLike, Value};
 
 use crate::limit::{Limit, LimitError, Verdict};

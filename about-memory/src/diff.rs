@@ -1,8 +1,8 @@
 //! What changed between two sets of reports.
 
-use memory_reporter::ReportSet;
-use memory_reporter::diff::Diff;
-use memory_reporter::tree::Forest;
+use memory_report::ReportSet;
+use memory_report::diff::Diff;
+use memory_report::tree::Forest;
 
 use crate::limit::{Limit, LimitError, Verdict};
 use crate::normalize::{DiffOptions, NormalizeError, Normalizer};

@@ -1,6 +1,6 @@
 //! Foreign text made safe for a terminal.
 
-use memory_reporter::file::__private::is_deceptive;
+use memory_report::is_deceptive;
 
 /// Appends a name of a report, escaped; `\` becomes the `/` that it stands for.
 pub(crate) fn push_name(to: &mut String, name: &str) {

@@ -15,7 +15,7 @@ use base64::engine::general_purpose::STANDARD;
 use dmd::analyze::FlameGraph;
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use memory_reporter::ReportSet;
+use memory_report::ReportSet;
 
 use crate::escape::escape;
 

@@ -4,7 +4,7 @@
 //! sub-tree is laid out only if the tree contains an invalid value, since Firefox then opens the path to it.
 
 use icu_collator::CollatorBorrowed;
-use memory_reporter::tree::{Mark, Node};
+use memory_report::tree::{Mark, Node};
 
 use crate::view::{Sort, View};
 

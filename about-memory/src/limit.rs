@@ -8,8 +8,8 @@ mod parse;
 use core::cmp::Ordering;
 use core::fmt;
 
-use memory_reporter::Units;
-use memory_reporter::tree::{Forest, Process};
+use memory_report::Units;
+use memory_report::tree::{Forest, Process};
 
 use crate::number::{self, ByteUnits};
 

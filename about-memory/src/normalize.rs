@@ -8,7 +8,7 @@
 use core::fmt;
 use std::borrow::Cow;
 
-use memory_reporter::{Report, ReportSet, Warning, WarningKind};
+use memory_report::{Report, ReportSet, Warning, WarningKind};
 use regex::{Regex, RegexBuilder, RegexSet};
 
 /// A compiled pattern may use this many bytes: patterns in files are untrusted.

@@ -6,7 +6,7 @@
 
 use std::fmt::Write as _;
 
-use memory_reporter::Units;
+use memory_report::Units;
 
 /// The largest whole number up to which an `f64` holds each.
 const EXACT: u128 = 1 << 53;

@@ -6,8 +6,8 @@ mod text;
 
 use std::collections::{BTreeMap, HashSet};
 
-use memory_reporter::tree::{Forest, ITSELF, Node, Process};
-use memory_reporter::{ReportSet, Units};
+use memory_report::tree::{Forest, ITSELF, Node, Process};
+use memory_report::{ReportSet, Units};
 
 use crate::normalize::{DiffOptions, Normalizer};
 

@@ -7,8 +7,8 @@ use core::fmt;
 
 use icu_collator::options::CollatorOptions;
 use icu_collator::{Collator, CollatorBorrowed};
-use memory_reporter::tree::{Forest, Node, Process};
-use memory_reporter::{ReportSet, Units, Warning};
+use memory_report::tree::{Forest, Node, Process};
+use memory_report::{ReportSet, Units, Warning};
 
 use crate::escape;
 use crate::filter::Filter;

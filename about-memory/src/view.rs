@@ -1,6 +1,6 @@
 //! Options for displaying trees.
 
-use memory_reporter::Units;
+use memory_report::Units;
 
 use crate::number::{self, ByteUnits};
 

@@ -23,7 +23,7 @@ pub(crate) fn huge<T>(mut array: Vec<T>) -> Vec<T> {
             // no content, and whether it is taken changes nothing but the time.
             #[allow(unsafe_code, reason = "the system call's interface")]
             unsafe {
-                libc::madvise(start.add(skipped).cast(), length, libc::MADV_HUGEPAGE);
+                libc::madvise(start.wrapping_add(skipped).cast(), length, libc::MADV_HUGEPAGE);
             }
         }
     }

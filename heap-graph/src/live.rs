@@ -26,7 +26,8 @@ pub use sites::{AllocationSites, SiteFrame};
 use std::io::{self, Write};
 use std::time::SystemTime;
 
-use memory_reporter::{MallocSizeOfOps, Skipped};
+use memory_report::Skipped;
+use memory_reporter::MallocSizeOfOps;
 
 use crate::graph::Graph;
 use crate::snapshot::{self, WriteOptions};

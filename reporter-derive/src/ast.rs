@@ -1,4 +1,4 @@
-//! What a type looks like to the derive.
+//! A type as the derive sees it.
 
 use proc_macro2::Span;
 use syn::spanned::Spanned;
@@ -6,7 +6,7 @@ use syn::{Data, DeriveInput, Error, Fields, Generics, Ident, Member, Type};
 
 use crate::attr::{self, ContainerAttributes, Destination, Rule};
 
-/// The type that is derived for.
+/// The type for which the derive writes an impl.
 pub(crate) struct Input {
     pub(crate) ident: Ident,
     pub(crate) generics: Generics,
@@ -34,7 +34,7 @@ pub(crate) struct Field {
 }
 
 impl Input {
-    /// Reads the type; what is wrong goes to `errors`.
+    /// Reads the type; faults go to `errors`.
     pub(crate) fn read(input: &DeriveInput, errors: &mut Vec<Error>) -> Self {
         let attributes = ContainerAttributes::read(&input.attrs, errors);
         let body = match &input.data {
@@ -43,7 +43,7 @@ impl Input {
                 data.variants
                     .iter()
                     .map(|variant| {
-                        let whole = attr::read_said(&variant.attrs, attr::Place::Variant, errors);
+                        let whole = attr::read_field(&variant.attrs, attr::Place::Variant, errors);
                         let mut fields = fields(&variant.fields, errors);
                         if whole.rule.is_ignored() {
                             for field in &mut fields {
@@ -93,7 +93,7 @@ fn fields(fields: &Fields, errors: &mut Vec<Error>) -> Vec<Field> {
         .iter()
         .zip(fields.members())
         .map(|(field, member)| {
-            let said = attr::read_said(&field.attrs, attr::Place::Field, errors);
+            let said = attr::read_field(&field.attrs, attr::Place::Field, errors);
             Field {
                 member,
                 ty: field.ty.clone(),

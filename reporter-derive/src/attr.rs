@@ -1,4 +1,4 @@
-//! What the attributes say: `#[malloc_size_of(...)]` on the type, its variants and its fields.
+//! The attributes `#[malloc_size_of(...)]` on the type, its variants and its fields.
 
 use proc_macro2::TokenTree;
 use syn::ext::IdentExt;
@@ -11,7 +11,7 @@ use syn::{
 const EXAMPLE: &str =
     "write `#[malloc_size_of(ignore = \"why it is not measured\")]`, with the words in parentheses";
 
-/// How a field is measured.
+/// How the derive measures a field.
 pub(crate) enum Rule {
     Measure,
     Ignore,
@@ -25,22 +25,22 @@ impl Rule {
     }
 }
 
-/// Where a field goes when its type is split into several sizes.
+/// The size to which a field is added if its type has several.
 #[derive(Default)]
 pub(crate) struct Destination {
     pub(crate) add_to: Option<Member>,
     pub(crate) split: Option<()>,
-    /// The first word that said so.
+    /// The first word that names it.
     pub(crate) word: Option<Ident>,
 }
 
-/// What is said of a field or variant.
-pub(crate) struct Said {
+/// The attributes of a field or variant.
+pub(crate) struct FieldAttributes {
     pub(crate) rule: Rule,
     pub(crate) destination: Destination,
 }
 
-/// Where an attribute stands.
+/// The item that has an attribute.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
     Container,
@@ -80,8 +80,8 @@ impl ContainerAttributes {
     }
 }
 
-/// What is said of a field or variant.
-pub(crate) fn read_said(attributes: &[Attribute], place: Place, errors: &mut Vec<Error>) -> Said {
+/// Reads the attributes of a field or variant.
+pub(crate) fn read_field(attributes: &[Attribute], place: Place, errors: &mut Vec<Error>) -> FieldAttributes {
     let mut found = None;
     let mut destination = Destination::default();
     read(attributes, errors, |word, input| {
@@ -105,7 +105,7 @@ pub(crate) fn read_said(attributes: &[Attribute], place: Place, errors: &mut Vec
         } else if place == Place::Field && word == "each" {
             Rule::Each(value(word, input, "each = path::to::function")?)
         } else if place == Place::Field && word == "conditional" {
-            // What a shared pointer does anyway.
+            // A shared pointer does that without the word too.
             Rule::Measure
         } else {
             return Err(unknown(word, place));
@@ -118,13 +118,13 @@ pub(crate) fn read_said(attributes: &[Attribute], place: Place, errors: &mut Vec
         }
         Ok(())
     });
-    Said { rule: found.unwrap_or(Rule::Measure), destination }
+    FieldAttributes { rule: found.unwrap_or(Rule::Measure), destination }
 }
 
 pub(crate) fn is_packed(attributes: &[Attribute]) -> bool {
     attributes.iter().filter(|attribute| attribute.path().is_ident("repr")).any(|attribute| {
         let mut packed = false;
-        // What `repr` says is the compiler's to judge: only the word is looked for.
+        // The compiler checks `repr`; the derive only looks for this word.
         let _ = attribute.parse_nested_meta(|meta| {
             packed |= meta.path.is_ident("packed");
             if meta.input.peek(syn::token::Paren) {
@@ -138,7 +138,7 @@ pub(crate) fn is_packed(attributes: &[Attribute]) -> bool {
     })
 }
 
-/// Hands out each word of the attributes; an error in one does not hide those in the next.
+/// Calls `each` with each word of the attributes; an error in one does not hide the errors in the next.
 fn read(
     attributes: &[Attribute],
     errors: &mut Vec<Error>,
@@ -159,7 +159,7 @@ fn read(
                 while !input.is_empty() {
                     let outcome = one(input, &mut item);
                     errors.extend(outcome.err());
-                    // After an error: on to the next word.
+                    // After an error, continue with the next word.
                     while !input.is_empty() && !input.peek(Token![,]) {
                         input.parse::<TokenTree>()?;
                     }

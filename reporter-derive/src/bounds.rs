@@ -1,5 +1,5 @@
-//! The bounds of the impl: per type parameter, never per field type, which would go in circles for
-//! recursive types.
+//! The bounds of the impl: for type parameters, never for field types, since such bounds of a recursive type would
+//! depend on themselves.
 
 use proc_macro2::{TokenStream, TokenTree};
 use quote::{ToTokens, quote};
@@ -11,8 +11,8 @@ use syn::{
 use crate::ast::Input;
 use crate::attr::Rule;
 
-/// The type's generics with the bounds asked for or, if none are, with `MallocSizeOf` for what its measured
-/// fields own of its parameters: the parameters themselves (`T`) and types of theirs (`T::Item`).
+/// The type's generics with the bounds of the attribute or, without it, with `MallocSizeOf` for the parameters (`T`) and
+/// the types of parameters (`T::Item`) that its measured fields own.
 pub(crate) fn bounded(input: &Input, krate: &Path) -> Generics {
     let mut generics = input.generics.clone();
     let bounds = match &input.attributes.bound {
@@ -31,16 +31,16 @@ fn derived(input: &Input, krate: &Path) -> Vec<WherePredicate> {
     for field in input.fields().filter(|field| matches!(field.rule, Rule::Measure)) {
         owned.of(&field.ty);
     }
-    // The fields of a packed struct are copied out.
+    // The impl copies the fields of a packed struct.
     let copy = input.packed.then(|| quote!(+ ::core::marker::Copy));
     owned.found.iter().map(|ty| parse_quote!(#ty: #krate::MallocSizeOf #copy)).collect()
 }
 
-/// Types that own nothing of what their parameter names, by the names that they have in std.
+/// The names of std's types that own no value of their parameter.
 const POINTERS: [&str; 4] = ["PhantomData", "NonNull", "AtomicPtr", "Weak"];
 
-/// Whether the type owns nothing whatever it names: pointers to functions, which are as many types as there are
-/// signatures over lifetimes, and what holds nothing but them.
+/// Whether the type owns nothing, whatever it names: pointers to functions, which are as many types as there are
+/// signatures over lifetimes, and types that contain nothing else.
 pub(crate) fn owns_nothing(ty: &Type) -> bool {
     match ty {
         Type::FnPtr(_) => true,
@@ -61,7 +61,7 @@ pub(crate) fn owns_nothing(ty: &Type) -> bool {
     }
 }
 
-/// What fields own of the type parameters, in the order met.
+/// The parameters and types of parameters that fields own, in the order in which they occur.
 struct Owned<'a> {
     parameters: Vec<&'a Ident>,
     found: Vec<Type>,
@@ -70,7 +70,7 @@ struct Owned<'a> {
 impl Owned<'_> {
     fn of(&mut self, ty: &Type) {
         match ty {
-            // They own nothing, so what they point to need not be measurable.
+            // They own nothing, so their target need not be measurable.
             Type::Reference(_) | Type::Ptr(_) | Type::FnPtr(_) | Type::Never(_) => {}
             Type::Array(array) => self.of(&array.elem),
             Type::Slice(slice) => self.of(&slice.elem),
@@ -79,11 +79,11 @@ impl Owned<'_> {
             Type::Tuple(tuple) => tuple.elems.iter().for_each(|element| self.of(element)),
             Type::Path(path) => self.of_path(path),
             Type::TraitObject(object) => object.bounds.iter().for_each(|bound| match bound {
-                // A closure's arguments and result are not what it owns.
+                // A closure does not own its arguments and result.
                 TypeParamBound::Trait(bound) if is_closure(&bound.path) => {}
                 bound => self.of_tokens(bound.to_token_stream()),
             }),
-            // Macros: whatever they name.
+            // Macros: everything that they name.
             other => self.of_tokens(other.to_token_stream()),
         }
     }
@@ -102,7 +102,7 @@ impl Owned<'_> {
             return;
         }
         if let Some(own) = &ty.qself {
-            // `<T as Trait>::Type` is a type of `T` without being one that holds a `T`.
+            // `<T as Trait>::Type` is a type of `T`, but does not contain a `T`.
             if self.parameters.iter().any(|parameter| names(own.ty.to_token_stream(), parameter)) {
                 self.add(Type::Path(ty.clone()));
             }

@@ -1,10 +1,10 @@
-//! What parses but cannot be meant.
+//! Faults of types that parse.
 
 use syn::{Error, Type};
 
 use crate::ast::{Body, Field, Input};
 use crate::attr::Rule;
-use crate::expand::member_name;
+use crate::hygiene::member_name;
 
 pub(crate) fn check(input: &Input, errors: &mut Vec<Error>) {
     if let Body::Enum(_) = input.body
@@ -25,7 +25,7 @@ pub(crate) fn check(input: &Input, errors: &mut Vec<Error>) {
     }
 }
 
-/// Nothing is lost silently: a field of a type that is split goes somewhere, or is ignored for a reason.
+/// No field is lost silently: each field of a type with sizes is added to one of them, or ignored for a reason.
 fn check_destination(field: &Field, input: &Input, errors: &mut Vec<Error>) {
     let Some(word) = &field.destination.word else {
         if input.attributes.sizes.is_some() && !field.rule.is_ignored() && !is_plain(&field.ty) {
@@ -51,7 +51,7 @@ fn check_destination(field: &Field, input: &Input, errors: &mut Vec<Error>) {
     errors.push(Error::new(word.span(), message));
 }
 
-/// Types that own no heap, whoever names them.
+/// Whether the type owns no heap, whatever its path.
 fn is_plain(ty: &Type) -> bool {
     const PLAIN: [&str; 18] = [
         "bool",

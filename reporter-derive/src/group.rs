@@ -1,9 +1,9 @@
 //! Bodies of any number of parts, in functions of bounded size.
 //!
-//! A debug build gives every local of a function a place of its own in the frame, and a walk has a frame on the
-//! stack for each pointer that it follows. The compiler, too, goes as deep as an expression is nested. So no
-//! function measures more than `GROUP` parts, and no chain of operators has more operands: larger bodies
-//! are trees of closures, each called through a function, so that a debug build does not inline it.
+//! A debug build gives every local of a function a place of its own in the frame, and a walk has a frame on the stack
+//! for each pointer that it follows. The compiler, too, recurses as deep as an expression is nested. So no
+//! function measures more than `GROUP` parts, and no chain of operators has more operands: larger bodies are trees of
+//! closures, each called through a function, so that a debug build does not inline it.
 
 use proc_macro2::TokenStream;
 use quote::{ToTokens, quote};
@@ -11,7 +11,7 @@ use syn::Path;
 use syn::ext::IdentExt;
 
 use crate::ast::{Field, Variant};
-use crate::expand::{Each, local, member_name, of_the_derive};
+use crate::hygiene::{local, member_name, of_the_derive};
 
 const GROUP: usize = 16;
 
@@ -37,16 +37,19 @@ pub(crate) fn chain(
     flat(&operands)
 }
 
-/// How parts are put together.
+/// The code for one field, from its edge and a reference to its value; `None` for a field that is left out.
+pub(crate) type Each<'a> = dyn Fn(&Field, &TokenStream, &TokenStream) -> Option<TokenStream> + 'a;
+
+/// How to join parts.
 pub(crate) struct Joint<'a> {
-    /// All of a function's parts, at most `GROUP`.
+    /// Joins all parts of a function, at most `GROUP`.
     pub(crate) all: &'a dyn Fn(Vec<TokenStream>) -> TokenStream,
-    /// What follows an expression that is a part.
+    /// The token after an expression that is a part.
     pub(crate) end: TokenStream,
 }
 
 impl Joint<'_> {
-    /// Any number of parts.
+    /// Joins any number of parts.
     pub(crate) fn parts(&self, mut parts: Vec<TokenStream>, krate: &Path) -> TokenStream {
         while parts.len() > GROUP {
             parts = parts.chunks(GROUP).map(|chunk| self.group(&(self.all)(chunk.to_vec()), krate)).collect();
@@ -66,23 +69,23 @@ fn apart(body: &TokenStream, krate: &Path) -> TokenStream {
     quote!(#krate::__private::apart(|| #body))
 }
 
-/// An arm of a `match`, with what else is to be known of it.
+/// An arm of a `match`.
 struct Arm {
     /// The variants, without their fields.
     patterns: Vec<TokenStream>,
     arm: TokenStream,
-    /// How many parts it brings into its function.
+    /// The number of parts that it adds to its function.
     parts: usize,
 }
 
-/// A match over all variants of an enum, which has some.
+/// A match over all variants of an enum that has variants.
 pub(crate) fn variants(
     variants: &[Variant],
     each: &Each<'_>,
     joint: &Joint<'_>,
     krate: &Path,
 ) -> TokenStream {
-    // Where a match is over some of the variants only.
+    // For a match over some of the variants only.
     let nothing = (joint.all)(Vec::new());
     let others = if variants.len() == 1 { TokenStream::new() } else { quote!(_ => #nothing,) };
     let mut arms: Vec<Arm> =

@@ -1,8 +1,8 @@
 //! `#[derive(MallocSizeOf)]` for the crate memory-reporter, which re-exports it.
 //!
 //! Stages: `ast` (what the type looks like), `attr` (what its attributes say), `check` (what cannot be
-//! meant), `bounds` and `expand` (the impl, which cannot fail). All errors are told at once, and an empty impl follows
-//! them, so that they are not buried under errors about a missing impl.
+//! meant), `bounds`, `body`, `split` and `expand` (the impls, which cannot fail). The derive reports all errors at
+//! once, and an empty impl follows them, so that no errors about a missing impl bury them.
 
 #![forbid(unsafe_code)]
 
@@ -10,13 +10,15 @@ use proc_macro::TokenStream;
 
 mod ast;
 mod attr;
+mod body;
 mod bounds;
 mod check;
 mod expand;
 mod group;
+mod hygiene;
 mod split;
 
-/// Derives `MallocSizeOf` for structs and enums: the sum of what the fields own.
+/// Derives `MallocSizeOf` for structs and enums: the sum of the heap that the fields own.
 ///
 /// ```
 /// use memory_reporter::{MallocSizeOf, MallocSizeOfOps, Reading};
@@ -48,36 +50,34 @@ mod split;
 ///
 /// # Attributes of a field: `#[malloc_size_of(...)]`
 ///
-/// - `ignore = "reason"`: not measured. The reason is required, and is for whoever reads the code. Also on
-///   a variant, for all of its fields.
-/// - `with = path`: measured by `fn<R: Reading>(&Field, &mut MallocSizeOfOps<R>) -> usize`.
-/// - `each = path`: a container (anything that is `MallocSizeOfEach`) whose elements are measured by such a
-///   function; for maps it takes a pair `(&K, &V)` first.
+/// - `ignore = "reason"`: the derive does not measure the field. The reason is required, for readers of the code. On a
+///   variant it applies to all fields of the variant.
+/// - `with = path`: the function `fn<R: Reading>(&Field, &mut MallocSizeOfOps<R>) -> usize` measures the field.
+/// - `each = path`: the field is a container (any `MallocSizeOfEach`), and such a function measures its elements; for
+///   maps the first argument is a pair `(&K, &V)`.
 ///
-/// - `conditional`: a shared pointer is counted by whoever reaches it first, as it is without saying so. If
-///   somebody else always reports it, `ignore = "reason"` is what to write.
-/// - `add_to = name` (or `"name"`): the field is added to that field of the type's `sizes`.
-/// - `split`: the field is added to the type's `sizes` by its own `AddSizeOf`. With `add_to`, the field is a
-///   container (`MallocSizeOfEach`): its own blocks go to the field named, and each element is split.
+/// - `conditional`: the walk that reaches a shared pointer first counts it, as it does without the attribute. If
+///   another reporter always reports it, write `ignore = "reason"`.
+/// - `add_to = name` (or `"name"`): the derive adds the field to that field of the type's `sizes`.
+/// - `split`: the field's own `AddSizeOf` adds it to the type's `sizes`. With `add_to`, the field is a container
+///   (`MallocSizeOfEach`): its own blocks go to the named field, and each element is split.
 ///
 /// # Attributes of a type
 ///
-/// - `sizes = Type`: implement `AddSizeOf<Type>` too, which adds the fields to several numbers instead of
-///   one. Each field then says where it goes, or is ignored; only numbers, `bool`, `char` and `PhantomData`
-///   need not.
-/// - `bound = "T: Bound, ..."`: in place of the bounds that are otherwise put on each type parameter that a
-///   measured field owns, `T: MallocSizeOf`, or of which it owns a type, `T::Item: MallocSizeOf`; `""` for
-///   none. References, raw pointers, `NonNull`, `AtomicPtr`, `Weak`, functions and `PhantomData` own nothing and
-///   bind nothing.
-/// - `crate = path`: where memory-reporter is, if not at `::memory_reporter`.
+/// - `sizes = Type`: the derive also implements `AddSizeOf<Type>`, which adds the fields to several numbers instead of
+///   one. Then each field says to which number, or is ignored; only numbers, `bool`, `char` and `PhantomData` need not.
+/// - `bound = "T: Bound, ..."`: replaces the default bounds; `""` means none. By default each type parameter that a
+///   measured field owns gets `T: MallocSizeOf`, and each type of a parameter `T::Item: MallocSizeOf`. References, raw
+///   pointers, `NonNull`, `AtomicPtr`, `Weak`, functions and `PhantomData` own nothing and need no bound.
+/// - `crate = path`: the path of memory-reporter, if it is not `::memory_reporter`.
 ///
-/// Recursive types work, and so do types with thousands of fields or variants. The fields of a `repr(packed)`
-/// struct must be `Copy`, or be ignored.
+/// Recursive types work, and so do types with thousands of fields or variants. The fields of a `repr(packed)` struct
+/// must be `Copy` or ignored.
 ///
 /// # Recursion through an associated type
 ///
-/// If `F::Member` can be a type that holds `Parent<F>` itself, the bound `F::Member: MallocSizeOf` goes in a
-/// circle, and the compiler says "overflow evaluating the requirement". Put the bound on the associated type, and
+/// If `F::Member` can be a type that contains `Parent<F>` itself, the bound `F::Member: MallocSizeOf` depends on
+/// itself, and the compiler reports "overflow evaluating the requirement". Put the bound on the associated type, and
 /// write `bound = ""`:
 ///
 /// ```
@@ -103,7 +103,7 @@ mod split;
 /// assert_eq!(memory_reporter::computed_size_of(&parent), size_of::<Parent<Same>>());
 /// ```
 ///
-/// If the trait is another crate's, measure the field by a function: `each = path` with a `bound` on a trait of
+/// If the trait belongs to another crate, measure the field by a function: `each = path` with a `bound` on a trait of
 /// yours.
 #[proc_macro_derive(MallocSizeOf, attributes(malloc_size_of, ignore_malloc_size_of))]
 pub fn derive_malloc_size_of(input: TokenStream) -> TokenStream {

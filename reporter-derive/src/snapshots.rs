@@ -75,7 +75,7 @@ fn enums() {
     );
 }
 
-/// More parts than one function measures.
+/// A type with more parts than one function measures.
 #[test]
 fn large_types() {
     let fields = (0..20).map(|i| quote::format_ident!("f{i}"));

@@ -1,13 +1,14 @@
-//! The second impl, of `AddSizeOf`, for a type that says `sizes = Sizes`.
+//! The second impl, of `AddSizeOf`, for a type with `sizes = Sizes`.
 
 use proc_macro2::{Span, TokenStream};
 use quote::{quote, quote_spanned};
 use syn::Generics;
 
 use crate::ast::{Field, Input};
+use crate::body::{body, part};
 use crate::bounds::bounded;
-use crate::expand::{at, body, krate, local, of_the_derive, part, reading};
 use crate::group::Joint;
+use crate::hygiene::{at, krate, local, of_the_derive, reading};
 
 /// The impl; nothing for a type without sizes.
 pub(crate) fn expand(input: &Input) -> TokenStream {
@@ -16,7 +17,7 @@ pub(crate) fn expand(input: &Input) -> TokenStream {
     implementation(input, &bounded(input, &krate(input)), &body)
 }
 
-/// An impl that does nothing, behind error messages.
+/// An empty impl, which follows error messages.
 pub(crate) fn stub(input: &Input) -> TokenStream {
     implementation(input, &input.generics, &TokenStream::new())
 }
@@ -42,7 +43,7 @@ fn implementation(input: &Input, generics: &Generics, body: &TokenStream) -> Tok
     }
 }
 
-/// Measures one field and adds it where it belongs.
+/// Measures one field and adds it to its size.
 fn statement(field: &Field, input: &Input, edge: &TokenStream, value: &TokenStream) -> Option<TokenStream> {
     let (krate, reading) = (krate(input), reading(input));
     let here = Span::call_site();

@@ -1,5 +1,5 @@
-//! The program's global allocator, if the program declared it: the right to ask it about
-//! pointers, and the count of its live bytes.
+//! The program's global allocator, if the program declared it: the right to ask it about pointers, and the count of
+//! its live bytes.
 //!
 //! Invariant: [`declared`] gives only the static that carries `#[global_allocator]`. Only
 //! [`global_allocator!`](crate::global_allocator) makes a [`DeclaredAllocator`], and that macro emits
@@ -8,7 +8,6 @@
 //! pointer to an allocator.
 
 use core::alloc::{GlobalAlloc, Layout};
-use core::ffi::c_void;
 use core::fmt;
 use core::hint::black_box;
 use core::sync::atomic::{AtomicU8, Ordering};
@@ -22,7 +21,9 @@ mod jemalloc;
 mod mimalloc;
 mod system;
 
-pub(crate) use counters::heap_allocated_counter;
+pub use crate::platform::CUsableSize;
+
+pub(crate) use counters::{heap_allocated_counter, noted_stacks};
 
 /// An allocator that knows how large its blocks really are.
 ///
@@ -46,13 +47,13 @@ pub unsafe trait UsableSize {
     /// `pointer` is a live block of this allocator, allocated with `layout`.
     unsafe fn usable_size(&self, pointer: *const u8, layout: Layout) -> usize;
 
-    /// A C function that gives the same answers from the pointer alone, where there is one: it spares a
-    /// walk one of the two calls a block.
+    /// A C function that gives the same answers from the pointer alone, if there is one. It saves a walk one of two
+    /// calls for each block.
     fn c_function(&self) -> Option<CUsableSize> {
         None
     }
 
-    /// What the allocator knows of itself.
+    /// The allocator's own statistics.
     fn statistics(&self) -> AllocatorStatistics {
         AllocatorStatistics::default()
     }
@@ -61,18 +62,15 @@ pub unsafe trait UsableSize {
     fn purge(&self) {}
 }
 
-/// A C function like glibc's `malloc_usable_size`: sound to call for every live block of its allocator.
-pub type CUsableSize = unsafe extern "C" fn(*const c_void) -> usize;
-
-/// What an allocator tells of itself, in bytes; `None` is not told.
+/// The statistics of an allocator, in bytes; `None` where it has none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AllocatorStatistics {
-    /// Backed by memory: blocks, headers and free pages that were not given back.
+    /// Backed by memory: blocks, headers, and free pages that the allocator has not returned to the system.
     pub committed: Option<u64>,
-    /// Address space taken.
+    /// Address space that the allocator has reserved.
     pub mapped: Option<u64>,
-    /// Committed, but in no live block: headers, bookkeeping, free chunks, unused pages.
+    /// Committed, but not part of a live block: headers, bookkeeping, free chunks, unused pages.
     pub overhead: Option<u64>,
 }
 
@@ -87,7 +85,7 @@ pub struct Declared<A>(A, Proof);
 struct Proof(AtomicU8);
 
 impl Proof {
-    /// Nothing was tried yet.
+    /// `is_global` has not tried yet.
     const NONE: u8 = 0;
     /// Blocks from `std::alloc` pass through the static.
     const FOUND: u8 = 1;
@@ -103,37 +101,41 @@ impl<A> Declared<A> {
 }
 
 #[allow(unsafe_code, reason = "an allocator")]
-// SAFETY: every call is forwarded as it is; the counting neither allocates nor unwinds.
+// SAFETY: `A` fulfils the contract of `GlobalAlloc`; each method forwards its arguments and result unchanged, and the
+// counting beside it neither allocates nor unwinds.
 unsafe impl<A: GlobalAlloc + UsableSize> GlobalAlloc for Declared<A> {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: the caller's promise is passed on.
+        // SAFETY: the caller of this method guarantees that the size of `layout` is not 0, which is all `A` requires.
         let pointer = unsafe { self.0.alloc(layout) };
         self.count_new(pointer, layout);
         pointer
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: the caller's promise is passed on.
+        // SAFETY: the caller of this method guarantees that the size of `layout` is not 0, which is all `A` requires.
         let pointer = unsafe { self.0.alloc_zeroed(layout) };
         self.count_new(pointer, layout);
         pointer
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the block is live until the next line.
+        // SAFETY: the caller guarantees a live block of `self` with this layout; `self.0` allocated it, and the next
+        // line frees it.
         counters::freed(unsafe { self.0.usable_size(pointer, layout) });
-        // SAFETY: the caller's promise is passed on.
+        // SAFETY: the caller guarantees a live block of `self` with this layout; `self.0` allocated it.
         unsafe { self.0.dealloc(pointer, layout) }
     }
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        // SAFETY: the block is live until the next line.
+        // SAFETY: the caller guarantees a live block of `self` with this layout; `self.0` allocated it, and only the
+        // next line can free it.
         let before = unsafe { self.0.usable_size(pointer, layout) };
-        // SAFETY: the caller's promise is passed on.
+        // SAFETY: the caller guarantees a live block of `self` with this layout, which `self.0` allocated, and a
+        // valid size that is not 0.
         let moved = unsafe { self.0.realloc(pointer, layout, size) };
         if !moved.is_null() {
             counters::freed(before);
-            // SAFETY: the caller promises that `size` rounded up to `layout.align()` fits.
+            // SAFETY: the caller guarantees that `size`, rounded up to `layout.align()`, does not exceed `isize::MAX`.
             self.count_new(moved, unsafe { Layout::from_size_align_unchecked(size, layout.align()) });
         }
         moved
@@ -148,21 +150,21 @@ impl<A: UsableSize> Declared<A> {
     #[doc(hidden)]
     #[inline]
     pub unsafe fn usable_size(&self, pointer: *const u8, layout: Layout) -> usize {
-        // SAFETY: the caller's promise is passed on.
+        // SAFETY: the caller guarantees a live block of `self` with this layout; `self.0` allocated it.
         unsafe { self.0.usable_size(pointer, layout) }
     }
 
     #[inline]
     fn count_new(&self, pointer: *mut u8, layout: Layout) {
         if !pointer.is_null() {
-            // SAFETY: the allocator has just returned this block for this layout.
+            // SAFETY: both callers pass a block that `self.0` has just returned for this layout.
             let bytes = unsafe { self.0.usable_size(pointer, layout) };
             counters::allocated(bytes, || Noted::new(pointer, &self.1));
         }
     }
 }
 
-/// The program's global allocator: who may be asked about any block that Rust allocated.
+/// The program's global allocator, which can be asked about any block that Rust allocated.
 pub struct DeclaredAllocator {
     allocator: &'static (dyn UsableSize + Sync),
     proof: &'static Proof,
@@ -186,9 +188,10 @@ impl AskUsableSize {
     #[inline]
     pub(crate) unsafe fn ask(self, pointer: *const u8, layout: Layout) -> usize {
         match self {
-            // SAFETY: the caller's promise is passed on.
+            // SAFETY: the caller guarantees a live block of the allocator whose `c_function` this is, and `UsableSize`
+            // guarantees that the function is sound for every such block.
             Self::C(function) => unsafe { function(pointer.cast()) },
-            // SAFETY: the caller's promise is passed on.
+            // SAFETY: the caller guarantees a live block, with this layout, of the allocator whose `usable_size` this is.
             Self::Rust(function) => unsafe { function(pointer, layout) },
         }
     }
@@ -210,7 +213,7 @@ impl DeclaredAllocator {
         Self { allocator: &declared.0, proof: &declared.1, usable_size, name: core::any::type_name::<A> }
     }
 
-    /// Whether blocks from `std::alloc` pass through the static; tried once.
+    /// Whether blocks from `std::alloc` pass through the static. The first call finds out.
     fn is_global(&self) -> bool {
         match self.proof.0.load(Ordering::Relaxed) {
             Proof::NONE => self.prove(),
@@ -221,13 +224,13 @@ impl DeclaredAllocator {
     #[cold]
     fn prove(&self) -> bool {
         let layout = Layout::new::<usize>();
-        // SAFETY: the size is not 0.
+        // SAFETY: the size of `usize` is not 0.
         let (block, noted) = counters::noted(|| black_box(unsafe { std::alloc::alloc(layout) }));
         if block.is_null() {
-            // Without memory there is no answer yet.
+            // Without memory the question stays open.
             return false;
         }
-        // SAFETY: the block was allocated above with this layout.
+        // SAFETY: `std::alloc` allocated the block above with this layout, and it is not null.
         unsafe { std::alloc::dealloc(block, layout) };
         let is_global = noted == Noted::new(block, self.proof);
         let proof = if is_global { Proof::FOUND } else { Proof::REFUTED };
@@ -235,8 +238,8 @@ impl DeclaredAllocator {
         is_global
     }
 
-    /// Gives the usable bytes of any live block of the program's global allocator, asked with the
-    /// layout it was allocated for.
+    /// The function that gives the usable bytes of any live block of the program's global allocator, from its pointer
+    /// and its layout.
     pub(crate) fn usable_size(&self) -> AskUsableSize {
         self.allocator.c_function().map_or(AskUsableSize::Rust(self.usable_size), AskUsableSize::C)
     }
@@ -246,7 +249,7 @@ impl DeclaredAllocator {
         (self.name)()
     }
 
-    /// What the allocator knows of itself.
+    /// The allocator's own statistics.
     pub fn statistics(&self) -> AllocatorStatistics {
         self.allocator.statistics()
     }
@@ -263,16 +266,16 @@ impl fmt::Debug for DeclaredAllocator {
     }
 }
 
-/// The allocator that the program declared with
-/// [`global_allocator!`](crate::global_allocator), if it did.
+/// The allocator that the program declared with [`global_allocator!`](crate::global_allocator); `None` if it
+/// declared none.
 pub fn declared() -> Option<&'static DeclaredAllocator> {
     inventory::iter::<DeclaredAllocator>().find(|declared| declared.is_global())
 }
 
-/// Declares the program's global allocator, so that sizes are measured and `heap-allocated` is
-/// known. Without it everything is computed from layouts, and still right.
+/// Declares the program's global allocator. Then this crate measures sizes, and knows `heap-allocated`. Without a
+/// declaration it computes sizes from layouts, which are still right.
 ///
-/// Takes the place of `#[global_allocator]`, which it emits itself:
+/// The macro emits `#[global_allocator]` itself and takes its place:
 ///
 /// ```
 /// use std::alloc::System;
@@ -283,9 +286,9 @@ pub fn declared() -> Option<&'static DeclaredAllocator> {
 /// assert!(memory_reporter::malloc_size_of(&text) >= text.capacity());
 /// ```
 ///
-/// Any `A: GlobalAlloc + UsableSize` will do: `System`, `tikv_jemallocator::Jemalloc` (feature
+/// It takes any `A: GlobalAlloc + UsableSize`: `System`, `tikv_jemallocator::Jemalloc` (feature
 /// `jemalloc`), `mimalloc::MiMalloc` (feature `mimalloc`), or your own, with its value if it is
-/// no unit struct: `global_allocator!(Arena: Arena::new())`.
+/// not a unit struct: `global_allocator!(Arena: Arena::new())`.
 #[macro_export]
 macro_rules! global_allocator {
     ($allocator:path) => {
@@ -298,12 +301,13 @@ macro_rules! global_allocator {
                 $crate::__private::Declared::new($value);
 
             unsafe fn usable_size(pointer: *const u8, layout: ::core::alloc::Layout) -> usize {
-                // SAFETY: the caller's promise is passed on.
+                // SAFETY: the caller guarantees a live block of `DECLARED` with this layout: it calls this function only
+                // through `DeclaredAllocator`, which requires that.
                 unsafe { DECLARED.usable_size(pointer, layout) }
             }
 
             $crate::__private::inventory::submit! {
-                // SAFETY: `DECLARED` carries core's `#[global_allocator]`, and the function asks it.
+                // SAFETY: this macro puts core's `#[global_allocator]` on `DECLARED`, and `usable_size` asks that static.
                 unsafe { $crate::__private::DeclaredAllocator::new(&DECLARED, usable_size) }
             }
         };

@@ -1,11 +1,11 @@
-//! Which types are measured, how exactly, and how to come from another crate.
+//! Which types this crate measures, how exactly, and how to come from another crate.
 //!
-//! - **exact**: every byte that was asked of the allocator is counted, and each block is seen from
-//!   its start, so that the allocator can be asked about it.
-//! - **computed**: every byte that was asked for is counted; of some blocks std shows only the
-//!   inside, so that only an allocator with a table of its live blocks can tell more.
-//! - **at least**: part of what was asked for cannot be told and is left out.
-//! - **opaque**: what cannot be seen is left out, and recorded as not seen with the result.
+//! - **exact**: the size counts every requested byte, and the start of each block is visible, so that the allocator can
+//!   be asked about it.
+//! - **computed**: the size counts every requested byte. Of some blocks only the inside is visible, so only an allocator
+//!   with a table of its live blocks knows more.
+//! - **at least**: a part of the requested bytes is not visible, and the size lacks it.
+//! - **opaque**: the memory is not visible, the size lacks it, and the result records it as skipped.
 
 #[doc = include_str!("docs/std_types.md")]
 pub mod std_types {}

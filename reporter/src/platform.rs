@@ -1,10 +1,14 @@
-//! What the operating system tells of this process: the only module that names one.
+//! What the operating system knows about this process. No other module names an operating system.
 //!
-//! Where the system is not known, every answer is `None` and nothing else changes.
+//! On an unknown system every answer is `None`, and nothing else changes.
 
 mod c_malloc;
+mod error;
 #[cfg(target_os = "linux")]
 mod linux;
+
+pub use c_malloc::CUsableSize;
+pub use error::ListenError;
 
 pub(crate) use c_malloc::{C_USABLE_SIZE, c_usable_size};
 
@@ -18,7 +22,7 @@ mod unknown;
 pub(crate) use unknown::*;
 
 /// Where a symbol is.
-#[allow(dead_code, reason = "not every system is asked")]
+#[allow(dead_code, reason = "not every system has a loader to ask")]
 pub(crate) enum FoundSymbol {
     Nowhere,
     /// In the file that this copy of the crate is part of.
@@ -26,12 +30,22 @@ pub(crate) enum FoundSymbol {
     Elsewhere(*const core::ffi::c_void),
 }
 
+/// What a signal asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(dead_code, reason = "not every system has signals")]
+pub(crate) enum Trigger {
+    /// To save a report.
+    Report,
+    /// To minimize memory usage and then to save a report.
+    MinimizeAndReport,
+}
+
 /// The heap of the C library's malloc, in bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CHeap {
-    /// Live blocks with their headers, and free chunks that the library keeps cached.
+    /// Live blocks with their headers, and free chunks that the library caches.
     pub(crate) allocated: u64,
-    /// Taken from the system.
+    /// Memory that the library has taken from the system.
     pub(crate) committed: u64,
 }
 
@@ -54,7 +68,7 @@ pub(crate) struct PageFaults {
 pub(crate) struct ThreadStack {
     pub(crate) name: String,
     pub(crate) tid: u32,
-    /// Bytes touched; `None` if the stack was not found.
+    /// Touched bytes; `None` if the stack was not found.
     pub(crate) bytes: Option<u64>,
 }
 

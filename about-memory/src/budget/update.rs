@@ -1,7 +1,7 @@
 //! Makes a budget from a report, or updates one and keeps its comments and order.
 
-use memory_reporter::tree::{Forest, Node};
-use memory_reporter::{ReportSet, Units};
+use memory_report::tree::{Forest, Node};
+use memory_report::{ReportSet, Units};
 use toml_edit::{DocumentMut, Item, Table, Value};
 
 use crate::limit::Limit;

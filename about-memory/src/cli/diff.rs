@@ -4,8 +4,8 @@ use std::io::{self, Write};
 
 use about_memory::{DiffOptions, Filter, Limit, LimitError, NormalizeRule, Verdict, changes, check_limits};
 use clap::Args;
-use memory_reporter::ReportSet;
-use memory_reporter::diff::{Change, Diff as Changes, Presence};
+use memory_report::ReportSet;
+use memory_report::diff::{Change, Diff as Changes, Presence};
 use serde::Serialize;
 
 use super::Failure;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use about_memory::{DiffOptions, HtmlOptions, NormalizeRule, changes};
 use clap::Args;
 use dmd::analyze::{self, Analysis, AnalyzeOptions, Dump, FlameGraph};
-use memory_reporter::{ReadError, ReportSet, file};
+use memory_report::{ReadError, ReportSet, file};
 use tempfile::Builder;
 
 use super::Failure;

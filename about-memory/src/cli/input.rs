@@ -6,8 +6,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use memory_reporter::file::{self, ReadOptions};
-use memory_reporter::{ReadError, ReportSet};
+use memory_report::file::{self, ReadOptions};
+use memory_report::{ReadError, ReportSet};
 
 use super::progress::Progress;
 use super::{Failure, live_input, say};

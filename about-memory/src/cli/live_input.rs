@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use about_memory::live::{self, AskOptions, LiveError};
 use clap::Args;
-use memory_reporter::file::ReadOptions;
-use memory_reporter::{ReportSet, WarningKind};
+use memory_report::file::ReadOptions;
+use memory_report::{ReportSet, WarningKind};
 
 use super::{Failure, say};
 

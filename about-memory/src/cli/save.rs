@@ -5,7 +5,7 @@ use std::path::Path;
 
 use about_memory::{escape, live};
 use clap::Args;
-use memory_reporter::{WarningKind, file};
+use memory_report::{WarningKind, file};
 
 use super::input::{self, Input};
 use super::live_input::{self, LiveOptions};

@@ -4,7 +4,7 @@ use std::io::{self, Write as _};
 
 use about_memory::Filter;
 use clap::Args;
-use memory_reporter::ReportSet;
+use memory_report::ReportSet;
 
 use super::Failure;
 use super::input::{self, Input, Reading, say_warnings};

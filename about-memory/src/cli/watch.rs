@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use about_memory::live::{Watch as Comparison, WatchRow};
 use clap::Args;
-use memory_reporter::WarningKind;
+use memory_report::WarningKind;
 
 use super::Failure;
 use super::input::{self, Input};

@@ -7,9 +7,9 @@
 use std::collections::HashMap;
 
 use dmd::analyze::FlameGraph;
-use memory_reporter::diff::Presence;
-use memory_reporter::tree::{Forest, Node, Process};
-use memory_reporter::{Kind, ReportSet, Units, Warning};
+use memory_report::diff::Presence;
+use memory_report::tree::{Forest, Node, Process};
+use memory_report::{Kind, ReportSet, Units, Warning};
 use serde::Serialize;
 
 use super::columns::{Numbers, Texts};

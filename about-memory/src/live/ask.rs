@@ -6,8 +6,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use memory_reporter::ReportSet;
-use memory_reporter::file::{self, ReadOptions};
+use memory_report::ReportSet;
+use memory_report::file::{self, ReadOptions};
 use memory_reporter::live::{Hello, Minimized, VERSION};
 use serde::{Deserialize, Serialize};
 

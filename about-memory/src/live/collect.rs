@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use memory_reporter::{ReportSet, Warning, WarningKind};
+use memory_report::{ReportSet, Warning, WarningKind};
 
 use crate::platform::{self, Found};
 

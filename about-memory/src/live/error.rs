@@ -5,7 +5,8 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use memory_reporter::{ListenError, ReadError};
+use memory_report::ReadError;
+use memory_reporter::ListenError;
 
 use crate::platform::ConnectError;
 

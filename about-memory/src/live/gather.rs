@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use memory_reporter::{ReportSet, Warning, WarningKind, file};
+use memory_report::{ReportSet, Warning, WarningKind, file};
 
 use super::ask::{self, AskOptions};
 use super::collect::collect_all;

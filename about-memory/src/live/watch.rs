@@ -4,8 +4,8 @@ use core::fmt;
 use std::collections::HashMap;
 
 use icu_collator::CollatorBorrowed;
-use memory_reporter::tree::{FAKE_CHILD, Forest, ITSELF, Node, Process};
-use memory_reporter::{ReportSet, Units};
+use memory_report::tree::{FAKE_CHILD, Forest, ITSELF, Node, Process};
+use memory_report::{ReportSet, Units};
 
 use crate::filter::Filter;
 use crate::layout::{Layout, Shown};

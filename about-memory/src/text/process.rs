@@ -3,7 +3,7 @@
 use core::fmt::{self, Write as _};
 
 use icu_collator::CollatorBorrowed;
-use memory_reporter::tree::{Mark, Node, Process};
+use memory_report::tree::{Mark, Node, Process};
 
 use crate::escape::{escape, push_name};
 use crate::layout::{Layout, Shown, is_invalid};

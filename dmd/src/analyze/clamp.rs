@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use memory_reporter::ReadError;
-use memory_reporter::file::__private::Source;
+use memory_report::ReadError;
+use memory_report::reader::Source;
 
 use super::dump::{Dump, Mode};
 use super::error::AnalyzeError;

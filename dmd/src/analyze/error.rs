@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use memory_reporter::ReadError;
+use memory_report::ReadError;
 
 use super::dump::Mode;
 

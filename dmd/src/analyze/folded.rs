@@ -3,7 +3,7 @@
 use core::fmt::{self, Display};
 use std::collections::HashMap;
 
-use memory_reporter::file::__private::is_deceptive;
+use memory_report::is_deceptive;
 use rustc_hash::FxHashMap;
 
 use super::allocators::split_frame;

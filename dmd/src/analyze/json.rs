@@ -2,7 +2,7 @@
 
 use core::fmt::{self, Display};
 
-use memory_reporter::file::__private::is_deceptive;
+use memory_report::is_deceptive;
 
 use super::by_text::without_number;
 use super::records::{Analysis, Record, Section, Sums, Table};

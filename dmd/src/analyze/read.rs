@@ -11,8 +11,8 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-use memory_reporter::ReadError;
-use memory_reporter::file::__private::{Skip, Source, Window};
+use memory_report::ReadError;
+use memory_report::reader::{Skip, Source, Window};
 
 use super::dump::{Block, Dump, Mode, Module, Reporter, Scanned};
 use super::error::AnalyzeError;

@@ -2,7 +2,7 @@
 
 use core::fmt::{self, Display};
 
-use memory_reporter::file::__private::is_deceptive;
+use memory_report::is_deceptive;
 
 use super::dump::Mode;
 use super::records::{Analysis, Record, RecordKind, Section, Sums};

@@ -36,7 +36,8 @@ fn is_not_told(set: &ReportSet) {
     assert_eq!(sum(set, "twice-reported/") + sum(set, "explicit/heap-unclassified/"), 0);
     assert!(sum(set, "explicit/pages") > 1_000_000 && sum(set, "explicit/words") > 777_000);
     let [warning] = set.warnings() else { panic!("one warning: {:?}", set.warnings()) };
-    let said = "heap-unclassified: other reports were collected meanwhile: dark matter is not told";
+    let said =
+        "heap-unclassified: unreported memory is not attributed: another collection ran at the same time";
     assert!(warning.to_string().contains(said), "{warning}");
 }
 

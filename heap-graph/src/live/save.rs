@@ -3,7 +3,8 @@
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
-use memory_reporter::{MallocSizeOfOps, Skipped};
+use memory_report::Skipped;
+use memory_reporter::MallocSizeOfOps;
 
 use super::options::LiveOptions;
 use super::reading::Live;

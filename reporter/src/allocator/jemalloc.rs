@@ -8,11 +8,11 @@ use tikv_jemallocator::Jemalloc;
 use super::{AllocatorStatistics, CUsableSize, UsableSize};
 
 #[allow(unsafe_code, reason = "asks jemalloc")]
-// SAFETY: every block of `Jemalloc` is jemalloc's, which knows the size of each.
+// SAFETY: `Jemalloc` allocates every block with jemalloc, which knows the size of each.
 unsafe impl UsableSize for Jemalloc {
     #[inline]
     unsafe fn usable_size(&self, pointer: *const u8, _layout: Layout) -> usize {
-        // SAFETY: the caller promises a live block of jemalloc.
+        // SAFETY: the caller guarantees a live block of `Jemalloc`, which allocated it with jemalloc.
         unsafe { tikv_jemalloc_sys::malloc_usable_size(pointer.cast_mut().cast()) }
     }
 
@@ -37,7 +37,7 @@ unsafe impl UsableSize for Jemalloc {
 
     fn purge(&self) {
         // 4096 is MALLCTL_ARENAS_ALL; "arena.<i>.purge" takes neither old nor new value.
-        // SAFETY: a nul-terminated name, and null for every value that the control does not have.
+        // SAFETY: the name is a C string, and all other arguments are null and 0, which `mallctl` takes for "no value".
         unsafe {
             tikv_jemalloc_sys::mallctl(
                 c"arena.4096.purge".as_ptr(),

@@ -8,17 +8,17 @@ use mimalloc::MiMalloc;
 use super::{AllocatorStatistics, UsableSize};
 
 #[allow(unsafe_code, reason = "asks mimalloc")]
-// SAFETY: every block of `MiMalloc` is mimalloc's, which knows the size of each.
+// SAFETY: `MiMalloc` allocates every block with mimalloc, which knows the size of each.
 unsafe impl UsableSize for MiMalloc {
     #[inline]
     unsafe fn usable_size(&self, pointer: *const u8, _layout: Layout) -> usize {
-        // SAFETY: the caller promises a live block of mimalloc.
+        // SAFETY: the caller guarantees a live block of `MiMalloc`, which allocated it with mimalloc.
         unsafe { libmimalloc_sys::mi_usable_size(pointer.cast()) }
     }
 
     fn statistics(&self) -> AllocatorStatistics {
         let mut committed = 0;
-        // SAFETY: each pointer is null, which mimalloc skips, or to a `usize` of this frame.
+        // SAFETY: `committed` is a `usize` of this frame to which mimalloc may write; it skips null pointers.
         unsafe {
             libmimalloc_sys::mi_process_info(
                 null_mut(),
@@ -40,7 +40,7 @@ unsafe impl UsableSize for MiMalloc {
     }
 
     fn purge(&self) {
-        // SAFETY: no precondition.
+        // SAFETY: `mi_collect` has no precondition.
         unsafe { libmimalloc_sys::mi_collect(true) };
     }
 }

@@ -3,16 +3,17 @@
 use core::alloc::Layout;
 use std::alloc::System;
 
-use super::{AllocatorStatistics, CUsableSize, UsableSize};
 use crate::platform;
 
+use super::{AllocatorStatistics, CUsableSize, UsableSize};
+
 #[allow(unsafe_code, reason = "asks the C library")]
-// SAFETY: on the systems where `platform` asks the C library, `System` is malloc, calloc, realloc and
-// posix_memalign or aligned_alloc; elsewhere the layout is the answer.
+// SAFETY: where `platform` asks the C library, std implements `System` by malloc, calloc, realloc and posix_memalign or
+// aligned_alloc, so the C library knows each block; elsewhere `platform` answers with the size in the layout.
 unsafe impl UsableSize for System {
     #[inline]
     unsafe fn usable_size(&self, pointer: *const u8, layout: Layout) -> usize {
-        // SAFETY: the caller promises a live block of `System`, which is the C library's.
+        // SAFETY: the caller guarantees a live block of `System`, which std allocated with the C library's malloc.
         unsafe { platform::c_usable_size(pointer, layout) }
     }
 

@@ -1,4 +1,4 @@
-//! Dumps of DMD, where an engine records this process.
+//! Dumps of DMD, if an engine records this process.
 
 use std::ffi::CString;
 use std::fs::{self, File};
@@ -6,25 +6,25 @@ use std::hash::{BuildHasher as _, RandomState};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use crate::{bridge, platform};
+use crate::{engine, platform};
 
-use super::serve;
+use super::turns;
 
 /// The name of the request.
 pub(super) const REQUEST: &str = "dmd-dump";
 
-/// Sends a dump: all reporters are run, and what they reported is marked.
+/// Sends a dump, for which the engine runs all reporters and marks the blocks that they report.
 pub(super) fn answer(out: &mut dyn Write) -> io::Result<()> {
     let folder = Temporary::new(&std::path::absolute(std::env::temp_dir())?)?;
     let path = folder.0.join("dmd.json.gz");
     let mut dump = write(&path).and_then(|()| File::open(&path))?;
-    // Whatever becomes of the peer, nothing is left behind.
+    // The folder is gone before the peer reads, so nothing stays behind.
     drop(folder);
     io::copy(&mut dump, out)?;
     Ok(())
 }
 
-/// A folder of this user's alone. Nobody can know its name before, and take it.
+/// A folder for this user only. Its name is random, so nobody can create it first.
 struct Temporary(PathBuf);
 
 impl Temporary {
@@ -43,14 +43,14 @@ impl Temporary {
 
 impl Drop for Temporary {
     fn drop(&mut self) {
-        // Nobody waits to hear of it.
+        // There is no caller to return an error to.
         let _ = fs::remove_dir_all(&self.0);
     }
 }
 
-/// Saves a dump if there is an engine: to a file in `folder`, which is not there until it is whole.
+/// Saves a dump if there is an engine: to a file in `folder`, which appears once it is complete.
 pub(super) fn save(folder: &Path, name: &str) -> io::Result<()> {
-    if !bridge::is_connected() {
+    if !engine::is_connected() {
         return Ok(());
     }
     let incomplete = Temporary::new(folder)?;
@@ -61,5 +61,5 @@ pub(super) fn save(folder: &Path, name: &str) -> io::Result<()> {
 
 fn write(path: &Path) -> io::Result<()> {
     let path = CString::new(path.as_os_str().as_encoded_bytes())?;
-    serve::alone(|| bridge::report_and_dump(&path, serve::DEADLINE))
+    turns::alone(|| engine::report_and_dump(&path, turns::DEADLINE))
 }

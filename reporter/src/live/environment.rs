@@ -1,4 +1,4 @@
-//! The environment variable `ABOUT_MEMORY`, read once before `main`.
+//! The environment variable `ABOUT_MEMORY`, which is read once before `main`.
 
 use std::io::Write as _;
 
@@ -22,7 +22,7 @@ pub(crate) fn start_up() {
     }
 }
 
-/// The program has not asked for anything, so nobody else can be told.
+/// Writes to stderr: the program has called nothing, so there is no caller to return an error to.
 fn say(message: &str) {
     let _ = writeln!(std::io::stderr(), "memory-reporter: ABOUT_MEMORY: {message}");
 }

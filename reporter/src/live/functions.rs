@@ -1,10 +1,11 @@
-//! Requests that other crates and the program itself answer.
+//! Functions of other crates and of the program that answer requests.
 
 use core::fmt;
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::{bridge, isolation};
+use crate::engine;
+use crate::reporting::isolation;
 
 use super::dmd_dump;
 
@@ -21,12 +22,12 @@ static FUNCTIONS: Mutex<Vec<Arc<Entry>>> = Mutex::new(Vec::new());
 #[must_use = "dropping it ends the answering; call `forever` to keep it"]
 pub struct Answering(Arc<Entry>);
 
-/// Has `answer` called when a peer asks for `request`, with the line of JSON that it sent and where the
-/// answer goes. It runs on a thread of the listener, perhaps on several at once.
+/// Calls `answer` when a peer sends `request`, with the peer's line of JSON and a writer for the answer. It runs on a
+/// thread of the listener, perhaps on several at the same time.
 ///
-/// An error before the first byte of the answer is sent to the peer as such; a later one cuts the
-/// answer short. Of several functions for one request the first one answers; `hello`, `report` and
-/// `minimize` are never handed on.
+/// If `answer` fails before the first byte of the answer, the peer gets the error; if it fails later, the answer ends
+/// early. Of several functions for one request the first one answers. The requests `hello`, `report` and `minimize`
+/// never reach a function.
 pub fn answer_requests(
     request: impl Into<String>,
     answer: impl Fn(&str, &mut dyn Write) -> io::Result<()> + Send + Sync + 'static,
@@ -56,15 +57,15 @@ impl fmt::Debug for Answering {
     }
 }
 
-/// No function runs while it is held.
+/// No function runs while this lock is held.
 fn lock() -> MutexGuard<'static, Vec<Arc<Entry>>> {
     FUNCTIONS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What is answered, in order and each once.
+/// The names of all requests that functions answer, sorted, each once.
 pub(super) fn names() -> Vec<String> {
     let mut names: Vec<_> = lock().iter().map(|entry| entry.request.clone()).collect();
-    if bridge::is_connected() {
+    if engine::is_connected() {
         names.push(dmd_dump::REQUEST.to_owned());
     }
     names.sort();
@@ -77,17 +78,16 @@ pub(super) fn run(request: &str, line: &str, out: &mut dyn Write) -> Option<io::
     let entry = lock().iter().find(|entry| entry.request == request).cloned();
     match entry {
         Some(entry) => {
-            // An error is the program's too: its text is taken here.
+            // The error is a value of the program too, so only its text leaves this closure.
             let plain = |error: io::Error| io::Error::new(error.kind(), error.to_string());
             let answered = isolation::contain(|| (entry.answer)(line, out).map_err(plain));
-            // It was the last to hold the function if that was removed meanwhile; the panic hook has said
-            // what went wrong.
+            // If the function was removed meanwhile, this is its last owner; the panic hook has reported a panic.
             let _ = isolation::discard(entry);
             let panicked =
                 |panic: String| io::Error::other(format!("the function for {request:?} panicked: {panic}"));
             Some(answered.unwrap_or_else(|panic| Err(panicked(panic))))
         }
-        None if request == dmd_dump::REQUEST && bridge::is_connected() => Some(dmd_dump::answer(out)),
+        None if request == dmd_dump::REQUEST && engine::is_connected() => Some(dmd_dump::answer(out)),
         None => None,
     }
 }

@@ -1,11 +1,10 @@
-//! The socket of this process: who asked for it, where it is, and its end.
+//! The socket of this process: its options, its path and its end.
 
 use core::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use crate::error::ListenError;
-use crate::platform;
+use crate::platform::{self, ListenError};
 
 use super::serve::Server;
 
@@ -13,7 +12,7 @@ use super::serve::Server;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ListenOptions {
-    /// What the process is called. Default: the name of the program's file.
+    /// The name of the process. Default: the name of the program's file.
     pub name: Option<String>,
 }
 
@@ -36,8 +35,8 @@ impl ListenOptions {
 ///
 /// # Errors
 ///
-/// If the folder exists, but others might look into it or put another in its place; or on a
-/// system without such sockets.
+/// If the folder exists, but other users can read it or put another one in its place; or on a system without such
+/// sockets.
 pub fn folder() -> Result<PathBuf, ListenError> {
     let folder = platform::socket_folder()?;
     match platform::check_private_folder(&folder) {
@@ -46,24 +45,24 @@ pub fn folder() -> Result<PathBuf, ListenError> {
     }
 }
 
-/// Answers the program `about-memory` from now on: it can show this process's reports.
+/// Answers the program `about-memory` from now on, which can then show this process's reports.
 ///
 /// ```no_run
 /// memory_reporter::listen()?.forever();
 /// # Ok::<(), memory_reporter::ListenError>(())
 /// ```
 ///
-/// A process has one socket: who asks again, or after `ABOUT_MEMORY=listen` did, gets a share of it.
+/// A process has one socket: a second call, or a call after `ABOUT_MEMORY=listen`, shares it.
 ///
 /// # Errors
 ///
-/// If the folder of sockets is not private to the user, if there can be no socket or no thread,
-/// or on a system without Unix sockets.
+/// If the folder of sockets is not private to the user, if the socket or the thread cannot be created, or on a system
+/// without Unix sockets.
 pub fn listen() -> Result<Listening, ListenError> {
     listen_with(&ListenOptions::new())
 }
 
-/// As [`listen`]; options count only for the first one who asks.
+/// As [`listen`], with options; only those of the first call count.
 ///
 /// # Errors
 ///
@@ -78,18 +77,18 @@ pub fn listen_with(options: &ListenOptions) -> Result<Listening, ListenError> {
     let shared = Arc::new(Shared::start(options)?);
     *current = Arc::downgrade(&shared);
     drop(current);
-    platform::call_at_exit();
+    platform::call_at_exit(at_exit);
     Ok(Listening(shared))
 }
 
-/// Keeps the process answering; dropping the last one ends it and removes the socket, and so does the
-/// end of the program.
+/// Keeps the process listening. Dropping the last one ends that and removes the socket, and so does the end of the
+/// program.
 #[must_use = "dropping it ends the listening; call `forever` to keep it"]
 #[derive(Clone)]
 pub struct Listening(Arc<Shared>);
 
 impl Listening {
-    /// Where the socket is.
+    /// The path of the socket.
     pub fn path(&self) -> &Path {
         &self.0.path
     }
@@ -109,7 +108,7 @@ impl fmt::Debug for Listening {
 
 struct Shared {
     path: PathBuf,
-    /// In the child of a fork this is the parent's, whose socket is to be left alone.
+    /// In the child of a fork this is the parent, whose socket the child must not remove.
     pid: u32,
     _listener: platform::Listener,
 }
@@ -128,7 +127,7 @@ impl Shared {
 
     fn remove_socket(&self) {
         if self.pid == std::process::id() {
-            // It may be gone already, and nobody waits to hear of it.
+            // It may already be gone, and there is no caller to return an error to.
             let _ = std::fs::remove_file(&self.path);
         }
     }
@@ -146,8 +145,8 @@ fn lock() -> MutexGuard<'static, Weak<Shared>> {
     CURRENT.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Removes the socket. Called at the program's end, on whatever thread ends it, so it waits for nothing.
-pub(crate) fn at_exit() {
+/// Removes the socket. Whatever thread ends the program calls this, so it waits for nothing.
+fn at_exit() {
     if let Ok(current) = CURRENT.try_lock()
         && let Some(shared) = current.upgrade()
     {

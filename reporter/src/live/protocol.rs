@@ -1,4 +1,4 @@
-//! What goes over the socket.
+//! The requests and answers on the socket.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,7 +8,7 @@ pub const VERSION: u32 = 1;
 /// The longest request, in bytes, its newline included.
 pub const MAX_REQUEST: usize = 4096;
 
-/// Who answers.
+/// The answer to `hello`: the process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Hello {
@@ -16,7 +16,7 @@ pub struct Hello {
     pub version: u32,
     /// The process's number, as it sees itself.
     pub pid: u32,
-    /// What the process is called; see [`ListenOptions::name`](super::ListenOptions::name).
+    /// The name of the process; see [`ListenOptions::name`](super::ListenOptions::name).
     pub name: String,
     /// The program's file.
     #[serde(default)]
@@ -24,27 +24,27 @@ pub struct Hello {
     /// When the process started, in seconds since 1970; 0 if unknown.
     #[serde(default)]
     pub started: u64,
-    /// Further requests that are answered.
+    /// The other requests that the process answers.
     #[serde(default)]
     pub requests: Vec<String>,
 }
 
 impl Hello {
-    /// Whether the process can dump what nobody has reported.
+    /// Whether the process answers requests for dumps of DMD.
     pub fn has_dmd(&self) -> bool {
         self.requests.iter().any(|request| request == "dmd-dump")
     }
 }
 
-/// What minimizing memory usage has brought.
+/// The answer to `minimize`: the effect of minimizing memory usage.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Minimized {
     /// The version of the protocol that is spoken.
     pub version: u32,
-    /// Bytes of physical memory in use before.
+    /// Physical memory in use before, in bytes.
     pub resident_before: Option<u64>,
-    /// The same afterwards.
+    /// Physical memory in use afterwards, in bytes.
     pub resident: Option<u64>,
 }
 

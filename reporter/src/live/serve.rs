@@ -1,32 +1,30 @@
-//! Answering one peer. Whatever a peer does or leaves undone costs one thread, for a while.
+//! The answer to one peer. Whatever a peer does or fails to do costs one thread, for a while.
 
-use core::fmt;
 use core::time::Duration;
 use std::io::{self, BufRead as _, BufReader, BufWriter, Read as _, Write};
-use std::sync::{Mutex, PoisonError, TryLockError};
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use memory_report::file;
 use serde::Serialize;
 
-use crate::collect::{CollectOptions, collect_reports};
+use crate::collect::CollectOptions;
 use crate::platform::Peer;
-use crate::pressure::minimize_memory_usage;
-use crate::{amounts, file};
+use crate::reporting::amounts;
 
 use super::functions;
 use super::protocol::{Hello, MAX_REQUEST, Minimized, Refusal, Request, VERSION};
+use super::turns::{DEADLINE, collect_alone, minimize_alone};
 use super::workers::{Busy, Workers};
 
 const TIME_TO_ASK: Duration = Duration::from_secs(5);
 const TIME_TO_READ: Duration = Duration::from_secs(60);
-/// For a word to a peer on the listening thread.
+/// For an error to a peer on the listening thread.
 const TIME_TO_REFUSE: Duration = Duration::from_millis(10);
-pub(super) const DEADLINE: Duration = Duration::from_secs(10);
 const MAX_DEADLINE: Duration = Duration::from_secs(600);
 const MAX_NAME: usize = 100;
 
-/// What answers for this process.
+/// The server of this process.
 pub(super) struct Server(Workers<Peer>);
 
 struct Who {
@@ -46,7 +44,7 @@ impl Server {
         let who = Who { pid: std::process::id(), name, exe: exe.display().to_string(), started };
         Self(Workers::new(move |mut peer: Peer| {
             peer.allow(TIME_TO_ASK);
-            // A peer that hangs or goes away has only itself to tell.
+            // A peer that hangs or disconnects needs no answer.
             let _ = who.answer(&mut peer);
             peer.finish();
         }))
@@ -56,7 +54,7 @@ impl Server {
     pub(super) fn answer(&self, peer: Peer) {
         if let Err(Busy(mut peer)) = self.0.start(peer) {
             peer.allow(TIME_TO_REFUSE);
-            // A peer that does not even read this has lost nothing.
+            // A peer that does not read this loses nothing.
             let _ = refuse(&mut peer, "too many ask at once, try again later");
             peer.finish();
         }
@@ -120,7 +118,7 @@ impl Who {
         }
         let set = collect_alone(&options);
         if std::process::id() != self.pid {
-            // A reporter has forked, and this is the child.
+            // A reporter has forked, and this is the child process.
             return Ok(());
         }
         peer.allow(TIME_TO_READ);
@@ -130,41 +128,6 @@ impl Who {
         to.into_inner().map_err(io::IntoInnerError::into_error)?.finish()?;
         Ok(())
     }
-}
-
-/// Collects, one collection at a time: reporters need not expect to run twice at once, and each
-/// would slow the other down.
-pub(super) fn collect_alone(options: &CollectOptions) -> crate::ReportSet {
-    alone(|| collect_reports(options))
-}
-
-/// Runs what runs reporters while nobody else does.
-pub(super) fn alone<T>(run: impl FnOnce() -> T) -> T {
-    static COLLECTING: Mutex<()> = Mutex::new(());
-    let _alone = COLLECTING.lock().unwrap_or_else(PoisonError::into_inner);
-    run()
-}
-
-/// Memory usage is being minimized since an earlier request.
-pub(super) struct StillMinimizing;
-
-impl fmt::Display for StillMinimizing {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("memory usage is still being minimized")
-    }
-}
-
-/// Minimizes memory usage, unless somebody does: the program's hooks may take for ever, and one
-/// thread that waits for them is enough.
-pub(super) fn minimize_alone() -> Result<(), StillMinimizing> {
-    static MINIMIZING: Mutex<()> = Mutex::new(());
-    let _alone = match MINIMIZING.try_lock() {
-        Ok(guard) => guard,
-        Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-        Err(TryLockError::WouldBlock) => return Err(StillMinimizing),
-    };
-    minimize_memory_usage();
-    Ok(())
 }
 
 fn minimize(peer: &mut Peer) -> io::Result<()> {
@@ -193,7 +156,7 @@ fn hand_on(peer: &mut Peer, request: &str, line: &str) -> io::Result<()> {
     }
 }
 
-/// Where a function's answer goes; its time starts with the first byte.
+/// The writer of a function's answer. The time to read starts with its first byte.
 struct Answer<'p> {
     peer: &'p mut Peer,
     begun: bool,

@@ -7,39 +7,28 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use memory_report::{ReportSet, file};
 
 use crate::collect::CollectOptions;
-use crate::error::ListenError;
-use crate::report_set::ReportSet;
-use crate::{file, platform};
+use crate::platform::{self, ListenError, Trigger};
 
 use super::dmd_dump;
-use super::serve::{self, collect_alone};
+use super::turns::{DEADLINE, collect_alone, minimize_alone};
 
-/// What is asked for from outside.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(dead_code, reason = "not every system has signals")]
-pub(crate) enum Trigger {
-    /// To save a report.
-    Report,
-    /// To minimize memory usage and then to save a report.
-    MinimizeAndReport,
-}
-
-/// Saves a report to `folder` whenever the signal SIGRTMIN comes in, and minimizes memory usage
-/// first when it is SIGRTMIN + 1, until the program ends.
+/// Saves a report to `folder` whenever the signal SIGRTMIN arrives, and minimizes memory usage first if it is
+/// SIGRTMIN + 1, until the program ends.
 ///
-/// A file is called `memory-report-<seconds since 1970>-<pid>.json.gz`, with a number added if there is
-/// one already. It is readable by this user only, and has `incomplete-` before its name until
-/// it is whole. If DMD records the process there is also `dmd-<the same>.json.gz`. What goes wrong is told in a line on stderr, since there is nobody else to tell.
+/// The file is `memory-report-<seconds since 1970>-<pid>.json.gz`, with a number added if that exists. Only this user
+/// can read it, and `incomplete-` precedes its name until it is complete. If DMD records the process, there is also
+/// `dmd-<the same>.json.gz`. Errors go to stderr, one line each, since there is no caller to return them to.
 ///
 /// The handler only writes a byte to a pipe; a thread does the work, and the child of a fork ignores
 /// both signals.
 ///
 /// # Errors
 ///
-/// If `folder` is not a folder, if one of the signals has a handler already, if there can be no
-/// pipe or no thread, or on a system without such signals.
+/// If `folder` is not a folder, if one of the signals already has a handler, if the pipe or the thread cannot be
+/// created, or on a system without such signals.
 pub fn listen_to_signals(folder: impl Into<PathBuf>) -> Result<(), ListenError> {
     let folder = folder.into();
     // The program may change its working directory later.
@@ -57,11 +46,11 @@ pub fn listen_to_signals(folder: impl Into<PathBuf>) -> Result<(), ListenError> 
 
 fn run(trigger: Trigger, folder: &Path) -> io::Result<()> {
     if trigger == Trigger::MinimizeAndReport
-        && let Err(busy) = serve::minimize_alone()
+        && let Err(busy) = minimize_alone()
     {
         return Err(io::Error::other(busy.to_string()));
     }
-    let set = collect_alone(&CollectOptions::new().deadline(serve::DEADLINE));
+    let set = collect_alone(&CollectOptions::new().deadline(DEADLINE));
     save(&set, folder)
 }
 

@@ -1,17 +1,17 @@
-//! The threads that answer. One that has nothing to do waits for a while, so that who asks again and
-//! again does not find another thread among the reports each time.
+//! The threads that answer. An idle one waits for a while, so that repeated requests do not find a new thread in the
+//! reports each time.
 
 use core::time::Duration;
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-use crate::isolation;
 use crate::platform::spawn_without_signals;
+use crate::reporting::isolation;
 
 const MAX_WORKERS: usize = 8;
 const MAX_IDLE: Duration = Duration::from_secs(30);
 
-/// Threads that do one job each at a time.
+/// Threads, each of which does one job at a time.
 pub(super) struct Workers<J>(Arc<Shared<J>>);
 
 struct Shared<J> {
@@ -21,13 +21,13 @@ struct Shared<J> {
 }
 
 struct State<J> {
-    /// No more than there are idle threads.
+    /// At most as many as there are idle threads.
     jobs: VecDeque<J>,
     idle: usize,
     workers: usize,
 }
 
-/// All threads have something to do; and the job.
+/// All threads are busy; has the job that was not started.
 pub(super) struct Busy<J>(pub(super) J);
 
 impl<J: Send + 'static> Workers<J> {
@@ -36,7 +36,7 @@ impl<J: Send + 'static> Workers<J> {
         Self(Arc::new(Shared { run: Box::new(run), state: Mutex::new(state), more: Condvar::new() }))
     }
 
-    /// Has a thread do a job; without one to be had the job is dropped.
+    /// Gives a job to a thread; drops the job if no thread can be created.
     pub(super) fn start(&self, job: J) -> Result<(), Busy<J>> {
         let mut state = self.0.lock();
         if state.jobs.len() < state.idle {
@@ -61,13 +61,13 @@ impl<J> Shared<J> {
     fn work(&self, first: J) {
         let mut next = Some(first);
         while let Some(job) = next {
-            // The panic hook has said what went wrong, and a thread is not worth less for it.
+            // The panic hook has reported a panic, and the thread can do other jobs.
             let _ = isolation::contain(|| (self.run)(job));
             next = self.wait();
         }
     }
 
-    /// The next job, or `None` if none came for long.
+    /// The next job; `None` if none came in time.
     fn wait(&self) -> Option<J> {
         let mut state = self.lock();
         state.idle += 1;

@@ -1,28 +1,28 @@
-//! Asking the C library how large a block is.
+//! The C library's answer to how large a block is.
 
 #![allow(unsafe_code, reason = "asks the C library")]
 
 use core::alloc::Layout;
-#[cfg(any(target_os = "linux", target_os = "android", target_os = "freebsd"))]
 use core::ffi::c_void;
 
-use crate::allocator::CUsableSize;
+/// A C function like glibc's `malloc_usable_size`: sound to call for every live block of its allocator.
+pub type CUsableSize = unsafe extern "C" fn(*const c_void) -> usize;
 
 #[cfg(any(target_os = "linux", target_os = "android", target_os = "freebsd"))]
 unsafe extern "C" {
-    /// As in `libc`, but that only reads.
+    /// As in `libc`, but with a pointer to constant memory: it only reads.
     fn malloc_usable_size(pointer: *const c_void) -> usize;
 }
 
-/// [`c_usable_size`] without the detour, where the C library needs no layout.
+/// The C function behind [`c_usable_size`], if the C library needs no layout.
 #[cfg(any(target_os = "linux", target_os = "android", target_os = "freebsd"))]
 pub(crate) const C_USABLE_SIZE: Option<CUsableSize> = Some(malloc_usable_size);
 
-/// [`c_usable_size`] without the detour, where the C library needs no layout.
+/// The C function behind [`c_usable_size`], if the C library needs no layout.
 #[cfg(not(any(target_os = "linux", target_os = "android", target_os = "freebsd")))]
 pub(crate) const C_USABLE_SIZE: Option<CUsableSize> = None;
 
-/// Usable bytes of a block, or the size in `layout` where the C library does not tell.
+/// Usable bytes of a block of the C library.
 ///
 /// # Safety
 ///
@@ -30,11 +30,11 @@ pub(crate) const C_USABLE_SIZE: Option<CUsableSize> = None;
 #[cfg(any(target_os = "linux", target_os = "android", target_os = "freebsd"))]
 #[inline]
 pub(crate) unsafe fn c_usable_size(pointer: *const u8, _: Layout) -> usize {
-    // SAFETY: the caller's promise is passed on.
+    // SAFETY: the caller guarantees a live block of the C library's malloc.
     unsafe { malloc_usable_size(pointer.cast()) }
 }
 
-/// Usable bytes of a block, or the size in `layout` where the C library does not tell.
+/// Usable bytes of a block of the C library.
 ///
 /// # Safety
 ///
@@ -42,15 +42,15 @@ pub(crate) unsafe fn c_usable_size(pointer: *const u8, _: Layout) -> usize {
 #[cfg(any(target_os = "macos", target_os = "ios"))]
 #[inline]
 pub(crate) unsafe fn c_usable_size(pointer: *const u8, _: Layout) -> usize {
-    // SAFETY: the caller's promise is passed on.
+    // SAFETY: the caller guarantees a live block of the C library's malloc.
     unsafe { libc::malloc_size(pointer.cast()) }
 }
 
-/// The size in `layout`: the C library does not tell.
+/// The size in `layout`: this C library cannot say how large a block is.
 ///
 /// # Safety
 ///
-/// None here; other systems read the pointer.
+/// There is no requirement here, but other systems read the pointer.
 #[cfg(not(any(
     target_os = "linux",
     target_os = "android",

@@ -7,22 +7,22 @@ mod start_up;
 
 pub(crate) use local_socket::{Listener, Peer};
 pub(crate) use private_folder::{
-    check_private_folder, create_or_replace_private_file, create_private_file, create_private_folder,
-    make_private_folder, own_uid, socket_folder,
+    check_private_folder, create_private_file, create_private_folder, make_private_folder, own_uid,
+    socket_folder,
 };
 pub(crate) use signals::on_triggers;
-pub(crate) use start_up::{call_at_exit, spawn_without_signals};
+pub(crate) use start_up::{call_at_exit, call_before_main, runs_with_other_rights, spawn_without_signals};
 
 use procfs::Current as _;
 use procfs::process::{MMPermissions, MMapPath, MemoryMap, Process, Syscall};
 
 use super::{CHeap, FoundSymbol, Mapping, MappingKind, PageFaults, Statm, ThreadStack};
 
-/// The C library's heap; not told by libraries other than glibc.
+/// The C library's heap; only glibc has these figures.
 #[cfg(target_env = "gnu")]
 #[allow(unsafe_code, reason = "asks the C library")]
 pub(crate) fn c_heap() -> Option<CHeap> {
-    // SAFETY: no precondition.
+    // SAFETY: `mallinfo2` has no precondition.
     let info = unsafe { libc::mallinfo2() };
     Some(CHeap {
         allocated: (info.hblkhd + info.uordblks) as u64,
@@ -30,17 +30,17 @@ pub(crate) fn c_heap() -> Option<CHeap> {
     })
 }
 
-/// The C library's heap; not told by libraries other than glibc.
+/// The C library's heap; only glibc has these figures.
 #[cfg(not(target_env = "gnu"))]
 pub(crate) fn c_heap() -> Option<CHeap> {
     None
 }
 
-/// Has the C library give free pages back.
+/// Lets the C library return free pages to the system.
 #[allow(unsafe_code, reason = "asks the C library")]
 pub(crate) fn trim_c_heap() {
     #[cfg(target_env = "gnu")]
-    // SAFETY: no precondition.
+    // SAFETY: `malloc_trim` has no precondition.
     unsafe {
         libc::malloc_trim(0)
     };
@@ -73,7 +73,7 @@ pub(crate) fn page_faults() -> Option<PageFaults> {
     Some(PageFaults { hard: stat.majflt, soft: stat.minflt })
 }
 
-/// When this process was started, in clock ticks since the machine was, and in seconds since 1970.
+/// When this process started: in clock ticks since the machine started, and in seconds since 1970.
 pub(crate) fn start_time() -> Option<(u64, u64)> {
     let ticks = Process::myself().ok()?.stat().ok()?.starttime;
     let uptime = procfs::Uptime::current().ok()?.uptime_duration();
@@ -82,21 +82,22 @@ pub(crate) fn start_time() -> Option<(u64, u64)> {
     Some((ticks, now.as_secs().saturating_sub(alive)))
 }
 
-/// The kernel's number of this thread. Neither allocates nor fails.
+/// The kernel's number of this thread. It neither allocates nor fails.
 #[allow(unsafe_code, reason = "asks the kernel")]
 pub(crate) fn thread_id() -> u32 {
-    // SAFETY: no precondition.
+    // SAFETY: `gettid` takes no argument and has no precondition.
     unsafe { libc::syscall(libc::SYS_gettid) as u32 }
 }
 
-/// All threads with the part of their stack that has been touched, by thread number.
+/// All threads with the part of their stack that has been touched, by thread number. `noted` has the numbers of
+/// threads and an address on the stack of each.
 ///
-/// A stack is found from an address on it: of this thread a local's, of others what the counting
-/// allocator noted at their first allocation or, if the kernel tells, where a system call of
-/// theirs waits. As Firefox: the `Referenced` pages of the mapping around that address.
-pub(crate) fn thread_stacks() -> Vec<ThreadStack> {
+/// An address on a stack leads to its mapping. For this thread it is the address of a local, for others the one in
+/// `noted` or, if the kernel shows it, the stack pointer of the system call in which the thread waits. As in
+/// Firefox, the bytes are the `Referenced` pages of the mapping around that address.
+pub(crate) fn thread_stacks(noted: &[(u32, usize)]) -> Vec<ThreadStack> {
     let Ok(process) = Process::myself() else { return Vec::new() };
-    let (threads, Ok(maps)) = (threads(&process), process.smaps()) else { return Vec::new() };
+    let (threads, Ok(maps)) = (threads(&process, noted), process.smaps()) else { return Vec::new() };
     let stack = |thread: Thread| {
         let map = maps.iter().find(|map| thread.is_on(map));
         let bytes = map.and_then(|map| map.extension.map.get("Referenced").copied());
@@ -110,7 +111,7 @@ pub(crate) fn thread_stacks() -> Vec<ThreadStack> {
 struct Thread {
     name: String,
     tid: u32,
-    /// An address on its stack, if anybody tells one.
+    /// An address on its stack, if one is known.
     address: Option<usize>,
     main: bool,
 }
@@ -124,10 +125,9 @@ impl Thread {
     }
 }
 
-fn threads(process: &Process) -> Vec<Thread> {
+fn threads(process: &Process, noted: &[(u32, usize)]) -> Vec<Thread> {
     let here = 0u8;
     let (own_id, own_address) = (thread_id(), (&raw const here).addr());
-    let noted = crate::allocator::counters::noted_stacks();
     let Ok(tasks) = process.tasks() else { return Vec::new() };
     tasks
         .flatten()
@@ -146,7 +146,7 @@ fn threads(process: &Process) -> Vec<Thread> {
         .collect()
 }
 
-/// Where a thread's stack is while it waits in the kernel; many kernels do not tell.
+/// An address on a thread's stack while the thread waits in the kernel; many kernels do not show it.
 fn waiting_at(tid: i32) -> Option<usize> {
     let task = Process::new_with_root(format!("/proc/self/task/{tid}").into()).ok()?;
     match task.syscall().ok()? {
@@ -155,22 +155,22 @@ fn waiting_at(tid: i32) -> Option<usize> {
     }
 }
 
-/// Looks a name up in all loaded files.
+/// Looks up a symbol in all loaded files.
 #[allow(unsafe_code, reason = "asks the loader")]
 pub(crate) fn find_symbol(name: &core::ffi::CStr) -> FoundSymbol {
     static HERE: u8 = 0;
-    // SAFETY: a name that ends in 0.
+    // SAFETY: `name` is a C string.
     let symbol = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
     let file_of = |address: *const core::ffi::c_void| {
         let mut info = core::mem::MaybeUninit::<libc::Dl_info>::zeroed();
-        // SAFETY: a place for the answer; the address is only compared.
+        // SAFETY: `info` has room for the answer, and `dladdr` compares the address without reading there.
         unsafe { libc::dladdr(address, info.as_mut_ptr()) };
-        // SAFETY: zeroed, or filled.
+        // SAFETY: all zeros are a valid `Dl_info`, and `dladdr` leaves it so or fills it.
         unsafe { info.assume_init() }.dli_fbase
     };
     if symbol.is_null() {
-        // The program must not take the error for one of its own.
-        // SAFETY: takes the error away.
+        // The program must not take the error for one of its own, so this clears it.
+        // SAFETY: `dlerror` has no precondition.
         unsafe { libc::dlerror() };
         FoundSymbol::Nowhere
     } else if file_of(symbol) == file_of((&raw const HERE).cast()) {
@@ -180,15 +180,15 @@ pub(crate) fn find_symbol(name: &core::ffi::CStr) -> FoundSymbol {
     }
 }
 
-/// Memory of the kernel for this process's page tables.
+/// The bytes of this process's page tables, which belong to the kernel.
 pub(crate) fn page_tables() -> Option<u64> {
     Process::myself().ok()?.status().ok()?.vmpte.map(|kib| kib * 1024)
 }
 
-/// All mappings of the process.
-pub(crate) fn mappings() -> Option<Vec<Mapping>> {
+/// All mappings of the process. `noted` has the numbers of threads and an address on the stack of each.
+pub(crate) fn mappings(noted: &[(u32, usize)]) -> Option<Vec<Mapping>> {
     let process = Process::myself().ok()?;
-    let threads = threads(&process);
+    let threads = threads(&process, noted);
     let mapping = |map: &MemoryMap| {
         let told = |key: &str| map.extension.map.get(key).copied().unwrap_or(0);
         let (mut kind, name) = kind_and_name(map);
@@ -228,7 +228,7 @@ fn kind_and_name(map: &MemoryMap) -> (MappingKind, String) {
         MMapPath::Vvar => (MappingKind::Kernel, "[vvar]".to_owned()),
         MMapPath::Vsyscall => (MappingKind::Kernel, "[vsyscall]".to_owned()),
         MMapPath::Rollup => (MappingKind::Kernel, "[rollup]".to_owned()),
-        // `anon:name` is memory that the program named.
+        // `anon:name` is memory to which the program gave a name.
         MMapPath::Other(name) if name.starts_with("anon") => (of_memory, format!("[{name}]")),
         MMapPath::Other(name) => (MappingKind::Kernel, format!("[{name}]")),
     }

@@ -1,4 +1,4 @@
-//! A system that nobody has taught this crate yet: nothing is told.
+//! A system that this crate does not know: it answers nothing.
 
 use std::fs::File;
 use std::io;
@@ -6,10 +6,7 @@ use std::path::{Path, PathBuf};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use crate::error::ListenError;
-use crate::live::Trigger;
-
-use super::{CHeap, FoundSymbol, Mapping, PageFaults, Statm, ThreadStack};
+use super::{CHeap, FoundSymbol, ListenError, Mapping, PageFaults, Statm, ThreadStack, Trigger};
 
 pub(crate) fn c_heap() -> Option<CHeap> {
     None
@@ -37,7 +34,7 @@ pub(crate) fn thread_id() -> u32 {
     0
 }
 
-pub(crate) fn thread_stacks() -> Vec<ThreadStack> {
+pub(crate) fn thread_stacks(_: &[(u32, usize)]) -> Vec<ThreadStack> {
     Vec::new()
 }
 
@@ -45,10 +42,7 @@ pub(crate) fn find_symbol(_: &core::ffi::CStr) -> FoundSymbol {
     FoundSymbol::Nowhere
 }
 
-/// Nobody starts up before `main` here.
-const _: fn() -> bool = crate::bridge::find_preloaded;
-
-pub(crate) fn mappings() -> Option<Vec<Mapping>> {
+pub(crate) fn mappings(_: &[(u32, usize)]) -> Option<Vec<Mapping>> {
     None
 }
 
@@ -60,10 +54,20 @@ pub(crate) fn start_time() -> Option<(u64, u64)> {
     None
 }
 
-/// Nobody starts up before `main` here.
-const _: fn() = crate::live::start_up;
+/// Nothing runs before `main` here.
+macro_rules! call_before_main {
+    ($function:path) => {
+        const _: fn() = $function;
+    };
+}
 
-/// What never listens.
+pub(crate) use call_before_main;
+
+pub(crate) fn runs_with_other_rights() -> bool {
+    false
+}
+
+/// A listener that cannot start.
 pub(crate) enum Listener {}
 
 impl Listener {
@@ -72,7 +76,7 @@ impl Listener {
     }
 }
 
-/// Whoever never asks.
+/// A peer that never connects.
 pub(crate) enum Peer {}
 
 impl Peer {
@@ -117,10 +121,6 @@ pub(crate) fn create_private_folder(path: &Path) -> io::Result<()> {
     std::fs::create_dir(path)
 }
 
-pub(crate) fn create_or_replace_private_file(path: &Path) -> io::Result<File> {
-    File::create(path)
-}
-
 pub(crate) fn create_private_file(path: &Path) -> io::Result<File> {
     File::create_new(path)
 }
@@ -129,9 +129,7 @@ pub(crate) fn on_triggers(_: impl Fn(Trigger) + Send + 'static) -> Result<(), Li
     Err(ListenError::Unsupported)
 }
 
-pub(crate) fn call_at_exit() {
-    let _: fn() = crate::live::at_exit;
-}
+pub(crate) fn call_at_exit(_: fn()) {}
 
 pub(crate) fn spawn_without_signals(
     name: &str,

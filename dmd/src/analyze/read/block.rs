@@ -2,7 +2,7 @@
 
 use std::io::Read;
 
-use memory_reporter::file::__private::{Scan, Skip, Stop};
+use memory_report::reader::{Scan, Skip, Stop};
 
 use super::super::dump::{Block, Scanned, TraceId};
 use super::super::error::AnalyzeError;

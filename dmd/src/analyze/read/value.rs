@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use memory_reporter::file::__private::{Scan, Stop};
+use memory_report::reader::{Scan, Stop};
 
 /// What stands where a value is expected.
 pub(super) enum Found<S> {

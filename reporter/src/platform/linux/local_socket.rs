@@ -1,7 +1,7 @@
 //! A Unix socket that answers this user only, on a thread of its own.
 //!
-//! After a fork the child has a copy of the listening socket, but not the thread: the copy is
-//! closed there, so that nobody connects to a process that will not answer.
+//! After a fork the child has a copy of the listening socket, but not the thread. The child closes its copy, so that
+//! nobody connects to a process that does not answer.
 
 use core::mem::ManuallyDrop;
 use std::fs;
@@ -15,14 +15,14 @@ use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::sync::{Arc, Once};
 use std::time::{Duration, Instant};
 
-use crate::error::ListenError;
+use crate::platform::ListenError;
 
 use super::{own_uid, spawn_without_signals};
 
-/// What the child of a fork closes; -1 if there is nothing.
+/// The descriptor that the child of a fork closes; -1 for none.
 static TO_CLOSE: AtomicI32 = AtomicI32::new(-1);
 
-/// Keeps the listening thread going until dropped. One a process at a time.
+/// Keeps the listening thread running until it is dropped. A process has one at a time.
 pub(crate) struct Listener(Arc<Shared>);
 
 struct Shared {
@@ -32,7 +32,7 @@ struct Shared {
 }
 
 impl Listener {
-    /// Answers at `path`; `answer` is called on the listening thread, so it must not take long.
+    /// Answers at `path`. It calls `answer` on the listening thread, so `answer` must be quick.
     pub(crate) fn start(path: &Path, answer: impl Fn(Peer) + Send + 'static) -> Result<Self, ListenError> {
         let io = |error| ListenError::Io(path.to_owned(), error);
         let socket = bind(path).map_err(io)?;
@@ -53,7 +53,7 @@ impl Listener {
 
 fn bind(path: &Path) -> io::Result<UnixListener> {
     match UnixListener::bind(path) {
-        // Left by a process that had this number and start time before the machine was last started.
+        // A process with this number and start time left it before the machine was last started.
         Err(error) if error.kind() == io::ErrorKind::AddrInUse && UnixStream::connect(path).is_err() => {
             fs::remove_file(path)?;
             UnixListener::bind(path)
@@ -80,7 +80,7 @@ impl Shared {
                         answer(Peer { stream, until: Instant::now() });
                     }
                 }
-                // Perhaps too many files are open: waiting costs less than the processor.
+                // Perhaps too many files are open: to wait costs less than to try again at once.
                 Err(_) if !self.stopped.load(Ordering::SeqCst) => {
                     std::thread::sleep(Duration::from_millis(50));
                 }
@@ -94,10 +94,10 @@ impl Drop for Shared {
     #[allow(unsafe_code, reason = "in a child of a fork the socket was closed behind its owner's back")]
     fn drop(&mut self) {
         if self.pid == std::process::id() {
-            // Unless another has begun to listen meanwhile. Its number is not this one, which is still open.
+            // Unless another listener has started meanwhile. Its descriptor differs from this one, which is still open.
             let own = self.socket.as_raw_fd();
             let _ = TO_CLOSE.compare_exchange(own, -1, Ordering::SeqCst, Ordering::SeqCst);
-            // SAFETY: dropped nowhere else, and not used any more.
+            // SAFETY: only this destructor drops the socket, and nothing uses it afterwards.
             unsafe { ManuallyDrop::drop(&mut self.socket) };
         }
     }
@@ -106,7 +106,7 @@ impl Drop for Shared {
 /// Ends a wait for peers.
 #[allow(unsafe_code, reason = "asks the kernel")]
 fn wake(socket: &UnixListener) {
-    // SAFETY: the number is that of an open socket.
+    // SAFETY: `socket` owns an open descriptor.
     unsafe { libc::shutdown(socket.as_raw_fd(), libc::SHUT_RDWR) };
 }
 
@@ -115,13 +115,14 @@ fn close_in_children() {
     extern "C" fn close() {
         let socket = TO_CLOSE.swap(-1, Ordering::SeqCst);
         if socket >= 0 {
-            // SAFETY: the number is the child's copy, whose owner never closes it.
+            // SAFETY: the descriptor is the child's copy; its owner, `Shared`, does not close it in a child.
             unsafe { libc::close(socket) };
         }
     }
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        // SAFETY: `close` does only what is allowed between a fork and what comes after.
+        // SAFETY: `close` only swaps an atomic and closes a descriptor, both of which are allowed in the child of a
+        // fork.
         unsafe { libc::pthread_atfork(None, None, Some(close)) };
     });
 }
@@ -131,14 +132,14 @@ fn peer_uid(stream: &UnixStream) -> Option<u32> {
     let mut found = libc::ucred { pid: 0, uid: 0, gid: 0 };
     let mut size = size_of::<libc::ucred>() as libc::socklen_t;
     let to = (&raw mut found).cast();
-    // SAFETY: `to` has room for `size` bytes, and the number is that of an open socket.
+    // SAFETY: `to` has room for `size` bytes, and `stream` owns an open descriptor.
     let failed = unsafe {
         libc::getsockopt(stream.as_raw_fd(), libc::SOL_SOCKET, libc::SO_PEERCRED, to, &raw mut size)
     };
     (failed == 0).then_some(found.uid)
 }
 
-/// A process of this user that asks. Reading and writing end in an error when time is up.
+/// A process of this user that sends a request. Reads and writes fail when its time is up.
 pub(crate) struct Peer {
     stream: UnixStream,
     until: Instant,

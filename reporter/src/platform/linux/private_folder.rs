@@ -1,23 +1,23 @@
-//! Folders and files that only this user can look into.
+//! Folders and files that only this user can read.
 
-use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, Permissions};
+use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
-use crate::error::ListenError;
+use crate::platform::ListenError;
 
 const STICKY: u32 = 0o1000;
 const WRITABLE_BY_OTHERS: u32 = 0o022;
 
 #[allow(unsafe_code, reason = "asks the kernel")]
 pub(crate) fn own_uid() -> u32 {
-    // SAFETY: no precondition.
+    // SAFETY: `geteuid` has no precondition.
     unsafe { libc::geteuid() }
 }
 
-/// Where the sockets of this user's processes are: `about-memory` in `XDG_RUNTIME_DIR` if that is
-/// this user's (it is not after `sudo`), or else `/tmp/about-memory-<uid>`.
+/// The folder of the sockets of this user's processes: `about-memory` in `XDG_RUNTIME_DIR` if that belongs to this
+/// user (after `sudo` it does not), otherwise `/tmp/about-memory-<uid>`.
 pub(crate) fn socket_folder() -> Result<PathBuf, ListenError> {
     let uid = own_uid();
     let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|folder| {
@@ -29,7 +29,7 @@ pub(crate) fn socket_folder() -> Result<PathBuf, ListenError> {
     })
 }
 
-/// Makes the folder unless it is there, and checks it.
+/// Creates the folder unless it exists, and checks it.
 pub(crate) fn make_private_folder(folder: &Path) -> Result<(), ListenError> {
     match DirBuilder::new().mode(0o700).create(folder) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
@@ -40,8 +40,8 @@ pub(crate) fn make_private_folder(folder: &Path) -> Result<(), ListenError> {
     check_private_folder(folder)
 }
 
-/// That the folder is this user's and nobody else's, that it is no symbolic link, and that nobody
-/// else can put another one in its place.
+/// Checks that the folder belongs to this user and is closed to others, that it is not a symbolic link, and that no
+/// other user can put another folder in its place.
 pub(crate) fn check_private_folder(folder: &Path) -> Result<(), ListenError> {
     let io = |error| ListenError::Io(folder.to_owned(), error);
     let uid = own_uid();
@@ -72,22 +72,12 @@ fn mode(found: &Metadata) -> u32 {
     found.permissions().mode() & 0o7777
 }
 
-/// Makes a folder that is not there yet, for this user only.
+/// Creates a folder that must not exist, for this user only.
 pub(crate) fn create_private_folder(path: &Path) -> io::Result<()> {
     DirBuilder::new().mode(0o700).create(path)
 }
 
-/// Makes a file, or empties the one that is there, and leaves it readable by this user only.
-pub(crate) fn create_or_replace_private_file(path: &Path) -> io::Result<File> {
-    let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
-    if file.metadata()?.is_file() {
-        // Another user's, which this one may write to, stays as it is.
-        let _ = file.set_permissions(Permissions::from_mode(0o600));
-    }
-    Ok(file)
-}
-
-/// Makes a file that is not there yet, readable by this user only.
+/// Creates a file that must not exist, readable by this user only.
 pub(crate) fn create_private_file(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
 }

@@ -1,60 +1,67 @@
 //! Code that runs before `main`, and at the program's end.
 
 use std::io;
-use std::sync::Once;
+use std::sync::OnceLock;
 use std::thread::{self, JoinHandle};
 
-/// Runs before `main` in every program that is linked with this crate.
-#[used]
-#[allow(unsafe_code, reason = "a place in the file that the loader knows")]
-#[unsafe(link_section = ".init_array")]
-static START: extern "C" fn() = start;
+/// Has a function called before `main` in every program that is linked with this crate.
+macro_rules! call_before_main {
+    ($function:path) => {
+        const _: () = {
+            extern "C" fn call() {
+                $function();
+            }
 
-extern "C" fn start() {
-    if crate::bridge::find_preloaded() && !runs_with_other_rights() {
-        crate::live::start_up();
-    }
+            #[used]
+            #[allow(unsafe_code, reason = "a place in the file that the loader knows")]
+            #[unsafe(link_section = ".init_array")]
+            static CALL: extern "C" fn() = call;
+        };
+    };
 }
 
-/// Whether the program has rights that its user has not, whose environment then is not to be
-/// trusted.
+pub(crate) use call_before_main;
+
+/// Whether the program has rights that its user does not have. Then it must not trust the user's environment.
 #[allow(unsafe_code, reason = "asks the C library")]
-fn runs_with_other_rights() -> bool {
-    // SAFETY: no precondition.
+pub(crate) fn runs_with_other_rights() -> bool {
+    // SAFETY: `getauxval` has no precondition.
     unsafe { libc::getauxval(libc::AT_SECURE) != 0 }
 }
 
-/// Has [`at_exit`](crate::live::at_exit) called when the program ends by itself.
+/// Has `function` called when the program ends by itself. Only the first function counts.
 #[allow(unsafe_code, reason = "asks the C library")]
-pub(crate) fn call_at_exit() {
+pub(crate) fn call_at_exit(function: fn()) {
+    static FUNCTION: OnceLock<fn()> = OnceLock::new();
     extern "C" fn call() {
-        crate::live::at_exit();
+        if let Some(function) = FUNCTION.get() {
+            function();
+        }
     }
-    static ONCE: Once = Once::new();
-    ONCE.call_once(|| {
-        // SAFETY: `call` may be called at any time.
+    if FUNCTION.set(function).is_ok() {
+        // SAFETY: `call` is a function of this process and may run on any thread at any time.
         unsafe { libc::atexit(call) };
-    });
+    }
 }
 
-/// Starts a thread on which no signal handler of the program's runs, but those for its own faults.
+/// Starts a thread on which no signal handler of the program runs, except those for the thread's own faults.
 #[allow(unsafe_code, reason = "asks the C library")]
 pub(crate) fn spawn_without_signals(
     name: &str,
     run: impl FnOnce() + Send + 'static,
 ) -> io::Result<JoinHandle<()>> {
     let (mut blocked, mut before) = (empty_set(), empty_set());
-    // SAFETY: the set was initialized.
+    // SAFETY: `empty_set` has initialized the set.
     unsafe { libc::sigfillset(&raw mut blocked) };
     for fault in [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGTRAP, libc::SIGABRT] {
-        // SAFETY: the set was initialized.
+        // SAFETY: `empty_set` has initialized the set.
         unsafe { libc::sigdelset(&raw mut blocked, fault) };
     }
     // A thread starts with the mask of the one that makes it.
-    // SAFETY: both sets were initialized.
+    // SAFETY: `empty_set` has initialized both sets.
     unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const blocked, &raw mut before) };
     let result = thread::Builder::new().name(name.to_owned()).spawn(run);
-    // SAFETY: the set was initialized; nobody is told of the one before.
+    // SAFETY: `pthread_sigmask` has filled the set above; a null pointer means that the old mask is not wanted.
     unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before, core::ptr::null_mut()) };
     result
 }
@@ -62,8 +69,8 @@ pub(crate) fn spawn_without_signals(
 #[allow(unsafe_code, reason = "asks the C library")]
 fn empty_set() -> libc::sigset_t {
     let mut set = core::mem::MaybeUninit::uninit();
-    // SAFETY: there is room for a set.
+    // SAFETY: `set` has room for one set, which `sigemptyset` initializes.
     unsafe { libc::sigemptyset(set.as_mut_ptr()) };
-    // SAFETY: it has just been initialized.
+    // SAFETY: `sigemptyset` has just initialized the set.
     unsafe { set.assume_init() }
 }

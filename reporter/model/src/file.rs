@@ -1,0 +1,128 @@
+//! Reading and writing `memory-report.json` and `memory-report.json.gz`, Firefox's own format: a file
+//! of ours loads in Firefox's about:memory, and one of Firefox's loads here.
+//!
+//! Reading and writing both stream: they need the memory of the [`ReportSet`] and of a window of about 1 MiB. The
+//! reader trusts no file: [`ReadOptions`] has the limits. A fault of a single report becomes a
+//! [`Warning`](crate::Warning) whose subject is the place, such as `reports[12].amount`.
+
+mod name_patterns;
+mod parse;
+mod private;
+mod report;
+mod warning;
+mod write;
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::path::Path;
+
+use crate::error::ReadError;
+use crate::reader::Source;
+use crate::report_set::ReportSet;
+
+/// The limits of the reader.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ReadOptions {
+    /// The reader accepts at most this many bytes of (decompressed) text. Default: 1 GiB.
+    pub max_bytes: u64,
+    /// The reader accepts at most this many reports, good or bad. Default: 5,000,000.
+    pub max_reports: usize,
+}
+
+impl Default for ReadOptions {
+    fn default() -> Self {
+        Self { max_bytes: 1 << 30, max_reports: 5_000_000 }
+    }
+}
+
+impl ReadOptions {
+    /// The default limits.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets [`max_bytes`](Self::max_bytes).
+    #[must_use]
+    pub fn max_bytes(mut self, bytes: u64) -> Self {
+        self.max_bytes = bytes;
+        self
+    }
+
+    /// Sets [`max_reports`](Self::max_reports).
+    #[must_use]
+    pub fn max_reports(mut self, reports: usize) -> Self {
+        self.max_reports = reports;
+        self
+    }
+}
+
+/// Reads a file of reports. Its first bytes, not its name, decide whether it is decompressed.
+///
+/// # Errors
+///
+/// If `path` is not a regular file (the reader never waits for a pipe), or if the file as a whole is not a
+/// memory report; see [`ReadError`].
+pub fn read(path: impl AsRef<Path>) -> Result<ReportSet, ReadError> {
+    read_with(path, &ReadOptions::default())
+}
+
+/// As [`read`], with other limits.
+///
+/// # Errors
+///
+/// As [`read`].
+pub fn read_with(path: impl AsRef<Path>, options: &ReadOptions) -> Result<ReportSet, ReadError> {
+    let path = path.as_ref();
+    let metadata = std::fs::metadata(path).map_err(ReadError::Io)?;
+    if metadata.is_dir() {
+        return Err(ReadError::Directory);
+    }
+    if !metadata.is_file() {
+        return Err(ReadError::NotAFile);
+    }
+    read_from(File::open(path).map_err(ReadError::Io)?, options)
+}
+
+/// Reads reports from any stream, compressed or not, up to its end.
+///
+/// # Errors
+///
+/// As [`read`].
+pub fn read_from(reader: impl Read, options: &ReadOptions) -> Result<ReportSet, ReadError> {
+    parse::document(Source::open(reader)?, options)
+}
+
+/// Writes all reports of `set` to a file, and replaces one that is there. The file is compressed if its name ends
+/// in `.gz`. Only this user can read it.
+///
+/// The file contains the warnings too, under a key that Firefox ignores, but no amounts that only a view computes
+/// (`heap-unclassified`).
+///
+/// # Errors
+///
+/// If the file cannot be created or written.
+pub fn write(path: impl AsRef<Path>, set: &ReportSet) -> io::Result<()> {
+    let path = path.as_ref();
+    let file = private::create_or_replace(path)?;
+    if path.extension().is_some_and(|extension| extension == "gz") {
+        let encoder = flate2::write::GzEncoder::new(file, flate2::Compression::default());
+        let mut encoder = io::BufWriter::with_capacity(1 << 16, encoder);
+        write_to(&mut encoder, set)?;
+        encoder.into_inner().map_err(io::IntoInnerError::into_error)?.finish()?;
+        Ok(())
+    } else {
+        let mut file = io::BufWriter::with_capacity(1 << 16, file);
+        write_to(&mut file, set)?;
+        file.flush()
+    }
+}
+
+/// Writes all reports of `set` as text. It makes many small writes, so `writer` should be buffered.
+///
+/// # Errors
+///
+/// If `writer` fails.
+pub fn write_to(writer: impl Write, set: &ReportSet) -> io::Result<()> {
+    write::document(writer, set)
+}

@@ -1,0 +1,300 @@
+//! The document around the reports: version, `hasMozMallocUsableSize`, the crash-dump wrapper.
+//!
+//! As with `JSON.parse`, the last of several equal keys wins, and order does not matter.
+
+use std::io::Read;
+
+use crate::error::ReadError;
+use crate::reader::{Skip, Source, Window};
+use crate::report_set::ReportSet;
+use crate::warning::{Warning, WarningKind};
+
+use super::ReadOptions;
+use super::name_patterns::{self, NamePatterns};
+use super::report;
+use super::warning;
+
+/// The reader only counts the bad reports beyond this many.
+const MAX_WARNINGS: usize = 1000;
+/// The error shows a foreign version as written, up to this many characters.
+const MAX_VERSION: usize = 40;
+
+pub(super) fn document<R: Read>(source: Source<R>, options: &ReadOptions) -> Result<ReportSet, ReadError> {
+    let window = Window::new(source, options.max_bytes);
+    let mut reader = Reader { window, options, reports_seen: 0 };
+    let found = reader.top()?;
+    found.check()
+}
+
+/// What an object of the format holds.
+#[derive(Default)]
+struct Found {
+    version: Option<String>,
+    usable_size: Option<Option<bool>>,
+    reports: Option<Option<ReportSet>>,
+    warnings: Vec<Warning>,
+    name_patterns: NamePatterns,
+}
+
+impl Found {
+    fn check(self) -> Result<ReportSet, ReadError> {
+        let version = self.version.ok_or(ReadError::Missing("version"))?;
+        if version.parse::<f64>() != Ok(1.0) {
+            return Err(ReadError::Version(version));
+        }
+        const USABLE_SIZE: &str = "hasMozMallocUsableSize";
+        let usable_size = self
+            .usable_size
+            .ok_or(ReadError::Missing(USABLE_SIZE))?
+            .ok_or(ReadError::WrongType(USABLE_SIZE, "true or false"))?;
+        let mut set = self
+            .reports
+            .ok_or(ReadError::Missing("reports"))?
+            .ok_or(ReadError::WrongType("reports", "an array"))?;
+        set.set_usable_size_known(usable_size);
+        for warning in self.warnings {
+            set.warn(warning);
+        }
+        self.name_patterns.add_to(&mut set);
+        Ok(set)
+    }
+}
+
+/// The value of `memory_report`, if that key was met.
+enum Wrapped {
+    No,
+    Object(Box<Found>),
+    Other,
+}
+
+struct Reader<'o, R: Read> {
+    window: Window<R>,
+    options: &'o ReadOptions,
+    reports_seen: usize,
+}
+
+impl<R: Read> Reader<'_, R> {
+    fn top(&mut self) -> Result<Found, ReadError> {
+        self.blanks()?;
+        let mut wrapped = Wrapped::No;
+        if !self.window.take(|scan| Ok(scan.peek()? == b'{'))? {
+            self.skip(0)?;
+            self.end()?;
+            return Err(ReadError::NotAnObject);
+        }
+        let found = self.object(1, &mut |reader| {
+            wrapped = if reader.window.take(|scan| Ok(scan.peek()? == b'{'))? {
+                Wrapped::Object(Box::new(reader.object(2, &mut |reader| reader.skip(2))?))
+            } else {
+                reader.skip(1)?;
+                Wrapped::Other
+            };
+            Ok(())
+        })?;
+        self.end()?;
+        match wrapped {
+            Wrapped::No => Ok(found),
+            Wrapped::Object(found) => Ok(*found),
+            Wrapped::Other => Err(ReadError::WrongType("memory_report", "an object")),
+        }
+    }
+
+    /// An object of the format whose members are `depth` levels deep.
+    fn object(
+        &mut self,
+        depth: u32,
+        memory_report: &mut dyn FnMut(&mut Self) -> Result<(), ReadError>,
+    ) -> Result<Found, ReadError> {
+        let mut found = Found::default();
+        self.window.take(|scan| scan.expect(b'{', "`{`"))?;
+        if self.blanks_then(b'}')? {
+            return Ok(found);
+        }
+        loop {
+            self.blanks()?;
+            let key = self.window.take(|scan| {
+                let key = scan.string()?;
+                scan.expect(b':', "`:`")?;
+                Ok(Key::named(&key))
+            })?;
+            self.blanks()?;
+            match key {
+                Key::Version => found.version = Some(self.written(depth)?),
+                Key::UsableSize => {
+                    found.usable_size = Some(match &*self.written(depth)? {
+                        "true" => Some(true),
+                        "false" => Some(false),
+                        _ => None,
+                    });
+                }
+                Key::Reports => {
+                    found.reports = None;
+                    found.reports = Some(self.reports(depth)?);
+                }
+                Key::Warnings => found.warnings = self.warnings(depth)?,
+                Key::NamePatterns => found.name_patterns = self.name_patterns(depth)?,
+                Key::MemoryReport => memory_report(self)?,
+                Key::Unknown => self.skip(depth)?,
+            }
+            if !self.blanks_then(b',')? {
+                self.window.take(|scan| scan.expect(b'}', "`,` or `}`"))?;
+                return Ok(found);
+            }
+        }
+    }
+
+    /// A small value, as written.
+    fn written(&mut self, depth: u32) -> Result<String, ReadError> {
+        self.window.take(|scan| {
+            scan.peek()?;
+            let start = scan.at();
+            scan.skip(depth)?;
+            Ok(scan.since(start).chars().take(MAX_VERSION).collect())
+        })
+    }
+
+    /// The array of reports, or `None` for a value of another type.
+    fn reports(&mut self, depth: u32) -> Result<Option<ReportSet>, ReadError> {
+        if !self.window.take(|scan| Ok(scan.peek()? == b'['))? {
+            self.skip(depth)?;
+            return Ok(None);
+        }
+        self.window.take(|scan| scan.expect(b'[', "`[`"))?;
+        let mut set = ReportSet::new();
+        let mut bad = 0;
+        if self.blanks_then(b']')? {
+            return Ok(Some(set));
+        }
+        for index in 0.. {
+            self.blanks()?;
+            self.reports_seen += 1;
+            if self.reports_seen > self.options.max_reports {
+                return Err(ReadError::TooManyReports(self.options.max_reports));
+            }
+            self.window.take(|scan| {
+                report::element(scan, depth + 1, &mut |report, fault| {
+                    if let Some((field, message)) = fault {
+                        bad += 1;
+                        if bad <= MAX_WARNINGS {
+                            let kept = report.is_some();
+                            let dot = if field.is_empty() { "" } else { "." };
+                            set.warn(Warning {
+                                kind: if kept { WarningKind::ReportKept } else { WarningKind::ReportDropped },
+                                subject: format!("reports[{index}]{dot}{field}"),
+                                message: message.into_owned(),
+                            });
+                        }
+                    }
+                    if let Some(report) = report {
+                        set.push(report);
+                    }
+                })
+            })?;
+            if !self.blanks_then(b',')? {
+                self.window.take(|scan| scan.expect(b']', "`,` or `]`"))?;
+                break;
+            }
+        }
+        if bad > MAX_WARNINGS {
+            set.warn(Warning {
+                kind: WarningKind::ReportDropped,
+                subject: "reports".to_owned(),
+                message: format!("{} more are wrong", bad - MAX_WARNINGS),
+            });
+        }
+        Ok(Some(set))
+    }
+
+    /// The warnings that were written with the reports, at most [`MAX_WARNINGS`]; an element that is not a warning is
+    /// ignored.
+    fn warnings(&mut self, depth: u32) -> Result<Vec<Warning>, ReadError> {
+        let mut warnings = Vec::new();
+        if !self.window.take(|scan| Ok(scan.peek()? == b'['))? {
+            self.skip(depth)?;
+            return Ok(warnings);
+        }
+        self.window.take(|scan| scan.expect(b'[', "`[`"))?;
+        if self.blanks_then(b']')? {
+            return Ok(warnings);
+        }
+        loop {
+            self.blanks()?;
+            let warning = self.window.take(|scan| warning::element(scan, depth + 1))?;
+            if warnings.len() < MAX_WARNINGS {
+                warnings.extend(warning);
+            }
+            if !self.blanks_then(b',')? {
+                self.window.take(|scan| scan.expect(b']', "`,` or `]`"))?;
+                return Ok(warnings);
+            }
+        }
+    }
+
+    /// Passes over blanks, however many.
+    fn blanks(&mut self) -> Result<(), ReadError> {
+        self.window.stream(|scan| scan.at_end().map(drop))
+    }
+
+    /// Pairs of strings: patterns of names and their replacements.
+    fn name_patterns(&mut self, depth: u32) -> Result<NamePatterns, ReadError> {
+        let mut found = NamePatterns::default();
+        if !self.window.take(|scan| Ok(scan.peek()? == b'['))? {
+            self.skip(depth)?;
+            found.add(None);
+            return Ok(found);
+        }
+        self.window.take(|scan| scan.expect(b'[', "`[`"))?;
+        if self.blanks_then(b']')? {
+            return Ok(found);
+        }
+        loop {
+            self.blanks()?;
+            found.add(self.window.take(|scan| name_patterns::element(scan, depth + 1))?);
+            if !self.blanks_then(b',')? {
+                self.window.take(|scan| scan.expect(b']', "`,` or `]`"))?;
+                return Ok(found);
+            }
+        }
+    }
+
+    /// Passes over blanks, and over `byte` if it comes next.
+    fn blanks_then(&mut self, byte: u8) -> Result<bool, ReadError> {
+        self.blanks()?;
+        self.window.take(|scan| scan.eat(byte))
+    }
+
+    /// Passes over a value of any size.
+    fn skip(&mut self, depth: u32) -> Result<(), ReadError> {
+        let mut skip = Skip::new(depth);
+        self.window.stream(|scan| skip.run(scan))
+    }
+
+    fn end(&mut self) -> Result<(), ReadError> {
+        self.blanks()?;
+        self.window.take(|scan| if scan.at_end()? { Ok(()) } else { scan.expected("the end") })
+    }
+}
+
+enum Key {
+    Version,
+    UsableSize,
+    Reports,
+    NamePatterns,
+    MemoryReport,
+    Warnings,
+    Unknown,
+}
+
+impl Key {
+    fn named(name: &str) -> Self {
+        match name {
+            "version" => Self::Version,
+            "hasMozMallocUsableSize" => Self::UsableSize,
+            "reports" => Self::Reports,
+            name_patterns::KEY => Self::NamePatterns,
+            "memory_report" => Self::MemoryReport,
+            warning::KEY => Self::Warnings,
+            _ => Self::Unknown,
+        }
+    }
+}

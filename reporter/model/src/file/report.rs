@@ -1,0 +1,144 @@
+//! One element of `reports`: its report, what is wrong with it, or both.
+
+use std::borrow::Cow;
+
+use crate::report::{Kind, Report, Units};
+
+use crate::reader::{Scan, Stop};
+
+/// The field that is wrong (empty: the report itself), and how.
+pub(super) type Fault = (&'static str, Cow<'static, str>);
+
+/// A field as found in the file.
+enum Found<'t> {
+    Missing,
+    Text(Cow<'t, str>),
+    Scalar(&'t str),
+    Nested,
+}
+
+impl<'t> Found<'t> {
+    fn scan(scan: &mut Scan<'t>, depth: u32) -> Result<Self, Stop> {
+        Ok(match scan.peek()? {
+            b'"' => Self::Text(scan.string()?),
+            b'[' | b'{' => {
+                scan.skip(depth)?;
+                Self::Nested
+            }
+            _ => Self::Scalar(scan.scalar()?),
+        })
+    }
+
+    fn text(self, field: &'static str) -> Result<Cow<'t, str>, Fault> {
+        match self {
+            Self::Text(text) => Ok(text),
+            Self::Missing => Err((field, "missing".into())),
+            _ => Err((field, "not a string".into())),
+        }
+    }
+
+    fn whole(&self, field: &'static str) -> Result<i64, Fault> {
+        match self {
+            Self::Scalar(token) => whole(token).map_err(|message| (field, message)),
+            Self::Missing => Err((field, "missing".into())),
+            _ => Err((field, "not a whole number".into())),
+        }
+    }
+}
+
+/// A whole number in any notation; `1.0` and `1e3` are whole.
+fn whole(token: &str) -> Result<i64, Cow<'static, str>> {
+    if let Ok(number) = token.parse() {
+        return Ok(number);
+    }
+    const TOO_LARGE: &str = "not a whole number of 64 bits";
+    if token.bytes().all(|byte| byte == b'-' || byte.is_ascii_digit()) {
+        return Err(TOO_LARGE.into());
+    }
+    let number = token.parse::<f64>().unwrap_or(f64::NAN);
+    if !number.is_finite() || number.fract() != 0.0 {
+        return Err("not a whole number".into());
+    }
+    // 2^63 is exact as a float, and i64::MAX would be rounded up to it.
+    if !(-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&number) {
+        return Err(TOO_LARGE.into());
+    }
+    Ok(number as i64)
+}
+
+/// What is done with an element: it has a report unless a field that the report needs is wrong.
+pub(super) type Then<'a> = dyn FnMut(Option<Report<'_>>, Option<Fault>) + 'a;
+
+/// Takes one element. It calls `then` once, and only when the element is complete.
+pub(super) fn element<'t>(scan: &mut Scan<'t>, depth: u32, then: &mut Then<'_>) -> Result<(), Stop> {
+    if scan.peek()? != b'{' {
+        scan.skip(depth)?;
+        then(None, Some(("", "not an object".into())));
+        return Ok(());
+    }
+    let depth = depth + 1;
+    let mut process = Found::Missing;
+    let mut path = Found::Missing;
+    let mut kind = Found::Missing;
+    let mut units = Found::Missing;
+    let mut amount = Found::Missing;
+    let mut description = Found::Missing;
+    scan.expect(b'{', "`{`")?;
+    if !scan.eat(b'}')? {
+        loop {
+            let key = scan.string()?;
+            scan.expect(b':', "`:`")?;
+            let value = Found::scan(scan, depth)?;
+            match &*key {
+                "process" => process = value,
+                "path" => path = value,
+                "kind" => kind = value,
+                "units" => units = value,
+                "amount" => amount = value,
+                "description" => description = value,
+                _ => {}
+            }
+            if !scan.eat(b',')? {
+                scan.expect(b'}', "`,` or `}`")?;
+                break;
+            }
+        }
+    }
+    // As in Firefox, a report without a description is still a report.
+    let (description, description_fault) = match description.text("description") {
+        Ok(text) => (text, None),
+        Err(fault) => (Cow::Borrowed(""), Some(fault)),
+    };
+    let report = (|| {
+        let (process, path) = (process.text("process")?, path.text("path")?);
+        let kind = numbered(&kind, "kind", Kind::from_number)?;
+        let units = numbered(&units, "units", Units::from_number)?;
+        let amount = amount.whole("amount")?;
+        if path.starts_with("explicit/") {
+            if kind == Kind::Other {
+                return Err(("kind", "OTHER is not allowed under explicit/".into()));
+            }
+            if units != Units::Bytes {
+                return Err(("units", format!("{units} is not allowed under explicit/").into()));
+            }
+        }
+        Ok((process, path, kind, units, amount))
+    })();
+    match report {
+        Ok((process, path, kind, units, amount)) => {
+            let (process, path, description) = (&*process, &*path, &*description);
+            then(Some(Report { process, path, kind, units, amount, description }), description_fault);
+        }
+        Err(fault) => then(None, Some(fault)),
+    }
+    Ok(())
+}
+
+fn numbered<T>(
+    found: &Found<'_>,
+    field: &'static str,
+    from_number: fn(i64) -> Option<T>,
+) -> Result<T, Fault> {
+    let number = found.whole(field)?;
+    from_number(number).ok_or_else(|| (field, format!("there is no {field} {number}").into()))
+}

@@ -1,0 +1,55 @@
+//! Memory reports as plain data: sets of reports, their trees and differences, and Firefox's file format.
+//!
+//! The crate measures nothing: it asks neither the system nor an allocator about memory, and contains no unsafe
+//! code. `memory-reporter` collects reports from a running program and re-exports this crate, so a program that
+//! reports its memory needs only that one. A tool that reads, compares or shows reports needs only this one.
+//!
+//! ```
+//! use memory_report::{Kind, Report, ReportSet, Units, file, tree::Forest};
+//!
+//! let mut set = ReportSet::new();
+//! let (process, path, description) = ("Main Process (pid 1)", "explicit/cache/keys", "Memory of the keys.");
+//! set.push(Report { process, path, kind: Kind::Heap, units: Units::Bytes, amount: 30, description });
+//!
+//! let mut text = Vec::new();
+//! file::write_to(&mut text, &set)?;
+//! let read = file::read_from(&*text, &file::ReadOptions::new())?;
+//! assert_eq!(Forest::new(&read).amount("explicit/cache"), Some(30));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! What it does not do: order and format a tree as text (`about-memory` does).
+//!
+//! # How it hangs together
+//!
+//! - [`Report`] is the datum, [`ReportSet`] many of them with their [`Warning`]s.
+//! - [`tree`] adds a set up, [`diff`] compares two sets.
+//! - [`mod@file`] reads and writes a set; [`reader`] is the bounded parser below it.
+
+#![forbid(unsafe_code)]
+
+mod deceptive;
+mod error;
+mod name_pattern;
+mod path;
+mod presence;
+mod process_name;
+mod report;
+mod report_set;
+mod skipped;
+mod warning;
+
+pub mod diff;
+pub mod file;
+pub mod reader;
+pub mod tree;
+
+pub use deceptive::is_deceptive;
+pub use error::ReadError;
+pub use name_pattern::NamePattern;
+pub use path::path_segment;
+pub use process_name::own_process_name;
+pub use report::{Kind, Report, Units, amount};
+pub use report_set::{Parts, ReportSet, ReporterRun};
+pub use skipped::{SkipReason, Skipped};
+pub use warning::{Warning, WarningKind};

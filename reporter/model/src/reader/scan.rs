@@ -1,0 +1,341 @@
+//! JSON tokens of text that may continue beyond the window, by the grammar of RFC 8259.
+//!
+//! `serde_json` cannot take its place: it cannot stop inside a value and continue later, and a number such as
+//! `1e400`, which spoils one report, makes it reject the whole document.
+
+use std::borrow::Cow;
+
+const MAX_DEPTH: u32 = 128;
+
+/// Why a token could not be taken.
+#[derive(Debug)]
+pub enum Stop {
+    /// The text ends here, perhaps only for now.
+    More,
+    /// The text at this offset is not what was expected there, which the second field names.
+    Expected(usize, &'static str),
+    /// At this offset values are nested too deeply.
+    TooDeep(usize),
+}
+
+/// A cursor over text.
+#[derive(Debug)]
+pub struct Scan<'t> {
+    text: &'t str,
+    at: usize,
+    /// The text ends here for good.
+    last: bool,
+}
+
+impl<'t> Scan<'t> {
+    /// A cursor at the start of a text; `last` says that the document ends with it.
+    #[inline]
+    pub fn new(text: &'t str, last: bool) -> Self {
+        Self { text, at: 0, last }
+    }
+
+    /// The offset of the cursor, in bytes.
+    #[inline]
+    pub fn at(&self) -> usize {
+        self.at
+    }
+
+    /// The text between the offset `start` and the cursor.
+    #[inline]
+    pub fn since(&self, start: usize) -> &'t str {
+        &self.text[start..self.at]
+    }
+
+    /// The error that `what` was expected at the cursor.
+    pub fn expected<T>(&self, what: &'static str) -> Result<T, Stop> {
+        Err(Stop::Expected(self.at, what))
+    }
+
+    /// Runs `take`, and puts the cursor back if `take` fails or asks for more text.
+    pub fn whole<T>(&mut self, take: impl FnOnce(&mut Self) -> Result<T, Stop>) -> Result<T, Stop> {
+        let start = self.at;
+        take(self).inspect_err(|_| self.at = start)
+    }
+
+    /// Moves the cursor to the next byte that is not a blank, and returns that byte.
+    #[inline]
+    pub fn peek(&mut self) -> Result<u8, Stop> {
+        let rest = &self.text.as_bytes()[self.at..];
+        let blanks = rest.iter().take_while(|b| matches!(b, b' ' | b'\n' | b'\r' | b'\t')).count();
+        self.at += blanks;
+        rest.get(blanks).copied().ok_or(Stop::More)
+    }
+
+    /// Passes over blanks, and says whether the document ends there.
+    pub fn at_end(&mut self) -> Result<bool, Stop> {
+        match self.peek() {
+            Ok(_) => Ok(false),
+            Err(Stop::More) if self.last => Ok(true),
+            Err(stop) => Err(stop),
+        }
+    }
+
+    /// Passes over blanks and, if it comes next, over `byte`; says whether it did.
+    #[inline]
+    pub fn eat(&mut self, byte: u8) -> Result<bool, Stop> {
+        let found = self.peek()? == byte;
+        self.at += usize::from(found);
+        Ok(found)
+    }
+
+    /// Passes over blanks and `byte`, which must come next; `what` names it in the error.
+    #[inline]
+    pub fn expect(&mut self, byte: u8, what: &'static str) -> Result<(), Stop> {
+        if self.eat(byte)? { Ok(()) } else { self.expected(what) }
+    }
+
+    /// A string, borrowed unless it holds escapes. A lone surrogate becomes U+FFFD.
+    #[inline]
+    pub fn string(&mut self) -> Result<Cow<'t, str>, Stop> {
+        self.expect(b'"', "a string")?;
+        let start = self.at;
+        let end = self.plain()?;
+        if self.text.as_bytes()[end] == b'"' {
+            self.at = end + 1;
+            return Ok(Cow::Borrowed(&self.text[start..end]));
+        }
+        let mut string = String::new();
+        let mut from = start;
+        loop {
+            let end = self.plain()?;
+            string.push_str(&self.text[from..end]);
+            self.at = end + 1;
+            if self.text.as_bytes()[end] == b'"' {
+                return Ok(Cow::Owned(string));
+            }
+            string.push(self.escape()?);
+            from = self.at;
+        }
+    }
+
+    /// Where the next quote or backslash is.
+    #[inline]
+    fn plain(&mut self) -> Result<usize, Stop> {
+        let rest = &self.text.as_bytes()[self.at..];
+        match special(rest) {
+            None => Err(Stop::More),
+            Some(n) if rest[n] < b' ' => Err(Stop::Expected(self.at + n, "no control character in a string")),
+            Some(n) => Ok(self.at + n),
+        }
+    }
+
+    /// What follows a backslash.
+    fn escape(&mut self) -> Result<char, Stop> {
+        let byte = *self.text.as_bytes().get(self.at).ok_or(Stop::More)?;
+        let plain = match byte {
+            b'"' | b'\\' | b'/' => char::from(byte),
+            b'b' => '\u{8}',
+            b'f' => '\u{c}',
+            b'n' => '\n',
+            b'r' => '\r',
+            b't' => '\t',
+            b'u' => return self.unicode_escape(),
+            _ => return self.expected("an escape"),
+        };
+        self.at += 1;
+        Ok(plain)
+    }
+
+    fn unicode_escape(&mut self) -> Result<char, Stop> {
+        let unit = self.hex(self.at + 1)?;
+        self.at += 5;
+        if !(0xd800..0xdc00).contains(&unit) {
+            return Ok(char::from_u32(unit).unwrap_or(char::REPLACEMENT_CHARACTER));
+        }
+        let ahead = &self.text.as_bytes()[self.at..];
+        if ahead.len() < 2 && !self.last && b"\\u".starts_with(ahead) {
+            return Err(Stop::More);
+        }
+        if ahead.starts_with(b"\\u") {
+            let low = self.hex(self.at + 2)?;
+            if (0xdc00..0xe000).contains(&low) {
+                self.at += 6;
+                let code = 0x10000 + ((unit - 0xd800) << 10) + (low - 0xdc00);
+                return Ok(char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER));
+            }
+        }
+        Ok(char::REPLACEMENT_CHARACTER)
+    }
+
+    fn hex(&self, at: usize) -> Result<u32, Stop> {
+        let Some(digits) = self.text.as_bytes().get(at..at + 4) else { return Err(Stop::More) };
+        let digit = |n, &byte: &u8| Some(n * 16 + char::from(byte).to_digit(16)?);
+        digits.iter().try_fold(0, digit).ok_or(Stop::Expected(at, "four hexadecimal digits"))
+    }
+
+    /// A number, `true`, `false` or `null`, as written.
+    #[inline]
+    pub fn scalar(&mut self) -> Result<&'t str, Stop> {
+        let first = self.peek()?;
+        let start = self.at;
+        let rest = &self.text.as_bytes()[start..];
+        let len = rest.iter().take_while(|b| b.is_ascii_alphanumeric() || b"+-.".contains(b)).count();
+        if len == rest.len() && !self.last {
+            return Err(Stop::More);
+        }
+        let token = &self.text[start..start + len];
+        let good = match first {
+            b't' => token == "true",
+            b'f' => token == "false",
+            b'n' => token == "null",
+            _ => is_number(token.as_bytes()),
+        };
+        if !good {
+            return self.expected("a JSON value");
+        }
+        self.at += len;
+        Ok(token)
+    }
+
+    /// Passes over one value of any type, at this depth in the document.
+    pub fn skip(&mut self, depth: u32) -> Result<(), Stop> {
+        let mut skip = Skip::new(depth);
+        skip.run(self)
+    }
+}
+
+/// Where the first quote, backslash or control character is; eight bytes at a time.
+#[inline]
+fn special(bytes: &[u8]) -> Option<usize> {
+    const ONES: u64 = u64::from_ne_bytes([0x01; 8]);
+    const HIGH: u64 = u64::from_ne_bytes([0x80; 8]);
+    // The high bit of each byte that is below `n`; right up to and including the first such byte.
+    let below = |word: u64, n: u8| word.wrapping_sub(ONES * u64::from(n)) & !word & HIGH;
+    let equal = |word: u64, byte: u8| below(word ^ (ONES * u64::from(byte)), 1);
+    let (words, rest) = bytes.as_chunks::<8>();
+    for (i, word) in words.iter().enumerate() {
+        let word = u64::from_le_bytes(*word);
+        let found = equal(word, b'"') | equal(word, b'\\') | below(word, b' ');
+        if found != 0 {
+            return Some(i * 8 + (found.trailing_zeros() / 8) as usize);
+        }
+    }
+    let found = rest.iter().position(|&b| b == b'"' || b == b'\\' || b < b' ')?;
+    Some(words.len() * 8 + found)
+}
+
+#[inline]
+fn is_number(token: &[u8]) -> bool {
+    let digits = |from: &[u8]| from.iter().take_while(|b| b.is_ascii_digit()).count();
+    let rest = token.strip_prefix(b"-").unwrap_or(token);
+    let whole = digits(rest);
+    if whole == 0 || (whole > 1 && rest[0] == b'0') {
+        return false;
+    }
+    let mut rest = &rest[whole..];
+    if let Some(fraction) = rest.strip_prefix(b".") {
+        let n = digits(fraction);
+        if n == 0 {
+            return false;
+        }
+        rest = &fraction[n..];
+    }
+    if let [b'e' | b'E', exponent @ ..] = rest {
+        let exponent = exponent.strip_prefix(b"+").or(exponent.strip_prefix(b"-")).unwrap_or(exponent);
+        let n = digits(exponent);
+        return n > 0 && n == exponent.len();
+    }
+    rest.is_empty()
+}
+
+/// Passes over one value without keeping it. It can stop between any two tokens and resume there.
+#[derive(Debug)]
+pub struct Skip {
+    base: u32,
+    depth: u32,
+    /// One bit a level, the innermost lowest: whether it is an object.
+    objects: u128,
+    next: Next,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Next {
+    Value,
+    ValueOrEnd,
+    Key,
+    KeyOrEnd,
+    Colon,
+    CommaOrEnd,
+}
+
+impl Skip {
+    /// Starts before a value at this depth in the document.
+    #[inline]
+    pub fn new(depth: u32) -> Self {
+        Self { base: depth, depth: 0, objects: 0, next: Next::Value }
+    }
+
+    /// Continues. When it asks for more text, everything before the cursor is finished.
+    pub fn run(&mut self, scan: &mut Scan<'_>) -> Result<(), Stop> {
+        while !self.step(scan)? {}
+        Ok(())
+    }
+
+    /// Passes over one token, and says whether the value is complete.
+    fn step(&mut self, scan: &mut Scan<'_>) -> Result<bool, Stop> {
+        let byte = scan.peek()?;
+        let object = self.objects & 1 == 1;
+        let start = scan.at;
+        self.next = match (self.next, byte) {
+            (Next::ValueOrEnd, b']') | (Next::KeyOrEnd, b'}') => return Ok(self.close(scan)),
+            (Next::CommaOrEnd, b']') if !object => return Ok(self.close(scan)),
+            (Next::CommaOrEnd, b'}') if object => return Ok(self.close(scan)),
+            (Next::CommaOrEnd, b',') => {
+                scan.at += 1;
+                if object { Next::Key } else { Next::Value }
+            }
+            (Next::Colon, b':') => {
+                scan.at += 1;
+                Next::Value
+            }
+            (Next::Key | Next::KeyOrEnd, b'"') => {
+                self.string(scan, start)?;
+                Next::Colon
+            }
+            (Next::Value | Next::ValueOrEnd, b'[' | b'{') => {
+                if self.base + self.depth >= MAX_DEPTH {
+                    return Err(Stop::TooDeep(scan.at));
+                }
+                self.depth += 1;
+                self.objects = self.objects << 1 | u128::from(byte == b'{');
+                scan.at += 1;
+                if byte == b'{' { Next::KeyOrEnd } else { Next::ValueOrEnd }
+            }
+            (Next::Value | Next::ValueOrEnd, b'"') => {
+                self.string(scan, start)?;
+                return Ok(self.ended());
+            }
+            (Next::Value | Next::ValueOrEnd, _) => {
+                scan.scalar()?;
+                return Ok(self.ended());
+            }
+            (Next::Key | Next::KeyOrEnd, _) => return scan.expected("a string"),
+            (Next::Colon, _) => return scan.expected("`:`"),
+            (Next::CommaOrEnd, _) => return scan.expected("`,` or the end of the list"),
+        };
+        Ok(false)
+    }
+
+    /// On an unfinished string the cursor goes back, so that it is read again from its start.
+    #[inline]
+    fn string(&self, scan: &mut Scan<'_>, start: usize) -> Result<(), Stop> {
+        scan.string().map(drop).inspect_err(|_| scan.at = start)
+    }
+
+    fn close(&mut self, scan: &mut Scan<'_>) -> bool {
+        scan.at += 1;
+        self.depth -= 1;
+        self.objects >>= 1;
+        self.ended()
+    }
+
+    fn ended(&mut self) -> bool {
+        self.next = Next::CommaOrEnd;
+        self.depth == 0
+    }
+}

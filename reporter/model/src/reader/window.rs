@@ -1,0 +1,159 @@
+//! A sliding window of validated text over a [`Source`].
+//!
+//! A parser takes text from the front. It tries a token that ends at the window's edge again after the window has
+//! at least doubled, so that the work stays linear and memory bounded.
+
+use std::io::Read;
+
+use crate::error::ReadError;
+
+use super::scan::{Scan, Stop};
+use super::source::Source;
+
+const CHUNK: usize = 1 << 18;
+/// The longest single value, in bytes; a path of several megabytes is odd but valid.
+const MAX_VALUE: usize = 1 << 26;
+
+/// A part of the text of a source, as large as the parser needs.
+pub struct Window<R: Read> {
+    source: Source<R>,
+    raw: Vec<u8>,
+    /// Bytes at the front of `raw` that start a character whose other bytes have not been read yet.
+    carry: usize,
+    text: String,
+    at: usize,
+    /// How many bytes were dropped from the front of the text.
+    base: u64,
+    limit: u64,
+    ended: bool,
+}
+
+impl<R: Read> Window<R> {
+    /// A window at the start of `source`; more than `limit` bytes of text are an error.
+    pub fn new(source: Source<R>, limit: u64) -> Self {
+        Self {
+            source,
+            raw: vec![0; CHUNK + 4],
+            carry: 0,
+            text: String::new(),
+            at: 0,
+            base: 0,
+            limit,
+            ended: false,
+        }
+    }
+
+    /// Runs `take` on the text ahead, again with more text each time it asks for more.
+    ///
+    /// # Errors
+    ///
+    /// If `take` fails, if the source fails or ends too early, or if the text or one value is too long.
+    pub fn take<T>(
+        &mut self,
+        mut take: impl FnMut(&mut Scan<'_>) -> Result<T, Stop>,
+    ) -> Result<T, ReadError> {
+        loop {
+            let mut scan = Scan::new(&self.text[self.at..], self.ended);
+            match take(&mut scan) {
+                Ok(value) => {
+                    self.at += scan.at();
+                    return Ok(value);
+                }
+                Err(Stop::More) => self.more()?,
+                Err(Stop::Expected(at, what)) => return Err(ReadError::NotJson(self.offset(at), what)),
+                Err(Stop::TooDeep(at)) => return Err(ReadError::TooDeep(self.offset(at))),
+            }
+        }
+    }
+
+    /// As [`take`](Self::take), for a value that can be taken piece by piece: when `take` asks for more text,
+    /// everything before the cursor is finished.
+    ///
+    /// # Errors
+    ///
+    /// As [`take`](Self::take).
+    pub fn stream(
+        &mut self,
+        mut take: impl FnMut(&mut Scan<'_>) -> Result<(), Stop>,
+    ) -> Result<(), ReadError> {
+        loop {
+            let mut scan = Scan::new(&self.text[self.at..], self.ended);
+            let result = take(&mut scan);
+            let at = scan.at();
+            match result {
+                Ok(()) => {
+                    self.at += at;
+                    return Ok(());
+                }
+                Err(Stop::More) => {
+                    self.at += at;
+                    self.more()?;
+                }
+                Err(Stop::Expected(at, what)) => return Err(ReadError::NotJson(self.offset(at), what)),
+                Err(Stop::TooDeep(at)) => return Err(ReadError::TooDeep(self.offset(at))),
+            }
+        }
+    }
+
+    /// The offset of the next token in the whole text, in bytes.
+    pub fn position(&self) -> u64 {
+        self.offset(0)
+    }
+
+    fn offset(&self, at: usize) -> u64 {
+        self.base + (self.at + at) as u64
+    }
+
+    fn more(&mut self) -> Result<(), ReadError> {
+        if self.ended {
+            return Err(ReadError::Truncated(self.base + self.text.len() as u64));
+        }
+        self.text.drain(..self.at);
+        self.base += self.at as u64;
+        self.at = 0;
+        if self.text.len() > MAX_VALUE {
+            return Err(ReadError::ValueTooLong(MAX_VALUE as u64));
+        }
+        let goal = self.text.len() * 2 + CHUNK;
+        while !self.ended && self.text.len() < goal {
+            self.fill()?;
+        }
+        Ok(())
+    }
+
+    fn fill(&mut self) -> Result<(), ReadError> {
+        let so_far = self.base + self.text.len() as u64;
+        let room = &mut self.raw[self.carry..CHUNK];
+        let read = self.source.read(room, so_far)?;
+        let bytes = &self.raw[..self.carry + read];
+        if so_far + bytes.len() as u64 > self.limit {
+            return Err(ReadError::TooLarge(self.limit));
+        }
+        let valid = match core::str::from_utf8(bytes) {
+            Ok(text) => text,
+            Err(error) if error.error_len().is_some() || read == 0 => {
+                return Err(ReadError::NotUtf8(so_far + error.valid_up_to() as u64));
+            }
+            Err(error) => core::str::from_utf8(&bytes[..error.valid_up_to()])
+                .expect("valid up to there, as the validation has just said"),
+        };
+        if so_far == 0 && valid.starts_with('\u{feff}') {
+            self.text.push(' ');
+            self.text.push_str("  ");
+            self.text.push_str(&valid['\u{feff}'.len_utf8()..]);
+        } else {
+            self.text.push_str(valid);
+        }
+        let (valid, len) = (valid.len(), bytes.len());
+        self.raw.copy_within(valid..len, 0);
+        self.carry = len - valid;
+        self.ended = read == 0;
+        Ok(())
+    }
+}
+
+impl<R: Read> core::fmt::Debug for Window<R> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Window").field("position", &self.position()).finish_non_exhaustive()
+    }
+}

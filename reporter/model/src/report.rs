@@ -1,0 +1,105 @@
+//! The datum: one [`Report`], field by field as in Firefox's `nsIMemoryReporter.idl`.
+//!
+//! The numbers of [`Kind`] and [`Units`] are those of the file format and never change.
+
+use core::fmt;
+
+/// Where the memory of a report comes from; it matters only under `explicit/`.
+///
+/// Source: the `KIND_*` constants of Firefox's `nsIMemoryReporter.idl`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Kind {
+    /// Memory that the program requests from the operating system directly (`mmap` and the like). Units must be
+    /// bytes.
+    NonHeap = 0,
+    /// Memory of the heap allocator, which `heap-allocated` counts. Units must be bytes.
+    Heap = 1,
+    /// Anything else, in any units; not allowed under `explicit/`.
+    Other = 2,
+}
+
+impl Kind {
+    /// The kind with this number in the file format.
+    pub const fn from_number(number: i64) -> Option<Self> {
+        match number {
+            0 => Some(Self::NonHeap),
+            1 => Some(Self::Heap),
+            2 => Some(Self::Other),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NonHeap => "NONHEAP",
+            Self::Heap => "HEAP",
+            Self::Other => "OTHER",
+        })
+    }
+}
+
+/// The unit of a report's amount.
+///
+/// Source: the `UNITS_*` constants of Firefox's `nsIMemoryReporter.idl`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Units {
+    /// Bytes.
+    Bytes = 0,
+    /// A count of things that exist now.
+    Count = 1,
+    /// A count of things that happened since the process started; it never decreases.
+    CountCumulative = 2,
+    /// A fraction in hundredths of a per cent: 1234 is 12.34 %. It may exceed 100 %.
+    Percentage = 3,
+}
+
+impl Units {
+    /// The units with this number in the file format.
+    pub const fn from_number(number: i64) -> Option<Self> {
+        match number {
+            0 => Some(Self::Bytes),
+            1 => Some(Self::Count),
+            2 => Some(Self::CountCumulative),
+            3 => Some(Self::Percentage),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Units {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Bytes => "BYTES",
+            Self::Count => "COUNT",
+            Self::CountCumulative => "COUNT_CUMULATIVE",
+            Self::Percentage => "PERCENTAGE",
+        })
+    }
+}
+
+/// One measurement: what [`ReportSet::iter`](crate::ReportSet::iter) gives and
+/// [`ReportSet::push`](crate::ReportSet::push) takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Report<'a> {
+    /// The process measured, for example `Main Process (pid 100)`; empty means this process.
+    pub process: &'a str,
+    /// Names separated by `/`; a `/` inside a name is written `\`. A path without `/` is a line of its own.
+    pub path: &'a str,
+    /// Where the memory comes from.
+    pub kind: Kind,
+    /// The unit of `amount`.
+    pub units: Units,
+    /// The amount, in `units`.
+    pub amount: i64,
+    /// What is measured, in full sentences.
+    pub description: &'a str,
+}
+
+/// Any integer as an amount; one that does not fit becomes the nearest amount that does.
+pub fn amount<N: TryInto<i64> + Copy + PartialOrd + Default>(amount: N) -> i64 {
+    amount.try_into().unwrap_or(if amount < N::default() { i64::MIN } else { i64::MAX })
+}

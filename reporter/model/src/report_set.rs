@@ -1,0 +1,355 @@
+//! A compact list of reports with their warnings: the result of a collection, and of reading a file.
+//!
+//! A set owns all text: paths lie one after the other in chunks, and each process and description is kept once. A
+//! report costs 40 bytes and its path, so a million reports fit in 100 MB.
+
+use core::fmt;
+use core::hash::BuildHasher;
+use std::time::Duration;
+
+use hashbrown::{DefaultHashBuilder, HashTable};
+
+use crate::name_pattern::NamePattern;
+use crate::presence::Presence;
+use crate::report::{Kind, Report, Units};
+use crate::skipped::Skipped;
+use crate::warning::Warning;
+
+/// Room for paths in one chunk: the first is small, since most sets are.
+const FIRST_CHUNK: usize = 1024;
+const CHUNK: usize = 64 * 1024;
+
+/// Reports in the order in which they were pushed, with warnings and the run of each reporter.
+///
+/// `memory_reporter::collect_reports` makes one, and so does [`file::read`](crate::file::read).
+#[derive(Clone, Default)]
+pub struct ReportSet {
+    rows: Vec<Row>,
+    chunks: Vec<String>,
+    processes: Names,
+    descriptions: Names,
+    warnings: Vec<Warning>,
+    runs: Vec<ReporterRun>,
+    usable_size_known: bool,
+    is_diff: bool,
+    name_patterns: Vec<NamePattern>,
+}
+
+/// Where the parts of one report are.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug)]
+pub struct Row {
+    amount: i64,
+    chunk: u32,
+    start: u32,
+    len: u32,
+    process: NameId,
+    description: NameId,
+    kind: Kind,
+    units: Units,
+    presence: Presence,
+}
+
+/// The run of one reporter in a collection.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct ReporterRun {
+    /// The reporter's name.
+    pub reporter: String,
+    /// How many reports it gave.
+    pub reports: usize,
+    /// How long it took.
+    pub time: Duration,
+    /// The parts that it could not measure.
+    pub skipped: Vec<Skipped>,
+}
+
+impl ReporterRun {
+    /// A reporter gave this many reports in this time, and could not measure the parts in `skipped`.
+    pub fn new(reporter: impl Into<String>, reports: usize, time: Duration, skipped: Vec<Skipped>) -> Self {
+        Self { reporter: reporter.into(), reports, time, skipped }
+    }
+}
+
+impl ReportSet {
+    /// An empty set of a process whose allocator knows usable sizes.
+    pub fn new() -> Self {
+        Self { usable_size_known: true, ..Self::default() }
+    }
+
+    /// Adds a report at the end. The set checks no rules; the collector and the reader do.
+    pub fn push(&mut self, report: Report<'_>) {
+        self.push_change(report, Presence::Both);
+    }
+
+    /// Adds a report of a diff at the end.
+    pub(crate) fn push_change(&mut self, report: Report<'_>, presence: Presence) {
+        let fits = self.chunks.last().is_some_and(|c| c.len() + report.path.len() <= c.capacity());
+        if !fits {
+            let room = if self.chunks.is_empty() { FIRST_CHUNK } else { CHUNK };
+            self.chunks.push(String::with_capacity(room.max(report.path.len())));
+        }
+        let chunk = self.chunks.len() - 1;
+        let text = &mut self.chunks[chunk];
+        let start = text.len();
+        text.push_str(report.path);
+        self.rows.push(Row {
+            amount: report.amount,
+            chunk: small(chunk),
+            start: small(start),
+            len: small(report.path.len()),
+            process: self.processes.intern(report.process),
+            description: self.descriptions.intern(report.description),
+            kind: report.kind,
+            units: report.units,
+            presence,
+        });
+    }
+
+    /// All reports, in order.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = Report<'_>> + Clone {
+        self.rows.iter().map(|row| self.view(row))
+    }
+
+    /// The report at `index`.
+    ///
+    /// # Panics
+    ///
+    /// If `index` is not less than [`len`](Self::len).
+    pub fn get(&self, index: usize) -> Report<'_> {
+        self.view(&self.rows[index])
+    }
+
+    /// Which of two sets had the report at `index`, if this set is a diff.
+    ///
+    /// # Panics
+    ///
+    /// If `index` is not less than [`len`](Self::len).
+    pub fn presence(&self, index: usize) -> Presence {
+        self.rows[index].presence
+    }
+
+    /// Whether amounts are differences of two sets, which may be negative.
+    pub fn is_diff(&self) -> bool {
+        self.is_diff
+    }
+
+    pub(crate) fn set_diff(&mut self) {
+        self.is_diff = true;
+    }
+
+    /// The parts of names that change from run to run, as the program declares them with
+    /// `memory_reporter::normalize_names!`.
+    pub fn name_patterns(&self) -> &[NamePattern] {
+        &self.name_patterns
+    }
+
+    /// Adds patterns, each once.
+    pub fn add_name_patterns(&mut self, patterns: impl IntoIterator<Item = NamePattern>) {
+        for pattern in patterns {
+            if !self.name_patterns.contains(&pattern) {
+                self.name_patterns.push(pattern);
+            }
+        }
+    }
+
+    /// The names of all processes, each once, in the order in which reports first name them. A name may be
+    /// empty.
+    pub fn processes(&self) -> impl ExactSizeIterator<Item = &str> {
+        self.processes.texts.iter().map(|name| &**name)
+    }
+
+    /// For each report in order the index of its process in [`processes`](Self::processes).
+    pub(crate) fn process_ids(&self) -> impl Iterator<Item = usize> {
+        self.rows.iter().map(|row| row.process.0 as usize)
+    }
+
+    fn view(&self, row: &Row) -> Report<'_> {
+        let (start, len) = (row.start as usize, row.len as usize);
+        Report {
+            process: self.processes.get(row.process),
+            path: &self.chunks[row.chunk as usize][start..start + len],
+            kind: row.kind,
+            units: row.units,
+            amount: row.amount,
+            description: self.descriptions.get(row.description),
+        }
+    }
+
+    /// The number of reports.
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Whether there is no report.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// Removes all reports; warnings stay.
+    pub fn clear(&mut self) {
+        self.rows.clear();
+        self.chunks.clear();
+        self.processes = Names::default();
+        self.descriptions = Names::default();
+    }
+
+    /// Moves all reports, warnings and runs of `other` behind those of `self`.
+    pub fn append(&mut self, other: ReportSet) {
+        // Paths move chunk by chunk, so that appending a million reports copies no text.
+        let first_chunk = small(self.chunks.len());
+        let processes = self.processes.intern_all(&other.processes);
+        let descriptions = self.descriptions.intern_all(&other.descriptions);
+        self.chunks.extend(other.chunks);
+        self.rows.extend(other.rows.into_iter().map(|row| Row {
+            chunk: first_chunk + row.chunk,
+            process: processes[row.process.0 as usize],
+            description: descriptions[row.description.0 as usize],
+            ..row
+        }));
+        self.warnings.extend(other.warnings);
+        self.runs.extend(other.runs);
+        self.is_diff |= other.is_diff;
+        self.add_name_patterns(other.name_patterns);
+    }
+
+    /// Gives every process the name that `rename` gives for its old one.
+    pub fn rename_processes(&mut self, mut rename: impl FnMut(&str) -> String) {
+        let mut renamed = Names::default();
+        let ids: Vec<_> = self.processes.texts.iter().map(|name| renamed.intern(&rename(name))).collect();
+        for row in &mut self.rows {
+            row.process = ids[row.process.0 as usize];
+        }
+        self.processes = renamed;
+    }
+
+    /// Gives every warning the subject that `rename` gives for its old one.
+    pub fn rename_warnings(&mut self, mut rename: impl FnMut(&str) -> String) {
+        for warning in &mut self.warnings {
+            warning.subject = rename(&warning.subject);
+        }
+    }
+
+    /// The faults of reports, reporters and processes.
+    pub fn warnings(&self) -> &[Warning] {
+        &self.warnings
+    }
+
+    /// Adds a warning.
+    pub fn warn(&mut self, warning: Warning) {
+        self.warnings.push(warning);
+    }
+
+    /// The runs of all reporters, in the order in which they ran; empty for a file.
+    pub fn runs(&self) -> &[ReporterRun] {
+        &self.runs
+    }
+
+    /// Adds the run of a reporter.
+    pub fn add_run(&mut self, run: ReporterRun) {
+        self.runs.push(run);
+    }
+
+    /// The parts that the reporters could not measure.
+    pub fn skipped(&self) -> impl Iterator<Item = &Skipped> {
+        self.runs.iter().flat_map(|run| &run.skipped)
+    }
+
+    /// Whether sizes include the bytes by which the allocator rounds up (`hasMozMallocUsableSize` in the file).
+    pub fn usable_size_known(&self) -> bool {
+        self.usable_size_known
+    }
+
+    /// Sets [`usable_size_known`](Self::usable_size_known).
+    pub fn set_usable_size_known(&mut self, known: bool) {
+        self.usable_size_known = known;
+    }
+}
+
+/// The containers of a [`ReportSet`], for `memory-reporter`, which measures their memory.
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct Parts<'a> {
+    pub rows: &'a Vec<Row>,
+    pub chunks: &'a Vec<String>,
+    pub texts: [&'a Vec<Box<str>>; 2],
+    pub text_ids: [&'a HashTable<NameId>; 2],
+    pub warnings: &'a Vec<Warning>,
+    pub runs: &'a Vec<ReporterRun>,
+    pub name_patterns: &'a Vec<NamePattern>,
+}
+
+impl ReportSet {
+    #[doc(hidden)]
+    pub fn parts(&self) -> Parts<'_> {
+        let (processes, descriptions) = (&self.processes, &self.descriptions);
+        Parts {
+            rows: &self.rows,
+            chunks: &self.chunks,
+            texts: [&processes.texts, &descriptions.texts],
+            text_ids: [&processes.ids, &descriptions.ids],
+            warnings: &self.warnings,
+            runs: &self.runs,
+            name_patterns: &self.name_patterns,
+        }
+    }
+}
+
+impl fmt::Debug for ReportSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ReportSet")
+            .field("reports", &self.len())
+            .field("warnings", &self.warnings)
+            .finish_non_exhaustive()
+    }
+}
+
+/// No chunk reaches 4 GiB: readers bound their input, and no path is that long.
+fn small(n: usize) -> u32 {
+    u32::try_from(n).expect("report text stays below 4 GiB a chunk")
+}
+
+/// A number of a text in its [`Names`].
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NameId(u32);
+
+/// Each text once, by id.
+#[derive(Clone, Default)]
+struct Names {
+    texts: Vec<Box<str>>,
+    ids: HashTable<NameId>,
+    /// Seeded, since names may come from a file made to collide.
+    hasher: DefaultHashBuilder,
+    last: Option<NameId>,
+}
+
+impl Names {
+    fn intern(&mut self, text: &str) -> NameId {
+        if let Some(last) = self.last
+            && *self.texts[last.0 as usize] == *text
+        {
+            return last;
+        }
+        let hash = self.hasher.hash_one(text);
+        let found = self.ids.find(hash, |id| *self.texts[id.0 as usize] == *text).copied();
+        let id = found.unwrap_or_else(|| {
+            let id = NameId(small(self.texts.len()));
+            self.texts.push(text.into());
+            let (texts, hasher) = (&self.texts, &self.hasher);
+            self.ids.insert_unique(hash, id, |id| hasher.hash_one(&*texts[id.0 as usize]));
+            id
+        });
+        self.last = Some(id);
+        id
+    }
+
+    /// The ids here of all names there.
+    fn intern_all(&mut self, other: &Self) -> Vec<NameId> {
+        other.texts.iter().map(|text| self.intern(text)).collect()
+    }
+
+    fn get(&self, id: NameId) -> &str {
+        &self.texts[id.0 as usize]
+    }
+}

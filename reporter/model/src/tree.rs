@@ -1,0 +1,147 @@
+//! From a flat list of reports to one forest per process, as Firefox's about:memory builds it.
+//!
+//! A tree is compressed: a chain of inner nodes with one child each is one node from the start, so there are at most
+//! two nodes for each report, and a path with 100,000 components costs one. Nothing here recurses. A view orders by
+//! collation, makes the `(N tiny)` nodes and writes all text.
+//!
+//! ```
+//! use memory_report::{Kind, Report, ReportSet, Units, tree::Forest};
+//!
+//! let report = |path, kind, amount| Report {
+//!     process: "Main Process (pid 1)", path, kind, units: Units::Bytes, amount, description: "",
+//! };
+//! let mut set = ReportSet::new();
+//! set.push(report("explicit/cache/keys", Kind::Heap, 30));
+//! set.push(report("explicit/cache/values", Kind::Heap, 50));
+//! set.push(report("heap-allocated", Kind::Other, 100));
+//!
+//! let forest = Forest::new(&set);
+//! assert_eq!(forest.amount("explicit/cache"), Some(80));
+//! assert_eq!(forest.amount("explicit/heap-unclassified"), Some(20));
+//! assert_eq!(forest.amount("explicit/no-such-thing"), None);
+//! ```
+
+mod build;
+mod lookup;
+mod node;
+mod node_data;
+mod path_order;
+mod process;
+
+use std::borrow::Cow;
+use std::sync::{Mutex, PoisonError};
+
+use crate::process_name::own_process_name;
+use crate::report_set::ReportSet;
+use crate::warning::Warning;
+
+use build::Builder;
+
+pub use node::{FAKE_CHILD, ITSELF, Mark, Node};
+pub use process::Process;
+
+/// The trees of all processes of a [`ReportSet`].
+#[derive(Debug)]
+pub struct Forest<'a> {
+    processes: Vec<Process<'a>>,
+    warnings: Vec<Warning>,
+}
+
+impl<'a> Forest<'a> {
+    /// Builds the trees of every process. They leave out reports that break a rule of their tree;
+    /// [`warnings`](Self::warnings) lists these.
+    pub fn new(set: &'a ReportSet) -> Self {
+        Self::filtered(set, |_| true)
+    }
+
+    /// Builds the trees of the reports whose path `keep` accepts, and sums those only. There is a
+    /// `heap-unclassified` only if `keep` accepts `heap-allocated`. The resident amounts of [`Process`] come from all
+    /// reports, though. A process without accepted reports stays, empty.
+    pub fn filtered(set: &'a ReportSet, mut keep: impl FnMut(&str) -> bool) -> Self {
+        let mut builders: Vec<Builder<'a>> = Vec::new();
+        let mut by_id: Vec<Option<usize>> = Vec::new();
+        let mut unnamed: Option<usize> = None;
+        for (row, (report, id)) in set.iter().zip(set.process_ids()).enumerate() {
+            if id >= by_id.len() {
+                by_id.resize(id + 1, None);
+            }
+            let index = *by_id[id].get_or_insert_with(|| {
+                let name = named(report.process);
+                // Only the empty name can mean the same process as another name.
+                let known = match name {
+                    Cow::Owned(_) => builders.iter().position(|b| b.name() == name),
+                    Cow::Borrowed(_) => unnamed.filter(|index| builders[*index].name() == name),
+                };
+                let index = known.unwrap_or(builders.len());
+                if matches!(name, Cow::Owned(_)) {
+                    unnamed = Some(index);
+                }
+                if known.is_none() {
+                    builders.push(Builder::new(set, name));
+                }
+                index
+            });
+            let builder = &mut builders[index];
+            builder.see(&report);
+            if keep(report.path) {
+                let row = u32::try_from(row).expect("a set has fewer than 2^32 reports");
+                builder.add(row, &report);
+            }
+        }
+        let mut forest = Self { processes: Vec::with_capacity(builders.len()), warnings: Vec::new() };
+        for (process, warnings) in finish_all(builders, set.len()) {
+            forest.processes.push(process);
+            forest.warnings.extend(warnings);
+        }
+        forest
+    }
+
+    /// The processes, in the order in which the set first names them.
+    pub fn processes(&self) -> &[Process<'a>] {
+        &self.processes
+    }
+
+    /// The amount at `path`, summed over all processes that have it; see [`Process::amount`].
+    pub fn amount(&self, path: &str) -> Option<i128> {
+        self.processes.iter().filter_map(|p| p.amount(path)).reduce(|a, b| a + b)
+    }
+
+    /// The reports that the trees leave out, and why.
+    pub fn warnings(&self) -> &[Warning] {
+        &self.warnings
+    }
+}
+
+/// An empty process name means the process that runs this code.
+fn named(process: &str) -> Cow<'_, str> {
+    if process.is_empty() { Cow::Owned(own_process_name()) } else { Cow::Borrowed(process) }
+}
+
+/// With fewer reports a thread costs more than it saves.
+const REPORTS_A_THREAD: usize = 100_000;
+
+/// The trees of all processes, built on several threads if there are many reports; no thread outlives the call.
+fn finish_all(builders: Vec<Builder<'_>>, reports: usize) -> Vec<(Process<'_>, Vec<Warning>)> {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = cores.min(reports / REPORTS_A_THREAD).min(builders.len());
+    if threads < 2 {
+        return builders.into_iter().map(Builder::finish).collect();
+    }
+    let left = Mutex::new(builders.into_iter().enumerate());
+    let work = || {
+        let next = || left.lock().unwrap_or_else(PoisonError::into_inner).next();
+        std::iter::from_fn(next).map(|(i, builder)| (i, builder.finish())).collect::<Vec<_>>()
+    };
+    let mut done = std::thread::scope(|scope| {
+        let spawn = |_| std::thread::Builder::new().spawn_scoped(scope, work);
+        // If a thread cannot start, the others do its work.
+        let helpers: Vec<_> = (1..threads).map_while(|i| spawn(i).ok()).collect();
+        let mut done = work();
+        for helper in helpers {
+            done.extend(helper.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        }
+        done
+    });
+    done.sort_unstable_by_key(|(i, _)| *i);
+    done.into_iter().map(|(_, finished)| finished).collect()
+}

@@ -1,0 +1,32 @@
+//! What a process keeps of each node of its trees.
+
+use crate::presence::Presence;
+use crate::report::Units;
+
+pub(super) const NONE: u32 = u32::MAX;
+
+/// One node; its children are a list linked by `next`.
+#[derive(Clone, Copy)]
+pub(super) struct NodeData<'a> {
+    pub(super) path: &'a str,
+    pub(super) amount: i128,
+    /// The offset of the node's name in `path`; the text before it belongs to its ancestors.
+    pub(super) start: u32,
+    pub(super) first_child: u32,
+    pub(super) next: u32,
+    /// The first report of a leaf, or of a descendant.
+    pub(super) row: u32,
+    /// 0 for inner nodes.
+    pub(super) reports: u32,
+    pub(super) merged: u32,
+    pub(super) units: Units,
+    pub(super) source: Source,
+    pub(super) presence: Presence,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Source {
+    Reports,
+    Itself,
+    HeapUnclassified,
+}

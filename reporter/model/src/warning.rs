@@ -1,0 +1,80 @@
+//! The faults of reports, reporters and processes, which every [`ReportSet`](crate::ReportSet) carries.
+
+use core::fmt;
+
+/// What a [`Warning`] is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum WarningKind {
+    /// A report breaks a rule and was left out.
+    ReportDropped,
+    /// A report breaks a rule and was kept.
+    ReportKept,
+    /// A reporter panicked; its reports were left out.
+    Panicked,
+    /// A reporter did not answer in time; its reports were left out.
+    TimedOut,
+    /// A reporter took long, but answered.
+    Slow,
+    /// A reporter tried to collect reports itself.
+    Nested,
+    /// Something could not be measured.
+    Unavailable,
+    /// A process did not answer a request; its reports are missing.
+    ProcessMissing,
+}
+
+impl WarningKind {
+    const ALL: [Self; 8] = [
+        Self::ReportDropped,
+        Self::ReportKept,
+        Self::Panicked,
+        Self::TimedOut,
+        Self::Slow,
+        Self::Nested,
+        Self::Unavailable,
+        Self::ProcessMissing,
+    ];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::ReportDropped => "report-dropped",
+            Self::ReportKept => "report-kept",
+            Self::Panicked => "panicked",
+            Self::TimedOut => "timed-out",
+            Self::Slow => "slow",
+            Self::Nested => "nested",
+            Self::Unavailable => "unavailable",
+            Self::ProcessMissing => "process-missing",
+        }
+    }
+
+    /// The kind of this name.
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+}
+
+/// Writes the name that the file format uses, such as `timed-out`.
+impl fmt::Display for WarningKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A fault of one report, one reporter or one process.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Warning {
+    /// The sort of fault.
+    pub kind: WarningKind,
+    /// The name of the reporter or process, or a place in a file such as `reports[12].amount`.
+    pub subject: String,
+    /// What is wrong; lower case, without a full stop.
+    pub message: String,
+}
+
+impl fmt::Display for Warning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.subject, self.message)
+    }
+}

@@ -1,0 +1,35 @@
+//! Report files, good and hostile, the trees of their reports, and diffs; through the public API.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod diff;
+mod name_patterns;
+mod reading;
+mod trees;
+mod writing;
+
+use memory_report::file::{self, ReadOptions};
+use memory_report::{ReadError, ReportSet};
+
+fn read(bytes: impl AsRef<[u8]>) -> Result<ReportSet, ReadError> {
+    file::read_from(bytes.as_ref(), &ReadOptions::default())
+}
+
+/// The error in words.
+fn error(bytes: impl AsRef<[u8]>) -> String {
+    read(bytes).expect_err("this is no good file").to_string()
+}
+
+/// A file around these elements of `reports`.
+fn document(reports: &str) -> String {
+    format!("{{\"version\": 1, \"hasMozMallocUsableSize\": true, \"reports\": [{reports}]}}")
+}
+
+/// A good report with one more member, which replaces an earlier one of the same name.
+fn report(member: &str) -> String {
+    format!(
+        "{{\"process\": \"p\", \"path\": \"a/b\", \"kind\": 2, \"units\": 0, \"amount\": 7, \
+         \"description\": \"d\"{}{member}}}",
+        if member.is_empty() { "" } else { ", " }
+    )
+}

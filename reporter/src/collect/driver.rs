@@ -1,0 +1,499 @@
+//! The driver: runs reporters one by one and gathers their reports.
+//!
+//! A reporter that panics or hangs loses its own reports, and a warning names it. The driver then forgets the shared
+//! blocks that it counted, so that later reporters count them.
+
+use std::sync::{Arc, mpsc};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use memory_report::{ReportSet, ReporterRun, SkipReason, Skipped, Warning, WarningKind};
+
+use crate::allocator;
+use crate::engine::{Collecting, Marker, Run};
+use crate::measure::Addresses;
+use crate::reporting::isolation::{self, Ran};
+use crate::reporting::registry::{self, Entry, Turn};
+use crate::reporting::{MemoryReporter, ReporterName, Reports, ResidentMap, amounts, builtin, name_pattern};
+
+use super::admission::{self, Admitted};
+use super::{consistency, dark_matter, pressure};
+
+/// How to collect.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct CollectOptions {
+    /// Reporters leave private data out of paths and descriptions. Default: no.
+    pub anonymize: bool,
+    /// The collection minimizes memory usage first. Default: no.
+    pub minimize: bool,
+    /// Reporters run on a thread of their own, and the collection gives up one that takes longer than this: a warning
+    /// names it, and no collection runs it again until it has ended. Reporters that are borrowed or belong to one
+    /// thread still run on the caller's thread, without a limit. Default: none, all reporters run on the caller's
+    /// thread.
+    pub deadline: Option<Duration>,
+    /// A reporter that takes longer gets a warning. Default: one second.
+    pub slow: Duration,
+    /// The name of the process. Default: `Main Process (pid N)`.
+    pub process: Option<String>,
+    /// Adds the tree `resident-map/`, which adds up to `resident`: the resident part of `explicit`, and the other
+    /// resident bytes of each mapping; and the trees `proportional-map/`, `swap-map/`, `huge-pages/` and `hugetlb/`.
+    /// This reads a file of the system, which takes a while in a large process. Default: no. On systems other than
+    /// Linux it adds nothing.
+    pub resident_map: bool,
+}
+
+impl Default for CollectOptions {
+    fn default() -> Self {
+        Self {
+            anonymize: false,
+            minimize: false,
+            deadline: None,
+            slow: Duration::from_secs(1),
+            process: None,
+            resident_map: false,
+        }
+    }
+}
+
+impl CollectOptions {
+    /// The defaults.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets [`anonymize`](Self::anonymize).
+    #[must_use]
+    pub fn anonymize(mut self, anonymize: bool) -> Self {
+        self.anonymize = anonymize;
+        self
+    }
+
+    /// Sets [`minimize`](Self::minimize).
+    #[must_use]
+    pub fn minimize(mut self, minimize: bool) -> Self {
+        self.minimize = minimize;
+        self
+    }
+
+    /// Sets [`deadline`](Self::deadline).
+    #[must_use]
+    pub fn deadline(mut self, deadline: Duration) -> Self {
+        self.deadline = Some(deadline);
+        self
+    }
+
+    /// Sets [`resident_map`](Self::resident_map).
+    #[must_use]
+    pub fn resident_map(mut self, resident_map: bool) -> Self {
+        self.resident_map = resident_map;
+        self
+    }
+
+    /// Sets [`slow`](Self::slow).
+    #[must_use]
+    pub fn slow(mut self, slow: Duration) -> Self {
+        self.slow = slow;
+        self
+    }
+
+    /// Sets [`process`](Self::process).
+    #[must_use]
+    pub fn process(mut self, process: impl Into<String>) -> Self {
+        self.process = Some(process.into());
+        self
+    }
+}
+
+/// Runs all reporters of the program: the built-in ones first, then the registered ones by name,
+/// then those of this thread.
+///
+/// It never panics. With a deadline it takes at most that long for each reporter that runs on the collector's thread.
+///
+/// Called from inside a reporter it returns an empty set, and both this set and the one of the current collection carry
+/// a warning. A reporter must not let another thread collect either: at most 32 collections run at the same time, and
+/// those beyond are empty and carry a warning, as does the one in which such a reporter runs.
+pub fn collect_reports(options: &CollectOptions) -> ReportSet {
+    let mut driver = match Driver::start(options, true) {
+        Ok(driver) => driver,
+        Err(why) => return nothing(why),
+    };
+    for reporter in builtin::reporters() {
+        driver.run(&ReporterName::ask(reporter), reporter);
+    }
+    driver.declare();
+    for entry in registry::entries() {
+        driver.run_entry(&entry);
+        let name = entry.name().clone();
+        driver.gone(&name, isolation::as_reporter(|| drop(entry)));
+    }
+    for entry in registry::local_entries() {
+        driver.run(&entry.name, &*entry.reporter);
+        let name = entry.name.clone();
+        driver.gone(&name, isolation::as_reporter(|| drop(entry)));
+    }
+    driver.finish()
+}
+
+/// A collection of exactly the reporters given to it, and none of the registered ones.
+///
+/// It is for tests, which then do not see each other's reporters, and for reporters that live on the stack.
+///
+/// ```
+/// use memory_reporter::{Collection, MemoryReporter, Reports, collect_report};
+///
+/// struct Text(String);
+///
+/// impl MemoryReporter for Text {
+///     fn collect_reports(&self, out: &mut Reports) {
+///         collect_report!(out, "explicit/text", Heap, &self.0, "Memory used by the text.");
+///     }
+/// }
+///
+/// let text = Text("four".into());
+/// let reports = Collection::new().with(&text).collect();
+/// assert_eq!(reports.iter().next().unwrap().path, "explicit/text");
+/// ```
+#[derive(Default)]
+pub struct Collection<'a> {
+    reporters: Vec<&'a dyn MemoryReporter>,
+    options: CollectOptions,
+    process_rows: bool,
+}
+
+impl<'a> Collection<'a> {
+    /// A collection without reporters.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a reporter; reporters run in the order in which they were added.
+    #[must_use]
+    pub fn with(mut self, reporter: &'a dyn MemoryReporter) -> Self {
+        self.reporters.push(reporter);
+        self
+    }
+
+    /// Adds the built-in reporters of the process: `heap-allocated`, `resident` and the like.
+    #[must_use]
+    pub fn with_process(mut self) -> Self {
+        self.process_rows = true;
+        self
+    }
+
+    /// Sets how to collect.
+    #[must_use]
+    pub fn options(mut self, options: CollectOptions) -> Self {
+        self.options = options;
+        self
+    }
+
+    /// Runs the reporters, all on this thread.
+    pub fn collect(&self) -> ReportSet {
+        let mut driver = match Driver::start(&self.options, self.process_rows) {
+            Ok(driver) => driver,
+            Err(why) => return nothing(why),
+        };
+        if self.process_rows {
+            for reporter in builtin::reporters() {
+                driver.run(&ReporterName::ask(reporter), reporter);
+            }
+            driver.declare();
+        }
+        for reporter in &self.reporters {
+            driver.run(&ReporterName::ask(*reporter), *reporter);
+        }
+        driver.finish()
+    }
+}
+
+impl core::fmt::Debug for Collection<'_> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Collection")
+            .field("reporters", &self.reporters.len())
+            .field("options", &self.options)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The set of a collection that did not begin.
+fn nothing(why: String) -> ReportSet {
+    let mut set = ReportSet::new();
+    set.warn(Warning { kind: WarningKind::Nested, subject: "collect_reports".to_owned(), message: why });
+    set
+}
+
+/// The result of running one reporter.
+struct Outcome {
+    set: ReportSet,
+    counted: Addresses,
+    skipped: Vec<Skipped>,
+    time: Duration,
+    nested: bool,
+    /// Other collections were refused while it ran.
+    refused: bool,
+    panic: Option<String>,
+}
+
+/// The data that every reporter of a collection gets.
+#[derive(Clone)]
+struct Brief {
+    process: Arc<str>,
+    anonymize: bool,
+    counted: Arc<Addresses>,
+    /// With DMD.
+    run: Option<Run>,
+}
+
+impl Brief {
+    fn run(&self, marker: Option<Marker>, name: &str, collect: impl FnOnce(&mut Reports)) -> Outcome {
+        let mut out = Reports::new(name, &self.process, self.anonymize, &self.counted, marker);
+        let refused_before = admission::refused();
+        let entered = marker.map(Marker::enter);
+        let start = Instant::now();
+        let Ran { result, nested } = isolation::as_reporter(|| collect(&mut out));
+        let time = start.elapsed();
+        if result.is_err() {
+            out.withdraw();
+        }
+        drop(entered);
+        let refused = admission::refused() != refused_before;
+        let (set, state) = out.into_parts();
+        let (counted, skipped) = state.into_parts();
+        Outcome { set, counted, skipped, time, nested, refused, panic: result.err() }
+    }
+}
+
+struct Driver<'a> {
+    options: &'a CollectOptions,
+    brief: Brief,
+    set: ReportSet,
+    collector: Option<Collector>,
+    /// With DMD.
+    dark_matter: Option<Collecting>,
+    _admitted: Admitted,
+    /// With DMD: the reporters that did not answer in time.
+    late: Vec<Marker>,
+    /// Collections refused, as far as this one has warned of them.
+    refused: u64,
+}
+
+impl<'a> Driver<'a> {
+    /// Begins a collection; the error says why it may not begin. With `dark_matter` it is a collection of the whole
+    /// process.
+    fn start(options: &'a CollectOptions, dark_matter: bool) -> Result<Self, String> {
+        if isolation::is_nested() {
+            return Err("called from inside a reporter; nothing was collected".to_owned());
+        }
+        let (admitted, refused) = (admission::admit()?, admission::refused());
+        if options.minimize {
+            pressure::minimize_memory_usage();
+        }
+        let process = match &options.process {
+            Some(process) => process.as_str().into(),
+            None => format!("Main Process (pid {})", std::process::id()).into(),
+        };
+        let mut set = ReportSet::new();
+        set.set_usable_size_known(allocator::declared().is_some());
+        set.add_name_patterns(name_pattern::linked());
+        let run = Run::begin(dark_matter);
+        let dark_matter = run.filter(|_| dark_matter).map(Collecting::new);
+        let brief = Brief { process, anonymize: options.anonymize, counted: Arc::default(), run };
+        Ok(Self {
+            options,
+            brief,
+            set,
+            collector: None,
+            dark_matter,
+            _admitted: admitted,
+            late: Vec::new(),
+            refused,
+        })
+    }
+
+    /// Warns how to get `heap-allocated` if there is none.
+    fn declare(&mut self) {
+        if amounts::heap_allocated().is_none() {
+            self.warn(
+                WarningKind::Unavailable,
+                "heap-allocated",
+                "no allocator is declared; add `memory_reporter::global_allocator!(std::alloc::System);`",
+            );
+        }
+    }
+
+    /// On this thread.
+    fn run(&mut self, name: &ReporterName, reporter: &dyn MemoryReporter) {
+        let marker = self.brief.run.map(Run::marker);
+        let outcome = self.brief.run(marker, name.text(), |out| reporter.collect_reports(out));
+        self.absorb(name, outcome);
+    }
+
+    fn run_entry(&mut self, entry: &Arc<Entry>) {
+        match entry.turn() {
+            Turn::Gone => {}
+            Turn::Stuck => {
+                let message = "still runs since an earlier collection";
+                self.warn(WarningKind::TimedOut, entry.name().text(), message);
+            }
+            Turn::Run(running) => {
+                let (brief, name) = (self.brief.clone(), entry.name().text().to_owned());
+                let marker = brief.run.map(Run::marker);
+                let job = move || {
+                    running.run(|reporter| brief.run(marker, &name, |out| reporter.collect_reports(out)))
+                };
+                let answer = match self.options.deadline {
+                    None => Answer::Given(Box::new(job())),
+                    Some(deadline) => self.on_collector(Box::new(job), deadline),
+                };
+                match answer {
+                    Answer::Given(given) => {
+                        let (outcome, dropped) = *given;
+                        self.absorb(entry.name(), outcome);
+                        self.gone(entry.name(), dropped);
+                    }
+                    Answer::TimedOut(deadline) => {
+                        entry.found_stuck();
+                        if let Some(marker) = marker {
+                            // A block has room for few marks, which the next reporters need.
+                            marker.withdraw(&[]);
+                            self.late.push(marker);
+                        }
+                        let message = format!("did not answer within {deadline:?}");
+                        self.warn(WarningKind::TimedOut, entry.name().text(), &message);
+                    }
+                    Answer::NoThread(error) => {
+                        let message = format!("no thread to run it on: {error}");
+                        self.warn(WarningKind::Unavailable, entry.name().text(), &message);
+                    }
+                }
+            }
+        }
+    }
+
+    fn on_collector(&mut self, job: Job, deadline: Duration) -> Answer {
+        let collector = match self.collector.take().map_or_else(Collector::start, Ok) {
+            Ok(collector) => collector,
+            Err(error) => return Answer::NoThread(error),
+        };
+        match collector.run(job, deadline) {
+            Some(given) => {
+                self.collector = Some(collector);
+                Answer::Given(Box::new(given))
+            }
+            // Nobody waits for the thread any more; the next reporter gets another one.
+            None => Answer::TimedOut(deadline),
+        }
+    }
+
+    fn absorb(&mut self, name: &ReporterName, outcome: Outcome) {
+        let fault = name.warning();
+        let name = name.text();
+        if let Some((kind, message)) = fault {
+            self.warn(kind, name, message);
+        }
+        if outcome.refused {
+            self.refused = admission::refused();
+            let message = "while it ran, collections were refused since too many were under way; a reporter \
+                           must not have another thread collect";
+            self.warn(WarningKind::Nested, name, message);
+        }
+        if outcome.nested {
+            self.warn(WarningKind::Nested, name, "called collect_reports; nothing was collected there");
+        }
+        if outcome.time > self.options.slow {
+            self.warn(WarningKind::Slow, name, &format!("took {:.1} s", outcome.time.as_secs_f64()));
+        }
+        if let Some(message) = outcome.panic {
+            let mut message = format!("panicked, its reports are left out: {}", message.escape_debug());
+            for part in outcome.skipped.iter().filter(|part| part.reason == SkipReason::Panicked) {
+                message.push_str(&format!("; {part}"));
+            }
+            return self.warn(WarningKind::Panicked, name, &message);
+        }
+        // Another collection may see a value behind a lock, but never an opaque type; a warning of the latter would
+        // come each time.
+        for skipped in outcome.skipped.iter().filter(|skipped| skipped.reason != SkipReason::Opaque) {
+            self.warn(WarningKind::Unavailable, name, &format!("not measured: {skipped}"));
+        }
+        Arc::make_mut(&mut self.brief.counted).extend(outcome.counted);
+        self.set.add_run(ReporterRun::new(name, outcome.set.len(), outcome.time, outcome.skipped));
+        self.set.append(outcome.set);
+    }
+
+    /// The reporter was dropped, perhaps: some part of the program has unregistered it meanwhile.
+    fn gone(&mut self, name: &ReporterName, dropped: Ran<()>) {
+        if dropped.nested {
+            let message = "its destructor called collect_reports; nothing was collected there";
+            self.warn(WarningKind::Nested, name.text(), message);
+        }
+        if let Err(panic) = dropped.result {
+            let message = format!("its destructor panicked, its reports are kept: {}", panic.escape_debug());
+            self.warn(WarningKind::Panicked, name.text(), &message);
+        }
+    }
+
+    fn warn(&mut self, kind: WarningKind, subject: &str, message: &str) {
+        self.set.warn(Warning { kind, subject: subject.to_owned(), message: message.to_owned() });
+    }
+
+    fn finish(mut self) -> ReportSet {
+        // Again, and as late as can be: they may have gone on marking.
+        self.late.iter().for_each(|late| late.withdraw(&[]));
+        if let Some(collecting) = self.dark_matter.take() {
+            let process = Arc::clone(&self.brief.process);
+            if !dark_matter::add(&mut self.set, &process, collecting) {
+                let message = "unreported memory is not attributed: another collection ran at the same time";
+                self.warn(WarningKind::Unavailable, "heap-unclassified", message);
+            }
+        }
+        if self.options.resident_map {
+            // It runs last, since it subtracts the reports of the others.
+            let reporter = ResidentMap::beside(&self.set);
+            self.run(&ReporterName::ask(&reporter), &reporter);
+        }
+        if admission::refused() != self.refused {
+            let message = "other collections were refused meanwhile, since too many were under way";
+            self.warn(WarningKind::Nested, "collect_reports", message);
+        }
+        consistency::check(&mut self.set);
+        self.set
+    }
+}
+
+/// The result of a run of an entry, and how the drop of its reporter went.
+type Given = (Outcome, Ran<()>);
+type Job = Box<dyn FnOnce() -> Given + Send>;
+
+enum Answer {
+    Given(Box<Given>),
+    TimedOut(Duration),
+    NoThread(std::io::Error),
+}
+
+/// The thread that runs reporters if there is a deadline. It ends with the collection, or with its job after the
+/// collection gave up on it.
+struct Collector {
+    jobs: mpsc::Sender<Job>,
+    given: mpsc::Receiver<Given>,
+}
+
+impl Collector {
+    fn start() -> std::io::Result<Self> {
+        let (jobs, to_do) = mpsc::channel::<Job>();
+        let (done, given) = mpsc::channel();
+        thread::Builder::new().name("memory-reporter".to_owned()).spawn(move || {
+            for job in to_do {
+                if done.send(job()).is_err() {
+                    break;
+                }
+            }
+        })?;
+        Ok(Self { jobs, given })
+    }
+
+    fn run(&self, job: Job, deadline: Duration) -> Option<Given> {
+        self.jobs.send(job).ok()?;
+        self.given.recv_timeout(deadline).ok()
+    }
+}

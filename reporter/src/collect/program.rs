@@ -1,0 +1,24 @@
+//! What this program hands to an engine of DMD.
+
+use core::time::Duration;
+
+use crate::engine::Program;
+use crate::reporting::isolation;
+
+use super::driver::{CollectOptions, collect_reports};
+
+static PROGRAM: Program = Program::new(run_reporters);
+
+/// The program that this copy of the crate belongs to.
+pub fn program() -> &'static Program {
+    &PROGRAM
+}
+
+extern "C" fn run_reporters(milliseconds: u64) {
+    let mut options = CollectOptions::new();
+    if milliseconds != 0 {
+        options = options.deadline(Duration::from_millis(milliseconds));
+    }
+    // The driver catches the panics of reporters one by one; this catches all others.
+    let _ = isolation::contain(|| drop(collect_reports(&options)));
+}

@@ -1,0 +1,62 @@
+//! `dyn` values: the generic method of [`MallocSizeOf`] cannot be called on them, so an object-safe companion takes its
+//! place, as in the crate `erased_serde`.
+
+use super::malloc_size_of::MallocSizeOf;
+use super::ops::MallocSizeOfOps;
+use super::reading::Erased;
+
+/// The object-safe companion of [`MallocSizeOf`], which every measurable type implements.
+///
+/// Make it a supertrait of your own trait and call [`malloc_size_of_dyn!`](crate::malloc_size_of_dyn) on that; then a
+/// walk measures `Box<dyn YourTrait>` like any other pointer.
+///
+/// ```
+/// use memory_reporter::{ErasedMallocSizeOf, MallocSizeOf, malloc_size_of_dyn};
+///
+/// trait Shape: ErasedMallocSizeOf {}
+/// malloc_size_of_dyn!(Shape);
+///
+/// #[derive(MallocSizeOf)]
+/// struct Polygon {
+///     corners: Vec<(f32, f32)>,
+/// }
+/// impl Shape for Polygon {}
+///
+/// let shape: Box<dyn Shape> = Box::new(Polygon { corners: Vec::with_capacity(4) });
+/// assert_eq!(memory_reporter::computed_size_of(&shape), size_of::<Polygon>() + 4 * 8);
+/// ```
+pub trait ErasedMallocSizeOf {
+    /// [`MallocSizeOf::size_of_excluding_this`] of the value behind the `dyn`.
+    fn erased_size_of_excluding_this(&self, ops: &mut MallocSizeOfOps<Erased<'_>>) -> usize;
+}
+
+impl<T: MallocSizeOf + ?Sized> ErasedMallocSizeOf for T {
+    fn erased_size_of_excluding_this(&self, ops: &mut MallocSizeOfOps<Erased<'_>>) -> usize {
+        self.size_of_excluding_this(ops)
+    }
+}
+
+/// Implements [`MallocSizeOf`] for `dyn Trait` (with `Send`, with `Sync` and with both), where
+/// `Trait: ErasedMallocSizeOf`.
+#[macro_export]
+macro_rules! malloc_size_of_dyn {
+    ($trait:path) => {
+        $crate::malloc_size_of_dyn!(@ $trait,);
+        $crate::malloc_size_of_dyn!(@ $trait, + ::core::marker::Send);
+        $crate::malloc_size_of_dyn!(@ $trait, + ::core::marker::Sync);
+        $crate::malloc_size_of_dyn!(@ $trait, + ::core::marker::Send + ::core::marker::Sync);
+    };
+    (@ $trait:path, $($auto:tt)*) => {
+        impl<'dynamic> $crate::MallocSizeOf for dyn $trait $($auto)* + 'dynamic {
+            fn size_of_excluding_this<R: $crate::Reading>(
+                &self,
+                ops: &mut $crate::MallocSizeOfOps<R>,
+            ) -> usize {
+                // This upcast compiles only if the companion is a supertrait; without it this impl would call itself
+                // again and again.
+                let companion: &dyn $crate::ErasedMallocSizeOf = self;
+                ops.erased(|ops| companion.erased_size_of_excluding_this(ops))
+            }
+        }
+    };
+}

@@ -1,0 +1,54 @@
+//! Cells: the walk enters those that it can, and records others as skipped.
+
+use core::cell::{Cell, OnceCell, RefCell, UnsafeCell};
+use core::mem::MaybeUninit;
+
+use memory_report::SkipReason;
+
+use crate::measure::malloc_size_of::MallocSizeOf;
+use crate::measure::ops::MallocSizeOfOps;
+use crate::measure::reading::Reading;
+
+/// Types that hide a value, which may own heap.
+macro_rules! hidden {
+    ($([$($generics:tt)*] $type:ty;)*) => {$(
+        /// Not measurable: 0 bytes, and recorded as skipped if the value can own heap.
+        impl<$($generics)*> MallocSizeOf for $type {
+            const NEEDS_WALK: bool = T::NEEDS_WALK;
+
+            #[inline]
+            fn size_of_excluding_this<R: Reading>(&self, ops: &mut MallocSizeOfOps<R>) -> usize {
+                if T::NEEDS_WALK { ops.skip::<Self>(SkipReason::Opaque) } else { 0 }
+            }
+        }
+    )*};
+}
+hidden!(
+    [T: MallocSizeOf] Cell<T>;
+    [T: MallocSizeOf + ?Sized] UnsafeCell<T>;
+    [T: MallocSizeOf] MaybeUninit<T>;
+);
+
+impl<T: MallocSizeOf + ?Sized> MallocSizeOf for RefCell<T> {
+    const NEEDS_WALK: bool = T::NEEDS_WALK;
+
+    #[inline]
+    fn size_of_excluding_this<R: Reading>(&self, ops: &mut MallocSizeOfOps<R>) -> usize {
+        if !T::NEEDS_WALK && !ops.wants_names() {
+            return 0;
+        }
+        match self.try_borrow() {
+            Ok(value) => value.size_of_excluding_this(ops),
+            Err(_) => ops.skip::<Self>(SkipReason::Borrowed),
+        }
+    }
+}
+
+impl<T: MallocSizeOf> MallocSizeOf for OnceCell<T> {
+    const NEEDS_WALK: bool = T::NEEDS_WALK;
+
+    #[inline]
+    fn size_of_excluding_this<R: Reading>(&self, ops: &mut MallocSizeOfOps<R>) -> usize {
+        self.get().map_or(0, |value| value.size_of_excluding_this(ops))
+    }
+}

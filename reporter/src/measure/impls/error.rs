@@ -1,0 +1,69 @@
+//! Errors and backtraces.
+
+use core::alloc::Layout;
+use std::backtrace::{Backtrace, BacktraceStatus};
+use std::env::VarError;
+use std::error::Error;
+use std::ffi::{IntoStringError, NulError};
+use std::io;
+use std::string::FromUtf8Error;
+use std::sync::{PoisonError, TryLockError};
+
+use memory_report::SkipReason;
+
+use crate::measure::impls::opaque::opaque;
+use crate::measure::impls::plain::plain;
+use crate::measure::impls::wrapper::{parts, variants};
+use crate::measure::malloc_size_of::MallocSizeOf;
+use crate::measure::ops::MallocSizeOfOps;
+use crate::measure::reading::Reading;
+
+plain!([] io::ErrorKind, [] std::time::SystemTimeError, [] std::path::StripPrefixError);
+plain!(
+    [] core::num::TryFromIntError, [] core::array::TryFromSliceError, [] core::str::ParseBoolError,
+    [] core::char::ParseCharError, [] core::char::CharTryFromError, [] core::net::AddrParseError,
+    [] core::cell::BorrowError, [] core::cell::BorrowMutError, [] std::collections::TryReserveError,
+);
+variants!(VarError, [], VarError::NotUnicode; VarError::NotPresent);
+parts!(PoisonError<T>, [T], self, self.get_ref());
+
+/// The box that std puts around a custom error and its kind.
+#[allow(dead_code, reason = "only its layout is of use")]
+struct Custom {
+    kind: io::ErrorKind,
+    error: Box<dyn Error + Send + Sync>,
+}
+
+/// An error of the system or of std owns nothing. A custom one is two boxes, of which the walk sees the inner one; it
+/// records the heap of the error in it as skipped.
+impl MallocSizeOf for io::Error {
+    #[allow(unsafe_code, reason = "names the error's block")]
+    fn size_of_excluding_this<R: Reading>(&self, ops: &mut MallocSizeOfOps<R>) -> usize {
+        let Some(error) = self.get_ref() else { return 0 };
+        let outer = ops.enclosing(core::ptr::null::<Custom>(), Layout::new::<Custom>());
+        // SAFETY: a custom error is kept as the `Box<dyn Error + Send + Sync>` that `into_inner`
+        // gives back: its block, with the value's layout.
+        let own = unsafe { ops.block(error, Layout::for_value(error)) };
+        outer + own + ops.contents(|ops| error.size_of_excluding_this(ops))
+    }
+}
+
+variants!(TryLockError<T>, [T], TryLockError::Poisoned; TryLockError::WouldBlock);
+
+/// The value shows its bytes, but not its capacity: the size is at least the bytes.
+impl MallocSizeOf for FromUtf8Error {
+    fn size_of_excluding_this<R: Reading>(&self, ops: &mut MallocSizeOfOps<R>) -> usize {
+        ops.enclosing(self.as_bytes().as_ptr(), Layout::for_value(self.as_bytes()))
+    }
+}
+
+opaque!([] NulError, [] IntoStringError);
+
+impl MallocSizeOf for Backtrace {
+    fn size_of_excluding_this<R: Reading>(&self, ops: &mut MallocSizeOfOps<R>) -> usize {
+        match self.status() {
+            BacktraceStatus::Captured => ops.skip::<Self>(SkipReason::Opaque),
+            _ => 0,
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! Readers and writers, with the buffers that they own.
+
+use core::alloc::Layout;
+use std::io::{
+    BufReader, BufWriter, Chain, Cursor, Empty, LineWriter, Repeat, Sink, Stderr, Stdin, Stdout, Take, Write,
+};
+
+use memory_report::SkipReason;
+
+use crate::measure::impls::plain::plain;
+use crate::measure::impls::wrapper::parts;
+use crate::measure::malloc_size_of::MallocSizeOf;
+use crate::measure::ops::MallocSizeOfOps;
+use crate::measure::reading::Reading;
+
+plain!([] Stdin, [] Stdout, [] Stderr, [] Empty, [] Repeat, [] Sink);
+parts!(Cursor<T>, [T], self, self.get_ref());
+parts!(Take<T>, [T], self, self.get_ref());
+parts!(Chain<A, B>, [A, B], self, self.get_ref().0, self.get_ref().1);
+
+/// The block of a buffer of `capacity` bytes; of size 0 if there is none.
+#[inline]
+fn buffer(capacity: usize) -> Layout {
+    // A live buffer of this capacity has this layout, so it is valid.
+    Layout::array::<u8>(capacity).unwrap_or(Layout::new::<()>())
+}
+
+impl<T: MallocSizeOf + ?Sized> MallocSizeOf for BufReader<T> {
+    fn size_of_excluding_this<R: Reading>(&self, ops: &mut MallocSizeOfOps<R>) -> usize {
+        // Unread bytes lie in the block; if there are none, the pointer may be at its end.
+        let unread = self.buffer();
+        let inside = if unread.is_empty() { core::ptr::null() } else { unread.as_ptr() };
+        ops.enclosing(inside, buffer(self.capacity())) + ops.field("inner", self.get_ref())
+    }
+}
+
+impl<W: Write + MallocSizeOf + ?Sized> MallocSizeOf for BufWriter<W> {
+    #[allow(unsafe_code, reason = "names the buffer's block")]
+    fn size_of_excluding_this<R: Reading>(&self, ops: &mut MallocSizeOfOps<R>) -> usize {
+        // SAFETY: the buffer is the `Vec<u8>` that `into_parts` gives back: its bytes start the
+        // block, which was allocated for the capacity.
+        let own = unsafe { ops.block(self.buffer().as_ptr(), buffer(self.capacity())) };
+        own + ops.field("inner", self.get_ref())
+    }
+}
+
+/// A writer that does not show its buffer.
+impl<W: Write + MallocSizeOf> MallocSizeOf for LineWriter<W> {
+    fn size_of_excluding_this<R: Reading>(&self, ops: &mut MallocSizeOfOps<R>) -> usize {
+        ops.skip::<Self>(SkipReason::Opaque);
+        ops.field("inner", self.get_ref())
+    }
+}

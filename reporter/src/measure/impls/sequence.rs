@@ -1,0 +1,106 @@
+//! `Vec`, `VecDeque`, `BinaryHeap` and `LinkedList`.
+
+use core::alloc::Layout;
+use std::collections::{BinaryHeap, LinkedList, VecDeque};
+
+use crate::measure::block::Edge;
+use crate::measure::layout::list;
+use crate::measure::malloc_size_of::{MallocSizeOf, MallocSizeOfEach};
+use crate::measure::ops::MallocSizeOfOps;
+use crate::measure::reading::Reading;
+
+/// The block of a live container of this capacity; of size 0 if it has none.
+#[inline]
+#[allow(unsafe_code, reason = "a check of what holds for every container costs a fifth of the walk")]
+fn array<T>(capacity: usize) -> Layout {
+    // SAFETY: std allocates no container whose size exceeds `isize::MAX`. That of elements without size is
+    // 0, whatever the capacity.
+    unsafe { Layout::from_size_align_unchecked(capacity.wrapping_mul(size_of::<T>()), align_of::<T>()) }
+}
+
+#[inline]
+pub(crate) fn elements<'a, T: 'a, R: Reading>(
+    elements: impl Iterator<Item = &'a T>,
+    ops: &mut MallocSizeOfOps<R>,
+    each: impl FnMut(&'a T, &mut MallocSizeOfOps<R>) -> usize,
+) -> usize {
+    ops.contents(|ops| ops.parts(Edge::Element, elements, each))
+}
+
+/// Implements `MallocSizeOf` for a container by its `MallocSizeOfEach`.
+macro_rules! sequence {
+    ($($type:ident),*) => {$(
+        impl<T: MallocSizeOf> MallocSizeOf for $type<T> {
+            #[inline]
+            fn size_of_excluding_this<R: Reading>(&self, ops: &mut MallocSizeOfOps<R>) -> usize {
+                if T::NEEDS_WALK || ops.wants_names() {
+                    self.size_of_each(ops, T::size_of_excluding_this)
+                } else {
+                    self.shallow_size_of_excluding_this(ops)
+                }
+            }
+        }
+    )*};
+}
+sequence!(Vec, VecDeque, BinaryHeap, LinkedList);
+
+macro_rules! one_block {
+    ($type:ident, $self:ident => $own:expr) => {
+        impl<T> MallocSizeOfEach for $type<T> {
+            type Each<'a>
+                = &'a T
+            where
+                T: 'a;
+
+            #[inline]
+            fn size_of_each<'a, R: Reading>(
+                &'a self,
+                ops: &mut MallocSizeOfOps<R>,
+                each: impl FnMut(&'a T, &mut MallocSizeOfOps<R>) -> usize,
+            ) -> usize {
+                self.shallow_size_of_excluding_this(ops) + elements(self.iter(), ops, each)
+            }
+
+            #[inline]
+            #[allow(unsafe_code, reason = "names the container's block")]
+            fn shallow_size_of_excluding_this<R: Reading>(&self, ops: &mut MallocSizeOfOps<R>) -> usize {
+                let $self = self;
+                ($own)(ops, array::<T>(self.capacity()))
+            }
+        }
+    };
+}
+one_block!(Vec, vec => |ops: &mut MallocSizeOfOps<R>, layout| {
+    // SAFETY: the elements start the block, which was allocated for the capacity.
+    unsafe { ops.block(vec.as_ptr(), layout) }
+});
+one_block!(BinaryHeap, heap => |ops: &mut MallocSizeOfOps<R>, layout| {
+    // SAFETY: a `BinaryHeap` is a `Vec`, whose elements start the block, which was allocated for the capacity.
+    unsafe { ops.block(heap.as_slice().as_ptr(), layout) }
+});
+one_block!(VecDeque, deque => |ops: &mut MallocSizeOfOps<R>, layout| {
+    let (front, back) = deque.as_slices();
+    if back.is_empty() {
+        return ops.enclosing(front.as_ptr(), layout);
+    }
+    // SAFETY: the second part of a deque in two parts starts the block, which was allocated for the capacity.
+    unsafe { ops.block(back.as_ptr(), layout) }
+});
+
+impl<T> MallocSizeOfEach for LinkedList<T> {
+    type Each<'a>
+        = &'a T
+    where
+        T: 'a;
+
+    #[inline]
+    fn size_of_each<'a, R: Reading>(
+        &'a self,
+        ops: &mut MallocSizeOfOps<R>,
+        mut each: impl FnMut(&'a T, &mut MallocSizeOfOps<R>) -> usize,
+    ) -> usize {
+        elements(self.iter(), ops, |element, ops| {
+            ops.enclosing(element, list::node::<T>()) + ops.contents(|ops| each(element, ops))
+        })
+    }
+}

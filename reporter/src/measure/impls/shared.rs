@@ -1,0 +1,73 @@
+//! `Rc` and `Arc`: one block, which the walk that reaches it first counts.
+
+use core::ops::Deref;
+use core::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use crate::measure::layout::shared::{before, counted, inside, start_is_known};
+use crate::measure::malloc_size_of::{MallocSizeOf, MallocSizeOfEach, OwningPointer};
+use crate::measure::ops::MallocSizeOfOps;
+use crate::measure::reading::Reading;
+
+#[inline]
+#[allow(unsafe_code, reason = "names the pointer's block")]
+fn shared<'a, T: ?Sized, R: Reading>(
+    value: &'a T,
+    ops: &mut MallocSizeOfOps<R>,
+    contents: impl FnOnce(&'a T, &mut MallocSizeOfOps<R>) -> usize,
+) -> usize {
+    if !ops.first_visit(before(value)) {
+        return 0;
+    }
+    let (layout, offset) = counted(value);
+    let own = if start_is_known() {
+        let start = (&raw const *value).wrapping_byte_sub(offset);
+        // SAFETY: `value` is what a live `Rc` or `Arc` points to, whose block has this layout, and such
+        // blocks have been seen to start here.
+        unsafe { ops.block(start, layout) }
+    } else {
+        ops.enclosing(inside(value), layout)
+    };
+    own + ops.contents(|ops| contents(value, ops))
+}
+
+macro_rules! shared_pointer {
+    ($($pointer:ident),*) => {$(
+        /// A collection counts it once: in the first walk that reaches it.
+        impl<T: MallocSizeOf + ?Sized> MallocSizeOf for $pointer<T> {
+            #[inline]
+            fn size_of_excluding_this<R: Reading>(&self, ops: &mut MallocSizeOfOps<R>) -> usize {
+                shared(&**self, ops, T::size_of_excluding_this)
+            }
+        }
+
+        impl<T: MallocSizeOf + ?Sized> OwningPointer for $pointer<T> {}
+
+        impl<T: ?Sized> MallocSizeOfEach for $pointer<T> {
+            type Each<'a>
+                = &'a T
+            where
+                T: 'a;
+
+            #[inline]
+            fn size_of_each<'a, R: Reading>(
+                &'a self,
+                ops: &mut MallocSizeOfOps<R>,
+                each: impl FnMut(&'a T, &mut MallocSizeOfOps<R>) -> usize,
+            ) -> usize {
+                shared(&**self, ops, each)
+            }
+        }
+
+        impl<T: MallocSizeOf + ?Sized> MallocSizeOf for Pin<$pointer<T>> {
+            #[inline]
+            fn size_of_excluding_this<R: Reading>(&self, ops: &mut MallocSizeOfOps<R>) -> usize {
+                shared(self.deref(), ops, T::size_of_excluding_this)
+            }
+        }
+
+        impl<T: MallocSizeOf + ?Sized> OwningPointer for Pin<$pointer<T>> {}
+    )*};
+}
+shared_pointer!(Rc, Arc);

@@ -1,0 +1,67 @@
+//! Locks: the walk tries them and never waits. It reads through a poisoned one.
+//!
+//! If a value panics while it is measured, that must not poison the program's lock: the panic waits until the lock is
+//! free again.
+//!
+//! Guards do not implement `MallocSizeOf`, so that a call on one means the value behind it.
+
+use core::ops::Deref;
+use core::panic::AssertUnwindSafe;
+use std::panic::{catch_unwind, resume_unwind};
+use std::sync::{
+    Barrier, BarrierWaitResult, Condvar, Mutex, Once, OnceLock, OnceState, RwLock, TryLockError,
+    WaitTimeoutResult,
+};
+
+use memory_report::SkipReason;
+
+use crate::measure::impls::plain::plain;
+use crate::measure::malloc_size_of::MallocSizeOf;
+use crate::measure::ops::MallocSizeOfOps;
+use crate::measure::reading::Reading;
+
+macro_rules! lock {
+    ($($lock:ident, $try_lock:ident;)*) => {$(
+        impl<T: MallocSizeOf + ?Sized> MallocSizeOf for $lock<T> {
+            const NEEDS_WALK: bool = T::NEEDS_WALK;
+
+            #[inline]
+            fn size_of_excluding_this<R: Reading>(&self, ops: &mut MallocSizeOfOps<R>) -> usize {
+                if !T::NEEDS_WALK && !ops.wants_names() {
+                    return 0;
+                }
+                match self.$try_lock() {
+                    Ok(value) => held::<Self, T, R>(value, ops),
+                    Err(TryLockError::Poisoned(value)) => held::<Self, T, R>(value.into_inner(), ops),
+                    Err(TryLockError::WouldBlock) => ops.skip::<Self>(SkipReason::Locked),
+                }
+            }
+        }
+    )*};
+}
+lock!(Mutex, try_lock; RwLock, try_read;);
+
+/// Measures the value behind `lock`. If the panic itself dropped the guard, that would poison the lock.
+fn held<Lock: ?Sized, T: MallocSizeOf + ?Sized, R: Reading>(
+    guard: impl Deref<Target = T>,
+    ops: &mut MallocSizeOfOps<R>,
+) -> usize {
+    let measured = catch_unwind(AssertUnwindSafe(|| guard.size_of_excluding_this(ops)));
+    drop(guard);
+    measured.unwrap_or_else(|panic| {
+        ops.skip::<Lock>(SkipReason::Panicked);
+        resume_unwind(panic)
+    })
+}
+
+impl<T: MallocSizeOf> MallocSizeOf for OnceLock<T> {
+    const NEEDS_WALK: bool = T::NEEDS_WALK;
+
+    #[inline]
+    fn size_of_excluding_this<R: Reading>(&self, ops: &mut MallocSizeOfOps<R>) -> usize {
+        self.get().map_or(0, |value| value.size_of_excluding_this(ops))
+    }
+}
+
+// Each is a few words of the operating system, except on systems where std must box them.
+plain!([] Once, [] OnceState, [] Condvar, [] Barrier, [] BarrierWaitResult, [] WaitTimeoutResult);

@@ -1,0 +1,9 @@
+//! The layouts of the blocks that std's collections do not show: mirrors of its nodes, which the tests check against a
+//! counting allocator on every toolchain.
+
+pub(crate) mod btree;
+pub(crate) mod hash_table;
+#[cfg(any(feature = "indexmap", feature = "petgraph", feature = "serde_json"))]
+pub(crate) mod index_map;
+pub(crate) mod list;
+pub(crate) mod shared;

@@ -1,0 +1,97 @@
+//! `BTreeMap` and `BTreeSet`: leaves and inner nodes of up to 11 entries.
+//!
+//! The addresses of the keys show the nodes. In order, the keys are a run of neighbours (one leaf), then one key of an
+//! inner node, then the next leaf, and so on. The keys between the leaves are the same one level up: a run of neighbours
+//! is one inner node, and the key after it lies higher. So each level splits its keys into runs, and passes the key
+//! after each run to the level above. This is exact for every tree that is not empty.
+
+use core::alloc::Layout;
+use core::ptr::NonNull;
+
+/// std's `LeafNode`; `repr(Rust)` like the original, so that the compiler gives both the same layout.
+#[allow(dead_code, reason = "only its layout is of use")]
+struct Leaf<K, V> {
+    parent: Option<NonNull<()>>,
+    parent_index: u16,
+    len: u16,
+    keys: [K; 11],
+    values: [V; 11],
+}
+
+/// std's `InternalNode`.
+#[repr(C)]
+#[allow(dead_code, reason = "only its layout is of use")]
+struct Inner<K, V> {
+    data: Leaf<K, V>,
+    edges: [NonNull<()>; 12],
+}
+
+pub(crate) const fn leaf<K, V>() -> Layout {
+    Layout::new::<Leaf<K, V>>()
+}
+
+pub(crate) const fn inner<K, V>() -> Layout {
+    Layout::new::<Inner<K, V>>()
+}
+
+/// Inner nodes except the root have at least 5 keys, so 2^64 entries need no more levels than this.
+const LEVELS: usize = 32;
+
+/// Takes each key in order and finds where a node starts.
+///
+/// For each level it holds the address at which the next key lies if the node continues; 0 if the next key starts a
+/// node.
+pub(crate) struct Nodes {
+    /// Separate from the other levels, so that it can live in a register.
+    leaf: usize,
+    inner: [usize; LEVELS],
+}
+
+/// The position of a key.
+pub(crate) enum Found {
+    /// It is the first key of a leaf.
+    Leaf,
+    /// It is the first key of an inner node.
+    Inner,
+    /// Its node is already counted.
+    Nothing,
+}
+
+impl Nodes {
+    #[inline]
+    pub(crate) fn new() -> Self {
+        Self { leaf: 0, inner: [0; LEVELS] }
+    }
+
+    #[inline(always)]
+    pub(crate) fn key<K>(&mut self, key: &K) -> Found {
+        let address = (&raw const *key).addr();
+        let after = address.wrapping_add(size_of::<K>());
+        if self.leaf == address {
+            self.leaf = after;
+            return Found::Nothing;
+        }
+        if self.leaf == 0 {
+            self.leaf = after;
+            return Found::Leaf;
+        }
+        self.leaf = 0;
+        inner_key(&mut self.inner, address, after)
+    }
+}
+
+#[inline(never)]
+fn inner_key(levels: &mut [usize; LEVELS], address: usize, after: usize) -> Found {
+    for next in levels {
+        if *next == address {
+            *next = after;
+            return Found::Nothing;
+        }
+        if *next == 0 {
+            *next = after;
+            return Found::Inner;
+        }
+        *next = 0;
+    }
+    Found::Nothing
+}

@@ -1,0 +1,133 @@
+//! The traits: a value's heap ([`MallocSizeOf`]), the elements of containers ([`MallocSizeOfEach`]), and pointers that
+//! own what they point to ([`SizeOfIncludingThis`]).
+
+use super::ops::MallocSizeOfOps;
+use super::reading::{Computed, Measured, Reading};
+
+/// The heap that a value owns. Derive it: `#[derive(MallocSizeOf)]`.
+///
+/// Firefox's `SizeOfExcludingThis`: it leaves out the value itself, which lies in the block of its owner or on a
+/// stack. The heap of an owning pointer (`Box`, `Rc`, `Arc`) *is* its block and the contents of that block.
+///
+/// ```
+/// use memory_reporter::{MallocSizeOf, MallocSizeOfOps, Reading};
+///
+/// struct Names(Vec<String>);
+///
+/// impl MallocSizeOf for Names {
+///     fn size_of_excluding_this<R: Reading>(&self, ops: &mut MallocSizeOfOps<R>) -> usize {
+///         ops.field("0", &self.0)
+///     }
+/// }
+///
+/// let names = Names(vec!["ab".into()]);
+/// assert_eq!(memory_reporter::computed_size_of(&names), size_of::<String>() + 2);
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "the heap of `{Self}` cannot be measured",
+    label = "`{Self}` does not implement `MallocSizeOf`",
+    note = "if the type is yours, write `#[derive(MallocSizeOf)]` on it",
+    note = "if it is another crate's, put `#[malloc_size_of(with = path::to::function)]` or `#[malloc_size_of(ignore = \"reason\")]` on the field"
+)]
+pub trait MallocSizeOf {
+    /// Whether a value of this type can own heap. It is `false` for plain data, and the walk does not visit the elements
+    /// of a container of plain data.
+    ///
+    /// It is `true` for every container and pointer, whatever its elements are; otherwise the constant of a recursive
+    /// type would depend on itself.
+    const NEEDS_WALK: bool = true;
+
+    /// The bytes of heap that this value owns, without the value itself.
+    fn size_of_excluding_this<R: Reading>(&self, ops: &mut MallocSizeOfOps<R>) -> usize;
+}
+
+/// A container whose elements any function can measure: elements of foreign types cannot implement
+/// [`MallocSizeOf`].
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not hand out elements to be measured each",
+    label = "`{Self}` does not implement `MallocSizeOfEach`",
+    note = "if it is measured as a whole, put `#[malloc_size_of(with = path::to::function)]` on the field"
+)]
+pub trait MallocSizeOfEach {
+    /// The argument of the function: `&T` for sequences and sets, `(&K, &V)` for maps.
+    type Each<'a>
+    where
+        Self: 'a;
+
+    /// The bytes of the container's own blocks and the sum of `each` over all elements.
+    fn size_of_each<'a, R: Reading>(
+        &'a self,
+        ops: &mut MallocSizeOfOps<R>,
+        each: impl FnMut(Self::Each<'a>, &mut MallocSizeOfOps<R>) -> usize,
+    ) -> usize;
+
+    /// The bytes of the container's own blocks; Firefox's `ShallowSizeOfExcludingThis`.
+    fn shallow_size_of_excluding_this<R: Reading>(&self, ops: &mut MallocSizeOfOps<R>) -> usize {
+        self.size_of_each(ops, |_, _| 0)
+    }
+}
+
+/// A pointer that owns what it points to: `Box`, `Rc`, `Arc` and `Pin` of them.
+#[diagnostic::on_unimplemented(
+    message = "`size_of_including_this` is only for pointers that own what they point to, and `{Self}` is none",
+    label = "not an owning pointer",
+    note = "rule of thumb: if you measure via an owning pointer (`Box`, `Rc`, `Arc`), use `size_of_including_this`, otherwise `size_of_excluding_this`",
+    note = "the block that holds this value belongs to whoever allocated it, and is counted there"
+)]
+pub trait OwningPointer: MallocSizeOf {}
+
+/// Firefox's `SizeOfIncludingThis`: the block of an owning pointer and its contents.
+///
+/// A call on anything else is a compile error, whose message is Firefox's rule: "via a pointer, including; otherwise,
+/// excluding".
+///
+/// ```
+/// use memory_reporter::{MallocSizeOfOps, SizeOfIncludingThis};
+///
+/// let boxed = Box::new(7_u64);
+/// assert_eq!(boxed.size_of_including_this(&mut MallocSizeOfOps::computed()), 8);
+/// ```
+///
+/// ```compile_fail,E0277
+/// use memory_reporter::{MallocSizeOfOps, SizeOfIncludingThis};
+///
+/// let plain = String::new();
+/// plain.size_of_including_this(&mut MallocSizeOfOps::computed());
+/// ```
+pub trait SizeOfIncludingThis {
+    /// The bytes of the block that this pointer owns, and of all that the block owns.
+    ///
+    /// They equal [`MallocSizeOf::size_of_excluding_this`] of the pointer.
+    fn size_of_including_this<R: Reading>(&self, ops: &mut MallocSizeOfOps<R>) -> usize
+    where
+        Self: OwningPointer;
+}
+
+/// Every type has the method, so that the error of a wrong call is the rule, and not "no such method"; a call must not
+/// reach another type's method through `Deref` either.
+impl<T: ?Sized> SizeOfIncludingThis for T {
+    #[inline]
+    fn size_of_including_this<R: Reading>(&self, ops: &mut MallocSizeOfOps<R>) -> usize
+    where
+        Self: OwningPointer,
+    {
+        self.size_of_excluding_this(ops)
+    }
+}
+
+/// The bytes of heap that `value` owns: usable bytes if the program declared its allocator
+/// ([`global_allocator!`](crate::global_allocator)), otherwise computed from layouts.
+pub fn malloc_size_of<T: MallocSizeOf + ?Sized>(value: &T) -> usize {
+    match Measured::new() {
+        Some(measured) => value.size_of_excluding_this(&mut MallocSizeOfOps::new(measured)),
+        None => computed_size_of(value),
+    }
+}
+
+/// The bytes of heap that `value` requested, computed from layouts. It touches no allocator.
+///
+/// Firefox's `ComputedSizeOf`. By convention, a function of yours that computes a size by arithmetic, without blocks, is
+/// called `computed_size_of_something`.
+pub fn computed_size_of<T: MallocSizeOf + ?Sized>(value: &T) -> usize {
+    value.size_of_excluding_this(&mut MallocSizeOfOps::new(Computed::default()))
+}

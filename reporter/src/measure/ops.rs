@@ -1,0 +1,239 @@
+//! [`MallocSizeOfOps`]: the functions that a walk calls.
+
+use core::alloc::Layout;
+use core::any::type_name;
+use core::fmt;
+use core::marker::PhantomData;
+
+use memory_report::{SkipReason, Skipped};
+
+use super::block::{Block, Edge};
+use super::reading::{Computed, Erased, Measured, Reading};
+use super::stack_guard::StackGuard;
+
+/// Carries the reading `R` through a walk; every `size_of_excluding_this` gets one.
+///
+/// A hand-written impl calls [`field`](Self::field), [`element`](Self::element),
+/// [`key`](Self::key) and [`value`](Self::value) for the parts of a value. If the value owns memory through raw
+/// pointers, the impl calls [`block`](Self::block) or [`enclosing`](Self::enclosing) for its blocks, and measures
+/// their contents inside [`contents`](Self::contents).
+pub struct MallocSizeOfOps<R> {
+    reading: R,
+    stack: StackGuard,
+    /// The window of the stack guard is that of one thread.
+    one_thread: PhantomData<*const ()>,
+}
+
+impl MallocSizeOfOps<Computed> {
+    /// Ops that compute bytes from layouts and touch no allocator.
+    pub fn computed() -> Self {
+        Self::new(Computed::default())
+    }
+}
+
+impl MallocSizeOfOps<Measured> {
+    /// Ops that ask the declared allocator; `None` if
+    /// [`global_allocator!`](crate::global_allocator) has not declared one.
+    pub fn measured() -> Option<Self> {
+        Measured::new().map(Self::new)
+    }
+}
+
+impl<R: Reading> MallocSizeOfOps<R> {
+    /// Ops of any reading.
+    pub fn new(reading: R) -> Self {
+        Self { reading, stack: StackGuard::new(), one_thread: PhantomData }
+    }
+
+    /// Returns the reading, with its results.
+    pub fn into_reading(self) -> R {
+        self.reading
+    }
+
+    /// The reading.
+    pub fn reading(&mut self) -> &mut R {
+        &mut self.reading
+    }
+
+    /// Counts a block that starts at `pointer`, and returns its bytes: 0 for a size of 0, for which Rust allocates
+    /// nothing.
+    ///
+    /// # Safety
+    ///
+    /// If `layout.size()` is not 0, `pointer` was returned by the program's global allocator for
+    /// `layout` and has not been freed.
+    #[inline]
+    #[allow(unsafe_code, reason = "the reading may ask the allocator about the pointer")]
+    pub unsafe fn block<T: ?Sized>(&mut self, pointer: *const T, layout: Layout) -> usize {
+        if layout.size() == 0 {
+            return 0;
+        }
+        let block = Block { pointer: pointer.cast(), layout, type_name: type_name::<T> };
+        // SAFETY: the size is not 0, so the caller guarantees that the global allocator returned the pointer for this
+        // layout and that the block is live.
+        unsafe { self.reading.block(block) }
+    }
+
+    /// Counts a block of which only a pointer into its inside is known, and returns its bytes: those of the layout,
+    /// unless a table of live blocks knows better. It never reads through the pointer.
+    #[inline]
+    pub fn enclosing<T: ?Sized>(&mut self, pointer: *const T, layout: Layout) -> usize {
+        if layout.size() == 0 {
+            return 0;
+        }
+        self.reading.enclosing(Block { pointer: pointer.cast(), layout, type_name: type_name::<T> })
+    }
+
+    /// Measures the contents of the last block. Deep values are safe: near the end of its stack the walk continues on a
+    /// fresh one. At least 128 KiB of stack are free between two calls, and more once the walk has seen larger steps.
+    #[inline]
+    pub fn contents(&mut self, walk: impl FnOnce(&mut Self) -> usize) -> usize {
+        if self.wants_steps() {
+            self.reading.open_block();
+        }
+        let bytes = if self.stack.has_room() { walk(self) } else { self.contents_deep(walk) };
+        if self.wants_steps() {
+            self.reading.close_block();
+        }
+        bytes
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn contents_deep(&mut self, walk: impl FnOnce(&mut Self) -> usize) -> usize {
+        if self.stack.learn() {
+            return walk(self);
+        }
+        let guard = self.stack;
+        let bytes = guard.on_fresh_stack(|| {
+            self.stack.forget_window();
+            self.stack.learn();
+            walk(self)
+        });
+        self.stack.forget_window();
+        bytes
+    }
+
+    /// Visits a part that owns nothing, whether or not its type is measurable.
+    #[doc(hidden)]
+    #[inline]
+    pub fn plain_part<T: ?Sized>(&mut self, edge: Edge, value: &T) -> usize {
+        if R::NAMES { self.part_with(edge, value, |_, _| 0) } else { 0 }
+    }
+
+    /// Measures parts of one kind, one after the other: as [`part_with`](Self::part_with) for each.
+    #[inline]
+    pub(crate) fn parts<'a, T: 'a>(
+        &mut self,
+        edge: Edge,
+        parts: impl Iterator<Item = &'a T>,
+        mut measure: impl FnMut(&'a T, &mut Self) -> usize,
+    ) -> usize {
+        if !self.reading.merges() {
+            return parts.fold(0, |sum, part| sum + self.part_with(edge, part, |_, ops| measure(part, ops)));
+        }
+        let entered = self.reading.enter_part(edge, type_name::<T>);
+        let (bytes, count) = parts.fold((0, 0), |(sum, count), part| (sum + measure(part, self), count + 1));
+        self.reading.merged(count);
+        self.reading.leave_part(entered);
+        bytes
+    }
+
+    /// Measures any part of a value by `measure`: for types of other crates.
+    #[inline(always)]
+    pub fn part_with<T: ?Sized>(
+        &mut self,
+        edge: Edge,
+        value: &T,
+        measure: impl FnOnce(&T, &mut Self) -> usize,
+    ) -> usize {
+        if !self.wants_steps() {
+            return measure(value, self);
+        }
+        self.step(edge, value, measure)
+    }
+
+    /// It is inlined, so that a reading can fold a constant edge. A debug build folds nothing; there, each field would
+    /// bring all of this into the frame of its struct.
+    #[cfg_attr(debug_assertions, inline(never))]
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub(super) fn step<T: ?Sized>(
+        &mut self,
+        edge: Edge,
+        value: &T,
+        measure: impl FnOnce(&T, &mut Self) -> usize,
+    ) -> usize {
+        let entered = self.reading.enter_part(edge, type_name::<T>);
+        let bytes = measure(value, self);
+        self.reading.leave_part(entered);
+        bytes
+    }
+
+    /// Whether the reading wants the names of fields and types, so that the walk visits plain data. Only then the impl
+    /// of a container looks at elements that own nothing.
+    #[inline(always)]
+    pub fn wants_names(&self) -> bool {
+        self.reading.wants_names()
+    }
+
+    #[inline(always)]
+    pub(crate) fn wants_steps(&self) -> bool {
+        self.reading.wants_steps()
+    }
+
+    /// Whether the walk meets a shared block for the first time in this collection; only then it counts the block.
+    /// `pointer` must be the same from wherever the walk comes, and point to one of the block's bytes: the next block
+    /// may start right behind them.
+    ///
+    /// The address identifies a block. If the program frees a counted block before the collection ends and another
+    /// shared block takes its place, the collection does not count that block, nor what only it owns. The reports then
+    /// lack at most what the program allocated during the collection. With an engine of DMD,
+    /// [`collect_reports`](crate::collect_reports) sees that the block is another one and counts it.
+    #[inline]
+    pub fn first_visit<T: ?Sized>(&mut self, pointer: *const T) -> bool {
+        let is_first = self.reading.first_visit(pointer.addr());
+        if self.wants_names() {
+            self.reading.shared(pointer.addr(), is_first);
+        }
+        is_first
+    }
+
+    /// Visits a pointer that owns nothing: 0 bytes, but an edge for a reading of references.
+    #[inline]
+    pub fn points_to<T: ?Sized>(&mut self, pointer: *const T) -> usize {
+        if self.wants_names() {
+            self.reading.pointer(pointer.addr());
+        }
+        0
+    }
+
+    /// Records that a part of type `T` could not be measured; counts 0 bytes.
+    #[cold]
+    pub fn skip<T: ?Sized>(&mut self, reason: SkipReason) -> usize {
+        self.reading.state().skip(reason, type_name::<T>());
+        0
+    }
+
+    /// The parts that could not be measured so far.
+    pub fn skipped(&mut self) -> &[Skipped] {
+        self.reading.state().skipped()
+    }
+
+    /// Continues the walk with the reading behind a `dyn` boundary, for object-safe traits.
+    pub fn erased<T>(&mut self, walk: impl FnOnce(&mut MallocSizeOfOps<Erased<'_>>) -> T) -> T {
+        let mut ops = MallocSizeOfOps {
+            reading: Erased::new(&mut self.reading),
+            stack: self.stack,
+            one_thread: PhantomData,
+        };
+        let result = walk(&mut ops);
+        self.stack.learn_from(ops.stack);
+        result
+    }
+}
+
+impl<R: fmt::Debug> fmt::Debug for MallocSizeOfOps<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MallocSizeOfOps").field("reading", &self.reading).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,362 @@
+//! What a walk means: the [`Reading`] handed in with the ops decides it, not a second derive.
+//!
+//! A reading is a type, so that the computed one compiles to the plain hand-written sum. Its core,
+//! [`Observe`], is object-safe: it is what remains of a reading below a `dyn` value.
+
+use core::fmt;
+
+use crate::allocator::{self, AskUsableSize};
+use crate::engine::Marks;
+
+use super::block::{Block, Edge};
+use super::walk_state::WalkState;
+
+/// The object-safe core of a reading: the walk calls it for each block and each step.
+pub trait Observe {
+    /// Takes a block that starts at `block.pointer`, and returns the bytes to count for it.
+    ///
+    /// # Safety
+    ///
+    /// `block.pointer` is the start of a live block of the program's global allocator, allocated
+    /// with `block.layout`.
+    #[allow(unsafe_code, reason = "an allocator may be asked about the pointer")]
+    unsafe fn block(&mut self, block: Block) -> usize;
+
+    /// Takes a block that has `block.pointer` somewhere inside, and returns the bytes to count for it.
+    ///
+    /// Only a reading with a table of live blocks can do better than the layout's size.
+    fn enclosing(&mut self, block: Block) -> usize {
+        block.layout.size()
+    }
+
+    /// The state of this walk: the shared blocks it has counted and the parts it has skipped.
+    fn state(&mut self) -> &mut WalkState;
+
+    /// Whether the walk meets a shared block for the first time in this collection; see
+    /// [`MallocSizeOfOps::first_visit`](crate::MallocSizeOfOps::first_visit).
+    fn first_visit(&mut self, address: usize) -> bool {
+        self.state().first_visit(address)
+    }
+
+    /// The walk enters a part. It calls this only if [`Reading::STEPS`].
+    fn enter(&mut self, edge: Edge, type_name: fn() -> &'static str) {
+        let _ = (edge, type_name);
+    }
+
+    /// The walk leaves the part entered last.
+    fn leave(&mut self) {}
+
+    /// The part entered last stands for `parts` parts, which may be 0. The walk calls this before it leaves the part,
+    /// and only if [`Reading::MERGES`].
+    fn merged(&mut self, parts: u64) {
+        let _ = parts;
+    }
+
+    /// The walk meets a shared block, for the first time in this collection or again; `address` is the same from
+    /// wherever the walk comes. The first time, [`block`](Self::block) follows. The walk calls this only if
+    /// [`Reading::NAMES`].
+    fn shared(&mut self, address: usize, is_first: bool) {
+        let _ = (address, is_first);
+    }
+
+    /// A pointer that owns nothing points to `address`, which must not be read. The walk calls this only if
+    /// [`Reading::NAMES`].
+    fn pointer(&mut self, address: usize) {
+        let _ = address;
+    }
+
+    /// The parts that follow lie in the last block. The walk calls this only if [`Reading::STEPS`].
+    fn open_block(&mut self) {}
+
+    /// The contents of the block opened last end.
+    fn close_block(&mut self) {}
+}
+
+/// A meaning of a walk. See [`Computed`] and [`Measured`].
+pub trait Reading: Observe + Sized {
+    /// Whether the reading wants the names of fields and types, for which the walk must visit plain data too.
+    ///
+    /// An impl calls [`MallocSizeOfOps::wants_names`](crate::MallocSizeOfOps::wants_names), which
+    /// asks the reading behind [`Erased`], too.
+    const NAMES: bool;
+
+    /// Whether the walk calls [`Observe::enter`] and the like at its steps. A reading may want steps without
+    /// [`NAMES`](Self::NAMES): then the walk need not visit each byte of a `Vec<u8>`.
+    const STEPS: bool = Self::NAMES;
+
+    /// Whether the walk may merge consecutive parts of one kind into one, with [`Observe::merged`].
+    const MERGES: bool = false;
+
+    /// [`NAMES`](Self::NAMES); of [`Erased`], that of the reading behind it. No other reading
+    /// overrides it.
+    #[inline(always)]
+    fn wants_names(&self) -> bool {
+        Self::NAMES
+    }
+
+    /// [`STEPS`](Self::STEPS), as [`wants_names`](Self::wants_names).
+    #[inline(always)]
+    fn wants_steps(&self) -> bool {
+        Self::STEPS
+    }
+
+    /// [`MERGES`](Self::MERGES), as [`wants_names`](Self::wants_names).
+    #[inline(always)]
+    fn merges(&self) -> bool {
+        Self::MERGES
+    }
+
+    /// [`Observe::enter`] where the reading's type is known. The walk keeps the result on its stack and passes it to
+    /// the matching [`leave_part`](Self::leave_part).
+    #[inline]
+    fn enter_part(&mut self, edge: Edge, type_name: fn() -> &'static str) -> usize {
+        self.enter(edge, type_name);
+        0
+    }
+
+    /// [`Observe::leave`], with the result of [`enter_part`](Self::enter_part).
+    #[inline]
+    fn leave_part(&mut self, entered: usize) {
+        let _ = entered;
+        self.leave();
+    }
+
+    /// The object-safe core, for a walk below a `dyn` value.
+    fn erase(&mut self) -> &mut dyn Observe;
+}
+
+/// Bytes from layouts only: the sizes that the program requested. It touches no allocator, and is sound with any
+/// global allocator.
+#[derive(Debug, Default)]
+pub struct Computed {
+    state: WalkState,
+}
+
+impl Computed {
+    pub(crate) fn with_state(state: WalkState) -> Self {
+        Self { state }
+    }
+}
+
+#[allow(unsafe_code, reason = "the trait's method is unsafe; this one reads no pointer")]
+impl Observe for Computed {
+    #[inline]
+    unsafe fn block(&mut self, block: Block) -> usize {
+        block.layout.size()
+    }
+
+    #[inline]
+    fn state(&mut self) -> &mut WalkState {
+        &mut self.state
+    }
+}
+
+impl Reading for Computed {
+    const NAMES: bool = false;
+
+    fn erase(&mut self) -> &mut dyn Observe {
+        self
+    }
+}
+
+/// Usable bytes from the declared allocator, slop included.
+///
+/// Where Rust shows only the inside of a block (hash tables, B-tree nodes, list nodes), the reading computes the size
+/// of that block.
+#[derive(Debug)]
+pub struct Measured {
+    /// Of the declared allocator.
+    usable_size: AskUsableSize,
+    state: WalkState,
+}
+
+impl Measured {
+    /// The reading of the program's allocator, or `None` if
+    /// [`global_allocator!`](crate::global_allocator) has not declared one.
+    pub fn new() -> Option<Self> {
+        Self::with_state(WalkState::default()).ok()
+    }
+
+    pub(crate) fn with_state(state: WalkState) -> Result<Self, WalkState> {
+        match allocator::declared() {
+            Some(allocator) => Ok(Self { usable_size: allocator.usable_size(), state }),
+            None => Err(state),
+        }
+    }
+}
+
+#[allow(unsafe_code, reason = "asks the declared allocator")]
+impl Observe for Measured {
+    #[inline]
+    unsafe fn block(&mut self, block: Block) -> usize {
+        // SAFETY: the caller guarantees a live block of the global allocator with this layout, and `declared` gives
+        // only the global allocator.
+        unsafe { self.usable_size.ask(block.pointer, block.layout) }
+    }
+
+    #[inline]
+    fn state(&mut self) -> &mut WalkState {
+        &mut self.state
+    }
+}
+
+impl Reading for Measured {
+    const NAMES: bool = false;
+
+    fn erase(&mut self) -> &mut dyn Observe {
+        self
+    }
+}
+
+/// The reading of a report under `explicit/` while an engine of DMD is connected: it marks every block as reported,
+/// and counts the bytes that the engine knows, even for a block of which only the inside is visible.
+#[derive(Debug)]
+pub(crate) struct Marking {
+    marks: Marks,
+    /// Of the declared allocator, for blocks that the engine does not know.
+    usable_size: Option<AskUsableSize>,
+    state: WalkState,
+}
+
+impl Marking {
+    pub(crate) fn with_state(marks: Marks, state: WalkState) -> Self {
+        let usable_size = allocator::declared().map(allocator::DeclaredAllocator::usable_size);
+        Self { marks, usable_size, state }
+    }
+}
+
+#[allow(unsafe_code, reason = "asks the declared allocator")]
+impl Observe for Marking {
+    unsafe fn block(&mut self, block: Block) -> usize {
+        match (self.marks.block(block.pointer), self.usable_size) {
+            (Some(bytes), _) => {
+                self.state.note_marked(&block);
+                bytes
+            }
+            // SAFETY: the caller guarantees a live block of the global allocator with this layout, and `declared`
+            // gives only the global allocator.
+            (None, Some(usable_size)) => unsafe { usable_size.ask(block.pointer, block.layout) },
+            (None, None) => block.layout.size(),
+        }
+    }
+
+    fn enclosing(&mut self, block: Block) -> usize {
+        let Some(bytes) = self.marks.enclosing(block.pointer) else { return block.layout.size() };
+        self.state.note_marked(&block);
+        bytes
+    }
+
+    fn state(&mut self) -> &mut WalkState {
+        &mut self.state
+    }
+
+    fn first_visit(&mut self, address: usize) -> bool {
+        self.state.first_visit_with(address, self.marks)
+    }
+}
+
+impl Reading for Marking {
+    const NAMES: bool = false;
+
+    fn erase(&mut self) -> &mut dyn Observe {
+        self
+    }
+}
+
+/// Any reading, behind a `dyn` boundary. Erasing it again gives the same.
+///
+/// Its constants are the most that a reading can want. Its methods say what the reading behind it wants, so the walk
+/// does not visit plain data for a reading without names.
+pub struct Erased<'a> {
+    observer: &'a mut dyn Observe,
+    wants_names: bool,
+    wants_steps: bool,
+    merges: bool,
+}
+
+impl<'a> Erased<'a> {
+    pub(crate) fn new<R: Reading>(reading: &'a mut R) -> Self {
+        let (wants_names, wants_steps, merges) =
+            (reading.wants_names(), reading.wants_steps(), reading.merges());
+        Self { observer: reading.erase(), wants_names, wants_steps, merges }
+    }
+}
+
+impl fmt::Debug for Erased<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Erased")
+    }
+}
+
+#[allow(unsafe_code, reason = "forwards")]
+impl Observe for Erased<'_> {
+    unsafe fn block(&mut self, block: Block) -> usize {
+        // SAFETY: the caller guarantees what the observer requires: the start of a live block of the global allocator,
+        // with its layout.
+        unsafe { self.observer.block(block) }
+    }
+
+    fn enclosing(&mut self, block: Block) -> usize {
+        self.observer.enclosing(block)
+    }
+
+    fn state(&mut self) -> &mut WalkState {
+        self.observer.state()
+    }
+
+    fn first_visit(&mut self, address: usize) -> bool {
+        self.observer.first_visit(address)
+    }
+
+    fn enter(&mut self, edge: Edge, type_name: fn() -> &'static str) {
+        self.observer.enter(edge, type_name);
+    }
+
+    fn leave(&mut self) {
+        self.observer.leave();
+    }
+
+    fn merged(&mut self, parts: u64) {
+        self.observer.merged(parts);
+    }
+
+    fn shared(&mut self, address: usize, is_first: bool) {
+        self.observer.shared(address, is_first);
+    }
+
+    fn pointer(&mut self, address: usize) {
+        self.observer.pointer(address);
+    }
+
+    fn open_block(&mut self) {
+        self.observer.open_block();
+    }
+
+    fn close_block(&mut self) {
+        self.observer.close_block();
+    }
+}
+
+impl Reading for Erased<'_> {
+    const NAMES: bool = true;
+    const MERGES: bool = true;
+
+    #[inline]
+    fn wants_names(&self) -> bool {
+        self.wants_names
+    }
+
+    #[inline]
+    fn wants_steps(&self) -> bool {
+        self.wants_steps
+    }
+
+    #[inline]
+    fn merges(&self) -> bool {
+        self.merges
+    }
+
+    fn erase(&mut self) -> &mut dyn Observe {
+        &mut *self.observer
+    }
+}

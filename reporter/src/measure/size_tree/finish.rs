@@ -1,0 +1,116 @@
+//! From the arena of a growing tree to the finished one: sums, names, order.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use crate::measure::block::Edge;
+use crate::measure::size_summary::SizeSummary;
+
+use super::growth::Grown;
+
+#[derive(Clone, Debug)]
+pub(super) struct NodeData {
+    pub(super) name: Cow<'static, str>,
+    pub(super) edge: Option<Edge>,
+    pub(super) type_name: &'static str,
+    pub(super) count: u64,
+    pub(super) own: SizeSummary,
+    pub(super) total: SizeSummary,
+    pub(super) depth: usize,
+    /// The index behind the last node below this one.
+    pub(super) end: usize,
+}
+
+/// Finishes a tree; `bytes` is the result of the walk.
+pub(super) fn finish(mut grown: Vec<Grown>, bytes: usize) -> Vec<NodeData> {
+    let mut totals: Vec<SizeSummary> = grown.iter().map(|node| node.own).collect();
+    // Children come after their parents, so going backwards each is complete before it is added.
+    for id in (1..grown.len()).rev() {
+        let total = totals[id];
+        totals[grown[id].parent as usize] += total;
+    }
+    let unnamed = bytes.saturating_sub(totals[0].usable);
+    let unnamed = SizeSummary { asked: unnamed, usable: unnamed, blocks: 0 };
+    grown[0].own += unnamed;
+    totals[0] += unnamed;
+
+    let mut children: Vec<Vec<usize>> = vec![Vec::new(); grown.len()];
+    for (id, node) in grown.iter().enumerate().skip(1) {
+        if totals[id] != SizeSummary::default() {
+            children[node.parent as usize].push(id);
+        }
+    }
+    let mut nodes: Vec<NodeData> = Vec::new();
+    // The indices of the parents of the next node in `nodes`, and the nodes that are left.
+    let mut open: Vec<usize> = Vec::new();
+    let mut left = vec![(0, 0, short_type_name((grown[0].type_name)()).into())];
+    while let Some((id, depth, name)) = left.pop() {
+        let place = nodes.len();
+        open.drain(depth..).for_each(|parent: usize| nodes[parent].end = place);
+        open.push(place);
+        let node = &grown[id];
+        nodes.push(NodeData {
+            name,
+            edge: node.edge,
+            type_name: (node.type_name)(),
+            count: node.count,
+            own: node.own,
+            total: totals[id],
+            depth,
+            end: 0,
+        });
+        let mut named = named(&children[id], &grown);
+        named.sort_by(|(a, a_name), (b, b_name)| {
+            totals[*b].usable.cmp(&totals[*a].usable).then_with(|| a_name.cmp(b_name))
+        });
+        left.extend(named.into_iter().rev().map(|(child, name)| (child, depth + 1, name)));
+    }
+    let end = nodes.len();
+    open.into_iter().for_each(|parent| nodes[parent].end = end);
+    nodes
+}
+
+/// Gives siblings different names: if one edge leads to several types, the type is part of the name.
+fn named(children: &[usize], grown: &[Grown]) -> Vec<(usize, Cow<'static, str>)> {
+    let mut times: HashMap<Cow<'static, str>, usize> = HashMap::new();
+    let name = |id: &usize| grown[*id].edge.map_or(Cow::Borrowed(""), edge_name);
+    children.iter().for_each(|id| *times.entry(name(id)).or_default() += 1);
+    let mut named: Vec<(usize, Cow<'static, str>)> = Vec::with_capacity(children.len());
+    for id in children {
+        let mut own = name(id);
+        if times[&own] > 1 {
+            own = format!("{own}: {}", short_type_name((grown[*id].type_name)())).into();
+            if named.iter().any(|(_, other)| *other == own) {
+                own = format!("{own} ({})", (grown[*id].type_name)()).into();
+            }
+        }
+        named.push((*id, own));
+    }
+    named
+}
+
+fn edge_name(edge: Edge) -> Cow<'static, str> {
+    match edge {
+        Edge::Field(name) => name.into(),
+        Edge::VariantField(variant, field) => format!("{variant}.{field}").into(),
+        Edge::Element => "(elements)".into(),
+        Edge::Key => "(keys)".into(),
+        Edge::Value => "(values)".into(),
+    }
+}
+
+/// `Vec<String>` for `alloc::vec::Vec<alloc::string::String>`.
+fn short_type_name(name: &str) -> String {
+    let mut short = String::with_capacity(name.len());
+    let mut start = 0;
+    for character in name.chars() {
+        if short.ends_with("::") {
+            short.truncate(start);
+        }
+        short.push(character);
+        if !(character.is_alphanumeric() || matches!(character, '_' | ':')) {
+            start = short.len();
+        }
+    }
+    short
+}

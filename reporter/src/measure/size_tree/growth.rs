@@ -1,0 +1,302 @@
+//! The tree while it grows: an arena of nodes, with a look-up that is one compare on the hot path.
+//!
+//! Invariants: a node's id is greater than its parent's. On the way from the root to a node no type occurs twice: a part
+//! whose type is already on the way is merged with that ancestor, so a list of a million nodes is one node. So the
+//! number of types bounds the depth. [`DEPTH`] and [`NODES`] bound trees of many mutually recursive types; a part beyond
+//! them is merged with its parent.
+
+use std::collections::HashMap;
+
+use rustc_hash::FxBuildHasher;
+
+use crate::measure::block::Edge;
+use crate::measure::size_summary::SizeSummary;
+
+/// The most levels below the root. Each is two levels of JSON, so a reader that stops at 128 can read every tree.
+const DEPTH: u32 = 60;
+const NODES: usize = 16 * 1024;
+const NONE: u32 = u32::MAX;
+
+pub(super) type TypeName = fn() -> &'static str;
+
+#[derive(Clone, Debug)]
+pub(super) struct Grown {
+    /// `None` for the root.
+    pub(super) edge: Option<Edge>,
+    pub(super) type_name: TypeName,
+    pub(super) parent: u32,
+    /// The number of parts that are merged into this node.
+    pub(super) count: u64,
+    pub(super) own: SizeSummary,
+    depth: u32,
+    first_child: u32,
+    /// The next child of the same parent.
+    next: u32,
+}
+
+/// From a node to the node of a part, by the addresses of names: equal addresses mean equal names.
+/// The reverse need not hold, so there may be several links for one kind of part.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
+struct Link {
+    key: Key,
+    /// The parts reached by this link that `target` has not counted yet.
+    parts: u64,
+    from: u32,
+    found: Found,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Found {
+    target: u32,
+    /// `false` if the part was merged with its parent, since the tree is full.
+    counts: bool,
+}
+
+/// The addresses of the names of type, field and variant, and all lengths, with the kind of edge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Key {
+    type_name: usize,
+    field: usize,
+    variant: usize,
+    lengths: usize,
+}
+
+/// The number of recent links, one for each residue of a hash; a power of two.
+const HOT: usize = 256;
+
+#[derive(Debug)]
+pub(super) struct Growth {
+    nodes: Vec<Grown>,
+    hot: Box<[Link; HOT]>,
+    warm: Box<[Link; HOT]>,
+    links: HashMap<(u32, Key), Found, FxBuildHasher>,
+    /// The node to which blocks belong.
+    current: u32,
+    /// Blocks not yet added to the node `here_of`: a sum that a loop can keep in registers.
+    here: SizeSummary,
+    here_of: u32,
+}
+
+impl Growth {
+    pub(super) fn new(type_name: TypeName) -> Self {
+        let root = Grown {
+            edge: None,
+            type_name,
+            parent: NONE,
+            count: 1,
+            own: SizeSummary::default(),
+            depth: 0,
+            first_child: NONE,
+            next: NONE,
+        };
+        let key = Key { type_name: 0, field: 0, variant: 0, lengths: 0 };
+        let nothing = Link { key, parts: 0, from: NONE, found: Found { target: 0, counts: false } };
+        Self {
+            nodes: vec![root],
+            hot: Box::new([nothing; HOT]),
+            warm: Box::new([nothing; HOT]),
+            links: HashMap::default(),
+            current: 0,
+            here: SizeSummary::default(),
+            here_of: 0,
+        }
+    }
+
+    pub(super) fn into_nodes(mut self) -> Vec<Grown> {
+        self.settle();
+        (0..HOT).for_each(|place| self.settle_link(place));
+        self.nodes
+    }
+
+    #[inline(always)]
+    pub(super) fn add(&mut self, block: SizeSummary) {
+        if self.here_of != self.current {
+            self.settle();
+        }
+        self.here += block;
+    }
+
+    #[inline]
+    fn settle(&mut self) {
+        self.nodes[self.here_of as usize].own += self.here;
+        self.here = SizeSummary::default();
+        self.here_of = self.current;
+    }
+
+    /// Goes to the node of a part; returns the node to which [`leave`](Self::leave) goes back.
+    #[inline(always)]
+    pub(super) fn enter(&mut self, edge: Edge, type_name: TypeName) -> u32 {
+        let from = self.current;
+        let key = Key::new(edge, type_name);
+        // The place does not depend on `from`, so the processor loads the link without waiting for it.
+        let link = &mut self.hot[key.place()];
+        if link.from == from && link.key.is(key) {
+            link.parts += 1;
+            self.current = link.found.target;
+        } else {
+            // The arguments are pieces that fit into registers, so the path above stores nothing.
+            match edge {
+                Edge::Field(field) => self.enter_field(field, type_name),
+                Edge::VariantField(variant, field) => self.enter_variant_field(variant, field, type_name),
+                Edge::Element => self.enter_element(type_name),
+                Edge::Key => self.enter_key(type_name),
+                Edge::Value => self.enter_value(type_name),
+            }
+        }
+        from
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn enter_field(&mut self, field: &'static str, type_name: TypeName) {
+        self.look_up(Edge::Field(field), type_name);
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn enter_variant_field(&mut self, variant: &'static str, field: &'static str, type_name: TypeName) {
+        self.look_up(Edge::VariantField(variant, field), type_name);
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn enter_element(&mut self, type_name: TypeName) {
+        self.look_up(Edge::Element, type_name);
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn enter_key(&mut self, type_name: TypeName) {
+        self.look_up(Edge::Key, type_name);
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn enter_value(&mut self, type_name: TypeName) {
+        self.look_up(Edge::Value, type_name);
+    }
+
+    /// The part entered last stands for this many parts.
+    #[inline]
+    pub(super) fn merged(&mut self, parts: u64) {
+        let count = &mut self.nodes[self.current as usize].count;
+        // `enter` has counted one.
+        *count = count.wrapping_add(parts).wrapping_sub(1);
+    }
+
+    #[inline(always)]
+    pub(super) fn leave(&mut self, to: u32) {
+        self.current = to;
+    }
+
+    /// Looks at a second place, which differs for each parent, then at all links.
+    fn look_up(&mut self, edge: Edge, type_name: TypeName) {
+        let from = self.current;
+        let key = Key::new(edge, type_name);
+        let place = key.place();
+        let second = place.wrapping_add(from as usize).wrapping_mul(7) % HOT;
+        let warm = &self.warm[second];
+        if warm.from != from || warm.key != key {
+            let found = match self.links.get(&(from, key)) {
+                Some(known) => *known,
+                None => {
+                    let found = self.target(edge, type_name);
+                    self.links.insert((from, key), found);
+                    found
+                }
+            };
+            self.warm[second] = Link { key, parts: 1, from, found };
+        }
+        self.settle_link(place);
+        self.hot[place] = self.warm[second];
+        self.current = self.hot[place].found.target;
+    }
+
+    fn settle_link(&mut self, place: usize) {
+        let Link { parts, found, .. } = self.hot[place];
+        if found.counts {
+            let count = &mut self.nodes[found.target as usize].count;
+            *count = count.wrapping_add(parts);
+        }
+    }
+
+    /// The node of a part that the walk meets for the first time.
+    fn target(&mut self, edge: Edge, type_name: TypeName) -> Found {
+        let name = type_name();
+        let current = self.current;
+        let mut child = self.nodes[current as usize].first_child;
+        while child != NONE {
+            let node = &self.nodes[child as usize];
+            if node.edge == Some(edge) && (node.type_name)() == name {
+                return Found { target: child, counts: true };
+            }
+            child = node.next;
+        }
+        let mut ancestor = current;
+        while ancestor != NONE {
+            let node = &self.nodes[ancestor as usize];
+            if (node.type_name)() == name {
+                return Found { target: ancestor, counts: true };
+            }
+            ancestor = node.parent;
+        }
+        let depth = self.nodes[current as usize].depth + 1;
+        if depth > DEPTH || self.nodes.len() >= NODES {
+            return Found { target: current, counts: false };
+        }
+        let id = small(self.nodes.len());
+        let node = Grown {
+            edge: Some(edge),
+            type_name,
+            parent: current,
+            count: 0,
+            own: SizeSummary::default(),
+            depth,
+            first_child: NONE,
+            next: core::mem::replace(&mut self.nodes[current as usize].first_child, id),
+        };
+        self.nodes.push(node);
+        Found { target: id, counts: true }
+    }
+}
+
+impl Key {
+    #[inline(always)]
+    fn new(edge: Edge, type_name: TypeName) -> Self {
+        let (kind, field, variant) = match edge {
+            Edge::Field(field) => (0, field, ""),
+            Edge::VariantField(variant, field) => (1, field, variant),
+            Edge::Element => (2, "", ""),
+            Edge::Key => (3, "", ""),
+            Edge::Value => (4, "", ""),
+        };
+        Self {
+            type_name: type_name as usize,
+            field: if kind < 2 { field.as_ptr().addr() } else { 0 },
+            variant: if kind == 1 { variant.as_ptr().addr() } else { 0 },
+            // Injective for all names that a compiler accepts.
+            lengths: kind | field.len() << 4 | variant.len() << 32,
+        }
+    }
+
+    #[inline(always)]
+    fn place(self) -> usize {
+        // Functions are 16 bytes apart or more.
+        (self.type_name >> 4 ^ self.field ^ self.variant << 1 ^ self.lengths) % HOT
+    }
+
+    /// Whether the keys are equal; does not compare fields that are 0 for this kind of edge.
+    #[inline(always)]
+    fn is(&self, other: Self) -> bool {
+        let kind = other.lengths & 15;
+        self.type_name == other.type_name
+            && self.lengths == other.lengths
+            && (kind > 1 || self.field == other.field)
+            && (kind != 1 || self.variant == other.variant)
+    }
+}
+
+fn small(n: usize) -> u32 {
+    u32::try_from(n).expect("nodes are bounded, and links by the names in a program")
+}

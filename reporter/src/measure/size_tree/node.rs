@@ -1,0 +1,87 @@
+//! One node of a tree.
+
+use core::fmt;
+
+use crate::measure::block::Edge;
+use crate::measure::size_summary::SizeSummary;
+
+use super::SizeTree;
+use super::finish::NodeData;
+
+/// All parts of a value that have the same type and that the walk reaches by the same fields; cheap to copy.
+#[derive(Clone, Copy)]
+pub struct SizeNode<'a> {
+    pub(super) tree: &'a SizeTree,
+    pub(super) id: usize,
+}
+
+impl<'a> SizeNode<'a> {
+    fn data(self) -> &'a NodeData {
+        &self.tree.nodes[self.id]
+    }
+
+    /// The field's name, `Variant.field`, `(elements)`, `(keys)` or `(values)`; for the root its type without modules.
+    /// If one field leads to several types, as below a `dyn` value, the type follows, so siblings have different
+    /// names.
+    pub fn name(self) -> &'a str {
+        &self.data().name
+    }
+
+    /// How the walk gets here from the parent; `None` for the root.
+    pub fn edge(self) -> Option<Edge> {
+        self.data().edge
+    }
+
+    /// The type, as [`core::any::type_name`] gives it.
+    pub fn type_name(self) -> &'static str {
+        self.data().type_name
+    }
+
+    /// The number of parts merged here, including those that own nothing.
+    pub fn count(self) -> u64 {
+        self.data().count
+    }
+
+    /// The blocks of these parts themselves, without what their fields and elements own.
+    pub fn own(self) -> SizeSummary {
+        self.data().own
+    }
+
+    /// The blocks of these parts and of all nodes below.
+    pub fn total(self) -> SizeSummary {
+        self.data().total
+    }
+
+    /// The number of levels below the root; 0 for the root.
+    pub fn depth(self) -> usize {
+        self.data().depth
+    }
+
+    /// The children, the largest first, then by name.
+    pub fn children(self) -> impl Iterator<Item = SizeNode<'a>> {
+        let (tree, end) = (self.tree, self.data().end);
+        let node = move |id: usize| (id < end).then_some(SizeNode { tree, id });
+        core::iter::successors(node(self.id + 1), move |child| node(child.data().end))
+    }
+
+    /// Whether the node has no children.
+    pub fn is_leaf(self) -> bool {
+        self.data().end == self.id + 1
+    }
+
+    pub(super) fn end(self) -> usize {
+        self.data().end
+    }
+}
+
+impl fmt::Debug for SizeNode<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SizeNode")
+            .field("name", &self.name())
+            .field("type_name", &self.type_name())
+            .field("count", &self.count())
+            .field("own", &self.own())
+            .field("total", &self.total())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,19 @@
+//! `arc-swap`: exact; the pointer that it contains at the time, counted once like any `Arc`.
+
+use arc_swap::{ArcSwapAny, Guard, RefCnt};
+
+use crate::measure::malloc_size_of::MallocSizeOf;
+use crate::measure::ops::MallocSizeOfOps;
+use crate::measure::reading::Reading;
+
+impl<T: RefCnt + MallocSizeOf> MallocSizeOf for ArcSwapAny<T> {
+    fn size_of_excluding_this<R: Reading>(&self, ops: &mut MallocSizeOfOps<R>) -> usize {
+        self.load().size_of_excluding_this(ops)
+    }
+}
+
+impl<T: RefCnt + MallocSizeOf> MallocSizeOf for Guard<T> {
+    fn size_of_excluding_this<R: Reading>(&self, ops: &mut MallocSizeOfOps<R>) -> usize {
+        (**self).size_of_excluding_this(ops)
+    }
+}

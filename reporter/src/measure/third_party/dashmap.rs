@@ -1,0 +1,56 @@
+//! `dashmap`: exact; a `DashSet` is opaque, since it shows nothing without waiting for its locks.
+
+use core::alloc::Layout;
+use core::hash::{BuildHasher, Hash};
+
+use dashmap::{DashMap, DashSet, ReadOnlyView};
+use memory_report::SkipReason;
+
+use crate::measure::impls::opaque::opaque;
+use crate::measure::malloc_size_of::MallocSizeOf;
+use crate::measure::ops::MallocSizeOfOps;
+use crate::measure::reading::Reading;
+
+opaque!([K, S] DashSet<K, S>, [K, V, S] ReadOnlyView<K, V, S>);
+
+/// A shard that another thread writes to is recorded as skipped.
+impl<K, V, S> MallocSizeOf for DashMap<K, V, S>
+where
+    K: MallocSizeOf + Eq + Hash,
+    V: MallocSizeOf,
+    S: BuildHasher + Clone,
+{
+    #[allow(unsafe_code, reason = "names the map's blocks and goes over its raw tables")]
+    fn size_of_excluding_this<R: Reading>(&self, ops: &mut MallocSizeOfOps<R>) -> usize {
+        let shards = self.shards();
+        // SAFETY: the shards are the `Box<[_]>` that `into_shards` gives back: its block, with their
+        // layout.
+        let mut sum = unsafe { ops.block(shards.as_ptr(), Layout::for_value(shards)) };
+        for shard in shards {
+            let Some(table) = shard.try_read() else {
+                sum += ops.skip::<Self>(SkipReason::Locked);
+                continue;
+            };
+            let (start, layout) = table.allocation_info();
+            // SAFETY: `allocation_info` gives the start and layout of the table's block, or a layout of size 0 if it has
+            // none.
+            sum += unsafe { ops.block(start.as_ptr(), layout) };
+            if !K::NEEDS_WALK && !V::NEEDS_WALK && !ops.wants_names() {
+                continue;
+            }
+            sum += ops.contents(|ops| {
+                // SAFETY: `table` is borrowed from a guard that is held until the iterator is dropped, so the table
+                // neither moves nor changes.
+                let buckets = unsafe { table.iter() };
+                buckets
+                    .map(|bucket| {
+                        // SAFETY: the iterator gives only full buckets, and the guard keeps writers out.
+                        let (key, value) = unsafe { bucket.as_ref() };
+                        ops.key(key) + ops.value(value.get())
+                    })
+                    .sum()
+            });
+        }
+        sum
+    }
+}

@@ -1,0 +1,7 @@
+//! `uuid`: exact; plain data.
+
+use uuid::{NonNilUuid, Uuid};
+
+use crate::measure::impls::plain::plain;
+
+plain!([] Uuid, [] NonNilUuid);

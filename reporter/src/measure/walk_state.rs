@@ -1,0 +1,126 @@
+//! What a walk remembers beside its bytes: the shared blocks that it has counted and the parts that it could not
+//! measure.
+//!
+//! In a collection each reporter starts from the blocks that earlier reporters counted (`counted_before`, which nothing
+//! here changes) and collects its own. The driver adds these to the former only if the reporter ended well: a reporter
+//! whose reports are left out has counted nothing. Neither has a report that a panic ends, even if the reporter catches
+//! that panic.
+
+use std::sync::Arc;
+
+use hashbrown::HashSet;
+use memory_report::{SkipReason, Skipped};
+use rustc_hash::FxBuildHasher;
+
+use crate::engine::Marks;
+
+use super::block::Block;
+
+pub(crate) type Addresses = HashSet<usize, FxBuildHasher>;
+
+/// Shared blocks counted and parts skipped, of one walk or of one reporter.
+#[derive(Debug, Default)]
+pub struct WalkState {
+    counted_before: Option<Arc<Addresses>>,
+    counted: Addresses,
+    /// The part of `counted` that the current report has added.
+    added: Vec<usize>,
+    skipped: Vec<Skipped>,
+    /// With an engine: the shared block whose `block` call comes next.
+    awaited: Option<usize>,
+}
+
+/// The address that stands for "an engine marked the shared block counted at this address". No block lies so high.
+const fn marked(address: usize) -> usize {
+    address ^ 1 << (usize::BITS - 2)
+}
+
+impl WalkState {
+    pub(crate) fn after(counted_before: &Arc<Addresses>) -> Self {
+        let counted_before = (!counted_before.is_empty()).then(|| Arc::clone(counted_before));
+        Self { counted_before, ..Self::default() }
+    }
+
+    /// Whether the walk meets this shared block for the first time; remembers it.
+    #[inline]
+    pub(crate) fn first_visit(&mut self, address: usize) -> bool {
+        if let Some(before) = &self.counted_before
+            && before.contains(&address)
+        {
+            return false;
+        }
+        self.count(address)
+    }
+
+    fn count(&mut self, address: usize) -> bool {
+        let is_new = self.counted.insert(address);
+        if is_new {
+            self.added.push(address);
+        }
+        is_new
+    }
+
+    /// Begins another report. The blocks counted so far stay counted.
+    pub(crate) fn begin_report(&mut self) {
+        self.added.clear();
+    }
+
+    /// Drops the current report: it has counted nothing. The parts that it skipped stay recorded.
+    pub(crate) fn forget_report(&mut self) {
+        for address in self.added.drain(..) {
+            self.counted.remove(&address);
+        }
+    }
+
+    /// As [`first_visit`](Self::first_visit) with an engine of DMD, which knows whether the counted block is still
+    /// there: a block without a mark has taken the place of one that was marked and freed.
+    pub(crate) fn first_visit_with(&mut self, address: usize, marks: Marks) -> bool {
+        let is_first = self.first_visit(address)
+            || self.is_counted(marked(address))
+                && marks.is_unreported(core::ptr::without_provenance(address));
+        self.awaited = is_first.then_some(address);
+        is_first
+    }
+
+    /// The engine has marked this block.
+    pub(crate) fn note_marked(&mut self, block: &Block) {
+        // Only if it is the shared block: an impl may not have called `block` for that.
+        if let Some(address) = self.awaited.take()
+            && address.wrapping_sub(block.pointer.addr()).wrapping_add(1) <= block.layout.size()
+        {
+            self.count(marked(address));
+        }
+    }
+
+    fn is_counted(&self, address: usize) -> bool {
+        self.counted.contains(&address)
+            || self.counted_before.as_ref().is_some_and(|before| before.contains(&address))
+    }
+
+    #[cold]
+    pub(crate) fn skip(&mut self, reason: SkipReason, type_name: &'static str) {
+        self.note(Skipped { reason, type_name, times: 1 });
+    }
+
+    /// The parts that could not be measured so far.
+    pub fn skipped(&self) -> &[Skipped] {
+        &self.skipped
+    }
+
+    pub(crate) fn add_skipped(&mut self, other: Self) {
+        other.skipped.into_iter().for_each(|part| self.note(part));
+    }
+
+    fn note(&mut self, part: Skipped) {
+        let known =
+            self.skipped.iter_mut().find(|s| s.reason == part.reason && s.type_name == part.type_name);
+        match known {
+            Some(skipped) => skipped.times += part.times,
+            None => self.skipped.push(part),
+        }
+    }
+
+    pub(crate) fn into_parts(self) -> (Addresses, Vec<Skipped>) {
+        (self.counted, self.skipped)
+    }
+}

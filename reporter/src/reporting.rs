@@ -1,0 +1,29 @@
+//! What a reporter is and gives, and who reports: the trait, the registry, the rules of reports, the counters of
+//! foreign code and the rows that every program has.
+
+mod conventions;
+mod counter;
+mod macros;
+mod memory_reporter;
+mod reporter_name;
+mod reports;
+mod resident_map;
+
+pub mod amounts;
+
+pub(crate) mod builtin;
+pub(crate) mod isolation;
+pub(crate) mod name_pattern;
+pub(crate) mod registry;
+
+pub use conventions::{assert_description, assert_kind, assert_path};
+pub use counter::{CounterSite, CountingMalloc, MemoryCounter};
+pub use macros::OneReport;
+pub use memory_reporter::MemoryReporter;
+pub use name_pattern::StaticNamePattern;
+pub use registry::{LocalRegistration, Registration, register_local, register_strong, register_weak};
+pub use reports::Reports;
+
+pub(crate) use conventions::is_explicit;
+pub(crate) use reporter_name::ReporterName;
+pub(crate) use resident_map::ResidentMap;

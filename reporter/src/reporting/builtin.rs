@@ -1,0 +1,202 @@
+//! The reporters that every program has. They run before all others, so that the allocations of these do not disturb
+//! the numbers.
+
+use memory_report::{Kind, Units, amount, path_segment};
+
+use crate::allocator::{self, declared};
+use crate::engine::engine_sizes;
+use crate::platform;
+
+use super::memory_reporter::MemoryReporter;
+use super::reports::Reports;
+use super::{amounts, registry};
+
+/// The built-in reporters, in the order in which they run.
+pub(crate) fn reporters() -> [&'static dyn MemoryReporter; 5] {
+    [&Heap, &Process, &ThreadStacks, &Registry, &Dmd]
+}
+
+struct Heap;
+
+impl MemoryReporter for Heap {
+    fn name(&self) -> &str {
+        "heap"
+    }
+
+    fn collect_reports(&self, out: &mut Reports) {
+        row(
+            out,
+            "heap-allocated",
+            Units::Bytes,
+            amounts::heap_allocated(),
+            "Memory in live blocks of the program's allocator, the slop of each block included.",
+        );
+        let statistics = declared().map(|allocator| allocator.statistics()).unwrap_or_default();
+        row(
+            out,
+            "heap-committed",
+            Units::Bytes,
+            statistics.committed,
+            "Memory that the program's allocator has taken from the system and that is backed by pages.",
+        );
+        row(
+            out,
+            "heap-mapped",
+            Units::Bytes,
+            statistics.mapped,
+            "Address space that the program's allocator has taken from the system.",
+        );
+        row(
+            out,
+            "heap-overhead",
+            Units::Bytes,
+            statistics.overhead,
+            "Memory committed by the program's allocator that is in no live block: headers, bookkeeping and free pages.",
+        );
+        row(
+            out,
+            "system-heap-allocated",
+            Units::Bytes,
+            amounts::system_heap_allocated(),
+            "Memory handed out by the C library's malloc, its headers and cached free chunks included.",
+        );
+    }
+}
+
+struct Process;
+
+impl MemoryReporter for Process {
+    fn name(&self) -> &str {
+        "process"
+    }
+
+    fn collect_reports(&self, out: &mut Reports) {
+        row(
+            out,
+            "vsize",
+            Units::Bytes,
+            amounts::vsize(),
+            "Address space in use: code, data, stacks, heap and mapped files, whether or not backed by pages.",
+        );
+        row(
+            out,
+            "resident",
+            Units::Bytes,
+            amounts::resident(),
+            "Physical memory in use, pages shared with other processes included.",
+        );
+        row(
+            out,
+            "resident-peak",
+            Units::Bytes,
+            amounts::resident_peak(),
+            "The largest amount of physical memory that was in use at once.",
+        );
+        row(
+            out,
+            "resident-unique",
+            Units::Bytes,
+            amounts::resident_unique(),
+            "Physical memory that only this process uses: what the system would get back if it ended.",
+        );
+        row(
+            out,
+            "page-faults-hard",
+            Units::CountCumulative,
+            amounts::page_faults_hard(),
+            "Page faults that had to wait for a disk.",
+        );
+        row(
+            out,
+            "page-faults-soft",
+            Units::CountCumulative,
+            amounts::page_faults_soft(),
+            "Page faults that were met without a disk.",
+        );
+    }
+}
+
+fn row(out: &mut Reports, path: &str, units: Units, value: Option<u64>, description: &str) {
+    if let Some(value) = value {
+        out.report(path, Kind::Other, units, amount(value), description);
+    }
+}
+
+struct ThreadStacks;
+
+impl MemoryReporter for ThreadStacks {
+    fn name(&self) -> &str {
+        "threads"
+    }
+
+    fn collect_reports(&self, out: &mut Reports) {
+        let mut lost = 0;
+        for stack in platform::thread_stacks(&allocator::noted_stacks()) {
+            let Some(bytes) = stack.bytes else {
+                lost += 1;
+                continue;
+            };
+            let name = if out.anonymize() { "<anonymized>".into() } else { path_segment(&stack.name) };
+            out.report(
+                format!("explicit/threads/stacks/{name} (tid={})", stack.tid),
+                Kind::NonHeap,
+                Units::Bytes,
+                amount(bytes),
+                "Memory of a thread's stack that has been touched.",
+            );
+        }
+        if lost > 0 {
+            out.unavailable(
+                &format!("the stacks of {lost} threads"),
+                "the system does not show where they are",
+            );
+        }
+    }
+}
+
+struct Registry;
+
+impl MemoryReporter for Registry {
+    fn name(&self) -> &str {
+        "memory-reporter"
+    }
+
+    fn collect_reports(&self, out: &mut Reports) {
+        out.report(
+            "explicit/memory-reporter/registry",
+            Kind::Heap,
+            Units::Bytes,
+            amount(registry::registry_bytes()),
+            "Memory used by the list of registered reporters.",
+        );
+    }
+}
+
+struct Dmd;
+
+impl MemoryReporter for Dmd {
+    fn name(&self) -> &str {
+        "dmd"
+    }
+
+    fn collect_reports(&self, out: &mut Reports) {
+        let Some(sizes) = engine_sizes() else { return };
+        let rows = [
+            ("stack-traces/used", sizes.traces_used, "Memory used by DMD for stack traces."),
+            (
+                "stack-traces/unused",
+                sizes.traces_unused,
+                "Memory that DMD has taken for stack traces to come.",
+            ),
+            ("stack-traces/table", sizes.trace_table, "Memory used by DMD to find stack traces."),
+            ("live-block-table", sizes.live_blocks, "Memory used by DMD for live blocks."),
+            ("dead-block-table", sizes.dead_blocks, "Memory used by DMD for freed blocks."),
+            ("reports", sizes.marks, "Memory used by DMD for who reported which block."),
+            ("threads", sizes.threads, "Memory used by DMD for each thread."),
+        ];
+        for (name, bytes, description) in rows {
+            let path = format!("explicit/dmd/{name}");
+            out.report(path, Kind::NonHeap, Units::Bytes, amount(bytes), description);
+        }
+    }
+}

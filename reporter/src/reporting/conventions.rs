@@ -1,0 +1,128 @@
+//! The rules of a report, each with its message. The macros check literals at compile time; [`Reports`](crate::Reports)
+//! checks everything else at run time.
+//!
+//! Source: the interface text of Firefox's `nsIMemoryReporter.idl` and "Memory reporting" on MDN.
+
+use memory_report::{Kind, Units};
+
+/// The rule that `path` breaks, if it breaks one.
+pub(crate) const fn path_fault(path: &str) -> Option<&'static str> {
+    let bytes = path.as_bytes();
+    if bytes.is_empty() {
+        return Some("the path is empty");
+    }
+    let mut segment = 0;
+    let mut i = 0;
+    while i < bytes.len() {
+        match bytes[i] {
+            b'/' if segment == 0 => {
+                return Some(if i == 0 {
+                    "the path starts with `/`"
+                } else {
+                    "the path has an empty segment: `//`"
+                });
+            }
+            b'/' => segment = 0,
+            0..0x20 | 0x7f => return Some("the path has a control character"),
+            _ => segment += 1,
+        }
+        i += 1;
+    }
+    if segment == 0 {
+        return Some("the path ends with `/`");
+    }
+    if bytes.len() == EXPLICIT.len() && starts_with(bytes, EXPLICIT) {
+        return Some("`explicit` is the tree, not a report: name what is in it, as in `explicit/cache`");
+    }
+    if is_or_is_below(bytes, b"explicit/heap-unclassified") {
+        return Some("`explicit/heap-unclassified` is what no reporter claims, so no reporter can claim it");
+    }
+    None
+}
+
+/// The rule that the kind and the units break at this path, if they break one.
+pub(crate) const fn kind_fault(path: &str, kind: Kind, units: Units) -> Option<&'static str> {
+    if is_explicit(path) {
+        if matches!(kind, Kind::Other) {
+            return Some("a report under `explicit/` must be of kind Heap or NonHeap");
+        }
+        if !matches!(units, Units::Bytes) {
+            return Some("a report under `explicit/` must be in units of Bytes");
+        }
+    }
+    match (kind, units) {
+        (Kind::Heap, Units::Count | Units::CountCumulative | Units::Percentage) => {
+            Some("a report of kind Heap must be in units of Bytes")
+        }
+        (Kind::NonHeap, Units::Count | Units::CountCumulative | Units::Percentage) => {
+            Some("a report of kind NonHeap must be in units of Bytes")
+        }
+        _ => None,
+    }
+}
+
+/// The rule that `description` breaks, if it breaks one.
+pub(crate) const fn description_fault(description: &str) -> Option<&'static str> {
+    let bytes = description.as_bytes();
+    if bytes.is_empty() {
+        return Some("the description is empty: say in a full sentence what is measured");
+    }
+    if bytes[bytes.len() - 1] != b'.' {
+        return Some("the description does not end in a full stop: write full sentences");
+    }
+    let mut i = 0;
+    while i < bytes.len() {
+        if bytes[i] == b' ' {
+            return None;
+        }
+        i += 1;
+    }
+    Some("the description is one word: say in a full sentence what is measured")
+}
+
+/// Whether reports at `path` belong to the tree that adds up.
+pub(crate) const fn is_explicit(path: &str) -> bool {
+    starts_with(path.as_bytes(), b"explicit/")
+}
+
+const EXPLICIT: &[u8] = b"explicit";
+
+/// Compares whole segments: `a/bc` is not below `a/b`.
+const fn is_or_is_below(path: &[u8], root: &[u8]) -> bool {
+    starts_with(path, root) && (path.len() == root.len() || path[root.len()] == b'/')
+}
+
+const fn starts_with(bytes: &[u8], start: &[u8]) -> bool {
+    if bytes.len() < start.len() {
+        return false;
+    }
+    let mut i = 0;
+    while i < start.len() {
+        if bytes[i] != start[i] {
+            return false;
+        }
+        i += 1;
+    }
+    true
+}
+
+/// Stops compilation with the message of the first rule broken.
+pub const fn assert_path(path: &str) {
+    stop_at(path_fault(path));
+}
+
+/// Stops compilation with the message of the first rule broken.
+pub const fn assert_kind(path: &str, kind: Kind, units: Units) {
+    stop_at(kind_fault(path, kind, units));
+}
+
+/// Stops compilation with the message of the first rule broken.
+pub const fn assert_description(description: &str) {
+    stop_at(description_fault(description));
+}
+
+const fn stop_at(fault: Option<&'static str>) {
+    if let Some(fault) = fault {
+        panic!("{}", fault);
+    }
+}

@@ -1,0 +1,203 @@
+//! Counters, for foreign code whose memory this crate cannot walk.
+//!
+//! Firefox's `CountingAllocatorBase`: give the foreign library the functions of
+//! [`CountingMalloc`] as its allocator, and report the counter.
+
+use core::alloc::Layout;
+use core::ffi::c_void;
+use core::marker::PhantomData;
+use core::ptr::null_mut;
+use core::sync::atomic::{AtomicUsize, Ordering};
+use std::alloc;
+
+use crate::allocator::declared;
+use crate::engine::mark_on_alloc;
+
+/// The bytes that are allocated now. The code that allocates and frees must count them.
+///
+/// ```
+/// use memory_reporter::MemoryCounter;
+///
+/// static TEXTURES: MemoryCounter = MemoryCounter::new();
+///
+/// memory_reporter::define_reporter!(
+///     "explicit/textures", NonHeap, Bytes, TEXTURES.bytes(), "Memory mapped for textures."
+/// );
+///
+/// TEXTURES.allocated(core::ptr::null::<u8>(), 4096);
+/// assert_eq!(TEXTURES.bytes(), 4096);
+/// ```
+#[derive(Debug, Default)]
+pub struct MemoryCounter {
+    bytes: AtomicUsize,
+}
+
+impl MemoryCounter {
+    /// A counter at 0.
+    pub const fn new() -> Self {
+        Self { bytes: AtomicUsize::new(0) }
+    }
+
+    /// Counts a new block. The address is for tools that check blocks one by one; nothing reads
+    /// what it points to.
+    pub fn allocated<T: ?Sized>(&self, pointer: *const T, bytes: usize) {
+        let _ = pointer;
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Subtracts a block that [`allocated`](Self::allocated) counted with this many bytes.
+    pub fn freed<T: ?Sized>(&self, pointer: *const T, bytes: usize) {
+        let _ = pointer;
+        self.bytes.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    /// The bytes allocated now.
+    pub fn bytes(&self) -> usize {
+        self.bytes.load(Ordering::Relaxed)
+    }
+}
+
+/// Names the counter of a [`CountingMalloc`].
+pub trait CounterSite {
+    /// The counter.
+    const COUNTER: &'static MemoryCounter;
+}
+
+/// C allocation functions over Rust's global allocator that count at the site `S`: the memory is
+/// part of `heap-allocated`, so report the counter as [`Kind::Heap`](crate::Kind::Heap).
+///
+/// ```
+/// use memory_reporter::{CounterSite, CountingMalloc, MemoryCounter};
+///
+/// static COUNTER: MemoryCounter = MemoryCounter::new();
+///
+/// struct Zlib;
+/// impl CounterSite for Zlib {
+///     const COUNTER: &'static MemoryCounter = &COUNTER;
+/// }
+///
+/// memory_reporter::define_reporter!(
+///     "explicit/zlib", Heap, Bytes, COUNTER.bytes(), "Memory used by zlib."
+/// );
+///
+/// let block = CountingMalloc::<Zlib>::malloc(100);
+/// assert!(COUNTER.bytes() >= 100);
+/// // SAFETY: the block is the one from above.
+/// unsafe { CountingMalloc::<Zlib>::free(block) };
+/// assert_eq!(COUNTER.bytes(), 0);
+/// ```
+#[derive(Debug)]
+pub struct CountingMalloc<S>(PhantomData<S>);
+
+/// Each block starts with its size, which `free` needs; 16 bytes keep C's alignment.
+const HEADER: usize = 16;
+
+#[allow(unsafe_code, reason = "allocation functions for C")]
+impl<S: CounterSite> CountingMalloc<S> {
+    /// `malloc`: a block aligned to 16 bytes, or null.
+    pub extern "C" fn malloc(bytes: usize) -> *mut c_void {
+        Self::allocate(bytes, |layout| {
+            // SAFETY: the size is not 0, since the header is not.
+            unsafe { alloc::alloc(layout) }
+        })
+    }
+
+    /// `calloc`: a block of zeros, or null.
+    pub extern "C" fn calloc(count: usize, bytes: usize) -> *mut c_void {
+        let Some(bytes) = count.checked_mul(bytes) else { return null_mut() };
+        Self::allocate(bytes, |layout| {
+            // SAFETY: the size is not 0, since the header is not.
+            unsafe { alloc::alloc_zeroed(layout) }
+        })
+    }
+
+    /// `realloc`: the block with another size, or null, which leaves the old block unchanged.
+    ///
+    /// # Safety
+    ///
+    /// `pointer` is null or a live block of these functions, at this site.
+    pub unsafe extern "C" fn realloc(pointer: *mut c_void, bytes: usize) -> *mut c_void {
+        if pointer.is_null() {
+            return Self::malloc(bytes);
+        }
+        let Some(new) = layout(bytes) else { return null_mut() };
+        // SAFETY: the caller guarantees a live block that `started` returned.
+        let (start, old) = unsafe { start_and_layout(pointer) };
+        // SAFETY: `start_and_layout` returned the start and layout of a live block of the global allocator.
+        let before = unsafe { counted_bytes(start, old) };
+        // SAFETY: `start` has layout `old`, and `new` is a valid layout of the same alignment.
+        let moved = unsafe { alloc::realloc(start, old, new.size()) };
+        if moved.is_null() {
+            return null_mut();
+        }
+        S::COUNTER.freed(pointer, before);
+        Self::started(moved, new, bytes)
+    }
+
+    /// `free`.
+    ///
+    /// # Safety
+    ///
+    /// `pointer` is null or a live block of these functions, at this site.
+    pub unsafe extern "C" fn free(pointer: *mut c_void) {
+        if pointer.is_null() {
+            return;
+        }
+        // SAFETY: the caller guarantees a live block that `started` returned.
+        let (start, layout) = unsafe { start_and_layout(pointer) };
+        // SAFETY: `start_and_layout` returned the start and layout of a live block of the global allocator.
+        S::COUNTER.freed(pointer, unsafe { counted_bytes(start, layout) });
+        // SAFETY: `start_and_layout` returned the start and layout of a live block of the global allocator, and the
+        // caller gives the block up.
+        unsafe { alloc::dealloc(start, layout) };
+    }
+
+    fn allocate(bytes: usize, allocate: impl FnOnce(Layout) -> *mut u8) -> *mut c_void {
+        let Some(layout) = layout(bytes) else { return null_mut() };
+        let start = allocate(layout);
+        if start.is_null() { null_mut() } else { Self::started(start, layout, bytes) }
+    }
+
+    /// Writes the header of a block of `layout` and counts it.
+    fn started(start: *mut u8, layout: Layout, bytes: usize) -> *mut c_void {
+        // SAFETY: `start` is not null, and the block was allocated for `layout`: it is aligned to 16 bytes and has room
+        // for the header.
+        unsafe { start.cast::<usize>().write(bytes) };
+        // SAFETY: the block was allocated with room for the header.
+        let pointer = unsafe { start.add(HEADER) };
+        // SAFETY: the caller has just allocated `start` from the global allocator with this layout.
+        S::COUNTER.allocated(pointer, unsafe { counted_bytes(start, layout) });
+        mark_on_alloc(start);
+        pointer.cast()
+    }
+}
+
+fn layout(bytes: usize) -> Option<Layout> {
+    Layout::from_size_align(bytes.checked_add(HEADER)?, HEADER).ok()
+}
+
+/// # Safety
+///
+/// `pointer` is a live block of [`CountingMalloc`].
+#[allow(unsafe_code, reason = "reads the header")]
+unsafe fn start_and_layout(pointer: *mut c_void) -> (*mut u8, Layout) {
+    // SAFETY: the caller guarantees a pointer that `started` returned, which lies right behind the header.
+    let start = unsafe { pointer.cast::<u8>().sub(HEADER) };
+    // SAFETY: `started` wrote the size to the start of this live block, which is aligned to 16 bytes.
+    let bytes = unsafe { start.cast::<usize>().read() };
+    // SAFETY: the block was allocated with exactly this layout, so the layout is valid.
+    (start, unsafe { Layout::from_size_align_unchecked(bytes + HEADER, HEADER) })
+}
+
+/// # Safety
+///
+/// `start` is a live block of the global allocator, allocated with `layout`.
+#[allow(unsafe_code, reason = "asks the declared allocator")]
+unsafe fn counted_bytes(start: *const u8, layout: Layout) -> usize {
+    match declared() {
+        // SAFETY: the caller guarantees a live block of the global allocator with this layout, and the declared
+        // allocator is the global one.
+        Some(allocator) => unsafe { allocator.usable_size().ask(start, layout) },
+        None => layout.size(),
+    }
+}

@@ -1,0 +1,74 @@
+//! Runs code of the program so that its faults harm nothing else: reporters, their names and destructors, hooks, and
+//! functions that answer requests.
+//!
+//! Invariant: no panic leaves this module, not even one of the destructor of a panic's payload; and no lock of this
+//! crate is held while such code runs.
+
+use core::any::Any;
+use core::cell::Cell;
+use core::panic::AssertUnwindSafe;
+use std::panic::catch_unwind;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Reporting {
+    No,
+    /// Code of a reporter runs on this thread.
+    Yes,
+    /// Code of a reporter runs on this thread and has asked for a collection.
+    Nested,
+}
+
+std::thread_local! {
+    static REPORTING: Cell<Reporting> = const { Cell::new(Reporting::No) };
+}
+
+/// Runs code of the program. The error is the text of its panic.
+pub fn contain<T>(code: impl FnOnce() -> T) -> Result<T, String> {
+    catch_unwind(AssertUnwindSafe(code)).map_err(panic_text)
+}
+
+/// Drops a value of the program. The error is the text of its destructor's panic.
+pub(crate) fn discard<T>(value: T) -> Result<(), String> {
+    contain(|| drop(value))
+}
+
+/// How the code of a reporter ended.
+pub(crate) struct Ran<T> {
+    /// Its result; the error is the text of its panic.
+    pub(crate) result: Result<T, String>,
+    /// Whether it called `collect_reports`.
+    pub(crate) nested: bool,
+}
+
+/// Runs code of a reporter as [`contain`] does; meanwhile this thread refuses to collect reports.
+pub(crate) fn as_reporter<T>(code: impl FnOnce() -> T) -> Ran<T> {
+    let before = REPORTING.replace(Reporting::Yes);
+    let result = contain(code);
+    let nested = REPORTING.replace(before) == Reporting::Nested;
+    Ran { result, nested }
+}
+
+/// Whether code of a reporter runs on this thread. Then it is that code which asks for a collection.
+pub(crate) fn is_nested() -> bool {
+    if REPORTING.get() == Reporting::No {
+        return false;
+    }
+    REPORTING.set(Reporting::Nested);
+    true
+}
+
+#[allow(clippy::mem_forget, reason = "a payload whose destructor panics over and over is given up")]
+fn panic_text(payload: Box<dyn Any + Send>) -> String {
+    let text = if let Some(text) = payload.downcast_ref::<&str>() {
+        (*text).to_owned()
+    } else if let Some(text) = payload.downcast_ref::<String>() {
+        text.clone()
+    } else {
+        "a panic without a text".to_owned()
+    };
+    // The payload is the program's: its destructor may panic too.
+    if let Err(second) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
+        core::mem::forget(second);
+    }
+    text
+}

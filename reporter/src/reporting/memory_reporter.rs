@@ -1,0 +1,45 @@
+//! The trait [`MemoryReporter`]: a source of reports.
+
+use super::reports::Reports;
+
+/// A source of reports. One reporter may give any number of them.
+///
+/// A singleton can be its own reporter:
+///
+/// ```
+/// use memory_reporter::{Collection, MallocSizeOf, MemoryReporter, Reports, collect_report};
+///
+/// #[derive(MallocSizeOf)]
+/// struct Cache {
+///     keys: Vec<String>,
+///     values: Vec<u64>,
+/// }
+///
+/// impl MemoryReporter for Cache {
+///     fn collect_reports(&self, out: &mut Reports) {
+///         collect_report!(out, "explicit/cache/keys", Heap, &self.keys, "Memory used by the cache's keys.");
+///         collect_report!(out, "explicit/cache/values", Heap, &self.values, "Memory used by the cache's values.");
+///         collect_report!(out, "cache-entries", Other, Count, self.keys.len(), "The number of cached entries.");
+///     }
+/// }
+///
+/// let cache = Cache { keys: vec!["a".into()], values: vec![1] };
+/// let reports = Collection::new().with(&cache).collect();
+/// assert_eq!(reports.len(), 3);
+/// ```
+///
+/// A report that breaks a rule becomes a warning in the result. A reporter that panics loses its own reports and
+/// nothing else.
+pub trait MemoryReporter {
+    /// The reporter's name in warnings and times; by default the name of the type.
+    ///
+    /// It is asked once: at registration or, for a linked reporter, in the first collection. It must not collect
+    /// reports. If it panics, the text of the panic becomes the name, with a warning.
+    fn name(&self) -> &str {
+        core::any::type_name::<Self>()
+    }
+
+    /// Gives this reporter's reports. A collection may call it at any time and, if the reporter is registered globally,
+    /// on any thread. It must not collect reports itself, nor let another thread do so.
+    fn collect_reports(&self, out: &mut Reports);
+}

@@ -1,0 +1,332 @@
+//! The reporters of the program, which register while linking or at run time.
+//!
+//! Invariant: after a [`Registration`] is dropped, nothing calls its reporter. No lock is held while a reporter runs,
+//! gives its name or is dropped. An entry counts its runs; dropping the registration waits for them to end, unless
+//! the drop happens inside the reporter itself, or a collection has found the reporter stuck.
+
+use core::cell::{Cell, RefCell};
+use core::fmt;
+use std::rc::Rc;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+
+use crate::measure::{MallocSizeOf, MallocSizeOfOps, Reading, malloc_size_of};
+
+use super::isolation::{self, Ran};
+use super::memory_reporter::MemoryReporter;
+use super::reporter_name::ReporterName;
+
+type Shared = dyn MemoryReporter + Send + Sync;
+
+/// What [`register_reporter!`](crate::register_reporter) submits.
+pub struct StaticReporter(&'static Shared);
+
+impl StaticReporter {
+    #[doc(hidden)]
+    pub const fn new(reporter: &'static Shared) -> Self {
+        Self(reporter)
+    }
+}
+
+impl fmt::Debug for StaticReporter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("StaticReporter").field(&self.0.name()).finish()
+    }
+}
+
+inventory::collect!(StaticReporter);
+
+enum Source {
+    Static(&'static StaticReporter),
+    Strong(Arc<Shared>),
+    Weak(Weak<Shared>),
+}
+
+impl Source {
+    fn is(&self, linked: &'static StaticReporter) -> bool {
+        matches!(self, Self::Static(known) if core::ptr::eq(*known, linked))
+    }
+}
+
+/// One registered reporter.
+pub(crate) struct Entry {
+    name: ReporterName,
+    source: Source,
+    runs: Mutex<Runs>,
+    run_ended: Condvar,
+}
+
+#[derive(Default)]
+struct Runs {
+    running: usize,
+    removed: bool,
+    stuck: bool,
+}
+
+/// Whether an entry may run.
+pub(crate) enum Turn {
+    /// It may run. Until this is dropped, whoever unregisters it waits.
+    Run(Running),
+    /// It is no longer registered, or its owner has dropped it.
+    Gone,
+    /// An earlier run has not ended.
+    Stuck,
+}
+
+std::thread_local! {
+    /// The entry whose reporter runs on this thread. There is at most one, since a nested collection runs none.
+    static CURRENT: Cell<*const Entry> = const { Cell::new(core::ptr::null()) };
+    static LOCAL: RefCell<Vec<Rc<LocalEntry>>> = const { RefCell::new(Vec::new()) };
+    static NEXT_LOCAL: Cell<u64> = const { Cell::new(0) };
+}
+
+static REGISTERED: Mutex<Vec<Arc<Entry>>> = Mutex::new(Vec::new());
+static LINKED: Mutex<Vec<Arc<Entry>>> = Mutex::new(Vec::new());
+
+/// Takes a lock, poisoned or not: no code below panics while the data is inconsistent.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Entry {
+    fn new(name: ReporterName, source: Source) -> Arc<Self> {
+        Arc::new(Self { name, source, runs: Mutex::default(), run_ended: Condvar::new() })
+    }
+
+    pub(crate) fn name(&self) -> &ReporterName {
+        &self.name
+    }
+
+    pub(crate) fn turn(self: &Arc<Self>) -> Turn {
+        let mut runs = lock(&self.runs);
+        if runs.removed {
+            return Turn::Gone;
+        }
+        if runs.stuck {
+            return Turn::Stuck;
+        }
+        let reporter = match &self.source {
+            Source::Static(linked) => Reporter::Static(linked.0),
+            Source::Strong(reporter) => Reporter::Owned(Arc::clone(reporter)),
+            Source::Weak(reporter) => match reporter.upgrade() {
+                Some(reporter) => Reporter::Owned(reporter),
+                None => return Turn::Gone,
+            },
+        };
+        runs.running += 1;
+        drop(runs);
+        Turn::Run(Running { entry: Arc::clone(self), reporter: Some(reporter) })
+    }
+
+    /// From now on nobody waits for the current run, and no other run starts until it ends.
+    pub(crate) fn found_stuck(&self) {
+        let mut runs = lock(&self.runs);
+        runs.stuck = runs.running > 0;
+        drop(runs);
+        self.run_ended.notify_all();
+    }
+
+    fn remove(&self) {
+        let mut runs = lock(&self.runs);
+        runs.removed = true;
+        if CURRENT.get() == &raw const *self {
+            return;
+        }
+        while runs.running > 0 && !runs.stuck {
+            runs = self.run_ended.wait(runs).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+enum Reporter {
+    Static(&'static Shared),
+    Owned(Arc<Shared>),
+}
+
+impl Reporter {
+    fn get(&self) -> &Shared {
+        match self {
+            Self::Static(reporter) => *reporter,
+            Self::Owned(reporter) => &**reporter,
+        }
+    }
+}
+
+/// The right to run an entry's reporter.
+pub(crate) struct Running {
+    entry: Arc<Entry>,
+    /// `None` once the run has ended.
+    reporter: Option<Reporter>,
+}
+
+impl Running {
+    /// Runs `f` as a run of this entry, and ends the run. That may drop the reporter; the second result says how the
+    /// drop went.
+    pub(crate) fn run<T>(mut self, f: impl FnOnce(&Shared) -> T) -> (T, Ran<()>) {
+        struct Reset(*const Entry);
+        impl Drop for Reset {
+            fn drop(&mut self) {
+                CURRENT.set(self.0);
+            }
+        }
+        let reporter = self.reporter.take().expect("only the end of the run takes it");
+        let given = {
+            let _reset = Reset(CURRENT.replace(&raw const *self.entry));
+            f(reporter.get())
+        };
+        // Before the reporter is dropped, which may drop its own registration.
+        drop(self);
+        (given, isolation::as_reporter(|| drop(reporter)))
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // There is one only if it never ran, since no thread could start.
+        let reporter = self.reporter.take();
+        let mut runs = lock(&self.entry.runs);
+        runs.running -= 1;
+        if runs.running == 0 {
+            runs.stuck = false;
+        }
+        drop(runs);
+        self.entry.run_ended.notify_all();
+        // If the drop panicked, the panic hook has reported it.
+        let _ = isolation::discard(reporter);
+    }
+}
+
+/// Keeps a reporter registered; dropping it unregisters the reporter.
+///
+/// When the drop returns, the reporter is not running and nothing will call it. The drop does not wait if it happens
+/// inside the reporter's own run, nor for a run that a collection with a deadline has given up.
+#[must_use = "dropping it unregisters the reporter; call `forever` to keep it"]
+pub struct Registration {
+    entry: Arc<Entry>,
+}
+
+impl Registration {
+    fn new(name: ReporterName, source: Source) -> Self {
+        let entry = Entry::new(name, source);
+        lock(&REGISTERED).push(Arc::clone(&entry));
+        Self { entry }
+    }
+
+    /// Keeps the reporter registered until the program ends.
+    #[allow(clippy::mem_forget, reason = "never to unregister is what is asked for")]
+    pub fn forever(self) {
+        core::mem::forget(self);
+    }
+}
+
+impl Drop for Registration {
+    fn drop(&mut self) {
+        lock(&REGISTERED).retain(|entry| !Arc::ptr_eq(entry, &self.entry));
+        self.entry.remove();
+    }
+}
+
+impl fmt::Debug for Registration {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Registration").field(&self.entry.name.text()).finish()
+    }
+}
+
+/// Registers a reporter for the whole program; the registry keeps it alive.
+pub fn register_strong(reporter: Arc<dyn MemoryReporter + Send + Sync>) -> Registration {
+    Registration::new(ReporterName::ask(&*reporter), Source::Strong(reporter))
+}
+
+/// Registers a reporter for the whole program without keeping it alive: it reports until its last `Arc` is dropped.
+pub fn register_weak<T: MemoryReporter + Send + Sync + 'static>(reporter: &Arc<T>) -> Registration {
+    let weak: Weak<T> = Arc::downgrade(reporter);
+    Registration::new(ReporterName::ask(&**reporter), Source::Weak(weak))
+}
+
+/// One reporter of one thread.
+pub(crate) struct LocalEntry {
+    id: u64,
+    pub(crate) name: ReporterName,
+    pub(crate) reporter: Rc<dyn MemoryReporter>,
+}
+
+/// Keeps a reporter of one thread registered; dropping it unregisters the reporter.
+#[must_use = "dropping it unregisters the reporter"]
+pub struct LocalRegistration {
+    id: u64,
+    one_thread: core::marker::PhantomData<*const ()>,
+}
+
+/// Registers a reporter that runs only in collections on this thread: for data that other threads must not access.
+pub fn register_local(reporter: Rc<dyn MemoryReporter>) -> LocalRegistration {
+    let id = NEXT_LOCAL.replace(NEXT_LOCAL.get() + 1);
+    let entry = Rc::new(LocalEntry { id, name: ReporterName::ask(&*reporter), reporter });
+    LOCAL.with_borrow_mut(|local| local.push(entry));
+    LocalRegistration { id, one_thread: core::marker::PhantomData }
+}
+
+impl Drop for LocalRegistration {
+    fn drop(&mut self) {
+        // At the thread's end the list may already be gone. The reporter is dropped outside the borrow, since its
+        // destructor may register or unregister.
+        let removed = LOCAL.try_with(|local| {
+            let mut local = local.try_borrow_mut().ok()?;
+            let at = local.iter().position(|entry| entry.id == self.id)?;
+            Some(local.remove(at))
+        });
+        drop(removed);
+    }
+}
+
+impl fmt::Debug for LocalRegistration {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("LocalRegistration").field(&self.id).finish()
+    }
+}
+
+/// Adds the linked reporters that are new: a collection may begin while the program still starts, and the program may
+/// load a library later.
+fn linked() -> Vec<Arc<Entry>> {
+    let mut all = lock(&LINKED).clone();
+    for linked in inventory::iter::<StaticReporter>() {
+        if all.iter().any(|entry| entry.source.is(linked)) {
+            continue;
+        }
+        // The reporter gives its name while no lock is held, perhaps to two threads at the same time.
+        let entry = Entry::new(ReporterName::ask(linked.0), Source::Static(linked));
+        let mut known = lock(&LINKED);
+        if !known.iter().any(|entry| entry.source.is(linked)) {
+            known.push(entry);
+        }
+        all.clone_from(&known);
+    }
+    all
+}
+
+/// All reporters of the program, by name; those of one name in order of registration, linked ones
+/// first (in the order of linking, which may change between builds).
+pub(crate) fn entries() -> Vec<Arc<Entry>> {
+    let mut entries = linked();
+    entries.extend(lock(&REGISTERED).iter().cloned());
+    entries.sort_by(|a, b| a.name.text().cmp(b.name.text()));
+    entries
+}
+
+/// The reporters of this thread, by name.
+pub(crate) fn local_entries() -> Vec<Rc<LocalEntry>> {
+    // The list is empty after the thread has ended: an engine of DMD may still ask at the end of the process.
+    let mut entries = LOCAL.try_with(|local| local.borrow().clone()).unwrap_or_default();
+    entries.sort_by(|a, b| a.name.text().cmp(b.name.text()));
+    entries
+}
+
+impl MallocSizeOf for Entry {
+    fn size_of_excluding_this<R: Reading>(&self, ops: &mut MallocSizeOfOps<R>) -> usize {
+        // The reporter behind the pointer belongs to the program and reports for itself.
+        ops.field("name", &self.name)
+    }
+}
+
+/// The bytes of heap that the registry owns.
+pub(crate) fn registry_bytes() -> usize {
+    malloc_size_of(&*lock(&REGISTERED)) + malloc_size_of(&*lock(&LINKED))
+}

@@ -1,0 +1,336 @@
+//! [`Reports`]: where a reporter puts its reports.
+
+use core::mem;
+use core::panic::AssertUnwindSafe;
+use std::panic::{catch_unwind, resume_unwind};
+use std::sync::Arc;
+use std::thread;
+
+use memory_report::{Kind, Report, ReportSet, Units, Warning, WarningKind};
+
+use crate::engine::{Marker, Marks};
+use crate::measure::{
+    AddSizeOf, Addresses, Computed, Erased, MallocSizeOf, MallocSizeOfOps, Marking, Measured, Reading,
+    WalkState, size_tree,
+};
+
+use super::conventions::{description_fault, is_explicit, kind_fault, path_fault};
+
+/// Takes the reports of one reporter, and measures values for it.
+///
+/// [`collect_report!`](crate::collect_report) calls [`heap`](Self::heap) and
+/// [`report`](Self::report) with literals checked while compiling.
+#[derive(Debug)]
+pub struct Reports {
+    reporter: String,
+    process: String,
+    anonymize: bool,
+    set: ReportSet,
+    /// The state of the reports under `explicit/`: only these count shared blocks once.
+    state: WalkState,
+    /// With DMD.
+    marker: Option<Marker>,
+    /// With DMD: the bytes claimed at each path.
+    claims: Vec<(Marks, i64)>,
+}
+
+impl Reports {
+    pub(crate) fn new(
+        reporter: &str,
+        process: &str,
+        anonymize: bool,
+        counted: &Arc<Addresses>,
+        marker: Option<Marker>,
+    ) -> Self {
+        Self {
+            reporter: reporter.to_owned(),
+            process: process.to_owned(),
+            anonymize,
+            set: ReportSet::new(),
+            state: WalkState::after(counted),
+            marker,
+            claims: Vec::new(),
+        }
+    }
+
+    /// The reporter has panicked: removes its marks, since its reports are left out.
+    pub(crate) fn withdraw(&self) {
+        if let Some(marker) = self.marker {
+            marker.withdraw(&self.claims);
+        }
+    }
+
+    pub(crate) fn into_parts(self) -> (ReportSet, WalkState) {
+        (self.set, self.state)
+    }
+
+    /// Whether the reporter must leave private data (user names, file names, URLs, content) out of paths and
+    /// descriptions, and write `<anonymized-N>` in its place.
+    pub fn anonymize(&self) -> bool {
+        self.anonymize
+    }
+
+    /// Measures `value` and reports its bytes as [`Kind::Heap`].
+    ///
+    /// The bytes are usable ones if the program declared its allocator, otherwise computed. Under `explicit/` a shared
+    /// block that an earlier report of this collection counted adds nothing.
+    pub fn heap<T: MallocSizeOf + ?Sized>(&mut self, path: impl AsRef<str>, value: &T, description: &str) {
+        let path = path.as_ref();
+        if self.refuses(path) {
+            return;
+        }
+        let bytes = self.measured(path, |state, marks| match marks {
+            Some(marks) => walk_value(MallocSizeOfOps::new(Marking::with_state(marks, state)), value),
+            None => match Measured::with_state(state) {
+                Ok(reading) => walk_value(MallocSizeOfOps::new(reading), value),
+                Err(state) => walk_value(MallocSizeOfOps::new(Computed::with_state(state)), value),
+            },
+        });
+        self.push(path, Kind::Heap, Units::Bytes, bytes, description);
+    }
+
+    /// Reports the bytes that `walk` measures as [`Kind::Heap`]; otherwise as [`heap`](Self::heap).
+    pub fn heap_with(
+        &mut self,
+        path: impl AsRef<str>,
+        walk: impl FnOnce(&mut MallocSizeOfOps<Erased<'_>>) -> usize,
+        description: &str,
+    ) {
+        let path = path.as_ref();
+        if self.refuses(path) {
+            return;
+        }
+        let bytes = self.measured(path, |state, marks| match marks {
+            Some(marks) => {
+                finish(MallocSizeOfOps::new(Marking::with_state(marks, state)), |ops| ops.erased(walk))
+            }
+            None => match Measured::with_state(state) {
+                Ok(reading) => finish(MallocSizeOfOps::new(reading), |ops| ops.erased(walk)),
+                Err(state) => {
+                    finish(MallocSizeOfOps::new(Computed::with_state(state)), |ops| ops.erased(walk))
+                }
+            },
+        });
+        self.push(path, Kind::Heap, Units::Bytes, bytes, description);
+    }
+
+    /// Measures `value` and reports its bytes field by field as [`Kind::Heap`], `depth` levels deep, without code for
+    /// each field: `explicit/cache` gives `explicit/cache/entries/(elements)`.
+    ///
+    /// The report of the last level includes all deeper levels; the report `(itself)` has the bytes of an inner node's
+    /// own blocks. So the reports add up to the one of [`heap`](Self::heap), and none lies below another. At depth 0
+    /// there is only that report. Shared blocks count as there, names are those of [`SizeTree`](crate::SizeTree), and
+    /// parts without bytes have no report.
+    ///
+    /// ```standalone_crate
+    /// use memory_reporter::{Collection, MallocSizeOf, MemoryReporter, Reports};
+    ///
+    /// #[derive(MallocSizeOf)]
+    /// struct Cache {
+    ///     names: Vec<String>,
+    ///     bytes: Vec<u8>,
+    /// }
+    ///
+    /// impl MemoryReporter for Cache {
+    ///     fn collect_reports(&self, out: &mut Reports) {
+    ///         out.heap_tree("explicit/cache", self, 1, "Memory used by the cache.");
+    ///     }
+    /// }
+    ///
+    /// let cache = Cache { names: vec!["ab".into()], bytes: vec![0; 10] };
+    /// let set = Collection::new().with(&cache).collect();
+    /// let reports: Vec<_> = set.iter().map(|report| (report.path, report.amount)).collect();
+    /// assert_eq!(reports, [("explicit/cache/names", 24 + 2), ("explicit/cache/bytes", 10)]);
+    /// ```
+    pub fn heap_tree<T: MallocSizeOf + ?Sized>(
+        &mut self,
+        path: impl AsRef<str>,
+        value: &T,
+        depth: usize,
+        description: &str,
+    ) {
+        let path = path.as_ref();
+        if self.refuses(path) {
+            return;
+        }
+        let mut tree = None;
+        self.measured(path, |state, marks| {
+            let (grown, state) = size_tree::grow(value, state, marks);
+            (grown.map(|grown| tree.insert(grown).total().usable), state)
+        });
+        if let Some(tree) = tree {
+            tree.for_each_path(path, depth, |path, _, bytes| {
+                let bytes = memory_report::amount(bytes);
+                self.push(path, Kind::Heap, Units::Bytes, bytes, description);
+            });
+        }
+    }
+
+    /// Measures `value` into several numbers, to be reported one by one under `explicit/` as
+    /// [`Kind::Heap`]; a shared block that an earlier report of this collection counted adds nothing.
+    ///
+    /// ```
+    /// use memory_reporter::{MallocSizeOf, MemoryReporter, Reports, collect_report};
+    ///
+    /// #[derive(Default)]
+    /// struct Sizes {
+    ///     keys: usize,
+    ///     values: usize,
+    /// }
+    ///
+    /// #[derive(MallocSizeOf)]
+    /// #[malloc_size_of(sizes = Sizes)]
+    /// struct Cache {
+    ///     #[malloc_size_of(add_to = keys)]
+    ///     keys: Vec<String>,
+    ///     #[malloc_size_of(add_to = values)]
+    ///     values: Vec<u64>,
+    /// }
+    ///
+    /// impl MemoryReporter for Cache {
+    ///     fn collect_reports(&self, out: &mut Reports) {
+    ///         let sizes: Sizes = out.split(self);
+    ///         collect_report!(out, "explicit/cache/keys", Heap, Bytes, sizes.keys, "Memory used by keys.");
+    ///         collect_report!(out, "explicit/cache/values", Heap, Bytes, sizes.values, "Memory used by values.");
+    ///     }
+    /// }
+    /// ```
+    #[must_use = "what is measured counts as reported"]
+    pub fn split<S: Default, T: AddSizeOf<S> + ?Sized>(&mut self, value: &T) -> S {
+        let mut sizes = S::default();
+        // The engine marks blocks for the reporter, since the paths are not known here.
+        let marks = Marks::of(&self.reporter);
+        let state = self.begin_walk();
+        let walked = match marks {
+            Some(marks) => {
+                add_value(MallocSizeOfOps::new(Marking::with_state(marks, state)), value, &mut sizes)
+            }
+            None => match Measured::with_state(state) {
+                Ok(reading) => add_value(MallocSizeOfOps::new(reading), value, &mut sizes),
+                Err(state) => add_value(MallocSizeOfOps::new(Computed::with_state(state)), value, &mut sizes),
+            },
+        };
+        self.end_walk(marks, walked);
+        sizes
+    }
+
+    fn measured(&mut self, path: &str, measure: impl FnOnce(WalkState, Option<Marks>) -> Walked) -> i64 {
+        if !is_explicit(path) {
+            let (bytes, state) = measure(WalkState::default(), None);
+            self.state.add_skipped(state);
+            return memory_report::amount(bytes.unwrap_or_else(|panic| resume_unwind(panic)));
+        }
+        let marks = Marks::of(path);
+        let state = self.begin_walk();
+        let bytes = self.end_walk(marks, measure(state, marks));
+        let bytes = memory_report::amount(bytes);
+        self.claim(marks, bytes);
+        bytes
+    }
+
+    /// The state of earlier reports, for the walk of another one.
+    fn begin_walk(&mut self) -> WalkState {
+        self.state.begin_report();
+        mem::take(&mut self.state)
+    }
+
+    /// Takes the state back after a walk. A panic continues, but the reporter may catch it; then the reports before
+    /// and after it count shared blocks as if there had been no such walk.
+    fn end_walk(&mut self, marks: Option<Marks>, (bytes, state): Walked) -> usize {
+        self.state = state;
+        bytes.unwrap_or_else(|panic| {
+            self.state.forget_report();
+            if let (Some(marker), Some(marks)) = (self.marker, marks) {
+                marker.withdraw_report(marks);
+            }
+            resume_unwind(panic)
+        })
+    }
+
+    fn claim(&mut self, marks: Option<Marks>, bytes: i64) {
+        if let Some(marks) = marks {
+            marks.claim(bytes);
+            self.claims.push((marks, bytes));
+        }
+    }
+
+    /// Whether a report of heap bytes must be left out; warns if so. The answer must come before the walk: the blocks
+    /// that a left-out report counted would be missing from the next report.
+    fn refuses(&mut self, path: &str) -> bool {
+        let fault = path_fault(path);
+        if let Some(fault) = fault {
+            self.warn(WarningKind::ReportDropped, path, fault);
+        }
+        fault.is_some()
+    }
+
+    /// Reports any amount. The collection leaves out a report with a bad path, kind or units, and keeps one with a bad
+    /// description or a negative amount; each fault becomes a warning in the result.
+    pub fn report(
+        &mut self,
+        path: impl AsRef<str>,
+        kind: Kind,
+        units: Units,
+        amount: i64,
+        description: &str,
+    ) {
+        let path = path.as_ref();
+        if kind == Kind::Heap
+            && is_explicit(path)
+            && path_fault(path).or(kind_fault(path, kind, units)).is_none()
+        {
+            self.claim(Marks::of(path), amount);
+        }
+        self.push(path, kind, units, amount, description);
+    }
+
+    fn push(&mut self, path: &str, kind: Kind, units: Units, amount: i64, description: &str) {
+        if let Some(fault) = path_fault(path).or(kind_fault(path, kind, units)) {
+            return self.warn(WarningKind::ReportDropped, path, fault);
+        }
+        if let Some(fault) = description_fault(description) {
+            self.warn(WarningKind::ReportKept, path, fault);
+        }
+        if amount < 0 {
+            self.warn(WarningKind::ReportKept, path, "the amount is negative");
+        }
+        self.set.push(Report { process: &self.process, path, kind, units, amount, description });
+    }
+
+    fn warn(&mut self, kind: WarningKind, path: &str, fault: &str) {
+        let message = format!("`{}`: {fault}", path.escape_debug());
+        self.set.warn(Warning { kind, subject: self.reporter.clone(), message });
+    }
+
+    /// Warns that something could not be measured.
+    pub fn unavailable(&mut self, what: &str, why: &str) {
+        let message = format!("{what}: {why}");
+        self.set.warn(Warning { kind: WarningKind::Unavailable, subject: self.reporter.clone(), message });
+    }
+}
+
+/// The bytes of a walk, unless it panicked, and its state.
+type Walked = (thread::Result<usize>, WalkState);
+
+fn walk_value<R: Reading, T: MallocSizeOf + ?Sized>(ops: MallocSizeOfOps<R>, value: &T) -> Walked {
+    finish(ops, |ops| value.size_of_excluding_this(ops))
+}
+
+fn add_value<S, R: Reading, T: AddSizeOf<S> + ?Sized>(
+    ops: MallocSizeOfOps<R>,
+    value: &T,
+    sizes: &mut S,
+) -> Walked {
+    finish(ops, |ops| {
+        value.add_size_of_excluding_this(ops, sizes);
+        0
+    })
+}
+
+fn finish<R: Reading>(
+    mut ops: MallocSizeOfOps<R>,
+    walk: impl FnOnce(&mut MallocSizeOfOps<R>) -> usize,
+) -> Walked {
+    let bytes = catch_unwind(AssertUnwindSafe(|| walk(&mut ops)));
+    (bytes, mem::take(ops.into_reading().state()))
+}

@@ -1,0 +1,178 @@
+//! The tree that adds up to `resident`: the resident part of `explicit`, and the other resident bytes of every
+//! mapping.
+//!
+//! Invariant: the reports under `resident-map/` add up to the resident bytes of all mappings. Nothing says in which
+//! mapping a live block lies, so the bytes of `explicit` are subtracted from the heap and then from anonymous memory,
+//! at most down to 0.
+
+use std::collections::BTreeMap;
+
+use memory_report::{Kind, ReportSet, Units, amount, path_segment};
+
+use crate::allocator;
+use crate::platform::{self, Mapping, MappingKind};
+
+use super::memory_reporter::MemoryReporter;
+use super::reports::Reports;
+
+/// The reports of a collection under `explicit/`, in bytes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct ResidentMap {
+    heap: u64,
+    non_heap: u64,
+    stacks: u64,
+    /// The allocator's overhead, which is in no live block.
+    overhead: u64,
+}
+
+/// Where an allocator's blocks lie: first in the heap proper.
+const MEMORY: &[MappingKind] = &[MappingKind::Heap, MappingKind::Anonymous];
+
+const STACKS: &str = "explicit/threads/stacks/";
+
+impl ResidentMap {
+    /// The map for the bytes that these reports do not account for.
+    pub(crate) fn beside(set: &ReportSet) -> Self {
+        let (mut reported, mut allocated, mut overhead) = (0_i128, None, 0);
+        let (mut non_heap, mut stacks) = (0_i128, 0_i128);
+        for report in set.iter() {
+            let amount = i128::from(report.amount);
+            match report.kind {
+                Kind::Other if report.path == "heap-allocated" => allocated = Some(amount),
+                Kind::Other if report.path == "heap-overhead" => overhead = amount,
+                Kind::Heap if report.path.starts_with("explicit/") => reported += amount,
+                Kind::NonHeap if report.path.starts_with(STACKS) => stacks += amount,
+                Kind::NonHeap if report.path.starts_with("explicit/") => non_heap += amount,
+                _ => {}
+            }
+        }
+        let bytes = |sum: i128| u64::try_from(sum.max(0)).unwrap_or(u64::MAX);
+        Self {
+            heap: bytes(allocated.unwrap_or(reported)),
+            non_heap: bytes(non_heap),
+            stacks: bytes(stacks),
+            overhead: bytes(overhead),
+        }
+    }
+}
+
+impl MemoryReporter for ResidentMap {
+    fn name(&self) -> &str {
+        "resident-map"
+    }
+
+    fn collect_reports(&self, out: &mut Reports) {
+        let Some(mappings) = platform::mappings(&allocator::noted_stacks()) else {
+            return out.unavailable("the mappings of the process", "the system does not tell");
+        };
+        let mut left: Vec<u64> = mappings.iter().map(|mapping| mapping.resident).collect();
+        let mut take = |kinds: &[MappingKind], wanted: u64| {
+            let mut missing = wanted;
+            for kind in kinds {
+                for (_, left) in mappings.iter().zip(&mut left).filter(|(mapping, _)| mapping.kind == *kind) {
+                    let taken = missing.min(*left);
+                    *left -= taken;
+                    missing -= taken;
+                }
+            }
+            wanted - missing
+        };
+        for (path, kinds, wanted, description) in [
+            ("explicit/heap", MEMORY, self.heap, "Live blocks of the heap, as far as they can be resident."),
+            (
+                "explicit/non-heap",
+                MEMORY,
+                self.non_heap,
+                "What reporters report outside of the heap, as far as it can be resident.",
+            ),
+            (
+                "explicit/thread-stacks",
+                &[MappingKind::Stack],
+                self.stacks,
+                "Stacks that `explicit` accounts for.",
+            ),
+            (
+                "heap-overhead",
+                MEMORY,
+                self.overhead,
+                "Memory of the allocator that is in no live block, as far as it can be resident.",
+            ),
+        ] {
+            row(out, "resident-map", path, take(kinds, wanted), description);
+        }
+        by_mapping(
+            out,
+            "resident-map",
+            mappings.iter().zip(left),
+            "Resident memory of a mapping beside what was taken from it above; shared pages included.",
+        );
+        for (tree, bytes, description) in TREES {
+            let all = mappings.iter().map(|mapping| (mapping, bytes(mapping)));
+            by_mapping(out, tree, all, description);
+        }
+        if let Some(bytes) = platform::page_tables() {
+            let description = "Memory of the kernel for the page tables of this process; in no mapping.";
+            out.report("page-tables", Kind::Other, Units::Bytes, amount(bytes), description);
+        }
+    }
+}
+
+/// The name of a tree, the bytes of a mapping in it, and their description.
+type Tree = (&'static str, fn(&Mapping) -> u64, &'static str);
+
+/// The other trees, whose bytes are not part of the sum.
+const TREES: [Tree; 4] = [
+    (
+        "proportional-map",
+        |mapping| mapping.proportional,
+        "Resident memory of a mapping, each page divided by the number of processes that share it.",
+    ),
+    ("swap-map", |mapping| mapping.swapped, "Memory of a mapping that was swapped out; not resident."),
+    ("huge-pages", |mapping| mapping.huge, "Resident memory of a mapping that is in huge pages."),
+    (
+        "hugetlb",
+        |mapping| mapping.hugetlb,
+        "Memory of a mapping in reserved huge pages, which the kernel does not count as resident.",
+    ),
+];
+
+/// A report for each kind and name.
+fn by_mapping<'a>(
+    out: &mut Reports,
+    tree: &str,
+    mappings: impl Iterator<Item = (&'a Mapping, u64)>,
+    description: &str,
+) {
+    let mut rows = BTreeMap::<_, u64>::new();
+    for (mapping, bytes) in mappings {
+        *rows.entry((mapping.kind, mapping.name.as_str())).or_default() += bytes;
+    }
+    for ((kind, name), bytes) in rows {
+        let name = if out.anonymize() && !name.starts_with('[') {
+            "<anonymized>".into()
+        } else {
+            path_segment(name)
+        };
+        row(out, tree, &format!("{}/{name}", kind.path()), bytes, description);
+    }
+}
+
+fn row(out: &mut Reports, tree: &str, path: &str, bytes: u64, description: &str) {
+    if bytes > 0 {
+        out.report(format!("{tree}/{path}"), Kind::Other, Units::Bytes, amount(bytes), description);
+    }
+}
+
+impl MappingKind {
+    fn path(self) -> &'static str {
+        match self {
+            Self::Code => "code",
+            Self::File => "files",
+            Self::Shared => "shared",
+            Self::Heap => "heap",
+            Self::Anonymous => "anonymous",
+            Self::Stack => "stacks",
+            Self::Kernel => "kernel",
+        }
+    }
+}

@@ -1,7 +1,0 @@
-//! `either`: exact; in place.
-
-use either::Either;
-
-use crate::impls::wrapper::variants;
-
-variants!(Either<Left, Right>, [Left, Right], Either::Left, Either::Right;);
