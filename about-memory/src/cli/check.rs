@@ -28,8 +28,8 @@ A budget is a TOML file to check in:
 
 A path that the report does not contain meets every maximum; a line on stderr names it.
 
-Exit status: 0 on success, 1 if a file cannot be read or is not a budget, 2 for wrong usage, 3 if a limit does
-not hold.";
+Exit status: 0 on success, 1 if a file cannot be read or is not a budget, 2 for wrong usage, 3 if a
+limit does not hold.";
 
 #[derive(Args)]
 pub(crate) struct Check {

@@ -21,15 +21,17 @@ Examples:
   about-memory diff before.json after.json --fail-if '[Main Process] resident >= +10 MiB' --json
   about-memory diff before.json after.json --normalize 'session\\(id=[0-9]+\\)=>session(id=N)'
 
-A condition is a PATH, one of < <= > >= ==, and a limit: 64MiB is an amount in the second report; +5% and
-+10 MiB are growth since the first. The amount is the sum over all processes; [NAME] PATH > 5 MiB counts only
-processes whose name contains NAME. An amount that one report lacks is 0 there.
+A condition is a PATH, one of < <= > >= ==, and a limit: 64MiB is an amount in the second report;
++5% and +10 MiB are growth since the first. The amount is the sum over all processes;
+[NAME] PATH > 5 MiB counts only processes whose name contains NAME. An amount that one report lacks
+is 0 there.
 
-Before the comparison, Firefox's rules replace the parts of names that change from run to run (pid 12, tid=12,
-addresses). Then come the rules that the reports contain: see normalize_names! of the crate memory-reporter.
+Before the comparison, Firefox's rules replace the parts of names that change from run to run
+(pid 12, tid=12, addresses). Then come the rules that the reports contain: see normalize_names! of
+the crate memory-reporter.
 
-Exit status: 0 on success, 1 if a file cannot be read, 2 for wrong usage, 3 if a condition of --fail-if is true
-or neither report contains its path.";
+Exit status: 0 on success, 1 if a file cannot be read, 2 for wrong usage, 3 if a condition of
+--fail-if is true or neither report contains its path.";
 
 #[derive(Args)]
 pub(crate) struct Diff {

@@ -27,8 +27,8 @@ Examples:
   about-memory html dmd.json.gz -o stacks.html
   about-memory html memory-report.json.gz --dmd dmd.json.gz -o page.html
 
-The page of a DMD dump shows a flame graph: all stacks as one tree, without allocator frames. It keeps
-the largest 20,000 frames; `(small)` stands for the rest below a frame.
+The page of a DMD dump shows a flame graph: all stacks as one tree, without allocator frames. It
+keeps the largest 20,000 frames; `(small)` stands for the rest below a frame.
 
 The page is one file that loads nothing else. It shows all names in a report as plain text.";
 

@@ -25,8 +25,7 @@ Show a dump with: about-memory dmd FILE";
 
 #[derive(Args)]
 pub(crate) struct Run {
-    /// What to record: live blocks; live blocks and who reported them; all blocks, also freed ones; or each
-    /// live block with its contents. `test` and `stress` check DMD itself.
+    /// What to record.
     #[arg(long, value_enum, default_value_t = Mode::DarkMatter)]
     mode: Mode,
     /// Which blocks get a stack: a sample, or all.
@@ -55,10 +54,14 @@ pub(crate) struct Run {
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Mode {
+    /// Record live blocks
     Live,
+    /// Record live blocks and who reported them
     #[value(alias = "normal")]
     DarkMatter,
+    /// Record all blocks, also freed ones
     Cumulative,
+    /// Record each live block with its contents
     Scan,
     /// Run DMD's self-test instead of the program
     Test,

@@ -23,8 +23,8 @@ Examples:
   about-memory show --all --anonymize
   about-memory show 1234 --resident
 
-A running process must listen: start it with ABOUT_MEMORY=listen, or call memory_reporter::listen() in it.
-The top of the text names processes that do not answer.";
+A running process must listen: start it with ABOUT_MEMORY=listen, or call memory_reporter::listen()
+in it. The top of the text names processes that do not answer.";
 
 /// The paths that `--resident` shows.
 const RESIDENT: &str =

@@ -24,8 +24,8 @@ Examples:
   about-memory snapshot diff before.fxsnapshot after.fxsnapshot
   about-memory snapshot save 1234 heap.fxsnapshot
 
-A breakdown is JSON, as Firefox's takeCensus accepts it, or one of these names: default, type, stack,
-label, count, bucket, allocationStack, internalType, objectClass, coarseType, filename.";
+A breakdown is JSON, as Firefox's takeCensus accepts it, or one of these names: default, type,
+stack, label, count, bucket, allocationStack, internalType, objectClass, coarseType, filename.";
 
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
