@@ -1,0 +1,82 @@
+//! Values that are not nested.
+
+use std::borrow::Cow;
+
+use crate::input::{Scan, Stop};
+
+/// What stands where a value is expected.
+pub(super) enum Found<S> {
+    Text(S),
+    /// As written.
+    Number(S),
+    Null,
+    Truth(bool),
+    Nested,
+}
+
+impl<'t> Found<Cow<'t, str>> {
+    /// Takes one value, at this depth.
+    pub(super) fn take(scan: &mut Scan<'t>, depth: u32) -> Result<Self, Stop> {
+        Ok(match scan.peek()? {
+            b'"' => Self::Text(scan.string()?),
+            b'[' | b'{' => {
+                scan.skip(depth)?;
+                Self::Nested
+            }
+            _ => match scan.scalar()? {
+                "null" => Self::Null,
+                "true" => Self::Truth(true),
+                "false" => Self::Truth(false),
+                number => Self::Number(Cow::Borrowed(number)),
+            },
+        })
+    }
+
+    pub(super) fn into_owned(self) -> Found<String> {
+        match self {
+            Self::Text(text) => Found::Text(text.into_owned()),
+            Self::Number(number) => Found::Number(number.into_owned()),
+            Self::Null => Found::Null,
+            Self::Truth(truth) => Found::Truth(truth),
+            Self::Nested => Found::Nested,
+        }
+    }
+}
+
+/// A size or a count, or how it is wrong.
+#[inline]
+pub(super) fn size(scan: &mut Scan<'_>, depth: u32) -> Result<Result<u64, &'static str>, Stop> {
+    let first = scan.peek()?;
+    if first.is_ascii_digit() {
+        let token = scan.scalar()?;
+        return Ok(token.parse().map_err(|_| {
+            if token.bytes().all(|byte| byte.is_ascii_digit()) {
+                "more than 64 bits can count"
+            } else {
+                "not a whole number"
+            }
+        }));
+    }
+    Ok(Err(match Found::take(scan, depth)? {
+        Found::Number(_) => "negative",
+        _ => "not a number",
+    }))
+}
+
+/// An address or a word, hexadecimal.
+pub(super) fn address(text: &str) -> Result<u64, &'static str> {
+    // `from_str_radix` would take a sign.
+    if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return Err("not a hexadecimal number");
+    }
+    u64::from_str_radix(text, 16).map_err(|_| "more than 64 bits can count")
+}
+
+/// For messages: the start of a text.
+pub(super) fn shorten(text: &str) -> Cow<'_, str> {
+    const LONGEST: usize = 40;
+    match text.char_indices().nth(LONGEST) {
+        None => Cow::Borrowed(text),
+        Some((at, _)) => Cow::Owned(format!("{}…", &text[..at])),
+    }
+}
