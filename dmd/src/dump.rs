@@ -10,6 +10,9 @@ mod contents;
 #[allow(unsafe_code, reason = "flags of a descriptor")]
 mod file;
 mod json;
+#[allow(unsafe_code, reason = "asks the loader")]
+pub(crate) mod modules;
+pub(crate) mod sizes;
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -18,20 +21,20 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-use crate::comment;
-use crate::dump_sizes;
 use crate::engine::ENGINE;
-use crate::mark::{FaultKind, PathId, Report};
-use crate::modules::Modules;
-use crate::options::Mode;
-use crate::pages::{self, DumpMap, DumpVec};
-use crate::process::Output;
-use crate::table::Block;
-use crate::thread::Inside;
-use crate::trace_tree::TraceId;
+use crate::options::{Mode, Stacks};
+use crate::sampler;
+use crate::system::log;
+use crate::system::pages::{self, DumpMap, DumpVec};
+use crate::system::process::Output;
+use crate::system::slot::Inside;
+use crate::tables::block_table::Block;
+use crate::tables::mark::{FaultKind, PathId, Report};
+use crate::tables::trace_id::TraceId;
 use blocks::{BlockKind, LiveBlocks};
 use contents::Contents;
 use json::{Json, base32};
+use modules::Modules;
 
 /// Writes a dump, gzipped if the name ends in `.gz`.
 pub(crate) fn write(output: &Output, number: usize) -> io::Result<()> {
@@ -39,12 +42,12 @@ pub(crate) fn write(output: &Output, number: usize) -> io::Result<()> {
     let (path, file) = match file::open(output) {
         (path, Ok(file)) => (path, file),
         (path, Err(error)) => {
-            comment::say(format_args!("can't create {}: {error}", path.display()));
+            log::say(format_args!("can't create {}: {error}", path.display()));
             return Err(error);
         }
     };
-    comment::say(format_args!("opened {} for writing", path.display()));
-    comment::say(format_args!("Dump {number} {{"));
+    log::say(format_args!("opened {} for writing", path.display()));
+    log::say(format_args!("Dump {number} {{"));
     let written = if path.as_os_str().as_encoded_bytes().ends_with(b".gz") {
         let mut zip = GzEncoder::new(file, Compression::fast());
         Dump::new(BufWriter::new(&mut zip)).and_then(Dump::write).and_then(|()| zip.finish()).and_then(sync)
@@ -52,16 +55,16 @@ pub(crate) fn write(output: &Output, number: usize) -> io::Result<()> {
         Dump::new(BufWriter::new(&file)).and_then(Dump::write)
     };
     if let Err(error) = &written {
-        comment::say(format_args!("  can't write {}: {error}", path.display()));
+        log::say(format_args!("  can't write {}: {error}", path.display()));
         // Half of a dump is no dump, and the disk may be full.
         if fs::metadata(&path).is_ok_and(|about| about.is_file()) {
             let _ = fs::remove_file(&path);
         }
     }
     if ENGINE.setup().options.show_dump_stats {
-        dump_sizes::say_all();
+        sizes::say_all();
     }
-    comment::say(format_args!("}}"));
+    log::say(format_args!("}}"));
     written
 }
 
@@ -120,11 +123,11 @@ impl<W: Write> Dump<W> {
         self.json.begin('{')?;
         self.json.number("version", 5)?;
         self.invocation()?;
-        comment::say(format_args!("  Constructing the heap block list..."));
+        log::say(format_args!("  Constructing the heap block list..."));
         self.block_list()?;
-        comment::say(format_args!("  Constructing the stack trace table..."));
+        log::say(format_args!("  Constructing the stack trace table..."));
         let frames = self.trace_table()?;
-        comment::say(format_args!("  Constructing the stack frame table..."));
+        log::say(format_args!("  Constructing the stack frame table..."));
         self.frame_table(&frames)?;
         self.our_own()?;
         self.json.end('}')?;
@@ -306,8 +309,8 @@ impl<W: Write> Dump<W> {
         json.text("stacks", options.stacks.name().as_bytes())?;
         if let Some(bytes) = options.sample_below {
             json.number("sampleBelow", bytes as u64)?;
-        } else if options.stacks == crate::Stacks::Partial {
-            json.float("chancePerByte", crate::sampler::CHANCE)?;
+        } else if options.stacks == Stacks::Partial {
+            json.float("chancePerByte", sampler::CHANCE)?;
         }
         json.number("maxFrames", options.max_frames as u64)?;
         json.end('}')?;
@@ -324,7 +327,7 @@ impl<W: Write> Dump<W> {
         }
         json.end('}')?;
 
-        let sizes = dump_sizes::sizes();
+        let sizes = sizes::sizes();
         json.open("measurements", '{')?;
         for (key, bytes) in [
             ("stackTracesUsed", sizes.traces_used),

@@ -11,22 +11,28 @@
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 
-use crate::dead_blocks::DeadBlocks;
-use crate::lock::Lock;
-use crate::mark::{Fault, FaultKind, Marks, PathId, Report, Reports};
-use crate::memory::keeping_errno;
 use crate::options::{Mode, Options, Stacks};
-use crate::runs::{Reporter, Runs};
 use crate::sampler::Sampler;
-use crate::table::{Block, Found, Table};
-use crate::thread::{self, Inside};
-use crate::trace_tree::{TraceId, TraceTree};
-use crate::{comment, fork, internal_alloc};
+use crate::system::errno::keeping_errno;
+use crate::system::fork::{self, Forking};
+use crate::system::lock::Lock;
+use crate::system::slot::{self, Inside, slot};
+use crate::system::{internal_alloc, log};
+use crate::tables::block_table::{Block, Found, Table};
+use crate::tables::dead_blocks::DeadBlocks;
+use crate::tables::mark::{Fault, FaultKind, Marks, PathId, Report, Reports};
+use crate::tables::runs::{Reporter, Runs};
+use crate::tables::trace_id::TraceId;
+use crate::tables::trace_tree::TraceTree;
+use crate::tables::{seen_modules, stack, thread};
 
 pub(crate) static ENGINE: Engine = Engine::new();
 
 /// The engine's table, all of which is zero at first: it takes a megabyte of addresses, and none of the file.
 static TABLE: Table = Table::new();
+
+static FORKING: Forking =
+    Forking { for_each_lock: |each| ENGINE.for_each_lock(each), in_child: || ENGINE.after_fork_in_child() };
 
 /// Whether blocks are recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,7 +54,7 @@ pub(crate) struct Engine {
     cumulative: AtomicBool,
     marking: AtomicBool,
     /// What is freed has to be looked at: it is counted, or may have been reported.
-    careful: AtomicBool,
+    watches_frees: AtomicBool,
     dropped: AtomicU64,
     dropped_dead: AtomicU64,
     unmarked: AtomicU64,
@@ -73,22 +79,23 @@ pub(crate) struct Setup {
 // looks; all else is atomic or locked.
 unsafe impl Sync for Engine {}
 
-/// A block on its way from one address to another, with its reports.
+/// A block on its way from one address to another, with its reports. The move begins before the block is moved,
+/// and is then committed or rolled back.
 #[derive(Clone, Copy)]
 #[repr(C, align(16))]
-pub struct Taken(Option<(usize, Block, Reports)>);
+pub struct BlockMove(Option<(usize, Block, Reports)>);
 
-impl core::fmt::Debug for Taken {
+impl core::fmt::Debug for BlockMove {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_tuple("Taken").field(&self.0.map(|(address, ..)| address)).finish()
+        f.debug_tuple("BlockMove").field(&self.0.map(|(address, ..)| address)).finish()
     }
 }
 
-impl Taken {
+impl BlockMove {
     pub(crate) const NOTHING: Self = Self(None);
 }
 
-/// So many reports of what is no block are told on stderr at once.
+/// `log` names this many unknown pointers on stderr; further ones are only counted.
 const MOST_SAID: u64 = 20;
 
 impl Engine {
@@ -99,7 +106,7 @@ impl Engine {
             below: AtomicUsize::new(0),
             cumulative: AtomicBool::new(false),
             marking: AtomicBool::new(false),
-            careful: AtomicBool::new(false),
+            watches_frees: AtomicBool::new(false),
             dropped: AtomicU64::new(0),
             dropped_dead: AtomicU64::new(0),
             unmarked: AtomicU64::new(0),
@@ -143,15 +150,15 @@ impl Engine {
             self.set(setup);
             thread::start();
             internal_alloc::reserve();
-            fork::start();
-            comment::start(setup);
+            fork::start(&FORKING);
+            log::start(setup.variable);
             self.phase.store(2, Ordering::Release);
         });
         true
     }
 
     fn set(&self, mut setup: Setup) {
-        // What is done is what a dump tells.
+        // A dump names the options that are in force.
         if setup.options.mode == Mode::Scan {
             setup.options.stacks = Stacks::Full;
         }
@@ -160,8 +167,9 @@ impl Engine {
         self.full.store(options.stacks == Stacks::Full || below > 0, Ordering::Relaxed);
         self.below.store(below, Ordering::Relaxed);
         self.cumulative.store(options.mode == Mode::Cumulative, Ordering::Relaxed);
-        self.careful.store(options.mode == Mode::Cumulative, Ordering::Relaxed);
+        self.watches_frees.store(options.mode == Mode::Cumulative, Ordering::Relaxed);
         self.marking.store(options.mode == Mode::DarkMatter, Ordering::Relaxed);
+        log::set_quiet(options.quiet);
         // SAFETY: see the `Sync` of `Engine`.
         unsafe { *self.setup.get() = setup };
     }
@@ -179,7 +187,7 @@ impl Engine {
         self.table().clear();
         self.dead.clear();
         self.marks.clear();
-        for count in [&self.dropped, &self.dropped_dead, &self.unmarked, thread::jumps()] {
+        for count in [&self.dropped, &self.dropped_dead, &self.unmarked, slot::jumps()] {
             count.store(0, Ordering::Relaxed);
         }
         thread::with_state(|state| {
@@ -189,16 +197,27 @@ impl Engine {
     }
 
     /// All locks, in the order in which they may be taken together.
-    pub(crate) fn for_each_lock(&self, each: &mut dyn FnMut(&Lock)) {
+    fn for_each_lock(&self, each: &mut dyn FnMut(&Lock)) {
         self.marks.for_each_lock(each);
         self.dead.for_each_lock(each);
         thread::for_each_lock(each);
         self.tree.for_each_lock(each);
+        seen_modules::for_each_lock(each);
+        internal_alloc::for_each_lock(each);
+    }
+
+    /// In the child of a fork, where other threads are not.
+    fn after_fork_in_child(&self) {
+        // One may have been writing a dump, one collecting reports.
+        self.dumping.free_in_child();
+        self.runs.after_fork_in_child();
+        stack::after_fork_in_child();
+        thread::forget_other_threads();
     }
 
     /// Blocks that were not recorded for want of memory or of room on the stack, or because a jump left the hook.
     pub(crate) fn dropped(&self) -> u64 {
-        self.dropped.load(Ordering::Relaxed) + thread::jumps().load(Ordering::Relaxed)
+        self.dropped.load(Ordering::Relaxed) + slot::jumps().load(Ordering::Relaxed)
     }
 
     /// Freed blocks that were not counted for want of memory or of room on the stack, or because a handler of a
@@ -215,7 +234,7 @@ impl Engine {
     /// Records a block. `caller` is a return address into the hook: the frames further in are ours.
     #[inline]
     pub(crate) fn record(&self, address: usize, requested: usize, usable: usize, caller: usize) {
-        if !thread::has_room() {
+        if !slot::has_room() {
             return self.drop_block();
         }
         let Some(_inside) = Inside::enter() else {
@@ -251,7 +270,7 @@ impl Engine {
     #[cold]
     #[inline(never)]
     fn record_for_handler(&self, address: usize, requested: usize, usable: usize) {
-        if thread::slot().guard.is_for_the_engine() {
+        if slot().guard.is_for_the_engine() {
             return;
         }
         // A small one stands for itself alone, and not for others: they have the thread's state.
@@ -310,29 +329,29 @@ impl Engine {
     /// As [`Inside::enter`], for what takes a lock: where the stack has room for it.
     #[inline(always)]
     fn enter_with_room() -> Option<Inside> {
-        if thread::has_room() { Inside::enter() } else { None }
+        if slot::has_room() { Inside::enter() } else { None }
     }
 
     /// Forgets the block that starts here; to be called before it is freed, or another thread could get
     /// the address in between.
     #[inline]
     pub(crate) fn forget(&self, address: usize) {
-        if self.careful.load(Ordering::Relaxed) {
-            self.forget_carefully(address);
+        if self.watches_frees.load(Ordering::Relaxed) {
+            self.forget_watched(address);
         } else {
             self.table().erase(address);
         }
     }
 
     #[cold]
-    fn forget_carefully(&self, address: usize) {
-        self.end(self.take(address));
+    fn forget_watched(&self, address: usize) {
+        self.commit_move(self.begin_move(address));
     }
 
-    /// Forgets the block that starts here, which is about to be moved or to stay.
+    /// Forgets the block that starts here, which is about to be moved.
     #[inline]
-    pub(crate) fn take(&self, address: usize) -> Taken {
-        Taken(self.table().remove(address).map(|block| {
+    pub(crate) fn begin_move(&self, address: usize) -> BlockMove {
+        BlockMove(self.table().remove(address).map(|block| {
             let reports = if block.marked { self.remove_marks(address) } else { Reports::default() };
             (address, block, reports)
         }))
@@ -344,11 +363,11 @@ impl Engine {
         Self::enter_with_room().map_or_else(Reports::default, |_inside| self.marks.remove(address))
     }
 
-    /// The taken block was moved.
+    /// The block was moved: what was at its old address is gone.
     #[inline]
-    pub(crate) fn end(&self, taken: Taken) {
-        let Some((address, block, reports)) = taken.0 else { return };
-        if !self.careful.load(Ordering::Relaxed) {
+    pub(crate) fn commit_move(&self, begun: BlockMove) {
+        let Some((address, block, reports)) = begun.0 else { return };
+        if !self.watches_frees.load(Ordering::Relaxed) {
             return;
         }
         let Some(_inside) = Self::enter_with_room() else {
@@ -358,16 +377,16 @@ impl Engine {
             return;
         };
         self.bury(block);
-        // Who was told of it at allocation is told of its end too; the others hold what is gone.
+        // A mark made at allocation ends with the block; whoever made another holds what is gone.
         for report in reports.iter().flatten().filter(|report| !report.on_alloc) {
             let Report { path, trace, .. } = *report;
             self.marks.fault(Fault { kind: FaultKind::FreedSince, address, path, trace });
         }
     }
 
-    /// The taken block stays where it was.
-    pub(crate) fn put_back(&self, taken: Taken) {
-        let Some((address, block, reports)) = taken.0 else { return };
+    /// The block stays where it was.
+    pub(crate) fn roll_back_move(&self, begun: BlockMove) {
+        let Some((address, block, reports)) = begun.0 else { return };
         self.table().insert(address, block);
         if reports[0].is_none() {
             return;
@@ -384,7 +403,7 @@ impl Engine {
     fn mark(&self, address: usize, report: Report, allowed: impl FnOnce() -> bool) {
         // A block freed by a thread that has not seen this yet leaves a report that counts for nothing,
         // since the bit in the table is gone.
-        self.careful.store(true, Ordering::SeqCst);
+        self.watches_frees.store(true, Ordering::SeqCst);
         let Some(fresh) = self.table().mark(address) else { return };
         if !self.marks.add(address, report, fresh, allowed) {
             self.unmarked.fetch_add(1, Ordering::Relaxed);
@@ -405,16 +424,16 @@ impl Engine {
             return 0;
         }
         // A handler that has interrupted an allocation marks nothing: this thread may hold what that takes.
-        let interrupts = thread::slot().guard.is_set();
+        let interrupts = slot().guard.is_set();
         let mut marking =
             self.marking.load(Ordering::Relaxed) && !interrupts && (on_alloc || self.runs.may_mark());
-        if marking && !thread::has_room() {
+        if marking && !slot::has_room() {
             self.unmarked.fetch_add(1, Ordering::Relaxed);
             marking = false;
         }
         let _inside = Inside::anyway();
         let sampling = self.below.load(Ordering::Relaxed) > 0;
-        // What is no block is told of only where every block is known.
+        // Report unknown pointers only where every block is known.
         let found = if enclosing || (marking && !sampling) {
             self.table().find(address)
         } else {
@@ -442,12 +461,12 @@ impl Engine {
                         _ => FaultKind::NotHeap,
                     };
                     if self.marks.fault(Fault { kind, address, path, trace }) <= MOST_SAID {
-                        comment::say(format_args!("Unknown pointer {address:#x}"));
+                        log::say(format_args!("Unknown pointer {address:#x}"));
                     }
                     return 0;
                 }
             };
-            let reporter = thread::slot().reporter.get() as Reporter;
+            let reporter = slot().reporter.get() as Reporter;
             let report = Report { trace, path, on_alloc, reporter };
             self.mark(start, report, || on_alloc || self.runs.may_mark());
             self.marks.count_marked(path, self.counted(block).usable());
@@ -487,7 +506,7 @@ impl Engine {
         let _inside = Inside::anyway();
         let left = self.marks.clear_reports(|address| self.table().unmark(address));
         let cumulative = self.cumulative.load(Ordering::Relaxed);
-        self.careful.store(cumulative || left > 0, Ordering::Relaxed);
+        self.watches_frees.store(cumulative || left > 0, Ordering::Relaxed);
         left
     }
 }

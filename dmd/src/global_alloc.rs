@@ -103,40 +103,40 @@ unsafe impl<A: GlobalAlloc + 'static> GlobalAlloc for Dmd<A> {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if door::is_off() {
-            // SAFETY: the caller's promise is passed on.
+            // SAFETY: a layout whose size is not 0: the caller of `alloc` passes it.
             return unsafe { self.allocator.alloc(layout) };
         }
-        // SAFETY: the caller's promise is passed on.
+        // SAFETY: a layout whose size is not 0: the caller of `alloc` passes it.
         unsafe { self.alloc_recorded(layout) }
     }
 
     #[inline]
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         if door::is_off() {
-            // SAFETY: the caller's promise is passed on.
+            // SAFETY: a layout whose size is not 0: the caller of `alloc` passes it.
             return unsafe { self.allocator.alloc_zeroed(layout) };
         }
-        // SAFETY: the caller's promise is passed on.
+        // SAFETY: a layout whose size is not 0: the caller of `alloc` passes it.
         unsafe { self.alloc_zeroed_recorded(layout) }
     }
 
     #[inline]
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         if door::is_off() {
-            // SAFETY: the caller's promise is passed on.
+            // SAFETY: a live block of `self.allocator` with its layout: the caller of `dealloc` passes them.
             return unsafe { self.allocator.dealloc(block, layout) };
         }
-        // SAFETY: the caller's promise is passed on.
+        // SAFETY: a live block of `self.allocator` with its layout: the caller of `dealloc` passes them.
         unsafe { self.dealloc_recorded(block, layout) }
     }
 
     #[inline]
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         if door::is_off() {
-            // SAFETY: the caller's promise is passed on.
+            // SAFETY: a live block with its layout, and a size that is not 0: `realloc`'s caller passes them.
             return unsafe { self.allocator.realloc(block, layout, size) };
         }
-        // SAFETY: the caller's promise is passed on.
+        // SAFETY: a live block with its layout, and a size that is not 0: `realloc`'s caller passes them.
         unsafe { self.realloc_recorded(block, layout, size) }
     }
 }
@@ -150,7 +150,7 @@ impl<A: GlobalAlloc + 'static> Dmd<A> {
     #[inline(never)]
     unsafe fn alloc_recorded(&self, layout: Layout) -> *mut u8 {
         self.new_block(layout, |allocator| {
-            // SAFETY: the caller's promise is passed on.
+            // SAFETY: a layout whose size is not 0: the caller of `alloc` passes it.
             unsafe { allocator.alloc(layout) }
         })
     }
@@ -168,7 +168,7 @@ impl<A: GlobalAlloc + 'static> Dmd<A> {
             }
         }
         self.new_block(layout, |allocator| {
-            // SAFETY: the caller's promise is passed on.
+            // SAFETY: a layout whose size is not 0: the caller of `alloc` passes it.
             unsafe { allocator.alloc_zeroed(layout) }
         })
     }
@@ -177,7 +177,7 @@ impl<A: GlobalAlloc + 'static> Dmd<A> {
     #[inline(never)]
     unsafe fn dealloc_recorded(&self, block: *mut u8, layout: Layout) {
         let Some(door) = door::current(&self.options) else {
-            // SAFETY: the caller's promise is passed on.
+            // SAFETY: a live block of `self.allocator` with its layout: the caller of `dealloc` passes them.
             return unsafe { self.allocator.dealloc(block, layout) };
         };
         if internal_alloc::owns(block) {
@@ -185,7 +185,7 @@ impl<A: GlobalAlloc + 'static> Dmd<A> {
             return unsafe { internal_alloc::dealloc(block, layout) };
         }
         door.forget(block);
-        // SAFETY: the caller's promise is passed on.
+        // SAFETY: a live block of `self.allocator` with its layout: the caller of `dealloc` passes them.
         door.guarded(|| unsafe { self.allocator.dealloc(block, layout) });
     }
 
@@ -193,22 +193,22 @@ impl<A: GlobalAlloc + 'static> Dmd<A> {
     #[inline(never)]
     unsafe fn realloc_recorded(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         let Some(door) = door::current(&self.options) else {
-            // SAFETY: the caller's promise is passed on.
+            // SAFETY: a live block with its layout, and a size that is not 0: `realloc`'s caller passes them.
             return unsafe { self.allocator.realloc(block, layout, size) };
         };
         // SAFETY: the caller promises that the size rounded up to the alignment fits.
         let new_layout = unsafe { Layout::from_size_align_unchecked(size, layout.align()) };
         if internal_alloc::owns(block) {
-            // SAFETY: the caller's promise is passed on.
+            // SAFETY: a live block of `internal_alloc` with its layout, and the size that is asked for is not 0.
             return unsafe { self.move_internal(block, layout, new_layout) };
         }
-        let taken = door.take(block);
-        // SAFETY: the caller's promise is passed on.
+        let begun = door.begin_move(block);
+        // SAFETY: a live block with its layout, and a size that is not 0: `realloc`'s caller passes them.
         let moved = door.guarded(|| unsafe { self.allocator.realloc(block, layout, size) });
         if moved.is_null() {
-            door.put_back(&taken);
+            door.roll_back_move(&begun);
         } else {
-            door.end(&taken);
+            door.commit_move(&begun);
             let usable = door.guarded(|| self.usable(moved, new_layout));
             door.record(moved, size, usable);
         }
@@ -226,7 +226,7 @@ impl<A: GlobalAlloc + 'static> Dmd<A> {
             let bytes = layout.size().min(new_layout.size());
             // SAFETY: both have so many bytes, and one was just made.
             unsafe { moved.copy_from_nonoverlapping(block, bytes) };
-            // SAFETY: the caller's promise.
+            // SAFETY: a block of `internal_alloc` with its layout, which the caller passes and uses no more.
             unsafe { internal_alloc::dealloc(block, layout) };
         }
         moved
@@ -240,7 +240,7 @@ unsafe impl<A: UsableSize> UsableSize for Dmd<A> {
         if internal_alloc::owns(block) {
             return layout.size();
         }
-        // SAFETY: the caller's promise is passed on.
+        // SAFETY: a live block of `self.allocator` with its layout: the caller of `usable_size` passes them.
         unsafe { self.allocator.usable_size(block, layout) }
     }
 

@@ -24,7 +24,17 @@
 //! A hook ([`Dmd`], or the functions of `libdmd.so`) calls the engine through a table of C functions, so
 //! that both may be there and one records. The engine keeps live blocks in a table indexed by address and
 //! stacks in a tree of calls, both outside of the measured heap. A reporter's measuring marks blocks. A dump
-//! merges and writes them; symbols are looked up later, from the file.
+//! merges and writes them; symbols are looked up later, from the file, by `analyze`.
+//!
+//! Each layer uses those above it only:
+//!
+//! ```text
+//! system    memory, locks, the thread's slot, forks, the process among others
+//! tables    live blocks, the tree of calls, marks
+//! engine    the one of the process: what hooks record
+//! dump      the file
+//! doors     hooks, entry points, the reporters of programs
+//! ```
 //!
 //! # What it does not do
 //!
@@ -35,8 +45,6 @@
 
 #![deny(unsafe_code)]
 
-#[cfg(feature = "analyze")]
-pub mod analyze;
 mod error;
 #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "what starts others needs a part of it"))]
 mod first_process;
@@ -44,90 +52,50 @@ mod first_process;
 mod global_alloc;
 mod options;
 mod sampler;
+
 #[cfg(feature = "analyze")]
-pub mod symbolize;
+pub use dmd_analyze::{self as analyze, assert_coverage, symbolize};
 
 cfg_if::cfg_if! {
     if #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))] {
-        #[allow(unsafe_code, reason = "gives functions to C")]
-        mod bridge;
-        #[allow(unsafe_code, reason = "system calls")]
-        mod comment;
-        #[allow(unsafe_code, reason = "a system call")]
-        mod confined;
-        mod dark_matter;
-        mod dead_blocks;
-        #[allow(unsafe_code, reason = "calls and is called through a table of C functions")]
-        mod door;
+        mod doors;
         mod dump;
-        mod dump_sizes;
         #[allow(unsafe_code, reason = "one cell behind a protocol")]
         mod engine;
-        #[allow(unsafe_code, reason = "functions for C")]
-        mod entry;
-        #[allow(unsafe_code, reason = "registers handlers")]
-        mod fork;
-        #[allow(unsafe_code, reason = "an allocator")]
-        mod internal_alloc;
-        #[allow(unsafe_code, reason = "a lock")]
-        mod lock;
-        mod mark;
-        #[allow(unsafe_code, reason = "maps memory")]
-        mod memory;
-        #[allow(unsafe_code, reason = "asks the loader")]
-        mod modules;
-        #[allow(unsafe_code, reason = "goes to another stack and back")]
-        mod own_stack;
-        #[allow(unsafe_code, reason = "an allocator of pages")]
-        mod pages;
-        #[allow(unsafe_code, reason = "changes the environment before main")]
-        mod process;
-        #[allow(unsafe_code, reason = "tables of other programs")]
-        mod programs;
-        mod runs;
-        #[allow(unsafe_code, reason = "ends the process")]
-        mod self_test;
-        #[allow(unsafe_code, reason = "masks signals")]
-        mod signals;
-        mod sites;
-        mod stack;
-        #[allow(unsafe_code, reason = "runs before and after main")]
-        mod start;
-        #[allow(unsafe_code, reason = "memory indexed by address")]
-        mod table;
-        #[allow(unsafe_code, reason = "thread-locals without the language's")]
-        mod thread;
-        #[allow(unsafe_code, reason = "a table read without a lock")]
-        mod trace_tree;
-        #[allow(unsafe_code, reason = "reads registers, the stack and the loader's tables")]
-        #[doc(hidden)]
-        pub mod unwind;
+        mod system;
+        mod tables;
 
-        pub use entry::{clear_reports, dump, is_running, report, report_and_dump, report_on_alloc};
+        use doors::door;
+        use system::internal_alloc;
+
+        #[doc(hidden)]
+        pub use dmd_unwind as unwind;
+        pub use doors::entry::{clear_reports, dump, is_running, report, report_and_dump, report_on_alloc};
 
         /// What `libdmd.so` is made of. Not for direct use, and without any promise.
         #[doc(hidden)]
         pub mod __private {
-            pub use crate::bridge::connect_program;
-            pub use crate::comment::say_text as say;
-            pub use crate::confined::note as confined;
-            pub use crate::door::{Door, local as local_door};
-            pub use crate::engine::Taken;
-            pub use crate::entry::reset;
-            pub use crate::internal_alloc::Internal;
             pub use memory_reporter::bridge::{Engine, Program};
 
-            pub use crate::self_test::{Allocator, run as run_self_test};
-            pub use crate::start::{
-                Recording, end, forget, passes_by, put_back, record, recording, start_preloaded, take,
+            pub use crate::doors::bridge::connect_program;
+            pub use crate::doors::door::{Door, local as local_door};
+            pub use crate::doors::entry::reset;
+            pub use crate::doors::self_test::{Allocator, run as run_self_test};
+            pub use crate::doors::start::{
+                Recording, begin_move, commit_move, forget, passes_by, record, recording, roll_back_move,
+                start_preloaded,
             };
+            pub use crate::engine::BlockMove;
+            pub use crate::system::confined::note as confined;
+            pub use crate::system::internal_alloc::Internal;
+            pub use crate::system::log::say_text as say;
         }
     } else {
-        mod elsewhere;
+        mod unsupported;
 
-        use elsewhere::{door, internal_alloc};
+        use unsupported::{door, internal_alloc};
 
-        pub use elsewhere::{clear_reports, dump, is_running, report, report_and_dump, report_on_alloc};
+        pub use unsupported::{clear_reports, dump, is_running, report, report_and_dump, report_on_alloc};
     }
 }
 

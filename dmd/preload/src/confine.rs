@@ -121,7 +121,7 @@ unsafe extern "C" fn watched(
     e: c_ulong,
     f: c_ulong,
 ) -> c_long {
-    // SAFETY: the caller's promise.
+    // SAFETY: the program passes the arguments of a system call, which is made as it is.
     let result = unsafe { raw(number, a, b, c, d, e, f) };
     let filter = c_ulong::from(libc::SECCOMP_SET_MODE_FILTER);
     let strict = c_ulong::from(libc::SECCOMP_SET_MODE_STRICT);
@@ -148,6 +148,6 @@ pub(crate) unsafe extern "C" fn prctl(
     c: c_ulong,
     d: c_ulong,
 ) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: the program passes the arguments of a system call, which is made as it is.
     unsafe { watched(libc::SYS_prctl, option as c_ulong, a, b, c, d, 0) as c_int }
 }

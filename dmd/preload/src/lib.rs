@@ -11,6 +11,8 @@ mod bootstrap;
 #[allow(unsafe_code, reason = "functions for C")]
 mod confine;
 #[allow(unsafe_code, reason = "functions for C")]
+mod connect;
+#[allow(unsafe_code, reason = "functions for C")]
 mod malloc;
 #[allow(unsafe_code, reason = "asks the loader")]
 mod real;

@@ -7,10 +7,24 @@
 use core::ffi::{c_int, c_void};
 use core::ptr::null_mut;
 
-use engine::__private::{Recording, end, forget, passes_by, put_back, record, recording, take};
+use engine::__private::{
+    Allocator, Recording, begin_move, commit_move, forget, passes_by, record, recording, roll_back_move,
+};
 
 use crate::real::Giver;
 use crate::{bootstrap, real, start};
+
+/// How a self-test of the engine allocates.
+pub(crate) const THIS_LIBRARY: Allocator = Allocator {
+    alloc: |bytes| {
+        // SAFETY: no precondition.
+        unsafe { malloc(bytes) }.cast()
+    },
+    free: |block, _| {
+        // SAFETY: the self-test passes blocks of the function above, each once.
+        unsafe { free(block.cast()) }
+    },
+};
 
 /// Records a new block.
 #[inline(always)]
@@ -18,7 +32,7 @@ fn recorded(giver: Giver, block: *mut c_void, requested: usize) -> *mut c_void {
     match recording() {
         Recording::No => return block,
         Recording::Undecided => {
-            start::try_to_start();
+            start::try_to_start(THIS_LIBRARY);
             if recording() == Recording::No {
                 return block;
             }
@@ -51,7 +65,7 @@ pub(crate) unsafe extern "C" fn malloc(bytes: usize) -> *mut c_void {
     if !real::known() {
         return bootstrap::alloc(bytes, 1);
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: the real functions are known.
     recorded(Giver::Malloc, unsafe { real::malloc(bytes) }, bytes)
 }
 
@@ -65,7 +79,7 @@ pub(crate) unsafe extern "C" fn calloc(count: usize, bytes: usize) -> *mut c_voi
     if !real::known() {
         return count.checked_mul(bytes).map_or(null_mut(), |bytes| bootstrap::alloc(bytes, 1));
     }
-    // SAFETY: the caller's promise. What overflows gives null, which is not recorded.
+    // SAFETY: the real functions are known. What overflows gives null, which is not recorded.
     recorded(Giver::Calloc, unsafe { real::calloc(count, bytes) }, count.wrapping_mul(bytes))
 }
 
@@ -77,25 +91,25 @@ pub(crate) unsafe extern "C" fn calloc(count: usize, bytes: usize) -> *mut c_voi
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn realloc(block: *mut c_void, bytes: usize) -> *mut c_void {
     if block.is_null() {
-        // SAFETY: the caller's promise.
+        // SAFETY: the function has no precondition.
         return unsafe { realloc_null(bytes) };
     }
     if bootstrap::owns(block) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the program passes a live block, which is of `bootstrap`.
         return unsafe { move_out(block, bytes) };
     }
     if recording() == Recording::No {
-        // SAFETY: the caller's promise; whoever has a block has the functions.
+        // SAFETY: the program passes a live block, and so the real functions, which gave it, are known.
         return unsafe { real::realloc(block, bytes) };
     }
-    let taken = take(block);
-    // SAFETY: the caller's promise.
+    let begun = begin_move(block);
+    // SAFETY: the program passes a live block, and so the real functions are known.
     let moved = unsafe { real::realloc(block, bytes) };
     if moved.is_null() && bytes != 0 {
-        put_back(taken);
+        roll_back_move(begun);
         return moved;
     }
-    end(taken);
+    commit_move(begun);
     recorded(Giver::Realloc, moved, bytes)
 }
 
@@ -104,7 +118,7 @@ unsafe fn realloc_null(bytes: usize) -> *mut c_void {
     if !real::known() {
         return bootstrap::alloc(bytes, 1);
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: the real functions are known.
     recorded(Giver::Realloc, unsafe { real::realloc(null_mut(), bytes) }, bytes)
 }
 
@@ -129,7 +143,7 @@ unsafe fn move_out(block: *mut c_void, bytes: usize) -> *mut c_void {
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn reallocarray(block: *mut c_void, count: usize, bytes: usize) -> *mut c_void {
     match count.checked_mul(bytes) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the program passes null or a live block.
         Some(bytes) => unsafe { realloc(block, bytes) },
         None => {
             // SAFETY: always a valid pointer to this thread's errno.
@@ -154,7 +168,7 @@ pub(crate) unsafe extern "C" fn free(block: *mut c_void) {
     if recording() != Recording::No {
         forget(block);
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: the real functions are known, and the program passes a live block that it uses no more.
     unsafe { real::free(block) }
     stay_on_the_stack();
 }
@@ -166,7 +180,7 @@ pub(crate) unsafe extern "C" fn free(block: *mut c_void) {
 /// As [`free`]'s.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn cfree(block: *mut c_void) {
-    // SAFETY: the caller's promise.
+    // SAFETY: the program passes null or a live block that it uses no more.
     unsafe { free(block) }
 }
 
@@ -180,7 +194,7 @@ pub(crate) unsafe extern "C" fn posix_memalign(place: *mut *mut c_void, align: u
     if !real::known() {
         return libc::ENOMEM;
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: the real functions are known, and the program passes a valid place.
     let error = unsafe { real::posix_memalign(place, align, bytes) };
     if error == 0 {
         // SAFETY: written when the call succeeded.
@@ -199,7 +213,7 @@ pub(crate) unsafe extern "C" fn aligned_alloc(align: usize, bytes: usize) -> *mu
     if !real::known() {
         return bootstrap::alloc(bytes, align);
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: the real functions are known.
     recorded(Giver::AlignedAlloc, unsafe { real::aligned_alloc(align, bytes) }, bytes)
 }
 
@@ -213,7 +227,7 @@ pub(crate) unsafe extern "C" fn memalign(align: usize, bytes: usize) -> *mut c_v
     if !real::known() {
         return bootstrap::alloc(bytes, align);
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: the real functions are known.
     recorded(Giver::Memalign, unsafe { real::memalign(align, bytes) }, bytes)
 }
 
@@ -227,7 +241,7 @@ pub(crate) unsafe extern "C" fn valloc(bytes: usize) -> *mut c_void {
     if !real::known() {
         return bootstrap::alloc(bytes, 4096);
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: the real functions are known.
     recorded(Giver::Valloc, unsafe { real::valloc(bytes) }, bytes)
 }
 
@@ -243,7 +257,7 @@ pub(crate) unsafe extern "C" fn pvalloc(bytes: usize) -> *mut c_void {
             .checked_next_multiple_of(4096)
             .map_or(null_mut(), |bytes| bootstrap::alloc(bytes, 4096));
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: the real functions are known.
     recorded(Giver::Pvalloc, unsafe { real::pvalloc(bytes) }, bytes)
 }
 
@@ -260,6 +274,6 @@ pub(crate) unsafe extern "C" fn malloc_usable_size(block: *mut c_void) -> usize 
     if !real::known() {
         return 0;
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: the real functions are known, and the program passes null or a live block.
     unsafe { real::malloc_usable_size(block) }
 }

@@ -81,7 +81,7 @@ macro_rules! forward {
             // SAFETY: a function of this name has this type; one that is missing was not found by the
             // program either.
             let function: unsafe extern "C" fn($($type),*) -> $result = unsafe { core::mem::transmute(function) };
-            // SAFETY: the caller's promise.
+            // SAFETY: the program passes what C asks of the arguments, and they are handed on as they are.
             unsafe { function($($argument),*) }
         }
     )*};
@@ -145,7 +145,7 @@ pub(crate) unsafe fn usable(giver: Giver, block: *mut c_void, requested: usize) 
     if REAL.without_size.load(Ordering::Relaxed) >> giver as u16 & 1 != 0 {
         return requested;
     }
-    // SAFETY: the caller's promise; one allocator gives blocks and knows their sizes.
+    // SAFETY: the caller passes a live block, and one allocator gives blocks and knows their sizes.
     unsafe { malloc_usable_size(block) }
 }
 

@@ -1,12 +1,12 @@
 //! Blocks that are alike, merged.
 
-use crate::dead_blocks::DeadKind;
 use crate::engine::ENGINE;
-use crate::mark::Reports;
 use crate::options::Mode;
-use crate::pages::{self, DumpMap, DumpVec};
-use crate::table::Block;
-use crate::trace_tree::TraceId;
+use crate::system::pages::{self, DumpMap, DumpVec};
+use crate::tables::block_table::Block;
+use crate::tables::dead_blocks::DeadKind;
+use crate::tables::mark::Reports;
+use crate::tables::trace_id::TraceId;
 
 /// All that a dump says of a block, but for its address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -6,7 +6,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use crate::process::{Numbered, Output};
+use crate::system::process::{Numbered, Output};
 
 /// More processes of one number than so many would write over each other.
 const MOST_OF_A_NUMBER: u32 = 10_000;

@@ -1,0 +1,143 @@
+//! Folded stacks: a line for each record, its frames from the outermost on, and its bytes.
+
+use core::fmt::{self, Display};
+use std::collections::HashMap;
+
+use rustc_hash::FxHashMap;
+
+use crate::frame::FrameText;
+use crate::frame_names::{SMALL, frame_name, kind_name, reporter_name};
+use crate::records::{Analysis, Record, Section};
+use crate::stacks::StackId;
+use memory_report::is_deceptive;
+
+/// Folded stacks, which `inferno`, speedscope and their like make flame graphs of.
+///
+/// The weight is usable bytes. Of a dark-matter dump the outermost frame is the kind. Records with no
+/// bytes, or in a difference fewer than before, are left out: a flame graph cannot show them. Records that
+/// differ in nothing that is shown are one line.
+#[derive(Debug)]
+pub struct Folded<'a> {
+    analysis: &'a Analysis,
+    most_text: usize,
+}
+
+impl Analysis {
+    /// The records shown as folded stacks; for all of them, set
+    /// [`limit`](crate::AnalyzeOptions::limit) and [`max_frames`](crate::AnalyzeOptions::max_frames) high.
+    pub fn folded(&self) -> Folded<'_> {
+        Folded { analysis: self, most_text: 256 << 20 }
+    }
+}
+
+impl Folded<'_> {
+    /// Sets how many bytes of stacks there may be at most; each kind has its equal part. Stacks share their
+    /// frames in a dump, but not here. What does not fit, the last records of a kind, is one line
+    /// `(small)`. Default: 256 MiB.
+    #[must_use]
+    pub fn most_text(mut self, bytes: usize) -> Self {
+        self.most_text = bytes;
+        self
+    }
+}
+
+impl Display for Folded<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sections = &self.analysis.sections;
+        let mut reporters = Reporters::default();
+        for section in sections {
+            let kind = if sections.len() > 1 { kind_name(section) } else { String::new() };
+            let mut room = self.most_text / sections.len();
+            let mut small = 0;
+            for (reporter, alloc, bytes) in lines(self.analysis, section, &mut reporters) {
+                let mut line = Line { text: String::new(), room };
+                let mut fits = line.push(&kind);
+                if let Some(reporter) = reporter {
+                    fits = fits && line.push(&reporters.names[reporter]);
+                }
+                let frames: Vec<FrameText<'_>> = self.analysis.frames(alloc).collect();
+                if fits && frames.iter().rev().all(|frame| line.push(frame_name(*frame))) {
+                    room -= line.text.len();
+                    writeln!(f, "{} {bytes}", line.text)?;
+                } else {
+                    room = 0;
+                    small += bytes;
+                }
+            }
+            if small > 0 {
+                let mut line = Line { text: String::new(), room: usize::MAX };
+                line.push(&kind);
+                line.push(SMALL);
+                writeln!(f, "{} {small}", line.text)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Reporter, stack and bytes of the lines of a section.
+fn lines(
+    analysis: &Analysis,
+    section: &Section,
+    reporters: &mut Reporters,
+) -> Vec<(Option<usize>, StackId, i128)> {
+    let mut lines: Vec<(Option<usize>, StackId, i128)> = Vec::new();
+    let mut places: FxHashMap<(Option<usize>, StackId), usize> = FxHashMap::default();
+    for record in section.records.iter().filter(|record| record.sums.usable() > 0) {
+        let reporter = (record.reps[0] != StackId::NONE).then(|| reporters.of(analysis, record));
+        let bytes = record.sums.usable();
+        let place = *places.entry((reporter, record.alloc)).or_insert(lines.len());
+        match lines.get_mut(place) {
+            Some((.., known)) => *known += bytes,
+            None => lines.push((reporter, record.alloc, bytes)),
+        }
+    }
+    lines
+}
+
+/// The names of reporters, each once.
+#[derive(Default)]
+struct Reporters {
+    by_stack: FxHashMap<StackId, usize>,
+    by_name: HashMap<String, usize>,
+    names: Vec<String>,
+}
+
+impl Reporters {
+    fn of(&mut self, analysis: &Analysis, record: &Record) -> usize {
+        *self.by_stack.entry(record.reps[0]).or_insert_with(|| {
+            let name = reporter_name(analysis, record);
+            *self.by_name.entry(name).or_insert_with_key(|name| {
+                self.names.push(name.clone());
+                self.names.len() - 1
+            })
+        })
+    }
+}
+
+/// Frames of a line.
+struct Line {
+    text: String,
+    room: usize,
+}
+
+impl Line {
+    /// Adds a frame, if it has a name; false if there is no room for it.
+    fn push(&mut self, name: &str) -> bool {
+        if self.text.len() + name.len() >= self.room {
+            return false;
+        }
+        if !self.text.is_empty() {
+            self.text.push(';');
+        }
+        for c in name.chars() {
+            match c {
+                ';' => self.text.push(' '),
+                c if c.is_control() => self.text.push(' '),
+                c if is_deceptive(c) => self.text.extend(c.escape_unicode()),
+                c => self.text.push(c),
+            }
+        }
+        true
+    }
+}

@@ -1,0 +1,260 @@
+//! A call on a stack as data, and the one reader and the one writer of the texts that dumps have for it.
+//!
+//! A dump has texts such as `#00: FUNCTION (FILE:LINE)` where the line is known, and
+//! `#00: FUNCTION[MODULE +0xOFFSET]` where it is not. The number is a stand-in: stacks share frames. Whatever else
+//! a text says, it is printed as it was read.
+
+use core::fmt;
+use core::ops::Range;
+
+/// The stand-in that every text begins with.
+const NUMBER: &str = "#00: ";
+
+/// What stands for a function, a file or a line that nobody knows.
+const UNKNOWN: &str = "???";
+
+/// A call on a stack, as far as it is known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Frame<'t> {
+    /// The function.
+    pub function: Option<&'t str>,
+    /// The source file, as debug information names it.
+    pub file: Option<&'t str>,
+    /// The line of the file.
+    pub line: Option<u32>,
+    /// The column of the line.
+    pub column: Option<u32>,
+    /// The program or library that holds the code.
+    pub module: Option<&'t str>,
+    /// Where the code lies in the module, as an address in its file.
+    pub offset: Option<u64>,
+    /// The compiler put the function into its caller.
+    pub inlined: bool,
+}
+
+impl<'t> Frame<'t> {
+    /// The function, or `???`.
+    pub fn name(&self) -> &'t str {
+        self.function.unwrap_or(UNKNOWN)
+    }
+
+    /// The source file or, where none is known, the module.
+    pub(crate) fn place(&self) -> Option<&'t str> {
+        self.file.or(self.module)
+    }
+}
+
+/// As a dump writes it, without the number.
+impl fmt::Display for Frame<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())?;
+        match (self.file, self.line, self.module) {
+            (Some(file), Some(line), _) => write!(f, " ({file}:{line})"),
+            (Some(file), None, _) => write!(f, " ({file}:{UNKNOWN})"),
+            (None, _, Some(module)) => write!(f, "[{module} +0x{:x}]", self.offset.unwrap_or_default()),
+            (None, _, None) if self.function.is_none() => write!(f, " ({UNKNOWN}:{UNKNOWN})"),
+            (None, _, None) => Ok(()),
+        }
+    }
+}
+
+/// Where the parts of a frame lie in its text.
+#[derive(Clone, Debug, PartialEq)]
+struct Parts {
+    /// The function begins here, behind the number. 0 if there is no number.
+    start: usize,
+    function_end: usize,
+    place: Place,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Place {
+    Nowhere,
+    /// `(FILE:LINE)`; the range is that of what is in brackets.
+    Source {
+        inner: Range<usize>,
+        file_end: usize,
+        line: Option<u32>,
+    },
+    /// `[MODULE +0xOFFSET]`, likewise.
+    Module {
+        inner: Range<usize>,
+        file_end: usize,
+        offset: Option<u64>,
+    },
+}
+
+impl Parts {
+    fn of(text: &str) -> Self {
+        let start = number_len(text);
+        let body = &text[start..];
+        let nowhere = Self { start, function_end: text.len(), place: Place::Nowhere };
+        if let Some(rest) = body.strip_suffix(')') {
+            let Some(open) = rest.rfind(" (") else { return nowhere };
+            let inner = start + open + 2..text.len() - 1;
+            let colon = text[inner.clone()].rfind(':').map(|at| inner.start + at);
+            let line = colon.and_then(|colon| text[colon + 1..inner.end].parse().ok());
+            let place = Place::Source { file_end: colon.unwrap_or(inner.end), inner, line };
+            return Self { start, function_end: start + open, place };
+        }
+        let Some((rest, offset)) = body.strip_suffix(']').and_then(|body| body.rsplit_once(" +0x")) else {
+            return nowhere;
+        };
+        // A name such as `operator new[](unsigned long)` has brackets, and so may a path.
+        let open = match rest {
+            rest if rest.starts_with("???[") => Some(UNKNOWN.len()),
+            rest => rest.find("[/").or_else(|| rest.rfind('[')),
+        };
+        let Some(open) = open else { return nowhere };
+        let inner = start + open + 1..text.len() - 1;
+        let is_number = !offset.is_empty() && offset.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let offset = u64::from_str_radix(offset, 16).ok().filter(|_| is_number);
+        let place = Place::Module { file_end: start + rest.len(), inner, offset };
+        Self { start, function_end: start + open, place }
+    }
+}
+
+/// The length of a number such as `#00: `, which a text of a dump begins with.
+fn number_len(text: &str) -> usize {
+    let digits = text.strip_prefix('#').and_then(|rest| rest.split_once(": ")).map(|(digits, _)| digits);
+    match digits {
+        Some(digits) if !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()) => {
+            "#: ".len() + digits.len()
+        }
+        _ => 0,
+    }
+}
+
+/// The text of a frame, with its parts known.
+#[derive(Clone, Debug)]
+pub(crate) struct Parsed(Parts);
+
+impl Parsed {
+    pub(crate) fn new(text: &str) -> Self {
+        Self(Parts::of(text))
+    }
+
+    /// The text of a frame, and its parts.
+    pub(crate) fn of(frame: &Frame<'_>) -> (String, Self) {
+        let text = format!("{NUMBER}{frame}");
+        let (start, end) = (NUMBER.len(), text.len());
+        let function_end = start + frame.name().len();
+        let place = match (frame.file, frame.module) {
+            (Some(file), _) => {
+                let inner = function_end + " (".len()..end - 1;
+                Place::Source { file_end: inner.start + file.len(), inner, line: frame.line }
+            }
+            (None, Some(module)) => {
+                let inner = function_end + 1..end - 1;
+                Place::Module { file_end: inner.start + module.len(), inner, offset: frame.offset }
+            }
+            (None, None) => Place::Nowhere,
+        };
+        (text, Self(Parts { start, function_end, place }))
+    }
+
+    /// The text and its parts; `text` is the one that was parsed.
+    pub(crate) fn with<'t>(&'t self, text: &'t str) -> FrameText<'t> {
+        FrameText { text, parts: &self.0 }
+    }
+}
+
+/// A frame as a text of a dump has it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FrameText<'t> {
+    text: &'t str,
+    parts: &'t Parts,
+}
+
+impl<'t> FrameText<'t> {
+    pub(crate) fn as_str(self) -> &'t str {
+        self.text
+    }
+
+    /// The text behind its number.
+    pub(crate) fn without_number(self) -> &'t str {
+        &self.text[self.parts.start..]
+    }
+
+    /// What `dmd.py` prints behind the number of a line: all but three characters, whatever these are.
+    pub(crate) fn without_stand_in(self) -> &'t str {
+        let at = self.text.char_indices().nth(3).map_or(self.text.len(), |(at, _)| at);
+        &self.text[at..]
+    }
+
+    /// What the text says of the place, without brackets; empty if it says nothing.
+    pub(crate) fn place(self) -> &'t str {
+        match &self.parts.place {
+            Place::Nowhere => "",
+            Place::Source { inner, .. } | Place::Module { inner, .. } => &self.text[inner.clone()],
+        }
+    }
+
+    /// The module and the offset in it, if the text says no more and has a number.
+    pub(crate) fn code(self) -> Option<(&'t str, u64)> {
+        let Frame { module, offset, .. } = self.frame();
+        if self.parts.start == 0 { None } else { module.zip(offset) }
+    }
+
+    pub(crate) fn frame(self) -> Frame<'t> {
+        let known = |part: &'t str| Some(part).filter(|part| !part.is_empty() && *part != UNKNOWN);
+        let function = known(&self.text[self.parts.start..self.parts.function_end]);
+        let frame = Frame { function, ..Frame::default() };
+        match &self.parts.place {
+            Place::Nowhere => frame,
+            Place::Source { inner, file_end, line } => {
+                Frame { file: known(&self.text[inner.start..*file_end]), line: *line, ..frame }
+            }
+            Place::Module { inner, file_end, offset } => {
+                Frame { module: known(&self.text[inner.start..*file_end]), offset: *offset, ..frame }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A text, and the frame as it is printed after it was read.
+    fn check(text: &str, expected: Frame<'_>) {
+        assert_eq!(Parsed::new(text).with(text).frame(), expected, "{text}");
+    }
+
+    #[test]
+    fn texts_are_read() {
+        let known = |function| Frame { function: Some(function), ..Frame::default() };
+        let source = |function, file, line| Frame { file: Some(file), line, ..known(function) };
+        let module = |function, module, offset| Frame { module: Some(module), offset, ..known(function) };
+        check("#00: f (a.c:1)", source("f", "a.c", Some(1)));
+        check("#123: f (int) (a b:c.c:???)", source("f (int)", "a b:c.c", None));
+        check("f (a.c)", source("f", "a.c", None));
+        check("#00: f(int)", known("f(int)"));
+        check("#x: f", known("#x: f"));
+        check("#00: ??? (???:???)", Frame::default());
+        check("#00: f[/lib/[x] y.so +0x1f]", module("f", "/lib/[x] y.so", Some(0x1f)));
+        check("#00: operator new[](int)[lib.so +0x0]", module("operator new[](int)", "lib.so", Some(0)));
+        check("#00: ???[a[b +0x1]", Frame { function: None, ..module("", "a[b", Some(1)) });
+        check("#00: f[a +0xz]", module("f", "a", None));
+        check("#00: f[a]", known("f[a]"));
+        check("", Frame::default());
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        for text in [
+            "#00: f (a.c:1)",
+            "#00: f (a.c:???)",
+            "#00: f[/a +0x12]",
+            "#00: ??? (???:???)",
+            "#00: ???[/a +0x0]",
+        ] {
+            let parsed = Parsed::new(text);
+            let frame = parsed.with(text).frame();
+            let (written, parts) = Parsed::of(&frame);
+            assert_eq!(written, text);
+            assert_eq!(parts.with(text).frame(), frame);
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! The frames of a dump, each kept once.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher as _, RandomState};
+
+use rustc_hash::FxHashMap;
+
+use crate::frame::{Frame, FrameText, Parsed};
+
+/// A text of a frame; equal texts have equal ids. By these records are compared, as `dmd.py` does it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct TextId(u32);
+
+impl TextId {
+    pub(crate) fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// Texts of frames, each kept and parsed once.
+#[derive(Debug, Default)]
+pub(crate) struct Texts {
+    all: String,
+    /// Where each text ends, and its parts.
+    texts: Vec<(usize, Parsed)>,
+    /// By hash; a text whose hash is taken by another is found in `clashing`.
+    by_hash: FxHashMap<u64, TextId>,
+    clashing: HashMap<Box<str>, TextId>,
+    /// Whoever made a dump cannot foresee hashes.
+    hasher: RandomState,
+}
+
+impl Texts {
+    pub(crate) fn len(&self) -> usize {
+        self.texts.len()
+    }
+
+    pub(crate) fn get(&self, id: TextId) -> FrameText<'_> {
+        let index = id.index();
+        let start = index.checked_sub(1).map_or(0, |before| self.texts[before].0);
+        let (end, parsed) = &self.texts[index];
+        parsed.with(&self.all[start..*end])
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = FrameText<'_>> {
+        (0..self.texts.len()).map(|index| self.get(TextId(index as u32)))
+    }
+
+    /// The id of a text, a new one if it was not there.
+    pub(crate) fn add(&mut self, text: &str) -> TextId {
+        self.add_parsed(text, || Parsed::new(text))
+    }
+
+    fn add_parsed(&mut self, text: &str, parse: impl FnOnce() -> Parsed) -> TextId {
+        let hash = self.hasher.hash_one(text);
+        let next = TextId(self.texts.len() as u32);
+        match self.by_hash.get(&hash) {
+            None => {
+                self.by_hash.insert(hash, next);
+            }
+            Some(&known) if self.get(known).as_str() == text => return known,
+            Some(_) => {
+                if let Some(&known) = self.clashing.get(text) {
+                    return known;
+                }
+                self.clashing.insert(text.into(), next);
+            }
+        }
+        self.all.push_str(text);
+        self.texts.push((self.all.len(), parse()));
+        next
+    }
+}
+
+/// A frame; equal frames have equal ids.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct FrameId(u32);
+
+impl FrameId {
+    pub(crate) fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Stored {
+    text: TextId,
+    /// What the text does not say of a frame that was looked up.
+    code: Option<Code>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Code {
+    module: u32,
+    offset: u64,
+    column: Option<u32>,
+    inlined: bool,
+}
+
+/// Frames, each kept once: as they were read, or looked up.
+#[derive(Debug, Default)]
+pub(crate) struct Frames {
+    texts: Texts,
+    frames: Vec<Stored>,
+    by_value: HashMap<Stored, FrameId>,
+    modules: Vec<Box<str>>,
+    by_module: HashMap<Box<str>, u32>,
+}
+
+impl Frames {
+    pub(crate) fn len(&self) -> usize {
+        self.frames.len()
+    }
+
+    pub(crate) fn ids(&self) -> impl Iterator<Item = FrameId> + use<> {
+        (0..self.frames.len() as u32).map(FrameId)
+    }
+
+    pub(crate) fn get(&self, id: FrameId) -> Frame<'_> {
+        let Stored { text, code } = self.frames[id.index()];
+        let frame = self.texts.get(text).frame();
+        match code {
+            None => frame,
+            Some(Code { module, offset, column, inlined }) => {
+                let module = Some(&*self.modules[module as usize]);
+                Frame { module, offset: Some(offset), column, inlined, ..frame }
+            }
+        }
+    }
+
+    pub(crate) fn text(&self, id: FrameId) -> FrameText<'_> {
+        self.texts.get(self.text_id(id))
+    }
+
+    /// What records compare of a frame.
+    pub(crate) fn text_id(&self, id: FrameId) -> TextId {
+        self.frames[id.index()].text
+    }
+
+    /// All that records need of frames.
+    pub(crate) fn into_texts(self) -> (Texts, Vec<TextId>) {
+        (self.texts, self.frames.into_iter().map(|frame| frame.text).collect())
+    }
+
+    /// Adds a frame as a dump has it.
+    pub(crate) fn read(&mut self, text: &str) -> FrameId {
+        let text = self.texts.add(text);
+        self.store(Stored { text, code: None })
+    }
+
+    /// Adds a frame that was looked up.
+    pub(crate) fn add(&mut self, frame: &Frame<'_>) -> FrameId {
+        let (text, parts) = Parsed::of(frame);
+        let text = self.texts.add_parsed(&text, || parts);
+        let code = frame.module.zip(frame.offset).map(|(module, offset)| {
+            let module = self.module(module);
+            Code { module, offset, column: frame.column, inlined: frame.inlined }
+        });
+        self.store(Stored { text, code })
+    }
+
+    /// Adds a frame of other frames.
+    pub(crate) fn copy(&mut self, others: &Self, id: FrameId) -> FrameId {
+        let Stored { text, code } = others.frames[id.index()];
+        let text = self.texts.add(others.texts.get(text).as_str());
+        let code =
+            code.map(|code| Code { module: self.module(&others.modules[code.module as usize]), ..code });
+        self.store(Stored { text, code })
+    }
+
+    fn module(&mut self, path: &str) -> u32 {
+        if let Some(known) = self.by_module.get(path) {
+            return *known;
+        }
+        let next = self.modules.len() as u32;
+        self.modules.push(path.into());
+        self.by_module.insert(path.into(), next);
+        next
+    }
+
+    fn store(&mut self, frame: Stored) -> FrameId {
+        let next = FrameId(self.frames.len() as u32);
+        let id = *self.by_value.entry(frame).or_insert(next);
+        if id == next {
+            self.frames.push(frame);
+        }
+        id
+    }
+}

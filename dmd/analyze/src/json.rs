@@ -1,0 +1,146 @@
+//! An analysis as JSON, for programs.
+
+use core::fmt::{self, Display};
+
+use crate::frame::FrameText;
+use memory_report::is_deceptive;
+
+use crate::records::{Analysis, Record, Section, Sums, Table};
+use crate::stacks::StackId;
+
+/// An analysis as JSON.
+///
+/// An object: `version` (1), `invocations` (of each dump `dmdEnvVar` and `mode`), `total`, and `kinds`.
+/// Each of these has a `kind`, sums, how many `records` there are without filters, and those `shown`: with sums,
+/// `sizes` (pairs of usable size and count, as in the text), `addresses` (scan mode), and the stacks
+/// `allocatedAt` and `reportedAt`, innermost frame first. Tables asked for are in `tables`. Sums are
+/// `blocks`, `requested`, `slop` and `usable` (bytes), and `estimated` where sampled blocks are in them.
+/// All numbers are whole, and may have more than 53 bits.
+#[derive(Debug)]
+pub struct Json<'a>(&'a Analysis);
+
+impl Analysis {
+    /// All that is shown, as JSON.
+    pub fn json(&self) -> Json<'_> {
+        Json(self)
+    }
+}
+
+impl Display for Json<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("{\n \"version\": 1,\n \"invocations\": [")?;
+        list(f, &self.0.invocations, "", |f, invocation| {
+            f.write_str("{\"dmdEnvVar\": ")?;
+            match &invocation.variable {
+                Some(variable) => write!(f, "{}", Quoted(variable))?,
+                None => f.write_str("null")?,
+            }
+            write!(f, ", \"mode\": \"{}\"}}", invocation.mode)
+        })?;
+        f.write_str("],\n \"total\": {")?;
+        sums(f, self.0.total, self.0.estimated)?;
+        f.write_str("},\n \"kinds\": [")?;
+        list(f, &self.0.sections, "\n  ", |f, section| self.section(f, section))?;
+        f.write_str("\n ]\n}\n")
+    }
+}
+
+impl Json<'_> {
+    fn section(&self, f: &mut fmt::Formatter<'_>, section: &Section) -> fmt::Result {
+        write!(f, "{{\"kind\": \"{}\", ", section.kind.name().to_ascii_lowercase())?;
+        sums(f, section.sums, section.estimated)?;
+        write!(f, ", \"records\": {}, \"shown\": [", section.all)?;
+        list(f, &section.records, "\n   ", |f, record| self.record(f, record))?;
+        f.write_str("]")?;
+        if !section.tables.is_empty() {
+            f.write_str(", \"tables\": [")?;
+            list(f, &section.tables, "\n   ", table)?;
+            f.write_str("]")?;
+        }
+        f.write_str("}")
+    }
+
+    fn record(&self, f: &mut fmt::Formatter<'_>, record: &Record) -> fmt::Result {
+        f.write_str("{")?;
+        sums(f, record.sums, record.estimated)?;
+        f.write_str(", \"sizes\": [")?;
+        list(f, &record.sizes, "", |f, (size, count)| write!(f, "[{size}, {count}]"))?;
+        f.write_str("]")?;
+        if !record.addresses.is_empty() {
+            f.write_str(", \"addresses\": [")?;
+            list(f, &record.addresses, "", |f, address| write!(f, "\"{address:x}\""))?;
+            f.write_str("]")?;
+        }
+        f.write_str(", \"allocatedAt\": ")?;
+        self.stack(f, record.alloc)?;
+        let reports: Vec<StackId> = record.reps.into_iter().filter(|stack| *stack != StackId::NONE).collect();
+        if !reports.is_empty() {
+            f.write_str(", \"reportedAt\": [")?;
+            list(f, &reports, "", |f, stack| self.stack(f, *stack))?;
+            f.write_str("]")?;
+        }
+        f.write_str("}")
+    }
+
+    fn stack(&self, f: &mut fmt::Formatter<'_>, stack: StackId) -> fmt::Result {
+        let frames: Vec<&str> = self.0.frames(stack).map(FrameText::without_number).collect();
+        f.write_str("[")?;
+        list(f, &frames, "", |f, frame| write!(f, "{}", Quoted(frame)))?;
+        f.write_str("]")
+    }
+}
+
+fn table(f: &mut fmt::Formatter<'_>, table: &Table) -> fmt::Result {
+    write!(f, "{{\"by\": \"{}\", \"rows\": {}, \"shown\": [", table.by.name(), table.all)?;
+    list(f, &table.rows, "\n    ", |f, row| {
+        write!(f, "{{\"name\": {}, ", Quoted(&row.name))?;
+        sums(f, row.sums, row.estimated)?;
+        f.write_str("}")
+    })?;
+    f.write_str("]}")
+}
+
+fn list<T>(
+    f: &mut fmt::Formatter<'_>,
+    items: &[T],
+    line: &str,
+    mut each: impl FnMut(&mut fmt::Formatter<'_>, &T) -> fmt::Result,
+) -> fmt::Result {
+    for (index, item) in items.iter().enumerate() {
+        let comma = match (index, line) {
+            (0, _) => "",
+            (_, "") => ", ",
+            _ => ",",
+        };
+        write!(f, "{comma}{line}")?;
+        each(f, item)?;
+    }
+    Ok(())
+}
+
+fn sums(f: &mut fmt::Formatter<'_>, sums: Sums, estimated: bool) -> fmt::Result {
+    let Sums { num, req, slop } = sums;
+    let usable = sums.usable();
+    write!(f, "\"blocks\": {num}, \"requested\": {req}, \"slop\": {slop}, \"usable\": {usable}")?;
+    if estimated { f.write_str(", \"estimated\": true") } else { Ok(()) }
+}
+
+struct Quoted<'t>(&'t str);
+
+impl Display for Quoted<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("\"")?;
+        let mut rest = self.0;
+        while let Some(at) = rest.find(|c: char| c == '"' || c == '\\' || is_deceptive(c)) {
+            f.write_str(&rest[..at])?;
+            let c = rest[at..].chars().next().unwrap_or_default();
+            match c {
+                '"' | '\\' => write!(f, "\\{c}")?,
+                _ => c.encode_utf16(&mut [0; 2]).iter().try_for_each(|unit| write!(f, "\\u{unit:04x}"))?,
+            }
+            rest = &rest[at + c.len_utf8()..];
+        }
+        f.write_str(rest)?;
+        f.write_str("\"")
+    }
+}

@@ -1,0 +1,95 @@
+//! Reads dumps of DMD, Firefox's or those of the crate `dmd`, and groups their blocks by where they were allocated and
+//! reported.
+//!
+//! ```
+//! use dmd_analyze::{Analysis, AnalyzeOptions, ReadOptions, RecordKind, read_from};
+//!
+//! let text = r##"{"version": 5, "invocation": {"dmdEnvVar": null, "mode": "live"},
+//!     "blockList": [{"req": 100, "slop": 12, "alloc": "A", "num": 3}],
+//!     "traceTable": {"A": ["B"]}, "frameTable": {"B": "#00: main (main.c:7)"}}"##;
+//! let dump = read_from(text.as_bytes(), &ReadOptions::new())?;
+//! let analysis = Analysis::new(dump, &AnalyzeOptions::new());
+//! assert_eq!(analysis.sums(RecordKind::Live).usable(), 336);
+//! assert!(analysis.text(&[]).to_string().contains("#01: main (main.c:7)"));
+//! # Ok::<(), dmd_analyze::AnalyzeError>(())
+//! ```
+//!
+//! Every field of a dump is untrusted: reading is bounded, and each fault is an error with its place.
+//!
+//! # How it hangs together
+//!
+//! ```text
+//! input                  the bounded reader of JSON
+//! frame, frames          calls on stacks as data: parsed once when they are read, printed once at the end
+//! dump, read             a dump, and from a file to it
+//! symbolize              addresses to functions and lines, by build id
+//! allocators, owner, container, source_path    what names and files tell of a function
+//! stacks, records        stacks cut as they are compared, blocks grouped by them, tables
+//! text, classic, by_text, json, folded, flame  an analysis as text
+//! suggest, coverage      what to do about unreported memory, and how much there is
+//! clamp, referrers, scanned   scan mode
+//! dark_matter            blocks that an engine hands over in memory
+//! ```
+//!
+//! # What it does not do
+//!
+//! Record: that is the crate `dmd`. Change a dump, unless [`clamp`] is asked to.
+
+#![deny(unsafe_code)]
+
+mod allocators;
+mod amounts;
+mod by_text;
+mod clamp;
+mod classic;
+mod clean;
+mod container;
+mod coverage;
+pub mod dark_matter;
+mod dump;
+mod error;
+mod flame;
+mod folded;
+mod frame;
+mod frame_names;
+mod frames;
+mod json;
+mod keys;
+mod measurements;
+mod mode;
+mod options;
+mod owner;
+mod read;
+mod records;
+mod referrers;
+mod scanned;
+mod source_path;
+mod stacks;
+mod suggest;
+pub mod symbolize;
+mod text;
+
+pub use by_text::ByText;
+pub use clamp::{ClampStats, clamp};
+pub use classic::Classic;
+pub use coverage::{Coverage, ModuleCoverage};
+pub use dump::{Dump, Module};
+pub use error::AnalyzeError;
+pub use flame::{FlameFrame, FlameGraph};
+pub use folded::Folded;
+pub use frame::Frame;
+pub use json::Json;
+pub use mode::Mode;
+pub use options::{AnalyzeOptions, By, Filter, SortBy};
+pub use read::{ReadOptions, read, read_from, read_with};
+pub use records::{Analysis, RecordKind, Sums};
+pub use referrers::{BlockOptions, BlockText};
+pub use scanned::ScannedBlock;
+pub use suggest::{Suggestion, Suggestions};
+pub use text::Text;
+
+/// What the macro calls. Not for direct use, and without any promise.
+#[doc(hidden)]
+pub mod __private {
+    pub use crate::coverage::check;
+}

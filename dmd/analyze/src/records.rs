@@ -1,0 +1,198 @@
+//! Blocks grouped by the texts of their stacks, as records are shown.
+//!
+//! A difference is the second dump minus the first: the blocks of the first count negative, all else
+//! is the same.
+
+mod cut;
+mod estimate;
+mod grouping;
+mod groups;
+mod selection;
+mod sizes;
+mod tables;
+
+use crate::dump::{Block, Dump};
+use crate::error::AnalyzeError;
+use crate::frame::FrameText;
+use crate::frames::Texts;
+use crate::measurements::Measurements;
+use crate::mode::Mode;
+use crate::options::AnalyzeOptions;
+use crate::stacks::{StackId, Stacks};
+use grouping::Grouping;
+
+pub(crate) use grouping::NO_STACK;
+pub(crate) use tables::{Row, Table};
+
+/// What a section of records is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum RecordKind {
+    /// Live blocks.
+    Live,
+    /// All blocks ever allocated.
+    Cumulative,
+    /// Blocks reported twice or more.
+    TwiceReported,
+    /// Blocks that nobody reported.
+    Unreported,
+    /// Blocks reported once.
+    OnceReported,
+}
+
+impl RecordKind {
+    /// As a section is headed.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Live => "Live",
+            Self::Cumulative => "Cumulative",
+            Self::TwiceReported => "Twice-reported",
+            Self::Unreported => "Unreported",
+            Self::OnceReported => "Once-reported",
+        }
+    }
+
+    pub(crate) fn of_mode(mode: Mode) -> &'static [Self] {
+        match mode {
+            Mode::Live | Mode::Scan => &[Self::Live],
+            Mode::Cumulative => &[Self::Cumulative],
+            Mode::DarkMatter => &[Self::TwiceReported, Self::Unreported, Self::OnceReported],
+        }
+    }
+}
+
+/// Blocks and bytes; negative where a difference took some away.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Sums {
+    /// Blocks.
+    pub num: i128,
+    /// Requested bytes.
+    pub req: i128,
+    /// Usable bytes that were not requested.
+    pub slop: i128,
+}
+
+impl Sums {
+    /// Requested bytes and slop.
+    pub fn usable(&self) -> i128 {
+        self.req + self.slop
+    }
+
+    /// Of all blocks of an entry.
+    fn of(block: &Block) -> Self {
+        let num = i128::from(block.num);
+        Self { num, req: num * i128::from(block.req), slop: num * i128::from(block.slop) }
+    }
+
+    fn times(self, factor: i128) -> Self {
+        Self { num: factor * self.num, req: factor * self.req, slop: factor * self.slop }
+    }
+
+    pub(crate) fn add(&mut self, other: Self) {
+        self.num += other.num;
+        self.req += other.req;
+        self.slop += other.slop;
+    }
+}
+
+/// Blocks with the same stacks.
+#[derive(Debug)]
+pub(crate) struct Record {
+    pub(crate) sums: Sums,
+    /// Its amounts are estimates.
+    pub(crate) estimated: bool,
+    pub(crate) alloc: StackId,
+    pub(crate) reps: [StackId; 2],
+    /// Usable size and count, descending by size; a size with fewer blocks than before is negative.
+    pub(crate) sizes: Vec<(i128, i128)>,
+    /// Scan mode only: of all blocks.
+    pub(crate) addresses: Vec<u64>,
+}
+
+/// All records of a kind.
+#[derive(Debug)]
+pub(crate) struct Section {
+    pub(crate) kind: RecordKind,
+    /// Sorted, no more than the limit.
+    pub(crate) records: Vec<Record>,
+    /// How many there are without filters and limit.
+    pub(crate) all: usize,
+    /// How many there are without limit.
+    pub(crate) kept: usize,
+    /// Of all that filters keep.
+    pub(crate) sums: Sums,
+    /// The sums are estimates.
+    pub(crate) estimated: bool,
+    /// As asked for.
+    pub(crate) tables: Vec<Table>,
+}
+
+/// A dump's `$DMD` and mode, and what it says of DMD itself.
+#[derive(Debug)]
+pub(crate) struct Invocation {
+    pub(crate) variable: Option<String>,
+    pub(crate) mode: Mode,
+    pub(crate) measurements: Measurements,
+}
+
+impl Invocation {
+    fn of(dump: &Dump) -> Self {
+        let Dump { variable, mode, measurements, .. } = dump;
+        Self { variable: variable.clone(), mode: *mode, measurements: measurements.clone() }
+    }
+}
+
+/// The records of a dump, or of the difference of two.
+#[derive(Debug)]
+pub struct Analysis {
+    pub(crate) invocations: Vec<Invocation>,
+    pub(crate) sections: Vec<Section>,
+    /// The whole heap, whatever filters say.
+    pub(crate) total: Sums,
+    /// The total is an estimate.
+    pub(crate) estimated: bool,
+    pub(crate) stacks: Stacks,
+    pub(crate) texts: Texts,
+}
+
+impl Analysis {
+    /// Groups the blocks of a dump.
+    pub fn new(dump: Dump, options: &AnalyzeOptions) -> Self {
+        let mut grouping = Grouping::new(dump.mode, options);
+        let invocation = Invocation::of(&dump);
+        grouping.add(dump, 1);
+        grouping.finish(vec![invocation])
+    }
+
+    /// Groups the blocks of `second`, and takes those of `first` away.
+    ///
+    /// # Errors
+    ///
+    /// If the dumps have different modes (live and scan count as the same).
+    pub fn difference(first: Dump, second: Dump, options: &AnalyzeOptions) -> Result<Self, AnalyzeError> {
+        let as_live = |mode| if mode == Mode::Scan { Mode::Live } else { mode };
+        if as_live(first.mode) != as_live(second.mode) {
+            return Err(AnalyzeError::DifferentModes(first.mode, second.mode));
+        }
+        let invocations = vec![Invocation::of(&first), Invocation::of(&second)];
+        let mut grouping = Grouping::new(first.mode, options);
+        grouping.add(first, -1);
+        grouping.add(second, 1);
+        Ok(grouping.finish(invocations))
+    }
+
+    /// Blocks and bytes of the whole heap, whatever filters say.
+    pub fn total(&self) -> Sums {
+        self.total
+    }
+
+    /// Blocks and bytes of a kind, as far as filters keep them.
+    pub fn sums(&self, kind: RecordKind) -> Sums {
+        self.sections.iter().find(|section| section.kind == kind).map(|s| s.sums).unwrap_or_default()
+    }
+
+    pub(crate) fn frames(&self, stack: StackId) -> impl Iterator<Item = FrameText<'_>> {
+        self.stacks.get(stack).iter().map(|text| self.texts.get(*text))
+    }
+}

@@ -1,0 +1,56 @@
+//! Stacks cut as records compare them.
+
+use crate::allocators::AllocatorFrames;
+use crate::dump::Dump;
+use crate::frames::{TextId, Texts};
+use crate::options::{AnalyzeOptions, By};
+use crate::stacks::{StackId, Stacks};
+
+/// What is left of the traces of a dump.
+pub(super) struct Cut {
+    /// By trace.
+    pub(super) stacks: Vec<StackId>,
+    /// By trace: the innermost frame that is no allocator's; only if modules are asked for.
+    pub(super) owners: Vec<Option<TextId>>,
+}
+
+impl Cut {
+    /// Takes the frames out of a dump, puts their texts among others, and its traces among other stacks.
+    pub(super) fn new(
+        dump: &mut Dump,
+        options: &AnalyzeOptions,
+        texts: &mut Texts,
+        stacks: &mut Stacks,
+    ) -> Self {
+        let has_modules = dump.has_modules();
+        let (read, mut text_of) = core::mem::take(&mut dump.frames).into_texts();
+        if texts.len() == 0 {
+            *texts = read;
+        } else {
+            let ours: Vec<TextId> = read.iter().map(|text| texts.add(text.as_str())).collect();
+            text_of.iter_mut().for_each(|text| *text = ours[text.index()]);
+        }
+        let marks = |which: AllocatorFrames| texts.iter().map(|text| which.has(text)).collect();
+        let dropped: Vec<bool> = match (options.ignore_alloc_fns, has_modules) {
+            (false, _) => Vec::new(),
+            (true, false) => marks(AllocatorFrames::C),
+            (true, true) => marks(AllocatorFrames::CAndRust),
+        };
+        let with_owners = options.by.contains(&By::Module);
+        let of_libraries: Vec<bool> = if with_owners { marks(AllocatorFrames::CAndRust) } else { Vec::new() };
+        let has = |marks: &[bool], text: TextId| marks.get(text.index()).copied().unwrap_or(false);
+        let mut cut = Self { stacks: Vec::with_capacity(dump.traces.len()), owners: Vec::new() };
+        let mut frames = Vec::new();
+        for range in &dump.traces {
+            let calls = &dump.calls[range.start as usize..range.end as usize];
+            let all = || calls.iter().map(|frame| text_of[frame.index()]);
+            frames.clear();
+            frames.extend(all().skip_while(|text| has(&dropped, *text)).take(options.max_frames));
+            cut.stacks.push(stacks.add(&frames));
+            if with_owners {
+                cut.owners.push(all().find(|text| !has(&of_libraries, *text)).or(all().next()));
+            }
+        }
+        cut
+    }
+}

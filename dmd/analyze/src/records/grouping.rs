@@ -1,0 +1,145 @@
+//! Puts the blocks of dumps into groups, and makes records of those that are shown.
+
+use rustc_hash::FxHashMap;
+
+use super::cut::Cut;
+use super::groups::{Group, GroupedDump, Groups, NOWHERE};
+use super::selection::{OfKind, Selection};
+use super::{Analysis, Invocation, Record, RecordKind, Section, Sums, sizes, tables};
+use crate::dump::{Dump, TraceId};
+use crate::frames::{TextId, Texts};
+use crate::mode::Mode;
+use crate::options::AnalyzeOptions;
+use crate::stacks::{StackId, Stacks};
+
+/// What stands in place of a stack that was not recorded.
+pub(crate) const NO_STACK: &str = "#00: (no stack trace recorded due to --stacks=partial)";
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Key {
+    alloc: StackId,
+    reps: [StackId; 2],
+}
+
+/// Groups while dumps are added.
+pub(super) struct Grouping<'o> {
+    groups: Groups<'o>,
+    by_key: FxHashMap<Key, u32>,
+    /// The group of blocks that nobody reported, by their stack.
+    unreported: Vec<u32>,
+}
+
+impl<'o> Grouping<'o> {
+    pub(super) fn new(mode: Mode, options: &'o AnalyzeOptions) -> Self {
+        let groups = Groups {
+            options,
+            kinds: RecordKind::of_mode(mode),
+            texts: Texts::default(),
+            stacks: Stacks::default(),
+            shown: Vec::new(),
+            all: Vec::new(),
+            dumps: Vec::new(),
+            total: Sums::default(),
+        };
+        Self { groups, by_key: FxHashMap::default(), unreported: Vec::new() }
+    }
+
+    /// Adds the blocks of a dump, which count negative if `sign` is -1.
+    pub(super) fn add(&mut self, mut dump: Dump, sign: i128) {
+        let Groups { options, texts, stacks, .. } = &mut self.groups;
+        let Cut { stacks: cut, owners } = Cut::new(&mut dump, options, texts, stacks);
+        let no_stack = texts.add(NO_STACK);
+        let no_stack = stacks.add(&[no_stack]);
+        self.unreported.resize(stacks.len(), NOWHERE);
+        let stack = |trace: TraceId| trace.index().map(|index| cut[index]);
+        let dark_matter = dump.mode == Mode::DarkMatter;
+        let mut groups = Vec::with_capacity(dump.blocks.len());
+        for block in &dump.blocks {
+            let alloc = stack(block.alloc).unwrap_or(no_stack);
+            let report = |trace| if dark_matter { stack(trace) } else { None };
+            let reps = block.reps.map(|trace| report(trace).unwrap_or(StackId::NONE));
+            groups.push(self.group(Key { alloc, reps }));
+        }
+        let addresses = match self.groups.options.for_testing {
+            true => vec![0xdada_dada; dump.scanned.len()],
+            false => dump.scanned.iter().map(|scanned| scanned.addr).collect(),
+        };
+        let Dump { blocks, reporters, .. } = dump;
+        let dump = GroupedDump { blocks, addresses, groups, owners, reporters, sign };
+        self.sum(&dump);
+        self.groups.dumps.push(dump);
+    }
+
+    /// The group of a key, a new one if it was not there.
+    fn group(&mut self, Key { alloc, reps }: Key) -> u32 {
+        let next = self.groups.all.len() as u32;
+        let group = if reps[0] == StackId::NONE && reps[1] == StackId::NONE {
+            let group = &mut self.unreported[alloc.index()];
+            if *group == NOWHERE {
+                *group = next;
+            }
+            *group
+        } else {
+            *self.by_key.entry(Key { alloc, reps }).or_insert(next)
+        };
+        if group == next {
+            let sums = Sums::default();
+            self.groups.all.push(Group { sums, estimated: false, sampled: false, alloc, reps });
+        }
+        group
+    }
+
+    fn sum(&mut self, dump: &GroupedDump) {
+        let Groups { options, all, total, .. } = &mut self.groups;
+        let reports: Option<Vec<[StackId; 2]>> =
+            options.estimate.then(|| all.iter().map(|group| group.reps).collect());
+        dump.count(reports.map(|reports| move |group: u32| reports[group as usize]), |block, counted| {
+            let group = &mut all[counted.group as usize];
+            group.sums.add(counted.sums);
+            group.estimated |= counted.estimated && counted.sums != Sums::default();
+            group.sampled |= block.sampled;
+            total.add(counted.sums);
+        });
+    }
+
+    pub(super) fn finish(mut self, invocations: Vec<Invocation>) -> Analysis {
+        let unchanged = sizes::unchanged(&self.groups);
+        self.replace_for_testing();
+        let groups = self.groups;
+        let selection = Selection::new(&groups, &unchanged);
+        let mut sizes = sizes::sizes(&groups, &selection.place, selection.len).into_iter();
+        let mut addresses = sizes::addresses(&groups, &selection.place, selection.len).into_iter();
+        let mut tables = tables::tables(&groups, &selection.of_kind).into_iter();
+        let mut sections = Vec::new();
+        for of_kind in selection.of_kind {
+            let (sums, estimated) = of_kind.sums(&groups);
+            let OfKind { kind, all, kept, shown } = of_kind;
+            let record = |group: u32| {
+                let Group { sums, estimated, alloc, reps, .. } = groups.get(group).clone();
+                let (alloc, reps) = (groups.shown(alloc), reps.map(|stack| groups.shown(stack)));
+                let sizes = sizes.next().unwrap_or_default();
+                let addresses = addresses.next().unwrap_or_default();
+                Record { sums, estimated, alloc, reps, sizes, addresses }
+            };
+            let records = shown.into_iter().map(record).collect();
+            let tables = tables.next().unwrap_or_default();
+            sections.push(Section { kind, records, all, kept: kept.len(), sums, estimated, tables });
+        }
+        let estimated = groups.all.iter().any(|group| group.sampled);
+        let Groups { stacks, texts, total, .. } = groups;
+        Analysis { invocations, sections, total, estimated, stacks, texts }
+    }
+
+    /// Finds what is shown in place of stacks that differ from run to run.
+    fn replace_for_testing(&mut self) {
+        let Groups { options, texts, stacks, shown, .. } = &mut self.groups;
+        if !options.for_testing {
+            return;
+        }
+        let one = texts.add("#00: ... DMD.cpp ...");
+        let one = stacks.add(&[one]);
+        let of_dmd = |text: &&TextId| texts.get(**text).as_str().contains("DMD");
+        let replaced = |id| if stacks.get(id).iter().filter(of_dmd).count() >= 3 { one } else { id };
+        *shown = stacks.ids().map(replaced).collect();
+    }
+}

@@ -1,0 +1,109 @@
+//! The groups of blocks with the same stacks, and what each block of a dump counts for.
+
+use super::estimate::Estimate;
+use super::{RecordKind, Sums};
+use crate::dump::{Block, Reporter};
+use crate::frames::{TextId, Texts};
+use crate::options::AnalyzeOptions;
+use crate::stacks::{StackId, Stacks};
+
+/// Stands for no place in a list.
+pub(super) const NOWHERE: u32 = u32::MAX;
+
+/// Blocks with the same stacks, without what only a shown record has.
+#[derive(Clone, Debug)]
+pub(super) struct Group {
+    pub(super) sums: Sums,
+    pub(super) estimated: bool,
+    /// Stand-ins for smaller blocks are in it.
+    pub(super) sampled: bool,
+    pub(super) alloc: StackId,
+    pub(super) reps: [StackId; 2],
+}
+
+/// A dump whose blocks are grouped.
+pub(super) struct GroupedDump {
+    pub(super) blocks: Vec<Block>,
+    pub(super) addresses: Vec<u64>,
+    /// By block.
+    pub(super) groups: Vec<u32>,
+    /// By trace: the innermost frame that is no allocator's; only if modules are asked for.
+    pub(super) owners: Vec<Option<TextId>>,
+    pub(super) reporters: Vec<Reporter>,
+    /// Of the first dump of a difference -1, else 1.
+    pub(super) sign: i128,
+}
+
+/// All groups of a dump, or of two.
+pub(super) struct Groups<'o> {
+    pub(super) options: &'o AnalyzeOptions,
+    pub(super) kinds: &'static [RecordKind],
+    pub(super) texts: Texts,
+    pub(super) stacks: Stacks,
+    /// By stack, what is shown in its place; empty if that is always itself.
+    pub(super) shown: Vec<StackId>,
+    pub(super) all: Vec<Group>,
+    pub(super) dumps: Vec<GroupedDump>,
+    pub(super) total: Sums,
+}
+
+/// What a block counts for.
+#[derive(Clone, Copy)]
+pub(super) struct Counted {
+    pub(super) group: u32,
+    pub(super) sums: Sums,
+    /// The sums are an estimate, or the block stands for others.
+    pub(super) estimated: bool,
+}
+
+impl Groups<'_> {
+    pub(super) fn get(&self, group: u32) -> &Group {
+        &self.all[group as usize]
+    }
+
+    pub(super) fn is_difference(&self) -> bool {
+        self.dumps.len() > 1
+    }
+
+    pub(super) fn kind(&self, group: &Group) -> RecordKind {
+        match (self.kinds, group.reps) {
+            ([only], _) => *only,
+            (_, [StackId::NONE, _]) => RecordKind::Unreported,
+            (_, [_, StackId::NONE]) => RecordKind::OnceReported,
+            _ => RecordKind::TwiceReported,
+        }
+    }
+
+    /// What is shown in place of a stack.
+    pub(super) fn shown(&self, stack: StackId) -> StackId {
+        self.shown.get(stack.index()).copied().unwrap_or(stack)
+    }
+
+    /// Calls `each` with every block of a dump, and with what it counts for.
+    pub(super) fn count<'d>(&self, dump: &'d GroupedDump, each: impl FnMut(&'d Block, Counted)) {
+        dump.count(self.options.estimate.then_some(|group| self.get(group).reps), each);
+    }
+}
+
+impl GroupedDump {
+    /// As [`Groups::count`]. `reports` gives the reports of a group, for estimates; there are none without it.
+    pub(super) fn count<'d>(
+        &'d self,
+        reports: Option<impl Fn(u32) -> [StackId; 2]>,
+        mut each: impl FnMut(&'d Block, Counted),
+    ) {
+        let blocks = || self.blocks.iter().zip(self.groups.iter().copied());
+        let mut estimate = Estimate::default();
+        if let Some(reports) = &reports {
+            blocks().for_each(|(block, group)| estimate.count(block, reports(group)));
+        }
+        for (block, group) in blocks() {
+            let (sums, is_guess) = match &reports {
+                Some(reports) => estimate.stand_in(block, reports(group)),
+                None => (Sums::of(block), false),
+            };
+            let sums = sums.times(self.sign);
+            each(block, Counted { group, sums, estimated: is_guess || block.sampled });
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! Which groups are shown: those that filters keep, sorted, up to the limit.
+
+use core::cmp::Reverse;
+
+use super::groups::{Group, Groups, NOWHERE};
+use super::{RecordKind, Sums};
+use crate::options::SortBy;
+
+/// The groups that are shown.
+pub(super) struct Selection {
+    /// By group, its place among all that are shown; or [`NOWHERE`].
+    pub(super) place: Vec<u32>,
+    /// How many are shown.
+    pub(super) len: usize,
+    pub(super) of_kind: Vec<OfKind>,
+}
+
+/// The groups of a kind.
+pub(super) struct OfKind {
+    pub(super) kind: RecordKind,
+    /// How many there are without filters and limit.
+    pub(super) all: usize,
+    /// What filters keep.
+    pub(super) kept: Vec<u32>,
+    /// Sorted, no more than the limit.
+    pub(super) shown: Vec<u32>,
+}
+
+impl Selection {
+    /// `unchanged` groups are left out; it may be shorter than the list of groups.
+    pub(super) fn new(groups: &Groups<'_>, unchanged: &[bool]) -> Self {
+        let mut of_kind: Vec<Vec<u32>> = groups.kinds.iter().map(|_| Vec::new()).collect();
+        for (index, group) in groups.all.iter().enumerate() {
+            let kind = groups.kind(group);
+            if !unchanged.get(index).copied().unwrap_or(false)
+                && let Some(at) = groups.kinds.iter().position(|known| *known == kind)
+            {
+                of_kind[at].push(index as u32);
+            }
+        }
+        let mut place = vec![NOWHERE; groups.all.len()];
+        let mut len = 0;
+        let kinds = groups.kinds.iter().zip(of_kind).map(|(kind, mut kept)| {
+            let all = kept.len();
+            kept.retain(|group| keeps(groups, groups.get(*group)));
+            let shown = sorted(groups, kept.clone());
+            for group in &shown {
+                place[*group as usize] = len as u32;
+                len += 1;
+            }
+            OfKind { kind: *kind, all, kept, shown }
+        });
+        let of_kind = kinds.collect();
+        Self { place, len, of_kind }
+    }
+}
+
+impl OfKind {
+    /// Of all that filters keep, and whether that is an estimate.
+    pub(super) fn sums(&self, groups: &Groups<'_>) -> (Sums, bool) {
+        let options = groups.options;
+        let is_filtered = !(options.filters.is_empty() && options.report_filters.is_empty());
+        let mut sums = Sums::default();
+        let mut estimated = false;
+        for group in self.kept.iter().map(|group| groups.get(*group)) {
+            sums.add(group.sums);
+            // What an estimate moves from one record to another stays within a kind.
+            estimated |= if is_filtered { group.estimated } else { group.sampled };
+        }
+        (sums, estimated)
+    }
+}
+
+/// Whether all filters keep a group.
+fn keeps(groups: &Groups<'_>, group: &Group) -> bool {
+    let lines = |stack| {
+        let frames = groups.stacks.get(groups.shown(stack)).iter();
+        frames.enumerate().map(|(index, text)| (index + 1, groups.texts.get(*text)))
+    };
+    let [first, second] = group.reps;
+    let reports = || lines(first).chain(lines(second));
+    groups.options.filters.iter().all(|filter| filter.keeps(lines(group.alloc)))
+        && groups.options.report_filters.iter().all(|filter| filter.keeps(reports()))
+}
+
+/// Sorts as far as the limit, and drops what is beyond.
+fn sorted(groups: &Groups<'_>, mut list: Vec<u32>) -> Vec<u32> {
+    let by = |group: &u32| {
+        let sums = &groups.get(*group).sums;
+        let (num, usable) = (sums.num.abs(), sums.usable().abs());
+        let amounts = match groups.options.sort_by {
+            SortBy::Usable => [usable, sums.req.abs(), 0],
+            SortBy::Req => [sums.req.abs(), 0, 0],
+            SortBy::Slop => [sums.slop.abs(), 0, 0],
+            SortBy::NumBlocks => [num, usable, sums.req.abs()],
+        };
+        // The order of first appearance, whatever the sort.
+        (Reverse(amounts), *group)
+    };
+    let limit = groups.options.limit;
+    if limit == 0 {
+        list.clear();
+    } else if list.len() > limit {
+        list.select_nth_unstable_by_key(limit - 1, by);
+        list.truncate(limit);
+    }
+    list.sort_unstable_by_key(by);
+    list
+}

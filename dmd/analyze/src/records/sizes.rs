@@ -1,0 +1,81 @@
+//! Sizes and addresses of the blocks of some groups, which have a place each.
+
+use core::cmp::Reverse;
+
+use rustc_hash::FxHashMap;
+
+use super::Sums;
+use super::groups::{Group, Groups, NOWHERE};
+
+/// Usable sizes with their counts, of the groups that have a place: descending; negative where blocks are gone.
+pub(super) fn sizes(groups: &Groups<'_>, place: &[u32], places: usize) -> Vec<Vec<(i128, i128)>> {
+    // With each count, whether it is of the first dump, of the last one, or of both.
+    let mut counts: Vec<FxHashMap<i128, (i128, [bool; 2])>> = vec![FxHashMap::default(); places];
+    for dump in &groups.dumps {
+        groups.count(dump, |block, counted| {
+            // Blocks that an estimate took away are not in the record.
+            let taken = counted.estimated && counted.sums == Sums::default();
+            if let Some(counts) = counts.get_mut(place[counted.group as usize] as usize)
+                && !taken
+            {
+                let (count, of) = counts.entry(block.usable()).or_default();
+                *count += dump.sign * i128::from(block.num);
+                of[usize::from(dump.sign > 0)] = true;
+            }
+        });
+    }
+    let sorted = |counts: FxHashMap<i128, (i128, [bool; 2])>| {
+        let mut sizes: Vec<(i128, i128)> = counts
+            .into_iter()
+            // Of no blocks at all there may be a size too.
+            .filter(|(_, (count, of))| !groups.is_difference() || *count != 0 || *of != [true; 2])
+            .map(|(size, (count, of))| {
+                let gone = count < 0 || (count == 0 && of == [true, false]);
+                if gone { (-size, -count) } else { (size, count) }
+            })
+            .collect();
+        sizes.sort_unstable_by_key(|(size, _)| Reverse(size.abs()));
+        sizes
+    };
+    counts.into_iter().map(sorted).collect()
+}
+
+/// Addresses of the blocks of the groups that have a place, in scan mode.
+pub(super) fn addresses(groups: &Groups<'_>, place: &[u32], places: usize) -> Vec<Vec<u64>> {
+    let mut addresses = vec![Vec::new(); places];
+    let mut known = vec![false; places];
+    // In a difference, those of the second dump; of records that are in the first only, those of it.
+    for dump in groups.dumps.iter().rev() {
+        let is_known = known.clone();
+        for (block, group) in dump.groups.iter().enumerate() {
+            let place = place[*group as usize] as usize;
+            let Some(false) = is_known.get(place) else { continue };
+            known[place] = true;
+            addresses[place].extend(dump.addresses.get(block));
+        }
+    }
+    addresses
+}
+
+/// By group, whether it is left out: in a difference if it did not change, and else if an estimate left nothing of it.
+/// Empty if no group is.
+pub(super) fn unchanged(groups: &Groups<'_>) -> Vec<bool> {
+    let is_estimate = groups.options.estimate;
+    if !groups.is_difference() && !is_estimate {
+        return Vec::new();
+    }
+    let is_empty = |group: &Group| group.sums == Sums::default();
+    if !groups.is_difference() {
+        return groups.all.iter().map(is_empty).collect();
+    }
+    let mut place = vec![NOWHERE; groups.all.len()];
+    let mut places = 0;
+    for (place, _) in place.iter_mut().zip(&groups.all).filter(|(_, group)| is_empty(group)) {
+        *place = places;
+        places += 1;
+    }
+    let sizes = sizes(groups, &place, places as usize);
+    let has_no_sizes =
+        |place: &u32| sizes.get(*place as usize).is_some_and(|sizes| is_estimate || sizes.is_empty());
+    place.iter().map(has_no_sizes).collect()
+}

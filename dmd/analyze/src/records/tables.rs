@@ -1,0 +1,196 @@
+//! Blocks grouped by something else than their stacks.
+
+use core::cmp::Reverse;
+use core::hash::Hash;
+use std::borrow::Cow;
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::Sums;
+use super::groups::{Counted, GroupedDump, Groups, NOWHERE};
+use super::selection::OfKind;
+use crate::amounts::number;
+use crate::dump::Block;
+use crate::frames::TextId;
+use crate::options::By;
+
+/// A table of a section.
+#[derive(Debug)]
+pub(crate) struct Table {
+    pub(crate) by: By,
+    /// Sorted, no more than the limit.
+    pub(crate) rows: Vec<Row>,
+    /// How many there are without limit.
+    pub(crate) all: usize,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Row {
+    pub(crate) name: String,
+    pub(crate) sums: Sums,
+    /// Groups that it has something of; of a frame only.
+    pub(crate) records: usize,
+    pub(crate) estimated: bool,
+}
+
+/// The tables that are asked for, by kind.
+pub(super) fn tables(groups: &Groups<'_>, kinds: &[OfKind]) -> Vec<Vec<Table>> {
+    let mut tables: Vec<Vec<Table>> = kinds.iter().map(|_| Vec::new()).collect();
+    if groups.options.by.is_empty() {
+        return tables;
+    }
+    let blocks = Blocks::new(groups, kinds);
+    for by in &groups.options.by {
+        let of_kinds: Vec<Table> = match by {
+            By::Frame => kinds.iter().map(|of_kind| by_frame(groups, &of_kind.kept)).collect(),
+            By::Size => blocks.by(*by, |_, block, _| size_class(block.usable()), size_name),
+            By::Module => blocks.by(*by, module(groups), |module| {
+                module.map_or_else(|| "(no stack)".to_owned(), Cow::into_owned)
+            }),
+            By::Reporter => {
+                blocks.by(*by, |dump, block, group| reporter(groups, dump, block, group), |name| name)
+            }
+        };
+        for (table, tables) in of_kinds.into_iter().zip(&mut tables) {
+            tables.push(table);
+        }
+    }
+    tables
+}
+
+/// The crate that allocated a block.
+fn module<'g>(groups: &'g Groups<'_>) -> impl Fn(&'g GroupedDump, &'g Block, u32) -> Option<Cow<'g, str>> {
+    move |dump, block, _| {
+        let owner = block.alloc.index().and_then(|index| dump.owners[index]);
+        owner.map(|text| groups.texts.get(text).frame().crate_name())
+    }
+}
+
+/// Who reported a block.
+fn reporter(groups: &Groups<'_>, dump: &GroupedDump, block: &Block, group: u32) -> String {
+    let name = |nth: usize| {
+        let path = dump.reporters.get(block.reporters[nth] as usize).map(|reporter| &*reporter.path);
+        if let Some(path) = path.filter(|path| !path.is_empty()) {
+            return Some(path);
+        }
+        let stack = groups.get(group).reps[nth];
+        let frames = || groups.stacks.get(stack).iter().map(|text| groups.texts.get(*text).frame());
+        let frame = frames().find(|frame| !frame.is_measuring()).or_else(|| frames().next())?;
+        Some(frame.name())
+    };
+    match (name(0), name(1)) {
+        (None, _) => "(nobody)".to_owned(),
+        (Some(first), None) => first.to_owned(),
+        (Some(first), Some(second)) => format!("{first} and {second}"),
+    }
+}
+
+/// The blocks of the groups that filters keep.
+struct Blocks<'g, 'o> {
+    groups: &'g Groups<'o>,
+    kinds: usize,
+    /// By group; or [`NOWHERE`].
+    kind_of: Vec<u32>,
+}
+
+impl<'g, 'o> Blocks<'g, 'o> {
+    fn new(groups: &'g Groups<'o>, kinds: &[OfKind]) -> Self {
+        let mut kind_of = vec![NOWHERE; groups.all.len()];
+        for (index, of_kind) in kinds.iter().enumerate() {
+            for group in &of_kind.kept {
+                kind_of[*group as usize] = index as u32;
+            }
+        }
+        Self { groups, kinds: kinds.len(), kind_of }
+    }
+
+    /// A table for each kind.
+    fn by<K: Hash + Eq>(
+        &self,
+        by: By,
+        key: impl Fn(&'g GroupedDump, &'g Block, u32) -> K,
+        name: impl Fn(K) -> String,
+    ) -> Vec<Table> {
+        let mut rows: Vec<Rows<K>> = (0..self.kinds).map(|_| Rows::new()).collect();
+        for dump in &self.groups.dumps {
+            self.groups.count(dump, |block, Counted { group, sums, estimated }| {
+                if let Some(rows) = rows.get_mut(self.kind_of[group as usize] as usize)
+                    && sums != Sums::default()
+                {
+                    rows.add(key(dump, block, group), sums, estimated);
+                }
+            });
+        }
+        let limit = self.groups.options.row_limit;
+        rows.into_iter().map(|rows| rows.table(by, limit, &name)).collect()
+    }
+}
+
+/// Each group counts once for each frame of its stack.
+fn by_frame(groups: &Groups<'_>, kept: &[u32]) -> Table {
+    let mut rows = Rows::new();
+    let mut seen = FxHashSet::default();
+    for group in kept.iter().map(|group| groups.get(*group)) {
+        seen.clear();
+        for text in groups.stacks.get(group.alloc) {
+            if seen.insert(*text) {
+                rows.add(*text, group.sums, group.estimated);
+            }
+        }
+    }
+    let name = |text: TextId| groups.texts.get(text).without_number().to_owned();
+    rows.table(By::Frame, groups.options.row_limit, name)
+}
+
+/// What is put into a table before it is shown; `K` names a row.
+#[derive(Debug)]
+struct Rows<K>(FxHashMap<K, Row>);
+
+impl<K: Hash + Eq> Rows<K> {
+    fn new() -> Self {
+        Self(FxHashMap::default())
+    }
+
+    fn add(&mut self, key: K, sums: Sums, estimated: bool) {
+        let row = self.0.entry(key).or_default();
+        row.sums.add(sums);
+        row.records += 1;
+        row.estimated |= estimated;
+    }
+
+    /// Sorted by usable bytes, then by name; without rows that cancel out.
+    fn table(self, by: By, limit: usize, name: impl Fn(K) -> String) -> Table {
+        let mut rows: Vec<Row> = self
+            .0
+            .into_iter()
+            .filter(|(_, row)| row.sums != Sums::default())
+            .map(|(key, row)| Row { name: name(key), ..row })
+            .collect();
+        rows.sort_by(|a, b| {
+            let amounts = |row: &Row| Reverse((row.sums.usable().abs(), row.sums.num.abs()));
+            amounts(a).cmp(&amounts(b)).then_with(|| a.name.cmp(&b.name))
+        });
+        let all = rows.len();
+        rows.truncate(limit);
+        Table { by, rows, all }
+    }
+}
+
+/// A power of two that a size is not above, as a range.
+fn size_name(class: u32) -> String {
+    match class {
+        0 => "0".to_owned(),
+        1 => "1".to_owned(),
+        _ => {
+            let top = 1_i128 << (class - 1);
+            format!("{} to {}", number(top / 2 + 1), number(top))
+        }
+    }
+}
+
+fn size_class(usable: i128) -> u32 {
+    match u128::try_from(usable) {
+        Ok(0) | Err(_) => 0,
+        Ok(size) => size.next_power_of_two().trailing_zeros() + 1,
+    }
+}

@@ -1,0 +1,57 @@
+//! The blocks of a scan dump one by one, for whoever follows their words.
+
+use crate::dump::Dump;
+use crate::error::AnalyzeError;
+use crate::mode::Mode;
+
+/// A block of a dump of scan mode.
+#[derive(Clone, Copy, Debug)]
+pub struct ScannedBlock<'d> {
+    dump: &'d Dump,
+    index: usize,
+}
+
+impl<'d> ScannedBlock<'d> {
+    /// Where it starts.
+    pub fn address(self) -> u64 {
+        self.dump.scanned[self.index].addr
+    }
+
+    /// Requested bytes.
+    pub fn requested(self) -> u64 {
+        self.dump.blocks[self.index].req
+    }
+
+    /// Requested bytes and slop.
+    pub fn usable(self) -> u64 {
+        let block = &self.dump.blocks[self.index];
+        block.req.saturating_add(block.slop)
+    }
+
+    /// What it contains, in words of 8 bytes; nothing if the dump was read without contents.
+    pub fn words(self) -> &'d [u64] {
+        &self.dump.words[self.dump.scanned[self.index].words.clone()]
+    }
+
+    /// The innermost frame of its stack that is no allocator's, without its number.
+    pub fn allocated_in(self) -> Option<&'d str> {
+        let frames = self.dump.trace(self.dump.blocks[self.index].alloc);
+        let texts = || frames.iter().map(|frame| self.dump.frames.text(*frame));
+        let text = texts().find(|text| !text.frame().is_of_allocator()).or_else(|| texts().next())?;
+        Some(text.without_number())
+    }
+}
+
+impl Dump {
+    /// The blocks of a dump of scan mode, in its order.
+    ///
+    /// # Errors
+    ///
+    /// If the dump is of another mode.
+    pub fn scanned_blocks(&self) -> Result<impl ExactSizeIterator<Item = ScannedBlock<'_>>, AnalyzeError> {
+        if self.mode != Mode::Scan {
+            return Err(AnalyzeError::NotScan(self.mode));
+        }
+        Ok((0..self.scanned.len()).map(|index| ScannedBlock { dump: self, index }))
+    }
+}

@@ -1,0 +1,249 @@
+//! Finds the file that was loaded, and its debug information, by build id.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File};
+use std::io::{self, Read as _};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, UNIX_EPOCH};
+
+use object::{Object as _, ObjectSegment as _};
+
+use super::map::map;
+use super::split::SplitPlaces;
+use super::{SymbolOptions, SymbolProblem};
+use crate::dump::Module;
+
+/// Files that are the one that was loaded.
+#[derive(Debug)]
+pub(super) struct Binary {
+    /// Where functions and lines are.
+    pub(super) debug: PathBuf,
+    /// Where symbols are, if that is another file.
+    pub(super) symbols: Option<PathBuf>,
+    /// What several debug files have in common was moved there.
+    pub(super) supplement: Option<PathBuf>,
+    /// Where parts of the debug information may be that were left out.
+    pub(super) split: SplitPlaces,
+    /// A debug file that was passed over, as it is of another build.
+    pub(super) other: Option<PathBuf>,
+    /// What is added to an offset.
+    pub(super) base: u64,
+    /// By its build id.
+    pub(super) checked: bool,
+}
+
+/// What is to be known of a file.
+struct Known {
+    build_id: Option<String>,
+    /// Of the first segment.
+    base: u64,
+    has_lines: bool,
+    supplement: Option<(PathBuf, String)>,
+    /// The name and checksum of a debug file.
+    link: Option<(OsString, u32)>,
+}
+
+impl Binary {
+    /// `module` is what the dump says of the file; `time` when it was written, in seconds.
+    pub(super) fn find(
+        file: &str,
+        module: Option<&Module>,
+        time: Option<u64>,
+        options: &SymbolOptions,
+    ) -> Result<Self, SymbolProblem> {
+        let path = Path::new(file);
+        let expected = module.map(|module| module.build_id.as_str()).filter(|id| !id.is_empty());
+        // A dump of ours names addresses in the file, Firefox's names distances from its start.
+        let base = |known: &Known| if module.is_some() { 0 } else { known.base };
+        let Some(expected) = expected else {
+            let known = look(path).map_err(|error| problem(&error))?;
+            if is_newer(path, time) {
+                return Err(SymbolProblem::Newer);
+            }
+            let base = base(&known);
+            let mut binary = Self::with_debug(path, known, options);
+            binary.base = base;
+            binary.checked = false;
+            return Ok(binary);
+        };
+        let itself = look(path);
+        if let Ok(known) = &itself
+            && known.build_id.as_deref() != Some(expected)
+        {
+            return Self::elsewhere(path, expected, options)
+                .ok_or_else(|| SymbolProblem::Changed(known.build_id.clone()));
+        }
+        match itself {
+            Ok(known) => Ok(Self::with_debug(path, known, options)),
+            Err(error) => Self::elsewhere(path, expected, options).ok_or_else(|| problem(&error)),
+        }
+    }
+
+    /// The file is the right one; its lines may be elsewhere.
+    fn with_debug(path: &Path, known: Known, options: &SymbolOptions) -> Self {
+        let mut binary = Self {
+            debug: path.to_owned(),
+            symbols: None,
+            supplement: supplement(&known, options),
+            split: SplitPlaces::default(),
+            other: None,
+            base: 0,
+            checked: true,
+        };
+        if !known.has_lines {
+            let id = known.build_id.as_deref();
+            let named = id.into_iter().flat_map(|id| candidates(path, id, options));
+            for candidate in named.chain(linked(path, &known, options)) {
+                let Ok(found) = look(&candidate) else { continue };
+                if !found.has_lines || candidate == path {
+                    continue;
+                }
+                let same = match (id, &known.link) {
+                    (Some(id), _) => found.build_id.as_deref() == Some(id),
+                    (None, Some((_, checksum))) => checksum_of(&candidate).is_ok_and(|sum| sum == *checksum),
+                    (None, None) => false,
+                };
+                if same {
+                    binary.supplement = supplement(&found, options);
+                    binary.symbols = Some(core::mem::replace(&mut binary.debug, candidate));
+                    binary.other = None;
+                    break;
+                }
+                binary.other.get_or_insert(candidate);
+            }
+        }
+        binary.with_split(path, options)
+    }
+
+    fn with_split(mut self, path: &Path, options: &SymbolOptions) -> Self {
+        let mut files = vec![path.to_owned(), self.debug.clone()];
+        files.extend(self.symbols.clone());
+        files.dedup();
+        self.split = SplitPlaces::new(files, &options.folders);
+        self
+    }
+
+    /// The file is not where it was, but there may be copies or debug files.
+    fn elsewhere(path: &Path, id: &str, options: &SymbolOptions) -> Option<Self> {
+        let mut found: Vec<(PathBuf, Known)> = candidates(path, id, options)
+            .filter_map(|candidate| look(&candidate).ok().map(|known| (candidate, known)))
+            .filter(|(_, known)| known.build_id.as_deref() == Some(id))
+            .collect();
+        found.sort_by_key(|(_, known)| !known.has_lines);
+        let mut found = found.into_iter();
+        let (debug, known) = found.next()?;
+        let supplement = supplement(&known, options);
+        let symbols = found.next().map(|(path, _)| path);
+        let split = SplitPlaces::default();
+        let found = Self { debug, symbols, supplement, split, other: None, base: 0, checked: true };
+        Some(found.with_split(path, options))
+    }
+}
+
+/// Where a file with this build id may be.
+fn candidates<'o>(path: &Path, id: &str, options: &'o SymbolOptions) -> impl Iterator<Item = PathBuf> + 'o {
+    let mut names = Vec::new();
+    if id.len() > 2 && id.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        let (start, rest) = id.split_at(2);
+        names.push(PathBuf::from(format!(".build-id/{start}/{rest}.debug")));
+        names.push(PathBuf::from(format!(".build-id/{start}/{rest}")));
+        for folder in ["", "buildid/"] {
+            for file in ["debuginfo", "executable"] {
+                names.push(PathBuf::from(format!("{folder}{id}/{file}")));
+            }
+        }
+    }
+    if let Some(name) = path.file_name() {
+        let mut debug = name.to_owned();
+        debug.push(".debug");
+        if let Ok(below) = path.strip_prefix("/") {
+            names.push(below.with_file_name(&debug));
+            names.push(below.to_owned());
+        }
+        names.push(debug.into());
+        names.push(name.into());
+    }
+    options.folders.iter().flat_map(move |folder| names.clone().into_iter().map(|name| folder.join(name)))
+}
+
+/// Where the debug file that a file names may be.
+fn linked<'o>(path: &Path, known: &Known, options: &'o SymbolOptions) -> impl Iterator<Item = PathBuf> + 'o {
+    let mut found = Vec::new();
+    if let Some((name, _)) = &known.link
+        && let Some(folder) = path.parent()
+    {
+        found.extend([folder.join(name), folder.join(".debug").join(name)]);
+        let below = folder.strip_prefix("/").unwrap_or(folder);
+        for other in &options.folders {
+            found.extend([other.join(below).join(name), other.join(name)]);
+        }
+    }
+    found.into_iter()
+}
+
+/// As a link to a debug file has it: that of gzip.
+fn checksum_of(path: &Path) -> io::Result<u32> {
+    let mut file = File::open(path)?;
+    let mut sum = flate2::Crc::new();
+    let mut piece = vec![0; 1 << 16];
+    loop {
+        match file.read(&mut piece)? {
+            0 => return Ok(sum.sum()),
+            length => sum.update(&piece[..length]),
+        }
+    }
+}
+
+fn supplement(known: &Known, options: &SymbolOptions) -> Option<PathBuf> {
+    let (path, id) = known.supplement.as_ref()?;
+    core::iter::once(path.clone())
+        .chain(candidates(path, id, options))
+        .find(|path| look(path).is_ok_and(|known| known.build_id.as_ref() == Some(id)))
+}
+
+fn look(path: &Path) -> io::Result<Known> {
+    let metadata = fs::metadata(path)?;
+    if !metadata.is_file() {
+        return Err(io::Error::other("not a regular file"));
+    }
+    // A note may be as large as the file says, and much of a file may be holes: nothing is copied.
+    let file = map(path)?;
+    let invalid = |_| io::Error::new(io::ErrorKind::InvalidData, "not a program or library");
+    let object = object::File::parse(&*file).map_err(invalid)?;
+    let build_id = object.build_id().map_err(invalid)?.map(hexadecimal);
+    let base = object.segments().map(|segment| segment.address()).min().unwrap_or_default() & !0xfff;
+    let has_lines = [".debug_info", ".zdebug_info"].iter().any(|name| object.section_by_name(name).is_some());
+    let supplement = object.gnu_debugaltlink().ok().flatten().map(|(link, id)| {
+        let link = PathBuf::from(String::from_utf8_lossy(link).into_owned());
+        (path.parent().unwrap_or(path).join(link), hexadecimal(id))
+    });
+    let link = object.gnu_debuglink().ok().flatten();
+    let link = link.map(|(name, checksum)| (OsStr::from_bytes(name).to_owned(), checksum));
+    // One of another folder is nobody's.
+    let link = link.filter(|(name, _)| !name.as_bytes().contains(&b'/'));
+    Ok(Known { build_id, base, has_lines, supplement, link })
+}
+
+/// Of a build id, which has 20 bytes; one of many more is nobody's.
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().take(256).map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn problem(error: &io::Error) -> SymbolProblem {
+    match error.kind() {
+        io::ErrorKind::NotFound => SymbolProblem::Missing,
+        _ => SymbolProblem::Unreadable(error.to_string()),
+    }
+}
+
+fn is_newer(path: &Path, time: Option<u64>) -> bool {
+    let modified = fs::metadata(path).and_then(|metadata| metadata.modified());
+    // The dump's time is in whole seconds.
+    match (modified, time) {
+        (Ok(modified), Some(time)) => UNIX_EPOCH
+            .checked_add(Duration::from_secs(time.saturating_add(1)))
+            .is_some_and(|dumped| modified > dumped),
+        _ => false,
+    }
+}

@@ -1,0 +1,326 @@
+//! Debug information of one program or library: functions with inlined calls, lines, and the types that
+//! a generic function was made for.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use addr2line::Context;
+use gimli::{AbbreviationsCacheStrategy, DwarfSections, DwoId, Reader as _, RunTimeEndian, SectionId};
+use memmap2::Mmap;
+use object::{Object as _, ObjectSection as _, SymbolMap, SymbolMapName};
+
+use super::SymbolBound;
+use super::allowance::{Allowance, READ, unpacked_size};
+use super::binary::Binary;
+use super::bounds::{Bounds, Slice, Stack};
+use super::map::map;
+use super::name::{cut, demangle, is_cut};
+use super::scopes::Names;
+use super::split::{Split, SplitPlaces, Storage};
+use crate::container::segments;
+use crate::frame::Frame;
+use crate::source_path::Crates;
+
+/// The files of a [`Binary`], in memory.
+pub(super) struct Maps {
+    debug: Mmap,
+    symbols: Option<Mmap>,
+    supplement: Option<Mmap>,
+    /// Its debug information takes more than is allowed once it is unpacked.
+    too_large: Option<SymbolBound>,
+}
+
+impl Maps {
+    pub(super) fn open(binary: &Binary, unpacking: &Allowance) -> Result<Self, String> {
+        let map = |path: &std::path::PathBuf| map(path).map_err(|error| error.to_string());
+        let debug = map(&binary.debug)?;
+        let supplement = binary.supplement.as_ref().map(map).transpose()?;
+        let sizes = [Some(&debug), supplement.as_ref()].into_iter().flatten().map(|map| {
+            object::File::parse(&**map).map_or(0, |file| unpacked_size(&file, |id| Some(id.name())))
+        });
+        let fits = unpacking.take(sizes.fold(0, u64::saturating_add));
+        Ok(Self {
+            debug,
+            symbols: binary.symbols.as_ref().map(map).transpose()?,
+            supplement,
+            too_large: (!fits).then_some(SymbolBound::Unpacked(unpacking.most())),
+        })
+    }
+}
+
+/// Their parts that matter, shared by threads.
+pub(super) struct Sections<'m> {
+    dwarf: DwarfSections<Cow<'m, [u8]>>,
+    supplement: Option<DwarfSections<Cow<'m, [u8]>>>,
+    symbols: Vec<SymbolMap<SymbolMapName<'m>>>,
+    endian: RunTimeEndian,
+    too_large: Option<SymbolBound>,
+}
+
+impl<'m> Sections<'m> {
+    pub(super) fn of(maps: &'m Maps) -> Result<Self, String> {
+        let parse = |map: &'m Mmap| object::File::parse(&**map).map_err(|error| error.to_string());
+        let debug = parse(&maps.debug)?;
+        let supplement = maps.supplement.as_ref().map(parse).transpose()?;
+        let symbols = maps.symbols.as_ref().map(parse).transpose()?;
+        let endian = if debug.is_little_endian() { RunTimeEndian::Little } else { RunTimeEndian::Big };
+        let sections = |file: &object::File<'m>| match maps.too_large {
+            None => sections(file),
+            Some(_) => Ok(DwarfSections::default()),
+        };
+        Ok(Self {
+            dwarf: sections(&debug)?,
+            supplement: supplement.as_ref().map(sections).transpose()?,
+            symbols: [Some(&debug), symbols.as_ref()]
+                .into_iter()
+                .flatten()
+                .map(|file| file.symbol_map())
+                .collect(),
+            endian,
+            too_large: maps.too_large,
+        })
+    }
+
+    /// The name of the function that holds an address as it is, and readable.
+    fn symbol(&self, address: u64) -> Option<(&'m str, String)> {
+        let name = self.symbols.iter().find_map(|symbols| symbols.containing(address))?.name();
+        Some((name, demangle(name).unwrap_or_else(|| cut(name.to_owned()))))
+    }
+}
+
+fn sections<'m>(file: &object::File<'m>) -> Result<DwarfSections<Cow<'m, [u8]>>, String> {
+    DwarfSections::load(|id: SectionId| {
+        let section =
+            Some(id.name()).filter(|_| READ.contains(&id)).and_then(|name| file.section_by_name(name));
+        let data = section.map(|section| section.uncompressed_data()).transpose()?;
+        Ok(data.unwrap_or_default())
+    })
+    .map_err(|error: object::Error| error.to_string())
+}
+
+/// What a thread needs to look places of one file up.
+pub(super) struct DebugFile<'s> {
+    sections: &'s Sections<'s>,
+    context: Context<Slice<'s>>,
+    split: Split<'s>,
+    bounds: &'s Bounds,
+    /// Of the program, and of each unit that lies elsewhere.
+    known: HashMap<Option<u64>, Known<'s>>,
+}
+
+#[derive(Default)]
+struct Known<'s> {
+    names: Names<'s>,
+    crates: Option<Crates>,
+}
+
+/// The calls at a place.
+#[derive(Default)]
+pub(super) struct Calls {
+    /// Innermost first.
+    pub(super) calls: Vec<Call>,
+    /// The file, not found, that may know more of them.
+    pub(super) missing: Option<String>,
+    /// Why not all is known of them.
+    pub(super) bound: Option<SymbolBound>,
+}
+
+/// Calls of a place that are kept: the innermost, and the function that all were inlined into.
+const MOST_CALLS: usize = 256;
+
+/// A call, and where it is.
+#[derive(Debug, Default)]
+pub(super) struct Call {
+    function: Option<String>,
+    file: Option<String>,
+    line: Option<u32>,
+    column: Option<u32>,
+    inlined: bool,
+}
+
+impl Call {
+    /// As a frame at an offset of a module.
+    pub(super) fn frame<'t>(&'t self, module: &'t str, offset: u64) -> Frame<'t> {
+        Frame {
+            function: self.function.as_deref(),
+            file: self.file.as_deref(),
+            line: self.line,
+            column: self.column,
+            module: Some(module),
+            offset: Some(offset),
+            inlined: self.inlined,
+        }
+    }
+}
+
+impl<'s> DebugFile<'s> {
+    pub(super) fn new(
+        sections: &'s Sections<'s>,
+        places: &'s SplitPlaces,
+        storage: &'s Storage,
+        unpacking: &'s Allowance,
+        stack: Stack,
+    ) -> Result<Self, String> {
+        let bounds = storage.bounds(Bounds::new(stack));
+        let slice = |bytes: &'s Cow<'_, [u8]>| Slice::section(bytes, sections.endian, bounds);
+        let mut dwarf = sections.dwarf.borrow_with_sup(sections.supplement.as_ref(), slice);
+        dwarf.populate_abbreviations_cache(AbbreviationsCacheStrategy::Duplicates);
+        let context = match (Context::from_dwarf(dwarf), bounds.reached()) {
+            (Ok(context), None) => context,
+            (Err(error), None) => return Err(error.to_string()),
+            // Symbols are better than nothing.
+            (_, Some(_)) => {
+                let empty = |_| Ok::<_, gimli::Error>(Slice::section(&[], sections.endian, bounds));
+                let nothing = gimli::Dwarf::load(empty).and_then(Context::from_dwarf);
+                nothing.map_err(|error| error.to_string())?
+            }
+        };
+        let split = Split::new(storage, places, bounds, unpacking);
+        Ok(Self { sections, context, split, bounds, known: HashMap::new() })
+    }
+
+    /// The function at an address and those it was inlined into, innermost first. Damaged debug
+    /// information is as good as none.
+    pub(super) fn calls(&mut self, address: u64) -> Calls {
+        let mut calls = Vec::new();
+        let Self { sections, context, split, bounds, known } = self;
+        bounds.add_place();
+        let mut bound = None;
+        for (load, loaded) in context.preload_units(address) {
+            // What is damaged is as good as not there.
+            let _ = loaded(split.load(&load));
+        }
+        let unit = context.find_dwarf_and_unit(address).skip_all_loads();
+        let number = unit.and_then(|unit| unit.dwo_id);
+        let missing = number.and_then(|number: DwoId| split.missing(number));
+        let Known { names, crates } = known.entry(number.map(|number| number.0)).or_default();
+        if let Ok(mut frames) = context.find_frames(address).skip_all_loads() {
+            let mut kept = Vec::new();
+            while let Ok(Some(frame)) = frames.next() {
+                if kept.len() == MOST_CALLS {
+                    kept.pop();
+                    bound = Some(SymbolBound::InlinedCalls);
+                }
+                kept.push(frame);
+            }
+            // The name that debug information has of a function, if that is all it has.
+            let mut own = None;
+            for frame in kept {
+                own = None;
+                let location = frame.location.as_ref();
+                let file = location.and_then(|location| location.file).map(str::to_owned);
+                let line = location.filter(|_| file.is_some()).and_then(|location| location.line);
+                let column = location.filter(|_| line.is_some()).and_then(|location| location.column);
+                let function = frame.function.as_ref().and_then(|function| {
+                    let raw = function.raw_name().ok()?;
+                    let readable = demangle(&raw);
+                    // Newer mangled names have everything, and C++'s have enough, if they are understood.
+                    let lacking = readable.is_none() || raw.starts_with("_ZN") && is_rust(&raw);
+                    let entry = match (unit, frame.dw_die_offset) {
+                        (Some(unit), Some(at)) if lacking => names.of(unit, at),
+                        _ => None,
+                    };
+                    let name = full_name(&raw, readable, entry);
+                    let rust = function.language == Some(gimli::DW_LANG_Rust);
+                    if !rust || segments(&name).len() > 1 {
+                        return Some(name);
+                    }
+                    let crates = crates.get_or_insert_with(|| match unit {
+                        Some(unit) => units(unit.dwarf),
+                        None => Crates::default(),
+                    });
+                    let module = file.as_ref().and_then(|file| crates.module(file));
+                    let path = module.map_or(name.clone(), |module| format!("{module}::{name}"));
+                    own = Some(name);
+                    Some(path)
+                });
+                let function = function.or_else(|| Some(sections.symbol(address)?.1));
+                calls.push(Call { function, file, line, column, inlined: true });
+            }
+            if let Some(call) = calls.last_mut() {
+                call.inlined = false;
+            }
+            // Of the function that the others were inlined into there is a symbol, which tells its type.
+            if let (Some(own), Some(call)) = (own, calls.last_mut())
+                && let Some((raw, mangled)) = sections.symbol(address)
+                && let Some(name) = by_symbol(raw, &mangled, &own)
+            {
+                call.function = Some(name);
+            }
+        }
+        calls.retain(|call| call.function.is_some() || call.file.is_some());
+        if calls.is_empty()
+            && let Some((_, function)) = sections.symbol(address)
+        {
+            calls.push(Call { function: Some(function), ..Call::default() });
+        }
+        for call in &mut calls {
+            call.function = call.function.take().map(cut);
+            call.file = call.file.take().map(cut);
+            if call.function.as_deref().is_some_and(is_cut) {
+                bound = Some(SymbolBound::NameLength);
+            }
+        }
+        Calls { calls, missing, bound: bounds.reached().or(sections.too_large).or(bound) }
+    }
+}
+
+/// The crates that units are of.
+fn units(dwarf: &gimli::Dwarf<Slice<'_>>) -> Crates {
+    let mut names = Vec::new();
+    let mut headers = dwarf.units();
+    while let Ok(Some(header)) = headers.next() {
+        if let Ok(unit) = dwarf.unit(header)
+            && let (Some(name), Some(folder)) = (unit.name, unit.comp_dir)
+            && let (Ok(name), Ok(folder)) = (name.to_string_lossy(), folder.to_string_lossy())
+        {
+            names.push((name.into_owned(), folder.into_owned()));
+        }
+    }
+    Crates::of_units(names.iter().map(|(name, folder)| (&**name, &**folder)))
+}
+
+/// Rust's older mangled names end in a hash; C++'s begin alike.
+fn is_rust(raw: &str) -> bool {
+    let hash =
+        raw.strip_suffix('E').and_then(|rest| rest.len().checked_sub(19).and_then(|at| rest.get(at..)));
+    hash.is_some_and(|hash| hash.starts_with("17h") && hash[3..].bytes().all(|byte| byte.is_ascii_hexdigit()))
+}
+
+/// The best of what there is: a mangled name that is understood, and the entry's path and own name.
+fn full_name(raw: &str, readable: Option<String>, entry: Option<(String, String)>) -> String {
+    let Some((path, own)) = entry else { return readable.unwrap_or_else(|| raw.to_owned()) };
+    let plain = own.split('<').next().unwrap_or(&own);
+    if let Some(mangled) = readable {
+        // Of an implementation of a trait only the mangled name tells the types; `path` is numbered.
+        let before = mangled.strip_suffix(plain).filter(|before| before.ends_with("::"));
+        return match before {
+            Some(before) if path.contains("{impl#") || !path.contains('<') => format!("{before}{own}"),
+            Some(_) => method(&path, plain, &own),
+            None => mangled,
+        };
+    }
+    if path.is_empty() { own } else { method(&path, plain, &own) }
+}
+
+/// The full name of a function of which debug information has only its own; `None` if the symbol is another's,
+/// as where functions of equal code became one.
+fn by_symbol(raw: &str, mangled: &str, own: &str) -> Option<String> {
+    let plain = own.split('<').next().unwrap_or(own);
+    if !raw.starts_with("_ZN") {
+        // Newer mangled names have everything, the types as a part of their own.
+        let last = segments(mangled).into_iter().rfind(|part| !part.starts_with('<'))?;
+        return (last == plain && raw.starts_with("_R")).then(|| mangled.to_owned());
+    }
+    // Older ones do not number closures.
+    let last = if plain.starts_with("{closure") { "{{closure}}" } else { plain };
+    let before = mangled.strip_suffix(last).filter(|before| before.ends_with("::"))?;
+    Some(format!("{before}{own}"))
+}
+
+/// `Vec<my::Entry, Global>::push<my::Entry, Global>` says everything twice.
+fn method(path: &str, plain: &str, own: &str) -> String {
+    let types = &own[plain.len()..];
+    let twice = !types.is_empty() && path.ends_with(types);
+    format!("{path}::{}", if twice { plain } else { own })
+}

@@ -1,0 +1,149 @@
+//! Looks up many places, with several threads.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, OnceLock};
+use std::thread;
+
+use super::allowance::Allowance;
+use super::binary::Binary;
+use super::bounds::Stack;
+use super::debug_file::{Call, Calls, DebugFile, Maps, Sections};
+use super::split::Storage;
+use super::{SymbolBound, SymbolOptions};
+
+/// A file and the places asked for.
+pub(super) struct Lookup {
+    pub(super) file: String,
+    pub(super) binary: Binary,
+    /// Offsets, each with its number among all places.
+    pub(super) places: Vec<(u32, u64)>,
+}
+
+impl Lookup {
+    fn look_up(&self, file: &mut DebugFile<'_>, places: &[(u32, u64)], text: &Allowance) -> Names {
+        let mut names = Names::default();
+        for (place, offset) in places {
+            let Calls { mut calls, missing, mut bound } = file.calls(offset.wrapping_add(self.binary.base));
+            let len = |call: &Call| call.frame(&self.file, *offset).to_string().len() as u64;
+            if !text.take(calls.iter().map(len).sum()) {
+                calls.clear();
+                bound = Some(SymbolBound::Text(text.most()));
+            }
+            names.calls.push((*place, calls));
+            if let Some(missing) = missing {
+                names.lacking += 1;
+                names.missing.insert(missing);
+            }
+            if let Some(bound) = bound {
+                *names.bounded.entry(bound).or_default() += 1;
+            }
+        }
+        names
+    }
+}
+
+/// What was found of a file's frames.
+#[derive(Debug, Default)]
+pub(super) struct Names {
+    /// By number of the place, innermost first; empty if nothing is known of it.
+    pub(super) calls: Vec<(u32, Vec<Call>)>,
+    /// Files that were not found.
+    pub(super) missing: BTreeSet<String>,
+    /// So many frames may lack something because of these.
+    pub(super) lacking: usize,
+    /// Bounds that were reached, and for how many frames.
+    pub(super) bounded: BTreeMap<SymbolBound, usize>,
+}
+
+impl Names {
+    fn append(&mut self, mut other: Self) {
+        self.calls.append(&mut other.calls);
+        self.missing.append(&mut other.missing);
+        self.lacking += other.lacking;
+        for (bound, frames) in other.bounded {
+            *self.bounded.entry(bound).or_default() += frames;
+        }
+    }
+}
+
+/// What was found for each file.
+pub(super) type Found = Result<Names, String>;
+
+/// Places of one file that a thread takes at a time: opening a file costs as much as many of them.
+const PIECE: usize = 2000;
+
+/// The stack of a thread that looks places up, and the part of it that reading may use.
+const STACK: usize = 16 << 20;
+const STACK_TO_READ: usize = 15 << 20;
+
+/// The part that reading may use of a stack that is not known.
+const FOREIGN_STACK_TO_READ: usize = 512 << 10;
+
+/// One result for each file.
+pub(super) fn all(lookups: &[Lookup], options: &SymbolOptions) -> Vec<Found> {
+    let pieces: Vec<(usize, &[(u32, u64)])> = lookups
+        .iter()
+        .enumerate()
+        .flat_map(|(index, lookup)| lookup.places.chunks(PIECE).map(move |piece| (index, piece)))
+        .collect();
+    let threads = match options.threads {
+        0 => thread::available_parallelism().map_or(1, usize::from),
+        threads => threads,
+    };
+    let unpacking = Allowance::new(options.max_bytes);
+    let text = Allowance::new(options.max_bytes);
+    // One by one, so that it does not depend on threads which of them are too large.
+    let maps: Vec<Result<Maps, String>> =
+        lookups.iter().map(|lookup| Maps::open(&lookup.binary, &unpacking)).collect();
+    let sections: Vec<OnceLock<Result<Sections<'_>, String>>> =
+        lookups.iter().map(|_| OnceLock::new()).collect();
+    let open = |index: usize| -> Result<&Sections<'_>, String> {
+        let sections =
+            sections[index].get_or_init(|| Sections::of(maps[index].as_ref().map_err(Clone::clone)?));
+        sections.as_ref().map_err(Clone::clone)
+    };
+    let next = AtomicUsize::new(0);
+    let found: Mutex<Vec<Found>> = Mutex::new(lookups.iter().map(|_| Ok(Names::default())).collect());
+    let work = |stack: Stack| {
+        let storage = Storage::default();
+        let mut last = None;
+        while let Some((index, piece)) = pieces.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let (_, file) = match last.take() {
+                Some(same @ (of, _)) if of == *index => last.insert(same),
+                _ => {
+                    let places = &lookups[*index].binary.split;
+                    let file = open(*index)
+                        .and_then(|open| DebugFile::new(open, places, &storage, &unpacking, stack));
+                    last.insert((*index, file))
+                }
+            };
+            let result = match file {
+                Ok(file) => Ok(lookups[*index].look_up(file, piece, &text)),
+                Err(error) => Err(error.clone()),
+            };
+            let mut found = found.lock().expect("no thread panics while it holds this");
+            let whole = &mut found[*index];
+            match (whole.as_mut(), result) {
+                (Ok(whole), Ok(piece)) => whole.append(piece),
+                (_, Err(error)) => *whole = Err(error),
+                (Err(_), Ok(_)) => {}
+            }
+        }
+    };
+    if threads == 1 {
+        work(Stack::of(FOREIGN_STACK_TO_READ));
+    } else {
+        thread::scope(|scope| {
+            let start = |_| {
+                let thread = thread::Builder::new().stack_size(STACK);
+                thread.spawn_scoped(scope, || work(Stack::of(STACK_TO_READ)))
+            };
+            let started = (0..threads.min(pieces.len())).map(start).filter(Result::is_ok).count();
+            if started == 0 {
+                work(Stack::of(FOREIGN_STACK_TO_READ));
+            }
+        });
+    }
+    found.into_inner().expect("no thread panics while it holds this")
+}

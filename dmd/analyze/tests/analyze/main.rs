@@ -1,0 +1,29 @@
+//! Reading and analyzing dumps.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod bounds;
+mod coverage;
+mod difference;
+mod hostile;
+mod separate;
+mod suggestions;
+mod sums;
+mod symbols;
+mod views;
+
+use dmd_analyze::{self, AnalyzeError, Dump, ReadOptions};
+
+fn read(text: impl AsRef<[u8]>) -> Result<Dump, AnalyzeError> {
+    analyze::read_from(text.as_ref(), &ReadOptions::new().contents(true))
+}
+
+/// A dump's text; `tables` are the members behind `blockList`.
+fn document(mode: &str, blocks: &str, tables: &str) -> String {
+    format!(
+        "{{\"version\": 5, \"invocation\": {{\"dmdEnvVar\": null, \"mode\": \"{mode}\"}}, \
+         \"blockList\": [{blocks}], {tables}}}"
+    )
+}
+
+const TABLES: &str = r##""traceTable": {"A": ["B"]}, "frameTable": {"B": "#00: f (f.rs:1)"}"##;

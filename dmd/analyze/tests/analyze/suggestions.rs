@@ -1,0 +1,177 @@
+//! What to do about memory that nobody reports.
+
+use dmd_analyze::Suggestions;
+
+use super::{document, read};
+
+/// Suggestions for a block of each stack; frames innermost first.
+fn suggest(stacks: &[&[&str]]) -> Suggestions {
+    let mut blocks = Vec::new();
+    let mut traces = Vec::new();
+    let mut frames = Vec::new();
+    for (index, stack) in stacks.iter().enumerate() {
+        blocks.push(format!("{{\"req\": {}, \"alloc\": \"T{index}\"}}", 1000 - index));
+        let keys: Vec<String> = (0..stack.len()).map(|at| format!("\"F{index}-{at}\"")).collect();
+        traces.push(format!("\"T{index}\": [{}]", keys.join(",")));
+        frames.extend(keys.iter().zip(*stack).map(|(key, text)| format!("{key}: \"#00: {text}\"")));
+    }
+    let tables =
+        format!("\"traceTable\": {{{}}}, \"frameTable\": {{{}}}", traces.join(","), frames.join(","));
+    Suggestions::new(read(document("dark-matter", &blocks.join(","), &tables)).unwrap(), 10).unwrap()
+}
+
+const STD: &str = "/rustc/0123/library/";
+
+#[test]
+fn the_collection_is_named_in_every_way_that_compilers_name_it() {
+    let cases: &[(&str, Option<&str>)] = &[
+        ("<alloc::vec::Vec<app::Entry>>::push (vec.rs:1)", Some("Vec<app::Entry>")),
+        (
+            "<alloc::raw_vec::RawVec<(alloc::string::String, app::Doc)>>::grow_one (vec.rs:1)",
+            Some("Vec<(String, app::Doc)>"),
+        ),
+        ("alloc::vec::Vec<T,A>::push<app::Entry, alloc::alloc::Global> (vec.rs:1)", Some("Vec<app::Entry>")),
+        ("alloc::vec::Vec<app::Entry, alloc::alloc::Global>::push (vec.rs:1)", Some("Vec<app::Entry>")),
+        (
+            "alloc::vec::push<app::Entry, alloc::alloc::Global> (/rustc/0/library/alloc/src/vec/mod.rs:1)",
+            Some("Vec<app::Entry>"),
+        ),
+        (
+            "hashbrown::raw::RawTable<T,A>::reserve_rehash<(alloc::string::String, app::Doc), alloc::alloc::Global, hashbrown::map::make_hasher::{closure_env#0}<u8>> (raw.rs:1)",
+            Some("RawTable<(String, app::Doc)>"),
+        ),
+        (
+            "std::collections::hash::map::HashMap<K,V,S,A>::insert<alloc::string::String, app::Doc, std::hash::random::RandomState, alloc::alloc::Global> (map.rs:1)",
+            Some("HashMap<String, app::Doc>"),
+        ),
+        (
+            "<alloc::collections::btree::map::entry::VacantEntry<u64, app::Doc>>::insert (x.rs:1)",
+            Some("BTreeMap<u64, app::Doc>"),
+        ),
+        ("<alloc::string::String as core::clone::Clone>::clone (string.rs:1)", Some("String")),
+        ("alloc::sync::Arc<T>::new<app::Answer> (sync.rs:1)", Some("Arc<app::Answer>")),
+        ("alloc::alloc::exchange_malloc (alloc.rs:1)", None),
+        ("core::iter::traits::iterator::Iterator::collect<app::Words, alloc::vec::Vec<u8>> (i.rs:1)", None),
+    ];
+    for (frame, expected) in cases {
+        let suggestions =
+            suggest(&[&["malloc[/lib/libc.so +0x1]", frame, "app::cache::Cache::fill (src/cache.rs:7)"]]);
+        assert_eq!(suggestions.suggestions[0].type_name.as_deref(), *expected, "{frame}");
+        assert_eq!(suggestions.suggestions[0].function, "app::cache::Cache::fill");
+    }
+}
+
+#[test]
+fn a_library_s_frame_is_known_by_its_file_where_its_name_has_no_path() {
+    let bare = [
+        format!("to_vec_in<u8, alloc::alloc::Global> ({STD}alloc/src/slice.rs:1)"),
+        format!("{{impl#9}}::spec_extend<app::Entry> ({STD}alloc/src/vec/spec_extend.rs:1)"),
+        format!("<[app::Entry]>::to_vec ({STD}alloc/src/slice.rs:1)"),
+        "next<u8> (/home/me/.rustup/toolchains/stable/lib/rustlib/src/rust/library/core/src/iter/mod.rs:1)"
+            .to_owned(),
+        format!("grow ({STD}std/src/collections/hash/map.rs:1)"),
+        "grow (/home/me/.cargo/registry/src/i/hashbrown-0.17.0/src/raw.rs:1)".to_owned(),
+    ];
+    for frame in &bare {
+        let suggestions = suggest(&[&[frame, "app::cache::Cache::fill (/home/me/app/src/cache.rs:7)"]]);
+        assert_eq!(suggestions.suggestions[0].function, "app::cache::Cache::fill", "{frame}");
+    }
+    // Only such frames: the crate, not the file, is named.
+    let of_std = suggest(&[&[&format!("with_capacity ({STD}std/src/io/buffered/bufreader.rs:1)")]]);
+    assert_eq!(of_std.suggestions[0].module, "std");
+    let package = "(/home/me/.cargo/registry/src/i/regex-automata-0.4.9/src/dfa/dense.rs:1)";
+    let of_package = suggest(&[&[&format!("build {package}")]]);
+    assert_eq!(of_package.suggestions[0].module, "regex_automata");
+}
+
+#[test]
+fn ours_and_a_dependency_s_are_told_apart() {
+    let push = format!("alloc::vec::Vec<u8>::push ({STD}alloc/src/vec/mod.rs:1)");
+    let suggestions = suggest(&[
+        &[
+            &push,
+            "<app::cache::Cache>::fill (/home/me/app/src/cache.rs:7)",
+            "app::main (/home/me/app/src/main.rs:1)",
+        ],
+        &[
+            &push,
+            "zip::read::decode (/home/me/.cargo/registry/src/index-1/zip-1.0.0/src/read.rs:9)",
+            &format!("core::ops::function::FnOnce::call_once ({STD}core/src/ops/function.rs:1)"),
+            "app::load (/home/me/app/src/load.rs:3)",
+        ],
+        &["???[/usr/lib/libz.so.1 +0x10]"],
+    ]);
+    assert_eq!(
+        suggestions.to_string(),
+        "\
+2,997 bytes in 3 blocks are not reported.
+
+1. 1,000 bytes (33.37%) in 1 block
+   Vec<u8>
+   allocated by <app::cache::Cache>::fill at /home/me/app/src/cache.rs:7
+   derive MallocSizeOf for Cache, and register a reporter:
+   memory_reporter::define_reporter!(\"explicit/cache\", Heap, &VALUE, \"Memory used by cache.\");
+
+2. 999 bytes (33.33%) in 1 block
+   Vec<u8>
+   allocated by zip::read::decode at /home/me/.cargo/registry/src/index-1/zip-1.0.0/src/read.rs:9
+   in zip, which is a dependency
+   for app::load at /home/me/app/src/load.rs:3
+   derive MallocSizeOf for the type that keeps Vec<u8>, and register a reporter:
+   memory_reporter::define_reporter!(\"explicit/app\", Heap, &VALUE, \"Memory used by app.\");
+
+3. 998 bytes (33.30%) in 1 block
+   allocated by ??? at /usr/lib/libz.so.1 +0x10
+   in a library of the system
+   no symbols: build with debug information, or name its folder by --symbols
+
+"
+    );
+}
+
+#[test]
+fn without_lines_a_program_s_own_crate_is_known_by_its_name() {
+    for (frame, dependency) in [
+        ("my_app::cache::fill[/home/me/target/debug/my-app +0x10]", false),
+        ("<my_app::Cache>::fill[/usr/lib/libmy_app.so.2 +0x10]", false),
+        ("zip::read::decode[/home/me/target/debug/my-app +0x10]", true),
+        ("deflate[/usr/lib/libz.so.1 +0x10]", true),
+    ] {
+        assert_eq!(suggest(&[&[frame]]).suggestions[0].dependency, dependency, "{frame}");
+    }
+}
+
+#[test]
+fn what_debug_information_would_tell_is_said() {
+    let said = "   built with debug information, even of lines only, it would tell its type and line\n";
+    let grow = "alloc::raw_vec::RawVecInner<A>::grow[/home/me/my-app +0x20]";
+    for (frame, expected) in [
+        ("my_app::cache::fill[/home/me/my-app +0x10]", true),
+        ("my_app::cache::fill (/home/me/src/cache.rs:7)", false),
+        ("deflate[/usr/lib/libz.so.1 +0x10]", false),
+        ("???[/home/me/my-app +0x10]", false),
+    ] {
+        let text = suggest(&[&[grow, frame]]).to_string();
+        assert_eq!(text.contains(said), expected, "{text}");
+    }
+    // Symbols may tell the type.
+    let text = suggest(&[&[
+        "<alloc::vec::Vec<my_app::Entry>>::push[/home/me/my-app +0x20]",
+        "<my_app::Cache>::fill[/home/me/my-app +0x10]",
+    ]])
+    .to_string();
+    assert!(text.contains("Vec<my_app::Entry>") && !text.contains(said), "{text}");
+}
+
+#[test]
+fn blocks_without_a_stack_are_counted_apart() {
+    let tables = r#""traceTable": {}, "frameTable": {}"#;
+    let dump = read(document("dark-matter", r#"{"req": 16, "num": 3}"#, tables)).unwrap();
+    let text = Suggestions::new(dump, 10).unwrap().to_string();
+    assert_eq!(
+        text,
+        "48 bytes in 3 blocks are not reported.\n\nOf 48 bytes in 3 blocks no stack is known.\n"
+    );
+    let live = read(document("live", "", tables)).unwrap();
+    assert!(Suggestions::new(live, 10).is_err());
+}

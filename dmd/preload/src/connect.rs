@@ -1,0 +1,32 @@
+//! What the loader and programs call: the start of this library, and the tables of its engine.
+
+use core::ffi::{c_char, c_int};
+
+use engine::__private::{Door, Engine, Program, connect_program, local_door};
+
+use crate::malloc::THIS_LIBRARY;
+use crate::start::start;
+
+#[used]
+#[unsafe(link_section = ".init_array")]
+static AT_START: extern "C" fn(c_int, *mut *mut c_char, *mut *mut c_char) = at_start;
+
+extern "C" fn at_start(_: c_int, _: *mut *mut c_char, environment: *mut *mut c_char) {
+    start(environment, THIS_LIBRARY);
+}
+
+/// The functions of this library's engine, for copies of it that are linked into the program.
+#[unsafe(no_mangle)]
+#[allow(non_snake_case, reason = "in line with the other C functions")]
+pub(crate) extern "C" fn DMDDoor1() -> *const Door {
+    local_door()
+}
+
+/// Takes the functions of a program that links `memory-reporter`, and gives the engine's; null if nothing
+/// is recorded. The table is to stay for the rest of the process.
+#[unsafe(no_mangle)]
+#[allow(non_snake_case, reason = "in line with the other C functions")]
+pub(crate) unsafe extern "C" fn DMDConnect1(program: *const Program) -> *const Engine {
+    // SAFETY: the caller passes a program's table.
+    unsafe { connect_program(program) }
+}

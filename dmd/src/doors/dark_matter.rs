@@ -1,0 +1,72 @@
+//! Between the beginning and the end of a collection of reports: what is reported meanwhile, and the rows
+//! that name the rest. Only the collection that owns the marks gets rows (see [`runs`](crate::tables::runs)).
+
+use memory_reporter::bridge::{DarkRow, Rows};
+
+#[cfg(feature = "analyze")]
+use crate::doors::unreported;
+use crate::engine::{ENGINE, Phase};
+use crate::options::Mode;
+use crate::system::slot::{Inside, slot};
+use crate::tables::runs::Run;
+
+/// Gives the number of a run of reporters, or 0 if nothing is marked at all.
+pub(crate) extern "C" fn begin(rows: bool) -> Run {
+    if ENGINE.phase() != Phase::On || ENGINE.setup().options.mode != Mode::DarkMatter {
+        return 0;
+    }
+    let dumping = slot().run.get();
+    if dumping != 0 {
+        // A dump runs the reporters on this thread.
+        return dumping;
+    }
+    let run = ENGINE.runs.next();
+    // Held while a dump is written, which reads the marks.
+    if rows
+        && let Some(_dumping) = ENGINE.dumping.try_hold()
+        && ENGINE.runs.claim(run)
+    {
+        ENGINE.begin_reports();
+    }
+    run
+}
+
+/// Ends a run that was begun with rows, and calls `each` with every row.
+#[cfg(feature = "analyze")]
+pub(crate) fn end(run: Run, each: &mut dyn FnMut(&DarkRow<'_>)) -> Rows {
+    if slot().run.get() == run {
+        return Rows::None;
+    }
+    // What is allocated for it goes by, the lookup of symbols above all.
+    let _inside = Inside::deeper();
+    let rows = rows(run);
+    ENGINE.runs.give_up(run);
+    let Some(rows) = rows else { return Rows::Lost };
+    for row in &rows {
+        let bytes = i64::try_from(row.bytes).unwrap_or(i64::MAX);
+        let told = DarkRow::new(&row.module, &row.function, bytes).estimated(row.estimated);
+        let told = if row.twice { told.twice(&row.reporters) } else { told };
+        each(&told);
+    }
+    Rows::Told
+}
+
+/// `None` if others have taken the marks, or a dump is being written, which takes them away.
+#[cfg(feature = "analyze")]
+fn rows(run: Run) -> Option<Vec<dmd_analyze::dark_matter::DarkMatterRow>> {
+    if !ENGINE.runs.is_owner(run) {
+        return None;
+    }
+    let _dumping = ENGINE.dumping.try_hold()?;
+    // A panic must not reach the caller, which may be another library.
+    let rows = std::panic::catch_unwind(unreported::rows).unwrap_or_default();
+    ENGINE.runs.is_owner(run).then_some(rows)
+}
+
+#[cfg(not(feature = "analyze"))]
+pub(crate) fn end(run: Run, _: &mut dyn FnMut(&DarkRow<'_>)) -> Rows {
+    if slot().run.get() != run {
+        ENGINE.runs.give_up(run);
+    }
+    Rows::None
+}

@@ -1,0 +1,195 @@
+//! Dumps of the engine in this copy of the library: when they may be written, and with whose reports.
+
+use core::ffi::{CStr, c_char, c_int};
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use core::time::Duration;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use crate::doors::reporter_hosts;
+use crate::dump;
+use crate::engine::{ENGINE, Phase, Setup};
+use crate::options::Options;
+use crate::system::process::{self, Output};
+use crate::system::slot::{Inside, slot};
+use crate::system::{confined, fork, internal_alloc, log, own_stack, signals};
+use crate::tables::runs::{Entered, Run};
+use crate::tables::stack;
+
+/// What the C functions give if nothing is recorded.
+pub(crate) const NOT_RUNNING: c_int = -1;
+
+/// Dumps written so far.
+static DUMPS: AtomicUsize = AtomicUsize::new(0);
+
+/// Whether the hooks are in this copy of the library, which is preloaded.
+static HOOKS_ARE_HERE: AtomicBool = AtomicBool::new(false);
+
+/// The hooks are in this copy of the library, which is preloaded.
+pub(crate) fn hooks_are_here() {
+    HOOKS_ARE_HERE.store(true, Ordering::Relaxed);
+}
+
+pub(crate) unsafe extern "C" fn local_dump(path: *const c_char) -> c_int {
+    if ENGINE.phase() != Phase::On {
+        return NOT_RUNNING;
+    }
+    if fork::would_wait_for_itself() {
+        return libc::EBUSY;
+    }
+    let Some(_dumping) = ENGINE.dumping.try_hold() else { return libc::EBUSY };
+    // SAFETY: `path` is null or ends in 0: the caller of this function passes such a one.
+    unsafe { write(path) }
+}
+
+pub(crate) unsafe extern "C" fn local_report_and_dump(path: *const c_char) -> c_int {
+    // Reporters allocate, for which the allocator that a signal's handler has interrupted may wait for ever.
+    if slot().guard.is_set() || (HOOKS_ARE_HERE.load(Ordering::Relaxed) && stack::is_interrupted_here()) {
+        return libc::EBUSY;
+    }
+    // SAFETY: `path` is null or ends in 0: the caller of this function passes such a one.
+    unsafe { report_and_write(path, None) }
+}
+
+/// # Safety
+///
+/// The path is null or ends in 0.
+pub(crate) unsafe fn report_and_write(path: *const c_char, deadline: Option<Duration>) -> c_int {
+    if ENGINE.phase() != Phase::On {
+        return NOT_RUNNING;
+    }
+    let Some(dumping) = ENGINE.dumping.try_hold() else { return libc::EBUSY };
+    let run = ENGINE.runs.next();
+    ENGINE.runs.begin_dump(run);
+    ENGINE.begin_reports();
+    {
+        let _entered = Entered::new(run);
+        reporter_hosts::run_reporters(deadline);
+    }
+    if !ENGINE.runs.end_reporters(run) {
+        dumping.leave();
+        return libc::ECANCELED;
+    }
+    // SAFETY: `path` is null or ends in 0: the caller of this function passes such a one.
+    unsafe { write(path) }
+}
+
+/// # Safety
+///
+/// The path is null or ends in 0.
+unsafe fn write(path: *const c_char) -> c_int {
+    // What is allocated for the dump goes by.
+    let _inside = Inside::deeper();
+    if !internal_alloc::is_ready() {
+        log::say(format_args!("no dump: no memory is left"));
+        return libc::ENOMEM;
+    }
+    signals::held(|| {
+        own_stack::run(|| {
+            // SAFETY: `path` is null or ends in 0: each caller of `write` passes such a one.
+            unsafe { write_here(path) }
+        })
+    })
+}
+
+/// # Safety
+///
+/// The path is null or ends in 0.
+unsafe fn write_here(path: *const c_char) -> c_int {
+    let output = if path.is_null() {
+        process::output(&ENGINE.setup().options)
+    } else {
+        // SAFETY: not null, and so a string that ends in 0: each caller of `write` passes one.
+        let path = Path::new(OsStr::from_bytes(unsafe { CStr::from_ptr(path) }.to_bytes()));
+        Output::At(process::absolute(path))
+    };
+    let number = DUMPS.fetch_add(1, Ordering::Relaxed) + 1;
+    let written = dump::write(&output, number);
+    ENGINE.runs.seize(0);
+    ENGINE.begin_reports();
+    match written {
+        Ok(()) => 0,
+        Err(error) => error.raw_os_error().unwrap_or(libc::EIO),
+    }
+}
+
+pub(crate) unsafe extern "C" fn local_reset(options: *const c_char) -> c_int {
+    // SAFETY: `Door::reset` passes a string that ends in 0.
+    let words = unsafe { CStr::from_ptr(options) }.to_bytes();
+    // The options keep pointing into it.
+    let words: &'static [u8] = {
+        let _inside = Inside::deeper();
+        Box::leak(words.to_vec().into_boxed_slice())
+    };
+    match Options::parse(words) {
+        Ok(options) => {
+            ENGINE.reset(Setup { options, variable: Some(words) });
+            0
+        }
+        Err(bad) => {
+            log::say(format_args!("{bad}"));
+            libc::EINVAL
+        }
+    }
+}
+
+/// How long the end of the process waits for another dump: some seconds.
+const TRIES: usize = 500;
+const BETWEEN_TRIES: Duration = Duration::from_millis(10);
+/// A reporter that waits for a thread which is not coming must not keep the process.
+const DEADLINE: Duration = Duration::from_secs(5);
+
+/// Writes the dump at the end of the process, if there is to be one.
+pub(crate) fn process_ends() {
+    if ENGINE.phase() != Phase::On || !ENGINE.setup().options.dump_at_exit || confined::is_confined() {
+        return;
+    }
+    if slot().guard.is_set() {
+        // A signal's handler has interrupted an allocation and ends the process: nobody goes back there.
+        if !fork::locks_are_free() {
+            return log::say(format_args!("no dump: the process ends in the middle of an allocation"));
+        }
+        slot().guard.clear();
+    }
+    let options = ENGINE.setup().options;
+    if options.children || !fork::is_child() {
+        let run = slot().run.get();
+        if run != 0 {
+            // In a reporter. There is nothing to wait for: it does not return, and those behind it do not run.
+            return last_dump(|| write_partial(run));
+        }
+        // SAFETY: null is allowed.
+        last_dump(|| unsafe { report_and_write(core::ptr::null(), Some(DEADLINE)) });
+    }
+}
+
+/// Tries until no other thread writes a dump, or collects reports.
+fn last_dump(mut write: impl FnMut() -> c_int) {
+    for _ in 0..TRIES {
+        if write() != libc::EBUSY {
+            return;
+        }
+        std::thread::sleep(BETWEEN_TRIES);
+    }
+    log::say_anyway(format_args!("no dump: another thread is in the middle of one"));
+}
+
+/// Writes a dump with the reports that a run has made so far.
+fn write_partial(run: Run) -> c_int {
+    let _dumping = if ENGINE.runs.take_over(run) {
+        None
+    } else {
+        let Some(dumping) = ENGINE.dumping.try_hold() else { return libc::EBUSY };
+        Some(dumping)
+    };
+    if ENGINE.runs.is_owner(run) {
+        log::say(format_args!("a memory reporter ends the process: the reports are not complete"));
+    } else {
+        // Marks of others, or of none.
+        ENGINE.begin_reports();
+        log::say(format_args!("a memory reporter ends the process: there are no reports"));
+    }
+    // SAFETY: null is allowed.
+    unsafe { write(core::ptr::null()) }
+}

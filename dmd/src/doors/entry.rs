@@ -1,0 +1,176 @@
+//! What a program, or somebody at a debugger, calls.
+
+use core::ffi::{c_char, c_int, c_void};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use crate::doors::{door, dumping};
+use crate::error::DumpError;
+
+/// Runs all memory reporters of the process, and writes which blocks they reported.
+///
+/// Reports made before do not count. The file is JSON of version 5, gzipped if its name ends in `.gz`.
+///
+/// # Errors
+///
+/// If nothing is recorded, or the file cannot be written; while another dump is written; and in a signal's handler that
+/// has interrupted an allocation.
+pub fn report_and_dump(path: impl AsRef<Path>) -> Result<(), DumpError> {
+    let door = door::any();
+    // SAFETY: a string that ends in 0.
+    with_path(path.as_ref(), |path| unsafe { door.report_and_dump(path) })
+}
+
+/// Writes which blocks there are, and which were reported since the last dump, without running reporters.
+///
+/// # Errors
+///
+/// If nothing is recorded, or the file cannot be written; while another dump is written; and in a signal's handler that
+/// has interrupted this library where it holds a lock.
+pub fn dump(path: impl AsRef<Path>) -> Result<(), DumpError> {
+    let door = door::any();
+    // SAFETY: a string that ends in 0.
+    with_path(path.as_ref(), |path| unsafe { door.dump(path) })
+}
+
+fn with_path(path: &Path, call: impl FnOnce(*const c_char) -> c_int) -> Result<(), DumpError> {
+    let error = |source| DumpError::Write { path: path.to_owned(), source };
+    // On the stack: what is allocated here would be in the dump.
+    let mut text = [0; 4097];
+    let bytes = path.as_os_str().as_bytes();
+    if bytes.len() >= text.len() || bytes.contains(&0) {
+        return Err(error(io::Error::from_raw_os_error(libc::EINVAL)));
+    }
+    text[..bytes.len()].copy_from_slice(bytes);
+    match call(text.as_ptr().cast()) {
+        0 => Ok(()),
+        dumping::NOT_RUNNING => Err(DumpError::NotRunning),
+        number => Err(error(io::Error::from_raw_os_error(number))),
+    }
+}
+
+/// Whether blocks of this process are recorded.
+pub fn is_running() -> bool {
+    door::running_one().is_some()
+}
+
+/// Marks the block that starts here as reported, and gives its usable bytes; 0 if it is no block.
+///
+/// For foreign memory; values measured by a reporter are marked without it.
+pub fn report<T: ?Sized>(block: *const T) -> usize {
+    door::running_one().map_or(0, |door| door.report(block.cast(), false))
+}
+
+/// The same, of a block that is counted when it is allocated: the mark stays until it is freed.
+pub fn report_on_alloc<T: ?Sized>(block: *const T) -> usize {
+    door::running_one().map_or(0, |door| door.report(block.cast(), true))
+}
+
+/// Takes all marks away but those made on allocation.
+pub fn clear_reports() {
+    if let Some(door) = door::running_one() {
+        door.clear_reports();
+    }
+}
+
+/// For tests: forgets everything, and goes on as `options` say, which are words as in `$DMD`. No other
+/// thread may allocate meanwhile.
+///
+/// # Errors
+///
+/// If nothing is recorded, or a word is not understood.
+#[doc(hidden)]
+pub fn reset(options: &str) -> Result<(), DumpError> {
+    let door = door::running_one().ok_or(DumpError::NotRunning)?;
+    // SAFETY: a string that ends in 0.
+    with_path(Path::new(options), |options| unsafe { door.reset(options) })
+}
+
+/// C: [`report_and_dump`]; a null path is the one of the dump at the end of the process. Returns 0, the
+/// system's error number, or -1 if nothing is recorded.
+///
+/// # Safety
+///
+/// The path is null or ends in 0.
+#[unsafe(no_mangle)]
+#[allow(non_snake_case, reason = "Firefox's name")]
+pub(crate) unsafe extern "C" fn DMDReportAndDump(path: *const c_char) -> c_int {
+    // SAFETY: the C program passes null or a string that ends in 0, as `dmd.h` asks.
+    unsafe { door::any().report_and_dump(path) }
+}
+
+/// C: [`dump`], otherwise as [`DMDReportAndDump`].
+///
+/// # Safety
+///
+/// The path is null or ends in 0.
+#[unsafe(no_mangle)]
+#[allow(non_snake_case, reason = "Firefox's name")]
+pub(crate) unsafe extern "C" fn DMDDump(path: *const c_char) -> c_int {
+    // SAFETY: the C program passes null or a string that ends in 0, as `dmd.h` asks.
+    unsafe { door::any().dump(path) }
+}
+
+/// C: whether blocks of this process are recorded.
+#[unsafe(no_mangle)]
+#[allow(non_snake_case, reason = "Firefox's name")]
+pub(crate) extern "C" fn DMDIsRunning() -> c_int {
+    c_int::from(is_running())
+}
+
+/// C: [`report`].
+#[unsafe(no_mangle)]
+#[allow(non_snake_case, reason = "Firefox's name")]
+pub(crate) extern "C" fn DMDReport(block: *const c_void) -> usize {
+    report(block)
+}
+
+/// C: [`report_on_alloc`].
+#[unsafe(no_mangle)]
+#[allow(non_snake_case, reason = "Firefox's name")]
+pub(crate) extern "C" fn DMDReportOnAlloc(block: *const c_void) -> usize {
+    report_on_alloc(block)
+}
+
+/// C: [`clear_reports`].
+#[unsafe(no_mangle)]
+#[allow(non_snake_case, reason = "Firefox's name")]
+pub(crate) extern "C" fn DMDClearReports() {
+    clear_reports();
+}
+
+/// C, for tests: forgets everything, and goes on with other options. Returns 0, or `EINVAL`.
+///
+/// # Safety
+///
+/// The options end in 0, and no other thread allocates meanwhile.
+#[unsafe(no_mangle)]
+#[allow(non_snake_case, reason = "Firefox's name")]
+pub(crate) unsafe extern "C" fn DMDReset(options: *const c_char) -> c_int {
+    // SAFETY: whoever calls `DMDReset` passes a string that ends in 0.
+    unsafe { door::any().reset(options) }
+}
+
+/// Of all functions for C. What runs at the end of the process refers to it, so that the linker of a program
+/// with the wrapper keeps them for a debugger.
+static FOR_C: ForC = ForC {
+    dump: [DMDReportAndDump, DMDDump, DMDReset],
+    report: [DMDReport, DMDReportOnAlloc],
+    clear: DMDClearReports,
+    is_running: DMDIsRunning,
+};
+
+#[allow(dead_code, reason = "there to be referred to")]
+struct ForC {
+    dump: [unsafe extern "C" fn(*const c_char) -> c_int; 3],
+    report: [extern "C" fn(*const c_void) -> usize; 2],
+    clear: extern "C" fn(),
+    is_running: extern "C" fn() -> c_int,
+}
+
+/// At the end of the process.
+pub(crate) extern "C" fn process_ends() {
+    core::hint::black_box(&FOR_C);
+    dumping::process_ends();
+}

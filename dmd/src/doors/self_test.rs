@@ -1,0 +1,167 @@
+//! `--mode=test` and `--mode=stress`: the tool is tried in the process at hand, which then ends.
+
+use core::hint::black_box;
+use core::ptr::null_mut;
+use core::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+
+use crate::engine::ENGINE;
+use crate::options::{Mode, Run};
+use crate::system::log::say_anyway;
+use crate::system::slot::Inside;
+use crate::tables::mark::PathId;
+use crate::tables::trace_id::TraceId;
+
+/// How the program allocates, by the door to be tried.
+#[derive(Clone, Copy, Debug)]
+pub struct Allocator {
+    /// A block of so many bytes.
+    pub alloc: fn(usize) -> *mut u8,
+    /// Frees a block of so many bytes.
+    pub free: fn(*mut u8, usize),
+}
+
+/// Does what the options ask for, if that is not to let the program run.
+pub fn run(allocator: Allocator) {
+    let passed = match ENGINE.setup().options.run {
+        Run::Normal => return,
+        Run::Test => test(allocator),
+        Run::Stress => stress(allocator),
+    };
+    // SAFETY: ends the process, before anything of the program has run.
+    unsafe { libc::_exit(if passed { 0 } else { 1 }) }
+}
+
+/// Live blocks of so many bytes: all, those with a stack, those reported once and twice.
+fn blocks_of(requested: usize) -> [usize; 4] {
+    let _inside = Inside::deeper();
+    let mut counts = [0; 4];
+    ENGINE.table().for_each(|address, block| {
+        if block.requested == requested {
+            let reports = if block.marked { ENGINE.marks.get(address) } else { [None; 2] };
+            counts[0] += 1;
+            counts[1] += usize::from(block.trace != TraceId::NONE);
+            counts[2] += usize::from(reports[0].is_some() && reports[1].is_none());
+            counts[3] += usize::from(reports[1].is_some());
+        }
+    });
+    counts
+}
+
+struct Checks {
+    passed: bool,
+    number: usize,
+}
+
+impl Checks {
+    fn check(&mut self, what: &str, actual: [usize; 4], expected: [usize; 4]) {
+        self.number += 1;
+        if actual != expected {
+            self.passed = false;
+            say_anyway(format_args!(
+                "test: {what}: blocks, with stack, reported once, twice: {actual:?}, expected {expected:?}"
+            ));
+        }
+    }
+}
+
+/// Sizes that nobody else asks for.
+const ODD: usize = 71_237;
+
+fn test(Allocator { alloc, free }: Allocator) -> bool {
+    let mut checks = Checks { passed: true, number: 0 };
+    let marking = ENGINE.setup().options.mode == Mode::DarkMatter;
+    let once = usize::from(marking);
+    checks.check("nothing yet", blocks_of(ODD), [0; 4]);
+
+    let mut ten = [null_mut(); 10];
+    ten.iter_mut().for_each(|block| *block = black_box(alloc(ODD)));
+    free(ten[3], ODD);
+    // So large a block has a stack under any options.
+    checks.check("ten blocks, one freed", blocks_of(ODD), [9, 9, 0, 0]);
+
+    let path = PathId::NONE;
+    let report = |block: *mut u8, on_alloc| ENGINE.report(block.addr(), path, on_alloc, false, 0);
+    report(ten[0], false);
+    checks.check("reported", blocks_of(ODD), [9, 9, once, 0]);
+    (0..3).for_each(|_| _ = report(ten[0], false));
+    checks.check("reported four times", blocks_of(ODD), [9, 9, 0, once]);
+    report(ten[1], true);
+    ENGINE.clear_reports();
+    checks.check("cleared but for those on allocation", blocks_of(ODD), [9, 9, once, 0]);
+    report(null_mut(), false);
+    let middle = ENGINE.report(ten[2].addr() + 100, path, false, true, 0);
+    checks.check("an enclosing block", blocks_of(ODD), [9, 9, 2 * once, 0]);
+    checks.check("its size", [usize::from(middle >= ODD), 0, 0, 0], [1, 0, 0, 0]);
+    for (at, block) in ten.into_iter().enumerate() {
+        if at != 3 {
+            free(block, ODD);
+        }
+    }
+    checks.check("all freed", blocks_of(ODD), [0; 4]);
+    say_anyway(format_args!(
+        "test: {} checks, {}",
+        checks.number,
+        if checks.passed { "all passed" } else { "some failed" }
+    ));
+    checks.passed
+}
+
+const THREADS: u64 = 4;
+const ROUNDS: u64 = 300_000;
+const KEPT: usize = 64;
+
+fn stress(allocator: Allocator) -> bool {
+    let live = AtomicU64::new(0);
+    let passed = thread::scope(|scope| {
+        for seed in 0..THREADS {
+            let live = &live;
+            scope.spawn(move || load(allocator, seed, live));
+        }
+        scope.spawn(|| (0..20).for_each(|_| ENGINE.clear_reports()));
+        true
+    });
+    let left = blocks_of(ODD)[0] as u64;
+    let kept = live.load(Ordering::Relaxed);
+    say_anyway(format_args!(
+        "stress: {} allocations by {THREADS} threads, {left} of {kept} blocks left found, {} dropped, {} stack nodes",
+        THREADS * ROUNDS,
+        ENGINE.dropped(),
+        ENGINE.tree.nodes()
+    ));
+    passed && left == kept
+}
+
+fn load(Allocator { alloc, free }: Allocator, seed: u64, live: &AtomicU64) {
+    let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+    let mut blocks = [(null_mut::<u8>(), 0); KEPT];
+    for _ in 0..ROUNDS {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        let (block, bytes) = &mut blocks[state as usize % KEPT];
+        if !block.is_null() {
+            free(*block, *bytes);
+        }
+        *bytes = 1 + (state >> 32) as usize % 3000;
+        *block = deeper(alloc, *bytes, (state >> 20) as usize % 30);
+        if state & 15 == 0 {
+            ENGINE.report(block.addr(), PathId::NONE, state & 31 == 0, false, 0);
+        }
+    }
+    for (block, bytes) in blocks {
+        if !block.is_null() {
+            free(block, bytes);
+        }
+    }
+    // These stay.
+    for _ in 0..100 {
+        black_box(alloc(ODD));
+        live.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+#[inline(never)]
+fn deeper(alloc: fn(usize) -> *mut u8, bytes: usize, depth: usize) -> *mut u8 {
+    if depth == 0 { alloc(bytes) } else { black_box(deeper(alloc, bytes, depth - 1)) }
+}

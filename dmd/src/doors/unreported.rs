@@ -1,0 +1,115 @@
+//! What nobody reported, and what was reported twice, of this very process: by crate and function.
+//!
+//! The blocks go to [`dmd_analyze::dark_matter`] with one frame for each stack. Only frames up to the one that is to be
+//! named are looked up, each once for the process.
+
+use dmd_analyze::Frame;
+use dmd_analyze::dark_matter::{DarkMatter, DarkMatterRow, LiveBlocks, LiveStack};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::doors::live_frames::LiveFrames;
+use crate::dump::modules::Modules;
+use crate::engine::ENGINE;
+use crate::tables::block_table::Block;
+use crate::tables::mark::{PathId, Paths};
+use crate::tables::trace_id::TraceId;
+
+/// Stands for whoever reported a block by its address, without a path.
+const NO_PATH: &str = "(no path)";
+
+/// All that makes one block like another here.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Kind {
+    requested: usize,
+    slop: usize,
+    sampled: bool,
+    trace: TraceId,
+    reports: [Option<PathId>; 2],
+}
+
+/// In order of crates and functions. To be called inside the engine's guard: all that this allocates passes
+/// by unrecorded.
+pub(crate) fn rows() -> Vec<DarkMatterRow> {
+    let kinds = kinds();
+    let mut dark_matter = DarkMatter::new();
+    // What is reported once is told by nothing but its reports, which is all that estimates need.
+    let named: FxHashSet<TraceId> = kinds
+        .iter()
+        .filter(|(kind, _)| kind.trace != TraceId::NONE && !is_once(kind))
+        .map(|(kind, _)| kind.trace)
+        .collect();
+    let stacks = add_owners(named, &mut dark_matter);
+    let once = dark_matter.add_stack(&Frame::default());
+    let mut paths: FxHashMap<PathId, LiveStack> = FxHashMap::default();
+    for (index, (text, _)) in ENGINE.marks.paths().iter().flat_map(Paths::iter).enumerate() {
+        paths.insert(PathId(index as u32), dark_matter.add_reporter(&String::from_utf8_lossy(text)));
+    }
+    let no_path = dark_matter.add_reporter(NO_PATH);
+    for (kind, count) in kinds {
+        let mut blocks = LiveBlocks::default();
+        blocks.requested = kind.requested as u64;
+        blocks.slop = kind.slop as u64;
+        blocks.count = count;
+        blocks.sampled = kind.sampled;
+        if kind.trace != TraceId::NONE {
+            blocks.allocated_by = Some(stacks.get(&kind.trace).copied().unwrap_or(once));
+        }
+        blocks.reported_by = kind.reports.map(|path| Some(paths.get(&path?).copied().unwrap_or(no_path)));
+        dark_matter.add(&blocks);
+    }
+    dark_matter.rows()
+}
+
+/// The blocks of this process, and how many there are of each kind, in an order that does not depend on hashes.
+fn kinds() -> Vec<(Kind, u64)> {
+    let mut kinds: FxHashMap<Kind, u64> = FxHashMap::default();
+    ENGINE.table().for_each(|address, block| {
+        let Block { requested, slop, trace, sampled, marked } = ENGINE.counted(block);
+        let reports =
+            if marked { ENGINE.marks.get(address).map(|r| r.map(|report| report.path)) } else { [None; 2] };
+        *kinds.entry(Kind { requested, slop, sampled, trace, reports }).or_default() += 1;
+    });
+    let mut kinds: Vec<(Kind, u64)> = kinds.into_iter().collect();
+    let path = |path: Option<PathId>| path.map(|path| path.0);
+    kinds.sort_unstable_by_key(|(kind, _)| {
+        (kind.trace.0, kind.reports.map(path), kind.requested, kind.slop, kind.sampled)
+    });
+    kinds
+}
+
+fn is_once(kind: &Kind) -> bool {
+    matches!(kind.reports, [Some(_), None])
+}
+
+/// This many frames of each stack are looked up at a time.
+const STEP: usize = 6;
+
+/// Adds of each stack the innermost frame that is no allocator's.
+fn add_owners(traces: FxHashSet<TraceId>, dark_matter: &mut DarkMatter) -> FxHashMap<TraceId, LiveStack> {
+    let frames = |trace: TraceId| -> Vec<usize> { ENGINE.tree.frames(trace).collect() };
+    let mut open: Vec<(TraceId, Vec<usize>)> =
+        traces.into_iter().map(|trace| (trace, frames(trace))).collect();
+    open.sort_unstable_by_key(|(trace, _)| trace.0);
+    let modules = Modules::now();
+    let mut live_frames = LiveFrames::known();
+    let mut found = FxHashMap::default();
+    let mut start = 0;
+    while !open.is_empty() {
+        let part = |pcs: &[usize]| pcs.iter().skip(start).take(STEP).copied().collect::<Vec<usize>>();
+        live_frames.look_up(open.iter().flat_map(|(_, pcs)| part(pcs)).collect(), &modules);
+        let known = &*live_frames.frames();
+        open.retain(|(trace, pcs)| {
+            let part = part(pcs);
+            let owner = part.iter().flat_map(|pc| known.get(*pc)).find(|frame| !frame.is_of_allocator());
+            let ends = start + STEP >= pcs.len();
+            let innermost = || pcs.first().and_then(|pc| known.get(*pc).next()).unwrap_or_default();
+            match owner.or_else(|| ends.then(innermost)) {
+                Some(owner) => found.insert(*trace, dark_matter.add_stack(&owner)),
+                None => return true,
+            };
+            false
+        });
+        start += STEP;
+    }
+    found
+}

@@ -1,0 +1,98 @@
+//! A fork while other threads hold our locks: the forking thread takes them all first, so that the child
+//! finds every table whole.
+
+use core::sync::atomic::{AtomicBool, Ordering};
+use core::time::Duration;
+use std::sync::OnceLock;
+
+use crate::system::lock::Lock;
+use crate::system::process_id;
+use crate::system::slot::{Inside, slot};
+
+/// Calls its argument with every lock, in the order in which they may be taken together.
+type ForEachLock = fn(&mut dyn FnMut(&Lock));
+
+/// What a fork must know of whoever has locks.
+#[derive(Debug)]
+pub(crate) struct Forking {
+    /// All locks.
+    pub(crate) for_each_lock: ForEachLock,
+    /// Called in the child once all locks are free.
+    pub(crate) in_child: fn(),
+}
+
+static FORKING: OnceLock<&'static Forking> = OnceLock::new();
+/// Whether this process came from a fork of one that records.
+static FORKED: AtomicBool = AtomicBool::new(false);
+
+/// Registers the handlers, once. As early as can be: then they run last before the fork, and first after it.
+pub(crate) fn start(forking: &'static Forking) {
+    if FORKING.set(forking).is_ok() {
+        // SAFETY: the handlers are functions of this library, which is never unloaded.
+        unsafe { libc::pthread_atfork(Some(before), Some(in_parent), Some(in_child)) };
+    }
+}
+
+/// Whether this process came from a fork of one that records, also by a raw call that runs no handlers.
+pub(crate) fn is_child() -> bool {
+    FORKED.load(Ordering::Relaxed) || process_id::is_another_than_started()
+}
+
+fn for_each_lock(each: &mut dyn FnMut(&Lock)) {
+    if let Some(forking) = FORKING.get() {
+        (forking.for_each_lock)(each);
+    }
+}
+
+/// Whether this is a signal's handler that has interrupted this thread where it holds a lock: it would wait for itself.
+pub(crate) fn would_wait_for_itself() -> bool {
+    slot().guard.is_set() && slot().locks.get() != 0
+}
+
+/// Whether all locks can be had within some tenths of a second: none is held by this thread, which would
+/// wait for itself.
+pub(crate) fn locks_are_free() -> bool {
+    let mut free = true;
+    for_each_lock(&mut |lock| {
+        for _ in 0..20 {
+            if lock.try_hold().is_some() {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        free = false;
+    });
+    free
+}
+
+extern "C" fn before() {
+    if slot().guard.is_set() {
+        // A signal's handler forks in the middle of an allocation: this thread may hold one of the locks, and
+        // would wait for itself.
+        return;
+    }
+    // A handler that interrupts this finds the thread inside, and takes none.
+    let _inside = Inside::deeper();
+    for_each_lock(&mut |lock| lock.acquire());
+    // From here to the end of the fork this thread passes through the locks: other handlers allocate.
+    slot().forking.set(true);
+}
+
+extern "C" fn in_parent() {
+    let _inside = Inside::deeper();
+    if !slot().forking.replace(false) {
+        return;
+    }
+    for_each_lock(&mut |lock| lock.release());
+}
+
+extern "C" fn in_child() {
+    let _inside = Inside::deeper();
+    for_each_lock(&mut |lock| lock.free_in_child());
+    slot().locks.set(0);
+    if let Some(forking) = FORKING.get() {
+        (forking.in_child)();
+    }
+    slot().forking.set(false);
+    FORKED.store(true, Ordering::Relaxed);
+}

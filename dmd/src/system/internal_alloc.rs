@@ -1,0 +1,134 @@
+//! Where Rust code of the engine allocates, when it writes a dump: pages of our own, so that a dump changes
+//! nothing in the heap that it tells of.
+
+use core::alloc::Layout;
+use core::ptr::null_mut;
+use core::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::system::lock::{Guarded, Lock};
+use crate::system::memory;
+
+/// Taken once, and never more: what does not fit goes elsewhere.
+const REGION: usize = 32 << 20;
+/// Enough for a dump, where address space is short by then: set aside at the start.
+const RESERVE: usize = 2 << 20;
+/// The smallest block, as a power of two.
+const LEAST: u32 = 4;
+const CLASSES: usize = 22;
+
+struct Heap {
+    used: usize,
+    /// Free blocks by size, each with the address of the next in its first word.
+    free: [usize; CLASSES],
+}
+
+static HEAP: Guarded<Heap> = Guarded::new(Heap { used: 0, free: [0; CLASSES] });
+/// Of the region; 0 before it is taken.
+static START: AtomicUsize = AtomicUsize::new(0);
+static LENGTH: AtomicUsize = AtomicUsize::new(0);
+/// Of what was set aside; 0 if there is nothing.
+static RESERVED: AtomicUsize = AtomicUsize::new(0);
+
+pub(crate) fn for_each_lock(each: &mut dyn FnMut(&Lock)) {
+    each(HEAP.lock());
+}
+
+fn class(layout: Layout) -> Option<usize> {
+    let bytes = layout.size().max(layout.align()).max(1 << LEAST).checked_next_power_of_two()?;
+    let class = (bytes.trailing_zeros() - LEAST) as usize;
+    (class < CLASSES && layout.align() <= 4096).then_some(class)
+}
+
+/// A block, or null: there is no room.
+pub(crate) fn alloc(layout: Layout) -> *mut u8 {
+    let Some(class) = class(layout) else { return null_mut() };
+    let mut heap = HEAP.hold();
+    let free = heap.free[class];
+    if free != 0 {
+        let block = core::ptr::with_exposed_provenance_mut::<usize>(free);
+        // SAFETY: a free block of this heap, whose first word is ours.
+        heap.free[class] = unsafe { block.read() };
+        return block.cast();
+    }
+    let Some((region, length)) = region() else { return null_mut() };
+    let bytes = 1 << (class as u32 + LEAST);
+    // A size is a power of two, and so an alignment.
+    let start = (region + heap.used).next_multiple_of(bytes.min(4096));
+    if start + bytes > region + length {
+        return null_mut();
+    }
+    heap.used = start + bytes - region;
+    core::ptr::with_exposed_provenance_mut(start)
+}
+
+/// Where the region lies, and its length. The lock is held.
+fn region() -> Option<(usize, usize)> {
+    let known = START.load(Ordering::Relaxed);
+    if known != 0 {
+        return Some((known, LENGTH.load(Ordering::Relaxed)));
+    }
+    let mapped = memory::map_for_dump(REGION).expose_provenance();
+    let (start, length) =
+        if mapped != 0 { (mapped, REGION) } else { (RESERVED.load(Ordering::Relaxed), RESERVE) };
+    LENGTH.store(length, Ordering::Relaxed);
+    START.store(start, Ordering::Relaxed);
+    (start != 0).then_some((start, length))
+}
+
+/// Sets aside what a dump needs at least. Once.
+pub(crate) fn reserve() {
+    RESERVED.store(memory::map_for_dump(RESERVE).expose_provenance(), Ordering::Relaxed);
+}
+
+/// Takes the region, if it was not taken; false if there is no memory to write a dump with, of which the
+/// language would make the end of the process.
+pub(crate) fn is_ready() -> bool {
+    let _heap = HEAP.hold();
+    region().is_some()
+}
+
+/// Whether the block is one of [`alloc`].
+#[inline]
+pub(crate) fn owns(block: *const u8) -> bool {
+    let start = START.load(Ordering::Relaxed);
+    start != 0 && block.addr().wrapping_sub(start) < LENGTH.load(Ordering::Relaxed)
+}
+
+/// Takes a block back.
+///
+/// # Safety
+///
+/// The block came from [`alloc`] for the same layout, and nobody uses it any more.
+pub(crate) unsafe fn dealloc(block: *mut u8, layout: Layout) {
+    let Some(class) = class(layout) else { return };
+    let mut heap = HEAP.hold();
+    let next = heap.free[class];
+    // SAFETY: at least 16 bytes that are free now.
+    unsafe { block.cast::<usize>().write(next) };
+    heap.free[class] = block.expose_provenance();
+}
+
+/// The allocator of a library in which all Rust code is the engine's, such as `libdmd.so`.
+#[derive(Clone, Copy, Debug)]
+pub struct Internal;
+
+// SAFETY: blocks are disjoint parts of one region or of their own mapping, aligned and sized as asked.
+unsafe impl core::alloc::GlobalAlloc for Internal {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        let block = alloc(layout);
+        if block.is_null() && layout.align() <= 4096 && layout.size() < isize::MAX as usize - 4096 {
+            return memory::map_for_dump(layout.size().next_multiple_of(4096));
+        }
+        block
+    }
+
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        if owns(block) {
+            // SAFETY: a block of the region, which came from `alloc`; the caller passes its layout and uses it no more.
+            unsafe { dealloc(block, layout) }
+        } else {
+            // SAFETY: what is not of the region was mapped, with the same size rounded up.
+            unsafe { memory::unmap_for_dump(block, layout.size().next_multiple_of(4096)) }
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! A lock for use inside an allocation: it sleeps in the kernel and not in a spin, never allocates, never
+//! panics, and can be taken over by the child of a fork.
+//!
+//! While a thread forks it holds every lock (see `fork`), and its own calls pass through them: other
+//! libraries' fork handlers may allocate.
+
+use core::cell::UnsafeCell;
+use core::ops::{Deref, DerefMut};
+use core::sync::atomic::{AtomicU32, Ordering};
+
+use crate::system::errno::keeping_errno;
+use crate::system::slot::slot;
+
+const FREE: u32 = 0;
+const HELD: u32 = 1;
+const AWAITED: u32 = 2;
+
+pub(crate) struct Lock(AtomicU32);
+
+/// Frees the lock when dropped.
+pub(crate) struct Held<'a>(Option<&'a Lock>);
+
+impl Lock {
+    pub(crate) const fn new() -> Self {
+        Self(AtomicU32::new(FREE))
+    }
+
+    #[inline]
+    pub(crate) fn hold(&self) -> Held<'_> {
+        if slot().forking.get() {
+            return Held(None);
+        }
+        self.acquire();
+        Held(Some(self))
+    }
+
+    /// The lock, unless somebody has it.
+    pub(crate) fn try_hold(&self) -> Option<Held<'_>> {
+        count(1);
+        if self.0.compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed).is_ok() {
+            return Some(Held(Some(self)));
+        }
+        count(-1);
+        None
+    }
+
+    #[inline]
+    pub(crate) fn acquire(&self) {
+        count(1);
+        if self.0.compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed).is_err() {
+            self.wait();
+        }
+    }
+
+    #[cold]
+    fn wait(&self) {
+        keeping_errno(|| {
+            while self.0.swap(AWAITED, Ordering::Acquire) != FREE {
+                // SAFETY: waits on a word that lives in a static or a leaked mapping.
+                unsafe {
+                    libc::syscall(
+                        libc::SYS_futex,
+                        self.0.as_ptr(),
+                        libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG,
+                        AWAITED,
+                        core::ptr::null::<libc::timespec>(),
+                    )
+                };
+            }
+        });
+    }
+
+    #[inline]
+    pub(crate) fn release(&self) {
+        if self.0.swap(FREE, Ordering::Release) == AWAITED {
+            self.wake();
+        }
+        count(-1);
+    }
+
+    #[cold]
+    fn wake(&self) {
+        keeping_errno(|| {
+            // SAFETY: wakes waiters of a word that lives in a static or a leaked mapping.
+            unsafe {
+                libc::syscall(
+                    libc::SYS_futex,
+                    self.0.as_ptr(),
+                    libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG,
+                    1,
+                )
+            };
+        });
+    }
+
+    /// In the child of a fork, whose only thread holds the lock: nobody waits any more.
+    pub(crate) fn free_in_child(&self) {
+        self.0.store(FREE, Ordering::Release);
+    }
+}
+
+/// How many locks this thread holds is known to its signals' handlers: more than it holds for an instant, never fewer.
+#[inline]
+fn count(change: i16) {
+    let locks = &slot().locks;
+    locks.set(locks.get().wrapping_add_signed(change));
+}
+
+impl Drop for Held<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if let Some(lock) = self.0 {
+            lock.release();
+        }
+    }
+}
+
+impl Held<'_> {
+    /// Leaves the lock to another thread, which has taken it over.
+    pub(crate) fn leave(mut self) {
+        self.0 = None;
+        count(-1);
+    }
+}
+
+/// A value behind a [`Lock`].
+pub(crate) struct Guarded<T> {
+    lock: Lock,
+    value: UnsafeCell<T>,
+}
+
+// SAFETY: the value is reached only by whoever holds the lock.
+unsafe impl<T: Send> Sync for Guarded<T> {}
+
+/// The value, until dropped.
+pub(crate) struct Use<'a, T> {
+    value: &'a UnsafeCell<T>,
+    _held: Held<'a>,
+}
+
+impl<T> Guarded<T> {
+    pub(crate) const fn new(value: T) -> Self {
+        Self { lock: Lock::new(), value: UnsafeCell::new(value) }
+    }
+
+    pub(crate) fn lock(&self) -> &Lock {
+        &self.lock
+    }
+
+    pub(crate) fn hold(&self) -> Use<'_, T> {
+        Use { value: &self.value, _held: self.lock.hold() }
+    }
+}
+
+impl<T> Deref for Use<'_, T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        // SAFETY: the lock is held.
+        unsafe { &*self.value.get() }
+    }
+}
+
+impl<T> DerefMut for Use<'_, T> {
+    fn deref_mut(&mut self) -> &mut T {
+        // SAFETY: the lock is held, and `self` is borrowed mutably.
+        unsafe { &mut *self.value.get() }
+    }
+}

@@ -1,0 +1,81 @@
+//! What DMD says on stderr: whole lines after `DMD[pid] `, in one write each.
+//!
+//! Said only while descriptor 2 is what it was at the start: a program may close it and open its own file
+//! there.
+
+use core::fmt::{self, Write};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use crate::system::errno::keeping_errno;
+
+/// Device and inode of stderr at the start.
+static STDERR: [AtomicU64; 2] = [AtomicU64::new(0), AtomicU64::new(0)];
+
+static QUIET: AtomicBool = AtomicBool::new(false);
+
+/// From now on only [`say_anyway`] says something.
+pub(crate) fn set_quiet(quiet: bool) {
+    QUIET.store(quiet, Ordering::Relaxed);
+}
+
+fn stderr() -> Option<[u64; 2]> {
+    let mut about = core::mem::MaybeUninit::<libc::stat>::uninit();
+    // SAFETY: a place for the answer.
+    let failed = unsafe { libc::fstat(2, about.as_mut_ptr()) } != 0;
+    // SAFETY: filled when the call succeeded.
+    (!failed).then(|| unsafe { about.assume_init() }).map(|about| [about.st_dev, about.st_ino])
+}
+
+/// Notes what stderr is, and says that recording starts. `variable` is `$DMD`, if it decided that.
+pub(crate) fn start(variable: Option<&[u8]>) {
+    for (place, value) in STDERR.iter().zip(stderr().unwrap_or_default()) {
+        place.store(value, Ordering::Relaxed);
+    }
+    if let Some(variable) = variable {
+        say(format_args!("$DMD = '{}'", variable.escape_ascii()));
+    }
+    say(format_args!("DMD is enabled"));
+}
+
+/// Says one line.
+pub(crate) fn say(line: fmt::Arguments<'_>) {
+    keeping_errno(|| {
+        let known = [STDERR[0].load(Ordering::Relaxed), STDERR[1].load(Ordering::Relaxed)];
+        if !QUIET.load(Ordering::Relaxed) && stderr() == Some(known) {
+            say_anyway(line);
+        }
+    });
+}
+
+/// Says one line of plain text.
+pub fn say_text(line: &str) {
+    say(format_args!("{line}"));
+}
+
+/// Says one line even if comments are switched off: why the process cannot go on.
+pub(crate) fn say_anyway(line: fmt::Arguments<'_>) {
+    let mut text = Line { bytes: [0; 512], len: 0 };
+    // What does not fit is left out.
+    let _ = write!(text, "DMD[{}] ", std::process::id());
+    let _ = text.write_fmt(line);
+    text.bytes[text.len] = b'\n';
+    // SAFETY: writes bytes of the line. By its number and not by libc's function, which is a point where
+    // a thread may be cancelled.
+    unsafe { libc::syscall(libc::SYS_write, 2, text.bytes.as_ptr(), text.len + 1) };
+}
+
+struct Line {
+    bytes: [u8; 512],
+    /// Less than the length of `bytes`.
+    len: usize,
+}
+
+impl Write for Line {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let room = self.bytes.len() - 1 - self.len;
+        let text = &text.as_bytes()[..text.len().min(room)];
+        self.bytes[self.len..self.len + text.len()].copy_from_slice(text);
+        self.len += text.len();
+        Ok(())
+    }
+}

@@ -1,0 +1,195 @@
+//! Memory of our own, from `mmap` and never from the measured heap.
+//!
+//! Everything here may be called from inside an allocation: it neither allocates nor panics, keeps `errno`,
+//! and answers null when the system has no memory or the bound on our own memory is reached. The bound is one of
+//! tables that grow with the program, so it counts nothing that is mapped in large pieces and hardly touched.
+
+use core::marker::PhantomData;
+use core::ptr::null_mut;
+use core::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
+
+use crate::system::errno::keeping_errno;
+use crate::system::lock::Lock;
+
+/// What all tables together may map: beyond it new blocks are dropped and counted.
+const BOUND: usize = 16 << 30;
+
+static TABLES: AtomicUsize = AtomicUsize::new(0);
+static OTHERS: AtomicUsize = AtomicUsize::new(0);
+
+/// Bytes mapped by all tables, and for dumps.
+pub(crate) fn mapped() -> usize {
+    TABLES.load(Ordering::Relaxed) + OTHERS.load(Ordering::Relaxed)
+}
+
+/// Maps zeroed pages for a table, or gives null.
+pub(crate) fn map(bytes: usize) -> *mut u8 {
+    if TABLES.fetch_add(bytes, Ordering::Relaxed) + bytes > BOUND {
+        TABLES.fetch_sub(bytes, Ordering::Relaxed);
+        return null_mut();
+    }
+    let pages = map_pages(bytes);
+    if pages.is_null() {
+        TABLES.fetch_sub(bytes, Ordering::Relaxed);
+    }
+    pages
+}
+
+/// Maps zeroed pages for a dump, however much the tables have, or gives null.
+pub(crate) fn map_for_dump(bytes: usize) -> *mut u8 {
+    let pages = map_pages(bytes);
+    if !pages.is_null() {
+        OTHERS.fetch_add(bytes, Ordering::Relaxed);
+    }
+    pages
+}
+
+fn map_pages(bytes: usize) -> *mut u8 {
+    keeping_errno(|| {
+        // SAFETY: an anonymous mapping anywhere overwrites nothing.
+        let pages = unsafe {
+            libc::mmap(
+                null_mut(),
+                bytes,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
+                -1,
+                0,
+            )
+        };
+        if pages == libc::MAP_FAILED { null_mut() } else { pages.cast() }
+    })
+}
+
+/// Gives pages back.
+///
+/// # Safety
+///
+/// `pages` came from [`map`] with the same size, and nobody uses them any more.
+pub(crate) unsafe fn unmap(pages: *mut u8, bytes: usize) {
+    // SAFETY: pages of `map_pages` with this size, which nobody uses: the caller of this function sees to both.
+    unsafe { unmap_pages(pages, bytes) };
+    TABLES.fetch_sub(bytes, Ordering::Relaxed);
+}
+
+/// Gives pages back.
+///
+/// # Safety
+///
+/// `pages` came from [`map_for_dump`] with the same size, and nobody uses them any more.
+pub(crate) unsafe fn unmap_for_dump(pages: *mut u8, bytes: usize) {
+    // SAFETY: pages of `map_pages` with this size, which nobody uses: the caller of this function sees to both.
+    unsafe { unmap_pages(pages, bytes) };
+    OTHERS.fetch_sub(bytes, Ordering::Relaxed);
+}
+
+/// # Safety
+///
+/// `pages` came from [`map_pages`] with the same size, and nobody uses them any more.
+unsafe fn unmap_pages(pages: *mut u8, bytes: usize) {
+    keeping_errno(|| {
+        // SAFETY: a whole mapping that nobody uses: the callers of this function see to it.
+        unsafe { libc::munmap(pages.cast(), bytes) };
+    });
+}
+
+/// Parts of one size, zeroed and never given back. Takes no lock, so that a handler of a signal may interrupt it.
+pub(crate) struct Pool<T> {
+    /// The mapping from which parts are taken, by its first page, and how many were taken of it.
+    current: AtomicU64,
+    mapped: AtomicUsize,
+    parts: PhantomData<fn() -> T>,
+}
+
+impl<T> Pool<T> {
+    const MAPPING: usize = 1 << 20;
+    const IN_MAPPING: u64 = (Self::MAPPING / size_of::<T>()) as u64;
+    const COUNT_BITS: u32 = 21;
+    const PAGE_BITS: u32 = 12;
+
+    pub(crate) const fn new() -> Self {
+        Self { current: AtomicU64::new(0), mapped: AtomicUsize::new(0), parts: PhantomData }
+    }
+
+    /// Bytes mapped.
+    pub(crate) fn mapped(&self) -> usize {
+        self.mapped.load(Ordering::Relaxed)
+    }
+
+    /// Bytes of the parts that were taken.
+    pub(crate) fn used(&self) -> usize {
+        let (_, taken) = Self::split(self.current.load(Ordering::Relaxed));
+        let left = Self::IN_MAPPING.saturating_sub(taken) as usize * size_of::<T>();
+        self.mapped().saturating_sub(if taken == 0 { 0 } else { left })
+    }
+
+    fn split(current: u64) -> (usize, u64) {
+        let page = (current >> Self::COUNT_BITS) as usize;
+        (page << Self::PAGE_BITS, current & ((1 << Self::COUNT_BITS) - 1))
+    }
+
+    /// A part of which all bytes are 0, or null.
+    pub(crate) fn take(&self) -> *mut T {
+        loop {
+            let current = self.current.load(Ordering::Acquire);
+            let (start, taken) = Self::split(current);
+            if start != 0 && taken < Self::IN_MAPPING {
+                let next =
+                    self.current.compare_exchange(current, current + 1, Ordering::AcqRel, Ordering::Acquire);
+                if next.is_ok() {
+                    return core::ptr::with_exposed_provenance_mut(start + taken as usize * size_of::<T>());
+                }
+                continue;
+            }
+            let fresh = map(Self::MAPPING);
+            if fresh.is_null() {
+                return null_mut();
+            }
+            let page = (fresh.expose_provenance() >> Self::PAGE_BITS) as u64;
+            let next = page << Self::COUNT_BITS | 1;
+            if self.current.compare_exchange(current, next, Ordering::AcqRel, Ordering::Acquire).is_ok() {
+                self.mapped.fetch_add(Self::MAPPING, Ordering::Relaxed);
+                return fresh.cast();
+            }
+            // SAFETY: mapped above, and seen by nobody.
+            unsafe { unmap(fresh, Self::MAPPING) };
+        }
+    }
+}
+
+const CHUNK: usize = 256 << 10;
+
+/// A bump allocator for small things that live as long as the process.
+pub(crate) struct Arena {
+    lock: Lock,
+    next: AtomicPtr<u8>,
+    left: AtomicUsize,
+}
+
+impl Arena {
+    pub(crate) const fn new() -> Self {
+        Self { lock: Lock::new(), next: AtomicPtr::new(null_mut()), left: AtomicUsize::new(0) }
+    }
+
+    pub(crate) fn lock(&self) -> &Lock {
+        &self.lock
+    }
+
+    /// Zeroed bytes, aligned to 16, or null.
+    pub(crate) fn take(&self, bytes: usize) -> *mut u8 {
+        let bytes = bytes.next_multiple_of(16);
+        if bytes > CHUNK / 4 {
+            return map(bytes.next_multiple_of(4096));
+        }
+        let _held = self.lock.hold();
+        let left = self.left.load(Ordering::Relaxed);
+        let start = if left < bytes { map(CHUNK) } else { self.next.load(Ordering::Relaxed) };
+        if start.is_null() {
+            return null_mut();
+        }
+        let left = if left < bytes { CHUNK } else { left };
+        self.left.store(left - bytes, Ordering::Relaxed);
+        self.next.store(start.wrapping_add(bytes), Ordering::Relaxed);
+        start
+    }
+}

@@ -1,0 +1,63 @@
+//! A stack to write a dump on: a process may end on a signal's small one, or on one that is nearly full.
+
+use core::ffi::c_void;
+
+use crate::system::memory;
+
+const PAGE: usize = 4096;
+/// Dumps have been seen to need 10 KiB.
+const BYTES: usize = 256 << 10;
+
+/// Runs `body` on a stack of its own, or on the caller's if there is no memory for one.
+pub(crate) fn run<T, F: FnOnce() -> T>(body: F) -> T {
+    let stack = memory::map_for_dump(BYTES);
+    if stack.is_null() {
+        return body();
+    }
+    // SAFETY: the lowest page of the mapping, which nothing uses.
+    unsafe { libc::mprotect(stack.cast(), PAGE, libc::PROT_NONE) };
+    let mut work = Work { body: Some(body), result: None };
+    // SAFETY: the end of a mapping that is large enough, and `work` is what the function takes.
+    unsafe { call_on(stack.expose_provenance() + BYTES, work_on::<T, F>, (&raw mut work).cast()) };
+    // SAFETY: mapped above with this size, and left.
+    unsafe { memory::unmap_for_dump(stack, BYTES) };
+    work.result.expect("the work was done")
+}
+
+struct Work<T, F> {
+    body: Option<F>,
+    result: Option<T>,
+}
+
+extern "C" fn work_on<T, F: FnOnce() -> T>(work: *mut c_void) {
+    // SAFETY: what `run` passes on, which waits meanwhile.
+    let work = unsafe { &mut *work.cast::<Work<T, F>>() };
+    work.result = work.body.take().map(|body| body());
+}
+
+/// Calls a function on the stack that ends at `top`, a multiple of 16.
+#[unsafe(naked)]
+unsafe extern "C" fn call_on(top: usize, function: extern "C" fn(*mut c_void), data: *mut c_void) {
+    #[cfg(target_arch = "x86_64")]
+    core::arch::naked_asm!(
+        "push rbp",
+        "mov rbp, rsp",
+        "mov rsp, rdi",
+        "mov rdi, rdx",
+        "call rsi",
+        "mov rsp, rbp",
+        "pop rbp",
+        "ret",
+    );
+    #[cfg(target_arch = "aarch64")]
+    core::arch::naked_asm!(
+        "stp x29, x30, [sp, #-16]!",
+        "mov x29, sp",
+        "mov sp, x0",
+        "mov x0, x2",
+        "blr x1",
+        "mov sp, x29",
+        "ldp x29, x30, [sp], #16",
+        "ret",
+    );
+}

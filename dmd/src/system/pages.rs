@@ -1,0 +1,91 @@
+//! Growing tables over pages of our own, for what is not on the path of every allocation.
+
+use core::alloc::Layout;
+use core::hash::Hash;
+use core::ptr::NonNull;
+
+use allocator_api2::alloc::{AllocError, Allocator};
+use rustc_hash::FxBuildHasher;
+
+use crate::system::memory;
+
+const PAGE: usize = 4096;
+
+/// Maps whole pages, and nothing smaller: for a table, or for a dump.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pages<const FOR_DUMP: bool>;
+
+/// A list over [`Pages`]; [`push`] never panics.
+pub(crate) type PageVec<T, const FOR_DUMP: bool = false> = allocator_api2::vec::Vec<T, Pages<FOR_DUMP>>;
+/// A map over [`Pages`]; [`entry`] never panics.
+pub(crate) type PageMap<K, V, const FOR_DUMP: bool = false> =
+    hashbrown::HashMap<K, V, FxBuildHasher, Pages<FOR_DUMP>>;
+
+/// A list that a dump needs.
+pub(crate) type DumpVec<T> = PageVec<T, true>;
+/// A map that a dump needs.
+pub(crate) type DumpMap<K, V> = PageMap<K, V, true>;
+
+pub(crate) const fn map<K, V, const FOR_DUMP: bool>() -> PageMap<K, V, FOR_DUMP> {
+    PageMap::with_hasher_in(FxBuildHasher, Pages)
+}
+
+pub(crate) const fn list<T, const FOR_DUMP: bool>() -> PageVec<T, FOR_DUMP> {
+    PageVec::new_in(Pages)
+}
+
+/// Adds to a list; false if there is no memory.
+pub(crate) fn push<T, const FOR_DUMP: bool>(list: &mut PageVec<T, FOR_DUMP>, value: T) -> bool {
+    let room = list.try_reserve(1).is_ok();
+    if room {
+        list.push(value);
+    }
+    room
+}
+
+/// A copy of a list, for a dump; `None` if there is no memory.
+pub(crate) fn copy<T: Copy>(list: &[T]) -> Option<DumpVec<T>> {
+    let mut copy = self::list();
+    copy.try_reserve_exact(list.len()).ok()?;
+    copy.extend_from_slice(list);
+    Some(copy)
+}
+
+/// The value of a key, made if there is none; `None` if there is no memory.
+pub(crate) fn entry<K: Eq + Hash, V, const FOR_DUMP: bool>(
+    map: &mut PageMap<K, V, FOR_DUMP>,
+    key: K,
+    make: impl FnOnce() -> V,
+) -> Option<&mut V> {
+    map.try_reserve(1).ok()?;
+    Some(map.entry(key).or_insert_with(make))
+}
+
+/// Bytes that a map has taken, nearly.
+pub(crate) fn map_bytes<K, V>(map: &PageMap<K, V>) -> usize {
+    map.capacity() * (size_of::<(K, V)>() + 1) * 8 / 7
+}
+
+// SAFETY: a mapping is not used by anyone else until it is given back, and is aligned to a page.
+unsafe impl<const FOR_DUMP: bool> Allocator for Pages<FOR_DUMP> {
+    fn allocate(&self, layout: Layout) -> Result<NonNull<[u8]>, AllocError> {
+        if layout.align() > PAGE || layout.size() > isize::MAX as usize - PAGE {
+            return Err(AllocError);
+        }
+        let bytes = layout.size().next_multiple_of(PAGE);
+        let pages = NonNull::new(if FOR_DUMP { memory::map_for_dump(bytes) } else { memory::map(bytes) });
+        let pages = pages.ok_or(AllocError)?;
+        Ok(NonNull::slice_from_raw_parts(pages, layout.size()))
+    }
+
+    unsafe fn deallocate(&self, pages: NonNull<u8>, layout: Layout) {
+        let bytes = layout.size().next_multiple_of(PAGE);
+        if FOR_DUMP {
+            // SAFETY: mapped by `allocate` with the same size, rounded up in the same way.
+            unsafe { memory::unmap_for_dump(pages.as_ptr(), bytes) };
+        } else {
+            // SAFETY: as above.
+            unsafe { memory::unmap(pages.as_ptr(), bytes) };
+        }
+    }
+}

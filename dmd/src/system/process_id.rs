@@ -1,0 +1,61 @@
+//! Processes by number and namespace, and which one started.
+
+use core::sync::atomic::{AtomicU32, Ordering};
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+
+static AT_START: Known = Known::nobody();
+
+/// A process, by its number and the namespace of that; other namespaces have the same numbers.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Process {
+    pub(crate) number: u32,
+    /// 0 if nobody can say.
+    pub(crate) namespace: u32,
+}
+
+impl Process {
+    pub(crate) fn this() -> Self {
+        let namespace = fs::metadata("/proc/self/ns/pid").map_or(0, |namespace| namespace.ino() as u32);
+        Self { number: std::process::id(), namespace }
+    }
+
+    pub(crate) fn is(self, other: Self) -> bool {
+        let same_namespace = self.namespace == other.namespace || self.namespace == 0 || other.namespace == 0;
+        self.number == other.number && same_namespace
+    }
+}
+
+/// A process that is known to all threads.
+pub(crate) struct Known {
+    number: AtomicU32,
+    namespace: AtomicU32,
+}
+
+impl Known {
+    pub(crate) const fn nobody() -> Self {
+        Self { number: AtomicU32::new(0), namespace: AtomicU32::new(0) }
+    }
+
+    pub(crate) fn store(&self, process: Process) {
+        self.namespace.store(process.namespace, Ordering::Relaxed);
+        self.number.store(process.number, Ordering::Release);
+    }
+
+    pub(crate) fn get(&self) -> Option<Process> {
+        let number = self.number.load(Ordering::Acquire);
+        (number != 0).then(|| Process { number, namespace: self.namespace.load(Ordering::Relaxed) })
+    }
+}
+
+/// Remembers which process starts.
+pub(crate) fn start() -> Process {
+    let this = Process::this();
+    AT_START.store(this);
+    this
+}
+
+/// Whether this process came from a fork of the one that started, by whatever call.
+pub(crate) fn is_another_than_started() -> bool {
+    AT_START.get().is_some_and(|start| !Process::this().is(start))
+}

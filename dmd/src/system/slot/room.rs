@@ -1,0 +1,83 @@
+//! Whether a stack has room for what the engine does: it must not overflow there, half way through, with a lock held.
+//!
+//! Asked before the thread is inside, so that nothing is lost if even this overflows. What was found is kept: a hint,
+//! since stacks come and go, which may be wrong and then costs what having no room would have cost.
+
+use core::cell::Cell;
+
+use dmd_unwind::is_readable;
+
+const PAGE: usize = 4096;
+/// What a stack needs to have left: walks have been seen to use 3 KiB.
+const ROOM: usize = 4 << 10;
+/// As much is tried at once to make a stretch longer.
+const NEAR: usize = 64 * PAGE;
+
+/// Where this thread's stacks have been found to be there: the one that it ran on last, and the one before. All zero
+/// at first.
+#[repr(C)]
+pub(super) struct Room {
+    last: Stretch,
+    other: Stretch,
+}
+
+#[repr(C)]
+struct Stretch {
+    floor: Cell<usize>,
+    end: Cell<usize>,
+}
+
+impl Stretch {
+    #[inline(always)]
+    fn has_room(&self, sp: usize) -> bool {
+        self.floor.get() + ROOM <= sp && sp < self.end.get()
+    }
+
+    fn is_near(&self, low: usize, end: usize) -> bool {
+        self.floor.get() <= end + NEAR && low <= self.end.get() + NEAR
+    }
+
+    fn replace(&self, (floor, end): (usize, usize)) -> (usize, usize) {
+        (self.floor.replace(floor), self.end.replace(end))
+    }
+}
+
+impl Room {
+    /// Whether there is room below a stack pointer of this thread's.
+    #[inline(always)]
+    pub(super) fn is_below(&self, sp: usize) -> bool {
+        self.last.has_room(sp) || self.look(sp)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn look(&self, sp: usize) -> bool {
+        let low = page_of(sp.saturating_sub(ROOM));
+        let end = page_of(sp) + PAGE;
+        if !self.last.is_near(low, end) {
+            // Another stack.
+            let last = self.last.replace((self.other.floor.get(), self.other.end.get()));
+            self.other.replace(last);
+            if self.last.has_room(sp) {
+                return true;
+            }
+        }
+        if !are_readable(low, page_of(sp)) {
+            return false;
+        }
+        let (floor, known_end) = (self.last.floor.get(), self.last.end.get());
+        let is_longer =
+            self.last.is_near(low, end) && are_readable(end, floor) && are_readable(known_end, low);
+        let longer = if is_longer { (low.min(floor), end.max(known_end)) } else { (low, end) };
+        self.last.replace(longer);
+        true
+    }
+}
+
+fn are_readable(low: usize, end: usize) -> bool {
+    (low..end).step_by(PAGE).all(is_readable)
+}
+
+fn page_of(address: usize) -> usize {
+    address & !(PAGE - 1)
+}

@@ -1,0 +1,15 @@
+//! What is recorded: live blocks, their stacks, those that were freed, and who reported which. Hooks write all of it.
+
+#[allow(unsafe_code, reason = "memory indexed by address")]
+pub(crate) mod block_table;
+pub(crate) mod dead_blocks;
+pub(crate) mod mark;
+pub(crate) mod runs;
+#[allow(unsafe_code, reason = "records that are never unmapped")]
+pub(crate) mod seen_modules;
+pub(crate) mod stack;
+#[allow(unsafe_code, reason = "memory that a thread leases")]
+pub(crate) mod thread;
+pub(crate) mod trace_id;
+#[allow(unsafe_code, reason = "a table read without a lock")]
+pub(crate) mod trace_tree;

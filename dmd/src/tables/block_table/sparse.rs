@@ -1,0 +1,100 @@
+//! Large blocks where no small one was recorded: a slot each, in a short chain of chunks.
+//!
+//! A slot belongs to its address for good, so that whoever found it may go on with it whatever others do: there
+//! are some more than large blocks fit into the stretch of heap, and what has none left gets words.
+
+use core::ptr::null_mut;
+use core::sync::atomic::{AtomicPtr, AtomicU16, AtomicU64, Ordering};
+
+use super::Block;
+use crate::system::memory::Pool;
+
+const SLOTS: usize = 4;
+const MOST_CHUNKS: usize = 4;
+
+/// All zero at first.
+pub(super) struct Chunk {
+    /// The place of the address in its stretch of heap, plus one; 0 for a slot that is free.
+    keys: [AtomicU16; SLOTS],
+    next: AtomicPtr<Chunk>,
+    slots: [Slot; SLOTS],
+}
+
+pub(super) struct Slot {
+    /// As those of the table.
+    pub(super) word: AtomicU64,
+    requested: AtomicU64,
+    slop: AtomicU64,
+}
+
+impl Slot {
+    pub(super) fn store(&self, word: u64, block: Block) {
+        self.requested.store(block.requested as u64, Ordering::Relaxed);
+        self.slop.store(block.slop as u64, Ordering::Relaxed);
+        self.word.store(word, Ordering::Release);
+    }
+
+    /// What was asked for, and the usable bytes beyond.
+    pub(super) fn sizes(&self) -> (u64, u64) {
+        (self.requested.load(Ordering::Acquire), self.slop.load(Ordering::Acquire))
+    }
+}
+
+impl Chunk {
+    fn next(&self) -> Option<&Chunk> {
+        // SAFETY: null, or a chunk that is never unmapped.
+        unsafe { self.next.load(Ordering::Acquire).as_ref() }
+    }
+
+    fn chain(&self) -> impl Iterator<Item = &Chunk> {
+        core::iter::successors(Some(self), |chunk| chunk.next())
+    }
+
+    /// The slot of a place, if one was made.
+    pub(super) fn find(&self, index: usize) -> Option<&Slot> {
+        let slots = self.chain().flat_map(|chunk| chunk.keys.iter().zip(&chunk.slots));
+        slots
+            .map(|(key, slot)| (key.load(Ordering::Acquire), slot))
+            .find(|(key, _)| *key == key_of(index))
+            .map(|(_, slot)| slot)
+    }
+}
+
+fn key_of(index: usize) -> u16 {
+    index as u16 + 1
+}
+
+/// The slot of a place, made in the first free one; `None` if there is none, or no memory.
+pub(super) fn make<'t>(first: &'t AtomicPtr<Chunk>, index: usize, pool: &Pool<Chunk>) -> Option<&'t Slot> {
+    let mut place = first;
+    for _ in 0..MOST_CHUNKS {
+        if place.load(Ordering::Acquire).is_null() {
+            // If another thread was faster its chunk counts, and this one is never touched.
+            let _ = place.compare_exchange(null_mut(), pool.take(), Ordering::AcqRel, Ordering::Acquire);
+        }
+        // SAFETY: null, or a chunk that is never unmapped.
+        let chunk = unsafe { place.load(Ordering::Acquire).as_ref() }?;
+        for (key, slot) in chunk.keys.iter().zip(&chunk.slots) {
+            let owner = key.compare_exchange(0, key_of(index), Ordering::AcqRel, Ordering::Acquire);
+            if owner.is_ok() || owner == Err(key_of(index)) {
+                return Some(slot);
+            }
+        }
+        place = &chunk.next;
+    }
+    None
+}
+
+/// All slots of a chain and their places, by place.
+pub(super) fn in_order(first: Option<&Chunk>) -> [Option<(usize, &Slot)>; SLOTS * MOST_CHUNKS] {
+    let mut all = [None; SLOTS * MOST_CHUNKS];
+    let slots =
+        first.into_iter().flat_map(Chunk::chain).flat_map(|chunk| chunk.keys.iter().zip(&chunk.slots));
+    let made = slots
+        .filter_map(|(key, slot)| Some((usize::from(key.load(Ordering::Acquire)).checked_sub(1)?, slot)));
+    for (place, slot) in all.iter_mut().zip(made) {
+        *place = Some(slot);
+    }
+    all.sort_unstable_by_key(|slot| slot.map_or(usize::MAX, |(index, _)| index));
+    all
+}

@@ -1,0 +1,194 @@
+//! How far the table looks, which nobody can see from outside.
+
+use core::cell::Cell;
+
+use super::{Block, Found, Table};
+use crate::tables::trace_id::TraceId;
+
+thread_local! {
+    pub(super) static LOOKS: Cell<usize> = const { Cell::new(0) };
+}
+
+/// In each plane: so many looks are a microsecond or two.
+const MOST_LOOKS: usize = 1600;
+
+fn block(usable: usize) -> Block {
+    Block { requested: usable, slop: 0, trace: TraceId(7), sampled: false, marked: false }
+}
+
+fn found(table: &Table, planes: usize, address: usize) -> Found {
+    LOOKS.set(0);
+    let found = table.find(address);
+    let looks = LOOKS.get();
+    assert!(looks <= MOST_LOOKS * planes, "{looks} looks for {address:#x}");
+    found
+}
+
+fn inside(start: usize, usable: usize) -> Found {
+    Found::Inside(start, block(usable))
+}
+
+const HEAP: usize = 0x7f12_3450_0000;
+
+/// As after sampling, or when most was freed: the block before is far away.
+#[test]
+fn a_search_in_an_empty_heap_is_short() {
+    static TABLE: Table = Table::new();
+    for start in (HEAP..HEAP + (200 << 20)).step_by(1 << 20) {
+        assert!(TABLE.insert(start, block(48)));
+        TABLE.erase(start);
+    }
+    assert!(TABLE.insert(HEAP - 4096, block(100)));
+    assert!(TABLE.insert(HEAP + (300 << 20), block(5 << 20)));
+    for address in (HEAP + 32..HEAP + (200 << 20)).step_by((1 << 20) + 16) {
+        assert_eq!(found(&TABLE, 1, address), Found::Nothing, "{address:#x}");
+    }
+    assert_eq!(found(&TABLE, 1, HEAP + (3 << 20)), Found::Freed);
+    assert_eq!(found(&TABLE, 1, usize::MAX), Found::Nothing);
+    assert_eq!(found(&TABLE, 1, 8), Found::Nothing);
+}
+
+#[test]
+fn blocks_of_all_sizes_are_found_from_inside() {
+    static TABLE: Table = Table::new();
+    let mut start = HEAP;
+    for plane in [0, 8] {
+        for bits in 4..42 {
+            for usable in [(1_usize << bits) - 3, 1 << bits, (1 << bits) + 5] {
+                start = (start + 4096).next_multiple_of(16) + plane;
+                if (start + usable) >> 47 != 0 {
+                    start = (1 << 44) + plane;
+                }
+                assert!(TABLE.insert(start, block(usable)));
+                for at in [1, usable / 2, usable - 1] {
+                    assert_eq!(found(&TABLE, 2, start + at), inside(start, usable), "{start:#x} {usable}");
+                }
+                assert_eq!(found(&TABLE, 2, start + usable), Found::Nothing, "{start:#x} {usable}");
+                start += usable;
+            }
+        }
+    }
+}
+
+/// What started in the same stretch of heap before is not taken for a block.
+#[test]
+fn a_place_is_another_block_s_when_its_own_was_freed() {
+    static TABLE: Table = Table::new();
+    for usable in [20_000, 3 << 20, 400 << 20, 1 << 36] {
+        let (first, second) = (HEAP + 64, HEAP + 128);
+        assert!(TABLE.insert(first, block(usable)));
+        TABLE.erase(first);
+        assert_eq!(found(&TABLE, 1, first + usable - 1), Found::Nothing, "{usable}");
+        assert!(TABLE.insert(second, block(usable)));
+        assert_eq!(found(&TABLE, 1, second + usable - 1), inside(second, usable));
+        assert_eq!(found(&TABLE, 1, second - 1), Found::Nothing);
+        // A small one was freed where no hook saw it.
+        assert!(TABLE.insert(second + 1024, block(16)));
+        assert_eq!(found(&TABLE, 1, second + 2048), inside(second, usable));
+        TABLE.erase(second + 1024);
+        TABLE.erase(second);
+    }
+}
+
+/// While a dump looks at it, another thread may free it.
+#[test]
+fn sizes_of_a_large_block_are_not_read_from_what_took_its_place() {
+    static TABLE: Table = Table::new();
+    // Where small blocks are, sizes of large ones lie behind their word.
+    assert!(TABLE.insert(HEAP + 64, block(16)));
+    assert!(TABLE.insert(HEAP, block(1 << 30)));
+    for offset in [16, 32] {
+        assert!(TABLE.insert(HEAP + offset, block(16)));
+    }
+    assert_eq!(TABLE.get(HEAP), Some(block(0)));
+}
+
+/// A block is the same whether others around it are small, whichever came first.
+#[test]
+fn large_blocks_among_small_ones() {
+    static TABLE: Table = Table::new();
+    let (large, second, small) = (HEAP + 16, HEAP + (40 << 10), HEAP + (20 << 10));
+    let all = || {
+        let mut all = Vec::new();
+        TABLE.for_each(|address, block| all.push((address, block.requested)));
+        all
+    };
+    assert!(TABLE.insert(second, block(5 << 30)));
+    assert!(TABLE.insert(large, block(17 << 10)));
+    assert_eq!(all(), [(large, 17 << 10), (second, 5 << 30)]);
+    let before = TABLE.mapped();
+    assert!(TABLE.insert(small, block(48)));
+    assert!(TABLE.mapped() > before, "small blocks need words");
+    assert_eq!(all(), [(large, 17 << 10), (small, 48), (second, 5 << 30)]);
+    assert_eq!(TABLE.find(second + 9), inside(second, 5 << 30));
+    assert_eq!((TABLE.mark(large), TABLE.mark(large)), (Some(true), Some(false)));
+    assert!(TABLE.get(large).unwrap().marked);
+    TABLE.unmark(large);
+    assert_eq!(TABLE.remove(large), Some(block(17 << 10)));
+    assert_eq!((TABLE.remove(large), TABLE.find(large)), (None, Found::Freed));
+    // A word counts before the slot.
+    assert!(TABLE.insert(large, block(100)));
+    TABLE.erase(second);
+    assert_eq!(all(), [(large, 100), (small, 48)]);
+    TABLE.clear();
+    assert_eq!((all(), TABLE.find(large)), (Vec::new(), Found::Nothing));
+}
+
+/// A slot is its address's for good: what has none left gets words.
+#[test]
+fn large_blocks_at_more_addresses_than_there_are_slots() {
+    static TABLE: Table = Table::new();
+    for start in (HEAP..HEAP + (1 << 17)).step_by(1 << 10) {
+        assert!(TABLE.insert(start, block(1 << 20)));
+        assert_eq!(TABLE.find(start + 1000), inside(start, 1 << 20));
+        assert_eq!(TABLE.remove(start), Some(block(1 << 20)));
+    }
+    TABLE.for_each(|address, _| panic!("{address:#x}"));
+}
+
+/// What large blocks need is little beside them, also beyond 32 GiB.
+#[test]
+fn large_blocks_take_little_room() {
+    static TABLE: Table = Table::new();
+    let blocks = 40_000;
+    for at in 0..blocks {
+        assert!(TABLE.insert((1 << 44) + 16 + at * ((1 << 20) + 4096), block(1 << 20)));
+    }
+    let mut found = 0;
+    TABLE.for_each(|_, block| found += usize::from(block.requested == 1 << 20));
+    assert_eq!(found, blocks);
+    assert!(TABLE.mapped() < 1000 * blocks, "{}", TABLE.mapped());
+    assert!(TABLE.touched() < 200 * blocks, "{}", TABLE.touched());
+}
+
+/// What is read of a large block is of one, though others free it, and record another there.
+#[test]
+fn a_large_block_is_read_as_one() {
+    static TABLE: Table = Table::new();
+    let wide = |requested, slop, trace| Block { requested, slop, trace: TraceId(trace), ..block(0) };
+    let blocks = [wide(5 << 20, 5000, 1), wide(7 << 20, 7000, 1), wide(9 << 20, 7000, 2), block(16)];
+    let stop = core::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for round in 0.. {
+                assert!(TABLE.insert(HEAP, blocks[round % 4]));
+                TABLE.erase(HEAP);
+                for offset in [16, 32].into_iter().filter(|_| round % 3 == 0) {
+                    assert!(TABLE.insert(HEAP + offset, block(16)));
+                    TABLE.erase(HEAP + offset);
+                }
+                if stop.load(core::sync::atomic::Ordering::Relaxed) {
+                    break;
+                }
+            }
+        });
+        let mut seen = 0;
+        let strange = (0..3_000_000)
+            .filter_map(|_| TABLE.get(HEAP))
+            .inspect(|_| seen += 1)
+            .find(|block| !blocks.contains(block));
+        stop.store(true, core::sync::atomic::Ordering::Relaxed);
+        assert_eq!(strange, None);
+        assert!(seen > 0);
+    });
+}

@@ -1,0 +1,334 @@
+//! Who reported a block, and what was reported that is no block.
+//!
+//! A block keeps two reports, in order: reported twice means twice or more. The table of live blocks has a
+//! bit for those that are here, so freeing the others costs nothing; where the bit is not set, what is
+//! found here is of a block that was freed since.
+
+use crate::system::lock::{Guarded, Lock};
+use crate::system::pages::{self, PageMap, PageVec};
+use crate::tables::runs::Reporter;
+use crate::tables::trace_id::TraceId;
+
+const SHARDS: usize = 64;
+/// So many reports of what is no block are kept one by one; the others are only counted.
+const MOST_FAULTS: usize = 1000;
+
+/// A path of a report, by its place in the list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct PathId(pub(crate) u32);
+
+impl PathId {
+    pub(crate) const NONE: Self = Self(u32::MAX);
+}
+
+/// One report of a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Report {
+    pub(crate) trace: TraceId,
+    pub(crate) path: PathId,
+    /// Made when the block was allocated, so it stays for the next analysis.
+    pub(crate) on_alloc: bool,
+    /// Who made it; 0 if not a reporter of a collection.
+    pub(crate) reporter: Reporter,
+}
+
+/// The reports of one block.
+pub(crate) type Reports = [Option<Report>; 2];
+
+/// What is wrong with a reported pointer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FaultKind {
+    /// No block that is known: on the stack, static, mapped, or of another allocator.
+    NotHeap,
+    /// Inside a block, but not at its start.
+    Interior,
+    /// A block that had been freed.
+    Freed,
+    /// A live block, freed after it had been reported.
+    FreedSince,
+}
+
+impl FaultKind {
+    pub(crate) const ALL: [Self; 4] = [Self::NotHeap, Self::Interior, Self::Freed, Self::FreedSince];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::NotHeap => "not-heap",
+            Self::Interior => "interior",
+            Self::Freed => "freed",
+            Self::FreedSince => "freed-since",
+        }
+    }
+}
+
+/// A report of what is no block.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Fault {
+    pub(crate) kind: FaultKind,
+    pub(crate) address: usize,
+    pub(crate) path: PathId,
+    /// Of the report.
+    pub(crate) trace: TraceId,
+}
+
+/// A path, its claims and its marks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Path {
+    start: usize,
+    len: usize,
+    /// The amounts that were reported at it.
+    pub(crate) claimed: u64,
+    /// Usable bytes of the blocks that were marked for it.
+    pub(crate) marked: u64,
+}
+
+/// All paths, in order of their numbers.
+pub(crate) struct Paths<const FOR_DUMP: bool = false> {
+    text: PageVec<u8, FOR_DUMP>,
+    list: PageVec<Path, FOR_DUMP>,
+}
+
+impl<const FOR_DUMP: bool> Paths<FOR_DUMP> {
+    const fn new() -> Self {
+        Self { text: pages::list(), list: pages::list() }
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&[u8], &Path)> {
+        self.list
+            .iter()
+            .map(|path| (self.text.get(path.start..path.start + path.len).unwrap_or_default(), path))
+    }
+}
+
+/// The paths, and where each is found by a hash of its text.
+struct KnownPaths {
+    paths: Paths,
+    by_text: PageMap<u64, PathId>,
+}
+
+impl KnownPaths {
+    const fn new() -> Self {
+        Self { paths: Paths::new(), by_text: pages::map() }
+    }
+}
+
+pub(crate) struct Faults<const FOR_DUMP: bool = false> {
+    pub(crate) list: PageVec<Fault, FOR_DUMP>,
+    /// By kind, those that are not in the list too.
+    pub(crate) counts: [u64; 4],
+}
+
+pub(crate) struct Marks {
+    shards: [Guarded<PageMap<usize, Reports>>; SHARDS],
+    paths: Guarded<KnownPaths>,
+    faults: Guarded<Faults>,
+}
+
+impl Marks {
+    pub(crate) const fn new() -> Self {
+        Self {
+            shards: [const { Guarded::new(pages::map()) }; SHARDS],
+            paths: Guarded::new(KnownPaths::new()),
+            faults: Guarded::new(Faults { list: pages::list(), counts: [0; 4] }),
+        }
+    }
+
+    pub(crate) fn for_each_lock(&self, each: &mut dyn FnMut(&Lock)) {
+        self.shards.iter().for_each(|shard| each(shard.lock()));
+        each(self.paths.lock());
+        each(self.faults.lock());
+    }
+
+    fn shard(&self, address: usize) -> &Guarded<PageMap<usize, Reports>> {
+        &self.shards[(address >> 4 ^ address >> 12) % SHARDS]
+    }
+
+    /// Adds a report; `fresh` if the block had none, whatever is found here. False if there is no memory.
+    ///
+    /// Whether it is `allowed` is asked under the lock that `clear_reports` takes too: what was allowed
+    /// before is cleared, and what is asked after sees what was decided before.
+    pub(crate) fn add(
+        &self,
+        address: usize,
+        report: Report,
+        fresh: bool,
+        allowed: impl FnOnce() -> bool,
+    ) -> bool {
+        let mut shard = self.shard(address).hold();
+        if !allowed() {
+            if fresh {
+                shard.remove(&address);
+            }
+            return true;
+        }
+        let Some(reports) = pages::entry(&mut shard, address, || [None; 2]) else { return false };
+        if fresh {
+            *reports = [Some(report), None];
+        } else if let Some(place) = reports.iter_mut().find(|place| place.is_none()) {
+            *place = Some(report);
+        }
+        true
+    }
+
+    pub(crate) fn get(&self, address: usize) -> Reports {
+        self.shard(address).hold().get(&address).copied().unwrap_or_default()
+    }
+
+    pub(crate) fn remove(&self, address: usize) -> Reports {
+        self.shard(address).hold().remove(&address).unwrap_or_default()
+    }
+
+    /// Takes all reports away but those that were made on allocation, and tells of each block that has
+    /// none left; gives how many have some.
+    pub(crate) fn clear_reports(&self, mut unmarked: impl FnMut(usize)) -> usize {
+        let mut left = 0;
+        for shard in &self.shards {
+            let mut shard = shard.hold();
+            shard.retain(|address, reports| {
+                let mut kept = reports.iter().flatten().filter(|report| report.on_alloc).copied();
+                let reports_left = [kept.next(), kept.next()];
+                *reports = reports_left;
+                if reports_left[0].is_none() {
+                    unmarked(*address);
+                }
+                reports_left[0].is_some()
+            });
+            left += shard.len();
+        }
+        // One after the other: a fork takes the paths first.
+        for path in &mut self.paths.hold().paths.list {
+            (path.claimed, path.marked) = (0, 0);
+        }
+        let mut faults = self.faults.hold();
+        faults.list.clear();
+        faults.counts = [0; 4];
+        left
+    }
+
+    /// Takes away the reports that a reporter has made for a path, or for all paths if that is none, but those
+    /// made on allocation; and tells of each block that has none left.
+    pub(crate) fn withdraw(
+        &self,
+        reporter: Reporter,
+        path: PathId,
+        usable: impl Fn(usize) -> usize,
+        mut unmarked: impl FnMut(usize),
+    ) {
+        let is_withdrawn = |report: &Report| {
+            report.reporter == reporter && !report.on_alloc && (path == PathId::NONE || path == report.path)
+        };
+        for shard in &self.shards {
+            // Counted after the lock is free: a fork takes the paths first.
+            let mut marked: PageVec<_> = pages::list();
+            shard.hold().retain(|address, reports| {
+                for report in reports.iter().flatten().filter(|report| is_withdrawn(report)) {
+                    pages::push(&mut marked, (report.path, usable(*address)));
+                }
+                let mut kept = reports.iter().flatten().filter(|report| !is_withdrawn(report)).copied();
+                let left = [kept.next(), kept.next()];
+                *reports = left;
+                if left[0].is_none() {
+                    unmarked(*address);
+                }
+                left[0].is_some()
+            });
+            for (path, bytes) in marked {
+                if let Some(path) = self.paths.hold().paths.list.get_mut(path.0 as usize) {
+                    path.marked = path.marked.saturating_sub(bytes as u64);
+                }
+            }
+        }
+    }
+
+    /// Forgets all paths, which no report has. Whoever still has one names nothing, or another.
+    pub(crate) fn forget_paths(&self) {
+        let mut known = self.paths.hold();
+        if !known.paths.list.is_empty() {
+            *known = KnownPaths::new();
+        }
+    }
+
+    /// Whether it is one of the list.
+    pub(crate) fn is_known(&self, path: PathId) -> bool {
+        (path.0 as usize) < self.paths.hold().paths.list.len()
+    }
+
+    /// Forgets everything.
+    pub(crate) fn clear(&self) {
+        self.clear_reports(|_| ());
+        self.forget_paths();
+        self.shards.iter().for_each(|shard| *shard.hold() = pages::map());
+    }
+
+    pub(crate) fn path(&self, text: &[u8]) -> PathId {
+        let mut known = self.paths.hold();
+        let KnownPaths { paths, by_text } = &mut *known;
+        let mut hash = 0xCBF2_9CE4_8422_2325_u64;
+        for byte in text {
+            hash = (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01B3);
+        }
+        // Two paths of one hash: the next numbers are tried.
+        while let Some(known) = by_text.get(&hash) {
+            let path = paths.list[known.0 as usize];
+            if paths.text.get(path.start..path.start + path.len) == Some(text) {
+                return *known;
+            }
+            hash = hash.wrapping_add(1);
+        }
+        let id = PathId(paths.list.len() as u32);
+        let path = Path { start: paths.text.len(), len: text.len(), claimed: 0, marked: 0 };
+        if paths.text.try_reserve(text.len()).is_err()
+            || pages::entry(by_text, hash, || id).is_none()
+            || !pages::push(&mut paths.list, path)
+        {
+            return PathId::NONE;
+        }
+        paths.text.extend_from_slice(text);
+        id
+    }
+
+    pub(crate) fn claim(&self, path: PathId, bytes: u64) {
+        if let Some(path) = self.paths.hold().paths.list.get_mut(path.0 as usize) {
+            path.claimed = path.claimed.saturating_add(bytes);
+        }
+    }
+
+    pub(crate) fn disclaim(&self, path: PathId, bytes: u64) {
+        if let Some(path) = self.paths.hold().paths.list.get_mut(path.0 as usize) {
+            path.claimed = path.claimed.saturating_sub(bytes);
+        }
+    }
+
+    pub(crate) fn count_marked(&self, path: PathId, bytes: usize) {
+        if let Some(path) = self.paths.hold().paths.list.get_mut(path.0 as usize) {
+            path.marked = path.marked.saturating_add(bytes as u64);
+        }
+    }
+
+    /// Counts a fault, and keeps it unless there are too many; tells how many there are.
+    pub(crate) fn fault(&self, fault: Fault) -> u64 {
+        let mut faults = self.faults.hold();
+        faults.counts[fault.kind as usize] += 1;
+        if faults.list.len() < MOST_FAULTS {
+            pages::push(&mut faults.list, fault);
+        }
+        faults.counts.iter().sum()
+    }
+
+    /// A copy, for whoever takes long: reporters and forks wait for the lock. `None` if there is no memory.
+    pub(crate) fn paths(&self) -> Option<Paths<true>> {
+        let known = self.paths.hold();
+        let Paths { text, list } = &known.paths;
+        Some(Paths { text: pages::copy(text)?, list: pages::copy(list)? })
+    }
+
+    /// A copy, for the same reason.
+    pub(crate) fn faults(&self) -> Option<Faults<true>> {
+        let faults = self.faults.hold();
+        Some(Faults { list: pages::copy(&faults.list)?, counts: faults.counts })
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.shards.iter().map(|shard| pages::map_bytes(&shard.hold())).sum()
+    }
+}

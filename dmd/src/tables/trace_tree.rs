@@ -1,0 +1,323 @@
+//! All stacks, as one tree of calls: a stack is a node, named by four bytes, whose ancestors are its frames.
+//!
+//! Append-only. A node that is known is found without a lock; a new one takes one of many. Nodes are never
+//! moved or removed, so that an id stays good for the life of the process. When the tree is full, a stack is
+//! cut at its inner end, and counted.
+//!
+//! The first children of a node are in a list, which needs no memory but the nodes, and these lie near each
+//! other, since stacks that differ little are mostly made one after another. Further ones are in a table.
+
+use core::ptr::null_mut;
+use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+
+use crate::system::lock::Lock;
+use crate::system::memory::{self, Arena};
+use crate::tables::seen_modules;
+use crate::tables::trace_id::TraceId;
+
+/// An empty one is all zero. Ids are 0 for none: the root is nobody's child.
+struct Node {
+    pc: AtomicU64,
+    parent: AtomicU32,
+    /// The listed child that came last.
+    first_child: AtomicU32,
+    /// The listed child of the same parent that came before.
+    next_sibling: AtomicU32,
+    /// Children in the list.
+    listed: AtomicU32,
+}
+
+/// In later ones no stacks are taken: they would share nodes with those of other libraries. No return address is as
+/// small, since nothing is mapped there.
+const MOST_EPOCHS: usize = 0xFFFF;
+
+/// So many children are in the list.
+const LISTED: u32 = 8;
+
+const SEGMENT: usize = 1 << 14;
+const SEGMENTS: usize = (TraceId::MAX as usize + 1) / SEGMENT;
+const STRIPES: usize = 64;
+const FIRST_INDEX: usize = 64;
+
+/// Where a node that is not listed is found by its parent and return address: a copy of it, so that one load
+/// tells.
+struct Slot {
+    pc: AtomicU64,
+    /// The parent's id in the upper half, the node's in the lower; 0 if the slot is empty. Written last.
+    link: AtomicU64,
+}
+
+/// An open-addressed table of slots, at most half full; as the stripe keeps it, one word: the address, and
+/// above it the logarithm of the length. Never unmapped, since somebody may be reading it when a larger one
+/// takes its place.
+#[derive(Clone, Copy)]
+struct Index(usize);
+
+const ADDRESS_BITS: u32 = 56;
+
+impl Index {
+    fn length(self) -> usize {
+        if self.0 == 0 { 0 } else { 1 << (self.0 >> ADDRESS_BITS) }
+    }
+
+    /// The slots; empty if there is no table yet.
+    #[inline(always)]
+    fn slots(self) -> &'static [Slot] {
+        let start = core::ptr::with_exposed_provenance::<Slot>(self.0 & ((1 << ADDRESS_BITS) - 1));
+        if start.is_null() {
+            return &[];
+        }
+        // SAFETY: so many slots were mapped there, and are never unmapped.
+        unsafe { core::slice::from_raw_parts(start, self.length()) }
+    }
+}
+
+struct Stripe {
+    index: AtomicUsize,
+    lock: Lock,
+    used: AtomicUsize,
+}
+
+pub(crate) struct TraceTree {
+    segments: [AtomicPtr<[Node; SEGMENT]>; SEGMENTS],
+    next: AtomicU32,
+    stripes: [Stripe; STRIPES],
+    arena: Arena,
+    mapped: AtomicUsize,
+    cut: AtomicUsize,
+}
+
+impl TraceTree {
+    pub(crate) const fn new() -> Self {
+        Self {
+            segments: [const { AtomicPtr::new(null_mut()) }; SEGMENTS],
+            next: AtomicU32::new(1),
+            stripes: [const { Stripe { index: AtomicUsize::new(0), lock: Lock::new(), used: AtomicUsize::new(0) } };
+                STRIPES],
+            arena: Arena::new(),
+            mapped: AtomicUsize::new(0),
+            cut: AtomicUsize::new(0),
+        }
+    }
+
+    /// All locks, in the order in which they may be taken together.
+    pub(crate) fn for_each_lock(&self, each: &mut dyn FnMut(&Lock)) {
+        for stripe in &self.stripes {
+            each(&stripe.lock);
+        }
+        each(self.arena.lock());
+    }
+
+    /// Bytes in nodes, bytes mapped for nodes but unused, and bytes of the index.
+    pub(crate) fn bytes(&self) -> (usize, usize, usize) {
+        let nodes = self.nodes();
+        let used = nodes * size_of::<Node>();
+        let segments = nodes.div_ceil(SEGMENT) * size_of::<[Node; SEGMENT]>();
+        (used, segments - used, self.mapped.load(Ordering::Relaxed).saturating_sub(segments))
+    }
+
+    /// How many nodes there are, the root among them.
+    pub(crate) fn nodes(&self) -> usize {
+        (self.next.load(Ordering::Acquire) as usize).min(TraceId::MAX as usize + 1)
+    }
+
+    /// Stacks that were cut because the tree was full.
+    pub(crate) fn cut(&self) -> usize {
+        self.cut.load(Ordering::Relaxed)
+    }
+
+    /// What stacks of an epoch begin with: a node that is no frame. `None` if there is no such node any more.
+    pub(crate) fn root(&self, epoch: u32) -> Option<TraceId> {
+        match epoch as usize {
+            0 => Some(TraceId::NONE),
+            epoch if epoch > MOST_EPOCHS => None,
+            epoch => Some(self.child(TraceId::NONE, epoch)).filter(|root| *root != TraceId::NONE),
+        }
+    }
+
+    /// Notes that there is no stack for a block.
+    pub(crate) fn note_cut(&self) {
+        self.cut.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The stack that goes one frame further in than `parent`; `parent` itself if the tree is full.
+    #[inline]
+    pub(crate) fn child(&self, parent: TraceId, pc: usize) -> TraceId {
+        match self.listed_child(parent, pc) {
+            Some(id) => id,
+            None => self.further_child(parent, pc),
+        }
+    }
+
+    #[inline(always)]
+    fn listed_child(&self, parent: TraceId, pc: usize) -> Option<TraceId> {
+        let mut next = self.node(parent)?.first_child.load(Ordering::Acquire);
+        while next != 0 {
+            let child = self.node(TraceId(next))?;
+            if child.pc.load(Ordering::Relaxed) == pc as u64 {
+                return Some(TraceId(next));
+            }
+            next = child.next_sibling.load(Ordering::Relaxed);
+        }
+        None
+    }
+
+    #[inline(never)]
+    fn further_child(&self, parent: TraceId, pc: usize) -> TraceId {
+        let hash = hash(parent, pc);
+        // All children of a node are in one stripe, whose lock is also that of the list.
+        let stripe = &self.stripes[parent.0 as usize % STRIPES];
+        match look_up(Index(stripe.index.load(Ordering::Acquire)).slots(), hash, parent, pc) {
+            Ok(id) => id,
+            Err(_) => self.add(stripe, hash, parent, pc),
+        }
+    }
+
+    #[cold]
+    fn add(&self, stripe: &Stripe, hash: usize, parent: TraceId, pc: usize) -> TraceId {
+        let _held = stripe.lock.hold();
+        if let Some(id) = self.listed_child(parent, pc) {
+            return id;
+        }
+        let listed = self.node(parent).map_or(0, |node| node.listed.load(Ordering::Relaxed));
+        if listed < LISTED {
+            let Some(id) = self.new_node(parent, pc) else { return self.cut_at(parent) };
+            // The root comes with the first node.
+            if let (Some(node), Some(parent)) = (self.node(id), self.node(parent)) {
+                node.next_sibling.store(parent.first_child.load(Ordering::Relaxed), Ordering::Relaxed);
+                parent.listed.store(listed + 1, Ordering::Relaxed);
+                parent.first_child.store(id.0, Ordering::Release);
+            }
+            return id;
+        }
+        let Some(slots) = self.roomy_index(stripe) else { return self.cut_at(parent) };
+        let slot = match look_up(slots, hash, parent, pc) {
+            Ok(id) => return id,
+            Err(slot) => slot,
+        };
+        let (Some(slot), Some(id)) = (slot, self.new_node(parent, pc)) else { return self.cut_at(parent) };
+        slot.fill(pc as u64, parent.0, id.0);
+        stripe.used.fetch_add(1, Ordering::Relaxed);
+        id
+    }
+
+    fn cut_at(&self, parent: TraceId) -> TraceId {
+        self.cut.fetch_add(1, Ordering::Relaxed);
+        parent
+    }
+
+    fn new_node(&self, parent: TraceId, pc: usize) -> Option<TraceId> {
+        let id = self.next.fetch_add(1, Ordering::Relaxed);
+        if id > TraceId::MAX {
+            self.next.store(TraceId::MAX + 1, Ordering::Relaxed);
+            return None;
+        }
+        let segment = &self.segments[id as usize / SEGMENT];
+        if segment.load(Ordering::Acquire).is_null() {
+            let bytes = size_of::<[Node; SEGMENT]>();
+            let fresh = memory::map(bytes);
+            if fresh.is_null() {
+                return None;
+            }
+            if segment.compare_exchange(null_mut(), fresh.cast(), Ordering::AcqRel, Ordering::Acquire).is_ok()
+            {
+                self.mapped.fetch_add(bytes, Ordering::Relaxed);
+            } else {
+                // SAFETY: mapped above, and seen by nobody.
+                unsafe { memory::unmap(fresh, bytes) };
+            }
+        }
+        let node = self.node(TraceId(id))?;
+        node.pc.store(pc as u64, Ordering::Relaxed);
+        node.parent.store(parent.0, Ordering::Relaxed);
+        seen_modules::note(pc, TraceId(id));
+        Some(TraceId(id))
+    }
+
+    /// The stripe's slots, made more when half of them are used.
+    fn roomy_index(&self, stripe: &Stripe) -> Option<&'static [Slot]> {
+        let old = Index(stripe.index.load(Ordering::Acquire));
+        if stripe.used.load(Ordering::Relaxed) < old.length() / 2 {
+            return Some(old.slots());
+        }
+        let length = (old.length() * 2).max(FIRST_INDEX);
+        let bytes = length * size_of::<Slot>();
+        let place = self.arena.take(bytes).expose_provenance();
+        if place == 0 {
+            return None;
+        }
+        self.mapped.fetch_add(bytes, Ordering::Relaxed);
+        let fresh = Index(place | (length.trailing_zeros() as usize) << ADDRESS_BITS);
+        for old in old.slots() {
+            let (pc, link) = (old.pc.load(Ordering::Relaxed), old.link.load(Ordering::Relaxed));
+            let (parent, id) = (TraceId((link >> 32) as u32), link as u32);
+            if link != 0
+                && let Err(Some(slot)) =
+                    look_up(fresh.slots(), hash(parent, pc as usize), parent, pc as usize)
+            {
+                slot.fill(pc, parent.0, id);
+            }
+        }
+        stripe.index.store(fresh.0, Ordering::Release);
+        Some(fresh.slots())
+    }
+
+    #[inline]
+    fn node(&self, id: TraceId) -> Option<&Node> {
+        let segment = self.segments[id.0 as usize / SEGMENT].load(Ordering::Acquire);
+        // SAFETY: null, or a segment that is never unmapped.
+        let segment = unsafe { segment.as_ref() }?;
+        Some(&segment[id.0 as usize % SEGMENT])
+    }
+
+    /// The return addresses of a stack, innermost first.
+    #[cfg(feature = "analyze")]
+    pub(crate) fn frames(&self, id: TraceId) -> impl Iterator<Item = usize> {
+        self.calls(id).map(|(_, pc)| pc)
+    }
+
+    /// The stacks that end at each frame of this one, and their return addresses, innermost first.
+    pub(crate) fn calls(&self, mut id: TraceId) -> impl Iterator<Item = (TraceId, usize)> {
+        core::iter::from_fn(move || {
+            if id == TraceId::NONE {
+                return None;
+            }
+            let node = self.node(id)?;
+            let this = id;
+            id = TraceId(node.parent.load(Ordering::Relaxed));
+            let pc = node.pc.load(Ordering::Relaxed) as usize;
+            (pc > MOST_EPOCHS).then_some((this, pc))
+        })
+    }
+}
+
+impl Slot {
+    fn fill(&self, pc: u64, parent: u32, id: u32) {
+        self.pc.store(pc, Ordering::Relaxed);
+        self.link.store(u64::from(parent) << 32 | u64::from(id), Ordering::Release);
+    }
+}
+
+/// The node's id, or the slot where it would go, if there are slots.
+#[inline(always)]
+fn look_up(slots: &[Slot], hash: usize, parent: TraceId, pc: usize) -> Result<TraceId, Option<&Slot>> {
+    let mask = slots.len().wrapping_sub(1);
+    let mut at = hash;
+    while let Some(slot) = slots.get(at & mask) {
+        let link = slot.link.load(Ordering::Acquire);
+        if link == 0 {
+            return Err(Some(slot));
+        }
+        if (link >> 32) as u32 == parent.0 && slot.pc.load(Ordering::Relaxed) == pc as u64 {
+            return Ok(TraceId(link as u32));
+        }
+        at = at.wrapping_add(1);
+    }
+    Err(None)
+}
+
+#[inline(always)]
+fn hash(parent: TraceId, pc: usize) -> usize {
+    let mixed = (pc as u64 ^ u64::from(parent.0).rotate_left(40)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    (mixed ^ mixed >> 29) as usize
+}

@@ -1,0 +1,117 @@
+//! aarch64: its registers, how they are captured, and the packed rule of a usual frame.
+
+use core::arch::asm;
+
+use crate::words::Words;
+
+/// DWARF's columns: x0 to x30, sp. The return address is x30's.
+pub(crate) const REGISTERS: usize = 32;
+pub(crate) const FP: usize = 29;
+pub(crate) const SP: usize = 31;
+pub(crate) const RETURN_ADDRESS: usize = 30;
+
+/// Where a walk starts: a point inside of a function, and all registers that functions keep.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct Registers {
+    pub(crate) pc: usize,
+    pub(crate) sp: usize,
+    pub(crate) fp: usize,
+    link: usize,
+    /// x19 to x28.
+    kept: [usize; 10],
+}
+
+impl Registers {
+    /// Of the function that this is written in: a walk from here gives its return address first.
+    #[inline(always)]
+    pub fn here() -> Registers {
+        let mut registers = core::mem::MaybeUninit::<Registers>::uninit();
+        // SAFETY: writes the fourteen words of `registers`, and one scratch register.
+        unsafe {
+            asm!(
+                "mov {scratch}, sp",
+                "str {scratch}, [{to}, #8]",
+                "adr {scratch}, .",
+                "str {scratch}, [{to}]",
+                "stp x29, x30, [{to}, #16]",
+                "stp x19, x20, [{to}, #32]",
+                "stp x21, x22, [{to}, #48]",
+                "stp x23, x24, [{to}, #64]",
+                "stp x25, x26, [{to}, #80]",
+                "stp x27, x28, [{to}, #96]",
+                scratch = out(reg) _,
+                to = in(reg) registers.as_mut_ptr(),
+                options(nostack, preserves_flags),
+            );
+        }
+        // SAFETY: all fourteen words were written above.
+        unsafe { registers.assume_init() }
+    }
+
+    /// The kept registers beside stack and frame pointer, with their columns.
+    pub(crate) fn others(&self) -> [(usize, usize); 11] {
+        core::array::from_fn(|index| match index {
+            10 => (RETURN_ADDRESS, self.link),
+            _ => (19 + index, self.kept[index]),
+        })
+    }
+}
+
+/// Return addresses may be signed in their upper bits; user space ends at 48 bits.
+#[inline(always)]
+pub(crate) fn strip(pc: usize) -> usize {
+    pc & 0x0000_ffff_ffff_ffff
+}
+
+/// Of the kernel's signal frame, which has no unwind rules: `mov x8, #139; svc #0`.
+pub(crate) const SIGNAL_RETURN: [u8; 8] = [0x68, 0x11, 0x80, 0xd2, 0x01, 0x00, 0x00, 0xd4];
+
+/// Of the `rt_sigframe` at the stack pointer of a signal frame: a `siginfo_t` of 128 bytes, then a
+/// `ucontext_t` whose `mcontext_t` begins 176 bytes in with a fault address.
+const SIGNAL_REGISTERS: usize = 128 + 176 + 8;
+
+/// Where the registers lie from the stack pointer of a signal frame: column and offset. The pc, which has
+/// no column, is the last one.
+pub(crate) const SIGNAL_CONTEXT: [(usize, usize); 33] = {
+    let mut places = [(0, 0); 33];
+    let mut register = 0;
+    while register < 33 {
+        places[register] = (register, SIGNAL_REGISTERS + register * 8);
+        register += 1;
+    }
+    places
+};
+
+/// Fifteen bits for the usual frame, in which frame pointer and return address are saved as a pair. Bit
+/// 14: the CFA counts from the frame pointer; bits 7 to 13: its distance in pairs of words; bits 0 to 6:
+/// the frame pointer lies this many pairs of words below it, and the return address a word above.
+pub(crate) fn pack(from_fp: bool, cfa: u32, fp: u32, return_address: u32) -> Option<u16> {
+    if fp != return_address + 1 || !fp.is_multiple_of(2) || fp > 0xfe || !cfa.is_multiple_of(2) || cfa > 0xfe
+    {
+        return None;
+    }
+    Some(u16::from(from_fp) << 14 | (cfa as u16 / 2) << 7 | (fp as u16 / 2))
+}
+
+/// What a packed rule says: the CFA, and how far below it the lowest word to read lies.
+#[inline(always)]
+pub(crate) fn unpack(rule: u16, sp: usize, fp: usize) -> (usize, usize) {
+    let base = if rule & 1 << 14 != 0 { fp } else { sp };
+    let cfa = base.wrapping_add(usize::from(rule >> 7 & 0x7f) * 16);
+    (cfa, usize::from(rule & 0x7f) * 16)
+}
+
+/// From the words at `cfa - lowest` and above it to the caller's pc and frame pointer.
+#[inline(always)]
+pub(crate) fn caller(rule: u16, cfa: usize, _fp: usize, read: impl Fn(usize) -> usize) -> (usize, usize) {
+    let pair = cfa - usize::from(rule & 0x7f) * 16;
+    (read(pair + 8), read(pair))
+}
+
+/// What the step by a packed rule reads.
+#[inline(always)]
+pub(crate) fn words(rule: u16) -> Words {
+    let fp = (rule & 0x7f) * 2;
+    Words { pc: fp - 1, fp }
+}

@@ -1,0 +1,216 @@
+//! Finding the frame description entry (FDE) of a pc: `.eh_frame_hdr`'s sorted table where there is one,
+//! else one entry of `.eh_frame` after the other.
+
+use crate::reader::{Reader, Span, encoding};
+
+/// The unwind sections of one module.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sections<'a> {
+    /// `.eh_frame_hdr`, up to the end of what is mapped behind it.
+    pub(crate) header: Span<'a>,
+    /// `.eh_frame`, up to the end of what is mapped behind it.
+    pub(crate) frames: Span<'a>,
+}
+
+/// What the entries of a compilation unit have in common.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cie<'a> {
+    pub(crate) code_align: u64,
+    pub(crate) data_align: i64,
+    /// The column that holds the return address.
+    pub(crate) return_address: u64,
+    /// How addresses in its FDEs are written.
+    pub(crate) encoding: u8,
+    /// Has its FDEs' augmentation data (`z`)?
+    augmented: bool,
+    /// Is this the frame that the kernel makes for a signal handler (`S`)? Then the caller's pc is that
+    /// of an interrupted instruction, not of one behind a call.
+    pub(crate) signal: bool,
+    pub(crate) instructions: Reader<'a>,
+}
+
+/// One function's entry.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Fde<'a> {
+    pub(crate) cie: Cie<'a>,
+    pub(crate) start: usize,
+    pub(crate) end: usize,
+    pub(crate) instructions: Reader<'a>,
+}
+
+/// The address of `.eh_frame` that the header at the start of `header` tells.
+pub(crate) fn frames_address(header: Span<'_>) -> Option<usize> {
+    Header::parse(header).map(|parsed| parsed.frames)
+}
+
+impl<'a> Sections<'a> {
+    /// The entry of the function that holds `pc`.
+    pub(crate) fn find(&self, pc: usize) -> Option<Fde<'a>> {
+        let header = Header::parse(self.header)?;
+        match header.table {
+            Some(table) => {
+                let address = table.entry_before(self.header, pc)?;
+                let mut reader = self.frames.reader_at(address)?;
+                match self.entry(&mut reader)? {
+                    Entry::Function(fde) if fde.contains(pc) => Some(fde),
+                    _ => None,
+                }
+            }
+            None => self.scan(pc),
+        }
+    }
+
+    fn scan(&self, pc: usize) -> Option<Fde<'a>> {
+        let mut reader = self.frames.reader_at(self.frames.address)?;
+        while !reader.is_at_end() {
+            match self.entry(&mut reader)? {
+                Entry::Function(fde) if fde.contains(pc) => return Some(fde),
+                Entry::Terminator => return None,
+                Entry::Function(_) | Entry::Other => {}
+            }
+        }
+        None
+    }
+
+    /// Reads the entry at `reader` and leaves the reader behind it.
+    fn entry(&self, reader: &mut Reader<'a>) -> Option<Entry<'a>> {
+        let Some((id, id_address, mut body)) = entry_body(reader)? else { return Some(Entry::Terminator) };
+        if id == 0 {
+            return Some(Entry::Other);
+        }
+        let cie = self.cie(id_address.wrapping_sub(id as usize))?;
+        let start = body.pointer(cie.encoding, self.header.address)?;
+        // The range has the format of the start, but is relative to nothing.
+        let range = body.pointer(cie.encoding & 0x0f, 0)?;
+        if cie.augmented {
+            let len = body.uleb()?;
+            body.split(usize::try_from(len).ok()?)?;
+        }
+        Some(Entry::Function(Fde { cie, start, end: start.wrapping_add(range), instructions: body }))
+    }
+
+    fn cie(&self, address: usize) -> Option<Cie<'a>> {
+        let mut reader = self.frames.reader_at(address)?;
+        let (id, _, mut body) = entry_body(&mut reader)??;
+        let version = body.u8()?;
+        if id != 0 || !matches!(version, 1 | 3 | 4) {
+            return None;
+        }
+        let augmentation = body.text()?;
+        if version == 4 {
+            // Sizes of addresses and of segment selectors.
+            body.u16()?;
+        }
+        let mut cie = Cie {
+            code_align: body.uleb()?,
+            data_align: body.sleb()?,
+            return_address: if version == 1 { u64::from(body.u8()?) } else { body.uleb()? },
+            encoding: encoding::ABSOLUTE,
+            augmented: false,
+            signal: false,
+            instructions: body,
+        };
+        let Some((b'z', letters)) = augmentation.split_first() else {
+            // Augmentations without a length (`eh`) are older than anything that runs here.
+            cie.instructions = body;
+            return augmentation.is_empty().then_some(cie);
+        };
+        cie.augmented = true;
+        let len = body.uleb()?;
+        let mut data = body.split(usize::try_from(len).ok()?)?;
+        for letter in letters {
+            match letter {
+                b'R' => cie.encoding = data.u8()?,
+                b'P' => {
+                    let encoding = data.u8()?;
+                    data.pointer(encoding & 0x7f, 0)?;
+                }
+                b'L' => {
+                    data.u8()?;
+                }
+                b'S' => cie.signal = true,
+                // aarch64: which key signed the return address, and memory tagging.
+                b'B' | b'G' => {}
+                // The length tells where the rest ends, whatever it means.
+                _ => break,
+            }
+        }
+        cie.instructions = body;
+        Some(cie)
+    }
+}
+
+impl Fde<'_> {
+    pub(crate) fn contains(&self, pc: usize) -> bool {
+        (self.start..self.end).contains(&pc)
+    }
+}
+
+enum Entry<'a> {
+    Function(Fde<'a>),
+    /// A CIE.
+    Other,
+    Terminator,
+}
+
+/// The id of the entry at `reader`, the address of the id, and what follows; `None` inside is the
+/// section's terminator.
+fn entry_body<'a>(reader: &mut Reader<'a>) -> Option<Option<(u64, usize, Reader<'a>)>> {
+    let len = match reader.u32()? {
+        0 => return Some(None),
+        u32::MAX => reader.u64()?,
+        len => u64::from(len),
+    };
+    let mut body = reader.split(usize::try_from(len).ok()?)?;
+    let id_address = body.address();
+    // In .eh_frame (unlike .debug_frame) the id has four bytes in the long format as well.
+    let id = body.u32()?;
+    Some(Some((u64::from(id), id_address, body)))
+}
+
+struct Header {
+    frames: usize,
+    table: Option<Table>,
+}
+
+/// The sorted table: pairs of a function's start and its FDE's address, both as 32-bit numbers relative
+/// to the header. Linkers write no other kind.
+struct Table {
+    offset: usize,
+    len: usize,
+}
+
+const TABLE_ENCODING: u8 = encoding::DATA_RELATIVE | encoding::S32;
+
+impl Header {
+    fn parse(span: Span<'_>) -> Option<Header> {
+        let mut reader = span.reader_at(span.address)?;
+        if reader.u8()? != 1 {
+            return None;
+        }
+        let (frames_encoding, count_encoding, table_encoding) = (reader.u8()?, reader.u8()?, reader.u8()?);
+        let frames = reader.pointer(frames_encoding, span.address)?;
+        if count_encoding == encoding::OMITTED || table_encoding != TABLE_ENCODING {
+            return Some(Header { frames, table: None });
+        }
+        let len = reader.pointer(count_encoding, span.address)?;
+        Some(Header { frames, table: Some(Table { offset: reader.position(), len }) })
+    }
+}
+
+impl Table {
+    /// The address of the FDE of the last function that starts at or before `pc`.
+    fn entry_before(&self, header: Span<'_>, pc: usize) -> Option<usize> {
+        let bytes = header.bytes.get(self.offset..)?;
+        let (entries, _) = bytes.as_chunks::<8>();
+        // Never believes a length above what is there.
+        let entries = entries.get(..self.len.min(entries.len()))?;
+        let field = |entry: &[u8; 8], at: usize| {
+            let word = [entry[at], entry[at + 1], entry[at + 2], entry[at + 3]];
+            header.address.wrapping_add(i32::from_ne_bytes(word) as usize)
+        };
+        let after = entries.partition_point(|entry| field(entry, 0) <= pc);
+        let entry = entries.get(after.checked_sub(1)?)?;
+        Some(field(entry, 4))
+    }
+}

@@ -1,0 +1,87 @@
+//! Walks the stack of the running thread: who called this, as return addresses.
+//!
+//! ```
+//! # #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))] {
+//! let mut callers = [0; 64];
+//! let (count, _end) = dmd_unwind::capture_here(&mut callers);
+//! assert!(count > 0);
+//! # }
+//! ```
+//!
+//! The walker may run inside `malloc` and `free`, and in signal handlers. It allocates nothing (its tables are
+//! mappings of their own), waits for no lock, cannot panic, and changes neither `errno` nor anything of the
+//! program. It reads stack memory only where it knows that memory to be mapped.
+//!
+//! # How it hangs together
+//!
+//! For each pc a *rule* (CFA = stack or frame pointer + constant, where the frame pointer is saved, where the
+//! return address is) is compiled from `.eh_frame` when the walker first meets the pc, and kept in one table for all
+//! threads. A step is then one look-up, two comparisons and one or two loads; a frame with a frame pointer is just
+//! one whose rule says so. Other frames take the general step, which follows all registers through all of DWARF:
+//! `.plt` entries, realigned stacks, signal frames.
+//!
+//! ```text
+//! incremental   the walk that remembers the thread's last one
+//! capture       a walk into a list
+//! walker        the loop: packed rule, else wide rule, else general step
+//! cache         pc -> rule, and which modules the rules belong to
+//! rule          row -> rule
+//! general       the general step; registers holds the values that it knows
+//! row, eh_frame, expression, reader    DWARF
+//! loaded        what the loader calls the module of a pc
+//! module        pc -> module -> sections
+//! stack         what may be read
+//! own           where the thread's own stack lies
+//! ```
+//!
+//! [`Frame`] is all that a usual step depends on beside the words that it reads. So a walk need not go on behind a
+//! frame of the thread's last walk, if all words further out are what they were: see [`LastStack`].
+//!
+//! # What it does not do
+//!
+//! Walk through code without unwind information, such as that of JIT compilers: such code ends a walk. Name
+//! functions. Walk stacks of other threads. On systems other than Linux on `x86_64` and `aarch64` the crate is empty.
+
+#![cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
+#![deny(unsafe_code)]
+
+#[cfg_attr(target_arch = "x86_64", path = "x86_64.rs")]
+#[cfg_attr(target_arch = "aarch64", path = "aarch64.rs")]
+#[allow(unsafe_code, reason = "reads registers")]
+mod arch;
+#[allow(unsafe_code, reason = "a table read without a lock")]
+mod cache;
+mod capture;
+mod eh_frame;
+mod expression;
+mod general;
+#[allow(unsafe_code, reason = "reads the stack")]
+mod incremental;
+mod interrupted;
+mod loaded;
+#[allow(unsafe_code, reason = "reads the loader's tables")]
+mod module;
+#[allow(unsafe_code, reason = "reads the thread's control block")]
+mod own;
+mod reader;
+mod registers;
+mod row;
+mod rule;
+mod sections;
+#[allow(unsafe_code, reason = "reads the stack")]
+mod stack;
+#[allow(unsafe_code, reason = "system calls")]
+mod sys;
+mod walker;
+mod words;
+
+pub use arch::Registers;
+pub use cache::{after_fork_in_child, compiled_rules, mapped_bytes, replaced};
+pub use capture::{capture, capture_here, fill};
+pub use incremental::{LastStack, MOST};
+pub use interrupted::is_interrupted_here;
+pub use loaded::{Loaded, Sample, is_loaded, loaded, sample_at};
+pub use sections::{Sections, module_both_ways};
+pub use stack::StackRange;
+pub use sys::is_readable;
+pub use walker::{End, Frame, walk};

@@ -1,0 +1,247 @@
+//! The interpreter of call frame instructions: from an FDE to the row that holds at one pc.
+//!
+//! Bounded in memory (a row is small, and only [`REMEMBERED`] of them nest) and in time (each step takes
+//! at least one byte of the entry). Anything unknown ends it with `None`.
+
+use crate::arch::REGISTERS;
+use crate::eh_frame::Fde;
+use crate::reader::Reader;
+
+/// How the canonical frame address, the stack pointer at the call, is found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cfa {
+    Register {
+        register: u8,
+        offset: i64,
+    },
+    /// A DWARF expression at this position of the section.
+    Expression(u32),
+}
+
+/// Where the caller's value of a register is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Saved {
+    /// Nothing was said: the ABI decides, and for all that a walk needs it is "kept".
+    Unspecified,
+    Undefined,
+    Kept,
+    /// In memory, this far from the CFA.
+    At(i32),
+    /// The CFA plus this is the value.
+    Value(i32),
+    Register(u8),
+    /// In memory, at the address that the expression at this position gives.
+    AtExpression(u32),
+    /// The value is what the expression at this position gives.
+    ValueExpression(u32),
+}
+
+/// One row of the table that an FDE describes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Row {
+    pub(crate) cfa: Cfa,
+    pub(crate) saved: [Saved; REGISTERS],
+}
+
+/// Compilers nest `remember_state` once.
+const REMEMBERED: usize = 3;
+
+/// The row of `fde` that holds at `pc`.
+pub(crate) fn row_at(fde: &Fde<'_>, pc: usize) -> Option<Row> {
+    let row =
+        Row { cfa: Cfa::Register { register: u8::MAX, offset: 0 }, saved: [Saved::Unspecified; REGISTERS] };
+    let mut machine =
+        Machine { fde, row, initial: row, location: fde.start, remembered: [row; REMEMBERED], depth: 0 };
+    machine.run(fde.cie.instructions, pc)?;
+    machine.initial = machine.row;
+    machine.run(fde.instructions, pc)?;
+    Some(machine.row)
+}
+
+struct Machine<'a, 'b> {
+    fde: &'b Fde<'a>,
+    row: Row,
+    /// The row after the CIE's instructions, to which `restore` goes back.
+    initial: Row,
+    location: usize,
+    remembered: [Row; REMEMBERED],
+    depth: usize,
+}
+
+impl Machine<'_, '_> {
+    /// Runs until the instructions end or speak of code behind `pc`.
+    fn run(&mut self, mut code: Reader<'_>, pc: usize) -> Option<()> {
+        while !code.is_at_end() {
+            let byte = code.u8()?;
+            let low = byte & 0x3f;
+            match byte >> 6 {
+                1 => self.advance(u64::from(low)),
+                2 => {
+                    let offset = code.uleb()? as i64;
+                    self.save(u64::from(low), Saved::At(self.factored(offset)?));
+                }
+                3 => self.restore(u64::from(low)),
+                _ => self.extended(low, &mut code)?,
+            }
+            if self.location > pc {
+                break;
+            }
+        }
+        Some(())
+    }
+
+    fn extended(&mut self, opcode: u8, code: &mut Reader<'_>) -> Option<()> {
+        match opcode {
+            // nop
+            0x00 => {}
+            // set_loc
+            0x01 => {
+                let location = code.pointer(self.fde.cie.encoding, 0)?;
+                self.location = self.location.max(location);
+            }
+            // advance_loc1, 2, 4, MIPS_advance_loc8
+            0x02 => self.advance(u64::from(code.u8()?)),
+            0x03 => self.advance(u64::from(code.u16()?)),
+            0x04 => self.advance(u64::from(code.u32()?)),
+            0x1d => self.advance(code.u64()?),
+            // offset_extended
+            0x05 => {
+                let register = code.uleb()?;
+                let offset = code.uleb()? as i64;
+                self.save(register, Saved::At(self.factored(offset)?));
+            }
+            // restore_extended
+            0x06 => {
+                let register = code.uleb()?;
+                self.restore(register);
+            }
+            // undefined, same_value
+            0x07 => self.save(code.uleb()?, Saved::Undefined),
+            0x08 => self.save(code.uleb()?, Saved::Kept),
+            // register
+            0x09 => {
+                let register = code.uleb()?;
+                let source = u8::try_from(code.uleb()?).ok()?;
+                self.save(register, Saved::Register(source));
+            }
+            // remember_state
+            0x0a => {
+                *self.remembered.get_mut(self.depth)? = self.row;
+                self.depth += 1;
+            }
+            // restore_state
+            0x0b => {
+                self.depth = self.depth.checked_sub(1)?;
+                self.row = *self.remembered.get(self.depth)?;
+            }
+            // def_cfa, def_cfa_sf
+            0x0c => {
+                self.row.cfa =
+                    Cfa::Register { register: register(code)?, offset: i64::try_from(code.uleb()?).ok()? }
+            }
+            0x12 => {
+                let register = register(code)?;
+                let offset = code.sleb()?.checked_mul(self.fde.cie.data_align)?;
+                self.row.cfa = Cfa::Register { register, offset };
+            }
+            // def_cfa_register
+            0x0d => match self.row.cfa {
+                Cfa::Register { offset, .. } => {
+                    self.row.cfa = Cfa::Register { register: register(code)?, offset }
+                }
+                Cfa::Expression(_) => return None,
+            },
+            // def_cfa_offset, def_cfa_offset_sf
+            0x0e | 0x13 => {
+                let offset = match opcode {
+                    0x0e => i64::try_from(code.uleb()?).ok()?,
+                    _ => code.sleb()?.checked_mul(self.fde.cie.data_align)?,
+                };
+                match self.row.cfa {
+                    Cfa::Register { register, .. } => self.row.cfa = Cfa::Register { register, offset },
+                    Cfa::Expression(_) => return None,
+                }
+            }
+            // def_cfa_expression
+            0x0f => self.row.cfa = Cfa::Expression(expression(code)?),
+            // expression, val_expression
+            0x10 => {
+                let register = code.uleb()?;
+                self.save(register, Saved::AtExpression(expression(code)?));
+            }
+            0x16 => {
+                let register = code.uleb()?;
+                self.save(register, Saved::ValueExpression(expression(code)?));
+            }
+            // offset_extended_sf, GNU_negative_offset_extended
+            0x11 => {
+                let register = code.uleb()?;
+                let offset = code.sleb()?;
+                self.save(register, Saved::At(self.factored(offset)?));
+            }
+            0x2f => {
+                let register = code.uleb()?;
+                let offset = (code.uleb()? as i64).checked_neg()?;
+                self.save(register, Saved::At(self.factored(offset)?));
+            }
+            // val_offset, val_offset_sf
+            0x14 => {
+                let register = code.uleb()?;
+                let offset = code.uleb()? as i64;
+                self.save(register, Saved::Value(self.factored(offset)?));
+            }
+            0x15 => {
+                let register = code.uleb()?;
+                let offset = code.sleb()?;
+                self.save(register, Saved::Value(self.factored(offset)?));
+            }
+            // On aarch64: the return address is (not) signed from here on. The signature is stripped from
+            // every return address, so there is nothing to keep.
+            #[cfg(target_arch = "aarch64")]
+            0x2d => {}
+            // GNU_args_size: only for landing pads.
+            0x2e => {
+                code.uleb()?;
+            }
+            _ => return None,
+        }
+        Some(())
+    }
+
+    fn advance(&mut self, delta: u64) {
+        let delta = delta.wrapping_mul(self.fde.cie.code_align) as usize;
+        self.location = self.location.saturating_add(delta);
+    }
+
+    fn factored(&self, offset: i64) -> Option<i32> {
+        i32::try_from(offset.checked_mul(self.fde.cie.data_align)?).ok()
+    }
+
+    /// Columns that are not followed (vector registers) are ignored.
+    fn save(&mut self, register: u64, saved: Saved) {
+        if let Some(slot) =
+            usize::try_from(register).ok().and_then(|register| self.row.saved.get_mut(register))
+        {
+            *slot = saved;
+        }
+    }
+
+    fn restore(&mut self, register: u64) {
+        let initial = usize::try_from(register).ok().and_then(|register| self.initial.saved.get(register));
+        if let Some(&saved) = initial {
+            self.save(register, saved);
+        }
+    }
+}
+
+fn register(code: &mut Reader<'_>) -> Option<u8> {
+    u8::try_from(code.uleb()?).ok()
+}
+
+/// Skips the expression at `code` and gives its position, with which its length begins.
+fn expression(code: &mut Reader<'_>) -> Option<u32> {
+    let position = u32::try_from(code.position()).ok()?;
+    let len = code.uleb()?;
+    code.split(usize::try_from(len).ok()?)?;
+    Some(position)
+}

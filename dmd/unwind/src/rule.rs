@@ -1,0 +1,110 @@
+//! What to do at one pc, packed into a word. Compiled from a row of the call frame information.
+
+use crate::arch::{FP, RETURN_ADDRESS, SP};
+use crate::eh_frame::Sections;
+use crate::row::{Cfa, Row, Saved, row_at};
+
+/// The rule of one pc.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rule {
+    /// The CFA is stack or frame pointer plus a constant, and what is needed lies below it.
+    Usual(Usual),
+    /// The outermost frame.
+    End,
+    /// Only the general step can tell.
+    Odd,
+    /// No unwind information covers this pc.
+    Uncovered,
+}
+
+/// Distances are in words of 8 bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Usual {
+    /// Does the CFA count from the frame pointer? Else from the stack pointer.
+    pub(crate) from_fp: bool,
+    pub(crate) cfa: u32,
+    /// How far below the CFA the frame pointer is saved; 0 if it is kept.
+    pub(crate) fp: u32,
+    /// How far below the CFA the return address is.
+    pub(crate) return_address: u32,
+}
+
+const CFA_BITS: u32 = 22;
+const SAVED_BITS: u32 = 11;
+
+impl Rule {
+    /// The rule at `pc` by the module's unwind information.
+    pub(crate) fn compile(sections: &Sections<'_>, pc: usize) -> Rule {
+        let Some(fde) = sections.find(pc) else { return Rule::Uncovered };
+        let Some(row) = row_at(&fde, pc) else { return Rule::Odd };
+        if row.saved[RETURN_ADDRESS] == Saved::Undefined {
+            return Rule::End;
+        }
+        if fde.cie.signal || fde.cie.return_address != RETURN_ADDRESS as u64 {
+            return Rule::Odd;
+        }
+        usual(&row).map_or(Rule::Odd, Rule::Usual)
+    }
+
+    /// As a word of at most 48 bits, never 0.
+    pub(crate) fn to_word(self) -> u64 {
+        match self {
+            Rule::Usual(usual) => {
+                let mut word = u64::from(usual.cfa);
+                word = word << SAVED_BITS | u64::from(usual.fp);
+                word = word << SAVED_BITS | u64::from(usual.return_address);
+                word << 4 | u64::from(usual.from_fp) << 3 | 1
+            }
+            Rule::End => 2,
+            Rule::Odd => 3,
+            Rule::Uncovered => 4,
+        }
+    }
+
+    /// The rule that [`Rule::to_word`] wrote.
+    #[inline(always)]
+    pub(crate) fn from_word(word: u64) -> Rule {
+        let field = |shift: u32, bits: u32| (word >> shift) as u32 & ((1 << bits) - 1);
+        match word & 7 {
+            1 => Rule::Usual(Usual {
+                from_fp: word & 8 != 0,
+                return_address: field(4, SAVED_BITS),
+                fp: field(4 + SAVED_BITS, SAVED_BITS),
+                cfa: field(4 + 2 * SAVED_BITS, CFA_BITS),
+            }),
+            2 => Rule::End,
+            3 => Rule::Odd,
+            _ => Rule::Uncovered,
+        }
+    }
+}
+
+fn usual(row: &Row) -> Option<Usual> {
+    let Cfa::Register { register, offset } = row.cfa else { return None };
+    let from_fp = match usize::from(register) {
+        SP => false,
+        FP => true,
+        _ => return None,
+    };
+    // The stack pointer must be the CFA in the caller, as always.
+    if !matches!(row.saved[SP], Saved::Unspecified | Saved::Kept) {
+        return None;
+    }
+    let fp = match row.saved[FP] {
+        // A frame pointer that is undefined is no frame pointer, and is not used as one.
+        Saved::Unspecified | Saved::Kept | Saved::Undefined => 0,
+        Saved::At(offset) => words_below(i64::from(offset))?,
+        _ => return None,
+    };
+    let Saved::At(return_address) = row.saved[RETURN_ADDRESS] else { return None };
+    let return_address = words_below(i64::from(return_address))?;
+    let cfa = words_below(offset.checked_neg()?)?;
+    let fits = cfa < 1 << CFA_BITS && fp < 1 << SAVED_BITS && return_address < 1 << SAVED_BITS;
+    fits.then_some(Usual { from_fp, cfa, fp, return_address })
+}
+
+/// A negative multiple of 8, as a number of words.
+fn words_below(offset: i64) -> Option<u32> {
+    let bytes = u32::try_from(offset.checked_neg()?).ok()?;
+    (bytes != 0 && bytes % 8 == 0).then_some(bytes / 8)
+}

@@ -1,0 +1,90 @@
+//! The walker's reading of unwind sections that are given as bytes: what tests compare with another
+//! reader, and feed with damaged bytes.
+
+use crate::eh_frame;
+use crate::general::GeneralFrame;
+use crate::module::Module;
+use crate::reader::Span;
+use crate::row::{Cfa, Saved, row_at};
+use crate::rule::Rule;
+use crate::stack::{Memory, StackRange};
+use core::fmt::Write as _;
+
+/// Start, end and `.eh_frame_hdr` of the module that holds `pc`: by the way that is taken here, and by
+/// that of C libraries which lack the first.
+pub fn module_both_ways(pc: usize) -> [Option<[usize; 3]>; 2] {
+    [Module::find(pc), Module::find_with_lock(pc)]
+        .map(|module| module.map(|module| [module.start, module.end, module.header]))
+}
+
+/// The unwind sections of a module, with the addresses that they claim to be at.
+#[derive(Clone, Copy, Debug)]
+pub struct Sections<'a> {
+    /// Of `.eh_frame_hdr`.
+    pub header_address: usize,
+    /// `.eh_frame_hdr`.
+    pub header: &'a [u8],
+    /// Of `.eh_frame`.
+    pub frames_address: usize,
+    /// `.eh_frame`.
+    pub frames: &'a [u8],
+}
+
+impl Sections<'_> {
+    fn parsed(&self) -> eh_frame::Sections<'_> {
+        eh_frame::Sections {
+            header: Span { address: self.header_address, bytes: self.header },
+            frames: Span { address: self.frames_address, bytes: self.frames },
+        }
+    }
+
+    /// Where `.eh_frame` is, by its header.
+    pub fn frames_address(&self) -> Option<usize> {
+        eh_frame::frames_address(self.parsed().header)
+    }
+
+    /// The row at `pc` as text: `cfa=7+16 6=[cfa-16] 16=[cfa-8]`, registers by DWARF's numbers, those of
+    /// which nothing is said left out.
+    pub fn row(&self, pc: usize) -> Option<String> {
+        let sections = self.parsed();
+        let fde = sections.find(pc)?;
+        let row = row_at(&fde, pc)?;
+        let mut text = match row.cfa {
+            Cfa::Register { register, offset } => format!("cfa={register}{offset:+}"),
+            Cfa::Expression(_) => String::from("cfa=expression"),
+        };
+        for (register, saved) in row.saved.iter().enumerate() {
+            let written = match saved {
+                Saved::Unspecified => Ok(()),
+                Saved::Undefined => write!(text, " {register}=undefined"),
+                Saved::Kept => write!(text, " {register}=kept"),
+                Saved::At(offset) => write!(text, " {register}=[cfa{offset:+}]"),
+                Saved::Value(offset) => write!(text, " {register}=cfa{offset:+}"),
+                Saved::Register(source) => write!(text, " {register}={source}"),
+                Saved::AtExpression(_) => write!(text, " {register}=[expression]"),
+                Saved::ValueExpression(_) => write!(text, " {register}=expression"),
+            };
+            written.ok()?;
+        }
+        if fde.cie.signal {
+            text.push_str(" signal");
+        }
+        Some(text)
+    }
+
+    /// The rule at `pc`, as text, after a trip through its packed form.
+    pub fn rule(&self, pc: usize) -> String {
+        format!("{:?}", Rule::from_word(Rule::compile(&self.parsed(), pc).to_word()))
+    }
+
+    /// The return address of a frame at `pc` whose stack is `stack`, by the general step.
+    pub fn caller(&self, pc: usize, stack: &[usize]) -> Option<usize> {
+        let words = stack.as_ptr_range();
+        let (low, high) = (words.start.expose_provenance(), words.end.expose_provenance());
+        let mut range = StackRange::over(low, high);
+        let mut memory = Memory::new(&mut range, low);
+        let mut known = GeneralFrame::partial(pc.wrapping_add(1), low, low + (high - low) / 2);
+        known.step(&self.parsed(), &mut memory).ok()?;
+        Some(known.pc)
+    }
+}

@@ -1,0 +1,93 @@
+//! The two system calls of the walker, made without libc's wrappers: those set errno, which a hook must
+//! not, and may be cancellation points.
+
+use core::arch::asm;
+
+#[cfg(target_arch = "x86_64")]
+mod number {
+    pub(crate) const MMAP: usize = 9;
+    pub(crate) const FUTEX: usize = 202;
+}
+#[cfg(target_arch = "aarch64")]
+mod number {
+    pub(crate) const MMAP: usize = 222;
+    pub(crate) const FUTEX: usize = 98;
+}
+
+/// Zeroed memory of `len` bytes that is never given back; `None` if there is none.
+pub(crate) fn map(len: usize) -> Option<*mut u8> {
+    let protection = (libc::PROT_READ | libc::PROT_WRITE) as usize;
+    let flags = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS) as usize;
+    // SAFETY: a new private mapping changes no memory that is in use.
+    let address = unsafe { call(number::MMAP, [0, len, protection, flags, usize::MAX, 0]) };
+    // Errors are the last page of addresses.
+    (address < -4096isize as usize).then(|| core::ptr::with_exposed_provenance_mut(address))
+}
+
+/// Can the word at `address` (a multiple of 4) be read? Asked of the kernel, by a futex wait that does
+/// not wait: the one way that needs no descriptor and that hardly any seccomp filter forbids.
+pub fn is_readable(address: usize) -> bool {
+    const UNLIKELY: usize = 0x5bd1_e995;
+    let no_time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    let wait = (libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG) as usize;
+    // SAFETY: a futex wait reads the two addresses, if it can, and writes nothing.
+    let result = unsafe {
+        call(number::FUTEX, [address, wait, UNLIKELY, (&raw const no_time).expose_provenance(), 0, 0])
+    };
+    let error = (result as isize).unsigned_abs() as i32;
+    [libc::EAGAIN, libc::ETIMEDOUT, libc::EINTR].contains(&error)
+}
+
+/// # Safety
+///
+/// As for the system call itself.
+unsafe fn call(number: usize, arguments: [usize; 6]) -> usize {
+    let [a, b, c, d, e, f] = arguments;
+    let result;
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: the kernel's convention for registers; the callers pass addresses that the call may use.
+    unsafe {
+        asm!(
+            "syscall",
+            inlateout("rax") number => result,
+            in("rdi") a, in("rsi") b, in("rdx") c, in("r10") d, in("r8") e, in("r9") f,
+            out("rcx") _, out("r11") _,
+            options(nostack),
+        );
+    }
+    #[cfg(target_arch = "aarch64")]
+    // SAFETY: the kernel's convention for registers; the callers pass addresses that the call may use.
+    unsafe {
+        asm!(
+            "svc 0",
+            in("x8") number,
+            inlateout("x0") a => result,
+            in("x1") b, in("x2") c, in("x3") d, in("x4") e, in("x5") f,
+            options(nostack),
+        );
+    }
+    result
+}
+
+/// The thread's own pointer: where its control block lies, which is at the upper end of its stack unless
+/// it is the main thread.
+pub(crate) fn thread_pointer() -> usize {
+    let pointer;
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: reads the control block's first word, which by the ABI is its own address.
+    unsafe {
+        asm!("mov {}, fs:0", out(reg) pointer, options(nostack, readonly, preserves_flags));
+    }
+    #[cfg(target_arch = "aarch64")]
+    // SAFETY: reads a register.
+    unsafe {
+        asm!("mrs {}, tpidr_el0", out(reg) pointer, options(nostack, nomem, preserves_flags));
+    }
+    pointer
+}
+
+/// One entry of the auxiliary vector: 0 if it is absent.
+pub(crate) fn auxiliary(key: core::ffi::c_ulong) -> usize {
+    // SAFETY: reads a vector that the kernel made and nobody changes.
+    unsafe { libc::getauxval(key) as usize }
+}

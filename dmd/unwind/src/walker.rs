@@ -1,0 +1,312 @@
+//! The walk itself: from registers outwards, frame by frame.
+
+use crate::arch::{FP, Registers, SIGNAL_CONTEXT, SIGNAL_RETURN, SP, caller, strip, unpack, words};
+use crate::cache::{CACHE, Cached, View};
+use crate::general::{GeneralFrame, Stop};
+use crate::module::Module;
+use crate::rule::{Rule, Usual};
+use crate::stack::{Memory, StackRange};
+use crate::words::Words;
+
+/// A frame of the stack: everything that the usual step to its caller depends on, beside the words that it
+/// reads. Two walks that meet in equal frames go on alike as long as the stack's words are the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Frame {
+    /// Where it goes on: behind the call that it is in, or at the interrupted instruction.
+    pub pc: usize,
+    /// The stack pointer there.
+    pub sp: usize,
+    /// The frame pointer there, whether or not it is used as one.
+    pub fp: usize,
+}
+
+/// Why a walk ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// At the outermost frame.
+    Complete,
+    /// The visitor wanted no more.
+    Enough,
+    /// At code without unwind information, or at a frame that makes no sense.
+    Lost,
+}
+
+/// Walks from `start`, and shows the caller's frame, its caller's, and so on, until `visit` says no.
+#[inline(always)]
+pub fn walk(start: &Registers, stack: &mut StackRange, mut visit: impl FnMut(Frame) -> bool) -> End {
+    walk_by_words(start, stack, |frame, _| visit(frame)).0
+}
+
+/// As [`walk`], with what each step read. Tells also whether the walk would end there again: the last frame
+/// is an outermost one in a module that stays.
+#[inline(always)]
+pub(crate) fn walk_by_words(
+    start: &Registers,
+    stack: &mut StackRange,
+    mut visit: impl FnMut(Frame, Words) -> bool,
+) -> (End, bool) {
+    let mut rules = CACHE.view();
+    if !start.sp.is_multiple_of(8) {
+        return (End::Lost, false);
+    }
+    let mut memory = Memory::new(stack, start.sp);
+    let mut frame = Frame { pc: start.pc, sp: start.sp, fp: start.fp };
+    let mut seen = Seen::default();
+    loop {
+        let packed = rules.get(frame.pc);
+        let next = usual_step(packed, frame, &memory).map(|next| (next, words(packed)));
+        let words;
+        if let Some(next) = next.or_else(|| quick_step(rules, packed, frame, &mut memory, seen.module)) {
+            (frame, words) = next;
+        } else {
+            match unusual_step(start, rules, packed, frame, &mut memory, &mut seen) {
+                Step::To(next) => frame = next,
+                Step::End(end) => return (end, seen.sure_end),
+            }
+            let interrupted = seen.known.as_ref().is_some_and(|known| known.exact);
+            words = if interrupted { Words::INTERRUPTED } else { Words::MORE };
+            // The usual step trusts that the stack pointer is inside of the stack.
+            if frame.sp > memory.high() && memory.enter(frame.sp).is_none() {
+                return (End::Lost, false);
+            }
+            // No rules while all registers are followed.
+            let fresh = if seen.known.is_none() { CACHE.view() } else { View::NOTHING };
+            if !fresh.is_like(&rules) {
+                seen.module = 0;
+            }
+            rules = fresh;
+        }
+        seen.frames += 1;
+        if !visit(frame, words) {
+            return (End::Enough, false);
+        }
+    }
+}
+
+/// What a walk has to remember beside the frame it is in.
+#[derive(Default)]
+struct Seen {
+    /// Frames left so far.
+    frames: usize,
+    /// The record of the module that was last found to be there still.
+    module: u16,
+    /// All registers, while they are followed: behind a signal frame for one step, and behind a frame
+    /// that needs one of them to the end.
+    known: Option<GeneralFrame>,
+    /// Is it to the end?
+    all: bool,
+    /// The walk has ended by a rule of a module that stays.
+    sure_end: bool,
+}
+
+enum Step {
+    To(Frame),
+    End(End),
+}
+
+/// The step by a packed rule, with its checks: the CFA lies above the stack pointer and inside of the
+/// stack, and all that is read lies between.
+#[inline(always)]
+fn usual_step(packed: u16, frame: Frame, memory: &Memory<'_>) -> Option<Frame> {
+    if packed.wrapping_sub(1) >= i16::MAX as u16 {
+        return None;
+    }
+    let (cfa, lowest) = unpack(packed, frame.sp, frame.fp);
+    // Of a CFA below the stack pointer the size wraps to a large one. All of it is a multiple of 8 or
+    // the check fails: the stack pointer is one.
+    let size = cfa.wrapping_sub(frame.sp);
+    if size < lowest || size > memory.high().wrapping_sub(frame.sp) || size % 8 != 0 {
+        return None;
+    }
+    let (pc, fp) = caller(packed, cfa, frame.fp, |address| memory.word(address));
+    Some(Frame { pc: strip(pc), sp: cfa, fp }).filter(|frame| frame.pc != 0)
+}
+
+/// The step by a wide rule, where nothing else has to be looked at.
+#[inline(always)]
+fn quick_step(
+    rules: View,
+    packed: u16,
+    frame: Frame,
+    memory: &mut Memory<'_>,
+    module: u16,
+) -> Option<(Frame, Words)> {
+    let (usual, words) = match rules.resolve(packed) {
+        Cached::Sure(Rule::Usual(usual)) => (usual, words_of(usual)),
+        Cached::If(record, Rule::Usual(usual)) if record == module => (usual, Words::MORE),
+        _ => return None,
+    };
+    wide_step(usual, frame, memory).filter(|next| next.pc != 0).map(|next| (next, words))
+}
+
+/// Of a wide rule. Both distances fit, by the width of a rule's fields.
+#[inline(always)]
+fn words_of(usual: Usual) -> Words {
+    Words { pc: usual.return_address as u16, fp: usual.fp as u16 }
+}
+
+#[cold]
+#[inline(never)]
+fn unusual_step(
+    start: &Registers,
+    rules: View,
+    packed: u16,
+    frame: Frame,
+    memory: &mut Memory<'_>,
+    seen: &mut Seen,
+) -> Step {
+    if let Some(known) = seen.known.take() {
+        return general_step(known, memory, seen);
+    }
+    if packed.wrapping_sub(1) < i16::MAX as u16 {
+        // A packed rule that failed its check: perhaps the stack was not known so far up.
+        let (cfa, _) = unpack(packed, frame.sp, frame.fp);
+        if cfa > memory.high()
+            && memory.reach(cfa)
+            && let Some(next) = usual_step(packed, frame, memory)
+        {
+            return Step::To(next);
+        }
+    }
+    let known = rules.resolve(packed);
+    let rule = match known {
+        Cached::Sure(rule) => rule,
+        Cached::If(record, rule) if record == seen.module || rules.is_still_there(record, frame.pc) => {
+            seen.module = record;
+            rule
+        }
+        Cached::If(..) | Cached::Missing => match compile(frame.pc, seen) {
+            Some(rule) => rule,
+            None => return Step::End(End::Lost),
+        },
+    };
+    match rule {
+        Rule::Usual(usual) => match wide_step(usual, frame, memory) {
+            Some(Frame { pc: 0, .. }) => Step::End(End::Complete),
+            Some(frame) => Step::To(frame),
+            None => Step::End(End::Lost),
+        },
+        Rule::End => {
+            seen.sure_end = matches!(known, Cached::Sure(_));
+            Step::End(End::Complete)
+        }
+        Rule::Uncovered => signal_return(frame, memory, seen),
+        Rule::Odd => {
+            let known = if seen.frames == 0 { GeneralFrame::captured(start) } else { known_of(frame) };
+            let sections = Module::find(known.lookup()).and_then(|module| module.sections());
+            let Some(sections) = sections else { return Step::End(End::Lost) };
+            let mut next = known;
+            match next.step(&sections, memory) {
+                Ok(()) if next.registers.get(FP).is_some() => remember(next, seen),
+                Err(Stop::End) => Step::End(End::Complete),
+                Ok(()) | Err(Stop::Lost) => again(start, memory, seen),
+            }
+        }
+    }
+}
+
+fn known_of(frame: Frame) -> GeneralFrame {
+    GeneralFrame::partial(frame.pc, frame.sp, frame.fp)
+}
+
+/// Compiles the rule for a return address, and keeps it.
+fn compile(pc: usize, seen: &mut Seen) -> Option<Rule> {
+    // Behind the last call of a function that never returns, the next function may begin.
+    let lookup = pc.wrapping_sub(1);
+    let module = Module::find(lookup)?;
+    let mut rule = module.sections().map_or(Rule::Uncovered, |sections| Rule::compile(&sections, lookup));
+    // Where the signal frame has no entry of its own, that before it may be found.
+    if rule != Rule::Odd && module.has_code_at(pc, &SIGNAL_RETURN) {
+        rule = Rule::Uncovered;
+    }
+    if let Some(record) = CACHE.keep(pc, &module, rule) {
+        seen.module = record;
+    }
+    Some(rule)
+}
+
+#[inline(always)]
+fn wide_step(usual: Usual, frame: Frame, memory: &mut Memory<'_>) -> Option<Frame> {
+    let base = if usual.from_fp { frame.fp } else { frame.sp };
+    let cfa = base.checked_add(usual.cfa as usize * 8)?;
+    let below = |words: u32| cfa.checked_sub(words as usize * 8).filter(|&address| address >= frame.sp);
+    if cfa <= frame.sp || (cfa > memory.high() && !memory.reach(cfa)) {
+        return None;
+    }
+    let pc = strip(memory.read(below(usual.return_address)?)?);
+    let fp = if usual.fp == 0 { frame.fp } else { memory.read(below(usual.fp)?)? };
+    Some(Frame { pc, sp: cfa, fp })
+}
+
+/// One step with the registers that are known, and the decision whether to follow them further.
+fn general_step(mut known: GeneralFrame, memory: &mut Memory<'_>, seen: &mut Seen) -> Step {
+    let sections = Module::find(known.lookup()).and_then(|module| module.sections());
+    let result = match sections {
+        Some(sections) => known.step(&sections, memory),
+        None => Err(Stop::Lost),
+    };
+    match result {
+        Ok(()) => remember(known, seen),
+        Err(Stop::End) => Step::End(End::Complete),
+        Err(Stop::Lost) => match step_out_of_signal(known, memory) {
+            Some(known) => remember(known, seen),
+            None => Step::End(End::Lost),
+        },
+    }
+}
+
+fn remember(known: GeneralFrame, seen: &mut Seen) -> Step {
+    let Some(frame) = frame_of(&known) else { return Step::End(End::Lost) };
+    if known.exact || seen.all {
+        seen.known = Some(known);
+    }
+    Step::To(frame)
+}
+
+fn frame_of(known: &GeneralFrame) -> Option<Frame> {
+    Some(Frame { pc: known.pc, sp: known.registers.get(SP)?, fp: known.registers.get(FP).unwrap_or(0) })
+}
+
+/// A frame needs registers that steps by rules do not follow: goes from the start again, following all.
+fn again(start: &Registers, memory: &mut Memory<'_>, seen: &mut Seen) -> Step {
+    let mut known = GeneralFrame::captured(start);
+    if memory.enter(start.sp).is_none() {
+        return Step::End(End::Lost);
+    }
+    seen.all = true;
+    for _ in 0..seen.frames {
+        match general_step(known, memory, seen) {
+            Step::To(_) => {}
+            end @ Step::End(_) => return end,
+        }
+        match seen.known.take() {
+            Some(next) => known = next,
+            None => return Step::End(End::Lost),
+        }
+    }
+    general_step(known, memory, seen)
+}
+
+/// At code without unwind information: the kernel's signal frame in C libraries that give it none.
+fn signal_return(frame: Frame, memory: &mut Memory<'_>, seen: &mut Seen) -> Step {
+    match step_out_of_signal(known_of(frame), memory) {
+        Some(known) => remember(known, seen),
+        None => Step::End(End::Lost),
+    }
+}
+
+fn step_out_of_signal(known: GeneralFrame, memory: &mut Memory<'_>) -> Option<GeneralFrame> {
+    let module = Module::find(known.pc)?;
+    if !module.has_code_at(known.pc, &SIGNAL_RETURN) {
+        return None;
+    }
+    let sp = known.registers.get(SP)?;
+    let mut interrupted = GeneralFrame::interrupted();
+    for (register, offset) in SIGNAL_CONTEXT {
+        interrupted.registers.set(register, memory.read(sp.checked_add(offset)?)?);
+        // The pc is the last one.
+        interrupted.pc = memory.read(sp.checked_add(offset)?)?;
+    }
+    memory.enter(interrupted.registers.get(SP)?)?;
+    Some(interrupted)
+}

@@ -1,0 +1,125 @@
+//! x86-64: its registers, how they are captured, and the packed rule of a usual frame.
+
+use core::arch::asm;
+
+use crate::words::Words;
+
+/// DWARF's columns: rax, rdx, rcx, rbx, rsi, rdi, rbp, rsp, r8 to r15, return address.
+pub(crate) const REGISTERS: usize = 17;
+pub(crate) const FP: usize = 6;
+pub(crate) const SP: usize = 7;
+pub(crate) const RETURN_ADDRESS: usize = 16;
+
+/// Where a walk starts: a point inside of a function, and all registers that functions keep.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct Registers {
+    pub(crate) pc: usize,
+    pub(crate) sp: usize,
+    pub(crate) fp: usize,
+    rbx: usize,
+    r12: usize,
+    r13: usize,
+    r14: usize,
+    r15: usize,
+}
+
+impl Registers {
+    /// Of the function that this is written in: a walk from here gives its return address first.
+    #[inline(always)]
+    pub fn here() -> Registers {
+        let mut registers = core::mem::MaybeUninit::<Registers>::uninit();
+        // SAFETY: writes the eight words of `registers`, and one scratch register.
+        unsafe {
+            asm!(
+                "lea {scratch}, [rip]",
+                "mov [{to}], {scratch}",
+                "mov [{to} + 8], rsp",
+                "mov [{to} + 16], rbp",
+                "mov [{to} + 24], rbx",
+                "mov [{to} + 32], r12",
+                "mov [{to} + 40], r13",
+                "mov [{to} + 48], r14",
+                "mov [{to} + 56], r15",
+                scratch = out(reg) _,
+                to = in(reg) registers.as_mut_ptr(),
+                options(nostack, preserves_flags),
+            );
+        }
+        // SAFETY: all eight words were written above.
+        unsafe { registers.assume_init() }
+    }
+
+    /// The kept registers beside stack and frame pointer, with their columns.
+    pub(crate) fn others(&self) -> [(usize, usize); 5] {
+        [(3, self.rbx), (12, self.r12), (13, self.r13), (14, self.r14), (15, self.r15)]
+    }
+}
+
+/// Return addresses are not signed here.
+#[inline(always)]
+pub(crate) fn strip(pc: usize) -> usize {
+    pc
+}
+
+/// Of the kernel's signal frame, for C libraries whose `__restore_rt` has no unwind rules:
+/// `mov $15, %rax; syscall`.
+pub(crate) const SIGNAL_RETURN: [u8; 9] = [0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05];
+
+/// Where the registers lie in the `ucontext_t` that begins at the stack pointer of a signal frame:
+/// column and offset.
+pub(crate) const SIGNAL_CONTEXT: [(usize, usize); 17] = [
+    (8, 0x28),
+    (9, 0x30),
+    (10, 0x38),
+    (11, 0x40),
+    (12, 0x48),
+    (13, 0x50),
+    (14, 0x58),
+    (15, 0x60),
+    (5, 0x68),
+    (4, 0x70),
+    (6, 0x78),
+    (3, 0x80),
+    (1, 0x88),
+    (0, 0x90),
+    (2, 0x98),
+    (7, 0xa0),
+    (16, 0xa8),
+];
+
+/// Fifteen bits for the usual frame: the return address just below the CFA, the frame pointer kept or
+/// saved among the first words below. Bit 14: the CFA counts from the frame pointer; bits 4 to 13: its
+/// distance in words; bits 0 to 3: the frame pointer lies this many words below the return address, 0
+/// if it is kept.
+pub(crate) fn pack(from_fp: bool, cfa: u32, fp: u32, return_address: u32) -> Option<u16> {
+    let below = fp.saturating_sub(1);
+    if return_address != 1 || cfa == 0 || cfa > 0x3ff || fp == 1 || below > 15 {
+        return None;
+    }
+    Some(u16::from(from_fp) << 14 | (cfa as u16) << 4 | below as u16)
+}
+
+/// What a packed rule says: the CFA, and how far below it the lowest word to read lies.
+#[inline(always)]
+pub(crate) fn unpack(rule: u16, sp: usize, fp: usize) -> (usize, usize) {
+    let base = if rule & 1 << 14 != 0 { fp } else { sp };
+    let cfa = base.wrapping_add(usize::from(rule >> 4 & 0x3ff) * 8);
+    (cfa, usize::from(rule & 15) * 8 + 8)
+}
+
+/// From the words at `cfa - lowest` and at the return address to the caller's pc and frame pointer.
+#[inline(always)]
+pub(crate) fn caller(rule: u16, cfa: usize, fp: usize, read: impl Fn(usize) -> usize) -> (usize, usize) {
+    let pc = read(cfa - 8);
+    let saved = rule & 15;
+    let fp = if saved == 0 { fp } else { read(cfa - 8 - usize::from(saved) * 8) };
+    (pc, fp)
+}
+
+/// What the step by a packed rule reads.
+#[inline(always)]
+pub(crate) fn words(rule: u16) -> Words {
+    let saved = rule & 15;
+    Words { pc: 1, fp: if saved == 0 { 0 } else { saved + 1 } }
+}

@@ -1,0 +1,101 @@
+//! One stack, walked by us and by the `backtrace` crate.
+
+use dmd_unwind::{End, LastStack, Registers, StackRange, capture_here};
+use std::cell::{Cell, RefCell};
+use std::ffi::c_void;
+
+const MOST: usize = 1024;
+
+thread_local! {
+    static CHECKED: Cell<usize> = const { Cell::new(0) };
+    static FRAMES: Cell<usize> = const { Cell::new(0) };
+}
+
+/// How many stacks this thread has checked, and their frames.
+pub(crate) fn checked() -> (usize, usize) {
+    (CHECKED.get(), FRAMES.get())
+}
+
+/// Compares the stack above this call. Panics where they differ.
+#[inline(never)]
+pub(crate) fn check() {
+    let mut ours = [0; MOST];
+    let (len, end) = capture_here(&mut ours);
+    let mut theirs = Vec::with_capacity(MOST);
+    backtrace::trace(|frame| {
+        theirs.push(frame.ip().addr());
+        theirs.len() < MOST
+    });
+    compare(&ours[..len], end, &theirs);
+    REMEMBERING.with_borrow_mut(|remembering| remembering.get_or_insert_default().check(&ours[..len]));
+}
+
+/// A walker that ends where the stack is as it was at the last check, and all stacks that it has named: of
+/// each the name of its caller's and the innermost frame.
+struct Remembering {
+    range: StackRange,
+    /// Boxed: tests run on small stacks, at whose ends thread-locals lie.
+    last: Box<LastStack<usize>>,
+    names: Vec<(usize, usize)>,
+}
+
+thread_local! {
+    static REMEMBERING: RefCell<Option<Remembering>> = const { RefCell::new(None) };
+}
+
+impl Default for Remembering {
+    fn default() -> Self {
+        Self { range: StackRange::new(), last: Box::new(LastStack::new(0)), names: vec![] }
+    }
+}
+
+impl Remembering {
+    /// `all` is the stack of the function that this is called in.
+    #[inline(never)]
+    fn check(&mut self, all: &[usize]) {
+        let Self { range, last, names } = self;
+        let child = |caller, pc| {
+            names.push((caller, pc));
+            names.len()
+        };
+        let (mut name, _) = last.tag(&Registers::here(), range, all.first().copied(), 0, child);
+        let mut frames = vec![];
+        while let Some((caller, pc)) = name.checked_sub(1).and_then(|at| names.get(at)) {
+            frames.push(*pc);
+            name = *caller;
+        }
+        let expected = &all[..all.len().min(dmd_unwind::MOST)];
+        assert!(
+            frames == expected,
+            "remembered:\n{}\nwhole:\n{}",
+            self::names(&frames),
+            self::names(expected)
+        );
+    }
+}
+
+/// `theirs` has the frames of the comparison itself, and may end with a null frame.
+pub(crate) fn compare(ours: &[usize], end: End, theirs: &[usize]) {
+    let first = *ours.first().expect("at least the caller");
+    let Some(start) = theirs.iter().position(|&pc| pc == first) else {
+        panic!("{} is not in\n{}", names(&[first]), names(theirs));
+    };
+    let theirs = &theirs[start..];
+    let theirs = theirs.strip_suffix(&[0]).unwrap_or(theirs);
+    assert!(ours == theirs, "ours, {end:?}:\n{}\ntheirs:\n{}", names(ours), names(theirs),);
+    assert_eq!(end, End::Complete, "{}", names(ours));
+    CHECKED.set(CHECKED.get() + 1);
+    FRAMES.set(FRAMES.get() + ours.len());
+}
+
+pub(crate) fn names(pcs: &[usize]) -> String {
+    let mut text = String::new();
+    for &pc in pcs.iter().take_while(|&&pc| pc != 0) {
+        let mut name = None;
+        backtrace::resolve((pc - 1) as *mut c_void, |symbol| {
+            name = symbol.name().map(|name| name.to_string());
+        });
+        text += &format!("{pc:#x} {}\n", name.unwrap_or_default());
+    }
+    text
+}

@@ -1,0 +1,197 @@
+//! Libraries that come and go: rules that were compiled for one are not used for another at its place.
+
+use crate::c_library::{Library, build};
+use crate::check::{check, checked};
+use crate::random_stacks::{Script, next};
+use dmd_unwind::{End, capture_here, compiled_rules, module_both_ways};
+use std::collections::HashMap;
+use std::ffi::{c_int, c_void};
+use std::path::{Path, PathBuf};
+
+/// A library whose one function has a frame of this size; else all are alike to the byte.
+fn source(size: usize) -> String {
+    format!(
+        "__asm__(\".text\\n.globl pass\\n.type pass, @function\\npass:\\n.cfi_startproc\\n\"
+         \"sub ${size}, %rsp\\n.cfi_adjust_cfa_offset {size}\\n\"
+         \"mov %rdx, %rdi\\nmov %rsi, %rax\\ncall *%rax\\n\"
+         \"add ${size}, %rsp\\n.cfi_adjust_cfa_offset -{size}\\nret\\n.cfi_endproc\\n.size pass, . - pass\\n\"
+         \".section .note.GNU-stack,\\\"\\\",@progbits\\n\");"
+    )
+}
+
+fn libraries(folder: &Path, option: &str) -> Vec<PathBuf> {
+    [24, 40, 56, 72, 88, 104]
+        .iter()
+        .map(|&size| build(folder, &format!("frame{size}"), &source(size), &["-O1", option]))
+        .collect()
+}
+
+/// Loads, walks through, and unloads each library in turn. How often one came to the place of another.
+fn come_and_go(paths: &[PathBuf]) -> usize {
+    let mut last_at: HashMap<usize, usize> = HashMap::new();
+    let mut replaced = 0;
+    for round in 0..200 {
+        let index = (round * 7 + round / 6) % paths.len();
+        let library = Library::open(&paths[index]);
+        let pass = library.pass();
+        let mut script = Script::new(1, 0, &[], check);
+        for _ in 0..3 {
+            pass(0 as c_int, next, (&raw mut script).cast::<c_void>());
+        }
+        let before = last_at.insert(library.symbol("pass").addr(), index);
+        replaced += usize::from(before.is_some_and(|before| before != index));
+        library.close();
+    }
+    replaced
+}
+
+#[test]
+fn at_the_same_address_with_build_ids() {
+    let folder = tempfile::tempdir().unwrap();
+    let replaced = come_and_go(&libraries(folder.path(), "-Wl,--build-id=sha1"));
+    assert_eq!(checked().0, 600);
+    assert!(replaced > 20, "{replaced}");
+}
+
+#[test]
+fn at_the_same_address_without_build_ids() {
+    let folder = tempfile::tempdir().unwrap();
+    let replaced = come_and_go(&libraries(folder.path(), "-Wl,--build-id=none"));
+    assert_eq!(checked().0, 600);
+    assert!(replaced > 20, "{replaced}");
+}
+
+#[test]
+fn while_other_threads_walk() {
+    let folder = tempfile::tempdir().unwrap();
+    let paths = libraries(folder.path(), "-Wl,--build-id=sha1");
+    std::thread::scope(|scope| {
+        for thread in 0..4 {
+            let paths = &paths;
+            scope.spawn(move || {
+                for round in 0..100 {
+                    let library = Library::open(&paths[(round + thread) % paths.len()]);
+                    let mut script = Script::new(1, 0, &[], check);
+                    library.pass()(0, next, (&raw mut script).cast());
+                    library.close();
+                }
+                assert_eq!(checked().0, 100);
+            });
+        }
+    });
+}
+
+/// Constructors and destructors run while the loader works.
+#[test]
+fn inside_of_dlopen_and_dlclose() {
+    let folder = tempfile::tempdir().unwrap();
+    let hook = hook as *const () as usize;
+    let source = format!(
+        "static void (*const hook)(void) = (void (*)(void)){hook:#x}UL;
+        __attribute__((constructor)) static void enter(void) {{ hook(); __asm__(\"\"); }}
+        __attribute__((destructor)) static void leave(void) {{ hook(); __asm__(\"\"); }}"
+    );
+    let path = build(folder.path(), "constructor", &source, &["-O2"]);
+    for _ in 0..20 {
+        Library::open(&path).close();
+    }
+    assert_eq!(checked().0, 40);
+}
+
+/// While this thread is inside of the loader and holds its lock, another one walks through code that was
+/// never walked through.
+#[test]
+fn while_the_loader_is_locked() {
+    unsafe extern "C" fn visit(_: *mut libc::dl_phdr_info, _: usize, library: *mut c_void) -> c_int {
+        // SAFETY: the library below.
+        let library = unsafe { &*library.cast::<Library>() };
+        let pass = library.pass();
+        let thread = std::thread::spawn(move || {
+            let mut script = Script::new(1, 0, &[], walk_only);
+            pass(0, next, (&raw mut script).cast());
+        });
+        thread.join().unwrap();
+        1
+    }
+    fn walk_only() {
+        let (len, end) = capture_here(&mut [0; 64]);
+        assert!(len > 5);
+        assert_eq!(end, End::Complete);
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = build(folder.path(), "locked", &source(120), &["-O1"]);
+    let library = Library::open(&path);
+    // SAFETY: the library outlives the call.
+    let result = unsafe { libc::dl_iterate_phdr(Some(visit), (&raw const library).cast_mut().cast()) };
+    assert_eq!(result, 1);
+}
+
+#[test]
+fn modules_are_found_alike_in_both_ways() {
+    let folder = tempfile::tempdir().unwrap();
+    let library = Library::open(&build(folder.path(), "found", &source(24), &["-O1"]));
+    let far = ["-O1", "-Wl,-z,separate-code", "-Wl,-z,max-page-size=0x200000"];
+    let with_gaps = Library::open(&build(folder.path(), "far", &source(24), &far));
+    let addresses = [
+        with_gaps.pass() as *const () as usize,
+        hook as *const () as usize,
+        libc::qsort as *const () as usize,
+        library.pass() as *const () as usize,
+        // SAFETY: reads the auxiliary vector.
+        unsafe { libc::getauxval(libc::AT_SYSINFO_EHDR) } as usize + 64,
+    ];
+    for address in addresses {
+        let [quick, locked] = module_both_ways(address).map(Option::unwrap);
+        // How far the last page is counted differs.
+        let in_pages = |[start, end, header]: [usize; 3]| (start, end.next_multiple_of(4096), header);
+        assert_eq!(in_pages(quick), in_pages(locked), "{address:#x}");
+    }
+    assert_eq!(module_both_ways(&raw const folder as usize), [None, None]);
+}
+
+extern "C" fn hook() {
+    check();
+}
+
+/// Rules of libraries that come are kept however many came before, each at a place of its own.
+#[test]
+fn of_which_there_are_thousands() {
+    fn walk_only() {
+        let (len, end) = capture_here(&mut [0; 64]);
+        assert!(len > 5);
+        assert_eq!(end, End::Complete);
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = build(folder.path(), "many", &source(136), &["-O1", "-Wl,--build-id=sha1"]);
+    let mut places = std::collections::HashSet::new();
+    for round in 0..5000 {
+        let library = Library::open(&path);
+        let pass = library.pass();
+        places.insert(library.symbol("pass").addr());
+        let walk = || {
+            let mut script = Script::new(1, 0, &[], walk_only);
+            pass(0 as c_int, next, (&raw mut script).cast::<c_void>());
+        };
+        // Another test may be walking.
+        let compiles_none = (0..50).any(|_| {
+            let before = compiled_rules();
+            walk();
+            compiled_rules() == before
+        });
+        assert!(compiles_none, "round {round}");
+        library.close();
+        // SAFETY: a new mapping, in whose place the library does not come to lie again.
+        let taken = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                4096,
+                libc::PROT_NONE,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
+                -1,
+                0,
+            )
+        };
+        assert_ne!(taken, libc::MAP_FAILED);
+    }
+    assert!(places.len() > 4500, "{}", places.len());
+}

@@ -1,0 +1,19 @@
+//! The stack walker against other unwinders. A test binary of its own: it changes signal handlers, loads
+//! and unloads libraries, and walks the stack of each of its allocations.
+#![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+mod c_library;
+mod check;
+mod damaged;
+mod hooked;
+mod incremental;
+mod libraries;
+mod random_stacks;
+mod rows;
+mod signals;
+mod single_step;
+mod threads;
+
+#[global_allocator]
+static ALLOCATOR: hooked::Walking = hooked::Walking;

@@ -1,0 +1,173 @@
+//! Threads: many that begin at once, small stacks, stacks that are not the thread's own.
+
+use crate::check::{check, checked};
+use crate::random_stacks::{Script, descend};
+use dmd_unwind::{End, StackRange, capture, capture_here};
+use std::ffi::c_void;
+use std::hint::black_box;
+use std::process::Command;
+use std::sync::Barrier;
+
+#[test]
+fn many_threads_at_once() {
+    let barrier = Barrier::new(16);
+    std::thread::scope(|scope| {
+        for thread in 0..16 {
+            let barrier = &barrier;
+            std::thread::Builder::new()
+                .stack_size(8 << 20)
+                .spawn_scoped(scope, move || {
+                    barrier.wait();
+                    for seed in 0..40 {
+                        descend(&mut Script::new(seed * 100 + thread, 12, &[], check));
+                    }
+                    assert_eq!(checked().0, 40);
+                })
+                .unwrap();
+        }
+    });
+}
+
+/// Nothing is in the cache yet when sixteen threads ask for the same pcs: in a process of its own.
+#[test]
+fn concurrent_first_use() {
+    let program = std::env::current_exe().unwrap();
+    for _ in 0..10 {
+        let status = Command::new(&program)
+            .args(["--exact", "threads::many_threads_at_once", "--test-threads=1", "-q"])
+            .output()
+            .unwrap();
+        assert!(status.status.success(), "{}", String::from_utf8_lossy(&status.stdout));
+    }
+}
+
+#[test]
+fn on_the_smallest_stack() {
+    extern "C" fn run(filled: *mut c_void) -> *mut c_void {
+        let mut out = [0; 24];
+        let (len, end) = capture_here(&mut out);
+        // SAFETY: the thread that waits for this one gives a place for it.
+        unsafe { *filled.cast::<(usize, Option<End>)>() = (len, Some(end)) };
+        std::ptr::null_mut()
+    }
+    let mut result: (usize, Option<End>) = (0, None);
+    // SAFETY: all zeroes is what the initializer takes.
+    let mut attributes: libc::pthread_attr_t = unsafe { std::mem::zeroed() };
+    let mut thread = 0;
+    // SAFETY: a place for attributes.
+    let initialized = unsafe { libc::pthread_attr_init(&mut attributes) };
+    // Without optimization frames are several times as large.
+    let size = libc::PTHREAD_STACK_MIN * if cfg!(debug_assertions) { 2 } else { 1 };
+    // SAFETY: initialized.
+    let sized = unsafe { libc::pthread_attr_setstacksize(&mut attributes, size) };
+    // SAFETY: the result outlives the thread, which is joined.
+    let created = unsafe { libc::pthread_create(&mut thread, &attributes, run, (&raw mut result).cast()) };
+    // SAFETY: just created.
+    let joined = unsafe { libc::pthread_join(thread, std::ptr::null_mut()) };
+    assert_eq!([initialized, sized, created, joined], [0; 4]);
+    // start_thread and clone3.
+    assert_eq!(result, (2, Some(End::Complete)));
+}
+
+std::arch::global_asm!(
+    // on_stack(top, function, base): its unwind information is that of a function which stays on its stack.
+    ".local on_stack",
+    "on_stack:",
+    ".cfi_startproc",
+    ".cfi_def_cfa_offset 16",
+    "push rbp",
+    "mov rbp, rsp",
+    "mov rsp, rdi",
+    "call rdx",
+    "mov rsp, rbp",
+    "pop rbp",
+    "ret",
+    ".cfi_endproc",
+    // The return address is where nothing is.
+    ".local lost_return_address",
+    "lost_return_address:",
+    ".cfi_startproc",
+    ".cfi_def_cfa_offset 100008",
+    ".cfi_offset rip, -8",
+    "push rax",
+    ".cfi_adjust_cfa_offset 8",
+    "call rsi",
+    "pop rax",
+    ".cfi_adjust_cfa_offset -8",
+    "ret",
+    ".cfi_endproc",
+    // The return address is right, but the caller's frame is where nothing is.
+    ".local lost_frame",
+    "lost_frame:",
+    ".cfi_startproc",
+    "push rax",
+    ".cfi_def_cfa_offset 100016",
+    ".cfi_offset rip, -100008",
+    "call rsi",
+    "pop rax",
+    "ret",
+    ".cfi_endproc",
+    // The same, near enough for a packed distance of the return address.
+    ".local near_frame",
+    "near_frame:",
+    ".cfi_startproc",
+    "push rax",
+    ".cfi_def_cfa_offset 8016",
+    ".cfi_offset rip, -8008",
+    "call rsi",
+    "pop rax",
+    "ret",
+    ".cfi_endproc",
+);
+
+/// A coroutine: a call on a stack of its own with nothing mapped above it, whose outermost frame is wrong.
+#[test]
+fn on_a_stack_of_its_own() {
+    unsafe extern "C" {
+        fn on_stack(top: *mut u8, run: extern "C" fn(), base: unsafe extern "C" fn());
+        fn lost_return_address();
+        fn lost_frame();
+        fn near_frame();
+    }
+    extern "C" fn run<const LEN: usize>() {
+        for _ in 0..2 {
+            let mut out = [0; 64];
+            let (len, end) = capture_here(&mut out);
+            assert!(len <= LEN && end == End::Lost, "{len} of {LEN}, {end:?}");
+        }
+    }
+    for round in 0..50 {
+        // Readable up to a different place each time.
+        let size = 65536 + (round % 3) * 4096;
+        let (flags, none) = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, std::ptr::null_mut());
+        // SAFETY: a new mapping.
+        let memory = unsafe { libc::mmap(none, 1 << 20, libc::PROT_NONE, flags, -1, 0) };
+        // SAFETY: the lower part of it.
+        let error = unsafe { libc::mprotect(memory, size, libc::PROT_READ | libc::PROT_WRITE) };
+        assert_eq!(error, 0);
+        let top = memory.cast::<u8>().wrapping_add(size);
+        // SAFETY: large enough for the function, which comes back.
+        unsafe { on_stack(top, run::<1>, lost_return_address) };
+        // SAFETY: as above.
+        unsafe { on_stack(top, run::<2>, lost_frame) };
+        // SAFETY: as above.
+        unsafe { on_stack(top, run::<2>, near_frame) };
+        // SAFETY: nobody uses it any more.
+        unsafe { libc::munmap(memory, 1 << 20) };
+    }
+}
+
+#[test]
+fn only_as_many_as_there_is_room_for() {
+    let mut whole = [0; 64];
+    let (len, end) = capture_here(&mut whole);
+    assert_eq!(end, End::Complete);
+    assert!(len > 5);
+    let mut stack = StackRange::new();
+    for room in 0..len {
+        let mut out = vec![0; room];
+        let (filled, end) = black_box(capture(&mut stack, &mut out));
+        assert_eq!((filled, end), (room, End::Enough));
+        assert_eq!(out, whole[..room]);
+    }
+}
