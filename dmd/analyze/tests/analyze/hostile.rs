@@ -2,7 +2,7 @@
 
 use std::io::Read;
 
-use dmd_analyze::{self, Analysis, AnalyzeOptions, BlockOptions, ReadOptions};
+use dmd_analyze::{Analysis, AnalyzeOptions, BlockOptions, ReadOptions};
 
 use super::{TABLES, document, read};
 
@@ -184,17 +184,18 @@ fn a_text_without_end_is_not_read_without_end() {
         ("{\"frameTable\": {\"A\": \"", b'\\'),
         ("{\"blockList\": [{\"contents\": [", b' '),
     ] {
-        let error = analyze::read_from(Endless { before: before.as_bytes(), then }, &options).unwrap_err();
+        let error =
+            dmd_analyze::read_from(Endless { before: before.as_bytes(), then }, &options).unwrap_err();
         assert_eq!(error.to_string(), "expands past 2097152 bytes", "{before}");
     }
     let blocks = ["{\"req\": 1}"; 11].join(",");
     let text = document("live", &blocks, TABLES);
-    let error = analyze::read_from(text.as_bytes(), &ReadOptions::new().max_entries(10)).unwrap_err();
+    let error = dmd_analyze::read_from(text.as_bytes(), &ReadOptions::new().max_entries(10)).unwrap_err();
     assert_eq!(error.to_string(), "more than 10 blocks, traces, frames or words");
     let block = format!("{{\"req\": 8, \"addr\": \"8\", \"contents\": [{}\"0\"]}}", "\"0\",".repeat(81));
     let text = document("scan", &block, TABLES);
     let options = ReadOptions::new().max_entries(10).contents(true);
-    assert!(analyze::read_from(text.as_bytes(), &options).is_err());
+    assert!(dmd_analyze::read_from(text.as_bytes(), &options).is_err());
 }
 
 #[test]
@@ -212,7 +213,7 @@ fn stacks_without_end_are_refused() {
     let traces: Vec<String> = (0..10).map(|n| format!("\"T{n}\": {}", stack(1000))).collect();
     let text = document("live", "", &tables(&traces.join(",")));
     assert!(read(&text).is_ok());
-    let error = analyze::read_from(text.as_bytes(), &ReadOptions::new().max_entries(1000)).unwrap_err();
+    let error = dmd_analyze::read_from(text.as_bytes(), &ReadOptions::new().max_entries(1000)).unwrap_err();
     assert_eq!(error.to_string(), "more than 1000 blocks, traces, frames or words");
 }
 

@@ -12,10 +12,10 @@ mod sums;
 mod symbols;
 mod views;
 
-use dmd_analyze::{self, AnalyzeError, Dump, ReadOptions};
+use dmd_analyze::{AnalyzeError, Dump, ReadOptions};
 
 fn read(text: impl AsRef<[u8]>) -> Result<Dump, AnalyzeError> {
-    analyze::read_from(text.as_ref(), &ReadOptions::new().contents(true))
+    dmd_analyze::read_from(text.as_ref(), &ReadOptions::new().contents(true))
 }
 
 /// A dump's text; `tables` are the members behind `blockList`.

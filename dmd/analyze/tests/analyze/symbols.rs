@@ -99,6 +99,13 @@ fn inlined_calls_get_frames_with_their_lines() {
     let all: Vec<u64> = (0..24).map(|byte| library.outer + byte).collect();
     let mut dump = library.dump_of(&library.build_id, &all);
     dump.symbolize(&SymbolOptions::new());
+    let calls: Vec<_> = dump.stacks().next().unwrap().collect();
+    let at = calls.iter().position(|frame| frame.inlined && frame.name().ends_with("inner")).unwrap();
+    let (inlined, caller) = (calls[at], calls[at + 1]);
+    assert!(inlined.line.is_some() && inlined.column.is_some());
+    assert!(caller.name().ends_with("outer") && caller.line == Some(9) && !caller.inlined);
+    assert_eq!(inlined.module, Some(&*path));
+    assert_eq!((inlined.module, inlined.offset), (caller.module, caller.offset));
     let text = Analysis::new(dump, &AnalyzeOptions::new().max_frames(100)).text(&[]).to_string();
     let source = folder.path().join("small.rs");
     let line = |name: &str, line: u32| text.find(&format!("{name} ({}:{line})", source.display()));
