@@ -46,8 +46,8 @@ pub(crate) fn write(output: &Output, number: usize) -> io::Result<()> {
             return Err(error);
         }
     };
-    log::say(format_args!("opened {} for writing", path.display()));
-    log::say(format_args!("Dump {number} {{"));
+    log::mention(format_args!("opened {} for writing", path.display()));
+    log::mention(format_args!("Dump {number} {{"));
     let written = if path.as_os_str().as_encoded_bytes().ends_with(b".gz") {
         let mut zip = GzEncoder::new(file, Compression::fast());
         Dump::new(BufWriter::new(&mut zip)).and_then(Dump::write).and_then(|()| zip.finish()).and_then(sync)
@@ -64,7 +64,7 @@ pub(crate) fn write(output: &Output, number: usize) -> io::Result<()> {
     if ENGINE.setup().options.show_dump_stats {
         sizes::say_all();
     }
-    log::say(format_args!("}}"));
+    log::mention(format_args!("}}"));
     written
 }
 
@@ -123,11 +123,11 @@ impl<W: Write> Dump<W> {
         self.json.begin('{')?;
         self.json.number("version", 5)?;
         self.invocation()?;
-        log::say(format_args!("  Constructing the heap block list..."));
+        log::mention(format_args!("  Constructing the heap block list..."));
         self.block_list()?;
-        log::say(format_args!("  Constructing the stack trace table..."));
+        log::mention(format_args!("  Constructing the stack trace table..."));
         let frames = self.trace_table()?;
-        log::say(format_args!("  Constructing the stack frame table..."));
+        log::mention(format_args!("  Constructing the stack frame table..."));
         self.frame_table(&frames)?;
         self.our_own()?;
         self.json.end('}')?;

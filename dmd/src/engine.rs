@@ -169,7 +169,7 @@ impl Engine {
         self.cumulative.store(options.mode == Mode::Cumulative, Ordering::Relaxed);
         self.watches_frees.store(options.mode == Mode::Cumulative, Ordering::Relaxed);
         self.marking.store(options.mode == Mode::DarkMatter, Ordering::Relaxed);
-        log::set_quiet(options.quiet);
+        log::set(options.quiet, options.verbose);
         // SAFETY: see the `Sync` of `Engine`.
         unsafe { *self.setup.get() = setup };
     }
@@ -461,7 +461,7 @@ impl Engine {
                         _ => FaultKind::NotHeap,
                     };
                     if self.marks.fault(Fault { kind, address, path, trace }) <= MOST_SAID {
-                        log::say(format_args!("Unknown pointer {address:#x}"));
+                        log::mention(format_args!("Unknown pointer {address:#x}"));
                     }
                     return 0;
                 }

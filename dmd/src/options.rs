@@ -60,7 +60,8 @@ pub enum Run {
     Stress,
 }
 
-/// How to record. Not what Firefox can say: `max_frames`, `output`, `dump_at_exit`, `children`, `quiet`.
+/// How to record. Not what Firefox can say: `max_frames`, `output`, `dump_at_exit`, `children`, `quiet`,
+/// `verbose`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Options {
@@ -85,6 +86,8 @@ pub struct Options {
     pub children: bool,
     /// No comments on stderr. Default: no.
     pub quiet: bool,
+    /// Lines about what DMD does go to stderr though that is no terminal. Default: no.
+    pub verbose: bool,
     /// What the process is for. Default: [`Run::Normal`].
     pub run: Run,
 }
@@ -123,6 +126,7 @@ impl Options {
             dump_at_exit: false,
             children: true,
             quiet: false,
+            verbose: false,
             run: Run::Normal,
         }
     }
@@ -182,6 +186,13 @@ impl Options {
         self
     }
 
+    /// Sets [`verbose`](Self::verbose).
+    #[must_use]
+    pub const fn verbose(mut self, verbose: bool) -> Self {
+        self.verbose = verbose;
+        self
+    }
+
     /// Reads the value of `$DMD`: `1`, or options with white space between them.
     ///
     /// # Errors
@@ -235,6 +246,7 @@ impl Options {
             b"--dump-at-exit" => self.dump_at_exit = word.len() == name.len() || yes_or_no()?,
             b"--children" => self.children = yes_or_no()?,
             b"--quiet" => self.quiet = word.len() == name.len() || yes_or_no()?,
+            b"--verbose" => self.verbose = word.len() == name.len() || yes_or_no()?,
             _ => return None,
         }
         (!(name == b"--output" && self.output.is_none())).then_some(())

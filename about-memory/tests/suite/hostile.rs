@@ -97,8 +97,11 @@ fn a_ladder_of_trees_is_shown_without_recursion() {
 
 #[test]
 fn odd_paths_are_shown() {
-    let path =
-        |path: &str| format!("{{\"process\":\"p\",\"path\":\"{path}\",\"kind\":2,\"units\":1,\"amount\":1}}");
+    let path = |path: &str| {
+        format!(
+            "{{\"process\":\"p\",\"path\":\"{path}\",\"kind\":2,\"units\":1,\"amount\":1,\"description\":\"\"}}"
+        )
+    };
     let paths = ["", "/", "//", "a//b", "/a", "a/", "..", "<script>", "\\ud800", "\\u0000/\\u001b"];
     let reports = paths.map(path).join(",");
     let set = file::read_from(super::document(&reports).as_bytes(), &ReadOptions::default()).unwrap();

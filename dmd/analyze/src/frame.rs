@@ -63,40 +63,46 @@ impl fmt::Display for Frame<'_> {
 #[derive(Clone, Debug, PartialEq)]
 struct Parts {
     /// The function begins here, behind the number. 0 if there is no number.
-    start: usize,
-    function_end: usize,
+    start: u32,
+    function_end: u32,
     place: Place,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 enum Place {
     Nowhere,
-    /// `(FILE:LINE)`; the range is that of what is in brackets.
+    /// ` (FILE:LINE)` behind the function, up to the end of the text.
     Source {
-        inner: Range<usize>,
-        file_end: usize,
+        file_end: u32,
         line: Option<u32>,
     },
     /// `[MODULE +0xOFFSET]`, likewise.
     Module {
-        inner: Range<usize>,
-        file_end: usize,
+        file_end: u32,
         offset: Option<u64>,
     },
 }
 
 impl Parts {
     fn of(text: &str) -> Self {
+        if u32::try_from(text.len()).is_err() {
+            // Nobody names a function by 4 GiB: the text is printed as it is.
+            return Self { start: 0, function_end: 0, place: Place::Nowhere };
+        }
         let start = number_len(text);
         let body = &text[start..];
-        let nowhere = Self { start, function_end: text.len(), place: Place::Nowhere };
+        let parts = |function_end: usize, place| Self {
+            start: start as u32,
+            function_end: function_end as u32,
+            place,
+        };
+        let nowhere = parts(text.len(), Place::Nowhere);
         if let Some(rest) = body.strip_suffix(')') {
             let Some(open) = rest.rfind(" (") else { return nowhere };
             let inner = start + open + 2..text.len() - 1;
             let colon = text[inner.clone()].rfind(':').map(|at| inner.start + at);
             let line = colon.and_then(|colon| text[colon + 1..inner.end].parse().ok());
-            let place = Place::Source { file_end: colon.unwrap_or(inner.end), inner, line };
-            return Self { start, function_end: start + open, place };
+            return parts(start + open, Place::Source { file_end: colon.unwrap_or(inner.end) as u32, line });
         }
         let Some((rest, offset)) = body.strip_suffix(']').and_then(|body| body.rsplit_once(" +0x")) else {
             return nowhere;
@@ -107,11 +113,9 @@ impl Parts {
             rest => rest.find("[/").or_else(|| rest.rfind('[')),
         };
         let Some(open) = open else { return nowhere };
-        let inner = start + open + 1..text.len() - 1;
         let is_number = !offset.is_empty() && offset.bytes().all(|byte| byte.is_ascii_hexdigit());
         let offset = u64::from_str_radix(offset, 16).ok().filter(|_| is_number);
-        let place = Place::Module { file_end: start + rest.len(), inner, offset };
-        Self { start, function_end: start + open, place }
+        parts(start + open, Place::Module { file_end: (start + rest.len()) as u32, offset })
     }
 }
 
@@ -138,20 +142,18 @@ impl Parsed {
     /// The text of a frame, and its parts.
     pub(crate) fn of(frame: &Frame<'_>) -> (String, Self) {
         let text = format!("{NUMBER}{frame}");
-        let (start, end) = (NUMBER.len(), text.len());
-        let function_end = start + frame.name().len();
+        let function_end = NUMBER.len() + frame.name().len();
         let place = match (frame.file, frame.module) {
             (Some(file), _) => {
-                let inner = function_end + " (".len()..end - 1;
-                Place::Source { file_end: inner.start + file.len(), inner, line: frame.line }
+                Place::Source { file_end: (function_end + " (".len() + file.len()) as u32, line: frame.line }
             }
-            (None, Some(module)) => {
-                let inner = function_end + 1..end - 1;
-                Place::Module { file_end: inner.start + module.len(), inner, offset: frame.offset }
-            }
+            (None, Some(module)) => Place::Module {
+                file_end: (function_end + "[".len() + module.len()) as u32,
+                offset: frame.offset,
+            },
             (None, None) => Place::Nowhere,
         };
-        (text, Self(Parts { start, function_end, place }))
+        (text, Self(Parts { start: NUMBER.len() as u32, function_end: function_end as u32, place }))
     }
 
     /// The text and its parts; `text` is the one that was parsed.
@@ -174,7 +176,7 @@ impl<'t> FrameText<'t> {
 
     /// The text behind its number.
     pub(crate) fn without_number(self) -> &'t str {
-        &self.text[self.parts.start..]
+        &self.text[self.parts.start as usize..]
     }
 
     /// What `dmd.py` prints behind the number of a line: all but three characters, whatever these are.
@@ -185,10 +187,17 @@ impl<'t> FrameText<'t> {
 
     /// What the text says of the place, without brackets; empty if it says nothing.
     pub(crate) fn place(self) -> &'t str {
-        match &self.parts.place {
-            Place::Nowhere => "",
-            Place::Source { inner, .. } | Place::Module { inner, .. } => &self.text[inner.clone()],
-        }
+        if self.parts.place == Place::Nowhere { "" } else { &self.text[self.inside()] }
+    }
+
+    /// What is in the brackets.
+    fn inside(self) -> Range<usize> {
+        let open = match self.parts.place {
+            Place::Nowhere => return 0..0,
+            Place::Source { .. } => " (",
+            Place::Module { .. } => "[",
+        };
+        self.parts.function_end as usize + open.len()..self.text.len() - 1
     }
 
     /// The module and the offset in it, if the text says no more and has a number.
@@ -199,16 +208,13 @@ impl<'t> FrameText<'t> {
 
     pub(crate) fn frame(self) -> Frame<'t> {
         let known = |part: &'t str| Some(part).filter(|part| !part.is_empty() && *part != UNKNOWN);
-        let function = known(&self.text[self.parts.start..self.parts.function_end]);
+        let function = known(&self.text[self.parts.start as usize..self.parts.function_end as usize]);
         let frame = Frame { function, ..Frame::default() };
-        match &self.parts.place {
+        let file = |end: u32| known(&self.text[self.inside().start..end as usize]);
+        match self.parts.place {
             Place::Nowhere => frame,
-            Place::Source { inner, file_end, line } => {
-                Frame { file: known(&self.text[inner.start..*file_end]), line: *line, ..frame }
-            }
-            Place::Module { inner, file_end, offset } => {
-                Frame { module: known(&self.text[inner.start..*file_end]), offset: *offset, ..frame }
-            }
+            Place::Source { file_end, line } => Frame { file: file(file_end), line, ..frame },
+            Place::Module { file_end, offset } => Frame { module: file(file_end), offset, ..frame },
         }
     }
 }

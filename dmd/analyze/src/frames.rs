@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasher as _, RandomState};
 
+use hashbrown::HashTable;
 use rustc_hash::FxHashMap;
 
 use crate::frame::{Frame, FrameText, Parsed};
@@ -102,7 +103,9 @@ struct Code {
 pub(crate) struct Frames {
     texts: Texts,
     frames: Vec<Stored>,
-    by_value: HashMap<Stored, FrameId>,
+    /// By what they are: a table of ids alone, since engines keep frames in the program that they measure.
+    ids: HashTable<FrameId>,
+    hasher: RandomState,
     modules: Vec<Box<str>>,
     by_module: HashMap<Box<str>, u32>,
 }
@@ -179,8 +182,17 @@ impl Frames {
     }
 
     fn store(&mut self, frame: Stored) -> FrameId {
-        let next = FrameId(self.frames.len() as u32);
-        let id = *self.by_value.entry(frame).or_insert(next);
+        let (frames, hasher) = (&self.frames, &self.hasher);
+        let next = FrameId(frames.len() as u32);
+        let id = *self
+            .ids
+            .entry(
+                hasher.hash_one(frame),
+                |id| frames[id.index()] == frame,
+                |id| hasher.hash_one(frames[id.index()]),
+            )
+            .or_insert(next)
+            .get();
         if id == next {
             self.frames.push(frame);
         }

@@ -13,9 +13,13 @@ static STDERR: [AtomicU64; 2] = [AtomicU64::new(0), AtomicU64::new(0)];
 
 static QUIET: AtomicBool = AtomicBool::new(false);
 
-/// From now on only [`say_anyway`] says something.
-pub(crate) fn set_quiet(quiet: bool) {
+/// Whether somebody reads along: stderr is a terminal, or the options ask for it.
+static VERBOSE: AtomicBool = AtomicBool::new(false);
+
+/// Switches off all lines but those of [`say_anyway`], or switches on those of [`mention`].
+pub(crate) fn set(quiet: bool, verbose: bool) {
     QUIET.store(quiet, Ordering::Relaxed);
+    VERBOSE.store(verbose, Ordering::Relaxed);
 }
 
 fn stderr() -> Option<[u64; 2]> {
@@ -31,13 +35,25 @@ pub(crate) fn start(variable: Option<&[u8]>) {
     for (place, value) in STDERR.iter().zip(stderr().unwrap_or_default()) {
         place.store(value, Ordering::Relaxed);
     }
-    if let Some(variable) = variable {
-        say(format_args!("$DMD = '{}'", variable.escape_ascii()));
+    // SAFETY: the call takes any number of a descriptor.
+    if keeping_errno(|| unsafe { libc::isatty(2) }) == 1 {
+        VERBOSE.store(true, Ordering::Relaxed);
     }
-    say(format_args!("DMD is enabled"));
+    if let Some(variable) = variable {
+        mention(format_args!("$DMD = '{}'", variable.escape_ascii()));
+    }
+    mention(format_args!("DMD is enabled"));
 }
 
-/// Says one line.
+/// Says one line of what DMD does. Programs read what their children write to stderr, so only a terminal gets such
+/// lines, and whoever asks for them.
+pub(crate) fn mention(line: fmt::Arguments<'_>) {
+    if VERBOSE.load(Ordering::Relaxed) {
+        say(line);
+    }
+}
+
+/// Says one line about a problem that no dump contains, or one that somebody asked for.
 pub(crate) fn say(line: fmt::Arguments<'_>) {
     keeping_errno(|| {
         let known = [STDERR[0].load(Ordering::Relaxed), STDERR[1].load(Ordering::Relaxed)];

@@ -21,10 +21,11 @@ fn words_are_split_at_white_space() {
     assert_eq!(Options::parse(b"--mode=scan").unwrap().stacks, Stacks::Full);
     assert_eq!(Options::parse(b"--mode=normal").unwrap().mode, Mode::DarkMatter);
     assert_eq!(Options::parse(b"--mode=stress").unwrap().run, Run::Stress);
-    let ours = b"--max-frames=8 --output=a%p.gz --dump-at-exit --children=no --quiet=yes --sample-below=4093";
+    let ours = b"--max-frames=8 --output=a%p.gz --dump-at-exit --children=no --quiet=yes --verbose \
+        --sample-below=4093";
     let ours = Options::parse(ours).unwrap();
     assert_eq!((ours.max_frames, ours.output, ours.sample_below), (8, Some("a%p.gz"), Some(4093)));
-    assert!(ours.dump_at_exit && ours.quiet && !ours.children);
+    assert!(ours.dump_at_exit && ours.quiet && ours.verbose && !ours.children);
 }
 
 #[test]

@@ -47,7 +47,7 @@ fn children_may_be_left_alone() {
 #[test]
 fn a_dump_of_a_number_is_not_written_over() {
     let folder = tempfile::tempdir().unwrap();
-    let options = "--dump-at-exit --output=dump-%p.json";
+    let options = "--verbose --dump-at-exit --output=dump-%p.json";
     let script = "echo other > dump-$$.json; echo other > dump-$$-2.json; (true); true";
     let output = succeed(preloaded("/bin/bash", options).args(["-c", script]).current_dir(folder.path()));
     let mut others = Vec::new();
@@ -91,7 +91,7 @@ fn a_script_starts_as_ever() {
 fn it_says_what_it_does() {
     let folder = tempfile::tempdir().unwrap();
     let output = succeed(
-        preloaded("/bin/bash", "--dump-at-exit --output=x.json")
+        preloaded("/bin/bash", "--verbose --dump-at-exit --output=x.json")
             .args(["-c", "true"])
             .current_dir(folder.path()),
     );
@@ -99,12 +99,19 @@ fn it_says_what_it_does() {
     let pid = text.strip_prefix("DMD[").and_then(|rest| rest.split(']').next()).unwrap();
     let path = folder.path().canonicalize().unwrap().join("x.json");
     let expected = format!(
-        "DMD[P] $DMD = '--dump-at-exit --output=x.json'\nDMD[P] DMD is enabled\nDMD[P] opened {} for writing\n\
+        "DMD[P] $DMD = '--verbose --dump-at-exit --output=x.json'\nDMD[P] DMD is enabled\nDMD[P] opened {} for writing\n\
          DMD[P] Dump 1 {{\nDMD[P]   Constructing the heap block list...\n\
          DMD[P]   Constructing the stack trace table...\nDMD[P]   Constructing the stack frame table...\nDMD[P] }}\n",
         path.display()
     );
     assert_eq!(text.replace(&format!("DMD[{pid}]"), "DMD[P]"), expected);
+
+    // Programs read what their children write to stderr.
+    let silent = succeed(preloaded("/bin/true", "--dump-at-exit --output=y.json").current_dir(folder.path()));
+    assert_eq!(String::from_utf8(silent.stderr).unwrap(), "");
+    assert!(folder.path().join("y.json").exists());
+    let silent = succeed(&mut preloaded("/bin/true", "1"));
+    assert_eq!(String::from_utf8(silent.stderr).unwrap(), "");
 }
 
 #[test]
