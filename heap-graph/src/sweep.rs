@@ -1,31 +1,31 @@
-//! Every node that edges lead to from the root, in no order that anybody should rely on: as far as edges allow,
-//! in that of the graph's arrays, which a processor reads much faster than it jumps.
+//! Visits every node that the root reaches by edges. No caller may rely on the order: it is that of the graph's
+//! arrays as far as edges allow, since a processor reads memory in order much faster than it jumps.
 //!
-//! The sweep goes over the arrays from the first node to the last. A node that is ahead of it is only marked when
-//! an edge leads to it, since the sweep comes to it anyway; a node behind it is taken at once. Files are written
-//! by breadth-first walks, so that in them most edges lead ahead or to what has been taken.
+//! The sweep goes over the arrays from the first node to the last. If an edge leads to a node ahead, the sweep only
+//! marks the node and takes it later; it takes a node behind at once. Breadth-first walks write files, so most edges
+//! in them lead ahead or to nodes already taken.
 
 use crate::graph::Graph;
 use crate::prefetch::prefetch;
 use crate::progress::{Cancelled, Steps};
 
-/// How many nodes behind the sweep are fetched ahead.
+/// How many nodes behind the sweep it prefetches.
 const AHEAD: usize = 4;
-/// How many edges ahead the marks are fetched: the edges of the nodes that come next mostly follow.
+/// How many edges ahead the sweep prefetches the marks. The edges of the next nodes mostly follow in the array.
 const EDGES_AHEAD: usize = 24;
 
 struct Sweep<'a, F> {
     graph: &'a Graph,
     /// One bit for each node that an edge leads to.
     seen: Vec<u64>,
-    /// All nodes before this one have been passed.
+    /// The sweep has passed all nodes before this one.
     position: usize,
-    /// Nodes before `position`, seen but not yet taken.
+    /// Nodes before `position` that are seen but not yet taken.
     behind: Vec<u32>,
     visit: F,
 }
 
-/// Visits each node once. The root is visited only if an edge leads back to it. A step for each node.
+/// Visits each node once, but the root only if an edge leads back to it. Counts one step for each node.
 pub(crate) fn sweep(graph: &Graph, steps: &mut Steps<'_>, visit: impl FnMut(usize)) -> Result<(), Cancelled> {
     let nodes = graph.node_count();
     let seen = vec![0; nodes.div_ceil(64)];
@@ -59,7 +59,7 @@ impl<F: FnMut(usize)> Sweep<'_, F> {
         self.follow(node);
     }
 
-    /// Marks where the node's edges lead.
+    /// Marks the nodes that the node's edges lead to.
     #[inline(always)]
     fn follow(&mut self, node: u32) {
         let (edges, referents) = (self.graph.edge_range(node), self.graph.all_referents());
@@ -70,7 +70,7 @@ impl<F: FnMut(usize)> Sweep<'_, F> {
             let (word, bit) = (&mut self.seen[*to as usize / 64], 1 << (to % 64));
             let is_first = *word & bit == 0;
             *word |= bit;
-            // One branch, which is seldom taken: one on each condition would often be foreseen wrongly.
+            // One branch, seldom taken: a processor would often mispredict a branch on each condition.
             let first = core::hint::select_unpredictable(is_first, *to as usize, usize::MAX);
             if first < self.position {
                 self.behind.push(*to);

@@ -1,13 +1,13 @@
-//! Calls that install filters of system calls. They are seen here, since nothing may be asked under a filter.
-//!
-//! `syscall` makes the call itself, as the C library's function does: a call may come back on another stack, or
-//! in a child that shares this one, so that there is no frame in between.
+//! Calls that install filters of system calls. This library sees them here and tells the engine at once: under a
+//! filter, even the system call that asks about filters may end the process.
+//! `syscall` makes the call itself, without a frame of its own, as the C library's function does: a call may return
+//! on another stack, or in a child that shares this stack.
 
 use core::ffi::{c_int, c_long, c_ulong};
 
 use engine::__private::confined;
 
-/// Makes a system call. Sets `errno` and gives -1 as the C library's function does.
+/// Makes a system call. If it fails, sets `errno` and returns -1, as the C library's function does.
 ///
 /// # Safety
 ///
@@ -60,14 +60,14 @@ unsafe extern "C" fn raw(
 }
 
 extern "C" fn failed(result: c_long) -> c_long {
-    // SAFETY: always a valid pointer to this thread's errno.
+    // SAFETY: the function has no precondition.
     let errno = unsafe { libc::__errno_location() };
-    // SAFETY: as above.
+    // SAFETY: the C library gives each thread a valid pointer to its own errno.
     unsafe { *errno = -result as c_int };
     -1
 }
 
-/// As the C library's.
+/// Behaves as the C library's function of this name.
 ///
 /// # Safety
 ///
@@ -121,7 +121,7 @@ unsafe extern "C" fn watched(
     e: c_ulong,
     f: c_ulong,
 ) -> c_long {
-    // SAFETY: the program passes the arguments of a system call, which is made as it is.
+    // SAFETY: the program guarantees that the arguments suit this system call; they are passed on unchanged.
     let result = unsafe { raw(number, a, b, c, d, e, f) };
     let filter = c_ulong::from(libc::SECCOMP_SET_MODE_FILTER);
     let strict = c_ulong::from(libc::SECCOMP_SET_MODE_STRICT);
@@ -135,7 +135,7 @@ unsafe extern "C" fn watched(
     result
 }
 
-/// As the C library's.
+/// Behaves as the C library's function of this name.
 ///
 /// # Safety
 ///
@@ -148,6 +148,6 @@ pub(crate) unsafe extern "C" fn prctl(
     c: c_ulong,
     d: c_ulong,
 ) -> c_int {
-    // SAFETY: the program passes the arguments of a system call, which is made as it is.
+    // SAFETY: the program guarantees that the arguments suit this system call; they are passed on unchanged.
     unsafe { watched(libc::SYS_prctl, option as c_ulong, a, b, c, d, 0) as c_int }
 }

@@ -1,4 +1,4 @@
-//! What the loader and programs call: the start of this library, and the tables of its engine.
+//! The functions that the loader and programs call: the start of this library, and the tables of its engine.
 
 use core::ffi::{c_char, c_int};
 
@@ -15,18 +15,18 @@ extern "C" fn at_start(_: c_int, _: *mut *mut c_char, environment: *mut *mut c_c
     start(environment, THIS_LIBRARY);
 }
 
-/// The functions of this library's engine, for copies of it that are linked into the program.
+/// The functions of this library's engine, for copies of the engine in the program.
 #[unsafe(no_mangle)]
 #[allow(non_snake_case, reason = "in line with the other C functions")]
 pub(crate) extern "C" fn DMDDoor1() -> *const Door {
     local_door()
 }
 
-/// Takes the functions of a program that links `memory-reporter`, and gives the engine's; null if nothing
-/// is recorded. The table is to stay for the rest of the process.
+/// Takes the functions of a program that links `memory-reporter`, and returns those of the engine; null if DMD does
+/// not record. The caller must keep its table valid for the rest of the process.
 #[unsafe(no_mangle)]
 #[allow(non_snake_case, reason = "in line with the other C functions")]
 pub(crate) unsafe extern "C" fn DMDConnect1(program: *const Program) -> *const Engine {
-    // SAFETY: the caller passes a program's table.
+    // SAFETY: the caller, `memory-reporter` in the program, passes a table that stays valid.
     unsafe { connect_program(program) }
 }

@@ -1,7 +1,8 @@
 //! libdmd.so: DMD for any Linux program, by `LD_PRELOAD`.
 //!
-//! Forwards every call to the functions that the program would have called without it, and records. Exports
-//! `malloc` and its family, the entry points of `dmd.h`, and the calls by which a program confines itself. On other systems there is nothing in it.
+//! Forwards every call to the function that the program would have called without it, and records the block. Exports
+//! `malloc` and its family, the entry points of `dmd.h`, and the calls that install filters of system calls. The
+//! library is empty on other systems.
 
 #![cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 #![deny(unsafe_code)]
@@ -19,6 +20,6 @@ mod real;
 #[allow(unsafe_code, reason = "runs before main")]
 mod start;
 
-/// Rust code in this library is the engine's: it allocates outside of the measured heap.
+/// The engine is the only Rust code in this library that allocates. It allocates outside of the measured heap.
 #[global_allocator]
 static INTERNAL: engine::__private::Internal = engine::__private::Internal;

@@ -1,8 +1,8 @@
-//! `malloc` and its family: the real call, and one call of the engine.
+//! `malloc` and its family: each function makes the real call, and one call of the engine.
 //!
-//! Arguments are passed on untouched, so sizes of zero, overflows and `errno` are what the real functions
-//! make of them. A block is forgotten before it is freed, or another thread could get its address in
-//! between, and taken before it is moved, for the same reason.
+//! The functions pass their arguments on unchanged, so the real functions decide what sizes of zero and overflows
+//! give, and set `errno`. The engine forgets a block before the real function frees or moves it. After the real
+//! call, another thread could already have a block at that address.
 
 use core::ffi::{c_int, c_void};
 use core::ptr::null_mut;
@@ -14,14 +14,14 @@ use engine::__private::{
 use crate::real::Giver;
 use crate::{bootstrap, real, start};
 
-/// How a self-test of the engine allocates.
+/// How the engine's self-test allocates.
 pub(crate) const THIS_LIBRARY: Allocator = Allocator {
     alloc: |bytes| {
-        // SAFETY: no precondition.
+        // SAFETY: the function has no precondition.
         unsafe { malloc(bytes) }.cast()
     },
     free: |block, _| {
-        // SAFETY: the self-test passes blocks of the function above, each once.
+        // SAFETY: the self-test passes each block of `alloc` once.
         unsafe { free(block.cast()) }
     },
 };
@@ -40,22 +40,22 @@ fn recorded(giver: Giver, block: *mut c_void, requested: usize) -> *mut c_void {
         Recording::Yes => {}
     }
     if !block.is_null() && !passes_by() {
-        // SAFETY: a live block of the real functions.
+        // SAFETY: the real function has just returned this block, and the program has not seen it yet: it is live.
         let usable = unsafe { real::usable(giver, block, requested) };
         record(block, requested, usable);
     }
     block
 }
 
-/// Keeps the call before it from being a jump: a handler that has interrupted the real function learns so from the
-/// stack.
+/// Keeps the compiler from making the call before it a jump. The frame of this library thus stays on the stack, where
+/// the handler of a signal sees that it has interrupted the real function.
 #[inline(always)]
 fn stay_on_the_stack() {
-    // SAFETY: does nothing.
+    // SAFETY: the assembly is empty, so the options hold.
     unsafe { core::arch::asm!("", options(nomem, nostack, preserves_flags)) };
 }
 
-/// As C's.
+/// Behaves as C's function of this name.
 ///
 /// # Safety
 ///
@@ -69,7 +69,7 @@ pub(crate) unsafe extern "C" fn malloc(bytes: usize) -> *mut c_void {
     recorded(Giver::Malloc, unsafe { real::malloc(bytes) }, bytes)
 }
 
-/// As C's.
+/// Behaves as C's function of this name.
 ///
 /// # Safety
 ///
@@ -79,11 +79,11 @@ pub(crate) unsafe extern "C" fn calloc(count: usize, bytes: usize) -> *mut c_voi
     if !real::known() {
         return count.checked_mul(bytes).map_or(null_mut(), |bytes| bootstrap::alloc(bytes, 1));
     }
-    // SAFETY: the real functions are known. What overflows gives null, which is not recorded.
+    // SAFETY: the real functions are known. If the product overflows, `calloc` returns null, which is not recorded.
     recorded(Giver::Calloc, unsafe { real::calloc(count, bytes) }, count.wrapping_mul(bytes))
 }
 
-/// As C's.
+/// Behaves as C's function of this name.
 ///
 /// # Safety
 ///
@@ -95,15 +95,15 @@ pub(crate) unsafe extern "C" fn realloc(block: *mut c_void, bytes: usize) -> *mu
         return unsafe { realloc_null(bytes) };
     }
     if bootstrap::owns(block) {
-        // SAFETY: the program passes a live block, which is of `bootstrap`.
+        // SAFETY: the program passes a live block, and `owns` says that it is one of `bootstrap`.
         return unsafe { move_out(block, bytes) };
     }
     if recording() == Recording::No {
-        // SAFETY: the program passes a live block, and so the real functions, which gave it, are known.
+        // SAFETY: the program passes a live block. A real function made it, so the real functions are known.
         return unsafe { real::realloc(block, bytes) };
     }
     let begun = begin_move(block);
-    // SAFETY: the program passes a live block, and so the real functions are known.
+    // SAFETY: as above.
     let moved = unsafe { real::realloc(block, bytes) };
     if moved.is_null() && bytes != 0 {
         roll_back_move(begun);
@@ -122,20 +122,20 @@ unsafe fn realloc_null(bytes: usize) -> *mut c_void {
     recorded(Giver::Realloc, unsafe { real::realloc(null_mut(), bytes) }, bytes)
 }
 
-/// A block from before the real functions were known gets a real one in its place.
+/// Replaces a block of `bootstrap` by a real block.
 #[cold]
 unsafe fn move_out(block: *mut c_void, bytes: usize) -> *mut c_void {
-    // SAFETY: no precondition.
+    // SAFETY: the function has no precondition.
     let moved = unsafe { malloc(bytes) };
     if !moved.is_null() {
         let count = bootstrap::size(block).min(bytes);
-        // SAFETY: both blocks are that large, and one was just made.
+        // SAFETY: both blocks have at least `count` bytes, and `malloc` just made one, so they do not overlap.
         unsafe { moved.cast::<u8>().copy_from_nonoverlapping(block.cast(), count) };
     }
     moved
 }
 
-/// As C's.
+/// Behaves as C's function of this name.
 ///
 /// # Safety
 ///
@@ -146,20 +146,20 @@ pub(crate) unsafe extern "C" fn reallocarray(block: *mut c_void, count: usize, b
         // SAFETY: the program passes null or a live block.
         Some(bytes) => unsafe { realloc(block, bytes) },
         None => {
-            // SAFETY: always a valid pointer to this thread's errno.
+            // SAFETY: the function has no precondition.
             let errno = unsafe { libc::__errno_location() };
-            // SAFETY: as above.
+            // SAFETY: the C library gives each thread a valid pointer to its own errno.
             unsafe { *errno = libc::ENOMEM };
             null_mut()
         }
     }
 }
 
-/// As C's.
+/// Behaves as C's function of this name.
 ///
 /// # Safety
 ///
-/// The block is null or live, and nobody uses it any more.
+/// The block is null or live, and nobody uses it after the call.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn free(block: *mut c_void) {
     if block.is_null() || bootstrap::owns(block) || !real::known() {
@@ -168,7 +168,7 @@ pub(crate) unsafe extern "C" fn free(block: *mut c_void) {
     if recording() != Recording::No {
         forget(block);
     }
-    // SAFETY: the real functions are known, and the program passes a live block that it uses no more.
+    // SAFETY: the real functions are known, and the program passes a live block that it does not use again.
     unsafe { real::free(block) }
     stay_on_the_stack();
 }
@@ -177,33 +177,33 @@ pub(crate) unsafe extern "C" fn free(block: *mut c_void) {
 ///
 /// # Safety
 ///
-/// As [`free`]'s.
+/// As for [`free`].
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn cfree(block: *mut c_void) {
-    // SAFETY: the program passes null or a live block that it uses no more.
+    // SAFETY: the program passes null or a live block that it does not use again.
     unsafe { free(block) }
 }
 
-/// As C's.
+/// Behaves as C's function of this name.
 ///
 /// # Safety
 ///
-/// The place is valid.
+/// `place` is valid for a write.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn posix_memalign(place: *mut *mut c_void, align: usize, bytes: usize) -> c_int {
     if !real::known() {
         return libc::ENOMEM;
     }
-    // SAFETY: the real functions are known, and the program passes a valid place.
+    // SAFETY: the real functions are known, and the program passes a `place` that is valid for a write.
     let error = unsafe { real::posix_memalign(place, align, bytes) };
     if error == 0 {
-        // SAFETY: written when the call succeeded.
+        // SAFETY: the call succeeded, so it has written the place.
         recorded(Giver::PosixMemalign, unsafe { *place }, bytes);
     }
     error
 }
 
-/// As C's.
+/// Behaves as C's function of this name.
 ///
 /// # Safety
 ///
@@ -217,7 +217,7 @@ pub(crate) unsafe extern "C" fn aligned_alloc(align: usize, bytes: usize) -> *mu
     recorded(Giver::AlignedAlloc, unsafe { real::aligned_alloc(align, bytes) }, bytes)
 }
 
-/// As C's.
+/// Behaves as C's function of this name.
 ///
 /// # Safety
 ///
@@ -231,7 +231,7 @@ pub(crate) unsafe extern "C" fn memalign(align: usize, bytes: usize) -> *mut c_v
     recorded(Giver::Memalign, unsafe { real::memalign(align, bytes) }, bytes)
 }
 
-/// As C's.
+/// Behaves as C's function of this name.
 ///
 /// # Safety
 ///
@@ -245,7 +245,7 @@ pub(crate) unsafe extern "C" fn valloc(bytes: usize) -> *mut c_void {
     recorded(Giver::Valloc, unsafe { real::valloc(bytes) }, bytes)
 }
 
-/// As C's.
+/// Behaves as C's function of this name.
 ///
 /// # Safety
 ///
@@ -261,7 +261,7 @@ pub(crate) unsafe extern "C" fn pvalloc(bytes: usize) -> *mut c_void {
     recorded(Giver::Pvalloc, unsafe { real::pvalloc(bytes) }, bytes)
 }
 
-/// As glibc's.
+/// Behaves as glibc's function of this name.
 ///
 /// # Safety
 ///

@@ -1,7 +1,7 @@
 //! The functions that the program would have called without this library.
 //!
-//! Looked up by name behind this library, and not by glibc's own names for its functions: another
-//! allocator may stand between.
+//! `dlsym` looks each name up in the libraries that come after this one. glibc's private names for its functions
+//! would miss another allocator that stands in front of glibc.
 
 use core::ffi::{CStr, c_int, c_void};
 use core::mem::MaybeUninit;
@@ -22,12 +22,12 @@ pub(crate) struct Real {
     valloc: Function,
     pvalloc: Function,
     malloc_usable_size: Function,
-    /// A bit for each function of which the blocks are another allocator's than those whose size can be
-    /// asked for: some libraries define a part of the family only.
+    /// A bit for each [`Giver`] that is in another file than `malloc_usable_size`, which cannot tell the size of its
+    /// blocks: some libraries define only a part of the family.
     without_size: AtomicU16,
 }
 
-/// A function that gives blocks.
+/// A function that allocates blocks.
 #[derive(Clone, Copy)]
 pub(crate) enum Giver {
     Malloc,
@@ -63,8 +63,8 @@ pub(crate) static REAL: Real = Real {
     without_size: AtomicU16::new(0),
 };
 
-/// Whether the functions are known; looks them up at the first call. No: somebody allocates while they
-/// are being looked up.
+/// Whether the functions are known; looks them up at the first call. `false` means that the call comes while the
+/// functions are being looked up.
 #[inline(always)]
 pub(crate) fn known() -> bool {
     REAL.state.load(Ordering::Acquire) == KNOWN || REAL.look_up()
@@ -74,14 +74,14 @@ macro_rules! forward {
     ($($name:ident($($argument:ident: $type:ty),*) -> $result:ty;)*) => {$(
         /// # Safety
         ///
-        /// As the C function's; the functions are [`known`].
+        /// As for the C function; also, the functions are [`known`].
         #[inline(always)]
         pub(crate) unsafe fn $name($($argument: $type),*) -> $result {
             let function = REAL.$name.load(Ordering::Relaxed);
-            // SAFETY: a function of this name has this type; one that is missing was not found by the
-            // program either.
+            // SAFETY: C fixes the type of the function of this name. It is null only if no library has the
+            // function, and then the program could not have called it without this library either.
             let function: unsafe extern "C" fn($($type),*) -> $result = unsafe { core::mem::transmute(function) };
-            // SAFETY: the program passes what C asks of the arguments, and they are handed on as they are.
+            // SAFETY: the program guarantees what C requires of the arguments, which are passed on unchanged.
             unsafe { function($($argument),*) }
         }
     )*};
@@ -135,7 +135,7 @@ impl Real {
     }
 }
 
-/// Usable bytes of a block that this function gave; what was asked for if nobody can tell.
+/// Usable bytes of a block that `giver` made; `requested` if no function can tell.
 ///
 /// # Safety
 ///
@@ -145,21 +145,21 @@ pub(crate) unsafe fn usable(giver: Giver, block: *mut c_void, requested: usize) 
     if REAL.without_size.load(Ordering::Relaxed) >> giver as u16 & 1 != 0 {
         return requested;
     }
-    // SAFETY: the caller passes a live block, and one allocator gives blocks and knows their sizes.
+    // SAFETY: the caller passes a live block, and `giver` is in the same library as `malloc_usable_size`.
     unsafe { malloc_usable_size(block) }
 }
 
-/// The function of this name that comes behind this library; null if there is none.
+/// The function of this name in the libraries after this one; null if there is none.
 fn behind(name: &CStr) -> *mut c_void {
-    // SAFETY: a name that ends in 0.
+    // SAFETY: a `CStr` ends in 0.
     unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) }
 }
 
-/// Where the file begins that an address is of.
+/// The start in memory of the file that contains an address; null if no file does.
 pub(crate) fn file_of(address: *const c_void) -> *mut c_void {
     let mut info = MaybeUninit::<libc::Dl_info>::zeroed();
-    // SAFETY: a place for the answer; the address is only compared.
+    // SAFETY: `info` is valid for a write. `dladdr` compares the address and does not read from it.
     unsafe { libc::dladdr(address, info.as_mut_ptr()) };
-    // SAFETY: zeroed, or filled.
+    // SAFETY: all zeroes is a valid `Dl_info`, and `dladdr` writes only valid ones.
     unsafe { info.assume_init() }.dli_fbase
 }

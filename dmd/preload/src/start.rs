@@ -1,5 +1,5 @@
-//! How recording starts, once: at the first allocation that comes when the environment can be seen, or at the
-//! latest when this library is initialised.
+//! Starts recording once: at the first allocation after the C library has set `environ`, or at the latest when the
+//! loader initialises this library.
 
 use core::ffi::c_char;
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -14,29 +14,29 @@ unsafe extern "C" {
 
 static STARTED: AtomicBool = AtomicBool::new(false);
 
-/// Starts if the environment can be seen: not yet, when the loader allocates.
+/// Starts if `environ` is set. It is not set yet when the loader allocates.
 #[cold]
 pub(crate) fn try_to_start(allocator: Allocator) {
-    // SAFETY: read before there is a second thread that could change it.
+    // SAFETY: this runs before the program starts a second thread, so nobody changes the variable meanwhile.
     let environment = unsafe { environ };
     if !environment.is_null() {
         start(environment, allocator);
     }
 }
 
-/// An executable may define the functions itself; then nobody calls ours.
+/// Says so if the executable defines `malloc` itself: the program then does not call the functions of this library.
 fn say_if_not_called() {
-    // SAFETY: a name that ends in 0.
+    // SAFETY: the literal ends in 0.
     let first = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"malloc".as_ptr()) };
     if real::file_of(first) != real::file_of((&raw const STARTED).cast()) {
         say("the program has a malloc of its own: its blocks are not recorded");
     }
 }
 
-/// Starts, if nobody has done so. `allocator` is that of this library.
+/// Starts unless an earlier call did. `allocator` is [`THIS_LIBRARY`](crate::malloc::THIS_LIBRARY).
 pub(crate) fn start(environment: *mut *mut c_char, allocator: Allocator) {
     if recording() == Recording::Undecided && !STARTED.swap(true, Ordering::AcqRel) {
-        // SAFETY: the process's environment, before `main`.
+        // SAFETY: both callers pass the environment of the process, before `main` could change it.
         unsafe { start_preloaded(environment) };
         if recording() == Recording::Yes {
             say_if_not_called();

@@ -1,4 +1,4 @@
-//! C programs that are hard on a library in their way (`tests/torture`), and one that uses `dmd.h`.
+//! C programs that are hard on a preloaded library (`tests/torture`), and one that uses `dmd.h`.
 
 use std::io::Read;
 use std::path::Path;
@@ -8,7 +8,7 @@ use crate::support::{
     c_program, command, compile, count, frames, libdmd, preloaded, read_dump, run, succeed,
 };
 
-/// The same output and status with and without, under options of all kinds.
+/// The program has the same output and status with and without `libdmd.so`, under options of all kinds.
 fn same(name: &str) {
     same_with(name, &[]);
 }
@@ -40,7 +40,7 @@ fn same_with(name: &str, arguments: &[&str]) {
 fn no_error_is_left_from_before_the_program() {
     let folder = tempfile::tempdir().unwrap();
     let program = c_program(folder.path(), "first");
-    // Nobody can say which folder it starts in.
+    // The program starts in a folder that no longer exists.
     let script = format!(
         "mkdir gone && cd gone && rmdir ../gone && DMD=--quiet LD_PRELOAD={} exec {}",
         libdmd().display(),
@@ -69,7 +69,7 @@ fn handlers_report() {
     }
 }
 
-/// Neither a fork nor a report waits for whoever writes a dump.
+/// Neither a fork nor a report waits for the thread that writes a dump.
 #[test]
 fn who_reads_a_dump_reports_and_forks() {
     let folder = tempfile::tempdir().unwrap();
@@ -130,7 +130,7 @@ fn a_program_that_confines_itself() {
     same("confined");
 }
 
-/// Nothing is asked at the end, since the question may be forbidden.
+/// At the end the library does not ask the kernel about filters: a filter may forbid the question.
 #[test]
 fn programs_that_allow_themselves_next_to_nothing() {
     for how in ["prctl", "syscall", "thread", "all"] {
@@ -138,7 +138,7 @@ fn programs_that_allow_themselves_next_to_nothing() {
     }
 }
 
-/// Only the first thread ends the process.
+/// Only the first thread's filters prevent the dump, since that thread ends the process.
 #[test]
 fn a_thread_that_confines_itself_leaves_the_others_their_dump() {
     let folder = tempfile::tempdir().unwrap();
@@ -178,7 +178,7 @@ fn a_dump_does_not_fit() {
     same_with("limits", &["address space"]);
 }
 
-/// Blocks that cannot be merged for want of memory are written one by one.
+/// If memory is too short to merge blocks, the dump has them one by one.
 #[test]
 fn a_dump_for_which_memory_is_short_is_whole() {
     let folder = tempfile::tempdir().unwrap();
@@ -226,12 +226,12 @@ fn blocks_are_those_that_are_live() {
     assert_eq!(dump["reportFaultCounts"]["freed"], 1);
     assert_eq!(dump["reportFaultCounts"]["not-heap"], 1);
     assert_eq!(dump["reportFaultCounts"]["freed-since"], 1);
-    // Without the library there is nobody to ask.
+    // Without the library DMD does not run.
     let output = run(command(&program).arg(&file));
     assert_eq!(output.stdout, b"not running\n");
 }
 
-/// However large the block is, and however far away the one before.
+/// This holds for blocks of any size, at any distance from the block before.
 #[test]
 fn pointers_into_the_middle_of_blocks_are_told() {
     let folder = tempfile::tempdir().unwrap();
@@ -242,14 +242,14 @@ fn pointers_into_the_middle_of_blocks_are_told() {
     let counts = &read_dump(&file)["reportFaultCounts"];
     assert_eq!(counts["interior"], 100);
     assert_eq!(counts["not-heap"].as_u64().unwrap() + counts["freed"].as_u64().unwrap(), 33);
-    // Where only some blocks are known, nothing is.
+    // If DMD knows only some blocks, it reports no faults.
     let output = succeed(preloaded(&program, "--sample-below=5000000 --quiet").arg(&file));
     assert_eq!(output.stdout, b"100 inside, 33 behind\n");
     let counts = &read_dump(&file)["reportFaultCounts"];
     assert!(counts.as_object().unwrap().values().all(|count| count == 0), "{counts}");
 }
 
-/// Its reporters may be asked for at any time.
+/// The engine may run its reporters at any time.
 #[test]
 fn a_plugin_that_connects_stays() {
     let folder = tempfile::tempdir().unwrap();
@@ -260,7 +260,7 @@ fn a_plugin_that_connects_stays() {
     assert_eq!(succeed(preloaded(&program, "--quiet").arg(&plugin)).stdout, b"there\n");
 }
 
-/// Also if it stands for so many bytes that a block of this size would be kept otherwise.
+/// This holds even if the block stands for so many bytes that every block of that size would be recorded.
 #[test]
 fn a_sampled_block_has_its_own_size() {
     let folder = tempfile::tempdir().unwrap();
@@ -278,7 +278,7 @@ fn a_sampled_block_has_its_own_size() {
     }
 }
 
-/// A dump allocates nothing in the heap that it tells of, and others go on meanwhile.
+/// A dump allocates nothing in the heap that it describes, and other threads go on meanwhile.
 #[test]
 fn dumps_while_others_allocate() {
     let folder = tempfile::tempdir().unwrap();
@@ -294,7 +294,7 @@ fn dumps_while_others_allocate() {
     }
 }
 
-/// As the header says it. Without gdb there is nothing to try.
+/// Uses the command in `dmd.h`. Without gdb the test does nothing.
 #[test]
 fn a_dump_is_had_from_gdb() {
     if Command::new("gdb").arg("--version").output().is_err() {
@@ -317,7 +317,7 @@ fn a_dump_is_had_from_gdb() {
     assert_eq!(count(&read_dump(&file), |block| block["req"] == 777), 10);
 }
 
-/// Frames of `/name` in the stacks of the two blocks of `gaps`.
+/// The number of frames of `/name` in the stacks of the two blocks of `gaps`.
 fn frames_in_gaps(dump: &Path, name: &str) -> [usize; 2] {
     let dump = read_dump(dump);
     [1000, 2000].map(|requested| {
@@ -338,7 +338,7 @@ fn programs_with_gaps_between_their_segments() {
         let folder = tempfile::tempdir().unwrap();
         let program = compile(folder.path(), "cc", "gaps.c", name, flags);
         succeed(preloaded(&program, DUMP_OF_GAPS).current_dir(folder.path()));
-        // `leaf`, `main` and `_start`; `outer`, too.
+        // `leaf`, `main` and `_start`; the second block also has `outer`.
         assert_eq!(frames_in_gaps(&folder.path().join("dump.json"), name), [3, 4], "{name}");
     }
 }

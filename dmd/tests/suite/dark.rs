@@ -41,13 +41,13 @@ fn report(run: impl FnOnce(&std::path::Path)) -> BTreeMap<String, i64> {
     amounts
 }
 
-/// The bytes below a root of all functions with this name, and how many paths those are.
+/// The bytes of all functions with this name below a root, and the number of their paths.
 fn of_function(amounts: &BTreeMap<String, i64>, root: &str, function: &str) -> (i64, usize) {
     let paths = || amounts.iter().filter(|(path, _)| path.starts_with(root) && path.ends_with(function));
     (paths().map(|(_, amount)| amount).sum(), paths().count())
 }
 
-/// Paths with their amounts in digits' places only, so that the last bytes may differ.
+/// Paths with rounded amounts, so that small differences do not matter.
 fn rounded(amounts: &BTreeMap<String, i64>) -> String {
     let mut text = String::new();
     for (path, amount) in amounts {
@@ -70,7 +70,7 @@ fn the_function_is_named_that_allocated_what_nobody_reports() {
     assert!((300_000..310_000).contains(&large) && paths == 1, "{large}: {amounts:#?}");
     let (small, paths) = of_function(&amounts, UNCLASSIFIED, "dark/dark::forget_small");
     assert!((2_080_000..2_090_000).contains(&small) && paths == 1, "{small}: {amounts:#?}");
-    // What is reported is not in it.
+    // Reported blocks are not in it.
     assert_eq!(of_function(&amounts, UNCLASSIFIED, "name_twice").1, 0);
     golden("dark_full.txt", &rounded(&amounts));
 }
@@ -91,7 +91,7 @@ fn estimates_are_marked() {
     let amounts = report(|path| {
         succeed(command(victim("dark")).arg(path).env("DMD", "--quiet"));
     });
-    // Every block of this function is as large, so that what is estimated is what it has.
+    // All blocks of this function have the same size, so the estimate is close to the true sum.
     let (small, paths) = of_function(&amounts, UNCLASSIFIED, "dark/~dark::forget_small");
     assert!((2_070_000..2_095_000).contains(&small) && paths == 1, "{small}: {amounts:#?}");
 }
@@ -101,7 +101,7 @@ fn a_preloaded_engine_tells_it_too() {
     let amounts = report(|path| {
         succeed(preloaded(victim("dark"), "--stacks=full --quiet").arg(path));
     });
-    // It sees the blocks of the C library too, which `heap-allocated` does not count: hence perhaps a `~`.
+    // DMD also records the C library's blocks, which `heap-allocated` does not count: the path may have a `~`.
     let (small, _) = of_function(&amounts, UNCLASSIFIED, "dark::forget_small");
     assert!((2_070_000..2_090_000).contains(&small), "{small}: {amounts:#?}");
 }
@@ -123,7 +123,7 @@ fn without_recording_there_is_no_such_tree() {
 
 fn withdrawn(what: &str) -> Command {
     let mut command = command(victim("withdrawn"));
-    // The text of a panic takes long with a stack.
+    // A panic takes long to print its stack.
     command.arg(what).env("DMD", "--stacks=full --quiet").env("RUST_BACKTRACE", "0");
     command
 }
@@ -137,7 +137,7 @@ fn what_is_left_out_is_not_reported() {
     let twice: Vec<_> = amounts.keys().filter(|path| path.starts_with(TWICE)).collect();
     assert!(twice.is_empty(), "{twice:?}");
     assert_eq!(of_function(&amounts, UNCLASSIFIED, "report_well::{{closure}}").1, 0, "{amounts:#?}");
-    // The collection's own threads allocate after `heap-allocated` was read, which costs the largest at most 1%.
+    // The collection's threads allocate after it has read `heap-allocated`; the largest loses at most 1% by that.
     let (lost, paths) = of_function(&amounts, UNCLASSIFIED, "withdrawn::lose::{{closure}}");
     assert!((1_975_000..2_020_000).contains(&lost) && paths == 1, "{lost}: {amounts:#?}");
     assert!(amounts.keys().all(|path| !path.contains("caught") && !path.contains("late")));

@@ -1,4 +1,4 @@
-//! Both doors at once: blocks count once, and nothing is lost.
+//! Both doors at once: each block counts once, and no block is lost.
 
 use crate::support::{command, count, preloaded, read_dump, run, succeed, victim};
 
@@ -43,7 +43,7 @@ fn a_program_without_a_hook_is_told_that_nothing_is_recorded() {
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
 }
 
-/// The program's choice counts as the variable's does: scan mode takes every stack, and the dump says so.
+/// A program's options act as those of `$DMD` do: scan mode takes every stack, and the dump says so.
 #[test]
 fn a_program_chooses_scan_mode_itself() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! A reporter that ends the process: there is a dump all the same, and at once.
+//! A reporter that ends the process: DMD still writes a dump, without delay.
 
 use std::io::Read as _;
 use std::path::Path;
@@ -26,7 +26,7 @@ fn is_told(text: String, folder: &Path, when: &str) {
     let dump = read_dump(folder.join("last.json"));
     std::fs::remove_file(folder.join("last.json")).unwrap();
     let reports = |block: &Value| block.get("reps").map_or(0, |reports| reports.as_array().unwrap().len());
-    // Of the reporter before the one that exits, and of the one behind.
+    // Blocks of the reporter before the one that exits, and of the one after it.
     assert_eq!(count(&dump, |block| block["req"] == 10_000 && reports(block) == 1), 100, "{when}");
     assert_eq!(count(&dump, |block| block["req"] == 7_777 && reports(block) == 0), 100, "{when}");
     assert_eq!(count(&dump, |block| reports(block) == 2), 0, "{when}");
@@ -41,7 +41,7 @@ fn a_reporter_that_ends_the_process_does_not_keep_the_dump() {
     }
 }
 
-/// Who writes the dump waits for the reporter, which runs on another thread.
+/// The thread that writes the dump waits for the reporter, which runs on another thread.
 #[test]
 fn a_dump_that_was_asked_for_is_the_last_one_then() {
     let folder = tempfile::tempdir().unwrap();

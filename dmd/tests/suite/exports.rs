@@ -1,4 +1,4 @@
-//! What `libdmd.so` puts in front of a program.
+//! The functions that `libdmd.so` puts in front of a program's own.
 
 use std::process::Command;
 
@@ -39,7 +39,7 @@ fn libdmd_exports_malloc_s_family_and_its_entry_points() {
     assert_eq!(names.join("\n") + "\n", EXPORTS);
 }
 
-/// Thread-locals that are looked up by a function may allocate, or wait for the loader.
+/// A function that looks up a thread-local may allocate, or wait for the loader.
 #[test]
 fn libdmd_reaches_its_guard_without_the_loader() {
     let output = succeed(Command::new("readelf").args(["--dynamic", "--wide"]).arg(libdmd()));

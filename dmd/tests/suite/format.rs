@@ -1,5 +1,5 @@
-//! JSON of version 5 as Firefox's `dmd.py` reads it: what it needs is there, in its order and its types, and
-//! what is ours stands where it does not look. Every dump that a test reads is held to it.
+//! JSON of version 5 as Firefox's `dmd.py` reads it: the members that it needs are there, in its order and with its
+//! types, and our own members are where it does not look. `read_dump` checks every dump that a test reads.
 
 use std::collections::BTreeSet;
 
@@ -84,7 +84,7 @@ fn check_frame(frame: &str) {
     assert!(is_place || text == "??? (???:???)", "{frame}");
 }
 
-/// A line for each block, trace and frame: what fixes stacks works by lines.
+/// Each block, trace and frame has a line of its own: Firefox's scripts that fix stacks work by lines.
 fn check_lines(text: &str, dump: &Value) {
     let lines = |section: &str| {
         let start = text.find(&format!("\n \"{section}\": ")).unwrap() + 1;

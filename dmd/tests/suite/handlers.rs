@@ -2,7 +2,7 @@
 
 use crate::support::{c_program, count, preloaded, read_dump, succeed, victim};
 
-/// Each block of a handler is recorded, or told to be lost.
+/// The dump has each block of a handler, or counts it as lost.
 #[test]
 fn blocks_that_they_make_are_counted() {
     let folder = tempfile::tempdir().unwrap();
@@ -20,7 +20,7 @@ fn blocks_that_they_make_are_counted() {
     }
 }
 
-/// The live one is known in any case.
+/// The dump has the live block in any case.
 #[test]
 fn blocks_that_they_make_are_recorded() {
     let folder = tempfile::tempdir().unwrap();
@@ -48,7 +48,7 @@ fn dumps_that_they_ask_for_do_not_wait() {
     }
 }
 
-/// Reporters allocate, for which the C library's lock may be taken.
+/// Reporters allocate, and the interrupted code may hold the C library's lock.
 #[test]
 fn reporters_that_they_ask_for_do_not_wait() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Dumps asked for from outside: by the socket of `memory-reporter`, and by its signals.
+//! Dumps that another process requests: by the socket of `memory-reporter`, and by its signals.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -15,7 +15,7 @@ use crate::support::{command, count, preloaded, read_dump, victim};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A program that answers.
+/// A running program that answers requests.
 pub(crate) struct Waiting {
     pub(crate) child: Child,
     folder: TempDir,
@@ -63,7 +63,7 @@ impl Waiting {
         reports.find(|report| report["path"] == path).map(|report| report["amount"].as_i64().unwrap())
     }
 
-    /// Files in the folder of this kind, once there are any.
+    /// Waits until the folder has files of this kind, and returns them.
     fn saved(&self, kind: &str) -> Vec<PathBuf> {
         let start = Instant::now();
         loop {
@@ -76,7 +76,7 @@ impl Waiting {
     }
 
     fn signal(&self) {
-        // SAFETY: no precondition; the child was not waited for, so its number is still its own.
+        // SAFETY: the call has no precondition. Nobody has waited for the child, so no other process has its number.
         unsafe { libc::kill(self.child.id() as i32, libc::SIGRTMIN()) };
     }
 }
@@ -106,10 +106,10 @@ fn check_all(command: Command) {
     let pages = waiting.amount("explicit/pages").unwrap();
     assert!((pages..pages + 3_000_000).contains(&heap), "{pages} of {heap}");
     assert!(waiting.requests().contains(&"dmd-dump".to_owned()));
-    // Files of another user, who would deny dumps: nobody can know what a dump is called meanwhile.
+    // Another user could take these names to prevent dumps, but cannot know a dump's name while DMD writes it.
     let taken = |number| waiting.folder.path().join(format!("dmd-{}-{number}.json.gz", waiting.child.id()));
     (0..4).for_each(|number| fs::write(taken(number), "taken").unwrap());
-    // The second is of a process that has dumped.
+    // The second dump is of a process that has dumped before.
     for number in 0..2 {
         let answer = waiting.ask("dmd-dump");
         assert_eq!(answer[..2], [0x1f, 0x8b], "{}", String::from_utf8_lossy(&answer));

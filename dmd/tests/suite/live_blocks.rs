@@ -1,4 +1,4 @@
-//! What is live at the end of hard programs is in their dumps: in every mode, no block more and none less.
+//! The dump at the end of a hard program has exactly the program's live blocks, in every mode.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -21,7 +21,7 @@ const ALL_OPTIONS: [&str; 6] = [
     "--mode=live --max-frames=256 --stacks=full",
 ];
 
-/// The dumps of a program and of those that it started. It must end as it does without the library.
+/// The dumps of a program and of the programs that it starts. It must end as it does without the library.
 fn dumps(program: &Path, arguments: &[&Path], options: &str) -> Vec<Value> {
     let folder = tempfile::tempdir().unwrap();
     let plain = run(command(program).args(arguments).current_dir(folder.path()));
@@ -40,7 +40,7 @@ fn dumps(program: &Path, arguments: &[&Path], options: &str) -> Vec<Value> {
     dumps
 }
 
-/// How many blocks there are of each requested size in a range.
+/// The number of blocks of each requested size in a range.
 fn sizes(dump: &Value, range: core::ops::Range<u64>) -> BTreeMap<u64, u64> {
     let mut sizes = BTreeMap::new();
     for block in dump["blockList"].as_array().unwrap() {
@@ -52,7 +52,7 @@ fn sizes(dump: &Value, range: core::ops::Range<u64>) -> BTreeMap<u64, u64> {
     sizes
 }
 
-/// A freed block that the cumulative mode counts as well.
+/// Adds freed blocks, which the cumulative mode also counts.
 fn with_freed(mut sizes: BTreeMap<u64, u64>, options: &str, freed: &[(u64, u64)]) -> BTreeMap<u64, u64> {
     if options.contains("cumulative") {
         for (size, number) in freed {
@@ -77,7 +77,7 @@ fn of_a_program_in_c() {
             (5007, 4), // in the handler of a signal, on a stack of its own
             (5008, 6), // in a coroutine
             (5009, 2), // before a jump out of the function
-            (5010, 7), // of 17, others were freed by another thread
+            (5010, 7), // of 17; another thread frees the others
             (5011, 2), // aligned to a megabyte
             (5012, 1), // below 100,000 frames
             (5013, 8), // moved twice
@@ -121,7 +121,7 @@ fn of_programs_that_start_others() {
     let folder = tempfile::tempdir().unwrap();
     let program = c_program(folder.path(), "starts");
     let dumps = dumps(&program, &[], "--mode=live --stacks=full");
-    // By vfork and posix_spawn, by the shell of system and popen; not those without an environment.
+    // Started by vfork and posix_spawn, and by the shell of system and popen; those without an environment have none.
     let leaves = dumps.iter().filter(|dump| sizes(dump, 7001..7002) == BTreeMap::from([(7001, 3)]));
     assert_eq!(leaves.count(), 4);
     let forks = dumps.iter().flat_map(|dump| sizes(dump, 7100..7150)).collect::<BTreeMap<_, _>>();
@@ -143,7 +143,7 @@ fn of_programs_that_fork_by_themselves() {
     }
 }
 
-/// In the child nobody frees the lock, so that the loader must not be asked for its libraries.
+/// No thread of the child releases the lock, so the library must not ask the loader for its libraries.
 #[test]
 fn of_a_child_that_was_forked_while_the_loader_s_list_was_locked() {
     let folder = tempfile::tempdir().unwrap();
@@ -153,7 +153,7 @@ fn of_a_child_that_was_forked_while_the_loader_s_list_was_locked() {
     let block = child["blockList"].as_array().unwrap().iter().find(|block| block["req"] == 9301).unwrap();
     let frames = frames(child, &block["alloc"]);
     assert!(frames[1].starts_with(&format!("#00: ???[{} +0x", program.display())), "{frames:#?}");
-    // What the kernel knows of modules is what the loader says.
+    // The kernel and the loader give the same modules.
     let modules = |dump: &Value| -> BTreeSet<(String, String)> {
         let text = |module: &Value, key: &str| module[key].as_str().unwrap().to_owned();
         let place = |module| ["bias", "start", "end"].map(|key| text(module, key)).join(" ");
@@ -164,7 +164,7 @@ fn of_a_child_that_was_forked_while_the_loader_s_list_was_locked() {
     assert_eq!(modules(child), modules(parent));
 }
 
-/// Beyond 32 GiB of heap.
+/// The heap is larger than 32 GiB.
 #[test]
 fn of_a_program_with_many_large_blocks() {
     let folder = tempfile::tempdir().unwrap();
@@ -198,7 +198,7 @@ fn of_programs_that_end_where_there_is_no_room() {
 fn of_a_program_that_writes_over_its_environment() {
     let folder = tempfile::tempdir().unwrap();
     let program = c_program(folder.path(), "title");
-    // As the first process, and as one that another has started.
+    // The program as the first process, and started by another one.
     for (program, arguments, number) in
         [(&*program, vec![], 1), (Path::new("/usr/bin/env"), vec![&*program], 1)]
     {
@@ -232,7 +232,7 @@ fn of_an_allocator_that_tells_no_sizes() {
     }
 }
 
-/// Several libraries at the same place, one after another: their blocks and frames outlive them.
+/// Several libraries have the same place, one after another: their blocks and frames outlive them.
 #[test]
 fn of_libraries_that_were_unloaded() {
     let folder = tempfile::tempdir().unwrap();
@@ -242,7 +242,7 @@ fn of_libraries_that_were_unloaded() {
         compile(folder.path(), "cc", "plugin.c", &format!("{name}.so"), &flags)
     };
     let [first, second, third] = [plugin("first", 1201), plugin("second", 1202), plugin("third", 1203)];
-    // The first is loaded once more.
+    // The program loads the first one again.
     let dumps = dumps(&program, &[&first, &second, &third, &first], "--mode=live --stacks=full");
     let dump = &dumps[0];
     for (library, bytes, number) in [(&first, 1201, 2), (&second, 1202, 1), (&third, 1203, 1)] {
@@ -269,7 +269,7 @@ fn of_libraries_that_were_unloaded() {
     }
 }
 
-/// Without a build id, a library is known by its path and some of its contents.
+/// DMD tells libraries without a build id apart by their path and some of their contents.
 #[test]
 fn of_libraries_without_build_ids() {
     let folder = tempfile::tempdir().unwrap();
@@ -297,7 +297,7 @@ fn of_libraries_without_build_ids() {
     assert_eq!(places.len(), 1, "all lay at one place, or nothing was tried");
 }
 
-/// Libraries of one name at one place, which differ in their build ids and in what they allocate.
+/// The libraries have the same name and the same place, but different build ids and blocks.
 #[test]
 fn of_libraries_that_were_built_anew() {
     let folder = tempfile::tempdir().unwrap();
@@ -318,7 +318,7 @@ fn of_libraries_that_were_built_anew() {
     let of_name = |module: &&Value| module["path"].as_str().unwrap().starts_with(name);
     let builds: Vec<&Value> = modules.iter().filter(of_name).collect();
     assert_eq!(builds.len(), 3, "{builds:#?}");
-    // Only the last build is what lies there.
+    // The file has only the last build.
     let named: Vec<String> = builds
         .iter()
         .enumerate()
@@ -332,7 +332,7 @@ fn of_libraries_that_were_built_anew() {
     assert_eq!(ids.len(), 3, "{builds:#?}");
     assert!(builds.iter().all(|module| module["unloaded"] == true), "{builds:#?}");
 
-    // Each library has frames of its own, though they lie at the same addresses.
+    // Each library has frames of its own, although these are at the same addresses.
     let blocks = dump["blockList"].as_array().unwrap();
     let stacks = |bytes: u64| -> BTreeSet<&str> {
         let of_size = blocks.iter().filter(|block| block["req"] == bytes);
@@ -353,13 +353,13 @@ fn of_libraries_that_were_built_anew() {
             assert!(frame.starts_with(&format!("#00: ???[{name} +0x")), "{frame}");
         }
     }
-    // And the program's own stacks are begun anew once for each library that took another's place, not for each
-    // of its functions.
+    // DMD starts the program's own stacks again once for each library that takes another's place, not for each of
+    // its functions.
     assert_eq!(count(&dump, |block| block["req"] == 2222), 60);
     assert!((1..=3).contains(&stacks(2222).len()), "{:?}", stacks(2222));
 }
 
-/// However often libraries take each other's place, their frames have their names.
+/// Frames have the right library's name, even if libraries replace each other often.
 #[test]
 fn of_libraries_that_were_loaded_again_and_again() {
     let folder = tempfile::tempdir().unwrap();

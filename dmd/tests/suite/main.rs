@@ -1,4 +1,4 @@
-//! Whole processes under DMD, by either door, and what it says of them.
+//! Runs whole processes under DMD, by either door, and checks its dumps and messages.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 

@@ -1,4 +1,4 @@
-//! What a report or a dump says while somebody else runs the reporters too.
+//! The contents of a report or a dump while another thread runs the reporters too.
 
 use std::path::PathBuf;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::support::{command, count, read_dump, succeed, victim};
 
-/// The files of two runs, the second in the middle of the first.
+/// The files of two runs: the second starts in the middle of the first.
 fn run(first: &str, second: &str) -> (tempfile::TempDir, PathBuf, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let [a, b] = ["a.json", "b.json"].map(|name| folder.path().join(name));
@@ -93,7 +93,7 @@ fn of_two_dumps_at_once_one_is_refused() {
     assert!(error.contains(&std::io::Error::from_raw_os_error(libc::EBUSY).to_string()), "{error}");
 }
 
-/// Paths of earlier runs are forgotten.
+/// DMD forgets the paths of earlier runs.
 #[test]
 fn a_dump_has_its_own_paths_only() {
     let folder = tempfile::tempdir().unwrap();

@@ -9,7 +9,7 @@ use crate::support::{command, count, preloaded, read_dump, run, succeed, victim}
 fn a_dump_at_the_end_of_each_process() {
     let folder = tempfile::tempdir().unwrap();
     let options = "--mode=live --quiet --dump-at-exit --output=all.json.gz";
-    // The shell changes its folder, and runs two other programs.
+    // The shell changes its folder and runs two other programs.
     let script = "cd /; /bin/ls >/dev/null; /bin/cat /dev/null; true";
     succeed(preloaded("/bin/bash", options).args(["-c", script]).current_dir(folder.path()));
     let mut names: Vec<_> = fs::read_dir(folder.path())
@@ -43,7 +43,7 @@ fn children_may_be_left_alone() {
     assert_eq!(output.stdout, b"0\n");
 }
 
-/// Other namespaces have the same numbers, and an older file may have one.
+/// Processes of other namespaces may have the same number, and so may an older process that left a file.
 #[test]
 fn a_dump_of_a_number_is_not_written_over() {
     let folder = tempfile::tempdir().unwrap();
@@ -60,7 +60,7 @@ fn a_dump_of_a_number_is_not_written_over() {
     let third = others.iter().min_by_key(|path| path.as_os_str().len()).unwrap().with_extension("");
     let third = folder.path().join(format!("{}-3.json", third.file_name().unwrap().to_str().unwrap()));
     read_dump(&third);
-    // The name that is told is that of the file.
+    // The message has the name of the file.
     let text = String::from_utf8(output.stderr).unwrap();
     for path in dumps {
         let path = folder.path().canonicalize().unwrap().join(path.file_name().unwrap());
@@ -68,7 +68,7 @@ fn a_dump_of_a_number_is_not_written_over() {
     }
 }
 
-/// A script is started by its interpreter, with its name among the arguments.
+/// The kernel starts the script's interpreter, with the script's name among the arguments.
 #[test]
 fn a_script_starts_as_ever() {
     let folder = tempfile::tempdir().unwrap();
@@ -81,7 +81,7 @@ fn a_script_starts_as_ever() {
     let output = run(preloaded(&script, options).args(["a b", "", "c"]).current_dir(folder.path()));
     assert_eq!((output.status.code(), output.stdout), (Some(9), plain.stdout));
     let names = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name());
-    // That of the shell, of `ls` and of the substitution.
+    // The dumps of the shell, of `ls` and of the substitution.
     assert!(names.filter(|name| name.to_str().unwrap().starts_with("dump")).count() >= 3);
     let dump = read_dump(folder.path().join("dump.json"));
     assert_eq!(dump["invocation"]["dmdEnvVar"], options);

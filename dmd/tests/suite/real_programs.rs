@@ -1,5 +1,5 @@
-//! Programs of the system under `libdmd.so`: the same output and status as without, and a dump of each process
-//! that is whole. Those that are not installed are passed over.
+//! Programs of the system under `libdmd.so`: each has the same output and status as without it, and each process
+//! writes a complete dump. The tests skip programs that are not installed.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -19,13 +19,13 @@ fn is_there(program: &str) -> bool {
         .is_some_and(|folders| std::env::split_paths(&folders).any(|folder| folder.join(program).exists()))
 }
 
-/// Runs a script of the shell in a folder of its own.
+/// Runs a shell script in a folder of its own.
 fn script(mut shell: Command, script: &str) -> Output {
     let folder = tempfile::tempdir().unwrap();
     run(shell.args(["-c", script]).current_dir(folder.path()).env("HOME", folder.path()).env("LC_ALL", "C"))
 }
 
-/// `needed` is what the script calls.
+/// `needed` lists the programs that the script calls.
 fn same(needed: &[&str], text: &str) {
     if !needed.iter().all(|program| is_there(program)) {
         return;
@@ -139,7 +139,7 @@ fn databases_and_tools() {
     );
 }
 
-/// The loader looks at the program's own libraries behind ours.
+/// The loader searches the program's own libraries after ours.
 #[test]
 fn those_with_another_allocator_before_them() {
     for library in ["libjemalloc.so.2", "libtcmalloc_minimal.so.4", "libmimalloc.so.2"] {

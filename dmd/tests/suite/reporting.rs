@@ -31,7 +31,7 @@ fn check(dump: &Value) {
     assert_eq!(count(dump, |block| block["req"] == 1000 && reports(block) == 1), 10);
     assert_eq!(count(dump, |block| block["req"] == 5000 && reports(block) == 0), 1);
     assert_eq!(count(dump, |block| reports(block) == 2), 0, "nothing is reported twice");
-    // The hash table, of which only the inside is seen.
+    // The hash table: its reporter sees only a pointer into the block.
     let table = |block: &Value| block["req"].as_u64().unwrap() > 16 * 1024 && reports(block) == 1;
     assert_eq!(count(dump, table), 1);
 
@@ -76,7 +76,7 @@ fn the_wrapper_may_be_the_declared_allocator() {
     }
 }
 
-/// A program that knows nothing of DMD, built apart from this workspace.
+/// The program does not depend on DMD, and cargo builds it outside of this workspace.
 #[test]
 fn a_program_built_alone_is_asked_too() {
     let folder = tempfile::tempdir().unwrap();
@@ -87,7 +87,7 @@ fn a_program_built_alone_is_asked_too() {
         root.join("reporter").display()
     );
     fs::write(folder.path().join("Cargo.toml"), manifest).unwrap();
-    // The versions that are there already.
+    // Use the versions that are already downloaded.
     fs::copy(root.join("Cargo.lock"), folder.path().join("Cargo.lock")).unwrap();
     fs::create_dir(folder.path().join("src")).unwrap();
     let source = "use std::sync::Mutex;\n\

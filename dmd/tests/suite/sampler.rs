@@ -1,4 +1,4 @@
-//! Firefox's numbers.
+//! The sampler gives the same numbers as Firefox's.
 
 use dmd::Sampler;
 use proptest::prelude::*;

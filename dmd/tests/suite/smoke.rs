@@ -1,4 +1,4 @@
-//! The smoke steps (`tests/victims/smoke/steps.rs`) by both doors give the same dumps.
+//! Both doors give the same dumps of the smoke steps (`tests/victims/smoke/steps.rs`).
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -9,8 +9,8 @@ use serde_json::Value;
 
 use crate::support::{command, count, golden, number_of, preloaded, read_dump, succeed, victim};
 
-/// Blocks as `dmd.py` merges them: by stacks. Stacks are named by the order of what they hold, since
-/// addresses differ.
+/// Blocks merged by stacks, as `dmd.py` merges them. Addresses differ from run to run, so each stack gets a name by
+/// the order of its blocks.
 fn records(dump: &Value) -> String {
     let mut by_stacks = BTreeMap::<String, Vec<String>>::new();
     for block in dump["blockList"].as_array().unwrap() {

@@ -1,4 +1,4 @@
-//! Stacks that overflow, that lie beside others, and that have large frames.
+//! Stacks that overflow, stacks beside other stacks, and stacks with large frames.
 
 use serde_json::Value;
 
@@ -6,8 +6,8 @@ use crate::support::{c_program, command, count, frames, preloaded, read_dump, ru
 
 const OPTIONS: &str = "--mode=live --stacks=full --quiet --dump-at-exit --output=dump.json";
 
-/// A program that recovers from overflows of the stack goes on being recorded, wherever in the library the stack
-/// ends; what was lost is told.
+/// DMD goes on recording a program that recovers from stack overflows, at any place in the library where the stack
+/// ends. The dump counts the lost blocks.
 #[test]
 fn that_overflow() {
     let folder = tempfile::tempdir().unwrap();
@@ -42,7 +42,7 @@ fn with_large_frames() {
     let folder = tempfile::tempdir().unwrap();
     let program = c_program(folder.path(), "big_frames");
     if run(&mut command(&program)).stdout != b"ok\n" {
-        // The stack may not grow so far here.
+        // The limit of the stack is too small on this system.
         return;
     }
     succeed(preloaded(&program, OPTIONS).current_dir(folder.path()));

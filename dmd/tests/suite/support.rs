@@ -1,4 +1,4 @@
-//! Builds what the tests run, runs it with a limit of time, and reads dumps.
+//! Builds the programs of the tests, runs them with a time limit, and reads dumps.
 
 use std::ffi::OsStr;
 use std::io::Read;
@@ -18,8 +18,8 @@ fn build_folder() -> PathBuf {
     test.parent().unwrap().parent().unwrap().to_owned()
 }
 
-/// A program of `tests/victims`: an example of the package, which not every way to run tests builds. Who built all
-/// examples sets `VICTIMS_ARE_BUILT`.
+/// A program of `tests/victims`: an example of the package. Not every way to run tests builds the examples, so this
+/// builds them once, unless the variable `VICTIMS_ARE_BUILT` says that they are built.
 pub(crate) fn victim(name: &str) -> PathBuf {
     static BUILT: OnceLock<()> = OnceLock::new();
     BUILT.get_or_init(|| {
@@ -75,7 +75,7 @@ pub(crate) fn compile(folder: &Path, compiler: &str, source: &str, name: &str, f
     program
 }
 
-/// A command without any variable that matters here.
+/// A command without the variables that affect DMD.
 pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new(program);
     command.env_remove("DMD").env_remove("LD_PRELOAD");
@@ -89,7 +89,7 @@ pub(crate) fn preloaded(program: impl AsRef<OsStr>, options: &str) -> Command {
     command
 }
 
-/// Runs a command; one that hangs is killed, and fails the test.
+/// Runs a command. Kills one that hangs, and fails the test.
 pub(crate) fn run(command: &mut Command) -> Output {
     let mut child =
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -115,7 +115,7 @@ pub(crate) fn run(command: &mut Command) -> Output {
     Output { status, stdout: stdout.join().unwrap(), stderr: stderr.join().unwrap() }
 }
 
-/// As [`run`], of a command that must succeed.
+/// As [`run`], but the command must succeed.
 pub(crate) fn succeed(command: &mut Command) -> Output {
     let output = run(command);
     assert!(output.status.success(), "{command:?}: {output:?}");
@@ -136,7 +136,7 @@ pub(crate) fn read_dump(path: impl AsRef<Path>) -> Value {
     dump
 }
 
-/// How many blocks of a dump satisfy a condition.
+/// The number of blocks of a dump that satisfy a condition.
 pub(crate) fn count(dump: &Value, condition: impl Fn(&Value) -> bool) -> u64 {
     let blocks = dump["blockList"].as_array().unwrap();
     blocks.iter().filter(|block| condition(block)).map(number_of).sum()
@@ -152,7 +152,7 @@ pub(crate) fn frames(dump: &Value, trace: &Value) -> Vec<String> {
     keys.iter().map(|key| dump["frameTable"][key.as_str().unwrap()].as_str().unwrap().to_owned()).collect()
 }
 
-/// Compares with a file beside the test; `UPDATE_GOLDEN=1` writes it.
+/// Compares a text with a file beside the test; `UPDATE_GOLDEN=1` writes the file.
 pub(crate) fn golden(name: &str, actual: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/suite/golden").join(name);
     if std::env::var_os("UPDATE_GOLDEN").is_some() {

@@ -1,4 +1,4 @@
-// Frames of 16 MiB, on a thread's stack and on the main thread's, which may grow so far only since the program says so.
+// Frames of 16 MiB, on a thread's stack and on the main thread's. The program raises the limit of the latter for this.
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-// Thousands of short threads, whose thread-specific destructors allocate in every round; memory of the
-// process stays flat.
+// Thousands of short threads, whose thread-specific destructors allocate in every round. The process's memory must
+// not grow.
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

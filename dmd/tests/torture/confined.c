@@ -1,4 +1,4 @@
-// After the start every call that opens a file ends the process.
+// A filter ends the process at every system call that opens a file after the start.
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
-// A plugin that tells the engine of its table of functions, and a program that loads and unloads it. Prints
-// whether the plugin is still there. Usage: connects PLUGIN
+// A plugin that passes its table of functions to the engine, and a program that loads and unloads the plugin. Prints
+// whether the plugin is still loaded. Usage: connects PLUGIN
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stddef.h>

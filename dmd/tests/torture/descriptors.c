@@ -1,4 +1,4 @@
-// Standard streams are closed and their numbers reused for files: nothing but the program writes there.
+// Closes the standard streams and reuses their numbers for files: only the program may write to these.
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-// Sizes of zero, overflows, alignments and errno: what the real functions make of them.
+// Prints what the allocation functions do with sizes of zero, overflows, alignments and errno.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <malloc.h>

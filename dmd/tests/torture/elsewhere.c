@@ -1,5 +1,5 @@
-// Closes all it has open, goes to another root, and clears its environment: its dump cannot be written, and
-// nothing else happens.
+// Closes all its files, changes its root, and clears its environment: DMD cannot write the dump, and nothing else
+// happens.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@ int main(void) {
     umask(0777);
     char folder[] = "/tmp/elsewhere-XXXXXX";
     if (!mkdtemp(folder)) return 1;
-    // Only for some users.
+    // Only some users may do this.
     if (chroot(folder) == 0) rmdir("/");
     else rmdir(folder);
     chdir("/");

@@ -1,4 +1,4 @@
-// Children that end in every way; threads go on allocating meanwhile.
+// Children that end in every way while threads go on allocating.
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <signal.h>

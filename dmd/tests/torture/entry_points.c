@@ -1,4 +1,4 @@
-// Uses dmd.h as a program does that may or may not run under libdmd.so. Usage: entry_points FILE
+// Uses dmd.h, and runs with or without libdmd.so. Usage: entry_points FILE
 #define _GNU_SOURCE
 #include "dmd.h"
 
@@ -35,7 +35,7 @@ int main(int count, char **arguments) {
     report(blocks[2] + 100);  // Inside a block.
     report(blocks[7]);        // Freed.
     int on_stack = 0;
-    report(&on_stack);        // No heap.
+    report(&on_stack);        // Not in the heap.
     void *gone = malloc(4321);
     report(gone);
     free(gone);               // Freed after its report.

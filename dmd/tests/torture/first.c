@@ -1,4 +1,4 @@
-// What a program finds at its start: no error, although the loader was asked for names and its folder is gone.
+// A program finds no error at its start, although the library has asked the loader for names and the folder is gone.
 #include <dlfcn.h>
 #include <errno.h>
 #include <stdio.h>

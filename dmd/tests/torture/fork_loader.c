@@ -1,4 +1,4 @@
-// Forks while another thread holds the loader's lock on its list, which nobody frees in the child.
+// Forks while another thread holds the loader's lock on its list. In the child no thread releases it.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <link.h>

@@ -1,5 +1,5 @@
-// Threads allocate and free all the time, and one takes reports away; the main thread forks, and each child
-// allocates, starts threads and ends. Prints "ok" if no child hung or failed.
+// Threads allocate and free all the time, and one removes reports. The main thread forks, and each child allocates,
+// starts threads and ends. Prints "ok" if no child hung or failed.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>

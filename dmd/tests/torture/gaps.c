@@ -1,4 +1,4 @@
-// Two blocks, one of them through two functions. Linked so that the program's segments do not lie side by side.
+// Allocates two blocks, one of them through two functions. The linker leaves gaps between the program's segments.
 #include <stdlib.h>
 
 __attribute__((noinline)) static char *leaf(int size) {

@@ -1,4 +1,4 @@
-// An allocator that defines a part of the family only, as some do: nobody can tell the size of its blocks.
+// An allocator that defines only a part of the family, as some do: no function can tell the size of its blocks.
 #include <stddef.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
-// The handler of a signal frees and allocates, whatever it interrupts, on a stack that lies above the thread's; of
-// sizes for which the C library needs no lock and which nobody else has. Tells how many blocks it made.
+// The handler of a signal frees and allocates at any point of the program, on a stack above the thread's. Only the
+// handler has blocks of these sizes, for which the C library needs no lock. Prints how many blocks it made.
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -22,7 +22,7 @@ static void handler(int number) {
 
 static void *work(void *stack) {
     sigaltstack(stack, NULL);
-    // One stays for the handler, so that it always finds one.
+    // Keep one block for the handler, so that it always finds one.
     void *spare = malloc(1000);
     kept = malloc(1000);
     free(spare);

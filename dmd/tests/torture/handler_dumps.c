@@ -1,4 +1,5 @@
-// The handler of a signal asks for dumps, whatever it interrupts: there is one, or an error. Usage: handler_dumps FILE
+// The handler of a signal requests dumps at any point of the program: each gives a file or an error.
+// Usage: handler_dumps FILE
 #define _GNU_SOURCE
 #include "dmd.h"
 
@@ -19,7 +20,7 @@ static void handler(int number) {
     done += error == 0;
     busy += error == EBUSY;
     other += error != 0 && error != EBUSY;
-    // One at a time: a dump may take longer than any period, and the program would never go on.
+    // Set each timer after a dump: a dump may take longer than any fixed period, and the program would never go on.
     if (signals < 100) ualarm(200 + signals % 50, 0);
 }
 

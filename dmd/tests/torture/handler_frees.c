@@ -1,5 +1,5 @@
-// The handler of a signal frees and allocates, whatever it interrupts; of sizes for which the C library needs no lock
-// and which nobody else has.
+// The handler of a signal frees and allocates at any point of the program. Only the handler has blocks of these sizes,
+// for which the C library needs no lock.
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@ static void handler(int number) {
 }
 
 int main(void) {
-    // One stays for the handler, so that it always finds one.
+    // Keep one block for the handler, so that it always finds one.
     void *spare = malloc(1000);
     kept = malloc(1000);
     free(spare);

@@ -1,4 +1,4 @@
-// Reports pointers into the middle of blocks of all sizes, and just behind them. Usage: inside FILE
+// Reports pointers into the middle of blocks of all sizes, and just past their ends. Usage: inside FILE
 #include <dlfcn.h>
 #include <malloc.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@ int main(int count, char **arguments) {
         unsigned long bytes = (1ul << bits) + 8 * bits;
         char *block = sink = malloc(bytes);
         if (!block) return 1;
-        // Most of the heap before it is empty.
+        // Leaves most of the heap before the block empty.
         free(malloc(bytes));
         for (unsigned part = 1; part <= 4; part++, inside++) report(block + bytes / 4 * part - 1);
         report(block + malloc_usable_size(block)), behind++;

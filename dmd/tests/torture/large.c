@@ -1,4 +1,4 @@
-// Many large blocks, over more addresses than fit into a table that has room for small ones everywhere.
+// Many large blocks, over a wider range of addresses than a table with an entry for each small block could hold.
 #include <stdio.h>
 #include <stdlib.h>
 

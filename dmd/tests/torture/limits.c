@@ -1,4 +1,4 @@
-// Ends with a limit that leaves no room for a dump: of the size of files, or of address space.
+// Ends under a limit that leaves no room for a dump: on the size of files, or on address space.
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>

@@ -1,4 +1,4 @@
-// Blocks that are live at the end, of a size for each way to come by them; see the sizes in
+// Blocks that are live at the end, with a different size for each way to allocate them; see the sizes in
 // ../suite/live_blocks.rs.
 #define _GNU_SOURCE
 #include <limits.h>
@@ -33,7 +33,7 @@ __attribute__((constructor)) static void constructor(void) {
 __attribute__((destructor)) static void destructor(void) { keep(malloc(5003)); }
 static void at_exit(void) { keep(malloc(5004)); }
 
-// Chosen by the loader while it relocates the program, when nothing else has run.
+// The loader chooses this function while it relocates the program, before other code runs.
 static int chosen(void) { return 1; }
 static int (*choose(void))(void) { return chosen; }
 int by_ifunc(void) __attribute__((ifunc("choose")));

@@ -1,5 +1,5 @@
-// Coroutines whose stacks lie side by side, right below the block that tells threads from one another; one goes away.
-// The function that they start with has no caller, as that of a thread.
+// Coroutines whose stacks lie side by side, right below the block of the thread's own data; one stack goes away.
+// The first function of a coroutine has no caller, as that of a thread.
 #define _GNU_SOURCE
 #include <stdlib.h>
 #include <sys/mman.h>

@@ -1,5 +1,5 @@
-// Exceptions through frames that allocate, destructors of thread-locals and statics that allocate, and every
-// form of new; see the sizes in ../suite/live_blocks.rs.
+// Throws exceptions through frames that allocate, runs destructors of thread-locals and statics that allocate, and
+// uses every form of new; see the sizes in ../suite/live_blocks.rs.
 #include <cstdio>
 #include <cstdlib>
 #include <new>

@@ -1,6 +1,6 @@
 // Recovers from overflows of the stack by siglongjmp, as gawk, emacs and OCaml do; then keeps 1,000 blocks of 777
-// bytes. Usage: overflow WAY ROUNDS, where the stack is the main thread's, a thread's, a thread's in the middle of
-// which pages are taken away when it has been used before, or a coroutine's.
+// bytes. Usage: overflow WAY ROUNDS. The stack is the main thread's, a thread's, a used thread's that then loses pages
+// in its middle, or a coroutine's.
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <setjmp.h>
@@ -34,7 +34,7 @@ static void on_other_stack(void) {
     sigaltstack(&stack, NULL);
 }
 
-// How far down it goes differs, so that each place in the library is met at the end of the stack.
+// The depth differs from round to round, so that the stack ends at every place in the library.
 static void overflow(void) {
     for (volatile int i = 0; i < rounds; i++) {
         char *volatile room = alloca(i % 97 * 16 + 16);

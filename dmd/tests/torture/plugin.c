@@ -1,4 +1,4 @@
-// A library that keeps blocks; several are made of it, with another name and another size each.
+// A library that keeps blocks. The test builds it several times, each with another name and another size.
 #include <stdlib.h>
 
 __attribute__((noinline)) void *NAME(void) {

@@ -1,5 +1,5 @@
-// Loads and unloads the library of the first name; then each of the others takes its name and is loaded from there.
-// All lie at the same place. Between calls of the library's functions the program makes blocks of 2,222 bytes.
+// Loads and unloads the library of the first name; then renames each of the others to that name and loads it.
+// All have the same place in memory. Between calls of the library the program allocates blocks of 2,222 bytes.
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>

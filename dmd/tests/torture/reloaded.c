@@ -1,4 +1,4 @@
-// Loads and unloads two libraries in turn, which come to lie at the same place; the last block of each stays.
+// Loads and unloads two libraries in turn, at the same place in memory; keeps the last block of each.
 // Usage: reloaded FIRST SECOND TIMES
 #include <dlfcn.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
-// Many small blocks, of which few are recorded. Prints "ok" if what is told of each is its own size, or that
-// nothing is known of it. Usage: sampled FILE
+// Many small blocks, of which DMD records few. Prints "ok" if a report of each returns its own size, or 0 if DMD has
+// not recorded it. Usage: sampled FILE
 #define _GNU_SOURCE
 #include "dmd.h"
 

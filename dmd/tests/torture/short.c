@@ -1,4 +1,4 @@
-// Asks for a dump where address space is short, and again where it is not. Usage: short FILE FILE
+// Requests a dump while address space is short, and another one when it is not. Usage: short FILE FILE
 #include "dmd.h"
 
 #include <dlfcn.h>

@@ -1,5 +1,5 @@
-// A timer's handler runs on a small stack of its own all the time, and one that allocates is raised between
-// allocations; threads have the smallest stacks.
+// A timer's handler runs on a small stack of its own all the time. Between allocations the program raises a signal
+// whose handler allocates. Threads have the smallest stacks.
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <signal.h>
@@ -46,7 +46,7 @@ int main(void) {
         }
         pthread_join(thread, NULL);
     }
-    // Until the timer has come, which it does.
+    // Wait until the timer has run.
     while (ticks < 3) free(malloc(10));
     struct itimerval none = {{0, 0}, {0, 0}};
     setitimer(ITIMER_REAL, &none, NULL);

@@ -1,4 +1,4 @@
-// Writes a dump to a pipe whose reader reports, forks and ends its child before it reads on. Usage: slow_reader PIPE
+// Writes a dump to a pipe, whose reader reports, forks and ends its child before it reads on. Usage: slow_reader PIPE
 #define _GNU_SOURCE
 #include "dmd.h"
 
@@ -44,7 +44,7 @@ int main(int count, char **arguments) {
     for (long i = 0; i < 1000; i++) report(&count);
     int opened = 0;
     pthread_t thread;
-    // Kept open, so that the other end can be opened without waiting for whoever writes.
+    // Keep this open, so that the reader can open the other end without waiting for a writer.
     int held = open(path, O_RDWR);
     pthread_create(&thread, NULL, read_slowly, &opened);
     while (!__atomic_load_n(&opened, __ATOMIC_SEQ_CST)) usleep(1000);

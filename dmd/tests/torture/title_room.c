@@ -1,4 +1,4 @@
-// Writes a title over its arguments and its environment, whose room it measures as servers do. Usage: title_room HOW
+// Measures the room of its arguments and environment as servers do, and writes a title there. Usage: title_room HOW
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

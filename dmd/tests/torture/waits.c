@@ -1,4 +1,4 @@
-// Ten blocks of 777, then it waits for a debugger.
+// Allocates ten blocks of 777 bytes, then waits for a debugger.
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>

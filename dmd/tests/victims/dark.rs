@@ -1,5 +1,5 @@
-//! Blocks that nobody reports, and some that are reported twice, in the report of a program that records
-//! itself. Usage: with `DMD`: `dark FILE`; writes the second of two reports.
+//! A program that records itself, with blocks that no reporter reports and some that two report. Usage: with `DMD`:
+//! `dark FILE`; writes the second of two reports.
 
 use std::alloc::System;
 use std::hint::black_box;

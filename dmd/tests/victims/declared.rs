@@ -1,5 +1,5 @@
-//! The wrapper as `memory-reporter`'s declared allocator: `heap-allocated` is known, and a reporter's values
-//! are measured. With `DMD` they are marked too. Usage: `declared FILE`.
+//! The wrapper as `memory-reporter`'s declared allocator: it counts `heap-allocated`, and tells reporters the sizes
+//! of their blocks. With `DMD` it also marks these blocks. Usage: `declared FILE`.
 
 #![allow(clippy::print_stdout, reason = "tells the test")]
 
@@ -13,7 +13,7 @@ memory_reporter::global_allocator!(dmd::Dmd<System>: dmd::Dmd::new(System));
 static PAGES: Mutex<Vec<Vec<u8>>> = Mutex::new(Vec::new());
 memory_reporter::define_reporter!("explicit/pages", Heap, &PAGES, "Memory used by pages.");
 
-/// Between its two reporters another takes its place, at the same address.
+/// Between the runs of its reporters, another value takes its place at the same address.
 static SHARED: Mutex<Option<Arc<Vec<u8>>>> = Mutex::new(None);
 memory_reporter::define_reporter!("explicit/shared/before", Heap, &SHARED, "Memory of what is shared.");
 memory_reporter::define_reporter!("explicit/shared/same", Heap, &SHARED, "Memory of what is shared.");
@@ -31,7 +31,7 @@ impl MemoryReporter for Swap {
 
     fn collect_reports(&self, _: &mut Reports) {
         let mut shared = SHARED.lock().expect("unpoisoned");
-        // Other free blocks of that size may be handed out first.
+        // The allocator may give other free blocks of that size first.
         let mut others = Vec::with_capacity(100);
         let address = shared.as_ref().map(Arc::as_ptr);
         *shared = None;
@@ -61,7 +61,7 @@ fn main() {
     let is_on = amount("explicit/dmd/live-block-table").is_some();
     let shared = |name| amount(&format!("explicit/shared/{name}")).expect("reported");
     assert!((1..1000).contains(&shared("before")));
-    // Without the engine nobody knows that it is another one.
+    // Only the engine knows that this is another block.
     assert_eq!((1 << 20..2 << 20).contains(&shared("then")), is_on, "{}", shared("then"));
     assert_eq!((shared("same"), shared("then-too")), (0, 0));
     println!("{}", if is_on { "on" } else { "off" });

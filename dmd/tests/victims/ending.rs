@@ -1,4 +1,4 @@
-//! Ends while another thread is in the middle of a dump. Usage, with `DMD`: `ending FILE`, where that dump goes.
+//! Ends while another thread is in the middle of a dump. Usage, with `DMD`: `ending FILE`, the file of that dump.
 
 use std::alloc::System;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -38,7 +38,7 @@ fn main() {
     *PAGES.lock().expect("unpoisoned") = vec![vec![0; 10_000]; 100];
     let (started, wait) = mpsc::channel();
     *STARTED.lock().expect("unpoisoned") = Some(started);
-    // SAFETY: a function without any precondition.
+    // SAFETY: `at_exit` has the type that `atexit` requires, and no precondition.
     unsafe { libc::atexit(at_exit) };
     std::thread::spawn(move || dmd::report_and_dump(file));
     wait.recv().expect("the reporter starts");

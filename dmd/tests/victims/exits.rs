@@ -1,5 +1,5 @@
-//! A reporter that ends the process. Usage, with `DMD`: `exits WHEN`: in a `dump`, a `report`, a `late` report with
-//! a deadline, or when it is `asked` by the socket.
+//! A reporter that ends the process. Usage, with `DMD`: `exits WHEN`: in a `dump`, in a `report`, in a `late` report
+//! with a deadline, or when another process has `asked` by the socket.
 
 #![allow(clippy::print_stdout, reason = "tells the test")]
 
@@ -21,7 +21,7 @@ struct Exits;
 memory_reporter::register_reporter!(Exits);
 
 impl MemoryReporter for Exits {
-    /// Between the other two, which are run by name.
+    /// Between the other two: reporters run in the order of their names.
     fn name(&self) -> &str {
         "explicit/queue"
     }

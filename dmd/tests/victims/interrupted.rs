@@ -1,4 +1,4 @@
-//! A signal's handler asks for a dump with reports, whatever it interrupts: the reporters run, or there is an error.
+//! A signal's handler requests a dump with reports at any point of the program: the reporters run, or it gets an error.
 //! Usage: under `libdmd.so`: `interrupted FILE`.
 
 #![allow(clippy::print_stdout, reason = "tells the test")]
@@ -50,28 +50,28 @@ extern "C" fn handler(_: c_int) {
 fn next_signal() {
     let after = libc::timeval { tv_sec: 0, tv_usec: 300 };
     let once = libc::itimerval { it_interval: libc::timeval { tv_sec: 0, tv_usec: 0 }, it_value: after };
-    // SAFETY: a valid time; the signal has a handler.
+    // SAFETY: `once` is a valid time, and a null place for the old time is allowed.
     unsafe { libc::setitimer(libc::ITIMER_REAL, &raw const once, std::ptr::null_mut()) };
 }
 
 fn main() {
     let path = CString::new(std::env::args().nth(1).expect("a file")).expect("no 0");
-    // SAFETY: a name that ends in 0.
+    // SAFETY: the literal ends in 0.
     let symbol = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"DMDReportAndDump".as_ptr()) };
     assert!(!symbol.is_null());
-    // SAFETY: the function of this name has this type.
+    // SAFETY: `dmd.h` declares the function of this name with this type.
     let function: Dump = unsafe { std::mem::transmute(symbol) };
     assert!(DUMP.set((function, path)).is_ok());
     black_box(Box::leak(vec![1_u8; 4242].into_boxed_slice()));
 
     let mut alarm = std::mem::MaybeUninit::<libc::sigset_t>::uninit();
-    // SAFETY: a place for the set.
+    // SAFETY: `alarm` is valid for a write of a set.
     unsafe { libc::sigemptyset(alarm.as_mut_ptr()) };
-    // SAFETY: made by the call above.
+    // SAFETY: the call above has initialised the set.
     unsafe { libc::sigaddset(alarm.as_mut_ptr(), libc::SIGALRM) };
     // SAFETY: as above.
     unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, alarm.as_ptr(), std::ptr::null_mut()) };
-    // The C library takes its locks only where there are several threads. This one gets no signal.
+    // The C library takes its locks only in processes with several threads. This thread gets no signal.
     std::thread::spawn(|| {
         loop {
             std::thread::park();
@@ -79,7 +79,7 @@ fn main() {
     });
     // SAFETY: as above.
     unsafe { libc::pthread_sigmask(libc::SIG_UNBLOCK, alarm.as_ptr(), std::ptr::null_mut()) };
-    // SAFETY: the handler takes what a handler is given.
+    // SAFETY: the handler has the type that the kernel calls.
     unsafe { libc::signal(libc::SIGALRM, handler as extern "C" fn(c_int) as *const () as usize) };
     next_signal();
     let mut bytes = 10_000;
@@ -87,7 +87,7 @@ fn main() {
         black_box(vec![1_u8; bytes]);
         bytes = 10_000 + bytes * 7 % 30_000;
     }
-    // SAFETY: as above.
+    // SAFETY: `SIG_IGN` is a valid action for this signal.
     unsafe { libc::signal(libc::SIGALRM, libc::SIG_IGN) };
     let said = if OTHER_ERRORS.load(Ordering::Relaxed) > 0 {
         "another error"

@@ -1,6 +1,6 @@
-//! Two runs of reporters at once, the second in the middle of the first. Usage, with `DMD`:
+//! Two runs of reporters at once: the second starts in the middle of the first. Usage, with `DMD`:
 //! `overlapping FIRST SECOND FILE1 FILE2`, where a run is `report` or `dump`. The second may also be `forked`, a
-//! report of a child; `refused`, a dump that cannot be had; or `clear`, by which all marks are taken away.
+//! report of a child; `refused`, a dump that fails; or `clear`, which removes all marks.
 
 use std::alloc::System;
 use std::path::{Path, PathBuf};
@@ -15,14 +15,14 @@ memory_reporter::define_reporter!("explicit/pages", Heap, &PAGES, "Memory used b
 static WORDS: Mutex<Vec<Vec<u8>>> = Mutex::new(Vec::new());
 memory_reporter::define_reporter!("explicit/words", Heap, &WORDS, "Memory used by words.");
 
-/// What the second run is, and where it is written to; taken once.
+/// The second run and its file; taken once.
 static SECOND: Mutex<Option<(String, PathBuf)>> = Mutex::new(None);
 
 struct Meanwhile;
 memory_reporter::register_reporter!(Meanwhile);
 
 impl MemoryReporter for Meanwhile {
-    /// Between the other two, which are run by name.
+    /// Between the other two: reporters run in the order of their names.
     fn name(&self) -> &str {
         "explicit/queue"
     }
@@ -51,17 +51,17 @@ fn run(kind: &str, path: &Path) {
     }
 }
 
-/// Nobody else is in the child: whoever runs the first one is not.
+/// The child has only this thread: the thread of the first run does not exist in it.
 fn forked(path: &Path) {
-    // SAFETY: the child does only what is made for it, and ends.
+    // SAFETY: the child writes a report, which the library allows after a fork, and ends.
     let child = unsafe { libc::fork() };
     if child == 0 {
         run("report", path);
-        // SAFETY: ends the child.
+        // SAFETY: the function has no precondition.
         unsafe { libc::_exit(0) };
     }
     let mut status = -1;
-    // SAFETY: a place for the answer.
+    // SAFETY: `status` is valid for a write.
     assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
     assert_eq!(status, 0);
 }

@@ -1,6 +1,6 @@
 //! A program that only links `memory-reporter`. Usage: under `libdmd.so`, with `DMD`: `reporting FILE`.
-//! It asks for the dump as a debugger would, by the C symbol; without a file it waits for the dump at the
-//! end.
+//! It requests the dump by the C symbol, as a debugger would. Without a file it just ends, and DMD may write a dump
+//! at exit.
 
 use std::collections::HashMap;
 use std::ffi::{CString, c_char, c_int};
@@ -12,22 +12,22 @@ static TABLE: Mutex<Option<HashMap<u64, u64>>> = Mutex::new(None);
 
 memory_reporter::define_reporter!("explicit/names", Heap, &NAMES, "Memory used by names.");
 memory_reporter::define_reporter!("explicit/table", Heap, &TABLE, "Memory used by the table.");
-// Says more than it measures.
+// Reports bytes that it has not measured.
 memory_reporter::define_reporter!("explicit/guess", Heap, Bytes, 12_345, "Memory that is guessed at.");
 
 fn main() {
     // Once-reported: the buffer, and ten strings of 1,000.
     *NAMES.lock().expect("unpoisoned") = (0..10).map(|_| "x".repeat(1000)).collect();
-    // Once-reported, though a reporter sees only its inside.
+    // Once-reported, although its reporter sees only a pointer into the block.
     *TABLE.lock().expect("unpoisoned") = Some((0..1000).map(|n| (n, n)).collect());
     // Unreported: one block of 5,000.
     black_box(Box::leak(vec![1u8; 5000].into_boxed_slice()));
     let Some(file) = std::env::args().nth(1) else { return };
     let path = CString::new(file).expect("no 0");
-    // SAFETY: a name that ends in 0.
+    // SAFETY: the literal ends in 0.
     let symbol = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"DMDReportAndDump".as_ptr()) };
     assert!(!symbol.is_null());
-    // SAFETY: the function of this name has this type.
+    // SAFETY: `dmd.h` declares the function of this name with this type.
     let dump: extern "C" fn(*const c_char) -> c_int = unsafe { std::mem::transmute(symbol) };
     assert_eq!(dump(path.as_ptr()), 0);
 }

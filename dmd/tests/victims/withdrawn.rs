@@ -1,5 +1,5 @@
-//! Reports that are left out, of blocks that others report, too, and of blocks that nobody else reports. Usage, with
-//! `DMD`: `withdrawn report FILE` or `withdrawn dump FILE`.
+//! Reports that the collection leaves out. Some are of blocks that another reporter also reports, some are not.
+//! Usage, with `DMD`: `withdrawn report FILE` or `withdrawn dump FILE`.
 
 use std::alloc::System;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -16,9 +16,9 @@ memory_reporter::global_allocator!(dmd::Dmd<System>: dmd::Dmd::new(System));
 
 type Pages = Vec<Vec<u8>>;
 
-/// What reporters share that panic, misspell a path, or do not answer, with one that does well.
+/// Blocks of the reporters that panic, misspell a path or do not answer, and also of one without a fault.
 static PAGES: Mutex<Pages> = Mutex::new(Vec::new());
-/// What only those report.
+/// Blocks of only the reporters with a fault.
 static LOST: Mutex<Pages> = Mutex::new(Vec::new());
 
 struct By(&'static str, fn(&mut Reports));
@@ -77,7 +77,7 @@ fn main() {
     *PAGES.lock().expect("unpoisoned") = report_well();
     *LOST.lock().expect("unpoisoned") = lose();
     let options = CollectOptions::new().deadline(Duration::from_secs(2));
-    // The first leaves one behind that is not run again, so that the second has the same blocks.
+    // The first collection leaves one reporter running, which the second does not run again: both have the same blocks.
     let first = collect_reports(&options);
     match &*what {
         "report" => memory_reporter::file::write(&file, &first).expect("writable"),

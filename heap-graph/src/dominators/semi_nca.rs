@@ -1,12 +1,12 @@
-//! Semi-NCA: semidominators as Lengauer and Tarjan find them, with path compression, and from them
-//! immediate dominators by climbing the tree that is there so far, by `climb`.
+//! Semi-NCA: finds semidominators as Lengauer and Tarjan do, with path compression. From these, `climb` finds
+//! immediate dominators by climbing the tree that it has built so far.
 //!
-//! Nodes are numbered in the order in which a depth-first walk meets them; "less" is then "nearer the root".
-//! All but the walk itself works with numbers: what belongs together in the tree then lies together in memory.
+//! A depth-first walk numbers the nodes in the order in which it meets them. An ancestor has a smaller number than its
+//! descendants. All code but the walk itself uses these numbers: what is close in the tree is then close in memory.
 //!
-//! With ten million nodes nearly every jump misses the caches, so memory decides how the time grows: rows are laid out
-//! as the walk takes them, edges are sorted by regions, what is needed next is fetched before, and arrays are used
-//! again.
+//! With ten million nodes nearly every jump misses the caches, so memory decides how the time grows. This module lays
+//! rows out in the order of the walk, sorts edges by regions, prefetches the elements that it needs next, and reuses
+//! arrays.
 
 use super::NONE;
 use super::climb::climb;
@@ -17,25 +17,25 @@ use crate::progress::{Cancelled, LOOK, Steps, chunks};
 
 /// A depth-first walk from the root that takes each node's edges from the last to the first.
 pub(super) struct Walk {
-    /// Nodes as they are met.
+    /// Nodes in the order in which the walk meets them.
     pub(super) preorder: Vec<u32>,
-    /// Nodes as they are left.
+    /// Nodes in the order in which the walk leaves them.
     pub(super) postorder: Vec<u32>,
-    /// By number: the number of the node it was met from.
+    /// By number: the number of the node from which the walk met it.
     parents: Vec<u32>,
-    /// Edges to nodes that had been met before, but for those to the root and to the node itself.
+    /// Edges to nodes that the walk had met before, except those to the root and those from a node to itself.
     others: Vec<Other>,
-    /// An array to be filled anew.
+    /// An array whose memory can be reused.
     spare: Vec<u32>,
 }
 
-/// An edge that is not of the walk's tree, by numbers.
+/// An edge that is not in the walk's tree, by numbers.
 struct Other {
     from: u32,
     to: u32,
 }
 
-/// A node that was met and not yet left, and which of its edges are yet to be taken.
+/// A node that the walk has met and not yet left, and the edges that it has yet to take.
 struct Open {
     node: u32,
     number: u32,
@@ -44,7 +44,7 @@ struct Open {
 }
 
 impl Walk {
-    /// Three steps for each node.
+    /// Walks the graph. Counts three steps for each node.
     pub(super) fn new(graph: &Graph, steps: &mut Steps<'_>) -> Result<Self, Cancelled> {
         if u32::try_from(Rows::<u32>::len(graph)).is_ok() {
             Self::along(Rows::<u32>::new(graph, steps)?, graph, steps)
@@ -64,7 +64,7 @@ impl Walk {
             preorder,
             postorder,
             parents,
-            // Where all nodes are reached it does not grow.
+            // It does not grow if the root reaches all nodes.
             others: huge(Vec::with_capacity((graph.edge_count() + 1).saturating_sub(nodes))),
             spare: Vec::new(),
         };
@@ -104,7 +104,8 @@ impl Walk {
         Ok(walk)
     }
 
-    /// Gives the node of this row the next number. `None` if no edge starts at it, so that it is left already.
+    /// Gives the node of this row the next number. Returns `None` if no edge starts at the node: the walk has then
+    /// left it already.
     #[inline]
     fn meet<W: Word>(&mut self, rows: &mut Rows<W>, row: usize, parent: u32) -> Option<Open> {
         let number = self.preorder.len() as u32;
@@ -121,8 +122,8 @@ impl Walk {
         Some(Open { node, number, next: edges.start, end: edges.end })
     }
 
-    /// By number, the number of the immediate dominator; the root has itself. Also an array to be filled anew, so
-    /// that the system need not clear as much memory once more. Two steps for each node.
+    /// Returns, by number, the number of the immediate dominator; the root has itself. Also returns an array to reuse,
+    /// so that the system need not clear as much new memory. Counts two steps for each node.
     pub(super) fn dominators(&mut self, steps: &mut Steps<'_>) -> Result<(Vec<u32>, Vec<u32>), Cancelled> {
         let parents = core::mem::take(&mut self.parents);
         let (others, spare) = (core::mem::take(&mut self.others), core::mem::take(&mut self.spare));
@@ -142,11 +143,11 @@ impl Walk {
                     prefetch(&forest.nodes, before[place.saturating_sub(2 * AHEAD)] as usize);
                     let soon = forest.nodes[before[place.saturating_sub(AHEAD)] as usize].ancestor;
                     prefetch(&forest.nodes, soon as usize);
-                    // There is none less than the root.
+                    // No number is less than the root's.
                     if semidominator == 0 {
                         break;
                     }
-                    // A smaller number is an ancestor's, or there would have been a way down to it before.
+                    // A smaller number is an ancestor's: otherwise the walk would have met this node from there.
                     semidominator = semidominator.min(forest.least(before[place], linked));
                 }
                 forest.nodes[number].least = semidominator;
@@ -154,15 +155,15 @@ impl Walk {
             }
         }
         drop((forest, regions));
-        // The root has no parent and no edge of these.
+        // The root has no parent, and `others` has no edges to it.
         Ok((climb(parents, &semidominators, steps)?, semidominators))
     }
 }
 
-/// The edges that are not of the walk's tree, by regions of `LOOK` numbers that they lead to: sorting them by regions,
-/// and then each region's by numbers, never has more places to write to than a processor's caches hold.
+/// The edges that are not in the walk's tree, by regions of `LOOK` numbers that they lead to. Sorting by regions first,
+/// and by numbers within each region later, writes to few enough places at a time for a processor's caches.
 struct Regions {
-    /// Where each edge comes from and where it leads to.
+    /// For each edge the number it comes from and the number it leads to.
     pairs: Vec<u32>,
     /// Where each region's part of `pairs` ends.
     ends: Vec<usize>,
@@ -176,7 +177,7 @@ impl Regions {
         }
         let mut sum = 0;
         for end in &mut ends {
-            // First where each part starts, which moves on to its end as it is filled.
+            // At first the start of each part. It moves on to the part's end as the loop below fills the part.
             sum += core::mem::replace(end, sum);
         }
         pairs.clear();
@@ -196,11 +197,11 @@ impl Regions {
     }
 }
 
-/// Where a region's edges come from, by the number that they lead to.
+/// The numbers that a region's edges come from, by the number that they lead to.
 struct Predecessors {
     /// The region's first number.
     start: usize,
-    /// Where each number's part of `before` starts, and where the last ends.
+    /// Where each number's part of `before` starts, and where the last part ends.
     first: Box<[u32; LOOK + 1]>,
     before: Vec<u32>,
 }
@@ -210,7 +211,7 @@ impl Predecessors {
         Self { start: 0, first: Box::new([0; LOOK + 1]), before: Vec::new() }
     }
 
-    /// Takes another region's.
+    /// Replaces the edges by those of another region.
     fn gather(&mut self, edges: &[[u32; 2]], start: usize) {
         self.start = start;
         self.first.fill(0);
@@ -236,18 +237,18 @@ impl Predecessors {
     }
 }
 
-/// An array to be filled anew, with room for some elements.
+/// An empty array in the memory of `array`, with room for `capacity` elements.
 fn emptied(mut array: Vec<u32>, capacity: usize) -> Vec<u32> {
     array.clear();
     array.reserve_exact(capacity);
     array
 }
 
-/// The graph as the walk wants it: a node's number lies right before its edges, and an edge leads to a place in the
-/// same array, so that a step along an edge is one jump through memory where the graph's own arrays need three.
+/// The graph laid out for the walk: a node's number lies right before its edges, and an edge leads to a place in the
+/// same array. A step along an edge is thus one jump through memory; with the graph's own arrays it would be three.
 ///
-/// The row of a node: the node, how many edges it has, and the rows that they lead to, the last edge first. Once the
-/// node is met, its number and `W::MET` take the place of the first two.
+/// The row of a node has the node, the number of its edges, and the rows that they lead to, the last edge first. When
+/// the walk meets the node, its number and `W::MET` replace the first two.
 struct Rows<W> {
     words: Vec<W>,
 }
@@ -258,7 +259,7 @@ trait Word: Copy {
     fn new(number: usize) -> Self;
     fn get(self) -> usize;
     fn is_met(self) -> bool;
-    /// What can be made of an array of these that is done with.
+    /// Turns an array that is no longer needed into one to reuse; it may be empty.
     fn spare(words: Vec<Self>) -> Vec<u32>;
 }
 
@@ -303,12 +304,12 @@ impl Word for u64 {
 }
 
 impl<W: Word> Rows<W> {
-    /// Words in the rows of a graph.
+    /// The number of words in the rows of a graph.
     fn len(graph: &Graph) -> usize {
         2 * graph.node_count() + graph.edge_count()
     }
 
-    /// The rows, and arrays to be filled anew. Two steps for each node.
+    /// The rows, and arrays to reuse. Counts two steps for each node.
     fn new(graph: &Graph, steps: &mut Steps<'_>) -> Result<(Self, [Vec<u32>; 3]), Cancelled> {
         let (places, [above, ends]) = Self::places(graph, steps)?;
         let mut words = huge(vec![W::new(0); Self::len(graph)]);
@@ -335,15 +336,17 @@ impl<W: Word> Rows<W> {
         Ok((Self { words }, [above, ends, W::spare(places)]))
     }
 
-    /// Where each node's row starts: after that of the first node that leads to it, those of later edges first. The
-    /// walk then goes on to the next row wherever it meets a node by the first edge to it. Steps as above.
+    /// Where each node's row starts: after the row of the first node that leads to it, with the rows of later edges
+    /// first. When the walk meets a node by the first edge to it, it thus goes on to the next row. Counts one step for
+    /// each node.
     fn places(graph: &Graph, steps: &mut Steps<'_>) -> Result<(Vec<W>, [Vec<u32>; 2]), Cancelled> {
         let (nodes, referents) = (graph.node_count(), graph.all_referents());
-        // The first node that leads to each, as far as nodes stand in the order of a breadth-first walk, as in most
-        // files: then each edge to a node that no edge led to before is one to the next node. Others hang on the root.
+        // For each node the first node that leads to it, if nodes are in the order of a breadth-first walk, as in most
+        // files: each edge to a node that no earlier edge leads to then leads to the next node. Other nodes count as
+        // below the root.
         let mut above = huge(Vec::with_capacity(nodes));
         above.push(0);
-        // The words of each node's row and, later, of all rows below.
+        // The number of words in each node's row; later also of all rows below it.
         let mut ends = huge(Vec::with_capacity(nodes));
         for part in chunks(0..nodes) {
             steps.steps(part.len())?;
@@ -364,7 +367,7 @@ impl<W: Word> Rows<W> {
             let end = &mut ends[above[node] as usize];
             *end = W::new(end.get() + words);
         }
-        // From here on, of nodes that have a place: where the part ends that is left for rows below.
+        // From here on, `ends` has for each node with a place the end of the part that is left for rows below it.
         let mut places = huge(Vec::with_capacity(nodes));
         places.push(W::new(0));
         for node in 1..nodes {
@@ -378,7 +381,7 @@ impl<W: Word> Rows<W> {
         Ok((places, [above, W::spare(ends)]))
     }
 
-    /// Where the first edge of a row leads is to be looked at soon, unless the row's node is met.
+    /// Prefetches the row that the first edge of a row leads to, unless the walk has met the row's node.
     #[inline]
     fn prefetch_below(&self, row: usize) {
         let count = self.words[row + 1];
@@ -387,13 +390,13 @@ impl<W: Word> Rows<W> {
         }
     }
 
-    /// The number of the row's node, once it is met.
+    /// The number of the row's node; `None` if the walk has not met it yet.
     #[inline]
     fn number(&self, row: usize) -> Option<u32> {
         self.words[row + 1].is_met().then(|| self.words[row].get() as u32)
     }
 
-    /// Gives the row's node a number: the node, and where its edges are.
+    /// Gives the row's node a number. Returns the node and the places of its edges.
     #[inline]
     fn meet(&mut self, row: usize, number: u32) -> (u32, core::ops::Range<usize>) {
         let node = core::mem::replace(&mut self.words[row], W::new(number as usize));
@@ -402,7 +405,7 @@ impl<W: Word> Rows<W> {
     }
 }
 
-/// The walk's tree, as far as it is linked: from some number upwards.
+/// The linked part of the walk's tree: the nodes from some number upwards.
 struct Forest {
     nodes: Vec<Linked>,
     path: Vec<u32>,
@@ -411,14 +414,14 @@ struct Forest {
 #[derive(Clone, Copy)]
 struct Linked {
     ancestor: u32,
-    /// The least semidominator on the way up to, but without, `ancestor`.
+    /// The least semidominator on the way up to `ancestor`, which is not included.
     least: u32,
 }
 
 impl Forest {
     fn new(parents: &[u32], mut nodes: Vec<Linked>) -> Self {
         let linked = |(number, parent): (usize, &u32)| Linked {
-            // The root has no ancestor, which is less than any that is linked.
+            // The root has no ancestor; 0 is less than any number that is linked.
             ancestor: if number == 0 { 0 } else { *parent },
             least: number as u32,
         };
@@ -426,7 +429,7 @@ impl Forest {
         Self { nodes, path: Vec::new() }
     }
 
-    /// The least semidominator from `number` up to the top of its linked tree; compresses the way.
+    /// The least semidominator from `number` up to the top of its linked tree. Compresses the path.
     #[inline]
     fn least(&mut self, number: u32, linked: u32) -> u32 {
         let node = self.nodes[number as usize];
@@ -459,7 +462,7 @@ mod tests {
     use crate::graph::{GraphBuilder, NodeId, NodeParts};
     use crate::progress::Progress;
 
-    /// Graphs of more than 2^32 words have wide rows: they give the same walk.
+    /// Graphs of more than 2^32 words have wide rows, which give the same walk.
     #[test]
     fn rows_of_both_widths_give_the_same_walk() {
         let mut random = 1_u64;

@@ -1,24 +1,24 @@
-//! 1,000 blocks of 100 bytes by the wrapper of whichever allocator, and 500 by C's `malloc`. Usage: with
-//! `DMD`, and with or without `LD_PRELOAD`: `doors_* FILE`. The wrapper's blocks are counted once; C's are
-//! only seen by `libdmd.so`. The loader, which is asked for that one, has no error to tell at the start.
+//! 1,000 blocks of 100 bytes by the wrapper of an allocator, and 500 by C's `malloc`. Usage: with `DMD`, and with or
+//! without `LD_PRELOAD`: `doors_* FILE`. The dump counts the wrapper's blocks once; only `libdmd.so` records C's
+//! blocks. The wrapper looks for `libdmd.so` at the start, and must leave no error of the loader behind.
 
 use std::alloc::{Layout, alloc};
 use std::hint::black_box;
 
 pub(crate) fn run() {
-    // SAFETY: no precondition.
+    // SAFETY: the function has no precondition.
     assert!(unsafe { libc::dlerror() }.is_null());
     let file = std::env::args_os().nth(1).expect("a file");
     let layout = Layout::from_size_align(100, 8).expect("small");
     for _ in 0..1000 {
-        // SAFETY: the size is not 0.
+        // SAFETY: the size of the layout is 100, not 0.
         black_box(unsafe { alloc(layout) });
     }
     for _ in 0..500 {
-        // SAFETY: no precondition.
+        // SAFETY: the function has no precondition.
         black_box(unsafe { libc::malloc(201) });
     }
-    // Comes and goes: not in the dump.
+    // Freed before the dump, so it is not in it.
     drop(black_box(vec![0u8; 100]));
     dmd::dump(file).expect("recording");
 }

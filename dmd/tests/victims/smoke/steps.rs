@@ -1,5 +1,5 @@
-//! What Firefox's `SmokeDMD` does, for our engine: a fixed series of allocations and reports, and a dump after
-//! each part. The blocks beside each line are those that the dump of full stacks has.
+//! Firefox's `SmokeDMD` for our engine: a fixed series of allocations and reports, and a dump after each part.
+//! The comments name the blocks that the dump of full stacks has.
 
 use std::alloc::{Layout, alloc, dealloc, realloc};
 use std::hint::black_box;
@@ -14,13 +14,13 @@ fn layout(bytes: usize) -> Layout {
 
 #[inline(never)]
 fn new(bytes: usize) -> *mut u8 {
-    // SAFETY: the size is not 0.
+    // SAFETY: every caller passes a size that is not 0.
     black_box(unsafe { alloc(layout(bytes)) })
 }
 
 #[inline(never)]
 fn free(block: *mut u8, bytes: usize) {
-    // SAFETY: a block of `new`.
+    // SAFETY: every caller passes a block that `new` made with this size, and frees it once.
     unsafe { dealloc(black_box(block), layout(bytes)) }
 }
 
@@ -33,7 +33,7 @@ fn six_blocks() -> [*mut u8; 6] {
     blocks
 }
 
-/// To be made before recording starts anew: it is a block itself.
+/// Call this before recording starts again: the path is a block itself.
 fn file(folder: &Path, name: &str) -> PathBuf {
     folder.join(format!("{name}.json"))
 }
@@ -46,7 +46,7 @@ fn start(options: &str) {
     reset(options).expect("options");
 }
 
-/// Everything, into files in a folder.
+/// Runs all parts. Each writes its dumps to files in a folder.
 pub(crate) fn run(folder: &Path) {
     for mode in ["live", "dark-matter", "cumulative"] {
         let empty = file(folder, &format!("empty-{mode}"));
@@ -59,7 +59,7 @@ pub(crate) fn run(folder: &Path) {
     partial(folder);
     sample_below(folder);
     scan(folder);
-    // What was allocated before is forgotten, so freeing it is nothing new.
+    // The start forgets all earlier blocks, so freeing one of them changes nothing.
     start("--mode=live --stacks=full");
 }
 
@@ -80,7 +80,7 @@ fn full(folder: &Path, mode: &str) {
     // Reported in both analyses: once-reported in both.
     let b = new(90);
     dmd::report(b);
-    // Reported when it was allocated: once-reported in both.
+    // Reported on allocation: once-reported in both.
     let c = new(60);
     dmd::report_on_alloc(c);
     // Reported four times: twice-reported, then unreported.
@@ -88,15 +88,15 @@ fn full(folder: &Path, mode: &str) {
     for _ in 0..4 {
         dmd::report(d);
     }
-    // No blocks; nothing happens.
+    // These are not blocks; nothing happens.
     dmd::report(null::<u8>());
     let here = 7u64;
     dmd::report(black_box(&raw const here));
     // Grows: one block of 4,000.
-    // SAFETY: a block of `new`, and a size that is not 0.
+    // SAFETY: `new` made the block with this layout, and the new size is not 0.
     let e = unsafe { realloc(new(40), layout(40), 4000) };
     // Shrinks: one block of 20.
-    // SAFETY: a block of `new`, and a size that is not 0.
+    // SAFETY: `new` made the block with this layout, and the new size is not 0.
     let f = unsafe { realloc(new(2000), layout(2000), 20) };
     // Reported on allocation and freed: nothing.
     let g = new(555);
@@ -135,7 +135,7 @@ fn full(folder: &Path, mode: &str) {
     }
 }
 
-/// 10,000 blocks each of 16, 128 and 1,024: which of them have stacks is decided by fixed seeds.
+/// 10,000 blocks each of 16, 128 and 1,024 bytes. Fixed seeds decide which of them have stacks.
 fn partial(folder: &Path) {
     let file = file(folder, "partial");
     start("--mode=live");
@@ -147,7 +147,7 @@ fn partial(folder: &Path) {
     dump(&file);
 }
 
-/// With 1,009: exact from there on, and smaller ones by their sum.
+/// With a limit of 1,009 bytes: blocks from there on are exact, DMD samples smaller ones by the sum of their sizes.
 fn sample_below(folder: &Path) {
     let file = file(folder, "sample-below");
     start("--mode=live --sample-below=1009");
@@ -166,7 +166,7 @@ fn scan(folder: &Path) {
     start("--mode=scan");
     let block = new(48).cast::<usize>();
     for (at, word) in [123, 0, block.addr() - 1, block.addr(), block.addr() + 1, 0].into_iter().enumerate() {
-        // SAFETY: six words are there.
+        // SAFETY: the block has room for the six words.
         unsafe { block.wrapping_add(at).write(word) };
     }
     dump(&file);
