@@ -17,8 +17,8 @@ use core::cmp::Reverse;
 use core::ops::AddAssign;
 use std::sync::{Arc, OnceLock};
 
+use crate::arrays::huge;
 use crate::graph::{Graph, Node, NodeIndex};
-use crate::huge::huge;
 use crate::prefetch::{AHEAD, prefetch};
 use crate::progress::{Cancelled, Progress, Steps, chunks};
 

@@ -64,15 +64,16 @@
 
 #![deny(unsafe_code)]
 
+mod arrays;
 mod atomic_write;
 pub mod census;
 pub mod dominators;
 pub mod export;
 pub mod graph;
-mod huge;
 mod json;
 pub mod live;
 pub mod paths;
+mod platform;
 mod prefetch;
 mod progress;
 pub mod snapshot;

@@ -1,8 +1,8 @@
 //! Firefox's breadth-first walk. The walk arrives at nodes by edges, so it reaches the root only if an edge leads back
 //! to it, and takes the root's edges a second time then.
 
+use crate::arrays::huge;
 use crate::graph::Graph;
-use crate::huge::huge;
 
 pub(crate) struct BreadthFirst {
     /// One bit for each node: whether an edge has arrived there.

@@ -1,9 +1,9 @@
-//! Frames that only say that memory was allocated, not who wanted it.
+//! Recognizes frames of allocators and collections, which do not show which function wanted the memory.
 
 use crate::frame::{Frame, FrameText};
 use crate::source_path::{library, package};
 
-/// What `dmd.py` knows, anywhere in a frame.
+/// The texts that `dmd.py` knows, anywhere in a frame.
 const IN_C: &[&str] = &[
     "malloc",
     "calloc",
@@ -17,8 +17,8 @@ const IN_C: &[&str] = &[
     "mozilla::dmd::StackTrace::Get",
 ];
 
-/// What starts the name of a function, or of the type or trait that it belongs to: how Rust's own
-/// libraries come from a collection to the allocator.
+/// Starts of the names of functions, types and traits of Rust's own libraries, through which a collection calls the
+/// allocator.
 const IN_RUST: &[&str] = &[
     "__rust_alloc",
     "__rust_realloc",
@@ -38,10 +38,11 @@ const IN_RUST: &[&str] = &[
     "memory_reporter::allocator",
 ];
 
-/// Crates whose functions all are such, whatever these are called: an inlined one may have lost its path.
+/// Crates of which every function is an allocator's, under any name: an inlined function may have lost its path.
 const CRATES: &[&str] = &["alloc", "core", "allocator-api2", "hashbrown", "indexmap", "smallvec"];
 
-/// What `block_analyzer.py` knows: wrappers by name, so that fewer frames are taken for an allocator's.
+/// The texts that `block_analyzer.py` knows. It lists wrappers by name, and so takes fewer frames for an
+/// allocator's.
 const IN_BLOCKS: &[&str] = &[
     "malloc (",
     "replace_malloc",
@@ -74,14 +75,14 @@ const IN_BLOCKS: &[&str] = &[
     "???",
 ];
 
-/// Which frames are an allocator's.
+/// The frames that count as an allocator's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AllocatorFrames {
-    /// Those that `dmd.py` knows.
+    /// The frames that `dmd.py` knows.
     C,
-    /// Rust's too.
+    /// Those, and Rust's.
     CAndRust,
-    /// Those that `block_analyzer.py` knows.
+    /// The frames that `block_analyzer.py` knows.
     Blocks,
 }
 
@@ -97,10 +98,10 @@ impl AllocatorFrames {
 }
 
 impl Frame<'_> {
-    /// Whether the frame only says that memory was allocated: by C's functions, by Rust's collections, or by a
-    /// function that nobody knows.
+    /// Whether the frame is an allocator's: a function of C's allocator, of Rust's collections, or an unknown
+    /// function.
     pub fn is_of_allocator(&self) -> bool {
-        // A folder's name says nothing of the function, but a library's source file does.
+        // A folder's name has nothing to do with the function, but the source file of a library does.
         let function = self.name();
         IN_C.iter().any(|name| function.contains(name))
             || is_rust(function)
@@ -121,13 +122,13 @@ fn is_rust(function: &str) -> bool {
     if IN_RUST.iter().any(|name| owner.starts_with(name)) {
         return true;
     }
-    // Traits of the library: for a type of its own, or one that it has for all types.
+    // Traits of the library: implemented for a type of its own, or for all types.
     let of_trait = function.split_once(" as ").filter(|_| function.starts_with('<'));
     if let Some((owner, name)) = of_trait {
         let built_in = !owner.contains("::");
         let of_all = ["alloc::", "core::alloc::"].iter().any(|path| name.starts_with(path));
         return of_all || (built_in && name.starts_with("core::"));
     }
-    // Those of a global allocator, where its path is not known.
+    // The functions of a global allocator, if its path is unknown.
     ["alloc", "alloc_zeroed", "realloc"].contains(&function.split('<').next().unwrap_or_default())
 }

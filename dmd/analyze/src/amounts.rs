@@ -1,6 +1,6 @@
-//! Numbers, shares and counts as all texts print them.
+//! Formats numbers, shares and counts for all texts.
 
-/// What stands before an estimated number.
+/// The text before an estimated number.
 pub(crate) fn mark(estimated: bool) -> &'static str {
     if estimated { "~" } else { "" }
 }
@@ -9,7 +9,7 @@ pub(crate) fn blocks(num: i128) -> String {
     format!("{} block{}", number(num), if num == 1 { "" } else { "s" })
 }
 
-/// With commas.
+/// A number with commas.
 pub(crate) fn number(n: i128) -> String {
     let digits = n.unsigned_abs().to_string();
     let mut text = String::with_capacity(digits.len() * 4 / 3 + 1);
@@ -25,7 +25,7 @@ pub(crate) fn number(n: i128) -> String {
     text
 }
 
-/// Per cent; of nothing it is 0.
+/// The percentage of `part` in `whole`; 0 if `whole` is 0.
 pub(crate) fn share(part: i128, whole: i128) -> f64 {
     if whole == 0 { 0.0 } else { 100.0 * part as f64 / whole as f64 }
 }

@@ -1,4 +1,4 @@
-//! Tables of blocks by something else than their stacks, as text.
+//! Writes tables of blocks that are not grouped by stacks.
 
 use core::fmt::{self, Display};
 
@@ -7,19 +7,19 @@ use crate::clean::Clean;
 use crate::options::By;
 use crate::records::{Analysis, Row, Section, Table};
 
-/// The tables asked for; see [`AnalyzeOptions::by`](crate::AnalyzeOptions::by).
+/// The requested tables; see [`AnalyzeOptions::by`](crate::AnalyzeOptions::by).
 #[derive(Debug)]
 pub struct ByText<'a>(&'a Analysis);
 
 impl Analysis {
-    /// The tables asked for, as text.
+    /// The requested tables as text.
     pub fn by_text(&self) -> ByText<'_> {
         ByText(self)
     }
 }
 
 impl By {
-    /// As a table is headed.
+    /// The word for the key in the title of a table.
     pub fn name(self) -> &'static str {
         match self {
             Self::Frame => "stack frame",
@@ -34,7 +34,7 @@ impl Display for ByText<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for section in &self.0.sections {
             for table in &section.tables {
-                // Nobody reported them.
+                // Unreported blocks have no reporter.
                 if !(table.by == By::Reporter && section.kind == crate::RecordKind::Unreported) {
                     write_table(f, section, table)?;
                 }

@@ -1,6 +1,6 @@
-//! Makes each word of a scan dump the start of the block that it points into, or 0, in the file itself.
+//! Rewrites a scan dump: each word becomes the start of the block that it points into, or 0.
 //!
-//! Only the arrays `contents` are rewritten: all else, known or not, stays as it is.
+//! Only the arrays `contents` change; all other text of the file stays as it is.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, BufWriter, Write};
@@ -16,28 +16,28 @@ use crate::error::AnalyzeError;
 use crate::mode::Mode;
 use crate::read::{self, ReadOptions};
 
-/// What became of the words of all blocks.
+/// Counts of the words of all blocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ClampStats {
     /// Words that already pointed to the start of a block.
     pub already_start: u64,
-    /// Words that were moved to the start of a block.
+    /// Words that pointed into a block, and now point to its start.
     pub to_start: u64,
-    /// Words that were no pointers into blocks, and became 0.
+    /// Words that did not point into a block, and became 0.
     pub to_null: u64,
     /// Words that were 0.
     pub null: u64,
 }
 
-/// Rewrites a dump of scan mode, and gives what [`read`](crate::read) would give for it now.
+/// Rewrites a dump of scan mode, and gives the dump that [`read`](crate::read) would now give.
 ///
-/// A word inside of the requested bytes of a block becomes the block's address, all others 0; zeros at
-/// the end are dropped. The file is replaced as a whole, when the new one is complete.
+/// A word that points into the requested bytes of a block becomes the block's address; every other word becomes 0.
+/// Zeroes at the end are dropped. The new file replaces the old one as a whole when it is complete.
 ///
 /// # Errors
 ///
-/// If the file is no sound dump of scan mode, has no blocks or some that overlap, or cannot be written.
+/// If the file is not a valid dump of scan mode, has no blocks or overlapping blocks, or cannot be written.
 pub fn clamp(path: impl AsRef<Path>, options: &ReadOptions) -> Result<(Dump, ClampStats), AnalyzeError> {
     let path = fs::canonicalize(path).map_err(ReadError::Io)?;
     let mut dump = read::read_with(&path, &options.clone().contents(true))?;
@@ -122,7 +122,7 @@ fn rewrite(path: &Path, dump: &Dump) -> Result<(), AnalyzeError> {
     Ok(())
 }
 
-/// A file that is taken away again unless it becomes what it is for.
+/// A new file. Drop removes it unless it has replaced the old file.
 struct New(Option<PathBuf>);
 
 impl New {
@@ -134,13 +134,13 @@ impl New {
 impl Drop for New {
     fn drop(&mut self) {
         if let Some(path) = &self.0 {
-            // There is already an error to be told.
+            // The caller already returns an error; a second one would hide it.
             let _ = fs::remove_file(path);
         }
     }
 }
 
-/// Copies the text, with other words.
+/// Copies the text with the new words.
 fn copy(path: &Path, dump: &Dump, out: &mut dyn Write) -> Result<(), AnalyzeError> {
     let mut source = Source::open(read::open(path)?)?;
     let mut buffer = vec![0; 1 << 16];
@@ -166,7 +166,7 @@ fn copy(path: &Path, dump: &Dump, out: &mut dyn Write) -> Result<(), AnalyzeErro
                     if array.end <= end {
                         next = arrays.next();
                     } else {
-                        // So that the array is not written again for the next piece of the text.
+                        // The next piece of the text must not write the array again.
                         at = end;
                     }
                 }

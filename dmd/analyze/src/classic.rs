@@ -13,13 +13,13 @@ const LINE: &str = "------------------------------------------------------------
 
 /// An analysis in the layout of 2013.
 ///
-/// Frames are as the dump or the symbols give them; a dump has no addresses of them. Records of frames
-/// need [`By::Frame`] among what is asked for.
+/// Frames are as the dump or the symbols have them; a dump has no addresses of frames. For records of frames, add
+/// [`By::Frame`] to the options.
 #[derive(Debug)]
 pub struct Classic<'a>(&'a Analysis);
 
 impl Analysis {
-    /// In the layout of 2013.
+    /// The analysis in the layout of 2013.
     pub fn classic(&self) -> Classic<'_> {
         Classic(self)
     }
@@ -48,7 +48,7 @@ impl Display for Classic<'_> {
                 f.write_str("(none)\n\n")?;
             }
             left_out(f, kind, "trace", section.records.len(), section.kept)?;
-            // Records of twice-reported frames never were.
+            // DMD never had records of frames for twice-reported blocks.
             if section.kind != RecordKind::TwiceReported {
                 self.frame_records(f, section)?;
             }

@@ -1,4 +1,4 @@
-//! Texts of a dump as they may be printed.
+//! Makes texts of a dump safe to print.
 
 use core::fmt::{self, Display};
 

@@ -1,8 +1,8 @@
-//! Which collection of which type a library function works for, by its name.
+//! Finds the collection and its type that a library function belongs to, from the function's name.
 
 use crate::frame::Frame;
 
-/// Types that own memory, and how they are called here.
+/// Types that own memory, and the names that suggestions use for them.
 const CONTAINERS: &[(&str, &str)] = &[
     ("Vec", "Vec"),
     ("RawVec", "Vec"),
@@ -30,8 +30,8 @@ const CONTAINERS: &[(&str, &str)] = &[
     ("RustcVacantEntry", "HashMap"),
 ];
 
-/// The type, such as `Vec<app::Entry>`, that a frame's function belongs to. Nothing if it belongs to
-/// none that owns memory, or if the name does not tell the types within.
+/// The type, such as `Vec<app::Entry>`, that a frame's function belongs to. `None` if that type owns no memory, or
+/// if the name does not contain the types within.
 pub(crate) fn container_of(frame: &Frame<'_>) -> Option<String> {
     let (function, place) = (frame.name(), frame.place().unwrap_or_default());
     let path = segments(function);
@@ -60,7 +60,7 @@ pub(crate) fn container_of(frame: &Frame<'_>) -> Option<String> {
     }
     let is_stand_in = |name: &&str| name.len() <= 2 && name.starts_with(|c: char| c.is_ascii_uppercase());
     let types: Vec<&str> = if own.iter().any(is_stand_in) {
-        // The method's types are the owner's first, in the same order.
+        // The method's first types are the owner's, in the same order.
         if given.len() < own.len() {
             return None;
         }
@@ -71,7 +71,7 @@ pub(crate) fn container_of(frame: &Frame<'_>) -> Option<String> {
         own
     };
     let mut types: Vec<String> = types.into_iter().filter(|name| !is_accessory(name)).map(shorten).collect();
-    // A set is a map of nothing.
+    // A set is a map with empty values.
     if name == "HashMap" && types.get(1).is_some_and(|value| value == "()") {
         types.truncate(1);
         name = "HashSet";
@@ -82,7 +82,7 @@ pub(crate) fn container_of(frame: &Frame<'_>) -> Option<String> {
     Some(format!("{name}<{}>", types.join(", ")))
 }
 
-/// Of a function without its type, as where debug information has lines only.
+/// The type of a function whose name has no path, as in debug information with lines only.
 fn by_file(place: &str, given: &[&str]) -> Option<String> {
     const FILES: &[(&str, &str, usize)] = &[
         ("alloc/src/vec/", "Vec", 1),
@@ -115,14 +115,14 @@ fn by_file(place: &str, given: &[&str]) -> Option<String> {
     (!types.iter().any(odd)).then(|| format!("{name}<{}>", types.join(", ")))
 }
 
-/// Allocators and hashers say nothing of what is kept.
+/// Whether a type is an allocator or a hasher, which do not matter for the contents.
 fn is_accessory(name: &str) -> bool {
     ["Global", "RandomState", "System"].iter().any(|known| name.rsplit("::").next() == Some(*known))
         || name.contains("{closure")
         || name.contains("BuildHasherDefault")
 }
 
-/// Without the paths of the standard library.
+/// A name without the paths of the standard library.
 pub(crate) fn shorten(name: &str) -> String {
     let is_path = |c: char| c.is_alphanumeric() || c == '_' || c == ':';
     let mut text = String::new();
@@ -140,7 +140,7 @@ pub(crate) fn shorten(name: &str) -> String {
     text.replace(", Global", "").replace(", RandomState", "")
 }
 
-/// Parts of a path, not split within brackets.
+/// The parts of a path. Separators within brackets do not count.
 pub(crate) fn segments(path: &str) -> Vec<&str> {
     top_level(path, "::")
 }
@@ -169,7 +169,7 @@ fn top_level<'t>(text: &'t str, separator: &str) -> Vec<&'t str> {
     parts
 }
 
-/// `A` and `B<C>` of `Name<A, B<C>>`.
+/// The arguments `A` and `B<C>` of `Name<A, B<C>>`.
 fn arguments(segment: &str) -> Vec<&str> {
     let inner = segment.split_once('<').and_then(|(_, rest)| rest.strip_suffix('>'));
     inner.map(|inner| top_level(inner, ",").into_iter().map(str::trim).collect()).unwrap_or_default()

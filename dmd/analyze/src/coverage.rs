@@ -1,4 +1,4 @@
-//! How much of the heap reporters know, and whether they know it once.
+//! The share of the heap that reporters report, and whether they report a block twice.
 
 use core::fmt::{self, Display};
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ use crate::options::{AnalyzeOptions, By};
 use crate::records::{Analysis, RecordKind, Sums};
 use crate::symbolize::SymbolOptions;
 
-/// Per cent of the heap that reporters reported once, twice, and not at all.
+/// The parts of the heap that reporters reported once, twice, and not at all.
 ///
 /// Its `Display` is what `about-memory coverage` prints.
 #[derive(Debug)]
@@ -21,36 +21,36 @@ use crate::symbolize::SymbolOptions;
 pub struct Coverage {
     /// The whole heap.
     pub total: Sums,
-    /// What was reported once.
+    /// Blocks that were reported once.
     pub once: Sums,
-    /// What was reported twice or more.
+    /// Blocks that were reported twice or more.
     pub twice: Sums,
-    /// What nobody reported.
+    /// Blocks that no reporter reported.
     pub unreported: Sums,
-    /// The same by crate, the largest first. Blocks without a stack are estimated from those with one.
+    /// The same by crate, the largest first. The shares of blocks without a stack are estimates from those with one.
     pub modules: Vec<ModuleCoverage>,
-    /// Reporters that said another amount than that of the blocks they marked.
+    /// Reporters whose reported amount differs from the size of the blocks that they marked.
     differing: Vec<Reporter>,
 }
 
-/// What one crate (or file without one) allocated.
+/// The blocks that one crate allocated, or one file without a crate.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct ModuleCoverage {
     /// The crate.
     pub name: String,
-    /// What was reported once.
+    /// Blocks that were reported once.
     pub once: Sums,
-    /// What was reported twice or more.
+    /// Blocks that were reported twice or more.
     pub twice: Sums,
-    /// What nobody reported.
+    /// Blocks that no reporter reported.
     pub unreported: Sums,
     /// The sums are estimates.
     pub estimated: bool,
 }
 
 impl ModuleCoverage {
-    /// All that it allocated.
+    /// All blocks that the crate allocated.
     pub fn total(&self) -> Sums {
         let mut total = self.once;
         total.add(self.twice);
@@ -60,7 +60,7 @@ impl ModuleCoverage {
 }
 
 impl Coverage {
-    /// Of a dump of dark-matter mode.
+    /// Computes the coverage of a dump of dark-matter mode.
     ///
     /// # Errors
     ///
@@ -102,12 +102,12 @@ impl Coverage {
         })
     }
 
-    /// Per cent of all usable bytes that were reported, once or more.
+    /// The percentage of all usable bytes that were reported, once or more.
     pub fn reported_per_cent(&self) -> f64 {
         share(self.once.usable() + self.twice.usable(), self.total.usable())
     }
 
-    /// Per cent of all usable bytes that were reported twice or more.
+    /// The percentage of all usable bytes that were reported twice or more.
     pub fn twice_per_cent(&self) -> f64 {
         share(self.twice.usable(), self.total.usable())
     }
@@ -148,8 +148,8 @@ impl Display for Coverage {
     }
 }
 
-/// Asserts how much of the heap the reporters of a program know, by a dump of dark-matter mode: at least
-/// so many per cent of its bytes, and nothing twice (or at most so many per cent, where that is said).
+/// Asserts the coverage of a dump of dark-matter mode: the reporters report at least the given percentage of the
+/// heap's bytes, and report nothing twice (or at most the percentage after `twice <=`).
 ///
 /// ```no_run
 /// // `report_and_dump` in this program, or any DMD, wrote it.
@@ -159,8 +159,8 @@ impl Display for Coverage {
 ///
 /// # Panics
 ///
-/// If less is reported, or more twice; the message shows the coverage by module. Also if the file is no
-/// sound dump.
+/// If the reporters report less, or report more twice; the message contains the coverage by module. Also if the file
+/// is not a valid dump.
 #[macro_export]
 macro_rules! assert_coverage {
     ($path:expr, >= $reported:literal %) => {
@@ -171,7 +171,7 @@ macro_rules! assert_coverage {
     };
 }
 
-/// What `assert_coverage!` does.
+/// Implements `assert_coverage!`.
 #[track_caller]
 pub fn check(path: &Path, at_least: f64, twice: f64) {
     let coverage = crate::read(path).and_then(|mut dump| {

@@ -1,7 +1,7 @@
-//! What nobody reported, and what was reported twice, of a running program: by crate and function.
+//! Groups the unreported and twice-reported blocks of a running program by crate and function.
 //!
-//! An engine hands its blocks over in memory, with one frame for each stack, and for each report its path. They are
-//! analyzed as those of a dump that was read.
+//! An engine passes its blocks in memory, with one frame for each stack, and the path of each report. The analysis
+//! treats them as those of a dump.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::options::AnalyzeOptions;
 use crate::records::{Analysis, NO_STACK, RecordKind};
 use crate::stacks::StackId;
 
-/// Blocks that are alike.
+/// Blocks with equal sizes and stacks.
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct LiveBlocks {
@@ -20,13 +20,13 @@ pub struct LiveBlocks {
     pub requested: u64,
     /// Usable bytes of each that were not requested.
     pub slop: u64,
-    /// How many there are.
+    /// The number of blocks.
     pub count: u64,
-    /// Who allocated them, if their stack was recorded.
+    /// The stack that allocated them, if it was recorded.
     pub allocated_by: Option<LiveStack>,
-    /// Who reported them. The second is only there if the first is.
+    /// The reporters that reported them. The second is only set if the first is.
     pub reported_by: [Option<LiveStack>; 2],
-    /// They stand for smaller blocks, and have the size of these together.
+    /// Each block stands for smaller blocks, and has the size of these together.
     pub sampled: bool,
 }
 
@@ -34,7 +34,7 @@ pub struct LiveBlocks {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LiveStack(TraceId);
 
-/// Blocks of a running program, and who allocated and reported them.
+/// Blocks of a running program, with the stacks and reporters of each.
 #[derive(Debug)]
 pub struct DarkMatter(Dump);
 
@@ -42,13 +42,13 @@ pub struct DarkMatter(Dump);
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DarkMatterRow {
-    /// Reported twice or more; else by nobody.
+    /// True for blocks that were reported twice or more, false for unreported blocks.
     pub twice: bool,
     /// The crate.
     pub module: String,
     /// The function.
     pub function: String,
-    /// Who reported them; of several pairs, the one that reported most.
+    /// The reporters; if several pairs reported blocks of this function, the pair that reported most.
     pub reporters: String,
     /// Usable bytes.
     pub bytes: i128,
@@ -63,12 +63,12 @@ impl Default for DarkMatter {
 }
 
 impl DarkMatter {
-    /// Without any block.
+    /// An empty set of blocks.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a stack, of which one frame counts: that of the function to be named.
+    /// Adds a stack. It has only one frame: the function to show.
     pub fn add_stack(&mut self, frame: &Frame<'_>) -> LiveStack {
         let dump = &mut self.0;
         let id = TraceId(dump.traces.len() as u32);
@@ -97,8 +97,8 @@ impl DarkMatter {
         });
     }
 
-    /// What nobody reported and what was reported twice, in order of crates and functions. Blocks without a stack are
-    /// estimated from those with one.
+    /// Unreported and twice-reported blocks, in order of crates and functions. The shares of blocks without a stack
+    /// are estimates from those with one.
     pub fn rows(self) -> Vec<DarkMatterRow> {
         let options = AnalyzeOptions::new().max_frames(1).estimate(true).limit(usize::MAX);
         let analysis = Analysis::new(self.0, &options);
@@ -109,7 +109,7 @@ impl DarkMatter {
                 RecordKind::TwiceReported => true,
                 _ => continue,
             };
-            // The largest first.
+            // Records are sorted, the largest first.
             for record in &section.records {
                 let text = analysis.frames(record.alloc).next().filter(|text| text.as_str() != NO_STACK);
                 let frame = text.map(|text| text.frame());

@@ -1,4 +1,4 @@
-//! What a dump says, with compact ids in place of its keys.
+//! A dump in memory, with compact ids in place of its keys.
 
 use core::ops::Range;
 
@@ -7,12 +7,12 @@ use crate::frames::{FrameId, Frames};
 use crate::measurements::Measurements;
 use crate::mode::Mode;
 
-/// Index of a trace in its dump.
+/// The index of a trace in its dump.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct TraceId(pub(crate) u32);
 
 impl TraceId {
-    /// No trace was recorded.
+    /// Stands for a trace that was not recorded.
     pub(crate) const NONE: Self = Self(u32::MAX);
 
     pub(crate) fn index(self) -> Option<usize> {
@@ -20,18 +20,18 @@ impl TraceId {
     }
 }
 
-/// An entry of `blockList`: `num` blocks that are alike.
+/// An entry of `blockList`: `num` equal blocks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Block {
     pub(crate) req: u64,
     pub(crate) slop: u64,
     pub(crate) num: u64,
     pub(crate) alloc: TraceId,
-    /// The second is only there if the first is.
+    /// The second is only set if the first is.
     pub(crate) reps: [TraceId; 2],
-    /// Who reported it, in [`Dump::reporters`]; only dumps of ours say so.
+    /// Its reporters, as indices into [`Dump::reporters`]; only dumps of the crate `dmd` have them.
     pub(crate) reporters: [u32; 2],
-    /// A stand-in for smaller blocks, of a size that they have together.
+    /// A placeholder for smaller blocks, with the size that they have together.
     pub(crate) sampled: bool,
 }
 
@@ -41,26 +41,27 @@ impl Block {
     }
 }
 
-/// What scan mode knows of a block besides.
+/// The additional data of a block in scan mode.
 #[derive(Clone, Debug)]
 pub(crate) struct Scanned {
     pub(crate) addr: u64,
-    /// Its words, in [`Dump::words`].
+    /// The range of its words in [`Dump::words`].
     pub(crate) words: Range<usize>,
-    /// Where the array `contents` lies in the text, if it is there.
+    /// The range of the array `contents` in the text, if the block has one.
     pub(crate) text: Option<Range<u64>>,
 }
 
 /// A program or library that was loaded when a dump was written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Module {
-    /// Where it lies.
+    /// The path of its file.
     pub path: String,
-    /// Hexadecimal, lower case; empty if it has none.
+    /// The build id, hexadecimal in lower case; empty if the module has none.
     pub build_id: String,
 }
 
-/// A reporter's path, and its bytes: those it said, and those of the blocks it marked meanwhile.
+/// A reporter's path and two amounts: the bytes that it reported, and the bytes of the blocks that it marked
+/// meanwhile.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Reporter {
     pub(crate) path: String,
@@ -68,9 +69,9 @@ pub(crate) struct Reporter {
     pub(crate) marked: u64,
 }
 
-/// A DMD dump (JSON, version 5), of Firefox or of this crate.
+/// A DMD dump (JSON, version 5), written by Firefox or by the crate `dmd`.
 ///
-/// Read one with [`read`](crate::read). All sums over it are exact.
+/// Read one with [`read`](crate::read). All sums of its amounts are exact.
 #[derive(Debug)]
 pub struct Dump {
     /// `$DMD`, if it was set.
@@ -85,15 +86,15 @@ pub struct Dump {
     pub(crate) calls: Vec<FrameId>,
     pub(crate) frames: Frames,
     pub(crate) modules: Option<Vec<Module>>,
-    /// Only dumps of ours have them.
+    /// Only dumps of the crate `dmd` have reporters.
     pub(crate) reporters: Vec<Reporter>,
-    /// When it was written, in seconds since 1970.
+    /// The time at which it was written, in seconds since 1970.
     pub(crate) time: Option<u64>,
     pub(crate) measurements: Measurements,
 }
 
 impl Dump {
-    /// A dump without anything in it.
+    /// A dump without blocks.
     pub(crate) fn empty(mode: Mode) -> Self {
         Self {
             variable: None,
@@ -111,13 +112,13 @@ impl Dump {
         }
     }
 
-    /// What was recorded.
+    /// The mode in which DMD recorded the dump.
     pub fn mode(&self) -> Mode {
         self.mode
     }
 
-    /// Whether it lists the modules that were loaded, with their build ids: dumps of this crate do,
-    /// Firefox's do not.
+    /// Whether the dump lists the loaded modules with their build ids. Dumps of the crate `dmd` do; Firefox's do
+    /// not.
     pub fn has_modules(&self) -> bool {
         self.modules.is_some()
     }

@@ -1,4 +1,4 @@
-//! Why a dump could not be read or analyzed.
+//! Errors of reading and analyzing dumps.
 
 use core::fmt;
 
@@ -6,40 +6,41 @@ use memory_report::ReadError;
 
 use crate::mode::Mode;
 
-/// What is wrong with a dump, or with what is asked of it.
+/// A fault of a dump, or a request that the dump cannot answer.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum AnalyzeError {
     /// The file cannot be read, or is not JSON.
     Read(ReadError),
-    /// It is JSON, but not an object.
+    /// The file is JSON, but not an object.
     NotADump,
-    /// A key that must be there is missing; its place, such as `blockList[3].req`.
+    /// A required key is missing. The value is its place, such as `blockList[3].req`.
     Missing(String),
-    /// Something at a place, such as `blockList[3].alloc`, is wrong; and how.
+    /// A value is wrong. The place, such as `blockList[3].alloc`, and the reason.
     Wrong(String, String),
-    /// The file's version, as written there.
+    /// The file has an unsupported version, given as the file writes it.
     Version(String),
-    /// The file's mode, as written there.
+    /// The file has an unknown mode, given as the file writes it.
     UnknownMode(String),
-    /// There are more blocks, traces, frames or words than
+    /// The number of blocks, traces, frames or words exceeds
     /// [`ReadOptions::max_entries`](crate::ReadOptions::max_entries).
     TooManyEntries(usize),
-    /// All sizes together are more than 127 bits can count.
+    /// The sum of all sizes exceeds 127 bits.
     Overflow(String),
     /// The two dumps of a difference have different modes.
     DifferentModes(Mode, Mode),
-    /// Only dumps of scan mode have contents of blocks.
+    /// The dump is of this mode, but only dumps of scan mode have contents of blocks.
     NotScan(Mode),
-    /// Only dumps of dark-matter mode know what was reported.
+    /// The dump is of this mode, but only dumps of dark-matter mode have reports.
     NotDarkMatter(Mode),
-    /// There is no block to clamp contents to.
+    /// The dump has no block to clamp contents to.
     NoBlocks,
     /// Two blocks, at these addresses, overlap.
     Overlap(u64, u64),
-    /// A word of a block, by the addresses of the block and of the word, points to no block's start.
+    /// A word of a block does not point to the start of a block. The addresses of the block and of the word's
+    /// target.
     NotClamped(u64, u64),
-    /// The rewritten dump could not be put in place of the old one.
+    /// The rewritten dump could not replace the old one.
     Write(std::io::Error),
 }
 

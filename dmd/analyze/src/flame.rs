@@ -1,4 +1,4 @@
-//! All stacks merged into one tree, as a flame graph shows them.
+//! Merges all stacks into one tree, as a flame graph shows them.
 
 use core::cmp::Reverse;
 use core::ops::Range;
@@ -8,13 +8,14 @@ use crate::frame_names::{SMALL, frame_name, kind_name, reporter_name};
 use crate::records::{Analysis, Record, RecordKind, Section, Sums};
 use crate::stacks::StackId;
 
-/// Where frames do not matter: the root.
+/// The name of the root.
 const ALL: &str = "all";
 
 /// The stacks of an analysis as one tree, outermost frames first.
 ///
-/// Below the root are, of a dump of dark-matter mode, the kinds of records, and then, of reported ones, who
-/// reported them. Records with no bytes, or in a difference fewer than before, are left out.
+/// In a dump of dark-matter mode, the kinds of records are below the root, and the reporters are below the kinds of
+/// reported records. The tree leaves out records with no bytes and, in a difference, records with fewer bytes than
+/// before.
 #[derive(Clone, Debug)]
 pub struct FlameGraph {
     names: Vec<Box<str>>,
@@ -28,7 +29,7 @@ struct Frame {
     amount: Amount,
 }
 
-/// What a frame and all below it have.
+/// The blocks and bytes of a frame and all frames below it.
 #[derive(Clone, Copy, Debug, Default)]
 struct Amount {
     sums: Sums,
@@ -46,9 +47,9 @@ impl Amount {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FlameFrame<'a> {
-    /// The function, or what else is known of the place.
+    /// The function or, if it is unknown, the place.
     pub name: &'a str,
-    /// How many frames it called.
+    /// The number of frames directly below it.
     pub children: usize,
     /// Blocks and bytes of this frame and all below it.
     pub sums: Sums,
@@ -57,8 +58,8 @@ pub struct FlameFrame<'a> {
 }
 
 impl Analysis {
-    /// The records shown, merged into a tree of `most` frames besides the root: the largest ones. What is left
-    /// out below a frame is one frame called `(small)`, so that all sums are exact.
+    /// Merges the shown records into a tree of the `most` largest frames besides the root. One frame `(small)` below
+    /// a frame stands for all others that it called, so that all sums are exact.
     ///
     /// For all records, set [`limit`](crate::AnalyzeOptions::limit) and
     /// [`max_frames`](crate::AnalyzeOptions::max_frames) high.
@@ -68,8 +69,8 @@ impl Analysis {
 }
 
 impl FlameGraph {
-    /// All frames, in preorder: each is followed by those it called and all below these, `(small)` and then
-    /// the largest first. The first of all is the root, which has everything.
+    /// All frames, in preorder: after each frame come the frames below it, first `(small)` and then the largest. The
+    /// first frame is the root, which has the sums of all records.
     pub fn frames(&self) -> impl ExactSizeIterator<Item = FlameFrame<'_>> {
         self.frames.iter().map(|frame| FlameFrame {
             name: &self.names[frame.name as usize],
@@ -80,13 +81,13 @@ impl FlameGraph {
     }
 }
 
-/// A tree that grows by its largest frame at a time, so that what is never shown is never made: a frame is
-/// no larger than the one that called it.
+/// A tree that grows by its largest waiting frame, so that it makes only frames whose caller it shows. A frame is
+/// never larger than its caller.
 struct Growth<'a> {
     analysis: &'a Analysis,
     names: Names,
     records: Vec<(&'a Section, &'a Record)>,
-    /// The frames made so far, each after the one that called it.
+    /// The frames made so far, each after its caller.
     nodes: Vec<Node>,
 }
 
@@ -94,9 +95,9 @@ struct Node {
     name: u32,
     caller: u32,
     amount: Amount,
-    /// How many frames of their records lead to it.
+    /// The number of frames from the root to this one.
     depth: usize,
-    /// Those with it in their stacks; emptied when its turn has come.
+    /// The records with this frame in their stacks. Empty after the frame's turn.
     records: Vec<u32>,
     shown: bool,
 }
@@ -114,7 +115,7 @@ impl<'a> Growth<'a> {
             Self { analysis, names: Names::default(), records: all.collect(), nodes: Vec::new() };
         let mut amount = Amount::default();
         growth.records.iter().for_each(|(_, record)| amount.sums.add(record.sums));
-        // Estimates move blocks between stacks: what all stacks have together is known.
+        // Estimates move blocks between stacks, so the sum of all stacks is exact unless it contains sampled blocks.
         amount.estimated = analysis.estimated;
         let records = (0..growth.records.len() as u32).collect();
         let name = growth.names.add(ALL);
@@ -139,7 +140,7 @@ impl<'a> Growth<'a> {
         self.finish()
     }
 
-    /// Makes the frames that one called.
+    /// Makes the frames that `caller` called.
     fn call(&mut self, caller: usize) -> Range<usize> {
         let first = self.nodes.len();
         let depth = self.nodes[caller].depth;
@@ -168,7 +169,7 @@ impl<'a> Growth<'a> {
     fn finish(mut self) -> FlameGraph {
         let small = self.names.add(SMALL);
         let Self { names, nodes, .. } = self;
-        // The called frames of each, in order; what is too small is added up beside.
+        // The shown children of each frame, in order; `rest` has the sum of the others.
         let mut called: Vec<Vec<u32>> = vec![Vec::new(); nodes.len()];
         let mut rest: Vec<Option<Amount>> = vec![None; nodes.len()];
         for (index, node) in nodes.iter().enumerate().skip(1) {
@@ -183,7 +184,7 @@ impl<'a> Growth<'a> {
         while let Some(at) = open.pop() {
             let node = &nodes[at as usize];
             let children = &mut called[at as usize];
-            // Last in, first out: the largest comes last.
+            // The stack takes the last first, so the largest child is the last.
             children.sort_by_cached_key(|child| {
                 let Node { name, amount, .. } = &nodes[*child as usize];
                 (amount.sums.usable(), Reverse(&names.names[*name as usize]))
@@ -192,7 +193,7 @@ impl<'a> Growth<'a> {
             let count = children.len() + usize::from(rest.is_some());
             frames.push(Frame { name: node.name, children: count as u32, amount: node.amount });
             if let Some(amount) = rest {
-                // It has nothing below it, so it may come before its brothers.
+                // It has no frames below it, so it may come before its siblings.
                 frames.push(Frame { name: small, children: 0, amount });
             }
             open.extend(children.iter());
@@ -206,11 +207,11 @@ impl<'a> Growth<'a> {
 struct Names {
     names: Vec<Box<str>>,
     by_name: HashMap<Box<str>, u32>,
-    /// By frame, once it was asked for.
+    /// By frame; `None` before the first use.
     of_frames: Vec<Option<u32>>,
     of_reporters: HashMap<StackId, u32>,
     of_kinds: HashMap<RecordKind, u32>,
-    /// By name: a number, and of which caller's turn it is.
+    /// By name: the turn in which the number was given, and the number.
     places: Vec<(u32, u32)>,
     turn: u32,
 }
@@ -227,7 +228,7 @@ impl Names {
         next
     }
 
-    /// The name of a record's frame, counted from the outermost on.
+    /// The name of a record's frame at `depth`, counted from the outermost.
     fn at(&mut self, analysis: &Analysis, section: &Section, record: &Record, depth: usize) -> Option<u32> {
         let mut depth = depth;
         if analysis.sections.len() > 1 {
@@ -265,12 +266,12 @@ impl Names {
         Some(name)
     }
 
-    /// Forgets all numbers of names.
+    /// Forgets the numbers of all names.
     fn forget(&mut self) {
         self.turn += 1;
     }
 
-    /// The number of a name, which is `next` if it has none.
+    /// The number of a name, which becomes `next` if it has none.
     fn place(&mut self, name: u32, next: u32) -> u32 {
         let place = &mut self.places[name as usize];
         if place.0 != self.turn {

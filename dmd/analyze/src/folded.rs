@@ -1,4 +1,4 @@
-//! Folded stacks: a line for each record, its frames from the outermost on, and its bytes.
+//! Writes folded stacks: one line for each record, with its frames, the outermost first, and its bytes.
 
 use core::fmt::{self, Display};
 use std::collections::HashMap;
@@ -11,11 +11,11 @@ use crate::records::{Analysis, Record, Section};
 use crate::stacks::StackId;
 use memory_report::is_deceptive;
 
-/// Folded stacks, which `inferno`, speedscope and their like make flame graphs of.
+/// Folded stacks, from which tools such as `inferno` and speedscope make flame graphs.
 ///
-/// The weight is usable bytes. Of a dark-matter dump the outermost frame is the kind. Records with no
-/// bytes, or in a difference fewer than before, are left out: a flame graph cannot show them. Records that
-/// differ in nothing that is shown are one line.
+/// The weight is usable bytes. In a dark-matter dump the outermost frame is the kind. Records with no bytes and, in
+/// a difference, records with fewer bytes than before are left out: a flame graph cannot show them. Records with
+/// equal lines become one line.
 #[derive(Debug)]
 pub struct Folded<'a> {
     analysis: &'a Analysis,
@@ -23,17 +23,17 @@ pub struct Folded<'a> {
 }
 
 impl Analysis {
-    /// The records shown as folded stacks; for all of them, set
-    /// [`limit`](crate::AnalyzeOptions::limit) and [`max_frames`](crate::AnalyzeOptions::max_frames) high.
+    /// The shown records as folded stacks. For all records, set [`limit`](crate::AnalyzeOptions::limit) and
+    /// [`max_frames`](crate::AnalyzeOptions::max_frames) high.
     pub fn folded(&self) -> Folded<'_> {
         Folded { analysis: self, most_text: 256 << 20 }
     }
 }
 
 impl Folded<'_> {
-    /// Sets how many bytes of stacks there may be at most; each kind has its equal part. Stacks share their
-    /// frames in a dump, but not here. What does not fit, the last records of a kind, is one line
-    /// `(small)`. Default: 256 MiB.
+    /// Sets the maximum of bytes of all stacks; each kind has an equal part. A dump stores shared frames once, but
+    /// this text repeats them. One line `(small)` stands for the last records of a kind, which do not fit. Default:
+    /// 256 MiB.
     #[must_use]
     pub fn most_text(mut self, bytes: usize) -> Self {
         self.most_text = bytes;
@@ -75,7 +75,7 @@ impl Display for Folded<'_> {
     }
 }
 
-/// Reporter, stack and bytes of the lines of a section.
+/// The reporter, stack and bytes of each line of a section.
 fn lines(
     analysis: &Analysis,
     section: &Section,
@@ -95,7 +95,7 @@ fn lines(
     lines
 }
 
-/// The names of reporters, each once.
+/// The names of reporters, each stored once.
 #[derive(Default)]
 struct Reporters {
     by_stack: FxHashMap<StackId, usize>,
@@ -115,14 +115,14 @@ impl Reporters {
     }
 }
 
-/// Frames of a line.
+/// A line that is being written.
 struct Line {
     text: String,
     room: usize,
 }
 
 impl Line {
-    /// Adds a frame, if it has a name; false if there is no room for it.
+    /// Adds a frame if there is room for it, and returns whether there was. Ignores an empty name.
     fn push(&mut self, name: &str) -> bool {
         if self.text.len() + name.len() >= self.room {
             return false;

@@ -1,19 +1,19 @@
-//! A call on a stack as data, and the one reader and the one writer of the texts that dumps have for it.
+//! A call on a stack as data. The only reader and the only writer of the texts that dumps have for calls.
 //!
-//! A dump has texts such as `#00: FUNCTION (FILE:LINE)` where the line is known, and
-//! `#00: FUNCTION[MODULE +0xOFFSET]` where it is not. The number is a stand-in: stacks share frames. Whatever else
-//! a text says, it is printed as it was read.
+//! A dump has texts such as `#00: FUNCTION (FILE:LINE)` if the line is known, and `#00: FUNCTION[MODULE +0xOFFSET]`
+//! if it is not. The number is a placeholder, as stacks share frames. An analysis prints a text of any other form as
+//! it is.
 
 use core::fmt;
 use core::ops::Range;
 
-/// The stand-in that every text begins with.
+/// The placeholder at the start of every text.
 const NUMBER: &str = "#00: ";
 
-/// What stands for a function, a file or a line that nobody knows.
+/// The text for an unknown function, file or line.
 const UNKNOWN: &str = "???";
 
-/// A call on a stack, as far as it is known.
+/// A call on a stack. Unknown parts are `None`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Frame<'t> {
@@ -27,9 +27,9 @@ pub struct Frame<'t> {
     pub column: Option<u32>,
     /// The program or library that holds the code.
     pub module: Option<&'t str>,
-    /// Where the code lies in the module, as an address in its file.
+    /// The place of the code in the module, as an address in the module's file.
     pub offset: Option<u64>,
-    /// The compiler put the function into its caller.
+    /// The compiler inlined the function into its caller.
     pub inlined: bool,
 }
 
@@ -39,13 +39,13 @@ impl<'t> Frame<'t> {
         self.function.unwrap_or(UNKNOWN)
     }
 
-    /// The source file or, where none is known, the module.
+    /// The source file or, if it is unknown, the module.
     pub(crate) fn place(&self) -> Option<&'t str> {
         self.file.or(self.module)
     }
 }
 
-/// As a dump writes it, without the number.
+/// The text that a dump has for the frame, without the number.
 impl fmt::Display for Frame<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())?;
@@ -59,10 +59,10 @@ impl fmt::Display for Frame<'_> {
     }
 }
 
-/// Where the parts of a frame lie in its text.
+/// The ranges of a frame's parts in its text.
 #[derive(Clone, Debug, PartialEq)]
 struct Parts {
-    /// The function begins here, behind the number. 0 if there is no number.
+    /// The start of the function, after the number. 0 if there is no number.
     start: u32,
     function_end: u32,
     place: Place,
@@ -71,12 +71,12 @@ struct Parts {
 #[derive(Clone, Debug, PartialEq)]
 enum Place {
     Nowhere,
-    /// ` (FILE:LINE)` behind the function, up to the end of the text.
+    /// ` (FILE:LINE)` after the function, up to the end of the text.
     Source {
         file_end: u32,
         line: Option<u32>,
     },
-    /// `[MODULE +0xOFFSET]`, likewise.
+    /// `[MODULE +0xOFFSET]` after the function, up to the end of the text.
     Module {
         file_end: u32,
         offset: Option<u64>,
@@ -107,7 +107,7 @@ impl Parts {
         let Some((rest, offset)) = body.strip_suffix(']').and_then(|body| body.rsplit_once(" +0x")) else {
             return nowhere;
         };
-        // A name such as `operator new[](unsigned long)` has brackets, and so may a path.
+        // A name such as `operator new[](unsigned long)` contains brackets, and a path may contain them.
         let open = match rest {
             rest if rest.starts_with("???[") => Some(UNKNOWN.len()),
             rest => rest.find("[/").or_else(|| rest.rfind('[')),
@@ -119,7 +119,7 @@ impl Parts {
     }
 }
 
-/// The length of a number such as `#00: `, which a text of a dump begins with.
+/// The length of a number such as `#00: ` at the start of a dump's text.
 fn number_len(text: &str) -> usize {
     let digits = text.strip_prefix('#').and_then(|rest| rest.split_once(": ")).map(|(digits, _)| digits);
     match digits {
@@ -130,7 +130,7 @@ fn number_len(text: &str) -> usize {
     }
 }
 
-/// The text of a frame, with its parts known.
+/// The parsed parts of a frame's text.
 #[derive(Clone, Debug)]
 pub(crate) struct Parsed(Parts);
 
@@ -139,7 +139,7 @@ impl Parsed {
         Self(Parts::of(text))
     }
 
-    /// The text of a frame, and its parts.
+    /// Writes the text of a frame, and gives its parts.
     pub(crate) fn of(frame: &Frame<'_>) -> (String, Self) {
         let text = format!("{NUMBER}{frame}");
         let function_end = NUMBER.len() + frame.name().len();
@@ -156,13 +156,13 @@ impl Parsed {
         (text, Self(Parts { start: NUMBER.len() as u32, function_end: function_end as u32, place }))
     }
 
-    /// The text and its parts; `text` is the one that was parsed.
+    /// The text with its parts. `text` must be the text that was parsed.
     pub(crate) fn with<'t>(&'t self, text: &'t str) -> FrameText<'t> {
         FrameText { text, parts: &self.0 }
     }
 }
 
-/// A frame as a text of a dump has it.
+/// A frame as a dump's text.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FrameText<'t> {
     text: &'t str,
@@ -174,23 +174,23 @@ impl<'t> FrameText<'t> {
         self.text
     }
 
-    /// The text behind its number.
+    /// The text after its number.
     pub(crate) fn without_number(self) -> &'t str {
         &self.text[self.parts.start as usize..]
     }
 
-    /// What `dmd.py` prints behind the number of a line: all but three characters, whatever these are.
+    /// The part that `dmd.py` prints after the number of a line: all except the first three characters.
     pub(crate) fn without_stand_in(self) -> &'t str {
         let at = self.text.char_indices().nth(3).map_or(self.text.len(), |(at, _)| at);
         &self.text[at..]
     }
 
-    /// What the text says of the place, without brackets; empty if it says nothing.
+    /// The place in the text, without brackets; empty if the text has none.
     pub(crate) fn place(self) -> &'t str {
         if self.parts.place == Place::Nowhere { "" } else { &self.text[self.inside()] }
     }
 
-    /// What is in the brackets.
+    /// The range between the brackets.
     fn inside(self) -> Range<usize> {
         let open = match self.parts.place {
             Place::Nowhere => return 0..0,
@@ -200,7 +200,7 @@ impl<'t> FrameText<'t> {
         self.parts.function_end as usize + open.len()..self.text.len() - 1
     }
 
-    /// The module and the offset in it, if the text says no more and has a number.
+    /// The module and the offset, if the text has no more about the place, and has a number.
     pub(crate) fn code(self) -> Option<(&'t str, u64)> {
         let Frame { module, offset, .. } = self.frame();
         if self.parts.start == 0 { None } else { module.zip(offset) }
@@ -223,7 +223,7 @@ impl<'t> FrameText<'t> {
 mod tests {
     use super::*;
 
-    /// A text, and the frame as it is printed after it was read.
+    /// Checks that the reader makes the expected frame from a text.
     fn check(text: &str, expected: Frame<'_>) {
         assert_eq!(Parsed::new(text).with(text).frame(), expected, "{text}");
     }

@@ -1,17 +1,17 @@
-//! What flame graphs and folded stacks call kinds, reporters and frames.
+//! The names of kinds, reporters and frames in flame graphs and folded stacks.
 
 use crate::frame::FrameText;
 use crate::records::{Analysis, Record, Section};
 
-/// What stands for frames that are too small to be shown one by one.
+/// The name of the frame that stands for all frames that are too small to show.
 pub(crate) const SMALL: &str = "(small)";
 
-/// What stands before all frames of a dump with several kinds.
+/// The name of the outermost frame in a dump with several kinds.
 pub(crate) fn kind_name(section: &Section) -> String {
     section.kind.name().to_ascii_lowercase()
 }
 
-/// What stands between the kind of a record that was reported and its stack.
+/// The name of the frame between the kind of a reported record and its stack.
 pub(crate) fn reporter_name(analysis: &Analysis, record: &Record) -> String {
     let mut frames = analysis.frames(record.reps[0]).map(FrameText::frame);
     let first = frames.next();
@@ -19,7 +19,7 @@ pub(crate) fn reporter_name(analysis: &Analysis, record: &Record) -> String {
     format!("reported by {}", reporter.unwrap_or_default().name())
 }
 
-/// A frame as flame graphs name it. Places without a function differ by their offset.
+/// The name of a frame. Frames without a function differ by their offset.
 pub(crate) fn frame_name(text: FrameText<'_>) -> &str {
     text.frame().function.unwrap_or_else(|| text.without_number())
 }

@@ -1,4 +1,4 @@
-//! The frames of a dump, each kept once.
+//! The frames of a dump, each stored once.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher as _, RandomState};
@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 
 use crate::frame::{Frame, FrameText, Parsed};
 
-/// A text of a frame; equal texts have equal ids. By these records are compared, as `dmd.py` does it.
+/// The id of a frame's text; equal texts have equal ids. Records are compared by these texts, as in `dmd.py`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct TextId(u32);
 
@@ -18,16 +18,16 @@ impl TextId {
     }
 }
 
-/// Texts of frames, each kept and parsed once.
+/// Texts of frames, each stored and parsed once.
 #[derive(Debug, Default)]
 pub(crate) struct Texts {
     all: String,
-    /// Where each text ends, and its parts.
+    /// The end of each text in `all`, and its parts.
     texts: Vec<(usize, Parsed)>,
-    /// By hash; a text whose hash is taken by another is found in `clashing`.
+    /// By hash. If two texts have the same hash, the second is in `clashing`.
     by_hash: FxHashMap<u64, TextId>,
     clashing: HashMap<Box<str>, TextId>,
-    /// Whoever made a dump cannot foresee hashes.
+    /// Random, so that the author of a dump cannot foresee hashes.
     hasher: RandomState,
 }
 
@@ -47,7 +47,7 @@ impl Texts {
         (0..self.texts.len()).map(|index| self.get(TextId(index as u32)))
     }
 
-    /// The id of a text, a new one if it was not there.
+    /// The id of a text, which is added if it is new.
     pub(crate) fn add(&mut self, text: &str) -> TextId {
         self.add_parsed(text, || Parsed::new(text))
     }
@@ -73,7 +73,7 @@ impl Texts {
     }
 }
 
-/// A frame; equal frames have equal ids.
+/// The id of a frame; equal frames have equal ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct FrameId(u32);
 
@@ -86,7 +86,7 @@ impl FrameId {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Stored {
     text: TextId,
-    /// What the text does not say of a frame that was looked up.
+    /// The facts that the text of a looked-up frame does not contain.
     code: Option<Code>,
 }
 
@@ -98,7 +98,7 @@ struct Code {
     inlined: bool,
 }
 
-/// Frames, each kept once: as they were read, or looked up.
+/// Frames, as read or looked up, each stored once.
 #[derive(Debug, Default)]
 pub(crate) struct Frames {
     texts: Texts,
@@ -135,17 +135,17 @@ impl Frames {
         self.texts.get(self.text_id(id))
     }
 
-    /// What records compare of a frame.
+    /// The part of a frame by which records are compared.
     pub(crate) fn text_id(&self, id: FrameId) -> TextId {
         self.frames[id.index()].text
     }
 
-    /// All that records need of frames.
+    /// Gives the texts, and the text of each frame: the parts that records need.
     pub(crate) fn into_texts(self) -> (Texts, Vec<TextId>) {
         (self.texts, self.frames.into_iter().map(|frame| frame.text).collect())
     }
 
-    /// Adds a frame as a dump has it.
+    /// Adds a frame from a dump's text.
     pub(crate) fn read(&mut self, text: &str) -> FrameId {
         let text = self.texts.add(text);
         self.store(Stored { text, code: None })
@@ -162,7 +162,7 @@ impl Frames {
         self.store(Stored { text, code })
     }
 
-    /// Adds a frame of other frames.
+    /// Adds a copy of a frame of `others`.
     pub(crate) fn copy(&mut self, others: &Self, id: FrameId) -> FrameId {
         let Stored { text, code } = others.frames[id.index()];
         let text = self.texts.add(others.texts.get(text).as_str());

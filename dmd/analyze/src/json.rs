@@ -1,4 +1,4 @@
-//! An analysis as JSON, for programs.
+//! Writes an analysis as JSON, for programs.
 
 use core::fmt::{self, Display};
 
@@ -10,17 +10,17 @@ use crate::stacks::StackId;
 
 /// An analysis as JSON.
 ///
-/// An object: `version` (1), `invocations` (of each dump `dmdEnvVar` and `mode`), `total`, and `kinds`.
-/// Each of these has a `kind`, sums, how many `records` there are without filters, and those `shown`: with sums,
-/// `sizes` (pairs of usable size and count, as in the text), `addresses` (scan mode), and the stacks
-/// `allocatedAt` and `reportedAt`, innermost frame first. Tables asked for are in `tables`. Sums are
-/// `blocks`, `requested`, `slop` and `usable` (bytes), and `estimated` where sampled blocks are in them.
-/// All numbers are whole, and may have more than 53 bits.
+/// The text is an object with `version` (1), `invocations` (`dmdEnvVar` and `mode` of each dump), `total`, and
+/// `kinds`. Each kind has `kind`, sums, `records` (their number without filters), and `shown`: the records, each
+/// with sums, `sizes` (pairs of usable size and count, as in the text), `addresses` (scan mode), and the stacks
+/// `allocatedAt` and `reportedAt`, innermost frame first. `tables` has the requested tables. Sums are `blocks`,
+/// `requested`, `slop` and `usable` (bytes), and `estimated` if they contain sampled blocks. All numbers are whole,
+/// and may exceed 53 bits.
 #[derive(Debug)]
 pub struct Json<'a>(&'a Analysis);
 
 impl Analysis {
-    /// All that is shown, as JSON.
+    /// All shown records and tables, as JSON.
     pub fn json(&self) -> Json<'_> {
         Json(self)
     }

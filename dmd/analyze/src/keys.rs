@@ -1,34 +1,35 @@
-//! Keys of traces and frames, numbered in the order they are met.
+//! Keys of traces and frames, numbered in the order of their first use.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-/// Stands for no key.
+/// Stands for a key that has no number yet.
 const NONE: u32 = u32::MAX;
 
-/// Larger numbers are looked up by hash: a single key must not take much memory.
+/// The limit of numbers that `numbers` may hold. A larger key is found by its hash, since one key must not take much
+/// memory.
 const MAX_NUMBER: usize = 1 << 20;
 
 #[derive(Debug, Default)]
 pub(crate) struct Keys {
-    /// Keys that are numbers as DMD writes them, by that number; [`NONE`] where there is none.
+    /// Keys that are numbers as DMD writes them, by that number; [`NONE`] for a number without a key.
     numbers: Vec<u32>,
-    /// Others of up to seven bytes, by their bytes and length. Whoever made the file chose them, so they
-    /// must not be able to choose their hashes.
+    /// Other keys of up to seven bytes, by their bytes and length. The author of the file chooses keys, so the map's
+    /// hashes are random.
     short: HashMap<u64, u32>,
     long: HashMap<Box<str>, u32>,
-    /// Where each was first met.
+    /// The place of the first use of each key.
     places: Vec<Place>,
 }
 
-/// Who named a key first.
+/// A place that uses a key.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Place {
     /// `blockList[].alloc`
     Alloc(u32),
     /// `blockList[].reps[]`
     Reps(u32, u8),
-    /// `traceTable[][]`, by the number of the trace's key and the place in it.
+    /// `traceTable[][]`, by the number of the trace's key and the index in the trace.
     Frame(u32, u32),
     /// The table itself.
     Table,
@@ -39,7 +40,7 @@ impl Keys {
         self.places.len()
     }
 
-    /// The number of a key, the next one if it is new.
+    /// The number of a key. A new key gets the next number.
     #[inline]
     pub(crate) fn number(&mut self, key: &str, place: impl FnOnce() -> Place) -> u32 {
         let next = self.places.len() as u32;
@@ -73,7 +74,7 @@ impl Keys {
         self.places[number as usize]
     }
 
-    /// The key with a number. Slow: for messages.
+    /// The key with a number. Slow; only for messages.
     pub(crate) fn key(&self, number: u32) -> Cow<'_, str> {
         if let Some(mut base32) = self.numbers.iter().position(|known| *known == number) {
             let mut key = Vec::new();
@@ -98,7 +99,7 @@ impl Keys {
 
 const DIGITS: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdef";
 
-/// The number that a key is, if DMD would write that number so.
+/// The number that a key stands for, if DMD would write that number in this form.
 #[inline]
 fn base32(key: &str) -> Option<usize> {
     let (first, rest) = key.as_bytes().split_first()?;

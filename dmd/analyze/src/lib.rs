@@ -1,5 +1,5 @@
-//! Reads dumps of DMD, Firefox's or those of the crate `dmd`, and groups their blocks by where they were allocated and
-//! reported.
+//! Reads dumps of DMD, written by Firefox or by the crate `dmd`, and groups their blocks by the stacks that
+//! allocated and reported them.
 //!
 //! ```
 //! use dmd_analyze::{Analysis, AnalyzeOptions, ReadOptions, RecordKind, read_from};
@@ -14,26 +14,26 @@
 //! # Ok::<(), dmd_analyze::AnalyzeError>(())
 //! ```
 //!
-//! Every field of a dump is untrusted: reading is bounded, and each fault is an error with its place.
+//! Every field of a dump is untrusted: the reader has limits, and reports each fault as an error with its place.
 //!
-//! # How it hangs together
+//! # How the parts work together
 //!
 //! ```text
 //! input                  the bounded reader of JSON
-//! frame, frames          calls on stacks as data: parsed once when they are read, printed once at the end
-//! dump, read             a dump, and from a file to it
+//! frame, frames          calls on stacks as data: parsed once when read, printed once at the end
+//! dump, read             a dump, and how to read it from a file
 //! symbolize              addresses to functions and lines, by build id
-//! allocators, owner, container, source_path    what names and files tell of a function
-//! stacks, records        stacks cut as they are compared, blocks grouped by them, tables
+//! allocators, owner, container, source_path    facts about a function from names and files
+//! stacks, records        stacks cut for comparison, blocks grouped by them, tables
 //! text, classic, by_text, json, folded, flame  an analysis as text
-//! suggest, coverage      what to do about unreported memory, and how much there is
+//! suggest, coverage      advice about unreported memory, and the share of reported memory
 //! clamp, referrers, scanned   scan mode
-//! dark_matter            blocks that an engine hands over in memory
+//! dark_matter            blocks that an engine passes in memory
 //! ```
 //!
-//! # What it does not do
+//! # Limits
 //!
-//! Record: that is the crate `dmd`. Change a dump, unless [`clamp`] is asked to.
+//! The crate does not record blocks: the crate `dmd` does. It does not change a dump, except in [`clamp`].
 
 #![deny(unsafe_code)]
 
@@ -88,7 +88,7 @@ pub use scanned::ScannedBlock;
 pub use suggest::{Suggestion, Suggestions};
 pub use text::Text;
 
-/// What the macro calls. Not for direct use, and without any promise.
+/// The function that the macro calls. Not for direct use; it may change in any version.
 #[doc(hidden)]
 pub mod __private {
     pub use crate::coverage::check;

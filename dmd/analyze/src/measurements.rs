@@ -1,19 +1,19 @@
-//! What a dump says of DMD itself, the last section of the layout of 2013.
+//! A dump's measurements of DMD itself: the last section of the layout of 2013.
 
 use core::fmt;
 
 use crate::amounts::number;
 
-/// What recording took, and how much of it there is.
+/// The memory that DMD needed, and the size of the dump.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Measurements {
-    /// Bytes of each of [`SIZES`]; only dumps of ours say so.
+    /// The bytes of each of [`SIZES`]; only dumps of the crate `dmd` have them.
     sizes: [Option<u64>; SIZES.len()],
     /// Entries of `blockList`, `traceTable` and `frameTable`.
     pub(crate) counts: [usize; 3],
 }
 
-/// Keys in a dump, and how they are called.
+/// Keys in a dump, and their names in the text.
 const SIZES: [(&str, &str); 8] = [
     ("stackTracesUsed", "Used stack traces"),
     ("stackTracesUnused", "Unused stack traces"),
@@ -26,7 +26,7 @@ const SIZES: [(&str, &str); 8] = [
 ];
 
 impl Measurements {
-    /// Where the bytes go that a dump has by this key.
+    /// The place for the bytes with this key.
     pub(crate) fn size(&mut self, key: &str) -> Option<&mut Option<u64>> {
         let at = SIZES.iter().position(|(known, _)| *known == key)?;
         Some(&mut self.sizes[at])

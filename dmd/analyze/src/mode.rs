@@ -1,14 +1,14 @@
-//! What DMD recorded.
+//! The modes of DMD.
 
 use core::fmt;
 
-/// What DMD recorded.
+/// The mode in which DMD recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Mode {
     /// Live blocks.
     Live,
-    /// Live blocks, and who reported them.
+    /// Live blocks with their reports.
     DarkMatter,
     /// All blocks ever allocated.
     Cumulative,
@@ -17,7 +17,7 @@ pub enum Mode {
 }
 
 impl Mode {
-    /// As written in a dump.
+    /// The name in a dump.
     pub fn name(self) -> &'static str {
         match self {
             Self::Live => "live",

@@ -1,37 +1,37 @@
-//! What is asked of an analysis.
+//! Options of an analysis.
 
 use crate::frame::FrameText;
 
-/// What records are sorted by, descending by absolute value.
+/// The sort key of records. They are sorted descending by its absolute value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SortBy {
-    /// Usable bytes: requested ones and slop.
+    /// Usable bytes: requested bytes and slop.
     #[default]
     Usable,
     /// Requested bytes.
     Req,
-    /// Bytes that nobody requested.
+    /// Usable bytes that the program did not request.
     Slop,
-    /// Blocks, then usable bytes.
+    /// The number of blocks, then usable bytes.
     NumBlocks,
 }
 
-/// What blocks are grouped by in a table, besides in records.
+/// The key by which a table groups blocks. The records themselves are grouped by stacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum By {
-    /// Each frame of their allocation stack: a block counts once for each. The records of 2013.
+    /// Each frame of the allocation stack: a block counts once for each frame. DMD had these records in 2013.
     Frame,
-    /// The crate (or, without its name, the file) of the innermost frame that is no allocator's.
+    /// The crate of the innermost frame that is not an allocator's or, if the crate is unknown, its file.
     Module,
-    /// The path of who reported them, or, where a dump names none, the function that did.
+    /// The path of the reporter or, if the dump has no paths, the reporting function.
     Reporter,
-    /// Their usable size, up to the next power of two.
+    /// The usable size, rounded up to the next power of two.
     Size,
 }
 
-/// A text that must be, or must not be, in a line of a stack.
+/// A text that a line of a stack must contain, or must not contain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Filter {
     text: String,
@@ -39,7 +39,8 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// As `dmd.py` writes it: `!TEXT` is for stacks without it, and `\TEXT` takes the text as it is.
+    /// Parses a filter in the syntax of `dmd.py`: `!TEXT` keeps stacks without the text; `\TEXT` takes the text
+    /// literally.
     pub fn new(filter: &str) -> Self {
         let (text, without) = match (filter.strip_prefix('!'), filter.strip_prefix('\\')) {
             (Some(text), _) => (text, true),
@@ -49,11 +50,11 @@ impl Filter {
         Self { text: text.to_owned(), without }
     }
 
-    /// Whether it keeps the stacks with these frames, each with its number in its stack. Their lines are
-    /// looked at as they are printed.
+    /// Whether the filter keeps the stacks with these frames, each with its number in its stack. The filter compares
+    /// the text with the lines as an analysis prints them.
     pub(crate) fn keeps<'t>(&self, mut frames: impl Iterator<Item = (usize, FrameText<'t>)>) -> bool {
         let text = &*self.text;
-        // Otherwise no number can be a part of it.
+        // Only such a text can match a part of the number.
         let with_number = text.starts_with(|c: char| c == ' ' || c == '#' || c.is_ascii_digit());
         let has = |(number, frame): (usize, FrameText<'_>)| {
             let rest = frame.without_stand_in();
@@ -67,28 +68,28 @@ impl Filter {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AnalyzeOptions {
-    /// What records are sorted by. Default: usable bytes.
+    /// The sort key of records. Default: usable bytes.
     pub sort_by: SortBy,
-    /// Frames kept of each stack. Records are compared by these. Default: 8.
+    /// The maximum number of frames of each stack. Records are compared by these frames. Default: 8.
     pub max_frames: usize,
-    /// Frames of allocators are dropped from the start of each stack, before it is cut: those that
-    /// `dmd.py` knows, and in a dump of this crate also those of Rust's libraries. Default: no.
+    /// Drop allocator frames from the start of each stack before the stack is cut: the frames that `dmd.py` knows,
+    /// and in a dump of the crate `dmd` also those of Rust's libraries. Default: no.
     pub ignore_alloc_fns: bool,
-    /// Records are kept whose allocation stack all of these keep. Default: none.
+    /// Keep only records whose allocation stack passes all of these filters. Default: none.
     pub filters: Vec<Filter>,
-    /// Records are kept whose report stacks, taken together, all of these keep. Default: none.
+    /// Keep only records whose report stacks together pass all of these filters. Default: none.
     pub report_filters: Vec<Filter>,
-    /// Records of each kind that are shown. Default: 999, as `dmd.py` has it.
+    /// The maximum number of records of each kind. Default: 999, as in `dmd.py`.
     pub limit: usize,
-    /// What differs from run to run is replaced: a stack with three frames of DMD is one line, and
-    /// addresses are all the same. Default: no.
+    /// Replace parts that differ from run to run: a stack with three frames of DMD becomes one line, and all
+    /// addresses become equal. Default: no.
     pub for_testing: bool,
-    /// Tables that are made besides the records. Default: none.
+    /// Tables to make besides the records. Default: none.
     pub by: Vec<By>,
-    /// Rows of each table that are shown. Default: 999.
+    /// The maximum number of rows of each table. Default: 999.
     pub row_limit: usize,
-    /// Blocks without a stack (partial mode records one for a part of the small blocks only) are added to
-    /// the records of blocks with one: of the same reports, and of about the same size. Default: no.
+    /// Distribute blocks without a stack (partial mode records one only for a part of the small blocks) over the
+    /// records of blocks with one that have the same reports and about the same size. Default: no.
     pub estimate: bool,
 }
 

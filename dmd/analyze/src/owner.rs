@@ -1,4 +1,4 @@
-//! Which crate a frame belongs to, and which function is to be named for a stack of reports.
+//! Finds the crate of a frame, and the frames that only carry out a report.
 
 use std::borrow::Cow;
 
@@ -6,8 +6,8 @@ use crate::frame::Frame;
 use crate::source_path::{library, package};
 
 impl<'t> Frame<'t> {
-    /// The crate of the function, by its name or else by where its source lies; else the name of the file that it
-    /// lies in.
+    /// The crate of the function, from its name or else from the path of its source file. If both are unknown, the
+    /// name of the file.
     pub fn crate_name(&self) -> Cow<'t, str> {
         let function = self.name();
         let name = function.trim_start_matches(['<', '&', '[', '(', '*']);
@@ -27,7 +27,7 @@ impl<'t> Frame<'t> {
         }
     }
 
-    /// Whether the function only carries out what a reporter asked for.
+    /// Whether the function only carries out a report, and is not the reporter itself.
     pub(crate) fn is_measuring(&self) -> bool {
         let function = self.name();
         let owner = function.trim_start_matches(['<', '&', '[', '(']);

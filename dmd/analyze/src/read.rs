@@ -1,7 +1,7 @@
-//! Reads a dump, streaming: memory is that of the [`Dump`], and a window of the text.
+//! Reads a dump as a stream. The reader keeps only the [`Dump`] and a window of the text in memory.
 //!
-//! As in Python's reader the last of several equal keys wins, the order of keys does not matter, and
-//! unknown keys are passed over. What the format demands is checked, with the place in the message.
+//! As in Python's reader, the last of several equal keys wins, the order of keys does not matter, and the reader
+//! skips unknown keys. It checks what the format requires, and each message has the place of the fault.
 
 mod block;
 mod tables;
@@ -22,16 +22,16 @@ use crate::measurements::Measurements;
 use crate::mode::Mode;
 use value::{Found, shorten};
 
-/// Limits when reading, and what is not needed.
+/// Limits of the reader, and parts that it may leave out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ReadOptions {
-    /// The most bytes of (decompressed) text that are read. Default: 1 GiB.
+    /// The maximum of bytes of (decompressed) text. Default: 1 GiB.
     pub max_bytes: u64,
-    /// The most blocks, traces and frames together; a trace or frame counts for two, and eight words of
-    /// contents, or eight frames of stacks, for one. Default: 10,000,000.
+    /// The maximum of blocks, traces and frames together. A trace or a frame counts as two; eight words of contents,
+    /// or eight frames of stacks, count as one. Default: 10,000,000.
     pub max_entries: usize,
-    /// Whether the contents of blocks (scan mode) are kept. Default: no.
+    /// Whether the reader keeps the contents of blocks (scan mode). Default: no.
     pub contents: bool,
 }
 
@@ -69,11 +69,11 @@ impl ReadOptions {
     }
 }
 
-/// Reads a dump, compressed or not: its first bytes tell, not its name.
+/// Reads a dump, compressed or not. The first bytes decide which, not the file's name.
 ///
 /// # Errors
 ///
-/// If `path` is no regular file (a pipe is never waited for), or if the file is no sound dump.
+/// If `path` is not a regular file (the reader never waits for a pipe), or if the file is not a valid dump.
 pub fn read(path: impl AsRef<Path>) -> Result<Dump, AnalyzeError> {
     read_with(path, &ReadOptions::default())
 }
@@ -117,7 +117,7 @@ pub fn read_from(reader: impl Read, options: &ReadOptions) -> Result<Dump, Analy
     reader.dump()
 }
 
-/// Opens what is a regular file.
+/// Opens a file, if it is a regular one.
 pub(crate) fn open(path: &Path) -> Result<File, AnalyzeError> {
     let metadata = std::fs::metadata(path).map_err(ReadError::Io)?;
     if metadata.is_dir() {
@@ -139,23 +139,23 @@ struct Reader<'o, R: Read> {
     options: &'o ReadOptions,
     version: bool,
     invocation: Option<Invocation>,
-    /// Their traces are numbers of keys.
+    /// The traces of these blocks are numbers of keys.
     blocks: Option<Vec<Block>>,
     scanned: Vec<Scanned>,
     words: Vec<u64>,
     trace_keys: Keys,
     frame_keys: Keys,
-    /// By number of the key, where they were found.
+    /// The traces found, by the numbers of their keys.
     traces: Option<Vec<Option<core::ops::Range<u32>>>>,
-    /// Numbers of keys, of all traces.
+    /// The frames of all traces, as numbers of keys.
     calls: Vec<u32>,
-    /// By number of the key, where they were found.
+    /// The frames found, by the numbers of their keys.
     frames: Option<(Frames, Vec<Option<FrameId>>)>,
     modules: Option<Vec<Module>>,
     reporters: Vec<Reporter>,
     time: Option<u64>,
     measurements: Measurements,
-    /// Bytes of all blocks.
+    /// The bytes of all blocks.
     total: i128,
 }
 
@@ -221,7 +221,7 @@ impl<R: Read> Reader<'_, R> {
         Ok(())
     }
 
-    /// Not of Firefox; what cannot be understood is passed over.
+    /// Firefox's dumps do not have this key. The reader skips values of another type.
     fn modules(&mut self) -> Result<(), AnalyzeError> {
         let mut modules = Vec::new();
         self.elements("modules", &mut |reader, _| {
@@ -247,7 +247,8 @@ impl<R: Read> Reader<'_, R> {
         Ok(())
     }
 
-    /// Not of Firefox; what cannot be understood is passed over, but keeps its place in the list.
+    /// Firefox's dumps do not have this key. An element of another type becomes an empty reporter, so that the
+    /// others keep their numbers.
     fn reporters(&mut self) -> Result<(), AnalyzeError> {
         let mut reporters = Vec::new();
         self.elements("reportPaths", &mut |reader, _| {
@@ -280,7 +281,7 @@ impl<R: Read> Reader<'_, R> {
         Ok(())
     }
 
-    /// Not of Firefox; what cannot be understood is passed over.
+    /// Firefox's dumps do not have this key. The reader skips values of another type.
     fn process(&mut self) -> Result<(), AnalyzeError> {
         if !self.next_is(b'{')? {
             return self.skip(1);
@@ -296,7 +297,7 @@ impl<R: Read> Reader<'_, R> {
         })
     }
 
-    /// Not of Firefox; what cannot be understood is passed over.
+    /// Firefox's dumps do not have this key. The reader skips values of another type.
     fn measurements(&mut self) -> Result<(), AnalyzeError> {
         if !self.next_is(b'{')? {
             return self.skip(1);
@@ -310,7 +311,7 @@ impl<R: Read> Reader<'_, R> {
         })
     }
 
-    /// Takes the members of an object; `each` takes the value of a key.
+    /// Reads the members of an object; `each` reads the value of a key.
     fn members(
         &mut self,
         place: &str,
@@ -339,7 +340,7 @@ impl<R: Read> Reader<'_, R> {
         }
     }
 
-    /// Takes the elements of an array; `each` takes one.
+    /// Reads the elements of an array; `each` reads one element.
     fn elements(
         &mut self,
         place: &str,
@@ -363,7 +364,7 @@ impl<R: Read> Reader<'_, R> {
         Ok(())
     }
 
-    /// A value that is not nested, or that there is a nested one.
+    /// Reads a value. Skips a nested one and gives [`Found::Nested`].
     fn value(&mut self, depth: u32) -> Result<Found<String>, AnalyzeError> {
         if self.next_is(b'{')? || self.next_is(b'[')? {
             self.skip(depth)?;
@@ -372,7 +373,7 @@ impl<R: Read> Reader<'_, R> {
         Ok(self.window.take(|scan| Ok(Found::take(scan, depth)?.into_owned()))?)
     }
 
-    /// A value as written, cut if it is long.
+    /// A value as the file writes it, shortened if it is long.
     fn written(&mut self, depth: u32) -> Result<String, AnalyzeError> {
         Ok(match self.value(depth)? {
             Found::Text(text) => quoted(&text),
@@ -388,18 +389,18 @@ impl<R: Read> Reader<'_, R> {
         Ok(self.window.take(|scan| Ok(scan.peek()? == byte))?)
     }
 
-    /// Goes past blanks, however many.
+    /// Skips blanks of any length.
     fn blanks(&mut self) -> Result<(), AnalyzeError> {
         Ok(self.window.stream(|scan| scan.at_end().map(drop))?)
     }
 
-    /// Goes past blanks, and past `byte` if that is next.
+    /// Skips blanks, and `byte` if it is next. Returns whether it was.
     fn blanks_then(&mut self, byte: u8) -> Result<bool, AnalyzeError> {
         self.blanks()?;
         Ok(self.window.take(|scan| scan.eat(byte))?)
     }
 
-    /// Goes past a value of any size.
+    /// Skips a value of any size.
     fn skip(&mut self, depth: u32) -> Result<(), AnalyzeError> {
         let mut skip = Skip::new(depth);
         Ok(self.window.stream(|scan| skip.run(scan))?)

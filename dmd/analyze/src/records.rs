@@ -1,7 +1,7 @@
-//! Blocks grouped by the texts of their stacks, as records are shown.
+//! Groups blocks by the texts of their stacks. A record is one group.
 //!
-//! A difference is the second dump minus the first: the blocks of the first count negative, all else
-//! is the same.
+//! A difference is the second dump minus the first: the blocks of the first dump count negative. All else is the
+//! same.
 
 mod cut;
 mod estimate;
@@ -24,7 +24,7 @@ use grouping::Grouping;
 pub(crate) use grouping::NO_STACK;
 pub(crate) use tables::{Row, Table};
 
-/// What a section of records is about.
+/// The kind of blocks in a section of records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum RecordKind {
@@ -34,14 +34,14 @@ pub enum RecordKind {
     Cumulative,
     /// Blocks reported twice or more.
     TwiceReported,
-    /// Blocks that nobody reported.
+    /// Blocks that no reporter reported.
     Unreported,
     /// Blocks reported once.
     OnceReported,
 }
 
 impl RecordKind {
-    /// As a section is headed.
+    /// The title of the section.
     pub fn name(self) -> &'static str {
         match self {
             Self::Live => "Live",
@@ -61,11 +61,11 @@ impl RecordKind {
     }
 }
 
-/// Blocks and bytes; negative where a difference took some away.
+/// Numbers of blocks and bytes. They are negative if a difference has fewer than before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Sums {
-    /// Blocks.
+    /// The number of blocks.
     pub num: i128,
     /// Requested bytes.
     pub req: i128,
@@ -79,7 +79,7 @@ impl Sums {
         self.req + self.slop
     }
 
-    /// Of all blocks of an entry.
+    /// The sums of all blocks of an entry.
     fn of(block: &Block) -> Self {
         let num = i128::from(block.num);
         Self { num, req: num * i128::from(block.req), slop: num * i128::from(block.slop) }
@@ -100,13 +100,13 @@ impl Sums {
 #[derive(Debug)]
 pub(crate) struct Record {
     pub(crate) sums: Sums,
-    /// Its amounts are estimates.
+    /// The amounts are estimates.
     pub(crate) estimated: bool,
     pub(crate) alloc: StackId,
     pub(crate) reps: [StackId; 2],
-    /// Usable size and count, descending by size; a size with fewer blocks than before is negative.
+    /// Usable sizes with their counts, descending by size. A size with fewer blocks than before is negative.
     pub(crate) sizes: Vec<(i128, i128)>,
-    /// Scan mode only: of all blocks.
+    /// The addresses of all blocks. Scan mode only.
     pub(crate) addresses: Vec<u64>,
 }
 
@@ -114,21 +114,21 @@ pub(crate) struct Record {
 #[derive(Debug)]
 pub(crate) struct Section {
     pub(crate) kind: RecordKind,
-    /// Sorted, no more than the limit.
+    /// Sorted; at most [`AnalyzeOptions::limit`] records.
     pub(crate) records: Vec<Record>,
-    /// How many there are without filters and limit.
+    /// The number of records without filters and limit.
     pub(crate) all: usize,
-    /// How many there are without limit.
+    /// The number of records without the limit.
     pub(crate) kept: usize,
-    /// Of all that filters keep.
+    /// The sums of all records that the filters keep.
     pub(crate) sums: Sums,
     /// The sums are estimates.
     pub(crate) estimated: bool,
-    /// As asked for.
+    /// The tables that the options request.
     pub(crate) tables: Vec<Table>,
 }
 
-/// A dump's `$DMD` and mode, and what it says of DMD itself.
+/// A dump's `$DMD` and mode, and its measurements of DMD itself.
 #[derive(Debug)]
 pub(crate) struct Invocation {
     pub(crate) variable: Option<String>,
@@ -148,7 +148,7 @@ impl Invocation {
 pub struct Analysis {
     pub(crate) invocations: Vec<Invocation>,
     pub(crate) sections: Vec<Section>,
-    /// The whole heap, whatever filters say.
+    /// The whole heap, without filters.
     pub(crate) total: Sums,
     /// The total is an estimate.
     pub(crate) estimated: bool,
@@ -165,7 +165,7 @@ impl Analysis {
         grouping.finish(vec![invocation])
     }
 
-    /// Groups the blocks of `second`, and takes those of `first` away.
+    /// Groups the blocks of `second` minus those of `first`.
     ///
     /// # Errors
     ///
@@ -182,12 +182,12 @@ impl Analysis {
         Ok(grouping.finish(invocations))
     }
 
-    /// Blocks and bytes of the whole heap, whatever filters say.
+    /// Blocks and bytes of the whole heap, without filters.
     pub fn total(&self) -> Sums {
         self.total
     }
 
-    /// Blocks and bytes of a kind, as far as filters keep them.
+    /// Blocks and bytes of a kind that the filters keep.
     pub fn sums(&self, kind: RecordKind) -> Sums {
         self.sections.iter().find(|section| section.kind == kind).map(|s| s.sums).unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! Who points to a block, of a scan dump with clamped contents: the text of Firefox's
+//! Finds the blocks that point to a block, in a scan dump with clamped contents. The text is that of Firefox's
 //! `block_analyzer.py`.
 
 use core::cell::OnceCell;
@@ -15,22 +15,22 @@ use crate::frames::FrameId;
 use crate::mode::Mode;
 use crate::records::NO_STACK;
 
-/// What is shown of a block.
+/// Options of the text about a block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BlockOptions {
-    /// The block itself, not who points to it. Default: no.
+    /// Show the block itself, and not its referrers. Default: no.
     pub info: bool,
-    /// From a block's only referrer on to the referrer's, and so on. Default: no.
+    /// Continue from a block's only referrer to the referrer of that block, and so on. Default: no.
     pub chain: bool,
-    /// Characters of a frame's text that are kept, its number included. Default: 150.
+    /// The maximum number of characters of a frame's text, with its number. Default: 150.
     pub frame_length: usize,
-    /// Frames kept of each stack. Default: 8.
+    /// The maximum number of frames of each stack. Default: 8.
     pub max_frames: usize,
-    /// Frames of allocators are dropped from the start of each stack: those that `block_analyzer.py` knows,
-    /// and in a dump of this crate also those of Rust's libraries. Default: no.
+    /// Drop allocator frames from the start of each stack: the frames that `block_analyzer.py` knows, and in a dump
+    /// of the crate `dmd` also those of Rust's libraries. Default: no.
     pub ignore_alloc_fns: bool,
-    /// How the address was written, for where it is said that there is no such block. Default: hexadecimal.
+    /// The address as the user wrote it, for the message that there is no such block. Default: hexadecimal.
     pub spelled: Option<String>,
 }
 
@@ -54,23 +54,23 @@ impl BlockOptions {
     }
 }
 
-/// A block, or who points to it; its `Display` is what `block_analyzer.py` prints.
+/// A block or its referrers. Its `Display` gives the text of `block_analyzer.py`.
 #[derive(Debug)]
 pub struct BlockText<'d> {
     dump: &'d Dump,
     address: u64,
     options: &'d BlockOptions,
-    /// Which frames are an allocator's.
+    /// For each frame, whether it is an allocator's.
     dropped: OnceCell<Vec<bool>>,
     block: Option<usize>,
 }
 
 impl Dump {
-    /// Who points to the block at an address. The dump must have been read with its contents.
+    /// The referrers of the block at an address, or the block itself. Read the dump with its contents.
     ///
     /// # Errors
     ///
-    /// If the dump is not of scan mode; and, where the block itself is shown, if its contents were not
+    /// If the dump is not of scan mode or, with [`info`](BlockOptions::info), if the block's contents are not
     /// clamped.
     pub fn block_text<'d>(
         &'d self,
@@ -135,7 +135,7 @@ impl BlockText<'_> {
                     .iter()
                     .enumerate()
                     .filter(|(_, word)| **word == target)
-                    // A word has 8 bytes, also for `block_analyzer.py`.
+                    // A word has 8 bytes, as in `block_analyzer.py`.
                     .map(|(index, _)| (8 * index).to_string())
                     .collect();
                 if offsets.is_empty() {
@@ -193,7 +193,7 @@ impl BlockText<'_> {
     }
 
     fn line(&self, f: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
-        // The number that a text starts with is dropped, but counted.
+        // The text's number is dropped, but its characters count.
         let kept: String = text.chars().take(self.options.frame_length).skip(5).collect();
         writeln!(f, "  {}", Clean(&kept))
     }

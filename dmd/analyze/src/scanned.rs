@@ -1,4 +1,4 @@
-//! The blocks of a scan dump one by one, for whoever follows their words.
+//! Gives the blocks of a scan dump one by one, for analyses that follow their words.
 
 use crate::dump::Dump;
 use crate::error::AnalyzeError;
@@ -12,7 +12,7 @@ pub struct ScannedBlock<'d> {
 }
 
 impl<'d> ScannedBlock<'d> {
-    /// Where it starts.
+    /// The address of its start.
     pub fn address(self) -> u64 {
         self.dump.scanned[self.index].addr
     }
@@ -28,12 +28,12 @@ impl<'d> ScannedBlock<'d> {
         block.req.saturating_add(block.slop)
     }
 
-    /// What it contains, in words of 8 bytes; nothing if the dump was read without contents.
+    /// The contents in words of 8 bytes; empty if the dump was read without contents.
     pub fn words(self) -> &'d [u64] {
         &self.dump.words[self.dump.scanned[self.index].words.clone()]
     }
 
-    /// The innermost frame of its stack that is no allocator's, without its number.
+    /// The innermost frame of its stack that is not an allocator's, without its number.
     pub fn allocated_in(self) -> Option<&'d str> {
         let frames = self.dump.trace(self.dump.blocks[self.index].alloc);
         let texts = || frames.iter().map(|frame| self.dump.frames.text(*frame));
@@ -43,7 +43,7 @@ impl<'d> ScannedBlock<'d> {
 }
 
 impl Dump {
-    /// The blocks of a dump of scan mode, in its order.
+    /// The blocks of a dump of scan mode, in the dump's order.
     ///
     /// # Errors
     ///

@@ -1,14 +1,14 @@
-//! The module that a source file is, by where it lies.
+//! Finds the module of a source file from its path.
 //!
-//! Where debug information has lines only, functions that were inlined have a name, but no path.
+//! If debug information has only lines, inlined functions have a name, but no path.
 
-/// Folders of crates, with the names of these.
+/// The folders of crates, each with the crate's name.
 #[derive(Debug, Default)]
 pub(crate) struct Crates(Vec<(String, String)>);
 
 impl Crates {
-    /// From the names of compilation units and the folders they were compiled in, as rustc gives them:
-    /// `ROOT.rs/@/CRATE.HASH-cgu.N`.
+    /// Reads crates from the names of compilation units and the folders in which they were compiled, in rustc's
+    /// form: `ROOT.rs/@/CRATE.HASH-cgu.N`.
     pub(crate) fn of_units<'u>(units: impl Iterator<Item = (&'u str, &'u str)>) -> Self {
         let mut crates: Vec<(String, String)> = units
             .filter_map(|(name, folder)| {
@@ -19,14 +19,14 @@ impl Crates {
                 Some((format!("{}/", root.trim_end_matches('/')), object.split('.').next()?.to_owned()))
             })
             .collect();
-        // The folder nearest to a file tells its crate.
+        // The innermost folder around a file decides its crate.
         crates.sort_by(|a, b| b.0.len().cmp(&a.0.len()).then_with(|| a.cmp(b)));
         crates.dedup();
         Self(crates)
     }
 
-    /// `app::cache` for `/home/me/app/src/cache.rs`. A crate without debug information of its own, whose
-    /// functions were inlined elsewhere, goes by its folder.
+    /// The module, such as `app::cache` for `/home/me/app/src/cache.rs`. A crate without debug information of its
+    /// own, whose functions were inlined into others, gets the name of its folder.
     pub(crate) fn module(&self, file: &str) -> Option<String> {
         let known = self.0.iter().find_map(|(root, name)| Some((&**name, file.strip_prefix(&**root)?)));
         let (name, below) = library(file).or_else(|| package(file)).or(known).or_else(|| folder(file))?;
@@ -42,14 +42,14 @@ impl Crates {
     }
 }
 
-/// `alloc` and `vec/mod.rs` of `/rustc/HASH/library/alloc/src/vec/mod.rs`.
+/// The parts `alloc` and `vec/mod.rs` of `/rustc/HASH/library/alloc/src/vec/mod.rs`.
 pub(crate) fn library(file: &str) -> Option<(&str, &str)> {
     let inside = file.starts_with("/rustc/") || file.contains("/rustlib/src/rust/");
     let (_, path) = file.split_once("/library/").filter(|_| inside)?;
     path.split_once("/src/")
 }
 
-/// `hashbrown` and `raw.rs` of `/home/me/.cargo/registry/src/INDEX/hashbrown-0.17.0/src/raw.rs`.
+/// The parts `hashbrown` and `raw.rs` of `/home/me/.cargo/registry/src/INDEX/hashbrown-0.17.0/src/raw.rs`.
 pub(crate) fn package(file: &str) -> Option<(&str, &str)> {
     let (_, path) = file.split_once("/registry/src/")?;
     let (_, path) = path.split_once('/')?;
@@ -59,7 +59,7 @@ pub(crate) fn package(file: &str) -> Option<(&str, &str)> {
     Some((&package[..end], below))
 }
 
-/// `app` and `cache.rs` of `/home/me/app/src/cache.rs`, which is how cargo lays packages out.
+/// The parts `app` and `cache.rs` of `/home/me/app/src/cache.rs`, in cargo's layout of packages.
 fn folder(file: &str) -> Option<(&str, &str)> {
     let (above, below) = file.rsplit_once("/src/")?;
     // `/home/me/.cargo/git/checkouts/app-0123456789abcdef/0123456/src/cache.rs`

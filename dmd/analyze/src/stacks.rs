@@ -1,4 +1,4 @@
-//! Stacks as records compare them: cut and without allocator frames, each kept once.
+//! Stacks for the comparison of records: cut and without allocator frames, each stored once.
 
 use core::ops::Range;
 use std::hash::{BuildHasher as _, RandomState};
@@ -7,12 +7,12 @@ use rustc_hash::FxHashMap;
 
 use crate::frames::TextId;
 
-/// A stack; equal stacks have equal ids.
+/// The id of a stack; equal stacks have equal ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct StackId(u32);
 
 impl StackId {
-    /// In place of a stack of a report that there was not.
+    /// Stands for the stack of a missing report.
     pub(crate) const NONE: Self = Self(u32::MAX);
 
     pub(crate) fn index(self) -> usize {
@@ -24,11 +24,11 @@ impl StackId {
 pub(crate) struct Stacks {
     frames: Vec<TextId>,
     ranges: Vec<Range<u32>>,
-    /// The first stack with a hash; `next` leads to the others.
+    /// The first stack with a hash; `next` links to the others.
     by_hash: FxHashMap<u64, u32>,
-    /// The next stack of the same hash.
+    /// The next stack with the same hash.
     next: FxHashMap<u32, u32>,
-    /// Whoever made a dump cannot foresee hashes.
+    /// Random, so that the author of a dump cannot foresee hashes.
     hasher: RandomState,
 }
 
@@ -37,12 +37,12 @@ impl Stacks {
         self.ranges.len()
     }
 
-    /// All of them.
+    /// The ids of all stacks.
     pub(crate) fn ids(&self) -> impl Iterator<Item = StackId> + use<> {
         (0..self.ranges.len() as u32).map(StackId)
     }
 
-    /// Frames, innermost first.
+    /// The frames of a stack, innermost first.
     pub(crate) fn get(&self, id: StackId) -> &[TextId] {
         match self.ranges.get(id.0 as usize) {
             Some(range) => &self.frames[range.start as usize..range.end as usize],
@@ -50,7 +50,7 @@ impl Stacks {
         }
     }
 
-    /// The id of a stack, a new one if it was not there.
+    /// The id of a stack, which is added if it is new.
     pub(crate) fn add(&mut self, frames: &[TextId]) -> StackId {
         let id = self.ranges.len() as u32;
         let hash = self.hasher.hash_one(frames);

@@ -1,4 +1,4 @@
-//! What to do about memory that nobody reports: which type, allocated where, and the reporter to write.
+//! Advice about unreported memory: the type, the place of the allocation, and the reporter to write.
 
 use core::fmt::{self, Display};
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ use crate::mode::Mode;
 use crate::options::{AnalyzeOptions, Filter};
 use crate::records::{Analysis, NO_STACK, RecordKind, Sums};
 
-/// Suggestions, the one for the most bytes first.
+/// Suggestions, sorted descending by bytes.
 ///
 /// Its `Display` is what `about-memory dmd --suggest` prints.
 #[derive(Debug)]
@@ -21,11 +21,11 @@ use crate::records::{Analysis, NO_STACK, RecordKind, Sums};
 pub struct Suggestions {
     /// One for each type and function.
     pub suggestions: Vec<Suggestion>,
-    /// All that nobody reported, as far as filters keep it.
+    /// All unreported blocks that the filters keep.
     pub unreported: Sums,
-    /// Suggestions that were left out.
+    /// The number of suggestions above the limit.
     pub more: usize,
-    /// Unreported blocks that no stack is known of.
+    /// Unreported blocks without a recorded stack.
     pub without_stack: Sums,
 }
 
@@ -35,27 +35,27 @@ pub struct Suggestions {
 pub struct Suggestion {
     /// Blocks and bytes.
     pub sums: Sums,
-    /// Blocks without a stack were added, as far as sampling tells.
+    /// The sums include an estimate of blocks without a stack.
     pub estimated: bool,
-    /// The collection, such as `Vec<app::Entry>`, if names tell it.
+    /// The collection, such as `Vec<app::Entry>`, if the names of functions show it.
     pub type_name: Option<String>,
-    /// The innermost function that is no library's.
+    /// The innermost function that is not an allocator's or a collection's.
     pub function: String,
-    /// Its file and line, or what else is known of its place.
+    /// The function's file and line or, if they are unknown, its module and offset.
     pub place: String,
-    /// Its crate.
+    /// The function's crate.
     pub module: String,
-    /// It is of another package.
+    /// The function belongs to another package.
     pub dependency: bool,
-    /// Of a dependency: which function of the program it worked for, and where that is.
+    /// For a dependency: the function of the program that called it, and the place of that function.
     pub caller: Option<(String, String)>,
 }
 
-/// What makes blocks one suggestion.
+/// Blocks with an equal key make one suggestion: function, type and caller.
 type Key = (String, Option<String>, Option<(String, String)>);
 
 impl Suggestions {
-    /// Of a dump of dark-matter mode, no more than `limit`.
+    /// Makes at most `limit` suggestions from a dump of dark-matter mode.
     ///
     /// # Errors
     ///
@@ -64,7 +64,7 @@ impl Suggestions {
         Self::filtered(dump, limit, &[])
     }
 
-    /// The same, only of blocks whose whole allocation stack all filters keep.
+    /// As [`new`](Self::new), but only for blocks whose whole allocation stack passes all filters.
     ///
     /// # Errors
     ///
@@ -78,7 +78,7 @@ impl Suggestions {
         let analysis = Analysis::new(dump, &options);
         let unreported = analysis.sums(RecordKind::Unreported);
         let mut without_stack = Sums::default();
-        // With the bytes of each place, to name the one with the most.
+        // Each with the bytes of its places, to find the place with the most.
         let mut found: BTreeMap<Key, (Suggestion, BTreeMap<String, i128>)> = BTreeMap::new();
         let sections = analysis.sections.iter().filter(|section| section.kind == RecordKind::Unreported);
         for record in sections.flat_map(|section| &section.records) {
@@ -114,7 +114,7 @@ impl Suggestions {
 fn suggestion(texts: &[FrameText<'_>]) -> Suggestion {
     let frames: Vec<Frame<'_>> = texts.iter().map(|text| text.frame()).collect();
     let owner = frames.iter().position(|frame| !frame.is_of_allocator()).unwrap_or(0);
-    // The collection nearest to who uses it.
+    // The collection whose function is nearest to its user's.
     let type_name = frames[..=owner].iter().rev().find_map(container_of);
     let dependency = is_dependency(&frames[owner]);
     let is_of_program =
@@ -134,14 +134,14 @@ fn suggestion(texts: &[FrameText<'_>]) -> Suggestion {
     }
 }
 
-/// What runs before and around a program's own functions.
+/// Whether a function runs before or around the program's own functions.
 fn is_start(function: &str) -> bool {
     ["std::", "<std::", "test::"].iter().any(|name| function.starts_with(name))
 }
 
-/// Cargo keeps the sources of other packages there, and the compiler those of its libraries; libraries
-/// of the system have relative files, or none. Without lines, only the crate that a program is called after
-/// is known to be its own.
+/// Whether a frame is of another package. Cargo keeps the sources of other packages in these folders, and the
+/// compiler those of its libraries; libraries of the system have relative files or no files. Without lines, only the
+/// crate with the program's name is known to be its own.
 fn is_dependency(frame: &Frame<'_>) -> bool {
     let Some(file) = frame.file else {
         let Some(module) = frame.module else { return false };
@@ -156,18 +156,18 @@ fn is_dependency(frame: &Frame<'_>) -> bool {
 }
 
 impl Suggestion {
-    /// The function of the program that the memory is for.
+    /// The function of the program that uses the memory.
     fn of_program(&self) -> &str {
         self.caller.as_ref().map_or(&self.function, |(function, _)| function)
     }
 
-    /// A function of the program is known by its symbol alone, which mostly tells no types.
+    /// Whether only a symbol gives the name of the program's function. Most symbols contain no types.
     fn lacks_debug_information(&self) -> bool {
         let is_ours = !self.dependency && self.function != "???";
         is_ours && self.type_name.is_none() && self.place.contains(" +0x")
     }
 
-    /// The type whose method that is, if it is a method.
+    /// The type of the program's function, if it is a method.
     fn owner(&self) -> Option<&str> {
         let function = self.of_program();
         let path = function.strip_prefix('<').map_or(function, |rest| {
@@ -180,13 +180,13 @@ impl Suggestion {
         Some(part.split('<').next().unwrap_or(part))
     }
 
-    /// The type of the program that the collection keeps.
+    /// The program's type that the collection contains.
     fn kept(&self) -> Option<&str> {
         let is_path = |c: char| c.is_alphanumeric() || c == '_' || c == ':';
         self.type_name.as_deref()?.split(|c| !is_path(c)).find(|path| path.contains("::"))
     }
 
-    /// A path for the report: for the module of the type that is kept, or else of who allocates.
+    /// A path for the report: from the module of the contained type or, without one, of the allocating function.
     fn report_path(&self) -> String {
         let function = self.of_program().trim_start_matches(['<', '&']);
         let parts = segments(self.kept().unwrap_or(function));

@@ -1,7 +1,9 @@
-//! Looks up the functions and lines of a dump's frames, with inlined calls, from the files they lie in.
+//! Looks up the functions, lines and inlined calls of a dump's frames in the programs and libraries that contain
+//! them.
 //!
-//! A file is used only if it is the one that was loaded: by its build id, or, where a dump knows none
-//! (Firefox's do not), with a [`SymbolNote`] that says so. What cannot be looked up stays as it is.
+//! The look-up uses a file only if it is the one that was loaded. The build id shows that. Where a dump has none
+//! (Firefox's dumps do not), a [`SymbolNote`] says that the file was not checked. A frame that the look-up does not
+//! find stays unchanged.
 
 mod allowance;
 mod binary;
@@ -28,19 +30,20 @@ use crate::frames::{FrameId, Frames};
 
 pub use resolved::ResolvedFrames;
 
-/// Where symbols are looked for, besides the files themselves, and how far.
+/// Where the look-up searches for symbols besides the files themselves, and its limits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SymbolOptions {
-    /// Folders with files named by build id, as Linux systems (`.build-id/ab/cdef.debug`), debuginfod
-    /// (`abcdef/debuginfo`, `buildid/abcdef/executable`) have them, or by their name; also files that a
-    /// program links to (`.gnu_debuglink`) or that were split off it (`.dwo`, `.dwp`), which are looked for
-    /// where they were made and beside the program, too. Default: none.
+    /// Folders with debug files. The look-up finds a file in them by its build id, as Linux systems
+    /// (`.build-id/ab/cdef.debug`) and debuginfod (`abcdef/debuginfo`, `buildid/abcdef/executable`) store it, or by
+    /// its name. The folders may also contain files that a program links to (`.gnu_debuglink`) and split debug
+    /// information (`.dwo`, `.dwp`); the look-up searches for these beside the program and where the compiler wrote
+    /// them, too. Default: none.
     pub folders: Vec<PathBuf>,
-    /// Threads to look up with; 0 is as many as there are processors, 1 is the thread that asks. Default: 0.
+    /// The number of threads. 0 means one for each processor; 1 means the calling thread. Default: 0.
     pub threads: usize,
-    /// The most bytes that compressed debug information may take once it is unpacked, all files together; and
-    /// the most bytes of names. Debug information that is not compressed is not bounded. Default: 1 GiB.
+    /// The maximum of bytes that compressed debug information of all files may take when unpacked, and the maximum
+    /// of bytes of all names. Debug information that is not compressed has no limit. Default: 1 GiB.
     pub max_bytes: u64,
 }
 
@@ -78,59 +81,59 @@ impl SymbolOptions {
     }
 }
 
-/// Why frames of a file have no symbols, or how far those they have can be trusted.
+/// Why frames of a file have no symbols, or why their symbols may be wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SymbolNote {
     /// The file, as the dump names it.
     pub module: String,
-    /// How many different frames it is about.
+    /// The number of different frames that the note is about.
     pub frames: usize,
-    /// What there is to say.
+    /// The problem.
     pub problem: SymbolProblem,
 }
 
-/// What there is to say of a file's symbols.
+/// A problem with a file's symbols.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SymbolProblem {
-    /// It is not there.
+    /// The file does not exist.
     Missing,
-    /// What is there is another build; its build id, or none.
+    /// The file is another build. The value is its build id, if it has one.
     Changed(Option<String>),
-    /// The dump does not say which build was loaded; what is there now was used.
+    /// The dump does not name the build that was loaded; the look-up used the file that is there now.
     NotChecked,
-    /// It is newer than the dump, which does not say which build was loaded.
+    /// The file is newer than the dump, and the dump does not name the build that was loaded.
     Newer,
-    /// It cannot be read as a program or library, and why.
+    /// The file is not a readable program or library; the reason.
     Unreadable(String),
-    /// Some frames are in no function that its symbols name.
+    /// Some frames are in no function of the file's symbols.
     NoSymbols,
-    /// Its debug information is in this file, which is of another build and was not used.
+    /// This file has the debug information, but is of another build; the look-up did not use it.
     OtherDebugFile(PathBuf),
-    /// Debug information of some frames was split off into files (`.dwo`) that are not there or are of another
-    /// build, and in no package of these (`.dwp`): the first of them, and how many more.
+    /// The compiler split off debug information of some frames into files (`.dwo`). The look-up found neither these
+    /// files of the same build nor a package of them (`.dwp`). The values: the first file, and the number of others.
     NotFoundSplit(String, usize),
-    /// Its debug information is larger than look-up goes; frames may lack something because of that.
+    /// The debug information exceeds a limit of the look-up; frames may lack names, lines or inlined calls.
     Bounded(SymbolBound),
 }
 
-/// How far look-up goes.
+/// A limit of the look-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum SymbolBound {
-    /// Compressed debug information may take so many bytes once it is unpacked
+    /// The maximum of bytes that compressed debug information may take when unpacked
     /// ([`max_bytes`](SymbolOptions::max_bytes)).
     Unpacked(u64),
-    /// All names may take so many bytes ([`max_bytes`](SymbolOptions::max_bytes)).
+    /// The maximum of bytes that all names may take ([`max_bytes`](SymbolOptions::max_bytes)).
     Text(u64),
-    /// Entries of debug information are read to a depth of some thousands.
+    /// The maximum depth of entries of debug information, which is some thousands.
     Nesting,
-    /// Debug information is read a few times over, but not more often.
+    /// The maximum number of reads of debug information, which lets the look-up read all of it a few times.
     Work,
-    /// Of a place 256 inlined calls are kept.
+    /// The maximum number of inlined calls at one place, which is 256.
     InlinedCalls,
-    /// Of a name 64 KiB are kept.
+    /// The maximum length of a name, which is 64 KiB.
     NameLength,
 }
 
@@ -188,10 +191,10 @@ impl fmt::Display for SymbolNote {
     }
 }
 
-/// Places in modules: by the module's file, the number of a place and its offset.
+/// Places by the file of their module. Each place has its number and its offset.
 type Places = BTreeMap<String, Vec<(u32, u64)>>;
 
-/// Looks up places, and gives the calls at each, innermost first; none where nothing is known of it.
+/// Looks up places. Gives the calls at each place, innermost first; an empty list for an unknown place.
 fn look_up(
     places: Places,
     count: usize,
@@ -249,11 +252,9 @@ fn look_up(
 }
 
 impl Dump {
-    /// Looks up the frames that only name a module and an offset. A frame becomes several where calls
-    /// were inlined.
+    /// Looks up the frames that have only a module and an offset. A frame with inlined calls becomes several frames.
     ///
-    /// What is said of each file is sorted by its name; a file whose frames all were looked up is not
-    /// among them.
+    /// Returns the problems, sorted by the name of the file. A file without a problem has no note.
     pub fn symbolize(&mut self, options: &SymbolOptions) -> Vec<SymbolNote> {
         let old = core::mem::take(&mut self.frames);
         let mut places = Places::new();

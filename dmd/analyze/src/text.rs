@@ -1,4 +1,4 @@
-//! The text that Firefox's `dmd.py` prints, byte for byte.
+//! Writes the text of Firefox's `dmd.py`, byte for byte.
 
 use core::fmt::{self, Display};
 
@@ -10,7 +10,7 @@ use crate::stacks::StackId;
 
 const SEPARATOR: &str = "#-----------------------------------------------------------------";
 
-/// An analysis as text; its `Display` is what `dmd.py` prints.
+/// An analysis as text. Its `Display` gives the text of `dmd.py`.
 #[derive(Debug)]
 pub struct Text<'a> {
     analysis: &'a Analysis,
@@ -18,14 +18,14 @@ pub struct Text<'a> {
 }
 
 impl Analysis {
-    /// As `dmd.py` prints it. `arguments` are what the second line names.
+    /// The text of `dmd.py`. `arguments` appear in its second line.
     pub fn text<'a>(&'a self, arguments: &'a [String]) -> Text<'a> {
         Text { analysis: self, arguments }
     }
 }
 
 impl Analysis {
-    /// Of dark-matter mode: how much of the heap is of which kind.
+    /// For dark-matter mode: the part of the heap that each kind has.
     pub(crate) fn summary(&self) -> Vec<String> {
         let heap = self.total;
         let of = |kind| {
@@ -174,7 +174,7 @@ impl Text<'_> {
     fn stack(&self, f: &mut fmt::Formatter<'_>, title: &str, stack: StackId) -> fmt::Result {
         writeln!(f, "  {title} {{")?;
         for (index, text) in self.analysis.frames(stack).enumerate() {
-            // The number that the text starts with is a stand-in.
+            // The number at the start of the text is a placeholder.
             writeln!(f, "    #{:02}{}", index + 1, Clean(text.without_stand_in()))?;
         }
         f.write_str("  }\n")

@@ -1,4 +1,4 @@
-//! aarch64: its registers, how they are captured, and the packed rule of a usual frame.
+//! aarch64: its registers, their capture, and the packed rule of a usual frame.
 
 use core::arch::asm;
 
@@ -10,7 +10,7 @@ pub(crate) const FP: usize = 29;
 pub(crate) const SP: usize = 31;
 pub(crate) const RETURN_ADDRESS: usize = 30;
 
-/// Where a walk starts: a point inside of a function, and all registers that functions keep.
+/// Where a walk starts: a point inside a function, and all registers that functions keep for their callers.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Registers {
@@ -23,11 +23,13 @@ pub struct Registers {
 }
 
 impl Registers {
-    /// Of the function that this is written in: a walk from here gives its return address first.
+    /// The registers of the function that this is inlined into. A walk from here gives that function's return
+    /// address first.
     #[inline(always)]
     pub fn here() -> Registers {
         let mut registers = core::mem::MaybeUninit::<Registers>::uninit();
-        // SAFETY: writes the fourteen words of `registers`, and one scratch register.
+        // SAFETY: the assembly writes only the fourteen words of `registers` and one scratch register, which it
+        // declares.
         unsafe {
             asm!(
                 "mov {scratch}, sp",
@@ -45,11 +47,11 @@ impl Registers {
                 options(nostack, preserves_flags),
             );
         }
-        // SAFETY: all fourteen words were written above.
+        // SAFETY: the assembly above wrote all fourteen words, and any word is a valid register.
         unsafe { registers.assume_init() }
     }
 
-    /// The kept registers beside stack and frame pointer, with their columns.
+    /// The kept registers except the stack and frame pointers, with their columns.
     pub(crate) fn others(&self) -> [(usize, usize); 11] {
         core::array::from_fn(|index| match index {
             10 => (RETURN_ADDRESS, self.link),
@@ -58,21 +60,21 @@ impl Registers {
     }
 }
 
-/// Return addresses may be signed in their upper bits; user space ends at 48 bits.
+/// Strips the signature that a return address may have in its upper bits; user space ends at 48 bits.
 #[inline(always)]
 pub(crate) fn strip(pc: usize) -> usize {
     pc & 0x0000_ffff_ffff_ffff
 }
 
-/// Of the kernel's signal frame, which has no unwind rules: `mov x8, #139; svc #0`.
+/// The code of the kernel's signal frame, which has no unwind rules: `mov x8, #139; svc #0`.
 pub(crate) const SIGNAL_RETURN: [u8; 8] = [0x68, 0x11, 0x80, 0xd2, 0x01, 0x00, 0x00, 0xd4];
 
-/// Of the `rt_sigframe` at the stack pointer of a signal frame: a `siginfo_t` of 128 bytes, then a
-/// `ucontext_t` whose `mcontext_t` begins 176 bytes in with a fault address.
+/// The offset of the registers in the `rt_sigframe` at the stack pointer of a signal frame: a `siginfo_t` of 128
+/// bytes, then a `ucontext_t` whose `mcontext_t` is at byte 176 and begins with a fault address.
 const SIGNAL_REGISTERS: usize = 128 + 176 + 8;
 
-/// Where the registers lie from the stack pointer of a signal frame: column and offset. The pc, which has
-/// no column, is the last one.
+/// The places of the registers, from the stack pointer of a signal frame: column and offset. The pc, which has no
+/// column, is the last one.
 pub(crate) const SIGNAL_CONTEXT: [(usize, usize); 33] = {
     let mut places = [(0, 0); 33];
     let mut register = 0;
@@ -83,9 +85,9 @@ pub(crate) const SIGNAL_CONTEXT: [(usize, usize); 33] = {
     places
 };
 
-/// Fifteen bits for the usual frame, in which frame pointer and return address are saved as a pair. Bit
-/// 14: the CFA counts from the frame pointer; bits 7 to 13: its distance in pairs of words; bits 0 to 6:
-/// the frame pointer lies this many pairs of words below it, and the return address a word above.
+/// Packs a usual frame, which saves frame pointer and return address as a pair, into fifteen bits. Bit 14: the CFA
+/// counts from the frame pointer; bits 7 to 13: its distance in pairs of words; bits 0 to 6: the frame pointer lies
+/// this many pairs of words below it, and the return address one word above the frame pointer.
 pub(crate) fn pack(from_fp: bool, cfa: u32, fp: u32, return_address: u32) -> Option<u16> {
     if fp != return_address + 1 || !fp.is_multiple_of(2) || fp > 0xfe || !cfa.is_multiple_of(2) || cfa > 0xfe
     {
@@ -94,7 +96,7 @@ pub(crate) fn pack(from_fp: bool, cfa: u32, fp: u32, return_address: u32) -> Opt
     Some(u16::from(from_fp) << 14 | (cfa as u16 / 2) << 7 | (fp as u16 / 2))
 }
 
-/// What a packed rule says: the CFA, and how far below it the lowest word to read lies.
+/// Unpacks a rule into the CFA and the distance from the CFA down to the lowest word that the step reads.
 #[inline(always)]
 pub(crate) fn unpack(rule: u16, sp: usize, fp: usize) -> (usize, usize) {
     let base = if rule & 1 << 14 != 0 { fp } else { sp };
@@ -102,14 +104,14 @@ pub(crate) fn unpack(rule: u16, sp: usize, fp: usize) -> (usize, usize) {
     (cfa, usize::from(rule & 0x7f) * 16)
 }
 
-/// From the words at `cfa - lowest` and above it to the caller's pc and frame pointer.
+/// Reads the caller's pc and frame pointer from the words at and above `cfa - lowest`.
 #[inline(always)]
 pub(crate) fn caller(rule: u16, cfa: usize, _fp: usize, read: impl Fn(usize) -> usize) -> (usize, usize) {
     let pair = cfa - usize::from(rule & 0x7f) * 16;
     (read(pair + 8), read(pair))
 }
 
-/// What the step by a packed rule reads.
+/// The words that the step by a packed rule reads.
 #[inline(always)]
 pub(crate) fn words(rule: u16) -> Words {
     let fp = (rule & 0x7f) * 2;

@@ -1,18 +1,17 @@
-//! The rules that were compiled so far, for all threads: pc -> rule.
+//! The rules that the walker has compiled, for all threads: pc -> rule.
 //!
-//! A slot is one word, the pc in its upper 48 bits. The lower 16 hold the rule itself if it is a usual one
-//! of a module that stays, else the index of a wider one. So a look-up is mostly one load, and a slot can
-//! be read and replaced without a lock: readers see the old rule or the new one.
+//! A slot is one word, with the pc in its upper 48 bits. The lower 16 bits hold the rule itself if it is a usual one
+//! of a permanent module, else the index of a wide rule. So a look-up is mostly one load. A thread can read or
+//! replace a slot without a lock: readers see the old rule or the new one.
 //!
-//! Writers exclude each other by a flag that is tried, never waited for: whoever does not get it goes
-//! without caching what it compiled. That is what happens in a signal handler that interrupts a writer.
-//! When the table is half full a larger one takes its place. The old one stays, as readers may be in it;
-//! together they hold at most what the newest one does. When there is no room for another module or wider rule, as in
-//! a program that loads libraries all the time, an empty table takes its place, and everything begins anew.
+//! A flag excludes writers from each other. A writer tries the flag and never waits for it: without the flag, it
+//! does not cache the rule that it compiled. This happens in a signal handler that interrupts a writer. When the
+//! table is half full, a larger one replaces it. The old table stays mapped, as readers may still use it; all old
+//! tables together take at most the size of the newest. When there is no room for another module or wide rule, as in
+//! a program that keeps loading libraries, an empty table replaces the full one and the cache starts again.
 //!
-//! A rule of a module that can be unloaded names a record of that module. It counts only after the walk
-//! has seen that this module is still there: by its build id or, if it has none, by its path and some of its
-//! contents.
+//! A rule of a module that can be unloaded names a record of that module. A walk uses such a rule only after it has
+//! checked that the module is still loaded: by its build id or, without one, by its path and some of its contents.
 
 use crate::arch::pack;
 use crate::module::{Identity, Module};
@@ -20,7 +19,7 @@ use crate::rule::Rule;
 use crate::sys::map;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU16, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
-/// The rules' owner; there is one in a process.
+/// The owner of the rules; a process has one.
 #[derive(Debug)]
 pub(crate) struct Cache {
     slots: AtomicPtr<Slots>,
@@ -36,36 +35,38 @@ pub(crate) static CACHE: Cache = Cache {
     compiled: AtomicUsize::new(0),
 };
 
-/// Frees the walker's flag, which a thread that does not exist in the child of a fork may have held.
+/// Clears the writers' flag in the child of a fork. A thread that does not exist in the child may have held it.
 pub fn after_fork_in_child() {
     CACHE.writing.store(false, Ordering::Release);
 }
 
-/// How many rules were compiled, whether or not they could be kept.
+/// The number of rules that the walker has compiled, including those that it could not keep.
 pub fn compiled_rules() -> usize {
     CACHE.compiled.load(Ordering::Relaxed)
 }
 
-/// Bytes that the walker's tables have mapped; more than they occupy, as most of it is never touched.
+/// The bytes that the walker's tables have mapped. They occupy less, as the walker never touches most of the pages.
 pub fn mapped_bytes() -> usize {
     CACHE.bytes()
 }
 
-/// What a slot's lower half means.
+/// Marks a slot's lower half as the index of a wide rule.
 const WIDE: u16 = 1 << 15;
 const SMALLEST: u32 = 12;
 /// 8 MiB of slots.
 const LARGEST: u32 = 20;
-/// With so much mapped no table is made in place of a full one: pcs that are not in it are compiled anew each time.
+/// The limit of mapped bytes. Above it no new table replaces a full one, and the walker compiles each pc that is not
+/// in the table anew each time.
 const MOST_BYTES: usize = 64 << 20;
 
-/// A table of `1 << bits` slots, behind its header in the same mapping.
+/// A table of `1 << bits` slots. The slots follow this header in the same mapping.
 #[derive(Debug)]
 #[repr(C)]
 struct Slots {
     bits: u32,
     used: AtomicUsize,
-    /// What its slots name, and those of the smaller tables before it: allocated at first need.
+    /// The wide rules and modules that the slots of this table and of the smaller ones before it name. Mapped at
+    /// first need.
     wide: AtomicPtr<Wide>,
 }
 
@@ -73,21 +74,21 @@ const MAX_WIDE: usize = 1 << 15;
 const MAX_MODULES: usize = 1 << 12;
 const HEADS: usize = 1 << 10;
 
-/// All in one mapping, of which only the pages that are used exist.
+/// All in one mapping. The kernel provides only the pages that the walker uses.
 #[repr(C)]
 struct Wide {
     rules_used: AtomicUsize,
     modules_used: AtomicUsize,
-    /// Chains of equal hashes through `next`: an index plus one.
+    /// Chains of rules with equal hashes, linked through `next`. A link is an index plus one.
     heads: [AtomicU16; HEADS],
     next: [AtomicU16; MAX_WIDE],
-    /// The rule's word in the lower 48 bits, above it the module's record plus one, or 0 for a module that
-    /// stays.
+    /// The rule's word in the lower 48 bits. The upper bits hold the number of the module's record, or 0 for a
+    /// permanent module.
     rules: [AtomicU64; MAX_WIDE],
     modules: [Record; MAX_MODULES],
 }
 
-/// A module that can be unloaded, as it was when its first rule was compiled. Written once.
+/// A module that can be unloaded, as it was when the walker compiled its first rule. Written once.
 #[repr(C)]
 struct Record {
     start: AtomicUsize,
@@ -97,18 +98,18 @@ struct Record {
     id: [AtomicU64; 2],
 }
 
-/// What the cache knows of a pc.
+/// The cache's answer for a pc.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Cached {
     Missing,
-    /// A rule of a module that stays.
+    /// A rule of a permanent module.
     Sure(Rule),
-    /// A rule of this record's module.
+    /// A rule of this record's module, which may be gone.
     If(u16, Rule),
 }
 
 impl Cache {
-    /// The table to look pcs up in, for the length of a walk.
+    /// The current table, for the length of a walk.
     #[inline(always)]
     pub(crate) fn view(&self) -> View {
         match self.slots() {
@@ -120,12 +121,13 @@ impl Cache {
     #[inline]
     fn slots(&self) -> Option<&'static Slots> {
         let slots = self.slots.load(Ordering::Acquire);
-        // SAFETY: null, or a table that is never unmapped.
+        // SAFETY: the pointer is null or leads to a table that `new_table` initialized before it stored the pointer;
+        // tables are never unmapped.
         unsafe { slots.as_ref() }
     }
 
-    /// Keeps the rule of `pc`, which is in `module`, if that is possible. Gives the record of the module,
-    /// if it is one that can be unloaded.
+    /// Keeps the rule of `pc`, which is in `module`, if that is possible. Gives the number of the module's record if
+    /// the module can be unloaded.
     pub(crate) fn keep(&self, pc: usize, module: &Module, rule: Rule) -> Option<u16> {
         self.compiled.fetch_add(1, Ordering::Relaxed);
         if pc >= 1 << 48 {
@@ -145,7 +147,7 @@ impl Cache {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// `None` if there is no room. Only with `writing` held.
+    /// `None` if there is no room. The caller holds `writing`.
     fn insert(&self, pc: usize, module: &Module, id: Option<Identity>, rule: Rule) -> Option<Option<u16>> {
         let slots = self.slots_for_writing()?;
         let packed = match (rule, &id) {
@@ -164,7 +166,7 @@ impl Cache {
             }
         };
         if slots.insert((pc as u64) << 16 | u64::from(packed)) {
-            // A module begins on a page, which leaves room for its record.
+            // A module starts at a page boundary, so the low bits have room for its record's number.
             note_replacement(module.start | usize::from(record));
         }
         Some((record != 0).then_some(record))
@@ -174,14 +176,14 @@ impl Cache {
         if let Some(wide) = slots.wide() {
             return Some(wide);
         }
-        // All of it is atomics, for which zeroes are what "empty" means.
+        // All fields are atomics, and zero means "empty" in each of them.
         let wide = map(size_of::<Wide>())?.cast::<Wide>();
         self.bytes.fetch_add(size_of::<Wide>(), Ordering::Relaxed);
         slots.wide.store(wide, Ordering::Release);
         slots.wide()
     }
 
-    /// A table with room for one more.
+    /// A table with room for one more rule.
     fn slots_for_writing(&self) -> Option<&'static Slots> {
         let old = self.slots();
         if let Some(slots) = old
@@ -196,8 +198,9 @@ impl Cache {
         self.new_table(bits, old)
     }
 
-    /// Puts an empty table in the place of one without room. Which modules were seen is forgotten with it, so that
-    /// another in the place of one would not be noticed: all known of pcs is void.
+    /// Replaces a full table with an empty one. The records of seen modules are lost with the old table, so the
+    /// walker could not notice that a module took the place of another. That is why this function counts a
+    /// replacement: all that callers know about pcs is void.
     #[cold]
     fn begin_anew(&self) -> Option<()> {
         if self.bytes() > MOST_BYTES {
@@ -208,14 +211,14 @@ impl Cache {
         Some(())
     }
 
-    /// A table with what is in the old one.
+    /// Maps a table and copies the rules of the old one into it.
     fn new_table(&self, bits: u32, old: Option<&'static Slots>) -> Option<&'static Slots> {
         let bytes = size_of::<Slots>() + (size_of::<AtomicU64>() << bits);
         let new = map(bytes)?.cast::<Slots>();
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
-        // SAFETY: a fresh mapping, aligned to a page, that nobody else has seen.
+        // SAFETY: `map` gave a fresh mapping of `bytes`, aligned to a page; no other thread knows its address yet.
         unsafe { new.write(Slots { bits, used: AtomicUsize::new(0), wide: AtomicPtr::default() }) };
-        // SAFETY: as above, and just written.
+        // SAFETY: the same mapping, which is never unmapped; the line above initialized the header.
         let slots = unsafe { &*new };
         if let Some(old) = old {
             slots.wide.store(old.wide.load(Ordering::Relaxed), Ordering::Relaxed);
@@ -231,20 +234,21 @@ impl Cache {
     }
 }
 
-/// How often rules of another module took the place of some: other code lies at their pcs.
+/// The number of times that rules of another module replaced older ones because other code now lies at their pcs.
 static REPLACED: AtomicU32 = AtomicU32::new(0);
-/// The module of which that was last true. It goes on with each of its pcs that the one before had too.
+/// The module (and record) that caused the last replacement. It replaces a rule at each pc that it shares with the
+/// module before it; all of these count once.
 static LAST_TO_REPLACE: AtomicUsize = AtomicUsize::new(0);
 
-/// Only by the one writer.
+/// Only the one writer calls this.
 fn note_replacement(module: usize) {
     if LAST_TO_REPLACE.swap(module, Ordering::Relaxed) != module {
         REPLACED.fetch_add(1, Ordering::Relaxed);
     }
 }
 
-/// Changes whenever pcs were found to be of another module than before. Whoever sees that it has changed sees the table
-/// that it has changed with.
+/// A number that changes whenever the walker finds that pcs belong to another module than before. A caller that sees
+/// the new number also sees the table that came with it.
 #[inline(always)]
 pub fn replaced() -> u32 {
     REPLACED.load(Ordering::Acquire)
@@ -259,20 +263,22 @@ impl Slots {
     #[inline]
     fn words(&self) -> &[AtomicU64] {
         let header: *const Slots = self;
-        // SAFETY: the mapping has the slots behind the header.
+        // SAFETY: `new_table` mapped the header and the slots as one piece, so the end of the header is inside of
+        // the mapping.
         let first = unsafe { header.add(1) };
-        // SAFETY: there are so many, all initialized (to zero) by the mapping.
+        // SAFETY: `new_table` mapped `1 << bits` slots there, and the kernel filled them with zeroes, which are
+        // valid atomics.
         unsafe { core::slice::from_raw_parts(first.cast(), self.len()) }
     }
 
     #[inline]
     fn wide(&self) -> Option<&'static Wide> {
         let wide = self.wide.load(Ordering::Acquire);
-        // SAFETY: null, or a mapping that stays.
+        // SAFETY: the pointer is null or leads to a mapping that `wide_for_writing` made; it is never unmapped.
         unsafe { wide.as_ref() }
     }
 
-    /// Tells whether another rule was there. Only by the one writer.
+    /// Inserts a slot's word and returns whether it replaced another rule. Only the one writer calls this.
     fn insert(&self, new: u64) -> bool {
         let words = self.words();
         let mut index = index(new >> 16, 64 - self.bits);
@@ -291,7 +297,7 @@ impl Slots {
     }
 }
 
-/// A table as a walk uses it: `1 << (64 - shift)` words.
+/// A table for the length of a walk: `1 << (64 - shift)` words.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct View {
     words: &'static [AtomicU64],
@@ -302,17 +308,17 @@ pub(crate) struct View {
 static NO_WORDS: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
 
 impl View {
-    /// In which no pc is found.
+    /// A view that holds no pc.
     pub(crate) const NOTHING: View = View { words: &NO_WORDS, shift: 63, slots: None };
 
-    /// The packed rule of `pc`, 0 if there is none.
+    /// The packed rule of `pc`, or 0 if the table has none.
     #[inline(always)]
     pub(crate) fn get(&self, pc: usize) -> u16 {
         let mut index = index(pc as u64, self.shift);
-        // SAFETY: so large a shift leaves an index below the number of words.
+        // SAFETY: `index` shifts a 64-bit product by `shift`, and `words` has `1 << (64 - shift)` elements.
         let first = unsafe { self.words.get_unchecked(index) };
         let mut word = first.load(Ordering::Acquire);
-        // Half of the slots are empty, so this ends.
+        // At least half of the slots are empty, so the loop ends.
         loop {
             if word >> 16 == pc as u64 {
                 return word as u16;
@@ -330,7 +336,7 @@ impl View {
         self.slots?.wide()
     }
 
-    /// Whether both name the same by the same numbers.
+    /// Do both views share one list of wide rules and modules, so that an index means the same in both?
     #[inline]
     pub(crate) fn is_like(&self, other: &View) -> bool {
         match (self.wide(), other.wide()) {
@@ -339,7 +345,7 @@ impl View {
         }
     }
 
-    /// What a slot's lower half stands for.
+    /// The rule that a slot's lower half names by index.
     #[inline(always)]
     pub(crate) fn resolve(&self, packed: u16) -> Cached {
         if packed & WIDE == 0 {
@@ -371,7 +377,7 @@ fn index(pc: u64, shift: u32) -> usize {
 }
 
 impl Wide {
-    /// The index of a rule's word, old or new. Only by the one writer.
+    /// The index of a rule's word, which is added if it is new. Only the one writer calls this.
     fn intern(&self, word: u64) -> Option<u16> {
         let hash = word.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
         let head = &self.heads[hash as usize % HEADS];
@@ -390,10 +396,10 @@ impl Wide {
         Some(index as u16)
     }
 
-    /// The number, from 1, of the module's record, old or new. Only by the one writer.
+    /// The number, from 1, of the module's record, which is added if it is new. Only the one writer calls this.
     fn record(&self, module: &Module, id: &Identity) -> Option<u16> {
         let used = self.modules_used.load(Ordering::Relaxed);
-        // Backwards, as what is loaded now was most likely recorded last.
+        // Backwards: a module that is loaded now was most likely recorded last.
         for index in (0..used).rev() {
             if self.modules[index].read() == (*module, *id) {
                 return Some(index as u16 + 1);

@@ -1,4 +1,4 @@
-//! Stacks as lists of return addresses.
+//! Captures stacks as lists of return addresses.
 
 use core::cell::Cell;
 
@@ -6,14 +6,14 @@ use crate::arch::Registers;
 use crate::stack::StackRange;
 use crate::walker::{End, walk};
 
-/// Fills `out` with the return addresses of the function that this is called in, innermost first, and says
-/// how many there are. `stack` is this thread's.
+/// Fills `out` with the return addresses of the calling function, innermost first, and returns their number. `stack`
+/// is that of this thread.
 #[inline(always)]
 pub fn capture(stack: &mut StackRange, out: &mut [usize]) -> (usize, End) {
     fill(&Registers::here(), stack, out)
 }
 
-/// As [`capture`], from registers that were read before.
+/// As [`capture`], from registers that the caller captured before.
 #[inline(never)]
 pub fn fill(start: &Registers, stack: &mut StackRange, out: &mut [usize]) -> (usize, End) {
     let mut filled = 0;
@@ -34,13 +34,13 @@ thread_local! {
     static STACK: Cell<StackRange> = const { Cell::new(StackRange::new()) };
 }
 
-/// [`capture`] for callers that have no state of their own for each thread.
+/// [`capture`] for callers that keep no state for each thread.
 #[inline(always)]
 pub fn capture_here(out: &mut [usize]) -> (usize, End) {
     let start = Registers::here();
     let mut stack = STACK.try_with(Cell::get).unwrap_or_default();
     let result = fill(&start, &mut stack, out);
-    // Gone at the end of a thread: then the next call begins anew.
+    // At the end of a thread the value is gone; the next call then starts with a new one.
     _ = STACK.try_with(|place| place.set(stack));
     result
 }

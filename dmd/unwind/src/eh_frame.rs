@@ -1,30 +1,30 @@
-//! Finding the frame description entry (FDE) of a pc: `.eh_frame_hdr`'s sorted table where there is one,
-//! else one entry of `.eh_frame` after the other.
+//! Finds the frame description entry (FDE) of a pc: by the sorted table of `.eh_frame_hdr` if there is one, else by
+//! a search through the entries of `.eh_frame`.
 
 use crate::reader::{Reader, Span, encoding};
 
 /// The unwind sections of one module.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sections<'a> {
-    /// `.eh_frame_hdr`, up to the end of what is mapped behind it.
+    /// `.eh_frame_hdr`, up to the end of its segment.
     pub(crate) header: Span<'a>,
-    /// `.eh_frame`, up to the end of what is mapped behind it.
+    /// `.eh_frame`, up to the end of its segment.
     pub(crate) frames: Span<'a>,
 }
 
-/// What the entries of a compilation unit have in common.
+/// A common information entry (CIE): the data that the FDEs of a compilation unit share.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cie<'a> {
     pub(crate) code_align: u64,
     pub(crate) data_align: i64,
     /// The column that holds the return address.
     pub(crate) return_address: u64,
-    /// How addresses in its FDEs are written.
+    /// The encoding of addresses in its FDEs.
     pub(crate) encoding: u8,
-    /// Has its FDEs' augmentation data (`z`)?
+    /// Do its FDEs have augmentation data (`z`)?
     augmented: bool,
-    /// Is this the frame that the kernel makes for a signal handler (`S`)? Then the caller's pc is that
-    /// of an interrupted instruction, not of one behind a call.
+    /// Is this the frame that the kernel makes for a signal handler (`S`)? Then the caller's pc is that of an
+    /// interrupted instruction, not of one after a call.
     pub(crate) signal: bool,
     pub(crate) instructions: Reader<'a>,
 }
@@ -38,7 +38,7 @@ pub(crate) struct Fde<'a> {
     pub(crate) instructions: Reader<'a>,
 }
 
-/// The address of `.eh_frame` that the header at the start of `header` tells.
+/// The address of `.eh_frame` in the header at the start of `header`.
 pub(crate) fn frames_address(header: Span<'_>) -> Option<usize> {
     Header::parse(header).map(|parsed| parsed.frames)
 }
@@ -72,7 +72,7 @@ impl<'a> Sections<'a> {
         None
     }
 
-    /// Reads the entry at `reader` and leaves the reader behind it.
+    /// Reads the entry at `reader` and leaves the reader after it.
     fn entry(&self, reader: &mut Reader<'a>) -> Option<Entry<'a>> {
         let Some((id, id_address, mut body)) = entry_body(reader)? else { return Some(Entry::Terminator) };
         if id == 0 {
@@ -80,7 +80,7 @@ impl<'a> Sections<'a> {
         }
         let cie = self.cie(id_address.wrapping_sub(id as usize))?;
         let start = body.pointer(cie.encoding, self.header.address)?;
-        // The range has the format of the start, but is relative to nothing.
+        // The range has the format of the start, but is an absolute number.
         let range = body.pointer(cie.encoding & 0x0f, 0)?;
         if cie.augmented {
             let len = body.uleb()?;
@@ -111,7 +111,7 @@ impl<'a> Sections<'a> {
             instructions: body,
         };
         let Some((b'z', letters)) = augmentation.split_first() else {
-            // Augmentations without a length (`eh`) are older than anything that runs here.
+            // Only systems older than those that this crate supports use augmentations without a length (`eh`).
             cie.instructions = body;
             return augmentation.is_empty().then_some(cie);
         };
@@ -129,9 +129,9 @@ impl<'a> Sections<'a> {
                     data.u8()?;
                 }
                 b'S' => cie.signal = true,
-                // aarch64: which key signed the return address, and memory tagging.
+                // aarch64: the key that signed the return address, and memory tagging.
                 b'B' | b'G' => {}
-                // The length tells where the rest ends, whatever it means.
+                // The length gives the end of the unknown rest.
                 _ => break,
             }
         }
@@ -153,8 +153,8 @@ enum Entry<'a> {
     Terminator,
 }
 
-/// The id of the entry at `reader`, the address of the id, and what follows; `None` inside is the
-/// section's terminator.
+/// The id of the entry at `reader`, the address of the id, and the bytes after it. The inner `None` is the section's
+/// terminator.
 fn entry_body<'a>(reader: &mut Reader<'a>) -> Option<Option<(u64, usize, Reader<'a>)>> {
     let len = match reader.u32()? {
         0 => return Some(None),
@@ -163,7 +163,7 @@ fn entry_body<'a>(reader: &mut Reader<'a>) -> Option<Option<(u64, usize, Reader<
     };
     let mut body = reader.split(usize::try_from(len).ok()?)?;
     let id_address = body.address();
-    // In .eh_frame (unlike .debug_frame) the id has four bytes in the long format as well.
+    // In `.eh_frame` (unlike `.debug_frame`) the id has four bytes in the long format too.
     let id = body.u32()?;
     Some(Some((u64::from(id), id_address, body)))
 }
@@ -173,8 +173,8 @@ struct Header {
     table: Option<Table>,
 }
 
-/// The sorted table: pairs of a function's start and its FDE's address, both as 32-bit numbers relative
-/// to the header. Linkers write no other kind.
+/// The sorted table: pairs of a function's start and its FDE's address, both as 32-bit numbers relative to the
+/// header. Linkers write no other format.
 struct Table {
     offset: usize,
     len: usize,
@@ -203,7 +203,7 @@ impl Table {
     fn entry_before(&self, header: Span<'_>, pc: usize) -> Option<usize> {
         let bytes = header.bytes.get(self.offset..)?;
         let (entries, _) = bytes.as_chunks::<8>();
-        // Never believes a length above what is there.
+        // Limits the length in the header to the bytes that are mapped.
         let entries = entries.get(..self.len.min(entries.len()))?;
         let field = |entry: &[u8; 8], at: usize| {
             let word = [entry[at], entry[at + 1], entry[at + 2], entry[at + 3]];

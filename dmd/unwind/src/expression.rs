@@ -1,16 +1,16 @@
-//! DWARF expressions, as far as call frame information uses them: `.plt` entries, functions that realign
-//! their stack, and the frames of signal handlers.
+//! Evaluates the DWARF expressions that call frame information uses: in `.plt` entries, functions that realign their
+//! stack, and the frames of signal handlers.
 
 use crate::reader::{Reader, Span};
 use crate::registers::KnownRegisters;
 use crate::stack::Memory;
 
-/// More than any compiler writes; ends loops.
+/// The maximum number of operations, more than any compiler writes. It ends loops.
 const MAX_OPERATIONS: usize = 256;
 const DEPTH: usize = 16;
 
-/// The value of the expression at `position` of `frames`. `first` is on its stack at the start: the CFA,
-/// for the expressions that have one.
+/// The value of the expression at `position` of `frames`. `first` is on its stack at the start: the CFA, for
+/// expressions that start with one.
 pub(crate) fn evaluate(
     frames: Span<'_>,
     position: u32,

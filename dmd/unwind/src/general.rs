@@ -1,5 +1,5 @@
-//! The general step: from the registers of a frame to those of its caller, by its whole row. The walker takes it
-//! where the packed rules of the cache do not reach.
+//! The general step: computes the caller's registers from those of a frame, by the frame's whole row. The walker
+//! takes it where the cache's rules are not enough.
 
 use crate::arch::{FP, RETURN_ADDRESS, Registers, SP, strip};
 use crate::eh_frame::{Fde, Sections};
@@ -8,11 +8,11 @@ use crate::registers::KnownRegisters;
 use crate::row::{Cfa, Row, Saved, row_at};
 use crate::stack::Memory;
 
-/// A frame, with all registers whose values are known.
+/// A frame with all registers whose values are known.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct GeneralFrame {
     pub(crate) pc: usize,
-    /// Is `pc` an interrupted instruction, rather than one behind a call?
+    /// Is `pc` an interrupted instruction, and not one after a call?
     pub(crate) exact: bool,
     pub(crate) registers: KnownRegisters,
 }
@@ -22,12 +22,12 @@ pub(crate) struct GeneralFrame {
 pub(crate) enum Stop {
     /// The outermost frame.
     End,
-    /// A rule is odd, or needs a register that is not known, or memory that is not the stack's.
+    /// A rule cannot be applied, or needs an unknown register or memory outside the stack.
     Lost,
 }
 
 impl GeneralFrame {
-    /// What is left in hand after steps by packed rules.
+    /// A frame of which only the three values that steps by rules follow are known.
     pub(crate) fn partial(pc: usize, sp: usize, fp: usize) -> GeneralFrame {
         let mut known = GeneralFrame { pc, exact: false, registers: KnownRegisters::NONE };
         known.registers.set(SP, sp);
@@ -35,12 +35,12 @@ impl GeneralFrame {
         known
     }
 
-    /// To be filled with the registers that a signal handler was given.
+    /// An empty frame for the registers that the kernel saved for a signal handler.
     pub(crate) fn interrupted() -> GeneralFrame {
         GeneralFrame { pc: 0, exact: true, registers: KnownRegisters::NONE }
     }
 
-    /// All registers that a function keeps for its caller, as they were captured.
+    /// A frame with all the registers that a function keeps for its caller, as `registers` captured them.
     pub(crate) fn captured(registers: &Registers) -> GeneralFrame {
         let mut known = GeneralFrame::partial(registers.pc, registers.sp, registers.fp);
         for (register, value) in registers.others() {
@@ -49,7 +49,7 @@ impl GeneralFrame {
         known
     }
 
-    /// The address by which this frame's rules are looked up.
+    /// The address for the look-up of this frame's rules.
     pub(crate) fn lookup(&self) -> usize {
         if self.exact { self.pc } else { self.pc.wrapping_sub(1) }
     }
@@ -87,7 +87,7 @@ impl GeneralFrame {
         caller.registers.set(SP, cfa);
         for (register, saved) in row.saved.iter().enumerate() {
             let value = match *saved {
-                // The CFA is the caller's stack pointer unless something else is said.
+                // The CFA is the caller's stack pointer unless the row has another rule for it.
                 Saved::Unspecified | Saved::Kept if register == SP => continue,
                 Saved::Unspecified | Saved::Kept => self.registers.get(register),
                 Saved::Undefined => None,
@@ -107,7 +107,7 @@ impl GeneralFrame {
             }
         }
         caller.pc = strip(caller.registers.get(RETURN_ADDRESS)?);
-        // Stacks grow down: a caller is higher, unless a signal handler ran on a stack of its own.
+        // Stacks grow down, so a caller's frame is higher, unless a signal handler ran on a stack of its own.
         let sp = caller.registers.get(SP)?;
         let moved = sp > self.registers.get(SP)? || (sp == self.registers.get(SP)? && self.pc != caller.pc);
         if signal {

@@ -1,33 +1,33 @@
-//! A walk that remembers the thread's last one, and ends where the stack is still what it was.
+//! A walk that reuses the thread's last one: it stops where the rest of the stack is unchanged.
 //!
-//! A step by a usual rule depends on the frame that it leaves, the rule of its pc, and one or two words of
-//! the stack; the rules of modules that stay do not change. So if a walk comes to a frame that the last one
-//! came to, and all words that were read further out hold what they held, then the rest of the walk would be
-//! what it was. That is no guess: nothing is assumed of what ran in between, which may have returned, thrown,
-//! jumped or switched stacks. It holds as far as the outer steps were all of that kind; beyond, and on stacks
-//! that are not the thread's own, walks go all the way.
+//! A step by a usual rule depends on the frame that it leaves, the rule of its pc, and one or two words of the
+//! stack; the rules of permanent modules do not change. Suppose that a walk comes to a frame of the last walk, and
+//! that all words that the last walk read further out are unchanged. Then the rest of the walk would give the same
+//! frames. This is not a guess: it assumes nothing about the code that ran in between, which may have returned,
+//! thrown, jumped or switched stacks. It holds only as far as all outer steps were usual ones. Otherwise, and on
+//! stacks that are not the thread's own, a walk goes all the way.
 //!
-//! Each frame has a tag, made of its caller's tag and its pc. Those of frames that are still there are kept,
-//! so a stack is named without a look at its outer frames.
+//! Each frame has a tag, made from its caller's tag and its pc. Frames that are still there keep their tags, so the
+//! walk can name a stack without a look at its outer frames.
 
 use crate::arch::{Registers, strip};
 use crate::stack::StackRange;
 use crate::walker::{End, Frame, walk_by_words};
 use crate::words::Words;
 
-/// The most frames of a stack. Of one that is deeper the innermost are taken.
+/// The maximum number of frames of a stack. Of a deeper stack the walk takes the innermost frames.
 pub const MOST: usize = 256;
 
 #[derive(Clone, Copy)]
 struct Kept<T> {
     frame: Frame,
-    /// What was read in the step to this frame.
+    /// The place of the words that the step to this frame read.
     words: Words,
     tag: T,
 }
 
-/// Where the step to a frame read, and what: the pc, and the frame pointer, or else the pc again. Only for usual
-/// steps.
+/// The addresses and the values that the step to a frame read: the pc, and the frame pointer or, if the step did not
+/// read it, the pc again. Only for usual steps.
 #[derive(Clone, Copy)]
 struct Read {
     pc_at: usize,
@@ -45,18 +45,18 @@ impl Read {
     }
 }
 
-/// The last stack of one thread, and room for the next. Belongs to the thread; a new thread needs a new one.
-/// All zero is a new one.
+/// The last stack of one thread, and room for the next. The value belongs to the thread; a new thread needs a new
+/// one. All zeroes are a valid new value.
 pub struct LastStack<T> {
     /// Outermost first.
     kept: [Kept<T>; MOST],
-    /// Of each. Apart, since they are looked at one after another.
+    /// One for each kept frame. A separate array, since a walk checks them in sequence.
     reads: [Read; MOST],
-    /// How many have a tag.
+    /// The number of kept frames that have a tag.
     tagged: usize,
-    /// At how many of them a walk may end, from the outermost on.
+    /// The number of kept frames, from the outermost on, at which a walk may end.
     trusted: usize,
-    /// What the walk has seen so far, innermost first.
+    /// The frames that the current walk has seen, innermost first.
     fresh: [(Frame, Words); MOST],
 }
 
@@ -67,7 +67,7 @@ impl<T> core::fmt::Debug for LastStack<T> {
 }
 
 impl<T: Copy> LastStack<T> {
-    /// Without a last stack. Tags are `root` until there is one.
+    /// A value without a last stack. All tags are `root` until there is one.
     pub const fn new(root: T) -> Self {
         let nowhere = Frame { pc: 0, sp: 0, fp: 0 };
         let words = Words { pc: 0, fp: 0 };
@@ -76,20 +76,20 @@ impl<T: Copy> LastStack<T> {
         Self { kept, reads, tagged: 0, trusted: 0, fresh: [(nowhere, words); MOST] }
     }
 
-    /// Forgets the last stack: this thread's is another one.
+    /// Forgets the last stack: the thread now has another one.
     pub fn forget(&mut self) {
         self.tagged = 0;
         self.trusted = 0;
     }
 
-    /// At how many frames, from the outermost on, the next walk may end.
+    /// The number of frames, from the outermost on, at which the next walk may end.
     pub fn trusted(&self) -> usize {
         self.trusted
     }
 
-    /// Walks from `start`, and gives the tag of the innermost frame that counts: the first one, or with
-    /// `from` the first with this pc. `root` if there is none. `child` makes a frame's tag of its caller's and
-    /// its pc, and always the same of the same.
+    /// Walks from `start`, and gives the tag of the innermost frame that counts: the first one or, with `from`, the
+    /// first with this pc. Gives `root` if no frame counts. `child` makes a frame's tag from its caller's tag and
+    /// its pc, and must give equal tags for equal arguments.
     #[inline(never)]
     pub fn tag(
         &mut self,
@@ -125,7 +125,7 @@ impl<T: Copy> LastStack<T> {
         });
         let end = if met.is_some() { End::Complete } else { end };
         match met {
-            // The step to it may be another one than last time.
+            // The step to the met frame may differ from the last walk's.
             Some(words) => {
                 let kept = &mut self.kept[same - 1];
                 kept.words = words;
@@ -140,11 +140,11 @@ impl<T: Copy> LastStack<T> {
         (self.keep(same, fresh, trusted, root, child), end)
     }
 
-    /// At how many of the frames a walk from `sp` may end.
+    /// The number of frames at which a walk from `sp` may end.
     #[inline(always)]
     fn unchanged(&self, sp: usize, stack: &StackRange) -> usize {
         let mut kept = &self.kept[..self.trusted];
-        // What lies further in than `sp` may not even be mapped.
+        // Memory further in than `sp` may be unmapped.
         while let Some((innermost, others)) = kept.split_last()
             && innermost.frame.sp < sp
         {
@@ -155,24 +155,26 @@ impl<T: Copy> LastStack<T> {
             _ => return 0,
         }
         let word = |address| {
-            // SAFETY: usual steps lead from a multiple of 8 to another, and read between the two; all these
-            // are between `sp` and the outermost frame, on the stack that this thread runs on.
+            // SAFETY: usual steps lead from one multiple of 8 to another, and read only between the two. All these
+            // frames lie between `sp` and the outermost frame, and `holds` above checked that both are on this
+            // thread's stack.
             unsafe { stack.word(address) }
         };
-        // The innermost frame's words lie further in than it.
+        // The words of the innermost frame lie further in than the frame itself.
         let changed = self.reads[..kept.len() - 1].iter().position(|read| {
-            // A signed pc that stands for a frame pointer never equals itself: then that frame is walked again.
+            // A signed pc in the place of a frame pointer never equals itself; the walk then walks that frame again.
             (strip(word(read.pc_at)) ^ read.pc) | (word(read.fp_at) ^ read.fp) != 0
         });
         changed.map_or(kept.len(), |at| at + 1)
     }
 
-    /// Is the outermost frame on the thread's own stack? Then all are from which only usual steps lead there.
+    /// Is the outermost frame on the thread's own stack? If so, all frames from which only usual steps lead there
+    /// are too.
     fn starts_on(&self, stack: &StackRange, fresh: usize) -> bool {
         fresh > 0 && stack.holds(self.fresh[fresh - 1].0.sp, self.fresh[fresh - 1].0.sp)
     }
 
-    /// Puts the fresh frames behind the first `same` of the last stack, and gives the tag of the innermost.
+    /// Puts the fresh frames after the first `same` of the last stack, and gives the tag of the innermost frame.
     #[inline(always)]
     fn keep(
         &mut self,
@@ -183,7 +185,7 @@ impl<T: Copy> LastStack<T> {
         mut child: impl FnMut(T, usize) -> T,
     ) -> T {
         let mut tag = if same == 0 { root } else { self.kept[same - 1].tag };
-        // Frames that are new may have the tags of those that were in their place.
+        // A new frame may reuse the tag of the frame that was in its place.
         let mut alike = self.tagged;
         // A walk may end at a frame if all steps further out are usual ones.
         let mut trust = trusted && (same == 0 || self.kept[same - 1].words.pc != 0);

@@ -1,4 +1,4 @@
-//! What a signal has interrupted, as the stack of its handler tells.
+//! Finds out what a signal has interrupted, from the stack of its handler.
 
 use crate::arch::Registers;
 use crate::module::Module;
@@ -6,8 +6,8 @@ use crate::stack::StackRange;
 use crate::walker::walk_by_words;
 use crate::words::Words;
 
-/// Whether a signal's handler, in which this is called, has interrupted a function of this library, or what such a
-/// function called.
+/// Whether a signal has interrupted a function of this library or a function that it called. Only a signal handler
+/// may call this.
 #[inline(never)]
 pub fn is_interrupted_here() -> bool {
     let here = is_interrupted_here as fn() -> bool;

@@ -1,4 +1,4 @@
-//! Walks the stack of the running thread: who called this, as return addresses.
+//! Walks the stack of the running thread and gives the return addresses of its callers.
 //!
 //! ```
 //! # #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))] {
@@ -9,38 +9,39 @@
 //! ```
 //!
 //! The walker may run inside `malloc` and `free`, and in signal handlers. It allocates nothing (its tables are
-//! mappings of their own), waits for no lock, cannot panic, and changes neither `errno` nor anything of the
+//! mappings of their own), waits for no lock, cannot panic, and changes neither `errno` nor any other state of the
 //! program. It reads stack memory only where it knows that memory to be mapped.
 //!
-//! # How it hangs together
+//! # How the parts work together
 //!
-//! For each pc a *rule* (CFA = stack or frame pointer + constant, where the frame pointer is saved, where the
-//! return address is) is compiled from `.eh_frame` when the walker first meets the pc, and kept in one table for all
-//! threads. A step is then one look-up, two comparisons and one or two loads; a frame with a frame pointer is just
-//! one whose rule says so. Other frames take the general step, which follows all registers through all of DWARF:
-//! `.plt` entries, realigned stacks, signal frames.
+//! When the walker first meets a pc, it compiles a *rule* from `.eh_frame`: CFA = stack or frame pointer + constant,
+//! where the frame pointer is saved, and where the return address is. One table keeps the rules for all threads. A
+//! step is then one look-up, two comparisons and one or two loads. Code with a frame pointer needs no step of its
+//! own: its rule names the frame pointer. Other frames take the general step, which follows all registers and
+//! handles all of DWARF: `.plt` entries, realigned stacks, signal frames.
 //!
 //! ```text
-//! incremental   the walk that remembers the thread's last one
+//! incremental   a walk that reuses the thread's last one
 //! capture       a walk into a list
 //! walker        the loop: packed rule, else wide rule, else general step
-//! cache         pc -> rule, and which modules the rules belong to
+//! cache         pc -> rule, and the modules that the rules belong to
 //! rule          row -> rule
 //! general       the general step; registers holds the values that it knows
 //! row, eh_frame, expression, reader    DWARF
-//! loaded        what the loader calls the module of a pc
+//! loaded        path, load address and build id of the module of a pc
 //! module        pc -> module -> sections
-//! stack         what may be read
-//! own           where the thread's own stack lies
+//! stack         the memory that a walk may read
+//! own           the bounds of the thread's own stack
 //! ```
 //!
-//! [`Frame`] is all that a usual step depends on beside the words that it reads. So a walk need not go on behind a
-//! frame of the thread's last walk, if all words further out are what they were: see [`LastStack`].
+//! A usual step depends only on the [`Frame`] and the words that it reads. So a walk can stop at a frame of the
+//! thread's last walk if no word further out has changed: see [`LastStack`].
 //!
-//! # What it does not do
+//! # Limits
 //!
-//! Walk through code without unwind information, such as that of JIT compilers: such code ends a walk. Name
-//! functions. Walk stacks of other threads. On systems other than Linux on `x86_64` and `aarch64` the crate is empty.
+//! The crate does not walk through code without unwind information, such as that of JIT compilers: such code ends a
+//! walk. It does not name functions, and does not walk stacks of other threads. On systems other than Linux on
+//! `x86_64` and `aarch64` the crate is empty.
 
 #![cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 #![deny(unsafe_code)]

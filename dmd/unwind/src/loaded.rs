@@ -1,32 +1,33 @@
-//! What the loader calls the module of a pc.
+//! The loader's data about the module of a pc.
 
 use core::ffi::CStr;
 
 use crate::module::{Module, link_map};
 
-/// What tells a module without a build id from others of its path.
+/// A hash that distinguishes a module without a build id from others with its path.
 pub type Sample = [u8; 16];
 
-/// A module that is loaded, and stays so while a frame of it is on this thread's stack.
+/// A loaded module. It stays loaded while a frame of it is on this thread's stack.
 #[derive(Clone, Copy, Debug)]
 pub struct Loaded {
     /// Its first address.
     pub start: usize,
-    /// The address behind its last.
+    /// The address after its last.
     pub end: usize,
-    /// What is added to addresses in the file.
+    /// The difference between a loaded address and the address in the file.
     pub bias: usize,
-    /// As the loader has it.
+    /// The path in the loader's record.
     pub path: &'static CStr,
-    /// Empty if it has none.
+    /// The build id; empty if the module has none or is permanent.
     pub build_id: &'static [u8],
-    /// Of one without a build id; else 0.
+    /// The sample; zeroes if the module has a build id or is permanent.
     pub sample: Sample,
-    /// Whether it cannot be unloaded.
+    /// Whether the module cannot be unloaded.
     pub is_permanent: bool,
 }
 
-/// The module that holds a pc of this thread's stack. Takes no lock; `None` also if that cannot be done here.
+/// The module that holds a pc of this thread's stack. Takes no lock. `None` also if this system has no way to find
+/// it without a lock.
 pub fn loaded(pc: usize) -> Option<Loaded> {
     let (module, bias, path) = link_map(pc)?;
     let is_permanent = module.is_permanent();
@@ -43,7 +44,7 @@ pub fn loaded(pc: usize) -> Option<Loaded> {
     })
 }
 
-/// Whether the module of a pc of this thread's stack is this one.
+/// Whether `that` is still the module of a pc of this thread's stack.
 pub fn is_loaded(pc: usize, that: &Loaded) -> bool {
     link_map(pc).is_some_and(|(module, _, name)| {
         let Module { start, end, .. } = module;
@@ -56,7 +57,7 @@ pub fn is_loaded(pc: usize, that: &Loaded) -> bool {
     })
 }
 
-/// The sample of a module that lies at an address and cannot be unloaded meanwhile.
+/// The sample of the module at an address. The module must not be unloaded during the call.
 pub fn sample_at(address: usize) -> Sample {
     link_map(address).and_then(|(module, ..)| module.sample()).unwrap_or_default()
 }

@@ -1,7 +1,7 @@
-//! Which loaded module holds a pc, and where its unwind sections are.
+//! Finds the loaded module that holds a pc, and its unwind sections.
 //!
-//! glibc 2.35 has `_dl_find_object`, which takes no lock and is safe in signal handlers. Elsewhere
-//! `dl_iterate_phdr` is asked, which takes a lock of the loader's; only for a pc that was not seen yet.
+//! glibc 2.35 has `_dl_find_object`, which takes no lock and is safe in signal handlers. Elsewhere the walker calls
+//! `dl_iterate_phdr`, which takes a lock of the loader, but only for a pc that the cache does not have.
 
 use crate::eh_frame::{Sections, frames_address};
 use crate::reader::Span;
@@ -9,21 +9,21 @@ use crate::sys::{auxiliary, is_readable};
 
 pub(crate) use find_object::link_map;
 
-/// A loaded module, as of now.
+/// A loaded module, as it is now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Module {
-    /// The addresses that it was mapped to.
+    /// The addresses that the loader mapped it to.
     pub(crate) start: usize,
     pub(crate) end: usize,
-    /// The address of `.eh_frame_hdr`, 0 if it has none.
+    /// The address of `.eh_frame_hdr`, or 0 if the module has none.
     pub(crate) header: usize,
 }
 
-/// What tells a module from another that was loaded to the same addresses later: its build id or, if it has none,
-/// what is known of its path and contents.
+/// Distinguishes a module from another that the loader maps to the same addresses later: its build id or, without
+/// one, a hash of its path and contents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Identity {
-    /// The address of the note; 0 for a module without a build id.
+    /// The address of the build id in its note; 0 for a module without a build id.
     pub(crate) address: usize,
     pub(crate) bytes: [u8; 16],
 }
@@ -37,7 +37,7 @@ impl Module {
         }
     }
 
-    /// The module that holds `pc`, asked of a loader that has no better way.
+    /// The module that holds `pc`, found by `dl_iterate_phdr`.
     pub(crate) fn find_with_lock(pc: usize) -> Option<Module> {
         iterate(pc)
     }
@@ -46,9 +46,9 @@ impl Module {
         (self.start..self.end).contains(&pc)
     }
 
-    /// All of the module of which this may be one segment, if the kernel mapped it: the program, the loader or the
-    /// vDSO. `_dl_find_object` tells the one segment where there are gaps between them; what the loader itself maps
-    /// has none.
+    /// The whole module of which `self` may be one segment, if the kernel mapped it: the program, the loader or the
+    /// vDSO. `_dl_find_object` gives one segment only where there are gaps between segments; modules that the loader
+    /// maps have no gaps.
     fn whole(self) -> Module {
         let mapped = [auxiliary(libc::AT_PHDR), auxiliary(libc::AT_BASE), auxiliary(libc::AT_SYSINFO_EHDR)];
         let whole = mapped.into_iter().filter(|address| *address != 0).find_map(|address| {
@@ -61,22 +61,22 @@ impl Module {
         whole.unwrap_or(self)
     }
 
-    /// Is this the same module still, and not another one at its place? Takes no lock. `pc` is of a frame
-    /// on this thread's stack, so that its module cannot go away meanwhile.
+    /// Is the same module still loaded here, and not another one? Takes no lock. `pc` belongs to a frame on this
+    /// thread's stack, so its module cannot be unloaded during the call.
     pub(crate) fn is_still_there(&self, pc: usize, id: &Identity) -> bool {
         if id.address == 0 {
             return find_object::find(pc) == Some(Some(*self)) && self.sample() == Some(id.bytes);
         }
         let there = match find_object::find(pc) {
             Some(answer) => answer == Some(*self),
-            // Without the loader's word: is what this reads mapped at all?
+            // Without `_dl_find_object`, check that the bytes to read are mapped.
             None => is_readable(id.address & !3) && is_readable((id.address + id.bytes.len() - 1) & !3),
         };
         there && bytes_at(id.address, id.bytes.len()) == id.bytes
     }
 
-    /// Can the module not be unloaded while this code can run? True of the program, of the loader, of the
-    /// C library and of the module that this code is in.
+    /// Is the module one that cannot be unloaded while this code can run? This is true of the program, the loader,
+    /// the C library and the module that contains this code.
     pub(crate) fn is_permanent(&self) -> bool {
         let here = Module::find as fn(usize) -> Option<Module>;
         let c_library: unsafe extern "C" fn(core::ffi::c_ulong) -> core::ffi::c_ulong = libc::getauxval;
@@ -90,7 +90,7 @@ impl Module {
         addresses.into_iter().any(|address| self.contains(address))
     }
 
-    /// The unwind sections, each up to the end of the segment that it is in.
+    /// The unwind sections, each from its start to the end of its segment.
     pub(crate) fn sections(&self) -> Option<Sections<'static>> {
         let header = self.span(self.header)?;
         let frames = self.span(frames_address(header)?)?;
@@ -102,7 +102,7 @@ impl Module {
         self.span(pc).is_some_and(|span| span.bytes.starts_with(code))
     }
 
-    /// What is mapped from `address` on to the end of its segment.
+    /// The bytes from `address` to the end of its segment.
     fn span(&self, address: usize) -> Option<Span<'static>> {
         if !self.contains(address) {
             return None;
@@ -121,15 +121,15 @@ impl Module {
         Some(Span { address, bytes: bytes_at(address, end.min(self.end) - address) })
     }
 
-    /// What tells this module from others; `None` if nothing does.
+    /// The module's identity; `None` if it has neither a build id nor a path.
     pub(crate) fn identity(&self) -> Option<Identity> {
         let sample = || Some(Identity { address: 0, bytes: self.sample()? });
         self.build_id().or_else(sample)
     }
 
-    /// A hash of the path and of some of the contents: of the file's header, which tells how long the file is, of
-    /// the table of functions, and of the code. Two files of one path for which it is the same have the same
-    /// functions at the same places.
+    /// A hash of the path and of some of the contents: the start of the file, which contains its length, the table
+    /// of functions, and the code. Two files of one path with the same hash have the same functions at the same
+    /// places.
     pub(crate) fn sample(&self) -> Option<[u8; 16]> {
         const WORDS: usize = 64;
         let (_, _, path) = link_map(self.start)?;
@@ -172,15 +172,15 @@ impl Module {
         })
     }
 
-    /// All of the build id.
+    /// The whole build id.
     pub(crate) fn whole_build_id(&self) -> Option<&'static [u8]> {
-        // The length stands three words before the bytes.
+        // The length is in the note's second word, three words before the id.
         let id = self.build_id()?;
         let len = self.span(id.address - 12)?.reader_at(id.address - 12)?.u32()? as usize;
         self.span(id.address)?.bytes.get(..len.min(64))
     }
 
-    /// The program headers, if they lie in the module's first page as linkers put them.
+    /// The program headers, if they lie in the module's first page, where linkers put them.
     fn program_headers(&self) -> Option<ProgramHeaders> {
         const MAGIC: [u8; 5] = [0x7f, b'E', b'L', b'F', 2];
         let page = bytes_at(self.start, 4096.min(self.end - self.start));
@@ -207,20 +207,21 @@ impl ProgramHeaders {
     fn list(self) -> impl Iterator<Item = libc::Elf64_Phdr> {
         let first = core::ptr::with_exposed_provenance::<libc::Elf64_Phdr>(self.address);
         (0..self.count).map(move |index| {
-            // SAFETY: the whole table lies in the module's first page.
+            // SAFETY: `program_headers` checked that the table of `count` headers lies in the module's first page;
+            // `index < count`.
             let header = unsafe { first.add(index) };
-            // SAFETY: as above; the address is a multiple of 8, and any bytes make a header.
+            // SAFETY: as above; `program_headers` checked the alignment of 8, and any bytes make a valid header.
             unsafe { header.read() }
         })
     }
 
-    /// Where the last segment ends.
+    /// The address where the last segment ends.
     fn end(self, bias: usize) -> usize {
         let loaded = self.list().filter(|header| header.p_type == libc::PT_LOAD);
         loaded.map(|header| bias.wrapping_add((header.p_vaddr + header.p_memsz) as usize)).max().unwrap_or(0)
     }
 
-    /// What to add to an address in the file.
+    /// The difference between a loaded address and the address in the file.
     fn bias(self, start: usize) -> usize {
         let first = self.list().find(|header| header.p_type == libc::PT_LOAD);
         let first = first.map_or(0, |header| header.p_vaddr as usize & !4095);
@@ -228,7 +229,7 @@ impl ProgramHeaders {
     }
 }
 
-/// FNV-1a, of words.
+/// FNV-1a over words, with a rotation.
 struct Hash(u64);
 
 impl Hash {
@@ -241,7 +242,7 @@ impl Hash {
     }
 }
 
-/// The first 16 bytes of the GNU build id among the notes of `span`.
+/// The first 16 bytes of the GNU build id in the notes of `span`.
 fn build_id_in(span: Span<'_>) -> Option<Identity> {
     const GNU_BUILD_ID: u32 = 3;
     let mut reader = span.reader_at(span.address)?;
@@ -261,11 +262,12 @@ fn build_id_in(span: Span<'_>) -> Option<Identity> {
     None
 }
 
-/// Bytes of a loaded module.
+/// The bytes of a loaded module.
 fn bytes_at(address: usize, len: usize) -> &'static [u8] {
     let first = core::ptr::with_exposed_provenance(address);
-    // SAFETY: the callers give ranges inside of one segment of a module that is loaded: it holds a frame
-    // of this thread's stack. The loader changes none of these bytes after it relocated the module.
+    // SAFETY: each caller in this file passes a range inside one segment of a module that holds a frame of this
+    // thread's stack, or a range that `is_readable` checked. The module stays loaded as long as that frame, and the
+    // loader changes none of these bytes after it has relocated the module.
     unsafe { core::slice::from_raw_parts(first, len) }
 }
 
@@ -288,28 +290,30 @@ mod find_object {
 
     impl Found {
         fn link_map(&self) -> Option<&LinkMap> {
-            // SAFETY: the loader's record of a module that holds a frame of this thread's stack.
+            // SAFETY: `_dl_find_object` wrote this pointer: null, or the loader's record of a module that holds a
+            // frame of this thread's stack and so stays loaded.
             unsafe { self.link_map.cast::<LinkMap>().as_ref() }
         }
     }
 
     type FindObject = unsafe extern "C" fn(*mut c_void, *mut Found) -> i32;
 
-    /// The beginning of glibc's `struct link_map`, which is what programs may use of it.
+    /// The beginning of glibc's `struct link_map`, the part that programs may use.
     #[repr(C)]
     struct LinkMap {
         bias: usize,
         path: *const core::ffi::c_char,
     }
 
-    /// The module of `pc`, what is added to its addresses, and its path.
+    /// The module of `pc`, its load bias, and its path.
     pub(crate) fn link_map(pc: usize) -> Option<(Module, usize, &'static core::ffi::CStr)> {
         let found = ask(pc)??;
         let map = found.link_map()?;
         if map.path.is_null() {
             return None;
         }
-        // SAFETY: as above; the loader's names end in 0.
+        // SAFETY: the loader's record is valid as above, its path is not null, and the loader ends each path with a
+        // 0 byte.
         let path = unsafe { core::ffi::CStr::from_ptr(map.path) };
         Some((module(&found), map.bias, path))
     }
@@ -317,12 +321,12 @@ mod find_object {
     fn module(found: &Found) -> Module {
         let (start, end) = (found.start.addr(), found.end.addr());
         let module = Module { start, end, header: found.header.addr() };
-        // The first segment of nearly all modules is linked to 0.
+        // Linkers place the first segment of nearly all modules at address 0.
         let is_first = found.link_map().is_some_and(|map| map.bias == start);
         if is_first { module } else { module.whole() }
     }
 
-    /// `None` if this C library has no such function.
+    /// `None` if this C library has no `_dl_find_object`.
     pub(crate) fn find(pc: usize) -> Option<Option<Module>> {
         Some(ask(pc)?.as_ref().map(module))
     }
@@ -330,19 +334,19 @@ mod find_object {
     fn ask(pc: usize) -> Option<Option<Found>> {
         let function = function()?;
         let mut found = core::mem::MaybeUninit::<Found>::zeroed();
-        // SAFETY: the function looks `pc` up, whatever it is, and writes the structure if it finds it.
+        // SAFETY: `_dl_find_object` accepts any `pc`, and writes at most the structure that `found` points to.
         let error = unsafe { function(core::ptr::without_provenance_mut(pc), found.as_mut_ptr()) };
-        // SAFETY: zeroed above, and every bit pattern is fine.
+        // SAFETY: `zeroed` initialized it, and every bit pattern is a valid `Found`.
         let found = unsafe { found.assume_init() };
         Some((error == 0).then_some(found))
     }
 
-    /// The function's address, from a weak reference: asking `dlsym` would take the loader's lock.
+    /// The function's address, from a weak reference. A call of `dlsym` would take the loader's lock.
     #[inline]
     fn function() -> Option<FindObject> {
         let address: usize;
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: loads a word of the global offset table, which the linker made for this reference.
+        // SAFETY: this loads a word of the global offset table, which the linker makes for this reference.
         unsafe {
             asm!(
                 ".weak _dl_find_object",
@@ -352,7 +356,7 @@ mod find_object {
             );
         }
         #[cfg(target_arch = "aarch64")]
-        // SAFETY: loads a word of the global offset table, which the linker made for this reference.
+        // SAFETY: this loads a word of the global offset table, which the linker makes for this reference.
         unsafe {
             asm!(
                 ".weak _dl_find_object",
@@ -363,7 +367,8 @@ mod find_object {
             );
         }
         let pointer = core::ptr::with_exposed_provenance::<c_void>(address);
-        // SAFETY: null is none, and else it is the function of that name, whose type this is.
+        // SAFETY: null becomes `None`; any other address is that of glibc's `_dl_find_object`, which has the type
+        // `FindObject`.
         unsafe { core::mem::transmute::<*const c_void, Option<FindObject>>(pointer) }
     }
 }
@@ -381,7 +386,7 @@ mod find_object {
     }
 }
 
-/// Asks the loader for all modules. No lock of ours is held over it.
+/// Searches all loaded modules by `dl_iterate_phdr`. The walker holds no lock of its own during the call.
 #[cold]
 fn iterate(pc: usize) -> Option<Module> {
     struct Search {
@@ -393,11 +398,12 @@ fn iterate(pc: usize) -> Option<Module> {
         _: usize,
         search: *mut libc::c_void,
     ) -> libc::c_int {
-        // SAFETY: the loader gives a valid record.
+        // SAFETY: `dl_iterate_phdr` passes a record that is valid during the callback.
         let info = unsafe { &*info };
-        // SAFETY: the pointer to `search` below.
+        // SAFETY: `dl_iterate_phdr` passes on the pointer to `search` below, which nothing else uses during the
+        // call.
         let search = unsafe { &mut *search.cast::<Search>() };
-        // SAFETY: the loader's own table, of that length.
+        // SAFETY: the loader's record gives the address and the length of its own table of program headers.
         let headers = unsafe { core::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum)) };
         let bias = info.dlpi_addr as usize;
         let mut module = Module { start: usize::MAX, end: 0, header: 0 };
@@ -419,7 +425,7 @@ fn iterate(pc: usize) -> Option<Module> {
         0
     }
     let mut search = Search { pc, found: None };
-    // SAFETY: the callback has the right type, and `search` outlives the call.
+    // SAFETY: the callback has the type that `dl_iterate_phdr` requires, and `search` outlives the call.
     unsafe { libc::dl_iterate_phdr(Some(visit), (&raw mut search).cast()) };
     search.found
 }

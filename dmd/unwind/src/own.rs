@@ -1,23 +1,24 @@
-//! Where a thread's own stack lies, as the C library noted it when it made the thread.
+//! Finds a thread's own stack in the data that the C library wrote when it made the thread.
 //!
-//! glibc keeps the start of the stack's memory, its size and that of its guard in three words of the thread's
-//! control block, which lies at the upper end of that memory. Which words these are is no part of its interface,
-//! so they are known by what they say: memory that holds the very words, and ends close behind them. To ask for
-//! the thread's attributes instead would wait for a lock that this thread may hold, allocate, and on the main
-//! thread read a file. That one has no such words, nor have threads of other C libraries.
+//! glibc keeps the start of the stack's memory, its size and the size of its guard in three words of the thread's
+//! control block, which lies at the upper end of that memory. The place of these words is not part of glibc's
+//! interface, so this code recognizes them by their values: they describe memory that contains the words themselves
+//! and ends shortly after them. `pthread_getattr_np` is no alternative: it waits for a lock that this thread may
+//! hold, allocates, and reads a file on the main thread. The main thread has no such words, nor do threads of other
+//! C libraries.
 
 use crate::sys::{is_readable, thread_pointer};
 
 const PAGE: usize = 4096;
 const WORD: usize = size_of::<usize>();
 
-/// Where the words may lie, from the thread pointer on, or before it.
+/// The range of the words, relative to the thread pointer.
 #[cfg(target_arch = "x86_64")]
 mod block {
     pub(crate) const BEFORE: usize = 0;
     pub(crate) const START: usize = 0x300;
     pub(crate) const END: usize = 0x800;
-    /// How far behind the thread pointer the stack's memory ends at most: behind the block is nothing.
+    /// The maximum distance from the thread pointer to the end of the stack's memory: nothing follows the block.
     pub(crate) const BEHIND: usize = 64 << 10;
 }
 #[cfg(target_arch = "aarch64")]
@@ -25,25 +26,25 @@ mod block {
     pub(crate) const BEFORE: usize = 0x700;
     pub(crate) const START: usize = 0;
     pub(crate) const END: usize = 0x700;
-    /// Behind the block lie the thread's static variables.
+    /// The thread's static variables follow the block.
     pub(crate) const BEHIND: usize = 64 << 20;
 }
 
-/// From where to where this thread's stack reaches, without the guard below and the control block above it.
+/// The bounds of this thread's stack, without the guard below it and the control block above it.
 #[cold]
 pub(crate) fn stack_of_this_thread() -> Option<(usize, usize)> {
     let pointer = thread_pointer();
     let base = pointer.checked_sub(block::BEFORE)?;
     let (first, end) = (base + block::START, base + block::END);
-    // The page that the thread pointer points to is there.
+    // The page that the thread pointer points to is mapped.
     let mut pages = (first & !(PAGE - 1)..end).step_by(PAGE);
     if !pages.all(|page| page == pointer & !(PAGE - 1) || is_readable(page)) {
         return None;
     }
     let word = |address: usize| {
         let word = core::ptr::with_exposed_provenance::<usize>(address);
-        // SAFETY: a multiple of 8 in pages that were found to be readable; the block stays while the thread runs.
-        // Volatile: it is the C library's.
+        // SAFETY: a multiple of 8 in pages that `is_readable` checked, or in the control block itself, which stays
+        // mapped while this thread runs. The read is volatile, as the C library owns the block.
         unsafe { word.read_volatile() }
     };
     (first..end - 2 * WORD).step_by(WORD).find_map(|at| {

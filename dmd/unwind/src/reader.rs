@@ -1,7 +1,7 @@
-//! Bounded reading of DWARF bytes. Every read says whether it was inside of the bytes, so a corrupted
-//! section ends a walk and nothing else.
+//! Reads DWARF bytes with bounds checks. Each read gives `None` outside the bytes, so a corrupted section ends a
+//! walk and has no other effect.
 
-/// Bytes together with the address at which they are mapped (or pretend to be).
+/// Bytes, with the address where they are mapped (or are assumed to be).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Span<'a> {
     pub(crate) address: usize,
@@ -9,7 +9,7 @@ pub(crate) struct Span<'a> {
 }
 
 impl<'a> Span<'a> {
-    /// A reader that starts at `address`, if that is inside of the span.
+    /// A reader that starts at `address`, if that is inside the span.
     pub(crate) fn reader_at(&self, address: usize) -> Option<Reader<'a>> {
         let at = address.wrapping_sub(self.address);
         (at <= self.bytes.len()).then_some(Reader { span: *self, at })
@@ -24,7 +24,7 @@ pub(crate) struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// Where in the span the next byte is.
+    /// The offset of the next byte in the span.
     pub(crate) fn position(&self) -> usize {
         self.at
     }
@@ -37,12 +37,12 @@ impl<'a> Reader<'a> {
         self.at >= self.span.bytes.len()
     }
 
-    /// Sets the position; past the end means that all later reads give `None`.
+    /// Sets the position. After a position past the end, all reads give `None`.
     pub(crate) fn seek(&mut self, position: usize) {
         self.at = position;
     }
 
-    /// The next `len` bytes as a reader of their own, and skips them.
+    /// Skips the next `len` bytes and gives them as a separate reader.
     pub(crate) fn split(&mut self, len: usize) -> Option<Reader<'a>> {
         let end = self.at.checked_add(len)?;
         let bytes = self.span.bytes.get(..end)?;
@@ -109,7 +109,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A text that ends with a zero byte.
+    /// The bytes up to a zero byte, which the reader skips.
     pub(crate) fn text(&mut self) -> Option<&'a [u8]> {
         let rest = self.span.bytes.get(self.at..)?;
         let len = rest.iter().position(|&byte| byte == 0)?;
@@ -117,9 +117,9 @@ impl<'a> Reader<'a> {
         rest.get(..len)
     }
 
-    /// A pointer in one of the `DW_EH_PE` encodings. `data` is the base of data-relative ones (the
-    /// address of `.eh_frame_hdr`). Indirect pointers are left undereferenced: only personality routines
-    /// are written so, and those are skipped.
+    /// A pointer in one of the `DW_EH_PE` encodings. `data` is the base of data-relative pointers (the address of
+    /// `.eh_frame_hdr`). An indirect pointer gives the address of its target's address: only personality routines
+    /// use it, and the walker skips those.
     pub(crate) fn pointer(&mut self, encoding: u8, data: usize) -> Option<usize> {
         if encoding == encoding::ALIGNED {
             let padding = self.address().wrapping_neg() % size_of::<usize>();

@@ -1,4 +1,4 @@
-//! The registers of a frame, as far as their values are known.
+//! The known values of a frame's registers.
 
 use crate::arch::REGISTERS;
 
@@ -6,7 +6,7 @@ use crate::arch::REGISTERS;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct KnownRegisters {
     values: [usize; REGISTERS],
-    /// A bit for each register that is known.
+    /// One bit for each known register.
     mask: u64,
 }
 
@@ -14,13 +14,13 @@ impl KnownRegisters {
     /// No register is known.
     pub(crate) const NONE: Self = Self { values: [0; REGISTERS], mask: 0 };
 
-    /// The value of a register; `None` if it is not known.
+    /// The value of a register; `None` if it is unknown.
     pub(crate) fn get(&self, register: usize) -> Option<usize> {
         let value = self.values.get(register)?;
         (self.mask >> register & 1 != 0).then_some(*value)
     }
 
-    /// Sets the value of a register. A column that the walker does not follow is ignored.
+    /// Sets the value of a register. Ignores a column that the walker does not follow.
     pub(crate) fn set(&mut self, register: usize, value: usize) {
         if let Some(place) = self.values.get_mut(register) {
             *place = value;

@@ -1,38 +1,38 @@
-//! The interpreter of call frame instructions: from an FDE to the row that holds at one pc.
+//! Interprets call frame instructions: from an FDE to the row that holds at one pc.
 //!
-//! Bounded in memory (a row is small, and only [`REMEMBERED`] of them nest) and in time (each step takes
-//! at least one byte of the entry). Anything unknown ends it with `None`.
+//! The interpreter is bounded in memory (a row is small, and at most [`REMEMBERED`] of them nest) and in time (each
+//! step takes at least one byte of the entry). Any unknown instruction ends it with `None`.
 
 use crate::arch::REGISTERS;
 use crate::eh_frame::Fde;
 use crate::reader::Reader;
 
-/// How the canonical frame address, the stack pointer at the call, is found.
+/// How to compute the canonical frame address (CFA), the stack pointer at the call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cfa {
     Register {
         register: u8,
         offset: i64,
     },
-    /// A DWARF expression at this position of the section.
+    /// A DWARF expression at this position in the section.
     Expression(u32),
 }
 
 /// Where the caller's value of a register is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Saved {
-    /// Nothing was said: the ABI decides, and for all that a walk needs it is "kept".
+    /// No instruction names the register. The ABI decides; for the registers that a walk needs, this means "kept".
     Unspecified,
     Undefined,
     Kept,
     /// In memory, this far from the CFA.
     At(i32),
-    /// The CFA plus this is the value.
+    /// The value is the CFA plus this offset.
     Value(i32),
     Register(u8),
     /// In memory, at the address that the expression at this position gives.
     AtExpression(u32),
-    /// The value is what the expression at this position gives.
+    /// The value is the result of the expression at this position.
     ValueExpression(u32),
 }
 
@@ -43,7 +43,7 @@ pub(crate) struct Row {
     pub(crate) saved: [Saved; REGISTERS],
 }
 
-/// Compilers nest `remember_state` once.
+/// The maximum depth of nested `remember_state`. Compilers nest it once.
 const REMEMBERED: usize = 3;
 
 /// The row of `fde` that holds at `pc`.
@@ -61,7 +61,7 @@ pub(crate) fn row_at(fde: &Fde<'_>, pc: usize) -> Option<Row> {
 struct Machine<'a, 'b> {
     fde: &'b Fde<'a>,
     row: Row,
-    /// The row after the CIE's instructions, to which `restore` goes back.
+    /// The row after the CIE's instructions. `restore` takes values from it.
     initial: Row,
     location: usize,
     remembered: [Row; REMEMBERED],
@@ -69,7 +69,7 @@ struct Machine<'a, 'b> {
 }
 
 impl Machine<'_, '_> {
-    /// Runs until the instructions end or speak of code behind `pc`.
+    /// Runs until the instructions end or describe code after `pc`.
     fn run(&mut self, mut code: Reader<'_>, pc: usize) -> Option<()> {
         while !code.is_at_end() {
             let byte = code.u8()?;
@@ -195,8 +195,8 @@ impl Machine<'_, '_> {
                 let offset = code.sleb()?;
                 self.save(register, Saved::Value(self.factored(offset)?));
             }
-            // On aarch64: the return address is (not) signed from here on. The signature is stripped from
-            // every return address, so there is nothing to keep.
+            // On aarch64: toggles whether the return address is signed. The walker strips the signature from every
+            // return address, so there is nothing to record.
             #[cfg(target_arch = "aarch64")]
             0x2d => {}
             // GNU_args_size: only for landing pads.
@@ -217,7 +217,7 @@ impl Machine<'_, '_> {
         i32::try_from(offset.checked_mul(self.fde.cie.data_align)?).ok()
     }
 
-    /// Columns that are not followed (vector registers) are ignored.
+    /// Ignores columns that the walk does not follow, such as vector registers.
     fn save(&mut self, register: u64, saved: Saved) {
         if let Some(slot) =
             usize::try_from(register).ok().and_then(|register| self.row.saved.get_mut(register))
@@ -238,7 +238,7 @@ fn register(code: &mut Reader<'_>) -> Option<u8> {
     u8::try_from(code.uleb()?).ok()
 }
 
-/// Skips the expression at `code` and gives its position, with which its length begins.
+/// Skips the expression at `code` and gives its position, at which its length begins.
 fn expression(code: &mut Reader<'_>) -> Option<u32> {
     let position = u32::try_from(code.position()).ok()?;
     let len = code.uleb()?;

@@ -1,4 +1,4 @@
-//! What to do at one pc, packed into a word. Compiled from a row of the call frame information.
+//! The step of one pc, packed into a word. The walker compiles it from a row of the call frame information.
 
 use crate::arch::{FP, RETURN_ADDRESS, SP};
 use crate::eh_frame::Sections;
@@ -7,11 +7,11 @@ use crate::row::{Cfa, Row, Saved, row_at};
 /// The rule of one pc.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rule {
-    /// The CFA is stack or frame pointer plus a constant, and what is needed lies below it.
+    /// The CFA is stack or frame pointer plus a constant, and the saved values lie at constant distances below it.
     Usual(Usual),
     /// The outermost frame.
     End,
-    /// Only the general step can tell.
+    /// Only the general step can handle the row.
     Odd,
     /// No unwind information covers this pc.
     Uncovered,
@@ -20,12 +20,12 @@ pub(crate) enum Rule {
 /// Distances are in words of 8 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Usual {
-    /// Does the CFA count from the frame pointer? Else from the stack pointer.
+    /// Does the CFA count from the frame pointer, and not from the stack pointer?
     pub(crate) from_fp: bool,
     pub(crate) cfa: u32,
-    /// How far below the CFA the frame pointer is saved; 0 if it is kept.
+    /// The distance below the CFA at which the frame pointer is saved; 0 if the function keeps it.
     pub(crate) fp: u32,
-    /// How far below the CFA the return address is.
+    /// The distance below the CFA of the return address.
     pub(crate) return_address: u32,
 }
 
@@ -33,7 +33,7 @@ const CFA_BITS: u32 = 22;
 const SAVED_BITS: u32 = 11;
 
 impl Rule {
-    /// The rule at `pc` by the module's unwind information.
+    /// The rule at `pc`, compiled from the module's unwind information.
     pub(crate) fn compile(sections: &Sections<'_>, pc: usize) -> Rule {
         let Some(fde) = sections.find(pc) else { return Rule::Uncovered };
         let Some(row) = row_at(&fde, pc) else { return Rule::Odd };
@@ -46,7 +46,7 @@ impl Rule {
         usual(&row).map_or(Rule::Odd, Rule::Usual)
     }
 
-    /// As a word of at most 48 bits, never 0.
+    /// The rule as a word of at most 48 bits, never 0.
     pub(crate) fn to_word(self) -> u64 {
         match self {
             Rule::Usual(usual) => {
@@ -61,7 +61,7 @@ impl Rule {
         }
     }
 
-    /// The rule that [`Rule::to_word`] wrote.
+    /// Decodes a word that [`Rule::to_word`] gave.
     #[inline(always)]
     pub(crate) fn from_word(word: u64) -> Rule {
         let field = |shift: u32, bits: u32| (word >> shift) as u32 & ((1 << bits) - 1);
@@ -86,12 +86,12 @@ fn usual(row: &Row) -> Option<Usual> {
         FP => true,
         _ => return None,
     };
-    // The stack pointer must be the CFA in the caller, as always.
+    // The caller's stack pointer must be the CFA, as is usual.
     if !matches!(row.saved[SP], Saved::Unspecified | Saved::Kept) {
         return None;
     }
     let fp = match row.saved[FP] {
-        // A frame pointer that is undefined is no frame pointer, and is not used as one.
+        // If the frame pointer is undefined, the caller does not use it as a frame pointer.
         Saved::Unspecified | Saved::Kept | Saved::Undefined => 0,
         Saved::At(offset) => words_below(i64::from(offset))?,
         _ => return None,
@@ -103,7 +103,7 @@ fn usual(row: &Row) -> Option<Usual> {
     fits.then_some(Usual { from_fp, cfa, fp, return_address })
 }
 
-/// A negative multiple of 8, as a number of words.
+/// The number of words in a negative multiple of 8.
 fn words_below(offset: i64) -> Option<u32> {
     let bytes = u32::try_from(offset.checked_neg()?).ok()?;
     (bytes != 0 && bytes % 8 == 0).then_some(bytes / 8)

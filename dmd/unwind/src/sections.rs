@@ -1,5 +1,5 @@
-//! The walker's reading of unwind sections that are given as bytes: what tests compare with another
-//! reader, and feed with damaged bytes.
+//! Reads unwind sections that are given as bytes, as the walker does. Tests compare the results with those of
+//! another reader, and pass damaged bytes.
 
 use crate::eh_frame;
 use crate::general::GeneralFrame;
@@ -10,21 +10,21 @@ use crate::rule::Rule;
 use crate::stack::{Memory, StackRange};
 use core::fmt::Write as _;
 
-/// Start, end and `.eh_frame_hdr` of the module that holds `pc`: by the way that is taken here, and by
-/// that of C libraries which lack the first.
+/// Start, end and `.eh_frame_hdr` of the module that holds `pc`, found in two ways: the way of this system, and
+/// `dl_iterate_phdr`, which serves C libraries without `_dl_find_object`.
 pub fn module_both_ways(pc: usize) -> [Option<[usize; 3]>; 2] {
     [Module::find(pc), Module::find_with_lock(pc)]
         .map(|module| module.map(|module| [module.start, module.end, module.header]))
 }
 
-/// The unwind sections of a module, with the addresses that they claim to be at.
+/// The unwind sections of a module, with the addresses that the caller states for them.
 #[derive(Clone, Copy, Debug)]
 pub struct Sections<'a> {
-    /// Of `.eh_frame_hdr`.
+    /// The address of `.eh_frame_hdr`.
     pub header_address: usize,
     /// `.eh_frame_hdr`.
     pub header: &'a [u8],
-    /// Of `.eh_frame`.
+    /// The address of `.eh_frame`.
     pub frames_address: usize,
     /// `.eh_frame`.
     pub frames: &'a [u8],
@@ -38,13 +38,13 @@ impl Sections<'_> {
         }
     }
 
-    /// Where `.eh_frame` is, by its header.
+    /// The address of `.eh_frame`, read from `.eh_frame_hdr`.
     pub fn frames_address(&self) -> Option<usize> {
         eh_frame::frames_address(self.parsed().header)
     }
 
-    /// The row at `pc` as text: `cfa=7+16 6=[cfa-16] 16=[cfa-8]`, registers by DWARF's numbers, those of
-    /// which nothing is said left out.
+    /// The row at `pc` as text: `cfa=7+16 6=[cfa-16] 16=[cfa-8]`. Registers have DWARF's numbers; registers without
+    /// a rule are left out.
     pub fn row(&self, pc: usize) -> Option<String> {
         let sections = self.parsed();
         let fde = sections.find(pc)?;
@@ -72,12 +72,12 @@ impl Sections<'_> {
         Some(text)
     }
 
-    /// The rule at `pc`, as text, after a trip through its packed form.
+    /// The rule at `pc` as text, after it was packed and unpacked.
     pub fn rule(&self, pc: usize) -> String {
         format!("{:?}", Rule::from_word(Rule::compile(&self.parsed(), pc).to_word()))
     }
 
-    /// The return address of a frame at `pc` whose stack is `stack`, by the general step.
+    /// The return address of a frame at `pc` with the stack `stack`, by the general step.
     pub fn caller(&self, pc: usize, stack: &[usize]) -> Option<usize> {
         let words = stack.as_ptr_range();
         let (low, high) = (words.start.expose_provenance(), words.end.expose_provenance());

@@ -1,53 +1,53 @@
-//! Which memory a walk may read: only words between the stack pointer and the end of the stack that it
-//! runs on, so that a wrong frame ends a walk and not the process.
+//! Decides which memory a walk may read: only words between the stack pointer and the end of the current stack. So a
+//! wrong frame ends the walk, and does not crash the process.
 //!
-//! A thread's own stack is found once, from what the C library knows of it: see [`own`](crate::own). The main
-//! thread's is the kernel's, and reaches without a hole from the stack pointer to what the kernel put above it;
-//! each page between is tried once. No mapping of the program's touches it, as the kernel keeps a gap below. Other
-//! stacks (of signal handlers, of coroutines) may be unmapped at any time, so they are tried anew in each walk,
-//! page by page as far as frames reach.
+//! The walker finds a thread's own stack once, from the C library's data: see [`own`](crate::own). For the main
+//! thread, the kernel maps the stack without a hole from the stack pointer up to the data that it puts above the
+//! stack; the walker tries each page between them once. No other mapping touches this stack, as the kernel keeps a
+//! gap below it. Other stacks (of signal handlers, of coroutines) may be unmapped at any time, so each walk tries
+//! their pages anew, as far as the frames reach.
 
 use crate::own::stack_of_this_thread;
 use crate::sys::{auxiliary, is_readable};
 
 const PAGE: usize = 4096;
-/// How many pages a walk tries on a stack that is not the thread's own.
+/// The maximum number of pages that a walk tries on a stack that is not the thread's own.
 const PAGES_PER_WALK: usize = 256;
-/// How far the main thread's stack is thought to reach: 1 GiB.
+/// The assumed maximum length of the main thread's stack: 1 GiB.
 const LONGEST: usize = 1 << 30;
 
-/// What is known of one thread's own stack. Belongs to the thread; a new thread needs a new one. All zero is a
-/// new one.
+/// The known bounds of one thread's own stack. The value belongs to the thread; a new thread needs a new one. All
+/// zeroes are a valid new value.
 #[derive(Clone, Copy, Debug)]
 pub struct StackRange {
     low: usize,
     high: usize,
-    /// The C library was asked.
+    /// The walker has looked for the C library's data.
     asked: bool,
-    /// It knew: the range is all of the stack.
+    /// The C library had the bounds: the range is the whole stack.
     whole: bool,
-    /// An address between the main thread's stack and others, where nothing was.
+    /// An unmapped address that an earlier call found between the main thread's stack and another.
     hole: usize,
 }
 
 impl StackRange {
-    /// Nothing is known yet.
+    /// A range of which nothing is known yet.
     pub const fn new() -> StackRange {
         StackRange { low: 0, high: 0, asked: false, whole: false, hole: 0 }
     }
 
-    /// A stack that is known to reach from `low` to `high`.
+    /// The range of a stack with the known bounds `low` and `high`.
     pub(crate) const fn over(low: usize, high: usize) -> StackRange {
         StackRange { low, high: high & !7, asked: true, whole: true, hole: 0 }
     }
 
-    /// Does the range hold `sp`, if need be after growing down to it?
+    /// Does the range hold `sp`, after it grew down to `sp` if necessary?
     #[inline(always)]
     pub fn covers(&mut self, sp: usize) -> bool {
         (self.low..self.high).contains(&sp) || self.grow(sp)
     }
 
-    /// Do all words from `low` up to `high` lie in it?
+    /// Do all words from `low` up to `high` lie in the range?
     #[inline]
     pub(crate) fn holds(&self, low: usize, high: usize) -> bool {
         self.low <= low && low <= high && high <= self.high
@@ -57,12 +57,12 @@ impl StackRange {
     ///
     /// # Safety
     ///
-    /// It is a multiple of 8, lies above the stack pointer of the running thread, whose range this is, and the
-    /// range [holds](Self::holds) both.
+    /// `address` is a multiple of 8 above the stack pointer of the running thread. The range is that of this thread,
+    /// and it [holds](Self::holds) the stack pointer and the word.
     #[inline(always)]
     pub(crate) unsafe fn word(&self, address: usize) -> usize {
-        // SAFETY: a multiple of 8 between the stack pointer of the running thread and the end of its stack, which the
-        // caller has checked: that memory is in use.
+        // SAFETY: the caller has checked that `address` is a multiple of 8 between the stack pointer of the running
+        // thread and the end of its stack; the kernel keeps that memory mapped while the thread uses it.
         unsafe { read(address) }
     }
 
@@ -78,7 +78,7 @@ impl StackRange {
             return (self.low..self.high).contains(&sp);
         }
         let known = self.high != 0;
-        // Deeper than ever before on the same stack, perhaps.
+        // The same stack may have grown deeper than ever before.
         let end = if known { self.low } else { auxiliary(libc::AT_RANDOM) & !7 };
         if end.checked_sub(sp).is_none_or(|distance| distance > LONGEST) {
             return false;
@@ -87,7 +87,7 @@ impl StackRange {
             return false;
         }
         let low = page_of(sp);
-        // From below: where this is another stack, its end is near.
+        // From below: if `sp` is on another stack, the end of that stack is near.
         if let Some(hole) = (low..end).step_by(PAGE).find(|page| !is_readable(*page)) {
             self.hole = hole;
             return false;
@@ -115,12 +115,12 @@ pub(crate) struct Memory<'a> {
     low: usize,
     /// The end; a multiple of 8.
     high: usize,
-    /// Pages that may still be tried.
+    /// The number of pages that the walk may still try.
     budget: usize,
 }
 
 impl<'a> Memory<'a> {
-    /// For a walk that starts at `sp`, on the stack that this thread runs on.
+    /// The memory for a walk that starts at `sp`, on the stack that this thread runs on.
     #[inline(always)]
     pub(crate) fn new(own: &'a mut StackRange, sp: usize) -> Memory<'a> {
         let (low, high) = if own.covers(sp) { (own.low, own.high) } else { (sp, page_of(sp) + PAGE) };
@@ -132,7 +132,8 @@ impl<'a> Memory<'a> {
         self.high
     }
 
-    /// Goes on on the stack of `sp`, of which nothing is known: what a signal interrupted.
+    /// Continues on the stack of `sp`, which may be unknown: a signal handler's frames lead to the interrupted
+    /// stack.
     pub(crate) fn enter(&mut self, sp: usize) -> Option<()> {
         if (self.low..self.high).contains(&sp) {
             return Some(());
@@ -150,11 +151,11 @@ impl<'a> Memory<'a> {
         Some(())
     }
 
-    /// Makes all up to `end` readable, if it is.
+    /// Extends the range up to `end`, if all of it is readable.
     #[cold]
     pub(crate) fn reach(&mut self, end: usize) -> bool {
         if (self.own.low..self.own.high).contains(&self.low) {
-            // There is nothing of the thread's above its own stack.
+            // Nothing above the thread's own stack belongs to the thread.
             return end <= self.high;
         }
         while self.high < end {
@@ -177,23 +178,23 @@ impl<'a> Memory<'a> {
         Some(self.word(address))
     }
 
-    /// The word at `address`, which the caller has found to be a multiple of 8 between the stack pointer
-    /// and [`Memory::high`].
+    /// The word at `address`, which the caller has checked to be a multiple of 8 between the stack pointer and
+    /// [`Memory::high`].
     #[inline(always)]
     pub(crate) fn word(&self, address: usize) -> usize {
-        // SAFETY: aligned, and inside of a stack that is mapped: this thread runs on it, or the pages
-        // were tried.
+        // SAFETY: the caller has checked that `address` is aligned and inside the range, which is mapped: this
+        // thread runs on that stack, or `enter` and `reach` tried its pages.
         unsafe { read(address) }
     }
 }
 
 /// # Safety
 ///
-/// The address is a multiple of 8, and mapped.
+/// The address is a multiple of 8, and its word is mapped.
 #[inline(always)]
 unsafe fn read(address: usize) -> usize {
     let word = core::ptr::with_exposed_provenance::<usize>(address);
-    // SAFETY: aligned and mapped, which both callers have checked. Volatile: it is memory of the program, and changes
-    // behind our back.
+    // SAFETY: both callers have checked that `address` is aligned and mapped. The read is volatile, as the program
+    // owns this memory and may change it at any time.
     unsafe { word.read_volatile() }
 }

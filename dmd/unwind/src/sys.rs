@@ -1,5 +1,5 @@
-//! The two system calls of the walker, made without libc's wrappers: those set errno, which a hook must
-//! not, and may be cancellation points.
+//! The walker's two system calls. They bypass libc's wrappers, which set `errno` and may be cancellation points: a
+//! hook must not set `errno`.
 
 use core::arch::asm;
 
@@ -14,23 +14,24 @@ mod number {
     pub(crate) const FUTEX: usize = 98;
 }
 
-/// Zeroed memory of `len` bytes that is never given back; `None` if there is none.
+/// Maps `len` bytes of zeroed memory, which the walker never unmaps. `None` if the kernel has no memory.
 pub(crate) fn map(len: usize) -> Option<*mut u8> {
     let protection = (libc::PROT_READ | libc::PROT_WRITE) as usize;
     let flags = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS) as usize;
-    // SAFETY: a new private mapping changes no memory that is in use.
+    // SAFETY: the kernel chooses the place of a new private mapping, so it changes no memory that is in use.
     let address = unsafe { call(number::MMAP, [0, len, protection, flags, usize::MAX, 0]) };
-    // Errors are the last page of addresses.
+    // The kernel returns errors as addresses in the last page.
     (address < -4096isize as usize).then(|| core::ptr::with_exposed_provenance_mut(address))
 }
 
-/// Can the word at `address` (a multiple of 4) be read? Asked of the kernel, by a futex wait that does
-/// not wait: the one way that needs no descriptor and that hardly any seccomp filter forbids.
+/// Can the word at `address` (a multiple of 4) be read? Asks the kernel by a futex wait that does not wait: this is
+/// the only way that needs no descriptor and that hardly any seccomp filter forbids.
 pub fn is_readable(address: usize) -> bool {
     const UNLIKELY: usize = 0x5bd1_e995;
     let no_time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     let wait = (libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG) as usize;
-    // SAFETY: a futex wait reads the two addresses, if it can, and writes nothing.
+    // SAFETY: a futex wait only reads: the word, for which the kernel handles a bad address, and `no_time`, which
+    // lives here.
     let result = unsafe {
         call(number::FUTEX, [address, wait, UNLIKELY, (&raw const no_time).expose_provenance(), 0, 0])
     };
@@ -40,12 +41,14 @@ pub fn is_readable(address: usize) -> bool {
 
 /// # Safety
 ///
-/// As for the system call itself.
+/// The arguments are valid for the system call `number`: the kernel writes only to memory that the caller may
+/// change.
 unsafe fn call(number: usize, arguments: [usize; 6]) -> usize {
     let [a, b, c, d, e, f] = arguments;
     let result;
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: the kernel's convention for registers; the callers pass addresses that the call may use.
+    // SAFETY: registers as in the kernel's calling convention, which keeps all others; `map` and `is_readable` pass
+    // arguments that let the kernel change no memory in use.
     unsafe {
         asm!(
             "syscall",
@@ -56,7 +59,8 @@ unsafe fn call(number: usize, arguments: [usize; 6]) -> usize {
         );
     }
     #[cfg(target_arch = "aarch64")]
-    // SAFETY: the kernel's convention for registers; the callers pass addresses that the call may use.
+    // SAFETY: registers as in the kernel's calling convention, which keeps all others; `map` and `is_readable` pass
+    // arguments that let the kernel change no memory in use.
     unsafe {
         asm!(
             "svc 0",
@@ -69,25 +73,25 @@ unsafe fn call(number: usize, arguments: [usize; 6]) -> usize {
     result
 }
 
-/// The thread's own pointer: where its control block lies, which is at the upper end of its stack unless
-/// it is the main thread.
+/// The thread pointer: the address of the thread's control block, which lies at the upper end of its stack except
+/// for the main thread.
 pub(crate) fn thread_pointer() -> usize {
     let pointer;
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: reads the control block's first word, which by the ABI is its own address.
+    // SAFETY: this reads the control block's first word, which by the ABI is the block's own address.
     unsafe {
         asm!("mov {}, fs:0", out(reg) pointer, options(nostack, readonly, preserves_flags));
     }
     #[cfg(target_arch = "aarch64")]
-    // SAFETY: reads a register.
+    // SAFETY: this reads a register that user space may read.
     unsafe {
         asm!("mrs {}, tpidr_el0", out(reg) pointer, options(nostack, nomem, preserves_flags));
     }
     pointer
 }
 
-/// One entry of the auxiliary vector: 0 if it is absent.
+/// One entry of the auxiliary vector; 0 if it is absent.
 pub(crate) fn auxiliary(key: core::ffi::c_ulong) -> usize {
-    // SAFETY: reads a vector that the kernel made and nobody changes.
+    // SAFETY: `getauxval` accepts any key; it reads a vector that the kernel wrote and no thread changes.
     unsafe { libc::getauxval(key) as usize }
 }

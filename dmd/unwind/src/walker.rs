@@ -1,4 +1,4 @@
-//! The walk itself: from registers outwards, frame by frame.
+//! Walks the stack frame by frame, from registers outwards.
 
 use crate::arch::{FP, Registers, SIGNAL_CONTEXT, SIGNAL_RETURN, SP, caller, strip, unpack, words};
 use crate::cache::{CACHE, Cached, View};
@@ -8,15 +8,15 @@ use crate::rule::{Rule, Usual};
 use crate::stack::{Memory, StackRange};
 use crate::words::Words;
 
-/// A frame of the stack: everything that the usual step to its caller depends on, beside the words that it
-/// reads. Two walks that meet in equal frames go on alike as long as the stack's words are the same.
+/// A frame of the stack. A usual step to its caller depends only on this and on the words that the step reads. Two
+/// walks that meet in equal frames continue alike as long as the stack's words are unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame {
-    /// Where it goes on: behind the call that it is in, or at the interrupted instruction.
+    /// Where the frame continues: after the call that it is in, or at the interrupted instruction.
     pub pc: usize,
-    /// The stack pointer there.
+    /// The stack pointer at that point.
     pub sp: usize,
-    /// The frame pointer there, whether or not it is used as one.
+    /// The value of the frame pointer register there, whether or not the code uses it as one.
     pub fp: usize,
 }
 
@@ -25,20 +25,21 @@ pub struct Frame {
 pub enum End {
     /// At the outermost frame.
     Complete,
-    /// The visitor wanted no more.
+    /// The visitor stopped the walk.
     Enough,
-    /// At code without unwind information, or at a frame that makes no sense.
+    /// At code without unwind information, or at an invalid frame.
     Lost,
 }
 
-/// Walks from `start`, and shows the caller's frame, its caller's, and so on, until `visit` says no.
+/// Walks from `start`. Passes the caller's frame to `visit`, then that frame's caller, and so on, until `visit`
+/// returns false.
 #[inline(always)]
 pub fn walk(start: &Registers, stack: &mut StackRange, mut visit: impl FnMut(Frame) -> bool) -> End {
     walk_by_words(start, stack, |frame, _| visit(frame)).0
 }
 
-/// As [`walk`], with what each step read. Tells also whether the walk would end there again: the last frame
-/// is an outermost one in a module that stays.
+/// As [`walk`], and passes on which words each step read. Also returns whether the walk would always end there: the
+/// last frame is an outermost one in a permanent module.
 #[inline(always)]
 pub(crate) fn walk_by_words(
     start: &Registers,
@@ -65,11 +66,11 @@ pub(crate) fn walk_by_words(
             }
             let interrupted = seen.known.as_ref().is_some_and(|known| known.exact);
             words = if interrupted { Words::INTERRUPTED } else { Words::MORE };
-            // The usual step trusts that the stack pointer is inside of the stack.
+            // The usual step relies on a stack pointer inside the stack.
             if frame.sp > memory.high() && memory.enter(frame.sp).is_none() {
                 return (End::Lost, false);
             }
-            // No rules while all registers are followed.
+            // While the walk follows all registers it uses no rules.
             let fresh = if seen.known.is_none() { CACHE.view() } else { View::NOTHING };
             if !fresh.is_like(&rules) {
                 seen.module = 0;
@@ -83,19 +84,19 @@ pub(crate) fn walk_by_words(
     }
 }
 
-/// What a walk has to remember beside the frame it is in.
+/// The state of a walk beside its current frame.
 #[derive(Default)]
 struct Seen {
-    /// Frames left so far.
+    /// The number of frames that the walk has left.
     frames: usize,
-    /// The record of the module that was last found to be there still.
+    /// The record of the module that the walk last found to be still loaded.
     module: u16,
-    /// All registers, while they are followed: behind a signal frame for one step, and behind a frame
-    /// that needs one of them to the end.
+    /// All registers, while the walk follows them: for one step after a signal frame, and to the end after a frame
+    /// that needs another register.
     known: Option<GeneralFrame>,
-    /// Is it to the end?
+    /// Does the walk follow all registers to the end?
     all: bool,
-    /// The walk has ended by a rule of a module that stays.
+    /// A rule of a permanent module has ended the walk.
     sure_end: bool,
 }
 
@@ -104,16 +105,16 @@ enum Step {
     End(End),
 }
 
-/// The step by a packed rule, with its checks: the CFA lies above the stack pointer and inside of the
-/// stack, and all that is read lies between.
+/// The step by a packed rule, with its checks: the CFA lies above the stack pointer and inside the stack, and all
+/// words that the step reads lie between them.
 #[inline(always)]
 fn usual_step(packed: u16, frame: Frame, memory: &Memory<'_>) -> Option<Frame> {
     if packed.wrapping_sub(1) >= i16::MAX as u16 {
         return None;
     }
     let (cfa, lowest) = unpack(packed, frame.sp, frame.fp);
-    // Of a CFA below the stack pointer the size wraps to a large one. All of it is a multiple of 8 or
-    // the check fails: the stack pointer is one.
+    // If the CFA is below the stack pointer, the size wraps to a large number. The check of the size also checks the
+    // CFA's alignment, since the stack pointer is a multiple of 8.
     let size = cfa.wrapping_sub(frame.sp);
     if size < lowest || size > memory.high().wrapping_sub(frame.sp) || size % 8 != 0 {
         return None;
@@ -122,7 +123,7 @@ fn usual_step(packed: u16, frame: Frame, memory: &Memory<'_>) -> Option<Frame> {
     Some(Frame { pc: strip(pc), sp: cfa, fp }).filter(|frame| frame.pc != 0)
 }
 
-/// The step by a wide rule, where nothing else has to be looked at.
+/// The step by a wide rule that needs no further check.
 #[inline(always)]
 fn quick_step(
     rules: View,
@@ -139,7 +140,7 @@ fn quick_step(
     wide_step(usual, frame, memory).filter(|next| next.pc != 0).map(|next| (next, words))
 }
 
-/// Of a wide rule. Both distances fit, by the width of a rule's fields.
+/// The words that a step by this wide rule reads. Both distances fit, by the width of a rule's fields.
 #[inline(always)]
 fn words_of(usual: Usual) -> Words {
     Words { pc: usual.return_address as u16, fp: usual.fp as u16 }
@@ -159,7 +160,7 @@ fn unusual_step(
         return general_step(known, memory, seen);
     }
     if packed.wrapping_sub(1) < i16::MAX as u16 {
-        // A packed rule that failed its check: perhaps the stack was not known so far up.
+        // A packed rule that failed its check: the known range of the stack may end too low.
         let (cfa, _) = unpack(packed, frame.sp, frame.fp);
         if cfa > memory.high()
             && memory.reach(cfa)
@@ -209,13 +210,14 @@ fn known_of(frame: Frame) -> GeneralFrame {
     GeneralFrame::partial(frame.pc, frame.sp, frame.fp)
 }
 
-/// Compiles the rule for a return address, and keeps it.
+/// Compiles the rule for a return address, and keeps it in the cache.
 fn compile(pc: usize, seen: &mut Seen) -> Option<Rule> {
-    // Behind the last call of a function that never returns, the next function may begin.
+    // The last instruction of a function may call one that never returns: the return address is then in the next
+    // function.
     let lookup = pc.wrapping_sub(1);
     let module = Module::find(lookup)?;
     let mut rule = module.sections().map_or(Rule::Uncovered, |sections| Rule::compile(&sections, lookup));
-    // Where the signal frame has no entry of its own, that before it may be found.
+    // If the signal frame has no entry of its own, the search may have found the entry before it.
     if rule != Rule::Odd && module.has_code_at(pc, &SIGNAL_RETURN) {
         rule = Rule::Uncovered;
     }
@@ -238,7 +240,7 @@ fn wide_step(usual: Usual, frame: Frame, memory: &mut Memory<'_>) -> Option<Fram
     Some(Frame { pc, sp: cfa, fp })
 }
 
-/// One step with the registers that are known, and the decision whether to follow them further.
+/// Takes one step with the known registers, and decides whether to follow them further.
 fn general_step(mut known: GeneralFrame, memory: &mut Memory<'_>, seen: &mut Seen) -> Step {
     let sections = Module::find(known.lookup()).and_then(|module| module.sections());
     let result = match sections {
@@ -267,7 +269,7 @@ fn frame_of(known: &GeneralFrame) -> Option<Frame> {
     Some(Frame { pc: known.pc, sp: known.registers.get(SP)?, fp: known.registers.get(FP).unwrap_or(0) })
 }
 
-/// A frame needs registers that steps by rules do not follow: goes from the start again, following all.
+/// Walks again from the start and follows all registers: a frame needs some that steps by rules do not follow.
 fn again(start: &Registers, memory: &mut Memory<'_>, seen: &mut Seen) -> Step {
     let mut known = GeneralFrame::captured(start);
     if memory.enter(start.sp).is_none() {
@@ -287,7 +289,7 @@ fn again(start: &Registers, memory: &mut Memory<'_>, seen: &mut Seen) -> Step {
     general_step(known, memory, seen)
 }
 
-/// At code without unwind information: the kernel's signal frame in C libraries that give it none.
+/// Steps out of code without unwind information: the kernel's signal frame in C libraries that give it none.
 fn signal_return(frame: Frame, memory: &mut Memory<'_>, seen: &mut Seen) -> Step {
     match step_out_of_signal(known_of(frame), memory) {
         Some(known) => remember(known, seen),
@@ -304,7 +306,7 @@ fn step_out_of_signal(known: GeneralFrame, memory: &mut Memory<'_>) -> Option<Ge
     let mut interrupted = GeneralFrame::interrupted();
     for (register, offset) in SIGNAL_CONTEXT {
         interrupted.registers.set(register, memory.read(sp.checked_add(offset)?)?);
-        // The pc is the last one.
+        // The list ends with the pc.
         interrupted.pc = memory.read(sp.checked_add(offset)?)?;
     }
     memory.enter(interrupted.registers.get(SP)?)?;

@@ -1,4 +1,4 @@
-//! x86-64: its registers, how they are captured, and the packed rule of a usual frame.
+//! x86-64: its registers, their capture, and the packed rule of a usual frame.
 
 use core::arch::asm;
 
@@ -10,7 +10,7 @@ pub(crate) const FP: usize = 6;
 pub(crate) const SP: usize = 7;
 pub(crate) const RETURN_ADDRESS: usize = 16;
 
-/// Where a walk starts: a point inside of a function, and all registers that functions keep.
+/// Where a walk starts: a point inside a function, and all registers that functions keep for their callers.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Registers {
@@ -25,11 +25,13 @@ pub struct Registers {
 }
 
 impl Registers {
-    /// Of the function that this is written in: a walk from here gives its return address first.
+    /// The registers of the function that this is inlined into. A walk from here gives that function's return
+    /// address first.
     #[inline(always)]
     pub fn here() -> Registers {
         let mut registers = core::mem::MaybeUninit::<Registers>::uninit();
-        // SAFETY: writes the eight words of `registers`, and one scratch register.
+        // SAFETY: the assembly writes only the eight words of `registers` and one scratch register, which it
+        // declares.
         unsafe {
             asm!(
                 "lea {scratch}, [rip]",
@@ -46,11 +48,11 @@ impl Registers {
                 options(nostack, preserves_flags),
             );
         }
-        // SAFETY: all eight words were written above.
+        // SAFETY: the assembly above wrote all eight words, and any word is a valid register.
         unsafe { registers.assume_init() }
     }
 
-    /// The kept registers beside stack and frame pointer, with their columns.
+    /// The kept registers except the stack and frame pointers, with their columns.
     pub(crate) fn others(&self) -> [(usize, usize); 5] {
         [(3, self.rbx), (12, self.r12), (13, self.r13), (14, self.r14), (15, self.r15)]
     }
@@ -62,12 +64,11 @@ pub(crate) fn strip(pc: usize) -> usize {
     pc
 }
 
-/// Of the kernel's signal frame, for C libraries whose `__restore_rt` has no unwind rules:
-/// `mov $15, %rax; syscall`.
+/// The code of the kernel's signal frame, for C libraries whose `__restore_rt` has no unwind rules: `mov $15, %rax;
+/// syscall`.
 pub(crate) const SIGNAL_RETURN: [u8; 9] = [0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05];
 
-/// Where the registers lie in the `ucontext_t` that begins at the stack pointer of a signal frame:
-/// column and offset.
+/// The places of the registers in the `ucontext_t` at the stack pointer of a signal frame: column and offset.
 pub(crate) const SIGNAL_CONTEXT: [(usize, usize); 17] = [
     (8, 0x28),
     (9, 0x30),
@@ -88,10 +89,9 @@ pub(crate) const SIGNAL_CONTEXT: [(usize, usize); 17] = [
     (16, 0xa8),
 ];
 
-/// Fifteen bits for the usual frame: the return address just below the CFA, the frame pointer kept or
-/// saved among the first words below. Bit 14: the CFA counts from the frame pointer; bits 4 to 13: its
-/// distance in words; bits 0 to 3: the frame pointer lies this many words below the return address, 0
-/// if it is kept.
+/// Packs a usual frame into fifteen bits. Its return address is just below the CFA; its frame pointer is kept, or
+/// saved among the first words below. Bit 14: the CFA counts from the frame pointer; bits 4 to 13: its distance in
+/// words; bits 0 to 3: the frame pointer lies this many words below the return address, 0 if it is kept.
 pub(crate) fn pack(from_fp: bool, cfa: u32, fp: u32, return_address: u32) -> Option<u16> {
     let below = fp.saturating_sub(1);
     if return_address != 1 || cfa == 0 || cfa > 0x3ff || fp == 1 || below > 15 {
@@ -100,7 +100,7 @@ pub(crate) fn pack(from_fp: bool, cfa: u32, fp: u32, return_address: u32) -> Opt
     Some(u16::from(from_fp) << 14 | (cfa as u16) << 4 | below as u16)
 }
 
-/// What a packed rule says: the CFA, and how far below it the lowest word to read lies.
+/// Unpacks a rule into the CFA and the distance from the CFA down to the lowest word that the step reads.
 #[inline(always)]
 pub(crate) fn unpack(rule: u16, sp: usize, fp: usize) -> (usize, usize) {
     let base = if rule & 1 << 14 != 0 { fp } else { sp };
@@ -108,7 +108,7 @@ pub(crate) fn unpack(rule: u16, sp: usize, fp: usize) -> (usize, usize) {
     (cfa, usize::from(rule & 15) * 8 + 8)
 }
 
-/// From the words at `cfa - lowest` and at the return address to the caller's pc and frame pointer.
+/// Reads the caller's pc and frame pointer from the words between `cfa - lowest` and the return address.
 #[inline(always)]
 pub(crate) fn caller(rule: u16, cfa: usize, fp: usize, read: impl Fn(usize) -> usize) -> (usize, usize) {
     let pc = read(cfa - 8);
@@ -117,7 +117,7 @@ pub(crate) fn caller(rule: u16, cfa: usize, fp: usize, read: impl Fn(usize) -> u
     (pc, fp)
 }
 
-/// What the step by a packed rule reads.
+/// The words that the step by a packed rule reads.
 #[inline(always)]
 pub(crate) fn words(rule: u16) -> Words {
     let saved = rule & 15;

@@ -10,8 +10,8 @@
 
 use super::NONE;
 use super::climb::climb;
+use crate::arrays::{huge, reuse};
 use crate::graph::Graph;
-use crate::huge::{huge, reuse};
 use crate::prefetch::{AHEAD, prefetch};
 use crate::progress::{Cancelled, LOOK, Steps, chunks};
 

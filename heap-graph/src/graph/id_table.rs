@@ -7,7 +7,7 @@ use hashbrown::DefaultHashBuilder;
 
 use super::NodeId;
 use super::error::GraphError;
-use crate::huge::huge;
+use crate::arrays::huge;
 use crate::prefetch::{AHEAD, prefetch};
 
 const EMPTY: u32 = u32::MAX;

@@ -1,4 +1,4 @@
-//! The array `blockList`.
+//! Reads the array `blockList`.
 
 use std::io::Read;
 
@@ -10,16 +10,16 @@ use crate::dump::{Block, Scanned, TraceId};
 use crate::error::AnalyzeError;
 use crate::keys::{Keys, Place};
 
-/// Depth of a block's members.
+/// The depth of a block's members.
 const DEPTH: u32 = 3;
 
-/// In place of a reporter's number.
+/// Stands for a missing reporter's number.
 const NOBODY: u32 = u32::MAX;
 
-/// What is wrong with a block: with a member of it, or (empty) with itself.
+/// A fault of a block: the member (empty for the block itself) and the reason.
 type Fault = (&'static str, &'static str);
 
-/// What is known of a block while it is taken.
+/// The members of a block that were read so far.
 #[derive(Clone, Copy)]
 struct Partial {
     begun: bool,
@@ -33,7 +33,7 @@ struct Partial {
     addr: Option<u64>,
 }
 
-/// How far a block was taken.
+/// The point at which reading of a block stopped.
 enum Part {
     ToTheEnd,
     /// The value of `contents` is next. It may be longer than any window.
@@ -104,7 +104,7 @@ impl<R: Read> Reader<'_, R> {
             .ok_or_else(|| AnalyzeError::Overflow(place(index, "")))?;
         blocks.push(block);
         if let Some(addr) = partial.addr {
-            // Only as long as each block has an address: modes other than scan have none.
+            // Only while every block so far has an address: in modes other than scan, blocks have none.
             if self.scanned.len() == index {
                 self.scanned.push(Scanned { addr, words: first_word..self.words.len(), text });
             }
@@ -112,7 +112,7 @@ impl<R: Read> Reader<'_, R> {
         Ok(())
     }
 
-    /// Takes the words of a block, one by one.
+    /// Reads the words of a block, one by one.
     fn contents(&mut self, index: usize) -> Result<(), AnalyzeError> {
         if !self.next_is(b'[')? {
             return Err(wrong(place(index, "contents"), "not an array"));
@@ -147,7 +147,7 @@ impl<R: Read> Reader<'_, R> {
     }
 }
 
-/// Where in an array of words we are.
+/// The position in an array of words.
 #[derive(Clone, Copy, PartialEq)]
 enum Words {
     Start,
@@ -210,7 +210,7 @@ impl Partial {
         }
     }
 
-    /// Takes a member's value; an error if the block is not taken further now.
+    /// Reads a member's value. The inner error means that the reader cannot continue with the block now.
     fn member(
         &mut self,
         key: &str,
@@ -255,7 +255,7 @@ impl Partial {
         })
     }
 
-    /// Not of Firefox; what cannot be understood is passed over.
+    /// Firefox's dumps do not have this key. The reader ignores values of another type.
     fn reporters(&mut self, scan: &mut Scan<'_>) -> Result<(), Stop> {
         self.reporters = [NOBODY; 2];
         scan.expect(b'[', "`[`")?;
@@ -305,7 +305,7 @@ impl Partial {
     }
 }
 
-/// The number of the key that is next, if that is a string.
+/// Reads a key and gives its number; `None` if the next value is not a string.
 #[inline]
 fn trace_key(
     scan: &mut Scan<'_>,

@@ -1,4 +1,4 @@
-//! The objects `traceTable` and `frameTable`, and whether all that is named is there.
+//! Reads the objects `traceTable` and `frameTable`, and checks that every key has its value.
 
 use std::io::Read;
 
@@ -10,14 +10,14 @@ use crate::frames::Frames;
 use crate::keys::Place;
 use crate::mode::Mode;
 
-/// Why a trace cannot be taken.
+/// The fault of a trace.
 enum Fault {
     NotAnArray,
     NotAString(usize),
     TooLong,
 }
 
-/// Frames of one trace. DMD itself takes far fewer, and each block with the trace may be printed with all.
+/// The maximum of frames of one trace. DMD itself records far fewer, and an analysis may print all for each block.
 const MOST_FRAMES: usize = 10_000;
 
 impl<R: Read> Reader<'_, R> {
@@ -105,7 +105,7 @@ impl<R: Read> Reader<'_, R> {
         Ok(())
     }
 
-    /// Takes the members of an object that may have many; `each` takes key and value.
+    /// Reads the members of an object that may be large; `each` reads a key and its value.
     fn entries(
         &mut self,
         place: &str,
@@ -128,7 +128,7 @@ impl<R: Read> Reader<'_, R> {
         }
     }
 
-    /// Puts together what was read.
+    /// Makes the dump from the parts.
     pub(super) fn dump(self) -> Result<Dump, AnalyzeError> {
         if !self.version {
             return Err(missing("version"));
@@ -191,7 +191,7 @@ fn put<T: Clone>(list: &mut Vec<Option<T>>, number: u32, value: T) {
     list[index] = Some(value);
 }
 
-/// One value for each key, or the first key without.
+/// The value of each key, or the first key without one.
 fn all<T>(mut found: Vec<Option<T>>, keys: usize) -> Result<Vec<T>, u32> {
     found.resize_with(keys.max(found.len()), || None);
     found.into_iter().enumerate().map(|(number, value)| value.ok_or(number as u32)).collect()

@@ -1,13 +1,13 @@
-//! Values that are not nested.
+//! Reads values that are not nested.
 
 use std::borrow::Cow;
 
 use memory_report::reader::{Scan, Stop};
 
-/// What stands where a value is expected.
+/// A value by its type.
 pub(super) enum Found<S> {
     Text(S),
-    /// As written.
+    /// The number as the file writes it.
     Number(S),
     Null,
     Truth(bool),
@@ -15,7 +15,7 @@ pub(super) enum Found<S> {
 }
 
 impl<'t> Found<Cow<'t, str>> {
-    /// Takes one value, at this depth.
+    /// Reads one value at this depth.
     pub(super) fn take(scan: &mut Scan<'t>, depth: u32) -> Result<Self, Stop> {
         Ok(match scan.peek()? {
             b'"' => Self::Text(scan.string()?),
@@ -43,7 +43,7 @@ impl<'t> Found<Cow<'t, str>> {
     }
 }
 
-/// A size or a count, or how it is wrong.
+/// Reads a size or a count. The inner error is its fault.
 #[inline]
 pub(super) fn size(scan: &mut Scan<'_>, depth: u32) -> Result<Result<u64, &'static str>, Stop> {
     let first = scan.peek()?;
@@ -63,16 +63,16 @@ pub(super) fn size(scan: &mut Scan<'_>, depth: u32) -> Result<Result<u64, &'stat
     }))
 }
 
-/// An address or a word, hexadecimal.
+/// Parses an address or a word, which is hexadecimal.
 pub(super) fn address(text: &str) -> Result<u64, &'static str> {
-    // `from_str_radix` would take a sign.
+    // `from_str_radix` would accept a sign.
     if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return Err("not a hexadecimal number");
     }
     u64::from_str_radix(text, 16).map_err(|_| "more than 64 bits can count")
 }
 
-/// For messages: the start of a text.
+/// The start of a text, for messages.
 pub(super) fn shorten(text: &str) -> Cow<'_, str> {
     const LONGEST: usize = 40;
     match text.char_indices().nth(LONGEST) {

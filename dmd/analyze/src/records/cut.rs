@@ -1,4 +1,4 @@
-//! Stacks cut as records compare them.
+//! Cuts stacks to the frames by which records are compared.
 
 use crate::allocators::AllocatorFrames;
 use crate::dump::Dump;
@@ -6,16 +6,17 @@ use crate::frames::{TextId, Texts};
 use crate::options::{AnalyzeOptions, By};
 use crate::stacks::{StackId, Stacks};
 
-/// What is left of the traces of a dump.
+/// The cut traces of a dump.
 pub(super) struct Cut {
-    /// By trace.
+    /// The stack of each trace.
     pub(super) stacks: Vec<StackId>,
-    /// By trace: the innermost frame that is no allocator's; only if modules are asked for.
+    /// The innermost frame of each trace that is not an allocator's. Empty unless the options request a table of
+    /// modules.
     pub(super) owners: Vec<Option<TextId>>,
 }
 
 impl Cut {
-    /// Takes the frames out of a dump, puts their texts among others, and its traces among other stacks.
+    /// Takes the frames out of a dump. Adds their texts to `texts`, and its cut traces to `stacks`.
     pub(super) fn new(
         dump: &mut Dump,
         options: &AnalyzeOptions,

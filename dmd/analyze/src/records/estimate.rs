@@ -1,8 +1,8 @@
-//! Blocks without a stack, given to the stacks of blocks that were drawn.
+//! Distributes blocks without a stack over the stacks of drawn blocks.
 //!
-//! Blocks of one reporter and about one size were drawn with one chance. So each stack gets, of the
-//! stackless ones, the share that it has of the drawn ones. What is given adds up to what there was,
-//! to the byte; of sizes that no stack is known of, nothing is given.
+//! All blocks of one reporter and about one size were drawn with the same probability. So each stack gets the same
+//! share of the blocks without a stack as it has of the drawn ones. The shares add up to the whole, to the byte. If
+//! no block of a size has a known stack, its blocks stay without one.
 
 use rustc_hash::FxHashMap;
 
@@ -10,14 +10,14 @@ use super::Sums;
 use crate::dump::Block;
 use crate::stacks::StackId;
 
-/// The reports of a block, and about its size.
+/// The reports of a block, and its size class.
 type PoolKey = ([StackId; 2], u32);
 
 #[derive(Debug, Default)]
 struct Pool {
     stackless: Sums,
     drawn: Sums,
-    /// Of the drawn blocks, those that have been given something.
+    /// The sums of the drawn blocks that have got their share.
     done: Sums,
     given: Sums,
 }
@@ -28,14 +28,14 @@ pub(super) struct Estimate {
 }
 
 impl Estimate {
-    /// Counts blocks; all of them, before the first is asked for.
+    /// Counts a block. The caller counts all blocks before the first call of `stand_in`.
     pub(super) fn count(&mut self, block: &Block, reps: [StackId; 2]) {
         let pool = self.pools.entry((reps, size_class(block.usable()))).or_default();
         if block.alloc.index().is_some() { &mut pool.drawn } else { &mut pool.stackless }
             .add(Sums::of(block));
     }
 
-    /// What stands for a block, and whether that is an estimate. To be called once for each block.
+    /// The sums that a block stands for, and whether they are an estimate. The caller asks once for each block.
     pub(super) fn stand_in(&mut self, block: &Block, reps: [StackId; 2]) -> (Sums, bool) {
         let own = Sums::of(block);
         let Some(pool) = self.pools.get_mut(&(reps, size_class(block.usable()))) else { return (own, false) };
@@ -46,7 +46,7 @@ impl Estimate {
             return (Sums::default(), true);
         }
         pool.done.add(own);
-        // By numbers of blocks, which are never 0 where there is something to share.
+        // By numbers of blocks, which are never 0 if there are blocks to share.
         let share = |whole| portion(whole, pool.done.num, pool.drawn.num);
         let due = Sums {
             num: share(pool.stackless.num),

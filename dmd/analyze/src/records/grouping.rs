@@ -1,4 +1,4 @@
-//! Puts the blocks of dumps into groups, and makes records of those that are shown.
+//! Groups the blocks of dumps, and makes records of the groups that are shown.
 
 use rustc_hash::FxHashMap;
 
@@ -12,7 +12,7 @@ use crate::mode::Mode;
 use crate::options::AnalyzeOptions;
 use crate::stacks::{StackId, Stacks};
 
-/// What stands in place of a stack that was not recorded.
+/// The text for a stack that was not recorded.
 pub(crate) const NO_STACK: &str = "#00: (no stack trace recorded due to --stacks=partial)";
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -21,11 +21,11 @@ struct Key {
     reps: [StackId; 2],
 }
 
-/// Groups while dumps are added.
+/// The groups, while dumps are being added.
 pub(super) struct Grouping<'o> {
     groups: Groups<'o>,
     by_key: FxHashMap<Key, u32>,
-    /// The group of blocks that nobody reported, by their stack.
+    /// The group of unreported blocks, by their stack.
     unreported: Vec<u32>,
 }
 
@@ -70,7 +70,7 @@ impl<'o> Grouping<'o> {
         self.groups.dumps.push(dump);
     }
 
-    /// The group of a key, a new one if it was not there.
+    /// The group of a key, which is added if it is new.
     fn group(&mut self, Key { alloc, reps }: Key) -> u32 {
         let next = self.groups.all.len() as u32;
         let group = if reps[0] == StackId::NONE && reps[1] == StackId::NONE {
@@ -130,7 +130,7 @@ impl<'o> Grouping<'o> {
         Analysis { invocations, sections, total, estimated, stacks, texts }
     }
 
-    /// Finds what is shown in place of stacks that differ from run to run.
+    /// Finds the stacks to show in place of those that differ from run to run.
     fn replace_for_testing(&mut self) {
         let Groups { options, texts, stacks, shown, .. } = &mut self.groups;
         if !options.for_testing {

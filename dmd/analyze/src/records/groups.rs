@@ -1,4 +1,4 @@
-//! The groups of blocks with the same stacks, and what each block of a dump counts for.
+//! The groups of blocks with the same stacks, and the amounts that each block of a dump adds to its group.
 
 use super::estimate::Estimate;
 use super::{RecordKind, Sums};
@@ -7,30 +7,31 @@ use crate::frames::{TextId, Texts};
 use crate::options::AnalyzeOptions;
 use crate::stacks::{StackId, Stacks};
 
-/// Stands for no place in a list.
+/// Stands for a missing index.
 pub(super) const NOWHERE: u32 = u32::MAX;
 
-/// Blocks with the same stacks, without what only a shown record has.
+/// Blocks with the same stacks, without the parts that only a shown record has.
 #[derive(Clone, Debug)]
 pub(super) struct Group {
     pub(super) sums: Sums,
     pub(super) estimated: bool,
-    /// Stand-ins for smaller blocks are in it.
+    /// The group contains placeholders for smaller blocks.
     pub(super) sampled: bool,
     pub(super) alloc: StackId,
     pub(super) reps: [StackId; 2],
 }
 
-/// A dump whose blocks are grouped.
+/// A dump with the group of each block.
 pub(super) struct GroupedDump {
     pub(super) blocks: Vec<Block>,
     pub(super) addresses: Vec<u64>,
-    /// By block.
+    /// The group of each block.
     pub(super) groups: Vec<u32>,
-    /// By trace: the innermost frame that is no allocator's; only if modules are asked for.
+    /// The innermost frame of each trace that is not an allocator's. Empty unless the options request a table of
+    /// modules.
     pub(super) owners: Vec<Option<TextId>>,
     pub(super) reporters: Vec<Reporter>,
-    /// Of the first dump of a difference -1, else 1.
+    /// -1 for the first dump of a difference, else 1.
     pub(super) sign: i128,
 }
 
@@ -40,19 +41,19 @@ pub(super) struct Groups<'o> {
     pub(super) kinds: &'static [RecordKind],
     pub(super) texts: Texts,
     pub(super) stacks: Stacks,
-    /// By stack, what is shown in its place; empty if that is always itself.
+    /// The stack to show in place of each stack. Empty if every stack shows itself.
     pub(super) shown: Vec<StackId>,
     pub(super) all: Vec<Group>,
     pub(super) dumps: Vec<GroupedDump>,
     pub(super) total: Sums,
 }
 
-/// What a block counts for.
+/// The amounts that a block adds to its group.
 #[derive(Clone, Copy)]
 pub(super) struct Counted {
     pub(super) group: u32,
     pub(super) sums: Sums,
-    /// The sums are an estimate, or the block stands for others.
+    /// The sums are an estimate, or the block is a placeholder for others.
     pub(super) estimated: bool,
 }
 
@@ -74,19 +75,19 @@ impl Groups<'_> {
         }
     }
 
-    /// What is shown in place of a stack.
+    /// The stack to show in place of `stack`.
     pub(super) fn shown(&self, stack: StackId) -> StackId {
         self.shown.get(stack.index()).copied().unwrap_or(stack)
     }
 
-    /// Calls `each` with every block of a dump, and with what it counts for.
+    /// Calls `each` with every block of a dump, and with the amounts that it adds.
     pub(super) fn count<'d>(&self, dump: &'d GroupedDump, each: impl FnMut(&'d Block, Counted)) {
         dump.count(self.options.estimate.then_some(|group| self.get(group).reps), each);
     }
 }
 
 impl GroupedDump {
-    /// As [`Groups::count`]. `reports` gives the reports of a group, for estimates; there are none without it.
+    /// As [`Groups::count`]. `reports` gives the reports of a group, and is `None` without estimates.
     pub(super) fn count<'d>(
         &'d self,
         reports: Option<impl Fn(u32) -> [StackId; 2]>,

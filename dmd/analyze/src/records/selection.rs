@@ -1,4 +1,4 @@
-//! Which groups are shown: those that filters keep, sorted, up to the limit.
+//! Selects the groups to show: the groups that the filters keep, sorted, up to the limit.
 
 use core::cmp::Reverse;
 
@@ -8,9 +8,9 @@ use crate::options::SortBy;
 
 /// The groups that are shown.
 pub(super) struct Selection {
-    /// By group, its place among all that are shown; or [`NOWHERE`].
+    /// For each group, its index among all shown groups, or [`NOWHERE`].
     pub(super) place: Vec<u32>,
-    /// How many are shown.
+    /// The number of shown groups.
     pub(super) len: usize,
     pub(super) of_kind: Vec<OfKind>,
 }
@@ -18,16 +18,16 @@ pub(super) struct Selection {
 /// The groups of a kind.
 pub(super) struct OfKind {
     pub(super) kind: RecordKind,
-    /// How many there are without filters and limit.
+    /// The number of groups without filters and limit.
     pub(super) all: usize,
-    /// What filters keep.
+    /// The groups that the filters keep.
     pub(super) kept: Vec<u32>,
-    /// Sorted, no more than the limit.
+    /// The groups to show, sorted, up to the limit.
     pub(super) shown: Vec<u32>,
 }
 
 impl Selection {
-    /// `unchanged` groups are left out; it may be shorter than the list of groups.
+    /// Leaves out `unchanged` groups. That list may be shorter than the list of groups.
     pub(super) fn new(groups: &Groups<'_>, unchanged: &[bool]) -> Self {
         let mut of_kind: Vec<Vec<u32>> = groups.kinds.iter().map(|_| Vec::new()).collect();
         for (index, group) in groups.all.iter().enumerate() {
@@ -56,7 +56,7 @@ impl Selection {
 }
 
 impl OfKind {
-    /// Of all that filters keep, and whether that is an estimate.
+    /// The sums of all groups that the filters keep, and whether they are an estimate.
     pub(super) fn sums(&self, groups: &Groups<'_>) -> (Sums, bool) {
         let options = groups.options;
         let is_filtered = !(options.filters.is_empty() && options.report_filters.is_empty());
@@ -64,7 +64,7 @@ impl OfKind {
         let mut estimated = false;
         for group in self.kept.iter().map(|group| groups.get(*group)) {
             sums.add(group.sums);
-            // What an estimate moves from one record to another stays within a kind.
+            // An estimate moves blocks only between records of one kind.
             estimated |= if is_filtered { group.estimated } else { group.sampled };
         }
         (sums, estimated)
@@ -83,7 +83,7 @@ fn keeps(groups: &Groups<'_>, group: &Group) -> bool {
         && groups.options.report_filters.iter().all(|filter| filter.keeps(reports()))
 }
 
-/// Sorts as far as the limit, and drops what is beyond.
+/// Sorts the groups up to the limit, and drops the others.
 fn sorted(groups: &Groups<'_>, mut list: Vec<u32>) -> Vec<u32> {
     let by = |group: &u32| {
         let sums = &groups.get(*group).sums;
@@ -94,7 +94,7 @@ fn sorted(groups: &Groups<'_>, mut list: Vec<u32>) -> Vec<u32> {
             SortBy::Slop => [sums.slop.abs(), 0, 0],
             SortBy::NumBlocks => [num, usable, sums.req.abs()],
         };
-        // The order of first appearance, whatever the sort.
+        // Groups with equal amounts stay in the order of their first block, whatever the sort key.
         (Reverse(amounts), *group)
     };
     let limit = groups.options.limit;

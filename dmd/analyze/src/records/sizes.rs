@@ -1,4 +1,4 @@
-//! Sizes and addresses of the blocks of some groups, which have a place each.
+//! The sizes and addresses of the blocks of selected groups. `place` gives each of these an index.
 
 use core::cmp::Reverse;
 
@@ -7,13 +7,13 @@ use rustc_hash::FxHashMap;
 use super::Sums;
 use super::groups::{Group, Groups, NOWHERE};
 
-/// Usable sizes with their counts, of the groups that have a place: descending; negative where blocks are gone.
+/// Usable sizes with their counts for each selected group, descending. A size is negative if blocks are gone.
 pub(super) fn sizes(groups: &Groups<'_>, place: &[u32], places: usize) -> Vec<Vec<(i128, i128)>> {
-    // With each count, whether it is of the first dump, of the last one, or of both.
+    // Each count has two flags: whether the first dump and whether the last dump contains the size.
     let mut counts: Vec<FxHashMap<i128, (i128, [bool; 2])>> = vec![FxHashMap::default(); places];
     for dump in &groups.dumps {
         groups.count(dump, |block, counted| {
-            // Blocks that an estimate took away are not in the record.
+            // The record does not contain blocks that an estimate has moved to others.
             let taken = counted.estimated && counted.sums == Sums::default();
             if let Some(counts) = counts.get_mut(place[counted.group as usize] as usize)
                 && !taken
@@ -27,7 +27,7 @@ pub(super) fn sizes(groups: &Groups<'_>, place: &[u32], places: usize) -> Vec<Ve
     let sorted = |counts: FxHashMap<i128, (i128, [bool; 2])>| {
         let mut sizes: Vec<(i128, i128)> = counts
             .into_iter()
-            // Of no blocks at all there may be a size too.
+            // An entry of 0 blocks has a size too.
             .filter(|(_, (count, of))| !groups.is_difference() || *count != 0 || *of != [true; 2])
             .map(|(size, (count, of))| {
                 let gone = count < 0 || (count == 0 && of == [true, false]);
@@ -40,11 +40,12 @@ pub(super) fn sizes(groups: &Groups<'_>, place: &[u32], places: usize) -> Vec<Ve
     counts.into_iter().map(sorted).collect()
 }
 
-/// Addresses of the blocks of the groups that have a place, in scan mode.
+/// The addresses of the blocks of each selected group, in scan mode.
 pub(super) fn addresses(groups: &Groups<'_>, place: &[u32], places: usize) -> Vec<Vec<u64>> {
     let mut addresses = vec![Vec::new(); places];
     let mut known = vec![false; places];
-    // In a difference, those of the second dump; of records that are in the first only, those of it.
+    // In a difference, the addresses of the second dump; for records that only the first dump has, those of the
+    // first.
     for dump in groups.dumps.iter().rev() {
         let is_known = known.clone();
         for (block, group) in dump.groups.iter().enumerate() {
@@ -57,8 +58,8 @@ pub(super) fn addresses(groups: &Groups<'_>, place: &[u32], places: usize) -> Ve
     addresses
 }
 
-/// By group, whether it is left out: in a difference if it did not change, and else if an estimate left nothing of it.
-/// Empty if no group is.
+/// For each group, whether it is left out: in a difference if it did not change, else if an estimate left no blocks
+/// in it. Empty if no group is left out.
 pub(super) fn unchanged(groups: &Groups<'_>) -> Vec<bool> {
     let is_estimate = groups.options.estimate;
     if !groups.is_difference() && !is_estimate {

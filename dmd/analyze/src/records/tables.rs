@@ -1,4 +1,4 @@
-//! Blocks grouped by something else than their stacks.
+//! Groups blocks by keys other than their stacks.
 
 use core::cmp::Reverse;
 use core::hash::Hash;
@@ -18,9 +18,9 @@ use crate::options::By;
 #[derive(Debug)]
 pub(crate) struct Table {
     pub(crate) by: By,
-    /// Sorted, no more than the limit.
+    /// Sorted, up to the limit.
     pub(crate) rows: Vec<Row>,
-    /// How many there are without limit.
+    /// The number of rows without the limit.
     pub(crate) all: usize,
 }
 
@@ -28,12 +28,12 @@ pub(crate) struct Table {
 pub(crate) struct Row {
     pub(crate) name: String,
     pub(crate) sums: Sums,
-    /// Groups that it has something of; of a frame only.
+    /// The number of groups with this frame; only for [`By::Frame`].
     pub(crate) records: usize,
     pub(crate) estimated: bool,
 }
 
-/// The tables that are asked for, by kind.
+/// The requested tables, for each kind.
 pub(super) fn tables(groups: &Groups<'_>, kinds: &[OfKind]) -> Vec<Vec<Table>> {
     let mut tables: Vec<Vec<Table>> = kinds.iter().map(|_| Vec::new()).collect();
     if groups.options.by.is_empty() {
@@ -58,7 +58,7 @@ pub(super) fn tables(groups: &Groups<'_>, kinds: &[OfKind]) -> Vec<Vec<Table>> {
     tables
 }
 
-/// The crate that allocated a block.
+/// Finds the crate that allocated a block.
 fn module<'g>(groups: &'g Groups<'_>) -> impl Fn(&'g GroupedDump, &'g Block, u32) -> Option<Cow<'g, str>> {
     move |dump, block, _| {
         let owner = block.alloc.index().and_then(|index| dump.owners[index]);
@@ -66,7 +66,7 @@ fn module<'g>(groups: &'g Groups<'_>) -> impl Fn(&'g GroupedDump, &'g Block, u32
     }
 }
 
-/// Who reported a block.
+/// The reporters of a block.
 fn reporter(groups: &Groups<'_>, dump: &GroupedDump, block: &Block, group: u32) -> String {
     let name = |nth: usize| {
         let path = dump.reporters.get(block.reporters[nth] as usize).map(|reporter| &*reporter.path);
@@ -85,11 +85,11 @@ fn reporter(groups: &Groups<'_>, dump: &GroupedDump, block: &Block, group: u32) 
     }
 }
 
-/// The blocks of the groups that filters keep.
+/// The blocks of the groups that the filters keep.
 struct Blocks<'g, 'o> {
     groups: &'g Groups<'o>,
     kinds: usize,
-    /// By group; or [`NOWHERE`].
+    /// For each group, the index of its kind, or [`NOWHERE`].
     kind_of: Vec<u32>,
 }
 
@@ -104,7 +104,7 @@ impl<'g, 'o> Blocks<'g, 'o> {
         Self { groups, kinds: kinds.len(), kind_of }
     }
 
-    /// A table for each kind.
+    /// Makes a table for each kind.
     fn by<K: Hash + Eq>(
         &self,
         by: By,
@@ -126,7 +126,7 @@ impl<'g, 'o> Blocks<'g, 'o> {
     }
 }
 
-/// Each group counts once for each frame of its stack.
+/// Makes a table of frames. Each group counts once for each frame of its stack.
 fn by_frame(groups: &Groups<'_>, kept: &[u32]) -> Table {
     let mut rows = Rows::new();
     let mut seen = FxHashSet::default();
@@ -142,7 +142,7 @@ fn by_frame(groups: &Groups<'_>, kept: &[u32]) -> Table {
     rows.table(By::Frame, groups.options.row_limit, name)
 }
 
-/// What is put into a table before it is shown; `K` names a row.
+/// The rows of a table while blocks are being added; `K` is the key of a row.
 #[derive(Debug)]
 struct Rows<K>(FxHashMap<K, Row>);
 
@@ -158,7 +158,7 @@ impl<K: Hash + Eq> Rows<K> {
         row.estimated |= estimated;
     }
 
-    /// Sorted by usable bytes, then by name; without rows that cancel out.
+    /// The rows sorted by usable bytes, then by name, without rows whose sums are 0.
     fn table(self, by: By, limit: usize, name: impl Fn(K) -> String) -> Table {
         let mut rows: Vec<Row> = self
             .0
@@ -176,7 +176,7 @@ impl<K: Hash + Eq> Rows<K> {
     }
 }
 
-/// A power of two that a size is not above, as a range.
+/// The sizes of a class as a range that ends at a power of two.
 fn size_name(class: u32) -> String {
     match class {
         0 => "0".to_owned(),

@@ -1,11 +1,11 @@
-//! How many bytes all files together may take: compressed sections once they are unpacked, and names.
+//! Limits the bytes that all files together may take: unpacked compressed sections, and names.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use gimli::SectionId;
 use object::{CompressionFormat, Object as _, ObjectSection as _};
 
-/// Bytes that may be taken, by any thread.
+/// Bytes that any thread may take.
 #[derive(Debug)]
 pub(super) struct Allowance {
     most: u64,
@@ -17,19 +17,19 @@ impl Allowance {
         Self { most, left: AtomicU64::new(most) }
     }
 
-    /// All of them.
+    /// The maximum of bytes.
     pub(super) fn most(&self) -> u64 {
         self.most
     }
 
-    /// Whether so many are left, which then are taken.
+    /// Takes bytes if enough are left, and returns whether it did.
     pub(super) fn take(&self, bytes: u64) -> bool {
         let rest = |left: u64| left.checked_sub(bytes);
         self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, rest).is_ok()
     }
 }
 
-/// The sections that are read.
+/// The sections that the look-up reads.
 pub(super) const READ: [SectionId; 12] = [
     SectionId::DebugAbbrev,
     SectionId::DebugAddr,
@@ -45,8 +45,8 @@ pub(super) const READ: [SectionId; 12] = [
     SectionId::DebugTuIndex,
 ];
 
-/// The bytes that compressed sections take unpacked, as the file has it: `object` unpacks no more. `name` is how
-/// the file calls a section.
+/// The unpacked size of all compressed sections, as the file states it; `object` unpacks no more than that. `name`
+/// gives the name of a section in the file.
 pub(super) fn unpacked_size(file: &object::File<'_>, name: fn(SectionId) -> Option<&'static str>) -> u64 {
     let sections = READ.into_iter().filter_map(name).filter_map(|name| file.section_by_name(name));
     let sizes = sections.filter_map(|section| section.compressed_data().ok()).map(|data| match data.format {

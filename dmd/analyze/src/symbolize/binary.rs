@@ -14,38 +14,38 @@ use super::split::SplitPlaces;
 use super::{SymbolOptions, SymbolProblem};
 use crate::dump::Module;
 
-/// Files that are the one that was loaded.
+/// Files that match the loaded one, and its debug information.
 #[derive(Debug)]
 pub(super) struct Binary {
-    /// Where functions and lines are.
+    /// The file with functions and lines.
     pub(super) debug: PathBuf,
-    /// Where symbols are, if that is another file.
+    /// The file with symbols, if it is another one.
     pub(super) symbols: Option<PathBuf>,
-    /// What several debug files have in common was moved there.
+    /// The file with the information that several debug files share.
     pub(super) supplement: Option<PathBuf>,
-    /// Where parts of the debug information may be that were left out.
+    /// The places where split debug information may be.
     pub(super) split: SplitPlaces,
-    /// A debug file that was passed over, as it is of another build.
+    /// A debug file that the search rejected, as it is of another build.
     pub(super) other: Option<PathBuf>,
-    /// What is added to an offset.
+    /// The number to add to an offset.
     pub(super) base: u64,
-    /// By its build id.
+    /// The build id of the file was checked.
     pub(super) checked: bool,
 }
 
-/// What is to be known of a file.
+/// The facts about a file that the search needs.
 struct Known {
     build_id: Option<String>,
-    /// Of the first segment.
+    /// The address of the first segment.
     base: u64,
     has_lines: bool,
     supplement: Option<(PathBuf, String)>,
-    /// The name and checksum of a debug file.
+    /// The name and checksum of a debug file that the file links to.
     link: Option<(OsString, u32)>,
 }
 
 impl Binary {
-    /// `module` is what the dump says of the file; `time` when it was written, in seconds.
+    /// `module` is the dump's entry for the file; `time` is the time of the dump, in seconds.
     pub(super) fn find(
         file: &str,
         module: Option<&Module>,
@@ -54,7 +54,8 @@ impl Binary {
     ) -> Result<Self, SymbolProblem> {
         let path = Path::new(file);
         let expected = module.map(|module| module.build_id.as_str()).filter(|id| !id.is_empty());
-        // A dump of ours names addresses in the file, Firefox's names distances from its start.
+        // A dump of the crate `dmd` has addresses in the file; a dump of Firefox has distances from the file's
+        // start.
         let base = |known: &Known| if module.is_some() { 0 } else { known.base };
         let Some(expected) = expected else {
             let known = look(path).map_err(|error| problem(&error))?;
@@ -80,7 +81,7 @@ impl Binary {
         }
     }
 
-    /// The file is the right one; its lines may be elsewhere.
+    /// The files for a program that is the loaded one. Its lines may be in another file.
     fn with_debug(path: &Path, known: Known, options: &SymbolOptions) -> Self {
         let mut binary = Self {
             debug: path.to_owned(),
@@ -124,7 +125,7 @@ impl Binary {
         self
     }
 
-    /// The file is not where it was, but there may be copies or debug files.
+    /// Finds copies or debug files of a file that is not at its path.
     fn elsewhere(path: &Path, id: &str, options: &SymbolOptions) -> Option<Self> {
         let mut found: Vec<(PathBuf, Known)> = candidates(path, id, options)
             .filter_map(|candidate| look(&candidate).ok().map(|known| (candidate, known)))
@@ -141,7 +142,7 @@ impl Binary {
     }
 }
 
-/// Where a file with this build id may be.
+/// The paths where a file with this build id may be.
 fn candidates<'o>(path: &Path, id: &str, options: &'o SymbolOptions) -> impl Iterator<Item = PathBuf> + 'o {
     let mut names = Vec::new();
     if id.len() > 2 && id.bytes().all(|byte| byte.is_ascii_hexdigit()) {
@@ -167,7 +168,7 @@ fn candidates<'o>(path: &Path, id: &str, options: &'o SymbolOptions) -> impl Ite
     options.folders.iter().flat_map(move |folder| names.clone().into_iter().map(|name| folder.join(name)))
 }
 
-/// Where the debug file that a file names may be.
+/// The paths where the debug file that a file links to may be.
 fn linked<'o>(path: &Path, known: &Known, options: &'o SymbolOptions) -> impl Iterator<Item = PathBuf> + 'o {
     let mut found = Vec::new();
     if let Some((name, _)) = &known.link
@@ -182,7 +183,7 @@ fn linked<'o>(path: &Path, known: &Known, options: &'o SymbolOptions) -> impl It
     found.into_iter()
 }
 
-/// As a link to a debug file has it: that of gzip.
+/// The checksum of a file in a link to a debug file, which is gzip's.
 fn checksum_of(path: &Path) -> io::Result<u32> {
     let mut file = File::open(path)?;
     let mut sum = flate2::Crc::new();
@@ -207,7 +208,8 @@ fn look(path: &Path) -> io::Result<Known> {
     if !metadata.is_file() {
         return Err(io::Error::other("not a regular file"));
     }
-    // A note may be as large as the file says, and much of a file may be holes: nothing is copied.
+    // A note may be as large as the file claims, and much of a file may be holes, so the file is mapped and not
+    // copied.
     let file = map(path)?;
     let invalid = |_| io::Error::new(io::ErrorKind::InvalidData, "not a program or library");
     let object = object::File::parse(&*file).map_err(invalid)?;
@@ -220,12 +222,12 @@ fn look(path: &Path) -> io::Result<Known> {
     });
     let link = object.gnu_debuglink().ok().flatten();
     let link = link.map(|(name, checksum)| (OsStr::from_bytes(name).to_owned(), checksum));
-    // One of another folder is nobody's.
+    // A link must not lead to another folder.
     let link = link.filter(|(name, _)| !name.as_bytes().contains(&b'/'));
     Ok(Known { build_id, base, has_lines, supplement, link })
 }
 
-/// Of a build id, which has 20 bytes; one of many more is nobody's.
+/// The digits of a build id. It has 20 bytes; of a much longer one only the first 256 matter.
 fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().take(256).map(|byte| format!("{byte:02x}")).collect()
 }
@@ -239,7 +241,7 @@ fn problem(error: &io::Error) -> SymbolProblem {
 
 fn is_newer(path: &Path, time: Option<u64>) -> bool {
     let modified = fs::metadata(path).and_then(|metadata| metadata.modified());
-    // The dump's time is in whole seconds.
+    // The dump's time has whole seconds.
     match (modified, time) {
         (Ok(modified), Some(time)) => UNIX_EPOCH
             .checked_add(Duration::from_secs(time.saturating_add(1)))

@@ -1,8 +1,8 @@
-//! Sections of debug information as they are read by one thread, and how far reading may go.
+//! Sections of debug information as one thread reads them, and the limits of reading.
 //!
-//! Whoever wrote a file that a dump names may want the reader to fail: entries may be nested without end, and
-//! a list that takes a few bytes may be named by each of a million entries. The libraries that read sections
-//! go on as long as reading succeeds. So each read counts, and is an error where the stack ends.
+//! The author of a file that a dump names may want the reader to fail: entries may be nested without end, and each
+//! of a million entries may name the same list of a few bytes. The libraries that read sections continue as long as
+//! reads succeed. So each read counts, and fails at the limit of reads or at the end of the thread's stack.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -12,34 +12,34 @@ use gimli::{EndianSlice, Error, Reader, ReaderOffsetId, Result, RunTimeEndian};
 use super::SymbolBound;
 use super::name::LONGEST_NAME;
 
-/// Reads of a file that are allowed whatever its size is, and for each byte of it. A sound file needs less
-/// than four for a byte.
+/// The number of reads of a file that are allowed regardless of its size, and for each of its bytes. A valid file
+/// needs less than four for each byte.
 const READS: u64 = 1 << 20;
 const READS_A_BYTE: u64 = 8;
 
-/// And for each place that is looked up.
+/// The number of further reads for each place that is looked up.
 const READS_A_PLACE: u64 = 1 << 12;
 
-/// The part of its stack that a thread may read on.
+/// The part of its stack that a thread may use for reading.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stack {
     lowest: usize,
 }
 
 impl Stack {
-    /// From here on so many bytes.
+    /// The next `bytes` bytes from here on.
     pub(super) fn of(bytes: usize) -> Self {
         let here = 0_u8;
         Self { lowest: (&raw const here).addr().saturating_sub(bytes) }
     }
 }
 
-/// How far reading of one file may go.
+/// The limits for reading one file.
 #[derive(Debug)]
 pub(super) struct Bounds {
     stack: Stack,
     left: Cell<u64>,
-    /// Reading went as far as it may.
+    /// The limit that reading has reached.
     reached: Cell<Option<SymbolBound>>,
 }
 
@@ -48,17 +48,17 @@ impl Bounds {
         Self { stack, left: Cell::new(READS), reached: Cell::new(None) }
     }
 
-    /// A section is read, too.
+    /// Adds the reads of a section.
     fn add_section(&self, bytes: usize) {
         self.left.set(self.left.get().saturating_add(READS_A_BYTE.saturating_mul(bytes as u64)));
     }
 
-    /// A place is looked up.
+    /// Adds the reads of a place.
     pub(super) fn add_place(&self) {
         self.left.set(self.left.get().saturating_add(READS_A_PLACE));
     }
 
-    /// The bound that was reached.
+    /// The limit that reading has reached.
     pub(super) fn reached(&self) -> Option<SymbolBound> {
         self.reached.get()
     }
@@ -74,7 +74,8 @@ impl Bounds {
         }
     }
 
-    /// The libraries recurse from entry to entry only, and each entry starts with such a read.
+    /// Checks the stack before a read. The libraries recurse only from entry to entry, and each entry starts with
+    /// such a read.
     #[inline]
     fn check_stack(&self) -> Result<()> {
         let here = 0_u8;
@@ -84,7 +85,7 @@ impl Bounds {
         Ok(())
     }
 
-    /// What to tell whoever reads on.
+    /// Notes the limit, and gives the error for the library that reads.
     #[cold]
     pub(super) fn reach(&self, bound: SymbolBound) -> Error {
         self.reached.set(Some(bound));
@@ -155,7 +156,7 @@ impl Reader for Slice<'_> {
         self.bytes.lookup_offset_id(id)
     }
 
-    /// Looking at 16 bytes costs what a read costs.
+    /// A search through 16 bytes counts as one read.
     #[inline]
     fn find(&self, byte: u8) -> Result<usize> {
         let at = Reader::find(&self.bytes, byte)?;
@@ -181,11 +182,11 @@ impl Reader for Slice<'_> {
         Reader::to_string(&self.bytes)
     }
 
-    /// Of what is longer than a name may be the start, a byte too long.
+    /// Only the start of a text that exceeds the maximum length of a name, with one byte more than that length.
     fn to_string_lossy(&self) -> Result<Cow<'_, str>> {
         let all = self.bytes.slice();
         let kept = &all[..all.len().min(LONGEST_NAME + 1)];
-        // The libraries keep texts, such as the names of files.
+        // The libraries keep texts, such as the names of files, so the length counts.
         self.bounds.count(kept.len() as u64 / 4)?;
         Ok(String::from_utf8_lossy(kept))
     }

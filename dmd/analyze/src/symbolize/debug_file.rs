@@ -1,5 +1,5 @@
-//! Debug information of one program or library: functions with inlined calls, lines, and the types that
-//! a generic function was made for.
+//! Debug information of one program or library: functions with inlined calls, lines, and the types of generic
+//! functions.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -21,12 +21,12 @@ use crate::container::segments;
 use crate::frame::Frame;
 use crate::source_path::Crates;
 
-/// The files of a [`Binary`], in memory.
+/// The files of a [`Binary`], mapped into memory.
 pub(super) struct Maps {
     debug: Mmap,
     symbols: Option<Mmap>,
     supplement: Option<Mmap>,
-    /// Its debug information takes more than is allowed once it is unpacked.
+    /// The unpacked debug information would exceed the limit.
     too_large: Option<SymbolBound>,
 }
 
@@ -48,7 +48,7 @@ impl Maps {
     }
 }
 
-/// Their parts that matter, shared by threads.
+/// The parts of the files that the look-up needs; all threads share them.
 pub(super) struct Sections<'m> {
     dwarf: DwarfSections<Cow<'m, [u8]>>,
     supplement: Option<DwarfSections<Cow<'m, [u8]>>>,
@@ -81,7 +81,7 @@ impl<'m> Sections<'m> {
         })
     }
 
-    /// The name of the function that holds an address as it is, and readable.
+    /// The name of the function that contains an address: as in the file, and readable.
     fn symbol(&self, address: u64) -> Option<(&'m str, String)> {
         let name = self.symbols.iter().find_map(|symbols| symbols.containing(address))?.name();
         Some((name, demangle(name).unwrap_or_else(|| cut(name.to_owned()))))
@@ -98,13 +98,13 @@ fn sections<'m>(file: &object::File<'m>) -> Result<DwarfSections<Cow<'m, [u8]>>,
     .map_err(|error: object::Error| error.to_string())
 }
 
-/// What a thread needs to look places of one file up.
+/// A thread's state for look-ups in one file.
 pub(super) struct DebugFile<'s> {
     sections: &'s Sections<'s>,
     context: Context<Slice<'s>>,
     split: Split<'s>,
     bounds: &'s Bounds,
-    /// Of the program, and of each unit that lies elsewhere.
+    /// The names of the program's own units (`None`), and of each split unit.
     known: HashMap<Option<u64>, Known<'s>>,
 }
 
@@ -119,16 +119,16 @@ struct Known<'s> {
 pub(super) struct Calls {
     /// Innermost first.
     pub(super) calls: Vec<Call>,
-    /// The file, not found, that may know more of them.
+    /// The missing file that may have more of the calls.
     pub(super) missing: Option<String>,
-    /// Why not all is known of them.
+    /// The limit because of which calls may be missing.
     pub(super) bound: Option<SymbolBound>,
 }
 
-/// Calls of a place that are kept: the innermost, and the function that all were inlined into.
+/// The maximum number of calls at a place: the innermost ones, and the function into which all were inlined.
 const MOST_CALLS: usize = 256;
 
-/// A call, and where it is.
+/// A call and its place.
 #[derive(Debug, Default)]
 pub(super) struct Call {
     function: Option<String>,
@@ -139,7 +139,7 @@ pub(super) struct Call {
 }
 
 impl Call {
-    /// As a frame at an offset of a module.
+    /// The frame of the call, at an offset of a module.
     pub(super) fn frame<'t>(&'t self, module: &'t str, offset: u64) -> Frame<'t> {
         Frame {
             function: self.function.as_deref(),
@@ -168,7 +168,7 @@ impl<'s> DebugFile<'s> {
         let context = match (Context::from_dwarf(dwarf), bounds.reached()) {
             (Ok(context), None) => context,
             (Err(error), None) => return Err(error.to_string()),
-            // Symbols are better than nothing.
+            // The symbols can still be used.
             (_, Some(_)) => {
                 let empty = |_| Ok::<_, gimli::Error>(Slice::section(&[], sections.endian, bounds));
                 let nothing = gimli::Dwarf::load(empty).and_then(Context::from_dwarf);
@@ -179,15 +179,15 @@ impl<'s> DebugFile<'s> {
         Ok(Self { sections, context, split, bounds, known: HashMap::new() })
     }
 
-    /// The function at an address and those it was inlined into, innermost first. Damaged debug
-    /// information is as good as none.
+    /// The function at an address and the functions into which it was inlined, innermost first. Damaged debug
+    /// information counts as missing.
     pub(super) fn calls(&mut self, address: u64) -> Calls {
         let mut calls = Vec::new();
         let Self { sections, context, split, bounds, known } = self;
         bounds.add_place();
         let mut bound = None;
         for (load, loaded) in context.preload_units(address) {
-            // What is damaged is as good as not there.
+            // Damaged units count as missing.
             let _ = loaded(split.load(&load));
         }
         let unit = context.find_dwarf_and_unit(address).skip_all_loads();
@@ -203,7 +203,7 @@ impl<'s> DebugFile<'s> {
                 }
                 kept.push(frame);
             }
-            // The name that debug information has of a function, if that is all it has.
+            // The function's name, if debug information has no path of it.
             let mut own = None;
             for frame in kept {
                 own = None;
@@ -214,7 +214,8 @@ impl<'s> DebugFile<'s> {
                 let function = frame.function.as_ref().and_then(|function| {
                     let raw = function.raw_name().ok()?;
                     let readable = demangle(&raw);
-                    // Newer mangled names have everything, and C++'s have enough, if they are understood.
+                    // Rust's newer mangled names are complete. C++'s contain enough, if the library understands
+                    // them.
                     let lacking = readable.is_none() || raw.starts_with("_ZN") && is_rust(&raw);
                     let entry = match (unit, frame.dw_die_offset) {
                         (Some(unit), Some(at)) if lacking => names.of(unit, at),
@@ -240,7 +241,7 @@ impl<'s> DebugFile<'s> {
             if let Some(call) = calls.last_mut() {
                 call.inlined = false;
             }
-            // Of the function that the others were inlined into there is a symbol, which tells its type.
+            // The function into which the others were inlined has a symbol, which contains its type.
             if let (Some(own), Some(call)) = (own, calls.last_mut())
                 && let Some((raw, mangled)) = sections.symbol(address)
                 && let Some(name) = by_symbol(raw, &mangled, &own)
@@ -265,7 +266,7 @@ impl<'s> DebugFile<'s> {
     }
 }
 
-/// The crates that units are of.
+/// The crates of all units.
 fn units(dwarf: &gimli::Dwarf<Slice<'_>>) -> Crates {
     let mut names = Vec::new();
     let mut headers = dwarf.units();
@@ -280,19 +281,19 @@ fn units(dwarf: &gimli::Dwarf<Slice<'_>>) -> Crates {
     Crates::of_units(names.iter().map(|(name, folder)| (&**name, &**folder)))
 }
 
-/// Rust's older mangled names end in a hash; C++'s begin alike.
+/// Rust's older mangled names end in a hash; C++'s have the same start.
 fn is_rust(raw: &str) -> bool {
     let hash =
         raw.strip_suffix('E').and_then(|rest| rest.len().checked_sub(19).and_then(|at| rest.get(at..)));
     hash.is_some_and(|hash| hash.starts_with("17h") && hash[3..].bytes().all(|byte| byte.is_ascii_hexdigit()))
 }
 
-/// The best of what there is: a mangled name that is understood, and the entry's path and own name.
+/// The best name from a readable mangled name, and the entry's path and own name.
 fn full_name(raw: &str, readable: Option<String>, entry: Option<(String, String)>) -> String {
     let Some((path, own)) = entry else { return readable.unwrap_or_else(|| raw.to_owned()) };
     let plain = own.split('<').next().unwrap_or(&own);
     if let Some(mangled) = readable {
-        // Of an implementation of a trait only the mangled name tells the types; `path` is numbered.
+        // For an implementation of a trait, only the mangled name contains the types; `path` has a number.
         let before = mangled.strip_suffix(plain).filter(|before| before.ends_with("::"));
         return match before {
             Some(before) if path.contains("{impl#") || !path.contains('<') => format!("{before}{own}"),
@@ -303,22 +304,22 @@ fn full_name(raw: &str, readable: Option<String>, entry: Option<(String, String)
     if path.is_empty() { own } else { method(&path, plain, &own) }
 }
 
-/// The full name of a function of which debug information has only its own; `None` if the symbol is another's,
-/// as where functions of equal code became one.
+/// The full name of a function of which debug information has only its own name. `None` if the symbol belongs to
+/// another function, for example if the linker merged functions with equal code.
 fn by_symbol(raw: &str, mangled: &str, own: &str) -> Option<String> {
     let plain = own.split('<').next().unwrap_or(own);
     if !raw.starts_with("_ZN") {
-        // Newer mangled names have everything, the types as a part of their own.
+        // Newer mangled names are complete; their types are separate parts.
         let last = segments(mangled).into_iter().rfind(|part| !part.starts_with('<'))?;
         return (last == plain && raw.starts_with("_R")).then(|| mangled.to_owned());
     }
-    // Older ones do not number closures.
+    // Older names do not number closures.
     let last = if plain.starts_with("{closure") { "{{closure}}" } else { plain };
     let before = mangled.strip_suffix(last).filter(|before| before.ends_with("::"))?;
     Some(format!("{before}{own}"))
 }
 
-/// `Vec<my::Entry, Global>::push<my::Entry, Global>` says everything twice.
+/// Removes types that the path already has, as in `Vec<my::Entry, Global>::push<my::Entry, Global>`.
 fn method(path: &str, plain: &str, own: &str) -> String {
     let types = &own[plain.len()..];
     let twice = !types.is_empty() && path.ends_with(types);

@@ -1,4 +1,4 @@
-//! Looks up many places, with several threads.
+//! Looks up many places with several threads.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,11 +12,11 @@ use super::debug_file::{Call, Calls, DebugFile, Maps, Sections};
 use super::split::Storage;
 use super::{SymbolBound, SymbolOptions};
 
-/// A file and the places asked for.
+/// A file and the places to look up in it.
 pub(super) struct Lookup {
     pub(super) file: String,
     pub(super) binary: Binary,
-    /// Offsets, each with its number among all places.
+    /// Offsets, each with the number of its place.
     pub(super) places: Vec<(u32, u64)>,
 }
 
@@ -43,16 +43,16 @@ impl Lookup {
     }
 }
 
-/// What was found of a file's frames.
+/// The results for a file's frames.
 #[derive(Debug, Default)]
 pub(super) struct Names {
-    /// By number of the place, innermost first; empty if nothing is known of it.
+    /// The calls of each place, by its number, innermost first; empty for an unknown place.
     pub(super) calls: Vec<(u32, Vec<Call>)>,
     /// Files that were not found.
     pub(super) missing: BTreeSet<String>,
-    /// So many frames may lack something because of these.
+    /// The number of frames that may lack calls because of these files.
     pub(super) lacking: usize,
-    /// Bounds that were reached, and for how many frames.
+    /// Limits that were reached, each with the number of its frames.
     pub(super) bounded: BTreeMap<SymbolBound, usize>,
 }
 
@@ -67,20 +67,20 @@ impl Names {
     }
 }
 
-/// What was found for each file.
+/// The result for a file.
 pub(super) type Found = Result<Names, String>;
 
-/// Places of one file that a thread takes at a time: opening a file costs as much as many of them.
+/// The number of places of one file that a thread takes at a time. Opening a file costs as much as many look-ups.
 const PIECE: usize = 2000;
 
-/// The stack of a thread that looks places up, and the part of it that reading may use.
+/// The stack of a thread that looks up places, and the part of it that reading may use.
 const STACK: usize = 16 << 20;
 const STACK_TO_READ: usize = 15 << 20;
 
-/// The part that reading may use of a stack that is not known.
+/// The part that reading may use of a stack of unknown size.
 const FOREIGN_STACK_TO_READ: usize = 512 << 10;
 
-/// One result for each file.
+/// Looks up all places, and gives one result for each file.
 pub(super) fn all(lookups: &[Lookup], options: &SymbolOptions) -> Vec<Found> {
     let pieces: Vec<(usize, &[(u32, u64)])> = lookups
         .iter()
@@ -93,7 +93,7 @@ pub(super) fn all(lookups: &[Lookup], options: &SymbolOptions) -> Vec<Found> {
     };
     let unpacking = Allowance::new(options.max_bytes);
     let text = Allowance::new(options.max_bytes);
-    // One by one, so that it does not depend on threads which of them are too large.
+    // One after another, so that the order of threads does not decide which files exceed the limit.
     let maps: Vec<Result<Maps, String>> =
         lookups.iter().map(|lookup| Maps::open(&lookup.binary, &unpacking)).collect();
     let sections: Vec<OnceLock<Result<Sections<'_>, String>>> =

@@ -1,4 +1,4 @@
-//! Files in memory, read as they are needed.
+//! Maps files into memory.
 
 use std::fs::File;
 use std::io;
@@ -6,10 +6,11 @@ use std::path::Path;
 
 use memmap2::Mmap;
 
-/// Maps a file. It must not be cut short while it is looked at, or the process ends; compilers and
-/// package managers put a new file in place of an old one.
+/// Maps a file. If another process truncates the file during the look-up, a read ends this process. Compilers and
+/// package managers replace files and do not truncate them.
 pub(super) fn map(path: &Path) -> io::Result<Mmap> {
     let file = File::open(path)?;
-    // SAFETY: mapped to be read only, and taken for bytes that may be anything.
+    // SAFETY: no process may change the file while it is mapped. Compilers and package managers see to that: they
+    // replace files, as said above. The readers of the bytes accept any contents.
     unsafe { Mmap::map(&file) }
 }

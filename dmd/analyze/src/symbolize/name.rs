@@ -1,17 +1,17 @@
-//! Mangled names, made readable.
+//! Makes mangled names readable.
 
 use core::fmt::{self, Write};
 
 use cpp_demangle::{DemangleOptions, Symbol};
 
-/// Bytes of a name that are kept, or that are read of one.
+/// The maximum length of a name in bytes, both as mangled and as kept.
 pub(super) const LONGEST_NAME: usize = 1 << 16;
 
-/// The readable form of a mangled name of Rust or C++; `None` if the name is neither, or not one that is
-/// understood.
+/// The readable form of a mangled name of Rust or C++; `None` if the name is neither, or if the libraries do not
+/// understand it.
 ///
-/// The libraries take more for mangled: to them `f` is the C++ type `float`, and `RNvC1a1b` is a path of Rust.
-/// But these are also names of functions in C, and what a compiler mangles starts with an underscore.
+/// The libraries accept more names: to them `f` is the C++ type `float`, and `RNvC1a1b` is a path of Rust. But C
+/// functions may have these names, too, and a compiler's mangled names start with an underscore.
 pub(super) fn demangle(raw: &str) -> Option<String> {
     let prefixes = ["_Z", "__Z", "___Z", "____Z", "_R", "__R", "_GLOBAL_"];
     if raw.len() > LONGEST_NAME || !prefixes.iter().any(|prefix| raw.starts_with(prefix)) {
@@ -19,7 +19,7 @@ pub(super) fn demangle(raw: &str) -> Option<String> {
     }
     let mut name = Bounded(String::new());
     if let Ok(rust) = rustc_demangle::try_demangle(raw) {
-        // Only a name that is too long is an error, and the start of that is kept.
+        // The only possible error is a name that is too long; its start is kept.
         let _ = write!(name, "{rust:#}");
         return Some(name.0);
     }
@@ -28,7 +28,7 @@ pub(super) fn demangle(raw: &str) -> Option<String> {
     (written.is_ok() || is_cut(&name.0)).then_some(name.0)
 }
 
-/// The start and the end of a name that is longer than the longest.
+/// Shortens a name above the maximum length to its start and its end.
 pub(super) fn cut(mut name: String) -> String {
     if name.len() > LONGEST_NAME {
         let kept = (LONGEST_NAME - CUT.len()) / 2;
@@ -38,7 +38,7 @@ pub(super) fn cut(mut name: String) -> String {
     name
 }
 
-/// The last place up to `at` where a character starts.
+/// The last character boundary up to `at`.
 fn floor(text: &str, mut at: usize) -> usize {
     while !text.is_char_boundary(at) {
         at -= 1;
@@ -46,15 +46,15 @@ fn floor(text: &str, mut at: usize) -> usize {
     at
 }
 
-/// Whether [`cut`] left something out: no name of a sound program comes near.
+/// Whether [`cut`] shortened the name. No name of a valid program comes near the maximum.
 pub(super) fn is_cut(name: &str) -> bool {
     name.len() > LONGEST_NAME - 2 * CUT.len() - 4
 }
 
-/// Stands for what was left out.
+/// The text in place of the part that was cut.
 const CUT: &str = "...";
 
-/// A text that ends, with an error, at the longest name: a few bytes may stand for gigabytes.
+/// A text that refuses to grow beyond the maximum length: a mangled name of a few bytes may stand for gigabytes.
 struct Bounded(String);
 
 impl Write for Bounded {

@@ -1,4 +1,4 @@
-//! Frames of return addresses of a running program, each looked up once.
+//! Frames for the return addresses of a running program. Each address is looked up once.
 
 use rustc_hash::FxHashMap;
 
@@ -7,7 +7,7 @@ use crate::dump::Module;
 use crate::frame::Frame;
 use crate::frames::{FrameId, Frames};
 
-/// What return addresses of a running program stand for. Looked up when they are first asked for.
+/// The frames of return addresses of a running program, as far as they were looked up.
 #[derive(Debug, Default)]
 pub struct ResolvedFrames {
     frames: Frames,
@@ -20,8 +20,8 @@ impl ResolvedFrames {
         self.by_address.contains_key(&address)
     }
 
-    /// Looks addresses up, each with the number of its module among `modules` and the offset in it, if any holds it.
-    /// Opens the files of the modules: it costs more than all look-ups in them.
+    /// Looks up addresses, each with the index of its module in `modules` and its offset there, if a module contains
+    /// it. Each call opens the files of the modules, which costs more than all look-ups in them.
     pub fn look_up(
         &mut self,
         addresses: &[(usize, Option<(usize, u64)>)],
@@ -53,7 +53,7 @@ impl ResolvedFrames {
         }
     }
 
-    /// The frames of an address, those of inlined calls first; none if it was not looked up.
+    /// The frames of an address, inlined calls first. Empty if the address was not looked up.
     pub fn get(&self, address: usize) -> impl DoubleEndedIterator<Item = Frame<'_>> {
         self.by_address.get(&address).into_iter().flatten().map(|frame| self.frames.get(*frame))
     }

@@ -1,7 +1,7 @@
-//! Full names of functions, by the namespaces and types that their entries lie in.
+//! Finds the full names of functions from the namespaces and types around their entries.
 //!
-//! Mangled names lack either the types that a function was made for or are not there at all where it
-//! was inlined; entries have both, but know only what they contain, not what contains them.
+//! Mangled names lack the types of a generic function, and inlined functions have no mangled name. Entries have
+//! both, but an entry refers only to the entries that it contains, and not to the one that contains it.
 
 use std::collections::HashMap;
 
@@ -12,28 +12,28 @@ use super::name::LONGEST_NAME;
 
 /// The scopes of a unit.
 struct Scopes<'s> {
-    /// A scope's name, and the one around it.
+    /// The name of each scope, and the index of the scope around it.
     scopes: Vec<(Slice<'s>, Option<u32>)>,
     /// The scope of each function, in order of offsets.
     functions: Vec<(UnitOffset, Option<u32>)>,
 }
 
-/// What was read of a file's units so far.
+/// The units of a file that were read so far.
 #[derive(Default)]
 pub(super) struct Names<'s> {
-    /// Units that others refer to, by where they start.
+    /// Units that others refer to, by their start.
     units: HashMap<DebugInfoOffset, Option<Unit<Slice<'s>>>>,
-    /// Where all units start.
+    /// The starts of all units.
     starts: Vec<DebugInfoOffset>,
     scopes: HashMap<DebugInfoOffset, Option<Scopes<'s>>>,
 }
 
 impl<'s> Names<'s> {
-    /// The name of the function at an entry, in parts: its path, and its own name.
+    /// The name of the function at an entry, in two parts: its path, and its own name.
     pub(super) fn of(&mut self, unit: UnitRef<'_, Slice<'s>>, at: UnitOffset) -> Option<(String, String)> {
         let dwarf = unit.dwarf;
         let (mut at, mut other) = (at, None::<DebugInfoOffset>);
-        // An inlined call refers to a function, and that to its declaration.
+        // An inlined call refers to a function, and the function to its declaration.
         for _ in 0..8 {
             let unit = match other {
                 None => unit,
@@ -77,7 +77,7 @@ impl<'s> Names<'s> {
 impl<'s> Scopes<'s> {
     fn of(unit: UnitRef<'_, Slice<'s>>) -> Option<Self> {
         let mut found = Self { scopes: Vec::new(), functions: Vec::new() };
-        // Entries around the one that is looked at: their depth, and their scope.
+        // The entries around the current one, each with its depth and its scope.
         let mut around: Vec<(isize, Option<u32>)> = Vec::new();
         let mut entries = unit.entries_raw(None).ok()?;
         while !entries.is_empty() {
@@ -124,7 +124,7 @@ impl<'s> Scopes<'s> {
         Some(found)
     }
 
-    /// The names around a function, with `::` between; of those around more than a name may have, the innermost.
+    /// The names around a function, joined by `::`. If they exceed the maximum length of a name, only the innermost.
     fn path(&self, at: UnitOffset) -> String {
         let index = self.functions.binary_search_by_key(&at, |(offset, _)| *offset);
         let mut scope = index.ok().and_then(|index| self.functions[index].1);

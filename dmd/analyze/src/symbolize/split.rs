@@ -1,7 +1,7 @@
-//! Debug information that lies outside of a program, in a file for each of its units (`.dwo`) or in one with
-//! all of these (`.dwp`).
+//! Debug information outside a program, in one file for each of its units (`.dwo`) or in one package of them
+//! (`.dwp`).
 //!
-//! A unit is known by its number, so what is left of another build is never used.
+//! Each unit has an id, so the look-up never uses files that another build left.
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
@@ -21,10 +21,10 @@ use super::allowance::{Allowance, READ, unpacked_size};
 use super::bounds::{Bounds, Slice};
 use super::map::map;
 
-/// Where such files may be.
+/// The places of such files.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SplitPlaces {
-    /// The program, and its debug file.
+    /// The program and its debug file.
     files: Vec<PathBuf>,
     folders: Vec<PathBuf>,
 }
@@ -34,7 +34,7 @@ impl SplitPlaces {
         Self { files, folders: folders.to_vec() }
     }
 
-    /// Files that may have all units.
+    /// The paths of packages.
     fn packages(&self) -> impl Iterator<Item = PathBuf> {
         let beside = self.files.iter().map(|file| with_ending(file.as_os_str()).into());
         let names = self.files.iter().filter_map(|file| file.file_name());
@@ -42,7 +42,7 @@ impl SplitPlaces {
         beside.chain(kept)
     }
 
-    /// Files that may have a unit, which was compiled to `path`.
+    /// The paths of files with the unit that the compiler wrote to `path`.
     fn units(&self, path: &Path) -> impl Iterator<Item = PathBuf> {
         let beside = self.files.iter().filter_map(|file| file.parent());
         let folders = beside.chain(self.folders.iter().map(PathBuf::as_path));
@@ -57,7 +57,7 @@ fn with_ending(name: &OsStr) -> OsString {
     name
 }
 
-/// What was read of such files, for as long as it is looked at.
+/// The contents of such files. They live as long as the look-up uses them.
 #[derive(Default)]
 pub(super) struct Storage {
     maps: Arena<Mmap>,
@@ -71,14 +71,15 @@ impl Storage {
         self.bounds.alloc(bounds)
     }
 
-    /// The sections of a file, each found by its name. Nothing for what is no such file, or may not be unpacked.
+    /// Opens a file, and gives its sections by name. `None` if it is not such a file, or exceeds the limit for
+    /// unpacking.
     fn open<'s>(
         &'s self,
         path: &Path,
         bounds: &'s Bounds,
         unpacking: &Allowance,
     ) -> Option<impl Fn(SectionId) -> gimli::Result<Slice<'s>>> {
-        // A pipe would be waited for.
+        // The look-up would wait for a pipe.
         std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file)?;
         let map: &Mmap = self.maps.alloc(map(path).ok()?);
         let file = object::File::parse(&**map).ok()?;
@@ -100,14 +101,14 @@ impl Storage {
     }
 }
 
-/// The units of one program that lie elsewhere.
+/// The units of one program that lie in other files.
 pub(super) struct Split<'s> {
     storage: &'s Storage,
     places: &'s SplitPlaces,
     bounds: &'s Bounds,
     unpacking: &'s Allowance,
     packages: OnceCell<Vec<DwarfPackage<Slice<'s>>>>,
-    /// Those that were not found, and where they should be.
+    /// The units that were not found, and the paths where they should be.
     missing: RefCell<HashMap<u64, String>>,
 }
 
@@ -123,12 +124,12 @@ impl<'s> Split<'s> {
         Self { storage, places, bounds, unpacking, packages, missing }
     }
 
-    /// Where a unit should be that was not found.
+    /// The path where a unit should be, if it was not found.
     pub(super) fn missing(&self, unit: DwoId) -> Option<String> {
         self.missing.borrow().get(&unit.0).cloned()
     }
 
-    /// The unit asked for, if it is anywhere.
+    /// Loads the requested unit, if one of the files has it.
     pub(super) fn load(&self, load: &SplitDwarfLoad<Slice<'s>>) -> Option<Arc<Dwarf<Slice<'s>>>> {
         let packages = self.packages.get_or_init(|| {
             let open = |path: PathBuf| {
