@@ -1,9 +1,8 @@
-//! Writes what the tables hold as JSON of version 5, which Firefox's `dmd.py` reads, with keys of our own
-//! behind Firefox's.
+//! Writes the tables as JSON of version 5, which Firefox's `dmd.py` reads. Our own keys come after Firefox's.
 //!
-//! Streams: blocks that are alike are merged, and nothing else is kept. All memory is our own; other
-//! threads go on allocating meanwhile, so a dump is as exact as they are quiet. No symbol is resolved here:
-//! a frame is a library and an offset, and the list of modules says which build that was.
+//! A dump streams: it merges blocks that are alike, and keeps nothing else. All its memory is our own. Other
+//! threads continue to allocate meanwhile, so a dump is exact only if they are quiet. A dump resolves no symbol: a
+//! frame is a library and an offset, and the list of modules has the build of each library.
 
 mod blocks;
 mod contents;
@@ -56,7 +55,7 @@ pub(crate) fn write(output: &Output, number: usize) -> io::Result<()> {
     };
     if let Err(error) = &written {
         log::say(format_args!("  can't write {}: {error}", path.display()));
-        // Half of a dump is no dump, and the disk may be full.
+        // Half of a dump is useless, and the disk may be full.
         if fs::metadata(&path).is_ok_and(|about| about.is_file()) {
             let _ = fs::remove_file(&path);
         }
@@ -68,7 +67,7 @@ pub(crate) fn write(output: &Output, number: usize) -> io::Result<()> {
     written
 }
 
-/// Half of a dump would be taken for a whole one. With the system's number, which is what C is given.
+/// Readers would take half of a dump for a whole one. The error has the system's number, which C functions return.
 fn no_memory() -> io::Error {
     io::Error::from_raw_os_error(libc::ENOMEM)
 }
@@ -87,20 +86,20 @@ struct Frame {
 struct Dump<W: Write> {
     json: Json<W>,
     modules: Modules,
-    /// Number of each trace that was written, by its id.
+    /// The key of each trace that was written, by the id of the trace.
     trace_keys: DumpMap<u32, u32>,
-    /// In order of their first use.
+    /// The traces in order of their first use.
     traces: DumpVec<TraceId>,
     next_key: u32,
     max_frames: usize,
-    /// Times that a stack, or a frame, is missing for want of memory.
+    /// How often a stack, or a frame, is missing because memory was short.
     lost_stacks: u64,
     lost_frames: u64,
     /// Whether a block has [`NO_FRAMES`].
     has_no_frames: bool,
 }
 
-/// The key of a stack without frames: what a report has whose own is missing.
+/// The key of a stack without frames. A report gets it if its own stack is missing.
 const NO_FRAMES: u32 = u32::MAX;
 
 impl<W: Write> Dump<W> {
@@ -219,7 +218,7 @@ impl<W: Write> Dump<W> {
             }
             self.json.inline_close()?;
         }
-        // Not Firefox's.
+        // This key is not Firefox's.
         let has_path = |report: &Report| report.path != PathId::NONE && ENGINE.marks.is_known(report.path);
         if kind.reports.iter().flatten().any(has_path) {
             self.json.inline_open("repPaths")?;
@@ -235,7 +234,7 @@ impl<W: Write> Dump<W> {
         Ok(())
     }
 
-    /// `None` if there is no memory to remember one more.
+    /// `None` if memory is too short to remember one more.
     fn trace_key(&mut self, trace: TraceId) -> Option<u32> {
         let next = self.next_key;
         let key = pages::entry(&mut self.trace_keys, trace.0, || next).copied();
@@ -251,7 +250,7 @@ impl<W: Write> Dump<W> {
         key
     }
 
-    /// Gives the frames, in order of their keys.
+    /// Returns the frames in order of their keys.
     fn trace_table(&mut self) -> io::Result<DumpVec<Frame>> {
         let mut frame_keys: DumpMap<(usize, Option<usize>), u32> = pages::map();
         let mut frames = pages::list();

@@ -1,12 +1,12 @@
 //! The one engine of the process: every hook ends here, and every dump starts here.
 //!
-//! What hooks call neither allocates nor panics, takes no global lock and keeps `errno` (whatever makes a
-//! system call sees to that). The guard [`Inside`] makes what the engine itself causes (an allocation of the loader's,
-//! say) pass by unrecorded. A signal's handler may interrupt a thread inside, where it may hold a lock: what the
-//! handler allocates, frees and reports takes none, so that its blocks have no stack.
+//! Functions for hooks neither allocate nor panic, take no global lock and keep `errno` (functions that make a
+//! system call restore it). Because of the guard [`Inside`], the engine does not record allocations that it causes
+//! itself, in the loader for example. A signal handler may interrupt a thread inside, which may hold a lock. So the
+//! engine takes no lock for what the handler allocates, frees and reports, and its blocks have no stack.
 //!
-//! Hooks see to it that the stack has room before they do what must not be left half done: a program that recovers
-//! from an overflow jumps out of it. What is lost is counted.
+//! A program that recovers from a stack overflow jumps out of the hook. So hooks check that the stack has room
+//! before a step that must not stay half done. The engine counts what is lost.
 
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
@@ -28,20 +28,20 @@ use crate::tables::{seen_modules, stack, thread};
 
 pub(crate) static ENGINE: Engine = Engine::new();
 
-/// The engine's table, all of which is zero at first: it takes a megabyte of addresses, and none of the file.
+/// The engine's table. It is zero at first, so that its megabyte takes addresses, but no bytes of the file.
 static TABLE: Table = Table::new();
 
 static FORKING: Forking =
     Forking { for_each_lock: |each| ENGINE.for_each_lock(each), in_child: || ENGINE.after_fork_in_child() };
 
-/// Whether blocks are recorded.
+/// Whether the engine records blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
-    /// Nobody has looked at the options.
+    /// No hook has looked at the options.
     Undecided,
-    /// The engine starts: nothing is recorded yet.
+    /// The engine starts: it records nothing yet.
     Starting,
-    /// Nothing is recorded, for good.
+    /// The engine records nothing, for good.
     Off,
     On,
 }
@@ -49,11 +49,11 @@ pub(crate) enum Phase {
 pub(crate) struct Engine {
     phase: AtomicU8,
     full: AtomicBool,
-    /// 0 if every block is recorded.
+    /// The engine samples blocks of fewer usable bytes; 0 if the engine records every block.
     below: AtomicUsize,
     cumulative: AtomicBool,
     marking: AtomicBool,
-    /// What is freed has to be looked at: it is counted, or may have been reported.
+    /// The engine looks at freed blocks: it counts them, or a reporter may have reported them.
     watches_frees: AtomicBool,
     dropped: AtomicU64,
     dropped_dead: AtomicU64,
@@ -62,25 +62,25 @@ pub(crate) struct Engine {
     pub(crate) dead: DeadBlocks,
     pub(crate) marks: Marks,
     pub(crate) runs: Runs,
-    /// Held while a dump is written.
+    /// Held by the thread that writes a dump.
     pub(crate) dumping: Lock,
     setup: UnsafeCell<Setup>,
 }
 
-/// What the engine was started with.
+/// The options that the engine started with.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Setup {
     pub(crate) options: Options,
-    /// `$DMD`, if that is where the options are from.
+    /// The value of `$DMD`, if the options are from there.
     pub(crate) variable: Option<&'static [u8]>,
 }
 
-// SAFETY: `setup` is written before the phase says that the engine is on and, by tests, when nobody else
-// looks; all else is atomic or locked.
+// SAFETY: `start` writes `setup` before the phase says that the engine is on, and tests write it when no other
+// thread looks. All other fields are atomic or locked.
 unsafe impl Sync for Engine {}
 
-/// A block on its way from one address to another, with its reports. The move begins before the block is moved,
-/// and is then committed or rolled back.
+/// A block on its way from one address to another, with its reports. A hook begins the move before the allocator
+/// moves the block, and then commits it or rolls it back.
 #[derive(Clone, Copy)]
 #[repr(C, align(16))]
 pub struct BlockMove(Option<(usize, Block, Reports)>);
@@ -135,12 +135,12 @@ impl Engine {
         }
     }
 
-    /// Decides that nothing is recorded.
+    /// Decides that the engine records nothing.
     pub(crate) fn switch_off(&self) {
         self.phase.store(1, Ordering::Release);
     }
 
-    /// Starts recording. Only the first call does so, and says so.
+    /// Starts recording. Only the first call does so, and returns true.
     pub(crate) fn start(&self, setup: Setup) -> bool {
         if self.phase.compare_exchange(0, 3, Ordering::AcqRel, Ordering::Acquire).is_err() {
             return false;
@@ -158,7 +158,7 @@ impl Engine {
     }
 
     fn set(&self, mut setup: Setup) {
-        // A dump names the options that are in force.
+        // Scan mode implies full stacks, and a dump names the options that are in force.
         if setup.options.mode == Mode::Scan {
             setup.options.stacks = Stacks::Full;
         }
@@ -170,17 +170,17 @@ impl Engine {
         self.watches_frees.store(options.mode == Mode::Cumulative, Ordering::Relaxed);
         self.marking.store(options.mode == Mode::DarkMatter, Ordering::Relaxed);
         log::set(options.quiet, options.verbose);
-        // SAFETY: see the `Sync` of `Engine`.
+        // SAFETY: nobody else reads or writes `setup` meanwhile: see the `Sync` of `Engine`.
         unsafe { *self.setup.get() = setup };
     }
 
     pub(crate) fn setup(&self) -> Setup {
-        // SAFETY: see the `Sync` of `Engine`.
+        // SAFETY: nobody writes `setup` meanwhile: see the `Sync` of `Engine`.
         unsafe { *self.setup.get() }
     }
 
-    /// For tests: forgets all blocks and goes on with other options, and with the sampler at its start.
-    /// No other thread may allocate meanwhile.
+    /// For tests: forgets all blocks, and continues with other options and a fresh sampler. No other thread may
+    /// allocate meanwhile.
     pub(crate) fn reset(&self, setup: Setup) {
         let _inside = Inside::deeper();
         self.set(setup);
@@ -196,7 +196,7 @@ impl Engine {
         });
     }
 
-    /// All locks, in the order in which they may be taken together.
+    /// Calls `each` for all locks, in the order in which a thread may take them together.
     fn for_each_lock(&self, each: &mut dyn FnMut(&Lock)) {
         self.marks.for_each_lock(each);
         self.dead.for_each_lock(each);
@@ -206,32 +206,32 @@ impl Engine {
         internal_alloc::for_each_lock(each);
     }
 
-    /// In the child of a fork, where other threads are not.
+    /// Repairs the state in the child of a fork, which has no other threads.
     fn after_fork_in_child(&self) {
-        // One may have been writing a dump, one collecting reports.
+        // A thread of the parent may have been writing a dump, another collecting reports.
         self.dumping.free_in_child();
         self.runs.after_fork_in_child();
         stack::after_fork_in_child();
         thread::forget_other_threads();
     }
 
-    /// Blocks that were not recorded for want of memory or of room on the stack, or because a jump left the hook.
+    /// Blocks that the engine did not record: memory or room on the stack was short, or a jump left the hook.
     pub(crate) fn dropped(&self) -> u64 {
         self.dropped.load(Ordering::Relaxed) + slot::jumps().load(Ordering::Relaxed)
     }
 
-    /// Freed blocks that were not counted for want of memory or of room on the stack, or because a handler of a
-    /// signal freed them.
+    /// Freed blocks that the engine did not count: memory or room on the stack was short, or a signal handler freed
+    /// them.
     pub(crate) fn dropped_dead(&self) -> u64 {
         self.dropped_dead.load(Ordering::Relaxed)
     }
 
-    /// Reports that were not kept for want of memory or of room on the stack.
+    /// Reports that the engine did not keep: memory or room on the stack was short.
     pub(crate) fn dropped_reports(&self) -> u64 {
         self.unmarked.load(Ordering::Relaxed)
     }
 
-    /// Records a block. `caller` is a return address into the hook: the frames further in are ours.
+    /// Records a block. `caller` is a return address into the hook: frames further in belong to DMD.
     #[inline]
     pub(crate) fn record(&self, address: usize, requested: usize, usable: usize, caller: usize) {
         if !slot::has_room() {
@@ -265,15 +265,15 @@ impl Engine {
         self.insert(address, Block { requested, slop, trace, sampled, marked: false });
     }
 
-    /// Records a block of a signal's handler that has interrupted this thread in the engine: the thread's state is
-    /// in use, and it may hold a lock.
+    /// Records a block of a signal handler that interrupted this thread in the engine. The thread's state is in
+    /// use, and the thread may hold a lock.
     #[cold]
     #[inline(never)]
     fn record_for_handler(&self, address: usize, requested: usize, usable: usize) {
         if slot().guard.is_for_the_engine() {
             return;
         }
-        // A small one stands for itself alone, and not for others: they have the thread's state.
+        // A small block stands for itself alone: the sum of small blocks is in the thread's state.
         if self.cumulative.load(Ordering::Relaxed) && self.table().remove(address).is_some() {
             self.drop_dead_block();
         }
@@ -294,7 +294,7 @@ impl Engine {
         self.dropped_dead.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// A block as it counts: one that stands for others has their bytes too.
+    /// A block as dumps count it: a sampled block has the bytes of all blocks that it stands for.
     pub(crate) fn counted(&self, block: Block) -> Block {
         match block.sampled {
             true => Block { requested: self.below.load(Ordering::Relaxed), slop: 0, ..block },
@@ -302,7 +302,7 @@ impl Engine {
         }
     }
 
-    /// Records a block from before the options were looked at, without a stack.
+    /// Records a block, without a stack, that the program allocated before the engine had its options.
     pub(crate) fn record_early(&self, address: usize, requested: usize, usable: usize) {
         let slop = usable.saturating_sub(requested);
         self.insert(address, Block { requested, slop, trace: TraceId::NONE, sampled: false, marked: false });
@@ -312,7 +312,7 @@ impl Engine {
         if self.cumulative.load(Ordering::Relaxed)
             && let Some(lost) = self.table().remove(address)
         {
-            // Freed where no hook saw it.
+            // The program freed this block where no hook saw it.
             self.bury(lost);
         }
         if !self.table().insert(address, block) {
@@ -326,13 +326,13 @@ impl Engine {
         }
     }
 
-    /// As [`Inside::enter`], for what takes a lock: where the stack has room for it.
+    /// [`Inside::enter`] for callers that take a lock: also `None` if the stack has no room for that.
     #[inline(always)]
     fn enter_with_room() -> Option<Inside> {
         if slot::has_room() { Inside::enter() } else { None }
     }
 
-    /// Forgets the block that starts here; to be called before it is freed, or another thread could get
+    /// Forgets the block that starts here. Callers do so before they free it: otherwise another thread could get
     /// the address in between.
     #[inline]
     pub(crate) fn forget(&self, address: usize) {
@@ -348,7 +348,7 @@ impl Engine {
         self.commit_move(self.begin_move(address));
     }
 
-    /// Forgets the block that starts here, which is about to be moved.
+    /// Forgets the block that starts here, before the allocator moves it.
     #[inline]
     pub(crate) fn begin_move(&self, address: usize) -> BlockMove {
         BlockMove(self.table().remove(address).map(|block| {
@@ -359,11 +359,11 @@ impl Engine {
 
     #[cold]
     fn remove_marks(&self, address: usize) -> Reports {
-        // If they stay, they are of no block, since the bit in the table is gone.
+        // Marks that stay belong to no block, since the bit in the table is gone.
         Self::enter_with_room().map_or_else(Reports::default, |_inside| self.marks.remove(address))
     }
 
-    /// The block was moved: what was at its old address is gone.
+    /// The allocator moved the block: nothing is left at its old address.
     #[inline]
     pub(crate) fn commit_move(&self, begun: BlockMove) {
         let Some((address, block, reports)) = begun.0 else { return };
@@ -377,14 +377,14 @@ impl Engine {
             return;
         };
         self.bury(block);
-        // A mark made at allocation ends with the block; whoever made another holds what is gone.
+        // A mark made at allocation ends with the block; whoever made another one still refers to freed memory.
         for report in reports.iter().flatten().filter(|report| !report.on_alloc) {
             let Report { path, trace, .. } = *report;
             self.marks.fault(Fault { kind: FaultKind::FreedSince, address, path, trace });
         }
     }
 
-    /// The block stays where it was.
+    /// The allocator left the block where it was.
     pub(crate) fn roll_back_move(&self, begun: BlockMove) {
         let Some((address, block, reports)) = begun.0 else { return };
         self.table().insert(address, block);
@@ -401,8 +401,8 @@ impl Engine {
     }
 
     fn mark(&self, address: usize, report: Report, allowed: impl FnOnce() -> bool) {
-        // A block freed by a thread that has not seen this yet leaves a report that counts for nothing,
-        // since the bit in the table is gone.
+        // A thread that does not see this yet may free the block. Then its report counts for nothing, since the bit
+        // in the table is gone.
         self.watches_frees.store(true, Ordering::SeqCst);
         let Some(fresh) = self.table().mark(address) else { return };
         if !self.marks.add(address, report, fresh, allowed) {
@@ -410,8 +410,8 @@ impl Engine {
         }
     }
 
-    /// Marks the block that starts here, or with `enclosing` the one that has the address inside, and
-    /// gives its usable bytes; 0 if there is none. `caller` as for [`record`](Self::record).
+    /// Marks the block that starts here, or with `enclosing` the one around the address, and returns its usable
+    /// bytes; 0 without such a block. `caller` as for [`record`](Self::record).
     pub(crate) fn report(
         &self,
         address: usize,
@@ -423,7 +423,7 @@ impl Engine {
         if address == 0 {
             return 0;
         }
-        // A handler that has interrupted an allocation marks nothing: this thread may hold what that takes.
+        // A handler that interrupted an allocation marks nothing: this thread may hold a lock that marking takes.
         let interrupts = slot().guard.is_set();
         let mut marking =
             self.marking.load(Ordering::Relaxed) && !interrupts && (on_alloc || self.runs.may_mark());
@@ -433,7 +433,7 @@ impl Engine {
         }
         let _inside = Inside::anyway();
         let sampling = self.below.load(Ordering::Relaxed) > 0;
-        // Report unknown pointers only where every block is known.
+        // Report unknown pointers only if the engine records every block.
         let found = if enclosing || (marking && !sampling) {
             self.table().find(address)
         } else {
@@ -452,7 +452,7 @@ impl Engine {
             let (start, block) = match found {
                 Found::Start(block) => (address, block),
                 Found::Inside(start, block) if enclosing => (start, block),
-                // Most small blocks are not recorded then.
+                // With sampling, most small blocks are not recorded.
                 _ if sampling => return 0,
                 _ => {
                     let kind = match found {
@@ -474,7 +474,7 @@ impl Engine {
         })
     }
 
-    /// Takes away what a reporter has marked for a path, or for all if that is none. Nothing is of reporter 0.
+    /// Removes a reporter's marks for a path, or for all paths if it is `NONE`. Reporter 0 has no marks.
     pub(crate) fn withdraw(&self, reporter: Reporter, path: PathId) {
         if reporter == 0 {
             return;
@@ -483,7 +483,7 @@ impl Engine {
         self.marks.withdraw(reporter, path, usable, |address| self.table().unmark(address));
     }
 
-    /// Takes all reports away but those made on allocation, also from a run that owns them.
+    /// Removes all reports except those made at allocation, even if a run owns them.
     pub(crate) fn clear_reports(&self) {
         if fork::would_wait_for_itself() {
             return;
@@ -492,8 +492,8 @@ impl Engine {
         self.clear_marks();
     }
 
-    /// As [`clear_reports`](Self::clear_reports) for a run that owns them already, and all paths if no report is
-    /// left. `dumping` is held: a dump names paths.
+    /// [`clear_reports`](Self::clear_reports) for a run that owns them. If no report is left, forgets all paths
+    /// too. The caller holds `dumping`, since a dump names paths.
     pub(crate) fn begin_reports(&self) {
         let _inside = Inside::anyway();
         if self.clear_marks() == 0 {
@@ -501,7 +501,7 @@ impl Engine {
         }
     }
 
-    /// Tells how many blocks still have reports: those made on allocation.
+    /// Returns how many blocks still have reports: those made at allocation.
     fn clear_marks(&self) -> usize {
         let _inside = Inside::anyway();
         let left = self.marks.clear_reports(|address| self.table().unmark(address));

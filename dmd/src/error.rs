@@ -1,20 +1,20 @@
-//! Why there is no dump.
+//! The errors of writing a dump.
 
 use core::fmt;
 use std::io;
 use std::path::PathBuf;
 
-/// Why a dump was not written.
+/// The reason why a dump was not written.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum DumpError {
-    /// Nothing is recorded: `$DMD` is not set, or neither door is there.
+    /// Nothing is recorded: `$DMD` is not set, or the process has neither `Dmd` nor `libdmd.so`.
     NotRunning,
     /// The file could not be written.
     Write {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
 }

@@ -1,9 +1,9 @@
-//! The words behind what the user wrote in `$DMD`: by them all processes of a run know the first one, which has
-//! the plain name of a dump, and the folder in which it started.
+//! The words behind the user's own in `$DMD`. By them all processes of a run know the first one, which gets the
+//! plain name of a dump, and the folder in which it started.
 //!
-//! `--first-process=NUMBER NAMESPACE FOLDER`, the last of them to the end of the variable. Both numbers have a
-//! fixed number of digits and are 0 before there is a first process: it writes itself in place, so that its
-//! environment stays as the kernel laid it.
+//! `--first-process=NUMBER NAMESPACE FOLDER`, where FOLDER extends to the end of the variable. Both numbers have a
+//! fixed number of digits and are 0 before there is a first process. The first process writes its own in place, so
+//! that its environment stays as the kernel laid it out.
 
 use core::ffi::CStr;
 use std::ffi::OsString;
@@ -12,24 +12,24 @@ use std::path::Path;
 const WORD: &str = " --first-process=";
 const DIGITS: usize = 10;
 
-/// What the words say.
+/// The content of the words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct First {
-    /// 0 if it is this one.
+    /// 0 if the first process is this one.
     pub(crate) process: u32,
     /// The namespace of that number.
     pub(crate) namespace: u32,
-    /// Empty if nobody knows.
+    /// Empty if it is not known.
     pub(crate) folder: &'static CStr,
-    /// Where the digits stand in the variable's value.
+    /// Offset of the digits in the variable's value.
     pub(crate) digits_at: usize,
 }
 
 /// The digits of both numbers.
 pub(crate) type Digits = [u8; 2 * DIGITS + 1];
 
-/// The words for `$DMD` by which a process that is about to be started learns that it is the first of a run,
-/// and which folder names of dumps are meant to be in. They go behind all others.
+/// The words for `$DMD` that tell a process which is about to start that it is the first of a run, and to which
+/// folder names of dumps are relative. They come after all other words.
 #[doc(hidden)]
 pub fn words_for_first_process(folder: &Path) -> OsString {
     let mut words = OsString::from(format!("{WORD}{} ", String::from_utf8_lossy(&digits(0, 0))));
@@ -49,7 +49,7 @@ pub(crate) fn digits(process: u32, namespace: u32) -> Digits {
     digits
 }
 
-/// The value of `$DMD` as its user wrote it, and our words, if there are any.
+/// The value of `$DMD` as the user wrote it, and our words, if there are any.
 pub(crate) fn split(variable: &'static CStr) -> (&'static [u8], Option<First>) {
     let all = variable.to_bytes();
     let Some(at) = all.windows(WORD.len()).position(|words| words == WORD.as_bytes()) else {

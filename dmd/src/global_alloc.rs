@@ -10,7 +10,7 @@ use crate::door::{self, Door};
 use crate::internal_alloc;
 use crate::options::Options;
 
-/// An allocator whose blocks are recorded, if `$DMD` says so.
+/// An allocator whose blocks DMD records, if `$DMD` says so.
 ///
 /// ```
 /// use std::alloc::System;
@@ -20,15 +20,15 @@ use crate::options::Options;
 /// # fn main() {}
 /// ```
 ///
-/// Under a preloaded `libdmd.so` blocks are recorded there, and once. On systems where nothing can be recorded it
-/// only forwards.
+/// If `libdmd.so` is preloaded, its engine records the blocks, once. On platforms without DMD the wrapper only
+/// forwards.
 ///
-/// The report's `heap-allocated` is known while blocks are recorded. To have it always, let
-/// `memory_reporter::global_allocator!(dmd::Dmd<System>: dmd::Dmd::new(System))` declare the wrapper.
+/// DMD knows the value of the report `heap-allocated` only while it records. To have it always, declare the wrapper
+/// by `memory_reporter::global_allocator!(dmd::Dmd<System>: dmd::Dmd::new(System))`.
 ///
-/// Sizes are usable bytes if it is known how to ask the allocator: of `System`, of any that
-/// [`with_usable_size`](Self::with_usable_size) takes, and of jemalloc and mimalloc with the feature of
-/// that name. Of others they are what was asked for.
+/// Sizes are usable bytes if DMD can ask the allocator: `System`, any that
+/// [`with_usable_size`](Self::with_usable_size) takes, and jemalloc and mimalloc with the feature of that name. For
+/// others they are requested bytes.
 #[derive(Debug)]
 pub struct Dmd<A> {
     allocator: A,
@@ -39,12 +39,12 @@ pub struct Dmd<A> {
 type AskUsableSize<A> = unsafe fn(&A, *const u8, Layout) -> usize;
 
 impl<A: GlobalAlloc + 'static> Dmd<A> {
-    /// Records if the variable `DMD` is set, as it says.
+    /// Records if the environment variable `DMD` is set, with the options in it.
     pub const fn new(allocator: A) -> Self {
         Self { allocator, options: None, usable_size: None }
     }
 
-    /// Records, whatever the variable `DMD` says: for tests.
+    /// For tests: records with these options, whatever the variable `DMD` says.
     pub const fn switched_on(allocator: A, options: Options) -> Self {
         Self { allocator, options: Some(options), usable_size: None }
     }
@@ -53,21 +53,21 @@ impl<A: GlobalAlloc + 'static> Dmd<A> {
     #[inline(always)]
     fn usable(&self, block: *mut u8, layout: Layout) -> usize {
         if let Some(ask) = self.usable_size {
-            // SAFETY: a live block of this allocator with its layout.
+            // SAFETY: a live block of this allocator with its layout, as the callers below pass it.
             return unsafe { ask(&self.allocator, block, layout) };
         }
         if TypeId::of::<A>() == TypeId::of::<System>() {
-            // SAFETY: a live block of `System` with its layout.
+            // SAFETY: `A` is `System`, and the callers below pass a live block of it with its layout.
             return unsafe { System.usable_size(block, layout) };
         }
         #[cfg(feature = "jemalloc")]
         if TypeId::of::<A>() == TypeId::of::<tikv_jemallocator::Jemalloc>() {
-            // SAFETY: a live block of jemalloc with its layout.
+            // SAFETY: `A` is jemalloc, and the callers below pass a live block of it with its layout.
             return unsafe { tikv_jemallocator::Jemalloc.usable_size(block, layout) };
         }
         #[cfg(feature = "mimalloc")]
         if TypeId::of::<A>() == TypeId::of::<mimalloc::MiMalloc>() {
-            // SAFETY: a live block of mimalloc with its layout.
+            // SAFETY: `A` is mimalloc, and the callers below pass a live block of it with its layout.
             return unsafe { mimalloc::MiMalloc.usable_size(block, layout) };
         }
         layout.size()
@@ -92,13 +92,14 @@ impl<A: GlobalAlloc + 'static> Dmd<A> {
 }
 
 impl<A: GlobalAlloc + UsableSize + 'static> Dmd<A> {
-    /// As [`new`](Self::new), for an allocator that tells the usable size of its blocks.
+    /// As [`new`](Self::new), for an allocator that returns the usable size of its blocks.
     pub const fn with_usable_size(allocator: A) -> Self {
         Self { allocator, options: None, usable_size: Some(A::usable_size) }
     }
 }
 
-// SAFETY: every call is forwarded; recording neither allocates through this allocator nor unwinds.
+// SAFETY: every call goes to `A`, or to `internal_alloc`; recording neither allocates through this allocator nor
+// unwinds.
 unsafe impl<A: GlobalAlloc + 'static> GlobalAlloc for Dmd<A> {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
@@ -141,10 +142,10 @@ unsafe impl<A: GlobalAlloc + 'static> GlobalAlloc for Dmd<A> {
     }
 }
 
-/// What happens where something records, or where nobody has looked yet. Out of line, so that a program in
-/// which it never does pays for a look at a flag and nothing else.
+/// The path if an engine records, or if no hook has looked for one yet. It is out of line, so that a program
+/// without recording pays only for a look at a flag.
 ///
-/// The promises are those of [`GlobalAlloc`].
+/// Callers promise what [`GlobalAlloc`] asks for.
 impl<A: GlobalAlloc + 'static> Dmd<A> {
     #[cold]
     #[inline(never)]
@@ -162,7 +163,7 @@ impl<A: GlobalAlloc + 'static> Dmd<A> {
         if inside {
             let block = internal_alloc::alloc(layout);
             if !block.is_null() {
-                // SAFETY: a fresh block of this size.
+                // SAFETY: `internal_alloc` made a fresh block of this size.
                 unsafe { block.write_bytes(0, layout.size()) };
                 return block;
             }
@@ -181,7 +182,7 @@ impl<A: GlobalAlloc + 'static> Dmd<A> {
             return unsafe { self.allocator.dealloc(block, layout) };
         };
         if internal_alloc::owns(block) {
-            // SAFETY: the block is of that heap, and the layout the caller's.
+            // SAFETY: a live block of `internal_alloc` with its layout: the caller of `dealloc` passes them.
             return unsafe { internal_alloc::dealloc(block, layout) };
         }
         door.forget(block);
@@ -196,10 +197,11 @@ impl<A: GlobalAlloc + 'static> Dmd<A> {
             // SAFETY: a live block with its layout, and a size that is not 0: `realloc`'s caller passes them.
             return unsafe { self.allocator.realloc(block, layout, size) };
         };
-        // SAFETY: the caller promises that the size rounded up to the alignment fits.
+        // SAFETY: the caller of `realloc` promises that the size rounded up to the alignment fits.
         let new_layout = unsafe { Layout::from_size_align_unchecked(size, layout.align()) };
         if internal_alloc::owns(block) {
-            // SAFETY: a live block of `internal_alloc` with its layout, and the size that is asked for is not 0.
+            // SAFETY: a live block of `internal_alloc` with its layout, and a size that is not 0: `realloc`'s
+            // caller passes them.
             return unsafe { self.move_internal(block, layout, new_layout) };
         }
         let begun = door.begin_move(block);
@@ -217,23 +219,24 @@ impl<A: GlobalAlloc + 'static> Dmd<A> {
 
     /// # Safety
     ///
-    /// As for `realloc`, of a block of [`internal_alloc`].
+    /// As for `realloc`, with a block of [`internal_alloc`].
     #[cold]
     unsafe fn move_internal(&self, block: *mut u8, layout: Layout, new_layout: Layout) -> *mut u8 {
-        // SAFETY: the caller promises a size that is not 0.
+        // SAFETY: the size is not 0: `realloc`'s caller passes it.
         let moved = unsafe { self.alloc(new_layout) };
         if !moved.is_null() {
             let bytes = layout.size().min(new_layout.size());
-            // SAFETY: both have so many bytes, and one was just made.
+            // SAFETY: both blocks have this many bytes, and `moved` is fresh.
             unsafe { moved.copy_from_nonoverlapping(block, bytes) };
-            // SAFETY: a block of `internal_alloc` with its layout, which the caller passes and uses no more.
+            // SAFETY: a live block of `internal_alloc` with its layout, which `realloc`'s caller passes and uses no
+            // more.
             unsafe { internal_alloc::dealloc(block, layout) };
         }
         moved
     }
 }
 
-// SAFETY: every block is the inner allocator's, but for the engine's own, of which nobody else knows.
+// SAFETY: every block is the inner allocator's, except the engine's own, which no other code has.
 unsafe impl<A: UsableSize> UsableSize for Dmd<A> {
     #[inline]
     unsafe fn usable_size(&self, block: *const u8, layout: Layout) -> usize {
@@ -253,7 +256,7 @@ unsafe impl<A: UsableSize> UsableSize for Dmd<A> {
     }
 }
 
-/// A door is shared by all threads.
+/// All threads share a door.
 const _: fn() = || {
     fn is_sync<T: Sync>() {}
     is_sync::<Door>();

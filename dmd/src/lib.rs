@@ -1,8 +1,8 @@
-//! DMD, the dark matter detector: which stacks allocated what no memory reporter reports.
+//! DMD, the dark matter detector: it finds the stacks that allocated memory which no memory reporter reports.
 //!
-//! A program wraps its global allocator, or is started under `libdmd.so`, and `$DMD` switches recording on;
-//! [`report_and_dump`] runs the memory reporters and writes which blocks they reported, and with which
-//! stacks all blocks were allocated.
+//! A program wraps its global allocator, or runs under `libdmd.so`, and `$DMD` switches recording on.
+//! [`report_and_dump`] runs the memory reporters, and writes which blocks they reported and which stacks allocated
+//! all blocks.
 //!
 //! ```
 //! use dmd::{Dmd, Mode, Options};
@@ -21,10 +21,10 @@
 //!
 //! # How it hangs together
 //!
-//! A hook ([`Dmd`], or the functions of `libdmd.so`) calls the engine through a table of C functions, so
-//! that both may be there and one records. The engine keeps live blocks in a table indexed by address and
-//! stacks in a tree of calls, both outside of the measured heap. A reporter's measuring marks blocks. A dump
-//! merges and writes them; symbols are looked up later, from the file, by `analyze`.
+//! A hook ([`Dmd`], or a function of `libdmd.so`) calls the engine through a table of C functions, so that one
+//! engine records even if a process has both. The engine keeps live blocks in a table indexed by address and stacks
+//! in a tree of calls, both outside of the measured heap. A reporter that measures values marks their blocks. A
+//! dump merges blocks and writes them; `analyze` looks symbols up later, from the file.
 //!
 //! Each layer uses those above it only:
 //!
@@ -38,10 +38,10 @@
 //!
 //! # What it does not do
 //!
-//! Record on other systems than Linux on `x86_64` and `aarch64`: there [`Dmd`] only forwards. Dumps are read
-//! everywhere.
+//! It records only on Linux on `x86_64` and `aarch64`: on other platforms [`Dmd`] only forwards. Programs read
+//! dumps on every platform.
 //!
-//! See memory that is not `malloc`'s or the wrapped allocator's: mappings, stacks, static data.
+//! It does not see memory outside of `malloc` and the wrapped allocator: mappings, stacks, static data.
 
 #![deny(unsafe_code)]
 
@@ -72,7 +72,7 @@ cfg_if::cfg_if! {
         pub use dmd_unwind as unwind;
         pub use doors::entry::{clear_reports, dump, is_running, report, report_and_dump, report_on_alloc};
 
-        /// What `libdmd.so` is made of. Not for direct use, and without any promise.
+        /// The parts of `libdmd.so`. Not for direct use, and without any promise.
         #[doc(hidden)]
         pub mod __private {
             pub use memory_reporter::bridge::{Engine, Program};

@@ -1,8 +1,8 @@
-//! What `$DMD` and the const constructor can say.
+//! The options of `$DMD` and of the const constructor.
 
 use core::fmt;
 
-/// What is recorded and written.
+/// What DMD records and writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Mode {
@@ -10,14 +10,14 @@ pub enum Mode {
     Live,
     /// All live blocks, and who reported them. The default.
     DarkMatter,
-    /// All live blocks, and how many were freed of each kind.
+    /// All live blocks, and how many blocks of each kind were freed.
     Cumulative,
     /// All live blocks one by one, with their addresses and contents.
     Scan,
 }
 
 impl Mode {
-    /// As it is written in `$DMD` and in dumps.
+    /// The name in `$DMD` and in dumps.
     pub fn name(self) -> &'static str {
         match self {
             Self::Live => "live",
@@ -28,18 +28,18 @@ impl Mode {
     }
 }
 
-/// Which blocks have an allocation stack.
+/// Which blocks get an allocation stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Stacks {
-    /// Those that a sampler chooses: most bytes, few blocks. The default.
+    /// Few blocks with most of the bytes, which a sampler chooses. The default.
     Partial,
     /// All.
     Full,
 }
 
 impl Stacks {
-    /// As it is written in `$DMD` and in dumps.
+    /// The name in `$DMD` and in dumps.
     pub fn name(self) -> &'static str {
         match self {
             Self::Partial => "partial",
@@ -54,39 +54,38 @@ impl Stacks {
 pub enum Run {
     /// To be measured. The default.
     Normal,
-    /// To try the tool: a built-in series of allocations and reports is checked, then the process ends.
+    /// To try the tool: DMD checks a built-in series of allocations and reports, then ends the process.
     Test,
-    /// To put load on the tool for a bounded time; then the process ends.
+    /// To put load on the tool for a bounded time; then DMD ends the process.
     Stress,
 }
 
-/// How to record. Not what Firefox can say: `max_frames`, `output`, `dump_at_exit`, `children`, `quiet`,
-/// `verbose`.
+/// How to record. Firefox's DMD lacks `max_frames`, `output`, `dump_at_exit`, `children`, `quiet` and `verbose`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Options {
-    /// What is recorded. Default: [`Mode::DarkMatter`].
+    /// What DMD records. Default: [`Mode::DarkMatter`].
     pub mode: Mode,
-    /// Which blocks have a stack. Default: [`Stacks::Partial`]; always full in scan mode.
+    /// Which blocks get a stack. Default: [`Stacks::Partial`]; always full in scan mode.
     pub stacks: Stacks,
-    /// Blocks of fewer usable bytes are not recorded one by one: whenever their sum passes this
-    /// size, the block at hand stands for that many bytes, and gets a stack. Default: none are sampled.
+    /// DMD samples blocks of fewer usable bytes: whenever their sum passes this size, the block at hand stands for
+    /// that many bytes and gets a stack. Default: DMD records every block.
     pub sample_below: Option<usize>,
-    /// After a dump, sizes of our own tables go to stderr. Default: no.
+    /// Write the sizes of DMD's own tables to stderr after a dump. Default: no.
     pub show_dump_stats: bool,
-    /// Frames kept of each stack, 1 to 256. Default: 24, Firefox's limit.
+    /// Most frames of a stack, 1 to 256. Default: 24, Firefox's limit.
     pub max_frames: usize,
-    /// Where a dump at the end of the process goes; `%p` is the process's number. A name without it
-    /// is that of the first process, and children put their number before the extension.
-    /// Default: `dmd-%p.json.gz` in the folder in which the process started.
+    /// Where the dump at the end of the process goes; `%p` stands for the number of the process. A name without it
+    /// is that of the first process, and other processes put their number before the extension. Default:
+    /// `dmd-%p.json.gz` in the folder in which the process started.
     pub output: Option<&'static str>,
     /// Run the memory reporters and write a dump when the process ends. Default: no.
     pub dump_at_exit: bool,
-    /// Programs that this one starts, and its forks, are recorded too. Default: yes.
+    /// Record programs that this one starts, and its forks, too. Default: yes.
     pub children: bool,
-    /// No comments on stderr. Default: no.
+    /// Write no lines to stderr, except if the process or the dump at its end fails. Default: no.
     pub quiet: bool,
-    /// Lines about what DMD does go to stderr though that is no terminal. Default: no.
+    /// Write lines about what DMD does to stderr, even if that is not a terminal. Default: no.
     pub verbose: bool,
     /// What the process is for. Default: [`Run::Normal`].
     pub run: Run,
@@ -98,10 +97,10 @@ impl Default for Options {
     }
 }
 
-/// The most that `--max-frames` takes.
+/// The largest value of `--max-frames`.
 pub(crate) const MOST_FRAMES: usize = 256;
 
-/// A word of `$DMD` that is not understood.
+/// A word of `$DMD` that is no option, or whose value is bad.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BadEntry<'a>(pub &'a [u8]);
 
@@ -152,7 +151,7 @@ impl Options {
         self
     }
 
-    /// Sets [`max_frames`](Self::max_frames); what is out of range is brought into it.
+    /// Sets [`max_frames`](Self::max_frames), brought into the range.
     #[must_use]
     pub const fn max_frames(mut self, frames: usize) -> Self {
         self.max_frames = if frames == 0 {
@@ -193,7 +192,7 @@ impl Options {
         self
     }
 
-    /// Reads the value of `$DMD`: `1`, or options with white space between them.
+    /// Reads the value of `$DMD`: `1`, or options separated by white space.
     ///
     /// # Errors
     ///
@@ -253,7 +252,7 @@ impl Options {
     }
 }
 
-/// Decimal digits and nothing else.
+/// A number of decimal digits and nothing else.
 fn number(text: &str) -> Option<usize> {
     text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok()).flatten()
 }

@@ -1,14 +1,14 @@
-//! Firefox's Bernoulli sampler: which blocks get a stack under `--stacks=partial`.
+//! Firefox's Bernoulli sampler: it chooses the blocks that get a stack under `--stacks=partial`.
 //!
-//! Each usable byte counts with the same chance, so a block of n bytes has a stack with 1-(1-p)^n. The
-//! seeds are fixed, so runs repeat; the first thread has Firefox's own, so a program with one thread gets
-//! what Firefox would give it.
+//! Each usable byte has the same chance, so a block of n bytes gets a stack with probability 1-(1-p)^n. The seeds
+//! are fixed, so runs repeat. The first thread has Firefox's seeds, so a program with one thread gets the stacks
+//! that Firefox would take.
 
-/// The chance of a byte.
+/// The chance of one byte.
 pub(crate) const CHANCE: f64 = 0.003;
 const SEEDS: (u64, u64) = (0x8e26_eeee_166b_c8ca, 0x5682_0f30_4a9c_9ae0);
 
-/// Says of each block whether to take its stack, at the cost of one subtraction for most.
+/// Decides for each block whether to take its stack, mostly at the cost of one subtraction.
 #[derive(Clone, Debug)]
 pub struct Sampler {
     state: (u64, u64),
@@ -22,12 +22,12 @@ impl Default for Sampler {
 }
 
 impl Sampler {
-    /// With Firefox's seeds.
+    /// A sampler with Firefox's seeds.
     pub fn new() -> Self {
         Self::seeded(SEEDS)
     }
 
-    /// Of the nth thread: the 0th has Firefox's seeds, the others go their own ways.
+    /// The sampler of the nth thread: the 0th has Firefox's seeds, the others have their own.
     #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "nothing is sampled elsewhere"))]
     pub(crate) fn of_thread(n: usize) -> Self {
         let turn = (n as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
@@ -40,7 +40,7 @@ impl Sampler {
         sampler
     }
 
-    /// Whether the block of so many usable bytes is chosen.
+    /// Whether a block of this many usable bytes is chosen.
     #[inline]
     pub fn trial(&mut self, bytes: usize) -> bool {
         if self.skip > bytes {
@@ -51,7 +51,7 @@ impl Sampler {
         true
     }
 
-    /// How many bytes are passed over until the next choice.
+    /// The number of bytes to pass over until the next choice.
     pub fn skip(&self) -> usize {
         self.skip
     }
@@ -65,7 +65,7 @@ impl Sampler {
         self.state = (b, next);
         let low = next.wrapping_add(b) & ((1 << 53) - 1);
         let unit = low as f64 / (1u64 << 53) as f64;
-        // A unit of 0 gives infinity, which the conversion makes the largest number.
+        // A unit of 0 gives infinity, which the conversion turns into the largest number.
         (unit.ln() / (1.0 - CHANCE).ln()).floor() as usize
     }
 }

@@ -1,5 +1,5 @@
-//! What the engine needs of the system, made so that it may run inside an allocation: memory, locks, the thread's own
-//! slot, forks, the process among others. Knows nothing of what is recorded.
+//! The parts of the system that the engine needs, made to run inside an allocation: memory, locks, the thread's own
+//! slot, forks, the process among others. They know nothing about recorded blocks.
 
 #[allow(unsafe_code, reason = "a system call")]
 pub(crate) mod confined;

@@ -1,10 +1,10 @@
-//! Systems on which DMD cannot record: every entry point returns so, and every hook only forwards.
+//! For platforms without DMD: every entry point says so, and every hook only forwards.
 
 use std::path::Path;
 
 use crate::error::DumpError;
 
-/// Nothing is recorded on this system.
+/// Records nothing on this platform.
 ///
 /// # Errors
 ///
@@ -13,7 +13,7 @@ pub fn report_and_dump(_path: impl AsRef<Path>) -> Result<(), DumpError> {
     Err(DumpError::NotRunning)
 }
 
-/// Nothing is recorded on this system.
+/// Records nothing on this platform.
 ///
 /// # Errors
 ///
@@ -22,32 +22,32 @@ pub fn dump(_path: impl AsRef<Path>) -> Result<(), DumpError> {
     Err(DumpError::NotRunning)
 }
 
-/// Whether blocks of this process are recorded: not on this system.
+/// Whether DMD records the blocks of this process: not on this platform.
 pub fn is_running() -> bool {
     false
 }
 
-/// Nothing is marked on this system; always 0.
+/// Marks nothing on this platform; always 0.
 pub fn report<T: ?Sized>(_block: *const T) -> usize {
     0
 }
 
-/// Nothing is marked on this system; always 0.
+/// Marks nothing on this platform; always 0.
 pub fn report_on_alloc<T: ?Sized>(_block: *const T) -> usize {
     0
 }
 
-/// There are no marks to take away on this system.
+/// Does nothing: there are no marks on this platform.
 pub fn clear_reports() {}
 
-/// There is no door to an engine.
+/// A door that leads to no engine.
 pub(crate) mod door {
     use crate::options::Options;
 
     #[derive(Debug)]
     pub(crate) enum Door {}
 
-    /// A block on its way from one address to another, which nobody knows of.
+    /// A block on its way from one address to another: there is none.
     pub(crate) type BlockMove = Option<Door>;
 
     pub(crate) fn is_off() -> bool {
@@ -89,7 +89,7 @@ pub(crate) mod door {
     }
 }
 
-/// There is no engine that allocates.
+/// A heap without blocks, since there is no engine.
 pub(crate) mod internal_alloc {
     use core::alloc::Layout;
     use core::ptr::null_mut;

@@ -1,5 +1,5 @@
-//! What a program that links `memory-reporter` gets from the engine: functions to mark blocks by, and to
-//! look them up. See [`memory_reporter::bridge`].
+//! The engine's functions for a program that links `memory-reporter`: to mark blocks, and to look them up. See
+//! [`memory_reporter::bridge`].
 
 use core::ffi::{c_char, c_int, c_void};
 use core::slice;
@@ -18,9 +18,9 @@ use crate::tables::mark::PathId;
 use crate::tables::runs;
 use crate::tables::runs::Run;
 
-// SAFETY: the functions below and those of the modules named here only compare the addresses that they are
-// given, pass contexts on as they came, before they return, catch what panics, and stay, as the library is
-// never unloaded.
+// SAFETY: the functions below and those of the modules named here only compare the addresses that callers pass.
+// They pass contexts on unchanged, before they return, and catch panics. They stay valid, since nobody unloads the
+// library.
 static TABLE: Engine = unsafe {
     Engine::new(
         path,
@@ -43,17 +43,17 @@ static TABLE: Engine = unsafe {
     )
 };
 
-/// Takes a program's functions and gives the engine's; null if nothing is recorded. What `DMDConnect1` of
-/// `libdmd.so` does: a program's own copy of it must not be found instead.
+/// Takes a program's functions and returns the engine's; null if nothing is recorded. `DMDConnect1` of `libdmd.so`
+/// calls this: the loader must not find a program's own copy of it instead.
 ///
 /// # Safety
 ///
-/// `program` is null or what [`memory_reporter::bridge::program`] gives, in whichever library.
+/// `program` is null or from [`memory_reporter::bridge::program`] of any library.
 pub unsafe fn connect_program(program: *const Program) -> *const Engine {
-    // SAFETY: the caller passes null or a static table; its library is kept loaded from here on.
+    // SAFETY: the caller passes null or a static table, and `add` keeps its library loaded.
     let program: Option<&'static Program> = unsafe { program.as_ref() };
     let (Some(program), Phase::On) = (program, ENGINE.phase()) else { return core::ptr::null() };
-    // What the loader allocates for it goes by.
+    // The loader's allocations for this are not recorded.
     let _inside = Inside::deeper();
     reporter_hosts::add(program);
     &raw const TABLE
@@ -68,11 +68,11 @@ pub(crate) fn connect_local() {
 
 unsafe extern "C" fn path(text: *const u8, len: usize) -> u32 {
     if ENGINE.setup().options.mode != Mode::DarkMatter {
-        // Nothing is marked with it.
+        // No block is marked with it.
         return PathId::NONE.0;
     }
     let _inside = Inside::deeper();
-    // SAFETY: the caller passes a string.
+    // SAFETY: `memory_reporter::bridge` passes a string.
     ENGINE.marks.path(unsafe { slice::from_raw_parts(text, len) }).0
 }
 
@@ -130,12 +130,12 @@ unsafe extern "C" fn sizes(sizes: *mut Sizes) {
         marks: ours.marks as u64,
         threads: ours.threads as u64,
     };
-    // SAFETY: the caller passes a place for it.
+    // SAFETY: `memory_reporter::bridge` passes a place for the sizes.
     unsafe { sizes.write(told) };
 }
 
 unsafe extern "C" fn report_and_dump(path: *const c_char, milliseconds: u64) -> c_int {
-    // SAFETY: the caller passes a string that ends in 0.
+    // SAFETY: `memory_reporter::bridge` passes a string that ends in 0.
     unsafe { dumping::report_and_write(path, Some(Duration::from_millis(milliseconds))) }
 }
 
@@ -152,14 +152,14 @@ extern "C" fn heap(probe: *const c_void) -> u64 {
 
 unsafe extern "C" fn end(run: Run, context: *mut c_void, each: EachRow) -> Rows {
     dark_matter::end(run, &mut |row| {
-        // SAFETY: the caller passes the context that `each` takes, and waits for this function.
+        // SAFETY: the program passes the context that `each` takes, and waits for this function.
         unsafe { each(context, row) };
     })
 }
 
 unsafe extern "C" fn site_frames(site: u64, context: *mut c_void, each: EachFrame) {
     sites::frames(site, &mut |frame| {
-        // SAFETY: the caller passes the context that `each` takes, and waits for this function.
+        // SAFETY: the program passes the context that `each` takes, and waits for this function.
         unsafe { each(context, frame) };
     });
 }
@@ -170,6 +170,6 @@ extern "C" fn is_unreported(address: *const c_void) -> bool {
         Found::Start(block) | Found::Inside(_, block) => block.marked,
         Found::Freed | Found::Nothing => true,
     };
-    // The order matters: another run first becomes the owner of the marks, and then removes them.
+    // The order matters: another run first takes the marks, and then removes them.
     !is_marked && ENGINE.runs.owns_marks()
 }

@@ -1,5 +1,5 @@
-//! Between the beginning and the end of a collection of reports: what is reported meanwhile, and the rows
-//! that name the rest. Only the collection that owns the marks gets rows (see [`runs`](crate::tables::runs)).
+//! The beginning and the end of a collection of reports, and the rows for blocks that it did not report. Only the
+//! collection that owns the marks gets rows (see [`runs`](crate::tables::runs)).
 
 use memory_reporter::bridge::{DarkRow, Rows};
 
@@ -10,7 +10,7 @@ use crate::options::Mode;
 use crate::system::slot::{Inside, slot};
 use crate::tables::runs::Run;
 
-/// Gives the number of a run of reporters, or 0 if nothing is marked at all.
+/// Returns the number of a run of reporters, or 0 if nothing is marked at all.
 pub(crate) extern "C" fn begin(rows: bool) -> Run {
     if ENGINE.phase() != Phase::On || ENGINE.setup().options.mode != Mode::DarkMatter {
         return 0;
@@ -21,7 +21,7 @@ pub(crate) extern "C" fn begin(rows: bool) -> Run {
         return dumping;
     }
     let run = ENGINE.runs.next();
-    // Held while a dump is written, which reads the marks.
+    // The writer of a dump holds `dumping`, and reads the marks.
     if rows
         && let Some(_dumping) = ENGINE.dumping.try_hold()
         && ENGINE.runs.claim(run)
@@ -37,7 +37,7 @@ pub(crate) fn end(run: Run, each: &mut dyn FnMut(&DarkRow<'_>)) -> Rows {
     if slot().run.get() == run {
         return Rows::None;
     }
-    // What is allocated for it goes by, the lookup of symbols above all.
+    // The engine does not record what this allocates, mostly for the lookup of symbols.
     let _inside = Inside::deeper();
     let rows = rows(run);
     ENGINE.runs.give_up(run);
@@ -51,7 +51,7 @@ pub(crate) fn end(run: Run, each: &mut dyn FnMut(&DarkRow<'_>)) -> Rows {
     Rows::Told
 }
 
-/// `None` if others have taken the marks, or a dump is being written, which takes them away.
+/// `None` if another run has taken the marks, or a thread writes a dump, which takes them away.
 #[cfg(feature = "analyze")]
 fn rows(run: Run) -> Option<Vec<dmd_analyze::dark_matter::DarkMatterRow>> {
     if !ENGINE.runs.is_owner(run) {

@@ -1,8 +1,8 @@
 //! The way from a hook, or from an entry point, to the engine that records for this process.
 //!
-//! A program may have several copies of this library: linked in, and preloaded. One records for all: the
-//! preloaded one, found by a C symbol with its version in the name. What crosses is a `repr(C)` table of
-//! functions, and nothing in it is a Rust type.
+//! A program may have several copies of this library: linked in, and preloaded. One copy records for all: the
+//! preloaded one, which the others find by a C symbol with its version in the name. The copies share a `repr(C)`
+//! table of functions, and nothing in it is a Rust type.
 
 use core::alloc::Layout;
 use core::cell::Cell;
@@ -25,10 +25,11 @@ use crate::tables::mark::PathId;
 #[repr(C)]
 #[derive(Debug)]
 pub struct Door {
-    /// Bytes of this table, for what may be added at its end.
+    /// Bytes of this table: later versions may add functions at its end.
     size: usize,
     running: extern "C" fn() -> bool,
-    /// This thread's guard: not 0 while its allocations are to pass by. For those who do not know the whole.
+    /// This thread's guard: not 0 while the engine does not record its allocations. For callers without
+    /// `whole_guard`.
     guard: extern "C" fn() -> *const Cell<u32>,
     record: extern "C" fn(address: *mut c_void, requested: usize, usable: usize),
     forget: extern "C" fn(address: *mut c_void),
@@ -40,13 +41,13 @@ pub struct Door {
     dump: unsafe extern "C" fn(path: *const c_char) -> c_int,
     report_and_dump: unsafe extern "C" fn(path: *const c_char) -> c_int,
     reset: unsafe extern "C" fn(options: *const c_char) -> c_int,
-    /// All of the guard.
+    /// All of the guard: its counter, and the stack pointer of the code that set it.
     whole_guard: extern "C" fn() -> *const Guard,
-    /// Clears the guard if the code that set it was left by a jump and never returns.
+    /// Clears the guard if a jump left the code that set it, so that it never returns.
     look_at_guard: extern "C" fn(),
 }
 
-/// The name of the function that gives a preloaded engine's table.
+/// The name of the function that returns a preloaded engine's table.
 const SYMBOL: &CStr = c"DMDDoor1";
 
 static LOCAL: Door = Door {
@@ -67,27 +68,27 @@ static LOCAL: Door = Door {
     look_at_guard,
 };
 
-/// Null until one was found.
+/// Null until a call finds the engine.
 static CURRENT: AtomicPtr<Door> = AtomicPtr::new(null_mut());
 
-/// Whether it is known that nothing records. A flag of its own: looking at it is all that a hook costs then.
+/// Whether nothing records, for certain. A flag of its own: a hook then costs one look at it.
 static IS_OFF: AtomicBool = AtomicBool::new(false);
 
-/// Whether it is known that nothing records.
+/// Whether nothing records, for certain.
 #[inline(always)]
 pub(crate) fn is_off() -> bool {
     IS_OFF.load(Ordering::Relaxed)
 }
 
-/// The door to the engine that records, if one does. Looks for one at the first call, with these options
-/// if it is not `$DMD` that decides.
+/// The door to the engine that records, if one does. The first call looks for a preloaded engine, or starts one
+/// with these options; without options, `$DMD` decides.
 #[inline(always)]
 pub(crate) fn current(options: &Option<Options>) -> Option<&'static Door> {
     if is_off() {
         return None;
     }
     let door = CURRENT.load(Ordering::Acquire);
-    // SAFETY: null or a static table.
+    // SAFETY: null, or a table, which every copy of the library keeps in a static.
     match unsafe { door.as_ref() } {
         Some(door) => Some(door),
         None => decide(options),
@@ -96,7 +97,7 @@ pub(crate) fn current(options: &Option<Options>) -> Option<&'static Door> {
 
 #[cold]
 fn decide(options: &Option<Options>) -> Option<&'static Door> {
-    // The loader may allocate: what comes in meanwhile passes by.
+    // The loader may allocate: those blocks are not recorded.
     if slot().guard.is_set() {
         return None;
     }
@@ -111,7 +112,7 @@ fn decide(options: &Option<Options>) -> Option<&'static Door> {
     let door = match (door, ENGINE.phase()) {
         (Some(preloaded), _) => Some(preloaded),
         (None, Phase::On) => Some(&LOCAL),
-        // Another thread is at it: this one's block passes by, and the next one looks again.
+        // Another thread starts the engine: this block is not recorded, and the next call looks again.
         (None, Phase::Starting) => return None,
         (None, Phase::Undecided | Phase::Off) => None,
     };
@@ -126,16 +127,16 @@ fn decide(options: &Option<Options>) -> Option<&'static Door> {
     door
 }
 
-/// How the program allocates that this copy of the library is linked into.
+/// The allocator of the program that this copy of the library is linked into.
 const THIS_PROGRAM: Allocator = Allocator {
     alloc: |bytes| match Layout::from_size_align(bytes, 16) {
-        // SAFETY: sizes of tests are not 0.
+        // SAFETY: the self-test asks for sizes that are not 0.
         Ok(layout) => unsafe { std::alloc::alloc(layout) },
         Err(_) => null_mut(),
     },
     free: |block, bytes| {
         if let Ok(layout) = Layout::from_size_align(bytes, 16) {
-            // SAFETY: a block of the function above.
+            // SAFETY: the self-test passes a block of `alloc` above with its size.
             unsafe { std::alloc::dealloc(block, layout) };
         }
     },
@@ -145,17 +146,17 @@ fn start_local(options: Option<Options>) {
     let (setup, first, value) = match options {
         Some(options) => (Setup { options, variable: None }, None, null_mut()),
         None => {
-            // SAFETY: a name that ends in 0.
+            // SAFETY: the name ends in 0.
             let variable = unsafe { libc::getenv(c"DMD".as_ptr()) };
             if variable.is_null() {
                 return ENGINE.switch_off();
             }
-            // SAFETY: the environment is not changed before `main`, and its strings are not freed.
+            // SAFETY: nobody changes the environment before `main`, and nobody frees its strings.
             let (setup, first) = Setup::parse(unsafe { CStr::from_ptr(variable) });
             (setup, first, variable)
         }
     };
-    // SAFETY: the variable that was read, and as above.
+    // SAFETY: `first`, if any, is from this variable, and nobody else uses the environment before `main`.
     unsafe { process::start(first, value) };
     if ENGINE.start(setup) {
         bridge::connect_local();
@@ -163,14 +164,14 @@ fn start_local(options: Option<Options>) {
 }
 
 impl Setup {
-    /// Reads the value of `$DMD`, and ends the process if it cannot be understood.
+    /// Reads the value of `$DMD`, and ends the process if a word is bad.
     pub(crate) fn parse(variable: &'static CStr) -> (Self, Option<First>) {
         let (users, first) = first_process::split(process::keep(variable));
         match Options::parse(users) {
             Ok(options) => (Self { options, variable: Some(users) }, first),
             Err(bad) => {
                 log::say_anyway(format_args!("{bad}"));
-                // SAFETY: ends the process, before anything of the program has run.
+                // SAFETY: `_exit` ends the process, and nothing of the program has run.
                 unsafe { libc::_exit(1) }
             }
         }
@@ -179,47 +180,47 @@ impl Setup {
 
 /// The door of a preloaded engine.
 pub(crate) fn preloaded() -> Option<&'static Door> {
-    // SAFETY: a name that ends in 0.
+    // SAFETY: the name ends in 0.
     let symbol = unsafe { libc::dlsym(libc::RTLD_DEFAULT, SYMBOL.as_ptr()) };
     if symbol.is_null() {
-        // The program must not take the error for one of its own.
-        // SAFETY: takes the error away.
+        // The program must not take the loader's error for one of its own.
+        // SAFETY: `dlerror` only takes the error away.
         unsafe { libc::dlerror() };
         return None;
     }
-    // SAFETY: a symbol of this name, version included, is a function that gives such a table.
+    // SAFETY: a symbol of this name, version included, is `libdmd.so`'s function, which returns such a table.
     let door: extern "C" fn() -> *const Door = unsafe { core::mem::transmute(symbol) };
-    // SAFETY: a static table, or null.
+    // SAFETY: the function returns null or a static table.
     unsafe { door().as_ref() }.filter(|door| door.size >= size_of::<Door>())
 }
 
-/// The door of the engine in this copy of the library: what `DMDDoor1` of `libdmd.so` gives.
+/// The door of the engine in this copy of the library: `DMDDoor1` of `libdmd.so` returns it.
 pub fn local() -> *const Door {
     &raw const LOCAL
 }
 
-/// The door to the engine that records, if one does: for entry points, which start none. What has no hook
-/// would have nothing to tell.
+/// The door to the engine that records, if one does. Entry points call this: it starts no engine, since without a
+/// hook an engine would know no blocks.
 pub(crate) fn running_one() -> Option<&'static Door> {
     if is_off() {
         return None;
     }
-    // SAFETY: null or a static table.
+    // SAFETY: null, or a table, which every copy of the library keeps in a static.
     if let Some(door) = unsafe { CURRENT.load(Ordering::Acquire).as_ref() } {
         return Some(door);
     }
-    // The loader may allocate: what comes in meanwhile passes by.
+    // The loader may allocate: those blocks are not recorded.
     let _inside = Inside::deeper();
     let door = preloaded().unwrap_or(&LOCAL);
     if !(door.running)() {
         return None;
     }
-    // It stays the one, and the next call, which may be a signal's handler's, does not ask the loader.
+    // Keep it: the next call may come from a signal handler, which must not call the loader.
     CURRENT.store(core::ptr::from_ref(door).cast_mut(), Ordering::Release);
     Some(door)
 }
 
-/// This copy of the library is preloaded: its engine is the one, if it runs, and nobody asks the loader.
+/// Notes that this copy of the library is preloaded: if its engine runs, all calls use it without the loader.
 pub(crate) fn is_preloaded() {
     dumping::hooks_are_here();
     if running() {
@@ -227,12 +228,12 @@ pub(crate) fn is_preloaded() {
     }
 }
 
-/// The same, or our own door, which says that nothing is recorded.
+/// The door to the engine that records, or our own door, which says that nothing is recorded.
 pub(crate) fn any() -> &'static Door {
     running_one().unwrap_or(&LOCAL)
 }
 
-/// The report is made as the block is allocated, and stays.
+/// Flag of `report`: the mark is made at allocation, and stays.
 pub(crate) const ON_ALLOC: usize = 1;
 
 impl Door {
@@ -247,12 +248,12 @@ impl Door {
 
     #[inline]
     fn whole_guard(&self) -> &Guard {
-        // SAFETY: a part of this thread's, which stays where it is.
+        // SAFETY: the table's function returns a part of this thread's slot, which stays where it is.
         unsafe { &*(self.whole_guard)() }
     }
 
-    /// Whether this thread is inside the engine of this copy of the library, which then allocates by the program's
-    /// wrapper. A preloaded one has an allocator of its own.
+    /// Whether this thread is inside the engine of this copy of the library, which then allocates through the
+    /// program's wrapper. A preloaded engine has an allocator of its own.
     #[inline]
     pub(crate) fn is_ours_and_inside(&self) -> bool {
         core::ptr::eq(self, &raw const LOCAL) && slot().guard.is_for_the_engine()
@@ -344,7 +345,7 @@ extern "C" fn record_for(address: *mut c_void, requested: usize, usable: usize, 
 }
 
 with_caller!(
-    /// Marks a block, and gives its usable bytes.
+    /// Marks a block, and returns its usable bytes.
     report(address: *const c_void, flags: usize) -> usize => report_for, "rdx", "x2"
 );
 

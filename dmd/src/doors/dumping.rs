@@ -1,4 +1,4 @@
-//! Dumps of the engine in this copy of the library: when they may be written, and with whose reports.
+//! Dumps of the engine in this copy of the library: when they may be written, and with which reports.
 
 use core::ffi::{CStr, c_char, c_int};
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -17,16 +17,16 @@ use crate::system::{confined, fork, internal_alloc, log, own_stack, signals};
 use crate::tables::runs::{Entered, Run};
 use crate::tables::stack;
 
-/// What the C functions give if nothing is recorded.
+/// The C functions return this if nothing is recorded.
 pub(crate) const NOT_RUNNING: c_int = -1;
 
-/// Dumps written so far.
+/// Number of dumps written so far.
 static DUMPS: AtomicUsize = AtomicUsize::new(0);
 
 /// Whether the hooks are in this copy of the library, which is preloaded.
 static HOOKS_ARE_HERE: AtomicBool = AtomicBool::new(false);
 
-/// The hooks are in this copy of the library, which is preloaded.
+/// Notes that the hooks are in this copy of the library, which is preloaded.
 pub(crate) fn hooks_are_here() {
     HOOKS_ARE_HERE.store(true, Ordering::Relaxed);
 }
@@ -39,16 +39,16 @@ pub(crate) unsafe extern "C" fn local_dump(path: *const c_char) -> c_int {
         return libc::EBUSY;
     }
     let Some(_dumping) = ENGINE.dumping.try_hold() else { return libc::EBUSY };
-    // SAFETY: `path` is null or ends in 0: the caller of this function passes such a one.
+    // SAFETY: `path` is null or ends in 0: `Door::dump` passes such a one.
     unsafe { write(path) }
 }
 
 pub(crate) unsafe extern "C" fn local_report_and_dump(path: *const c_char) -> c_int {
-    // Reporters allocate, for which the allocator that a signal's handler has interrupted may wait for ever.
+    // Reporters allocate. They could wait for ever for an allocator that a signal handler has interrupted.
     if slot().guard.is_set() || (HOOKS_ARE_HERE.load(Ordering::Relaxed) && stack::is_interrupted_here()) {
         return libc::EBUSY;
     }
-    // SAFETY: `path` is null or ends in 0: the caller of this function passes such a one.
+    // SAFETY: `path` is null or ends in 0: `Door::report_and_dump` passes such a one.
     unsafe { report_and_write(path, None) }
 }
 
@@ -79,7 +79,7 @@ pub(crate) unsafe fn report_and_write(path: *const c_char, deadline: Option<Dura
 ///
 /// The path is null or ends in 0.
 unsafe fn write(path: *const c_char) -> c_int {
-    // What is allocated for the dump goes by.
+    // The engine does not record what the dump allocates.
     let _inside = Inside::deeper();
     if !internal_alloc::is_ready() {
         log::say(format_args!("no dump: no memory is left"));
@@ -117,7 +117,7 @@ unsafe fn write_here(path: *const c_char) -> c_int {
 pub(crate) unsafe extern "C" fn local_reset(options: *const c_char) -> c_int {
     // SAFETY: `Door::reset` passes a string that ends in 0.
     let words = unsafe { CStr::from_ptr(options) }.to_bytes();
-    // The options keep pointing into it.
+    // The options keep pointing into the words.
     let words: &'static [u8] = {
         let _inside = Inside::deeper();
         Box::leak(words.to_vec().into_boxed_slice())
@@ -134,19 +134,19 @@ pub(crate) unsafe extern "C" fn local_reset(options: *const c_char) -> c_int {
     }
 }
 
-/// How long the end of the process waits for another dump: some seconds.
+/// How often the end of the process tries to write its dump while another one is written: for some seconds.
 const TRIES: usize = 500;
 const BETWEEN_TRIES: Duration = Duration::from_millis(10);
-/// A reporter that waits for a thread which is not coming must not keep the process.
+/// A reporter that waits for a thread which never comes must not keep the process alive.
 const DEADLINE: Duration = Duration::from_secs(5);
 
-/// Writes the dump at the end of the process, if there is to be one.
+/// Writes the dump at the end of the process, if the options ask for one.
 pub(crate) fn process_ends() {
     if ENGINE.phase() != Phase::On || !ENGINE.setup().options.dump_at_exit || confined::is_confined() {
         return;
     }
     if slot().guard.is_set() {
-        // A signal's handler has interrupted an allocation and ends the process: nobody goes back there.
+        // A signal handler has interrupted an allocation and ends the process: the allocation never continues.
         if !fork::locks_are_free() {
             return log::say(format_args!("no dump: the process ends in the middle of an allocation"));
         }
@@ -156,15 +156,16 @@ pub(crate) fn process_ends() {
     if options.children || !fork::is_child() {
         let run = slot().run.get();
         if run != 0 {
-            // In a reporter. There is nothing to wait for: it does not return, and those behind it do not run.
+            // A reporter ends the process. It does not return, and reporters after it do not run, so nothing is
+            // worth waiting for.
             return last_dump(|| write_partial(run));
         }
-        // SAFETY: null is allowed.
+        // SAFETY: `report_and_write` takes null.
         last_dump(|| unsafe { report_and_write(core::ptr::null(), Some(DEADLINE)) });
     }
 }
 
-/// Tries until no other thread writes a dump, or collects reports.
+/// Tries until no other thread writes a dump or collects reports.
 fn last_dump(mut write: impl FnMut() -> c_int) {
     for _ in 0..TRIES {
         if write() != libc::EBUSY {
@@ -186,10 +187,10 @@ fn write_partial(run: Run) -> c_int {
     if ENGINE.runs.is_owner(run) {
         log::say(format_args!("a memory reporter ends the process: the reports are not complete"));
     } else {
-        // Marks of others, or of none.
+        // The marks belong to another run, or to none.
         ENGINE.begin_reports();
         log::say(format_args!("a memory reporter ends the process: there are no reports"));
     }
-    // SAFETY: null is allowed.
+    // SAFETY: `write` takes null.
     unsafe { write(core::ptr::null()) }
 }

@@ -1,4 +1,4 @@
-//! What a program, or somebody at a debugger, calls.
+//! The functions that a program, or a person at a debugger, calls.
 
 use core::ffi::{c_char, c_int, c_void};
 use std::io;
@@ -10,33 +10,33 @@ use crate::error::DumpError;
 
 /// Runs all memory reporters of the process, and writes which blocks they reported.
 ///
-/// Reports made before do not count. The file is JSON of version 5, gzipped if its name ends in `.gz`.
+/// Reports from before the call do not count. The file is JSON of version 5, gzipped if its name ends in `.gz`.
 ///
 /// # Errors
 ///
-/// If nothing is recorded, or the file cannot be written; while another dump is written; and in a signal's handler that
-/// has interrupted an allocation.
+/// If nothing is recorded, or the file cannot be written; while another dump is written; and in a signal handler
+/// that interrupted an allocation.
 pub fn report_and_dump(path: impl AsRef<Path>) -> Result<(), DumpError> {
     let door = door::any();
-    // SAFETY: a string that ends in 0.
+    // SAFETY: `with_path` passes a string that ends in 0.
     with_path(path.as_ref(), |path| unsafe { door.report_and_dump(path) })
 }
 
-/// Writes which blocks there are, and which were reported since the last dump, without running reporters.
+/// Writes all live blocks, and which of them were reported since the last dump. Runs no reporters.
 ///
 /// # Errors
 ///
-/// If nothing is recorded, or the file cannot be written; while another dump is written; and in a signal's handler that
-/// has interrupted this library where it holds a lock.
+/// If nothing is recorded, or the file cannot be written; while another dump is written; and in a signal handler
+/// that interrupted this library where it holds a lock.
 pub fn dump(path: impl AsRef<Path>) -> Result<(), DumpError> {
     let door = door::any();
-    // SAFETY: a string that ends in 0.
+    // SAFETY: `with_path` passes a string that ends in 0.
     with_path(path.as_ref(), |path| unsafe { door.dump(path) })
 }
 
 fn with_path(path: &Path, call: impl FnOnce(*const c_char) -> c_int) -> Result<(), DumpError> {
     let error = |source| DumpError::Write { path: path.to_owned(), source };
-    // On the stack: what is allocated here would be in the dump.
+    // The text is on the stack: the dump would contain an allocation made here.
     let mut text = [0; 4097];
     let bytes = path.as_os_str().as_bytes();
     if bytes.len() >= text.len() || bytes.contains(&0) {
@@ -50,44 +50,44 @@ fn with_path(path: &Path, call: impl FnOnce(*const c_char) -> c_int) -> Result<(
     }
 }
 
-/// Whether blocks of this process are recorded.
+/// Whether DMD records the blocks of this process.
 pub fn is_running() -> bool {
     door::running_one().is_some()
 }
 
-/// Marks the block that starts here as reported, and gives its usable bytes; 0 if it is no block.
+/// Marks the block that starts here as reported, and returns its usable bytes; 0 if no block starts here.
 ///
-/// For foreign memory; values measured by a reporter are marked without it.
+/// Use it for foreign memory: a reporter that measures values marks their blocks without it.
 pub fn report<T: ?Sized>(block: *const T) -> usize {
     door::running_one().map_or(0, |door| door.report(block.cast(), false))
 }
 
-/// The same, of a block that is counted when it is allocated: the mark stays until it is freed.
+/// Like [`report`], for a block that the program counts at its allocation: the mark stays until the block is freed.
 pub fn report_on_alloc<T: ?Sized>(block: *const T) -> usize {
     door::running_one().map_or(0, |door| door.report(block.cast(), true))
 }
 
-/// Takes all marks away but those made on allocation.
+/// Removes all marks except those made at allocation.
 pub fn clear_reports() {
     if let Some(door) = door::running_one() {
         door.clear_reports();
     }
 }
 
-/// For tests: forgets everything, and goes on as `options` say, which are words as in `$DMD`. No other
-/// thread may allocate meanwhile.
+/// For tests: forgets all blocks, and continues with `options`, which are words as in `$DMD`. No other thread may
+/// allocate meanwhile.
 ///
 /// # Errors
 ///
-/// If nothing is recorded, or a word is not understood.
+/// If nothing is recorded, or a word is bad.
 #[doc(hidden)]
 pub fn reset(options: &str) -> Result<(), DumpError> {
     let door = door::running_one().ok_or(DumpError::NotRunning)?;
-    // SAFETY: a string that ends in 0.
+    // SAFETY: `with_path` passes a string that ends in 0.
     with_path(Path::new(options), |options| unsafe { door.reset(options) })
 }
 
-/// C: [`report_and_dump`]; a null path is the one of the dump at the end of the process. Returns 0, the
+/// C: [`report_and_dump`]. A null path stands for that of the dump at the end of the process. Returns 0, the
 /// system's error number, or -1 if nothing is recorded.
 ///
 /// # Safety
@@ -100,7 +100,7 @@ pub(crate) unsafe extern "C" fn DMDReportAndDump(path: *const c_char) -> c_int {
     unsafe { door::any().report_and_dump(path) }
 }
 
-/// C: [`dump`], otherwise as [`DMDReportAndDump`].
+/// C: [`dump`], with the path and the result as for [`DMDReportAndDump`].
 ///
 /// # Safety
 ///
@@ -112,7 +112,7 @@ pub(crate) unsafe extern "C" fn DMDDump(path: *const c_char) -> c_int {
     unsafe { door::any().dump(path) }
 }
 
-/// C: whether blocks of this process are recorded.
+/// C: whether DMD records the blocks of this process.
 #[unsafe(no_mangle)]
 #[allow(non_snake_case, reason = "Firefox's name")]
 pub(crate) extern "C" fn DMDIsRunning() -> c_int {
@@ -140,7 +140,7 @@ pub(crate) extern "C" fn DMDClearReports() {
     clear_reports();
 }
 
-/// C, for tests: forgets everything, and goes on with other options. Returns 0, or `EINVAL`.
+/// C, for tests: forgets all blocks, and continues with other options. Returns 0, or `EINVAL`.
 ///
 /// # Safety
 ///
@@ -152,8 +152,8 @@ pub(crate) unsafe extern "C" fn DMDReset(options: *const c_char) -> c_int {
     unsafe { door::any().reset(options) }
 }
 
-/// Of all functions for C. What runs at the end of the process refers to it, so that the linker of a program
-/// with the wrapper keeps them for a debugger.
+/// Refers to all functions for C. [`process_ends`] refers to it, so that the linker of a program with the wrapper
+/// keeps them for a debugger.
 static FOR_C: ForC = ForC {
     dump: [DMDReportAndDump, DMDDump, DMDReset],
     report: [DMDReport, DMDReportOnAlloc],
@@ -169,7 +169,7 @@ struct ForC {
     is_running: extern "C" fn() -> c_int,
 }
 
-/// At the end of the process.
+/// Runs at the end of the process.
 pub(crate) extern "C" fn process_ends() {
     core::hint::black_box(&FOR_C);
     dumping::process_ends();

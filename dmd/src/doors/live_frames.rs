@@ -1,4 +1,4 @@
-//! Functions and lines of return addresses in this very process, each looked up once.
+//! Functions and lines of return addresses in this very process. Each address is looked up once.
 
 use std::sync::{Mutex, MutexGuard, TryLockError};
 
@@ -9,21 +9,21 @@ use rustc_hash::FxHashSet;
 use crate::dump::modules::Modules;
 use crate::tables::trace_id::TraceId;
 
-/// All that have been looked up so far. A library that was unloaded and has another in its place is taken
-/// for what it was.
+/// All frames that were looked up so far. If a library was unloaded and another one took its place, addresses there
+/// keep the frames of the first.
 static KNOWN: Mutex<Option<ResolvedFrames>> = Mutex::new(None);
 
-/// What is known of return addresses. To be used inside the engine's guard: all that it allocates passes by
-/// unrecorded.
+/// The known frames of return addresses. Its users are inside the engine's guard, so that the engine does not
+/// record what it allocates.
 pub(crate) struct LiveFrames {
-    /// `None` while another thread has them, which after a fork may not be there any more.
+    /// `None` while another thread has the frames; after a fork that thread may not exist any more.
     shared: Option<MutexGuard<'static, Option<ResolvedFrames>>>,
-    /// In their place.
+    /// Used if `shared` is `None`.
     new: ResolvedFrames,
 }
 
 impl LiveFrames {
-    /// All that is known; or nothing, while another thread uses that.
+    /// All known frames; or none, while another thread uses them.
     pub(crate) fn known() -> Self {
         let shared = match KNOWN.try_lock() {
             Ok(frames) => Some(frames),
@@ -41,7 +41,7 @@ impl LiveFrames {
         }
     }
 
-    /// Looks up those return addresses that are not known yet.
+    /// Looks up the return addresses that are not known yet.
     pub(crate) fn look_up(&mut self, asked: FxHashSet<usize>, modules: &Modules) {
         let frames = self.frames();
         let mut asked: Vec<usize> = asked.into_iter().filter(|pc| !frames.has(*pc)).collect();
@@ -49,7 +49,7 @@ impl LiveFrames {
             return;
         }
         asked.sort_unstable();
-        // Whatever was last at this place.
+        // The module that was the last at this place.
         let last = TraceId(u32::MAX);
         let place = |pc: usize| {
             modules.find(last, pc).and_then(|module| modules.offset(module, pc).map(|at| (module, at)))
@@ -62,7 +62,7 @@ impl LiveFrames {
                 build_id: module.build_id.clone(),
             })
             .collect();
-        // On this thread only, which the engine's guard is for.
+        // On this thread only: the engine's guard is this thread's.
         frames.look_up(&places, &modules, &SymbolOptions::new().threads(1));
     }
 }

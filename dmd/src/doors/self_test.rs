@@ -1,4 +1,4 @@
-//! `--mode=test` and `--mode=stress`: the tool is tried in the process at hand, which then ends.
+//! `--mode=test` and `--mode=stress`: they test the tool in this process, which then ends.
 
 use core::hint::black_box;
 use core::ptr::null_mut;
@@ -12,27 +12,27 @@ use crate::system::slot::Inside;
 use crate::tables::mark::PathId;
 use crate::tables::trace_id::TraceId;
 
-/// How the program allocates, by the door to be tried.
+/// The program's allocator, through the door under test.
 #[derive(Clone, Copy, Debug)]
 pub struct Allocator {
-    /// A block of so many bytes.
+    /// Allocates a block of this many bytes.
     pub alloc: fn(usize) -> *mut u8,
-    /// Frees a block of so many bytes.
+    /// Frees a block of this many bytes.
     pub free: fn(*mut u8, usize),
 }
 
-/// Does what the options ask for, if that is not to let the program run.
+/// Runs the test or the load that the options ask for and ends the process, or returns for a normal run.
 pub fn run(allocator: Allocator) {
     let passed = match ENGINE.setup().options.run {
         Run::Normal => return,
         Run::Test => test(allocator),
         Run::Stress => stress(allocator),
     };
-    // SAFETY: ends the process, before anything of the program has run.
+    // SAFETY: `_exit` ends the process, and nothing of the program has run.
     unsafe { libc::_exit(if passed { 0 } else { 1 }) }
 }
 
-/// Live blocks of so many bytes: all, those with a stack, those reported once and twice.
+/// The numbers of live blocks of this size: all, with a stack, reported once, reported twice.
 fn blocks_of(requested: usize) -> [usize; 4] {
     let _inside = Inside::deeper();
     let mut counts = [0; 4];
@@ -65,7 +65,7 @@ impl Checks {
     }
 }
 
-/// Sizes that nobody else asks for.
+/// A size that no other code asks for.
 const ODD: usize = 71_237;
 
 fn test(Allocator { alloc, free }: Allocator) -> bool {
@@ -77,7 +77,7 @@ fn test(Allocator { alloc, free }: Allocator) -> bool {
     let mut ten = [null_mut(); 10];
     ten.iter_mut().for_each(|block| *block = black_box(alloc(ODD)));
     free(ten[3], ODD);
-    // So large a block has a stack under any options.
+    // A block this large has a stack with any options.
     checks.check("ten blocks, one freed", blocks_of(ODD), [9, 9, 0, 0]);
 
     let path = PathId::NONE;
@@ -154,7 +154,7 @@ fn load(Allocator { alloc, free }: Allocator, seed: u64, live: &AtomicU64) {
             free(block, bytes);
         }
     }
-    // These stay.
+    // These blocks stay.
     for _ in 0..100 {
         black_box(alloc(ODD));
         live.fetch_add(1, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! Which stacks allocated the blocks of this process, for a graph of them.
+//! The stacks that allocated the blocks of this process, for a graph of them.
 
 use core::ffi::c_void;
 
@@ -9,7 +9,7 @@ use crate::engine::{ENGINE, Phase};
 use crate::system::slot::Inside;
 use crate::tables::trace_id::TraceId;
 
-/// The number of the stack that allocated the block which starts here; 0 if there is none.
+/// The number of the stack that allocated the block which starts here; 0 if the block or its stack is not known.
 pub(crate) extern "C" fn site(address: *const c_void) -> u64 {
     if ENGINE.phase() != Phase::On {
         return 0;
@@ -17,9 +17,9 @@ pub(crate) extern "C" fn site(address: *const c_void) -> u64 {
     ENGINE.table().get(address.addr()).map_or(0, |block| block.trace.0.into())
 }
 
-/// Calls `each` with the frames of a stack, the youngest first; not at all if there is no such stack.
+/// Calls `each` with the frames of a stack, the innermost first; not at all if there is no such stack.
 pub(crate) fn frames(site: u64, each: &mut dyn FnMut(&SiteFrame<'_>)) {
-    // What is allocated for it goes by, the lookup of symbols above all.
+    // The engine does not record what this allocates, mostly for the lookup of symbols.
     let _inside = Inside::deeper();
     let Some(trace) = u32::try_from(site).ok().filter(|trace| *trace <= TraceId::MAX) else { return };
     // A panic must not reach the caller, which may be another library.
@@ -31,18 +31,18 @@ pub(crate) fn frames(site: u64, each: &mut dyn FnMut(&SiteFrame<'_>)) {
 
 /// A frame as a graph shows it.
 struct Site {
-    /// Empty if nobody knows it.
+    /// Empty if it is not known.
     function: String,
     /// The file, or the module with the offset.
     place: String,
-    /// 0 if nobody knows it.
+    /// 0 if it is not known.
     line: u32,
 }
 
-/// What stands for a place that nobody knows.
+/// Stands for an unknown place.
 const NOWHERE: &str = "???";
 
-/// The frames of a stack without the allocator's own, innermost first. To be called inside the engine's guard.
+/// The frames of a stack without the allocator's own, innermost first. The caller is inside the engine's guard.
 #[cfg(feature = "analyze")]
 fn site_frames(trace: TraceId) -> Vec<Site> {
     use crate::doors::live_frames::LiveFrames;
@@ -50,7 +50,7 @@ fn site_frames(trace: TraceId) -> Vec<Site> {
     let pcs: Vec<usize> = ENGINE.tree.frames(trace).collect();
     let mut live_frames = LiveFrames::known();
     if pcs.iter().any(|pc| !live_frames.frames().has(*pc)) {
-        // Opening a file with symbols costs more than all lookups in it, and who asks for one stack will
+        // Opening a file with symbols costs more than all lookups in it, and a caller that asks for one stack will
         // ask for those of the other blocks.
         let mut traces = rustc_hash::FxHashSet::from_iter([trace]);
         ENGINE.table().for_each(|_, block| {
@@ -62,7 +62,7 @@ fn site_frames(trace: TraceId) -> Vec<Site> {
     let known = &*live_frames.frames();
     let frames = || pcs.iter().flat_map(|pc| known.get(*pc));
     let own = frames().take_while(dmd_analyze::Frame::is_of_allocator).count();
-    // A stack of nothing else is better than none.
+    // If all frames are the allocator's, keep them.
     let own = if own == frames().count() { 0 } else { own };
     let site = |frame: dmd_analyze::Frame<'_>| Site {
         function: frame.function.unwrap_or_default().to_owned(),

@@ -1,4 +1,4 @@
-//! The beginning and the end of a process, and what the functions of `libdmd.so` call.
+//! The start and the end of a process, and the functions that `libdmd.so` calls.
 
 use core::ffi::{CStr, c_char, c_void};
 
@@ -8,7 +8,7 @@ use crate::system::errno::keeping_errno;
 use crate::system::process;
 use crate::system::slot::slot;
 
-/// Runs after the program's own handlers; other threads may go on.
+/// Runs after the program's own exit handlers, while other threads may continue.
 #[used]
 #[unsafe(link_section = ".fini_array")]
 static AT_END: extern "C" fn() = entry::process_ends;
@@ -16,7 +16,7 @@ static AT_END: extern "C" fn() = entry::process_ends;
 /// Whether a preloaded library records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Recording {
-    /// The options have not been looked at: blocks are recorded without stacks.
+    /// Nobody has read the options: blocks are recorded without stacks.
     Undecided,
     /// No.
     No,
@@ -24,7 +24,7 @@ pub enum Recording {
     Yes,
 }
 
-/// Whether blocks are recorded, in the preloaded library.
+/// Whether the preloaded library records blocks.
 #[inline(always)]
 pub fn recording() -> Recording {
     match ENGINE.phase() {
@@ -36,49 +36,49 @@ pub fn recording() -> Recording {
 
 const NAME: &[u8] = b"DMD=";
 
-/// Looks at the environment of the process that loads the library, and starts. Once, before `main`.
+/// Reads the environment of the process that loads the library, and starts the engine. Called once, before `main`.
 ///
 /// # Safety
 ///
-/// `environment` is the process's, and no second thread runs.
+/// `environment` is the process's, and there is no second thread.
 pub unsafe fn start_preloaded(environment: *mut *mut c_char) {
     let mut at = environment;
     let (entry, variable) = loop {
         if at.is_null() {
             return ENGINE.switch_off();
         }
-        // SAFETY: not beyond the null at the end.
+        // SAFETY: `at` is not beyond the null that ends the list.
         let entry = unsafe { *at };
         if entry.is_null() {
             return ENGINE.switch_off();
         }
-        // SAFETY: strings of the environment end in 0, and these are not freed.
+        // SAFETY: strings of the environment end in 0, and nobody frees these.
         let text: &'static CStr = unsafe { CStr::from_ptr(entry) };
         if text.to_bytes().starts_with(NAME) {
             break (entry, CStr::from_bytes_with_nul(&text.to_bytes_with_nul()[NAME.len()..]).unwrap_or(c""));
         }
         at = at.wrapping_add(1);
     };
-    // The program's first allocation, or nothing of the program, is what this is for.
+    // The program's first allocation may call this, and must find `errno` as it was.
     keeping_errno(|| {
         let (setup, first) = Setup::parse(variable);
         if first.is_none() && process::hands_on(&setup.options) {
             let users = setup.variable.unwrap_or_default();
-            // SAFETY: the environment of the process, of which no second thread knows, and the entry found in it.
+            // SAFETY: the environment of the process, which has no second thread, and the entry found in it.
             unsafe { process::start_again(environment.cast_const().cast(), entry, users) };
         }
-        // SAFETY: the value of the entry found above, which no second thread uses.
+        // SAFETY: the value of the entry found above, and the process has no second thread.
         unsafe { process::start(first, entry.wrapping_add(NAME.len())) };
         ENGINE.start(setup);
         door::is_preloaded();
         if !setup.options.children {
-            // SAFETY: where the entry was found in the environment, which no second thread uses.
+            // SAFETY: the entry's place in the environment, and the process has no second thread.
             unsafe { process::leave_out(at) };
         }
     });
 }
 
-/// Records a block. To be called from the hook itself, whose frame is the stack's innermost.
+/// Records a block. The hook itself calls this: its frame is the innermost of the stack.
 #[inline(always)]
 pub fn record(block: *mut c_void, requested: usize, usable: usize) {
     if ENGINE.phase() == Phase::Undecided {
@@ -88,31 +88,31 @@ pub fn record(block: *mut c_void, requested: usize, usable: usize) {
     }
 }
 
-/// Forgets a block that is about to be freed.
+/// Forgets a block before the allocator frees it.
 #[inline(always)]
 pub fn forget(block: *mut c_void) {
     ENGINE.forget(block.addr());
 }
 
-/// Forgets a block that is about to be moved.
+/// Forgets a block before the allocator moves it.
 #[inline(always)]
 pub fn begin_move(block: *mut c_void) -> BlockMove {
     ENGINE.begin_move(block.addr())
 }
 
-/// The block was moved.
+/// The allocator moved the block.
 #[inline(always)]
 pub fn commit_move(begun: BlockMove) {
     ENGINE.commit_move(begun);
 }
 
-/// The block was not moved.
+/// The allocator did not move the block.
 #[inline(always)]
 pub fn roll_back_move(begun: BlockMove) {
     ENGINE.roll_back_move(begun);
 }
 
-/// Whether what this thread allocates now is the engine's own, or a part of what another door sees.
+/// Whether a block that this thread allocates now is the engine's own, or part of one that another door sees.
 #[inline(always)]
 pub fn passes_by() -> bool {
     slot().guard.passes_by()

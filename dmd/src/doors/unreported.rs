@@ -1,7 +1,7 @@
-//! What nobody reported, and what was reported twice, of this very process: by crate and function.
+//! The blocks of this very process that nobody reported, and those reported twice, by crate and function.
 //!
-//! The blocks go to [`dmd_analyze::dark_matter`] with one frame for each stack. Only frames up to the one that is to be
-//! named are looked up, each once for the process.
+//! The blocks go to [`dmd_analyze::dark_matter`] with one frame for each stack. This module looks up only frames up
+//! to the named one, each once in the process.
 
 use dmd_analyze::Frame;
 use dmd_analyze::dark_matter::{DarkMatter, DarkMatterRow, LiveBlocks, LiveStack};
@@ -14,10 +14,10 @@ use crate::tables::block_table::Block;
 use crate::tables::mark::{PathId, Paths};
 use crate::tables::trace_id::TraceId;
 
-/// Stands for whoever reported a block by its address, without a path.
+/// Stands for code that reported a block by its address, without a path.
 const NO_PATH: &str = "(no path)";
 
-/// All that makes one block like another here.
+/// Blocks with the same values count together.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Kind {
     requested: usize,
@@ -27,12 +27,12 @@ struct Kind {
     reports: [Option<PathId>; 2],
 }
 
-/// In order of crates and functions. To be called inside the engine's guard: all that this allocates passes
-/// by unrecorded.
+/// The rows in order of crates and functions. The caller is inside the engine's guard, so that the engine does not
+/// record what this allocates.
 pub(crate) fn rows() -> Vec<DarkMatterRow> {
     let kinds = kinds();
     let mut dark_matter = DarkMatter::new();
-    // What is reported once is told by nothing but its reports, which is all that estimates need.
+    // Estimates need only the reports of blocks that were reported once: their stacks are not looked up.
     let named: FxHashSet<TraceId> = kinds
         .iter()
         .filter(|(kind, _)| kind.trace != TraceId::NONE && !is_once(kind))
@@ -60,7 +60,7 @@ pub(crate) fn rows() -> Vec<DarkMatterRow> {
     dark_matter.rows()
 }
 
-/// The blocks of this process, and how many there are of each kind, in an order that does not depend on hashes.
+/// The kinds of blocks in this process and their counts, in an order that does not depend on hashes.
 fn kinds() -> Vec<(Kind, u64)> {
     let mut kinds: FxHashMap<Kind, u64> = FxHashMap::default();
     ENGINE.table().for_each(|address, block| {
@@ -81,10 +81,10 @@ fn is_once(kind: &Kind) -> bool {
     matches!(kind.reports, [Some(_), None])
 }
 
-/// This many frames of each stack are looked up at a time.
+/// A step looks up this many frames of each stack.
 const STEP: usize = 6;
 
-/// Adds of each stack the innermost frame that is no allocator's.
+/// Adds the innermost frame of each stack that is not an allocator's.
 fn add_owners(traces: FxHashSet<TraceId>, dark_matter: &mut DarkMatter) -> FxHashMap<TraceId, LiveStack> {
     let frames = |trace: TraceId| -> Vec<usize> { ENGINE.tree.frames(trace).collect() };
     let mut open: Vec<(TraceId, Vec<usize>)> =

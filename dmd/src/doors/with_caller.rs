@@ -1,6 +1,6 @@
-//! Functions that hand on where they were called from.
+//! Functions that pass on the place that they were called from.
 
-/// Hands on its own return address, which lies in the hook: frames further in are ours.
+/// Passes on its own return address, which lies in the hook: frames further in belong to DMD.
 macro_rules! with_caller {
     ($(#[$doc:meta])* $name:ident($($argument:ident: $type:ty),*) $(-> $result:ty)? => $to:ident, $x86:literal, $arm:literal) => {
         $(#[$doc])*

@@ -1,4 +1,4 @@
-//! Blocks that are alike, merged.
+//! Merges blocks that are alike.
 
 use crate::engine::ENGINE;
 use crate::options::Mode;
@@ -8,7 +8,7 @@ use crate::tables::dead_blocks::DeadKind;
 use crate::tables::mark::Reports;
 use crate::tables::trace_id::TraceId;
 
-/// All that a dump says of a block, but for its address.
+/// All that a dump says about a block, except its address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct BlockKind {
     pub(super) requested: usize,
@@ -30,7 +30,7 @@ impl BlockKind {
     }
 }
 
-/// Calls `each` for every block, and for those that were freed if they count; a lock of the latter is held.
+/// Calls `each` for every live block, and in cumulative mode for freed ones, with a lock of these held.
 pub(super) fn for_each(mode: Mode, mut each: impl FnMut(BlockKind, u64)) {
     ENGINE.table().for_each(|address, block| {
         let mut kind = BlockKind::of(block);

@@ -1,5 +1,5 @@
-//! Reads the words of blocks, which other threads may free meanwhile: through the kernel, which says so
-//! where reading them would end the process.
+//! Reads the words of blocks, which other threads may free meanwhile. It reads through the kernel, which returns an
+//! error where a direct read would end the process.
 
 use std::fs::File;
 use std::io;

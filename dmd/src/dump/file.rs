@@ -1,4 +1,4 @@
-//! The file that a dump goes to.
+//! The file of a dump.
 
 use std::fs::{File, OpenOptions, Permissions};
 use std::io;
@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 
 use crate::system::process::{Numbered, Output};
 
-/// More processes of one number than so many would write over each other.
+/// Most names for processes with the same number: further ones overwrite each other's dumps.
 const MOST_OF_A_NUMBER: u32 = 10_000;
 
-/// Opens it for writing, and gives its name.
+/// Opens the file for writing, and returns its name.
 pub(super) fn open(output: &Output) -> (PathBuf, io::Result<File>) {
     match output {
         Output::At(path) => (path.clone(), open_at(path, false)),
@@ -19,7 +19,7 @@ pub(super) fn open(output: &Output) -> (PathBuf, io::Result<File>) {
     }
 }
 
-/// A process writes over its own dumps, and never over another's.
+/// A process overwrites its own dumps, and never another process's.
 fn open_numbered(names: &Numbered) -> (PathBuf, io::Result<File>) {
     if let Some(which) = names.taken() {
         let path = names.name(which);
@@ -40,19 +40,19 @@ fn open_numbered(names: &Numbered) -> (PathBuf, io::Result<File>) {
     }
 }
 
-/// Only this user may read the file, as there is memory of the program in it. A pipe that nobody reads is an error,
-/// and not a reason to wait.
+/// Only this user may read the file, since it contains memory of the program. If nobody reads a pipe, opening it
+/// fails and does not wait.
 fn open_at(path: &Path, is_new: bool) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.write(true).create(true).create_new(is_new).truncate(!is_new).mode(0o600);
     let file = options.custom_flags(libc::O_NONBLOCK).open(path)?;
     if file.metadata()?.is_file() {
-        // One that was there before may have been open to others. Another user's stays as it is.
+        // A file from before may be open to others. Another user's file stays as it is.
         let _ = file.set_permissions(Permissions::from_mode(0o600));
     }
-    // SAFETY: asks for flags of a descriptor that is open.
+    // SAFETY: `fcntl` reads flags of a descriptor that `file` keeps open.
     let flags = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GETFL) };
-    // SAFETY: sets flags of a descriptor that is open.
+    // SAFETY: `fcntl` sets flags of a descriptor that `file` keeps open.
     unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETFL, flags & !libc::O_NONBLOCK) };
     Ok(file)
 }

@@ -1,13 +1,13 @@
-//! JSON as Firefox lays it out: a space of indent a level, a line for each block, trace and frame.
+//! JSON in Firefox's layout: one space of indent a level, one line for each block, trace and frame.
 
 use std::io::{self, Write};
 
 pub(super) struct Json<W: Write> {
     out: W,
     depth: usize,
-    /// Nothing stands before the next item of this collection.
+    /// No item of this collection is written yet.
     first: bool,
-    /// The same, of the collection within a line.
+    /// The same for the collection within a line.
     first_inline: bool,
 }
 
@@ -42,7 +42,7 @@ impl<W: Write> Json<W> {
         self.out.write_all(b": ")
     }
 
-    /// A collection with a line for each item.
+    /// Opens a collection with a line for each item.
     pub(super) fn open(&mut self, key: &str, bracket: char) -> io::Result<()> {
         self.key(key)?;
         self.begin(bracket)
@@ -77,7 +77,7 @@ impl<W: Write> Json<W> {
         self.string(value)
     }
 
-    /// A collection in a line of its own.
+    /// Opens a collection in a line of its own.
     pub(super) fn item(&mut self, bracket: char) -> io::Result<()> {
         self.line()?;
         self.first_inline = true;
@@ -155,7 +155,7 @@ impl<W: Write> Json<W> {
         write!(self.out, "{value}")
     }
 
-    /// Bytes that are no UTF-8 become U+FFFD.
+    /// Writes a string. Bytes that are not UTF-8 become U+FFFD.
     fn string(&mut self, text: &[u8]) -> io::Result<()> {
         self.out.write_all(b"\"")?;
         for chunk in text.utf8_chunks() {
@@ -191,7 +191,7 @@ impl<W: Write> Json<W> {
     }
 }
 
-/// A key as Firefox writes them: base 32, digits A to Z and a to f.
+/// A key in Firefox's form: base 32, digits A to Z and a to f.
 pub(super) struct Base32 {
     digits: [u8; 7],
     start: usize,

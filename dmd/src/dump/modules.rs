@@ -1,8 +1,7 @@
-//! The executable and the libraries that are loaded now, and those that were: where they lie, and which
-//! builds they are.
+//! The executable and the libraries that are or were loaded: their places, and which builds they are.
 //!
-//! Looked up when a dump is written, never from a hook: the loader's lock may be held by a thread that
-//! allocates. In a child of a fork it may be held for ever, so that there the kernel is asked.
+//! A dump looks them up; a hook never does, since a thread that allocates may hold the loader's lock. In the child
+//! of a fork that lock may be held for ever, so there a dump asks the kernel instead.
 
 mod mapped;
 
@@ -21,32 +20,32 @@ use dmd_unwind::{Loaded, Sample};
 /// One loaded file.
 #[derive(Debug)]
 pub(crate) struct Module {
-    /// As the loader names it; of the executable, where it lies. Of a library that was built anew since, with its
+    /// The loader's name; for the executable, its path. If a later build is at the path now, the name also has the
     /// build.
     pub(crate) path: Vec<u8>,
-    /// What is added to addresses in the file.
+    /// The difference between addresses in the process and in the file.
     pub(crate) bias: usize,
     pub(crate) start: usize,
     pub(crate) end: usize,
-    /// Hexadecimal; empty if it has none.
+    /// Hexadecimal; empty if the file has none.
     pub(crate) build_id: String,
-    /// Of one without a build id; else 0.
+    /// A sample of a module without a build id; otherwise 0.
     sample: Sample,
-    /// If it is not loaded any more, the first node of the tree that means it.
+    /// If the module is not loaded any more, the first node of the tree that has it.
     pub(crate) since: Option<TraceId>,
 }
 
-/// Those that are loaded, in order of addresses, and then those that were, the newest first.
+/// Loaded modules in order of addresses, then unloaded ones, the newest first.
 #[derive(Debug)]
 pub(crate) struct Modules {
     all: Vec<Module>,
     loaded: usize,
 }
 
-/// So many digits of a build id tell two builds of one library from each other.
+/// This many digits of a build id distinguish two builds of one library.
 const SHORT_ID: usize = 8;
 
-/// Firefox's: longer frames are cut.
+/// Firefox's limit: longer frames are cut.
 const LONGEST_FRAME: usize = 1023;
 
 impl Modules {
@@ -59,14 +58,14 @@ impl Modules {
             let Loaded { start, end, bias, path, build_id, sample, .. } = seen.module;
             let (mut path, build_id) = (absolute(path.to_bytes()), hexadecimal(build_id));
             let is_build = |module: &Module| (&module.build_id, module.sample) == (&build_id, sample);
-            // The kernel has no links in its paths.
+            // The kernel's paths contain no links.
             let is_it = |module: &Module| {
                 (module.start, module.end) == (start, end)
                     && is_build(module)
                     && (module.path == path || !by_loader)
             };
             if !modules[..loaded].iter().any(is_it) {
-                // What is at the path is a later one: names must not be looked up there.
+                // A later build is at the path: symbols of this one must not be looked up there.
                 if modules.iter().any(|later| later.path == path && !is_build(later)) {
                     let id = if build_id.is_empty() { hexadecimal(&sample) } else { build_id.clone() };
                     let short = id.get(..SHORT_ID).unwrap_or(&id);
@@ -82,9 +81,9 @@ impl Modules {
         self.all.iter()
     }
 
-    /// Which module a return address is in that a node of the tree has.
+    /// The module of a return address that a node of the tree has.
     pub(crate) fn find(&self, node: TraceId, return_address: usize) -> Option<usize> {
-        // The call is before the place where it returns to.
+        // The call comes before the address where it returns to.
         let pc = return_address.saturating_sub(1);
         let (loaded, unloaded) = self.all.split_at(self.loaded);
         let holds = |module: &Module| (module.start..module.end).contains(&pc);
@@ -93,7 +92,7 @@ impl Modules {
         if !unloaded.iter().any(holds) {
             return now;
         }
-        // Which of those that were at this place was the last when the node was made?
+        // Of the modules that were at this place, take the last one when the node was made.
         let seen = seen_modules::iter().find(|seen| seen.holds(pc) && seen.since.0 <= node.0);
         let then = seen.and_then(|seen| {
             let (since, start) = (Some(seen.since), seen.module.start);
@@ -102,13 +101,13 @@ impl Modules {
         then.map(|then| self.loaded + then).or(now)
     }
 
-    /// Where the call before a return address lies in a module, as an address in its file.
+    /// The call before a return address, as an address in the file of a module.
     pub(crate) fn offset(&self, module: usize, return_address: usize) -> Option<u64> {
         let pc = return_address.saturating_sub(1);
         self.all.get(module).map(|module| pc.wrapping_sub(module.bias) as u64)
     }
 
-    /// The text of a frame. The number is a stand-in, since frames are shared by stacks.
+    /// The text of a frame. Its number is always 0, since stacks share frames.
     pub(crate) fn describe(&self, module: Option<usize>, return_address: usize) -> String {
         let place =
             module.and_then(|module| Some((self.all.get(module)?, self.offset(module, return_address)?)));
@@ -127,7 +126,7 @@ impl Modules {
     }
 }
 
-/// A library may have been loaded by a path relative to the folder of that time, which mostly is the first.
+/// A program may load a library by a path relative to its folder at that time, which mostly is the first one.
 fn absolute(path: &[u8]) -> Vec<u8> {
     if path.starts_with(b"/") || !path.contains(&b'/') {
         return path.to_vec();
@@ -138,29 +137,29 @@ fn absolute(path: &[u8]) -> Vec<u8> {
 fn hexadecimal(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(2 * bytes.len());
     for byte in bytes {
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         let _ = write!(text, "{byte:02x}");
     }
     text
 }
 
-/// Those that the loader has.
+/// The modules that the loader has.
 fn loaded() -> Vec<Module> {
     let mut modules = Vec::<Module>::new();
-    // SAFETY: `add` takes the data for what it is.
+    // SAFETY: `add` takes the data for the list that it is, and the loader keeps neither.
     unsafe { libc::dl_iterate_phdr(Some(add), (&raw mut modules).cast()) };
     modules
 }
 
 unsafe extern "C" fn add(info: *mut libc::dl_phdr_info, _: usize, data: *mut c_void) -> c_int {
-    // SAFETY: the loader passes what is valid during the call.
+    // SAFETY: the loader passes a record that is valid during the call.
     let info = unsafe { &*info };
-    // SAFETY: the list that `loaded` passed on.
+    // SAFETY: `loaded` passes its list, and waits meanwhile.
     let modules = unsafe { &mut *data.cast::<Vec<Module>>() };
     if info.dlpi_phdr.is_null() {
         return 0;
     }
-    // SAFETY: so many headers are there.
+    // SAFETY: the loader's record has this many headers.
     let headers = unsafe { slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum)) };
     let name = if info.dlpi_name.is_null() {
         &[]
@@ -170,7 +169,7 @@ unsafe extern "C" fn add(info: *mut libc::dl_phdr_info, _: usize, data: *mut c_v
     };
     let is_program = name.is_empty() && modules.is_empty();
     let notes = |address: usize, bytes: usize| {
-        // SAFETY: notes lie in a loaded segment.
+        // SAFETY: the loader's headers place notes in a loaded segment.
         let notes = unsafe { slice::from_raw_parts(core::ptr::with_exposed_provenance(address), bytes) };
         build_id(notes)
     };
@@ -182,7 +181,7 @@ unsafe extern "C" fn add(info: *mut libc::dl_phdr_info, _: usize, data: *mut c_v
 }
 
 impl Module {
-    /// One that is loaded, by its program headers. The path is missing yet.
+    /// A loaded module, by its program headers. Its path is still missing.
     fn new(
         bias: usize,
         headers: &[libc::Elf64_Phdr],
@@ -201,10 +200,10 @@ impl Module {
     }
 }
 
-/// Where the executable lies, which the loader does not name. If the loader itself was started, with the executable
-/// as its argument, the kernel takes the loader for the executable, and there is no other.
+/// The path of the executable, which the loader does not name. If the loader was started with the executable as its
+/// argument, the kernel takes the loader for the executable. Then the path comes from the mappings.
 fn program(start: usize) -> Vec<u8> {
-    // SAFETY: reads a vector that the kernel made and nobody changes.
+    // SAFETY: `getauxval` reads a vector that the kernel made and nobody changes.
     let loader = unsafe { libc::getauxval(libc::AT_BASE) };
     if loader != 0 {
         let path = std::fs::read_link("/proc/self/exe");
@@ -212,7 +211,7 @@ fn program(start: usize) -> Vec<u8> {
     }
     let maps = std::fs::read("/proc/self/maps").unwrap_or_default();
     let begin = format!("{start:x}-");
-    // The path is the last of six columns, and may have blanks.
+    // The path is the last of six columns, and may contain blanks.
     let line = maps.split(|byte| *byte == b'\n').find(|line| line.starts_with(begin.as_bytes()));
     let path = line.and_then(|line| line.get(line.iter().position(|byte| *byte == b'/')?..));
     path.unwrap_or_default().to_vec()

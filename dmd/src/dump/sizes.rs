@@ -5,7 +5,7 @@ use crate::system::log::say;
 use crate::system::memory;
 use crate::tables::{stack, thread};
 
-/// In bytes.
+/// The sizes in bytes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Sizes {
     pub(crate) traces_used: usize,
@@ -32,7 +32,7 @@ pub(crate) fn sizes() -> Sizes {
     }
 }
 
-/// Execution measurements.
+/// Writes all sizes to stderr, under Firefox's heading.
 pub(crate) fn say_all() {
     let sizes = sizes();
     say(format_args!("  Execution measurements {{"));

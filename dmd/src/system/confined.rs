@@ -1,8 +1,8 @@
-//! Whether filters of system calls were installed since the start: then any call of a dump may end the process,
-//! as may the call that asks for them, so that nothing is asked at the end.
+//! Whether the process installed filters of system calls since its start. Then any system call of a dump may end
+//! the process, and so may the call that asks for filters. So this module asks only if it knows of none.
 //!
-//! `libdmd.so` sees the calls that install filters. A program with the wrapper, and filters that are installed
-//! without the C library, are asked for.
+//! `libdmd.so` sees calls that install filters. For a program with the wrapper, and for filters that are installed
+//! without the C library, this module asks the kernel.
 
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::fs::File;
@@ -10,24 +10,24 @@ use std::io::Read;
 
 use crate::system::slot::slot;
 
-/// This thread's, as long as it is there.
+/// The address of the first thread's slot, as long as that thread lives.
 static FIRST_THREAD: AtomicUsize = AtomicUsize::new(0);
 static ANY: AtomicBool = AtomicBool::new(false);
 static FIRST: AtomicBool = AtomicBool::new(false);
-/// The process was started with filters: what they allow is enough for programs.
+/// The process started with filters: what they allow is enough for programs.
 static AT_START: AtomicBool = AtomicBool::new(false);
 
 fn this_thread() -> usize {
     core::ptr::from_ref(slot()).addr()
 }
 
-/// Notes how the process begins.
+/// Notes the thread and the filters that the process starts with.
 pub(crate) fn start() {
     FIRST_THREAD.store(this_thread(), Ordering::Relaxed);
     AT_START.store(filters_at_start(), Ordering::Relaxed);
 }
 
-/// A filter was installed for this thread, or for all.
+/// Notes a new filter for this thread, or for all.
 pub fn note(all_threads: bool) {
     ANY.store(true, Ordering::Relaxed);
     if all_threads || this_thread() == FIRST_THREAD.load(Ordering::Relaxed) {
@@ -42,9 +42,9 @@ pub(crate) fn is_confined() -> bool {
     noted.load(Ordering::Relaxed) || (!AT_START.load(Ordering::Relaxed) && has_filters())
 }
 
-/// What the kernel says of itself: a filter without `prctl` may be there.
+/// Reads the kernel's status file, since a filter may forbid `prctl`.
 fn filters_at_start() -> bool {
-    // Not from the heap, which is the program's or, as yet, not set up.
+    // The buffer is not on the heap, which is the program's or not set up yet.
     let mut status = [0; 4096];
     let file = File::open("/proc/self/status");
     let read = file.and_then(|mut file| file.read(&mut status)).unwrap_or_default();
@@ -54,6 +54,6 @@ fn filters_at_start() -> bool {
 }
 
 fn has_filters() -> bool {
-    // SAFETY: asks a question.
+    // SAFETY: a question that changes nothing.
     unsafe { libc::prctl(libc::PR_GET_SECCOMP) != 0 }
 }

@@ -1,5 +1,5 @@
-//! A fork while other threads hold our locks: the forking thread takes them all first, so that the child
-//! finds every table whole.
+//! A fork while other threads hold our locks: the forking thread first takes all of them, so that the child finds
+//! every table whole.
 
 use core::sync::atomic::{AtomicBool, Ordering};
 use core::time::Duration;
@@ -9,23 +9,23 @@ use crate::system::lock::Lock;
 use crate::system::process_id;
 use crate::system::slot::{Inside, slot};
 
-/// Calls its argument with every lock, in the order in which they may be taken together.
+/// Calls its argument with every lock, in the order in which a thread may take them together.
 type ForEachLock = fn(&mut dyn FnMut(&Lock));
 
-/// What a fork must know of whoever has locks.
+/// What a fork needs from the owner of the locks.
 #[derive(Debug)]
 pub(crate) struct Forking {
-    /// All locks.
+    /// Calls its argument with all locks.
     pub(crate) for_each_lock: ForEachLock,
-    /// Called in the child once all locks are free.
+    /// Runs in the child once all locks are free.
     pub(crate) in_child: fn(),
 }
 
 static FORKING: OnceLock<&'static Forking> = OnceLock::new();
-/// Whether this process came from a fork of one that records.
+/// Whether a fork of a process that records made this one.
 static FORKED: AtomicBool = AtomicBool::new(false);
 
-/// Registers the handlers, once. As early as can be: then they run last before the fork, and first after it.
+/// Registers the handlers, once. As early as possible: then they run last before a fork, and first after it.
 pub(crate) fn start(forking: &'static Forking) {
     if FORKING.set(forking).is_ok() {
         // SAFETY: the handlers are functions of this library, which is never unloaded.
@@ -33,7 +33,7 @@ pub(crate) fn start(forking: &'static Forking) {
     }
 }
 
-/// Whether this process came from a fork of one that records, also by a raw call that runs no handlers.
+/// Whether a fork of a process that records made this one, even a raw call that runs no handlers.
 pub(crate) fn is_child() -> bool {
     FORKED.load(Ordering::Relaxed) || process_id::is_another_than_started()
 }
@@ -44,12 +44,13 @@ fn for_each_lock(each: &mut dyn FnMut(&Lock)) {
     }
 }
 
-/// Whether this is a signal's handler that has interrupted this thread where it holds a lock: it would wait for itself.
+/// Whether this is a signal handler that interrupted its thread where it holds a lock: the thread would wait for
+/// itself.
 pub(crate) fn would_wait_for_itself() -> bool {
     slot().guard.is_set() && slot().locks.get() != 0
 }
 
-/// Whether all locks can be had within some tenths of a second: none is held by this thread, which would
+/// Whether every lock becomes free within some tenths of a second. Then this thread holds none, for which it would
 /// wait for itself.
 pub(crate) fn locks_are_free() -> bool {
     let mut free = true;
@@ -67,14 +68,14 @@ pub(crate) fn locks_are_free() -> bool {
 
 extern "C" fn before() {
     if slot().guard.is_set() {
-        // A signal's handler forks in the middle of an allocation: this thread may hold one of the locks, and
-        // would wait for itself.
+        // A signal handler forks in the middle of an allocation: this thread may hold one of the locks, and would
+        // wait for itself.
         return;
     }
-    // A handler that interrupts this finds the thread inside, and takes none.
+    // A handler that interrupts this finds the thread inside, and takes no lock.
     let _inside = Inside::deeper();
     for_each_lock(&mut |lock| lock.acquire());
-    // From here to the end of the fork this thread passes through the locks: other handlers allocate.
+    // From here to the end of the fork this thread ignores the locks: other libraries' handlers allocate.
     slot().forking.set(true);
 }
 

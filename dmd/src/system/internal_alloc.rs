@@ -1,5 +1,5 @@
-//! Where Rust code of the engine allocates, when it writes a dump: pages of our own, so that a dump changes
-//! nothing in the heap that it tells of.
+//! The heap of the engine's own Rust code while it writes a dump: pages of our own, so that a dump does not change
+//! the heap that it describes.
 
 use core::alloc::Layout;
 use core::ptr::null_mut;
@@ -8,9 +8,9 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 use crate::system::lock::{Guarded, Lock};
 use crate::system::memory;
 
-/// Taken once, and never more: what does not fit goes elsewhere.
+/// The heap maps one region of this size and never another one: what does not fit goes elsewhere.
 const REGION: usize = 32 << 20;
-/// Enough for a dump, where address space is short by then: set aside at the start.
+/// Enough for a dump if address space is short by then. The engine sets it aside at the start.
 const RESERVE: usize = 2 << 20;
 /// The smallest block, as a power of two.
 const LEAST: u32 = 4;
@@ -23,10 +23,10 @@ struct Heap {
 }
 
 static HEAP: Guarded<Heap> = Guarded::new(Heap { used: 0, free: [0; CLASSES] });
-/// Of the region; 0 before it is taken.
+/// Start of the region; 0 before it is mapped.
 static START: AtomicUsize = AtomicUsize::new(0);
 static LENGTH: AtomicUsize = AtomicUsize::new(0);
-/// Of what was set aside; 0 if there is nothing.
+/// Start of the reserve; 0 if there is none.
 static RESERVED: AtomicUsize = AtomicUsize::new(0);
 
 pub(crate) fn for_each_lock(each: &mut dyn FnMut(&Lock)) {
@@ -39,20 +39,20 @@ fn class(layout: Layout) -> Option<usize> {
     (class < CLASSES && layout.align() <= 4096).then_some(class)
 }
 
-/// A block, or null: there is no room.
+/// Returns a block, or null if there is no room.
 pub(crate) fn alloc(layout: Layout) -> *mut u8 {
     let Some(class) = class(layout) else { return null_mut() };
     let mut heap = HEAP.hold();
     let free = heap.free[class];
     if free != 0 {
         let block = core::ptr::with_exposed_provenance_mut::<usize>(free);
-        // SAFETY: a free block of this heap, whose first word is ours.
+        // SAFETY: a free block of this heap, whose first word has the address of the next one.
         heap.free[class] = unsafe { block.read() };
         return block.cast();
     }
     let Some((region, length)) = region() else { return null_mut() };
     let bytes = 1 << (class as u32 + LEAST);
-    // A size is a power of two, and so an alignment.
+    // Every size is a power of two, and so a valid alignment.
     let start = (region + heap.used).next_multiple_of(bytes.min(4096));
     if start + bytes > region + length {
         return null_mut();
@@ -61,7 +61,7 @@ pub(crate) fn alloc(layout: Layout) -> *mut u8 {
     core::ptr::with_exposed_provenance_mut(start)
 }
 
-/// Where the region lies, and its length. The lock is held.
+/// Start and length of the region. The caller holds the lock.
 fn region() -> Option<(usize, usize)> {
     let known = START.load(Ordering::Relaxed);
     if known != 0 {
@@ -75,26 +75,26 @@ fn region() -> Option<(usize, usize)> {
     (start != 0).then_some((start, length))
 }
 
-/// Sets aside what a dump needs at least. Once.
+/// Sets the reserve aside. Called once.
 pub(crate) fn reserve() {
     RESERVED.store(memory::map_for_dump(RESERVE).expose_provenance(), Ordering::Relaxed);
 }
 
-/// Takes the region, if it was not taken; false if there is no memory to write a dump with, of which the
-/// language would make the end of the process.
+/// Maps the region if it is not mapped yet. False if there is no memory to write a dump with: Rust would end the
+/// process then.
 pub(crate) fn is_ready() -> bool {
     let _heap = HEAP.hold();
     region().is_some()
 }
 
-/// Whether the block is one of [`alloc`].
+/// Whether the block came from [`alloc`].
 #[inline]
 pub(crate) fn owns(block: *const u8) -> bool {
     let start = START.load(Ordering::Relaxed);
     start != 0 && block.addr().wrapping_sub(start) < LENGTH.load(Ordering::Relaxed)
 }
 
-/// Takes a block back.
+/// Frees a block.
 ///
 /// # Safety
 ///
@@ -103,7 +103,7 @@ pub(crate) unsafe fn dealloc(block: *mut u8, layout: Layout) {
     let Some(class) = class(layout) else { return };
     let mut heap = HEAP.hold();
     let next = heap.free[class];
-    // SAFETY: at least 16 bytes that are free now.
+    // SAFETY: `dealloc`'s caller passes a block of `alloc`, which has at least 16 bytes and is free now.
     unsafe { block.cast::<usize>().write(next) };
     heap.free[class] = block.expose_provenance();
 }
@@ -112,7 +112,8 @@ pub(crate) unsafe fn dealloc(block: *mut u8, layout: Layout) {
 #[derive(Clone, Copy, Debug)]
 pub struct Internal;
 
-// SAFETY: blocks are disjoint parts of one region or of their own mapping, aligned and sized as asked.
+// SAFETY: blocks are disjoint parts of one region, or mappings of their own, with the size and the alignment that
+// were asked for.
 unsafe impl core::alloc::GlobalAlloc for Internal {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let block = alloc(layout);
@@ -124,10 +125,11 @@ unsafe impl core::alloc::GlobalAlloc for Internal {
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         if owns(block) {
-            // SAFETY: a block of the region, which came from `alloc`; the caller passes its layout and uses it no more.
+            // SAFETY: a block of the region, which came from `alloc`; the caller passes its layout and uses it no
+            // more.
             unsafe { dealloc(block, layout) }
         } else {
-            // SAFETY: what is not of the region was mapped, with the same size rounded up.
+            // SAFETY: a block outside of the region is a mapping of its size, rounded up in the same way.
             unsafe { memory::unmap_for_dump(block, layout.size().next_multiple_of(4096)) }
         }
     }

@@ -1,8 +1,8 @@
-//! A lock for use inside an allocation: it sleeps in the kernel and not in a spin, never allocates, never
-//! panics, and can be taken over by the child of a fork.
+//! A lock for use inside an allocation: a waiting thread sleeps in the kernel and does not spin. The lock never
+//! allocates, never panics, and the child of a fork can free it.
 //!
-//! While a thread forks it holds every lock (see `fork`), and its own calls pass through them: other
-//! libraries' fork handlers may allocate.
+//! While a thread forks it holds every lock (see `fork`) and its own calls ignore them: other libraries' fork
+//! handlers may allocate.
 
 use core::cell::UnsafeCell;
 use core::ops::{Deref, DerefMut};
@@ -34,7 +34,7 @@ impl Lock {
         Held(Some(self))
     }
 
-    /// The lock, unless somebody has it.
+    /// Takes the lock, unless somebody has it.
     pub(crate) fn try_hold(&self) -> Option<Held<'_>> {
         count(1);
         if self.0.compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed).is_ok() {
@@ -56,7 +56,7 @@ impl Lock {
     fn wait(&self) {
         keeping_errno(|| {
             while self.0.swap(AWAITED, Ordering::Acquire) != FREE {
-                // SAFETY: waits on a word that lives in a static or a leaked mapping.
+                // SAFETY: the word lives in a static or a leaked mapping, so that it outlives the wait.
                 unsafe {
                     libc::syscall(
                         libc::SYS_futex,
@@ -81,7 +81,7 @@ impl Lock {
     #[cold]
     fn wake(&self) {
         keeping_errno(|| {
-            // SAFETY: wakes waiters of a word that lives in a static or a leaked mapping.
+            // SAFETY: the word lives in a static or a leaked mapping.
             unsafe {
                 libc::syscall(
                     libc::SYS_futex,
@@ -93,13 +93,13 @@ impl Lock {
         });
     }
 
-    /// In the child of a fork, whose only thread holds the lock: nobody waits any more.
+    /// For the child of a fork, whose only thread holds the lock: no thread waits for it.
     pub(crate) fn free_in_child(&self) {
         self.0.store(FREE, Ordering::Release);
     }
 }
 
-/// How many locks this thread holds is known to its signals' handlers: more than it holds for an instant, never fewer.
+/// Tells signal handlers how many locks this thread holds: for an instant one too many, never too few.
 #[inline]
 fn count(change: i16) {
     let locks = &slot().locks;
@@ -116,7 +116,7 @@ impl Drop for Held<'_> {
 }
 
 impl Held<'_> {
-    /// Leaves the lock to another thread, which has taken it over.
+    /// Leaves the lock to another thread that has taken it over.
     pub(crate) fn leave(mut self) {
         self.0 = None;
         count(-1);
@@ -129,7 +129,7 @@ pub(crate) struct Guarded<T> {
     value: UnsafeCell<T>,
 }
 
-// SAFETY: the value is reached only by whoever holds the lock.
+// SAFETY: only the thread that holds the lock reaches the value.
 unsafe impl<T: Send> Sync for Guarded<T> {}
 
 /// The value, until dropped.
@@ -156,14 +156,14 @@ impl<T> Deref for Use<'_, T> {
     type Target = T;
 
     fn deref(&self) -> &T {
-        // SAFETY: the lock is held.
+        // SAFETY: `_held` holds the lock as long as `self` lives.
         unsafe { &*self.value.get() }
     }
 }
 
 impl<T> DerefMut for Use<'_, T> {
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: the lock is held, and `self` is borrowed mutably.
+        // SAFETY: `_held` holds the lock as long as `self` lives, and `self` is borrowed mutably.
         unsafe { &mut *self.value.get() }
     }
 }

@@ -1,6 +1,6 @@
-//! What DMD says on stderr: whole lines after `DMD[pid] `, in one write each.
+//! The messages of DMD on stderr: whole lines after `DMD[pid] `, in one write each.
 //!
-//! Said only while descriptor 2 is what it was at the start: a program may close it and open its own file
+//! Messages stop if descriptor 2 is not what it was at the start: a program may close it and open its own file
 //! there.
 
 use core::fmt::{self, Write};
@@ -13,10 +13,10 @@ static STDERR: [AtomicU64; 2] = [AtomicU64::new(0), AtomicU64::new(0)];
 
 static QUIET: AtomicBool = AtomicBool::new(false);
 
-/// Whether somebody reads along: stderr is a terminal, or the options ask for it.
+/// Whether somebody reads the messages: stderr is a terminal, or the options ask for them.
 static VERBOSE: AtomicBool = AtomicBool::new(false);
 
-/// Switches off all lines but those of [`say_anyway`], or switches on those of [`mention`].
+/// Switches off all lines except those of [`say_anyway`], or switches on those of [`mention`].
 pub(crate) fn set(quiet: bool, verbose: bool) {
     QUIET.store(quiet, Ordering::Relaxed);
     VERBOSE.store(verbose, Ordering::Relaxed);
@@ -24,18 +24,18 @@ pub(crate) fn set(quiet: bool, verbose: bool) {
 
 fn stderr() -> Option<[u64; 2]> {
     let mut about = core::mem::MaybeUninit::<libc::stat>::uninit();
-    // SAFETY: a place for the answer.
+    // SAFETY: `about` is a place for the answer.
     let failed = unsafe { libc::fstat(2, about.as_mut_ptr()) } != 0;
-    // SAFETY: filled when the call succeeded.
+    // SAFETY: `fstat` succeeded, and filled it.
     (!failed).then(|| unsafe { about.assume_init() }).map(|about| [about.st_dev, about.st_ino])
 }
 
-/// Notes what stderr is, and says that recording starts. `variable` is `$DMD`, if it decided that.
+/// Notes what stderr is, and says that recording starts. `variable` is `$DMD`, if the options are from there.
 pub(crate) fn start(variable: Option<&[u8]>) {
     for (place, value) in STDERR.iter().zip(stderr().unwrap_or_default()) {
         place.store(value, Ordering::Relaxed);
     }
-    // SAFETY: the call takes any number of a descriptor.
+    // SAFETY: `isatty` takes any number, whether or not it is a descriptor.
     if keeping_errno(|| unsafe { libc::isatty(2) }) == 1 {
         VERBOSE.store(true, Ordering::Relaxed);
     }
@@ -45,15 +45,15 @@ pub(crate) fn start(variable: Option<&[u8]>) {
     mention(format_args!("DMD is enabled"));
 }
 
-/// Says one line of what DMD does. Programs read what their children write to stderr, so only a terminal gets such
-/// lines, and whoever asks for them.
+/// Writes one line about what DMD does. Programs read what their children write to stderr, so DMD writes such lines
+/// only to a terminal, or if the options ask for them.
 pub(crate) fn mention(line: fmt::Arguments<'_>) {
     if VERBOSE.load(Ordering::Relaxed) {
         say(line);
     }
 }
 
-/// Says one line about a problem that no dump contains, or one that somebody asked for.
+/// Writes one line about a problem that no dump contains, or one that somebody asked for.
 pub(crate) fn say(line: fmt::Arguments<'_>) {
     keeping_errno(|| {
         let known = [STDERR[0].load(Ordering::Relaxed), STDERR[1].load(Ordering::Relaxed)];
@@ -63,20 +63,20 @@ pub(crate) fn say(line: fmt::Arguments<'_>) {
     });
 }
 
-/// Says one line of plain text.
+/// Writes one line of plain text.
 pub fn say_text(line: &str) {
     say(format_args!("{line}"));
 }
 
-/// Says one line even if comments are switched off: why the process cannot go on.
+/// Writes one line even in quiet mode: why the process cannot continue.
 pub(crate) fn say_anyway(line: fmt::Arguments<'_>) {
     let mut text = Line { bytes: [0; 512], len: 0 };
-    // What does not fit is left out.
+    // A line that is too long is cut.
     let _ = write!(text, "DMD[{}] ", std::process::id());
     let _ = text.write_fmt(line);
     text.bytes[text.len] = b'\n';
-    // SAFETY: writes bytes of the line. By its number and not by libc's function, which is a point where
-    // a thread may be cancelled.
+    // SAFETY: the line has this many bytes. The system call is made by its number, since libc's function is a point
+    // where a thread may be cancelled.
     unsafe { libc::syscall(libc::SYS_write, 2, text.bytes.as_ptr(), text.len + 1) };
 }
 

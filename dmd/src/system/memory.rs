@@ -1,8 +1,8 @@
-//! Memory of our own, from `mmap` and never from the measured heap.
+//! Memory for DMD itself, from `mmap` and never from the measured heap.
 //!
-//! Everything here may be called from inside an allocation: it neither allocates nor panics, keeps `errno`,
-//! and answers null when the system has no memory or the bound on our own memory is reached. The bound is one of
-//! tables that grow with the program, so it counts nothing that is mapped in large pieces and hardly touched.
+//! Everything here may run inside an allocation: it neither allocates nor panics, keeps `errno`, and returns null
+//! when the system has no memory or the bound of our own memory is reached. The bound is for tables that grow with
+//! the program. So it does not count large mappings that are hardly touched.
 
 use core::marker::PhantomData;
 use core::ptr::null_mut;
@@ -11,7 +11,7 @@ use core::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 use crate::system::errno::keeping_errno;
 use crate::system::lock::Lock;
 
-/// What all tables together may map: beyond it new blocks are dropped and counted.
+/// Most bytes that all tables together may map. Beyond it the engine drops new blocks and counts them.
 const BOUND: usize = 16 << 30;
 
 static TABLES: AtomicUsize = AtomicUsize::new(0);
@@ -22,7 +22,7 @@ pub(crate) fn mapped() -> usize {
     TABLES.load(Ordering::Relaxed) + OTHERS.load(Ordering::Relaxed)
 }
 
-/// Maps zeroed pages for a table, or gives null.
+/// Maps zeroed pages for a table, or returns null.
 pub(crate) fn map(bytes: usize) -> *mut u8 {
     if TABLES.fetch_add(bytes, Ordering::Relaxed) + bytes > BOUND {
         TABLES.fetch_sub(bytes, Ordering::Relaxed);
@@ -35,7 +35,7 @@ pub(crate) fn map(bytes: usize) -> *mut u8 {
     pages
 }
 
-/// Maps zeroed pages for a dump, however much the tables have, or gives null.
+/// Maps zeroed pages for a dump, whatever the tables have mapped, or returns null.
 pub(crate) fn map_for_dump(bytes: usize) -> *mut u8 {
     let pages = map_pages(bytes);
     if !pages.is_null() {
@@ -61,24 +61,24 @@ fn map_pages(bytes: usize) -> *mut u8 {
     })
 }
 
-/// Gives pages back.
+/// Unmaps pages.
 ///
 /// # Safety
 ///
 /// `pages` came from [`map`] with the same size, and nobody uses them any more.
 pub(crate) unsafe fn unmap(pages: *mut u8, bytes: usize) {
-    // SAFETY: pages of `map_pages` with this size, which nobody uses: the caller of this function sees to both.
+    // SAFETY: pages of `map_pages` with this size, which nobody uses: this function's caller promises both.
     unsafe { unmap_pages(pages, bytes) };
     TABLES.fetch_sub(bytes, Ordering::Relaxed);
 }
 
-/// Gives pages back.
+/// Unmaps pages.
 ///
 /// # Safety
 ///
 /// `pages` came from [`map_for_dump`] with the same size, and nobody uses them any more.
 pub(crate) unsafe fn unmap_for_dump(pages: *mut u8, bytes: usize) {
-    // SAFETY: pages of `map_pages` with this size, which nobody uses: the caller of this function sees to both.
+    // SAFETY: pages of `map_pages` with this size, which nobody uses: this function's caller promises both.
     unsafe { unmap_pages(pages, bytes) };
     OTHERS.fetch_sub(bytes, Ordering::Relaxed);
 }
@@ -88,14 +88,14 @@ pub(crate) unsafe fn unmap_for_dump(pages: *mut u8, bytes: usize) {
 /// `pages` came from [`map_pages`] with the same size, and nobody uses them any more.
 unsafe fn unmap_pages(pages: *mut u8, bytes: usize) {
     keeping_errno(|| {
-        // SAFETY: a whole mapping that nobody uses: the callers of this function see to it.
+        // SAFETY: a whole mapping that nobody uses: `unmap` and `unmap_for_dump` pass it.
         unsafe { libc::munmap(pages.cast(), bytes) };
     });
 }
 
-/// Parts of one size, zeroed and never given back. Takes no lock, so that a handler of a signal may interrupt it.
+/// Parts of one size, zeroed and never freed. A pool takes no lock, so that a signal handler may interrupt it.
 pub(crate) struct Pool<T> {
-    /// The mapping from which parts are taken, by its first page, and how many were taken of it.
+    /// The first page of the mapping from which parts are taken, and the number of parts taken.
     current: AtomicU64,
     mapped: AtomicUsize,
     parts: PhantomData<fn() -> T>,
@@ -111,7 +111,7 @@ impl<T> Pool<T> {
         Self { current: AtomicU64::new(0), mapped: AtomicUsize::new(0), parts: PhantomData }
     }
 
-    /// Bytes mapped.
+    /// Bytes mapped for the pool.
     pub(crate) fn mapped(&self) -> usize {
         self.mapped.load(Ordering::Relaxed)
     }
@@ -128,7 +128,7 @@ impl<T> Pool<T> {
         (page << Self::PAGE_BITS, current & ((1 << Self::COUNT_BITS) - 1))
     }
 
-    /// A part of which all bytes are 0, or null.
+    /// A zeroed part, or null.
     pub(crate) fn take(&self) -> *mut T {
         loop {
             let current = self.current.load(Ordering::Acquire);
@@ -151,7 +151,7 @@ impl<T> Pool<T> {
                 self.mapped.fetch_add(Self::MAPPING, Ordering::Relaxed);
                 return fresh.cast();
             }
-            // SAFETY: mapped above, and seen by nobody.
+            // SAFETY: mapped above, and no other thread has seen it.
             unsafe { unmap(fresh, Self::MAPPING) };
         }
     }
@@ -175,7 +175,7 @@ impl Arena {
         &self.lock
     }
 
-    /// Zeroed bytes, aligned to 16, or null.
+    /// Returns zeroed bytes, aligned to 16, or null.
     pub(crate) fn take(&self, bytes: usize) -> *mut u8 {
         let bytes = bytes.next_multiple_of(16);
         if bytes > CHUNK / 4 {

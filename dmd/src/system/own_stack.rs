@@ -1,11 +1,11 @@
-//! A stack to write a dump on: a process may end on a signal's small one, or on one that is nearly full.
+//! A stack to write a dump on: a process may end on a signal's small stack, or on one that is nearly full.
 
 use core::ffi::c_void;
 
 use crate::system::memory;
 
 const PAGE: usize = 4096;
-/// Dumps have been seen to need 10 KiB.
+/// Dumps needed up to 10 KiB.
 const BYTES: usize = 256 << 10;
 
 /// Runs `body` on a stack of its own, or on the caller's if there is no memory for one.
@@ -14,12 +14,12 @@ pub(crate) fn run<T, F: FnOnce() -> T>(body: F) -> T {
     if stack.is_null() {
         return body();
     }
-    // SAFETY: the lowest page of the mapping, which nothing uses.
+    // SAFETY: the lowest page of the mapping, which nothing uses yet.
     unsafe { libc::mprotect(stack.cast(), PAGE, libc::PROT_NONE) };
     let mut work = Work { body: Some(body), result: None };
-    // SAFETY: the end of a mapping that is large enough, and `work` is what the function takes.
+    // SAFETY: `top` is the end of a mapping that is large enough, and `work_on` takes `work`.
     unsafe { call_on(stack.expose_provenance() + BYTES, work_on::<T, F>, (&raw mut work).cast()) };
-    // SAFETY: mapped above with this size, and left.
+    // SAFETY: mapped above with this size, and `call_on` has returned from it.
     unsafe { memory::unmap_for_dump(stack, BYTES) };
     work.result.expect("the work was done")
 }
@@ -30,7 +30,7 @@ struct Work<T, F> {
 }
 
 extern "C" fn work_on<T, F: FnOnce() -> T>(work: *mut c_void) {
-    // SAFETY: what `run` passes on, which waits meanwhile.
+    // SAFETY: `run` passes its `work`, and waits meanwhile.
     let work = unsafe { &mut *work.cast::<Work<T, F>>() };
     work.result = work.body.take().map(|body| body());
 }

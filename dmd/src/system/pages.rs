@@ -1,4 +1,4 @@
-//! Growing tables over pages of our own, for what is not on the path of every allocation.
+//! Growing tables over pages of our own, for code that not every allocation runs.
 
 use core::alloc::Layout;
 use core::hash::Hash;
@@ -34,7 +34,7 @@ pub(crate) const fn list<T, const FOR_DUMP: bool>() -> PageVec<T, FOR_DUMP> {
     PageVec::new_in(Pages)
 }
 
-/// Adds to a list; false if there is no memory.
+/// Adds to a list; false if memory is short.
 pub(crate) fn push<T, const FOR_DUMP: bool>(list: &mut PageVec<T, FOR_DUMP>, value: T) -> bool {
     let room = list.try_reserve(1).is_ok();
     if room {
@@ -43,7 +43,7 @@ pub(crate) fn push<T, const FOR_DUMP: bool>(list: &mut PageVec<T, FOR_DUMP>, val
     room
 }
 
-/// A copy of a list, for a dump; `None` if there is no memory.
+/// A copy of a list, for a dump; `None` if memory is short.
 pub(crate) fn copy<T: Copy>(list: &[T]) -> Option<DumpVec<T>> {
     let mut copy = self::list();
     copy.try_reserve_exact(list.len()).ok()?;
@@ -51,7 +51,7 @@ pub(crate) fn copy<T: Copy>(list: &[T]) -> Option<DumpVec<T>> {
     Some(copy)
 }
 
-/// The value of a key, made if there is none; `None` if there is no memory.
+/// The value of a key, made if there is none; `None` if memory is short.
 pub(crate) fn entry<K: Eq + Hash, V, const FOR_DUMP: bool>(
     map: &mut PageMap<K, V, FOR_DUMP>,
     key: K,
@@ -61,12 +61,12 @@ pub(crate) fn entry<K: Eq + Hash, V, const FOR_DUMP: bool>(
     Some(map.entry(key).or_insert_with(make))
 }
 
-/// Bytes that a map has taken, nearly.
+/// Bytes that a map has taken, approximately.
 pub(crate) fn map_bytes<K, V>(map: &PageMap<K, V>) -> usize {
     map.capacity() * (size_of::<(K, V)>() + 1) * 8 / 7
 }
 
-// SAFETY: a mapping is not used by anyone else until it is given back, and is aligned to a page.
+// SAFETY: nobody else uses a mapping until it is unmapped, and it is aligned to a page.
 unsafe impl<const FOR_DUMP: bool> Allocator for Pages<FOR_DUMP> {
     fn allocate(&self, layout: Layout) -> Result<NonNull<[u8]>, AllocError> {
         if layout.align() > PAGE || layout.size() > isize::MAX as usize - PAGE {
@@ -81,10 +81,10 @@ unsafe impl<const FOR_DUMP: bool> Allocator for Pages<FOR_DUMP> {
     unsafe fn deallocate(&self, pages: NonNull<u8>, layout: Layout) {
         let bytes = layout.size().next_multiple_of(PAGE);
         if FOR_DUMP {
-            // SAFETY: mapped by `allocate` with the same size, rounded up in the same way.
+            // SAFETY: `allocate` mapped the pages with the same size, rounded up in the same way.
             unsafe { memory::unmap_for_dump(pages.as_ptr(), bytes) };
         } else {
-            // SAFETY: as above.
+            // SAFETY: `allocate` mapped the pages with the same size, rounded up in the same way.
             unsafe { memory::unmap(pages.as_ptr(), bytes) };
         }
     }

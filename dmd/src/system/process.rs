@@ -1,4 +1,4 @@
-//! The process among others: where its dump goes, and what it hands on to those that it starts.
+//! The process among others: where its dump goes, and what it hands on to the processes that it starts.
 
 use core::ffi::{CStr, c_char};
 use core::ptr::null;
@@ -16,28 +16,29 @@ use crate::system::process_id::{self, Known, Process};
 use crate::system::{confined, fork};
 
 static STRINGS: Arena = Arena::new();
-/// The folder in which the process started: it may change its own.
+/// The folder in which the process started: the process may change to another one.
 static START_FOLDER: AtomicPtr<c_char> = AtomicPtr::new(core::ptr::null_mut());
 static FIRST: Known = Known::nobody();
-/// Who wrote the last dump whose name has a number, and which of the names it took.
+/// The process that last took a name with a number for its dump, and which of the names that was.
 static NUMBERED: Known = Known::nobody();
 static NUMBERED_NAME: AtomicU32 = AtomicU32::new(0);
 
-/// A copy of the value of `$DMD`: a program that changes its title writes over its environment.
+/// A copy of the value of `$DMD`: a program that changes its title overwrites its environment.
 pub(crate) fn keep(variable: &'static CStr) -> &'static CStr {
     let text = variable.to_bytes_with_nul();
     let place = STRINGS.take(text.len());
     if place.is_null() {
         return variable;
     }
-    // SAFETY: zeroed bytes that nobody else has.
+    // SAFETY: `STRINGS` gives zeroed bytes that no other code has.
     let copy = unsafe { core::slice::from_raw_parts_mut(place, text.len()) };
     copy.copy_from_slice(text);
     CStr::from_bytes_with_nul(copy).unwrap_or(variable)
 }
 
-/// Remembers who the process is and where it started, or where the first one did. If it is the first one and the
-/// variable `value` has room for that, it says so there, for those that it starts.
+/// Remembers this process and the folder in which it started, or those of the first process, if `first` has them.
+/// If this process is the first one and `value` has room, writes its number there, for the processes that it
+/// starts.
 ///
 /// # Safety
 ///
@@ -63,13 +64,13 @@ pub(crate) unsafe fn start(first: Option<First>, value: *mut c_char) {
     const LONGEST: usize = 4096;
     let place = STRINGS.take(LONGEST).cast::<c_char>();
     if !place.is_null() {
-        // SAFETY: so many bytes are there.
+        // SAFETY: `STRINGS` gave `LONGEST` bytes.
         let folder = unsafe { libc::getcwd(place, LONGEST) };
         START_FOLDER.store(folder, Ordering::Release);
     }
 }
 
-/// Whether processes that this one starts have to know it, for the names of their dumps.
+/// Whether processes that this one starts must know it, for the names of their dumps.
 pub(crate) fn hands_on(options: &Options) -> bool {
     let depends = match options.output {
         Some(pattern) => !pattern.starts_with('/') || !pattern.contains("%p"),
@@ -78,12 +79,13 @@ pub(crate) fn hands_on(options: &Options) -> bool {
     options.children && depends
 }
 
-/// Starts the program once more with our words in `$DMD` behind those of its user. `entry` is its entry in the
+/// Starts the program once more, with our words behind its user's in `$DMD`. `entry` is the variable's entry in the
 /// environment.
 ///
-/// Those that the program starts, in whatever way, have to find them in its environment, and there is no room for
-/// them: what stands there lies side by side, and programs that show a title measure it and write over it. So the
-/// kernel lays it out with the words. Returns if that cannot be done; then the others do not know who is first.
+/// Processes that the program starts, in whatever way, must find the words in its environment, which has no room
+/// for them: its strings lie side by side, and programs that show a title measure it and write over it. So the
+/// kernel lays it out anew, with the words. Returns if that fails; then the other processes do not know which one
+/// is the first.
 ///
 /// # Safety
 ///
@@ -98,7 +100,7 @@ pub(crate) unsafe fn start_again(environment: *const *const c_char, entry: *cons
     let mut list = Vec::new();
     let mut at = environment;
     loop {
-        // SAFETY: not beyond the null at the end.
+        // SAFETY: `at` is not beyond the null that ends the list.
         let string = unsafe { *at };
         list.push(if string == entry { told.as_ptr().cast() } else { string });
         if string.is_null() {
@@ -108,41 +110,41 @@ pub(crate) unsafe fn start_again(environment: *const *const c_char, entry: *cons
     }
     let arguments: Vec<*const c_char> =
         arguments.iter().map(|argument| argument.as_ptr().cast()).chain([null()]).collect();
-    // SAFETY: a path that ends in 0, and two lists of such strings that end in null.
+    // SAFETY: the path ends in 0, and both lists of such strings end in null.
     unsafe { libc::execve(file.as_ptr(), arguments.as_ptr(), list.as_ptr()) };
 }
 
-/// What the kernel was told to start this program: a file, and arguments that end in 0.
+/// The file and the arguments with which the kernel started this program. Each argument ends in 0.
 fn command(arguments: &[u8]) -> Option<(&'static CStr, Vec<&[u8]>)> {
-    // SAFETY: reads a vector that the kernel made and nobody changes.
+    // SAFETY: `getauxval` reads a vector that the kernel made and nobody changes.
     let file = unsafe { libc::getauxval(libc::AT_EXECFN) } as usize;
     if file == 0 {
         return None;
     }
-    // SAFETY: the kernel's string, which ends in 0 and which nothing has written over before `main`.
+    // SAFETY: the kernel's string ends in 0, and nothing has written over it before `main`.
     let file = unsafe { CStr::from_ptr(core::ptr::with_exposed_provenance(file)) };
     let mut list: Vec<&[u8]> = arguments.split_inclusive(|byte| *byte == 0).collect();
     let named = fs::metadata(OsStr::from_bytes(file.to_bytes())).ok()?;
     let running = fs::metadata("/proc/self/exe").ok()?;
     if (named.dev(), named.ino()) != (running.dev(), running.ino()) {
-        // A script: behind the interpreter and what its first line has for it.
+        // A script: its interpreter, and what its first line has for that, come first.
         let script = list.iter().skip(1).position(|argument| *argument == file.to_bytes_with_nul())?;
         list.drain(..=script);
     }
     (!list.is_empty()).then_some((file, list))
 }
 
-/// Takes an entry out of the environment of this process: programs that it starts are not recorded. To be called
-/// before `main`, and before there is a second thread.
+/// Removes an entry from the environment of this process, so that programs that it starts are not recorded. Callers
+/// do so before `main`, while there is one thread.
 ///
 /// # Safety
 ///
 /// `entry` points into the list of strings that ends in null, and nobody else uses it meanwhile.
 pub(crate) unsafe fn leave_out(mut entry: *mut *mut c_char) {
     loop {
-        // SAFETY: not beyond the null at the end.
+        // SAFETY: `entry` is before the null that ends the list, so that the next one is not beyond it.
         let next = unsafe { *entry.wrapping_add(1) };
-        // SAFETY: an entry of the list.
+        // SAFETY: `entry` is in the list, which nobody else uses: the caller promises that.
         unsafe { *entry = next };
         if next.is_null() {
             return;
@@ -151,16 +153,17 @@ pub(crate) unsafe fn leave_out(mut entry: *mut *mut c_char) {
     }
 }
 
-/// A name of a dump, and whether it may be that of another process.
+/// The name of a dump, or names that other processes may have.
 #[derive(Debug)]
 pub(crate) enum Output {
-    /// Whatever lies there is written over.
+    /// The dump replaces a file of this name.
     At(PathBuf),
-    /// The first of these that no other process has.
+    /// The dump gets the first of these names that no other process has.
     Numbered(Numbered),
 }
 
-/// Names with the number of the process, and then with a second one, since namespaces have the same numbers.
+/// Names with the number of the process, and then with a second one, since processes of two namespaces share
+/// numbers.
 #[derive(Debug)]
 pub(crate) struct Numbered {
     pattern: &'static str,
@@ -181,7 +184,7 @@ impl Numbered {
         absolute(Path::new(&name))
     }
 
-    /// Which of the names this process has taken before.
+    /// Which of the names this process took before.
     pub(crate) fn taken(&self) -> Option<u32> {
         let is_mine = NUMBERED.get().is_some_and(|process| process.is(self.process));
         is_mine.then(|| NUMBERED_NAME.load(Ordering::Relaxed))
@@ -204,13 +207,13 @@ pub(crate) fn output(options: &Options) -> Output {
     Output::Numbered(Numbered { pattern, process })
 }
 
-/// A path as it was at the start of the process.
+/// A path, relative to the folder in which the process started.
 pub(crate) fn absolute(path: &Path) -> PathBuf {
     let folder = START_FOLDER.load(Ordering::Acquire);
     if path.is_absolute() || folder.is_null() {
         return path.to_owned();
     }
-    // SAFETY: a string of `getcwd`, kept for good.
+    // SAFETY: a string of `getcwd` or of `keep`, which nobody frees.
     let folder = unsafe { CStr::from_ptr(folder) };
     Path::new(OsStr::from_bytes(folder.to_bytes())).join(path)
 }

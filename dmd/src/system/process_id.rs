@@ -1,4 +1,4 @@
-//! Processes by number and namespace, and which one started.
+//! Processes by number and namespace, and the one that started.
 
 use core::sync::atomic::{AtomicU32, Ordering};
 use std::fs;
@@ -6,11 +6,12 @@ use std::os::unix::fs::MetadataExt;
 
 static AT_START: Known = Known::nobody();
 
-/// A process, by its number and the namespace of that; other namespaces have the same numbers.
+/// A process, by its number and the namespace of that number: processes of other namespaces may have the same
+/// number.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Process {
     pub(crate) number: u32,
-    /// 0 if nobody can say.
+    /// 0 if it is not known.
     pub(crate) namespace: u32,
 }
 
@@ -26,7 +27,7 @@ impl Process {
     }
 }
 
-/// A process that is known to all threads.
+/// A process that all threads can read.
 pub(crate) struct Known {
     number: AtomicU32,
     namespace: AtomicU32,
@@ -48,14 +49,14 @@ impl Known {
     }
 }
 
-/// Remembers which process starts.
+/// Remembers the process that starts.
 pub(crate) fn start() -> Process {
     let this = Process::this();
     AT_START.store(this);
     this
 }
 
-/// Whether this process came from a fork of the one that started, by whatever call.
+/// Whether a fork of the process that started made this one, by whatever system call.
 pub(crate) fn is_another_than_started() -> bool {
     AT_START.get().is_some_and(|start| !Process::this().is(start))
 }

@@ -1,12 +1,12 @@
-//! Signals wait while a dump is written: a handler may allocate, end the process, or never return; and a file
-//! that may not grow, or a pipe that nobody reads, must not end the program. So does a cancellation of the
-//! thread, which would unwind it.
+//! Signals wait while a dump is written: a handler may allocate, end the process, or never return. A file that may
+//! not grow, or a pipe that nobody reads, must not end the program either. A cancellation of the thread waits too,
+//! since it would unwind the thread.
 
 use core::ffi::c_int;
 use core::mem::MaybeUninit;
 use core::ptr::null_mut;
 
-/// What the kernel sends to a thread that writes too much, or to nobody.
+/// The kernel sends these to a thread that exceeds a file's limit, or writes to a pipe that nobody reads.
 const OF_WRITING: [i32; 2] = [libc::SIGXFSZ, libc::SIGPIPE];
 
 unsafe extern "C" {
@@ -15,18 +15,18 @@ unsafe extern "C" {
 
 const CANCEL_DISABLE: c_int = 1;
 
-/// Runs `body` while no handler runs in this thread. Signals of its own writing are taken away.
+/// Runs `body` while no handler runs in this thread. Signals that its own writes caused are discarded.
 pub(crate) fn held<T>(body: impl FnOnce() -> T) -> T {
     let mut all = MaybeUninit::<libc::sigset_t>::uninit();
-    // SAFETY: a place for the set.
+    // SAFETY: `all` is a place for the set.
     unsafe { libc::sigfillset(all.as_mut_ptr()) };
     let mut before = MaybeUninit::<libc::sigset_t>::uninit();
-    // SAFETY: the set was filled above, and there is a place for the old one.
+    // SAFETY: `sigfillset` filled the set, and `before` is a place for the old one.
     if unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr()) } != 0 {
         return body();
     }
     let mut cancel = 0;
-    // SAFETY: a place for the old state.
+    // SAFETY: `cancel` is a place for the old state.
     unsafe { pthread_setcancelstate(CANCEL_DISABLE, &raw mut cancel) };
     let waiting = OF_WRITING.map(is_pending);
     let result = body();
@@ -35,31 +35,31 @@ pub(crate) fn held<T>(body: impl FnOnce() -> T) -> T {
             take(signal);
         }
     }
-    // SAFETY: the state from before.
+    // SAFETY: the state from before, as the call above returned it.
     unsafe { pthread_setcancelstate(cancel, null_mut()) };
-    // SAFETY: written by the call above, which succeeded.
+    // SAFETY: `pthread_sigmask` above succeeded and wrote the set.
     unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, before.as_ptr(), null_mut()) };
     result
 }
 
 fn is_pending(signal: i32) -> bool {
     let mut pending = MaybeUninit::<libc::sigset_t>::uninit();
-    // SAFETY: a place for the set.
+    // SAFETY: `pending` is a place for the set.
     if unsafe { libc::sigpending(pending.as_mut_ptr()) } != 0 {
         return false;
     }
-    // SAFETY: filled by the call above, which succeeded.
+    // SAFETY: `sigpending` succeeded and filled the set.
     unsafe { libc::sigismember(pending.as_ptr(), signal) == 1 }
 }
 
-/// Takes away a signal that waits.
+/// Discards a signal that waits.
 fn take(signal: i32) {
     let mut set = MaybeUninit::<libc::sigset_t>::uninit();
-    // SAFETY: a place for the set.
+    // SAFETY: `set` is a place for the set.
     unsafe { libc::sigemptyset(set.as_mut_ptr()) };
-    // SAFETY: made by the call above.
+    // SAFETY: `sigemptyset` made the set.
     unsafe { libc::sigaddset(set.as_mut_ptr(), signal) };
     let no_time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: a set and a time; nothing is told of the signal.
+    // SAFETY: a set and a time; a null pointer asks for no details of the signal.
     unsafe { libc::sigtimedwait(set.as_ptr(), null_mut(), &raw const no_time) };
 }

@@ -1,7 +1,8 @@
-//! What each thread has of its own: the guard against re-entry, and what else must be known without a lock.
+//! The data of each thread: the guard against re-entry, and what else the engine must know without a lock.
 //!
-//! The slot, with the guard ([`inside`]), lies in a thread-local of the initial-exec model, written in assembly since
-//! the language has no word for it: any other model may call `malloc` to make room, or wait for the loader's lock.
+//! The slot, with the guard ([`inside`]), lies in a thread-local of the initial-exec model: any other model may
+//! call `malloc` to make room, or wait for the loader's lock. It is written in assembly, since Rust cannot choose
+//! the model.
 
 mod inside;
 mod room;
@@ -16,17 +17,17 @@ use room::Room;
 #[repr(C)]
 pub(crate) struct ThreadSlot {
     pub(crate) guard: Guard,
-    /// Holds all locks, for a fork.
+    /// This thread holds all locks, for a fork.
     pub(crate) forking: Cell<bool>,
-    /// Past the end of its thread-specific data: what it leases it gives back at once.
+    /// This thread is past the end of its thread-specific data: it returns what it leases at once.
     pub(crate) ending: Cell<bool>,
-    /// How many locks it holds.
+    /// Number of locks that this thread holds.
     pub(crate) locks: Cell<u16>,
-    /// The run of reporters that this thread reports for; 0 if for none.
+    /// The run that this thread reports for; 0 if none.
     pub(crate) run: Cell<u32>,
-    /// The reporter of that run; 0 if it is none.
+    /// The reporter of that run; 0 if none.
     pub(crate) reporter: Cell<u32>,
-    /// What it has leased, of a type that only whoever leases it knows.
+    /// The state that this thread has leased, of a type that only its pool knows.
     pub(crate) state: Cell<*mut c_void>,
     room: Room,
 }
@@ -51,7 +52,7 @@ core::arch::global_asm!(
 #[cfg(target_arch = "x86_64")]
 pub(crate) fn slot() -> &'static ThreadSlot {
     let address: *const ThreadSlot;
-    // SAFETY: reads the thread pointer and the slot's distance from it.
+    // SAFETY: reads the thread pointer, and the slot's distance from it, which the loader has set.
     unsafe {
         core::arch::asm!(
             "mov {0}, qword ptr fs:[0]",
@@ -69,7 +70,7 @@ pub(crate) fn slot() -> &'static ThreadSlot {
 #[cfg(target_arch = "aarch64")]
 pub(crate) fn slot() -> &'static ThreadSlot {
     let address: *const ThreadSlot;
-    // SAFETY: reads the thread pointer and the slot's distance from it.
+    // SAFETY: reads the thread pointer, and the slot's distance from it, which the loader has set.
     unsafe {
         core::arch::asm!(
             "mrs {0}, tpidr_el0",
@@ -85,7 +86,7 @@ pub(crate) fn slot() -> &'static ThreadSlot {
     unsafe { &*address }
 }
 
-/// Whether the stack has room for what the engine does.
+/// Whether the stack has room for the engine.
 #[inline(always)]
 pub(crate) fn has_room() -> bool {
     slot().room.is_below(inside::stack_pointer())

@@ -1,13 +1,13 @@
-//! The live blocks, indexed by address: a word for each 16 bytes of heap, touched only where blocks are. A
-//! stretch of heap in which only large blocks were recorded has a few slots instead: see [`sparse`]. A word that
-//! is not 0 counts before a slot of the same address, so that nothing has to move when words take over.
+//! The live blocks, indexed by address. The table has a word for each 16 bytes of heap, and touches its memory only
+//! where blocks are. A stretch of heap with only large blocks has a few slots instead: see [`sparse`]. A word that
+//! is not 0 takes precedence over a slot of the same address, so that nothing moves when words replace slots.
 //!
-//! No lock: a block is recorded by one store, after it was handed out, and forgotten by one store, before
-//! it is freed, so each word has one writer at a time, but for the mark bit, which is set by exchange. An
-//! allocator that aligns to less than 16 gets a plane of the table for each remainder modulo 16.
+//! The table has no lock. The engine records a block by one store, after the allocator handed it out, and forgets
+//! it by one store, before it is freed. So each word has one writer at a time, except for its mark bit, which
+//! threads set by exchange. An allocator that aligns to less than 16 gets a plane of the table for each remainder
+//! modulo 16.
 //!
-//! The block around an address is found in a bounded number of looks, however empty the heap before it is:
-//! see [`around`].
+//! [`around`] finds the block around an address in a bounded number of looks, however empty the heap before it is.
 
 mod around;
 mod place;
@@ -23,15 +23,15 @@ use crate::tables::trace_id::TraceId;
 use place::Place;
 use sparse::{Chunk, Slot};
 
-/// What is known of one block.
+/// What the table knows about one block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Block {
-    /// Bytes that were asked for.
+    /// Bytes that the program asked for.
     pub(crate) requested: usize,
     /// Usable bytes beyond those.
     pub(crate) slop: usize,
     pub(crate) trace: TraceId,
-    /// Stands for all small blocks since the last of its kind.
+    /// The block stands for all small blocks since the last sampled one.
     pub(crate) sampled: bool,
     pub(crate) marked: bool,
 }
@@ -42,22 +42,22 @@ impl Block {
     }
 }
 
-/// What lies at an address.
+/// The answer to a look at an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Found {
     Start(Block),
-    /// Of a block that starts at this address.
+    /// Inside the block that starts at this address.
     Inside(usize, Block),
-    /// A block started here.
+    /// The start of a block that was freed.
     Freed,
     Nothing,
 }
 
-// A word: tag 2, wide 1, sampled 1, marked 1, trace 25, slop 12, requested 22.
+// Bits of a word: tag 2, wide 1, sampled 1, marked 1, trace 25, slop 12, requested 22.
 const TAG: u64 = 0b11;
 const LIVE: u64 = 0b01;
 const FREED: u64 = 0b10;
-/// Not a block: one of the two words behind a wide one, a size each.
+/// Not a block, but one of the two words behind the word of a wide block. Each has one size.
 const SIZE: u64 = 0b11;
 const WIDE: u64 = 1 << 2;
 const SAMPLED: u64 = 1 << 3;
@@ -69,12 +69,12 @@ const REQUESTED_SHIFT: u32 = SLOP_SHIFT + SLOP_BITS;
 const REQUESTED_BITS: u32 = 22;
 const _: () = assert!(REQUESTED_SHIFT + REQUESTED_BITS == 64);
 
-/// So often a wide block is read that others change meanwhile.
+/// A thread reads a wide block at most this many times while others change it.
 const TRIES: usize = 32;
 
 const GRAIN_BITS: u32 = 4;
-/// Bytes of heap in a leaf, which takes half of that: nearly all of it is used where small blocks are, so that
-/// what is mapped is about what is resident.
+/// Logarithm of the bytes of heap per leaf, which takes half as many. Small blocks use nearly all of a leaf, so
+/// that the mapped bytes are about the resident ones.
 const LEAF_BITS: u32 = 17;
 const MIDDLE_BITS: u32 = 31;
 const ADDRESS_BITS: u32 = 48;
@@ -83,7 +83,7 @@ const LEAVES: usize = 1 << (MIDDLE_BITS - LEAF_BITS);
 const ROOTS: usize = 1 << (ADDRESS_BITS - MIDDLE_BITS);
 const PLANES: usize = 1 << GRAIN_BITS;
 
-/// All zero at first, as the other parts.
+/// All zero at first, like the other parts of the table.
 struct Leaf {
     words: [AtomicU64; LEAF_WORDS],
 }
@@ -97,7 +97,7 @@ struct Middle {
 type Root = [AtomicPtr<Middle>; ROOTS];
 
 pub(crate) struct Table {
-    /// Of blocks at multiples of 16, which are all blocks of a C library.
+    /// For blocks at multiples of 16, which are all blocks of a C library.
     root: Root,
     planes: [AtomicPtr<Root>; PLANES],
     starts: around::InTable,
@@ -105,7 +105,7 @@ pub(crate) struct Table {
     chunks: Pool<Chunk>,
     /// Bytes of roots and middles.
     mapped: AtomicUsize,
-    /// Usable bytes of the largest block that ever was.
+    /// Usable bytes of the largest block so far.
     largest: AtomicUsize,
 }
 
@@ -122,19 +122,19 @@ impl Table {
         }
     }
 
-    /// Bytes mapped for it.
+    /// Bytes mapped for the table.
     pub(crate) fn mapped(&self) -> usize {
         self.mapped.load(Ordering::Relaxed) + self.leaves.mapped() + self.chunks.mapped()
     }
 
-    /// Bytes of it that are backed by memory, but for those of middles.
+    /// Resident bytes of the table, without those of middles.
     pub(crate) fn touched(&self) -> usize {
         const PAGE: usize = 4096;
         let mut pages = 0;
         self.for_each_stretch(|_, leaf, _| {
             let Some(leaf) = leaf else { return };
             let mut resident = [0u8; size_of::<Leaf>().div_ceil(PAGE)];
-            // SAFETY: whole pages of a mapping, and a byte for each of them.
+            // SAFETY: `leaf` is whole pages of a mapping, and `resident` has a byte for each of them.
             let failed = unsafe {
                 libc::mincore(
                     core::ptr::from_ref(leaf).cast_mut().cast(),
@@ -162,7 +162,7 @@ impl Table {
         stored
     }
 
-    /// Records a block where no words are.
+    /// Records a block at an address that has no word.
     #[cold]
     fn insert_first(&self, address: usize, block: Block) -> bool {
         if block.usable() >= around::LARGE
@@ -190,20 +190,20 @@ impl Table {
         true
     }
 
-    /// Begins to fetch the word of a block that is about to be recorded: it is far away, as all of the table,
-    /// and the stack is walked meanwhile.
+    /// Prefetches the word of a block that the engine is about to record. The word is rarely in a cache, since the
+    /// table is large, and the engine walks the stack meanwhile.
     #[inline(always)]
     pub(crate) fn prefetch(&self, address: usize) {
         #[cfg(target_arch = "x86_64")]
         if let Some(word) = self.word(address) {
-            // SAFETY: a hint, which changes nothing.
+            // SAFETY: a prefetch is a hint, which changes nothing and cannot fault.
             unsafe { core::arch::asm!("prefetchw [{}]", in(reg) word, options(nostack, preserves_flags)) };
         }
         #[cfg(not(target_arch = "x86_64"))]
         let _ = address;
     }
 
-    /// Forgets the block that starts here and tells what it was.
+    /// Forgets the block that starts here and returns it.
     #[inline]
     pub(crate) fn remove(&self, address: usize) -> Option<Block> {
         let place = self.find_place(address)?;
@@ -216,7 +216,7 @@ impl Table {
         Some(block)
     }
 
-    /// Forgets what starts here without looking at it, which costs no wait for memory.
+    /// Forgets what starts here without a read, so that the thread does not wait for memory.
     #[inline(always)]
     pub(crate) fn erase(&self, address: usize) {
         match self.word(address) {
@@ -233,7 +233,7 @@ impl Table {
         }
     }
 
-    /// Sets the mark bit and tells whether it was not set before; `None` if no block starts here.
+    /// Sets the mark bit and returns whether it was clear before; `None` if no block starts here.
     pub(crate) fn mark(&self, address: usize) -> Option<bool> {
         let place = self.find_place(address)?;
         let marked = |value| (value & TAG == LIVE).then_some(value | MARKED);
@@ -241,10 +241,10 @@ impl Table {
         Some(before & MARKED == 0)
     }
 
-    /// Takes the mark bit away.
+    /// Clears the mark bit.
     pub(crate) fn unmark(&self, address: usize) {
         if let Some(place) = self.find_place(address) {
-            // Fails if the block was freed meanwhile, and then has no mark.
+            // This fails if another thread freed the block meanwhile: then the block has no mark.
             let _ = place.word().fetch_update(Ordering::AcqRel, Ordering::Acquire, |value| {
                 (value & TAG == LIVE).then_some(value & !MARKED)
             });
@@ -256,8 +256,8 @@ impl Table {
         self.read(address, self.find_place(address)?)
     }
 
-    /// The live block of a place. Another thread may free it meanwhile, and record another there: the sizes of a wide
-    /// one are read until they are those of its word.
+    /// The live block of a place. Another thread may free it meanwhile and record another one there. So the
+    /// function reads the sizes of a wide block again until they match its word.
     #[inline]
     fn read(&self, address: usize, place: Place<'_>) -> Option<Block> {
         let mut read = None;
@@ -279,7 +279,7 @@ impl Table {
         read
     }
 
-    /// What lies at an address: the start of a live block, the inside of one, or nothing.
+    /// Whether a live block starts here, has the address inside, or was freed here, in this order.
     pub(crate) fn find(&self, address: usize) -> Found {
         if let Some(block) = self.get(address) {
             return Found::Start(block);
@@ -300,14 +300,14 @@ impl Table {
         });
     }
 
-    /// Forgets everything.
+    /// Forgets all blocks.
     pub(crate) fn clear(&self) {
         self.for_each_place(|_, place| {
             if place.word().load(Ordering::Relaxed) != 0 {
                 place.word().store(0, Ordering::Relaxed);
             }
         });
-        // Slots whose word counted before them.
+        // The first pass did not reach slots behind a word that was not 0.
         self.for_each_place(|_, place| place.word().store(0, Ordering::Relaxed));
     }
 
@@ -330,12 +330,12 @@ impl Table {
         for plane in 0..PLANES {
             let Some(root) = self.root(plane) else { continue };
             for (high, middle) in root.iter().enumerate() {
-                // SAFETY: null, or a middle that is never unmapped.
+                // SAFETY: null, or a middle of `make`, and the table never unmaps one.
                 let Some(middle) = (unsafe { middle.load(Ordering::Acquire).as_ref() }) else { continue };
                 for (low, (leaf, chunk)) in middle.leaves.iter().zip(&middle.sparse).enumerate() {
-                    // SAFETY: null, or a leaf that is never unmapped.
+                    // SAFETY: null, or a leaf of `make_word`, and the table never unmaps one.
                     let leaf = unsafe { leaf.load(Ordering::Acquire).as_ref() };
-                    // SAFETY: null, or a chunk that is never unmapped.
+                    // SAFETY: null, or a chunk of `make_slot`, and the table never unmaps one.
                     let chunk = unsafe { chunk.load(Ordering::Acquire).as_ref() };
                     if leaf.is_some() || chunk.is_some() {
                         each((high << MIDDLE_BITS) + (low << LEAF_BITS) + plane, leaf, chunk);
@@ -363,7 +363,7 @@ impl Table {
         }
     }
 
-    /// Of a wide block: what was asked for, and the usable bytes beyond. `None` if other blocks lie there by now.
+    /// Requested bytes and slop of a wide block. `None` if other blocks have overwritten them meanwhile.
     fn sizes(&self, address: usize, place: Place<'_>) -> Option<(u64, u64)> {
         let size = |address: usize| {
             let value = self.word(address)?.load(Ordering::Acquire);
@@ -379,7 +379,7 @@ impl Table {
         self.find_place(address).map_or(0, |place| place.word().load(Ordering::Acquire))
     }
 
-    /// Where the block that starts here is recorded, or was.
+    /// The place where the block that starts here is recorded, or was.
     #[inline]
     fn find_place(&self, address: usize) -> Option<Place<'_>> {
         match self.word(address) {
@@ -388,14 +388,14 @@ impl Table {
         }
     }
 
-    /// The slot of an address, if one was made.
+    /// The slot of an address, if it has one.
     fn slot(&self, address: usize) -> Option<&Slot> {
         let first = self.middle(address)?.sparse[leaf_index(address)].load(Ordering::Acquire);
-        // SAFETY: null, or a chunk that is never unmapped.
+        // SAFETY: null, or a chunk of `make_slot`, and the table never unmaps one.
         unsafe { first.as_ref() }?.find(word_index(address))
     }
 
-    /// The slot of an address; `None` if there are too many in its stretch of heap, or no memory.
+    /// The slot of an address, made if necessary; `None` if its stretch of heap has too many, or memory is short.
     fn make_slot(&self, address: usize) -> Option<&Slot> {
         let middle = self.make_middle(address)?;
         sparse::make(&middle.sparse[leaf_index(address)], word_index(address), &self.chunks)
@@ -407,21 +407,21 @@ impl Table {
             return Some(&self.root);
         }
         let root = self.planes[plane].load(Ordering::Acquire);
-        // SAFETY: null, or a root that is never unmapped.
+        // SAFETY: null, or a root of `make`, and the table never unmaps one.
         unsafe { root.as_ref() }
     }
 
     #[inline]
     fn middle(&self, address: usize) -> Option<&Middle> {
         let middle = self.root(address % PLANES)?.get(address >> MIDDLE_BITS)?.load(Ordering::Acquire);
-        // SAFETY: null, or a middle that is never unmapped.
+        // SAFETY: null, or a middle of `make`, and the table never unmaps one.
         unsafe { middle.as_ref() }
     }
 
     #[inline]
     fn leaf(&self, address: usize) -> Option<&Leaf> {
         let leaf = self.middle(address)?.leaves[leaf_index(address)].load(Ordering::Acquire);
-        // SAFETY: null, or a leaf that is never unmapped.
+        // SAFETY: null, or a leaf of `make_word`, and the table never unmaps one.
         unsafe { leaf.as_ref() }
     }
 
@@ -438,7 +438,7 @@ impl Table {
             if fresh.is_null() {
                 return None;
             }
-            // If another thread was faster its leaf counts, and this one is never touched.
+            // If another thread was faster, its leaf counts, and nobody ever touches this one.
             let _ = place.compare_exchange(null_mut(), fresh, Ordering::AcqRel, Ordering::Acquire);
         }
         self.word(address)
@@ -453,11 +453,11 @@ impl Table {
         self.make(&root[address >> MIDDLE_BITS])
     }
 
-    /// The part behind a pointer, mapped by whoever comes first.
+    /// The part behind a pointer. The first thread that needs it maps it.
     fn make<T>(&self, place: &AtomicPtr<T>) -> Option<&T> {
         let known = place.load(Ordering::Acquire);
         if !known.is_null() {
-            // SAFETY: parts are never unmapped.
+            // SAFETY: another call stored this part, and the table never unmaps one.
             return Some(unsafe { &*known });
         }
         let fresh = memory::map(size_of::<T>());
@@ -467,13 +467,13 @@ impl Table {
         match place.compare_exchange(null_mut(), fresh.cast(), Ordering::AcqRel, Ordering::Acquire) {
             Ok(_) => {
                 self.mapped.fetch_add(size_of::<T>(), Ordering::Relaxed);
-                // SAFETY: zeroed pages are null pointers and empty words.
+                // SAFETY: a fresh mapping of this size, whose zeroes are null pointers and empty words.
                 Some(unsafe { &*fresh.cast::<T>() })
             }
             Err(other) => {
-                // SAFETY: mapped above, and seen by nobody.
+                // SAFETY: mapped above, and no other thread has seen it.
                 unsafe { memory::unmap(fresh, size_of::<T>()) };
-                // SAFETY: parts are never unmapped.
+                // SAFETY: another thread stored this part, and the table never unmaps one.
                 Some(unsafe { &*other })
             }
         }
@@ -504,7 +504,7 @@ fn packed(block: Block) -> u64 {
     }
 }
 
-/// Of the sizes of a wide block, in the room that they do not fit into: whether sizes belong to a word.
+/// Tells whether sizes belong to the word of a wide block. It fills the bits into which the sizes do not fit.
 fn fingerprint(requested: u64, slop: u64) -> u64 {
     let mixed = requested.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ slop.wrapping_mul(0xc2b2_ae3d_27d4_eb4f);
     mixed >> (64 - SLOP_BITS - REQUESTED_BITS)

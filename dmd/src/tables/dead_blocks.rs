@@ -1,4 +1,4 @@
-//! Blocks that were freed, counted by size and stack, for cumulative mode.
+//! Freed blocks, counted by size and stack, for cumulative mode.
 
 use crate::system::lock::{Guarded, Lock};
 use crate::system::pages::{self, PageMap};
@@ -7,7 +7,7 @@ use crate::tables::trace_id::TraceId;
 
 const SHARDS: usize = 64;
 
-/// What freed blocks are counted by.
+/// Freed blocks with the same values count together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct DeadKind {
     pub(crate) requested: usize,
@@ -29,7 +29,7 @@ impl DeadBlocks {
         self.shards.iter().for_each(|shard| each(shard.lock()));
     }
 
-    /// Counts a block that was freed; false if there is no memory to do so.
+    /// Counts a freed block; false if memory is short.
     pub(crate) fn count(&self, block: Block) -> bool {
         let Block { requested, slop, trace, sampled, .. } = block;
         let mut shard = self.shards[(trace.0 as usize ^ requested) % SHARDS].hold();

@@ -1,8 +1,8 @@
-//! Who reported a block, and what was reported that is no block.
+//! The reports of blocks, and reports of pointers that are not blocks.
 //!
-//! A block keeps two reports, in order: reported twice means twice or more. The table of live blocks has a
-//! bit for those that are here, so freeing the others costs nothing; where the bit is not set, what is
-//! found here is of a block that was freed since.
+//! A block keeps its first two reports, in order: two of them mean that it was reported twice or more. The table of
+//! live blocks has a bit for each block with reports, so that a block without them costs nothing when it is freed.
+//! Without the bit, reports found here are of a block that has been freed.
 
 use crate::system::lock::{Guarded, Lock};
 use crate::system::pages::{self, PageMap, PageVec};
@@ -10,10 +10,10 @@ use crate::tables::runs::Reporter;
 use crate::tables::trace_id::TraceId;
 
 const SHARDS: usize = 64;
-/// So many reports of what is no block are kept one by one; the others are only counted.
+/// At most this many faults are kept one by one; further ones are only counted.
 const MOST_FAULTS: usize = 1000;
 
-/// A path of a report, by its place in the list.
+/// A path of a report, as its place in the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct PathId(pub(crate) u32);
 
@@ -26,9 +26,9 @@ impl PathId {
 pub(crate) struct Report {
     pub(crate) trace: TraceId,
     pub(crate) path: PathId,
-    /// Made when the block was allocated, so it stays for the next analysis.
+    /// Made at allocation, so it stays for the next analysis.
     pub(crate) on_alloc: bool,
-    /// Who made it; 0 if not a reporter of a collection.
+    /// The reporter that made it; 0 if it is not one of a collection.
     pub(crate) reporter: Reporter,
 }
 
@@ -38,11 +38,11 @@ pub(crate) type Reports = [Option<Report>; 2];
 /// What is wrong with a reported pointer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FaultKind {
-    /// No block that is known: on the stack, static, mapped, or of another allocator.
+    /// Not in a known block: on the stack, static, mapped, or of another allocator.
     NotHeap,
     /// Inside a block, but not at its start.
     Interior,
-    /// A block that had been freed.
+    /// The start of a block that had been freed.
     Freed,
     /// A live block, freed after it had been reported.
     FreedSince,
@@ -61,13 +61,13 @@ impl FaultKind {
     }
 }
 
-/// A report of what is no block.
+/// A report of a pointer that is not a block.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fault {
     pub(crate) kind: FaultKind,
     pub(crate) address: usize,
     pub(crate) path: PathId,
-    /// Of the report.
+    /// The stack of the report.
     pub(crate) trace: TraceId,
 }
 
@@ -76,9 +76,9 @@ pub(crate) struct Fault {
 pub(crate) struct Path {
     start: usize,
     len: usize,
-    /// The amounts that were reported at it.
+    /// The sum of the amounts reported at it.
     pub(crate) claimed: u64,
-    /// Usable bytes of the blocks that were marked for it.
+    /// Usable bytes of the blocks marked for it.
     pub(crate) marked: u64,
 }
 
@@ -100,7 +100,7 @@ impl<const FOR_DUMP: bool> Paths<FOR_DUMP> {
     }
 }
 
-/// The paths, and where each is found by a hash of its text.
+/// The paths, and the place of each by a hash of its text.
 struct KnownPaths {
     paths: Paths,
     by_text: PageMap<u64, PathId>,
@@ -114,7 +114,7 @@ impl KnownPaths {
 
 pub(crate) struct Faults<const FOR_DUMP: bool = false> {
     pub(crate) list: PageVec<Fault, FOR_DUMP>,
-    /// By kind, those that are not in the list too.
+    /// By kind, with those that are not in the list.
     pub(crate) counts: [u64; 4],
 }
 
@@ -143,10 +143,11 @@ impl Marks {
         &self.shards[(address >> 4 ^ address >> 12) % SHARDS]
     }
 
-    /// Adds a report; `fresh` if the block had none, whatever is found here. False if there is no memory.
+    /// Adds a report. `fresh` says that the block has none: an entry is then of a freed block. False if memory is
+    /// short.
     ///
-    /// Whether it is `allowed` is asked under the lock that `clear_reports` takes too: what was allowed
-    /// before is cleared, and what is asked after sees what was decided before.
+    /// This calls `allowed` under the lock that `clear_reports` takes too. So `clear_reports` removes a report that
+    /// was allowed before it, and a later call sees what was decided before it.
     pub(crate) fn add(
         &self,
         address: usize,
@@ -178,8 +179,8 @@ impl Marks {
         self.shard(address).hold().remove(&address).unwrap_or_default()
     }
 
-    /// Takes all reports away but those that were made on allocation, and tells of each block that has
-    /// none left; gives how many have some.
+    /// Removes all reports except those made at allocation. Calls `unmarked` for each block that has none left, and
+    /// returns how many blocks have some.
     pub(crate) fn clear_reports(&self, mut unmarked: impl FnMut(usize)) -> usize {
         let mut left = 0;
         for shard in &self.shards {
@@ -205,8 +206,8 @@ impl Marks {
         left
     }
 
-    /// Takes away the reports that a reporter has made for a path, or for all paths if that is none, but those
-    /// made on allocation; and tells of each block that has none left.
+    /// Removes a reporter's reports for a path, or for all paths if it is `NONE`, except those made at allocation.
+    /// Calls `unmarked` for each block that has none left.
     pub(crate) fn withdraw(
         &self,
         reporter: Reporter,
@@ -240,7 +241,7 @@ impl Marks {
         }
     }
 
-    /// Forgets all paths, which no report has. Whoever still has one names nothing, or another.
+    /// Forgets all paths, once no report has one. An id that somebody still has then names no path, or another.
     pub(crate) fn forget_paths(&self) {
         let mut known = self.paths.hold();
         if !known.paths.list.is_empty() {
@@ -248,7 +249,7 @@ impl Marks {
         }
     }
 
-    /// Whether it is one of the list.
+    /// Whether the path is in the list.
     pub(crate) fn is_known(&self, path: PathId) -> bool {
         (path.0 as usize) < self.paths.hold().paths.list.len()
     }
@@ -267,7 +268,7 @@ impl Marks {
         for byte in text {
             hash = (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01B3);
         }
-        // Two paths of one hash: the next numbers are tried.
+        // If two paths have one hash, try the next numbers.
         while let Some(known) = by_text.get(&hash) {
             let path = paths.list[known.0 as usize];
             if paths.text.get(path.start..path.start + path.len) == Some(text) {
@@ -305,7 +306,7 @@ impl Marks {
         }
     }
 
-    /// Counts a fault, and keeps it unless there are too many; tells how many there are.
+    /// Counts a fault, and keeps it if the list has room. Returns the number of faults.
     pub(crate) fn fault(&self, fault: Fault) -> u64 {
         let mut faults = self.faults.hold();
         faults.counts[fault.kind as usize] += 1;
@@ -315,7 +316,7 @@ impl Marks {
         faults.counts.iter().sum()
     }
 
-    /// A copy, for whoever takes long: reporters and forks wait for the lock. `None` if there is no memory.
+    /// A copy, for slow callers: reporters and forks wait for the lock. `None` if memory is short.
     pub(crate) fn paths(&self) -> Option<Paths<true>> {
         let known = self.paths.hold();
         let Paths { text, list } = &known.paths;

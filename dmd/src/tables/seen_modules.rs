@@ -1,7 +1,7 @@
-//! Libraries that were on a stack: a dump names those that were unloaded since, too.
+//! Libraries that were on a stack, so that a dump also names those that were unloaded since.
 //!
-//! Noted when a node of the tree is made, which is when the library is there for certain. Nodes are numbered
-//! in order, so that of two libraries that were loaded to the same place a node tells which it means.
+//! The tree notes a library when it makes a node, since the library is certainly loaded then. Nodes are numbered in
+//! order. So if two libraries were loaded to the same place, the number of a node tells which of them it has.
 
 use core::ffi::CStr;
 use core::ptr::null_mut;
@@ -12,14 +12,14 @@ use crate::system::memory::Arena;
 use crate::tables::trace_id::TraceId;
 use dmd_unwind::{Loaded, is_loaded, loaded};
 
-/// A library as it was loaded once.
+/// A library as it was loaded at one time.
 #[derive(Debug)]
 pub(crate) struct Seen {
     /// Path and build id are copies.
     pub(crate) module: Loaded,
-    /// The first node of it.
+    /// The first node that has it.
     pub(crate) since: TraceId,
-    /// The one that was noted before.
+    /// The library that was noted before this one.
     older: *mut Seen,
 }
 
@@ -29,9 +29,9 @@ impl Seen {
     }
 }
 
-/// More are not kept.
+/// At most this many libraries are kept.
 const MOST: usize = 4096;
-/// Of modules that cannot be unloaded.
+/// The number of places for modules that cannot be unloaded.
 const PERMANENT: usize = 8;
 
 struct Place {
@@ -46,24 +46,24 @@ static COUNT: AtomicUsize = AtomicUsize::new(0);
 static LOCK: Lock = Lock::new();
 static ARENA: Arena = Arena::new();
 
-/// All locks, in the order in which they may be taken together.
+/// Calls `each` for all locks, in the order in which a thread may take them together.
 pub(crate) fn for_each_lock(each: &mut dyn FnMut(&Lock)) {
     each(&LOCK);
     each(ARENA.lock());
 }
 
-/// All that were noted, the newest first.
+/// All libraries noted so far, the newest first.
 pub(crate) fn iter() -> impl Iterator<Item = &'static Seen> {
     let mut next = NEWEST.load(Ordering::Acquire);
     core::iter::from_fn(move || {
-        // SAFETY: null, or a record that is never unmapped nor changed.
+        // SAFETY: null, or a record of `add`, which nobody changes or unmaps.
         let seen = unsafe { next.as_ref() }?;
         next = seen.older;
         Some(seen)
     })
 }
 
-/// Notes the library of a return address on this thread's stack, for which a node was made.
+/// Notes the library of a return address on this thread's stack. The tree has just made a node for it.
 pub(crate) fn note(return_address: usize, node: TraceId) {
     let pc = return_address.wrapping_sub(1);
     let is_permanent = PERMANENT_PLACES
@@ -90,7 +90,7 @@ fn add(pc: usize, node: TraceId) {
         }
         return;
     }
-    // Another thread may have come first.
+    // Another thread may have been first.
     if is_noted(pc) || COUNT.load(Ordering::Relaxed) >= MOST {
         return;
     }
@@ -104,7 +104,7 @@ fn add(pc: usize, node: TraceId) {
     }
     let module = Loaded { path, build_id, ..module };
     let seen = Seen { module, since: node, older: NEWEST.load(Ordering::Relaxed) };
-    // SAFETY: fresh memory of that size, aligned to 16.
+    // SAFETY: fresh memory of that size, aligned to 16, from the arena.
     unsafe { place.write(seen) };
     NEWEST.store(place, Ordering::Release);
     COUNT.fetch_add(1, Ordering::Relaxed);
@@ -119,7 +119,7 @@ fn keep(bytes: &[u8]) -> Option<&'static [u8]> {
     if place.is_null() {
         return None;
     }
-    // SAFETY: zeroed bytes that nobody else has.
+    // SAFETY: the arena gives zeroed bytes that no other code has.
     let copy = unsafe { core::slice::from_raw_parts_mut(place, bytes.len()) };
     copy.copy_from_slice(bytes);
     Some(copy)

@@ -1,6 +1,6 @@
-//! The stack of the caller, as a trace.
+//! The caller's stack, as a trace.
 //!
-//! The only place that names a walker.
+//! No other file names a walker.
 
 use crate::tables::trace_id::TraceId;
 use crate::tables::trace_tree::TraceTree;
@@ -8,17 +8,18 @@ use dmd_unwind::{LastStack, Registers, StackRange};
 
 const _: () = assert!(crate::options::MOST_FRAMES == dmd_unwind::MOST, "what is asked for is kept");
 
-/// What is known of one thread's stack. All zero for a new thread.
+/// What the engine knows about one thread's stack. All zero for a new thread.
 pub(crate) struct ThreadStack {
     range: StackRange,
     last: LastStack<TraceId>,
-    /// When that was, as [`dmd_unwind::replaced`] has it, and what stacks of that time begin with.
+    /// The time of the last stack, as [`dmd_unwind::replaced`] counts, and the node where stacks of that time
+    /// start.
     epoch: u32,
     root: TraceId,
 }
 
 impl ThreadStack {
-    /// From now on another thread's.
+    /// Forgets all: from now on the state is another thread's.
     pub(crate) fn forget(&mut self) {
         self.range = StackRange::new();
         self.last.forget();
@@ -26,7 +27,7 @@ impl ThreadStack {
         self.root = TraceId::NONE;
     }
 
-    /// The frames that are running, from that which goes on at `caller` outwards.
+    /// Takes the running frames, outwards from the one that continues at `caller`.
     #[inline(always)]
     pub(crate) fn trace(&mut self, caller: usize, tree: &TraceTree) -> TraceId {
         let registers = Registers::here();
@@ -38,17 +39,17 @@ impl ThreadStack {
     fn tag(&mut self, registers: &Registers, caller: usize, tree: &TraceTree) -> TraceId {
         let child = |parent, pc| tree.child(parent, pc);
         let trace = self.last.tag(registers, &mut self.range, Some(caller), self.root, child).0;
-        // A stack without frames is none.
+        // A stack without frames is no stack.
         if trace == self.root { TraceId::NONE } else { trace }
     }
 
-    /// Another library lies where one was: the same addresses mean other functions from here on.
+    /// Another library lies where one was: from here on the same addresses mean other functions.
     #[cold]
     fn begin_epoch(&mut self, registers: &Registers, caller: usize, tree: &TraceTree) -> TraceId {
         let epoch = dmd_unwind::replaced();
         self.last.forget();
         let Some(root) = tree.root(epoch) else {
-            // In the next stack, again.
+            // The next stack tries again.
             tree.note_cut();
             return TraceId::NONE;
         };
@@ -57,13 +58,13 @@ impl ThreadStack {
     }
 }
 
-/// In the child of a fork.
+/// Resets the walker in the child of a fork.
 pub(crate) fn after_fork_in_child() {
     dmd_unwind::after_fork_in_child();
 }
 
-/// Whether a signal's handler, in which this is called, has interrupted a function of this library, or what such a
-/// function called.
+/// For a signal handler: whether it has interrupted a function of this library, or code that such a function
+/// called.
 pub(crate) fn is_interrupted_here() -> bool {
     dmd_unwind::is_interrupted_here()
 }
@@ -77,8 +78,8 @@ pub(crate) fn bytes() -> usize {
 mod tests {
     use super::*;
 
-    /// Where another library has taken a place, stacks begin with a node that is no frame: one without frames is
-    /// none all the same.
+    /// Once another library has taken a place, stacks start at a node that is no frame. A stack without frames
+    /// still is no stack.
     #[test]
     fn a_stack_without_frames_is_none_in_every_epoch() {
         static TREE: TraceTree = TraceTree::new();
@@ -88,10 +89,10 @@ mod tests {
             let last = LastStack::new(root);
             let mut stack =
                 ThreadStack { range: StackRange::new(), last, epoch: dmd_unwind::replaced(), root };
-            // Nobody on the stack goes on there, so that no frame counts.
+            // No frame of the stack continues at this address, so that no frame counts.
             assert_eq!(stack.trace(1, &TREE), TraceId::NONE, "{epoch}");
         }
-        // Later stacks are not taken.
+        // Later epochs take no stacks.
         assert_eq!(TREE.root(100_000), None);
     }
 }

@@ -1,6 +1,6 @@
-//! The memory that each thread takes its stacks in.
+//! The memory in which each thread takes its stacks.
 //!
-//! A thread leases it from a pool when it first records a block, and gives it back when it ends, so that memory does
+//! A thread leases it from a pool when it records its first block, and returns it when it ends, so that memory does
 //! not grow with dead threads.
 
 use core::cell::UnsafeCell;
@@ -15,11 +15,11 @@ use crate::system::memory::Arena;
 use crate::system::slot::{Inside, slot};
 use crate::tables::stack::ThreadStack;
 
-/// What a thread needs to record blocks. Only touched by the thread that leased it, inside the engine.
+/// A thread's state for recording blocks. Only the thread that leased it touches it, inside the engine.
 pub(crate) struct ThreadState {
     pub(crate) sampler: Sampler,
     pub(crate) stack: ThreadStack,
-    /// Usable bytes of small blocks since one was recorded for them all.
+    /// Usable bytes of small blocks since the engine recorded one for them all.
     pub(crate) below: usize,
     next: AtomicPtr<ThreadState>,
     next_free: AtomicPtr<ThreadState>,
@@ -31,7 +31,7 @@ struct Pool {
     all: AtomicPtr<ThreadState>,
     free: AtomicPtr<ThreadState>,
     made: AtomicUsize,
-    /// `pthread_key_t` plus 1; 0 for none.
+    /// The `pthread_key_t` plus 1; 0 if there is none.
     key: AtomicU32,
 }
 
@@ -54,10 +54,10 @@ pub(crate) fn bytes() -> usize {
     POOL.made.load(Ordering::Relaxed) * size_of::<ThreadState>()
 }
 
-/// Makes the key by which the end of a thread is noticed. Once, before the first lease.
+/// Makes the key by which the pool learns of the end of a thread. Called once, before the first lease.
 pub(crate) fn start() {
     let key = UnsafeCell::new(0);
-    // SAFETY: the key is written where it is told; the destructor keeps to its thread.
+    // SAFETY: `key` is a place for the key, and the destructor touches its own thread only.
     if unsafe { libc::pthread_key_create(key.get(), Some(thread_ends)) } == 0 {
         POOL.key.store(key.into_inner() + 1, Ordering::Release);
     }
@@ -77,20 +77,19 @@ fn give_back(state: *mut ThreadState) {
         return;
     }
     let _held = POOL.lock.hold();
-    // SAFETY: states are never unmapped, and this one has no other user.
+    // SAFETY: the arena never unmaps states, and the thread that leased this one uses it no more.
     unsafe { &*state }.next_free.store(POOL.free.load(Ordering::Relaxed), Ordering::Relaxed);
     POOL.free.store(state, Ordering::Relaxed);
 }
 
-/// Runs `body` with this thread's state; `None` if there is no memory for one. The caller is
-/// [`Inside`].
+/// Runs `body` with this thread's state; `None` if there is no memory for one. The caller is [`Inside`].
 #[inline]
 pub(crate) fn with_state<T>(body: impl FnOnce(&mut ThreadState) -> T) -> Option<T> {
     let state = slot().state.get().cast::<ThreadState>();
     if state.is_null() {
         return with_new_state(body);
     }
-    // SAFETY: this thread's alone, and the caller is inside the engine, so that nobody is using it.
+    // SAFETY: this thread leased the state, and the guard lets only one caller on the thread use it.
     Some(body(unsafe { &mut *state }))
 }
 
@@ -99,7 +98,7 @@ pub(crate) fn with_state<T>(body: impl FnOnce(&mut ThreadState) -> T) -> Option<
 fn with_new_state<T>(body: impl FnOnce(&mut ThreadState) -> T) -> Option<T> {
     let slot = slot();
     let state = lease();
-    // SAFETY: null, or leased above and used by nobody else.
+    // SAFETY: null, or leased above, so that nobody else uses it.
     let fresh = unsafe { state.as_mut() }?;
     fresh.stack.forget();
     if slot.ending.get() {
@@ -109,10 +108,10 @@ fn with_new_state<T>(body: impl FnOnce(&mut ThreadState) -> T) -> Option<T> {
     }
     slot.state.set(state.cast());
     if let Some(key) = POOL.key.load(Ordering::Acquire).checked_sub(1) {
-        // The C library may allocate a list for it.
+        // The C library may allocate a list for the key.
         let _deeper = Inside::deeper();
         keeping_errno(|| {
-            // SAFETY: the key was made at the start and is never deleted.
+            // SAFETY: `start` made the key, and nobody deletes it.
             unsafe { libc::pthread_setspecific(key, state.cast()) };
         });
     }
@@ -123,7 +122,7 @@ fn with_new_state<T>(body: impl FnOnce(&mut ThreadState) -> T) -> Option<T> {
 fn lease() -> *mut ThreadState {
     let _held = POOL.lock.hold();
     let free = POOL.free.load(Ordering::Relaxed);
-    // SAFETY: states are never unmapped.
+    // SAFETY: null, or a state, which the arena never unmaps.
     if let Some(state) = unsafe { free.as_ref() } {
         POOL.free.store(state.next_free.load(Ordering::Relaxed), Ordering::Relaxed);
         return free;
@@ -133,7 +132,7 @@ fn lease() -> *mut ThreadState {
         return null_mut();
     }
     let made = POOL.made.fetch_add(1, Ordering::Relaxed);
-    // SAFETY: zeroed bytes, which are a state with an unseeded sampler, and nobody else has seen them.
+    // SAFETY: zeroed bytes are a state with an unseeded sampler, and nobody else has seen them.
     let fresh = unsafe { &mut *state };
     fresh.sampler = Sampler::of_thread(made);
     fresh.next.store(POOL.all.load(Ordering::Relaxed), Ordering::Relaxed);
@@ -141,12 +140,12 @@ fn lease() -> *mut ThreadState {
     state
 }
 
-/// In the child of a fork: the states of threads that are not here any more are free.
+/// For the child of a fork: frees the states of threads that are not here any more.
 pub(crate) fn forget_other_threads() {
     let mine = slot().state.get().cast::<ThreadState>();
     POOL.free.store(null_mut(), Ordering::Relaxed);
     let mut next = POOL.all.load(Ordering::Relaxed);
-    // SAFETY: states are never unmapped.
+    // SAFETY: null, or a state, which the arena never unmaps.
     while let Some(state) = unsafe { next.as_ref() } {
         if next != mine {
             state.next_free.store(POOL.free.load(Ordering::Relaxed), Ordering::Relaxed);

@@ -1,11 +1,11 @@
-//! All stacks, as one tree of calls: a stack is a node, named by four bytes, whose ancestors are its frames.
+//! All stacks, as one tree of calls: a stack is a node with an id of four bytes, whose ancestors are its frames.
 //!
-//! Append-only. A node that is known is found without a lock; a new one takes one of many. Nodes are never
-//! moved or removed, so that an id stays good for the life of the process. When the tree is full, a stack is
-//! cut at its inner end, and counted.
+//! The tree only grows. A thread finds a known node without a lock, and takes one of many locks to add a new one.
+//! Nodes are never moved or removed, so that an id stays valid for the life of the process. When the tree is full,
+//! a stack loses its innermost frames, and the tree counts it.
 //!
-//! The first children of a node are in a list, which needs no memory but the nodes, and these lie near each
-//! other, since stacks that differ little are mostly made one after another. Further ones are in a table.
+//! The first children of a node are in a list, which needs no memory beyond the nodes. These lie near each other,
+//! since a program mostly makes similar stacks one after another. Further children are in a table.
 
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -15,23 +15,23 @@ use crate::system::memory::{self, Arena};
 use crate::tables::seen_modules;
 use crate::tables::trace_id::TraceId;
 
-/// An empty one is all zero. Ids are 0 for none: the root is nobody's child.
+/// An empty node is all zero. Id 0 stands for no node: the root is nobody's child.
 struct Node {
     pc: AtomicU64,
     parent: AtomicU32,
-    /// The listed child that came last.
+    /// The newest child in the list.
     first_child: AtomicU32,
-    /// The listed child of the same parent that came before.
+    /// The next older child of the same parent in the list.
     next_sibling: AtomicU32,
-    /// Children in the list.
+    /// Number of children in the list.
     listed: AtomicU32,
 }
 
-/// In later ones no stacks are taken: they would share nodes with those of other libraries. No return address is as
+/// Later epochs take no stacks: they would share nodes with stacks of other libraries. No return address is this
 /// small, since nothing is mapped there.
 const MOST_EPOCHS: usize = 0xFFFF;
 
-/// So many children are in the list.
+/// Most children in a list.
 const LISTED: u32 = 8;
 
 const SEGMENT: usize = 1 << 14;
@@ -39,17 +39,17 @@ const SEGMENTS: usize = (TraceId::MAX as usize + 1) / SEGMENT;
 const STRIPES: usize = 64;
 const FIRST_INDEX: usize = 64;
 
-/// Where a node that is not listed is found by its parent and return address: a copy of it, so that one load
-/// tells.
+/// A node that is not in a list, by its parent and return address. The copy of them saves a load of the node.
 struct Slot {
     pc: AtomicU64,
-    /// The parent's id in the upper half, the node's in the lower; 0 if the slot is empty. Written last.
+    /// The parent's id in the upper half, the node's in the lower; 0 if the slot is empty. The writer stores it
+    /// last.
     link: AtomicU64,
 }
 
-/// An open-addressed table of slots, at most half full; as the stripe keeps it, one word: the address, and
-/// above it the logarithm of the length. Never unmapped, since somebody may be reading it when a larger one
-/// takes its place.
+/// An open-addressed table of slots, at most half full. The stripe keeps it as one word: the address, and above it
+/// the logarithm of the length. It is never unmapped, since another thread may still read it when a larger one
+/// replaces it.
 #[derive(Clone, Copy)]
 struct Index(usize);
 
@@ -67,7 +67,7 @@ impl Index {
         if start.is_null() {
             return &[];
         }
-        // SAFETY: so many slots were mapped there, and are never unmapped.
+        // SAFETY: `roomy_index` took this many slots from the arena, and nobody unmaps them.
         unsafe { core::slice::from_raw_parts(start, self.length()) }
     }
 }
@@ -100,7 +100,7 @@ impl TraceTree {
         }
     }
 
-    /// All locks, in the order in which they may be taken together.
+    /// Calls `each` for all locks, in the order in which a thread may take them together.
     pub(crate) fn for_each_lock(&self, each: &mut dyn FnMut(&Lock)) {
         for stripe in &self.stripes {
             each(&stripe.lock);
@@ -116,17 +116,17 @@ impl TraceTree {
         (used, segments - used, self.mapped.load(Ordering::Relaxed).saturating_sub(segments))
     }
 
-    /// How many nodes there are, the root among them.
+    /// The number of nodes, with the root.
     pub(crate) fn nodes(&self) -> usize {
         (self.next.load(Ordering::Acquire) as usize).min(TraceId::MAX as usize + 1)
     }
 
-    /// Stacks that were cut because the tree was full.
+    /// Stacks that lost frames because the tree was full.
     pub(crate) fn cut(&self) -> usize {
         self.cut.load(Ordering::Relaxed)
     }
 
-    /// What stacks of an epoch begin with: a node that is no frame. `None` if there is no such node any more.
+    /// The node from which stacks of an epoch start. It is no frame. `None` if the epoch has no such node.
     pub(crate) fn root(&self, epoch: u32) -> Option<TraceId> {
         match epoch as usize {
             0 => Some(TraceId::NONE),
@@ -135,12 +135,12 @@ impl TraceTree {
         }
     }
 
-    /// Notes that there is no stack for a block.
+    /// Counts a block that gets no stack.
     pub(crate) fn note_cut(&self) {
         self.cut.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The stack that goes one frame further in than `parent`; `parent` itself if the tree is full.
+    /// The stack with one more frame inside of `parent`; `parent` itself if the tree is full.
     #[inline]
     pub(crate) fn child(&self, parent: TraceId, pc: usize) -> TraceId {
         match self.listed_child(parent, pc) {
@@ -165,7 +165,7 @@ impl TraceTree {
     #[inline(never)]
     fn further_child(&self, parent: TraceId, pc: usize) -> TraceId {
         let hash = hash(parent, pc);
-        // All children of a node are in one stripe, whose lock is also that of the list.
+        // One stripe has all children of a node, and its lock is also that of their list.
         let stripe = &self.stripes[parent.0 as usize % STRIPES];
         match look_up(Index(stripe.index.load(Ordering::Acquire)).slots(), hash, parent, pc) {
             Ok(id) => id,
@@ -182,7 +182,7 @@ impl TraceTree {
         let listed = self.node(parent).map_or(0, |node| node.listed.load(Ordering::Relaxed));
         if listed < LISTED {
             let Some(id) = self.new_node(parent, pc) else { return self.cut_at(parent) };
-            // The root comes with the first node.
+            // The root exists once the first node does.
             if let (Some(node), Some(parent)) = (self.node(id), self.node(parent)) {
                 node.next_sibling.store(parent.first_child.load(Ordering::Relaxed), Ordering::Relaxed);
                 parent.listed.store(listed + 1, Ordering::Relaxed);
@@ -223,7 +223,7 @@ impl TraceTree {
             {
                 self.mapped.fetch_add(bytes, Ordering::Relaxed);
             } else {
-                // SAFETY: mapped above, and seen by nobody.
+                // SAFETY: mapped above, and no other thread has seen it.
                 unsafe { memory::unmap(fresh, bytes) };
             }
         }
@@ -234,7 +234,7 @@ impl TraceTree {
         Some(TraceId(id))
     }
 
-    /// The stripe's slots, made more when half of them are used.
+    /// The stripe's slots. Doubles them when half are used.
     fn roomy_index(&self, stripe: &Stripe) -> Option<&'static [Slot]> {
         let old = Index(stripe.index.load(Ordering::Acquire));
         if stripe.used.load(Ordering::Relaxed) < old.length() / 2 {
@@ -265,7 +265,7 @@ impl TraceTree {
     #[inline]
     fn node(&self, id: TraceId) -> Option<&Node> {
         let segment = self.segments[id.0 as usize / SEGMENT].load(Ordering::Acquire);
-        // SAFETY: null, or a segment that is never unmapped.
+        // SAFETY: null, or a segment of `new_node`, and the tree never unmaps one.
         let segment = unsafe { segment.as_ref() }?;
         Some(&segment[id.0 as usize % SEGMENT])
     }
@@ -298,7 +298,7 @@ impl Slot {
     }
 }
 
-/// The node's id, or the slot where it would go, if there are slots.
+/// The id of the node, or the slot where it belongs, if there are slots.
 #[inline(always)]
 fn look_up(slots: &[Slot], hash: usize, parent: TraceId, pc: usize) -> Result<TraceId, Option<&Slot>> {
     let mask = slots.len().wrapping_sub(1);

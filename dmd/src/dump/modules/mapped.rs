@@ -1,18 +1,18 @@
-//! The modules by what the kernel has mapped, for a child of a fork: of the loader's lock its parent's threads have
-//! left the child whatever they had.
+//! The modules by the kernel's mappings, for the child of a fork: a thread of the parent may have held the loader's
+//! lock, and then nobody frees it in the child.
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 
 use super::{Module, build_id};
 
-/// More bytes of headers, or of notes, no linker makes.
+/// No linker makes more bytes of headers, or of notes.
 const MOST: usize = 64 << 10;
 
 const HEADER: usize = size_of::<libc::Elf64_Ehdr>();
 const PROGRAM_HEADER: usize = size_of::<libc::Elf64_Phdr>();
 
-/// Reads through the kernel, which says so where nothing is mapped any more.
+/// Reads through the kernel, which returns an error where nothing is mapped any more.
 fn read(memory: &File, address: usize, bytes: usize) -> Option<Vec<u8>> {
     if bytes > MOST {
         return None;
@@ -22,7 +22,7 @@ fn read(memory: &File, address: usize, bytes: usize) -> Option<Vec<u8>> {
     Some(read)
 }
 
-/// Those that are mapped.
+/// The modules that are mapped.
 pub(super) fn modules() -> Vec<Module> {
     let maps = fs::read("/proc/self/maps").unwrap_or_default();
     let Ok(memory) = File::open("/proc/self/mem") else { return Vec::new() };
@@ -31,7 +31,7 @@ pub(super) fn modules() -> Vec<Module> {
     for mapping in mappings.iter().filter(|mapping| mapping.begins_file) {
         let Some(module) = module(&memory, mapping.start) else { continue };
         let holds = |other: &Mapping<'_>| (module.start..module.end).contains(&other.start);
-        // What is mapped as data only is no module.
+        // A file that is mapped only as data is not a module.
         if mappings.iter().any(|other| other.has_code && other.path == mapping.path && holds(other)) {
             modules.push(Module { path: mapping.path.to_vec(), ..module });
         }
@@ -39,7 +39,7 @@ pub(super) fn modules() -> Vec<Module> {
     modules
 }
 
-/// A line of the kernel's.
+/// A line of the kernel's list of mappings.
 struct Mapping<'m> {
     start: usize,
     path: &'m [u8],
@@ -54,7 +54,7 @@ impl<'m> Mapping<'m> {
         let start = range.split(|byte| *byte == b'-').next()?;
         let start = usize::from_str_radix(core::str::from_utf8(start).ok()?, 16).ok()?;
         let path = if line.ends_with(b" [vdso]") {
-            // As the loader names it.
+            // The loader's name for it.
             b"linux-vdso.so.1"
         } else {
             let path = line.get(line.iter().position(|byte| *byte == b'/')?..)?;
@@ -65,7 +65,7 @@ impl<'m> Mapping<'m> {
     }
 }
 
-/// The module that begins there, if one does.
+/// The module that starts there, if one does.
 fn module(memory: &File, start: usize) -> Option<Module> {
     let header = read(memory, start, HEADER)?;
     if !header.starts_with(&[0x7f, b'E', b'L', b'F', 2]) {

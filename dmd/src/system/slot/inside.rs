@@ -1,8 +1,8 @@
-//! The guard against re-entry: what this thread does in the engine, and since where on its stack.
+//! The guard against re-entry: what this thread does in the engine, and from where on its stack.
 //!
-//! A handler of a signal finds the guard set if it has interrupted the engine. It may never come back: recovering
-//! from an overflow of the stack, programs jump out of handlers. So the guard knows the stack pointer of whoever
-//! set it first. Whoever finds it set with a frame further out, on the same stack, knows that nobody is inside.
+//! A signal handler that interrupts the engine finds the guard set. The handler may never return: programs jump out
+//! of it when they recover from a stack overflow. So the guard keeps the stack pointer of the code that set it
+//! first. Code that finds the guard set, in a frame further out on the same stack, knows that nobody is inside.
 
 use core::cell::Cell;
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -10,29 +10,29 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use super::slot;
 use dmd_unwind::StackRange;
 
-/// In a hook, which causes no allocation: whatever is allocated meanwhile is that of a signal's handler.
+/// A hook runs. It causes no allocation: a block allocated meanwhile is a signal handler's.
 const HOOK: u32 = 1 << 31;
-/// So much for each call of an allocator that has a door of its own: what other doors see meanwhile is part of
-/// that block.
+/// Added for each call of an allocator that has its own door: blocks that other doors see meanwhile are parts of
+/// its block.
 const ALLOCATOR: u32 = 1 << 16;
-/// So much for each time that what is allocated is the engine's own.
+/// Added each time that blocks allocated from here on are the engine's own.
 const OWN: u32 = 1;
 
-/// A signal's handler runs at least so far below what it has interrupted: the kernel puts the registers between,
-/// which take twice as much.
+/// A signal handler runs at least this far below the code that it interrupted: the kernel puts the registers
+/// between, which take twice as much.
 const HANDLER: usize = 512;
 
-/// What a thread is doing in the engine. All zero: nothing.
+/// What a thread does in the engine. All zero: nothing.
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct Guard {
-    /// Sums of the constants above. Read by other copies of the library: see `door`.
+    /// Sums of the constants above. Other copies of the library read it: see `door`.
     inside: Cell<u32>,
-    /// The stack pointer of whoever was the first to set it; 0 if that is not known.
+    /// The stack pointer of the code that set the guard first; 0 if it is not known.
     at: Cell<usize>,
 }
 
-/// How often the engine was left by a jump out of a hook: a block each is not known.
+/// How often a jump left a hook. Each time, one block was not recorded.
 static JUMPS: AtomicU64 = AtomicU64::new(0);
 
 pub(crate) fn jumps() -> &'static AtomicU64 {
@@ -46,39 +46,39 @@ impl Guard {
         self.inside.get() != 0 && !self.was_left(0)
     }
 
-    /// As [`is_set`](Self::is_set), for a hook. A hook calls no hook: if one is interrupted by a handler that calls
-    /// another, that is not near.
+    /// [`is_set`](Self::is_set) for a hook. A hook calls no hook. If a handler interrupts it and calls another one,
+    /// the two frames are not near.
     #[inline(always)]
     fn is_set_for_hook(&self) -> bool {
         let inside = self.inside.get();
         inside != 0 && !self.was_left(if inside == HOOK { HANDLER } else { 0 })
     }
 
-    /// Whether a block that is new passes by: it is the engine's own, or a part of one that another door sees.
+    /// Whether a new block is not to be recorded: it is the engine's own, or part of one that another door sees.
     #[inline(always)]
     pub(crate) fn passes_by(&self) -> bool {
         self.inside.get() & !HOOK != 0 && !self.was_left(0)
     }
 
-    /// Whether what is allocated is the engine's own.
+    /// Whether a new block is the engine's own.
     #[inline(always)]
     pub(crate) fn is_for_the_engine(&self) -> bool {
         self.inside.get() & (ALLOCATOR - 1) != 0
     }
 
-    /// The counter, for copies of the library that know no more of it.
+    /// The counter, for copies of the library that know only this part of the guard.
     pub(crate) fn counter(&self) -> &Cell<u32> {
         &self.inside
     }
 
-    /// Nobody is inside, whatever was found: who was is not coming back.
+    /// Says that nobody is inside: the code that set the guard never returns.
     pub(crate) fn clear(&self) {
         self.inside.set(0);
         self.at.set(0);
     }
 
-    /// Clears the guard and tells so, if whoever set it has been left by a jump: the stack ends further out than it did,
-    /// or not so far further in as it would.
+    /// Clears the guard and returns true if a jump left the code that set it. Then the stack pointer is above the
+    /// guard's, or less than `near` below it.
     #[cold]
     #[inline(never)]
     fn was_left(&self, near: usize) -> bool {
@@ -86,7 +86,7 @@ impl Guard {
         if at == 0 || sp + near <= at {
             return false;
         }
-        // A handler may run on another stack, which lies higher, and so may a coroutine that it went to.
+        // A handler may run on another stack at higher addresses, and so may a coroutine that it switched to.
         let mut stack = StackRange::new();
         if at.abs_diff(sp) >= HANDLER && !(stack.covers(sp) && stack.covers(at)) {
             return false;
@@ -115,7 +115,7 @@ impl Guard {
         }
     }
 
-    /// Runs an allocator of which another door sees the blocks.
+    /// Runs an allocator whose blocks another door sees.
     #[inline(always)]
     pub(crate) fn around<T>(&self, allocator: impl FnOnce() -> T) -> T {
         let before = self.set(self.inside.get() + ALLOCATOR);
@@ -125,15 +125,15 @@ impl Guard {
     }
 }
 
-/// Being inside the engine, until dropped. Made in the frame of whoever holds it, so that all that is called meanwhile
-/// lies below the stack pointer that the guard knows.
+/// Being inside the engine, until dropped. It is made in the frame of its holder, so that all calls meanwhile run
+/// below the stack pointer that the guard keeps.
 pub(crate) struct Inside {
     guard: &'static Guard,
     before: u32,
 }
 
 impl Inside {
-    /// In a hook. `None` if this thread is inside already: a signal's handler has interrupted it.
+    /// For a hook. `None` if this thread is inside: then a signal handler has interrupted it.
     #[inline(always)]
     pub(crate) fn enter() -> Option<Self> {
         let guard = &slot().guard;
@@ -143,7 +143,7 @@ impl Inside {
         Some(Self { guard, before: guard.set(HOOK) })
     }
 
-    /// In a hook, whether or not this thread is inside.
+    /// For a hook, whether or not this thread is inside.
     #[inline(always)]
     pub(crate) fn anyway() -> Self {
         let guard = &slot().guard;
@@ -151,7 +151,7 @@ impl Inside {
         Self { guard, before: guard.set(guard.inside.get() | HOOK) }
     }
 
-    /// Once more, whether or not this thread is inside; what is allocated is the engine's own.
+    /// Goes one level deeper, whether or not this thread is inside: new blocks are the engine's own.
     #[inline(always)]
     pub(crate) fn deeper() -> Self {
         let guard = &slot().guard;
@@ -167,17 +167,17 @@ impl Drop for Inside {
     }
 }
 
-/// Where the stack ends now.
+/// The stack pointer.
 #[inline(always)]
 pub(super) fn stack_pointer() -> usize {
     let pointer: usize;
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: reads a register.
+    // SAFETY: reads a register and changes nothing.
     unsafe {
         core::arch::asm!("mov {}, rsp", out(reg) pointer, options(nomem, nostack, preserves_flags));
     }
     #[cfg(target_arch = "aarch64")]
-    // SAFETY: reads a register.
+    // SAFETY: reads a register and changes nothing.
     unsafe {
         core::arch::asm!("mov {}, sp", out(reg) pointer, options(nomem, nostack, preserves_flags));
     }

@@ -1,20 +1,20 @@
-//! Whether a stack has room for what the engine does: it must not overflow there, half way through, with a lock held.
+//! Whether a stack has room for the engine, which must not overflow it half way through, with a lock held.
 //!
-//! Asked before the thread is inside, so that nothing is lost if even this overflows. What was found is kept: a hint,
-//! since stacks come and go, which may be wrong and then costs what having no room would have cost.
+//! A hook asks before the thread is inside, so that nothing is lost if even this overflows. The answer is kept as a
+//! hint: stacks come and go, so it may be wrong, and then the damage is the same as without the check.
 
 use core::cell::Cell;
 
 use dmd_unwind::is_readable;
 
 const PAGE: usize = 4096;
-/// What a stack needs to have left: walks have been seen to use 3 KiB.
+/// The room that a stack must have left: walks used up to 3 KiB.
 const ROOM: usize = 4 << 10;
-/// As much is tried at once to make a stretch longer.
+/// A stretch may grow over a gap of this size if all of the gap is readable.
 const NEAR: usize = 64 * PAGE;
 
-/// Where this thread's stacks have been found to be there: the one that it ran on last, and the one before. All zero
-/// at first.
+/// The readable stretches of this thread's stacks: the one that it ran on last, and the one before. All zero at
+/// first.
 #[repr(C)]
 pub(super) struct Room {
     last: Stretch,
@@ -43,7 +43,7 @@ impl Stretch {
 }
 
 impl Room {
-    /// Whether there is room below a stack pointer of this thread's.
+    /// Whether this thread's stack has room below a stack pointer.
     #[inline(always)]
     pub(super) fn is_below(&self, sp: usize) -> bool {
         self.last.has_room(sp) || self.look(sp)
@@ -55,7 +55,7 @@ impl Room {
         let low = page_of(sp.saturating_sub(ROOM));
         let end = page_of(sp) + PAGE;
         if !self.last.is_near(low, end) {
-            // Another stack.
+            // The thread runs on another stack.
             let last = self.last.replace((self.other.floor.get(), self.other.end.get()));
             self.other.replace(last);
             if self.last.has_room(sp) {

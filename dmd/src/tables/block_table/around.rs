@@ -1,33 +1,33 @@
 //! The block around an address.
 //!
-//! A look back over the words finds small blocks. A large one may start far before, and the words between
-//! tell nothing; so there is a place for each stretch of heap, which names the large block that started in it
-//! last. Blocks do not overlap: of those that are at least as long as the stretch only one can start in it at
-//! a time. What a place names is looked up, so that nothing has to be done when a block is freed.
+//! A look back over the words finds small blocks. A large block may start far before the address, and the words
+//! between say nothing. So each stretch of heap has a place with the start of the last large block in it. Blocks do
+//! not overlap: only one block at least as long as the stretch can start in it at a time. A search looks up the
+//! block that a place names, so that a free has nothing to do here.
 
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use super::{ADDRESS_BITS, Block, GRAIN_BITS, LEAF_BITS, LIVE, MIDDLE_BITS, PLANES, TAG, Table, word_index};
 
-/// Blocks of so many usable bytes have a place; smaller ones are found by their words.
+/// Blocks of this many usable bytes have a place; words are enough to find smaller ones.
 pub(super) const LARGE: usize = 1 << LARGE_BITS;
 const LARGE_BITS: u32 = 14;
 const LONG_BITS: u32 = 20;
 const HUGE_BITS: u32 = 28;
 const VAST_BITS: u32 = 35;
 
-/// How long the stretches of each kind are, as powers of two. A block is of the last kind that is not longer
-/// than it.
+/// Length of the stretches of each kind, as powers of two. A block belongs to the last kind that is not longer than
+/// the block.
 const STRETCHES: [u32; 4] = [LARGE_BITS, LONG_BITS, HUGE_BITS, VAST_BITS];
 
-/// Starts of large blocks, in a middle. All zero at first.
+/// Starts of large blocks in a middle. All zero at first.
 pub(super) struct InMiddle {
     large: [AtomicUsize; 1 << (MIDDLE_BITS - LARGE_BITS)],
     long: [AtomicUsize; 1 << (MIDDLE_BITS - LONG_BITS)],
     huge: [AtomicUsize; 1 << (MIDDLE_BITS - HUGE_BITS)],
 }
 
-/// Starts of blocks that are longer than a middle, of all planes.
+/// Starts of blocks that are longer than a middle, for all planes.
 pub(super) struct InTable {
     vast: [AtomicUsize; 1 << (ADDRESS_BITS - VAST_BITS)],
 }
@@ -39,7 +39,7 @@ impl InTable {
 }
 
 impl Table {
-    /// Notes where a large block starts, which was recorded before.
+    /// Notes the start of a large block that is already recorded.
     #[cold]
     pub(super) fn note_start(&self, address: usize, usable: usize) {
         if usable > self.largest.load(Ordering::Relaxed) {
@@ -51,7 +51,7 @@ impl Table {
         }
     }
 
-    /// The live block that has this address inside, and where it starts.
+    /// The live block that has this address inside, and its start.
     pub(super) fn around(&self, address: usize) -> Option<(usize, Block)> {
         let planes = (0..PLANES).filter(|plane| self.root(*plane).is_some());
         let found = planes.filter_map(|plane| {
@@ -91,7 +91,7 @@ impl Table {
             if longest >> bits == 0 {
                 return None;
             }
-            // The block may begin at the end of the first stretch, and end at the beginning of the last.
+            // The block may start at the end of the first stretch, and end at the beginning of the last one.
             let stretches = (longest >> bits) + 1;
             (0..=stretches).find_map(|back| {
                 looked();
@@ -101,14 +101,14 @@ impl Table {
         })
     }
 
-    /// The block that starts there, if it is live and has the address inside.
+    /// The block that starts at `start`, if it is live and has the address inside.
     fn if_around(&self, address: usize, start: usize) -> Option<(usize, Block)> {
         let distance = address.checked_sub(start)?;
         let block = self.get(start)?;
         (distance < block.usable()).then_some((start, block))
     }
 
-    /// The place for blocks of a kind that start where the address lies.
+    /// The place for blocks of a kind that start in the stretch of this address.
     fn place(&self, kind: usize, address: usize) -> Option<&AtomicUsize> {
         let within = |stretch: u32| (address & ((1 << MIDDLE_BITS) - 1)) >> stretch;
         match kind {
@@ -120,7 +120,7 @@ impl Table {
     }
 }
 
-/// For tests, which count the looks that a search takes.
+/// For tests, which count the looks of a search.
 #[inline(always)]
 fn looked() {
     #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Where a block is recorded.
+//! The place where a block is recorded.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
@@ -18,7 +18,7 @@ impl<'t> Place<'t> {
         }
     }
 
-    /// The slot of the same address, unless a word counts before it.
+    /// The slot of the same address, unless the word takes precedence.
     pub(super) fn or(self, slot: &'t Slot) -> Self {
         if self.word().load(Ordering::Relaxed) == 0 { Place::Slot(slot) } else { self }
     }

@@ -1,7 +1,7 @@
-//! Large blocks where no small one was recorded: a slot each, in a short chain of chunks.
+//! Large blocks where no small one was recorded: each has a slot in a short chain of chunks.
 //!
-//! A slot belongs to its address for good, so that whoever found it may go on with it whatever others do: there
-//! are some more than large blocks fit into the stretch of heap, and what has none left gets words.
+//! A slot belongs to its address for good, so that a thread that found it may use it whatever others do. There are
+//! a few more slots than large blocks fit into the stretch of heap. A block that finds no free slot gets words.
 
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicPtr, AtomicU16, AtomicU64, Ordering};
@@ -14,14 +14,14 @@ const MOST_CHUNKS: usize = 4;
 
 /// All zero at first.
 pub(super) struct Chunk {
-    /// The place of the address in its stretch of heap, plus one; 0 for a slot that is free.
+    /// The place of each slot's address in its stretch of heap, plus one; 0 for a free slot.
     keys: [AtomicU16; SLOTS],
     next: AtomicPtr<Chunk>,
     slots: [Slot; SLOTS],
 }
 
 pub(super) struct Slot {
-    /// As those of the table.
+    /// A word like those of the table.
     pub(super) word: AtomicU64,
     requested: AtomicU64,
     slop: AtomicU64,
@@ -34,7 +34,7 @@ impl Slot {
         self.word.store(word, Ordering::Release);
     }
 
-    /// What was asked for, and the usable bytes beyond.
+    /// The requested bytes, and the usable bytes beyond.
     pub(super) fn sizes(&self) -> (u64, u64) {
         (self.requested.load(Ordering::Acquire), self.slop.load(Ordering::Acquire))
     }
@@ -42,7 +42,7 @@ impl Slot {
 
 impl Chunk {
     fn next(&self) -> Option<&Chunk> {
-        // SAFETY: null, or a chunk that is never unmapped.
+        // SAFETY: null, or a chunk of `make`, and the table never unmaps one.
         unsafe { self.next.load(Ordering::Acquire).as_ref() }
     }
 
@@ -50,7 +50,7 @@ impl Chunk {
         core::iter::successors(Some(self), |chunk| chunk.next())
     }
 
-    /// The slot of a place, if one was made.
+    /// The slot of a place, if it has one.
     pub(super) fn find(&self, index: usize) -> Option<&Slot> {
         let slots = self.chain().flat_map(|chunk| chunk.keys.iter().zip(&chunk.slots));
         slots
@@ -64,15 +64,15 @@ fn key_of(index: usize) -> u16 {
     index as u16 + 1
 }
 
-/// The slot of a place, made in the first free one; `None` if there is none, or no memory.
+/// The slot of a place. If it has none, takes the first free one; `None` if there is none, or memory is short.
 pub(super) fn make<'t>(first: &'t AtomicPtr<Chunk>, index: usize, pool: &Pool<Chunk>) -> Option<&'t Slot> {
     let mut place = first;
     for _ in 0..MOST_CHUNKS {
         if place.load(Ordering::Acquire).is_null() {
-            // If another thread was faster its chunk counts, and this one is never touched.
+            // If another thread was faster, its chunk counts, and nobody ever touches this one.
             let _ = place.compare_exchange(null_mut(), pool.take(), Ordering::AcqRel, Ordering::Acquire);
         }
-        // SAFETY: null, or a chunk that is never unmapped.
+        // SAFETY: null, or a chunk of the pool, which never unmaps one.
         let chunk = unsafe { place.load(Ordering::Acquire).as_ref() }?;
         for (key, slot) in chunk.keys.iter().zip(&chunk.slots) {
             let owner = key.compare_exchange(0, key_of(index), Ordering::AcqRel, Ordering::Acquire);
@@ -85,7 +85,7 @@ pub(super) fn make<'t>(first: &'t AtomicPtr<Chunk>, index: usize, pool: &Pool<Ch
     None
 }
 
-/// All slots of a chain and their places, by place.
+/// All slots of a chain with their places, in order of places.
 pub(super) fn in_order(first: Option<&Chunk>) -> [Option<(usize, &Slot)>; SLOTS * MOST_CHUNKS] {
     let mut all = [None; SLOTS * MOST_CHUNKS];
     let slots =

@@ -1,4 +1,4 @@
-//! How far the table looks, which nobody can see from outside.
+//! The number of looks of the table, which no caller can see.
 
 use core::cell::Cell;
 
@@ -9,7 +9,7 @@ thread_local! {
     pub(super) static LOOKS: Cell<usize> = const { Cell::new(0) };
 }
 
-/// In each plane: so many looks are a microsecond or two.
+/// In each plane: this many looks take a microsecond or two.
 const MOST_LOOKS: usize = 1600;
 
 fn block(usable: usize) -> Block {
@@ -30,7 +30,7 @@ fn inside(start: usize, usable: usize) -> Found {
 
 const HEAP: usize = 0x7f12_3450_0000;
 
-/// As after sampling, or when most was freed: the block before is far away.
+/// As after sampling, or after most blocks were freed: the block before is far away.
 #[test]
 fn a_search_in_an_empty_heap_is_short() {
     static TABLE: Table = Table::new();
@@ -70,7 +70,7 @@ fn blocks_of_all_sizes_are_found_from_inside() {
     }
 }
 
-/// What started in the same stretch of heap before is not taken for a block.
+/// A freed block that started in the same stretch of heap is not taken for the block around an address.
 #[test]
 fn a_place_is_another_block_s_when_its_own_was_freed() {
     static TABLE: Table = Table::new();
@@ -82,7 +82,7 @@ fn a_place_is_another_block_s_when_its_own_was_freed() {
         assert!(TABLE.insert(second, block(usable)));
         assert_eq!(found(&TABLE, 1, second + usable - 1), inside(second, usable));
         assert_eq!(found(&TABLE, 1, second - 1), Found::Nothing);
-        // A small one was freed where no hook saw it.
+        // A small block that the program freed where no hook saw it.
         assert!(TABLE.insert(second + 1024, block(16)));
         assert_eq!(found(&TABLE, 1, second + 2048), inside(second, usable));
         TABLE.erase(second + 1024);
@@ -90,11 +90,11 @@ fn a_place_is_another_block_s_when_its_own_was_freed() {
     }
 }
 
-/// While a dump looks at it, another thread may free it.
+/// While a dump reads a block, another thread may free it.
 #[test]
 fn sizes_of_a_large_block_are_not_read_from_what_took_its_place() {
     static TABLE: Table = Table::new();
-    // Where small blocks are, sizes of large ones lie behind their word.
+    // Where small blocks are, the sizes of a large block lie behind its word.
     assert!(TABLE.insert(HEAP + 64, block(16)));
     assert!(TABLE.insert(HEAP, block(1 << 30)));
     for offset in [16, 32] {
@@ -103,7 +103,7 @@ fn sizes_of_a_large_block_are_not_read_from_what_took_its_place() {
     assert_eq!(TABLE.get(HEAP), Some(block(0)));
 }
 
-/// A block is the same whether others around it are small, whichever came first.
+/// A block is the same whether or not blocks around it are small, whichever came first.
 #[test]
 fn large_blocks_among_small_ones() {
     static TABLE: Table = Table::new();
@@ -126,7 +126,7 @@ fn large_blocks_among_small_ones() {
     TABLE.unmark(large);
     assert_eq!(TABLE.remove(large), Some(block(17 << 10)));
     assert_eq!((TABLE.remove(large), TABLE.find(large)), (None, Found::Freed));
-    // A word counts before the slot.
+    // A word takes precedence over the slot.
     assert!(TABLE.insert(large, block(100)));
     TABLE.erase(second);
     assert_eq!(all(), [(large, 100), (small, 48)]);
@@ -134,7 +134,7 @@ fn large_blocks_among_small_ones() {
     assert_eq!((all(), TABLE.find(large)), (Vec::new(), Found::Nothing));
 }
 
-/// A slot is its address's for good: what has none left gets words.
+/// A slot belongs to its address for good: blocks without a free slot get words.
 #[test]
 fn large_blocks_at_more_addresses_than_there_are_slots() {
     static TABLE: Table = Table::new();
@@ -146,7 +146,7 @@ fn large_blocks_at_more_addresses_than_there_are_slots() {
     TABLE.for_each(|address, _| panic!("{address:#x}"));
 }
 
-/// What large blocks need is little beside them, also beyond 32 GiB.
+/// The table needs little memory for large blocks, also beyond 32 GiB.
 #[test]
 fn large_blocks_take_little_room() {
     static TABLE: Table = Table::new();
@@ -161,7 +161,7 @@ fn large_blocks_take_little_room() {
     assert!(TABLE.touched() < 200 * blocks, "{}", TABLE.touched());
 }
 
-/// What is read of a large block is of one, though others free it, and record another there.
+/// A read of a large block gives one block, though other threads free it and record another one there.
 #[test]
 fn a_large_block_is_read_as_one() {
     static TABLE: Table = Table::new();
