@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::hash::{BuildHasher as _, RandomState};
 
 use hashbrown::HashTable;
-use rustc_hash::FxHashMap;
 
 use crate::frame::{Frame, FrameText, Parsed};
 
@@ -24,9 +23,8 @@ pub(crate) struct Texts {
     all: String,
     /// The end of each text in `all`, and its parts.
     texts: Vec<(usize, Parsed)>,
-    /// By hash. If two texts have the same hash, the second is in `clashing`.
-    by_hash: FxHashMap<u64, TextId>,
-    clashing: HashMap<Box<str>, TextId>,
+    /// The ids by text.
+    ids: HashTable<TextId>,
     /// Random, so that the author of a dump cannot foresee hashes.
     hasher: RandomState,
 }
@@ -54,22 +52,28 @@ impl Texts {
 
     fn add_parsed(&mut self, text: &str, parse: impl FnOnce() -> Parsed) -> TextId {
         let hash = self.hasher.hash_one(text);
-        let next = TextId(self.texts.len() as u32);
-        match self.by_hash.get(&hash) {
-            None => {
-                self.by_hash.insert(hash, next);
-            }
-            Some(&known) if self.get(known).as_str() == text => return known,
-            Some(_) => {
-                if let Some(&known) = self.clashing.get(text) {
-                    return known;
-                }
-                self.clashing.insert(text.into(), next);
-            }
+        if let Some(known) = self.ids.find(hash, |id| self.get(*id).as_str() == text) {
+            return *known;
         }
+        let next = TextId(self.texts.len() as u32);
         self.all.push_str(text);
         self.texts.push((self.all.len(), parse()));
+        let mut ids = core::mem::take(&mut self.ids);
+        ids.insert_unique(hash, next, |id| self.hash(*id));
+        self.ids = ids;
         next
+    }
+
+    fn hash(&self, id: TextId) -> u64 {
+        self.hasher.hash_one(self.get(id).as_str())
+    }
+
+    fn shrink_to_fit(&mut self) {
+        self.all.shrink_to_fit();
+        self.texts.shrink_to_fit();
+        let mut ids = core::mem::take(&mut self.ids);
+        ids.shrink_to_fit(|id| self.hash(*id));
+        self.ids = ids;
     }
 }
 
@@ -169,6 +173,14 @@ impl Frames {
         let code =
             code.map(|code| Code { module: self.module(&others.modules[code.module as usize]), ..code });
         self.store(Stored { text, code })
+    }
+
+    /// Frees the room for further frames.
+    pub(crate) fn shrink_to_fit(&mut self) {
+        self.texts.shrink_to_fit();
+        self.frames.shrink_to_fit();
+        let (frames, hasher) = (&self.frames, &self.hasher);
+        self.ids.shrink_to_fit(|id| hasher.hash_one(frames[id.index()]));
     }
 
     fn module(&mut self, path: &str) -> u32 {

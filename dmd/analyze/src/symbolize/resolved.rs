@@ -51,6 +51,9 @@ impl ResolvedFrames {
             };
             self.by_address.insert(*address, frames);
         }
+        // They stay in the program that is measured.
+        self.frames.shrink_to_fit();
+        self.by_address.shrink_to_fit();
     }
 
     /// The frames of an address, inlined calls first. Empty if the address was not looked up.
