@@ -38,7 +38,7 @@ impl Churn {
         Self { blocks: (0..live).map(|_| None).collect(), random: Random::new(seed), left, sum: 0 }
     }
 
-    /// Mostly 16 to 128 bytes, up to 2 KiB, as nodes and strings are.
+    /// Mostly 16 to 128 bytes, up to 2 KiB, like nodes and strings.
     #[inline(always)]
     fn size(&mut self) -> usize {
         let bits = self.random.next();
@@ -61,14 +61,14 @@ impl Churn {
     }
 }
 
-/// Functions that call one another by the bits of `path`, so that a stack is a word over eight letters:
-/// `depth` frames in a row, then a small tree of calls of which every one allocates.
+/// Functions that call one another. The bits of `path` select the functions, so a stack is a word over eight letters:
+/// `depth` frames in a row, then a small tree of calls, each of which allocates.
 macro_rules! functions {
     ($($name:ident $salt:literal),*) => {
         $(
             #[inline(never)]
             fn $name(churn: &mut Churn, path: u64, depth: u32, tree: u32) -> u64 {
-                // Needed after the calls, so that no call is a jump.
+                // Used after the calls, so that no call is a tail call.
                 let mut local = [path ^ $salt, u64::from(depth), u64::from(tree), $salt];
                 black_box(&mut local);
                 let sum = if depth > 0 {
@@ -93,7 +93,7 @@ macro_rules! functions {
 }
 functions!(parse 1, lower 2, visit 3, expand 4, resolve 5, emit 6, fold 7, rewrite 8);
 
-/// One of 64 paths: stacks do repeat, as they do in programs.
+/// One of 64 paths: stacks repeat, as in real programs.
 fn path(pick: u64) -> u64 {
     ((pick & 63) + 1).wrapping_mul(0xd6e8_feb8_6659_fd93)
 }
@@ -154,7 +154,7 @@ fn churn_and_pass_on(
         for block in 0..BATCH as u32 {
             sum ^= make(&mut churn, &mut blocks, 6 + (block & 3));
         }
-        // Fails only where the neighbour has panicked.
+        // Fails only if the neighbour has panicked.
         _ = sender.send(blocks);
         if batch > 8
             && let Ok(blocks) = receiver.try_recv()

@@ -1,4 +1,4 @@
-//! w3: a JSON document, parsed, walked, cloned and dropped.
+//! w3: parses, walks, clones and drops a JSON document.
 
 use std::fmt::Write;
 use std::hint::black_box;

@@ -1,5 +1,5 @@
-//! The programs that heap profilers are tried on. Nothing here names an allocator: each binary beside this
-//! library is the same program on another one.
+//! The workloads for heap profilers. This library names no allocator: each binary beside it is the same program on
+//! another allocator.
 
 #![allow(clippy::print_stdout, reason = "a bench prints its figures")]
 
@@ -13,15 +13,15 @@ mod pairs;
 use std::any::Any;
 use std::error::Error;
 
-/// What a workload computed, and what it has alive at its end.
+/// The result of a workload, and the data that it has alive at its end.
 type Done = (u64, Box<dyn Any>);
 
-/// Runs `PROGRAM WORKLOAD [SCALE]` and prints what it took, before anything that happens at exit.
-/// `at_end` is called when it has been printed, while the workload's blocks are still alive.
+/// Runs `PROGRAM WORKLOAD [SCALE]`, and prints its costs before any work at exit.
+/// Then calls `at_end`, while the workload's blocks are still alive.
 ///
 /// # Errors
 ///
-/// A bad argument, or no answer from the system.
+/// An argument is bad, or a system call fails.
 pub fn run(at_end: impl FnOnce()) -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
     let workload = arguments.next().ok_or("which workload: w1, w2, w3, nothing or pairs?")?;

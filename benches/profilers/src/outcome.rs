@@ -1,21 +1,21 @@
-//! What a workload took, told before the process ends, and what its profiler knows at that moment.
+//! Prints the costs of a workload before the process ends, and writes the profiler's dump at that moment.
 
 use std::error::Error;
 use std::ffi::{CString, c_char, c_int};
 use std::mem::MaybeUninit;
 
-/// Where a dump of the profiler is to go, if there is a profiler.
+/// The variable with the path of the profiler's dump; unset without a profiler.
 const DUMP: &str = "PROFILERS_DUMP";
 
-/// CPU seconds and the peak of resident memory of this process so far, and a dump if one is wanted.
+/// Prints the CPU seconds and the peak of resident memory of this process so far, and writes a dump if `DUMP` is set.
 pub(crate) fn print(workload: &str, sum: u64) -> Result<(), Box<dyn Error>> {
     let mut usage = MaybeUninit::<libc::rusage>::zeroed();
-    // SAFETY: a place for the answer.
+    // SAFETY: `usage` is valid for a write.
     let failed = unsafe { libc::getrusage(libc::RUSAGE_SELF, usage.as_mut_ptr()) };
     if failed != 0 {
         return Err(std::io::Error::last_os_error().into());
     }
-    // SAFETY: zeroed, and filled above.
+    // SAFETY: the call above has succeeded, so it has filled the structure.
     let usage = unsafe { usage.assume_init() };
     let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 / 1e6;
     let cpu = seconds(usage.ru_utime) + seconds(usage.ru_stime);
@@ -26,7 +26,7 @@ pub(crate) fn print(workload: &str, sum: u64) -> Result<(), Box<dyn Error>> {
     }
 }
 
-/// Not what `getrusage` tells: that includes the peak of whoever started this program.
+/// The peak of resident memory. That of `getrusage` includes the peak of the process that started this program.
 fn peak_kib() -> Result<u64, Box<dyn Error>> {
     let status = std::fs::read_to_string("/proc/self/status")?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).ok_or("no VmHWM")?;
@@ -35,14 +35,14 @@ fn peak_kib() -> Result<u64, Box<dyn Error>> {
 
 fn dump(path: String) -> Result<(), Box<dyn Error>> {
     let path = CString::new(path)?;
-    // SAFETY: a name that ends in 0.
+    // SAFETY: the literal ends in 0.
     let function = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"DMDDump".as_ptr()) };
     if function.is_null() {
         return Err("no DMDDump in this process".into());
     }
-    // SAFETY: what `dmd.h` declares under that name.
+    // SAFETY: `dmd.h` declares the function of this name with this type.
     let function: unsafe extern "C" fn(*const c_char) -> c_int = unsafe { std::mem::transmute(function) };
-    // SAFETY: a path that ends in 0.
+    // SAFETY: `path` is a C string, so it ends in 0.
     match unsafe { function(path.as_ptr()) } {
         0 => Ok(()),
         code => Err(format!("DMDDump says {code}").into()),

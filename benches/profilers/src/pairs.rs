@@ -1,4 +1,4 @@
-//! One allocation and its end, again and again: what a hook adds where it does nothing.
+//! Repeats one allocation and its end, to measure the cost of a hook that does nothing.
 
 use std::alloc::{GlobalAlloc, Layout, System, alloc, dealloc};
 use std::hint::black_box;
@@ -7,23 +7,23 @@ use std::time::Instant;
 const PAIRS: u32 = 20_000;
 const ROUNDS: u32 = 2000;
 
-/// Prints the nanoseconds of a pair in the quietest round, by the program's allocator and by the system's own
-/// functions: what the first has more is the hook's. Rounds are short and take turns, so that both have seen
-/// the machine at its quietest.
+/// Prints the nanoseconds of a pair in the fastest round, by the program's allocator and by the system's functions.
+/// The difference is the cost of the hook. Rounds are short and alternate, so that both allocators have rounds
+/// while the machine does no other work.
 pub(crate) fn print() {
     let layout = Layout::new::<[u64; 6]>();
     let (mut global, mut system) = (f64::INFINITY, f64::INFINITY);
     for _ in 0..ROUNDS {
         global = global.min(round(|| {
-            // SAFETY: the size is not 0.
+            // SAFETY: the layout's size is 48, not 0.
             let block = black_box(unsafe { alloc(layout) });
-            // SAFETY: just made, and used by nobody.
+            // SAFETY: the same allocator has just made the block with this layout, and nobody else uses it.
             unsafe { dealloc(block, layout) };
         }));
         system = system.min(round(|| {
-            // SAFETY: the size is not 0.
+            // SAFETY: the layout's size is 48, not 0.
             let block = black_box(unsafe { System.alloc(layout) });
-            // SAFETY: just made, and used by nobody.
+            // SAFETY: the same allocator has just made the block with this layout, and nobody else uses it.
             unsafe { System.dealloc(block, layout) };
         }));
     }

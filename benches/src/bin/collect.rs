@@ -1,4 +1,4 @@
-//! A million reports collected in one process: time and memory.
+//! Collects a million reports in one process, and measures time and memory.
 //!
 //! `cargo run --release -p benches --bin collect`
 
@@ -15,7 +15,7 @@ memory_reporter::global_allocator!(std::alloc::System);
 const REPORTS: usize = 1_000_000;
 const ROUNDS: usize = 7;
 
-/// What a program with very many parts has: each part is measured and reported by itself.
+/// The data of a program with very many parts: the reporter measures and reports each part.
 struct Parts(Vec<String>);
 
 impl MemoryReporter for Parts {

@@ -1,9 +1,9 @@
-//! What the derive costs the compiler, beside serde's `Serialize`.
+//! Compares the compile time of the derive with that of serde's `Serialize`.
 //!
 //! `cargo run --release -p benches --bin compile_time -- [ROUNDS]`
 //!
 //! Writes two crates of 200 structs with 10 fields each, derives on all of them and uses each: ours with
-//! every reading, serde's with `serde_json::to_string`. Dependencies are built before; each round compiles
+//! every reading, serde's with `serde_json::to_string`. Cargo builds the dependencies first; then each round compiles
 //! both crates again, in turn.
 
 #![allow(clippy::print_stdout, reason = "the figures are the output")]
@@ -29,7 +29,7 @@ const FIELDS: [&str; 10] = [
     "(f64, f64)",
 ];
 
-/// One crate: what it derives, what it needs, and what it does with each struct.
+/// One crate: its derive, its dependencies, and its code for each struct.
 struct Subject {
     name: &'static str,
     derive: &'static str,
@@ -45,7 +45,7 @@ fn source(subject: &Subject) -> Result<String, Box<dyn Error>> {
         for (f, ty) in FIELDS.iter().enumerate() {
             writeln!(text, "    f{f}: {ty},")?;
         }
-        // Each struct holds the one before it, as in a program.
+        // Each struct contains the one before it, as in a program.
         if i > 0 {
             writeln!(text, "    before: Option<Box<S{}>>,", i - 1)?;
         }

@@ -1,10 +1,10 @@
-//! Two heap graphs of 1,100,000 nodes and 3,100,000 edges, one shaped as a heap of Firefox and one as no
-//! heap is: time to write, read and ask them, and memory; and one of a million nodes in one list.
+//! Measures the time to write, read and analyze heap graphs, and the memory for this. Two graphs have 1,100,000 nodes
+//! and 3,100,000 edges: one is like a heap of Firefox, one is more tangled than any heap. One is a list of a million.
 //!
 //! `cargo run --release -p benches --bin heap_graph [FILE.fxsnapshot]`
 //!
-//! With `growth` in place of a file: what a census and dominators cost for 10,000,000 nodes, as a multiple of what
-//! they cost for 1,000,000 nodes of the same shape; `growth firefox`, `tangled` or `list` tries one shape.
+//! With `growth` in place of a file: prints the cost of a census and of dominators for 10,000,000 nodes, as a multiple
+//! of the cost for 1,000,000 nodes of the same shape; `growth firefox`, `tangled` or `list` measures one shape.
 
 #![allow(clippy::print_stdout, reason = "the figures are the output")]
 
@@ -24,24 +24,24 @@ use tests::Random;
 const NODES: u64 = 1_100_000;
 const ROUNDS: usize = 7;
 
-/// Graphs of these sizes are compared.
+/// `growth` compares graphs of these sizes.
 const SMALL: u64 = 1_000_000;
 const LARGE: u64 = 10 * SMALL;
-/// The small one is asked this often for each time that the large one is.
+/// The number of analyses of the small graph for each of the large one.
 const SMALL_ROUNDS: usize = 3;
 
-/// The number of edges of a graph with `nodes` nodes: a heap of Firefox has as many edges for each node.
+/// The number of edges of a graph with `nodes` nodes, at the same number per node as in a heap of Firefox.
 fn edges_of(nodes: u64) -> u64 {
     nodes * 31 / 11
 }
 
-/// How many nodes are known to very many, such as shapes and prototypes, of a Firefox heap.
+/// How many nodes of a Firefox heap have edges from very many others: shapes, prototypes and such.
 const HUBS: u64 = 25;
 
-/// Edges as in `medium.fxsnapshot`, a heap of Firefox. There each node is met first by one edge; of nodes
-/// 58 % lead to no such other, 22 % to one, 18 % to two or three, 2 % to a few, and a quarter of all nodes hangs on
-/// arrays of thousands and on the root. Of the edges that close the circles 79 % go to some twenty nodes, the
-/// rest near or to something before; 84 % of all nodes have one edge to them.
+/// Edges as in `medium.fxsnapshot`, a heap of Firefox. There a breadth-first walk first meets each node by one edge:
+/// 58 % of nodes have no such edge, 22 % one, 18 % two or three, 2 % a few, and a quarter of all nodes is below
+/// arrays of thousands and below the root. Of the other edges 79 % lead to some twenty nodes, the rest to nodes
+/// nearby or before; 84 % of all nodes have exactly one edge to them.
 fn like_firefox(nodes: u64, random: &mut Random) -> Vec<Vec<u32>> {
     let mut edges: Vec<Vec<u32>> = vec![Vec::new(); nodes as usize];
     let mut made = 1;
@@ -54,7 +54,7 @@ fn like_firefox(nodes: u64, random: &mut Random) -> Vec<Vec<u32>> {
             80_000..98_000 => 2 + random.below(2),
             _ => 4 + random.below(4),
         };
-        // Where the queue would end, another one is given to whoever is last.
+        // The last node of the queue gets at least one child, so that the queue goes on.
         let children = if node + 1 == made { children.max(1) } else { children };
         let last = (made + children).min(nodes);
         edges[node as usize].extend(made as u32..last as u32);
@@ -71,15 +71,15 @@ fn like_firefox(nodes: u64, random: &mut Random) -> Vec<Vec<u32>> {
             79..88 => (from + random.below(100)) % nodes,
             _ => random.below(from + 1),
         };
-        // Shapes and prototypes come before what an object holds.
+        // Edges to shapes and prototypes come before those to an object's contents.
         let place = random.below(1 + edges[from as usize].len().min(2) as u64);
         edges[from as usize].insert(place as usize, to as u32);
     }
     edges
 }
 
-/// Each node hangs on one before it. Of ten other edges six go to what many share, three go
-/// near and one anywhere. No heap is as tangled: half of all nodes have several edges to them.
+/// Each node has an edge from one before it. Of ten other edges six lead to nodes that many share, three lead
+/// to nodes nearby and one to any node. No heap is as tangled: half of all nodes have several edges to them.
 fn tangled(nodes: u64, random: &mut Random) -> Vec<Vec<u32>> {
     let mut edges: Vec<Vec<u32>> = vec![Vec::new(); nodes as usize];
     for node in 1..nodes {
@@ -100,7 +100,7 @@ fn tangled(nodes: u64, random: &mut Random) -> Vec<Vec<u32>> {
     edges
 }
 
-/// The nodes stand in the order of a breadth-first walk, as in any snapshot that was written by one.
+/// A graph with its nodes in the order of a breadth-first walk, as in a snapshot that such a walk has written.
 fn heap(edges: &[Vec<u32>], random: &mut Random) -> Result<Graph, GraphError> {
     let mut places = vec![u32::MAX; edges.len()];
     let mut order = vec![0_u32];
@@ -136,7 +136,7 @@ fn heap(edges: &[Vec<u32>], random: &mut Random) -> Result<Graph, GraphError> {
     builder.finish()
 }
 
-/// A root and nodes, one after the other.
+/// A list of nodes that starts at the root.
 fn list(nodes: u64) -> Result<Graph, GraphError> {
     let mut builder = GraphBuilder::new();
     let (node, next) = (builder.text("Node")?, builder.text("next")?);
@@ -149,7 +149,7 @@ fn list(nodes: u64) -> Result<Graph, GraphError> {
     builder.finish()
 }
 
-/// Seconds that this process, which has one thread, spent on a processor; `None` if the system does not tell.
+/// The CPU seconds of this process, which has one thread; `None` if the system does not provide them.
 fn processor_seconds() -> Option<f64> {
     let text = std::fs::read_to_string("/proc/self/schedstat").ok()?;
     Some(text.split(' ').next()?.parse::<f64>().ok()? / 1e9)
@@ -175,22 +175,22 @@ fn time<T>(what: &str, mut run: impl FnMut() -> T) -> f64 {
     seconds[0]
 }
 
-/// Milliseconds on a processor.
+/// The CPU milliseconds of a call.
 fn processor_ms<T>(run: impl FnOnce() -> T) -> f64 {
     let before = processor_seconds();
     drop(black_box(run()));
     processor_seconds().zip(before).map_or(f64::NAN, |(after, before)| (after - before) * 1e3)
 }
 
-/// Megabytes that this process has at most while it runs this, beyond what it has before; `None` if the system
-/// does not tell.
+/// The peak of this process's memory during a call, in megabytes beyond the memory before; `None` if the system
+/// does not provide it.
 fn peak_megabytes<T>(run: impl FnOnce() -> T) -> Option<f64> {
     let status = |field: &str| {
         let text = std::fs::read_to_string("/proc/self/status").ok()?;
         let line = text.lines().find_map(|line| line.strip_prefix(field))?;
         line.split_whitespace().next()?.parse::<f64>().ok()
     };
-    // The peak from here on.
+    // Resets the peak.
     std::fs::write("/proc/self/clear_refs", "5").ok()?;
     let before = status("VmRSS:")?;
     drop(black_box(run()));
@@ -199,7 +199,7 @@ fn peak_megabytes<T>(run: impl FnOnce() -> T) -> Option<f64> {
 
 type Analysis = (&'static str, fn(&Graph));
 
-/// What the large graph costs, and what the small one does: in turn, so that both meet the same noise.
+/// Compares the costs of the large graph and the small one; runs both in turn, so that both have the same noise.
 fn compare(small: &Graph, large: &Graph) {
     let analyses: [Analysis; 4] = [
         ("census default", |graph| drop(heap_graph::census(graph, &Breakdown::default()))),
@@ -224,7 +224,7 @@ fn compare(small: &Graph, large: &Graph) {
     }
 }
 
-/// Each shape in two sizes, or the one that is asked for.
+/// Measures each shape in two sizes, or only the given shape.
 fn growth(shape: Option<&str>) -> Result<(), GraphError> {
     println!("on a processor, medians: {SMALL} nodes, and {LARGE}");
     let mut random = Random::new(7);
@@ -292,7 +292,7 @@ struct Entry {
     owner: Arc<String>,
 }
 
-/// A graph of this program: 200,000 entries with five blocks each.
+/// Measures a graph of this program: 200,000 entries with five blocks each.
 fn live() {
     let owner = Arc::new("owner".to_owned());
     let entries: Vec<Box<Entry>> = (0..200_000)

@@ -1,7 +1,7 @@
-//! What it costs to learn where the bytes are, as a ratio to learning how many there are.
+//! Measures the cost of a tree of sizes, as a ratio to the cost of the total alone.
 //!
 //! `cargo run --release -p benches --bin size_tree`; `size_tree_measured` is the same with a declared
-//! allocator, which is then asked about each block.
+//! allocator, which the readings then ask about each block.
 
 #![allow(clippy::print_stdout, reason = "the figures are the output")]
 

@@ -1,5 +1,5 @@
-//! The workloads on an allocator that counts, and that takes the stacks of some blocks by the `backtrace`
-//! crate, whichever profiler is preloaded. Prints both.
+//! The workloads on an allocator that counts blocks, and that takes the stacks of some blocks by the `backtrace`
+//! crate, under any preloaded profiler. Prints both.
 
 #![allow(clippy::print_stdout, reason = "a bench prints its figures")]
 #![allow(unsafe_code, reason = "an allocator")]
@@ -14,21 +14,21 @@ struct Checked;
 
 static NEW: AtomicU64 = AtomicU64::new(0);
 static GONE: AtomicU64 = AtomicU64::new(0);
-/// The return addresses of each live block that was picked, innermost first.
+/// The return addresses of each live block that `is_picked` selects, innermost first.
 static STACKS: Mutex<BTreeMap<usize, Vec<usize>>> = Mutex::new(BTreeMap::new());
 
 thread_local! {
     static INSIDE: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Runs `body`, whose own blocks are neither counted nor picked.
+/// Runs `body`, and ignores its blocks.
 fn aside(body: impl FnOnce()) {
     INSIDE.set(true);
     body();
     INSIDE.set(false);
 }
 
-/// By address, so that the end of a block knows it too.
+/// Selects blocks by their addresses, so that the end of a block gives the same answer.
 fn is_picked(block: *mut u8) -> bool {
     (block.addr() >> 4).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56 == 0
 }
@@ -65,11 +65,11 @@ fn ended(block: *mut u8) {
     }
 }
 
-// SAFETY: every call is forwarded.
+// SAFETY: forwards every call to `System`; `begun` and the code at a block's end do not touch the block.
 unsafe impl GlobalAlloc for Checked {
     #[inline(never)]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees that the layout's size is not 0.
         let block = unsafe { System.alloc(layout) };
         begun(block);
         block
@@ -77,7 +77,7 @@ unsafe impl GlobalAlloc for Checked {
 
     #[inline(never)]
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees that the layout's size is not 0.
         let block = unsafe { System.alloc_zeroed(layout) };
         begun(block);
         block
@@ -86,7 +86,7 @@ unsafe impl GlobalAlloc for Checked {
     #[inline(never)]
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         ended(block);
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller passes a live block, which `System` allocated with this layout, and a size that is not 0.
         let block = unsafe { System.realloc(block, layout, size) };
         begun(block);
         block
@@ -94,7 +94,7 @@ unsafe impl GlobalAlloc for Checked {
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         ended(block);
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller passes a live block, which `System` allocated with this layout.
         unsafe { System.dealloc(block, layout) }
     }
 }

@@ -1,4 +1,4 @@
-//! The workloads with DMD linked in. Without `$DMD` it is switched off.
+//! The workloads with DMD linked in. Without `$DMD`, DMD is switched off.
 
 use std::alloc::System;
 

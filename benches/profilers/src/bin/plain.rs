@@ -1,4 +1,4 @@
-//! The workloads on the system's allocator, which profilers are preloaded over.
+//! The workloads on the system's allocator, for preloaded profilers.
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     profilers::run(|| {})

@@ -1,7 +1,7 @@
-//! What a counting allocator saw against what each crate says.
+//! Compares the sizes of each crate with those of a counting allocator.
 //!
-//! Everything is compared with the bytes asked for; the measurers that ask the allocator are right
-//! where they show the slop, which `usable` tells.
+//! The error is relative to the requested bytes. Measurers that ask the allocator are right if they
+//! include the slop; the output then says `usable`.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap, HashSet, LinkedList, VecDeque};
@@ -34,7 +34,7 @@ use crate::measurers;
 #[repr(align(64))]
 pub(crate) struct Line(pub(crate) u8);
 
-/// `exact` only if not a byte is missing.
+/// The error of a size as text; `exact` only if no byte is missing.
 fn error(said: Option<usize>, real: isize, usable: isize) -> String {
     let Some(said) = said else { return "-".to_owned() };
     let said = said as isize;
@@ -42,7 +42,7 @@ fn error(said: Option<usize>, real: isize, usable: isize) -> String {
         _ if said == real => "exact".to_owned(),
         _ if said == usable => "usable".to_owned(),
         0 => format!("{said} B"),
-        // A size below 0 that was taken for one without sign.
+        // A size below 0 that wrapped around as an unsigned number.
         _ if said < 0 => "wraps".to_owned(),
         _ => format!("{:+.1} %", (said as f64 / real as f64 - 1.0) * 100.0),
     }

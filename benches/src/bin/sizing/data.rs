@@ -1,4 +1,4 @@
-//! The values that are measured, made by a seeded generator.
+//! The values to measure; a seeded generator makes them.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;

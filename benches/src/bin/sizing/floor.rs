@@ -1,4 +1,4 @@
-//! Hand-written walks: the least work that visits what must be visited.
+//! Hand-written walks: the least work that visits all blocks.
 
 #![allow(unsafe_code, reason = "asks the C library, as a hand-written walk would")]
 
@@ -36,7 +36,7 @@ impl Ask for Measured {
         if bytes == 0 {
             return 0;
         }
-        // SAFETY: the walks below name starts of live blocks of the C library's malloc.
+        // SAFETY: the walks below pass starts of live blocks of the C library's malloc.
         unsafe { libc::malloc_usable_size(pointer.cast_mut().cast()) }
     }
 }
@@ -61,7 +61,7 @@ fn hash_table<T>(capacity: usize) -> usize {
     (slots * size_of::<T>()).next_multiple_of(align_of::<T>().max(16)) + slots + 16
 }
 
-/// std shows no nodes: they are guessed two thirds full.
+/// std gives no access to the nodes: this estimate takes them to be two thirds full.
 fn btree<K, V>(len: usize) -> usize {
     let leaf = 11 * (size_of::<K>() + size_of::<V>()) + 16;
     let leaves = len.div_ceil(8);

@@ -1,4 +1,4 @@
-//! Measuring values: ours beside hand-written walks and the other crates, in one process.
+//! Measures values by our crate, by hand-written walks and by the other crates, in one process.
 //!
 //! ```text
 //! sizing speed [ROUNDS] [SET]   ns a block, and the ratio to a hand-written walk

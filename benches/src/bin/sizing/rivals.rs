@@ -1,7 +1,7 @@
-//! The other crates, each asked for the heap bytes below a value, without the value itself.
+//! The other crates: each measures the heap bytes below a value, without the value itself.
 //!
-//! A crate that has no impl for a type answers `None`: the method lookup picks `Covered` where its bound
-//! holds, and else, one reference further, `NotCovered`.
+//! The result is `None` for a crate that has no impl for a type: the method lookup picks `Covered` if its bound
+//! holds, and otherwise `NotCovered`, which needs one more reference.
 
 use std::collections::HashSet;
 use std::ffi::c_void;
@@ -11,7 +11,7 @@ use malloc_size_of::{MallocShallowSizeOf as _, MallocSizeOfOps};
 
 use crate::data::{Graph, Node};
 
-/// A name, and what it says of a value.
+/// The name of a crate, and its size of a value.
 pub(crate) type Measurer<T> = (&'static str, fn(&T) -> Option<usize>);
 
 macro_rules! measurer {
@@ -66,7 +66,7 @@ measurer!(heapsize, ::heapsize::HeapSizeOf, |v| v.heap_size_of_children());
 measurer!(parity, ::parity_util_mem::MallocSizeOf, |v| ::parity_util_mem::malloc_size(v));
 measurer!(stylo, ::malloc_size_of::MallocSizeOf, |v| v.size_of(&mut super::stylo_ops()));
 
-/// The first that ask the allocator; those before it compute.
+/// The first measurer that asks the allocator; those before it compute.
 pub(crate) const FIRST_ASKING: &str = "floor measured";
 
 /// Every measurer for a type, in the order of the tables.
@@ -111,28 +111,28 @@ fn flame_graph<T: ::allocative::Allocative>(value: &T) -> usize {
     builder.finish().flamegraph().total_size() - size_of_val(value)
 }
 
-/// Firefox's and Servo's own crate wants C functions, and a set of what was seen.
+/// The crate of Firefox and Servo needs C functions, and a set of the pointers that it has seen.
 #[allow(unsafe_code, reason = "the crate wants a C function")]
 fn stylo_ops() -> MallocSizeOfOps {
     unsafe extern "C" fn ask(pointer: *const c_void) -> usize {
-        // SAFETY: the crate passes starts of blocks of the C library's malloc.
+        // SAFETY: the crate passes starts of live blocks of the C library's malloc.
         unsafe { libc::malloc_usable_size(pointer.cast_mut()) }
     }
     let mut seen = HashSet::new();
     MallocSizeOfOps::new(ask, None, Some(Box::new(move |pointer| !seen.insert(pointer))))
 }
 
-/// stylo leaves `Arc` to the user on purpose.
+/// stylo's crate has no impl for `Arc` on purpose, and leaves it to the user.
 impl ::malloc_size_of::MallocSizeOf for Graph {
     fn size_of(&self, ops: &mut MallocSizeOfOps) -> usize {
         let mut bytes = self.nodes.shallow_size_of(ops) + self.edges.shallow_size_of(ops);
         for leaf in self.nodes.iter().chain(&self.edges) {
             let pointer = Arc::as_ptr(leaf);
             if !ops.have_seen_ptr(pointer) {
-                // The two counts lie before the value.
+                // The two counts of an `Arc` lie before the value.
                 let block = pointer.wrapping_byte_sub(16);
                 #[allow(unsafe_code, reason = "as the crate's users write it")]
-                // SAFETY: an Arc's block starts with its two counts.
+                // SAFETY: the `Arc` is live, and its block starts with its two counts, so `block` is its start.
                 let own = unsafe { ops.malloc_size_of(block) };
                 bytes += own + (**leaf).size_of(ops);
             }

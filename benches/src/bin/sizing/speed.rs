@@ -1,8 +1,8 @@
-//! What measuring costs: ours beside hand-written walks and the other crates, on the same live data.
+//! Measures the time of our crate, of hand-written walks and of the other crates, on the same live data.
 //!
-//! Each round runs every measurer once, in a new order, so that none always finds the caches as one
-//! neighbour left them; the median of the rounds counts. A measurer that skips work looks fast: look at
-//! its bytes before its time.
+//! Each round runs every measurer once, in a new order, so that none always finds the caches as the same
+//! neighbour left them. The results are medians of the rounds. A measurer that skips work looks fast:
+//! compare its bytes before its time.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hint::black_box;
@@ -14,7 +14,7 @@ use crate::data::{self, Graph, Json, Node, Record};
 use crate::measurers;
 use crate::rivals::{FIRST_ASKING, Measurer};
 
-/// One that takes so many nanoseconds is not run again.
+/// A measurer that takes more nanoseconds than this runs only once.
 const LONG: f64 = 3e8;
 
 fn measure<T>(name: &str, blocks: usize, rounds: usize, measurers: &[Measurer<T>], value: &T) {

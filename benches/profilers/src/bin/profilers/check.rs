@@ -1,4 +1,5 @@
-//! That what is timed is also right: nothing dropped, everything counted, stacks as a reference sees them.
+//! Checks that the timed runs are also correct: no block is lost, all blocks are counted, and stacks equal those of a
+//! reference.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -8,16 +9,16 @@ use serde_json::Value;
 
 use crate::program::{Program, field};
 
-/// What the counting program saw.
+/// The counts of the counting program.
 pub(crate) struct Counted {
     new: f64,
     live: f64,
 }
 
-/// The C library's own blocks, which no Rust program counts: buffers, and a few for each thread.
+/// The most blocks of the C library itself, which the counting program does not see: buffers, and a few per thread.
 const OF_THE_C_LIBRARY: f64 = 64.0;
 
-/// The stacks of this part of a run are compared.
+/// The check of stacks runs at this part of the scale.
 const SAMPLED_SCALE: f64 = 0.01;
 
 pub(crate) fn count(folder: &Path, workload: &str, scale: f64) -> Result<Counted, Box<dyn Error>> {
@@ -25,13 +26,13 @@ pub(crate) fn count(folder: &Path, workload: &str, scale: f64) -> Result<Counted
     Ok(Counted { new: field(&text, "new")?, live: field(&text, "live")? })
 }
 
-/// The dump of a timed run says that no block was dropped, and has those that are live.
+/// Checks that the dump of a timed run has all live blocks.
 pub(crate) fn nothing_is_lost(dump: &Path, counted: &Counted) -> Result<(), Box<dyn Error>> {
     let blocks = blocks_of(&read(dump)?)?;
     near("live blocks", blocks, counted.live)
 }
 
-/// A run that keeps freed blocks too has as many as were counted.
+/// Checks that the dump of a run that also keeps freed blocks has as many blocks as the counting program counted.
 pub(crate) fn all_are_recorded(
     plain: &Program,
     dump: &Path,
@@ -46,7 +47,7 @@ pub(crate) fn all_are_recorded(
     near("blocks", blocks, counted.new)
 }
 
-/// Every frame of the sampled blocks is where the `backtrace` crate saw it when the block was made.
+/// Checks that the sampled blocks have the frames that the `backtrace` crate saw at their allocation.
 pub(crate) fn stacks_are_the_references(
     folder: &Path,
     library: &Path,
@@ -61,15 +62,15 @@ pub(crate) fn stacks_are_the_references(
     for line in text.lines().filter_map(|line| line.strip_prefix("stack=")) {
         let (block, stack) = line.split_once(':').ok_or("no stack")?;
         let Some(ours) = ours.get(&u64::from_str_radix(block, 16)?) else {
-            // Freed since the dump.
+            // The block was freed after the dump.
             continue;
         };
         let mut reference = vec![];
         for pc in stack.split(',') {
-            // Dumps name the call; the address behind the outermost frame is 0.
+            // Dumps have the address of the call; the return address of the outermost frame is 0.
             reference.extend(u64::from_str_radix(pc, 16)?.checked_sub(1));
         }
-        // The innermost frames are the call of each unwinder; from the allocator's caller on all is one.
+        // The innermost frames are the calls of each unwinder; from the allocator's caller on, both must be equal.
         let same = ours.iter().rev().zip(reference.iter().rev()).take_while(|(ours, pc)| ours == pc).count();
         if same == 0 || same + INNERMOST < ours.len() {
             return Err(format!("{workload}: block {block}: {ours:x?} instead of {reference:x?}").into());

@@ -1,7 +1,7 @@
-//! What DMD costs beside heaptrack: `profilers [LIBRARY [SCALE [ROUNDS]]]`.
+//! Compares the costs of DMD and heaptrack: `profilers [LIBRARY [SCALE [ROUNDS]]]`.
 //!
-//! Every round runs each program once, one after another, and all is compared inside of a round: other work
-//! on the machine hits all of them. What is quoted is the median over the rounds.
+//! Every round runs each program once, one after another, and compares them within the round, since other work
+//! on the machine slows all of them. The results are medians over the rounds.
 
 #![allow(clippy::print_stdout, reason = "a bench prints its figures")]
 
@@ -56,9 +56,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     switched_off(&folder, rounds)
 }
 
-/// What DMD adds to an allocation and its end where it is linked but switched off: the time of a pair by the
-/// program's allocator less that by the system's own functions in the same process. The same difference in the
-/// plain program is what the measurement itself is off by.
+/// Prints the time that DMD adds to an allocation and its end if it is linked but switched off: the time of such a
+/// pair by the program's allocator less the time by the system's functions in the same process. The same difference
+/// in the plain program is the error of the measurement.
 fn switched_off(folder: &Path, rounds: usize) -> Result<(), Box<dyn Error>> {
     for name in ["linked", "plain"] {
         let program = Program::new(folder.join(name));
@@ -68,7 +68,7 @@ fn switched_off(folder: &Path, rounds: usize) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Of one program to the plain one.
+/// The ratios of a program to the plain one.
 #[derive(Default)]
 struct Ratios {
     cpu: Vec<f64>,

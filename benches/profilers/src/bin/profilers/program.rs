@@ -1,4 +1,4 @@
-//! A program to run, and what it printed.
+//! Runs a program, and reads its output.
 
 use std::error::Error;
 use std::ffi::OsString;
@@ -12,12 +12,12 @@ pub(crate) struct Program {
     environment: Vec<(&'static str, OsString)>,
 }
 
-/// What one run took.
+/// The costs of one run.
 pub(crate) struct Outcome {
     /// User and system seconds.
     pub(crate) cpu: f64,
     pub(crate) peak_kib: f64,
-    /// All that was printed.
+    /// The whole output.
     pub(crate) text: String,
 }
 
@@ -60,7 +60,7 @@ impl Program {
     }
 }
 
-/// The number behind `name=`.
+/// The number after `name=`.
 pub(crate) fn field(text: &str, name: &str) -> Result<f64, Box<dyn Error>> {
     let value = text.split_ascii_whitespace().find_map(|word| word.strip_prefix(name)?.strip_prefix('='));
     Ok(value.ok_or_else(|| format!("no {name} in {text:?}"))?.parse()?)
