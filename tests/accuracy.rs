@@ -1,5 +1,5 @@
-//! Computed sizes against the bytes asked for, measured ones against the usable bytes, with a
-//! counting allocator as the judge.
+//! Compares computed sizes with the requested bytes, and measured sizes with the usable bytes, both as a counting
+//! allocator counts them.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -15,14 +15,14 @@ use tests::{Counting, Random, grown};
 
 memory_reporter::global_allocator!(Counting);
 
-/// The value is exact in both readings.
+/// Asserts that the value is exact in both readings.
 fn exact<T: MallocSizeOf>(name: &str, make: impl FnOnce() -> T) {
     let (value, held) = grown(make);
     assert_eq!(computed_size_of(&value) as isize, held.asked, "computed: {name}");
     assert_eq!(malloc_size_of(&value) as isize, held.usable, "measured: {name}");
 }
 
-/// The value shows only the inside of some blocks: computed is exact, measured lies between.
+/// For a value that shows only the inside of some blocks: computed is exact, measured lies between.
 fn exact_computed<T: MallocSizeOf>(name: &str, make: impl FnOnce() -> T) {
     let (value, held) = grown(make);
     assert_eq!(computed_size_of(&value) as isize, held.asked, "computed: {name}");
@@ -175,7 +175,7 @@ fn three_thousand_random_btrees_are_exact() {
 
 #[test]
 fn three_thousand_random_hash_tables_are_exact_but_for_one_in_a_thousand_after_removals() {
-    // Repeatable: where entries lie depends on their hashes.
+    // A fixed hasher makes the test repeatable: the places of entries depend on their hashes.
     type Table = HashMap<u64, u64, BuildHasherDefault<DefaultHasher>>;
     let mut random = Random::new(7);
     let mut missed = 0;
@@ -264,7 +264,7 @@ fn cycles_end() {
 
 #[test]
 fn heap_allocated_follows_every_thread() {
-    // Other tests run meanwhile: only a difference far above theirs says anything.
+    // Other tests run meanwhile, so only a difference far above theirs is meaningful.
     const BIG: usize = 1 << 30;
     let before = amounts::heap_allocated().unwrap() as i64;
     let blocks: Vec<Vec<u8>> = std::thread::scope(|scope| {

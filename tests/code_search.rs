@@ -1,18 +1,18 @@
-//! The example `code_search` as a user runs it: its tree adds up, and what is not reported is what is
-//! missing.
+//! The example `code_search` as a user runs it: its tree adds up, and `heap-unclassified` has the bytes that it does
+//! not report.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::process::Command;
 
-/// Runs the example and gives its about:memory text, in bytes.
+/// Runs the example and returns its about:memory text.
 fn run(arguments: &[&str]) -> String {
     let mut command = Command::new(env!("CARGO"));
     command.args(["run", "--quiet", "--locked", "-p", "examples", "--example", "code_search"]);
     if !cfg!(debug_assertions) {
         command.arg("--release");
     }
-    // Unoptimized it is slow, and less text will do.
+    // Without optimization it is slow, and less text is enough.
     let megabytes = if cfg!(debug_assertions) { "15" } else { "60" };
     let output = command.args(["--", "--max-megabytes", megabytes]).args(arguments).output().unwrap();
     let (text, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
@@ -21,7 +21,7 @@ fn run(arguments: &[&str]) -> String {
     text.into_owned()
 }
 
-/// The megabytes in the line of the tree that ends with this name.
+/// The megabytes in the line of the tree that ends in this name.
 fn amount(text: &str, name: &str) -> f64 {
     let line = text
         .lines()
@@ -41,7 +41,7 @@ fn the_tree_adds_up_but_for_what_is_not_reported() {
     let with = run(&["--report-cache"]);
     let without = run(&[]);
     let (explicit, cache) = (amount(&with, "explicit"), amount(&with, "query-cache"));
-    // Below 1 % it is among the tiny ones.
+    // Below 1 % the tree has it among the tiny entries.
     let unclassified =
         if with.contains("heap-unclassified") { amount(&with, "heap-unclassified") } else { 0.01 * explicit };
     assert!(unclassified < 0.02 * explicit, "{unclassified} of {explicit}");

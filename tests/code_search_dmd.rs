@@ -1,5 +1,5 @@
-//! The example `code_search` under DMD: what it does not report is the top unreported record, and what it
-//! reports twice is told.
+//! The example `code_search` under DMD: the top unreported record has the memory that it does not report, and the
+//! twice-reported records have the memory that it reports twice.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -9,7 +9,7 @@ use std::process::Command;
 use dmd::analyze::{Analysis, AnalyzeOptions, Dump, Suggestion, Suggestions, read};
 use dmd::symbolize::SymbolOptions;
 
-/// Runs the example with a limit of time, and reads the dump that it writes.
+/// Runs the example with a time limit, and reads the dump that it writes.
 fn dump(folder: &Path, arguments: &[&str]) -> Dump {
     let mut build = Command::new(env!("CARGO"));
     build.args(["build", "--quiet", "--locked", "-p", "examples", "--example", "code_search"]);
@@ -39,7 +39,7 @@ fn dump(folder: &Path, arguments: &[&str]) -> Dump {
     dump
 }
 
-/// The text of the first record of a kind.
+/// The text of the first record of this kind.
 fn top(text: &str, kind: &str) -> Option<String> {
     let record = text.split(&format!("\n{kind} {{\n")).nth(1)?;
     Some(record.split("\n}\n").next().unwrap().to_owned())
@@ -49,8 +49,8 @@ fn text(dump: Dump) -> String {
     Analysis::new(dump, &AnalyzeOptions::new().max_frames(64).ignore_alloc_fns(true)).text(&[]).to_string()
 }
 
-/// How the method is named that answers a query: debug information of lines, which a release build has, does not
-/// tell of an inlined method whose it is.
+/// The name of the method that answers a query. A release build has only debug information of lines, which does not
+/// have the type of an inlined method.
 const ANSWER: &str = if cfg!(debug_assertions) {
     "code_search::engine::Engine::answer"
 } else {
@@ -85,7 +85,7 @@ fn the_planted_double_report_is_twice_reported() {
     ] {
         assert!(record.contains(part), "{part} is not in {record}");
     }
-    // Optimized, it jumps to what it calls last, and is on no stack.
+    // With optimization, the function's last call is a jump, so it is on no stack.
     if cfg!(debug_assertions) {
         let part = "<code_search::reporters::DocumentsAgain as memory_reporter";
         assert!(record.contains(part), "{part} is not in {record}");
@@ -109,7 +109,7 @@ fn suggestions_name_the_query_cache_s_types_and_file() {
     if std::env::var_os(debug_information).is_some_and(|value| value == "0") {
         return;
     }
-    // These need debug information, of lines at least.
+    // These need debug information, at least of lines.
     for name in ["Vec<code_search::query_cache::Hit>", "Arc<code_search::query_cache::Answer>"] {
         let found = all.iter().find(|one| one.type_name.as_deref() == Some(name));
         assert!(found.is_some_and(|one| one.module == "code_search"), "{name}: {text}");
@@ -120,7 +120,7 @@ fn suggestions_name_the_query_cache_s_types_and_file() {
     let map = |name: &str| name.contains("code_search::query_cache::Query, ");
     assert!(table.into_iter().any(map), "{text}");
 
-    // Once it is reported, there is nothing to suggest about it.
+    // When the example reports the cache, DMD suggests nothing about it.
     let with = Suggestions::new(dump(folder.path(), &["--report-cache"]), 10).unwrap();
     let text = with.to_string();
     let of_cache = with.suggestions.iter().filter(|one| one.place.contains(file));

@@ -1,4 +1,4 @@
-//! The derive, by the sizes it gives.
+//! The derive, tested by the sizes that it gives.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -266,7 +266,7 @@ fn including_this_is_the_block_and_what_it_holds() {
     assert_eq!(boxed.size_of_excluding_this(&mut ops), boxed.size_of_including_this(&mut ops));
 }
 
-/// A reading of one's own: writes down what it is told.
+/// A custom reading: keeps a list of its calls.
 #[derive(Default)]
 struct Names {
     told: Vec<String>,
@@ -319,14 +319,14 @@ fn fields_and_types_are_named_for_readings_that_listen() {
         "    7 B",
     ];
     assert_eq!(ops.into_reading().told, expected);
-    // The same below a `dyn` boundary.
+    // The reading gets the same calls for a value behind `dyn`.
     let boxed: Box<dyn Animal> = Box::new(named);
     let mut ops = MallocSizeOfOps::new(Names::default());
     boxed.size_of_excluding_this(&mut ops);
     assert_eq!(ops.into_reading().told[1..], expected);
 }
 
-/// A reading of one's own that counts how often it is told what.
+/// A custom reading that counts its calls.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Told {
     parts: usize,
@@ -398,7 +398,7 @@ fn mixed() -> Mixed {
     Mixed { bytes: vec![0; 1000], texts: vec![text(1); 10], count: 1, reference: "", shared: Rc::new(1) }
 }
 
-/// What a reading is told of a value, and of the same value below `dyn`, below two, and in a closure.
+/// Asserts that a reading gets the same calls for a value, for the value behind `dyn`, behind two, and in a closure.
 #[track_caller]
 fn told_alike<const NAMES: bool, const STEPS: bool, const MERGES: bool>(expected: &Told) {
     type Ops<const N: bool, const S: bool, const M: bool> = MallocSizeOfOps<Listening<N, S, M>>;
@@ -431,7 +431,7 @@ impl Animal for Boxed {}
 #[test]
 fn below_dyn_a_reading_is_told_what_it_wants_and_no_more() {
     told_alike::<false, false, false>(&Told::default());
-    // The fields that can own heap, and the texts; the blocks of the texts' list and of the `Rc`.
+    // `parts`: the fields that can own heap, and the texts. `opened`: the blocks of the texts' list and of the `Rc`.
     let (parts, opened) = (3 + 10, 2);
     told_alike::<false, true, false>(&Told { parts, opened, ..Told::default() });
     told_alike::<false, true, true>(&Told { parts: 3 + 1, merged: 10, opened, ..Told::default() });
@@ -440,7 +440,7 @@ fn below_dyn_a_reading_is_told_what_it_wants_and_no_more() {
     told_alike::<true, true, true>(&Told { parts: 5 + 2, merged: 1010, ..all });
 }
 
-/// Under lints that a user's crate may forbid, so that no `allow` of ours may stand there either.
+/// The derive under lints that a user's crate may forbid, so its code may not `allow` them either.
 #[forbid(unsafe_code, warnings, deprecated, unused_qualifications, unused_variables)]
 #[forbid(clippy::pedantic, clippy::arithmetic_side_effects, clippy::allow_attributes)]
 #[forbid(clippy::trait_duplication_in_bounds, clippy::type_repetition_in_bounds, clippy::use_self)]
@@ -492,7 +492,7 @@ fn nothing_meets_the_lints_of_the_user() {
     assert_eq!(computed_size_of(&strict::Bound(text(5))), 5);
 }
 
-/// Types that come in from outside a macro as tokens keep their own hygiene.
+/// A macro's caller passes the types as tokens, and they keep the hygiene of the caller.
 macro_rules! page {
     ($name:ident, $field:ident: $($type:tt)*) => {
         #[derive(MallocSizeOf)]
@@ -572,7 +572,7 @@ fn pointers_bind_nothing() {
     let _ = (value.atomic, value.raw, value.parent, value.closure);
 }
 
-/// Of more signatures than can be listed.
+/// Functions of more signatures than a list of impls can have.
 #[derive(MallocSizeOf)]
 #[allow(clippy::type_complexity, reason = "what a user may well write")]
 struct Functions<T> {
@@ -588,7 +588,7 @@ struct Functions<T> {
 #[test]
 fn functions_of_any_signature_are_measured() {
     const { assert!(!<Functions<NotMeasurable> as MallocSizeOf>::NEEDS_WALK) };
-    // No Rust code makes a function of any number of arguments.
+    // Rust code cannot define a function with a variable number of arguments.
     let _ = |of_c| Functions::<NotMeasurable> {
         borrows: |it| it,
         unsafe_mut: |it, _| it,
@@ -598,7 +598,7 @@ fn functions_of_any_signature_are_measured() {
         maybe: Some(|all| all.first()),
         pair: (|_, _| (), [|it| it; 2]),
     };
-    // Those that are listed are measured within other types, too.
+    // Functions of the listed signatures are measurable within other types, too.
     fn measured<T: MallocSizeOf>(value: &T) -> usize {
         computed_size_of(value)
     }
@@ -610,7 +610,7 @@ fn functions_of_any_signature_are_measured() {
     assert_eq!(measured(&vec![closure]), 16);
 }
 
-/// A type that comes back through an associated type.
+/// A type that contains itself through an associated type.
 trait Family {
     type Member: MallocSizeOf;
 }

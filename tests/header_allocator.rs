@@ -1,5 +1,5 @@
-//! An allocator that puts a header before each block: a crate that asked the C library about its
-//! blocks would read garbage or die.
+//! An allocator that puts a header before each block: a crate that passed its blocks to the C library's
+//! `malloc_usable_size` would read garbage or crash.
 
 #![allow(unsafe_code, reason = "an allocator")]
 
@@ -20,41 +20,41 @@ fn with_header(layout: Layout) -> (Layout, usize) {
 unsafe impl GlobalAlloc for Header {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let (whole, offset) = with_header(layout);
-        // SAFETY: the size is not 0.
+        // SAFETY: `whole` has room for the header, so its size is not 0.
         let start = unsafe { System.alloc(whole) };
         if start.is_null() {
             return start;
         }
-        // SAFETY: the header lies inside the block, before `offset`.
+        // SAFETY: `offset` lies inside of the block, which has the size of `whole`.
         let pointer = unsafe { start.add(offset) };
-        // SAFETY: `offset` is at least the size of the header.
+        // SAFETY: `offset` is at least the size of the header, so the result lies inside of the block.
         let header = unsafe { pointer.cast::<usize>().sub(1) };
-        // SAFETY: the header is part of the block.
+        // SAFETY: the header is part of the new block, which nobody else uses yet.
         unsafe { header.write_unaligned(layout.size()) };
         pointer
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
         let (whole, offset) = with_header(layout);
-        // SAFETY: the block starts `offset` before the pointer.
+        // SAFETY: the caller passes a pointer of `alloc`, so its block starts `offset` bytes before it.
         let start = unsafe { pointer.sub(offset) };
-        // SAFETY: allocated above with this layout.
+        // SAFETY: `alloc` got the block from `System` with the layout `whole`.
         unsafe { System.dealloc(start, whole) };
     }
 }
 
-// SAFETY: reads the header that `alloc` wrote.
+// SAFETY: returns the size that `alloc` wrote into the header, and does not allocate.
 unsafe impl UsableSize for Header {
     unsafe fn usable_size(&self, pointer: *const u8, _: Layout) -> usize {
-        // SAFETY: the header lies right before the block.
+        // SAFETY: the caller passes a live block of `alloc`, whose header lies right before it.
         let header = unsafe { pointer.cast::<usize>().sub(1) };
-        // SAFETY: `alloc` wrote it.
+        // SAFETY: `alloc` wrote the header, and it lives as long as the block.
         unsafe { header.read_unaligned() }
     }
 }
 
 mod declared {
-    // Whatever else is called so must not take the attribute's place.
+    // Another item of this name must not replace the attribute in the macro.
     #[allow(unused_imports, reason = "the macro must not see it")]
     use core::prelude::v1::test as global_allocator;
 

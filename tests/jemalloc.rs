@@ -1,4 +1,4 @@
-//! The global allocator is jemalloc: crates that ask the C library about its blocks die here.
+//! The global allocator is jemalloc: crates that pass its blocks to the C library's `malloc_usable_size` crash here.
 
 #[path = "without_headers.rs"]
 mod without_headers;

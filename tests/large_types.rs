@@ -1,5 +1,5 @@
-//! Types of many fields and variants, and impls that take much stack: they compile, are measured right, and deep
-//! values of them are measured on a small stack.
+//! Types of many fields and variants, and impls that use much stack: they compile, their sizes are right, and a small
+//! stack is enough to measure deep values of them.
 
 use std::convert::Infallible;
 use std::hint::black_box;
@@ -43,7 +43,7 @@ struct Sizes {
 
 macro_rules! many {
     ($($name:ident)*) => {
-        /// The more variants, the more there is on the way to the next one.
+        /// More variants mean more work on the way to the next value.
         #[derive(MallocSizeOf)]
         #[malloc_size_of(sizes = Sizes)]
         enum Many {
@@ -161,7 +161,7 @@ fn on_a_small_stack(walk: impl FnOnce() + Send + 'static) {
     thread.join().expect("the walk is right");
 }
 
-/// A list, and its bytes; never dropped, for which there would be no stack.
+/// A list, and its bytes. It is never dropped, since the stack is too small for that.
 fn list<T>(depth: usize, mut last: T, next: impl Fn(Box<T>) -> T) -> (ManuallyDrop<T>, usize) {
     for _ in 0..depth {
         last = next(Box::new(last));
@@ -196,7 +196,7 @@ fn lists_of_large_types_are_measured_on_a_small_stack() {
     });
 }
 
-/// Takes more stack than is kept free for what is not known.
+/// Uses more stack than the library keeps free for unknown impls.
 struct Greedy {
     next: Option<Box<Self>>,
     erased: Option<Box<dyn Shape>>,
@@ -232,7 +232,7 @@ struct Foreign {
     next: Option<Box<Foreign>>,
 }
 
-/// A chain of small steps, with a value behind `dyn` at each that makes a large one.
+/// A chain of small steps; each has a value behind `dyn` that uses much stack.
 #[derive(MallocSizeOf)]
 struct Spine {
     greedy: Option<Box<dyn Shape>>,

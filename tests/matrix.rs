@@ -1,5 +1,5 @@
-//! Every type of std that is measured, and how exactly: a test of the compiler, since each must
-//! implement the trait, and of the documentation, whose table is this list.
+//! Lists every type of std that has a size, and how exact it is. The compiler checks that each implements the trait,
+//! and a test checks that the table of the documentation is this list.
 
 use std::any::Any;
 use std::borrow::Cow;
@@ -36,7 +36,7 @@ impl MallocSizeOf for OnlyOrd {
     }
 }
 
-/// How much of a type is seen; the documentation says what each means.
+/// How much of a type the library sees; the documentation says what each means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Seen {
     Exact,
@@ -63,12 +63,12 @@ struct Row {
     note: &'static str,
 }
 
-/// A row for a type, which must be measurable.
+/// A row for a type, which must implement the trait.
 fn row<T: MallocSizeOf + ?Sized>(seen: Seen, tokens: &str, note: &'static str) -> Row {
     Row { name: spelled(tokens), type_name: any::type_name::<T>(), seen, note }
 }
 
-/// A type's tokens as people write them, whatever spaces the compiler puts between.
+/// A type's tokens as people write them, without the spaces that the compiler puts between them.
 fn spelled(tokens: &str) -> String {
     let mut name = String::new();
     let mut space = false;
@@ -102,7 +102,7 @@ macro_rules! rows {
     };
 }
 
-/// The types that programs use most; those that other measuring crates were compared by.
+/// The types that programs use most; we compared other measuring crates by these.
 fn asked_of_all() -> Vec<Row> {
     rows![
     Exact Box<u8>;
@@ -227,7 +227,7 @@ fn asked_of_all() -> Vec<Row> {
     ]
 }
 
-/// More of what ordinary programs hold.
+/// More types that ordinary programs use.
 fn more() -> Vec<Row> {
     rows![
     Exact Pin<Box<String>>;
@@ -306,7 +306,7 @@ fn the_table_in_the_documentation_is_this_list() {
     golden("reporter/src/docs/std_types.md", &text);
 }
 
-/// The value is seen as the list says of its type.
+/// Asserts that the library sees the value as the list says of its type.
 fn check<T: MallocSizeOf>(make: impl FnOnce() -> T) {
     let type_name = any::type_name::<T>();
     let rows: Vec<Row> = asked_of_all().into_iter().chain(more()).collect();
@@ -431,7 +431,7 @@ fn the_blocks_of_opaque_types_that_can_be_seen_are_counted() {
     let closure = |n: u64| -> Box<dyn Fn() -> u64> { Box::new(move || n) };
     assert_eq!(computed_size_of(&closure(1)), 8);
     assert_eq!(computed_size_of::<Box<dyn Any>>(&(Box::new([0_u8; 33]) as Box<dyn Any>)), 33);
-    // A custom error is two boxes; one of the system is none.
+    // A custom error has two boxes; an error of the system has none.
     let (error, held) = grown(|| io::Error::other(std::fmt::Error));
     assert_eq!(computed_size_of(&error) as isize, held.asked);
     let (error, held) = grown(|| io::Error::other("ten".parse::<u8>().unwrap_err()));
@@ -472,6 +472,6 @@ fn lazy_values_are_seen_once_they_are_there() {
     assert_eq!(lock.len() + cell.len(), 200);
     let mut ops = MallocSizeOfOps::computed();
     let bytes = lock.size_of_excluding_this(&mut ops) + cell.size_of_excluding_this(&mut ops);
-    // Before Rust 1.94 std shows nothing of them.
+    // Before Rust 1.94 std gives no access to their contents.
     assert!(bytes == 200 && ops.skipped().is_empty() || bytes == 0 && ops.skipped().len() == 2);
 }

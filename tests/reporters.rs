@@ -1,4 +1,4 @@
-//! Reporters: registering, collecting, and what a bad one cannot spoil.
+//! Reporters: registering, collecting, and the limits to the harm of a bad one.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -28,13 +28,13 @@ impl<F: Fn(&mut Reports)> MemoryReporter for By<F> {
     }
 }
 
-/// Tests that use the program's one registry run one at a time.
+/// A lock for tests that use the program's one registry: they run one at a time.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Sets a flag at the end, even of a test that fails, so that nobody waits for it for ever.
+/// Sets a flag at the end of a test, even of one that fails, so that no thread waits for it for ever.
 struct SetAtEnd(Arc<AtomicBool>, bool);
 
 impl Drop for SetAtEnd {
@@ -51,7 +51,7 @@ fn has(set: &ReportSet, path: &str) -> bool {
     set.iter().any(|report| report.path == path)
 }
 
-/// But for slowness, which depends on the machine.
+/// All warnings except those of slowness, which depends on the machine.
 fn warnings(set: &ReportSet) -> Vec<(WarningKind, String)> {
     let warnings = set.warnings().iter().filter(|warning| warning.kind != WarningKind::Slow);
     warnings.map(|warning| (warning.kind, warning.to_string())).collect()
@@ -254,7 +254,7 @@ fn a_stuck_reporter_is_named_left_behind_and_not_run_again() {
     assert_eq!(about_stuck(&first), ["did not answer within 300ms"]);
     assert_eq!(about_stuck(&second), ["still runs since an earlier collection"]);
     assert_eq!(runs.load(Ordering::SeqCst), 1);
-    // Nobody waits for it: dropping the registration returns, too.
+    // Dropping the registration returns without waiting for the reporter.
     drop(registration);
 }
 
@@ -421,7 +421,7 @@ fn minimizing_runs_every_hook_three_times() {
     assert_eq!(calls.load(Ordering::SeqCst), 6);
 }
 
-/// Says whether it was called after it was unregistered.
+/// Notes whether a collection calls it after it is unregistered.
 struct Final {
     unregistered: AtomicBool,
     called_after: AtomicBool,
@@ -510,20 +510,20 @@ fn the_c_allocation_functions_count() {
     type Malloc = CountingMalloc<Foreign>;
     let zeros = Malloc::calloc(10, 10);
     assert!(!zeros.is_null() && (116..140).contains(&FOREIGN.bytes()), "{}", FOREIGN.bytes());
-    // SAFETY: a live block of 100 bytes.
+    // SAFETY: `calloc` returned a live block of 100 zeroed bytes.
     assert!(unsafe { std::slice::from_raw_parts(zeros.cast::<u8>(), 100) }.iter().all(|byte| *byte == 0));
-    // SAFETY: a live block of 100 bytes.
+    // SAFETY: the block is live, has 100 bytes, and nobody else uses it.
     unsafe { zeros.cast::<u8>().write_bytes(7, 100) };
-    // SAFETY: a live block of these functions.
+    // SAFETY: `zeros` is a live block of these functions, and this test does not use it after the call.
     let larger = unsafe { Malloc::realloc(zeros, 100_000) };
     assert!((100_016..110_000).contains(&FOREIGN.bytes()), "{}", FOREIGN.bytes());
-    // SAFETY: a live block of 100,000 bytes, of which 100 were written.
+    // SAFETY: the block is live, and `realloc` kept its first 100 bytes, which the test has written.
     assert!(unsafe { std::slice::from_raw_parts(larger.cast::<u8>(), 100) }.iter().all(|byte| *byte == 7));
     assert_eq!(larger.addr() % 16, 0);
     assert!(Malloc::malloc(usize::MAX).is_null() && Malloc::calloc(usize::MAX, 2).is_null());
-    // SAFETY: a live block of these functions; what fails leaves it as it is.
+    // SAFETY: `larger` is a live block of these functions, and a call that fails leaves it as it is.
     assert!(unsafe { Malloc::realloc(larger, usize::MAX - 20) }.is_null());
-    // SAFETY: a live block of these functions, freed once.
+    // SAFETY: `larger` is a live block of these functions, freed once.
     unsafe { Malloc::free(larger) };
     // SAFETY: null is allowed.
     unsafe { Malloc::free(std::ptr::null_mut()) };
@@ -566,13 +566,13 @@ fn the_resident_map_adds_up_to_resident() {
     for kind in ["code", "files"] {
         assert!(sum(&format!("resident-map/{kind}/")) > 0, "{kind}");
     }
-    // Every kind is there before anything is subtracted.
+    // The proportional tree has every kind: it subtracts nothing.
     for kind in ["code", "files", "heap", "anonymous", "stacks"] {
         assert!(sum(&format!("proportional-map/{kind}/")) > 0, "{kind}");
     }
     let proportional = sum("proportional-map/");
     assert!(proportional > 64 << 20 && proportional <= mapped + (24 << 20), "{proportional}");
-    // Nobody asked for it: nobody waits for it.
+    // A collection without the option neither waits for the map nor has it.
     let plain = collect_reports(&CollectOptions::new());
     assert!(plain.iter().all(|report| !report.path.starts_with("resident-map/")));
     assert_eq!(touched[touched.len() - 1], 1);

@@ -1,4 +1,4 @@
-//! The tree of sizes: its totals are those of the plain walk, whatever it merges.
+//! The tree of sizes: its totals are those of the plain walk, for any merging.
 
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
@@ -175,7 +175,7 @@ fn a_reporter_expands_fields_to_a_depth() {
         }
     }
     assert_eq!(paths(&expanded(&cache, "explicit/cache", 0)), ["explicit/cache"]);
-    // Shared blocks are counted where they are reached first, and `empty` owns nothing.
+    // The walk counts shared blocks where it reaches them first, and `empty` owns nothing.
     let fields = expanded(&cache, "explicit/cache", 1);
     assert_eq!(paths(&fields), ["explicit/cache/entries", "explicit/cache/first"]);
     let deep = expanded(&cache, "explicit/cache", 3);

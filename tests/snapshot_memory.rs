@@ -1,4 +1,4 @@
-//! Reading and writing heap snapshots: how much memory at once, damaged files included.
+//! The peak memory of reading and writing heap snapshots, including damaged files.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -15,9 +15,9 @@ use tests::{Counting, Random, peak};
 
 memory_reporter::global_allocator!(Counting);
 
-/// Bytes of memory for each unpacked byte, while arrays grow, too. Files of the smallest nodes take 5.
+/// Bytes of memory for each unpacked byte, also while arrays grow. Files of the smallest nodes take 5.
 const FOR_EACH_BYTE: usize = 16;
-/// Buffers and the unpacking itself.
+/// Bytes for buffers and for the decompressor.
 const ALWAYS: usize = 600_000;
 
 fn golden() -> PathBuf {
@@ -30,7 +30,7 @@ fn packed(bytes: &[u8]) -> Vec<u8> {
     file
 }
 
-/// Reads a file and asserts that it takes no more memory than its bytes are worth.
+/// Reads a file and asserts that the memory for it stays within the bound for its bytes.
 fn reads_within_bounds(unpacked: &[u8]) -> Result<Graph, SnapshotError> {
     let file = packed(unpacked);
     let (result, bytes) = peak(|| read_from(&file[..], &ReadOptions::new()));
@@ -69,7 +69,7 @@ fn a_damaged_file_takes_no_more_memory_than_its_bytes_are_worth() {
     files.sort();
     for path in &files {
         let mut unpacked = Vec::new();
-        // What can be unpacked of it.
+        // Unpacks as much of the file as possible.
         let _ = GzDecoder::new(&std::fs::read(path).unwrap()[..]).read_to_end(&mut unpacked);
         let rounds = if unpacked.len() > 100_000 { 3 } else { 40 };
         for _ in 0..rounds {
@@ -83,7 +83,7 @@ fn a_damaged_file_takes_no_more_memory_than_its_bytes_are_worth() {
     assert!(files.len() > 80 && read > 100, "{} files, {read} read", files.len());
 }
 
-/// Nodes one after the other, each with a name of its own or all with the same.
+/// A list of nodes, each with a name of its own or all with the same name.
 fn list(nodes: u64, has_own_names: bool) -> Result<Graph, GraphError> {
     let mut builder = GraphBuilder::new();
     let next = builder.text("next")?;

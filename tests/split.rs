@@ -1,4 +1,4 @@
-//! Values split into several sizes, by the derive and by hand.
+//! Values that the derive, or an impl by hand, splits into several sizes.
 
 use std::collections::HashMap;
 use std::marker::PhantomData;
@@ -104,7 +104,7 @@ fn the_parts_add_up_to_the_whole() {
     assert_eq!(computed.pictures, 100 + size_of::<Blob>() + 200 + 300 + 50);
 }
 
-/// By hand, as for a type whose parts are not fields.
+/// Has an impl by hand, as for a type whose parts are not fields.
 struct Store {
     bytes: Vec<u8>,
     names: Vec<String>,

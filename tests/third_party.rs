@@ -1,5 +1,5 @@
-//! The types of other crates against a counting allocator, and the table of these crates in the
-//! documentation against the features there are.
+//! Compares the sizes of other crates' types with a counting allocator, and the documentation's table of these crates
+//! with the features of the library.
 
 use std::fmt::Write as _;
 use std::hash::RandomState;
@@ -13,7 +13,7 @@ use tests::{Counting, Random, golden, grown};
 
 memory_reporter::global_allocator!(Counting);
 
-/// The value is exact in both readings, and nothing of it is skipped.
+/// Asserts that the value is exact in both readings, and that neither skips a part of it.
 fn exact<T: MallocSizeOf>(name: &str, make: impl FnOnce() -> T) {
     let (value, held) = grown(make);
     let mut ops = MallocSizeOfOps::computed();
@@ -22,7 +22,7 @@ fn exact<T: MallocSizeOf>(name: &str, make: impl FnOnce() -> T) {
     assert_eq!(ops.skipped(), [], "{name}");
 }
 
-/// Only the inside of some blocks is seen: computed is exact, measured lies between.
+/// For a value that shows only the inside of some blocks: computed is exact, measured lies between.
 fn exact_computed<T: MallocSizeOf>(name: &str, make: impl FnOnce() -> T) {
     let (value, held) = grown(make);
     let mut ops = MallocSizeOfOps::computed();
@@ -32,7 +32,7 @@ fn exact_computed<T: MallocSizeOf>(name: &str, make: impl FnOnce() -> T) {
     assert_eq!(ops.skipped(), [], "{name}");
 }
 
-/// At least `percent` of what was asked for is counted, and never more than that.
+/// Asserts that the computed size is at least `percent` of the requested bytes, and not more than all of them.
 fn at_least<T: MallocSizeOf>(name: &str, percent: isize, make: impl FnOnce() -> T) {
     let (value, held) = grown(make);
     let computed = computed_size_of(&value) as isize;
@@ -40,7 +40,7 @@ fn at_least<T: MallocSizeOf>(name: &str, percent: isize, make: impl FnOnce() -> 
     assert!(computed * 100 >= held.asked * percent, "{name}: {computed} of {held:?}");
 }
 
-/// The value is recorded as not seen for that reason, and counted as 0.
+/// Asserts that the library lists the value as skipped for this reason, and counts it as 0.
 fn skipped<T: MallocSizeOf>(value: &T, reason: SkipReason) {
     let mut ops = MallocSizeOfOps::computed();
     assert_eq!(value.size_of_excluding_this(&mut ops), 0);
@@ -109,7 +109,7 @@ fn bytes() {
     });
     at_least("part of a Bytes", 20, || Bytes::from(vec![1; 100]).split_off(70));
     exact("empty Bytes", Bytes::new);
-    // Static or of several owners: which of these cannot be told.
+    // `Bytes` may be static or have several owners, and does not show which.
     skipped(&Bytes::from_static(b"static"), SkipReason::Opaque);
     exact_computed("BytesMut with room", || BytesMut::with_capacity(777));
     let (halves, held) = grown(|| {
@@ -267,7 +267,7 @@ fn petgraph() {
         graph
     });
     let (graph, held) = grown(|| UnGraphMap::<u32, u8>::from_edges((0..100).map(|i| (i, i + 1, 1))));
-    // Each list is made for one neighbour, and grows to four.
+    // Each list starts with room for one neighbour, and grows to four.
     let lists = (2 + 99 * 4) * size_of::<(u32, bool)>();
     assert_eq!((computed_size_of(&graph) + lists) as isize, held.asked, "but for the lists of neighbours");
     skipped(&::petgraph::csr::Csr::<(), ()>::new(), SkipReason::Opaque);
@@ -423,7 +423,7 @@ fn uuid() {
     exact("Uuid", || vec![::uuid::Uuid::nil(); 9]);
 }
 
-/// How exactly the types of each crate are seen, and what to know.
+/// For each crate, how exactly the library sees its types, and a note.
 const CRATES: &[(&str, &str, &str)] = &[
     ("arc-swap", "computed", "the pointer that is in it at the time, counted once"),
     ("arrayvec", "exact", "in place"),

@@ -1,4 +1,4 @@
-//! The rules of the repository that no compiler checks.
+//! The rules of the repository that the compiler does not check.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -34,7 +34,7 @@ fn members() -> Vec<String> {
     members.iter().map(|member| member.as_str().unwrap().to_owned()).collect()
 }
 
-/// All files below a folder that end so, but for build output.
+/// All files below a folder whose names end in `end`, except build output.
 fn files(folder: &Path, end: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).unwrap().flatten() {
@@ -75,7 +75,7 @@ fn crates_depend_along_the_arrows_only() {
     for member in &members {
         let allowed = allowed.get(member.as_str()).unwrap_or_else(|| panic!("{member}: no arrows given"));
         let manifest = manifest(member);
-        // Dev-dependencies may go against an arrow: a derive is tried on what it derives for.
+        // Dev-dependencies may go against an arrow: the derive's tests use the crate that it derives for.
         let Some(dependencies) = manifest.get("dependencies").and_then(|table| table.as_table()) else {
             continue;
         };
@@ -109,7 +109,7 @@ fn modules_have_no_cycles() {
     assert!(found.is_empty(), "{found:?}: see the arrows above");
 }
 
-/// The layers of a crate that has some: each uses only those before it.
+/// The layers of each crate that has some: a layer uses only those before it.
 const LAYERS: &[(&str, &[&str])] = &[
     (
         "reporter",

@@ -1,4 +1,4 @@
-//! A program that declares nothing: everything is computed, and right, whatever its allocator.
+//! A program that declares no allocator: the library computes all sizes, and they are right for any allocator.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! A declaration of an allocator that is not the global one: it is never asked, and everything is computed.
+//! A declaration of an allocator that is not the global one: the library never asks it, and computes all sizes.
 
 #![allow(unsafe_code, reason = "an allocator")]
 
@@ -15,23 +15,23 @@ use tests::{Counting, grown};
 #[global_allocator]
 static GLOBAL: Counting = Counting;
 
-/// Knows nobody's blocks.
+/// An allocator that gives wrong sizes.
 struct Other;
 
-// SAFETY: forwards to `System`.
+// SAFETY: forwards every call to `System`.
 unsafe impl GlobalAlloc for Other {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: the caller's promise is passed on.
+        // SAFETY: the caller guarantees that the layout's size is not 0.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promise is passed on.
+        // SAFETY: the caller passes a live block of `alloc`, which got it from `System` with this layout.
         unsafe { System.dealloc(block, layout) }
     }
 }
 
-// SAFETY: a wrong answer, of blocks that are never asked about.
+// SAFETY: the size is wrong, but the library must never ask for it: this is what the test checks.
 unsafe impl UsableSize for Other {
     unsafe fn usable_size(&self, _: *const u8, _: Layout) -> usize {
         1 << 40
@@ -42,12 +42,12 @@ unsafe impl UsableSize for Other {
 static OTHER: Declared<Other> = Declared::new(Other);
 
 unsafe fn usable_size(block: *const u8, layout: Layout) -> usize {
-    // SAFETY: the caller's promise is passed on.
+    // SAFETY: `usable_size` of `Other` has no precondition: it does not read the block.
     unsafe { OTHER.usable_size(block, layout) }
 }
 
 inventory::submit! {
-    // SAFETY: `OTHER` is not the global allocator, but sound to ask about any block.
+    // SAFETY: `OTHER` is not the global allocator, but its `usable_size` accepts any block.
     unsafe { DeclaredAllocator::new(&OTHER, usable_size) }
 }
 
@@ -67,10 +67,10 @@ fn an_allocator_that_no_block_passes_through_is_not_asked() {
 #[test]
 fn blocks_that_pass_through_it_otherwise_prove_nothing() {
     let layout = Layout::new::<u64>();
-    // SAFETY: the size is not 0.
+    // SAFETY: the size of `layout` is not 0.
     let block = unsafe { OTHER.alloc(layout) };
     assert!(declared_allocator().is_none());
-    // SAFETY: allocated above.
+    // SAFETY: the block is live: `OTHER` allocated it above with this layout.
     unsafe { OTHER.dealloc(block, layout) };
     assert!(declared_allocator().is_none());
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 
 use memory_reporter::{computed_size_of, malloc_size_of};
 
-/// Without headers between blocks, a value without size lies where the next block starts.
+/// Without headers between blocks, a value of size 0 has the address of the next block.
 #[test]
 fn a_shared_value_without_size_hides_no_other_block() {
     let mut ends = (Vec::<Arc<()>>::new(), Vec::<Rc<()>>::new(), Vec::<Arc<str>>::new());
@@ -33,7 +33,7 @@ fn a_shared_value_without_size_hides_no_other_block() {
     assert!(computed > 500 * 1000);
     let together = (ends, weak, owners);
     assert_eq!((computed_size_of(&together), malloc_size_of(&together)), (computed, measured));
-    // Whoever reaches a block knows it again.
+    // The walk recognises a block at each later reference to it.
     let (ends, ..) = together;
     let clones: Vec<_> = ends.0.iter().cloned().chain(ends.0.iter().cloned()).collect();
     let once = computed_size_of(&ends) + computed_size_of(&clones) - 100 * 16;

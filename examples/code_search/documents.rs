@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use memory_reporter::MallocSizeOf;
 
-/// A document, by number: in the order of their paths.
+/// The number of a document, in the order in which the engine reads them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, MallocSizeOf)]
 pub(crate) struct DocumentId(u32);
 
@@ -14,7 +14,7 @@ pub(crate) struct DocumentId(u32);
 pub(crate) struct Line(u32);
 
 impl Line {
-    /// As editors count: from one.
+    /// The line's number as editors count: from one.
     pub(crate) fn number(self) -> u32 {
         self.0 + 1
     }
@@ -23,15 +23,15 @@ impl Line {
 /// One file.
 #[derive(Debug, MallocSizeOf)]
 pub(crate) struct Document {
-    /// Where it was read, to be shown.
+    /// The path to show.
     pub(crate) path: PathBuf,
     text: String,
-    /// Where each line starts in the text.
+    /// The place in the text where each line starts.
     line_starts: Vec<u32>,
 }
 
 impl Document {
-    /// A document of less than 4 GiB.
+    /// Makes a document of less than 4 GiB.
     pub(crate) fn new(path: PathBuf, text: String) -> Self {
         let mut line_starts = vec![0];
         let ends = text.bytes().zip(1_u32..).filter(|&(byte, _)| byte == b'\n');
@@ -40,7 +40,7 @@ impl Document {
         Self { path, text, line_starts }
     }
 
-    /// Its lines with their numbers, line ends left out.
+    /// Its lines with their numbers, without line ends.
     pub(crate) fn lines(&self) -> impl Iterator<Item = (Line, &str)> {
         (0..).map(Line).zip(self.text.lines())
     }
@@ -66,7 +66,7 @@ pub(crate) struct Documents {
 }
 
 impl Documents {
-    /// Keeps a document, and numbers it.
+    /// Keeps a document, and gives it a number.
     pub(crate) fn add(&mut self, document: Document) -> DocumentId {
         let id = u32::try_from(self.documents.len()).expect("limited text has fewer files than 2^32");
         self.bytes += document.text.len() as u64;
@@ -74,7 +74,7 @@ impl Documents {
         DocumentId(id)
     }
 
-    /// The document of a number.
+    /// The document with this number.
     pub(crate) fn get(&self, id: DocumentId) -> &Document {
         &self.documents[id.0 as usize]
     }
@@ -89,7 +89,7 @@ impl Documents {
         self.documents.len()
     }
 
-    /// Whether there is none.
+    /// Whether there is no document.
     pub(crate) fn is_empty(&self) -> bool {
         self.documents.is_empty()
     }

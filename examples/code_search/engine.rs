@@ -1,4 +1,4 @@
-//! The engine: everything that is shared by the threads.
+//! The engine: all data that the threads share.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use crate::ranking::{self, Scratch};
 use crate::statistics::Statistics;
 use crate::words;
 
-/// Reads first ([`add`](Self::add), [`finish`](Self::finish)), then answers from any thread.
+/// Reads documents first ([`add`](Self::add), [`finish`](Self::finish)), then answers queries on any thread.
 #[derive(Debug, Default)]
 pub(crate) struct Engine {
     pub(crate) interner: Interner,
@@ -35,12 +35,12 @@ impl Engine {
         }
     }
 
-    /// Call when all documents were read.
+    /// Call this when all documents have been read.
     pub(crate) fn finish(&mut self) {
         self.index.finish();
     }
 
-    /// The query that some words ask.
+    /// The query for some words.
     pub(crate) fn query(&self, words: &str) -> Result<Query, QueryError> {
         let lower = words.to_ascii_lowercase();
         let mut terms = Vec::new();
@@ -56,7 +56,7 @@ impl Engine {
         }
     }
 
-    /// The answer to a query, kept for the next time.
+    /// Answers a query, and keeps the answer for the next time.
     pub(crate) fn answer(&self, query: &Query, scratch: &mut Scratch) -> Arc<Answer> {
         let cached = self.cache.get(query);
         self.statistics.count(cached.is_some());
@@ -65,7 +65,7 @@ impl Engine {
         })
     }
 
-    /// One line on what was read.
+    /// One line about the documents.
     pub(crate) fn summary(&self) -> String {
         format!(
             "{} documents, {:.1} MB of text, {} words, {} postings",
@@ -77,10 +77,10 @@ impl Engine {
     }
 }
 
-/// Why some words are no query.
+/// Why some words do not make a query.
 #[derive(Debug)]
 pub(crate) enum QueryError {
-    /// No word in it.
+    /// The text has no word.
     NoWord,
     /// No document has this word.
     UnknownWord(String),

@@ -1,4 +1,4 @@
-//! Owns the inverted index: for each word the lines that have it.
+//! Owns the inverted index: for each word, the lines that have it.
 
 use memory_reporter::MallocSizeOf;
 
@@ -12,11 +12,11 @@ pub(crate) struct Posting {
     pub(crate) line: Line,
 }
 
-/// Where one word is: each line once, sorted by document and line.
+/// The lines of one word: each once, sorted by document and line.
 #[derive(Debug, Default, MallocSizeOf)]
 pub(crate) struct PostingList {
     postings: Vec<Posting>,
-    /// Documents that have the word.
+    /// The number of documents that have the word.
     documents: u32,
 }
 
@@ -26,7 +26,7 @@ impl PostingList {
         &self.postings
     }
 
-    /// How many documents have the word.
+    /// The number of documents that have the word.
     pub(crate) fn documents(&self) -> u32 {
         self.documents
     }
@@ -57,7 +57,7 @@ pub(crate) struct Index {
 }
 
 impl Index {
-    /// Notes a word. Documents and their lines come in rising order.
+    /// Adds a line of a word. The caller must pass documents and their lines in ascending order.
     pub(crate) fn add(&mut self, term: TermId, posting: Posting) {
         if self.lists.len() <= term.index() {
             self.lists.resize_with(term.index() + 1, PostingList::default);
@@ -65,7 +65,7 @@ impl Index {
         self.lists[term.index()].add(posting);
     }
 
-    /// Gives back the room that was kept for growth.
+    /// Frees the spare capacity of all lists.
     pub(crate) fn finish(&mut self) {
         self.lists.shrink_to_fit();
         for list in &mut self.lists {
@@ -79,7 +79,7 @@ impl Index {
         &self.lists[term.index()]
     }
 
-    /// Postings of all words.
+    /// The number of postings of all words.
     pub(crate) fn postings(&self) -> usize {
         self.postings
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use memory_reporter::MallocSizeOf;
 
-/// A word, by number.
+/// The number of a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, MallocSizeOf)]
 pub(crate) struct TermId(u32);
 
@@ -15,16 +15,16 @@ impl TermId {
     }
 }
 
-/// Words to numbers, and back.
+/// Maps words to numbers, and back.
 #[derive(Debug, Default, MallocSizeOf)]
 pub(crate) struct Interner {
-    /// Shares the text with `words`.
+    /// Shares the texts with `words`.
     ids: HashMap<Arc<str>, TermId>,
     words: Vec<Arc<str>>,
 }
 
 impl Interner {
-    /// The number of a word, a new one if it is new.
+    /// The number of a word; a new word gets a new number.
     pub(crate) fn intern(&mut self, word: &str) -> TermId {
         if let Some(&id) = self.ids.get(word) {
             return id;
@@ -36,22 +36,22 @@ impl Interner {
         id
     }
 
-    /// The number of a word, if it was met.
+    /// The number of a word, if it is known.
     pub(crate) fn get(&self, word: &str) -> Option<TermId> {
         self.ids.get(word).copied()
     }
 
-    /// The word of a number.
+    /// The word with this number.
     pub(crate) fn word(&self, id: TermId) -> &str {
         &self.words[id.index()]
     }
 
-    /// All words, in the order they were met.
+    /// The numbers of all words, in ascending order.
     pub(crate) fn ids(&self) -> impl Iterator<Item = TermId> {
         (0..).map(TermId).take(self.words.len())
     }
 
-    /// Distinct words.
+    /// The number of distinct words.
     pub(crate) fn len(&self) -> usize {
         self.words.len()
     }

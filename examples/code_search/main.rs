@@ -1,15 +1,15 @@
 //! A search engine over source code, as a model of a program that accounts for its memory.
 //!
 //! It reads every text file below a directory, indexes their words, answers a batch of generated
-//! queries through worker threads and then the queries given on the command line. In the end it
-//! shows its own memory, as Firefox's about:memory would.
+//! queries on worker threads, and then answers the queries of the command line. At the end it
+//! prints its own memory, as Firefox's about:memory would.
 //!
 //! Its long-lived memory has five owners: [`interner`] (words), [`documents`] (text), [`index`]
-//! (who has which word where), [`query_cache`] (answers) and [`workers`] (each one's own state).
-//! They derive `MallocSizeOf`; [`reporters`] says what is reported. The query cache is reported
-//! only with `--report-cache`: without it, its bytes show up as `heap-unclassified`, and DMD tells which
-//! stacks allocated them (`--dmd`). With `--report-twice` the documents are reported by two reporters, which
-//! DMD tells too.
+//! (the lines of each word), [`query_cache`] (answers) and [`workers`] (the state of each worker).
+//! They derive `MallocSizeOf`; [`reporters`] reports their sizes. The program reports the query cache
+//! only with `--report-cache`: without it, its bytes are part of `heap-unclassified`, and DMD shows which
+//! stacks allocated them (`--dmd`). With `--report-twice` two reporters report the documents, which DMD
+//! shows too.
 
 #![forbid(unsafe_code)]
 
@@ -48,10 +48,10 @@ use crate::workers::Workers;
 
 memory_reporter::global_allocator!(Dmd<System>: Dmd::new(System));
 
-/// Asked if the command line has no `--query`.
+/// The queries if the command line has no `--query`.
 const DEFAULT_QUERIES: [&str; 3] = ["hash map", "size_of", "drop guard"];
 
-/// Hits shown for each query.
+/// The number of hits to show for each query.
 const HITS_SHOWN: usize = 3;
 
 #[allow(clippy::print_stderr, reason = "errors go to stderr")]
@@ -66,7 +66,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Whether the reader of stdout left, as `head` does: no error of ours.
+/// Whether the reader of stdout has closed it, as `head` does. This is not an error of the program.
 fn is_closed_pipe(error: &anyhow::Error) -> bool {
     error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }
@@ -105,7 +105,7 @@ fn run(arguments: &Arguments) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// An engine that knows all documents that the arguments name.
+/// Reads all documents that the arguments name into a new engine.
 fn read(arguments: &Arguments, progress: &mut Progress, out: &mut impl Write) -> anyhow::Result<Engine> {
     let limits = arguments.limits();
     let files = sources::list(&sources::roots(arguments.directory.as_deref())?, &limits)?;
@@ -127,7 +127,7 @@ fn read(arguments: &Arguments, progress: &mut Progress, out: &mut impl Write) ->
     Ok(engine)
 }
 
-/// The queries of a busy day: each generated one is asked, and every third one again.
+/// Answers the queries of a busy day: each generated one, and every third one again.
 fn answer_workload(engine: &Arc<Engine>, workers: &Workers, progress: &mut Progress) {
     let queries = workload::generate(engine);
     let again: Vec<_> = queries.iter().step_by(3).cloned().collect();

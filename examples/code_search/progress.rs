@@ -1,27 +1,27 @@
-//! Says on a terminal what goes on, if it takes longer than a second.
+//! Shows progress on a terminal, if the work takes longer than a second.
 
 use std::io::{self, IsTerminal as _};
 use std::time::{Duration, Instant};
 
-/// Between two messages.
+/// The time between two messages.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// A line on stderr that is written over and over, and wiped in the end.
+/// A line on stderr. Each message replaces the one before, and the end clears the line.
 #[derive(Debug)]
 pub(crate) struct Progress {
-    /// `None` if nobody looks.
+    /// The time of the next message; `None` if stderr is not a terminal.
     next: Option<Instant>,
     shown: bool,
 }
 
 impl Progress {
-    /// Silent for the first second.
+    /// A line that shows no message in the first second.
     pub(crate) fn new() -> Self {
         let next = io::stderr().is_terminal().then(|| Instant::now() + Duration::from_secs(1));
         Self { next, shown: false }
     }
 
-    /// Shows a message, if it is time for one.
+    /// Shows a message, if the time for one has come.
     #[allow(clippy::print_stderr, reason = "progress goes to stderr")]
     pub(crate) fn tick(&mut self, message: impl FnOnce() -> String) {
         let now = Instant::now();

@@ -1,6 +1,6 @@
-//! Owns the answers given so far.
+//! Owns all answers so far.
 //!
-//! Nothing is ever dropped from it: the usual beginning of memory that nobody can explain.
+//! The cache never drops an answer: a common cause of memory that nobody can explain.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -10,12 +10,12 @@ use memory_reporter::MallocSizeOf;
 use crate::documents::{DocumentId, Line};
 use crate::interner::TermId;
 
-/// The words of a query: sorted, each once, so that equal questions are equal keys.
+/// The words of a query: sorted, each once, so that equal queries are equal keys.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, MallocSizeOf)]
 pub(crate) struct Query(Box<[TermId]>);
 
 impl Query {
-    /// A query for documents that have all the words.
+    /// Makes a query for documents that have all the words.
     pub(crate) fn new(mut terms: Vec<TermId>) -> Self {
         terms.sort_unstable();
         terms.dedup();
@@ -38,10 +38,10 @@ pub(crate) struct Hit {
     pub(crate) snippet: String,
 }
 
-/// What a query found.
+/// The result of a query.
 #[derive(Debug, MallocSizeOf)]
 pub(crate) struct Answer {
-    /// Documents that have all the words.
+    /// The number of documents that have all the words.
     pub(crate) documents: usize,
     /// The best of these, best first.
     pub(crate) hits: Vec<Hit>,
@@ -54,17 +54,17 @@ pub(crate) struct QueryCache {
 }
 
 impl QueryCache {
-    /// The answer kept for a query.
+    /// The cached answer to a query.
     pub(crate) fn get(&self, query: &Query) -> Option<Arc<Answer>> {
         self.lock().get(query).map(Arc::clone)
     }
 
-    /// Keeps an answer, unless another thread was faster with an equal one.
+    /// Keeps an answer, unless another thread has already added one to this query.
     pub(crate) fn insert(&self, query: &Query, answer: Answer) -> Arc<Answer> {
         Arc::clone(self.lock().entry(query.clone()).or_insert_with(|| Arc::new(answer)))
     }
 
-    /// Answers kept.
+    /// The number of cached answers.
     pub(crate) fn len(&self) -> usize {
         self.lock().len()
     }

@@ -1,4 +1,4 @@
-//! Which documents answer a query best.
+//! Finds the documents that answer a query best.
 //!
 //! All arithmetic is on integers and ties go to the document that comes first, so that the same
 //! text gives the same answer on every machine.
@@ -11,16 +11,16 @@ use crate::documents::{DocumentId, Documents, Line};
 use crate::index::{Index, Posting, PostingList};
 use crate::query_cache::{Answer, Hit, Query};
 
-/// Hits kept in an answer.
+/// The most hits in an answer.
 const HITS: usize = 20;
 
-/// Lines of a snippet before and after the hit.
+/// The number of lines in a snippet before and after the hit.
 const SNIPPET_AROUND: usize = 2;
 
-/// Characters of a snippet's line.
+/// The most characters in a line of a snippet.
 const SNIPPET_LINE: usize = 120;
 
-/// Room that a worker keeps from one query to the next.
+/// A buffer that a worker reuses for each query.
 #[derive(Debug, Default, MallocSizeOf)]
 pub(crate) struct Scratch {
     candidates: Vec<Candidate>,
@@ -80,12 +80,12 @@ fn candidate(
     Some(Candidate { document, line: posting.line, score: score + 4 * shared })
 }
 
-/// The rarer a word, the more it says.
+/// The weight of a word: a rarer word has a higher weight.
 fn weight(list: &PostingList, documents: usize) -> u32 {
     (documents / list.documents().max(1) as usize).checked_ilog2().unwrap_or(0) + 1
 }
 
-/// Many lines say more than one, but not by much.
+/// The weight of the number of lines: many lines weigh a little more than one.
 fn frequency(lines: &[Posting]) -> u32 {
     lines.len().checked_ilog2().unwrap_or(0) + 1
 }

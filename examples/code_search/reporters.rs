@@ -1,4 +1,4 @@
-//! What the program reports of its memory.
+//! The memory reporters of the program.
 
 use std::sync::Arc;
 
@@ -75,7 +75,7 @@ impl MemoryReporter for Engine {
     }
 }
 
-/// Reports what [`Engine`] reports already: a mistake, made when asked for.
+/// Reports the memory that [`Engine`] already reports: a mistake, made only with `--report-twice`.
 pub(crate) struct DocumentsAgain(pub(crate) Arc<Engine>);
 
 impl MemoryReporter for DocumentsAgain {

@@ -1,4 +1,4 @@
-//! Where the text comes from: which files are listed, in which order, and which are skipped.
+//! The sources of the text: which files the program lists, in which order, and which it skips.
 
 use std::ffi::OsStr;
 use std::fs::{self, DirEntry};
@@ -8,16 +8,16 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 
-/// Bytes of a file to read. A larger one is hardly written by hand; an empty one has nothing, or,
-/// as in `/proc`, is no real file.
+/// The sizes of files to read, in bytes. People hardly write larger files by hand. An empty file has
+/// no text, or, as in `/proc`, is not a real file.
 const FILE_SIZES: RangeInclusive<u64> = 1..=1 << 20;
 
 /// Bounds of the reading.
 #[derive(Debug)]
 pub(crate) struct Limits {
-    /// Files to list.
+    /// The most files to list.
     pub(crate) files: usize,
-    /// Bytes of text to keep.
+    /// The most bytes of text to keep.
     pub(crate) bytes: u64,
 }
 
@@ -25,7 +25,7 @@ pub(crate) struct Limits {
 #[derive(Debug)]
 pub(crate) struct Root {
     directory: PathBuf,
-    /// Stands for the directory in the paths shown.
+    /// The name of the directory in the paths to show.
     shown_as: PathBuf,
 }
 
@@ -37,13 +37,13 @@ pub(crate) struct SourceFile {
     pub(crate) shown_as: PathBuf,
 }
 
-/// The directory asked for, or else this workspace and the crates that cargo fetched.
+/// The directory of the command line, or else this workspace and the crates that cargo fetched.
 pub(crate) fn roots(directory: Option<&Path>) -> anyhow::Result<Vec<Root>> {
     if let Some(directory) = directory {
         return Ok(vec![Root { directory: directory.into(), shown_as: directory.into() }]);
     }
     let mut roots = vec![workspace()?];
-    // One directory for each registry, which may not exist: nothing was fetched then.
+    // One directory for each registry. There is none if cargo has fetched nothing.
     if let Some(registries) = cargo_home().map(|home| home.join("registry").join("src"))
         && let Ok(registries) = sorted_entries(&registries)
     {
@@ -63,7 +63,7 @@ pub(crate) fn list(roots: &[Root], limits: &Limits) -> anyhow::Result<Vec<Source
     Ok(files)
 }
 
-/// The text of a file, unless it cannot be read or is not text.
+/// The text of a file; `None` if the file cannot be read or is not text.
 pub(crate) fn read(file: &SourceFile) -> Option<String> {
     let mut text = String::from_utf8(fs::read(&file.path).ok()?).ok()?;
     text.shrink_to_fit();
@@ -76,7 +76,7 @@ impl Root {
     }
 }
 
-/// The workspace this example was built in, or else, if it has moved, the current directory.
+/// The workspace in which cargo built this example, or the current directory if the workspace has moved.
 fn workspace() -> io::Result<Root> {
     match Path::new(env!("CARGO_MANIFEST_DIR")).parent() {
         Some(workspace) if workspace.is_dir() => Ok(Root::unnamed(workspace.into())),
@@ -97,7 +97,7 @@ fn sorted_entries(directory: &Path) -> io::Result<Vec<DirEntry>> {
 fn list_entries(entries: Vec<DirEntry>, shown_as: &Path, limits: &Limits, files: &mut Vec<SourceFile>) {
     for entry in entries {
         let name = entry.file_name();
-        // Not followed: a symbolic link leads to what is read anyway, or out of the root.
+        // Do not follow a symbolic link: it leads to a file that is read anyway, or out of the root.
         let Ok(metadata) = entry.metadata() else { continue };
         let shown_as = shown_as.join(&name);
         if files.len() == limits.files {
@@ -113,7 +113,7 @@ fn list_entries(entries: Vec<DirEntry>, shown_as: &Path, limits: &Limits, files:
     }
 }
 
-/// Whether a directory is no source: what is built, and what is hidden, as `.git` is.
+/// Whether a directory has no sources: build output, and hidden directories such as `.git`.
 fn is_skipped(directory: &OsStr) -> bool {
     directory == "target" || directory.as_encoded_bytes().starts_with(b".")
 }

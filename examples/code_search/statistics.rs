@@ -1,4 +1,4 @@
-//! What the engine counts while it answers.
+//! The counters of the engine.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,12 +17,12 @@ impl Statistics {
         self.cache_hits.fetch_add(u64::from(from_cache), Ordering::Relaxed);
     }
 
-    /// Queries answered so far.
+    /// The number of queries answered so far.
     pub(crate) fn answered(&self) -> u64 {
         self.answered.load(Ordering::Relaxed)
     }
 
-    /// Those of them that the cache had.
+    /// How many of these the cache answered.
     pub(crate) fn cache_hits(&self) -> u64 {
         self.cache_hits.load(Ordering::Relaxed)
     }

@@ -1,14 +1,14 @@
-//! What a word is in source code.
+//! Finds the words in source code.
 
 use std::ops::Range;
 
-/// Longer words are data, not names.
+/// The longest word: longer ones are data, not names.
 const LONGEST: usize = 64;
 
-/// Calls `found` with the place of each word of `text`: of every identifier, and, if it has
-/// several words as `HashMap` and `size_of` have, of each of these.
+/// Calls `found` with the place of each word of `text`: of every identifier, and also of each part
+/// of one that has several, such as `HashMap` and `size_of`.
 ///
-/// Single letters and numbers are no words.
+/// Single letters and numbers are not words.
 pub(crate) fn for_each_word(text: &str, mut found: impl FnMut(Range<usize>)) {
     let bytes = text.as_bytes();
     let mut start = 0;
@@ -21,7 +21,7 @@ pub(crate) fn for_each_word(text: &str, mut found: impl FnMut(Range<usize>)) {
     }
 }
 
-/// Every byte of a character beyond ASCII is taken for a letter.
+/// Counts every byte of a character beyond ASCII as a letter.
 fn is_part_of_identifier(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_' || !byte.is_ascii()
 }
@@ -38,7 +38,7 @@ fn for_each_part(bytes: &[u8], identifier: Range<usize>, found: &mut impl FnMut(
     found(identifier);
 }
 
-/// Whether a capital begins a word: after a small letter, or before one as in `IOError`.
+/// Whether a capital letter starts a word: after a small letter, or before one as in `IOError`.
 fn starts_part(bytes: &[u8], at: usize, identifier: &Range<usize>) -> bool {
     at > identifier.start
         && bytes[at].is_ascii_uppercase()

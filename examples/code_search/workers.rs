@@ -1,4 +1,4 @@
-//! Owns the worker threads: each takes a query from one channel, and answers to another.
+//! Owns the worker threads: each takes a query from one channel, and sends the answer to another.
 
 use std::io;
 use std::sync::mpsc::{self, Receiver, Sender, SyncSender};
@@ -11,7 +11,7 @@ use crate::engine::Engine;
 use crate::query_cache::{Answer, Query};
 use crate::ranking::Scratch;
 
-/// Queries that may wait for a worker.
+/// The most queries that may wait for a worker.
 const WAITING: usize = 64;
 
 struct Job {
@@ -19,12 +19,12 @@ struct Job {
     reply: Sender<Arc<Answer>>,
 }
 
-/// What each worker keeps for itself, locked while it answers.
+/// The state of each worker, which holds its lock while it answers.
 #[derive(Debug, MallocSizeOf)]
 pub(crate) struct WorkerStates(Vec<Mutex<Scratch>>);
 
 impl WorkerStates {
-    /// The states, by number of the worker.
+    /// The states, by the numbers of the workers.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Mutex<Scratch>> {
         self.0.iter()
     }
@@ -33,7 +33,7 @@ impl WorkerStates {
 /// Threads that share an engine; they end when this is dropped.
 pub(crate) struct Workers {
     pub(crate) states: Arc<WorkerStates>,
-    /// `None` once the workers shall end.
+    /// `None` tells the workers to end.
     jobs: Option<SyncSender<Job>>,
     threads: Vec<JoinHandle<()>>,
 }
@@ -53,7 +53,7 @@ impl Workers {
         Ok(Self { states, jobs: Some(jobs), threads })
     }
 
-    /// Has all queries answered, and hands out the answers as they come.
+    /// Passes all queries to the workers, and each answer to `answered` as it comes.
     pub(crate) fn answer_all(&self, queries: Vec<Query>, mut answered: impl FnMut(Arc<Answer>)) {
         let Some(jobs) = &self.jobs else { return };
         let (reply, answers) = mpsc::channel();
@@ -71,21 +71,21 @@ impl Drop for Workers {
     fn drop(&mut self) {
         self.jobs = None;
         for thread in self.threads.drain(..) {
-            // A worker that panicked has said so on stderr.
+            // A worker that panicked has printed its message to stderr.
             let _ = thread.join();
         }
     }
 }
 
 fn work(engine: &Engine, waiting: &Mutex<Receiver<Job>>, state: &Mutex<Scratch>) {
-    // The lock is free again before the answer is sought.
+    // This releases the lock before the worker answers the query.
     let next = || waiting.lock().expect("nothing panics while it waits for a job").recv();
     while let Ok(Job { query, reply }) = next() {
         let answer = {
             let mut scratch = state.lock().expect("only this worker panics while it holds its state");
             engine.answer(&query, &mut scratch)
         };
-        // Whoever asked may have left.
+        // Fails if the receiver is gone, which is not an error.
         let _ = reply.send(answer);
     }
 }

@@ -1,4 +1,4 @@
-//! Queries as many users would ask them: every common word, and pairs of these.
+//! Generates the queries of many users: every common word, and pairs of these.
 
 use std::cmp::Reverse;
 
@@ -6,13 +6,13 @@ use crate::engine::Engine;
 use crate::interner::TermId;
 use crate::query_cache::Query;
 
-/// A word is common if so many documents have it.
+/// A word is common if at least this number of documents has it.
 const COMMON: u32 = 8;
 
-/// Common words asked for, the most common first.
+/// How many words to ask for, the most common first.
 const WORDS: usize = 2_000;
 
-/// How much rarer the second word of a pair is, in ranks.
+/// The distance in rank from the first word of a pair to the second.
 const APART: [usize; 2] = [1, 50];
 
 /// The queries, in an order that depends on the text alone.

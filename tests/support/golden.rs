@@ -1,10 +1,10 @@
-//! Golden text: compared with what is there, written only on request.
+//! Golden text: tests compare it with their output, and write it only on request.
 
 use std::path::Path;
 
 /// Asserts that the file at `path`, relative to the workspace, holds `text`.
 ///
-/// `UPDATE_GOLDEN=1` writes it; a missing file fails otherwise.
+/// `UPDATE_GOLDEN=1` writes the file; otherwise a missing file fails the test.
 pub fn golden(path: &str, text: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(path);
     if std::env::var_os("UPDATE_GOLDEN").is_some_and(|value| value == "1") {

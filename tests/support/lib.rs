@@ -1,4 +1,4 @@
-//! What the tests of several crates share: a counting allocator as the ground truth, golden text.
+//! Code that the tests of several crates share: a counting allocator as the ground truth, and golden text.
 
 #![allow(unsafe_code, reason = "an allocator")]
 
@@ -14,16 +14,16 @@ use memory_reporter::{CUsableSize, UsableSize};
 
 pub use golden::golden;
 
-/// The C library's allocator, counted per thread.
+/// The C library's allocator, which counts the blocks of each thread.
 #[derive(Debug)]
 pub struct Counting;
 
 /// What a thread has allocated and not freed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Held {
-    /// Bytes asked for.
+    /// Requested bytes.
     pub asked: isize,
-    /// Bytes usable, slop included.
+    /// Usable bytes, including slop.
     pub usable: isize,
     /// Blocks.
     pub blocks: isize,
@@ -31,7 +31,7 @@ pub struct Held {
 
 std::thread_local! {
     static HELD: Cell<Held> = const { Cell::new(Held { asked: 0, usable: 0, blocks: 0 }) };
-    /// The most bytes asked for at once, since `peak` last set it back.
+    /// The most requested bytes at once, since `peak` last reset it.
     static PEAK: Cell<isize> = const { Cell::new(0) };
 }
 
@@ -39,7 +39,7 @@ fn count(pointer: *mut u8, layout: Layout, sign: isize) {
     if pointer.is_null() {
         return;
     }
-    // SAFETY: only called with live blocks of `System`.
+    // SAFETY: both callers pass a live block of `System` and its layout.
     let usable = unsafe { System.usable_size(pointer, layout) };
     let held = HELD.get();
     HELD.set(Held {
@@ -50,10 +50,10 @@ fn count(pointer: *mut u8, layout: Layout, sign: isize) {
     PEAK.set(PEAK.get().max(HELD.get().asked));
 }
 
-// SAFETY: forwards to `System`; counting does not allocate.
+// SAFETY: forwards every call to `System`; counting does not allocate.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: the caller's promise is passed on.
+        // SAFETY: the caller guarantees that the layout's size is not 0.
         let pointer = unsafe { System.alloc(layout) };
         count(pointer, layout, 1);
         pointer
@@ -61,15 +61,15 @@ unsafe impl GlobalAlloc for Counting {
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
         count(pointer, layout, -1);
-        // SAFETY: the caller's promise is passed on.
+        // SAFETY: the caller passes a live block of `alloc`, which got it from `System` with this layout.
         unsafe { System.dealloc(pointer, layout) };
     }
 }
 
-// SAFETY: the blocks are those of `System`.
+// SAFETY: `alloc` gets its blocks from `System`, so `System` knows their sizes.
 unsafe impl UsableSize for Counting {
     unsafe fn usable_size(&self, pointer: *const u8, layout: Layout) -> usize {
-        // SAFETY: the caller's promise is passed on.
+        // SAFETY: the caller passes a live block of `alloc`, which got it from `System` with this layout.
         unsafe { System.usable_size(pointer, layout) }
     }
 
@@ -78,7 +78,7 @@ unsafe impl UsableSize for Counting {
     }
 }
 
-/// Makes a value and tells what it holds: what this thread allocated meanwhile and did not free.
+/// Makes a value and returns it with the memory that it holds: what this thread allocated meanwhile and did not free.
 pub fn grown<T>(make: impl FnOnce() -> T) -> (T, Held) {
     let before = HELD.get();
     let value = make();
@@ -91,7 +91,7 @@ pub fn grown<T>(make: impl FnOnce() -> T) -> (T, Held) {
     (value, held)
 }
 
-/// Makes a value and tells the most bytes that this thread held at once meanwhile, beyond those it held before.
+/// Makes a value and returns it with the most bytes that this thread held at once meanwhile, beyond those before.
 pub fn peak<T>(make: impl FnOnce() -> T) -> (T, usize) {
     let before = HELD.get().asked;
     PEAK.set(before);
@@ -99,7 +99,7 @@ pub fn peak<T>(make: impl FnOnce() -> T) -> (T, usize) {
     (value, (PEAK.get() - before) as usize)
 }
 
-/// A small generator of repeatable numbers (xorshift).
+/// A small generator that repeats its numbers in every run (xorshift).
 #[derive(Clone, Debug)]
 pub struct Random(u64);
 

@@ -1,9 +1,9 @@
 //! Reads which module of a crate names which other one, from the tokens of its files.
 //!
 //! An arrow is a path that starts with `crate`, `$crate` or `super`, in a `use` line, in a body, or in a macro. It
-//! connects two modules of one folder: the one with the path in it or below it, and the one that the path leads to
-//! or below. A name that a module re-exports counts as the module that it comes from. Paths between a module and its
-//! own folder are no arrows, and modules under `#[cfg(test)]` do not count.
+//! connects two modules of one folder: the one that has the path in it or below it, and the one that has the path's
+//! end in it or below it. A name that a module re-exports counts as the module that it comes from. Paths between a
+//! module and its own folder are not arrows, and modules under `#[cfg(test)]` do not count.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -19,7 +19,7 @@ pub(crate) fn of_crate(src: &Path) -> Arrows {
     let files: Vec<_> = super::files(src, ".rs").into_iter().map(|path| File::read(src, &path)).collect();
     let mut names =
         Names { modules: files.iter().map(|file| file.module.clone()).collect(), ..Names::default() };
-    // Twice, since a name may come by way of another module, which is read later.
+    // Twice, since a name may come through another module, which this loop reads later.
     for file in files.iter().chain(&files) {
         names.read_exports(&file.tokens, &file.module);
     }
@@ -38,7 +38,7 @@ pub(crate) fn of_crate(src: &Path) -> Arrows {
     arrows
 }
 
-/// The groups of modules that reach each other.
+/// The groups of modules that reach one another.
 pub(crate) fn cycles(arrows: &Arrows) -> BTreeSet<BTreeSet<String>> {
     let reached: BTreeMap<&str, BTreeSet<&str>> =
         arrows.keys().map(|module| (module.as_str(), reached_from(module, arrows))).collect();
@@ -86,7 +86,7 @@ impl File {
     }
 }
 
-/// What the names of a crate stand for.
+/// The modules that the names of a crate stand for.
 #[derive(Default)]
 struct Names {
     modules: BTreeSet<Vec<String>>,
@@ -150,7 +150,7 @@ impl Names {
         at
     }
 
-    /// Whether `module` is an inline one with names of its own.
+    /// Whether `module` is an inline module with names of its own.
     fn has_inside(&self, module: &[String]) -> bool {
         self.exports.range(module.to_vec()..).next().is_some_and(|(name, _)| name.starts_with(module))
     }
@@ -177,7 +177,7 @@ impl Names {
     }
 }
 
-/// The paths of a tree as in `use a::{b, c as d}`, each with the name that it brings; what follows the tree is left.
+/// The paths of a tree as in `use a::{b, c as d}`, each with the name that it brings. Ignores tokens after the tree.
 fn trees(tokens: &[TokenTree]) -> Vec<(Vec<String>, String)> {
     let mut path: Vec<String> = Vec::new();
     let mut at = 0;
@@ -212,7 +212,7 @@ fn is_inline_module(before: &[TokenTree]) -> bool {
     matches!(before, [.., TokenTree::Ident(word), TokenTree::Ident(_)] if word == "mod")
 }
 
-/// Whether `before` ends in `::` behind a name, so that a path is in its middle.
+/// Whether `before` ends in a name and `::`, so that the next token continues a path.
 fn goes_on(before: &[TokenTree]) -> bool {
     let [name @ .., _, _] = before else { return false };
     is_separator(&before[before.len() - 2..]) && matches!(name.last(), Some(TokenTree::Ident(_)))

@@ -7,8 +7,8 @@ use std::process::Command;
 
 use super::{files, read, root};
 
-/// The Markdown that people read in the repository. Golden files are others' text, and links in the pages of
-/// rustdoc are rustdoc's to check.
+/// The Markdown that people read in the repository. Golden files are output, and rustdoc checks the links of its own
+/// pages.
 fn pages() -> Vec<PathBuf> {
     let rustdoc = root().join("reporter/src/docs");
     let is_golden = |path: &PathBuf| path.components().any(|part| part.as_os_str() == "golden");
@@ -26,7 +26,7 @@ fn prose(text: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// What the links and pictures of a page lead to. Code has none.
+/// The targets of a page's links and pictures. Code has none.
 fn targets(text: &str) -> Vec<String> {
     let prose = prose(text);
     let parts = prose.split("](").collect::<Vec<_>>();
@@ -41,7 +41,7 @@ fn targets(text: &str) -> Vec<String> {
     targets
 }
 
-/// The anchors of a page's headings, as those who show Markdown make them.
+/// The anchors of a page's headings, as GitHub and mdBook make them.
 fn anchors(text: &str) -> BTreeSet<String> {
     let headings = prose(text);
     let headings = headings.lines().filter(|line| line.starts_with('#'));

@@ -1,4 +1,4 @@
-//! Whether each crate that may be published is a package that others can use.
+//! Checks that each crate that may be published is a package that others can use.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -20,7 +20,7 @@ fn name(folder: &str) -> String {
     manifest(folder)["package"]["name"].as_str().unwrap().to_owned()
 }
 
-/// Those of crates.io that our crates use.
+/// The categories of crates.io that our crates use.
 const CATEGORIES: &[&str] = &[
     "command-line-utilities",
     "data-structures",
@@ -57,7 +57,7 @@ fn published_crates_say_what_they_are() {
         for category in categories {
             assert!(CATEGORIES.contains(&category.as_str()), "{folder}: {category}");
         }
-        // Its readers have no repository beside it.
+        // Readers of a package have only its own files, so its links must not lead into the repository.
         let readme = read(format!("{folder}/README.md"));
         assert!(readme.starts_with(&format!("# {}\n", name(&folder))), "{folder}: README.md");
         for target in readme.split("](").skip(1) {
@@ -99,7 +99,7 @@ fn included(folder: &str) -> BTreeSet<String> {
     found
 }
 
-/// What a package contains.
+/// The files in a package.
 fn contents(package: &Path) -> BTreeSet<String> {
     let output = Command::new("tar").arg("-tzf").arg(package).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

@@ -1,4 +1,4 @@
-// Coroutines whose stacks lie side by side, right below the block of the thread's own data; one stack goes away.
+// Coroutines whose stacks lie side by side, right below the thread's control block; one stack goes away.
 // The first function of a coroutine has no caller, as that of a thread.
 #define _GNU_SOURCE
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-//! How much of the heap is reported.
+//! The part of the heap that reporters report.
 
 use std::panic::catch_unwind;
 

@@ -1,4 +1,4 @@
-//! Differences of dumps that no script compares.
+//! Differences of dumps beyond those that Firefox's script compares.
 
 use dmd_analyze::{Analysis, AnalyzeOptions, Filter};
 

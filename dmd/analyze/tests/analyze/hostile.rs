@@ -1,4 +1,4 @@
-//! Dumps that want to do harm: damaged, deep, or wrong. Nothing panics, and messages name the place.
+//! Harmful dumps: damaged, deep, or wrong. The reader does not panic, and its messages name the place.
 
 use std::io::Read;
 
@@ -158,7 +158,7 @@ fn nesting_is_bounded() {
     }
 }
 
-/// Something before, then a byte for ever.
+/// A reader that gives `before`, then the same byte for ever.
 struct Endless {
     before: &'static [u8],
     then: u8,
@@ -217,7 +217,7 @@ fn stacks_without_end_are_refused() {
     assert_eq!(error.to_string(), "more than 1000 blocks, traces, frames or words");
 }
 
-/// A generator of the same numbers every time (xorshift).
+/// A generator that gives the same numbers every time (xorshift).
 struct Random(u64);
 
 impl Random {

@@ -18,7 +18,7 @@ fn read(text: impl AsRef<[u8]>) -> Result<Dump, AnalyzeError> {
     dmd_analyze::read_from(text.as_ref(), &ReadOptions::new().contents(true))
 }
 
-/// A dump's text; `tables` are the members behind `blockList`.
+/// A dump's text; `tables` are the members after `blockList`.
 fn document(mode: &str, blocks: &str, tables: &str) -> String {
     format!(
         "{{\"version\": 5, \"invocation\": {{\"dmdEnvVar\": null, \"mode\": \"{mode}\"}}, \

@@ -1,4 +1,4 @@
-//! Debug information in other files: split off by the compiler, or taken off afterwards.
+//! Debug information in other files: the compiler splits it off, or a tool does so afterwards.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ pub(super) fn run(folder: &Path, command: &[&str]) {
     assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// A library in C, in `folder`, with flags.
+/// Compiles a C library in `folder`, with these flags.
 pub(super) fn compile_c(folder: &Path, source: &str, flags: &[&str]) -> PathBuf {
     fs::write(folder.join("small.c"), source).unwrap();
     let object = ["-c", "-O1", "-fPIC", "small.c", "-o", "small.o"];
@@ -32,7 +32,7 @@ pub(super) fn compile_c(folder: &Path, source: &str, flags: &[&str]) -> PathBuf 
     folder.join("libsmall.so")
 }
 
-/// The frames of all places in the function `outer`, and what was said.
+/// The frames of all places in the function `outer`, and the notes of the symbolizer.
 fn look_up(library: &Library, options: &SymbolOptions) -> (Vec<String>, Vec<String>) {
     let all: Vec<u64> = (0..8).map(|byte| library.outer + byte).collect();
     let mut dump = library.dump_of(&library.build_id, &all);
@@ -44,7 +44,7 @@ fn has(frames: &[String], function: &str) -> bool {
     frames.iter().any(|frame| frame.starts_with(&format!("{function} (")))
 }
 
-/// The files in a folder with an ending.
+/// The files in a folder that have this extension.
 fn with_ending(folder: &Path, ending: &str) -> Vec<PathBuf> {
     let all = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     all.filter(|path| path.extension().is_some_and(|is| is == ending)).collect()
@@ -75,14 +75,14 @@ fn what_a_compiler_split_off_is_found() {
         assert!(has(&found, &inner) && has(&found, &outer), "{ending}: {found:?}");
         assert!(said.is_empty(), "{said:?}");
 
-        // It may be kept elsewhere.
+        // The file may be in another folder.
         let kept = folder.path().join("kept");
         fs::create_dir(&kept).unwrap();
         fs::rename(split, kept.join(split.file_name().unwrap())).unwrap();
         let (found, _) = look_up(&library, &SymbolOptions::new().folder(&kept));
         assert!(has(&found, &inner) && has(&found, &outer), "{ending}: {found:?}");
 
-        // Nothing is made up for what is not there.
+        // The symbolizer makes up nothing for a file that is missing.
         let (found, said) = look_up(&library, &SymbolOptions::new());
         assert!(!has(&found, &inner) && found.iter().all(|frame| frame.starts_with("outer")), "{found:?}");
         let [said] = &said[..] else { panic!("{said:?}") };
@@ -110,7 +110,7 @@ fn what_was_split_off_of_another_build_is_not_used() {
     }
 }
 
-/// Takes the debug information off a library, and leaves a link to it.
+/// Moves a library's debug information to another file, and leaves a link to it.
 fn take_off(folder: &Path) {
     run(folder, &["objcopy", "--only-keep-debug", "libsmall.so", "small.debug"]);
     run(folder, &["objcopy", "--strip-debug", "--add-gnu-debuglink=small.debug", "libsmall.so"]);
@@ -118,14 +118,14 @@ fn take_off(folder: &Path) {
 
 #[test]
 fn a_linked_debug_file_is_found_and_must_be_of_the_same_build() {
-    // With a build id, and without.
+    // With a build id, and without one.
     for flags in [&["-g"][..], &["-g", "-fno-ident"]] {
         let folder = tempfile::tempdir().unwrap();
         let library = Library::at(compile_c(folder.path(), C_SOURCE, flags));
         take_off(folder.path());
         let has_id = !library.build_id.is_empty();
         assert_eq!(has_id, flags.len() == 1);
-        // A dump that knows no build has that said, too.
+        // For a dump without build ids, the notes say so too.
         let of_debug = |said: Vec<String>| said.into_iter().find(|line| line.contains("small.debug"));
         let debug = folder.path().join("small.debug");
         let found_at = |place: &Path, options: &SymbolOptions| {

@@ -1,4 +1,4 @@
-//! What to do about memory that nobody reports.
+//! Suggestions about memory that no reporter reports.
 
 use dmd_analyze::Suggestions;
 
@@ -76,7 +76,7 @@ fn a_library_s_frame_is_known_by_its_file_where_its_name_has_no_path() {
         let suggestions = suggest(&[&[frame, "app::cache::Cache::fill (/home/me/app/src/cache.rs:7)"]]);
         assert_eq!(suggestions.suggestions[0].function, "app::cache::Cache::fill", "{frame}");
     }
-    // Only such frames: the crate, not the file, is named.
+    // A stack of only such frames: the suggestion names the crate, not the file.
     let of_std = suggest(&[&[&format!("with_capacity ({STD}std/src/io/buffered/bufreader.rs:1)")]]);
     assert_eq!(of_std.suggestions[0].module, "std");
     let package = "(/home/me/.cargo/registry/src/i/regex-automata-0.4.9/src/dfa/dense.rs:1)";
@@ -154,7 +154,7 @@ fn what_debug_information_would_tell_is_said() {
         let text = suggest(&[&[grow, frame]]).to_string();
         assert_eq!(text.contains(said), expected, "{text}");
     }
-    // Symbols may tell the type.
+    // Symbols may have the type.
     let text = suggest(&[&[
         "<alloc::vec::Vec<my_app::Entry>>::push[/home/me/my-app +0x20]",
         "<my_app::Cache>::fill[/home/me/my-app +0x10]",

@@ -1,11 +1,11 @@
-//! Records add up to the heap, whatever the dump, for any options.
+//! Records add up to the heap, for any dump and any options.
 
 use dmd_analyze::{Analysis, AnalyzeOptions, RecordKind, SortBy};
 use proptest::prelude::*;
 
 use super::{document, read};
 
-/// Requested, slop, number, allocation and report traces.
+/// Requested bytes, slop, number, allocation trace, report traces.
 type Block = (u64, u64, u64, Option<u8>, Vec<u8>);
 
 fn blocks() -> impl Strategy<Value = Vec<Block>> {

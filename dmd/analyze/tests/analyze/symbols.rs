@@ -1,4 +1,4 @@
-//! Symbols of a small library, compiled here, of known and unknown builds.
+//! Symbols of a small library that the tests compile, with and without a known build.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -55,7 +55,7 @@ impl Library {
         Self { path, build_id, outer: symbol.address() }
     }
 
-    /// A stack of the function's start and of a place that nothing is known of.
+    /// A stack of the function's start and of a place without a symbol.
     pub(super) fn dump(&self, build_id: &str) -> Dump {
         self.dump_of(build_id, &[self.outer, 0xffff_fff0])
     }
@@ -109,7 +109,7 @@ fn inlined_calls_get_frames_with_their_lines() {
     let text = Analysis::new(dump, &AnalyzeOptions::new().max_frames(100)).text(&[]).to_string();
     let source = folder.path().join("small.rs");
     let line = |name: &str, line: u32| text.find(&format!("{name} ({}:{line})", source.display()));
-    // `outer` is called by nobody, and calls `inner` in its second line.
+    // `outer` has no caller, and calls `inner` in its second line.
     let inner = line("small::inner", 5).or(line("inner", 5)).unwrap_or_else(|| panic!("{text}"));
     let rest = &text[inner..];
     let next = rest.lines().nth(1).unwrap();
@@ -212,7 +212,7 @@ pub extern "C" fn outer(x: u64) -> u64 {
     assert!(frames.last().unwrap().starts_with("small::store<small::Entry> ("), "{frames:?}");
 }
 
-/// Debug information of lines has neither the types that methods are of nor the traits; symbols have.
+/// Debug information of lines has neither the types nor the traits of methods; symbols have both.
 #[test]
 fn methods_say_their_types_where_there_are_lines_only() {
     const SOURCE: &str = r#"

@@ -35,7 +35,7 @@ fn analysis(options: &AnalyzeOptions) -> Analysis {
     Analysis::new(read(document("dark-matter", BLOCKS, TABLES)).unwrap(), options)
 }
 
-/// Compares with a file beside this one.
+/// Compares a text with a file beside this one.
 fn golden(name: &str, text: &str) {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
     if std::env::var_os("UPDATE_GOLDEN").is_some_and(|value| value == "1") {
@@ -110,10 +110,10 @@ fn stacks_that_many_blocks_share_are_folded_once_and_within_bounds() {
     assert!(bounded.ends_with("\nonce-reported;(small) 2000\n"), "{bounded}");
 }
 
-/// The frames of a flame graph, indented by how deep they are.
+/// The frames of a flame graph, indented by their depth.
 fn outline(analysis: &Analysis, most: usize) -> String {
     let mut text = String::new();
-    // How many are left to come at each depth.
+    // For each depth, the number of frames that are still to come.
     let mut open: Vec<usize> = Vec::new();
     for frame in analysis.flame_graph(most).frames() {
         while open.last() == Some(&0) {
@@ -137,7 +137,7 @@ fn a_flame_graph_is_the_folded_stacks_as_a_tree() {
     let analysis = analysis(&options);
     golden("flame.txt", &outline(&analysis, usize::MAX));
     golden("flame-small.txt", &outline(&analysis, 6));
-    // Nothing is left but the root, which still has everything.
+    // Only the root is left, which still has the whole sum.
     assert_eq!(outline(&analysis, 0), "all 1752 in 15\n (small) 1752 in 15\n");
 }
 
@@ -171,9 +171,9 @@ fn stackless_blocks_are_estimated_from_those_of_their_size_and_marked() {
     let text = analysis.text(&[]).to_string();
     golden("estimate.txt", &text);
     assert_eq!(analysis.total().req, 103 * 16 + 2 * 9999 + 5 * 64 + 512);
-    // 74 and 25 of 99; 2 of a size and 5 of a reporter that nothing is known of.
+    // Of the 99, `a` gets 74 and `b` 25. No block with a stack has the size of the 2 or the reporter of the 5.
     assert!(text.contains("~78 blocks in") && text.contains("~26 blocks in"), "{text}");
-    // What stacks have is estimated, what all of them have is not.
+    // The amounts of stacks are estimates, the total is not.
     golden("flame-estimate.txt", &outline(&analysis, usize::MAX));
 }
 
@@ -189,7 +189,7 @@ fn what_differs_from_run_to_run_can_be_replaced() {
     assert!(text.contains("    #02: f (DMD.cpp:1)\n    #03: g (g.rs:1)\n"), "{text}");
     assert_eq!(text.matches("  block addresses: 0xdadadada\n").count(), 2);
 
-    // Records stay apart that then look alike, and filters see what is shown.
+    // Records that then look alike stay apart, and filters see the same frames as the output.
     let blocks = r#"{"req": 9, "addr": "7f00", "alloc": "A"}, {"req": 8, "addr": "7f10", "alloc": "C"}"#;
     let tables = tables.replace("\"B\":", "\"C\": [\"F\", \"F\", \"F\"], \"B\":");
     options.filters = vec![dmd_analyze::Filter::new("... DMD.cpp")];
@@ -230,13 +230,13 @@ proptest! {
         let frames: Vec<_> = graph.frames().collect();
         prop_assert_eq!(frames[0].sums, analysis.total());
         prop_assert!(frames.iter().filter(|frame| frame.name != "(small)").count() <= most + 1);
-        // Backwards, every frame comes after all that it called.
+        // In reverse order, every frame comes after all frames that it called.
         let mut done: Vec<_> = Vec::new();
         for frame in frames.iter().rev() {
             let called: Vec<_> = (0..frame.children).map(|_| done.pop().unwrap()).collect();
             let below: i128 = called.iter().sum();
             prop_assert!(below <= frame.sums.usable());
-            // The outermost frames are no functions, and have nothing of their own.
+            // The outermost frames are not functions, and have no bytes of their own.
             if frame.name == "all" || frame.name.starts_with("reported by") {
                 prop_assert_eq!(below, frame.sums.usable());
             }

@@ -1,13 +1,13 @@
-//! C code, compiled when the tests run and loaded into them.
+//! Compiles C code when the tests run, and loads it into them.
 
 use std::ffi::{CString, c_int, c_long, c_void};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What C functions call back.
+/// The function that C functions call back.
 pub(crate) type Next = extern "C-unwind" fn(*mut c_void) -> c_long;
 
-/// A function of [`FUNCTIONS`]: shape, callback, its argument.
+/// A function of [`FUNCTIONS`]; takes the shape, the callback and its argument.
 pub(crate) type Pass = extern "C-unwind" fn(c_int, Next, *mut c_void) -> c_long;
 
 pub(crate) const FUNCTIONS: &str = include_str!("functions.c");
@@ -15,7 +15,7 @@ pub(crate) const FUNCTIONS: &str = include_str!("functions.c");
 /// Shapes that `pass` knows.
 pub(crate) const SHAPES: c_int = 11;
 
-/// A loaded library. Not unloaded by drop.
+/// A loaded library. `drop` does not unload it.
 pub(crate) struct Library(*mut c_void);
 
 /// Compiles `source` to a shared library in `folder`.
@@ -37,7 +37,7 @@ pub(crate) fn build(folder: &Path, name: &str, source: &str, options: &[&str]) -
 impl Library {
     pub(crate) fn open(path: &Path) -> Library {
         let name = CString::new(path.to_str().unwrap()).unwrap();
-        // SAFETY: the library's constructors are the compiler's own.
+        // SAFETY: the name ends in 0. The library has no constructors but the compiler's own.
         let handle = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
         assert!(!handle.is_null(), "{} does not load", path.display());
         Library(handle)
@@ -45,19 +45,19 @@ impl Library {
 
     pub(crate) fn symbol(&self, name: &str) -> *mut c_void {
         let name = CString::new(name).unwrap();
-        // SAFETY: the handle is open.
+        // SAFETY: `open` got the handle, only `close` closes it, and the name ends in 0.
         let address = unsafe { libc::dlsym(self.0, name.as_ptr()) };
         assert!(!address.is_null(), "{name:?} is missing");
         address
     }
 
     pub(crate) fn pass(&self) -> Pass {
-        // SAFETY: the type of that function in the source.
+        // SAFETY: the C source defines `pass` with this type.
         unsafe { std::mem::transmute(self.symbol("pass")) }
     }
 
     pub(crate) fn close(self) {
-        // SAFETY: the handle is open, and the tests call nothing of it any more.
+        // SAFETY: the handle is open, and the tests call no function of the library after this.
         let error = unsafe { libc::dlclose(self.0) };
         assert_eq!(error, 0);
     }

@@ -1,4 +1,4 @@
-//! One stack, walked by us and by the `backtrace` crate.
+//! Compares our walk of a stack with that of the `backtrace` crate.
 
 use dmd_unwind::{End, LastStack, Registers, StackRange, capture_here};
 use std::cell::{Cell, RefCell};
@@ -11,12 +11,12 @@ thread_local! {
     static FRAMES: Cell<usize> = const { Cell::new(0) };
 }
 
-/// How many stacks this thread has checked, and their frames.
+/// The number of stacks that this thread has checked, and of their frames.
 pub(crate) fn checked() -> (usize, usize) {
     (CHECKED.get(), FRAMES.get())
 }
 
-/// Compares the stack above this call. Panics where they differ.
+/// Compares both walks of the stack above this call. Panics if they differ.
 #[inline(never)]
 pub(crate) fn check() {
     let mut ours = [0; MOST];
@@ -30,11 +30,11 @@ pub(crate) fn check() {
     REMEMBERING.with_borrow_mut(|remembering| remembering.get_or_insert_default().check(&ours[..len]));
 }
 
-/// A walker that ends where the stack is as it was at the last check, and all stacks that it has named: of
-/// each the name of its caller's and the innermost frame.
+/// A walker that ends where the stack is as it was at the last check, and all stacks that it has named. A name is
+/// the caller's name and the innermost frame.
 struct Remembering {
     range: StackRange,
-    /// Boxed: tests run on small stacks, at whose ends thread-locals lie.
+    /// In a box: tests run on small stacks, and thread-locals take up the ends of these.
     last: Box<LastStack<usize>>,
     names: Vec<(usize, usize)>,
 }
@@ -50,7 +50,7 @@ impl Default for Remembering {
 }
 
 impl Remembering {
-    /// `all` is the stack of the function that this is called in.
+    /// `all` is the stack of the caller.
     #[inline(never)]
     fn check(&mut self, all: &[usize]) {
         let Self { range, last, names } = self;

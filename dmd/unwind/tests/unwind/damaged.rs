@@ -1,4 +1,4 @@
-//! Damaged unwind sections: any answer will do, but it comes, from inside of the bytes and without panic.
+//! Damaged unwind sections: the parser may give any answer, but it must end, read only these bytes, and not panic.
 
 use crate::c_library::{FUNCTIONS, build};
 use dmd_unwind::Sections;
@@ -15,7 +15,7 @@ impl Random {
     }
 }
 
-/// Bytes that mean something: opcodes, encodings, lengths, ends of numbers.
+/// Bytes with a meaning in these sections: opcodes, encodings, lengths, ends of numbers.
 const SPECIAL: [u8; 20] = [
     0x00, 0x01, 0x0a, 0x0b, 0x0c, 0x0e, 0x0f, 0x10, 0x16, 0x2e, 0x2f, 0x40, 0x7f, 0x80, 0x86, 0xc0, 0xff,
     0x28, 0x1b, 0x06,
@@ -71,7 +71,7 @@ fn damaged_sections_are_survived() {
             sections.caller(pc, &stack);
         }
     }
-    // Most damage is elsewhere: the right parts were still read.
+    // Most damage is outside of the parts that answer a question, so most questions get an answer.
     assert!(answers > 30_000, "{answers}");
 }
 
@@ -103,7 +103,7 @@ fn damaged_expressions_are_survived() {
         }
         set_length(&mut frames, fde);
         frames.extend([0; 4]);
-        // Absolute address of the frames, no table.
+        // The header has the absolute address of the frames, and no table.
         let mut header = vec![1, 0, 0xff, 0xff];
         header.extend(0x5000u64.to_ne_bytes());
         let sections =

@@ -1,5 +1,5 @@
-/* Frames of many shapes. Built several times, with and without frame pointers and with several levels of
-   optimization; each function calls back into the test. */
+/* Frames of many shapes. The tests compile this several times, with and without frame pointers and at several levels
+   of optimization; each function calls back into the test. */
 #include <alloca.h>
 #include <string.h>
 
@@ -7,7 +7,7 @@ typedef long (*next_t)(void *);
 
 #define KEEP __attribute__((noinline, used))
 
-/* So that no call is a tail call, and locals live on. */
+/* Keeps the call before from being a tail call, and locals alive. */
 #define AFTER(value, place) __asm__ volatile("" : "+r"(value) : "r"(place) : "memory")
 
 KEEP long small(next_t next, void *arg) {
@@ -76,8 +76,8 @@ KEEP long both(next_t next, void *arg) {
   return result;
 }
 
-/* Frames that compilers do not make: the CFA counts from a register that callees may keep anywhere, and a
-   register lies in another one. */
+/* Frames that compilers do not make: the CFA is relative to a register that callees may save anywhere, and one
+   register is saved in another one. */
 __asm__(
     ".text\n"
     ".globl from_rbx\n.type from_rbx, @function\nfrom_rbx:\n"

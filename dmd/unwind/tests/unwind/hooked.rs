@@ -20,13 +20,13 @@ static LOST: AtomicUsize = AtomicUsize::new(0);
 fn walk() {
     if INSIDE.try_with(|inside| inside.replace(true)) != Ok(false) {
         let text = "the walker allocated\n";
-        // SAFETY: writes to the standard error, and the process ends.
+        // SAFETY: `text` is valid for reads of its length.
         unsafe { libc::write(2, text.as_ptr().cast(), text.len()) };
         std::process::abort();
     }
-    // SAFETY: this thread's errno.
+    // SAFETY: the function has no precondition.
     let errno = unsafe { libc::__errno_location() };
-    // SAFETY: as above.
+    // SAFETY: the C library gives each thread a valid pointer to its own errno.
     unsafe { *errno = 12345 };
     let mut out = [0; 16];
     let (len, end) = black_box(capture_here(&mut out));
@@ -39,16 +39,16 @@ fn walk() {
     _ = INSIDE.try_with(|inside| inside.set(false));
 }
 
-// SAFETY: the system's allocator does it all.
+// SAFETY: forwards every call to the system's allocator; `walk` does not touch the blocks.
 unsafe impl GlobalAlloc for Walking {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         walk();
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees what `GlobalAlloc` requires, which is what `System` requires.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees what `GlobalAlloc` requires, which is what `System` requires.
         unsafe { System.dealloc(pointer, layout) }
     }
 }

@@ -1,4 +1,4 @@
-//! Libraries that come and go: rules that were compiled for one are not used for another at its place.
+//! Libraries that come and go: the walker does not use the rules of one library for another one at the same place.
 
 use crate::c_library::{Library, build};
 use crate::check::{check, checked};
@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::ffi::{c_int, c_void};
 use std::path::{Path, PathBuf};
 
-/// A library whose one function has a frame of this size; else all are alike to the byte.
+/// A library whose one function has a frame of this size. Libraries of other sizes differ in nothing else.
 fn source(size: usize) -> String {
     format!(
         "__asm__(\".text\\n.globl pass\\n.type pass, @function\\npass:\\n.cfi_startproc\\n\"
@@ -26,7 +26,7 @@ fn libraries(folder: &Path, option: &str) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Loads, walks through, and unloads each library in turn. How often one came to the place of another.
+/// Loads, walks through, and unloads each library in turn. Returns how often one took the place of another.
 fn come_and_go(paths: &[PathBuf]) -> usize {
     let mut last_at: HashMap<usize, usize> = HashMap::new();
     let mut replaced = 0;
@@ -98,12 +98,12 @@ fn inside_of_dlopen_and_dlclose() {
     assert_eq!(checked().0, 40);
 }
 
-/// While this thread is inside of the loader and holds its lock, another one walks through code that was
-/// never walked through.
+/// While this thread is inside of the loader and holds its lock, another thread walks through code that the walker
+/// has not seen before.
 #[test]
 fn while_the_loader_is_locked() {
     unsafe extern "C" fn visit(_: *mut libc::dl_phdr_info, _: usize, library: *mut c_void) -> c_int {
-        // SAFETY: the library below.
+        // SAFETY: `dl_iterate_phdr` passes the pointer to the library below, which outlives the call.
         let library = unsafe { &*library.cast::<Library>() };
         let pass = library.pass();
         let thread = std::thread::spawn(move || {
@@ -121,7 +121,7 @@ fn while_the_loader_is_locked() {
     let folder = tempfile::tempdir().unwrap();
     let path = build(folder.path(), "locked", &source(120), &["-O1"]);
     let library = Library::open(&path);
-    // SAFETY: the library outlives the call.
+    // SAFETY: `visit` has the type of a callback, and its argument, the library, outlives the call.
     let result = unsafe { libc::dl_iterate_phdr(Some(visit), (&raw const library).cast_mut().cast()) };
     assert_eq!(result, 1);
 }
@@ -137,12 +137,12 @@ fn modules_are_found_alike_in_both_ways() {
         hook as *const () as usize,
         libc::qsort as *const () as usize,
         library.pass() as *const () as usize,
-        // SAFETY: reads the auxiliary vector.
+        // SAFETY: the function has no precondition.
         unsafe { libc::getauxval(libc::AT_SYSINFO_EHDR) } as usize + 64,
     ];
     for address in addresses {
         let [quick, locked] = module_both_ways(address).map(Option::unwrap);
-        // How far the last page is counted differs.
+        // The two may end at different places of the last page.
         let in_pages = |[start, end, header]: [usize; 3]| (start, end.next_multiple_of(4096), header);
         assert_eq!(in_pages(quick), in_pages(locked), "{address:#x}");
     }
@@ -153,7 +153,7 @@ extern "C" fn hook() {
     check();
 }
 
-/// Rules of libraries that come are kept however many came before, each at a place of its own.
+/// The walker keeps the rules of new libraries after thousands of earlier ones, each at a place of its own.
 #[test]
 fn of_which_there_are_thousands() {
     fn walk_only() {
@@ -172,7 +172,7 @@ fn of_which_there_are_thousands() {
             let mut script = Script::new(1, 0, &[], walk_only);
             pass(0 as c_int, next, (&raw mut script).cast::<c_void>());
         };
-        // Another test may be walking.
+        // Other tests may compile rules meanwhile.
         let compiles_none = (0..50).any(|_| {
             let before = compiled_rules();
             walk();
@@ -180,7 +180,7 @@ fn of_which_there_are_thousands() {
         });
         assert!(compiles_none, "round {round}");
         library.close();
-        // SAFETY: a new mapping, in whose place the library does not come to lie again.
+        // SAFETY: the kernel chooses a free place for a new mapping, which keeps the next library from coming here.
         let taken = unsafe {
             libc::mmap(
                 std::ptr::null_mut(),

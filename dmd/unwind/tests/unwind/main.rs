@@ -1,5 +1,5 @@
-//! The stack walker against other unwinders. A test binary of its own: it changes signal handlers, loads
-//! and unloads libraries, and walks the stack of each of its allocations.
+//! Compares the stack walker with other unwinders. This is a test binary of its own: it changes signal handlers,
+//! loads and unloads libraries, and walks the stack at each allocation.
 #![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 

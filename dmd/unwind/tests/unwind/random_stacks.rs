@@ -50,7 +50,7 @@ thread_local! {
 }
 
 pub(crate) extern "C-unwind" fn next(script: *mut c_void) -> c_long {
-    // SAFETY: the callers pass a script that they hold.
+    // SAFETY: every caller passes a pointer to a script that it borrows exclusively.
     let script = unsafe { &mut *script.cast::<Script>() };
     descend(script) as c_long
 }
@@ -60,7 +60,7 @@ unsafe extern "C" fn comparison(left: *const c_void, right: *const c_void) -> c_
     if let Some(script) = SCRIPT.take() {
         black_box(next(script.cast()));
     }
-    // SAFETY: the elements are integers.
+    // SAFETY: `qsort` and `bsearch` pass pointers to elements, and the elements here are `u32`.
     let left = unsafe { *left.cast::<u32>() };
     // SAFETY: as above.
     let right = unsafe { *right.cast::<u32>() };
@@ -161,7 +161,7 @@ fn random_stacks_are_walked_as_by_the_backtrace_crate() {
     let folder = tempfile::tempdir().unwrap();
     let libraries = variants(folder.path());
     let passes: Vec<Pass> = libraries.iter().map(|library| library.pass()).collect();
-    // On a thread of its own: the frames are large.
+    // On a thread of its own with a large stack, since the frames are large.
     std::thread::Builder::new()
         .stack_size(64 << 20)
         .spawn(move || {
@@ -185,7 +185,7 @@ fn every_shape_of_c_function_in_every_variant() {
         for shape in 0..SHAPES {
             let mut script = Script::new(7, 0, &[], check);
             library.pass()(shape, next, (&raw mut script).cast());
-            // From the cache as well.
+            // The second walk takes the rules from the cache.
             library.pass()(shape, next, (&raw mut script).cast());
         }
     }

@@ -1,4 +1,4 @@
-//! Every row of every function in the libraries of this process, against gimli.
+//! Compares every row of every function in the libraries of this process with gimli's.
 
 use dmd_unwind::Sections;
 use gimli::{
@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-/// The files that are mapped into this process.
+/// The files of this process's code.
 fn mapped_files() -> BTreeSet<PathBuf> {
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
     maps.lines()
@@ -19,7 +19,7 @@ fn mapped_files() -> BTreeSet<PathBuf> {
         .collect()
 }
 
-/// The row as `Sections::row` writes it.
+/// The text of a row, as `Sections::row` writes it.
 fn written(cfa: &CfaRule<usize>, rules: &[(u16, RegisterRule<usize>)], signal: bool) -> String {
     let mut text = match cfa {
         CfaRule::RegisterAndOffset { register, offset } => format!("cfa={}{offset:+}", register.0),
@@ -44,7 +44,7 @@ fn written(cfa: &CfaRule<usize>, rules: &[(u16, RegisterRule<usize>)], signal: b
     text
 }
 
-/// How many rows were compared.
+/// Compares the rows of a file, and returns their number.
 fn compare(path: &Path) -> usize {
     let data = std::fs::read(path).unwrap();
     let file = object::File::parse(&*data).unwrap();

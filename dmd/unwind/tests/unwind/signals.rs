@@ -11,14 +11,14 @@ extern "C" fn handler(signal: c_int) {
     check();
     if signal == libc::SIGUSR1 {
         // A handler inside of a handler.
-        // SAFETY: raises a signal that has a handler.
+        // SAFETY: the call has no precondition; the signal has a handler.
         unsafe { libc::raise(libc::SIGUSR2) };
     }
     let mut script = Script::new(signal as u64, 4, &[], check);
     descend(&mut script);
 }
 
-/// Held while a test uses the trap's handler, of which a process has one.
+/// A test holds this while it uses the trap's handler, since a process has only one.
 pub(crate) static TRAP: Mutex<()> = Mutex::new(());
 
 pub(crate) fn install(signal: c_int, handler: *const (), flags: c_int) {
@@ -26,26 +26,26 @@ pub(crate) fn install(signal: c_int, handler: *const (), flags: c_int) {
     let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
     action.sa_sigaction = handler as usize;
     action.sa_flags = flags;
-    // SAFETY: a valid action with a valid handler.
+    // SAFETY: the action is valid: every caller passes a handler that suits the flags.
     let error = unsafe { libc::sigaction(signal, &action, std::ptr::null_mut()) };
     assert_eq!(error, 0);
 }
 
 fn raise() {
-    // SAFETY: has a handler.
+    // SAFETY: the call has no precondition; the signal has a handler.
     unsafe { libc::raise(libc::SIGUSR1) };
 }
 
 fn fault() {
-    // An interrupted leaf instruction, not a call.
-    // SAFETY: the handler of this signal steps over nothing: `int3` goes on behind itself.
+    // The signal interrupts an instruction that is not a call.
+    // SAFETY: the trap has a handler, and the program goes on after `int3` when the handler returns.
     unsafe { std::arch::asm!("int3") };
 }
 
 fn use_stack_of(size: usize) -> Vec<u8> {
     let mut memory = vec![0u8; size];
     let stack = libc::stack_t { ss_sp: memory.as_mut_ptr().cast(), ss_flags: 0, ss_size: size };
-    // SAFETY: the memory outlives the thread's use of it.
+    // SAFETY: `stack` describes `memory`, and the caller keeps it until the thread no longer uses it.
     let error = unsafe { libc::sigaltstack(&stack, std::ptr::null_mut()) };
     assert_eq!(error, 0);
     memory
@@ -72,7 +72,7 @@ fn through_handlers() {
             assert_eq!(stacks, 60 * 4 + 60 * 2);
             assert!(frames > stacks * 12);
             let none = libc::stack_t { ss_sp: std::ptr::null_mut(), ss_flags: libc::SS_DISABLE, ss_size: 0 };
-            // SAFETY: gives the stack back before its memory goes.
+            // SAFETY: `none` is valid. The thread stops using the stack here, before its memory is freed.
             unsafe { libc::sigaltstack(&none, std::ptr::null_mut()) };
             drop(memory);
         });
@@ -82,12 +82,12 @@ fn through_handlers() {
 
 std::arch::global_asm!(
     ".local bare_restorer",
-    // Belongs to no function either: the `backtrace` crate would take the entry of one just before.
+    // This too belongs to no function: the `backtrace` crate would use the entry of a function right before it.
     "nop",
     "bare_restorer:",
     "mov rax, 15",
     "syscall",
-    // The entry of the function before ends where this begins, as for a return address.
+    // The function before this ends where this begins. A return address here would belong to that function.
     ".local second_restorer",
     ".cfi_startproc",
     "ret",
@@ -103,7 +103,7 @@ extern "C" fn walk_only(_: c_int) {
     assert_eq!(end, End::Complete);
 }
 
-/// As in C libraries that give the code that ends a handler no unwind information.
+/// Some C libraries have no unwind information for the code that ends a handler.
 #[test]
 fn through_a_frame_that_only_its_code_tells() {
     unsafe extern "C" {
@@ -122,7 +122,7 @@ fn through_a_frame_that_only_its_code_tells() {
         let (handler, restorer) = (handler as *const () as usize, restorer as *const () as usize);
         let action = KernelAction { handler, flags: SA_RESTORER, restorer, mask: 0 };
         let none = std::ptr::null_mut::<KernelAction>();
-        // SAFETY: the kernel's own structure, with a valid handler.
+        // SAFETY: `action` has the layout of the kernel's structure, and a valid handler and restorer.
         let error =
             unsafe { libc::syscall(libc::SYS_rt_sigaction, libc::SIGWINCH, &raw const action, none, 8) };
         assert_eq!(error, 0);
@@ -130,7 +130,7 @@ fn through_a_frame_that_only_its_code_tells() {
     let run = || {
         for seed in 0..20 {
             descend(&mut Script::new(seed, 5, &[], || {
-                // SAFETY: has a handler.
+                // SAFETY: the call has no precondition; the signal has a handler.
                 unsafe { libc::raise(libc::SIGWINCH) };
             }));
         }
@@ -138,7 +138,7 @@ fn through_a_frame_that_only_its_code_tells() {
     install(handler, bare_restorer);
     run();
     assert_eq!(checked().0, 40);
-    // The `backtrace` crate goes astray here.
+    // Only our walker runs here: the `backtrace` crate gives a wrong stack.
     install(walk_only, second_restorer);
     run();
 }

@@ -1,5 +1,5 @@
-//! A program run instruction by instruction: the trap's handler walks the stack at each one, in prologues
-//! and epilogues, in .plt entries, in the loader's resolver, in malloc.
+//! Runs a program instruction by instruction. The trap's handler walks the stack at each one: in prologues and
+//! epilogues, in .plt entries, in the loader's resolver, in malloc.
 
 use crate::c_library::{FUNCTIONS, Library, SHAPES, build};
 use crate::random_stacks::{Script, descend, next};
@@ -12,27 +12,27 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
 const MOST: usize = 128;
 
-/// In the epilogues of functions that realign their stack gcc's unwind information is wrong, and libgcc's
-/// unwinder crashes. Ours must not.
+/// In the epilogues of functions that realign their stack, gcc's unwind information is wrong. libgcc's unwinder
+/// crashes there; ours must not.
 const REALIGNED: [c_int; 2] = [5, 6];
 
-/// Filled by the handler, read when the program has run.
+/// The handler writes it; the test reads it after the program has run.
 struct Difference(UnsafeCell<([usize; MOST], [usize; MOST])>);
 
-// SAFETY: only the one thread that is stepped touches it.
+// SAFETY: only the stepped thread writes it, and the test reads it after that thread has ended.
 unsafe impl Sync for Difference {}
 
 static DIFFERENCE: Difference = Difference(UnsafeCell::new(([0; MOST], [0; MOST])));
 static STEPPING: AtomicBool = AtomicBool::new(false);
-/// Is the stack not shown to libgcc?
+/// Whether only our walker walks the stack, not libgcc's.
 static ALONE: AtomicBool = AtomicBool::new(false);
 static STEPS: AtomicUsize = AtomicUsize::new(0);
 static COMPLETE: AtomicUsize = AtomicUsize::new(0);
 static DIFFERENT: AtomicUsize = AtomicUsize::new(0);
 
-/// Allocates nothing and waits for nothing: it may be in the middle of malloc.
+/// It must not allocate or wait for a lock: it may interrupt malloc.
 extern "C" fn step(_: c_int, _: *mut libc::siginfo_t, context: *mut libc::ucontext_t) {
-    // SAFETY: the kernel gives the handler its context.
+    // SAFETY: the kernel passes the handler a valid context, which nobody else uses.
     let flags = unsafe { &mut (*context).uc_mcontext.gregs[libc::REG_EFL as usize] };
     if STEPPING.load(Relaxed) {
         *flags |= 0x100;
@@ -48,8 +48,8 @@ extern "C" fn step(_: c_int, _: *mut libc::siginfo_t, context: *mut libc::uconte
     }
     let mut theirs = [0; MOST + 8];
     let mut their_len = 0;
-    // SAFETY: the frames are used on this thread only; what it shares with other threads is libgcc's, and
-    // without locks.
+    // SAFETY: the call needs that no other thread uses the `backtrace` crate meanwhile. It only calls libgcc, whose
+    // shared state needs no lock of this crate.
     unsafe {
         backtrace::trace_unsynchronized(|frame| {
             theirs[their_len] = frame.ip().addr();
@@ -63,18 +63,18 @@ extern "C" fn step(_: c_int, _: *mut libc::siginfo_t, context: *mut libc::uconte
         theirs = rest;
     }
     if ours[..len] != *theirs && DIFFERENT.fetch_add(1, Relaxed) == 0 {
-        // SAFETY: one thread is stepped, and its handler is not interrupted by itself.
+        // SAFETY: only one thread is stepped, and its handler does not interrupt itself, so nobody else borrows it.
         let difference = unsafe { &mut *DIFFERENCE.0.get() };
         difference.0 = ours;
         difference.1[..theirs.len()].copy_from_slice(theirs);
     }
 }
 
-/// Goes on by single steps, or no more. (Setting the flag by code would move the stack pointer, which the
-/// unwind information would not tell.)
+/// Starts or ends single steps. (Code that sets the flag would move the stack pointer, which the unwind information
+/// would not show.)
 fn stepping(on: bool) {
     STEPPING.store(on, Relaxed);
-    // SAFETY: the trap's handler goes on behind the instruction.
+    // SAFETY: the trap has a handler, and the program goes on after `int3` when the handler returns.
     unsafe { std::arch::asm!("int3") };
 }
 
@@ -101,7 +101,7 @@ fn at_every_instruction() {
           return value;
         }";
     let lazy = Library::open(&build(folder.path(), "lazy", calls_out, &["-O2", "-Wl,-z,lazy", "-fplt"]));
-    // SAFETY: the function's type.
+    // SAFETY: the source above defines `calls` with this type.
     let calls: extern "C" fn(*const i8) -> c_long = unsafe { std::mem::transmute(lazy.symbol("calls")) };
     let shapes: Vec<Library> =
         [("step_fast", "-fomit-frame-pointer"), ("step_with", "-fno-omit-frame-pointer")]
@@ -123,7 +123,7 @@ fn at_every_instruction() {
                     pass(shape, next, (&raw mut script).cast());
                 }
             }
-            // Our own walker, interrupted everywhere by itself, through code that it has not seen.
+            // Interrupt our own walker at every instruction, and walk through code that it has not seen.
             let mut script = Script::new(1, 0, &[], walk);
             own(0, next, (&raw mut script).cast());
             for seed in 0..2 {
@@ -138,7 +138,7 @@ fn at_every_instruction() {
         .unwrap();
     let (steps, different) = (STEPS.load(Relaxed), DIFFERENT.load(Relaxed));
     let complete = COMPLETE.load(Relaxed);
-    // SAFETY: the stepped thread has ended.
+    // SAFETY: the stepped thread has ended, so nobody writes any more.
     let (ours, theirs) = unsafe { &*DIFFERENCE.0.get() };
     assert_eq!(
         different,
@@ -148,7 +148,7 @@ fn at_every_instruction() {
         crate::check::names(theirs)
     );
     assert!(steps > 10_000, "{steps}");
-    // All but a few: in epilogues of functions that realign their stack, and in the program's .plt entries,
-    // which lld gives no unwind information.
+    // A few walks may be incomplete: in epilogues of functions that realign their stack, and in the program's .plt
+    // entries, for which lld writes no unwind information.
     assert!(complete > steps - steps / 500, "{complete} of {steps}");
 }

@@ -1,4 +1,4 @@
-//! Threads: many that begin at once, small stacks, stacks that are not the thread's own.
+//! Threads: many that start at once, small stacks, and stacks that are not the thread's own.
 
 use crate::check::{check, checked};
 use crate::random_stacks::{Script, descend};
@@ -28,7 +28,7 @@ fn many_threads_at_once() {
     });
 }
 
-/// Nothing is in the cache yet when sixteen threads ask for the same pcs: in a process of its own.
+/// Sixteen threads look up the same pcs while the cache is empty; runs in a process of its own.
 #[test]
 fn concurrent_first_use() {
     let program = std::env::current_exe().unwrap();
@@ -46,23 +46,23 @@ fn on_the_smallest_stack() {
     extern "C" fn run(filled: *mut c_void) -> *mut c_void {
         let mut out = [0; 24];
         let (len, end) = capture_here(&mut out);
-        // SAFETY: the thread that waits for this one gives a place for it.
+        // SAFETY: the thread that joins this one passes a place for the result, and does not read it before.
         unsafe { *filled.cast::<(usize, Option<End>)>() = (len, Some(end)) };
         std::ptr::null_mut()
     }
     let mut result: (usize, Option<End>) = (0, None);
-    // SAFETY: all zeroes is what the initializer takes.
+    // SAFETY: the type has only integers and bytes, so all zeroes is a valid value.
     let mut attributes: libc::pthread_attr_t = unsafe { std::mem::zeroed() };
     let mut thread = 0;
-    // SAFETY: a place for attributes.
+    // SAFETY: `attributes` is valid for a write.
     let initialized = unsafe { libc::pthread_attr_init(&mut attributes) };
     // Without optimization frames are several times as large.
     let size = libc::PTHREAD_STACK_MIN * if cfg!(debug_assertions) { 2 } else { 1 };
-    // SAFETY: initialized.
+    // SAFETY: the call above has initialized the attributes.
     let sized = unsafe { libc::pthread_attr_setstacksize(&mut attributes, size) };
-    // SAFETY: the result outlives the thread, which is joined.
+    // SAFETY: the attributes are initialized. The result outlives the thread, which is joined below.
     let created = unsafe { libc::pthread_create(&mut thread, &attributes, run, (&raw mut result).cast()) };
-    // SAFETY: just created.
+    // SAFETY: the thread is joinable, and this joins it once.
     let joined = unsafe { libc::pthread_join(thread, std::ptr::null_mut()) };
     assert_eq!([initialized, sized, created, joined], [0; 4]);
     // start_thread and clone3.
@@ -70,7 +70,7 @@ fn on_the_smallest_stack() {
 }
 
 std::arch::global_asm!(
-    // on_stack(top, function, base): its unwind information is that of a function which stays on its stack.
+    // on_stack(top, function, base): has the unwind information of a function that stays on its stack.
     ".local on_stack",
     "on_stack:",
     ".cfi_startproc",
@@ -83,7 +83,7 @@ std::arch::global_asm!(
     "pop rbp",
     "ret",
     ".cfi_endproc",
-    // The return address is where nothing is.
+    // The return address is at a place where no memory is.
     ".local lost_return_address",
     "lost_return_address:",
     ".cfi_startproc",
@@ -96,7 +96,7 @@ std::arch::global_asm!(
     ".cfi_adjust_cfa_offset -8",
     "ret",
     ".cfi_endproc",
-    // The return address is right, but the caller's frame is where nothing is.
+    // The return address is right, but the caller's frame is at a place where no memory is.
     ".local lost_frame",
     "lost_frame:",
     ".cfi_startproc",
@@ -107,7 +107,7 @@ std::arch::global_asm!(
     "pop rax",
     "ret",
     ".cfi_endproc",
-    // The same, near enough for a packed distance of the return address.
+    // The same, but near enough for the packed form of the return address's distance.
     ".local near_frame",
     "near_frame:",
     ".cfi_startproc",
@@ -137,22 +137,22 @@ fn on_a_stack_of_its_own() {
         }
     }
     for round in 0..50 {
-        // Readable up to a different place each time.
+        // The readable part ends at a different place in each round.
         let size = 65536 + (round % 3) * 4096;
         let (flags, none) = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, std::ptr::null_mut());
-        // SAFETY: a new mapping.
+        // SAFETY: the kernel chooses a free place for a new mapping.
         let memory = unsafe { libc::mmap(none, 1 << 20, libc::PROT_NONE, flags, -1, 0) };
-        // SAFETY: the lower part of it.
+        // SAFETY: the range is the lower part of the new mapping.
         let error = unsafe { libc::mprotect(memory, size, libc::PROT_READ | libc::PROT_WRITE) };
         assert_eq!(error, 0);
         let top = memory.cast::<u8>().wrapping_add(size);
-        // SAFETY: large enough for the function, which comes back.
+        // SAFETY: the mapping ends its writable part at `top` and is large enough for the function, which returns.
         unsafe { on_stack(top, run::<1>, lost_return_address) };
         // SAFETY: as above.
         unsafe { on_stack(top, run::<2>, lost_frame) };
         // SAFETY: as above.
         unsafe { on_stack(top, run::<2>, near_frame) };
-        // SAFETY: nobody uses it any more.
+        // SAFETY: nobody uses the mapping after the calls above.
         unsafe { libc::munmap(memory, 1 << 20) };
     }
 }
