@@ -133,9 +133,13 @@ impl Victim {
     }
 
     fn report(&self, keys: &str) -> ReportSet {
-        let answer = self.ask_raw(format!("{{\"version\":1,\"request\":\"report\"{keys}}}\n").as_bytes());
+        let answer = self.ask_for_report(keys);
         assert_eq!(answer[..2], [0x1f, 0x8b], "{}", String::from_utf8_lossy(&answer));
         file::read_from(&*answer, &ReadOptions::default()).unwrap()
+    }
+
+    fn ask_for_report(&self, keys: &str) -> Vec<u8> {
+        self.ask_raw(format!("{{\"version\":1,\"request\":\"report\"{keys}}}\n").as_bytes())
     }
 
     /// Has the program end by itself; its status, and what it said on stderr.
