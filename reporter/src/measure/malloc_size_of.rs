@@ -69,7 +69,7 @@ pub trait MallocSizeOfEach {
 
 /// A pointer that owns what it points to: `Box`, `Rc`, `Arc` and `Pin` of them.
 #[diagnostic::on_unimplemented(
-    message = "`size_of_including_this` is only for pointers that own what they point to, and `{Self}` is none",
+    message = "`size_of_including_this` needs an owning pointer, and `{Self}` is not one",
     label = "not an owning pointer",
     note = "rule of thumb: if you measure via an owning pointer (`Box`, `Rc`, `Arc`), use `size_of_including_this`, otherwise `size_of_excluding_this`",
     note = "the block that holds this value belongs to whoever allocated it, and is counted there"
