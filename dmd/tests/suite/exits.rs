@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::live::Waiting;
 use crate::support::{command, count, preloaded, read_dump, run, victim};
 
-const OPTIONS: &str = "--stacks=full --dump-at-exit --output=last.json";
+const OPTIONS: &str = "--verbose --stacks=full --dump-at-exit --output=last.json";
 const SAID: &str = "] a memory reporter ends the process: the reports are not complete\n";
 
 fn check(command: &mut Command, folder: &Path, when: &str) {
@@ -45,8 +45,10 @@ fn a_reporter_that_ends_the_process_does_not_keep_the_dump() {
 #[test]
 fn a_dump_that_was_asked_for_is_the_last_one_then() {
     let folder = tempfile::tempdir().unwrap();
-    let options =
-        format!("--stacks=full --dump-at-exit --output={}", folder.path().join("last.json").display());
+    let options = format!(
+        "--verbose --stacks=full --dump-at-exit --output={}",
+        folder.path().join("last.json").display()
+    );
     for mut command in [command(victim("exits")), preloaded(victim("exits"), &options)] {
         command.arg("asked").env("DMD", &options).stderr(Stdio::piped());
         let mut waiting = Waiting::start(command);
