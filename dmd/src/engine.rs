@@ -377,7 +377,8 @@ impl Engine {
             return;
         };
         self.bury(block);
-        // A mark made at allocation ends with the block; whoever made another one still refers to freed memory.
+        // A mark made at allocation ends with the block. A reporter that made a mark later still refers to the
+        // freed block.
         for report in reports.iter().flatten().filter(|report| !report.on_alloc) {
             let Report { path, trace, .. } = *report;
             self.marks.fault(Fault { kind: FaultKind::FreedSince, address, path, trace });

@@ -17,7 +17,7 @@ pub struct Listener {
     pub pid: u32,
     /// Its socket.
     pub socket: PathBuf,
-    /// The process's answer to `hello`, or why there is none.
+    /// The process's answer to `hello`, or the reason why it did not answer.
     pub hello: Result<Hello, LiveError>,
 }
 

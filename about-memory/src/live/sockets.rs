@@ -43,7 +43,8 @@ impl Socket {
     }
 }
 
-/// All sockets of this user except that of this process, sorted by process id. Without a folder there are none.
+/// All sockets of this user except that of this process, sorted by process id; empty if the folder does not
+/// exist.
 pub(super) fn sockets() -> Result<Vec<Socket>, LiveError> {
     let folder = memory_reporter::live::folder().map_err(LiveError::Folder)?;
     let entries = match fs::read_dir(&folder) {

@@ -47,7 +47,7 @@ impl Change {
 pub struct WatchRow {
     /// The amount with its unit; empty for a process.
     pub amount: String,
-    /// The difference from the previous amount; empty if there is none.
+    /// The difference from the previous amount, which is 0 for a new entry; empty without a change.
     pub difference: String,
     /// The kind of change.
     pub change: Change,

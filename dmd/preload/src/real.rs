@@ -149,7 +149,7 @@ pub(crate) unsafe fn usable(giver: Giver, block: *mut c_void, requested: usize) 
     unsafe { malloc_usable_size(block) }
 }
 
-/// The function of this name in the libraries after this one; null if there is none.
+/// Looks a function up in the libraries after this one; null if no library has one of this name.
 fn behind(name: &CStr) -> *mut c_void {
     // SAFETY: a `CStr` ends in 0.
     unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) }

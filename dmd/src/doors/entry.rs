@@ -148,7 +148,7 @@ pub(crate) extern "C" fn DMDClearReports() {
 #[unsafe(no_mangle)]
 #[allow(non_snake_case, reason = "Firefox's name")]
 pub(crate) unsafe extern "C" fn DMDReset(options: *const c_char) -> c_int {
-    // SAFETY: whoever calls `DMDReset` passes a string that ends in 0.
+    // SAFETY: the caller of `DMDReset` passes a string that ends in 0, as `DMDReset` requires.
     unsafe { door::any().reset(options) }
 }
 

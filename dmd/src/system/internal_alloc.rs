@@ -26,7 +26,7 @@ static HEAP: Guarded<Heap> = Guarded::new(Heap { used: 0, free: [0; CLASSES] });
 /// Start of the region; 0 before it is mapped.
 static START: AtomicUsize = AtomicUsize::new(0);
 static LENGTH: AtomicUsize = AtomicUsize::new(0);
-/// Start of the reserve; 0 if there is none.
+/// Start of the reserve; 0 before `reserve` maps it, and if it could not.
 static RESERVED: AtomicUsize = AtomicUsize::new(0);
 
 pub(crate) fn for_each_lock(each: &mut dyn FnMut(&Lock)) {

@@ -196,7 +196,7 @@ impl Marks {
             });
             left += shard.len();
         }
-        // One after the other: a fork takes the paths first.
+        // One lock at a time: a fork takes all of them, in the order of `for_each_lock`.
         for path in &mut self.paths.hold().paths.list {
             (path.claimed, path.marked) = (0, 0);
         }
@@ -219,7 +219,7 @@ impl Marks {
             report.reporter == reporter && !report.on_alloc && (path == PathId::NONE || path == report.path)
         };
         for shard in &self.shards {
-            // Counted after the lock is free: a fork takes the paths first.
+            // Count after the lock is free: one lock at a time, since a fork takes all of them.
             let mut marked: PageVec<_> = pages::list();
             shard.hold().retain(|address, reports| {
                 for report in reports.iter().flatten().filter(|report| is_withdrawn(report)) {

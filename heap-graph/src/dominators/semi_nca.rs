@@ -253,12 +253,11 @@ struct Rows<W> {
     words: Vec<W>,
 }
 
-trait Word: Copy {
+trait Word: Copy + PartialEq {
     const MET: Self;
 
     fn new(number: usize) -> Self;
     fn get(self) -> usize;
-    fn is_met(self) -> bool;
     /// Turns an array that is no longer needed into one to reuse; it may be empty.
     fn spare(words: Vec<Self>) -> Vec<u32>;
 }
@@ -272,10 +271,6 @@ impl Word for u32 {
 
     fn get(self) -> usize {
         self as usize
-    }
-
-    fn is_met(self) -> bool {
-        self == Self::MET
     }
 
     fn spare(words: Vec<Self>) -> Vec<u32> {
@@ -292,10 +287,6 @@ impl Word for u64 {
 
     fn get(self) -> usize {
         self as usize
-    }
-
-    fn is_met(self) -> bool {
-        self == Self::MET
     }
 
     fn spare(_: Vec<Self>) -> Vec<u32> {
@@ -385,7 +376,7 @@ impl<W: Word> Rows<W> {
     #[inline]
     fn prefetch_below(&self, row: usize) {
         let count = self.words[row + 1];
-        if !count.is_met() && count.get() > 0 {
+        if count != W::MET && count.get() > 0 {
             prefetch(&self.words, self.words[row + 2].get());
         }
     }
@@ -393,7 +384,7 @@ impl<W: Word> Rows<W> {
     /// The number of the row's node; `None` if the walk has not met it yet.
     #[inline]
     fn number(&self, row: usize) -> Option<u32> {
-        self.words[row + 1].is_met().then(|| self.words[row].get() as u32)
+        (self.words[row + 1] == W::MET).then(|| self.words[row].get() as u32)
     }
 
     /// Gives the row's node a number. Returns the node and the places of its edges.

@@ -12,7 +12,7 @@ const MOST: usize = 64 << 10;
 const HEADER: usize = size_of::<libc::Elf64_Ehdr>();
 const PROGRAM_HEADER: usize = size_of::<libc::Elf64_Phdr>();
 
-/// Reads through the kernel, which returns an error where nothing is mapped any more.
+/// Reads through the kernel, which returns an error for addresses that the process has unmapped meanwhile.
 fn read(memory: &File, address: usize, bytes: usize) -> Option<Vec<u8>> {
     if bytes > MOST {
         return None;
