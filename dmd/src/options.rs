@@ -85,7 +85,8 @@ pub struct Options {
     pub children: bool,
     /// Write no lines to stderr, except if the process or the dump at its end fails. Default: no.
     pub quiet: bool,
-    /// Write lines about what DMD does to stderr, even if that is not a terminal. Default: no.
+    /// Write lines about what DMD does to stderr, even if that is not a terminal; [`quiet`](Self::quiet) wins. Default:
+    /// no.
     pub verbose: bool,
     /// What the process is for. Default: [`Run::Normal`].
     pub run: Run,

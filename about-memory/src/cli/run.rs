@@ -130,9 +130,7 @@ impl Run {
         ];
         words.extend(self.sample_below.map(|bytes| format!("--sample-below={bytes}")));
         words.extend(self.max_frames.map(|frames| format!("--max-frames={frames}")));
-        if !self.verbose {
-            words.push("--quiet".to_owned());
-        }
+        words.push(if self.verbose { "--verbose" } else { "--quiet" }.to_owned());
         let mut variable = OsString::from(words.join(" "));
         variable.push(launch::words_for_first_process());
         Ok(variable)

@@ -19,13 +19,13 @@ fn libdmd() -> &'static Path {
         let program = Path::new(env!("CARGO_BIN_EXE_about-memory"));
         let target = program.parent().unwrap().parent().unwrap().join("libdmd");
         let status = Command::new(env!("CARGO"))
-            .args(["build", "--quiet", "--release", "-p", "dmd-preload", "--target-dir"])
+            .args(["build", "--quiet", "--profile", "dist", "-p", "dmd-preload", "--target-dir"])
             .arg(&target)
             .current_dir(env!("CARGO_MANIFEST_DIR"))
             .status()
             .unwrap();
         assert!(status.success());
-        target.join("release/libdmd.so")
+        target.join("dist/libdmd.so")
     })
 }
 
@@ -68,6 +68,14 @@ fn compile(folder: &Path, name: &str, source: &str, arguments: &[&str]) {
     let status = Command::new("cc").arg("-o").arg(folder.join(name)).arg(&file).args(arguments).status();
     assert!(status.unwrap().success());
     fs::remove_file(file).unwrap();
+}
+
+/// Programs read what their children write to stderr, so DMD says what it does only when it is asked.
+#[test]
+fn verbose_lets_dmd_say_what_it_does() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = stderr(&run(folder.path(), &["--verbose", "-o", "x.json.gz", "true"]));
+    assert!(text.contains("] DMD is enabled\n") && text.contains("] opened "), "{text}");
 }
 
 #[test]

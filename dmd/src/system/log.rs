@@ -13,8 +13,11 @@ static STDERR: [AtomicU64; 2] = [AtomicU64::new(0), AtomicU64::new(0)];
 
 static QUIET: AtomicBool = AtomicBool::new(false);
 
-/// Whether somebody reads the messages: stderr is a terminal, or the options ask for them.
+/// Whether the options ask for the lines of [`mention`].
 static VERBOSE: AtomicBool = AtomicBool::new(false);
+
+/// Whether stderr was a terminal at the start.
+static TERMINAL: AtomicBool = AtomicBool::new(false);
 
 /// Switches off all lines except those of [`say_anyway`], or switches on those of [`mention`].
 pub(crate) fn set(quiet: bool, verbose: bool) {
@@ -36,8 +39,8 @@ pub(crate) fn start(variable: Option<&[u8]>) {
         place.store(value, Ordering::Relaxed);
     }
     // SAFETY: `isatty` takes any number, whether or not it is a descriptor.
-    if keeping_errno(|| unsafe { libc::isatty(2) }) == 1 {
-        VERBOSE.store(true, Ordering::Relaxed);
+    if !QUIET.load(Ordering::Relaxed) && keeping_errno(|| unsafe { libc::isatty(2) }) == 1 {
+        TERMINAL.store(true, Ordering::Relaxed);
     }
     if let Some(variable) = variable {
         mention(format_args!("$DMD = '{}'", variable.escape_ascii()));
@@ -48,7 +51,7 @@ pub(crate) fn start(variable: Option<&[u8]>) {
 /// Writes one line about what DMD does. Programs read what their children write to stderr, so DMD writes such lines
 /// only to a terminal, or if the options ask for them.
 pub(crate) fn mention(line: fmt::Arguments<'_>) {
-    if VERBOSE.load(Ordering::Relaxed) {
+    if VERBOSE.load(Ordering::Relaxed) || TERMINAL.load(Ordering::Relaxed) {
         say(line);
     }
 }
