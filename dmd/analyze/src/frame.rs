@@ -170,6 +170,10 @@ pub(crate) struct FrameText<'t> {
 }
 
 impl<'t> FrameText<'t> {
+    pub(crate) fn parsed(self) -> Parsed {
+        Parsed(self.parts.clone())
+    }
+
     pub(crate) fn as_str(self) -> &'t str {
         self.text
     }

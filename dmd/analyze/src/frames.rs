@@ -50,6 +50,11 @@ impl Texts {
         self.add_parsed(text, || Parsed::new(text))
     }
 
+    /// Adds a copy of a text, whose parts are known.
+    fn copy(&mut self, text: FrameText<'_>) -> TextId {
+        self.add_parsed(text.as_str(), || text.parsed())
+    }
+
     fn add_parsed(&mut self, text: &str, parse: impl FnOnce() -> Parsed) -> TextId {
         let hash = self.hasher.hash_one(text);
         if let Some(known) = self.ids.find(hash, |id| self.get(*id).as_str() == text) {
@@ -169,7 +174,7 @@ impl Frames {
     /// Adds a copy of a frame of `others`.
     pub(crate) fn copy(&mut self, others: &Self, id: FrameId) -> FrameId {
         let Stored { text, code } = others.frames[id.index()];
-        let text = self.texts.add(others.texts.get(text).as_str());
+        let text = self.texts.copy(others.texts.get(text));
         let code =
             code.map(|code| Code { module: self.module(&others.modules[code.module as usize]), ..code });
         self.store(Stored { text, code })

@@ -11,7 +11,10 @@ use crate::frames::{FrameId, Frames};
 #[derive(Debug, Default)]
 pub struct ResolvedFrames {
     frames: Frames,
-    by_address: FxHashMap<usize, Box<[FrameId]>>,
+    /// The frames of each address, one address after the other.
+    calls: Vec<FrameId>,
+    /// Where the part of each address starts in `calls`, and where it ends.
+    by_address: FxHashMap<usize, (u32, u32)>,
 }
 
 impl ResolvedFrames {
@@ -39,25 +42,28 @@ impl ResolvedFrames {
         }
         let (calls, _) = look_up(places, addresses.len(), Some(modules), None, options);
         for ((address, place), calls) in addresses.iter().zip(&calls) {
-            let frames = match (code(place), &calls[..]) {
-                (None, _) => Box::from([self.frames.add(&Frame::default())]),
+            let start = self.calls.len() as u32;
+            match (code(place), &calls[..]) {
+                (None, _) => self.calls.push(self.frames.add(&Frame::default())),
                 (Some((module, offset)), []) => {
                     let frame = Frame { module: Some(module), offset: Some(offset), ..Frame::default() };
-                    Box::from([self.frames.add(&frame)])
+                    self.calls.push(self.frames.add(&frame));
                 }
                 (Some((module, offset)), calls) => {
-                    calls.iter().map(|call| self.frames.add(&call.frame(module, offset))).collect()
+                    self.calls.extend(calls.iter().map(|call| self.frames.add(&call.frame(module, offset))));
                 }
-            };
-            self.by_address.insert(*address, frames);
+            }
+            self.by_address.insert(*address, (start, self.calls.len() as u32));
         }
         // They stay in the program that is measured.
         self.frames.shrink_to_fit();
+        self.calls.shrink_to_fit();
         self.by_address.shrink_to_fit();
     }
 
     /// The frames of an address, inlined calls first. Empty if the address was not looked up.
     pub fn get(&self, address: usize) -> impl DoubleEndedIterator<Item = Frame<'_>> {
-        self.by_address.get(&address).into_iter().flatten().map(|frame| self.frames.get(*frame))
+        let (start, end) = self.by_address.get(&address).copied().unwrap_or_default();
+        self.calls[start as usize..end as usize].iter().map(|frame| self.frames.get(*frame))
     }
 }
