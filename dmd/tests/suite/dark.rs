@@ -47,16 +47,18 @@ fn of_function(amounts: &BTreeMap<String, i64>, root: &str, function: &str) -> (
     (paths().map(|(_, amount)| amount).sum(), paths().count())
 }
 
-/// Paths with fewer bytes than these get no number. The engine keeps the frames that it has looked up in the program's
-/// heap, where they are part of `(rest)`: 60 to 70 KB here.
-const FEW: i64 = 100_000;
+/// Paths with fewer bytes than these get no number.
+const FEW: i64 = 50_000;
+/// The engine keeps the frames that it has looked up in the program's heap, where they are part of `(rest)`.
+const FRAMES: i64 = 20_000;
 
 /// Paths with rounded amounts, so that small differences do not matter.
 fn rounded(amounts: &BTreeMap<String, i64>) -> String {
     let mut text = String::new();
     for (path, amount) in amounts {
         if path.starts_with(UNCLASSIFIED) || path.starts_with(TWICE) {
-            let amount = if amount.abs() < FEW { "few".into() } else { format!("{}k", amount / 10_000 * 10) };
+            let few = if path.ends_with("/(rest)") { FEW + FRAMES } else { FEW };
+            let amount = if amount.abs() < few { "few".into() } else { format!("{}k", amount / 10_000 * 10) };
             writeln!(text, "{amount:>6} {path}").unwrap();
         }
     }

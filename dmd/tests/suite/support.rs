@@ -42,13 +42,13 @@ pub(crate) fn libdmd() -> &'static Path {
     LIBRARY.get_or_init(|| {
         let target = build_folder().parent().unwrap().join("libdmd");
         let status = Command::new(env!("CARGO"))
-            .args(["build", "--quiet", "--release", "-p", "dmd-preload", "--target-dir"])
+            .args(["build", "--quiet", "--profile", "dist", "-p", "dmd-preload", "--target-dir"])
             .arg(&target)
             .current_dir(env!("CARGO_MANIFEST_DIR"))
             .status()
             .unwrap();
         assert!(status.success());
-        target.join("release/libdmd.so")
+        target.join("dist/libdmd.so")
     })
 }
 
