@@ -193,6 +193,17 @@ test("the treemap of a file without explicit starts at its first tree", async ()
   await close();
 });
 
+test("the treemap has a tree whose name is empty", async () => {
+  const { page, close } = await open(
+    write(report({ path: "/a", kind: 2, amount: 3 * MB }, { path: "resident", kind: 2, amount: 9 * MB })),
+  );
+  await page.click("#tab-treemap");
+  assert.match(await page.textContent(".treemap .about"), /3\.00 MB/);
+  await page.selectOption(".treemap select", { label: "resident" });
+  assert.match(await page.textContent(".treemap .about"), /9\.00 MB/);
+  await close();
+});
+
 test("text that does not fit a box of the treemap is cut between lines", async () => {
   const parts = Array.from({ length: 60 }, (_, i) => ({ path: `explicit/a rather long name ${i}`, amount: (i + 1) ** 2 * 1000 }));
   const { page, close } = await open(write(report(...parts)));

@@ -29,8 +29,8 @@ const COLOURS = 6;
 /** Longer descriptions and names are cut. */
 const LONGEST = 2000;
 const LONGEST_NAME = 200;
-/** The choice that is no tree. The name of a tree cannot be empty. */
-const RESIDENT = "";
+/** The choice that is no tree. A tree's name is what stands before the first `/` of a path: it may be empty. */
+const RESIDENT = "/";
 const EXPLICIT = "explicit";
 
 /** Something that has a box: all processes, one process, or a node of a tree. */
