@@ -48,7 +48,6 @@ pub use deceptive::is_deceptive;
 pub use error::ReadError;
 pub use name_pattern::NamePattern;
 pub use path::path_segment;
-pub use process_name::own_process_name;
 pub use report::{Kind, Report, Units, amount};
 pub use report_set::{Parts, ReportSet, ReporterRun};
 pub use skipped::{SkipReason, Skipped};

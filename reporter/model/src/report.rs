@@ -100,6 +100,7 @@ pub struct Report<'a> {
 }
 
 /// Any integer as an amount; one that does not fit becomes the nearest amount that does.
+#[doc(hidden)]
 pub fn amount<N: TryInto<i64> + Copy + PartialOrd + Default>(amount: N) -> i64 {
     amount.try_into().unwrap_or(if amount < N::default() { i64::MIN } else { i64::MAX })
 }

@@ -161,7 +161,8 @@ impl<R: Read> Reader<'_, R> {
         }
         self.window.take(|scan| scan.expect(b'[', "`[`"))?;
         let mut set = ReportSet::new();
-        let mut bad = 0;
+        // Faulty reports that are kept, and those that are dropped.
+        let mut bad = [0; 2];
         if self.blanks_then(b']')? {
             return Ok(Some(set));
         }
@@ -174,9 +175,10 @@ impl<R: Read> Reader<'_, R> {
             self.window.take(|scan| {
                 report::element(scan, depth + 1, &mut |report, fault| {
                     if let Some((field, message)) = fault {
-                        bad += 1;
-                        if bad <= MAX_WARNINGS {
-                            let kept = report.is_some();
+                        let kept = report.is_some();
+                        let bad = &mut bad[usize::from(!kept)];
+                        *bad += 1;
+                        if *bad <= MAX_WARNINGS {
                             let dot = if field.is_empty() { "" } else { "." };
                             set.warn(Warning {
                                 kind: if kept { WarningKind::ReportKept } else { WarningKind::ReportDropped },
@@ -195,12 +197,15 @@ impl<R: Read> Reader<'_, R> {
                 break;
             }
         }
-        if bad > MAX_WARNINGS {
-            set.warn(Warning {
-                kind: WarningKind::ReportDropped,
-                subject: "reports".to_owned(),
-                message: format!("{} more are wrong", bad - MAX_WARNINGS),
-            });
+        let [kept, dropped] = bad.map(|bad| bad.saturating_sub(MAX_WARNINGS));
+        for (kind, more, what) in [
+            (WarningKind::ReportDropped, dropped, "are wrong"),
+            (WarningKind::ReportKept, kept, "are kept with faults"),
+        ] {
+            if more > 0 {
+                let message = format!("{more} more {what}");
+                set.warn(Warning { kind, subject: "reports".to_owned(), message });
+            }
         }
         Ok(Some(set))
     }

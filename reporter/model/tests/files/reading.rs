@@ -316,4 +316,13 @@ fn warnings_are_bounded() {
     let set = read(document(&vec!["0"; 5000].join(","))).unwrap();
     assert_eq!(set.warnings().len(), 1001);
     assert_eq!(set.warnings()[1000].to_string(), "reports: 4000 more are wrong");
+    // Reports that are kept take no room from those that are dropped.
+    let kept = report("\"description\": 5");
+    let set = read(document(&vec![kept.as_str(); 1500].join(",").replacen(&kept, "0", 2))).unwrap();
+    assert_eq!(set.len(), 1498);
+    assert_eq!(set.warnings().len(), 2 + 1000 + 1);
+    let dropped = set.warnings().iter().filter(|warning| warning.kind == WarningKind::ReportDropped);
+    assert_eq!(dropped.count(), 2);
+    assert_eq!(set.warnings()[1002].kind, WarningKind::ReportKept);
+    assert_eq!(set.warnings()[1002].to_string(), "reports: 498 more are kept with faults");
 }
