@@ -1,8 +1,8 @@
 //! Large arrays on huge pages. Analyses jump through arrays of hundreds of megabytes. With pages of 4 KiB, a processor
 //! then spends more time on translating addresses than on reading the arrays.
 //!
-//! An allocator gives arrays of this size a mapping of their own (glibc does so at the latest from 32 MiB), so the
-//! request ends with the array.
+//! glibc gives arrays of this size a mapping of their own, so the request ends with the array. Other allocators may use
+//! the mapping again, with its huge pages.
 
 use crate::platform::request_huge_pages;
 

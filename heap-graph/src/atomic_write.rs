@@ -1,4 +1,5 @@
-//! Files that are whole or not there.
+//! Files that are whole or not there, also if the program crashes while it writes one; a crash of the machine may leave
+//! a part.
 
 use core::hash::{BuildHasher as _, Hasher as _};
 use std::fs::{self, File, OpenOptions};
@@ -10,7 +11,8 @@ use std::path::{Path, PathBuf};
 ///
 /// Until then the file has a random name that starts with `incomplete-`, in the same folder. It is opened
 /// exclusively, so that it is never a file or a link that somebody else has put there, and on Unix only this user may
-/// read and write it. An error or a panic of `write` removes it. A file that already has the name `path` is replaced.
+/// read and write it. An error or a panic of `write` removes it; a process that is killed
+/// leaves it. A file that already has the name `path` is replaced.
 ///
 /// # Errors
 ///

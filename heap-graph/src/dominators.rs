@@ -182,7 +182,8 @@ impl<'a> DominatorTree<'a> {
     }
 }
 
-/// From numbers to nodes. `by_node` is filled anew. `retained` has the nodes' own sizes at first, and keeps those of nodes that were not met.
+/// Turns numbers into nodes, and adds up retained sizes. Fills `by_node` anew. `retained` has the nodes' own sizes at
+/// first, and keeps those of nodes that the walk did not meet.
 fn arrays<T: Copy + AddAssign>(
     walk: semi_nca::Walk,
     dominators: &[u32],

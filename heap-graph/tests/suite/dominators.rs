@@ -163,3 +163,107 @@ fn a_long_chain_to_many_leaves_is_no_square() {
     }
     assert_eq!(tree.retained_size(graph.find(NodeId(1)).unwrap().index()), Some(MANY.into()));
 }
+
+/// Dominators by the algorithm of Keith Cooper, Timothy Harvey and Ken Kennedy (A Simple, Fast Dominance Algorithm,
+/// 2001), which shares no idea with the one that is tested. `None` for nodes that the root does not reach; the root
+/// has itself.
+fn by_intersection(edges: &[Vec<usize>]) -> Vec<Option<usize>> {
+    let mut postorder = Vec::new();
+    let mut numbers = vec![None; edges.len()];
+    let mut met = vec![false; edges.len()];
+    let mut stack = vec![(0, 0)];
+    met[0] = true;
+    while let Some((node, next)) = stack.last_mut() {
+        let Some(to) = edges[*node].get(*next) else {
+            numbers[*node] = Some(postorder.len());
+            postorder.push(*node);
+            stack.pop();
+            continue;
+        };
+        *next += 1;
+        if !std::mem::replace(&mut met[*to], true) {
+            stack.push((*to, 0));
+        }
+    }
+    let mut before = vec![Vec::new(); edges.len()];
+    for node in &postorder {
+        edges[*node].iter().for_each(|to| before[*to].push(*node));
+    }
+    let mut dominators = vec![None; edges.len()];
+    dominators[0] = Some(0);
+    let mut changed = true;
+    while changed {
+        changed = false;
+        for node in postorder.iter().rev().filter(|node| **node != 0) {
+            let known = before[*node].iter().copied().filter(|other| dominators[*other].is_some());
+            let dominator = known.reduce(|mut one, mut other| {
+                while one != other {
+                    let lower = if numbers[one] < numbers[other] { &mut one } else { &mut other };
+                    *lower = dominators[*lower].unwrap();
+                }
+                one
+            });
+            changed |= dominators[*node] != dominator;
+            dominators[*node] = dominator;
+        }
+    }
+    dominators
+}
+
+/// Nodes in any order, of which there are more than fit one region of the algorithm.
+#[test]
+fn dominators_of_large_graphs_in_any_order_are_right() {
+    const NODES: usize = 20_000;
+    let mut random = 88_172_645_463_325_252_u64;
+    let mut below = |bound: usize| {
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        random as usize % bound
+    };
+    // Places in the file, the root's first.
+    let mut places: Vec<usize> = (0..NODES).collect();
+    (2..NODES).for_each(|place| places.swap(place, 1 + below(place)));
+    let mut edges = vec![Vec::new(); NODES];
+    for node in 1..NODES {
+        // Long and short ways, and some nodes that nothing leads to.
+        let near = node - 1 - below(node.min(30));
+        if below(50) != 0 {
+            edges[places[near]].push(places[node]);
+        }
+        if below(4) == 0 {
+            edges[places[below(NODES)]].push(places[node]);
+        }
+        if below(8) == 0 {
+            edges[places[node]].push(places[below(node + 1)]);
+        }
+    }
+    let mut builder = GraphBuilder::new();
+    let name = builder.text("Node").unwrap();
+    for (node, to) in edges.iter().enumerate() {
+        builder.node(NodeParts::new(NodeId(node as u64), 1 + node as u64 % 7, name)).unwrap();
+        to.iter().for_each(|to| builder.edge(NodeId(*to as u64), None).unwrap());
+    }
+    let graph = builder.finish().unwrap();
+    let tree = DominatorTree::new(&graph);
+    let expected = by_intersection(&edges);
+    let mut deep = 0;
+    for (node, dominator) in graph.nodes().zip(&expected) {
+        assert_eq!(tree.is_reachable(node.index()), dominator.is_some());
+        let dominator = dominator.filter(|_| node.index() != NodeIndex::ROOT);
+        let own = tree.immediate_dominator(node.index()).map(|own| own.index().get());
+        assert_eq!(own, dominator, "{:?}", node.id());
+        let below: u128 = tree
+            .immediately_dominated(node.index())
+            .map(|own| tree.retained_size(own.index()).unwrap())
+            .sum();
+        let retained = expected[node.index().get()].map(|_| u128::from(node.shallow_size()) + below);
+        assert_eq!(tree.retained_size(node.index()), retained);
+        deep += usize::from(dominator.is_some_and(|dominator| dominator != 0));
+    }
+    let reached = expected.iter().flatten().count();
+    assert!(
+        (NODES / 2..NODES).contains(&reached) && deep > NODES / 10,
+        "{reached} reached, {deep} not below the root"
+    );
+}

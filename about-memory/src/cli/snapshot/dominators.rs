@@ -41,7 +41,7 @@ fn levels(text: &str) -> Result<usize, String> {
     let depth = text.parse().map_err(|_| "not a number".to_owned())?;
     match depth {
         1..=FetchOptions::MAX_DEPTH => Ok(depth),
-        _ => Err(format!("not in the range 1..{}", FetchOptions::MAX_DEPTH)),
+        _ => Err(format!("not between 1 and {}", FetchOptions::MAX_DEPTH)),
     }
 }
 
