@@ -46,7 +46,7 @@ struct Open {
 impl Walk {
     /// Walks the graph. Counts three steps for each node.
     pub(super) fn new(graph: &Graph, steps: &mut Steps<'_>) -> Result<Self, Cancelled> {
-        if u32::try_from(Rows::<u32>::len(graph)).is_ok() {
+        if Rows::<u32>::fit(graph) {
             Self::along(Rows::<u32>::new(graph, steps)?, graph, steps)
         } else {
             Self::along(Rows::<u64>::new(graph, steps)?, graph, steps)
@@ -77,14 +77,14 @@ impl Walk {
                 stack.pop();
                 continue;
             }
-            let (to, from) = (rows.words[*next].get(), *number);
+            let (to, from) = (rows.words[*next].below(), *number);
             *next += 1;
             let rest = &rows.words[*next..*end];
             if let Some(ahead) = rest.get(AHEAD) {
-                prefetch(&rows.words, ahead.get());
+                prefetch(&rows.words, ahead.below());
             }
             if let Some(ahead) = rest.get(1) {
-                rows.prefetch_below(ahead.get());
+                rows.prefetch_below(ahead.below());
             }
             match rows.number(to) {
                 None => {
@@ -117,7 +117,7 @@ impl Walk {
             return None;
         }
         for to in rows.words[edges.clone()].iter().take(AHEAD) {
-            prefetch(&rows.words, to.get());
+            prefetch(&rows.words, to.below());
         }
         Some(Open { node, number, next: edges.start, end: edges.end })
     }
@@ -247,30 +247,61 @@ fn emptied(mut array: Vec<u32>, capacity: usize) -> Vec<u32> {
 /// The graph laid out for the walk: a node's number lies right before its edges, and an edge leads to a place in the
 /// same array. A step along an edge is thus one jump through memory; with the graph's own arrays it would be three.
 ///
-/// The row of a node has the node, the number of its edges, and the rows that they lead to, the last edge first. When
-/// the walk meets the node, its number and `W::MET` replace the first two.
+/// The row of a node has the node, and the rows that its edges lead to, the last edge first. When the walk meets the
+/// node, its number replaces the node. The upper bits of a word say whether the walk has met the node, whether it has
+/// edges, and which edge ends the row.
 struct Rows<W> {
     words: Vec<W>,
 }
 
-trait Word: Copy + PartialEq {
-    const MET: Self;
+/// A word of a row. Its first word has a node or a number and two flags; each further one has a place and one flag.
+trait Word: Copy {
+    /// Number of bits.
+    const BITS: u32;
 
-    fn new(number: usize) -> Self;
-    fn get(self) -> usize;
+    fn new(bits: u64) -> Self;
+    fn bits(self) -> u64;
     /// Turns an array that is no longer needed into one to reuse; it may be empty.
     fn spare(words: Vec<Self>) -> Vec<u32>;
-}
 
-impl Word for u32 {
-    const MET: Self = Self::MAX;
-
-    fn new(number: usize) -> Self {
-        number as Self
+    /// A number without flags.
+    fn number(number: usize) -> Self {
+        Self::new(number as u64)
     }
 
     fn get(self) -> usize {
-        self as usize
+        self.bits() as usize
+    }
+
+    /// Of a first word: the walk has met the node. Of a further word: it ends the row.
+    fn flag() -> u64 {
+        1 << (Self::BITS - 1)
+    }
+
+    /// Of a first word: edges follow.
+    fn has_edges() -> u64 {
+        1 << (Self::BITS - 2)
+    }
+
+    /// Of a further word: the row that the edge leads to.
+    fn below(self) -> usize {
+        (self.bits() & !Self::flag()) as usize
+    }
+
+    fn has(self, flag: u64) -> bool {
+        self.bits() & flag != 0
+    }
+}
+
+impl Word for u32 {
+    const BITS: u32 = Self::BITS;
+
+    fn new(bits: u64) -> Self {
+        bits as Self
+    }
+
+    fn bits(self) -> u64 {
+        self.into()
     }
 
     fn spare(words: Vec<Self>) -> Vec<u32> {
@@ -279,14 +310,14 @@ impl Word for u32 {
 }
 
 impl Word for u64 {
-    const MET: Self = Self::MAX;
+    const BITS: u32 = Self::BITS;
 
-    fn new(number: usize) -> Self {
-        number as Self
+    fn new(bits: u64) -> Self {
+        bits
     }
 
-    fn get(self) -> usize {
-        self as usize
+    fn bits(self) -> u64 {
+        self
     }
 
     fn spare(_: Vec<Self>) -> Vec<u32> {
@@ -297,13 +328,18 @@ impl Word for u64 {
 impl<W: Word> Rows<W> {
     /// The number of words in the rows of a graph.
     fn len(graph: &Graph) -> usize {
-        2 * graph.node_count() + graph.edge_count()
+        graph.node_count() + graph.edge_count()
+    }
+
+    /// Whether nodes and places of this graph leave the bits of flags free.
+    fn fit(graph: &Graph) -> bool {
+        graph.node_count() as u64 <= W::has_edges() && Self::len(graph) as u64 <= W::flag()
     }
 
     /// The rows, and arrays to reuse. Counts two steps for each node.
     fn new(graph: &Graph, steps: &mut Steps<'_>) -> Result<(Self, [Vec<u32>; 3]), Cancelled> {
         let (places, [above, ends]) = Self::places(graph, steps)?;
-        let mut words = huge(vec![W::new(0); Self::len(graph)]);
+        let mut words = huge(vec![W::number(0); Self::len(graph)]);
         let referents = graph.all_referents();
         for part in chunks(0..graph.node_count()) {
             steps.steps(part.len())?;
@@ -313,14 +349,16 @@ impl<W: Word> Rows<W> {
                 }
                 let edges = graph.edge_range(node as u32);
                 let start = places[node].get();
-                let row = &mut words[start..start + 2 + edges.len()];
-                row[0] = W::new(node);
-                row[1] = W::new(edges.len());
-                for (word, edge) in row[2..].iter_mut().zip(edges.rev()) {
+                let row = &mut words[start..=start + edges.len()];
+                row[0] = W::new(node as u64 | if edges.is_empty() { 0 } else { W::has_edges() });
+                for (word, edge) in row[1..].iter_mut().zip(edges.rev()) {
                     if let Some(ahead) = referents.get(edge + AHEAD) {
                         prefetch(&places, *ahead as usize);
                     }
                     *word = places[referents[edge] as usize];
+                }
+                if let [_, .., last] = row {
+                    *last = W::new(last.bits() | W::flag());
                 }
             }
         }
@@ -343,7 +381,7 @@ impl<W: Word> Rows<W> {
             steps.steps(part.len())?;
             for node in part {
                 let edges = graph.edge_range(node as u32);
-                ends.push(W::new(2 + edges.len()));
+                ends.push(W::number(1 + edges.len()));
                 for to in &referents[edges] {
                     if *to as usize >= above.len() && node < *to as usize {
                         above.resize(*to as usize, 0);
@@ -356,18 +394,18 @@ impl<W: Word> Rows<W> {
         for node in (1..nodes).rev() {
             let words = ends[node].get();
             let end = &mut ends[above[node] as usize];
-            *end = W::new(end.get() + words);
+            *end = W::number(end.get() + words);
         }
         // From here on, `ends` has for each node with a place the end of the part that is left for rows below it.
         let mut places = huge(Vec::with_capacity(nodes));
-        places.push(W::new(0));
+        places.push(W::number(0));
         for node in 1..nodes {
             let words = ends[node].get();
             let end = &mut ends[above[node] as usize];
             let next = end.get();
-            *end = W::new(next - words);
+            *end = W::number(next - words);
             places.push(*end);
-            ends[node] = W::new(next);
+            ends[node] = W::number(next);
         }
         Ok((places, [above, W::spare(ends)]))
     }
@@ -375,24 +413,30 @@ impl<W: Word> Rows<W> {
     /// Prefetches the row that the first edge of a row leads to, unless the walk has met the row's node.
     #[inline]
     fn prefetch_below(&self, row: usize) {
-        let count = self.words[row + 1];
-        if count != W::MET && count.get() > 0 {
-            prefetch(&self.words, self.words[row + 2].get());
+        let first = self.words[row];
+        if !first.has(W::flag()) && first.has(W::has_edges()) {
+            prefetch(&self.words, self.words[row + 1].below());
         }
     }
 
     /// The number of the row's node; `None` if the walk has not met it yet.
     #[inline]
     fn number(&self, row: usize) -> Option<u32> {
-        (self.words[row + 1] == W::MET).then(|| self.words[row].get() as u32)
+        let first = self.words[row];
+        first.has(W::flag()).then(|| first.below() as u32)
     }
 
     /// Gives the row's node a number. Returns the node and the places of its edges.
     #[inline]
     fn meet(&mut self, row: usize, number: u32) -> (u32, core::ops::Range<usize>) {
-        let node = core::mem::replace(&mut self.words[row], W::new(number as usize));
-        let edges = core::mem::replace(&mut self.words[row + 1], W::MET);
-        (node.get() as u32, row + 2..row + 2 + edges.get())
+        let first = core::mem::replace(&mut self.words[row], W::new(u64::from(number) | W::flag()));
+        let node = (first.bits() & !W::has_edges()) as u32;
+        let edges = row + 1;
+        if !first.has(W::has_edges()) {
+            return (node, edges..edges);
+        }
+        let before_last = self.words[edges..].iter().take_while(|word| !word.has(W::flag())).count();
+        (node, edges..edges + before_last + 1)
     }
 }
 
