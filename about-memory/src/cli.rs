@@ -14,6 +14,7 @@ mod input;
 mod list;
 mod live_input;
 mod minimize;
+mod program_view;
 mod progress;
 mod replay;
 mod run;

@@ -10,23 +10,33 @@ use dmd::analyze::{self, Analysis, AnalyzeOptions, ClampStats, Dump, Filter, Sug
 
 use super::Failure;
 use super::dump_limits::{self, DumpLimits};
+use super::program_view::{ProgramView, on_terminal};
 use super::spelling::frames;
 use super::symbols::Symbols;
 
 /// Default number of suggestions.
 const SUGGESTIONS: usize = 10;
 
+/// Default number of records of each kind, for the author of a program.
+const RECORDS: usize = 10;
+
 pub(crate) const EXAMPLES: &str = "\
 Examples:
   about-memory dmd dmd.json.gz
-  about-memory dmd dmd.json.gz --ignore-alloc-fns --max-frames 4 --filter my_crate::
+  about-memory dmd dmd.json.gz --filter my_crate:: --limit 50
+  about-memory dmd dmd.json.gz --all-frames --verbose
+  about-memory dmd dmd.json.gz --fold '^rayon' --fold '^tokio::runtime'
+  about-memory dmd dmd.json.gz --firefox --ignore-alloc-fns --max-frames 4
   about-memory dmd before.json.gz after.json.gz --sort-by num-blocks
   about-memory dmd dmd.json.gz --by module --by size --estimate
   about-memory dmd dmd.json.gz --suggest
   ssh host cat dmd.json.gz | about-memory dmd -
   about-memory dmd dmd.json.gz --folded | inferno-flamegraph > graph.svg
 
-The options of Firefox's dmd.py have the same meaning and give the same output.";
+A dump of a Rust program shows the places in the program that hold the most memory, then the stacks:
+names are short, `>` marks functions of the program's own workspace, and frames of allocators and of
+Rust's library are folded. A dump of Firefox, or --firefox, gives the text of Firefox's dmd.py, whose
+options have the same meaning and give the same output.";
 
 #[derive(Args)]
 pub(crate) struct Dmd {
@@ -38,7 +48,7 @@ pub(crate) struct Dmd {
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Frames to keep of each stack; blocks whose kept frames are equal make one record.
-    /// [default: 8; 24 with --classic; all with --folded]
+    /// [default: all; for the text of dmd.py 8, 24 with --classic]
     #[arg(long, short = 'f', value_name = "1..24", value_parser = frames)]
     max_frames: Option<u8>,
     /// The order of records.
@@ -64,7 +74,8 @@ pub(crate) struct Dmd {
     /// Keep records by the stacks of their reports, as --filter does. Repeatable.
     #[arg(long, value_name = "TEXT")]
     report_filter: Vec<String>,
-    /// Records of each kind, or rows of each table, to show. [default: 999; all with --folded; 10 with --suggest]
+    /// Records of each kind, or rows of each table, to show. [default: 10; 999 for the text of dmd.py, for tables
+    /// and --json; all with --folded]
     #[arg(long, value_name = "RECORDS")]
     limit: Option<usize>,
     /// Add blocks without a stack to records of similar blocks with one; estimated numbers have a `~`.
@@ -80,6 +91,11 @@ pub(crate) struct Dmd {
         "max_frames", "sort_by", "ignore_alloc_fns", "estimate", "report_filter",
     ])]
     suggest: bool,
+    /// Write the text of Firefox's dmd.py. Dumps of Firefox always get it.
+    #[arg(long, conflicts_with_all = ["by", "suggest", "json", "folded", "classic"])]
+    firefox: bool,
+    #[command(flatten)]
+    view: ProgramView,
     /// Write JSON.
     #[arg(long, conflicts_with_all = ["folded", "classic"])]
     json: bool,
@@ -123,8 +139,9 @@ impl Dmd {
         if from_stdin > 0 && self.clamp_contents {
             return Err(Failure::Usage("--clamp-contents rewrites a file, not standard input".to_owned()));
         }
-        let options = self.options();
         let first = self.read(&self.file)?;
+        let for_author = first.has_modules() && !self.wants_another_form();
+        let options = self.options(for_author);
         if self.suggest {
             let limit = self.limit.unwrap_or(SUGGESTIONS);
             let suggestions = Suggestions::filtered(first, limit, &options.filters)
@@ -138,8 +155,12 @@ impl Dmd {
                 Analysis::difference(first, second, &options).map_err(|error| failure(path, error))?
             }
         };
+        let to_terminal = on_terminal() && self.output.is_none();
+        let view = self.view.clone().options(to_terminal);
         self.write(|out| {
-            if self.json {
+            if for_author {
+                write!(out, "{}", analysis.program_text(self.limit.unwrap_or(RECORDS), &view))
+            } else if self.json {
                 write!(out, "{}", analysis.json())
             } else if self.folded {
                 write!(out, "{}", analysis.folded())
@@ -153,7 +174,12 @@ impl Dmd {
         })
     }
 
-    fn options(&self) -> AnalyzeOptions {
+    /// Whether the user asks for another form than the text for the author of a program.
+    fn wants_another_form(&self) -> bool {
+        self.firefox || self.suggest || self.json || self.folded || self.classic || !self.by.is_empty()
+    }
+
+    fn options(&self, for_author: bool) -> AnalyzeOptions {
         let mut options = AnalyzeOptions::new()
             .sort_by(match self.sort_by {
                 SortBy::Usable => analyze::SortBy::Usable,
@@ -161,10 +187,14 @@ impl Dmd {
                 SortBy::Slop => analyze::SortBy::Slop,
                 SortBy::NumBlocks => analyze::SortBy::NumBlocks,
             })
-            .max_frames(self.max_frames())
+            .max_frames(self.max_frames(for_author))
             .ignore_alloc_fns(self.ignore_alloc_fns)
-            .estimate(self.estimate);
-        if let Some(limit) = self.limit.or(self.folded.then_some(usize::MAX)) {
+            .fold(self.folded && !self.view.shows_all_frames())
+            .estimate(self.estimate || for_author);
+        if for_author {
+            // The summary needs all records.
+            options.limit = usize::MAX;
+        } else if let Some(limit) = self.limit.or(self.folded.then_some(usize::MAX)) {
             options.limit = limit;
             options.row_limit = limit;
         }
@@ -183,10 +213,10 @@ impl Dmd {
         options
     }
 
-    fn max_frames(&self) -> usize {
+    fn max_frames(&self, for_author: bool) -> usize {
         match self.max_frames {
             Some(frames) => usize::from(frames),
-            None if self.folded => usize::MAX,
+            None if self.folded || for_author => usize::MAX,
             None if self.classic => 24,
             None => AnalyzeOptions::default().max_frames,
         }

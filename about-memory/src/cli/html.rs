@@ -122,12 +122,7 @@ impl Html {
 
     fn flame_graph(&self, mut dump: Dump) -> FlameGraph {
         self.symbols.fix(&mut dump, &self.reading.dump_options());
-        let options = AnalyzeOptions::new()
-            .max_frames(usize::MAX)
-            .limit(usize::MAX)
-            .ignore_alloc_fns(true)
-            .estimate(true);
-        Analysis::new(dump, &options).flame_graph(FRAMES)
+        flame_graph(dump)
     }
 
     fn read(&self) -> Result<ReportSet, Failure> {
@@ -137,6 +132,17 @@ impl Html {
         let changes = changes(&first, &second, &options).map_err(|e| Failure::Usage(e.to_string()))?;
         Ok(changes.to_set())
     }
+}
+
+/// The flame graph of a dump with symbols.
+pub(super) fn flame_graph(dump: Dump) -> FlameGraph {
+    let options = AnalyzeOptions::new()
+        .max_frames(usize::MAX)
+        .limit(usize::MAX)
+        .ignore_alloc_fns(true)
+        .fold(true)
+        .estimate(true);
+    Analysis::new(dump, &options).flame_graph(FRAMES)
 }
 
 fn is_version_of_dumps(error: &anyhow::Error) -> bool {

@@ -2,9 +2,11 @@
 
 mod dumps;
 mod library;
+mod summary;
 
 use std::env;
 use std::ffi::{OsStr, OsString};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
@@ -17,11 +19,12 @@ use super::{Failure, say};
 pub(crate) const EXAMPLES: &str = "\
 Examples:
   about-memory run -- ls -l
-  about-memory run --mode live --stacks full -o ls.json.gz -- ls -l
+  about-memory run --mode live --stacks partial -o ls.json.gz -- ls -l
+  about-memory run --open -- target/release/my-program
   about-memory run --mode cumulative -o 'make-%p.json.gz' -- make
 
-The output and the exit status of the program stay the same. Standard error names the dumps.
-Show a dump with: about-memory dmd FILE";
+The output and the exit status of the program stay the same. When it has ended, standard error names the
+dumps, and shows which places in the program hold the most memory. Show a dump with: about-memory dmd FILE";
 
 #[derive(Args)]
 pub(crate) struct Run {
@@ -29,7 +32,7 @@ pub(crate) struct Run {
     #[arg(long, value_enum, default_value_t = Mode::DarkMatter)]
     mode: Mode,
     /// Which blocks get a stack: a sample, or all.
-    #[arg(long, value_enum, default_value_t = Stacks::Partial)]
+    #[arg(long, value_enum, default_value_t = Stacks::Full)]
     stacks: Stacks,
     /// Sample blocks smaller than this: record one per this many allocated bytes.
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u64).range(1..))]
@@ -47,6 +50,12 @@ pub(crate) struct Run {
     /// Let DMD report on standard error what it does.
     #[arg(long, short)]
     verbose: bool,
+    /// Print no summary when the program has ended.
+    #[arg(long, short)]
+    quiet: bool,
+    /// Write the page of the dump beside it, and open it in the browser.
+    #[arg(long)]
+    open: bool,
     /// The program and its arguments.
     #[arg(value_name = "COMMAND", required = true, trailing_var_arg = true, allow_hyphen_values = true)]
     command: Vec<OsString>,
@@ -110,6 +119,16 @@ impl Run {
                     self.output.display()
                 ),
             });
+        }
+        // Of several processes, the one with the largest dump.
+        let size = |path: &&PathBuf| fs::metadata(path).map_or(0, |metadata| metadata.len());
+        if let Some(largest) = written.iter().max_by_key(size) {
+            if !self.quiet {
+                summary::print(largest)?;
+            }
+            if self.open {
+                summary::open(largest)?;
+            }
         }
         Ok(launch::end_like(status))
     }

@@ -5,14 +5,14 @@ use std::path::PathBuf;
 
 use clap::Args;
 use dmd::analyze::{Dump, ReadOptions};
-use dmd::symbolize::SymbolOptions;
+use dmd::symbolize::{SymbolNote, SymbolOptions};
 
 use super::say;
 
 /// At most this many notes about symbol files are printed.
 const MAX_NOTES: usize = 10;
 
-#[derive(Args)]
+#[derive(Args, Default)]
 pub(crate) struct Symbols {
     /// Do not look up the function and line of frames that only have a library and an offset.
     #[arg(long)]
@@ -30,15 +30,24 @@ impl Symbols {
         if self.no_fix_stacks {
             return;
         }
-        let mut options = SymbolOptions::new().max_bytes(limits.max_bytes);
-        options.folders = self.symbols.iter().cloned().chain(usual_folders()).collect();
-        let notes = dump.symbolize(&options);
+        let notes = self.notes(dump, limits);
         for note in notes.iter().take(MAX_NOTES) {
             say(&note.to_string());
         }
         if notes.len() > MAX_NOTES {
             say(&format!("and {} other files", notes.len() - MAX_NOTES));
         }
+    }
+
+    /// As `fix`, without the notes.
+    pub(super) fn fix_quietly(&self, dump: &mut Dump, limits: &ReadOptions) {
+        self.notes(dump, limits);
+    }
+
+    fn notes(&self, dump: &mut Dump, limits: &ReadOptions) -> Vec<SymbolNote> {
+        let mut options = SymbolOptions::new().max_bytes(limits.max_bytes);
+        options.folders = self.symbols.iter().cloned().chain(usual_folders()).collect();
+        dump.symbolize(&options)
     }
 }
 

@@ -26,6 +26,7 @@
 //! allocators, owner, container, source_path    facts about a function from names and files
 //! stacks, records        stacks cut for comparison, blocks grouped by them, tables
 //! text, classic, by_text, json, folded, flame  an analysis as text
+//! program                the same for the author of a Rust program: sites, folded frames, short names
 //! suggest, coverage      advice about unreported memory, and the share of reported memory
 //! clamp, referrers, scanned   scan mode
 //! dark_matter            blocks that an engine passes in memory
@@ -59,6 +60,7 @@ mod measurements;
 mod mode;
 mod options;
 mod owner;
+pub mod program;
 mod read;
 mod records;
 mod referrers;

@@ -75,6 +75,10 @@ pub struct AnalyzeOptions {
     /// Drop allocator frames from the start of each stack before the stack is cut: the frames that `dmd.py` knows,
     /// and in a dump of the crate `dmd` also those of Rust's libraries. Default: no.
     pub ignore_alloc_fns: bool,
+    /// In a dump of the crate `dmd`, drop every frame that says nothing about the program, before the stack is cut:
+    /// those of allocators and libraries, and those through which threads and `main` start. A stack of such frames
+    /// alone keeps one. See [`Folds`](crate::program::Folds). Default: no.
+    pub fold: bool,
     /// Keep only records whose allocation stack passes all of these filters. Default: none.
     pub filters: Vec<Filter>,
     /// Keep only records whose report stacks together pass all of these filters. Default: none.
@@ -99,6 +103,7 @@ impl Default for AnalyzeOptions {
             sort_by: SortBy::Usable,
             max_frames: 8,
             ignore_alloc_fns: false,
+            fold: false,
             filters: Vec::new(),
             report_filters: Vec::new(),
             limit: 999,
@@ -134,6 +139,13 @@ impl AnalyzeOptions {
     #[must_use]
     pub fn ignore_alloc_fns(mut self, ignore: bool) -> Self {
         self.ignore_alloc_fns = ignore;
+        self
+    }
+
+    /// Sets [`fold`](Self::fold).
+    #[must_use]
+    pub fn fold(mut self, fold: bool) -> Self {
+        self.fold = fold;
         self
     }
 

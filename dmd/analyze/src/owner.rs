@@ -6,9 +6,12 @@ use crate::frame::Frame;
 use crate::source_path::{library, package};
 
 impl<'t> Frame<'t> {
-    /// The crate of the function, from its name or else from the path of its source file. If both are unknown, the
-    /// name of the file.
+    /// The crate of the function: from the path of its source file if that names a package, else from its name. If
+    /// both are unknown, the name of the file or module.
     pub fn crate_name(&self) -> Cow<'t, str> {
+        if let Some((name, _)) = self.file.and_then(|file| library(file).or_else(|| package(file))) {
+            return name.replace('-', "_").into();
+        }
         let function = self.name();
         let name = function.trim_start_matches(['<', '&', '[', '(', '*']);
         let name = ["mut ", "const ", "dyn ", "impl "]
@@ -21,10 +24,7 @@ impl<'t> Frame<'t> {
             return first.into();
         }
         let Some(file) = self.place() else { return function.into() };
-        match library(file).or_else(|| package(file)) {
-            Some((name, _)) => name.replace('-', "_").into(),
-            None => file.rsplit('/').next().unwrap_or(file).into(),
-        }
+        file.rsplit('/').next().unwrap_or(file).into()
     }
 
     /// Whether the function only carries out a report, and is not the reporter itself.

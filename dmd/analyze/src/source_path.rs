@@ -49,11 +49,15 @@ pub(crate) fn library(file: &str) -> Option<(&str, &str)> {
     path.split_once("/src/")
 }
 
+/// The part `hashbrown-0.17.0/src/raw.rs` of `/home/me/.cargo/registry/src/INDEX/hashbrown-0.17.0/src/raw.rs`.
+pub(crate) fn package_folder(file: &str) -> Option<&str> {
+    let (_, path) = file.split_once("/registry/src/")?;
+    path.split_once('/').map(|(_, path)| path)
+}
+
 /// The parts `hashbrown` and `raw.rs` of `/home/me/.cargo/registry/src/INDEX/hashbrown-0.17.0/src/raw.rs`.
 pub(crate) fn package(file: &str) -> Option<(&str, &str)> {
-    let (_, path) = file.split_once("/registry/src/")?;
-    let (_, path) = path.split_once('/')?;
-    let (package, below) = path.split_once("/src/")?;
+    let (package, below) = package_folder(file)?.split_once("/src/")?;
     let version = package.match_indices('-').map(|(at, _)| at);
     let end = version.rev().find(|at| package[at + 1..].starts_with(|c: char| c.is_ascii_digit()))?;
     Some((&package[..end], below))

@@ -4,6 +4,7 @@ use crate::allocators::AllocatorFrames;
 use crate::dump::Dump;
 use crate::frames::{TextId, Texts};
 use crate::options::{AnalyzeOptions, By};
+use crate::program::{Folds, Sited};
 use crate::stacks::{StackId, Stacks};
 
 /// The cut traces of a dump.
@@ -39,6 +40,12 @@ impl Cut {
         };
         let with_owners = options.by.contains(&By::Module);
         let of_libraries: Vec<bool> = if with_owners { marks(AllocatorFrames::CAndRust) } else { Vec::new() };
+        let folds = if options.fold && has_modules {
+            let folds = Folds::new();
+            texts.iter().map(|text| folds.of(&text.frame())).collect()
+        } else {
+            Vec::new()
+        };
         let has = |marks: &[bool], text: TextId| marks.get(text.index()).copied().unwrap_or(false);
         let mut cut = Self { stacks: Vec::with_capacity(dump.traces.len()), owners: Vec::new() };
         let mut frames = Vec::new();
@@ -46,7 +53,13 @@ impl Cut {
             let calls = &dump.calls[range.start as usize..range.end as usize];
             let all = || calls.iter().map(|frame| text_of[frame.index()]);
             frames.clear();
-            frames.extend(all().skip_while(|text| has(&dropped, *text)).take(options.max_frames));
+            if folds.is_empty() {
+                frames.extend(all().skip_while(|text| has(&dropped, *text)).take(options.max_frames));
+            } else {
+                let shown =
+                    Sited::of_folds(calls.len(), |at| folds[text_of[calls[at].index()].index()]).shown;
+                frames.extend(shown.iter().map(|at| text_of[calls[*at].index()]).take(options.max_frames));
+            }
             cut.stacks.push(stacks.add(&frames));
             if with_owners {
                 cut.owners.push(all().find(|text| !has(&of_libraries, *text)).or(all().next()));

@@ -1,0 +1,51 @@
+//! Options of views for the author of a Rust program.
+
+use std::env;
+use std::io::{self, IsTerminal as _};
+
+use clap::Args;
+use dmd::analyze::program::{Folds, ProgramOptions};
+use regex::Regex;
+
+#[derive(Args, Clone)]
+pub(crate) struct ProgramView {
+    /// Show also frames of allocators, of libraries, and through which threads and `main` start.
+    #[arg(long)]
+    all_frames: bool,
+    /// Fold frames that match this, too: their text is `FUNCTION (FILE:LINE)`. Repeatable.
+    #[arg(long, value_name = "REGEX")]
+    fold: Vec<Regex>,
+    /// Show whole names and paths.
+    #[arg(long, short)]
+    verbose: bool,
+}
+
+impl ProgramView {
+    pub(super) fn shows_all_frames(&self) -> bool {
+        self.all_frames
+    }
+
+    /// The options of a view that goes to a terminal, or does not.
+    pub(super) fn options(self, terminal: bool) -> ProgramOptions {
+        let mut options = options(terminal);
+        options.folds = self
+            .fold
+            .into_iter()
+            .fold(Folds::new(), |folds, rule| folds.also(move |text| rule.is_match(text)));
+        options.all_frames = self.all_frames;
+        options.verbose = self.verbose;
+        options
+    }
+}
+
+/// The default options. A terminal gets colours unless `$NO_COLOR` forbids them.
+pub(super) fn options(terminal: bool) -> ProgramOptions {
+    let mut options = ProgramOptions::new();
+    options.colour = terminal && env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+    options
+}
+
+/// Whether standard output is a terminal.
+pub(super) fn on_terminal() -> bool {
+    io::stdout().is_terminal()
+}

@@ -1,0 +1,71 @@
+//! What `run` says when the program has ended: where its memory is, and what to do next.
+
+use std::fs;
+use std::io::{self, IsTerminal as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use about_memory::HtmlOptions;
+use dmd::analyze::program::Summary;
+use dmd::analyze::{self, Analysis, AnalyzeOptions, Dump, ReadOptions};
+use memory_report::ReportSet;
+
+use super::super::symbols::Symbols;
+use super::super::{Failure, html, program_view, say};
+
+/// Prints the summary of a dump on standard error.
+pub(super) fn print(path: &Path) -> Result<(), Failure> {
+    let dump = read(path)?;
+    let has_lines = dump.has_lines_of_program();
+    let options = AnalyzeOptions::new().max_frames(usize::MAX).limit(usize::MAX).estimate(true);
+    let analysis = Analysis::new(dump, &options);
+    let summary = Summary::new(&analysis, &program_view::options(io::stderr().is_terminal()));
+    let path = path.display();
+    let mut text = format!("\n{summary}\n");
+    if !has_lines {
+        text += "The program has no line numbers. For names and lines, build it with this in its Cargo.toml:\n\
+                 \x20 [profile.release]\n  debug = \"line-tables-only\"\n\n";
+    }
+    text += &format!(
+        "Next: about-memory dmd {path}                the stacks, the largest first\n\
+         \x20     about-memory html {path} -o heap.html  a flame graph in the browser\n"
+    );
+    // If stderr is closed, there is nobody to read it.
+    let _ = io::stderr().write_all(text.as_bytes());
+    Ok(())
+}
+
+/// Writes the page of a dump beside it, and opens it in the browser.
+pub(super) fn open(path: &Path) -> Result<(), Failure> {
+    let page = page_of(path);
+    let failure = |reason: String| Failure::File(page.display().to_string(), anyhow::anyhow!(reason));
+    let graph = html::flame_graph(read(path)?);
+    let mut options = HtmlOptions::new();
+    options.flame_graph = Some(graph);
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let text = about_memory::html(&ReportSet::new(), &options.title(name));
+    fs::write(&page, text).map_err(|error| failure(format!("cannot be written: {error}")))?;
+    say(&format!("wrote {}", page.display()));
+    let opener = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
+    let status = Command::new(opener).arg(&page).stdin(Stdio::null()).status();
+    match status {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(failure(format!("{opener} cannot open it: {status}"))),
+        Err(error) => Err(failure(format!("{opener} cannot be started: {error}"))),
+    }
+}
+
+/// `dmd-7.html` for `dmd-7.json.gz`.
+fn page_of(dump: &Path) -> PathBuf {
+    let name = dump.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let base = [".gz", ".json"].iter().fold(&*name, |name, end| name.strip_suffix(end).unwrap_or(name));
+    dump.with_file_name(format!("{base}.html"))
+}
+
+fn read(path: &Path) -> Result<Dump, Failure> {
+    let limits = ReadOptions::new();
+    let failure = |error: anyhow::Error| Failure::File(path.display().to_string(), error);
+    let mut dump = analyze::read_with(path, &limits).map_err(|error| failure(error.into()))?;
+    Symbols::default().fix_quietly(&mut dump, &limits);
+    Ok(dump)
+}

@@ -1,0 +1,46 @@
+//! A dump as the author of a Rust program reads it: each record starts at the place in the program, frames that say
+//! nothing about the program are folded, and names are short.
+//!
+//! Firefox's dumps have the text of `dmd.py` instead.
+
+mod fold;
+mod line;
+mod short_name;
+mod short_path;
+mod site;
+mod summary;
+mod text;
+
+pub use fold::{Fold, Folds};
+pub(crate) use site::{Sited, is_of_program};
+pub use summary::{Summary, SummaryRow, SummaryTable};
+pub use text::ProgramText;
+
+/// How a view shows a dump to the author of the program.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct ProgramOptions {
+    /// The frames that the view folds. Default: those of the table.
+    pub folds: Folds,
+    /// Show folded frames too. Default: no.
+    pub all_frames: bool,
+    /// Show whole names and paths, however long a line gets. Default: no.
+    pub verbose: bool,
+    /// Use a terminal's colours. Default: no.
+    pub colour: bool,
+    /// The number of columns of a line. Default: 100.
+    pub width: usize,
+}
+
+impl Default for ProgramOptions {
+    fn default() -> Self {
+        Self { folds: Folds::new(), all_frames: false, verbose: false, colour: false, width: 100 }
+    }
+}
+
+impl ProgramOptions {
+    /// The defaults.
+    pub fn new() -> Self {
+        Self::default()
+    }
+}

@@ -1,0 +1,219 @@
+//! Frames that say nothing about the program: those of allocators, of Rust's and C's libraries, and those through
+//! which a thread or `main` starts.
+//!
+//! All rules are data, in one table. Users add rules of their own by [`Folds::also`].
+
+use core::fmt;
+
+use crate::frame::Frame;
+use crate::source_path::{library, package};
+
+/// Why a view folds a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Fold {
+    /// A function of an allocator, or of the engine that recorded the stack.
+    Allocator,
+    /// A function of Rust's or C's library, or of a crate of collections, which allocates for its caller.
+    Library,
+    /// A function through which a thread or the program starts.
+    Start,
+    /// A rule of the user.
+    User,
+}
+
+/// How a rule finds its frames.
+enum By {
+    /// The function has this name.
+    Name(&'static [&'static str]),
+    /// The function's name starts so, after the marks of types and references.
+    Prefix(&'static [&'static str]),
+    /// The source file belongs to this crate of Rust's library or of another package.
+    Crate(&'static [&'static str]),
+    /// The name of the module's file starts so.
+    Module(&'static [&'static str]),
+    /// The path of the source file, which is not Rust's, starts so.
+    File(&'static [&'static str]),
+}
+
+/// The first rule that fits a frame counts. A rule about names only counts where the source file is unknown, or is
+/// not Rust's: the file of a Rust function says more than its name.
+const RULES: &[(Fold, By)] = &[
+    (
+        Fold::Start,
+        By::Name(&[
+            "_start",
+            "__libc_start_main",
+            "__libc_start_main_impl",
+            "__libc_start_main@@GLIBC_2.34",
+            "__libc_start_call_main",
+            "start_thread",
+            "clone",
+            "clone3",
+            "__clone",
+            "__clone3",
+            "__pthread_start",
+            "thread_start",
+            "main",
+        ]),
+    ),
+    (
+        Fold::Allocator,
+        By::Name(&[
+            "malloc",
+            "calloc",
+            "realloc",
+            "reallocarray",
+            "free",
+            "cfree",
+            "memalign",
+            "aligned_alloc",
+            "posix_memalign",
+            "valloc",
+            "pvalloc",
+            "alloc",
+            "alloc_zeroed",
+            "mallocx",
+            "rallocx",
+            "sdallocx",
+        ]),
+    ),
+    (
+        Fold::Allocator,
+        By::Prefix(&[
+            "__rust_alloc",
+            "__rust_realloc",
+            "__rustc",
+            "__rdl_",
+            "__rg_",
+            "operator new(",
+            "operator new[](",
+            "_rjem_",
+            "je_",
+            "mi_",
+            "_mi_",
+            "dmd::",
+            "dmd_unwind::",
+            "mimalloc::",
+            "tikv_jemallocator::",
+            "jemallocator::",
+            "memory_reporter::allocator",
+        ]),
+    ),
+    (
+        Fold::Allocator,
+        By::Crate(&[
+            "dmd",
+            "mimalloc",
+            "tikv-jemallocator",
+            "jemallocator",
+            "libmimalloc-sys",
+            "tikv-jemalloc-sys",
+        ]),
+    ),
+    (Fold::Allocator, By::Module(&["libdmd.so", "libjemalloc.so", "libmimalloc.so", "libtcmalloc"])),
+    (
+        Fold::Library,
+        By::Crate(&[
+            "alloc",
+            "core",
+            "std",
+            "proc_macro",
+            "test",
+            "panic_unwind",
+            "std_detect",
+            "hashbrown",
+            "indexmap",
+            "smallvec",
+            "allocator-api2",
+        ]),
+    ),
+    (
+        Fold::Library,
+        By::Prefix(&[
+            "alloc::",
+            "core::",
+            "std::",
+            "hashbrown::",
+            "indexmap::",
+            "smallvec::",
+            "allocator_api2::",
+        ]),
+    ),
+    (
+        Fold::Library,
+        By::Module(&[
+            "libc.so",
+            "libc-",
+            "ld-linux",
+            "ld-musl",
+            "libpthread",
+            "libstdc++",
+            "libgcc_s",
+            "linux-vdso",
+        ]),
+    ),
+    // The debug information of the system's libraries has relative paths.
+    (Fold::Library, By::File(&["./", "../"])),
+];
+
+type Rule = Box<dyn Fn(&str) -> bool + Send + Sync>;
+
+/// Which frames a view folds: those of a table, and those of the user's rules.
+#[derive(Default)]
+pub struct Folds {
+    rules: Vec<Rule>,
+}
+
+impl fmt::Debug for Folds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Folds").field("rules", &self.rules.len()).finish()
+    }
+}
+
+impl Folds {
+    /// The frames of the table.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Folds also the frames for whose text, such as `app::f (/home/me/app/src/f.rs:7)`, `rule` returns true.
+    #[must_use]
+    pub fn also(mut self, rule: impl Fn(&str) -> bool + Send + Sync + 'static) -> Self {
+        self.rules.push(Box::new(rule));
+        self
+    }
+
+    /// Why a view folds this frame; `None` if it does not.
+    pub fn of(&self, frame: &Frame<'_>) -> Option<Fold> {
+        let by_table = by_table(frame);
+        if by_table.is_some() || self.rules.is_empty() {
+            return by_table;
+        }
+        let text = frame.to_string();
+        self.rules.iter().any(|rule| rule(&text)).then_some(Fold::User)
+    }
+}
+
+fn by_table(frame: &Frame<'_>) -> Option<Fold> {
+    let function = frame.function.unwrap_or_default();
+    let owner = function.trim_start_matches(['<', '&', '[', '(', '*']);
+    let owner = owner.strip_prefix("mut ").unwrap_or(owner);
+    let of_crate = frame.file.and_then(|file| library(file).or_else(|| package(file))).map(|(name, _)| name);
+    let is_rust = frame.file.is_some_and(|file| file.ends_with(".rs"));
+    let module = frame.module.map(|module| module.rsplit('/').next().unwrap_or(module));
+    let fits = |by: &By| match by {
+        By::Name(names) => !is_rust && names.contains(&function),
+        By::Prefix(starts) => !is_rust && starts.iter().any(|start| owner.starts_with(start)),
+        By::Crate(names) => of_crate.is_some_and(|name| names.contains(&name)),
+        By::Module(starts) => {
+            // The file of a library's source is known only if somebody installed its debug information.
+            module.is_some_and(|module| starts.iter().any(|start| module.starts_with(start)))
+        }
+        By::File(starts) => {
+            let file = frame.file.filter(|_| !is_rust);
+            file.is_some_and(|file| starts.iter().any(|start| file.starts_with(start)))
+        }
+    };
+    RULES.iter().find(|(_, by)| fits(by)).map(|(fold, _)| *fold)
+}

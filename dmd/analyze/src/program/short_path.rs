@@ -1,0 +1,106 @@
+//! Short paths of source files: `tantivy-0.22.1/src/indexer/mod.rs` for another package, `std/thread/mod.rs` for
+//! Rust's library, and for the program's own files a path in its workspace.
+
+use std::borrow::Cow;
+
+use crate::frame::Frame;
+use crate::source_path::{library, package_folder};
+
+/// Folders in which other people's sources lie.
+const FOREIGN: &[&str] = &["/registry/src/", "/git/checkouts/", "/vendor/", "/rustlib/src/", "/.cargo/"];
+
+/// Whether the file is of the program's own workspace, as far as its path tells.
+pub(crate) fn is_own(file: &str) -> bool {
+    file.ends_with(".rs")
+        && !file.starts_with("/rustc/")
+        && !file.starts_with("./library/")
+        && !FOREIGN.iter().any(|folder| file.contains(folder))
+}
+
+/// The folder that contains all of the program's own sources.
+#[derive(Debug, Default)]
+pub(crate) struct Workspace(Option<String>);
+
+impl Workspace {
+    /// The innermost folder that contains the packages of all of the program's own files.
+    pub(crate) fn of<'t>(frames: impl Iterator<Item = Frame<'t>>) -> Self {
+        let mut root: Option<&str> = None;
+        for file in frames.filter_map(|frame| frame.file).filter(|file| file.starts_with('/') && is_own(file))
+        {
+            let package = ["/src/", "/examples/", "/tests/", "/benches/"]
+                .iter()
+                .filter_map(|folder| file.find(folder))
+                .min()
+                .unwrap_or_else(|| file.rfind('/').unwrap_or(0));
+            let package = &file[..package];
+            root = Some(match root {
+                None => package,
+                Some(known) => common(known, package),
+            });
+        }
+        Self(root.filter(|root| !root.is_empty()).map(|root| format!("{root}/")))
+    }
+
+    /// The short path of a file.
+    pub(crate) fn short<'f>(&self, file: &'f str) -> Cow<'f, str> {
+        if let Some((name, below)) = library(file) {
+            return format!("{name}/{below}").into();
+        }
+        if let Some(below) = package_folder(file) {
+            return below.into();
+        }
+        if let Some((_, checkout)) = file.split_once("/git/checkouts/") {
+            let mut parts = checkout.splitn(3, '/');
+            if let (Some(repository), Some(_), Some(below)) = (parts.next(), parts.next(), parts.next()) {
+                let name = repository.rsplit_once('-').map_or(repository, |(name, _)| name);
+                return format!("{name}/{below}").into();
+            }
+        }
+        if let Some(below) = self.0.as_deref().and_then(|root| file.strip_prefix(root)) {
+            return below.into();
+        }
+        match file.starts_with('/').then(|| file.rmatch_indices('/').nth(2)).flatten() {
+            Some((at, _)) if at > 0 => format!("…{}", &file[at..]).into(),
+            _ => file.into(),
+        }
+    }
+}
+
+/// The innermost folder around two paths.
+fn common<'p>(a: &'p str, b: &str) -> &'p str {
+    let mut end = 0;
+    for (at, _) in a.match_indices('/').chain([(a.len(), "")]) {
+        if b.get(..at) != Some(&a[..at]) || !matches!(b.as_bytes().get(at), None | Some(b'/')) {
+            break;
+        }
+        end = at;
+    }
+    &a[..end]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_say_whose_file_it_is() {
+        let file = |file| Frame { file: Some(file), ..Frame::default() };
+        let own = ["/home/me/ws/app/src/main.rs", "/home/me/ws/core/src/a/b.rs", "/home/me/ws/app/build.rs"];
+        let workspace = Workspace::of(own.into_iter().map(file));
+        for (file, short) in [
+            ("/home/me/ws/app/src/main.rs", "app/src/main.rs"),
+            ("/home/me/.cargo/registry/src/index-1/tantivy-0.22.1/src/a/b.rs", "tantivy-0.22.1/src/a/b.rs"),
+            ("/home/me/.cargo/git/checkouts/app-0123/45/src/a.rs", "app/src/a.rs"),
+            ("/rustc/0123/library/std/src/thread/mod.rs", "std/thread/mod.rs"),
+            ("/rustc/0123/library/alloc/src/vec/mod.rs", "alloc/vec/mod.rs"),
+            ("/build/a/b/c/d.c", "…/b/c/d.c"),
+            ("./csu/libc-start.c", "./csu/libc-start.c"),
+            ("a.c", "a.c"),
+        ] {
+            assert_eq!(workspace.short(file), short);
+        }
+        let one = Workspace::of(core::iter::once(file("/home/me/app/src/main.rs")));
+        assert_eq!(one.short("/home/me/app/src/main.rs"), "src/main.rs");
+        assert_eq!(Workspace::of([file("/a/src/b.rs"), file("/c/src/d.rs")].into_iter()).0, None);
+    }
+}

@@ -1,0 +1,46 @@
+//! The place in the program that a stack of calls comes from, without the frames that say nothing about it.
+
+use super::fold::{Fold, Folds};
+use super::short_path::is_own;
+use crate::frame::Frame;
+
+/// A stack, innermost frame first, without the frames that say nothing about the program.
+#[derive(Clone, Debug)]
+pub(crate) struct Sited {
+    /// The frames that a view shows, the site first.
+    pub(crate) shown: Vec<usize>,
+    /// The number of folded frames before the site.
+    pub(crate) inner: usize,
+    /// The number of folded frames after the last shown one.
+    pub(crate) outer: usize,
+}
+
+impl Sited {
+    /// The site is the innermost frame that the view does not fold. If it folds all frames, the site is the
+    /// innermost frame that is not an allocator's, or else the innermost frame.
+    pub(crate) fn of(frames: &[Frame<'_>], folds: &Folds) -> Self {
+        Self::of_folds(frames.len(), |at| folds.of(&frames[at]))
+    }
+
+    /// As [`of`](Self::of), for a stack of `frames` frames, of which each has a fold or none.
+    pub(crate) fn of_folds(frames: usize, fold: impl Fn(usize) -> Option<Fold>) -> Self {
+        let folded: Vec<Option<Fold>> = (0..frames).map(fold).collect();
+        let mut shown: Vec<usize> = (0..frames).filter(|at| folded[*at].is_none()).collect();
+        if shown.is_empty() && frames > 0 {
+            shown.push(folded.iter().position(|fold| *fold != Some(Fold::Allocator)).unwrap_or(0));
+        }
+        let inner = shown.first().copied().unwrap_or(0);
+        let outer = shown.last().map_or(0, |last| frames - 1 - last);
+        Self { shown, inner, outer }
+    }
+
+    /// The index of the site; `None` if the stack is empty.
+    pub(crate) fn site(&self) -> Option<usize> {
+        self.shown.first().copied()
+    }
+}
+
+/// Whether the function is the program's own, not that of another package or of a library.
+pub(crate) fn is_of_program(frame: &Frame<'_>) -> bool {
+    frame.file.is_some_and(is_own)
+}

@@ -1,0 +1,148 @@
+//! The answer first: the sites and crates that hold the most memory.
+
+use core::fmt::{self, Display};
+
+use rustc_hash::FxHashMap;
+
+use super::ProgramOptions;
+use super::line::{bold, bytes, dim, end, name, place};
+use super::short_path::Workspace;
+use super::site::Sited;
+use crate::amounts::{mark, number, percent};
+use crate::frame::Frame;
+use crate::records::{Analysis, NO_STACK, Sums};
+
+/// The number of rows of a table.
+const ROWS: usize = 5;
+
+/// The largest sites and crates of a heap. Its `Display` gives small tables.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Summary {
+    /// The whole heap.
+    pub total: Sums,
+    /// The tables: by site, then by crate.
+    pub tables: Vec<SummaryTable>,
+    estimated: bool,
+    width: usize,
+    colour: bool,
+}
+
+/// The largest holders of memory of one kind.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct SummaryTable {
+    /// What the rows are, such as `site`.
+    pub by: &'static str,
+    /// The largest rows, the largest first.
+    pub rows: Vec<SummaryRow>,
+    /// The number of further rows.
+    pub more: usize,
+    /// The sums of further rows.
+    pub rest: Sums,
+}
+
+/// One holder of memory.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct SummaryRow {
+    /// The function, type or crate.
+    pub name: String,
+    /// The source line of a function; empty if it is unknown or the row is no function.
+    pub place: String,
+    /// Its blocks and bytes.
+    pub sums: Sums,
+}
+
+impl Summary {
+    /// Sums up the blocks that the filters of an analysis keep. The analysis should have whole stacks and all records.
+    pub fn new(analysis: &Analysis, options: &ProgramOptions) -> Self {
+        let workspace = Workspace::of(analysis.texts.iter().map(|text| text.frame()));
+        let mut sites = Rows::default();
+        let mut crates = Rows::default();
+        let mut total = Sums::default();
+        let room = options.width.saturating_sub(AMOUNTS) * 3 / 5;
+        for record in analysis.sections.iter().flat_map(|section| &section.records) {
+            total.add(record.sums);
+            let texts: Vec<_> = analysis.frames(record.alloc).collect();
+            let frames: Vec<Frame<'_>> = texts.iter().map(|text| text.frame()).collect();
+            let site = Sited::of(&frames, &options.folds).site().filter(|_| texts[0].as_str() != NO_STACK);
+            let Some(site) = site.map(|site| &frames[site]) else {
+                sites.add("(no stack)".to_owned(), String::new(), record.sums);
+                crates.add("(no stack)".to_owned(), String::new(), record.sums);
+                continue;
+            };
+            sites.add(name(site, room, options), place(site, &workspace, options), record.sums);
+            crates.add(site.crate_name().into_owned(), String::new(), record.sums);
+        }
+        Self {
+            total,
+            tables: vec![sites.table("site"), crates.table("crate")],
+            estimated: analysis.sections.iter().any(|section| section.estimated),
+            width: options.width,
+            colour: options.colour,
+        }
+    }
+}
+
+/// Columns before the name of a row.
+const AMOUNTS: usize = 24;
+
+#[derive(Default)]
+struct Rows(FxHashMap<String, (Sums, FxHashMap<String, i128>)>);
+
+impl Rows {
+    fn add(&mut self, name: String, place: String, sums: Sums) {
+        let (row, places) = self.0.entry(name).or_default();
+        row.add(sums);
+        *places.entry(place).or_default() += sums.usable();
+    }
+
+    fn table(self, by: &'static str) -> SummaryTable {
+        let row = |(name, (sums, places)): (String, (Sums, FxHashMap<String, i128>))| {
+            let place =
+                places.into_iter().max_by(|a, b| a.1.abs().cmp(&b.1.abs()).then_with(|| b.0.cmp(&a.0)));
+            SummaryRow { name, place: place.map(|(place, _)| place).unwrap_or_default(), sums }
+        };
+        let mut rows: Vec<SummaryRow> = self.0.into_iter().map(row).collect();
+        rows.sort_by(|a, b| (b.sums.usable().abs(), &a.name).cmp(&(a.sums.usable().abs(), &b.name)));
+        let further = rows.split_off(rows.len().min(ROWS));
+        let mut rest = Sums::default();
+        further.iter().for_each(|row| rest.add(row.sums));
+        SummaryTable { by, rows, more: further.len(), rest }
+    }
+}
+
+impl Display for Summary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let options = ProgramOptions { width: self.width, colour: self.colour, ..ProgramOptions::default() };
+        let whole = self.total.usable();
+        let mark = mark(self.estimated);
+        for (index, table) in self.tables.iter().enumerate() {
+            if index > 0 {
+                f.write_str("\n")?;
+            }
+            writeln!(f, "{}", bold(&format!("{:>13}  {:>7}  by {}", "bytes", "share", table.by), &options))?;
+            let longest = table.rows.iter().map(|row| row.name.chars().count()).max().unwrap_or(0);
+            for row in &table.rows {
+                let amount = format!("{mark}{}", bytes(row.sums.usable()));
+                let room = self.width.saturating_sub(AMOUNTS + longest + "  ".len());
+                let padding = " ".repeat(longest - row.name.chars().count());
+                let place = dim(&end(&row.place, room), &options);
+                let line = format!(
+                    "{amount:>13}  {:>7}  {}{padding}  {place}",
+                    percent(row.sums.usable(), whole),
+                    row.name
+                );
+                writeln!(f, "{}", line.trim_end())?;
+            }
+            if table.more > 0 {
+                let amount = format!("{mark}{}", bytes(table.rest.usable()));
+                let share = percent(table.rest.usable(), whole);
+                let more = format!("({} more)", number(table.more as i128));
+                writeln!(f, "{amount:>13}  {share:>7}  {}", dim(&more, &options))?;
+            }
+        }
+        Ok(())
+    }
+}

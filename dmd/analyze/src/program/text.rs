@@ -1,0 +1,171 @@
+//! Records as text for the author of the program.
+
+use core::fmt::{self, Display};
+
+use super::line::{bold, bytes, dim, frames};
+use super::short_path::Workspace;
+use super::site::Sited;
+use super::{ProgramOptions, Summary};
+use crate::amounts::{blocks, mark, number, percent};
+use crate::frame::Frame;
+use crate::records::{Analysis, NO_STACK, Record, RecordKind, Section, Sums};
+use crate::stacks::StackId;
+
+/// The most sizes of blocks that a record lists.
+const SIZES: usize = 4;
+
+/// An analysis for the author of the program: a summary, then records. Its `Display` gives the text.
+#[derive(Debug)]
+pub struct ProgramText<'a> {
+    analysis: &'a Analysis,
+    options: &'a ProgramOptions,
+    records: usize,
+}
+
+impl Analysis {
+    /// The text for the author of the program: the largest sites, types and crates, then at most `records` records
+    /// of each kind.
+    ///
+    /// The analysis should have whole stacks and all records: [`AnalyzeOptions::max_frames`] and
+    /// [`AnalyzeOptions::limit`] of `usize::MAX`.
+    ///
+    /// [`AnalyzeOptions::max_frames`]: crate::AnalyzeOptions::max_frames
+    /// [`AnalyzeOptions::limit`]: crate::AnalyzeOptions::limit
+    pub fn program_text<'a>(&'a self, records: usize, options: &'a ProgramOptions) -> ProgramText<'a> {
+        ProgramText { analysis: self, options, records }
+    }
+
+    /// Whether no reporter reported a block: the program has none, or none ran.
+    pub(super) fn has_no_reports(&self) -> bool {
+        let reported = |kind| self.sums(kind) != Sums::default();
+        !reported(RecordKind::OnceReported) && !reported(RecordKind::TwiceReported)
+    }
+}
+
+impl Display for ProgramText<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let analysis = self.analysis;
+        let workspace = Workspace::of(analysis.texts.iter().map(|text| text.frame()));
+        write!(f, "{}", Summary::new(analysis, self.options))?;
+        for section in &analysis.sections {
+            if section.kept > 0 {
+                self.section(f, section, &workspace)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl ProgramText<'_> {
+    fn section(&self, f: &mut fmt::Formatter<'_>, section: &Section, workspace: &Workspace) -> fmt::Result {
+        let heap = self.analysis.total.usable();
+        let usable = section.sums.usable();
+        let mark = mark(section.estimated);
+        let title = match section.kind {
+            RecordKind::Live => "Live heap",
+            RecordKind::Cumulative => "All blocks that the program ever allocated",
+            RecordKind::Unreported if self.analysis.has_no_reports() => "Live heap",
+            RecordKind::Unreported => "Heap that no reporter reports",
+            RecordKind::OnceReported => "Heap that one reporter reports",
+            RecordKind::TwiceReported => "Heap that reporters report twice",
+        };
+        let sums = format!("{mark}{} in {mark}{}", bytes(usable), blocks(section.sums.num));
+        let share =
+            if usable == heap { String::new() } else { format!(", {} of the heap", percent(usable, heap)) };
+        writeln!(f, "\n{}", bold(&format!("{title}: {sums}{share}"), self.options))?;
+        let mut so_far = 0;
+        for (index, record) in section.records.iter().take(self.records).enumerate() {
+            so_far += record.sums.usable();
+            self.record(f, record, index + 1, so_far, usable, workspace)?;
+        }
+        let rest = section.kept.saturating_sub(section.records.len().min(self.records));
+        if rest > 0 {
+            let bytes = bytes(usable - so_far);
+            writeln!(f, "\n{} more stacks with {bytes}; --limit shows more.", number(rest as i128))?;
+        }
+        Ok(())
+    }
+
+    fn record(
+        &self,
+        f: &mut fmt::Formatter<'_>,
+        record: &Record,
+        index: usize,
+        so_far: i128,
+        whole: i128,
+        workspace: &Workspace,
+    ) -> fmt::Result {
+        let mark = mark(record.estimated);
+        let usable = record.sums.usable();
+        let amount = bold(&format!("{mark}{}", bytes(usable)), self.options);
+        let share = percent(usable, whole);
+        let so_far = percent(so_far, whole);
+        let num = blocks(record.sums.num);
+        let sizes = sizes(record);
+        writeln!(f, "\n{index}. {amount}  {share} ({so_far} so far)  in {mark}{num}{sizes}")?;
+        self.stack(f, "", record.alloc, workspace)?;
+        for (title, stack) in ["reported at", "reported again at"].into_iter().zip(record.reps) {
+            if stack != StackId::NONE {
+                self.stack(f, title, stack, workspace)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn stack(
+        &self,
+        f: &mut fmt::Formatter<'_>,
+        title: &str,
+        stack: StackId,
+        workspace: &Workspace,
+    ) -> fmt::Result {
+        let options = self.options;
+        if !title.is_empty() {
+            writeln!(f, "   {title}")?;
+        }
+        let texts: Vec<_> = self.analysis.frames(stack).collect();
+        if let [only] = texts[..]
+            && only.as_str() == NO_STACK
+        {
+            return writeln!(f, "   {}", dim("no stack: DMD recorded stacks for a sample only", options));
+        }
+        let all: Vec<Frame<'_>> = texts.iter().map(|text| text.frame()).collect();
+        if all.is_empty() {
+            return writeln!(f, "   {}", dim("no stack", options));
+        }
+        let sited = Sited::of(&all, &options.folds);
+        let folded = |count: usize| {
+            dim(&format!("   ({count} frames folded)").replace("(1 frames", "(1 frame"), options)
+        };
+        let shown: Vec<Frame<'_>> = match options.all_frames {
+            true => all,
+            false => sited.shown.iter().map(|at| all[*at]).collect(),
+        };
+        if sited.inner > 0 && !options.all_frames {
+            writeln!(f, "  {}", folded(sited.inner))?;
+        }
+        for line in frames(&shown, "  ", workspace, options) {
+            writeln!(f, "{line}")?;
+        }
+        if sited.outer > 0 && !options.all_frames {
+            writeln!(f, "  {}", folded(sited.outer))?;
+        }
+        Ok(())
+    }
+}
+
+/// The sizes of a record's blocks, such as `: 8.00 MB x 5, 2.00 MB`.
+fn sizes(record: &Record) -> String {
+    if record.estimated || record.sizes.is_empty() || record.sums.num == 1 {
+        return String::new();
+    }
+    let one = |(size, count): &(i128, i128)| match count {
+        1 => bytes(*size),
+        _ => format!("{} x {}", bytes(*size), number(*count)),
+    };
+    let mut all: Vec<String> = record.sizes.iter().take(SIZES).map(one).collect();
+    if record.sizes.len() > SIZES {
+        all.push("...".to_owned());
+    }
+    format!(": {}", all.join(", "))
+}
