@@ -29,10 +29,12 @@ fn libdmd() -> &'static Path {
     })
 }
 
-/// A command in a folder, without variables that change its behaviour. `timeout` ends it if it hangs.
+/// A command in a folder, without a summary and without variables that change its behaviour. `timeout` ends it if it
+/// hangs.
 fn command(folder: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new("timeout");
-    command.args(["--foreground", "-s", "KILL", "120", env!("CARGO_BIN_EXE_about-memory"), "run"]);
+    command.args(["--foreground", "-s", "KILL", "120", env!("CARGO_BIN_EXE_about-memory")]);
+    command.args(["run", "--quiet"]);
     command.args(arguments).current_dir(folder).stdin(Stdio::null());
     command.env_remove("DMD").env_remove("LD_PRELOAD").env_remove("CARGO_TARGET_DIR");
     command
@@ -94,6 +96,28 @@ fn a_program_runs_as_ever_and_its_dump_is_named() {
     for word in ["--stacks=full", "--sample-below=64", "--max-frames=9"] {
         assert!(variable.split(' ').any(|one| one == word), "{variable}");
     }
+}
+
+/// When a program has ended, the user reads which of its functions hold the memory, and what to do next.
+#[test]
+fn a_summary_names_what_holds_the_memory() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = "#include <stdlib.h>\n\
+                  void *kept[2];\n\
+                  __attribute__((noinline)) void large(void) { kept[0] = malloc(3000000); }\n\
+                  __attribute__((noinline)) void small(void) { kept[1] = malloc(1000); }\n\
+                  int main(void) { large(); small(); return 7; }\n";
+    compile(folder.path(), "keeps", source, &["-g", "-O0"]);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_about-memory"));
+    command.args(["run", "--library", libdmd().to_str().unwrap(), "-o", "x.json.gz", "--", "./keeps"]);
+    let output =
+        command.current_dir(folder.path()).env_remove("DMD").env_remove("LD_PRELOAD").output().unwrap();
+    assert_eq!(output.status.code(), Some(7));
+    let text = stderr(&output);
+    let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
+    let at = lines.iter().position(|line| line.ends_with(&["by", "site"])).expect(&text);
+    assert_eq!(lines[at + 1][..4], ["2.86", "MB", "99.97%", "large"], "{text}");
+    assert!(text.contains("Next: about-memory dmd x.json.gz "), "{text}");
 }
 
 #[test]
@@ -298,7 +322,7 @@ fn the_library_is_looked_for() {
     fs::copy(env!("CARGO_BIN_EXE_about-memory"), &program).unwrap();
     let run = |arguments: &[&str]| {
         let mut command = Command::new("timeout");
-        command.args(["-s", "KILL", "120"]).arg(&program).arg("run").args(arguments);
+        command.args(["-s", "KILL", "120"]).arg(&program).args(["run", "--quiet"]).args(arguments);
         command.args(["-o", "x.json", "--", "ls", "/"]).current_dir(folder.path());
         command.env_remove("DMD").env_remove("LD_PRELOAD").env_remove("CARGO_TARGET_DIR").output().unwrap()
     };

@@ -20,10 +20,13 @@ pub(super) fn print(path: &Path) -> Result<(), Failure> {
     let options = AnalyzeOptions::new().max_frames(usize::MAX).limit(usize::MAX).estimate(true);
     let analysis = Analysis::new(dump, &options);
     let summary = Summary::new(&analysis, &program_view::options(io::stderr().is_terminal()));
+    if summary.total.num == 0 {
+        return Ok(());
+    }
     let path = path.display();
     let mut text = format!("\n{summary}\n");
     if !has_lines {
-        text += "The program has no line numbers. For names and lines, build it with this in its Cargo.toml:\n\
+        text += "The program has no line numbers. To get them, build it with debug information; in Cargo.toml:\n\
                  \x20 [profile.release]\n  debug = \"line-tables-only\"\n\n";
     }
     text += &format!(
