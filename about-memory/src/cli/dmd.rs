@@ -127,6 +127,8 @@ enum By {
     Reporter,
     /// The usable size of a block
     Size,
+    /// The type of a block, or the function that allocated it if the stack does not contain the type
+    Type,
 }
 
 impl Dmd {
@@ -206,6 +208,7 @@ impl Dmd {
             By::Module => analyze::By::Module,
             By::Reporter => analyze::By::Reporter,
             By::Size => analyze::By::Size,
+            By::Type => analyze::By::Type,
         }));
         options.for_testing = self.filter_stacks_for_testing;
         options.filters = self.filter.iter().map(|filter| Filter::new(filter)).collect();

@@ -26,6 +26,7 @@ impl By {
             Self::Module => "module",
             Self::Reporter => "reporter",
             Self::Size => "size",
+            Self::Type => "type",
         }
     }
 }
@@ -65,7 +66,7 @@ fn write_table(f: &mut fmt::Formatter<'_>, section: &Section, table: &Table) -> 
                 writeln!(f, "{} ({records} record{plural})", Clean(&row.name))?;
             }
             By::Size => writeln!(f, "{} bytes each", row.name)?,
-            By::Module | By::Reporter => writeln!(f, "{}", Clean(&row.name))?,
+            By::Module | By::Reporter | By::Type => writeln!(f, "{}", Clean(&row.name))?,
         }
     }
     if table.rows.is_empty() {
@@ -74,6 +75,10 @@ fn write_table(f: &mut fmt::Formatter<'_>, section: &Section, table: &Table) -> 
     let more = table.all - table.rows.len();
     if more > 0 {
         writeln!(f, "  and {} more", number(more as i128))?;
+    }
+    for part in &table.parts {
+        let share = share(part.sums.usable(), section.sums.usable());
+        writeln!(f, "  {share:6.2}% of bytes: {}", part.name)?;
     }
     f.write_str("}\n\n")
 }

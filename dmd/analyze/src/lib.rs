@@ -24,6 +24,7 @@
 //! dump, read             a dump, and how to read it from a file
 //! symbolize              addresses to functions and lines, by build id
 //! allocators, owner, container, source_path    facts about a function from names and files
+//! type_name              the type of each block, from its allocation stack
 //! stacks, records        stacks cut for comparison, blocks grouped by them, tables
 //! text, classic, by_text, json, folded, flame  an analysis as text
 //! program                the same for the author of a Rust program: sites, folded frames, short names
@@ -70,6 +71,7 @@ mod stacks;
 mod suggest;
 pub mod symbolize;
 mod text;
+mod type_name;
 
 pub use by_text::ByText;
 pub use clamp::{ClampStats, clamp};
@@ -89,6 +91,7 @@ pub use referrers::{BlockOptions, BlockText};
 pub use scanned::ScannedBlock;
 pub use suggest::{Suggestion, Suggestions};
 pub use text::Text;
+pub use type_name::{Certainty, FunctionName, Shape, TypeNames, Verdict};
 
 /// The function that the macro calls. Not for direct use; it may change in any version.
 #[doc(hidden)]

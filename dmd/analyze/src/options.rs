@@ -29,6 +29,8 @@ pub enum By {
     Reporter,
     /// The usable size, rounded up to the next power of two.
     Size,
+    /// The type of the block or, if its stack does not tell, the function that allocated it.
+    Type,
 }
 
 /// A text that a line of a stack must contain, or must not contain.

@@ -104,8 +104,9 @@ fn json(arguments: &[&str]) -> Value {
 
 #[test]
 fn json_has_the_sums_of_the_text() {
-    let json =
-        json(&["dmd", "--json", "--by", "module", "--by", "size", "--by", "frame", "--by", "reporter", DARK]);
+    let json = json(&[
+        "dmd", "--json", "--by", "module", "--by", "size", "--by", "frame", "--by", "reporter", "--by", "type", DARK,
+    ]);
     let sum = |rows: &Value| -> i64 {
         rows.as_array().unwrap().iter().map(|row| row["usable"].as_i64().unwrap()).sum()
     };
@@ -114,7 +115,7 @@ fn json_has_the_sums_of_the_text() {
         assert_eq!(sum(&kind["shown"]), kind["usable"].as_i64().unwrap());
         let tables = kind["tables"].as_array().unwrap();
         let by: Vec<&str> = tables.iter().map(|table| table["by"].as_str().unwrap()).collect();
-        assert_eq!(by, ["module", "size", "stack frame", "reporter"]);
+        assert_eq!(by, ["module", "size", "stack frame", "reporter", "type"]);
         for table in tables.iter().filter(|table| table["by"] != "stack frame") {
             assert_eq!(sum(&table["shown"]), kind["usable"].as_i64().unwrap(), "{table}");
         }
@@ -227,7 +228,7 @@ fn nothing_in_a_dump_deceives_a_reader() {
         &["dmd", "--classic", &dark],
         &["dmd", "--json", &dark],
         &["dmd", "--suggest", &dark],
-        &["dmd", "--by", "frame", "--by", "module", "--by", "reporter", &dark],
+        &["dmd", "--by", "frame", "--by", "module", "--by", "reporter", "--by", "type", &dark],
         &["coverage", &dark],
         &["block", &scan, "7f00"],
         &["block", "--info", &scan, "7f00"],

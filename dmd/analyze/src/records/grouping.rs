@@ -9,8 +9,9 @@ use super::{Analysis, Invocation, Record, RecordKind, Section, Sums, sizes, tabl
 use crate::dump::{Dump, TraceId};
 use crate::frames::{TextId, Texts};
 use crate::mode::Mode;
-use crate::options::AnalyzeOptions;
+use crate::options::{AnalyzeOptions, By};
 use crate::stacks::{StackId, Stacks};
+use crate::type_name::TypeNames;
 
 /// The text for a stack that was not recorded.
 pub(crate) const NO_STACK: &str = "#00: (no stack trace recorded due to --stacks=partial)";
@@ -47,6 +48,7 @@ impl<'o> Grouping<'o> {
     /// Adds the blocks of a dump, which count negative if `sign` is -1.
     pub(super) fn add(&mut self, mut dump: Dump, sign: i128) {
         let Groups { options, texts, stacks, .. } = &mut self.groups;
+        let types = if options.by.contains(&By::Type) { dump.types() } else { TypeNames::default() };
         let Cut { stacks: cut, owners } = Cut::new(&mut dump, options, texts, stacks);
         let no_stack = texts.add(NO_STACK);
         let no_stack = stacks.add(&[no_stack]);
@@ -65,7 +67,7 @@ impl<'o> Grouping<'o> {
             false => dump.scanned.iter().map(|scanned| scanned.addr).collect(),
         };
         let Dump { blocks, reporters, .. } = dump;
-        let dump = GroupedDump { blocks, addresses, groups, owners, reporters, sign };
+        let dump = GroupedDump { blocks, addresses, groups, owners, types, reporters, sign };
         self.sum(&dump);
         self.groups.dumps.push(dump);
     }

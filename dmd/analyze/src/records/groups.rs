@@ -6,6 +6,7 @@ use crate::dump::{Block, Reporter};
 use crate::frames::{TextId, Texts};
 use crate::options::AnalyzeOptions;
 use crate::stacks::{StackId, Stacks};
+use crate::type_name::TypeNames;
 
 /// Stands for a missing index.
 pub(super) const NOWHERE: u32 = u32::MAX;
@@ -30,6 +31,8 @@ pub(super) struct GroupedDump {
     /// The innermost frame of each trace that is not an allocator's. Empty unless the options request a table of
     /// modules.
     pub(super) owners: Vec<Option<TextId>>,
+    /// The types of blocks by their traces. Empty unless the options request a table of types.
+    pub(super) types: TypeNames,
     pub(super) reporters: Vec<Reporter>,
     /// -1 for the first dump of a difference, else 1.
     pub(super) sign: i128,

@@ -13,6 +13,7 @@ use crate::amounts::number;
 use crate::dump::Block;
 use crate::frames::TextId;
 use crate::options::By;
+use crate::type_name::{Certainty, Verdict};
 
 /// A table of a section.
 #[derive(Debug)]
@@ -22,6 +23,8 @@ pub(crate) struct Table {
     pub(crate) rows: Vec<Row>,
     /// The number of rows without the limit.
     pub(crate) all: usize,
+    /// The sums by what is known about types; only for [`By::Type`].
+    pub(crate) parts: Vec<Row>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -50,6 +53,7 @@ pub(super) fn tables(groups: &Groups<'_>, kinds: &[OfKind]) -> Vec<Vec<Table>> {
             By::Reporter => {
                 blocks.by(*by, |dump, block, group| reporter(groups, dump, block, group), |name| name)
             }
+            By::Type => by_type(&blocks),
         };
         for (table, tables) in of_kinds.into_iter().zip(&mut tables) {
             tables.push(table);
@@ -64,6 +68,27 @@ fn module<'g>(groups: &'g Groups<'_>) -> impl Fn(&'g GroupedDump, &'g Block, u32
         let owner = block.alloc.index().and_then(|index| dump.owners[index]);
         owner.map(|text| groups.texts.get(text).frame().crate_name())
     }
+}
+
+/// The tables of types, with the share of blocks whose type is known.
+fn by_type(blocks: &Blocks<'_, '_>) -> Vec<Table> {
+    let name = |verdict: Option<&Verdict>| {
+        verdict.map_or_else(|| "(no stack)".to_owned(), |verdict| verdict.to_string())
+    };
+    let tables = blocks.by(By::Type, |dump, block, _| verdict(dump, block), name);
+    let known = |verdict: Option<&Verdict>| match verdict {
+        Some(Verdict::Typed { certainty: Certainty::Certain, .. }) => "type known",
+        Some(Verdict::Typed { .. }) => "type known, or another of the same layout",
+        Some(Verdict::In { .. }) => "only the function known",
+        None => "without a stack",
+    };
+    let parts = blocks.by(By::Type, |dump, block, _| known(verdict(dump, block)), str::to_owned);
+    tables.into_iter().zip(parts).map(|(table, parts)| Table { parts: parts.rows, ..table }).collect()
+}
+
+/// The type of a block. `None` if the block has no stack.
+fn verdict<'g>(dump: &'g GroupedDump, block: &Block) -> Option<&'g Verdict> {
+    block.alloc.index().and_then(|index| dump.types.get(index))
 }
 
 /// The reporters of a block.
@@ -172,7 +197,7 @@ impl<K: Hash + Eq> Rows<K> {
         });
         let all = rows.len();
         rows.truncate(limit);
-        Table { by, rows, all }
+        Table { by, rows, all, parts: Vec::new() }
     }
 }
 

@@ -11,6 +11,7 @@ mod separate;
 mod suggestions;
 mod sums;
 mod symbols;
+mod types;
 mod views;
 
 use dmd_analyze::{AnalyzeError, Dump, ReadOptions};

@@ -1,0 +1,87 @@
+//! The types of blocks, from their allocation stacks alone.
+//!
+//! Names of functions contain the types that they were compiled for. The innermost library function on a stack that
+//! has the element's type among them names the block: `RawVec<app::Job>::grow_one` allocates `[app::Job]`. Where no
+//! function contains the type, the verdict is the function that allocated: never a guess.
+//!
+//! ```text
+//! generics   a function's name -> path, types
+//! rules      library functions -> how the type follows, as data
+//! role       a frame -> its role, by the rules
+//! verdict    a stack's roles -> a type, or a function
+//! spelling   types as programmers write them
+//! ```
+//!
+//! A type may change without an allocation: an in-place `collect` reuses the block of another element type, and
+//! `String::into_bytes` that of a string. The verdict is the type at the last allocation.
+
+mod generics;
+mod role;
+mod rules;
+mod spelling;
+mod verdict;
+
+use rustc_hash::FxHashMap;
+
+use crate::dump::{Dump, TraceId};
+use role::Facts;
+
+pub use generics::FunctionName;
+pub use verdict::{Certainty, Verdict};
+
+/// How a block consists of values of its type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Shape {
+    /// One value, such as that of a `Box`, an `ArcInner` or a node of a map.
+    One,
+    /// Room for any number of elements: the buffer of a `Vec`, a `VecDeque` or a `String`.
+    Slice,
+    /// The elements of a boxed slice.
+    BoxedSlice,
+    /// A hash table: entries, and a byte of control data for each.
+    Table,
+}
+
+/// The verdicts about the stacks of a dump, each computed once.
+#[derive(Debug, Default)]
+pub struct TypeNames {
+    /// The index of each stack's verdict.
+    of_stacks: Vec<u32>,
+    verdicts: Vec<Verdict>,
+}
+
+impl TypeNames {
+    /// Computes the verdicts. The dump's frames must have been looked up, for example by
+    /// [`symbolize`](Dump::symbolize).
+    pub fn new(dump: &Dump) -> Self {
+        let facts: Vec<Facts> = dump.frames.ids().map(|id| Facts::of(&dump.frames.get(id))).collect();
+        let mut ids: FxHashMap<Verdict, u32> = FxHashMap::default();
+        let mut names = Self::default();
+        let mut of_stack = Vec::new();
+        for index in 0..dump.traces.len() {
+            let frames = dump.trace(TraceId(index as u32));
+            of_stack.clear();
+            of_stack.extend(frames.iter().map(|id| &facts[id.index()]));
+            let verdict = Verdict::of_facts(&of_stack, |index| dump.frames.get(frames[index]));
+            let id = *ids.entry(verdict).or_insert_with_key(|verdict| {
+                names.verdicts.push(verdict.clone());
+                names.verdicts.len() as u32 - 1
+            });
+            names.of_stacks.push(id);
+        }
+        names
+    }
+
+    /// The verdict about a stack, by its index in [`Dump::stacks`].
+    pub fn get(&self, stack: usize) -> Option<&Verdict> {
+        self.of_stacks.get(stack).map(|id| &self.verdicts[*id as usize])
+    }
+}
+
+impl Dump {
+    /// The types of the blocks, by their allocation stacks.
+    pub fn types(&self) -> TypeNames {
+        TypeNames::new(self)
+    }
+}

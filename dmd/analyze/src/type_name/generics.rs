@@ -1,0 +1,140 @@
+//! Splits a function's name, as symbols and debug information print it, into its path and its types.
+//!
+//! Four forms of names occur: `<alloc::vec::Vec<T> as Trait>::f::<U>` (v0 symbols),
+//! `alloc::vec::Vec<T,A>::f<app::Job, Global>` (older symbols, where `T` stands for the first type of the function),
+//! `alloc::vec::{impl#3}::f<app::Job, Global>` (debug information), and `alloc::vec::f<app::Job, Global>` (debug
+//! information with only lines, where the module comes from the file). Names are untrusted: a name with unbalanced
+//! brackets has no parts. Each byte is visited a constant number of times.
+
+/// A function's name in parts.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FunctionName<'t> {
+    /// The path of the function without types: modules, the type that has the function if the name contains it, and
+    /// the function.
+    pub path: Vec<&'t str>,
+    /// The generic arguments: those of the type that has the function, or else of the function. Without lifetimes.
+    pub arguments: Vec<&'t str>,
+    /// The arguments are those of the type that has the function.
+    pub of_owner: bool,
+}
+
+impl<'t> FunctionName<'t> {
+    /// The parts of a name. `None` if its brackets are unbalanced.
+    pub fn parse(name: &'t str) -> Option<Self> {
+        let name = name.trim();
+        let mut parts = split(name, "::")?.into_iter();
+        let first = parts.next()?;
+        let mut path = Vec::new();
+        let mut of_owner = Vec::new();
+        if let Some(inside) = first.strip_prefix('<').and_then(|rest| rest.strip_suffix('>')) {
+            let owner = split(inside, " as ")?.into_iter().next()?.trim();
+            add_path(owner, &mut path, &mut of_owner)?;
+        } else {
+            add_segment(first, &mut path, &mut of_owner)?;
+        }
+        let mut of_function = Vec::new();
+        for part in parts {
+            if !of_function.is_empty() {
+                // Types before the last segment are those of the type that has the function.
+                of_owner = core::mem::take(&mut of_function);
+            }
+            add_segment(part, &mut path, &mut of_function)?;
+        }
+        if path.len() == 1 && of_function.is_empty() {
+            of_function = core::mem::take(&mut of_owner);
+        }
+        let known = !of_owner.is_empty() && !of_owner.iter().any(|argument| is_stand_in(argument));
+        Some(Self { path, arguments: if known { of_owner } else { of_function }, of_owner: known })
+    }
+}
+
+/// Adds the segments of a type's path, and the arguments of its last segment with any. A slice has the segment `[]`;
+/// another type that is not a path has none.
+fn add_path<'t>(text: &'t str, path: &mut Vec<&'t str>, arguments: &mut Vec<&'t str>) -> Option<()> {
+    if let Some(element) = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
+        path.push("[]");
+        arguments.push(element);
+    }
+    if !text.starts_with(|c: char| c.is_alphabetic() || c == '_') || text.starts_with("dyn ") {
+        return Some(());
+    }
+    for part in split(text, "::")? {
+        add_segment(part, path, arguments)?;
+    }
+    Some(())
+}
+
+/// Adds a segment such as `Vec<T, A>`. A segment `<T, A>` belongs to the one before it.
+fn add_segment<'t>(part: &'t str, path: &mut Vec<&'t str>, arguments: &mut Vec<&'t str>) -> Option<()> {
+    let (name, inside) = match part.find('<').filter(|_| part.ends_with('>')) {
+        // `{impl#3}` and `{closure_env#0}<T>` are names, `<impl Trait for T>` is none.
+        Some(open) => (&part[..open], Some(&part[open + 1..part.len() - 1])),
+        None => (part, None),
+    };
+    if !name.is_empty() {
+        path.push(name);
+    }
+    let Some(inside) = inside.filter(|inside| !inside.starts_with("impl ")) else { return Some(()) };
+    let types = split(inside, ",")?.into_iter().map(str::trim);
+    let types: Vec<&str> = types.filter(|text| !text.is_empty() && !text.starts_with('\'')).collect();
+    if !types.is_empty() {
+        *arguments = types;
+    }
+    Some(())
+}
+
+/// Whether a type contains the name of a parameter, such as `T` in `RawVec<T,A>`. Types have a path, or names in lower
+/// case.
+pub(super) fn is_stand_in(text: &str) -> bool {
+    let is_word = |c: char| c.is_alphanumeric() || c == '_';
+    let mut at = 0;
+    while let Some(start) = text[at..].find(is_word).map(|len| at + len) {
+        let end = text[start..].find(|c| !is_word(c)).map_or(text.len(), |len| start + len);
+        let (before, word, after) = (&text[..start], &text[start..end], &text[end..]);
+        let alone = !before.ends_with("::") && !after.starts_with("::");
+        let is_name = word == "_" || word.starts_with(|c: char| c.is_ascii_uppercase());
+        // `Output = i32` names an associated type.
+        if alone && is_name && !after.trim_start().starts_with('=') {
+            return true;
+        }
+        at = end;
+    }
+    false
+}
+
+/// The parts of a text between separators outside of brackets. `None` if the brackets are unbalanced.
+pub(super) fn split<'t>(text: &'t str, separator: &str) -> Option<Vec<&'t str>> {
+    let bytes = text.as_bytes();
+    let separator = separator.as_bytes();
+    let mut open = Vec::new();
+    let (mut parts, mut start, mut at) = (Vec::new(), 0, 0);
+    while at < bytes.len() {
+        match bytes[at] {
+            byte @ (b'<' | b'(' | b'[' | b'{') => open.push(byte),
+            // The arrow of a function's result.
+            b'>' if at > 0 && matches!(bytes[at - 1], b'-' | b'=') => {}
+            byte @ (b'>' | b')' | b']' | b'}') => {
+                (open.pop() == Some(opening(byte))).then_some(())?;
+            }
+            _ => {}
+        }
+        if open.is_empty() && bytes[at..].starts_with(separator) {
+            parts.push(&text[start..at]);
+            at += separator.len();
+            start = at;
+        } else {
+            at += 1;
+        }
+    }
+    parts.push(&text[start..]);
+    open.is_empty().then_some(parts)
+}
+
+fn opening(closing: u8) -> u8 {
+    match closing {
+        b'>' => b'<',
+        b')' => b'(',
+        b']' => b'[',
+        _ => b'{',
+    }
+}

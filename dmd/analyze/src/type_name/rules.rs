@@ -1,0 +1,222 @@
+//! Which library functions allocate which types, as data.
+//!
+//! The innermost library function that has the type among its generic arguments names the block. A rule needs the
+//! function's module, and the type that has the function if the name contains that type. Names from debug
+//! information with only lines have no such type: there the number of generic arguments distinguishes, for example,
+//! `RawVec<T, A>::grow_one` from `RawVecInner<A>::grow_one`.
+
+use super::Shape;
+
+/// Functions that allocate blocks of one type.
+#[derive(Debug)]
+pub(super) struct Rule {
+    /// The modules that define the functions, separated by spaces.
+    pub(super) modules: &'static str,
+    /// The type that has the functions.
+    pub(super) owner: &'static str,
+    /// The functions, separated by spaces; empty for all.
+    pub(super) functions: &'static str,
+    /// The generic arguments that the function needs.
+    pub(super) arguments: Arguments,
+    pub(super) shape: Shape,
+    pub(super) gives: Gives,
+    /// The functions run code of the program, or of element types, that may allocate, too. The rule only holds if the
+    /// line of the call is known: then all calls between the function and the allocator are known.
+    pub(super) runs_others: bool,
+}
+
+/// The generic arguments that tell a function from others of the same name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Arguments {
+    /// At least this many, or any if the name contains the owner.
+    AtLeast(usize),
+    /// Those of the owner, which the name must contain with its arguments.
+    OfOwner,
+    /// One, and no others.
+    One,
+}
+
+/// How the type of a block follows from the generic arguments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Gives {
+    /// The first argument.
+    First,
+    /// A slice of the first argument. An argument that is a slice stays as it is.
+    Slice,
+    /// A slice of the elements of the first argument, which is an array.
+    SliceOfArray,
+    /// The first two as a pair.
+    Pair,
+    /// The first and `()` as a pair.
+    FirstAndUnit,
+    /// The first within this type.
+    Within(&'static str),
+    /// A slice of the first within this type.
+    SliceWithin(&'static str),
+    /// This type.
+    Always(&'static str),
+}
+
+const NEW: &str = "box_new new new_in new_uninit new_uninit_in new_zeroed new_zeroed_in pin pin_in try_new \
+    try_new_in try_new_uninit try_new_uninit_in try_new_zeroed try_new_zeroed_in";
+const NEW_SLICE: &str = "new_uninit_slice new_uninit_slice_in new_zeroed_slice new_zeroed_slice_in try_new_uninit_slice \
+    try_new_zeroed_slice";
+const CLONE_BOX: &str = "clone_from_ref clone_from_ref_in try_clone_from_ref try_clone_from_ref_in";
+const GROW_VEC: &str = "append append_elements insert insert_mut push push_mut reserve reserve_exact shrink_to \
+    shrink_to_fit split_off try_reserve try_reserve_exact with_capacity_in";
+const FILL_VEC: &str = "clone extend extend_desugared extend_from_slice extend_trusted extend_with from_iter resize \
+    resize_with spec_extend";
+const WITH_CAPACITY: &str = "with_capacity try_with_capacity";
+const GROW_DEQUE: &str = "grow insert push_back push_back_mut push_front push_front_mut reserve reserve_exact \
+    with_capacity_in";
+const GROW_STRING: &str = "insert insert_str push push_str reserve reserve_exact shrink_to_fit with_capacity write_char \
+    write_str";
+const FOR_LAYOUT: &str = "allocate_for_layout try_allocate_for_layout";
+const FOR_SLICE: &str = "allocate_for_slice allocate_for_slice_in copy_from_slice from_slice new_uninit_slice \
+    new_zeroed_slice";
+const GROW_TABLE: &str = "insert insert_entry new_uninitialized reserve reserve_rehash resize shrink_to try_with_capacity \
+    with_capacity with_capacity_in";
+const GROW_MAP: &str = "entry find_or_find_insert_index find_or_find_insert_slot insert insert_entry or_default \
+    or_insert reserve rustc_entry shrink_to_fit try_reserve with_capacity with_capacity_and_hasher \
+    with_capacity_and_hasher_in";
+const GROW_SMALL: &str = "grow insert push reserve reserve_exact reserve_one_unchecked shrink_to_fit try_grow try_reserve \
+    with_capacity";
+const MAPS: &str = "hashbrown::map hashbrown::rustc_entry std::collections::hash::map";
+const SETS: &str = "hashbrown::set std::collections::hash::set";
+const ITERATORS: &str = "alloc::vec alloc::vec::spec_from_iter alloc::vec::spec_from_iter_nested";
+const TABLES: &str = "hashbrown::raw hashbrown::raw::inner";
+
+use Arguments::{AtLeast, OfOwner, One};
+
+/// A rule for functions that run no code of others.
+const fn rule(
+    modules: &'static str,
+    owner: &'static str,
+    functions: &'static str,
+    arguments: Arguments,
+    shape: Shape,
+    gives: Gives,
+) -> Rule {
+    Rule { modules, owner, functions, arguments, shape, gives, runs_others: false }
+}
+
+impl Rule {
+    /// The same rule for functions that run code of others.
+    const fn runs_others(self) -> Self {
+        Self { runs_others: true, ..self }
+    }
+}
+
+/// The rules. The first that fits a function holds.
+pub(super) const RULES: &[Rule] = &[
+    rule(
+        "alloc::raw_vec allocator_api2::stable::raw_vec",
+        "RawVec",
+        "",
+        AtLeast(2),
+        Shape::Slice,
+        Gives::Slice,
+    ),
+    rule("alloc::vec", "Vec", GROW_VEC, AtLeast(2), Shape::Slice, Gives::Slice),
+    rule("alloc::vec", "Vec", WITH_CAPACITY, AtLeast(1), Shape::Slice, Gives::Slice),
+    rule("alloc::vec", "Vec", "into_boxed_slice", AtLeast(2), Shape::BoxedSlice, Gives::Slice),
+    rule("alloc::vec", "Vec", "from_elem", AtLeast(1), Shape::Slice, Gives::Slice).runs_others(),
+    rule(ITERATORS, "Vec", FILL_VEC, AtLeast(2), Shape::Slice, Gives::Slice).runs_others(),
+    rule("alloc::vec::spec_extend", "Vec", FILL_VEC, AtLeast(2), Shape::Slice, Gives::Slice).runs_others(),
+    rule("alloc::slice []", "[]", "to_owned to_vec to_vec_in repeat", AtLeast(1), Shape::Slice, Gives::Slice)
+        .runs_others(),
+    rule("alloc::collections::vec_deque", "VecDeque", GROW_DEQUE, AtLeast(2), Shape::Slice, Gives::Slice),
+    rule("alloc::collections::vec_deque", "VecDeque", WITH_CAPACITY, AtLeast(1), Shape::Slice, Gives::Slice),
+    rule("alloc::collections::binary_heap", "BinaryHeap", "push", AtLeast(2), Shape::Slice, Gives::Slice)
+        .runs_others(),
+    rule("alloc::string", "String", "into_boxed_str", AtLeast(0), Shape::BoxedSlice, Gives::Always("str")),
+    rule("alloc::string", "String", GROW_STRING, AtLeast(0), Shape::Slice, Gives::Always("str")),
+    rule("alloc::string", "String", "", AtLeast(0), Shape::Slice, Gives::Always("str")).runs_others(),
+    rule(
+        "alloc::str str",
+        "str",
+        "repeat to_lowercase to_owned to_uppercase replace replacen",
+        AtLeast(0),
+        Shape::Slice,
+        Gives::Always("str"),
+    )
+    .runs_others(),
+    rule(
+        "alloc::fmt alloc::fmt::format",
+        "",
+        "format format_inner",
+        AtLeast(0),
+        Shape::Slice,
+        Gives::Always("str"),
+    )
+    .runs_others(),
+    rule("alloc::boxed", "Box", NEW, AtLeast(1), Shape::One, Gives::First),
+    rule("alloc::boxed", "Box", NEW_SLICE, AtLeast(1), Shape::BoxedSlice, Gives::Slice),
+    rule("alloc::boxed", "Box", CLONE_BOX, AtLeast(1), Shape::One, Gives::First).runs_others(),
+    rule("alloc::sync", "Arc", "new pin", AtLeast(1), Shape::One, Gives::Within("ArcInner")),
+    rule("alloc::sync", "Arc", FOR_LAYOUT, AtLeast(1), Shape::One, Gives::Within("ArcInner")),
+    rule("alloc::sync", "Arc", FOR_SLICE, AtLeast(1), Shape::One, Gives::SliceWithin("ArcInner")),
+    rule("alloc::sync", "Arc", "from", OfOwner, Shape::One, Gives::Within("ArcInner")),
+    rule("alloc::rc", "Rc", "new pin", AtLeast(1), Shape::One, Gives::Within("RcInner")),
+    rule("alloc::rc", "Rc", FOR_LAYOUT, AtLeast(1), Shape::One, Gives::Within("RcInner")),
+    rule("alloc::rc", "Rc", FOR_SLICE, AtLeast(1), Shape::One, Gives::SliceWithin("RcInner")),
+    rule("alloc::rc", "Rc", "from", OfOwner, Shape::One, Gives::Within("RcInner")),
+    rule(TABLES, "RawTable", GROW_TABLE, AtLeast(2), Shape::Table, Gives::First),
+    rule(TABLES, "RawTable", "", AtLeast(2), Shape::Table, Gives::First).runs_others(),
+    rule(MAPS, "HashMap", GROW_MAP, AtLeast(2), Shape::Table, Gives::Pair).runs_others(),
+    rule(SETS, "HashSet", GROW_MAP, AtLeast(1), Shape::Table, Gives::FirstAndUnit).runs_others(),
+    rule("smallvec", "SmallVec", GROW_SMALL, One, Shape::Slice, Gives::SliceOfArray),
+    rule(
+        "tokio::sync::mpsc::block",
+        "Block",
+        "new",
+        AtLeast(1),
+        Shape::One,
+        Gives::Within("tokio::sync::mpsc::block::Block"),
+    ),
+    rule(
+        "crossbeam_channel::flavors::list",
+        "Block",
+        "new",
+        AtLeast(1),
+        Shape::One,
+        Gives::Within("crossbeam_channel::flavors::list::Block"),
+    ),
+    rule(
+        "crossbeam_deque::deque",
+        "Block",
+        "new",
+        AtLeast(1),
+        Shape::One,
+        Gives::Within("crossbeam_deque::deque::Block"),
+    ),
+];
+
+/// Functions through which every allocation of Rust goes. Calls inside of them belong to an allocator.
+pub(super) const ENTRIES: &str = "alloc alloc_zeroed exchange_malloc realloc";
+
+/// The module of the entries.
+pub(super) const ENTRY_MODULE: &str = "alloc::alloc";
+
+/// Starts of the symbols behind the entries, with or without the module `__rustc`.
+pub(super) const ENTRY_SYMBOLS: &str = "__rust_alloc __rust_realloc __rdl_ __rg_";
+
+/// Modules, with those in them, that only pass on a call to the allocator.
+pub(super) const ALLOCATORS: &str = "__rustc alloc::alloc allocator_api2::stable::alloc core::alloc dmd hashbrown::alloc \
+    hashbrown::raw::alloc memory_reporter::allocator std::alloc std::sys::alloc";
+
+/// Functions of C's allocator.
+pub(super) const IN_C: &str = "aligned_alloc calloc malloc memalign posix_memalign realloc reallocarray";
+
+/// Functions of collections without the type, called by those with it: a module, with those in it, and its
+/// functions, separated by spaces, or empty for all. `{closure}` means all closures.
+pub(super) const INNER: &[(&str, &str)] = &[
+    ("alloc::raw_vec", ""),
+    ("allocator_api2::stable::raw_vec", ""),
+    ("hashbrown::raw", ""),
+    ("hashbrown::raw::inner", ""),
+    ("alloc::boxed", "box_new_uninit {closure}"),
+    ("alloc::sync", "{closure}"),
+    ("alloc::rc", "{closure}"),
+    ("alloc::vec::spec_from_elem", "from_elem"),
+];
