@@ -192,6 +192,7 @@ impl Dmd {
             .max_frames(self.max_frames(for_author))
             .ignore_alloc_fns(self.ignore_alloc_fns)
             .fold(self.folded && !self.view.shows_all_frames())
+            .types(for_author)
             .estimate(self.estimate || for_author);
         if for_author {
             // The summary needs all records.

@@ -81,6 +81,8 @@ pub struct AnalyzeOptions {
     /// those of allocators and libraries, and those through which threads and `main` start. A stack of such frames
     /// alone keeps one. See [`Folds`](crate::program::Folds). Default: no.
     pub fold: bool,
+    /// Find the type of each record's blocks, for views that show it. Default: no.
+    pub types: bool,
     /// Keep only records whose allocation stack passes all of these filters. Default: none.
     pub filters: Vec<Filter>,
     /// Keep only records whose report stacks together pass all of these filters. Default: none.
@@ -106,6 +108,7 @@ impl Default for AnalyzeOptions {
             max_frames: 8,
             ignore_alloc_fns: false,
             fold: false,
+            types: false,
             filters: Vec::new(),
             report_filters: Vec::new(),
             limit: 999,
@@ -148,6 +151,13 @@ impl AnalyzeOptions {
     #[must_use]
     pub fn fold(mut self, fold: bool) -> Self {
         self.fold = fold;
+        self
+    }
+
+    /// Sets [`types`](Self::types).
+    #[must_use]
+    pub fn types(mut self, types: bool) -> Self {
+        self.types = types;
         self
     }
 

@@ -4,17 +4,21 @@
 //! Firefox's dumps have the text of `dmd.py` instead.
 
 mod fold;
+mod holder;
 mod line;
 mod short_name;
 mod short_path;
 mod site;
 mod summary;
 mod text;
+mod tree;
 
 pub use fold::{Fold, Folds};
+pub use holder::HolderKey;
 pub(crate) use site::{Sited, is_of_program};
 pub use summary::{Summary, SummaryRow, SummaryTable};
 pub use text::ProgramText;
+pub use tree::HolderTree;
 
 /// How a view shows a dump to the author of the program.
 #[derive(Debug)]

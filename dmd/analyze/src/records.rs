@@ -19,6 +19,7 @@ use crate::measurements::Measurements;
 use crate::mode::Mode;
 use crate::options::AnalyzeOptions;
 use crate::stacks::{StackId, Stacks};
+use crate::type_name::Verdict;
 use grouping::Grouping;
 
 pub(crate) use grouping::NO_STACK;
@@ -154,6 +155,8 @@ pub struct Analysis {
     pub(crate) estimated: bool,
     pub(crate) stacks: Stacks,
     pub(crate) texts: Texts,
+    /// The type of the blocks of each stack. Empty unless the options request types.
+    types: Vec<Option<Verdict>>,
 }
 
 impl Analysis {
@@ -190,6 +193,11 @@ impl Analysis {
     /// Blocks and bytes of a kind that the filters keep.
     pub fn sums(&self, kind: RecordKind) -> Sums {
         self.sections.iter().find(|section| section.kind == kind).map(|s| s.sums).unwrap_or_default()
+    }
+
+    /// The type of a stack's blocks, if the options requested types and the stack was recorded.
+    pub(crate) fn type_of(&self, stack: StackId) -> Option<&Verdict> {
+        self.types.get(stack.index())?.as_ref()
     }
 
     pub(crate) fn frames(&self, stack: StackId) -> impl Iterator<Item = FrameText<'_>> {

@@ -17,7 +17,7 @@ use super::super::{Failure, html, program_view, say};
 pub(super) fn print(path: &Path) -> Result<(), Failure> {
     let dump = read(path)?;
     let has_lines = dump.has_lines_of_program();
-    let options = AnalyzeOptions::new().max_frames(usize::MAX).limit(usize::MAX).estimate(true);
+    let options = AnalyzeOptions::new().max_frames(usize::MAX).limit(usize::MAX).estimate(true).types(true);
     let analysis = Analysis::new(dump, &options);
     let summary = Summary::new(&analysis, &program_view::options(io::stderr().is_terminal()));
     if summary.total.num == 0 {

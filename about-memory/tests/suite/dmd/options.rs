@@ -105,7 +105,8 @@ fn json(arguments: &[&str]) -> Value {
 #[test]
 fn json_has_the_sums_of_the_text() {
     let json = json(&[
-        "dmd", "--json", "--by", "module", "--by", "size", "--by", "frame", "--by", "reporter", "--by", "type", DARK,
+        "dmd", "--json", "--by", "module", "--by", "size", "--by", "frame", "--by", "reporter", "--by",
+        "type", DARK,
     ]);
     let sum = |rows: &Value| -> i64 {
         rows.as_array().unwrap().iter().map(|row| row["usable"].as_i64().unwrap()).sum()

@@ -95,6 +95,15 @@ pub(super) fn frames(
     frames.iter().zip(&names).zip(&places).map(line).collect()
 }
 
+/// The start of a text that is too long.
+pub(super) fn cut(text: &str, width: usize) -> String {
+    if text.chars().count() <= width {
+        return text.to_owned();
+    }
+    let start: String = text.chars().take(width.saturating_sub(1)).collect();
+    format!("{start}…")
+}
+
 /// A path that is too long, without its middle: the package, the file's name and its line say the most.
 pub(super) fn end(path: &str, width: usize) -> String {
     let length = path.chars().count();

@@ -1,27 +1,25 @@
-//! The answer first: the sites and crates that hold the most memory.
+//! The answer first: the sites, types and crates that hold the most memory.
 
 use core::fmt::{self, Display};
 
 use rustc_hash::FxHashMap;
 
 use super::ProgramOptions;
-use super::line::{bold, bytes, dim, end, name, place};
-use super::short_path::Workspace;
-use super::site::Sited;
+use super::holder::{Holder, HolderKey, Holders};
+use super::line::{bold, bytes, cut, dim, end};
 use crate::amounts::{mark, number, percent};
-use crate::frame::Frame;
-use crate::records::{Analysis, NO_STACK, Sums};
+use crate::records::{Analysis, Sums};
 
 /// The number of rows of a table.
 const ROWS: usize = 5;
 
-/// The largest sites and crates of a heap. Its `Display` gives small tables.
+/// The largest sites, types and crates of a heap. Its `Display` gives small tables.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Summary {
     /// The whole heap.
     pub total: Sums,
-    /// The tables: by site, then by crate.
+    /// The tables: by site, by type, by crate.
     pub tables: Vec<SummaryTable>,
     estimated: bool,
     width: usize,
@@ -32,8 +30,8 @@ pub struct Summary {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct SummaryTable {
-    /// What the rows are, such as `site`.
-    pub by: &'static str,
+    /// What the rows are.
+    pub by: HolderKey,
     /// The largest rows, the largest first.
     pub rows: Vec<SummaryRow>,
     /// The number of further rows.
@@ -57,27 +55,21 @@ pub struct SummaryRow {
 impl Summary {
     /// Sums up the blocks that the filters of an analysis keep. The analysis should have whole stacks and all records.
     pub fn new(analysis: &Analysis, options: &ProgramOptions) -> Self {
-        let workspace = Workspace::of(analysis.texts.iter().map(|text| text.frame()));
-        let mut sites = Rows::default();
-        let mut crates = Rows::default();
+        let holders = Holders::new(analysis, options);
+        let keys = [HolderKey::Site, HolderKey::Type, HolderKey::Crate];
+        let mut rows = [const { Vec::new() }; 3];
         let mut total = Sums::default();
         let room = options.width.saturating_sub(AMOUNTS) * 3 / 5;
         for record in analysis.sections.iter().flat_map(|section| &section.records) {
             total.add(record.sums);
-            let texts: Vec<_> = analysis.frames(record.alloc).collect();
-            let frames: Vec<Frame<'_>> = texts.iter().map(|text| text.frame()).collect();
-            let site = Sited::of(&frames, &options.folds).site().filter(|_| texts[0].as_str() != NO_STACK);
-            let Some(site) = site.map(|site| &frames[site]) else {
-                sites.add("(no stack)".to_owned(), String::new(), record.sums);
-                crates.add("(no stack)".to_owned(), String::new(), record.sums);
-                continue;
-            };
-            sites.add(name(site, room, options), place(site, &workspace, options), record.sums);
-            crates.add(site.crate_name().into_owned(), String::new(), record.sums);
+            for (rows, holder) in rows.iter_mut().zip(holders.of(record, &keys, room)) {
+                rows.push((holder, record.sums));
+            }
         }
+        let tables = keys.into_iter().zip(rows).map(|(key, rows)| Rows::of(rows).table(key)).collect();
         Self {
             total,
-            tables: vec![sites.table("site"), crates.table("crate")],
+            tables,
             estimated: analysis.sections.iter().any(|section| section.estimated),
             width: options.width,
             colour: options.colour,
@@ -88,17 +80,22 @@ impl Summary {
 /// Columns before the name of a row.
 const AMOUNTS: usize = 24;
 
+/// The sums of each name, and the bytes of each of its places.
 #[derive(Default)]
 struct Rows(FxHashMap<String, (Sums, FxHashMap<String, i128>)>);
 
 impl Rows {
-    fn add(&mut self, name: String, place: String, sums: Sums) {
-        let (row, places) = self.0.entry(name).or_default();
-        row.add(sums);
-        *places.entry(place).or_default() += sums.usable();
+    fn of(holders: Vec<(Holder, Sums)>) -> Self {
+        let mut rows = Self::default();
+        for (Holder { name, place }, sums) in holders {
+            let (row, places) = rows.0.entry(name).or_default();
+            row.add(sums);
+            *places.entry(place).or_default() += sums.usable();
+        }
+        rows
     }
 
-    fn table(self, by: &'static str) -> SummaryTable {
+    fn table(self, by: HolderKey) -> SummaryTable {
         let row = |(name, (sums, places)): (String, (Sums, FxHashMap<String, i128>))| {
             let place =
                 places.into_iter().max_by(|a, b| a.1.abs().cmp(&b.1.abs()).then_with(|| b.0.cmp(&a.0)));
@@ -122,17 +119,23 @@ impl Display for Summary {
             if index > 0 {
                 f.write_str("\n")?;
             }
-            writeln!(f, "{}", bold(&format!("{:>13}  {:>7}  by {}", "bytes", "share", table.by), &options))?;
-            let longest = table.rows.iter().map(|row| row.name.chars().count()).max().unwrap_or(0);
-            for row in &table.rows {
+            writeln!(
+                f,
+                "{}",
+                bold(&format!("{:>13}  {:>7}  by {}", "bytes", "share", table.by.name()), &options)
+            )?;
+            let names: Vec<String> =
+                table.rows.iter().map(|row| cut(&row.name, self.width.saturating_sub(AMOUNTS))).collect();
+            let longest = names.iter().map(|name| name.chars().count()).max().unwrap_or(0);
+            for (row, name) in table.rows.iter().zip(&names) {
                 let amount = format!("{mark}{}", bytes(row.sums.usable()));
                 let room = self.width.saturating_sub(AMOUNTS + longest + "  ".len());
-                let padding = " ".repeat(longest - row.name.chars().count());
+                let padding = " ".repeat(longest - name.chars().count());
                 let place = dim(&end(&row.place, room), &options);
                 let line = format!(
                     "{amount:>13}  {:>7}  {}{padding}  {place}",
                     percent(row.sums.usable(), whole),
-                    row.name
+                    name
                 );
                 writeln!(f, "{}", line.trim_end())?;
             }

@@ -37,6 +37,7 @@ impl<'o> Grouping<'o> {
             kinds: RecordKind::of_mode(mode),
             texts: Texts::default(),
             stacks: Stacks::default(),
+            types: Vec::new(),
             shown: Vec::new(),
             all: Vec::new(),
             dumps: Vec::new(),
@@ -47,12 +48,19 @@ impl<'o> Grouping<'o> {
 
     /// Adds the blocks of a dump, which count negative if `sign` is -1.
     pub(super) fn add(&mut self, mut dump: Dump, sign: i128) {
-        let Groups { options, texts, stacks, .. } = &mut self.groups;
-        let types = if options.by.contains(&By::Type) { dump.types() } else { TypeNames::default() };
+        let Groups { options, texts, stacks, types: of_stacks, .. } = &mut self.groups;
+        let with_types = options.types || options.by.contains(&By::Type);
+        let types = if with_types { dump.types() } else { TypeNames::default() };
         let Cut { stacks: cut, owners } = Cut::new(&mut dump, options, texts, stacks);
         let no_stack = texts.add(NO_STACK);
         let no_stack = stacks.add(&[no_stack]);
         self.unreported.resize(stacks.len(), NOWHERE);
+        if options.types {
+            of_stacks.resize(stacks.len(), None);
+            for (trace, stack) in cut.iter().enumerate() {
+                of_stacks[stack.index()] = types.get(trace).cloned();
+            }
+        }
         let stack = |trace: TraceId| trace.index().map(|index| cut[index]);
         let dark_matter = dump.mode == Mode::DarkMatter;
         let mut groups = Vec::with_capacity(dump.blocks.len());
@@ -128,8 +136,8 @@ impl<'o> Grouping<'o> {
             sections.push(Section { kind, records, all, kept: kept.len(), sums, estimated, tables });
         }
         let estimated = groups.all.iter().any(|group| group.sampled);
-        let Groups { stacks, texts, total, .. } = groups;
-        Analysis { invocations, sections, total, estimated, stacks, texts }
+        let Groups { stacks, texts, types, total, .. } = groups;
+        Analysis { invocations, sections, total, estimated, stacks, texts, types }
     }
 
     /// Finds the stacks to show in place of those that differ from run to run.

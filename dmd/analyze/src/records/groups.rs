@@ -6,7 +6,7 @@ use crate::dump::{Block, Reporter};
 use crate::frames::{TextId, Texts};
 use crate::options::AnalyzeOptions;
 use crate::stacks::{StackId, Stacks};
-use crate::type_name::TypeNames;
+use crate::type_name::{TypeNames, Verdict};
 
 /// Stands for a missing index.
 pub(super) const NOWHERE: u32 = u32::MAX;
@@ -44,6 +44,8 @@ pub(super) struct Groups<'o> {
     pub(super) kinds: &'static [RecordKind],
     pub(super) texts: Texts,
     pub(super) stacks: Stacks,
+    /// The type of the blocks of each stack. Empty unless the options request types.
+    pub(super) types: Vec<Option<Verdict>>,
     /// The stack to show in place of each stack. Empty if every stack shows itself.
     pub(super) shown: Vec<StackId>,
     pub(super) all: Vec<Group>,
