@@ -21,7 +21,7 @@
 //! ```text
 //! input                  the bounded reader of JSON
 //! frame, frames          calls on stacks as data: parsed once when read, printed once at the end
-//! dump, read             a dump, and how to read it from a file
+//! dump, read, peak, at   a dump, its blocks at the peak, and how to read it from a file
 //! symbolize              addresses to functions and lines, by build id
 //! allocators, owner, container, source_path    facts about a function from names and files
 //! stacks, records        stacks cut for comparison, blocks grouped by them, tables
@@ -39,6 +39,7 @@
 
 mod allocators;
 mod amounts;
+mod at;
 mod by_text;
 mod clamp;
 mod classic;
@@ -59,6 +60,7 @@ mod measurements;
 mod mode;
 mod options;
 mod owner;
+mod peak;
 mod read;
 mod records;
 mod referrers;
@@ -68,7 +70,9 @@ mod stacks;
 mod suggest;
 pub mod symbolize;
 mod text;
+mod trace_id;
 
+pub use at::At;
 pub use by_text::ByText;
 pub use clamp::{ClampStats, clamp};
 pub use classic::Classic;
@@ -81,6 +85,7 @@ pub use frame::Frame;
 pub use json::Json;
 pub use mode::Mode;
 pub use options::{AnalyzeOptions, By, Filter, SortBy};
+pub use peak::{Peak, Statistics};
 pub use read::{ReadOptions, read, read_from, read_with};
 pub use records::{Analysis, RecordKind, Sums};
 pub use referrers::{BlockOptions, BlockText};
