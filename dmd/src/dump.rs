@@ -4,6 +4,7 @@
 //! threads continue to allocate meanwhile, so a dump is exact only if they are quiet. A dump resolves no symbol: a
 //! frame is a library and an offset, and the list of modules has the build of each library.
 
+mod at_peak;
 mod blocks;
 mod contents;
 #[allow(unsafe_code, reason = "flags of a descriptor")]
@@ -30,6 +31,7 @@ use crate::system::slot::Inside;
 use crate::tables::block_table::Block;
 use crate::tables::mark::{FaultKind, PathId, Report};
 use crate::tables::trace_id::TraceId;
+use at_peak::{AtPeak, LiveStacks};
 use blocks::{BlockKind, LiveBlocks};
 use contents::Contents;
 use json::{Json, base32};
@@ -72,6 +74,11 @@ fn no_memory() -> io::Error {
     io::Error::from_raw_os_error(libc::ENOMEM)
 }
 
+/// Seconds with three digits.
+fn in_milliseconds(seconds: f64) -> f64 {
+    (seconds * 1e3).round() / 1e3
+}
+
 fn sync(_: File) -> io::Result<()> {
     Ok(())
 }
@@ -92,6 +99,8 @@ struct Dump<W: Write> {
     traces: DumpVec<TraceId>,
     next_key: u32,
     max_frames: usize,
+    /// Scan mode has no state at the peak.
+    at_peak: Option<AtPeak>,
     /// How often a stack, or a frame, is missing because memory was short.
     lost_stacks: u64,
     lost_frames: u64,
@@ -112,6 +121,7 @@ impl<W: Write> Dump<W> {
             traces: pages::list(),
             next_key: 0,
             max_frames: ENGINE.setup().options.max_frames,
+            at_peak: None,
             lost_stacks: 0,
             lost_frames: 0,
             has_no_frames: false,
@@ -128,6 +138,8 @@ impl<W: Write> Dump<W> {
         let frames = self.trace_table()?;
         log::mention(format_args!("  Constructing the stack frame table..."));
         self.frame_table(&frames)?;
+        self.statistics()?;
+        self.peak()?;
         self.our_own()?;
         self.json.end('}')?;
         self.json.finish()
@@ -157,7 +169,8 @@ impl<W: Write> Dump<W> {
             });
             failed?;
         } else {
-            match LiveBlocks::merged(mode) {
+            let mut stacks = LiveStacks::new();
+            match LiveBlocks::merged(mode, &mut stacks) {
                 Some(live) => {
                     for (kind, count) in live.iter() {
                         self.some_blocks(*kind, *count)?;
@@ -165,7 +178,7 @@ impl<W: Write> Dump<W> {
                 }
                 None => {
                     let mut written = Ok(());
-                    blocks::for_each(mode, |kind, count| {
+                    blocks::for_each(mode, &mut stacks, |kind, count| {
                         if written.is_ok() {
                             written = self.some_blocks(kind, count);
                         }
@@ -173,6 +186,14 @@ impl<W: Write> Dump<W> {
                     written?;
                 }
             }
+            // The stacks of the peak need keys too.
+            let at_peak = stacks.at_peak();
+            for (trace, _) in at_peak.iter().flat_map(|peak| &peak.stacks) {
+                if *trace != TraceId::NONE {
+                    self.trace_key(*trace);
+                }
+            }
+            self.at_peak = at_peak;
         }
         self.json.end(']')
     }
@@ -295,6 +316,40 @@ impl<W: Write> Dump<W> {
         self.json.end('}')
     }
 
+    fn statistics(&mut self) -> io::Result<()> {
+        let statistics = ENGINE.statistics();
+        let json = &mut self.json;
+        json.open("statistics", '{')?;
+        json.float("seconds", in_milliseconds(ENGINE.peak.seconds().1))?;
+        json.number("allocations", statistics.allocations)?;
+        json.number("frees", statistics.frees)?;
+        json.number("reallocations", statistics.reallocations)?;
+        json.number("temporary", statistics.temporary)?;
+        json.end('}')
+    }
+
+    fn peak(&mut self) -> io::Result<()> {
+        let Some(peak) = &self.at_peak else { return Ok(()) };
+        let json = &mut self.json;
+        json.open("peak", '{')?;
+        json.number("bytes", peak.sum.bytes as u64)?;
+        json.number("blocks", peak.sum.blocks as u64)?;
+        json.float("seconds", in_milliseconds(peak.seconds))?;
+        json.number("within", peak.within)?;
+        json.open("stacks", '[')?;
+        for (trace, amount) in &peak.stacks {
+            json.item('{')?;
+            if let Some(key) = self.trace_keys.get(&trace.0) {
+                json.inline_text("alloc", base32(*key).as_bytes())?;
+            }
+            json.inline_number("num", amount.blocks as u64)?;
+            json.inline_number("bytes", amount.bytes as u64)?;
+            json.end_inline('}')?;
+        }
+        json.end(']')?;
+        json.end('}')
+    }
+
     fn our_own(&mut self) -> io::Result<()> {
         let options = ENGINE.setup().options;
         let json = &mut self.json;
@@ -319,7 +374,12 @@ impl<W: Write> Dump<W> {
         json.number("freedBlocks", ENGINE.dropped_dead())?;
         json.number("reports", ENGINE.dropped_reports())?;
         json.number("frames", ENGINE.tree.cut() as u64)?;
-        for (key, lost) in [("stacksInDump", self.lost_stacks), ("framesInDump", self.lost_frames)] {
+        let lost_changes = ENGINE.peak.lost();
+        for (key, lost) in [
+            ("stacksInDump", self.lost_stacks),
+            ("framesInDump", self.lost_frames),
+            ("changesSincePeak", lost_changes),
+        ] {
             if lost > 0 {
                 json.number(key, lost)?;
             }

@@ -17,11 +17,14 @@ use crate::system::errno::keeping_errno;
 use crate::system::fork::{self, Forking};
 use crate::system::lock::Lock;
 use crate::system::slot::{self, Inside, slot};
-use crate::system::{internal_alloc, log};
+use crate::system::{internal_alloc, log, memory};
 use crate::tables::block_table::{Block, Found, Table};
 use crate::tables::dead_blocks::DeadBlocks;
 use crate::tables::mark::{Fault, FaultKind, Marks, PathId, Report, Reports};
+use crate::tables::peak::Peak;
+use crate::tables::pending::{Amount, Counts, End, Statistics};
 use crate::tables::runs::{Reporter, Runs};
+use crate::tables::thread::Lease;
 use crate::tables::trace_id::TraceId;
 use crate::tables::trace_tree::TraceTree;
 use crate::tables::{seen_modules, stack, thread};
@@ -59,6 +62,9 @@ pub(crate) struct Engine {
     dropped_dead: AtomicU64,
     unmarked: AtomicU64,
     pub(crate) tree: TraceTree,
+    pub(crate) peak: Peak,
+    /// What no thread counts for itself.
+    counts: Counts,
     pub(crate) dead: DeadBlocks,
     pub(crate) marks: Marks,
     pub(crate) runs: Runs,
@@ -111,6 +117,8 @@ impl Engine {
             dropped_dead: AtomicU64::new(0),
             unmarked: AtomicU64::new(0),
             tree: TraceTree::new(),
+            peak: Peak::new(),
+            counts: Counts::new(),
             dead: DeadBlocks::new(),
             marks: Marks::new(),
             runs: Runs::new(),
@@ -148,7 +156,8 @@ impl Engine {
         let _inside = Inside::deeper();
         keeping_errno(|| {
             self.set(setup);
-            thread::start();
+            thread::start(|pending| ENGINE.peak.add(&ENGINE.tree, pending.events()));
+            self.peak.start();
             internal_alloc::reserve();
             fork::start(&FORKING);
             log::start(setup.variable);
@@ -187,6 +196,12 @@ impl Engine {
         self.table().clear();
         self.dead.clear();
         self.marks.clear();
+        self.counts.clear();
+        thread::for_each_pending(|pending| {
+            pending.forget();
+            pending.counts().clear();
+        });
+        self.peak.clear(&self.tree);
         for count in [&self.dropped, &self.dropped_dead, &self.unmarked, slot::jumps()] {
             count.store(0, Ordering::Relaxed);
         }
@@ -262,7 +277,10 @@ impl Engine {
             None => (false, TraceId::NONE),
         };
         let slop = usable.saturating_sub(requested);
-        self.insert(address, Block { requested, slop, trace, sampled, marked: false });
+        let block = Block { requested, slop, trace, sampled, marked: false };
+        if self.insert(address, block) {
+            self.begin_inside(address, block);
+        }
     }
 
     /// Records a block of a signal handler that interrupted this thread in the engine. The thread's state is in
@@ -273,13 +291,15 @@ impl Engine {
         if slot().guard.is_for_the_engine() {
             return;
         }
-        // A small block stands for itself alone: the sum of small blocks is in the thread's state.
-        if self.cumulative.load(Ordering::Relaxed) && self.table().remove(address).is_some() {
+        if self.take_lost(address).is_some() && self.cumulative.load(Ordering::Relaxed) {
             self.drop_dead_block();
         }
+        // A small block stands for itself alone: the sum of small blocks is in the thread's state.
         let slop = usable.saturating_sub(requested);
         let block = Block { requested, slop, trace: TraceId::NONE, sampled: false, marked: false };
-        if !self.table().insert(address, block) {
+        if self.table().insert(address, block) {
+            self.begin_alone(block);
+        } else {
             self.drop_block();
         }
     }
@@ -305,19 +325,96 @@ impl Engine {
     /// Records a block, without a stack, that the program allocated before the engine had its options.
     pub(crate) fn record_early(&self, address: usize, requested: usize, usable: usize) {
         let slop = usable.saturating_sub(requested);
-        self.insert(address, Block { requested, slop, trace: TraceId::NONE, sampled: false, marked: false });
+        let block = Block { requested, slop, trace: TraceId::NONE, sampled: false, marked: false };
+        if self.insert(address, block) {
+            self.begin_alone(block);
+        }
     }
 
-    fn insert(&self, address: usize, block: Block) {
-        if self.cumulative.load(Ordering::Relaxed)
-            && let Some(lost) = self.table().remove(address)
-        {
-            // The program freed this block where no hook saw it.
+    /// False if there is no memory for the block.
+    #[inline]
+    fn insert(&self, address: usize, block: Block) -> bool {
+        if let Some(lost) = self.take_lost(address) {
             self.bury(lost);
         }
-        if !self.table().insert(address, block) {
+        let inserted = self.table().insert(address, block);
+        if !inserted {
             self.drop_block();
         }
+        inserted
+    }
+
+    /// The block that was recorded where a new one begins: the program freed it where no hook saw it.
+    #[inline]
+    fn take_lost(&self, address: usize) -> Option<Block> {
+        if !self.table().is_live(address) {
+            return None;
+        }
+        let lost = self.table().remove(address)?;
+        self.end_alone(lost, End::Freed);
+        Some(lost)
+    }
+
+    /// Counts a new block for the peak, or for its thread, which is inside.
+    #[inline]
+    fn begin_inside(&self, address: usize, block: Block) {
+        let counted = self.counted(block);
+        let begun = thread::with_lease(|lease| {
+            lease.pending.begin(address, counted);
+            self.hand_over_if_full(lease);
+        });
+        if begun.is_none() {
+            self.begin_alone(block);
+        }
+    }
+
+    #[inline]
+    fn hand_over_if_full(&self, lease: &Lease) {
+        if lease.pending.is_full(self.peak.allowance(), thread::made()) {
+            lease.hand_over();
+        }
+    }
+
+    /// Counts a new block without the state of a thread.
+    #[cold]
+    fn begin_alone(&self, block: Block) {
+        self.counts.begin();
+        self.count_alone(block, Amount::of(self.counted(block)));
+    }
+
+    /// Counts the end of a block.
+    #[inline]
+    fn end(&self, address: usize, block: Block, end: End) {
+        let counted = self.counted(block);
+        if let Some(_inside) = Self::enter_with_room()
+            && !slot().ending.get()
+            && let Some(()) = thread::with_lease(|lease| {
+                lease.pending.end(address, counted, end);
+                self.hand_over_if_full(lease);
+            })
+        {
+            return;
+        }
+        self.end_alone(block, end);
+    }
+
+    /// Counts the end of a block without the state of a thread.
+    #[cold]
+    fn end_alone(&self, block: Block, end: End) {
+        self.counts.end(end);
+        self.count_alone(block, Amount::of(self.counted(block)).negative());
+    }
+
+    fn count_alone(&self, block: Block, amount: Amount) {
+        self.peak.add(&self.tree, core::iter::once((block.trace, amount)));
+    }
+
+    /// Allocations, frees and the like of all threads.
+    pub(crate) fn statistics(&self) -> Statistics {
+        let mut statistics = Statistics::default();
+        statistics.add(&self.counts);
+        thread::for_each_pending(|pending| statistics.add(pending.counts()));
+        statistics
     }
 
     fn bury(&self, block: Block) {
@@ -336,22 +433,30 @@ impl Engine {
     /// the address in between.
     #[inline]
     pub(crate) fn forget(&self, address: usize) {
+        // Most allocators look in front of the block next. Both waits for memory overlap.
+        memory::prefetch(core::ptr::without_provenance::<u8>(address.wrapping_sub(8)));
         if self.watches_frees.load(Ordering::Relaxed) {
             self.forget_watched(address);
-        } else {
-            self.table().erase(address);
+        } else if let Some(block) = self.table().remove(address) {
+            self.end(address, block, End::Freed);
         }
     }
 
     #[cold]
     fn forget_watched(&self, address: usize) {
-        self.commit_move(self.begin_move(address));
+        self.commit_move(self.take(address, End::Freed));
     }
 
     /// Forgets the block that starts here, before the allocator moves it.
     #[inline]
     pub(crate) fn begin_move(&self, address: usize) -> BlockMove {
+        self.take(address, End::Moved)
+    }
+
+    #[inline]
+    fn take(&self, address: usize, end: End) -> BlockMove {
         BlockMove(self.table().remove(address).map(|block| {
+            self.end(address, block, end);
             let reports = if block.marked { self.remove_marks(address) } else { Reports::default() };
             (address, block, reports)
         }))
@@ -388,7 +493,10 @@ impl Engine {
     /// The allocator left the block where it was.
     pub(crate) fn roll_back_move(&self, begun: BlockMove) {
         let Some((address, block, reports)) = begun.0 else { return };
-        self.table().insert(address, block);
+        if self.table().insert(address, block) {
+            self.counts.roll_back();
+            self.count_alone(block, Amount::of(self.counted(block)));
+        }
         if reports[0].is_none() {
             return;
         }

@@ -4,6 +4,9 @@
 pub(crate) mod block_table;
 pub(crate) mod dead_blocks;
 pub(crate) mod mark;
+#[allow(unsafe_code, reason = "segments that are never unmapped, and the clock")]
+pub(crate) mod peak;
+pub(crate) mod pending;
 pub(crate) mod runs;
 #[allow(unsafe_code, reason = "records that are never unmapped")]
 pub(crate) mod seen_modules;

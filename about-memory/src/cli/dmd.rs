@@ -47,6 +47,9 @@ pub(crate) struct Dmd {
     /// Write to this file instead of standard output; `-` for standard output.
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// The time whose blocks to show. At the peak, a block has the mean size of its stack's blocks.
+    #[arg(long, value_enum, default_value_t = At::End, conflicts_with = "clamp_contents")]
+    at: At,
     /// Frames to keep of each stack; blocks whose kept frames are equal make one record.
     /// [default: all; for the text of dmd.py 8, 24 with --classic]
     #[arg(long, short = 'f', value_name = "1..24", value_parser = frames)]
@@ -107,6 +110,14 @@ pub(crate) struct Dmd {
     classic: bool,
     #[command(flatten)]
     limits: DumpLimits,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum At {
+    /// The peak of the heap
+    Peak,
+    /// The time at which the dump was written
+    End,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -237,7 +248,11 @@ impl Dmd {
         } else {
             dump_limits::read(path, &options)
         };
-        let mut dump = read?;
+        let at = match self.at {
+            At::Peak => analyze::At::Peak,
+            At::End => analyze::At::End,
+        };
+        let mut dump = read?.at(at).map_err(|error| failure(path, error))?;
         self.symbols.fix(&mut dump, &options);
         Ok(dump)
     }

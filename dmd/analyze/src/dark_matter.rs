@@ -5,12 +5,13 @@
 
 use std::collections::BTreeMap;
 
-use crate::dump::{Block, Dump, TraceId};
+use crate::dump::{Block, Dump};
 use crate::frame::Frame;
 use crate::mode::Mode;
 use crate::options::AnalyzeOptions;
 use crate::records::{Analysis, NO_STACK, RecordKind};
 use crate::stacks::StackId;
+use crate::trace_id::TraceId;
 
 /// Blocks with equal sizes and stacks.
 #[derive(Clone, Copy, Debug, Default)]

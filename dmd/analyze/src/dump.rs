@@ -6,20 +6,9 @@ use crate::frame::Frame;
 use crate::frames::{FrameId, Frames};
 use crate::measurements::Measurements;
 use crate::mode::Mode;
+use crate::peak::{Peak, Statistics};
 use crate::program::is_of_program;
-
-/// The index of a trace in its dump.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct TraceId(pub(crate) u32);
-
-impl TraceId {
-    /// Stands for a trace that was not recorded.
-    pub(crate) const NONE: Self = Self(u32::MAX);
-
-    pub(crate) fn index(self) -> Option<usize> {
-        (self != Self::NONE).then_some(self.0 as usize)
-    }
-}
+use crate::trace_id::TraceId;
 
 /// An entry of `blockList`: `num` equal blocks.
 #[derive(Clone, Copy, Debug)]
@@ -92,6 +81,8 @@ pub struct Dump {
     /// The time at which it was written, in seconds since 1970.
     pub(crate) time: Option<u64>,
     pub(crate) measurements: Measurements,
+    pub(crate) peak: Option<Peak>,
+    pub(crate) statistics: Option<Statistics>,
 }
 
 impl Dump {
@@ -110,6 +101,8 @@ impl Dump {
             reporters: Vec::new(),
             time: None,
             measurements: Measurements::default(),
+            peak: None,
+            statistics: None,
         }
     }
 

@@ -33,6 +33,8 @@ pub enum AnalyzeError {
     NotScan(Mode),
     /// The dump is of this mode, but only dumps of dark-matter mode have reports.
     NotDarkMatter(Mode),
+    /// The dump does not have the state of the heap at its peak.
+    NoPeak,
     /// The dump has no block to clamp contents to.
     NoBlocks,
     /// Two blocks, at these addresses, overlap.
@@ -62,6 +64,7 @@ impl fmt::Display for AnalyzeError {
             Self::NotDarkMatter(mode) => {
                 write!(f, "taken in mode {mode}: only dark-matter mode knows what was reported")
             }
+            Self::NoPeak => f.write_str("peak: the dump does not have the state of the heap at its peak"),
             Self::NoBlocks => f.write_str("blockList: no blocks to clamp contents to"),
             Self::Overlap(a, b) => write!(f, "blockList: the blocks at 0x{a:x} and 0x{b:x} overlap"),
             Self::NotClamped(block, word) => {

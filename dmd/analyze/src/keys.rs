@@ -29,6 +29,8 @@ pub(crate) enum Place {
     Alloc(u32),
     /// `blockList[].reps[]`
     Reps(u32, u8),
+    /// `peak.stacks[].alloc`
+    Peak(u32),
     /// `traceTable[][]`, by the number of the trace's key and the index in the trace.
     Frame(u32, u32),
     /// The table itself.

@@ -21,7 +21,7 @@
 //! ```text
 //! input                  the bounded reader of JSON
 //! frame, frames          calls on stacks as data: parsed once when read, printed once at the end
-//! dump, read             a dump, and how to read it from a file
+//! dump, read, peak, at   a dump, its blocks at the peak, and how to read it from a file
 //! symbolize              addresses to functions and lines, by build id
 //! allocators, owner, container, source_path    facts about a function from names and files
 //! type_name              the type of each block, from its allocation stack
@@ -41,6 +41,7 @@
 
 mod allocators;
 mod amounts;
+mod at;
 mod by_text;
 mod clamp;
 mod classic;
@@ -61,6 +62,7 @@ mod measurements;
 mod mode;
 mod options;
 mod owner;
+mod peak;
 pub mod program;
 mod read;
 mod records;
@@ -71,8 +73,10 @@ mod stacks;
 mod suggest;
 pub mod symbolize;
 mod text;
+mod trace_id;
 mod type_name;
 
+pub use at::At;
 pub use by_text::ByText;
 pub use clamp::{ClampStats, clamp};
 pub use classic::Classic;
@@ -85,6 +89,7 @@ pub use frame::Frame;
 pub use json::Json;
 pub use mode::Mode;
 pub use options::{AnalyzeOptions, By, Filter, SortBy};
+pub use peak::{Peak, Statistics};
 pub use read::{ReadOptions, read, read_from, read_with};
 pub use records::{Analysis, RecordKind, Sums};
 pub use referrers::{BlockOptions, BlockText};

@@ -4,6 +4,7 @@
 //! skips unknown keys. It checks what the format requires, and each message has the place of the fault.
 
 mod block;
+mod peak;
 mod tables;
 mod value;
 
@@ -20,6 +21,7 @@ use crate::frames::{FrameId, Frames};
 use crate::keys::Keys;
 use crate::measurements::Measurements;
 use crate::mode::Mode;
+use crate::peak::{Peak, Statistics};
 use value::{Found, shorten};
 
 /// Limits of the reader, and parts that it may leave out.
@@ -111,6 +113,8 @@ pub fn read_from(reader: impl Read, options: &ReadOptions) -> Result<Dump, Analy
         reporters: Vec::new(),
         time: None,
         measurements: Measurements::default(),
+        peak: None,
+        statistics: None,
         total: 0,
     };
     reader.top()?;
@@ -155,6 +159,8 @@ struct Reader<'o, R: Read> {
     reporters: Vec<Reporter>,
     time: Option<u64>,
     measurements: Measurements,
+    peak: Option<Peak>,
+    statistics: Option<Statistics>,
     /// The bytes of all blocks.
     total: i128,
 }
@@ -176,6 +182,8 @@ impl<R: Read> Reader<'_, R> {
             "modules" => reader.modules(),
             "process" => reader.process(),
             "measurements" => reader.measurements(),
+            "peak" => reader.peak(),
+            "statistics" => reader.statistics(),
             "reportPaths" => reader.reporters(),
             _ => reader.skip(1),
         })?;

@@ -23,7 +23,8 @@ mod verdict;
 
 use rustc_hash::FxHashMap;
 
-use crate::dump::{Dump, TraceId};
+use crate::dump::Dump;
+use crate::trace_id::TraceId;
 use role::Facts;
 
 pub use generics::FunctionName;

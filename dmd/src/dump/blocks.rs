@@ -1,11 +1,13 @@
 //! Merges blocks that are alike.
 
+use super::at_peak::LiveStacks;
 use crate::engine::ENGINE;
 use crate::options::Mode;
 use crate::system::pages::{self, DumpMap, DumpVec};
 use crate::tables::block_table::Block;
 use crate::tables::dead_blocks::DeadKind;
 use crate::tables::mark::Reports;
+use crate::tables::pending::Amount;
 use crate::tables::trace_id::TraceId;
 
 /// All that a dump says about a block, except its address.
@@ -30,9 +32,12 @@ impl BlockKind {
     }
 }
 
-/// Calls `each` for every live block, and in cumulative mode for freed ones, with a lock of these held.
-pub(super) fn for_each(mode: Mode, mut each: impl FnMut(BlockKind, u64)) {
+/// Calls `each` for every live block, and in cumulative mode for freed ones, with a lock of these held. Adds the
+/// live ones to `stacks`.
+pub(super) fn for_each(mode: Mode, stacks: &mut LiveStacks, mut each: impl FnMut(BlockKind, u64)) {
+    *stacks = LiveStacks::new();
     ENGINE.table().for_each(|address, block| {
+        stacks.add(block.trace, Amount::of(ENGINE.counted(block)));
         let mut kind = BlockKind::of(block);
         if block.marked {
             kind.reports = ENGINE.marks.get(address);
@@ -56,10 +61,10 @@ impl LiveBlocks {
     }
 
     /// Merges all blocks by kind. Gives `None` if there is not enough memory for the kinds.
-    pub(super) fn merged(mode: Mode) -> Option<Self> {
+    pub(super) fn merged(mode: Mode, stacks: &mut LiveStacks) -> Option<Self> {
         let mut live = Self::new();
         let mut fits = true;
-        for_each(mode, |kind, count| fits = fits && live.add(kind, count));
+        for_each(mode, stacks, |kind, count| fits = fits && live.add(kind, count));
         fits.then_some(live)
     }
 

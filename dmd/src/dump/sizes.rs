@@ -21,7 +21,8 @@ pub(crate) struct Sizes {
 pub(crate) fn sizes() -> Sizes {
     let (traces_used, traces_unused, trace_table) = ENGINE.tree.bytes();
     Sizes {
-        traces_used,
+        // With what changed since the peak.
+        traces_used: traces_used + ENGINE.peak.mapped(),
         traces_unused,
         trace_table,
         live_blocks: ENGINE.table().touched(),

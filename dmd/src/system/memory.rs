@@ -61,6 +61,18 @@ fn map_pages(bytes: usize) -> *mut u8 {
     })
 }
 
+/// Prefetches memory that this thread is about to write.
+#[inline(always)]
+pub(crate) fn prefetch<T>(place: *const T) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a prefetch is a hint, which changes nothing and cannot fault.
+    unsafe {
+        core::arch::asm!("prefetchw [{}]", in(reg) place, options(nostack, preserves_flags));
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = place;
+}
+
 /// Unmaps pages.
 ///
 /// # Safety

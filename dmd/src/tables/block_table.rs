@@ -194,13 +194,9 @@ impl Table {
     /// table is large, and the engine walks the stack meanwhile.
     #[inline(always)]
     pub(crate) fn prefetch(&self, address: usize) {
-        #[cfg(target_arch = "x86_64")]
         if let Some(word) = self.word(address) {
-            // SAFETY: a prefetch is a hint, which changes nothing and cannot fault.
-            unsafe { core::arch::asm!("prefetchw [{}]", in(reg) word, options(nostack, preserves_flags)) };
+            memory::prefetch(word);
         }
-        #[cfg(not(target_arch = "x86_64"))]
-        let _ = address;
     }
 
     /// Forgets the block that starts here and returns it.
@@ -216,21 +212,10 @@ impl Table {
         Some(block)
     }
 
-    /// Forgets what starts here without a read, so that the thread does not wait for memory.
-    #[inline(always)]
-    pub(crate) fn erase(&self, address: usize) {
-        match self.word(address) {
-            Some(word) => word.store(FREED, Ordering::Relaxed),
-            None => self.erase_slot(address),
-        }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn erase_slot(&self, address: usize) {
-        if let Some(slot) = self.slot(address) {
-            slot.word.store(FREED, Ordering::Relaxed);
-        }
+    /// Whether a live block starts here.
+    #[inline]
+    pub(crate) fn is_live(&self, address: usize) -> bool {
+        self.find_place(address).is_some_and(|place| place.word().load(Ordering::Relaxed) & TAG == LIVE)
     }
 
     /// Sets the mark bit and returns whether it was clear before; `None` if no block starts here.

@@ -1,4 +1,4 @@
-//! The memory in which each thread takes its stacks.
+//! The memory in which each thread takes its stacks, and keeps its pending events.
 //!
 //! A thread leases it from a pool when it records its first block, and returns it when it ends, so that memory does
 //! not grow with dead threads.
@@ -7,12 +7,14 @@ use core::cell::UnsafeCell;
 use core::ffi::c_void;
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
+use std::sync::OnceLock;
 
 use crate::sampler::Sampler;
 use crate::system::errno::keeping_errno;
 use crate::system::lock::Lock;
 use crate::system::memory::Arena;
 use crate::system::slot::{Inside, slot};
+use crate::tables::pending::Pending;
 use crate::tables::stack::ThreadStack;
 
 /// A thread's state for recording blocks. Only the thread that leased it touches it, inside the engine.
@@ -21,15 +23,29 @@ pub(crate) struct ThreadState {
     pub(crate) stack: ThreadStack,
     /// Usable bytes of small blocks since the engine recorded one for them all.
     pub(crate) below: usize,
-    next: AtomicPtr<ThreadState>,
-    next_free: AtomicPtr<ThreadState>,
 }
+
+/// What a thread leases.
+pub(crate) struct Lease {
+    state: UnsafeCell<ThreadState>,
+    pub(crate) pending: Pending,
+    number: AtomicUsize,
+    next: AtomicPtr<Lease>,
+    next_free: AtomicPtr<Lease>,
+}
+
+/// A thread holds one of these, by its number, while it hands events over, so that the child of a fork finds none
+/// half done.
+static HANDING_OVER: [Lock; 16] = [const { Lock::new() }; 16];
+
+/// Counts events for the peak.
+static COUNT: OnceLock<fn(&Pending)> = OnceLock::new();
 
 struct Pool {
     lock: Lock,
     arena: Arena,
-    all: AtomicPtr<ThreadState>,
-    free: AtomicPtr<ThreadState>,
+    all: AtomicPtr<Lease>,
+    free: AtomicPtr<Lease>,
     made: AtomicUsize,
     /// The `pthread_key_t` plus 1; 0 if there is none.
     key: AtomicU32,
@@ -45,17 +61,26 @@ static POOL: Pool = Pool {
 };
 
 pub(crate) fn for_each_lock(each: &mut dyn FnMut(&Lock)) {
+    HANDING_OVER.iter().for_each(&mut *each);
     each(&POOL.lock);
     each(POOL.arena.lock());
 }
 
-/// Bytes of all thread states.
+/// Bytes of all leases.
 pub(crate) fn bytes() -> usize {
-    POOL.made.load(Ordering::Relaxed) * size_of::<ThreadState>()
+    made() * size_of::<Lease>()
 }
 
-/// Makes the key by which the pool learns of the end of a thread. Called once, before the first lease.
-pub(crate) fn start() {
+/// The number of leases: of threads at one time, at most.
+#[inline(always)]
+pub(crate) fn made() -> usize {
+    POOL.made.load(Ordering::Relaxed)
+}
+
+/// Makes the key by which the pool learns of the end of a thread, and keeps the function that counts events. Called
+/// once, before the first lease.
+pub(crate) fn start(count: fn(&Pending)) {
+    COUNT.get_or_init(|| count);
     let key = UnsafeCell::new(0);
     // SAFETY: `key` is a place for the key, and the destructor touches its own thread only.
     if unsafe { libc::pthread_key_create(key.get(), Some(thread_ends)) } == 0 {
@@ -68,89 +93,116 @@ extern "C" fn thread_ends(_: *mut c_void) {
     slot.ending.set(true);
     // A signal may interrupt this thread, and its handler may allocate.
     let _inside = Inside::deeper();
-    let state = slot.state.replace(null_mut());
-    give_back(state.cast());
+    // SAFETY: null, or this thread's lease, which the arena never unmaps.
+    if let Some(lease) = unsafe { slot.state.replace(null_mut()).cast::<Lease>().as_ref() } {
+        give_back(lease);
+    }
 }
 
-fn give_back(state: *mut ThreadState) {
-    if state.is_null() {
-        return;
-    }
+fn give_back(lease: &'static Lease) {
+    lease.hand_over();
     let _held = POOL.lock.hold();
-    // SAFETY: the arena never unmaps states, and the thread that leased this one uses it no more.
-    unsafe { &*state }.next_free.store(POOL.free.load(Ordering::Relaxed), Ordering::Relaxed);
-    POOL.free.store(state, Ordering::Relaxed);
+    lease.next_free.store(POOL.free.load(Ordering::Relaxed), Ordering::Relaxed);
+    POOL.free.store(core::ptr::from_ref(lease).cast_mut(), Ordering::Relaxed);
+}
+
+impl Lease {
+    /// Hands the pending events over. Only the thread that leased them does so.
+    #[inline(never)]
+    pub(crate) fn hand_over(&self) {
+        let _held = HANDING_OVER[self.number.load(Ordering::Relaxed) % HANDING_OVER.len()].hold();
+        if let Some(count) = COUNT.get() {
+            count(&self.pending);
+        }
+        self.pending.forget();
+    }
+}
+
+/// Runs `body` with this thread's lease; `None` if there is no memory for one. The caller is [`Inside`].
+#[inline]
+pub(crate) fn with_lease<T>(body: impl FnOnce(&Lease) -> T) -> Option<T> {
+    // SAFETY: null, or this thread's lease, which the arena never unmaps.
+    match unsafe { slot().state.get().cast::<Lease>().as_ref() } {
+        Some(lease) => Some(body(lease)),
+        None => with_new_lease(body),
+    }
 }
 
 /// Runs `body` with this thread's state; `None` if there is no memory for one. The caller is [`Inside`].
 #[inline]
 pub(crate) fn with_state<T>(body: impl FnOnce(&mut ThreadState) -> T) -> Option<T> {
-    let state = slot().state.get().cast::<ThreadState>();
-    if state.is_null() {
-        return with_new_state(body);
-    }
-    // SAFETY: this thread leased the state, and the guard lets only one caller on the thread use it.
-    Some(body(unsafe { &mut *state }))
+    with_lease(|lease| {
+        // SAFETY: this thread leased the state, and the guard lets only one caller on the thread use it.
+        body(unsafe { &mut *lease.state.get() })
+    })
 }
 
 #[cold]
 #[inline(never)]
-fn with_new_state<T>(body: impl FnOnce(&mut ThreadState) -> T) -> Option<T> {
+fn with_new_lease<T>(body: impl FnOnce(&Lease) -> T) -> Option<T> {
     let slot = slot();
-    let state = lease();
-    // SAFETY: null, or leased above, so that nobody else uses it.
-    let fresh = unsafe { state.as_mut() }?;
-    fresh.stack.forget();
+    let lease = lease()?;
+    // SAFETY: leased above, so that nobody else uses it.
+    unsafe { &mut *lease.state.get() }.stack.forget();
     if slot.ending.get() {
-        let result = body(fresh);
-        give_back(state);
+        let result = body(lease);
+        give_back(lease);
         return Some(result);
     }
-    slot.state.set(state.cast());
+    let pointer = core::ptr::from_ref(lease).cast_mut().cast();
+    slot.state.set(pointer);
     if let Some(key) = POOL.key.load(Ordering::Acquire).checked_sub(1) {
         // The C library may allocate a list for the key.
         let _deeper = Inside::deeper();
         keeping_errno(|| {
             // SAFETY: `start` made the key, and nobody deletes it.
-            unsafe { libc::pthread_setspecific(key, state.cast()) };
+            unsafe { libc::pthread_setspecific(key, pointer) };
         });
     }
-    Some(body(fresh))
+    Some(body(lease))
 }
 
 #[cold]
-fn lease() -> *mut ThreadState {
+fn lease() -> Option<&'static Lease> {
     let _held = POOL.lock.hold();
     let free = POOL.free.load(Ordering::Relaxed);
-    // SAFETY: null, or a state, which the arena never unmaps.
-    if let Some(state) = unsafe { free.as_ref() } {
-        POOL.free.store(state.next_free.load(Ordering::Relaxed), Ordering::Relaxed);
-        return free;
+    // SAFETY: null, or a lease, which the arena never unmaps.
+    if let Some(lease) = unsafe { free.as_ref() } {
+        POOL.free.store(lease.next_free.load(Ordering::Relaxed), Ordering::Relaxed);
+        return Some(lease);
     }
-    let state = POOL.arena.take(size_of::<ThreadState>()).cast::<ThreadState>();
-    if state.is_null() {
-        return null_mut();
-    }
+    let fresh = POOL.arena.take(size_of::<Lease>()).cast::<Lease>();
+    // SAFETY: null, or zeroed bytes, which are a lease with an unseeded sampler.
+    let lease = unsafe { fresh.as_ref() }?;
     let made = POOL.made.fetch_add(1, Ordering::Relaxed);
-    // SAFETY: zeroed bytes are a state with an unseeded sampler, and nobody else has seen them.
-    let fresh = unsafe { &mut *state };
-    fresh.sampler = Sampler::of_thread(made);
-    fresh.next.store(POOL.all.load(Ordering::Relaxed), Ordering::Relaxed);
-    POOL.all.store(state, Ordering::Relaxed);
-    state
+    // SAFETY: nobody else has seen the lease.
+    unsafe { &mut *lease.state.get() }.sampler = Sampler::of_thread(made);
+    lease.number.store(made, Ordering::Relaxed);
+    lease.next.store(POOL.all.load(Ordering::Relaxed), Ordering::Relaxed);
+    POOL.all.store(fresh, Ordering::Release);
+    Some(lease)
 }
 
-/// For the child of a fork: frees the states of threads that are not here any more.
+/// All leases, also those that no thread has now.
+fn leases() -> impl Iterator<Item = &'static Lease> {
+    // SAFETY: null, or a lease, which the arena never unmaps.
+    let at = |place: &AtomicPtr<Lease>| unsafe { place.load(Ordering::Acquire).as_ref() };
+    core::iter::successors(at(&POOL.all), move |lease| at(&lease.next))
+}
+
+/// Calls `each` for the events and counts of every thread that has been, while the thread hands none over.
+pub(crate) fn for_each_pending(mut each: impl FnMut(&Pending)) {
+    for lease in leases() {
+        let _held = HANDING_OVER[lease.number.load(Ordering::Relaxed) % HANDING_OVER.len()].hold();
+        each(&lease.pending);
+    }
+}
+
+/// For the child of a fork: frees the leases of threads that are not here any more.
 pub(crate) fn forget_other_threads() {
-    let mine = slot().state.get().cast::<ThreadState>();
+    let mine = slot().state.get().cast::<Lease>();
     POOL.free.store(null_mut(), Ordering::Relaxed);
-    let mut next = POOL.all.load(Ordering::Relaxed);
-    // SAFETY: null, or a state, which the arena never unmaps.
-    while let Some(state) = unsafe { next.as_ref() } {
-        if next != mine {
-            state.next_free.store(POOL.free.load(Ordering::Relaxed), Ordering::Relaxed);
-            POOL.free.store(next, Ordering::Relaxed);
-        }
-        next = state.next.load(Ordering::Relaxed);
+    for lease in leases().filter(|lease| !core::ptr::eq(*lease, mine)) {
+        give_back(lease);
     }
 }

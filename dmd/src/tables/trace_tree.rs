@@ -23,8 +23,9 @@ struct Node {
     first_child: AtomicU32,
     /// The next older child of the same parent in the list.
     next_sibling: AtomicU32,
-    /// Number of children in the list.
-    listed: AtomicU32,
+    /// In the lowest four bits the number of children in the list; above them the number of the stack's change
+    /// since the peak, or 0.
+    listed_and_change: AtomicU32,
 }
 
 /// Later epochs take no stacks: they would share nodes with stacks of other libraries. No return address is this
@@ -33,6 +34,8 @@ const MOST_EPOCHS: usize = 0xFFFF;
 
 /// Most children in a list.
 const LISTED: u32 = 8;
+const LISTED_BITS: u32 = 4;
+const _: () = assert!(LISTED < 1 << LISTED_BITS && TraceId::BITS < u32::BITS - LISTED_BITS);
 
 const SEGMENT: usize = 1 << 14;
 const SEGMENTS: usize = (TraceId::MAX as usize + 1) / SEGMENT;
@@ -179,13 +182,13 @@ impl TraceTree {
         if let Some(id) = self.listed_child(parent, pc) {
             return id;
         }
-        let listed = self.node(parent).map_or(0, |node| node.listed.load(Ordering::Relaxed));
+        let listed = self.node(parent).map_or(0, Node::listed);
         if listed < LISTED {
             let Some(id) = self.new_node(parent, pc) else { return self.cut_at(parent) };
             // The root exists once the first node does.
             if let (Some(node), Some(parent)) = (self.node(id), self.node(parent)) {
                 node.next_sibling.store(parent.first_child.load(Ordering::Relaxed), Ordering::Relaxed);
-                parent.listed.store(listed + 1, Ordering::Relaxed);
+                parent.listed_and_change.fetch_add(1, Ordering::Relaxed);
                 parent.first_child.store(id.0, Ordering::Release);
             }
             return id;
@@ -262,6 +265,31 @@ impl TraceTree {
         Some(fresh.slots())
     }
 
+    /// The number of the stack's change since the peak; 0 if it has none.
+    #[inline]
+    pub(crate) fn change(&self, id: TraceId) -> u32 {
+        self.node(id).map_or(0, Node::change)
+    }
+
+    /// Gives a stack without a change this number, and returns the number that it has: another thread may have been
+    /// faster.
+    pub(crate) fn set_change(&self, id: TraceId, number: u32) -> Option<u32> {
+        let node = self.node(id)?;
+        let set = |word| (word >> LISTED_BITS == 0).then_some(word | number << LISTED_BITS);
+        let known = node.listed_and_change.fetch_update(Ordering::Relaxed, Ordering::Relaxed, set);
+        Some(known.map_or_else(|word| word >> LISTED_BITS, |_| number))
+    }
+
+    /// Calls `each` for every stack that has a change since the peak, with the number of it.
+    pub(crate) fn for_each_change(&self, mut each: impl FnMut(TraceId, u32)) {
+        for id in (1..self.nodes() as u32).map(TraceId) {
+            match self.change(id) {
+                0 => {}
+                number => each(id, number),
+            }
+        }
+    }
+
     #[inline]
     fn node(&self, id: TraceId) -> Option<&Node> {
         let segment = self.segments[id.0 as usize / SEGMENT].load(Ordering::Acquire);
@@ -288,6 +316,16 @@ impl TraceTree {
             let pc = node.pc.load(Ordering::Relaxed) as usize;
             (pc > MOST_EPOCHS).then_some((this, pc))
         })
+    }
+}
+
+impl Node {
+    fn listed(&self) -> u32 {
+        self.listed_and_change.load(Ordering::Relaxed) & ((1 << LISTED_BITS) - 1)
+    }
+
+    fn change(&self) -> u32 {
+        self.listed_and_change.load(Ordering::Relaxed) >> LISTED_BITS
     }
 }
 

@@ -24,7 +24,12 @@ pub(crate) fn check(text: &str, dump: &Value) {
     for block in dump["blockList"].as_array().unwrap() {
         check_block(block.as_object().unwrap(), mode, &mut used);
     }
-    assert_eq!(used, traces.keys().map(String::as_str).collect(), "traces that blocks have");
+    check_peak(dump, mode, &mut used);
+    assert_eq!(
+        used,
+        traces.keys().map(String::as_str).collect(),
+        "traces that blocks have, or had at the peak"
+    );
     let frames = dump["frameTable"].as_object().unwrap();
     let most = dump["sampling"]["maxFrames"].as_u64().unwrap() as usize;
     let mut used = BTreeSet::new();
@@ -72,6 +77,24 @@ fn check_block<'d>(block: &'d Map<String, Value>, mode: &str, traces: &mut BTree
         traces.extend(reports.iter().map(|key| key.as_str().unwrap()));
     }
     traces.extend(block.get("alloc").map(|key| key.as_str().unwrap()));
+}
+
+/// The state at the peak, which is ours.
+fn check_peak<'d>(dump: &'d Value, mode: &str, traces: &mut BTreeSet<&'d str>) {
+    let statistics = dump["statistics"].as_object().unwrap();
+    let names = ["seconds", "allocations", "frees", "reallocations", "temporary"];
+    assert!(statistics.len() == names.len() && names.iter().all(|name| statistics[*name].is_number()));
+    assert_eq!(dump["peak"].is_null(), mode == "scan");
+    let Some(peak) = dump["peak"].as_object() else { return };
+    let (mut bytes, mut blocks) = (0, 0);
+    for stack in peak["stacks"].as_array().unwrap() {
+        let amount = |name: &str| stack[name].as_u64().filter(|amount| *amount > 0).unwrap();
+        bytes += amount("bytes");
+        blocks += amount("num");
+        traces.extend(stack.get("alloc").map(|key| key.as_str().unwrap()));
+    }
+    assert_eq!((peak["bytes"].as_u64(), peak["blocks"].as_u64()), (Some(bytes), Some(blocks)));
+    assert!(peak["within"].is_u64() && peak["seconds"].is_number());
 }
 
 fn check_frame(frame: &str) {

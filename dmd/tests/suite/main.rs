@@ -13,6 +13,7 @@ mod live;
 mod live_blocks;
 mod options;
 mod overlapping;
+mod peak;
 mod processes;
 mod real_programs;
 mod reporting;

@@ -6,9 +6,10 @@ use memory_report::reader::{Scan, Skip, Stop};
 
 use super::value::{Found, address, size};
 use super::{Reader, wrong};
-use crate::dump::{Block, Scanned, TraceId};
+use crate::dump::{Block, Scanned};
 use crate::error::AnalyzeError;
 use crate::keys::{Keys, Place};
+use crate::trace_id::TraceId;
 
 /// The depth of a block's members.
 const DEPTH: u32 = 3;

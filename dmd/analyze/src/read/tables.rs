@@ -4,11 +4,12 @@ use std::io::Read;
 
 use super::value::shorten;
 use super::{Reader, missing, quoted, wrong};
-use crate::dump::{Dump, TraceId};
+use crate::dump::Dump;
 use crate::error::AnalyzeError;
 use crate::frames::Frames;
 use crate::keys::Place;
 use crate::mode::Mode;
+use crate::trace_id::TraceId;
 
 /// The fault of a trace.
 enum Fault {
@@ -141,6 +142,7 @@ impl<R: Read> Reader<'_, R> {
             let place = match self.trace_keys.place(number) {
                 Place::Alloc(block) => format!("blockList[{block}].alloc"),
                 Place::Reps(block, nth) => format!("blockList[{block}].reps[{nth}]"),
+                Place::Peak(stack) => format!("peak.stacks[{stack}].alloc"),
                 Place::Frame(..) | Place::Table => "traceTable".to_owned(),
             };
             let key = quoted(&self.trace_keys.key(number));
@@ -179,6 +181,8 @@ impl<R: Read> Reader<'_, R> {
             reporters: self.reporters,
             measurements,
             time: self.time,
+            peak: self.peak,
+            statistics: self.statistics,
         })
     }
 }

@@ -6,11 +6,12 @@ use super::cut::Cut;
 use super::groups::{Group, GroupedDump, Groups, NOWHERE};
 use super::selection::{OfKind, Selection};
 use super::{Analysis, Invocation, Record, RecordKind, Section, Sums, sizes, tables};
-use crate::dump::{Dump, TraceId};
+use crate::dump::Dump;
 use crate::frames::{TextId, Texts};
 use crate::mode::Mode;
 use crate::options::{AnalyzeOptions, By};
 use crate::stacks::{StackId, Stacks};
+use crate::trace_id::TraceId;
 use crate::type_name::TypeNames;
 
 /// The text for a stack that was not recorded.

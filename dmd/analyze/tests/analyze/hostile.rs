@@ -2,7 +2,7 @@
 
 use std::io::Read;
 
-use dmd_analyze::{Analysis, AnalyzeOptions, BlockOptions, ReadOptions};
+use dmd_analyze::{Analysis, AnalyzeOptions, At, BlockOptions, ReadOptions};
 
 use super::{TABLES, document, read};
 
@@ -239,6 +239,11 @@ const SAMPLE: &str = r##"{
  "traceTable": {"A": ["B", "D"], "C": []},
  "frameTable": {"B": "#00: f\t(a\u0041.rs:1)", "D": "#00: ???[/lib +0x10]"},
  "modules": [{"path": "/lib", "bias": "7f00", "start": "7f00", "end": "8f00", "buildId": "ab"}],
+ "statistics": {"seconds": 1.5, "allocations": 9, "frees": 7, "reallocations": 0, "temporary": 1},
+ "peak": {"bytes": 101, "blocks": 4, "seconds": 0.25, "within": 8192, "stacks": [
+  {"alloc": "A", "num": 3, "bytes": 100},
+  {"num": 1, "bytes": 1}
+ ]},
  "sampling": {"stacks": "partial", "chancePerByte": 0.003}
 }"##;
 
@@ -247,6 +252,8 @@ fn analyze_all(bytes: &[u8]) {
     let _ = dump.block_text(0x7f00_0000_1000, &BlockOptions::new()).map(|text| text.to_string());
     let options = AnalyzeOptions::new().ignore_alloc_fns(true);
     let _ = Analysis::new(dump, &options).text(&[]).to_string();
+    let at_peak = read(bytes).and_then(|dump| dump.at(At::Peak));
+    let _ = at_peak.map(|dump| Analysis::new(dump, &options).text(&[]).to_string());
     if let (Ok(first), Ok(second)) = (read(SAMPLE), read(bytes)) {
         let _ = Analysis::difference(first, second, &options).map(|a| a.text(&[]).to_string());
     }

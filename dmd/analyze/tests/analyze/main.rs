@@ -6,6 +6,7 @@ mod bounds;
 mod coverage;
 mod difference;
 mod hostile;
+mod peak;
 mod program;
 mod separate;
 mod suggestions;

@@ -36,7 +36,7 @@ fn a_search_in_an_empty_heap_is_short() {
     static TABLE: Table = Table::new();
     for start in (HEAP..HEAP + (200 << 20)).step_by(1 << 20) {
         assert!(TABLE.insert(start, block(48)));
-        TABLE.erase(start);
+        TABLE.remove(start);
     }
     assert!(TABLE.insert(HEAP - 4096, block(100)));
     assert!(TABLE.insert(HEAP + (300 << 20), block(5 << 20)));
@@ -77,7 +77,7 @@ fn a_place_is_another_block_s_when_its_own_was_freed() {
     for usable in [20_000, 3 << 20, 400 << 20, 1 << 36] {
         let (first, second) = (HEAP + 64, HEAP + 128);
         assert!(TABLE.insert(first, block(usable)));
-        TABLE.erase(first);
+        TABLE.remove(first);
         assert_eq!(found(&TABLE, 1, first + usable - 1), Found::Nothing, "{usable}");
         assert!(TABLE.insert(second, block(usable)));
         assert_eq!(found(&TABLE, 1, second + usable - 1), inside(second, usable));
@@ -85,8 +85,8 @@ fn a_place_is_another_block_s_when_its_own_was_freed() {
         // A small block that the program freed where no hook saw it.
         assert!(TABLE.insert(second + 1024, block(16)));
         assert_eq!(found(&TABLE, 1, second + 2048), inside(second, usable));
-        TABLE.erase(second + 1024);
-        TABLE.erase(second);
+        TABLE.remove(second + 1024);
+        TABLE.remove(second);
     }
 }
 
@@ -128,7 +128,7 @@ fn large_blocks_among_small_ones() {
     assert_eq!((TABLE.remove(large), TABLE.find(large)), (None, Found::Freed));
     // A word takes precedence over the slot.
     assert!(TABLE.insert(large, block(100)));
-    TABLE.erase(second);
+    TABLE.remove(second);
     assert_eq!(all(), [(large, 100), (small, 48)]);
     TABLE.clear();
     assert_eq!((all(), TABLE.find(large)), (Vec::new(), Found::Nothing));
@@ -172,10 +172,10 @@ fn a_large_block_is_read_as_one() {
         scope.spawn(|| {
             for round in 0.. {
                 assert!(TABLE.insert(HEAP, blocks[round % 4]));
-                TABLE.erase(HEAP);
+                TABLE.remove(HEAP);
                 for offset in [16, 32].into_iter().filter(|_| round % 3 == 0) {
                     assert!(TABLE.insert(HEAP + offset, block(16)));
-                    TABLE.erase(HEAP + offset);
+                    TABLE.remove(HEAP + offset);
                 }
                 if stop.load(core::sync::atomic::Ordering::Relaxed) {
                     break;

@@ -1,0 +1,68 @@
+//! The blocks of a dump at one time: at the peak, or at the end.
+
+use crate::dump::{Block, Dump};
+use crate::error::AnalyzeError;
+use crate::mode::Mode;
+use crate::peak::{Peak, PeakStack, Statistics};
+use crate::trace_id::TraceId;
+
+/// The time whose blocks a [`Dump`] shows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum At {
+    /// The peak of the heap: the highest sum of requested bytes of all live blocks.
+    Peak,
+    /// The time at which the dump was written.
+    #[default]
+    End,
+}
+
+impl Dump {
+    /// The peak of the heap. Only dumps of the crate `dmd` have it, except those of scan mode.
+    pub fn peak(&self) -> Option<&Peak> {
+        self.peak.as_ref()
+    }
+
+    /// What happened until the dump was written. Only dumps of the crate `dmd` have it.
+    pub fn statistics(&self) -> Option<&Statistics> {
+        self.statistics.as_ref()
+    }
+
+    /// The dump with the blocks of one time. At the peak, the mode is [`Mode::Live`], since nobody has reported the
+    /// blocks; each block has the mean size of its stack's blocks, without slop.
+    ///
+    /// # Errors
+    ///
+    /// If the dump does not have the state at the peak.
+    pub fn at(mut self, at: At) -> Result<Self, AnalyzeError> {
+        if at == At::End {
+            return Ok(self);
+        }
+        let peak = self.peak.as_ref().ok_or(AnalyzeError::NoPeak)?;
+        self.blocks = peak.stacks.iter().flat_map(blocks).collect();
+        self.measurements.counts[0] = self.blocks.len();
+        self.mode = Mode::Live;
+        self.scanned.clear();
+        self.words.clear();
+        self.reporters.clear();
+        Ok(self)
+    }
+}
+
+/// A stack's blocks as entries of a block list. DMD keeps only the sum of the sizes, so each block has their mean,
+/// rounded down or up so that the sum is exact.
+fn blocks(stack: &PeakStack) -> impl Iterator<Item = Block> {
+    let PeakStack { alloc, num, bytes } = *stack;
+    let (size, larger) = (bytes / num, bytes % num);
+    let of_size = move |(req, num)| Block {
+        req,
+        slop: 0,
+        num,
+        alloc,
+        reps: [TraceId::NONE; 2],
+        reporters: [u32::MAX; 2],
+        sampled: false,
+    };
+    let sizes = [(size, num - larger), (size.saturating_add(1), larger)];
+    sizes.into_iter().filter(|(_, num)| *num > 0).map(of_size)
+}

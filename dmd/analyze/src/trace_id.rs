@@ -1,0 +1,14 @@
+//! The id of a trace.
+
+/// The index of a trace in its dump.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct TraceId(pub(crate) u32);
+
+impl TraceId {
+    /// Stands for a trace that was not recorded.
+    pub(crate) const NONE: Self = Self(u32::MAX);
+
+    pub(crate) fn index(self) -> Option<usize> {
+        (self != Self::NONE).then_some(self.0 as usize)
+    }
+}

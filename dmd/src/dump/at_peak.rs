@@ -1,0 +1,75 @@
+//! What each stack had at the peak: its live blocks without what changed since.
+
+use core::cmp::Reverse;
+
+use crate::engine::ENGINE;
+use crate::system::pages::{self, DumpMap, DumpVec};
+use crate::tables::pending::Amount;
+use crate::tables::thread;
+use crate::tables::trace_id::TraceId;
+
+/// The live blocks of each stack, added up while a dump looks at all blocks.
+pub(super) struct LiveStacks {
+    amounts: DumpMap<u32, Amount>,
+    /// Whether memory was enough for all stacks.
+    complete: bool,
+}
+
+/// The state at the peak.
+pub(super) struct AtPeak {
+    pub(super) sum: Amount,
+    /// Seconds from the start to the peak.
+    pub(super) seconds: f64,
+    /// Bytes by which the sum may differ from the highest one.
+    pub(super) within: u64,
+    /// Stacks with bytes, the largest first.
+    pub(super) stacks: DumpVec<(TraceId, Amount)>,
+}
+
+impl LiveStacks {
+    pub(super) fn new() -> Self {
+        Self { amounts: pages::map(), complete: true }
+    }
+
+    pub(super) fn add(&mut self, trace: TraceId, amount: Amount) {
+        match pages::entry(&mut self.amounts, trace.0, Amount::default) {
+            Some(known) => *known = known.plus(amount),
+            None => self.complete = false,
+        }
+    }
+
+    /// Goes back to the peak. `None` if memory is short.
+    pub(super) fn at_peak(mut self) -> Option<AtPeak> {
+        let peak = &ENGINE.peak;
+        let level = peak.level();
+        let (mut seconds, now) = peak.seconds();
+        let mut changed = Amount::default();
+        peak.for_each_since(level, &ENGINE.tree, |_, amount| changed = changed.plus(amount));
+        thread::for_each_pending(|pending| {
+            changed = pending.events().fold(changed, |sum, (_, amount)| sum.plus(amount));
+        });
+        if changed.bytes < 0 {
+            peak.for_each_since(level, &ENGINE.tree, |trace, amount| self.add(trace, amount.negative()));
+            thread::for_each_pending(|pending| {
+                pending.events().for_each(|(trace, amount)| self.add(trace, amount.negative()));
+            });
+        } else {
+            // The heap has never had more than now.
+            seconds = now;
+        }
+        let mut stacks = pages::list();
+        let mut sum = Amount::default();
+        #[allow(clippy::iter_over_hash_type, reason = "sorted below")]
+        for (trace, amount) in &self.amounts {
+            // Threads that allocate meanwhile may end blocks that this dump has not seen.
+            if amount.bytes > 0 {
+                let amount = Amount { blocks: amount.blocks.max(1), ..*amount };
+                sum = sum.plus(amount);
+                self.complete &= pages::push(&mut stacks, (TraceId(*trace), amount));
+            }
+        }
+        stacks.sort_unstable_by_key(|(trace, amount)| (Reverse(amount.bytes), trace.0));
+        let within = peak.within(level, thread::made());
+        self.complete.then_some(AtPeak { sum, seconds, within, stacks })
+    }
+}

@@ -1,0 +1,95 @@
+//! The changes of each stack against a model that keeps every state.
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+
+use super::*;
+
+fn static_tables() -> (&'static Peak, &'static TraceTree) {
+    (Box::leak(Box::new(Peak::new())), Box::leak(Box::new(TraceTree::new())))
+}
+
+/// What each stack has at the peak: `now` without the changes.
+fn at_peak(peak: &Peak, tree: &TraceTree, now: &BTreeMap<u32, i64>) -> BTreeMap<u32, i64> {
+    let mut then = now.clone();
+    peak.for_each_since(peak.level(), tree, |trace, amount| {
+        *then.entry(trace.0).or_default() -= amount.bytes;
+    });
+    then.retain(|_, bytes| *bytes != 0);
+    then
+}
+
+#[test]
+fn levels_are_near_each_other_and_few() {
+    assert_eq!(Level::of(-1), Level(0));
+    let mut sum = 0i64;
+    while sum < 1 << 47 {
+        let level = Level::of(sum);
+        assert!(level.0 < 1 << 16);
+        assert!(level.floor() <= sum && sum < level.floor() + level.step(), "{sum}");
+        assert!(level.step() <= (sum >> 10).max(8 << 10), "{sum}");
+        assert_eq!(Level::of(level.floor()), level);
+        assert_eq!(Level::of(level.floor() + level.step()), Level(level.0 + 1));
+        sum += sum / 777 + 4001;
+    }
+}
+
+proptest! {
+    /// One thread that hands each event over: the state is that of the first event of the highest level.
+    #[test]
+    fn a_thread_has_the_state_of_the_highest_level(
+        events in prop::collection::vec((0usize..12, 1i64..300_000, any::<bool>()), 1..200)
+    ) {
+        let (peak, tree) = static_tables();
+        let stacks: Vec<_> = (0..12).map(|pc| if pc == 0 { TraceId::NONE } else { tree.child(TraceId::NONE, 0x1_0000 + pc) }).collect();
+        let mut now = BTreeMap::new();
+        let (mut sum, mut highest, mut expected) = (0, Level(0), BTreeMap::new());
+        for (stack, bytes, ends) in events {
+            let trace = stacks[stack];
+            let of_stack: &mut i64 = now.entry(trace.0).or_default();
+            let by = if ends { -bytes.min(*of_stack) } else { bytes };
+            *of_stack += by;
+            sum += by;
+            let amount = Amount { blocks: by.signum(), bytes: by };
+            peak.add(tree, core::iter::once((trace, amount)));
+            if Level::of(sum) > highest {
+                highest = Level::of(sum);
+                expected = now.clone();
+                expected.retain(|_, bytes| *bytes != 0);
+            }
+            prop_assert_eq!(peak.level(), highest);
+            prop_assert_eq!(&at_peak(peak, tree, &now), &expected);
+        }
+    }
+}
+
+/// Threads that share stacks lose no update: after a peak that they all know, each puts its blocks back.
+#[test]
+fn threads_lose_no_change() {
+    let (peak, tree) = static_tables();
+    let stacks: Vec<_> = (0..5).map(|pc| tree.child(TraceId::NONE, 0x2_0000 + pc)).collect();
+    let amount = |bytes: i64| Amount { blocks: bytes.signum(), bytes };
+    let all = stacks.iter().map(|trace| (*trace, amount(1 << 30)));
+    peak.add(tree, all);
+    let level = peak.level();
+    std::thread::scope(|scope| {
+        for thread in 0..4 {
+            let stacks = &stacks;
+            scope.spawn(move || {
+                for round in 0..20_000 {
+                    let trace = stacks[(round + thread) % stacks.len()];
+                    peak.add(tree, core::iter::once((trace, amount(-100))));
+                    peak.add(tree, core::iter::once((trace, amount(99))));
+                }
+            });
+        }
+    });
+    assert_eq!(peak.level(), level);
+    let (mut bytes, mut blocks) = (0, 0);
+    peak.for_each_since(level, tree, |_, amount| {
+        bytes += amount.bytes;
+        blocks += amount.blocks;
+    });
+    assert_eq!((bytes, blocks), (-80_000, 0));
+}

@@ -1,0 +1,156 @@
+//! A program that knows its peak: a counting allocator around DMD looks after every event. Usage: `peak STORY FILE`.
+//! It writes a dump into the file and prints `peak BYTES`, then `STACK BYTES BLOCKS` for each function that had
+//! blocks of its own at the peak.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::hint::black_box;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::thread;
+
+static LIVE: AtomicI64 = AtomicI64::new(0);
+static PEAK: AtomicI64 = AtomicI64::new(0);
+
+struct Counting(dmd::Dmd<System>);
+
+fn count(by: i64) {
+    let live = LIVE.fetch_add(by, Ordering::SeqCst) + by;
+    PEAK.fetch_max(live, Ordering::SeqCst);
+}
+
+// SAFETY: every call goes to the wrapped allocator.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count(layout.size() as i64);
+        // SAFETY: the caller of `alloc` promises the same.
+        unsafe { self.0.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        count(-(layout.size() as i64));
+        // SAFETY: the caller of `dealloc` promises the same.
+        unsafe { self.0.dealloc(block, layout) }
+    }
+
+    unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        count(size as i64 - layout.size() as i64);
+        // SAFETY: the caller of `realloc` promises the same.
+        unsafe { self.0.realloc(block, layout, size) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting(dmd::Dmd::new(System));
+
+type Blocks = Vec<Box<[u8]>>;
+
+/// The stack of small blocks.
+#[inline(never)]
+fn small(number: usize) -> Blocks {
+    let mut blocks = Vec::with_capacity(number);
+    for _ in 0..number {
+        blocks.push(vec![1u8; 100].into_boxed_slice());
+    }
+    black_box(blocks)
+}
+
+/// The stack of large blocks.
+#[inline(never)]
+fn large(number: usize) -> Blocks {
+    let mut blocks = Vec::with_capacity(number);
+    for _ in 0..number {
+        blocks.push(vec![1u8; 70_000].into_boxed_slice());
+    }
+    black_box(blocks)
+}
+
+/// Moves one buffer again and again.
+#[inline(never)]
+fn moved(bytes: usize) -> Vec<u8> {
+    let mut buffer: Vec<u8> = Vec::new();
+    while buffer.len() < bytes {
+        buffer.extend_from_slice(&[7; 997]);
+    }
+    black_box(buffer)
+}
+
+/// Blocks of each function at the peak: `small`, `large`.
+fn tell(small: usize, large: usize) {
+    println!("small {} {small}", small * 100);
+    println!("large {} {large}", large * 70_000);
+}
+
+fn main() {
+    let mut arguments = std::env::args().skip(1);
+    let (story, file) = (arguments.next().expect("a story"), arguments.next().expect("a file"));
+    let mut kept = Vec::new();
+    match story.as_str() {
+        "at-end" => {
+            kept.push(small(20_000));
+            kept.push(large(50));
+            tell(20_000, 50);
+        }
+        "grow-shrink-grow" => {
+            let first = (small(60_000), large(100));
+            drop(first);
+            kept.push(small(10_000));
+            kept.push(large(60));
+            tell(60_000, 100);
+        }
+        "half-freed" => {
+            let mut blocks = small(50_000);
+            let larger = large(40);
+            blocks.truncate(10_000);
+            drop(larger);
+            // Churn below the peak.
+            for _ in 0..200 {
+                drop(small(100));
+            }
+            kept.push(blocks);
+            tell(50_000, 40);
+        }
+        "moves" => {
+            let buffer = moved(9_000_000);
+            let blocks = large(30);
+            drop(black_box(buffer));
+            kept.push(blocks);
+            drop(moved(1_000_000));
+            tell(0, 30);
+        }
+        "threads" => {
+            let all = thread::scope(|scope| {
+                let threads: Vec<_> = (0..6).map(|_| scope.spawn(|| (small(10_000), large(10)))).collect();
+                threads.into_iter().map(|thread| thread.join().expect("no panic")).collect::<Vec<_>>()
+            });
+            // Other threads free what these allocated.
+            thread::scope(|scope| {
+                for blocks in all {
+                    scope.spawn(move || {
+                        drop(blocks);
+                        for _ in 0..50 {
+                            drop(small(100));
+                        }
+                    });
+                }
+            });
+            tell(60_000, 60);
+        }
+        "fork" => {
+            let blocks = (small(40_000), large(30));
+            // SAFETY: the child only frees, allocates, dumps and ends.
+            let child = unsafe { libc::fork() };
+            if child != 0 {
+                let mut status = 0;
+                // SAFETY: `status` is a place for the status of this child.
+                unsafe { libc::waitpid(child, &raw mut status, 0) };
+                std::process::exit(status);
+            }
+            drop(blocks);
+            kept.push(small(100));
+            tell(40_000, 30);
+        }
+        other => panic!("no story {other}"),
+    }
+    println!("peak {}", PEAK.load(Ordering::SeqCst));
+    dmd::dump(file).expect("recording");
+    drop(kept);
+}
