@@ -6,11 +6,12 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
+use dmd::analyze::program::Overview;
 use dmd::analyze::{self, Analysis, AnalyzeOptions, ClampStats, Dump, Filter, Suggestions};
 
 use super::Failure;
 use super::dump_limits::{self, DumpLimits};
-use super::program_view::{ProgramView, on_terminal};
+use super::program_view::{At, ProgramView, on_terminal};
 use super::spelling::frames;
 use super::symbols::Symbols;
 
@@ -47,9 +48,11 @@ pub(crate) struct Dmd {
     /// Write to this file instead of standard output; `-` for standard output.
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// The time whose blocks to show. At the peak, a block has the mean size of its stack's blocks.
-    #[arg(long, value_enum, default_value_t = At::End, conflicts_with = "clamp_contents")]
-    at: At,
+    /// The time whose blocks to show. At the peak, a block has the mean size of its stack's blocks. [default: peak if
+    /// no reporter reported a block and the heap has shrunk by a tenth since, else end; for the text of dmd.py, for
+    /// tables and --json end]
+    #[arg(long, value_enum, conflicts_with = "clamp_contents")]
+    at: Option<At>,
     /// Frames to keep of each stack; blocks whose kept frames are equal make one record.
     /// [default: all; for the text of dmd.py 8, 24 with --classic]
     #[arg(long, short = 'f', value_name = "1..24", value_parser = frames)]
@@ -113,14 +116,6 @@ pub(crate) struct Dmd {
 }
 
 #[derive(Clone, Copy, ValueEnum)]
-enum At {
-    /// The peak of the heap
-    Peak,
-    /// The time at which the dump was written
-    End,
-}
-
-#[derive(Clone, Copy, ValueEnum)]
 enum SortBy {
     Usable,
     Req,
@@ -154,6 +149,9 @@ impl Dmd {
         }
         let first = self.read(&self.file)?;
         let for_author = first.has_modules() && !self.wants_another_form();
+        let overview = Overview::new(&first, self.at.map(At::time));
+        let default = if for_author && self.file2.is_none() { overview.at } else { analyze::At::End };
+        let first = self.at(first, &self.file, default)?;
         let options = self.options(for_author);
         if self.suggest {
             let limit = self.limit.unwrap_or(SUGGESTIONS);
@@ -164,7 +162,7 @@ impl Dmd {
         let analysis = match &self.file2 {
             None => Analysis::new(first, &options),
             Some(path) => {
-                let second = self.read(path)?;
+                let second = self.at(self.read(path)?, path, analyze::At::End)?;
                 Analysis::difference(first, second, &options).map_err(|error| failure(path, error))?
             }
         };
@@ -172,6 +170,9 @@ impl Dmd {
         let view = self.view.clone().options(to_terminal);
         self.write(|out| {
             if for_author {
+                if self.file2.is_none() {
+                    write!(out, "{overview}")?;
+                }
                 write!(out, "{}", analysis.program_text(self.limit.unwrap_or(RECORDS), &view))
             } else if self.json {
                 write!(out, "{}", analysis.json())
@@ -248,13 +249,14 @@ impl Dmd {
         } else {
             dump_limits::read(path, &options)
         };
-        let at = match self.at {
-            At::Peak => analyze::At::Peak,
-            At::End => analyze::At::End,
-        };
-        let mut dump = read?.at(at).map_err(|error| failure(path, error))?;
+        let mut dump = read?;
         self.symbols.fix(&mut dump, &options);
         Ok(dump)
+    }
+
+    /// The dump at the time that the user asks for, or `default`.
+    fn at(&self, dump: Dump, path: &Path, default: analyze::At) -> Result<Dump, Failure> {
+        dump.at(self.at.map_or(default, At::time)).map_err(|error| failure(path, error))
     }
 
     fn write(&self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Failure> {

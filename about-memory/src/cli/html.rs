@@ -6,13 +6,15 @@ use std::path::{Path, PathBuf};
 
 use about_memory::{DiffOptions, HtmlOptions, NormalizeRule, changes};
 use clap::Args;
-use dmd::analyze::{self, Analysis, AnalyzeOptions, Dump, FlameGraph};
+use dmd::analyze::program::Overview;
+use dmd::analyze::{self, Analysis, AnalyzeError, AnalyzeOptions, Dump, FlameGraph};
 use memory_report::{ReadError, ReportSet, file};
 use tempfile::Builder;
 
 use super::Failure;
 use super::dump_limits;
 use super::input::{Input, Reading};
+use super::program_view::At;
 use super::replay::Replay;
 use super::symbols::Symbols;
 
@@ -50,6 +52,10 @@ pub(crate) struct Html {
     /// A DMD dump that belongs to the report: the page also shows its flame graph.
     #[arg(long, value_name = "DUMP", conflicts_with = "second")]
     dmd: Option<PathBuf>,
+    /// Of a DMD dump, the time whose blocks to show. [default: peak if no reporter reported a block and the heap has
+    /// shrunk by a tenth since, else end]
+    #[arg(long, value_enum, conflicts_with = "second")]
+    at: Option<At>,
     #[command(flatten)]
     symbols: Symbols,
     #[command(flatten)]
@@ -110,19 +116,21 @@ impl Html {
             Some(stdin) => {
                 let dump = analyze::read_from(stdin, &self.reading.dump_options())
                     .map_err(|error| failure(error.into()))?;
-                options.flame_graph = Some(self.flame_graph(dump));
+                options.flame_graph = Some(self.flame_graph(dump).map_err(|error| failure(error.into()))?);
                 Ok(ReportSet::new())
             }
         }
     }
 
     fn flame_graph_of(&self, path: &Path) -> Result<FlameGraph, Failure> {
-        Ok(self.flame_graph(dump_limits::read(path, &self.reading.dump_options())?))
+        let dump = dump_limits::read(path, &self.reading.dump_options())?;
+        self.flame_graph(dump).map_err(|error| Failure::File(path.display().to_string(), error.into()))
     }
 
-    fn flame_graph(&self, mut dump: Dump) -> FlameGraph {
+    fn flame_graph(&self, mut dump: Dump) -> Result<FlameGraph, AnalyzeError> {
         self.symbols.fix(&mut dump, &self.reading.dump_options());
-        flame_graph(dump)
+        let at = Overview::new(&dump, self.at.map(At::time)).at;
+        Ok(flame_graph(dump.at(at)?))
     }
 
     fn read(&self) -> Result<ReportSet, Failure> {

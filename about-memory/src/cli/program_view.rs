@@ -3,9 +3,28 @@
 use std::env;
 use std::io::{self, IsTerminal as _};
 
-use clap::Args;
+use clap::{Args, ValueEnum};
+use dmd::analyze;
 use dmd::analyze::program::{Folds, ProgramOptions};
 use regex::Regex;
+
+/// The time whose blocks a view shows.
+#[derive(Clone, Copy, ValueEnum)]
+pub(crate) enum At {
+    /// The highest sum of requested bytes
+    Peak,
+    /// The time at which the dump was written
+    End,
+}
+
+impl At {
+    pub(super) fn time(self) -> analyze::At {
+        match self {
+            Self::Peak => analyze::At::Peak,
+            Self::End => analyze::At::End,
+        }
+    }
+}
 
 #[derive(Args, Clone)]
 pub(crate) struct ProgramView {

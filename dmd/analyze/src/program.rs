@@ -6,6 +6,7 @@
 mod fold;
 mod holder;
 mod line;
+mod overview;
 mod short_name;
 mod short_path;
 mod site;
@@ -15,6 +16,7 @@ mod tree;
 
 pub use fold::{Fold, Folds};
 pub use holder::HolderKey;
+pub use overview::Overview;
 pub(crate) use site::{Sited, is_of_program};
 pub use summary::{Summary, SummaryRow, SummaryTable};
 pub use text::ProgramText;

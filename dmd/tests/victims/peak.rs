@@ -2,6 +2,8 @@
 //! It writes a dump into the file and prints `peak BYTES`, then `STACK BYTES BLOCKS` for each function that had
 //! blocks of its own at the peak.
 
+#![allow(clippy::print_stdout, reason = "tells the test")]
+
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::hint::black_box;
 use std::sync::atomic::{AtomicI64, Ordering};

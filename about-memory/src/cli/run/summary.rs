@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use about_memory::HtmlOptions;
-use dmd::analyze::program::Summary;
+use dmd::analyze::program::{Overview, Summary};
 use dmd::analyze::{self, Analysis, AnalyzeOptions, Dump, ReadOptions};
 use memory_report::ReportSet;
 
@@ -16,6 +16,8 @@ use super::super::{Failure, html, program_view, say};
 /// Prints the summary of a dump on standard error.
 pub(super) fn print(path: &Path) -> Result<(), Failure> {
     let dump = read(path)?;
+    let overview = Overview::new(&dump, None);
+    let dump = at(dump, &overview, path)?;
     let has_lines = dump.has_lines_of_program();
     let options = AnalyzeOptions::new().max_frames(usize::MAX).limit(usize::MAX).estimate(true).types(true);
     let analysis = Analysis::new(dump, &options);
@@ -24,7 +26,7 @@ pub(super) fn print(path: &Path) -> Result<(), Failure> {
         return Ok(());
     }
     let path = path.display();
-    let mut text = format!("\n{summary}\n");
+    let mut text = format!("\n{overview}{summary}\n");
     if !has_lines {
         text += "The program has no line numbers. To get them, build it with debug information; in Cargo.toml:\n\
                  \x20 [profile.release]\n  debug = \"line-tables-only\"\n\n";
@@ -42,7 +44,9 @@ pub(super) fn print(path: &Path) -> Result<(), Failure> {
 pub(super) fn open(path: &Path) -> Result<(), Failure> {
     let page = page_of(path);
     let failure = |reason: String| Failure::File(page.display().to_string(), anyhow::anyhow!(reason));
-    let graph = html::flame_graph(read(path)?);
+    let dump = read(path)?;
+    let overview = Overview::new(&dump, None);
+    let graph = html::flame_graph(at(dump, &overview, path)?);
     let mut options = HtmlOptions::new();
     options.flame_graph = Some(graph);
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -56,6 +60,10 @@ pub(super) fn open(path: &Path) -> Result<(), Failure> {
         Ok(status) => Err(failure(format!("{opener} cannot open it: {status}"))),
         Err(error) => Err(failure(format!("{opener} cannot be started: {error}"))),
     }
+}
+
+fn at(dump: Dump, overview: &Overview, path: &Path) -> Result<Dump, Failure> {
+    dump.at(overview.at).map_err(|error| Failure::File(path.display().to_string(), error.into()))
 }
 
 /// `dmd-7.html` for `dmd-7.json.gz`.

@@ -1,0 +1,90 @@
+//! What happened to the heap, in two lines: the peak, the end, and the allocations until then.
+
+use core::fmt::{self, Display};
+
+use super::line::bytes;
+use crate::amounts::{blocks, number};
+use crate::at::At;
+use crate::dump::Dump;
+use crate::peak::{Peak, Statistics};
+
+/// A heap that has shrunk by less than this part since the peak counts as a heap at its peak.
+const SHRUNK: u128 = 10;
+
+/// What a dump says about the whole life of its program. Its `Display` gives a few lines.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Overview {
+    /// The time that the view shows.
+    pub at: At,
+    peak: Option<Peak>,
+    statistics: Option<Statistics>,
+    /// Requested bytes, and blocks, at the end.
+    end: (u128, u128),
+}
+
+impl Overview {
+    /// The facts of a dump, and the time that a view of it should show: `at`, or by default the peak if no reporter
+    /// reported a block and the heap has shrunk by a tenth or more since.
+    pub fn new(dump: &Dump, at: Option<At>) -> Self {
+        let end = dump.blocks.iter().fold((0, 0), |(bytes, blocks), block| {
+            let num = u128::from(block.num);
+            (bytes + num * u128::from(block.req), blocks + num)
+        });
+        let has_shrunk = dump.peak().is_some_and(|peak| {
+            let peak = u128::from(peak.bytes());
+            end.0 < peak - peak / SHRUNK
+        });
+        let is_reported = dump.blocks.iter().any(|block| block.reps[0].index().is_some());
+        let default = if has_shrunk && !is_reported { At::Peak } else { At::End };
+        Self {
+            at: at.unwrap_or(default),
+            peak: dump.peak().cloned(),
+            statistics: dump.statistics().copied(),
+            end,
+        }
+    }
+}
+
+impl Display for Overview {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let size = |amount: u128| bytes(i128::try_from(amount).unwrap_or(i128::MAX));
+        let count = |count: u128| blocks(i128::try_from(count).unwrap_or(i128::MAX));
+        if let Some(peak) = &self.peak {
+            writeln!(
+                f,
+                "Peak: {} in {}, {} after the start, exact to {}.",
+                size(peak.bytes().into()),
+                count(peak.blocks().into()),
+                seconds(peak.seconds()),
+                size(peak.within().into())
+            )?;
+        }
+        write!(f, "End:  {} in {}", size(self.end.0), count(self.end.1))?;
+        match &self.statistics {
+            None => writeln!(f, ".")?,
+            Some(statistics) => {
+                let Statistics { seconds: length, allocations, reallocations, temporary, .. } = *statistics;
+                writeln!(f, ", {} after the start.", seconds(length))?;
+                let all = allocations.saturating_add(reallocations);
+                let rate = if length > 0.0 { all as f64 / length } else { 0.0 };
+                let share = if all == 0 { 0.0 } else { 100.0 * temporary as f64 / all as f64 };
+                writeln!(
+                    f,
+                    "{} allocations, {} a second; their thread freed {share:.0}% before its next one.",
+                    number(all.into()),
+                    number(rate as i128)
+                )?;
+            }
+        }
+        match (self.at, &self.peak) {
+            (At::Peak, Some(_)) => writeln!(f, "\nAt the peak (--at end shows the end):"),
+            (At::End, Some(_)) => writeln!(f, "\nAt the end (--at peak shows the peak):"),
+            _ => writeln!(f),
+        }
+    }
+}
+
+fn seconds(seconds: f64) -> String {
+    if seconds < 10.0 { format!("{seconds:.2} s") } else { format!("{seconds:.0} s") }
+}
