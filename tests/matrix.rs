@@ -19,9 +19,7 @@ use std::{
 };
 
 use memory_reporter::{MallocSizeOf, MallocSizeOfOps, Reading, computed_size_of, malloc_size_of};
-use tests::{Counting, golden, grown};
-
-memory_reporter::global_allocator!(Counting);
+use tests::{golden, grown};
 
 type MyHasher = hash::BuildHasherDefault<hash_map::DefaultHasher>;
 

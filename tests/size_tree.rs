@@ -7,9 +7,7 @@ use memory_reporter::{
     Collection, MallocSizeOf, MemoryReporter, Reports, collect_report, computed_size_of, malloc_size_of,
     size_summary, size_tree,
 };
-use tests::{Counting, Random, grown};
-
-memory_reporter::global_allocator!(Counting);
+use tests::{Random, grown};
 
 #[derive(MallocSizeOf)]
 enum Value {

@@ -11,9 +11,7 @@ use heap_graph::graph::GraphError;
 use heap_graph::snapshot::SnapshotError;
 use heap_graph::snapshot::{ReadOptions, WriteOptions, read_from, write};
 use heap_graph::{Graph, GraphBuilder, NodeId, NodeParts};
-use tests::{Counting, Random, peak};
-
-memory_reporter::global_allocator!(Counting);
+use tests::{Random, peak};
 
 /// Bytes of memory for each unpacked byte, also while arrays grow. Files of the smallest nodes take 5.
 const FOR_EACH_BYTE: usize = 16;

@@ -8,9 +8,6 @@ use memory_reporter::{
     AddSizeOf, Collection, MallocSizeOf, MallocSizeOfOps, MemoryReporter, Reading, Reports, add_size_of,
     collect_report, malloc_size_of,
 };
-use tests::Counting;
-
-memory_reporter::global_allocator!(Counting);
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 struct Sizes {

@@ -9,9 +9,7 @@ use std::sync::Arc;
 use memory_reporter::{
     MallocSizeOf, MallocSizeOfEach, MallocSizeOfOps, SkipReason, Skipped, computed_size_of, malloc_size_of,
 };
-use tests::{Counting, Random, golden, grown};
-
-memory_reporter::global_allocator!(Counting);
+use tests::{Random, golden, grown};
 
 /// Asserts that the value is exact in both readings, and that neither skips a part of it.
 fn exact<T: MallocSizeOf>(name: &str, make: impl FnOnce() -> T) {

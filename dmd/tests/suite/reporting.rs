@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::support::{command, count, frames, libdmd, preloaded, read_dump, succeed, victim};
+use crate::support::{build_folder, command, count, frames, libdmd, preloaded, read_dump, succeed, victim};
 
 #[test]
 fn its_reporters_run_and_mark() {
@@ -83,11 +83,12 @@ fn a_program_built_alone_is_asked_too() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     let manifest = format!(
         "[package]\nname = \"alone\"\nversion = \"1.0.0\"\nedition = \"2024\"\n\n\
-         [dependencies]\nmemory-reporter = {{ path = \"{}\" }}\n\n[workspace]\n",
+         [dependencies]\nmemory-reporter = {{ path = \"{}\" }}\n\n[workspace]\n\n\
+         [profile.dev]\ndebug = \"line-tables-only\"\n",
         root.join("reporter").display()
     );
     fs::write(folder.path().join("Cargo.toml"), manifest).unwrap();
-    // Use the versions that are already downloaded.
+    // Use the versions that are already downloaded. With the profile and the folder of this build, many are built.
     fs::copy(root.join("Cargo.lock"), folder.path().join("Cargo.lock")).unwrap();
     fs::create_dir(folder.path().join("src")).unwrap();
     let source = "use std::sync::Mutex;\n\
@@ -96,8 +97,9 @@ fn a_program_built_alone_is_asked_too() {
          fn main() { *PAGES.lock().unwrap() = vec![vec![0; 7777]; 50]; std::hint::black_box(Box::leak(Box::new([1_u8; 3333]))); }\n";
     fs::write(folder.path().join("src/main.rs"), source).unwrap();
     let mut cargo = command(env!("CARGO"));
-    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("alone");
-    cargo.args(["build", "--quiet", "--offline", "--target-dir"]).arg(&target);
+    let build = build_folder();
+    let target = build.parent().unwrap();
+    cargo.args(["build", "--quiet", "--offline", "--target-dir"]).arg(target);
     succeed(cargo.current_dir(folder.path()));
     let file = folder.path().join("dump.json");
     let options = format!("--stacks=full --quiet --dump-at-exit --output={}", file.display());

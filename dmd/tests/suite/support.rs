@@ -13,17 +13,21 @@ use serde_json::Value;
 use crate::format;
 
 /// The folder of this test's build: `target/debug`.
-fn build_folder() -> PathBuf {
+pub(crate) fn build_folder() -> PathBuf {
     let test = std::env::current_exe().unwrap();
     test.parent().unwrap().parent().unwrap().to_owned()
 }
 
-/// A program of `tests/victims`: an example of the package. Not every way to run tests builds the examples, so this
-/// builds them once, unless the variable `VICTIMS_ARE_BUILT` says that they are built.
+/// Whether `./test` built all programs that tests run. Not every way to run tests does.
+fn programs_are_built() -> bool {
+    std::env::var_os("PROGRAMS_ARE_BUILT").is_some()
+}
+
+/// A program of `tests/victims`: an example of the package.
 pub(crate) fn victim(name: &str) -> PathBuf {
     static BUILT: OnceLock<()> = OnceLock::new();
     BUILT.get_or_init(|| {
-        if std::env::var_os("VICTIMS_ARE_BUILT").is_some() {
+        if programs_are_built() {
             return;
         }
         let mut cargo = Command::new(env!("CARGO"));
@@ -41,13 +45,12 @@ pub(crate) fn libdmd() -> &'static Path {
     static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
     LIBRARY.get_or_init(|| {
         let target = build_folder().parent().unwrap().join("libdmd");
-        let status = Command::new(env!("CARGO"))
-            .args(["build", "--quiet", "--profile", "dist", "-p", "dmd-preload", "--target-dir"])
-            .arg(&target)
-            .current_dir(env!("CARGO_MANIFEST_DIR"))
-            .status()
-            .unwrap();
-        assert!(status.success());
+        if !programs_are_built() {
+            let mut cargo = Command::new(env!("CARGO"));
+            cargo.args(["build", "--quiet", "--profile", "dist", "-p", "dmd-preload", "--target-dir"]);
+            cargo.arg(&target).current_dir(env!("CARGO_MANIFEST_DIR"));
+            assert!(cargo.status().unwrap().success());
+        }
         target.join("dist/libdmd.so")
     })
 }

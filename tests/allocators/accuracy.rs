@@ -10,8 +10,8 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, OnceLock, RwLock};
 
+use allocators::{Counting, Random, grown};
 use memory_reporter::{MallocSizeOf, MallocSizeOfOps, SkipReason, amounts, computed_size_of, malloc_size_of};
-use tests::{Counting, Random, grown};
 
 memory_reporter::global_allocator!(Counting);
 

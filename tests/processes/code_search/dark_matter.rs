@@ -1,7 +1,5 @@
-//! The example `code_search` under DMD: the top unreported record has the memory that it does not report, and the
-//! twice-reported records have the memory that it reports twice.
-
-#![allow(clippy::unwrap_used, reason = "a test")]
+//! Under DMD, the top unreported record has the memory that it does not report, and the twice-reported records have the
+//! memory that it reports twice.
 
 use std::path::Path;
 use std::process::Command;
@@ -11,20 +9,11 @@ use dmd::symbolize::SymbolOptions;
 
 /// Runs the example with a time limit, and reads the dump that it writes.
 fn dump(folder: &Path, arguments: &[&str]) -> Dump {
-    let mut build = Command::new(env!("CARGO"));
-    build.args(["build", "--quiet", "--locked", "-p", "examples", "--example", "code_search"]);
-    if !cfg!(debug_assertions) {
-        build.arg("--release");
-    }
-    // This test is in `target/debug/deps`, or the same of another profile and folder.
-    let test = std::env::current_exe().unwrap();
-    let profile = test.parent().unwrap().parent().unwrap();
-    assert!(build.arg("--target-dir").arg(profile.parent().unwrap()).status().unwrap().success());
     let file = folder.join("dump.json.gz");
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap();
     let output = Command::new("timeout")
         .args(["-s", "KILL", "240"])
-        .arg(profile.join("examples/code_search"))
+        .arg(super::program())
         .arg(root)
         .args(["--max-megabytes", "2", "--dmd"])
         .arg(&file)

@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 
+use allocators::{Counting, grown};
 use memory_reporter::{
     Collection, MallocSizeOfOps, MemoryReporter, Reports, WarningKind, amounts, collect_report,
     computed_size_of, malloc_size_of,
 };
-use tests::{Counting, grown};
 
 #[global_allocator]
 static GLOBAL: Counting = Counting;

@@ -1,20 +1,13 @@
-//! The example `code_search` as a user runs it: its tree adds up, and `heap-unclassified` has the bytes that it does
-//! not report.
-
-#![allow(clippy::unwrap_used, reason = "a test")]
+//! Its tree adds up, and `heap-unclassified` has the bytes that it does not report.
 
 use std::process::Command;
 
 /// Runs the example and returns its about:memory text.
 fn run(arguments: &[&str]) -> String {
-    let mut command = Command::new(env!("CARGO"));
-    command.args(["run", "--quiet", "--locked", "-p", "examples", "--example", "code_search"]);
-    if !cfg!(debug_assertions) {
-        command.arg("--release");
-    }
     // Without optimization it is slow, and less text is enough.
     let megabytes = if cfg!(debug_assertions) { "15" } else { "60" };
-    let output = command.args(["--", "--max-megabytes", megabytes]).args(arguments).output().unwrap();
+    let mut command = Command::new(super::program());
+    let output = command.args(["--max-megabytes", megabytes]).args(arguments).output().unwrap();
     let (text, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{text}{errors}");
     assert_eq!(errors, "");
@@ -56,12 +49,7 @@ fn the_tree_adds_up_but_for_what_is_not_reported() {
 fn help_and_errors() {
     let help = run(&["--help"]);
     assert!(help.contains("Examples:") && help.contains("--report-cache"), "{help}");
-    let mut command = Command::new(env!("CARGO"));
-    command.args(["run", "--quiet", "--locked", "-p", "examples", "--example", "code_search"]);
-    if !cfg!(debug_assertions) {
-        command.arg("--release");
-    }
-    let output = command.args(["--", "/no/such/directory"]).output().unwrap();
+    let output = Command::new(super::program()).arg("/no/such/directory").output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     let errors = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(errors.lines().count(), 1, "{errors}");

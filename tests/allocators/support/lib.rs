@@ -1,0 +1,119 @@
+//! The ground truth of tests: an allocator that counts what each thread holds. The tests beside this file run under one
+//! global allocator each.
+
+#![allow(unsafe_code, reason = "an allocator")]
+
+use core::alloc::{GlobalAlloc, Layout};
+use core::cell::Cell;
+use std::alloc::System;
+
+use memory_reporter::{CUsableSize, UsableSize};
+
+/// The C library's allocator, which counts the blocks of each thread.
+#[derive(Debug)]
+pub struct Counting;
+
+/// What a thread has allocated and not freed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Held {
+    /// Requested bytes.
+    pub asked: isize,
+    /// Usable bytes, including slop.
+    pub usable: isize,
+    /// Blocks.
+    pub blocks: isize,
+}
+
+std::thread_local! {
+    static HELD: Cell<Held> = const { Cell::new(Held { asked: 0, usable: 0, blocks: 0 }) };
+    /// The most requested bytes at once, since `peak` last reset it.
+    static PEAK: Cell<isize> = const { Cell::new(0) };
+}
+
+fn count(pointer: *mut u8, layout: Layout, sign: isize) {
+    if pointer.is_null() {
+        return;
+    }
+    // SAFETY: both callers pass a live block of `System` and its layout.
+    let usable = unsafe { System.usable_size(pointer, layout) };
+    let held = HELD.get();
+    HELD.set(Held {
+        asked: held.asked + sign * layout.size() as isize,
+        usable: held.usable + sign * usable as isize,
+        blocks: held.blocks + sign,
+    });
+    PEAK.set(PEAK.get().max(HELD.get().asked));
+}
+
+// SAFETY: forwards every call to `System`; counting does not allocate.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller guarantees that the layout's size is not 0.
+        let pointer = unsafe { System.alloc(layout) };
+        count(pointer, layout, 1);
+        pointer
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        count(pointer, layout, -1);
+        // SAFETY: the caller passes a live block of `alloc`, which got it from `System` with this layout.
+        unsafe { System.dealloc(pointer, layout) };
+    }
+}
+
+// SAFETY: `alloc` gets its blocks from `System`, so `System` knows their sizes.
+unsafe impl UsableSize for Counting {
+    unsafe fn usable_size(&self, pointer: *const u8, layout: Layout) -> usize {
+        // SAFETY: the caller passes a live block of `alloc`, which got it from `System` with this layout.
+        unsafe { System.usable_size(pointer, layout) }
+    }
+
+    fn c_function(&self) -> Option<CUsableSize> {
+        System.c_function()
+    }
+}
+
+/// Makes a value and returns it with the memory that it holds: what this thread allocated meanwhile and did not free.
+pub fn grown<T>(make: impl FnOnce() -> T) -> (T, Held) {
+    let before = HELD.get();
+    let value = make();
+    let after = HELD.get();
+    let held = Held {
+        asked: after.asked - before.asked,
+        usable: after.usable - before.usable,
+        blocks: after.blocks - before.blocks,
+    };
+    (value, held)
+}
+
+/// Makes a value and returns it with the most bytes that this thread held at once meanwhile, beyond those before.
+pub fn peak<T>(make: impl FnOnce() -> T) -> (T, usize) {
+    let before = HELD.get().asked;
+    PEAK.set(before);
+    let value = make();
+    (value, (PEAK.get() - before) as usize)
+}
+
+/// A small generator that repeats its numbers in every run (xorshift).
+#[derive(Clone, Debug)]
+pub struct Random(u64);
+
+impl Random {
+    /// A generator; the same seed gives the same numbers.
+    pub fn new(seed: u64) -> Self {
+        Self(seed.max(1))
+    }
+
+    /// The next number.
+    pub fn number(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+
+    /// The next number below `bound`.
+    pub fn below(&mut self, bound: u64) -> u64 {
+        self.number() % bound
+    }
+}

@@ -1,0 +1,9 @@
+//! Tests that cross crates, in a process whose allocator counts what each thread holds.
+
+mod matrix;
+mod size_tree;
+mod snapshot_memory;
+mod split;
+mod third_party;
+
+memory_reporter::global_allocator!(tests::Counting);

@@ -1,0 +1,26 @@
+//! The example `code_search` as a user runs it.
+
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+mod dark_matter;
+mod tree;
+
+use std::path::PathBuf;
+use std::process::Command;
+
+/// The example of this test's build. Not every way to run tests builds examples, so this builds it, unless the variable
+/// `PROGRAMS_ARE_BUILT` says that `./test` did.
+fn program() -> PathBuf {
+    // This test is in `target/debug/deps`, or the same of another profile and folder.
+    let test = std::env::current_exe().unwrap();
+    let profile = test.parent().unwrap().parent().unwrap();
+    if std::env::var_os("PROGRAMS_ARE_BUILT").is_none() {
+        let mut cargo = Command::new(env!("CARGO"));
+        cargo.args(["build", "--quiet", "--locked", "-p", "examples", "--example", "code_search"]);
+        if !cfg!(debug_assertions) {
+            cargo.arg("--release");
+        }
+        assert!(cargo.arg("--target-dir").arg(profile.parent().unwrap()).status().unwrap().success());
+    }
+    profile.join("examples/code_search")
+}
