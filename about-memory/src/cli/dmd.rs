@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
-use dmd::analyze::program::Overview;
+use dmd::analyze::program::{HolderKey, Overview};
 use dmd::analyze::{self, Analysis, AnalyzeOptions, ClampStats, Dump, Filter, Suggestions};
 
 use super::Failure;
@@ -29,6 +29,7 @@ Examples:
   about-memory dmd dmd.json.gz --fold '^rayon' --fold '^tokio::runtime'
   about-memory dmd dmd.json.gz --firefox --ignore-alloc-fns --max-frames 4
   about-memory dmd before.json.gz after.json.gz --sort-by num-blocks
+  about-memory dmd dmd.json.gz --by crate,type,site
   about-memory dmd dmd.json.gz --by module --by size --estimate
   about-memory dmd dmd.json.gz --suggest
   ssh host cat dmd.json.gz | about-memory dmd -
@@ -50,7 +51,7 @@ pub(crate) struct Dmd {
     output: Option<PathBuf>,
     /// The time whose blocks to show. At the peak, a block has the mean size of its stack's blocks. [default: peak if
     /// no reporter reported a block and the heap has shrunk by a tenth since, else end; for the text of dmd.py, for
-    /// tables and --json end]
+    /// --suggest and for differences end]
     #[arg(long, value_enum, conflicts_with = "clamp_contents")]
     at: Option<At>,
     /// Frames to keep of each stack; blocks whose kept frames are equal make one record.
@@ -87,8 +88,9 @@ pub(crate) struct Dmd {
     /// Add blocks without a stack to records of similar blocks with one; estimated numbers have a `~`.
     #[arg(long)]
     estimate: bool,
-    /// Show a table of blocks grouped by this instead of by stack. Repeatable.
-    #[arg(long, value_enum, conflicts_with_all = ["folded", "classic"])]
+    /// Show a table of blocks grouped by this instead of by stack: by `frame`, `module`, `reporter`, `size`, `type`,
+    /// `crate` or `site`. Several of the last three make a tree: `crate,type,site`. Repeatable.
+    #[arg(long, value_name = "KEY[,KEY...]", value_parser = By::parse, conflicts_with_all = ["folded", "classic"])]
     by: Vec<By>,
     /// Suggest reporters for unreported memory: its type, who allocates it, and the code to write. Uses
     /// whole stacks; all amounts are estimates.
@@ -123,18 +125,41 @@ enum SortBy {
     NumBlocks,
 }
 
-#[derive(Clone, Copy, ValueEnum)]
+/// What a table or a tree is by.
+#[derive(Clone)]
 enum By {
-    /// Each frame of the allocation stack; a block counts in each of them
-    Frame,
-    /// The crate that allocated, or its source file if the crate is not known
-    Module,
-    /// The reporter that reported the block
-    Reporter,
-    /// The usable size of a block
-    Size,
-    /// The type of a block, or the function that allocated it if the stack does not contain the type
-    Type,
+    Table(analyze::By),
+    Tree(Vec<HolderKey>),
+}
+
+impl By {
+    fn parse(text: &str) -> Result<Self, String> {
+        let table = match text {
+            "frame" => Some(analyze::By::Frame),
+            "module" => Some(analyze::By::Module),
+            "reporter" => Some(analyze::By::Reporter),
+            "size" => Some(analyze::By::Size),
+            "type" => Some(analyze::By::Type),
+            _ => None,
+        };
+        if let Some(table) = table {
+            return Ok(Self::Table(table));
+        }
+        let key = |key: &str| match key {
+            "crate" => Ok(HolderKey::Crate),
+            "type" => Ok(HolderKey::Type),
+            "site" => Ok(HolderKey::Site),
+            _ => Err("must be frame, module, reporter or size, or some of crate,type,site".to_owned()),
+        };
+        text.split(',').map(key).collect::<Result<_, _>>().map(Self::Tree)
+    }
+
+    fn keys(&self) -> Option<&[HolderKey]> {
+        match self {
+            Self::Table(_) => None,
+            Self::Tree(keys) => Some(keys),
+        }
+    }
 }
 
 impl Dmd {
@@ -144,13 +169,20 @@ impl Dmd {
         if from_stdin > 1 {
             return Err(Failure::Usage("only one file can be standard input".to_owned()));
         }
+        if self.json && self.by.iter().any(|by| by.keys().is_some()) {
+            return Err(Failure::Usage(
+                "--json has tables by frame, module, reporter, size and type only".to_owned(),
+            ));
+        }
         if from_stdin > 0 && self.clamp_contents {
             return Err(Failure::Usage("--clamp-contents rewrites a file, not standard input".to_owned()));
         }
         let first = self.read(&self.file)?;
         let for_author = first.has_modules() && !self.wants_another_form();
         let overview = Overview::new(&first, self.at.map(At::time));
-        let default = if for_author && self.file2.is_none() { overview.at } else { analyze::At::End };
+        let is_of_end =
+            self.file2.is_some() || self.suggest || self.firefox || self.classic || self.clamp_contents;
+        let default = if is_of_end { analyze::At::End } else { overview.at };
         let first = self.at(first, &self.file, default)?;
         let options = self.options(for_author);
         if self.suggest {
@@ -181,6 +213,9 @@ impl Dmd {
             } else if self.classic {
                 write!(out, "{}", analysis.classic())
             } else if !self.by.is_empty() {
+                for keys in self.by.iter().filter_map(By::keys) {
+                    writeln!(out, "{}", analysis.holder_tree(keys, self.limit.unwrap_or(RECORDS), &view))?;
+                }
                 write!(out, "{}", analysis.by_text())
             } else {
                 write!(out, "{}", analysis.text(&arguments()))
@@ -194,6 +229,7 @@ impl Dmd {
     }
 
     fn options(&self, for_author: bool) -> AnalyzeOptions {
+        let trees = self.by.iter().any(|by| by.keys().is_some());
         let mut options = AnalyzeOptions::new()
             .sort_by(match self.sort_by {
                 SortBy::Usable => analyze::SortBy::Usable,
@@ -201,14 +237,15 @@ impl Dmd {
                 SortBy::Slop => analyze::SortBy::Slop,
                 SortBy::NumBlocks => analyze::SortBy::NumBlocks,
             })
-            .max_frames(self.max_frames(for_author))
+            .max_frames(self.max_frames(for_author || trees))
             .ignore_alloc_fns(self.ignore_alloc_fns)
             .fold(self.folded && !self.view.shows_all_frames())
-            .types(for_author)
+            .types(for_author || trees)
             .estimate(self.estimate || for_author);
-        if for_author {
-            // The summary needs all records.
+        if for_author || trees {
+            // The summary and the trees need all records.
             options.limit = usize::MAX;
+            options.row_limit = self.limit.unwrap_or(options.row_limit);
         } else if let Some(limit) = self.limit.or(self.folded.then_some(usize::MAX)) {
             options.limit = limit;
             options.row_limit = limit;
@@ -216,12 +253,9 @@ impl Dmd {
         if self.classic {
             options.by.push(analyze::By::Frame);
         }
-        options.by.extend(self.by.iter().map(|by| match by {
-            By::Frame => analyze::By::Frame,
-            By::Module => analyze::By::Module,
-            By::Reporter => analyze::By::Reporter,
-            By::Size => analyze::By::Size,
-            By::Type => analyze::By::Type,
+        options.by.extend(self.by.iter().filter_map(|by| match by {
+            By::Table(by) => Some(*by),
+            By::Tree(_) => None,
         }));
         options.for_testing = self.filter_stacks_for_testing;
         options.filters = self.filter.iter().map(|filter| Filter::new(filter)).collect();

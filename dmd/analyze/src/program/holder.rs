@@ -1,7 +1,7 @@
 //! Who holds memory: the site, type and crate of each record.
 
 use super::ProgramOptions;
-use super::line::{name, place};
+use super::line::{name, place, type_name};
 use super::short_path::Workspace;
 use super::site::Sited;
 use crate::clean::Clean;
@@ -66,10 +66,10 @@ impl<'a> Holders<'a> {
                 place: place(site, &self.workspace, self.options),
             },
             (Some(site), HolderKey::Crate) => plain(Clean(&site.crate_name()).to_string()),
-            (Some(_), HolderKey::Type) => {
-                let verdict = self.analysis.type_of(record.alloc);
-                plain(Clean(&verdict.map_or_else(|| "?".to_owned(), ToString::to_string)).to_string())
-            }
+            (Some(_), HolderKey::Type) => plain(match self.analysis.type_of(record.alloc) {
+                Some(verdict) => type_name(verdict, self.options.width, self.options),
+                None => "?".to_owned(),
+            }),
         };
         keys.iter().map(of_key).collect()
     }

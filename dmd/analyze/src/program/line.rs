@@ -8,6 +8,7 @@ use super::short_path::Workspace;
 use super::site::is_of_program;
 use crate::clean::Clean;
 use crate::frame::Frame;
+use crate::type_name::Verdict;
 
 const BOLD: &str = "\u{1b}[1m";
 const DIM: &str = "\u{1b}[2m";
@@ -46,6 +47,17 @@ pub(super) fn name(frame: &Frame<'_>, width: usize, options: &ProgramOptions) ->
     };
     let name = if options.verbose { function.to_owned() } else { short_name::function(function, width) };
     Clean(&name).to_string()
+}
+
+/// What is known about the type of blocks.
+pub(super) fn type_name(verdict: &Verdict, width: usize, options: &ProgramOptions) -> String {
+    let whole = verdict.to_string();
+    let text = match verdict {
+        _ if options.verbose => whole,
+        Verdict::Typed { .. } => short_name::type_name(&whole, width),
+        Verdict::In { .. } => short_name::function(&whole, width),
+    };
+    Clean(&text).to_string()
 }
 
 /// The place of a frame: its source line, or else its module.

@@ -16,6 +16,11 @@ pub(crate) fn function(name: &str, width: usize) -> String {
     fitting(&shortened(name, 2), width)
 }
 
+/// As [`function`], for the name of a type, or a text that contains one.
+pub(crate) fn type_name(name: &str, width: usize) -> String {
+    fitting(&shortened(name, 1), width)
+}
+
 fn shortened(name: &str, parts: usize) -> String {
     let mut reader = Reader { rest: name, depth: 0 };
     let mut short = reader.sequence(parts, "");

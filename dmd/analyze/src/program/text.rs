@@ -2,12 +2,11 @@
 
 use core::fmt::{self, Display};
 
-use super::line::{bold, bytes, cut, dim, frames};
+use super::line::{bold, bytes, dim, frames, type_name};
 use super::short_path::Workspace;
 use super::site::Sited;
 use super::{ProgramOptions, Summary};
 use crate::amounts::{blocks, mark, number, percent};
-use crate::clean::Clean;
 use crate::frame::Frame;
 use crate::records::{Analysis, NO_STACK, Record, RecordKind, Section, Sums};
 use crate::stacks::StackId;
@@ -105,10 +104,8 @@ impl ProgramText<'_> {
         let sizes = sizes(record);
         writeln!(f, "\n{index}. {amount}  {share} ({so_far} so far)  in {mark}{num}{sizes}")?;
         if let Some(verdict) = self.analysis.type_of(record.alloc) {
-            let verdict = Clean(&verdict.to_string()).to_string();
-            let options = self.options;
-            let verdict = if options.verbose { verdict } else { cut(&verdict, options.width - "   ".len()) };
-            writeln!(f, "   {verdict}")?;
+            let width = self.options.width.saturating_sub("   ".len());
+            writeln!(f, "   {}", type_name(verdict, width, self.options))?;
         }
         self.stack(f, "", record.alloc, workspace)?;
         for (title, stack) in ["reported at", "reported again at"].into_iter().zip(record.reps) {
