@@ -1,6 +1,6 @@
 //! The text for the author of a Rust program.
 
-use dmd_analyze::program::{Fold, Folds, ProgramOptions, Summary};
+use dmd_analyze::program::{Fold, Folds, HolderKey, ProgramOptions, Summary};
 use dmd_analyze::{Analysis, AnalyzeOptions, Dump};
 
 use super::{document, read};
@@ -31,7 +31,7 @@ fn dump(mode: &str, blocks: &[(u64, u64, &[&str])]) -> Dump {
 }
 
 fn analysis(dump: Dump) -> Analysis {
-    Analysis::new(dump, &AnalyzeOptions::new().max_frames(usize::MAX).limit(usize::MAX))
+    Analysis::new(dump, &AnalyzeOptions::new().max_frames(usize::MAX).limit(usize::MAX).types(true))
 }
 
 const WRITER: &[&str] = &[
@@ -65,6 +65,25 @@ fn a_program_s_own_places_come_first() {
 }
 
 #[test]
+fn memory_by_several_keys_is_a_tree() {
+    let dump = dump("live", &[(1 << 20, 3, WRITER), (1000, 2, OWN), (472, 1, LIBC)]);
+    let keys = [HolderKey::Crate, HolderKey::Type, HolderKey::Site];
+    let text = analysis(dump).holder_tree(&keys, 2, &ProgramOptions::new()).to_string();
+    assert_eq!(
+        text,
+        "        bytes    share  Live by crate, type, site
+      3.00 MB   99.92%  tantivy
+      3.00 MB   99.92%    in VecWriter::terminate_ref
+      3.00 MB   99.92%      <VecWriter as TerminatingWrite>::terminate_ref  …ory/ram_directory.rs:71
+      1.95 KB    0.06%  own
+      1.95 KB    0.06%    [Job], or a type of the same layout
+      1.95 KB    0.06%      own::fill  own/src/lib.rs:5
+        472 B    0.01%  (1 more)
+"
+    );
+}
+
+#[test]
 fn all_frames_are_shown_to_those_who_ask() {
     let dump = dump("live", &[(1 << 20, 3, WRITER)]);
     let mut options = ProgramOptions::new();
@@ -86,7 +105,7 @@ fn users_fold_frames_of_their_own() {
     let summary = Summary::new(&analysis(dump), &options);
     assert_eq!(summary.tables[0].rows[0].name, "tv::index");
     assert_eq!(summary.tables[0].rows[0].place, "src/index.rs:12");
-    assert_eq!(summary.tables[1].rows[0].name, "tv");
+    assert_eq!(summary.tables[2].rows[0].name, "tv");
 }
 
 /// Six blocks that share their innermost frames are six records: whole stacks are compared.
@@ -115,7 +134,7 @@ fn frames_without_names_are_sites() {
         Summary::new(&analysis(dump("live", &[(3000, 1, &a), (2000, 1, &b)])), &ProgramOptions::new());
     let names: Vec<&str> = summary.tables[0].rows.iter().map(|row| &*row.name).collect();
     assert_eq!(names, ["tv+0x1234", "tv+0x99"]);
-    assert_eq!(summary.tables[1].rows[0].name, "tv");
+    assert_eq!(summary.tables[2].rows[0].name, "tv");
 }
 
 #[test]
