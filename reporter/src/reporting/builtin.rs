@@ -4,7 +4,7 @@
 use memory_report::{Kind, Units, amount, path_segment};
 
 use crate::allocator::{self, declared};
-use crate::engine::engine_sizes;
+use crate::engine_abi::engine_sizes;
 use crate::platform;
 
 use super::memory_reporter::MemoryReporter;

@@ -2,7 +2,7 @@
 
 use core::ffi::{CStr, c_char, c_void};
 
-use crate::doors::{door, entry};
+use crate::boundary::{engine_abi, entry, recorder};
 use crate::engine::{BlockMove, ENGINE, Phase, Setup};
 use crate::system::errno::keeping_errno;
 use crate::system::process;
@@ -70,7 +70,7 @@ pub unsafe fn start_preloaded(environment: *mut *mut c_char) {
         // SAFETY: the value of the entry found above, and the process has no second thread.
         unsafe { process::start(first, entry.wrapping_add(NAME.len())) };
         ENGINE.start(setup);
-        door::is_preloaded();
+        recorder::is_preloaded();
         if !setup.options.children {
             // SAFETY: the entry's place in the environment, and the process has no second thread.
             unsafe { process::leave_out(at) };
@@ -84,7 +84,7 @@ pub fn record(block: *mut c_void, requested: usize, usable: usize) {
     if ENGINE.phase() == Phase::Undecided {
         ENGINE.record_early(block.addr(), requested, usable);
     } else {
-        door::record(block, requested, usable);
+        engine_abi::record(block, requested, usable);
     }
 }
 
@@ -112,7 +112,7 @@ pub fn roll_back_move(begun: BlockMove) {
     ENGINE.roll_back_move(begun);
 }
 
-/// Whether a block that this thread allocates now is the engine's own, or part of one that another door sees.
+/// Whether a block that this thread allocates now is the engine's own, or part of one that another hook sees.
 #[inline(always)]
 pub fn passes_by() -> bool {
     slot().guard.passes_by()
