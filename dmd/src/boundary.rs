@@ -4,10 +4,13 @@
 pub(crate) mod dark_matter;
 #[allow(unsafe_code, reason = "takes paths of C")]
 pub(crate) mod dumping;
+#[allow(unsafe_code, reason = "handles signals")]
+pub(crate) mod ending;
 #[allow(unsafe_code, reason = "gives functions to C")]
 pub(crate) mod engine_abi;
 #[allow(unsafe_code, reason = "functions for C")]
 pub(crate) mod entry;
+pub(crate) mod listening;
 #[cfg(feature = "analyze")]
 pub(crate) mod live_frames;
 #[allow(unsafe_code, reason = "calls and is called through a table of C functions")]

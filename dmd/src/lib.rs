@@ -79,11 +79,12 @@ cfg_if::cfg_if! {
         pub mod __private {
             pub use memory_reporter::engine_abi::EngineTable;
 
+            pub use crate::boundary::ending::Hidden;
             pub use crate::boundary::engine_abi::table as engine_table;
             pub use crate::boundary::entry::reset;
             pub use crate::boundary::self_test::{Allocator, run as run_self_test};
             pub use crate::boundary::start::{
-                Recording, begin_move, commit_move, forget, passes_by, record, recording, roll_back_move,
+                Recording, begin_move, commit_move, forget, listen_if_asked, passes_by, record, recording, roll_back_move,
                 start_preloaded,
             };
             pub use crate::engine::BlockMove;

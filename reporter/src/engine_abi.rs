@@ -14,6 +14,8 @@
 //!   in signal handlers. These entries allocate nothing, take no global lock, and keep `errno`.
 //! - Reporters mark blocks (`path` to `is_unreported`) on the thread that measures. A collection begins and ends on
 //!   one thread; its reporters enter it on the threads that run them.
+//! - `libdmd.so` has a copy of `memory-reporter`. If `ABOUT_MEMORY` asks for it, that copy answers for a program without
+//!   one ([`connect_itself`]); it stops when a program calls `add_program`, which then answers itself.
 //! - `dump` and `report_and_dump` write a file on the calling thread. `report_and_dump` calls `run_reporters` of
 //!   every program on that thread; that is the only call from an engine into a program.
 //! - All entries are for every thread, until the process ends, and none unwinds. Except for the reporters that they
@@ -53,7 +55,7 @@ use core::ffi::{CStr, c_char, c_int, c_void};
 use core::fmt;
 use core::mem::MaybeUninit;
 use core::ptr::null_mut;
-use core::sync::atomic::{AtomicPtr, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use core::time::Duration;
 use std::io;
 
@@ -155,7 +157,8 @@ pub struct EngineTable {
 
     /// Writes the bytes of the engine's own tables to `sizes`.
     pub sizes: unsafe extern "C" fn(sizes: *mut Sizes),
-    /// Returns the usable bytes of all live blocks if `probe` is one of them and the engine records all; otherwise 0.
+    /// Returns the usable bytes of all live blocks if the engine records all, and `probe` is one of them or null;
+    /// otherwise 0.
     pub heap: extern "C" fn(probe: *const c_void) -> u64,
     /// Returns the number of the stack that allocated the block which starts at this address; 0 if the engine knows
     /// no such block or no stack of it.
@@ -219,6 +222,27 @@ pub unsafe fn connect(engine: &'static EngineTable) {
     ENGINE.store(core::ptr::from_ref(engine).cast_mut(), Ordering::Release);
 }
 
+/// This copy of the crate is the preloaded library's own, whose heap is not the one that the engine records.
+static IS_ITSELF: AtomicBool = AtomicBool::new(false);
+
+/// As [`connect`], for the copy of the crate in the preloaded library itself, which answers for programs that do not
+/// link the crate.
+///
+/// # Safety
+///
+/// As for [`connect`].
+#[allow(unsafe_code, reason = "safe functions of this module rely on the table")]
+pub unsafe fn connect_itself(engine: &'static EngineTable) {
+    IS_ITSELF.store(true, Ordering::Relaxed);
+    // SAFETY: the caller guarantees what `connect` asks for.
+    unsafe { connect(engine) };
+}
+
+/// Whether this copy of the crate is the preloaded library's own.
+pub(crate) fn is_itself() -> bool {
+    IS_ITSELF.load(Ordering::Relaxed)
+}
+
 /// Connects this program with a preloaded engine that records, if there is one. Returns false if this copy of the
 /// crate is the engine's own, with which no program reports.
 #[allow(unsafe_code, reason = "uses a table of another library")]
@@ -262,6 +286,9 @@ pub(crate) fn engine_sizes() -> Option<Sizes> {
 /// this function allocates for the question.
 pub(crate) fn heap() -> Option<u64> {
     let engine = engine()?;
+    if is_itself() {
+        return Some((engine.heap)(core::ptr::null())).filter(|bytes| *bytes != 0);
+    }
     let probe = core::hint::black_box(Box::new(0_u64));
     let bytes = (engine.heap)((&raw const *probe).cast());
     (bytes != 0).then_some(bytes)

@@ -9,7 +9,7 @@ use memory_reporter::engine_abi::{
 };
 
 use crate::boundary::with_caller::with_caller;
-use crate::boundary::{dark_matter, dumping, reporter_hosts, sites};
+use crate::boundary::{dark_matter, dumping, listening, reporter_hosts, sites};
 use crate::dump::sizes;
 use crate::engine::{BlockMove, ENGINE, Phase};
 use crate::options::Mode;
@@ -68,6 +68,13 @@ pub(crate) fn connect_local() {
     unsafe { memory_reporter::engine_abi::connect(&TABLE) };
 }
 
+/// Connects the engine with the `memory-reporter` in the preloaded library.
+pub(crate) fn connect_itself() {
+    // SAFETY: the functions below and those of the modules named in the table do what its entries say, and the
+    // preloaded library stays loaded.
+    unsafe { memory_reporter::engine_abi::connect_itself(&TABLE) };
+}
+
 extern "C" fn is_running() -> bool {
     ENGINE.phase() == Phase::On
 }
@@ -76,6 +83,7 @@ extern "C" fn add_program(run_reporters: RunReporters) {
     // The engine does not record what the loader allocates for this.
     let _inside = Inside::deeper();
     reporter_hosts::add(run_reporters);
+    listening::leave_to_program();
 }
 
 with_caller!(
@@ -182,7 +190,7 @@ unsafe extern "C" fn sizes(sizes: *mut Sizes) {
 extern "C" fn heap(probe: *const c_void) -> u64 {
     let _inside = Inside::deeper();
     let are_all = ENGINE.setup().options.sample_below.is_none() && ENGINE.dropped() == 0;
-    if !are_all || ENGINE.table().get(probe.addr()).is_none() {
+    if !are_all || (!probe.is_null() && ENGINE.table().get(probe.addr()).is_none()) {
         return 0;
     }
     let mut bytes = 0;

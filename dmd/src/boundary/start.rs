@@ -2,11 +2,11 @@
 
 use core::ffi::{CStr, c_char, c_void};
 
-use crate::boundary::{engine_abi, entry, recorder};
+use crate::boundary::{ending, engine_abi, entry, listening, recorder};
 use crate::engine::{BlockMove, ENGINE, Phase, Setup};
 use crate::system::errno::keeping_errno;
 use crate::system::process;
-use crate::system::slot::slot;
+use crate::system::slot::{Inside, slot};
 
 /// Runs after the program's own exit handlers, while other threads may continue.
 #[used]
@@ -71,10 +71,24 @@ pub unsafe fn start_preloaded(environment: *mut *mut c_char) {
         unsafe { process::start(first, entry.wrapping_add(NAME.len())) };
         ENGINE.start(setup);
         recorder::is_preloaded();
+        ending::start();
         if !setup.options.children {
             // SAFETY: the entry's place in the environment, and the process has no second thread.
             unsafe { process::leave_out(at) };
         }
+    });
+}
+
+/// Lets the preloaded library answer requests if it records and `ABOUT_MEMORY` asks for it. The library calls this
+/// once, before `main`.
+pub fn listen_if_asked() {
+    if ENGINE.phase() != Phase::On || !memory_reporter::live::is_asked_to_listen() {
+        return;
+    }
+    let _inside = Inside::deeper();
+    keeping_errno(|| {
+        engine_abi::connect_itself();
+        listening::start();
     });
 }
 

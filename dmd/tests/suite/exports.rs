@@ -25,6 +25,8 @@ prctl
 pvalloc
 realloc
 reallocarray
+sigaction
+signal
 syscall
 valloc
 ";

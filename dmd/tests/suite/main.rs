@@ -5,6 +5,7 @@
 mod both_hooks;
 mod c_programs;
 mod dark;
+mod ending_signals;
 mod engine_versions;
 mod exits;
 mod exports;

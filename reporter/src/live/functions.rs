@@ -26,8 +26,8 @@ pub struct Answering(Arc<Entry>);
 /// thread of the listener, perhaps on several at the same time.
 ///
 /// If `answer` fails before the first byte of the answer, the peer gets the error; if it fails later, the answer ends
-/// early. Of several functions for one request the first one answers. The requests `hello`, `report` and `minimize`
-/// never reach a function.
+/// early. Of several functions for one request the first one answers. The requests `hello`, `report`, `minimize` and
+/// `amounts` never reach a function.
 pub fn answer_requests(
     request: impl Into<String>,
     answer: impl Fn(&str, &mut dyn Write) -> io::Result<()> + Send + Sync + 'static,
