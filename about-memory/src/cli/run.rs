@@ -2,6 +2,7 @@
 
 mod dumps;
 mod library;
+mod meanwhile;
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -12,6 +13,7 @@ use about_memory::launch;
 use clap::{Args, ValueEnum};
 
 use self::dumps::Dumps;
+use self::meanwhile::{Meanwhile, Plan};
 use super::{Failure, say};
 
 pub(crate) const EXAMPLES: &str = "\
@@ -19,8 +21,11 @@ Examples:
   about-memory run -- ls -l
   about-memory run --mode live --stacks full -o ls.json.gz -- ls -l
   about-memory run --mode cumulative -o 'make-%p.json.gz' -- make
+  about-memory run --every 10s --when 'heap > 1 GiB' -- my-server
 
 The output and the exit status of the program stay the same. Standard error names the dumps.
+The program also answers requests while it runs, such as `about-memory show PID` and `about-memory dump PID`.
+SIGTERM and SIGINT write a dump before they end a program that does not handle them.
 Show a dump with: about-memory dmd FILE";
 
 #[derive(Args)]
@@ -44,6 +49,8 @@ pub(crate) struct Run {
     /// The path of libdmd.so. [default: beside this program, in ../lib, or in the target folder]
     #[arg(long, value_name = "FILE")]
     library: Option<PathBuf>,
+    #[command(flatten)]
+    plan: Plan,
     /// Let DMD report on standard error what it does.
     #[arg(long, short)]
     verbose: bool,
@@ -82,10 +89,13 @@ fn name(value: impl ValueEnum) -> String {
 impl Run {
     /// Runs the program and returns its exit status.
     pub(super) fn run(self) -> Result<ExitCode, Failure> {
+        // `$ABOUT_MEMORY` is for the program.
+        memory_reporter::live::ignore_environment();
         let (program, arguments) = self.command.split_first().expect("one is required");
         let library = library::find(self.library.as_deref())?;
         let variable = self.variable()?;
         let dumps = Dumps::new(&self.output)?;
+        self.plan.check()?;
         let failure =
             |reason: String| Failure::File(program.to_string_lossy().into_owned(), anyhow::anyhow!(reason));
         let file = launch::find(program).ok_or_else(|| failure("there is no such program".to_owned()))?;
@@ -93,8 +103,17 @@ impl Run {
 
         let mut command = Command::new(program);
         command.args(arguments).env("DMD", variable).env("LD_PRELOAD", preloaded(&library));
-        let status =
-            launch::run(&mut command).map_err(|error| failure(format!("cannot be started: {error}")))?;
+        if let Some(words) = self.plan.listening() {
+            command.env("ABOUT_MEMORY", words);
+        }
+        let mut meanwhile = None;
+        let status = launch::run_with(&mut command, |pid| {
+            meanwhile = Meanwhile::start(&self.plan, &self.output, pid);
+        });
+        if let Some(meanwhile) = meanwhile {
+            meanwhile.end();
+        }
+        let status = status.map_err(|error| failure(format!("cannot be started: {error}")))?;
         let written = dumps.written();
         for path in &written {
             say(&format!("wrote {}", path.display()));
