@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Read as _};
-use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread::sleep;
@@ -92,16 +92,8 @@ fn a_handler_of_the_program_wins() {
 fn a_program_that_ignores_them_goes_on_to() {
     let folder = tempfile::tempdir().unwrap();
     let program = c_program(folder.path(), "ended");
-    let mut command = preloaded(&program, OPTIONS);
-    command.arg("ignores");
-    // SAFETY: `signal` may be called between fork and exec.
-    unsafe {
-        command.pre_exec(|| {
-            libc::signal(libc::SIGTERM, libc::SIG_IGN);
-            libc::signal(libc::SIGINT, libc::SIG_IGN);
-            Ok(())
-        })
-    };
+    let mut command = preloaded("/bin/bash", OPTIONS);
+    command.args(["-c", "trap '' TERM INT; exec \"$0\" ignores"]).arg(&program);
     let mut child = start(&mut command, folder.path());
     send(&child, libc::SIGTERM);
     send(&child, libc::SIGINT);
