@@ -8,6 +8,7 @@ mod completions;
 mod coverage;
 mod diff;
 mod dmd;
+mod dump;
 mod dump_limits;
 mod html;
 mod input;
@@ -75,6 +76,9 @@ enum Command {
     /// Save the reports of running processes to a file.
     #[command(after_help = save::EXAMPLES)]
     Save(save::Save),
+    /// Save a DMD dump of a running process.
+    #[command(after_help = dump::EXAMPLES)]
+    Dump(dump::Dump),
     /// Free caches in a running process.
     #[command(after_help = minimize::EXAMPLES)]
     Minimize(minimize::Minimize),
@@ -149,6 +153,7 @@ pub(crate) fn run() -> ExitCode {
         Command::Coverage(coverage) => coverage.run(),
         Command::List(list) => list.run(),
         Command::Save(save) => save.run(),
+        Command::Dump(dump) => dump.run(),
         Command::Minimize(minimize) => minimize.run(),
         Command::Watch(watch) => watch.run(),
         Command::Diff(diff) => diff.run(),

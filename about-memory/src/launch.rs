@@ -26,7 +26,16 @@ pub fn words_for_first_process() -> OsString {
 ///
 /// If the program cannot be started or signal handlers cannot be installed.
 pub fn run(command: &mut Command) -> io::Result<ExitStatus> {
-    platform::run_to_end(command)
+    run_with(command, |_| {})
+}
+
+/// As [`run`]. Calls `started` with the process id once the program runs.
+///
+/// # Errors
+///
+/// As [`run`].
+pub fn run_with(command: &mut Command, started: impl FnOnce(u32)) -> io::Result<ExitStatus> {
+    platform::run_to_end(command, started)
 }
 
 /// Ends this process by the signal that ended the program, or returns the exit code for `main`.

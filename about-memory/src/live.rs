@@ -13,15 +13,15 @@ mod ending;
 mod error;
 mod gather;
 mod listener;
-mod snapshot;
+mod save;
 mod sockets;
 mod watch;
 
-pub use ask::{AskOptions, minimize};
+pub use ask::{AskOptions, amounts, minimize};
 pub use collect::{collect, collect_all, collect_tree};
 pub use ending::before_ending;
 pub use error::LiveError;
 pub use gather::{Gathered, gather};
 pub use listener::{Listener, list};
-pub use snapshot::save_snapshot;
+pub use save::{save_dump, save_snapshot};
 pub use watch::{Change, Watch, WatchRow};

@@ -97,10 +97,6 @@ impl core::fmt::Debug for BlockMove {
     }
 }
 
-impl BlockMove {
-    pub(crate) const NOTHING: Self = Self(None);
-}
-
 /// `log` names this many unknown pointers on stderr; further ones are only counted.
 const MOST_SAID: u64 = 20;
 

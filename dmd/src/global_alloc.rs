@@ -1,4 +1,4 @@
-//! The door for Rust programs: a wrapper around the global allocator.
+//! The hook for Rust programs: a wrapper around the global allocator.
 
 use core::alloc::{GlobalAlloc, Layout};
 use core::any::TypeId;
@@ -6,9 +6,9 @@ use std::alloc::System;
 
 use memory_reporter::{AllocatorStatistics, UsableSize};
 
-use crate::door::{self, Door};
 use crate::internal_alloc;
 use crate::options::Options;
+use crate::recorder::{self, Recorder};
 
 /// An allocator whose blocks DMD records, if `$DMD` says so.
 ///
@@ -75,17 +75,17 @@ impl<A: GlobalAlloc + 'static> Dmd<A> {
 
     #[inline(always)]
     fn new_block(&self, layout: Layout, allocate: impl Fn(&A) -> *mut u8) -> *mut u8 {
-        let Some(door) = door::current(&self.options) else { return allocate(&self.allocator) };
-        if door.is_ours_and_inside() {
+        let Some(recorder) = recorder::current(&self.options) else { return allocate(&self.allocator) };
+        if recorder.is_ours_and_inside() {
             let block = internal_alloc::alloc(layout);
             if !block.is_null() {
                 return block;
             }
         }
-        let block = door.guarded(|| allocate(&self.allocator));
+        let block = recorder.guarded(|| allocate(&self.allocator));
         if !block.is_null() {
-            let usable = door.guarded(|| self.usable(block, layout));
-            door.record(block, layout.size(), usable);
+            let usable = recorder.guarded(|| self.usable(block, layout));
+            recorder.record(block, layout.size(), usable);
         }
         block
     }
@@ -103,7 +103,7 @@ impl<A: GlobalAlloc + UsableSize + 'static> Dmd<A> {
 unsafe impl<A: GlobalAlloc + 'static> GlobalAlloc for Dmd<A> {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        if door::is_off() {
+        if recorder::is_off() {
             // SAFETY: a layout whose size is not 0: the caller of `alloc` passes it.
             return unsafe { self.allocator.alloc(layout) };
         }
@@ -113,7 +113,7 @@ unsafe impl<A: GlobalAlloc + 'static> GlobalAlloc for Dmd<A> {
 
     #[inline]
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        if door::is_off() {
+        if recorder::is_off() {
             // SAFETY: a layout whose size is not 0: the caller of `alloc` passes it.
             return unsafe { self.allocator.alloc_zeroed(layout) };
         }
@@ -123,7 +123,7 @@ unsafe impl<A: GlobalAlloc + 'static> GlobalAlloc for Dmd<A> {
 
     #[inline]
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-        if door::is_off() {
+        if recorder::is_off() {
             // SAFETY: a live block of `self.allocator` with its layout: the caller of `dealloc` passes them.
             return unsafe { self.allocator.dealloc(block, layout) };
         }
@@ -133,7 +133,7 @@ unsafe impl<A: GlobalAlloc + 'static> GlobalAlloc for Dmd<A> {
 
     #[inline]
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        if door::is_off() {
+        if recorder::is_off() {
             // SAFETY: a live block with its layout, and a size that is not 0: `realloc`'s caller passes them.
             return unsafe { self.allocator.realloc(block, layout, size) };
         }
@@ -159,7 +159,7 @@ impl<A: GlobalAlloc + 'static> Dmd<A> {
     #[cold]
     #[inline(never)]
     unsafe fn alloc_zeroed_recorded(&self, layout: Layout) -> *mut u8 {
-        let inside = door::current(&self.options).is_some_and(Door::is_ours_and_inside);
+        let inside = recorder::current(&self.options).is_some_and(Recorder::is_ours_and_inside);
         if inside {
             let block = internal_alloc::alloc(layout);
             if !block.is_null() {
@@ -177,7 +177,7 @@ impl<A: GlobalAlloc + 'static> Dmd<A> {
     #[cold]
     #[inline(never)]
     unsafe fn dealloc_recorded(&self, block: *mut u8, layout: Layout) {
-        let Some(door) = door::current(&self.options) else {
+        let Some(recorder) = recorder::current(&self.options) else {
             // SAFETY: a live block of `self.allocator` with its layout: the caller of `dealloc` passes them.
             return unsafe { self.allocator.dealloc(block, layout) };
         };
@@ -185,15 +185,15 @@ impl<A: GlobalAlloc + 'static> Dmd<A> {
             // SAFETY: a live block of `internal_alloc` with its layout: the caller of `dealloc` passes them.
             return unsafe { internal_alloc::dealloc(block, layout) };
         }
-        door.forget(block);
+        recorder.forget(block);
         // SAFETY: a live block of `self.allocator` with its layout: the caller of `dealloc` passes them.
-        door.guarded(|| unsafe { self.allocator.dealloc(block, layout) });
+        recorder.guarded(|| unsafe { self.allocator.dealloc(block, layout) });
     }
 
     #[cold]
     #[inline(never)]
     unsafe fn realloc_recorded(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        let Some(door) = door::current(&self.options) else {
+        let Some(recorder) = recorder::current(&self.options) else {
             // SAFETY: a live block with its layout, and a size that is not 0: `realloc`'s caller passes them.
             return unsafe { self.allocator.realloc(block, layout, size) };
         };
@@ -204,15 +204,15 @@ impl<A: GlobalAlloc + 'static> Dmd<A> {
             // caller passes them.
             return unsafe { self.move_internal(block, layout, new_layout) };
         }
-        let begun = door.begin_move(block);
+        let moving = recorder.begin_move(block);
         // SAFETY: a live block with its layout, and a size that is not 0: `realloc`'s caller passes them.
-        let moved = door.guarded(|| unsafe { self.allocator.realloc(block, layout, size) });
+        let moved = recorder.guarded(|| unsafe { self.allocator.realloc(block, layout, size) });
         if moved.is_null() {
-            door.roll_back_move(&begun);
+            recorder.roll_back_move(&moving);
         } else {
-            door.commit_move(&begun);
-            let usable = door.guarded(|| self.usable(moved, new_layout));
-            door.record(moved, size, usable);
+            recorder.commit_move(&moving);
+            let usable = recorder.guarded(|| self.usable(moved, new_layout));
+            recorder.record(moved, size, usable);
         }
         moved
     }
@@ -256,8 +256,8 @@ unsafe impl<A: UsableSize> UsableSize for Dmd<A> {
     }
 }
 
-/// All threads share a door.
+/// All threads share the engine.
 const _: fn() = || {
     fn is_sync<T: Sync>() {}
-    is_sync::<Door>();
+    is_sync::<Recorder>();
 };

@@ -33,7 +33,7 @@
 //! tables    live blocks, the tree of calls, marks
 //! engine    the one of the process: what hooks record
 //! dump      the file
-//! doors     hooks, entry points, the reporters of programs
+//! boundary  hooks, entry points, the reporters of programs
 //! ```
 //!
 //! # What it does not do
@@ -50,6 +50,8 @@ mod error;
 mod first_process;
 #[allow(unsafe_code, reason = "an allocator")]
 mod global_alloc;
+#[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "no wrapper records"))]
+mod linked_mark;
 mod options;
 mod sampler;
 
@@ -58,31 +60,31 @@ pub use dmd_analyze::{self as analyze, assert_coverage, symbolize};
 
 cfg_if::cfg_if! {
     if #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))] {
-        mod doors;
+        mod boundary;
         mod dump;
         #[allow(unsafe_code, reason = "one cell behind a protocol")]
         mod engine;
         mod system;
         mod tables;
 
-        use doors::door;
+        use boundary::recorder;
         use system::internal_alloc;
 
         #[doc(hidden)]
         pub use dmd_unwind as unwind;
-        pub use doors::entry::{clear_reports, dump, is_running, report, report_and_dump, report_on_alloc};
+        pub use boundary::entry::{clear_reports, dump, is_running, report, report_and_dump, report_on_alloc};
 
         /// The parts of `libdmd.so`. Not for direct use, and without any promise.
         #[doc(hidden)]
         pub mod __private {
-            pub use memory_reporter::bridge::{Engine, Program};
+            pub use memory_reporter::engine_abi::EngineTable;
 
-            pub use crate::doors::bridge::connect_program;
-            pub use crate::doors::door::{Door, local as local_door};
-            pub use crate::doors::entry::reset;
-            pub use crate::doors::self_test::{Allocator, run as run_self_test};
-            pub use crate::doors::start::{
-                Recording, begin_move, commit_move, forget, passes_by, record, recording, roll_back_move,
+            pub use crate::boundary::ending::Hidden;
+            pub use crate::boundary::engine_abi::table as engine_table;
+            pub use crate::boundary::entry::reset;
+            pub use crate::boundary::self_test::{Allocator, run as run_self_test};
+            pub use crate::boundary::start::{
+                Recording, begin_move, commit_move, forget, listen_if_asked, passes_by, record, recording, roll_back_move,
                 start_preloaded,
             };
             pub use crate::engine::BlockMove;
@@ -93,7 +95,7 @@ cfg_if::cfg_if! {
     } else {
         mod unsupported;
 
-        use unsupported::{door, internal_alloc};
+        use unsupported::{internal_alloc, recorder};
 
         pub use unsupported::{clear_reports, dump, is_running, report, report_and_dump, report_on_alloc};
     }
@@ -103,5 +105,7 @@ pub use error::DumpError;
 #[doc(hidden)]
 pub use first_process::words_for_first_process;
 pub use global_alloc::Dmd;
+#[doc(hidden)]
+pub use linked_mark::LINKED_MARK;
 pub use options::{BadEntry, Mode, Options, Run, Stacks};
 pub use sampler::Sampler;

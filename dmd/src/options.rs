@@ -2,31 +2,7 @@
 
 use core::fmt;
 
-/// What DMD records and writes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Mode {
-    /// All live blocks.
-    Live,
-    /// All live blocks, and who reported them. The default.
-    DarkMatter,
-    /// All live blocks, and how many blocks of each kind were freed.
-    Cumulative,
-    /// All live blocks one by one, with their addresses and contents.
-    Scan,
-}
-
-impl Mode {
-    /// The name in `$DMD` and in dumps.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Live => "live",
-            Self::DarkMatter => "dark-matter",
-            Self::Cumulative => "cumulative",
-            Self::Scan => "scan",
-        }
-    }
-}
+pub use memory_report::dmd::Mode;
 
 /// Which blocks get an allocation stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -224,13 +200,10 @@ impl Options {
         };
         match name {
             b"--mode" => match value {
-                "live" => self.mode = Mode::Live,
-                "dark-matter" | "normal" => self.mode = Mode::DarkMatter,
-                "cumulative" => self.mode = Mode::Cumulative,
-                "scan" => self.mode = Mode::Scan,
+                "normal" => self.mode = Mode::DarkMatter,
                 "test" => self.run = Run::Test,
                 "stress" => self.run = Run::Stress,
-                _ => return None,
+                _ => self.mode = Mode::named(value)?,
             },
             b"--stacks" => match value {
                 "partial" => self.stacks = Stacks::Partial,

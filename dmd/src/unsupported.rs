@@ -40,51 +40,51 @@ pub fn report_on_alloc<T: ?Sized>(_block: *const T) -> usize {
 /// Does nothing: there are no marks on this platform.
 pub fn clear_reports() {}
 
-/// A door that leads to no engine.
-pub(crate) mod door {
+/// Finds no engine.
+pub(crate) mod recorder {
     use crate::options::Options;
 
-    #[derive(Debug)]
-    pub(crate) enum Door {}
+    #[derive(Clone, Copy, Debug)]
+    pub(crate) enum Recorder {}
 
     /// A block on its way from one address to another: there is none.
-    pub(crate) type BlockMove = Option<Door>;
+    pub(crate) type Moving = Recorder;
 
     pub(crate) fn is_off() -> bool {
         true
     }
 
-    pub(crate) fn current(_options: &Option<Options>) -> Option<&'static Door> {
+    pub(crate) fn current(_options: &Option<Options>) -> Option<Recorder> {
         None
     }
 
-    impl Door {
-        pub(crate) fn guarded<T>(&self, _body: impl FnOnce() -> T) -> T {
-            match *self {}
+    impl Recorder {
+        pub(crate) fn guarded<T>(self, _body: impl FnOnce() -> T) -> T {
+            match self {}
         }
 
-        pub(crate) fn is_ours_and_inside(&self) -> bool {
-            match *self {}
+        pub(crate) fn is_ours_and_inside(self) -> bool {
+            match self {}
         }
 
-        pub(crate) fn record(&self, _address: *mut u8, _requested: usize, _usable: usize) {
-            match *self {}
+        pub(crate) fn record(self, _address: *mut u8, _requested: usize, _usable: usize) {
+            match self {}
         }
 
-        pub(crate) fn forget(&self, _address: *mut u8) {
-            match *self {}
+        pub(crate) fn forget(self, _address: *mut u8) {
+            match self {}
         }
 
-        pub(crate) fn begin_move(&self, _address: *mut u8) -> BlockMove {
-            match *self {}
+        pub(crate) fn begin_move(self, _address: *mut u8) -> Moving {
+            match self {}
         }
 
-        pub(crate) fn commit_move(&self, _begun: &BlockMove) {
-            match *self {}
+        pub(crate) fn commit_move(self, _moving: &Moving) {
+            match self {}
         }
 
-        pub(crate) fn roll_back_move(&self, _begun: &BlockMove) {
-            match *self {}
+        pub(crate) fn roll_back_move(self, _moving: &Moving) {
+            match self {}
         }
     }
 }

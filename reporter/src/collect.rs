@@ -10,4 +10,4 @@ mod program;
 
 pub use driver::{CollectOptions, Collection, collect_reports};
 pub use pressure::{PressureHook, minimize_memory_usage, on_memory_pressure};
-pub use program::program;
+pub use program::run_reporters;

@@ -55,21 +55,15 @@
 
 mod allocator;
 mod collect;
-mod engine;
 mod measure;
 mod platform;
 mod reporting;
 mod start_up;
 
 pub mod docs;
-pub mod live;
-
-/// The boundary between a program and an engine of DMD, for the crates `dmd` and `heap-graph`.
 #[doc(hidden)]
-pub mod bridge {
-    pub use crate::collect::program;
-    pub use crate::engine::*;
-}
+pub mod engine_abi;
+pub mod live;
 
 pub use memory_report::{
     Kind, NamePattern, ReadError, Report, ReportSet, ReporterRun, SkipReason, Skipped, Units, Warning,
@@ -97,10 +91,11 @@ pub use reporting::{
     amounts, register_local, register_strong, register_weak,
 };
 
-/// For the macros of this crate and for `heap-graph`. Not for direct use; it may change at any time.
+/// For the macros of this crate, for `heap-graph` and for `dmd`. Not for direct use; it may change at any time.
 #[doc(hidden)]
 pub mod __private {
     pub use crate::allocator::{Declared, DeclaredAllocator};
+    pub use crate::collect::run_reporters;
     pub use crate::measure::apart;
     pub use crate::reporting::isolation::contain;
     pub use crate::reporting::registry::StaticReporter;

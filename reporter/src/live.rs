@@ -2,7 +2,7 @@
 //!
 //! A program turns it on with [`listen`] and [`listen_to_signals`], or without any code by the environment variable
 //! `ABOUT_MEMORY` at its start. The value is a list of `listen`, `signals` (files go to the folder for temporary files)
-//! and `signals=FOLDER`, separated by commas. On systems other than Linux each function returns
+//! and `signals=FOLDER`, separated by commas. A program that starts others calls [`ignore_environment`]. On systems other than Linux each function returns
 //! [`ListenError::Unsupported`](crate::ListenError::Unsupported).
 //!
 //! # The socket
@@ -20,6 +20,7 @@
 //! | `hello` | | one line of JSON: [`Hello`] |
 //! | `report` | `anonymize`, `minimize`, `resident_map`, `named` (false), `deadline_ms` (10,000) | `memory-report.json.gz` |
 //! | `minimize` | | one line of JSON: [`Minimized`] |
+//! | `amounts` | | one line of JSON: [`Amounts`] |
 //! | `dmd-dump` | | a dump of DMD, compressed; only if it records this process |
 //! | any other of [`answer_requests`] | as it likes | as it likes |
 //!
@@ -44,9 +45,12 @@ mod triggers;
 mod turns;
 mod workers;
 
+pub use environment::ignore_environment;
+#[doc(hidden)]
+pub use environment::is_asked_to_listen;
 pub use functions::{Answering, answer_requests};
 pub use listening::{ListenOptions, Listening, folder, listen, listen_with};
-pub use protocol::{Hello, MAX_REQUEST, Minimized, VERSION};
+pub use protocol::{Amounts, Hello, MAX_REQUEST, Minimized, VERSION};
 pub use triggers::listen_to_signals;
 
 pub(crate) use environment::start_up;

@@ -2,12 +2,12 @@
 //! it.
 
 use crate::platform::{call_before_main, runs_with_other_rights};
-use crate::{collect, engine, live};
+use crate::{collect, engine_abi, live};
 
 call_before_main!(start);
 
 fn start() {
-    if engine::find_preloaded(collect::program()) && !runs_with_other_rights() {
+    if engine_abi::connect_preloaded(collect::run_reporters) && !runs_with_other_rights() {
         live::start_up();
     }
 }

@@ -83,8 +83,10 @@ impl Html {
             options.flame_graph = Some(self.flame_graph_of(dump)?);
         }
         // Only this user may read the page of a live process. The umask decides who may read the page of a file.
-        let private =
-            [Some(&self.file), self.second.as_ref()].into_iter().flatten().any(|i| i.pid().is_some());
+        let mut private = false;
+        for input in [Some(&self.file), self.second.as_ref()].into_iter().flatten() {
+            private |= input.process()?.is_some();
+        }
         let title = match (&self.title, &self.second) {
             (Some(title), _) => title.clone(),
             (None, Some(second)) => format!("diff of {} and {}", self.file.name(), second.name()),

@@ -12,7 +12,7 @@ use memory_report::{ReadError, ReportSet};
 use super::progress::Progress;
 use super::{Failure, live_input, say};
 
-/// A report file, compressed or not; `-` for standard input; or the process id of a running process.
+/// A report file, compressed or not; `-` for standard input; or the process id or the name of a running process.
 #[derive(Clone, Debug)]
 pub(crate) struct Input(PathBuf);
 
@@ -57,13 +57,26 @@ impl Input {
         (!self.0.exists()).then_some(pid)
     }
 
+    /// The process id of the running process that this names: by its id, or, if no file has this name, by its own name.
+    ///
+    /// # Errors
+    ///
+    /// If several listening processes have the name.
+    pub(crate) fn process(&self) -> Result<Option<u32>, Failure> {
+        match self.pid() {
+            Some(pid) => Ok(Some(pid)),
+            None if self.is_stdin() || self.0.exists() => Ok(None),
+            None => live_input::process_named(&self.name()),
+        }
+    }
+
     pub(crate) fn path(&self) -> &Path {
         &self.0
     }
 
     pub(crate) fn read(&self, reading: &Reading) -> Result<ReportSet, Failure> {
         let options = reading.options();
-        if let Some(pid) = self.pid() {
+        if let Some(pid) = self.process()? {
             return live_input::read(pid, options);
         }
         let result = if self.is_stdin() {
@@ -115,10 +128,19 @@ impl Input {
 ///
 /// # Errors
 ///
-/// If an input is not a process id.
+/// If an input names no process.
 pub(crate) fn pids(inputs: &[Input]) -> Result<Vec<u32>, Failure> {
-    let not_one = |input: &Input| Failure::Usage(format!("{}: not a process id", input.name()));
-    inputs.iter().map(|input| input.pid().ok_or_else(|| not_one(input))).collect()
+    inputs.iter().map(pid).collect()
+}
+
+/// The input as a process id.
+///
+/// # Errors
+///
+/// If the input names no process.
+pub(crate) fn pid(input: &Input) -> Result<u32, Failure> {
+    let not_one = || Failure::Usage(format!("{}: not a process id or the name of one process", input.name()));
+    input.process()?.ok_or_else(not_one)
 }
 
 /// Prints on stderr that the text on stdout starts with warnings.

@@ -113,6 +113,32 @@ pub(crate) fn failure(pids: &[u32], error: LiveError) -> Failure {
 pub(crate) const HOW_TO_LISTEN: &str =
     "start a program with ABOUT_MEMORY=listen, or call memory_reporter::listen() in it";
 
+/// The time that all processes have to tell their names.
+const TIME_FOR_NAMES: Duration = Duration::from_secs(2);
+
+/// The listening process of this name, as `about-memory list` shows it.
+///
+/// # Errors
+///
+/// If several processes have the name.
+pub(crate) fn process_named(name: &str) -> Result<Option<u32>, Failure> {
+    if name.contains('/') {
+        return Ok(None);
+    }
+    // If there is no folder of sockets, no process has a name, and the caller knows what else was meant.
+    let listeners = live::list(TIME_FOR_NAMES).unwrap_or_default();
+    let has_name = |listener: &&live::Listener| listener.hello.as_ref().is_ok_and(|hello| hello.name == name);
+    let pids: Vec<u32> = listeners.iter().filter(has_name).map(|listener| listener.pid).collect();
+    if let [_, _, ..] = *pids {
+        let pids: Vec<_> = pids.iter().map(u32::to_string).collect();
+        let pids = pids.join(", ");
+        return Err(Failure::Usage(format!(
+            "{name}: several processes have this name: {pids}; use a process id"
+        )));
+    }
+    Ok(pids.first().copied())
+}
+
 /// The reports of one process, with default options.
 pub(crate) fn read(pid: u32, options: ReadOptions) -> Result<ReportSet, Failure> {
     live::collect(&[pid], &AskOptions::new().read(options)).map_err(|error| failure(&[pid], error))

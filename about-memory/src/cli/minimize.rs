@@ -7,6 +7,7 @@ use about_memory::live;
 use clap::Args;
 
 use super::Failure;
+use super::input::{self, Input};
 use super::live_input::{self, seconds};
 
 pub(crate) const EXAMPLES: &str = "\
@@ -16,8 +17,9 @@ Examples:
 
 #[derive(Args)]
 pub(crate) struct Minimize {
-    /// The process id (PID) of a running process.
-    pid: u32,
+    /// The process id or the name of a running process.
+    #[arg(value_name = "PID")]
+    process: Input,
     /// The time the process has to answer.
     #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = seconds)]
     timeout: Duration,
@@ -25,8 +27,9 @@ pub(crate) struct Minimize {
 
 impl Minimize {
     pub(super) fn run(self) -> Result<(), Failure> {
-        let minimized = live::minimize(self.pid, self.timeout)
-            .map_err(|error| live_input::failure(&[self.pid], error))?;
+        let pid = input::pid(&self.process)?;
+        let minimized =
+            live::minimize(pid, self.timeout).map_err(|error| live_input::failure(&[pid], error))?;
         let text = match (minimized.resident_before, minimized.resident) {
             (Some(before), Some(now)) => format!("resident: {} before, {} now", mib(before), mib(now)),
             _ => "done".to_owned(),

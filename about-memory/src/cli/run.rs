@@ -2,6 +2,7 @@
 
 mod dumps;
 mod library;
+mod meanwhile;
 mod summary;
 
 use std::env;
@@ -14,6 +15,7 @@ use about_memory::launch;
 use clap::{Args, ValueEnum};
 
 use self::dumps::Dumps;
+use self::meanwhile::{Meanwhile, Plan};
 use super::{Failure, say};
 
 pub(crate) const EXAMPLES: &str = "\
@@ -22,9 +24,12 @@ Examples:
   about-memory run --mode live --stacks partial -o ls.json.gz -- ls -l
   about-memory run --open -- target/release/my-program
   about-memory run --mode cumulative -o 'make-%p.json.gz' -- make
+  about-memory run --every 10s --when 'heap > 1 GiB' -- my-server
 
 The output and the exit status of the program stay the same. When it has ended, standard error names the
-dumps, and shows which places in the program hold the most memory. Show a dump with: about-memory dmd FILE";
+dumps, and shows which places in the program held the most memory. Show a dump with: about-memory dmd FILE
+The program also answers requests while it runs, such as `about-memory show PID` and `about-memory dump PID`.
+SIGTERM and SIGINT write a dump before they end a program that does not handle them.";
 
 #[derive(Args)]
 pub(crate) struct Run {
@@ -47,6 +52,8 @@ pub(crate) struct Run {
     /// The path of libdmd.so. [default: beside this program, in ../lib, or in the target folder]
     #[arg(long, value_name = "FILE")]
     library: Option<PathBuf>,
+    #[command(flatten)]
+    plan: Plan,
     /// Let DMD report on standard error what it does.
     #[arg(long, short)]
     verbose: bool,
@@ -91,10 +98,13 @@ fn name(value: impl ValueEnum) -> String {
 impl Run {
     /// Runs the program and returns its exit status.
     pub(super) fn run(self) -> Result<ExitCode, Failure> {
+        // `$ABOUT_MEMORY` is for the program.
+        memory_reporter::live::ignore_environment();
         let (program, arguments) = self.command.split_first().expect("one is required");
         let library = library::find(self.library.as_deref())?;
         let variable = self.variable()?;
         let dumps = Dumps::new(&self.output)?;
+        self.plan.check()?;
         let failure =
             |reason: String| Failure::File(program.to_string_lossy().into_owned(), anyhow::anyhow!(reason));
         let file = launch::find(program).ok_or_else(|| failure("there is no such program".to_owned()))?;
@@ -102,8 +112,17 @@ impl Run {
 
         let mut command = Command::new(program);
         command.args(arguments).env("DMD", variable).env("LD_PRELOAD", preloaded(&library));
-        let status =
-            launch::run(&mut command).map_err(|error| failure(format!("cannot be started: {error}")))?;
+        if let Some(words) = self.plan.listening() {
+            command.env("ABOUT_MEMORY", words);
+        }
+        let mut meanwhile = None;
+        let status = launch::run_with(&mut command, |pid| {
+            meanwhile = Meanwhile::start(&self.plan, &self.output, pid);
+        });
+        if let Some(meanwhile) = meanwhile {
+            meanwhile.end();
+        }
+        let status = status.map_err(|error| failure(format!("cannot be started: {error}")))?;
         let written = dumps.written();
         for path in &written {
             say(&format!("wrote {}", path.display()));
@@ -123,12 +142,14 @@ impl Run {
         // Of several processes, the one with the largest dump.
         let size = |path: &&PathBuf| fs::metadata(path).map_or(0, |metadata| metadata.len());
         if let Some(largest) = written.iter().max_by_key(size) {
-            if !self.quiet {
-                summary::print(largest)?;
-            }
-            if self.open {
-                summary::open(largest)?;
-            }
+            let shown = if self.quiet { Ok(()) } else { summary::print(largest) };
+            let opened = if self.open { summary::open(largest) } else { Ok(()) };
+            // The exit status stays the program's.
+            [shown, opened].into_iter().filter_map(Result::err).for_each(|failure| {
+                if let Failure::File(name, error) = failure {
+                    say(&format!("{name}: {error:#}"));
+                }
+            });
         }
         Ok(launch::end_like(status))
     }

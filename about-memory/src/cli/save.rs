@@ -24,7 +24,7 @@ Examples:
     override_usage = "about-memory save [OPTIONS] PID... FILE\n       about-memory save [OPTIONS] --all DIR"
 )]
 pub(crate) struct Save {
-    /// The process ids of running processes, and the file to write, compressed if its name ends in .gz.
+    /// The process ids or names of running processes, and the file to write, compressed if its name ends in .gz.
     #[arg(value_name = "PID... FILE", required = true)]
     arguments: Vec<Input>,
     #[command(flatten)]

@@ -32,7 +32,7 @@ const RESIDENT: &str =
 
 #[derive(Args)]
 pub(crate) struct Show {
-    /// The report file, compressed or not, `-` for standard input; or the process ids of running processes.
+    /// The report file, compressed or not, `-` for standard input; or the process ids or names of running processes.
     #[arg(value_name = "FILE|PID", required_unless_present = "all", conflicts_with = "all")]
     inputs: Vec<Input>,
     #[command(flatten)]
@@ -65,7 +65,7 @@ impl Show {
     /// The name of the input for messages, and its reports.
     fn read(&self) -> Result<(String, ReportSet), Failure> {
         if let [input] = &*self.inputs
-            && input.pid().is_none()
+            && input.process()?.is_none()
         {
             if let Some(option) = self.live.used() {
                 let file = input.name();

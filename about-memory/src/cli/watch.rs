@@ -25,7 +25,7 @@ Marks: + larger, - smaller, * new, x gone. If stdout is not a terminal, each upd
 
 #[derive(Args)]
 pub(crate) struct Watch {
-    /// The process ids of running processes.
+    /// The process ids or names of running processes.
     #[arg(value_name = "PID", required_unless_present = "all", conflicts_with = "all")]
     pids: Vec<Input>,
     /// The time between updates.

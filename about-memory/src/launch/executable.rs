@@ -65,8 +65,8 @@ impl std::error::Error for Obstacle {}
 /// The longest chain of scripts whose interpreters are scripts, as in Linux.
 const MOST_SCRIPTS: usize = 5;
 
-/// Checks that this library can record a program when it is preloaded. A program that contains the crate `dmd`
-/// passes in spite of obstacles, since it records itself.
+/// Checks that this library can record a program when it is preloaded. A program that contains the wrapper
+/// `dmd::Dmd` passes in spite of obstacles, since it records itself.
 ///
 /// # Errors
 ///
@@ -165,10 +165,10 @@ fn sanitizer(file: &Parsed<'_>, section: &str) -> Option<&'static str> {
     starts.into_iter().find_map(known).map(|(_, name)| *name)
 }
 
-/// Whether the program contains the crate `dmd`, which looks up a preloaded engine by this name.
+/// Whether the program contains the wrapper `dmd::Dmd`.
 fn has_dmd(file: &Parsed<'_>) -> bool {
-    const NAME: &[u8] = b"DMDDoor1\0";
+    let mark = dmd::LINKED_MARK;
     file.sections()
         .filter(|section| section.name() == Ok(".rodata"))
-        .any(|section| section.data().is_ok_and(|data| data.windows(NAME.len()).any(|bytes| bytes == NAME)))
+        .any(|section| section.data().is_ok_and(|data| data.windows(mark.len()).any(|bytes| bytes == mark)))
 }

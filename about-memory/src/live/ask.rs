@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use memory_report::ReportSet;
 use memory_report::file::{self, ReadOptions};
-use memory_reporter::live::{Hello, Minimized, VERSION};
+use memory_reporter::live::{Amounts, Hello, Minimized, VERSION};
 use serde::{Deserialize, Serialize};
 
 use crate::platform::Stream;
@@ -204,6 +204,16 @@ pub(super) fn file(socket: &Path, request: &str, timeout: Duration) -> Result<im
 pub fn minimize(pid: u32, timeout: Duration) -> Result<Minimized, LiveError> {
     let socket = sockets_of(&[pid])?.pop().flatten().ok_or(LiveError::NotListening)?;
     line(send(&socket.path, &Request::new("minimize"), timeout)?, timeout)
+}
+
+/// Asks a process for amounts that cost it no collection.
+///
+/// # Errors
+///
+/// If the process does not listen, refuses, or takes longer than `timeout`.
+pub fn amounts(pid: u32, timeout: Duration) -> Result<Amounts, LiveError> {
+    let socket = sockets_of(&[pid])?.pop().flatten().ok_or(LiveError::NotListening)?;
+    line(send(&socket.path, &Request::new("amounts"), timeout)?, timeout)
 }
 
 /// Asks about all `items` on several threads, and returns the answers in order.

@@ -53,7 +53,7 @@ pub(crate) fn is_privileged(_: &Path) -> bool {
     false
 }
 
-pub(crate) fn run_to_end(_: &mut Command) -> io::Result<ExitStatus> {
+pub(crate) fn run_to_end(_: &mut Command, _: impl FnOnce(u32)) -> io::Result<ExitStatus> {
     Err(io::ErrorKind::Unsupported.into())
 }
 

@@ -223,7 +223,97 @@ fn signals_go_through_both_ways() {
         let _ = done.send(());
         watchdog.join().unwrap();
         assert_eq!((status.code(), status.signal()), (code, signal));
+        // The signal itself ends no program without a dump.
+        assert!(folder.path().join("s.json").exists());
+        fs::remove_file(folder.path().join("s.json")).unwrap();
     }
+}
+
+/// A folder for sockets, apart from this user's.
+fn own_sockets(command: &mut Command, folder: &Path) {
+    command.env("XDG_RUNTIME_DIR", folder).env_remove("ABOUT_MEMORY");
+}
+
+#[test]
+fn a_program_that_never_heard_of_it_answers_while_it_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = env!("CARGO_BIN_EXE_about-memory");
+    let script = format!(
+        "{program} list; {program} show $$ | grep -a -E 'heap-allocated|heap-unclassified$'; {program} dump $$ asked.json.gz"
+    );
+    let library = libdmd().to_str().unwrap();
+    // The children that ask are programs of the run, too.
+    let arguments = ["--library", library, "--mode=live", "-o", "end.json.gz", "--", "bash", "-c", &script];
+    for variable in [None, Some("listen")] {
+        let mut command = command(folder.path(), &arguments);
+        own_sockets(&mut command, folder.path());
+        if let Some(variable) = variable {
+            command.env("ABOUT_MEMORY", variable);
+        }
+        let output = command.output().unwrap();
+        let (text, errors) = (String::from_utf8(output.stdout.clone()).unwrap(), stderr(&output));
+        let names: Vec<_> = text.lines().filter(|line| line.ends_with(".sock")).collect();
+        let names: Vec<_> = names.iter().map(|line| line.split_whitespace().nth(1).unwrap()).collect();
+        assert_eq!(names, ["bash"], "`run` hands the variable on: {text} {errors}");
+        assert!(text.contains("heap-allocated"), "{text} {errors}");
+        assert!(errors.contains("wrote asked.json.gz\n"), "{errors}");
+        let asked = dump(&folder.path().join("asked.json.gz"));
+        assert_eq!(asked["process"]["pid"], dump(&folder.path().join("end.json.gz"))["process"]["pid"]);
+        fs::remove_file(folder.path().join("asked.json.gz")).unwrap();
+    }
+}
+
+#[test]
+fn a_program_answers_nothing_with_no_listen() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = "ls $XDG_RUNTIME_DIR";
+    let library = libdmd().to_str().unwrap();
+    let arguments = ["--library", library, "--no-listen", "-o", "x.json", "--", "bash", "-c", script];
+    let sockets = tempfile::tempdir().unwrap();
+    let mut command = command(folder.path(), &arguments);
+    own_sockets(&mut command, sockets.path());
+    let output = command.output().unwrap();
+    assert_eq!((output.status.code(), &*output.stdout), (Some(0), &b""[..]), "{output:?}");
+}
+
+#[test]
+fn dumps_are_written_while_the_program_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    let library = libdmd().to_str().unwrap();
+    let arguments = ["--library", library, "--every", "200ms", "-o", "x.json", "--", "sleep", "2"];
+    let mut command = command(folder.path(), &arguments);
+    own_sockets(&mut command, folder.path());
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let text = stderr(&output);
+    assert!(text.contains("about-memory: wrote x.1.json.gz\nabout-memory: wrote x.2.json.gz\n"), "{text}");
+    assert!(text.ends_with("about-memory: wrote x.json\n"), "{text}");
+    let first = dump(&folder.path().join("x.1.json.gz"));
+    assert_eq!(first["invocation"]["mode"], "dark-matter");
+}
+
+/// The program grows in steps of two seconds: the condition comes true once.
+#[test]
+fn a_dump_is_written_when_an_amount_passes_a_limit() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = "#include <stdlib.h>\n#include <string.h>\n#include <unistd.h>\n\
+        int main(void) { for (int i = 0; i < 3; i++) { memset(malloc(20 << 20), 1, 20 << 20); sleep(2); } }\n";
+    compile(folder.path(), "grows", source, &[]);
+    let library = libdmd().to_str().unwrap();
+    let arguments = ["--library", library, "--when", "heap > 30 MiB", "-o", "y-%p.json", "--", "./grows"];
+    let mut command = command(folder.path(), &arguments);
+    own_sockets(&mut command, folder.path());
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let written: Vec<_> = files(folder.path()).into_iter().filter(|name| name.ends_with(".gz")).collect();
+    let [written] = &written[..] else { panic!("{written:?} {}", stderr(&output)) };
+    let bytes: u64 = dump(&folder.path().join(written))["blockList"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|block| block["req"].as_u64().unwrap() * block["num"].as_u64().unwrap_or(1))
+        .sum();
+    assert!((40 << 20..50 << 20).contains(&bytes), "{bytes}");
 }
 
 #[test]
@@ -352,6 +442,13 @@ fn wrong_usage() {
         &["--max-frames", "0", "--", "ls"],
         &["-o", "a b.json", "--", "ls"],
         &["-o", "%p/x.json", "--", "ls"],
+        &["--every", "fast", "--", "ls"],
+        &["--every", "1ms", "--", "ls"],
+        &["--when", "explicit > 1 GiB", "--", "ls"],
+        &["--when", "heap > +5%", "--", "ls"],
+        &["--when", "heap > 5%", "--", "ls"],
+        &["--when", "heap", "--", "ls"],
+        &["--no-listen", "--every", "1s", "--", "ls"],
         &["--"],
     ] {
         let output = run(folder.path(), arguments);

@@ -55,9 +55,9 @@ impl RecordKind {
 
     pub(crate) fn of_mode(mode: Mode) -> &'static [Self] {
         match mode {
-            Mode::Live | Mode::Scan => &[Self::Live],
             Mode::Cumulative => &[Self::Cumulative],
             Mode::DarkMatter => &[Self::TwiceReported, Self::Unreported, Self::OnceReported],
+            _ => &[Self::Live],
         }
     }
 }

@@ -1,8 +1,8 @@
 //! libdmd.so: DMD for any Linux program, by `LD_PRELOAD`.
 //!
 //! Forwards every call to the function that the program would have called without it, and records the block. Exports
-//! `malloc` and its family, the entry points of `dmd.h`, and the calls that install filters of system calls. The
-//! library is empty on other systems.
+//! `malloc` and its family, the entry points of `dmd.h`, the calls that install filters of system calls, and those that
+//! install handlers of signals. The library is empty on other systems.
 
 #![cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 #![deny(unsafe_code)]
@@ -13,6 +13,8 @@ mod bootstrap;
 mod confine;
 #[allow(unsafe_code, reason = "functions for C")]
 mod connect;
+#[allow(unsafe_code, reason = "functions for C")]
+mod ending;
 #[allow(unsafe_code, reason = "functions for C")]
 mod malloc;
 #[allow(unsafe_code, reason = "asks the loader")]

@@ -22,6 +22,8 @@ pub(crate) struct Real {
     valloc: Function,
     pvalloc: Function,
     malloc_usable_size: Function,
+    sigaction: Function,
+    signal: Function,
     /// A bit for each [`Giver`] that is in another file than `malloc_usable_size`, which cannot tell the size of its
     /// blocks: some libraries define only a part of the family.
     without_size: AtomicU16,
@@ -60,6 +62,8 @@ pub(crate) static REAL: Real = Real {
     valloc: unknown(),
     pvalloc: unknown(),
     malloc_usable_size: unknown(),
+    sigaction: unknown(),
+    signal: unknown(),
     without_size: AtomicU16::new(0),
 };
 
@@ -98,6 +102,8 @@ forward! {
     valloc(bytes: usize) -> *mut c_void;
     pvalloc(bytes: usize) -> *mut c_void;
     malloc_usable_size(block: *mut c_void) -> usize;
+    sigaction(signal: c_int, new: *const libc::sigaction, old: *mut libc::sigaction) -> c_int;
+    signal(signal: c_int, handler: libc::sighandler_t) -> libc::sighandler_t;
 }
 
 impl Real {
@@ -107,8 +113,12 @@ impl Real {
         if start.is_err() {
             return self.state.load(Ordering::Acquire) == KNOWN;
         }
-        let functions: [(&Function, &CStr); 2] =
-            [(&self.free, c"free"), (&self.malloc_usable_size, c"malloc_usable_size")];
+        let functions: [(&Function, &CStr); 4] = [
+            (&self.free, c"free"),
+            (&self.malloc_usable_size, c"malloc_usable_size"),
+            (&self.sigaction, c"sigaction"),
+            (&self.signal, c"signal"),
+        ];
         for (place, name) in functions {
             place.store(behind(name), Ordering::Relaxed);
         }

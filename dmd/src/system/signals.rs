@@ -1,10 +1,45 @@
-//! Signals wait while a dump is written: a handler may allocate, end the process, or never return. A file that may
-//! not grow, or a pipe that nobody reads, must not end the program either. A cancellation of the thread waits too,
-//! since it would unwind the thread.
+//! Signals wait while a dump is written: a handler may allocate, end the process, or never return. Signals that end the
+//! process do not wait if one of them has asked for the dump. A file that may not grow, or a pipe that nobody reads,
+//! must not end the program either. A cancellation of the thread waits too, since it would unwind the thread.
 
 use core::ffi::c_int;
 use core::mem::MaybeUninit;
 use core::ptr::null_mut;
+use core::sync::atomic::{AtomicBool, Ordering};
+
+/// Signals by which others ask a process to end.
+pub(crate) const ENDING: [c_int; 2] = [libc::SIGTERM, libc::SIGINT];
+
+/// [`ENDING`] signals do not wait.
+static ENDING_OPEN: AtomicBool = AtomicBool::new(false);
+
+/// From now on, signals that end the process do not wait while a dump is written.
+pub(crate) fn leave_ending_open() {
+    ENDING_OPEN.store(true, Ordering::Relaxed);
+}
+
+/// Ends the process by a signal whose default action does so.
+pub(crate) fn end_by(signal: c_int) -> ! {
+    // By its number: in `libdmd.so`, `sigaction` is the program's view.
+    let default = [0_u64; 4];
+    let no_old = null_mut::<u64>();
+    // SAFETY: the kernel's layout of an action; all zeros are the default one. A set of signals has 8 bytes.
+    unsafe { libc::syscall(libc::SYS_rt_sigaction, signal, &raw const default, no_old, 8_usize) };
+    let mut set = MaybeUninit::<libc::sigset_t>::uninit();
+    // SAFETY: `set` is a place for the set.
+    unsafe { libc::sigemptyset(set.as_mut_ptr()) };
+    // SAFETY: `sigemptyset` made the set.
+    unsafe { libc::sigaddset(set.as_mut_ptr(), signal) };
+    // SAFETY: a set, and a null pointer for the old one.
+    unsafe { libc::pthread_sigmask(libc::SIG_UNBLOCK, set.as_ptr(), null_mut()) };
+    // SAFETY: the function has no precondition.
+    let thread = unsafe { libc::syscall(libc::SYS_gettid) };
+    // SAFETY: sends a signal to this thread.
+    unsafe { libc::syscall(libc::SYS_tgkill, std::process::id(), thread, signal) };
+    // A filter of system calls forbids that: the status is as a shell has it.
+    // SAFETY: `_exit` ends the process.
+    unsafe { libc::_exit(128 + signal) }
+}
 
 /// The kernel sends these to a thread that exceeds a file's limit, or writes to a pipe that nobody reads.
 const OF_WRITING: [i32; 2] = [libc::SIGXFSZ, libc::SIGPIPE];
@@ -20,6 +55,12 @@ pub(crate) fn held<T>(body: impl FnOnce() -> T) -> T {
     let mut all = MaybeUninit::<libc::sigset_t>::uninit();
     // SAFETY: `all` is a place for the set.
     unsafe { libc::sigfillset(all.as_mut_ptr()) };
+    if ENDING_OPEN.load(Ordering::Relaxed) {
+        for signal in ENDING {
+            // SAFETY: `sigfillset` filled the set.
+            unsafe { libc::sigdelset(all.as_mut_ptr(), signal) };
+        }
+    }
     let mut before = MaybeUninit::<libc::sigset_t>::uninit();
     // SAFETY: `sigfillset` filled the set, and `before` is a place for the old one.
     if unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr()) } != 0 {

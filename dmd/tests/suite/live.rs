@@ -11,7 +11,7 @@ use flate2::read::GzDecoder;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::support::{command, count, preloaded, read_dump, victim};
+use crate::support::{c_program, command, count, preloaded, read_dump, succeed, victim};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -157,4 +157,33 @@ fn none_if_nothing_is_recorded() {
     waiting.signal();
     assert_eq!(waiting.saved("memory-report-").len(), 1);
     assert!(named(waiting.folder.path(), "dmd-").is_empty());
+}
+
+/// The library's own copy of `memory-reporter` answers for a program that has none.
+#[test]
+fn of_a_program_without_reporters() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = c_program(folder.path(), "ended");
+    let mut command = preloaded(&program, OPTIONS);
+    command.arg("waits");
+    let waiting = Waiting::start(command);
+    assert!(waiting.requests().contains(&"dmd-dump".to_owned()));
+    let heap = waiting.amount("heap-allocated").unwrap();
+    assert!((77_000..1_000_000).contains(&heap), "{heap}");
+    let amounts: Value = serde_json::from_slice(&waiting.ask("amounts")).unwrap();
+    assert!((77_000..1_000_000).contains(&amounts["heap_allocated"].as_u64().unwrap()), "{amounts}");
+    let path = waiting.folder.path().join("asked.json.gz");
+    fs::write(&path, waiting.ask("dmd-dump")).unwrap();
+    assert_eq!(count(&read_dump(&path), |block| block["req"] == 77), 1000);
+}
+
+/// The program may close descriptors that it never opened, and reuse their numbers.
+#[test]
+fn the_library_never_answers_on_another_socket() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = c_program(folder.path(), "closes_all");
+    let sockets = tempfile::tempdir().unwrap();
+    let mut command = preloaded(&program, OPTIONS);
+    let output = succeed(command.env("ABOUT_MEMORY", "listen").env("XDG_RUNTIME_DIR", sockets.path()));
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), "nobody else accepted\n");
 }

@@ -1,10 +1,12 @@
-//! Runs whole processes under DMD, by either door, and checks its dumps and messages.
+//! Runs whole processes under DMD, by either hook, and checks its dumps and messages.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
+mod both_hooks;
 mod c_programs;
 mod dark;
-mod doors;
+mod ending_signals;
+mod engine_versions;
 mod exits;
 mod exports;
 mod format;

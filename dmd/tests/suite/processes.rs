@@ -123,7 +123,7 @@ fn nothing_happens_without_the_variable() {
 }
 
 #[test]
-fn the_tool_is_tried_by_either_door() {
+fn the_tool_is_tried_by_either_hook() {
     for options in ["--mode=test --quiet", "--mode=test --stacks=full --quiet", "--mode=stress --quiet"] {
         let by_library = succeed(&mut preloaded("/bin/false", options));
         let by_wrapper = succeed(command(victim("smoke_wrapper")).env("DMD", options));

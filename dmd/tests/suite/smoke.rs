@@ -1,4 +1,4 @@
-//! Both doors give the same dumps of the smoke steps (`tests/victims/smoke/steps.rs`).
+//! Both hooks give the same dumps of the smoke steps (`tests/victims/smoke/steps.rs`).
 
 use std::collections::BTreeMap;
 use std::fmt::Write;

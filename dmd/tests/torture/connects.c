@@ -1,23 +1,34 @@
-// A plugin that passes its table of functions to the engine, and a program that loads and unloads the plugin. Prints
-// whether the plugin is still loaded. Usage: connects PLUGIN
+// A plugin that connects with the engine, as a program that knows only the first entries of its table, and a program
+// that loads and unloads the plugin. Prints whether the plugin is still loaded. Usage: connects PLUGIN
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 
+typedef void run_reporters(unsigned long long milliseconds);
+
+struct engine_table {
+    size_t size;
+    bool (*is_running)(void);
+    void (*add_program)(run_reporters *);
+};
+
 #ifdef PLUGIN
-static size_t table[64] = {sizeof table};
+static void run(unsigned long long milliseconds) {}
 
 __attribute__((constructor)) static void connect_it(void) {
-    const void *(*connect_program)(const void *) = dlsym(RTLD_DEFAULT, "DMDConnect1");
-    if (connect_program) connect_program(table);
+    const struct engine_table *(*engine)(void) = dlsym(RTLD_DEFAULT, "DMDEngine2");
+    if (!engine) return;
+    const struct engine_table *table = engine();
+    if (table->size >= sizeof *table && table->is_running()) table->add_program(run);
 }
 #else
 int main(int count, char **arguments) {
     if (count < 2) return 2;
     void *plugin = dlopen(arguments[1], RTLD_NOW | RTLD_LOCAL);
     if (!plugin) return 3;
-    if (dlsym(RTLD_DEFAULT, "DMDConnect1") && dlerror()) return 4;
+    if (dlsym(RTLD_DEFAULT, "DMDEngine2") && dlerror()) return 4;
     dlclose(plugin);
     puts(dlopen(arguments[1], RTLD_NOW | RTLD_NOLOAD) ? "there" : "gone");
     return 0;

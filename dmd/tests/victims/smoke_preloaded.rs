@@ -1,4 +1,4 @@
-//! The smoke steps by the door of `libdmd.so`. Usage: `smoke_preloaded FOLDER`, with `DMD` and
+//! The smoke steps by `libdmd.so`. Usage: `smoke_preloaded FOLDER`, with `DMD` and
 //! `LD_PRELOAD` set.
 
 #[path = "smoke/steps.rs"]

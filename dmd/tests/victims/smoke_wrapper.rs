@@ -1,4 +1,4 @@
-//! The smoke steps by the wrapper's door. Usage: `smoke_wrapper FOLDER`, with `DMD` set.
+//! The smoke steps by the wrapper. Usage: `smoke_wrapper FOLDER`, with `DMD` set.
 
 #[path = "smoke/steps.rs"]
 mod steps;

@@ -1,6 +1,6 @@
 //! Allocation stacks from DMD, when it records this process.
 
-use memory_reporter::bridge;
+use memory_reporter::engine_abi;
 
 use super::sites::{AllocationSites, SiteFrame};
 
@@ -8,18 +8,11 @@ pub(super) struct Dmd;
 
 impl AllocationSites for Dmd {
     fn site(&self, address: usize) -> Option<u64> {
-        bridge::allocation_site(address)
+        engine_abi::allocation_site(address)
     }
 
     fn frames(&self, site: u64) -> Vec<SiteFrame> {
-        let frame = |frame: bridge::AllocationFrame| SiteFrame {
-            function: Some(frame.function).filter(|function| !function.is_empty()),
-            is_system: frame.place.starts_with("/rustc/"),
-            source: frame.place,
-            line: frame.line,
-            column: 0,
-        };
-        bridge::allocation_frames(site).into_iter().map(frame).collect()
+        engine_abi::allocation_frames(site)
     }
 }
 

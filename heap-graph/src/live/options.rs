@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use memory_reporter::bridge;
+use memory_reporter::engine_abi;
 
 use super::dmd::{Dmd, Nowhere};
 use super::naming::{BlockTypes, coarse_type};
@@ -56,7 +56,7 @@ impl<'a> LiveOptions<'a> {
     }
 
     pub(super) fn sites(&self) -> Option<&'a dyn AllocationSites> {
-        let dmd = || bridge::is_connected().then_some(&Dmd as &dyn AllocationSites);
+        let dmd = || engine_abi::is_connected().then_some(&Dmd as &dyn AllocationSites);
         self.allocation_sites.or_else(dmd)
     }
 }

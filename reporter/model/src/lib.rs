@@ -25,6 +25,7 @@
 //! - [`Report`] is the datum, [`ReportSet`] many of them with their [`Warning`]s.
 //! - [`tree`] adds a set up, [`diff`] compares two sets.
 //! - [`mod@file`] reads and writes a set; [`reader`] is the bounded parser below it.
+//! - [`dmd`] is what DMD's engine and the readers of its dumps share.
 
 #![forbid(unsafe_code)]
 
@@ -40,6 +41,7 @@ mod skipped;
 mod warning;
 
 pub mod diff;
+pub mod dmd;
 pub mod file;
 pub mod reader;
 pub mod tree;

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use memory_report::{Kind, Report, ReportSet, Units, path_segment};
 
-use crate::engine::{Collecting, DarkMatter, Rows};
+use crate::engine_abi::{Collecting, DarkMatter, Rows};
 use crate::reporting::{amounts, is_explicit};
 
 const UNCLASSIFIED: &str = "explicit/heap-unclassified";

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use memory_report::{ReportSet, ReporterRun, SkipReason, Skipped, Warning, WarningKind};
 
 use crate::allocator;
-use crate::engine::{Collecting, Marker, Run};
+use crate::engine_abi::{Collecting, Marker, Run};
 use crate::measure::Addresses;
 use crate::reporting::isolation::{self, Ran};
 use crate::reporting::registry::{self, Entry, Turn};

@@ -2,19 +2,13 @@
 
 use core::time::Duration;
 
-use crate::engine::Program;
 use crate::reporting::isolation;
 
 use super::driver::{CollectOptions, collect_reports};
 
-static PROGRAM: Program = Program::new(run_reporters);
-
-/// The program that this copy of the crate belongs to.
-pub fn program() -> &'static Program {
-    &PROGRAM
-}
-
-extern "C" fn run_reporters(milliseconds: u64) {
+/// Runs all reporters of the program that this copy of the crate belongs to, and drops their reports. A deadline of 0
+/// is none.
+pub extern "C" fn run_reporters(milliseconds: u64) {
     let mut options = CollectOptions::new();
     if milliseconds != 0 {
         options = options.deadline(Duration::from_millis(milliseconds));

@@ -6,7 +6,7 @@ use std::hash::{BuildHasher as _, RandomState};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use crate::{engine, platform};
+use crate::{engine_abi, platform};
 
 use super::turns;
 
@@ -50,7 +50,7 @@ impl Drop for Temporary {
 
 /// Saves a dump if there is an engine: to a file in `folder`, which appears once it is complete.
 pub(super) fn save(folder: &Path, name: &str) -> io::Result<()> {
-    if !engine::is_connected() {
+    if !engine_abi::is_connected() {
         return Ok(());
     }
     let incomplete = Temporary::new(folder)?;
@@ -61,5 +61,5 @@ pub(super) fn save(folder: &Path, name: &str) -> io::Result<()> {
 
 fn write(path: &Path) -> io::Result<()> {
     let path = CString::new(path.as_os_str().as_encoded_bytes())?;
-    turns::alone(|| engine::report_and_dump(&path, turns::DEADLINE))
+    turns::alone(|| engine_abi::report_and_dump(&path, turns::DEADLINE))
 }

@@ -1,14 +1,33 @@
 //! The environment variable `ABOUT_MEMORY`, which is read once before `main`.
 
 use std::io::Write as _;
+use std::sync::{Mutex, PoisonError};
 
-use super::{listen, listen_to_signals};
+use super::{Listening, listen, listen_to_signals};
+use crate::platform;
+
+/// The socket that the variable asked for.
+static LISTENING: Mutex<Option<Listening>> = Mutex::new(None);
+
+/// The name of the variable.
+const NAME: &str = "ABOUT_MEMORY";
+
+fn words() -> Vec<String> {
+    let value = std::env::var_os(NAME).unwrap_or_default();
+    let value = value.to_string_lossy();
+    value.split(',').map(str::trim).filter(|word| !word.is_empty()).map(str::to_owned).collect()
+}
+
+/// Whether the variable asks this process to listen, and the process may do what a variable asks.
+pub fn is_asked_to_listen() -> bool {
+    !platform::runs_with_other_rights() && words().iter().any(|word| word == "listen")
+}
 
 pub(crate) fn start_up() {
-    let Some(value) = std::env::var_os("ABOUT_MEMORY") else { return };
-    for word in value.to_string_lossy().split(',').map(str::trim).filter(|word| !word.is_empty()) {
+    for word in words() {
+        let word = &*word;
         let result = match word.split_once('=') {
-            None if word == "listen" => listen().map(super::Listening::forever),
+            None if word == "listen" => listen().map(keep),
             None if word == "signals" => listen_to_signals(std::env::temp_dir()),
             Some(("signals", folder)) if !folder.is_empty() => listen_to_signals(folder),
             _ => {
@@ -20,6 +39,17 @@ pub(crate) fn start_up() {
             say(&format!("{word:?}: {error}"));
         }
     }
+}
+
+fn keep(listening: Listening) {
+    *LISTENING.lock().unwrap_or_else(PoisonError::into_inner) = Some(listening);
+}
+
+/// Ends what the environment variable `ABOUT_MEMORY` has asked of this process: a program calls this if it starts other
+/// programs, and the variable is for them. They still find it in their environment.
+pub fn ignore_environment() {
+    drop(LISTENING.lock().unwrap_or_else(PoisonError::into_inner).take());
+    platform::ignore_triggers();
 }
 
 /// Writes to stderr: the program has called nothing, so there is no caller to return an error to.

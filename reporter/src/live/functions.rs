@@ -4,7 +4,7 @@ use core::fmt;
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::engine;
+use crate::engine_abi;
 use crate::reporting::isolation;
 
 use super::dmd_dump;
@@ -26,8 +26,8 @@ pub struct Answering(Arc<Entry>);
 /// thread of the listener, perhaps on several at the same time.
 ///
 /// If `answer` fails before the first byte of the answer, the peer gets the error; if it fails later, the answer ends
-/// early. Of several functions for one request the first one answers. The requests `hello`, `report` and `minimize`
-/// never reach a function.
+/// early. Of several functions for one request the first one answers. The requests `hello`, `report`, `minimize` and
+/// `amounts` never reach a function.
 pub fn answer_requests(
     request: impl Into<String>,
     answer: impl Fn(&str, &mut dyn Write) -> io::Result<()> + Send + Sync + 'static,
@@ -65,7 +65,7 @@ fn lock() -> MutexGuard<'static, Vec<Arc<Entry>>> {
 /// The names of all requests that functions answer, sorted, each once.
 pub(super) fn names() -> Vec<String> {
     let mut names: Vec<_> = lock().iter().map(|entry| entry.request.clone()).collect();
-    if engine::is_connected() {
+    if engine_abi::is_connected() {
         names.push(dmd_dump::REQUEST.to_owned());
     }
     names.sort();
@@ -87,7 +87,7 @@ pub(super) fn run(request: &str, line: &str, out: &mut dyn Write) -> Option<io::
                 |panic: String| io::Error::other(format!("the function for {request:?} panicked: {panic}"));
             Some(answered.unwrap_or_else(|panic| Err(panicked(panic))))
         }
-        None if request == dmd_dump::REQUEST && engine::is_connected() => Some(dmd_dump::answer(out)),
+        None if request == dmd_dump::REQUEST && engine_abi::is_connected() => Some(dmd_dump::answer(out)),
         None => None,
     }
 }

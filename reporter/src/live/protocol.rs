@@ -48,6 +48,20 @@ pub struct Minimized {
     pub resident: Option<u64>,
 }
 
+/// The answer to `amounts`: amounts that cost no collection, in bytes; `None` if the process does not know one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Amounts {
+    /// The version of the protocol that is spoken.
+    pub version: u32,
+    /// See [`heap_allocated`](crate::amounts::heap_allocated).
+    pub heap_allocated: Option<u64>,
+    /// See [`resident`](crate::amounts::resident).
+    pub resident: Option<u64>,
+    /// See [`vsize`](crate::amounts::vsize).
+    pub vsize: Option<u64>,
+}
+
 #[derive(Debug, Deserialize)]
 pub(super) struct Request {
     pub(super) version: u32,

@@ -13,7 +13,7 @@ use crate::platform::Peer;
 use crate::reporting::amounts;
 
 use super::functions;
-use super::protocol::{Hello, MAX_REQUEST, Minimized, Refusal, Request, VERSION};
+use super::protocol::{Amounts, Hello, MAX_REQUEST, Minimized, Refusal, Request, VERSION};
 use super::turns::{DEADLINE, collect_alone, minimize_alone};
 use super::workers::{Busy, Workers};
 
@@ -84,6 +84,7 @@ impl Who {
             "hello" => self.hello(peer),
             "report" => self.report(peer, &request),
             "minimize" => minimize(peer),
+            "amounts" => amounts_now(peer),
             // The line is UTF-8, or it would not have been read.
             other => hand_on(peer, other, &String::from_utf8_lossy(&line)),
         }
@@ -140,6 +141,13 @@ fn minimize(peer: &mut Peer) -> io::Result<()> {
     send_line(peer, &Minimized { version: VERSION, resident_before, resident })
 }
 
+fn amounts_now(peer: &mut Peer) -> io::Result<()> {
+    let [heap_allocated, resident, vsize] =
+        [amounts::heap_allocated(), amounts::resident(), amounts::vsize()];
+    peer.allow(TIME_TO_ASK);
+    send_line(peer, &Amounts { version: VERSION, heap_allocated, resident, vsize })
+}
+
 fn hand_on(peer: &mut Peer, request: &str, line: &str) -> io::Result<()> {
     let mut answer = Answer { peer, begun: false };
     match functions::run(request, line, &mut answer) {
@@ -149,7 +157,7 @@ fn hand_on(peer: &mut Peer, request: &str, line: &str) -> io::Result<()> {
         }
         Some(result) => result,
         None => {
-            let known = ["hello", "report", "minimize"].map(str::to_owned);
+            let known = ["hello", "report", "minimize", "amounts"].map(str::to_owned);
             let known: Vec<_> = known.into_iter().chain(functions::names()).collect();
             refuse(peer, &format!("there is no request {request:?}, only {}", known.join(", ")))
         }

@@ -6,7 +6,7 @@
 use core::fmt;
 
 use crate::allocator::{self, AskUsableSize};
-use crate::engine::Marks;
+use crate::engine_abi::Marks;
 
 use super::block::{Block, Edge};
 use super::walk_state::WalkState;

@@ -56,7 +56,7 @@ use std::thread;
 
 use memory_report::{Kind, Report, ReportSet, Skipped, Units};
 
-use crate::engine::Marks;
+use crate::engine_abi::Marks;
 
 use super::malloc_size_of::MallocSizeOf;
 use super::ops::MallocSizeOfOps;

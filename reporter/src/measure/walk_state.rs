@@ -12,7 +12,7 @@ use hashbrown::HashSet;
 use memory_report::{SkipReason, Skipped};
 use rustc_hash::FxBuildHasher;
 
-use crate::engine::Marks;
+use crate::engine_abi::Marks;
 
 use super::block::Block;
 

@@ -10,7 +10,7 @@ pub(crate) use private_folder::{
     check_private_folder, create_private_file, create_private_folder, make_private_folder, own_uid,
     socket_folder,
 };
-pub(crate) use signals::on_triggers;
+pub(crate) use signals::{ignore_triggers, on_triggers};
 pub(crate) use start_up::{call_at_exit, call_before_main, runs_with_other_rights, spawn_without_signals};
 
 use procfs::Current as _;

@@ -4,7 +4,7 @@
 //! is `None` if the platform or the allocator does not know it.
 
 use crate::allocator::{self, declared};
-use crate::{engine, platform};
+use crate::{engine_abi, platform};
 
 /// Address space in use.
 pub fn vsize() -> Option<u64> {
@@ -41,7 +41,7 @@ pub fn page_faults_soft() -> Option<u64> {
 /// Usable bytes of all live blocks of the declared allocator, slop included. If the program declares none, of all
 /// blocks that DMD records, while DMD is on.
 pub fn heap_allocated() -> Option<u64> {
-    allocator::heap_allocated_counter().map(|bytes| bytes as u64).or_else(engine::heap)
+    allocator::heap_allocated_counter().map(|bytes| bytes as u64).or_else(engine_abi::heap)
 }
 
 /// The bytes that the C library's malloc has allocated, headers and cached free chunks included.

@@ -4,7 +4,7 @@
 use memory_report::{Kind, Units, amount, path_segment};
 
 use crate::allocator::{self, declared};
-use crate::engine::engine_sizes;
+use crate::engine_abi::{engine_sizes, is_itself};
 use crate::platform;
 
 use super::memory_reporter::MemoryReporter;
@@ -162,6 +162,10 @@ impl MemoryReporter for Registry {
     }
 
     fn collect_reports(&self, out: &mut Reports) {
+        if is_itself() {
+            // The list is not in the heap that the reports are about.
+            return;
+        }
         out.report(
             "explicit/memory-reporter/registry",
             Kind::Heap,

@@ -11,7 +11,7 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 use std::alloc;
 
 use crate::allocator::declared;
-use crate::engine::mark_on_alloc;
+use crate::engine_abi::mark_on_alloc;
 
 /// The bytes that are allocated now. The code that allocates and frees must count them.
 ///

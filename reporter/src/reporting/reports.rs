@@ -8,7 +8,7 @@ use std::thread;
 
 use memory_report::{Kind, Report, ReportSet, Units, Warning, WarningKind};
 
-use crate::engine::{Marker, Marks};
+use crate::engine_abi::{Marker, Marks};
 use crate::measure::{
     AddSizeOf, Addresses, Computed, Erased, MallocSizeOf, MallocSizeOfOps, Marking, Measured, Reading,
     WalkState, size_tree,

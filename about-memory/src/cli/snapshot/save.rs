@@ -6,12 +6,14 @@ use std::time::Duration;
 use about_memory::live;
 use clap::Args;
 
+use super::super::input::{self, Input};
 use super::super::{Failure, live_input};
 
 #[derive(Args)]
 pub(super) struct Save {
-    /// The process id (PID) of a running process.
-    pid: u32,
+    /// The process id or the name of a running process.
+    #[arg(value_name = "PID")]
+    process: Input,
     /// The file to write.
     file: PathBuf,
     /// The time the process has to answer.
@@ -21,7 +23,8 @@ pub(super) struct Save {
 
 impl Save {
     pub(super) fn run(self) -> Result<String, Failure> {
-        let saved = live::save_snapshot(self.pid, &self.file, self.timeout);
-        saved.map(|()| String::new()).map_err(|error| live_input::failure(&[self.pid], error))
+        let pid = input::pid(&self.process)?;
+        let saved = live::save_snapshot(pid, &self.file, self.timeout);
+        saved.map(|()| String::new()).map_err(|error| live_input::failure(&[pid], error))
     }
 }

@@ -33,8 +33,8 @@ pub(crate) fn is_privileged(path: &Path) -> bool {
     setuid || setgid || capable
 }
 
-/// Runs a program to its end, and forwards signals to it.
-pub(crate) fn run_to_end(command: &mut Command) -> io::Result<ExitStatus> {
+/// Runs a program to its end, and forwards signals to it. Calls `started` with the process id.
+pub(crate) fn run_to_end(command: &mut Command, started: impl FnOnce(u32)) -> io::Result<ExitStatus> {
     // Ignored signals stay ignored, also in the program: it inherits ignored signals, but not handlers.
     let signals = not_ignored(&[SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGALRM]);
     let mut signals = SignalsInfo::<WithOrigin>::new(signals)?;
@@ -54,6 +54,7 @@ pub(crate) fn run_to_end(command: &mut Command) -> io::Result<ExitStatus> {
             }
         }
     });
+    started(child.id());
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
     while matches!(rustix::process::waitid(WaitId::Pid(pid), options), Err(rustix::io::Errno::INTR)) {}
     *alive.lock().unwrap_or_else(PoisonError::into_inner) = false;

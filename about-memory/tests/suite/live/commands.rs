@@ -256,3 +256,46 @@ fn what_is_resident_is_shown_and_saved_where_it_is_asked_for() {
         "about-memory: without.json: has no resident-map; save the report with --resident\n"
     );
 }
+
+#[test]
+fn names_work_where_process_ids_do() {
+    let mut herd = Herd::new();
+    herd.start("one");
+    let text = herd.shown(&["show", "one"]);
+    assert!(text.contains("explicit"), "{text}");
+    herd.shown(&["save", "one", "saved.json.gz"]);
+    assert!(!file::read(herd.path().join("saved.json.gz")).unwrap().is_empty());
+    herd.shown(&["watch", "one", "--count", "1"]);
+    herd.shown(&["minimize", "one"]);
+
+    // A file of this name comes first, as for a number.
+    fs::write(herd.path().join("one"), "no report").unwrap();
+    assert!(!herd.about_memory(&["show", "one"]).status.success());
+    fs::remove_file(herd.path().join("one")).unwrap();
+
+    let other = herd.start("one");
+    let output = herd.about_memory(&["show", "one"]);
+    assert_eq!(output.status.code(), Some(2));
+    let text = stderr(&output);
+    assert!(text.starts_with("about-memory: one: several processes have this name: "), "{text}");
+    assert!(text.contains(&other.to_string()) && text.ends_with("; use a process id\n"), "{text}");
+    let output = herd.about_memory(&["minimize", "two"]);
+    assert_eq!(stderr(&output), "about-memory: two: not a process id or the name of one process\n");
+    assert!(stderr(&herd.about_memory(&["show", "two"])).starts_with("about-memory: two: "));
+}
+
+#[test]
+fn dump_saves_a_whole_dump_or_nothing() {
+    let mut herd = Herd::new();
+    herd.start("recorded dmd");
+    let bad = herd.start("bad bad-dmd");
+    herd.start("plain");
+    // The answer of this process is no whole file.
+    assert_eq!(herd.about_memory(&["dump", "recorded"]).status.code(), Some(1));
+    let output = herd.about_memory(&["dump", "bad"]);
+    assert_eq!(stderr(&output), format!("about-memory: process {bad}: refused: not today\n"));
+    let text = stderr(&herd.about_memory(&["dump", "plain"]));
+    assert!(text.contains(": refused: there is no request \"dmd-dump\", only "), "{text}");
+    let left = fs::read_dir(herd.path()).unwrap().map(|entry| entry.unwrap().file_name());
+    assert_eq!(left.collect::<Vec<_>>(), ["about-memory"]);
+}

@@ -12,7 +12,7 @@ use dmd_unwind::StackRange;
 
 /// A hook runs. It causes no allocation: a block allocated meanwhile is a signal handler's.
 const HOOK: u32 = 1 << 31;
-/// Added for each call of an allocator that has its own door: blocks that other doors see meanwhile are parts of
+/// Added for each call of an allocator with a hook of its own: blocks that other hooks see meanwhile are parts of
 /// its block.
 const ALLOCATOR: u32 = 1 << 16;
 /// Added each time that blocks allocated from here on are the engine's own.
@@ -26,7 +26,8 @@ const HANDLER: usize = 512;
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct Guard {
-    /// Sums of the constants above. Other copies of the library read it: see `door`.
+    /// Sums of the constants above. Other copies of the library read and change it: see
+    /// `guard` in `memory_reporter::engine_abi`.
     inside: Cell<u32>,
     /// The stack pointer of the code that set the guard first; 0 if it is not known.
     at: Cell<usize>,
@@ -54,7 +55,7 @@ impl Guard {
         inside != 0 && !self.was_left(if inside == HOOK { HANDLER } else { 0 })
     }
 
-    /// Whether a new block is not to be recorded: it is the engine's own, or part of one that another door sees.
+    /// Whether a new block is not to be recorded: it is the engine's own, or part of one that another hook sees.
     #[inline(always)]
     pub(crate) fn passes_by(&self) -> bool {
         self.inside.get() & !HOOK != 0 && !self.was_left(0)
@@ -66,9 +67,10 @@ impl Guard {
         self.inside.get() & (ALLOCATOR - 1) != 0
     }
 
-    /// The counter, for copies of the library that know only this part of the guard.
-    pub(crate) fn counter(&self) -> &Cell<u32> {
-        &self.inside
+    /// Whether a call, which a jump may have left, has set the guard.
+    #[inline(always)]
+    pub(crate) fn is_used(&self) -> bool {
+        self.inside.get() != 0
     }
 
     /// Says that nobody is inside: the code that set the guard never returns.
@@ -115,7 +117,7 @@ impl Guard {
         }
     }
 
-    /// Runs an allocator whose blocks another door sees.
+    /// Runs an allocator whose blocks another hook sees.
     #[inline(always)]
     pub(crate) fn around<T>(&self, allocator: impl FnOnce() -> T) -> T {
         let before = self.set(self.inside.get() + ALLOCATOR);

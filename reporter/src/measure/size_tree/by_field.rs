@@ -1,7 +1,7 @@
 //! The reading that grows a tree.
 
 use crate::allocator::{self, AskUsableSize, DeclaredAllocator};
-use crate::engine::Marks;
+use crate::engine_abi::Marks;
 use crate::measure::block::{Block, Edge};
 use crate::measure::reading::{Observe, Reading};
 use crate::measure::size_summary::SizeSummary;

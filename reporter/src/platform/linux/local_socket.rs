@@ -2,16 +2,19 @@
 //!
 //! After a fork the child has a copy of the listening socket, but not the thread. The child closes its copy, so that
 //! nobody connects to a process that does not answer.
+//!
+//! A program may close every descriptor and open its own under the same numbers. So the socket has a high number, and
+//! each use checks that it is still the same socket.
 
 use core::mem::ManuallyDrop;
 use std::fs;
 use std::io::{self, Read, Write};
 use std::net::Shutdown;
-use std::os::fd::AsRawFd as _;
+use std::os::fd::{AsRawFd as _, FromRawFd as _, RawFd};
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use std::sync::{Arc, Once};
 use std::time::{Duration, Instant};
 
@@ -22,11 +25,15 @@ use super::{own_uid, spawn_without_signals};
 /// The descriptor that the child of a fork closes; -1 for none.
 static TO_CLOSE: AtomicI32 = AtomicI32::new(-1);
 
+/// The file number of the socket with that descriptor.
+static INODE: AtomicU64 = AtomicU64::new(0);
+
 /// Keeps the listening thread running until it is dropped. A process has one at a time.
 pub(crate) struct Listener(Arc<Shared>);
 
 struct Shared {
     socket: ManuallyDrop<UnixListener>,
+    inode: u64,
     pid: u32,
     stopped: AtomicBool,
 }
@@ -35,12 +42,15 @@ impl Listener {
     /// Answers at `path`. It calls `answer` on the listening thread, so `answer` must be quick.
     pub(crate) fn start(path: &Path, answer: impl Fn(Peer) + Send + 'static) -> Result<Self, ListenError> {
         let io = |error| ListenError::Io(path.to_owned(), error);
-        let socket = bind(path).map_err(io)?;
+        let socket = out_of_the_way(bind(path).map_err(io)?);
+        let inode = inode(socket.as_raw_fd());
         fs::set_permissions(path, fs::Permissions::from_mode(0o600)).map_err(io)?;
         close_in_children();
+        INODE.store(inode, Ordering::SeqCst);
         TO_CLOSE.store(socket.as_raw_fd(), Ordering::SeqCst);
         let shared = Arc::new(Shared {
             socket: ManuallyDrop::new(socket),
+            inode,
             pid: std::process::id(),
             stopped: AtomicBool::new(false),
         });
@@ -66,14 +76,21 @@ impl Drop for Listener {
     fn drop(&mut self) {
         if self.0.pid == std::process::id() {
             self.0.stopped.store(true, Ordering::SeqCst);
-            wake(&self.0.socket);
+            if self.0.is_there() {
+                wake(&self.0.socket);
+            }
         }
     }
 }
 
 impl Shared {
+    /// Whether the descriptor still is the socket's.
+    fn is_there(&self) -> bool {
+        inode(self.socket.as_raw_fd()) == self.inode
+    }
+
     fn accept_all(&self, answer: impl Fn(Peer)) {
-        while !self.stopped.load(Ordering::SeqCst) {
+        while !self.stopped.load(Ordering::SeqCst) && self.is_there() {
             match self.socket.accept() {
                 Ok((stream, _)) => {
                     if peer_uid(&stream) == Some(own_uid()) {
@@ -97,10 +114,40 @@ impl Drop for Shared {
             // Unless another listener has started meanwhile. Its descriptor differs from this one, which is still open.
             let own = self.socket.as_raw_fd();
             let _ = TO_CLOSE.compare_exchange(own, -1, Ordering::SeqCst, Ordering::SeqCst);
-            // SAFETY: only this destructor drops the socket, and nothing uses it afterwards.
-            unsafe { ManuallyDrop::drop(&mut self.socket) };
+            if self.is_there() {
+                // SAFETY: only this destructor drops the socket, and nothing uses it afterwards.
+                unsafe { ManuallyDrop::drop(&mut self.socket) };
+            }
         }
     }
+}
+
+/// Programs expect low numbers to be free, and close them without a look.
+const HIGH: i32 = 900;
+
+/// The same socket under a high number, if the system has one left.
+#[allow(unsafe_code, reason = "owns a new descriptor")]
+fn out_of_the_way(socket: UnixListener) -> UnixListener {
+    // SAFETY: `socket` owns an open descriptor.
+    let high = unsafe { libc::fcntl(socket.as_raw_fd(), libc::F_DUPFD_CLOEXEC, HIGH) };
+    if high < 0 {
+        return socket;
+    }
+    // SAFETY: `fcntl` has just made the descriptor, and nobody else owns it.
+    unsafe { UnixListener::from_raw_fd(high) }
+}
+
+/// The number of a descriptor's file; 0 if it is closed. Signal handlers and children of a fork may call this.
+#[allow(unsafe_code, reason = "asks the kernel")]
+fn inode(descriptor: RawFd) -> u64 {
+    let mut found = core::mem::MaybeUninit::<libc::stat>::uninit();
+    // SAFETY: `found` has room for the answer, and any number may be asked about.
+    let failed = unsafe { libc::fstat(descriptor, found.as_mut_ptr()) } != 0;
+    if failed {
+        return 0;
+    }
+    // SAFETY: `fstat` has succeeded and filled it.
+    unsafe { found.assume_init() }.st_ino
 }
 
 /// Ends a wait for peers.
@@ -114,7 +161,7 @@ fn wake(socket: &UnixListener) {
 fn close_in_children() {
     extern "C" fn close() {
         let socket = TO_CLOSE.swap(-1, Ordering::SeqCst);
-        if socket >= 0 {
+        if socket >= 0 && inode(socket) == INODE.load(Ordering::SeqCst) {
             // SAFETY: the descriptor is the child's copy; its owner, `Shared`, does not close it in a child.
             unsafe { libc::close(socket) };
         }

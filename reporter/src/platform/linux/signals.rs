@@ -41,6 +41,19 @@ pub(crate) fn on_triggers(run: impl Fn(Trigger) + Send + 'static) -> Result<(), 
     Ok(())
 }
 
+/// Gives both signals their default action again, if the handler is the one of [`on_triggers`].
+#[allow(unsafe_code, reason = "asks the C library")]
+pub(crate) fn ignore_triggers() {
+    if OWNER.load(Ordering::SeqCst) != std::process::id() {
+        return;
+    }
+    for signal in [libc::SIGRTMIN(), libc::SIGRTMIN() + 1] {
+        // SAFETY: the default action is valid for both signals.
+        unsafe { libc::signal(signal, libc::SIG_DFL) };
+    }
+    OWNER.store(0, Ordering::SeqCst);
+}
+
 fn signal_error(signal: i32) -> ListenError {
     ListenError::Signal(signal, io::Error::last_os_error())
 }

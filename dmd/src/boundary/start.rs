@@ -2,11 +2,11 @@
 
 use core::ffi::{CStr, c_char, c_void};
 
-use crate::doors::{door, entry};
+use crate::boundary::{ending, engine_abi, entry, listening, recorder};
 use crate::engine::{BlockMove, ENGINE, Phase, Setup};
 use crate::system::errno::keeping_errno;
 use crate::system::process;
-use crate::system::slot::slot;
+use crate::system::slot::{Inside, slot};
 
 /// Runs after the program's own exit handlers, while other threads may continue.
 #[used]
@@ -70,11 +70,25 @@ pub unsafe fn start_preloaded(environment: *mut *mut c_char) {
         // SAFETY: the value of the entry found above, and the process has no second thread.
         unsafe { process::start(first, entry.wrapping_add(NAME.len())) };
         ENGINE.start(setup);
-        door::is_preloaded();
+        recorder::is_preloaded();
+        ending::start();
         if !setup.options.children {
             // SAFETY: the entry's place in the environment, and the process has no second thread.
             unsafe { process::leave_out(at) };
         }
+    });
+}
+
+/// Lets the preloaded library answer requests if it records and `ABOUT_MEMORY` asks for it. The library calls this
+/// once, before `main`.
+pub fn listen_if_asked() {
+    if ENGINE.phase() != Phase::On || !memory_reporter::live::is_asked_to_listen() {
+        return;
+    }
+    let _inside = Inside::deeper();
+    keeping_errno(|| {
+        engine_abi::connect_itself();
+        listening::start();
     });
 }
 
@@ -84,7 +98,7 @@ pub fn record(block: *mut c_void, requested: usize, usable: usize) {
     if ENGINE.phase() == Phase::Undecided {
         ENGINE.record_early(block.addr(), requested, usable);
     } else {
-        door::record(block, requested, usable);
+        engine_abi::record(block, requested, usable);
     }
 }
 
@@ -112,7 +126,7 @@ pub fn roll_back_move(begun: BlockMove) {
     ENGINE.roll_back_move(begun);
 }
 
-/// Whether a block that this thread allocates now is the engine's own, or part of one that another door sees.
+/// Whether a block that this thread allocates now is the engine's own, or part of one that another hook sees.
 #[inline(always)]
 pub fn passes_by() -> bool {
     slot().guard.passes_by()

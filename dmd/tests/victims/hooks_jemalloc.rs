@@ -1,9 +1,9 @@
-//! See `doors/blocks.rs`.
+//! See `hooks/blocks.rs`.
 
 #[global_allocator]
 static ALLOCATOR: dmd::Dmd<tikv_jemallocator::Jemalloc> = dmd::Dmd::new(tikv_jemallocator::Jemalloc);
 
-#[path = "doors/blocks.rs"]
+#[path = "hooks/blocks.rs"]
 mod blocks;
 
 fn main() {

@@ -1,9 +1,9 @@
-//! See `doors/blocks.rs`.
+//! See `hooks/blocks.rs`.
 
 #[global_allocator]
 static ALLOCATOR: dmd::Dmd<mimalloc::MiMalloc> = dmd::Dmd::new(mimalloc::MiMalloc);
 
-#[path = "doors/blocks.rs"]
+#[path = "hooks/blocks.rs"]
 mod blocks;
 
 fn main() {

@@ -7,7 +7,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use crate::doors::reporter_hosts;
+use crate::boundary::reporter_hosts;
 use crate::dump;
 use crate::engine::{ENGINE, Phase, Setup};
 use crate::options::Options;
@@ -39,23 +39,28 @@ pub(crate) unsafe extern "C" fn local_dump(path: *const c_char) -> c_int {
         return libc::EBUSY;
     }
     let Some(_dumping) = ENGINE.dumping.try_hold() else { return libc::EBUSY };
-    // SAFETY: `path` is null or ends in 0: `Door::dump` passes such a one.
+    // SAFETY: `path` is null or ends in 0, as the caller guarantees.
     unsafe { write(path) }
 }
 
-pub(crate) unsafe extern "C" fn local_report_and_dump(path: *const c_char) -> c_int {
+/// Writes a dump with reports, unless this is a signal handler that has interrupted an allocation.
+///
+/// # Safety
+///
+/// The path is null or ends in 0.
+pub(crate) unsafe fn local_report_and_dump(path: *const c_char, deadline: Option<Duration>) -> c_int {
     // Reporters allocate. They could wait for ever for an allocator that a signal handler has interrupted.
     if slot().guard.is_set() || (HOOKS_ARE_HERE.load(Ordering::Relaxed) && stack::is_interrupted_here()) {
         return libc::EBUSY;
     }
-    // SAFETY: `path` is null or ends in 0: `Door::report_and_dump` passes such a one.
-    unsafe { report_and_write(path, None) }
+    // SAFETY: `path` is null or ends in 0: the caller of this function passes such a one.
+    unsafe { report_and_write(path, deadline) }
 }
 
 /// # Safety
 ///
 /// The path is null or ends in 0.
-pub(crate) unsafe fn report_and_write(path: *const c_char, deadline: Option<Duration>) -> c_int {
+unsafe fn report_and_write(path: *const c_char, deadline: Option<Duration>) -> c_int {
     if ENGINE.phase() != Phase::On {
         return NOT_RUNNING;
     }
@@ -115,7 +120,7 @@ unsafe fn write_here(path: *const c_char) -> c_int {
 }
 
 pub(crate) unsafe extern "C" fn local_reset(options: *const c_char) -> c_int {
-    // SAFETY: `Door::reset` passes a string that ends in 0.
+    // SAFETY: the caller passes a string that ends in 0.
     let words = unsafe { CStr::from_ptr(options) }.to_bytes();
     // The options keep pointing into the words.
     let words: &'static [u8] = {

@@ -1,11 +1,11 @@
-//! Both doors at once: each block counts once, and no block is lost.
+//! Both hooks at once: each block counts once, and no block is lost.
 
 use crate::support::{command, count, preloaded, read_dump, run, succeed, victim};
 
 fn check(allocator: &str) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("both.json.gz");
-    let victim = victim(&format!("doors_{allocator}"));
+    let victim = victim(&format!("hooks_{allocator}"));
     succeed(preloaded(&victim, "--mode=live --stacks=full --quiet").arg(&file));
     let dump = read_dump(&file);
     assert_eq!(count(&dump, |block| block["req"] == 100 && block["alloc"].is_string()), 1000);

@@ -12,7 +12,7 @@ use crate::system::slot::Inside;
 use crate::tables::mark::PathId;
 use crate::tables::trace_id::TraceId;
 
-/// The program's allocator, through the door under test.
+/// The program's allocator, through the hook under test.
 #[derive(Clone, Copy, Debug)]
 pub struct Allocator {
     /// Allocates a block of this many bytes.

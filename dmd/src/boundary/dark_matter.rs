@@ -1,10 +1,10 @@
 //! The beginning and the end of a collection of reports, and the rows for blocks that it did not report. Only the
 //! collection that owns the marks gets rows (see [`runs`](crate::tables::runs)).
 
-use memory_reporter::bridge::{DarkRow, Rows};
+use memory_reporter::engine_abi::{DarkRow, Rows};
 
 #[cfg(feature = "analyze")]
-use crate::doors::unreported;
+use crate::boundary::unreported;
 use crate::engine::{ENGINE, Phase};
 use crate::options::Mode;
 use crate::system::slot::{Inside, slot};

@@ -6,12 +6,13 @@ use core::ptr::null_mut;
 use core::sync::atomic::{AtomicPtr, Ordering};
 use core::time::Duration;
 
-use memory_reporter::bridge::Program;
+use memory_reporter::engine_abi::RunReporters;
 
 /// More than one copy of `memory-reporter` is rare: each library that links its own has one.
 const MOST: usize = 8;
 
-static PROGRAMS: [AtomicPtr<Program>; MOST] = [const { AtomicPtr::new(null_mut()) }; MOST];
+/// The function of each program that runs its reporters; null for no program.
+static PROGRAMS: [AtomicPtr<c_void>; MOST] = [const { AtomicPtr::new(null_mut()) }; MOST];
 
 /// Keeps the library that contains an address loaded to the end of the process. Calls the loader.
 pub(crate) fn pin(address: *const c_void) {
@@ -39,14 +40,13 @@ fn module(address: *const c_void) -> Option<libc::Dl_info> {
     is_known.then(|| unsafe { found.assume_init() })
 }
 
-/// Adds a program, once, and keeps it loaded.
-pub(crate) fn add(program: &'static Program) {
-    let program = core::ptr::from_ref(program);
-    pin(program.cast());
+/// Adds a program by its function, once, and keeps it loaded.
+pub(crate) fn add(run_reporters: RunReporters) {
+    let program = run_reporters as *mut c_void;
+    pin(program);
     for place in &PROGRAMS {
-        let known =
-            place.compare_exchange(null_mut(), program.cast_mut(), Ordering::AcqRel, Ordering::Acquire);
-        if known.is_ok() || known.is_err_and(|known| core::ptr::eq(known, program)) {
+        let known = place.compare_exchange(null_mut(), program, Ordering::AcqRel, Ordering::Acquire);
+        if known.is_ok() || known == Err(program) {
             return;
         }
     }
@@ -54,10 +54,14 @@ pub(crate) fn add(program: &'static Program) {
 
 /// Runs the reporters of all programs.
 pub(crate) fn run_reporters(deadline: Option<Duration>) {
+    let milliseconds = deadline.map_or(0, |deadline| deadline.as_millis().max(1));
+    let milliseconds = u64::try_from(milliseconds).unwrap_or(u64::MAX);
     for place in &PROGRAMS {
-        // SAFETY: null, or a static table of a program that `add` keeps loaded.
-        if let Some(program) = unsafe { place.load(Ordering::Acquire).as_ref() } {
-            program.run_reporters(deadline);
+        let program = place.load(Ordering::Acquire);
+        // SAFETY: `add` stores only functions of this type, and a null pointer is `None`.
+        let program = unsafe { core::mem::transmute::<*mut c_void, Option<RunReporters>>(program) };
+        if let Some(run_reporters) = program {
+            run_reporters(milliseconds);
         }
     }
 }

@@ -1,8 +1,9 @@
 //! The stacks that allocated the blocks of this process, for a graph of them.
 
 use core::ffi::c_void;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use memory_reporter::bridge::SiteFrame;
+use memory_reporter::engine_abi::FrameRow;
 
 use crate::dump::modules::Modules;
 use crate::engine::{ENGINE, Phase};
@@ -18,34 +19,19 @@ pub(crate) extern "C" fn site(address: *const c_void) -> u64 {
 }
 
 /// Calls `each` with the frames of a stack, the innermost first; not at all if there is no such stack.
-pub(crate) fn frames(site: u64, each: &mut dyn FnMut(&SiteFrame<'_>)) {
+pub(crate) fn frames(site: u64, each: &mut dyn FnMut(&FrameRow<'_>)) {
     // The engine does not record what this allocates, mostly for the lookup of symbols.
     let _inside = Inside::deeper();
     let Some(trace) = u32::try_from(site).ok().filter(|trace| *trace <= TraceId::MAX) else { return };
-    // A panic must not reach the caller, which may be another library.
-    let frames = std::panic::catch_unwind(|| site_frames(TraceId(trace))).unwrap_or_default();
-    for Site { function, place, line } in &frames {
-        each(&SiteFrame::new(function, place, *line));
-    }
+    // A panic must not reach the caller, which may be another library. It loses the rest of the frames.
+    let _ = catch_unwind(AssertUnwindSafe(|| for_each_frame(TraceId(trace), each)));
 }
 
-/// A frame as a graph shows it.
-struct Site {
-    /// Empty if it is not known.
-    function: String,
-    /// The file, or the module with the offset.
-    place: String,
-    /// 0 if it is not known.
-    line: u32,
-}
-
-/// Stands for an unknown place.
-const NOWHERE: &str = "???";
-
-/// The frames of a stack without the allocator's own, innermost first. The caller is inside the engine's guard.
+/// Passes on the frames of a stack without the allocator's own, innermost first. The caller is inside the engine's
+/// guard.
 #[cfg(feature = "analyze")]
-fn site_frames(trace: TraceId) -> Vec<Site> {
-    use crate::doors::live_frames::LiveFrames;
+fn for_each_frame(trace: TraceId, each: &mut dyn FnMut(&FrameRow<'_>)) {
+    use crate::boundary::live_frames::LiveFrames;
 
     let pcs: Vec<usize> = ENGINE.tree.frames(trace).collect();
     let mut live_frames = LiveFrames::known();
@@ -64,31 +50,29 @@ fn site_frames(trace: TraceId) -> Vec<Site> {
     let own = frames().take_while(dmd_analyze::Frame::is_of_allocator).count();
     // If all frames are the allocator's, keep them.
     let own = if own == frames().count() { 0 } else { own };
-    let site = |frame: dmd_analyze::Frame<'_>| Site {
-        function: frame.function.unwrap_or_default().to_owned(),
-        place: match (frame.file, frame.module, frame.offset) {
-            (Some(file), ..) => file.to_owned(),
-            (None, Some(module), Some(offset)) => format!("{module} +0x{offset:x}"),
-            _ => NOWHERE.to_owned(),
-        },
-        line: frame.line.unwrap_or_default(),
-    };
-    frames().skip(own).map(site).collect()
+    for frame in frames().skip(own) {
+        let function = frame.function.unwrap_or_default();
+        each(&match (frame.file, frame.module, frame.offset) {
+            (None, Some(module), Some(offset)) => FrameRow::in_module(function, module, offset),
+            (file, ..) => {
+                FrameRow::in_file(function, file.unwrap_or_default(), frame.line.unwrap_or_default())
+            }
+        });
+    }
 }
 
-/// The places of a stack, innermost first.
+/// Passes on the places of a stack, innermost first.
 #[cfg(not(feature = "analyze"))]
-fn site_frames(trace: TraceId) -> Vec<Site> {
+fn for_each_frame(trace: TraceId, each: &mut dyn FnMut(&FrameRow<'_>)) {
     let modules = Modules::now();
-    let place = |(node, pc)| {
-        let module = modules.find(node, pc)?;
-        let offset = modules.offset(module, pc)?;
-        Some(format!("{} +0x{offset:x}", String::from_utf8_lossy(&modules.iter().nth(module)?.path)))
-    };
-    let place = |call| place(call).unwrap_or_else(|| NOWHERE.to_owned());
-    ENGINE
-        .tree
-        .calls(trace)
-        .map(|call| Site { function: String::new(), place: place(call), line: 0 })
-        .collect()
+    for (node, pc) in ENGINE.tree.calls(trace) {
+        let place = modules.find(node, pc).and_then(|module| {
+            let offset = modules.offset(module, pc)?;
+            Some((String::from_utf8_lossy(&modules.iter().nth(module)?.path), offset))
+        });
+        each(&match &place {
+            Some((path, offset)) => FrameRow::in_module("", path, *offset as u64),
+            None => FrameRow::in_file("", "", 0),
+        });
+    }
 }

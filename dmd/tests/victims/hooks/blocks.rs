@@ -1,5 +1,5 @@
 //! 1,000 blocks of 100 bytes by the wrapper of an allocator, and 500 by C's `malloc`. Usage: with `DMD`, and with or
-//! without `LD_PRELOAD`: `doors_* FILE`. The dump counts the wrapper's blocks once; only `libdmd.so` records C's
+//! without `LD_PRELOAD`: `hooks_* FILE`. The dump counts the wrapper's blocks once; only `libdmd.so` records C's
 //! blocks. The wrapper looks for `libdmd.so` at the start, and must leave no error of the loader behind.
 
 use std::alloc::{Layout, alloc};

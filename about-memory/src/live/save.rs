@@ -1,4 +1,4 @@
-//! Heap snapshots of running programs.
+//! Files of running programs: heap snapshots, and dumps of DMD.
 
 use std::ffi::OsString;
 use std::io::{self, Read, Write as _};
@@ -21,8 +21,24 @@ use super::sockets::sockets_of;
 /// If the process does not listen, refuses, ends before the snapshot is complete, or takes longer than `timeout`; if
 /// the file cannot be written.
 pub fn save_snapshot(pid: u32, path: &Path, timeout: Duration) -> Result<(), LiveError> {
+    save(pid, heap_graph::live::SNAPSHOT_REQUEST, path, timeout)
+}
+
+/// Saves a dump of a process that DMD records, compressed. It replaces a file of this name.
+///
+/// Only this user can read the file. Its name starts with `incomplete-` until the whole dump has arrived.
+///
+/// # Errors
+///
+/// If the process does not listen, refuses, ends before the dump is complete, or takes longer than `timeout`; if the
+/// file cannot be written.
+pub fn save_dump(pid: u32, path: &Path, timeout: Duration) -> Result<(), LiveError> {
+    save(pid, "dmd-dump", path, timeout)
+}
+
+fn save(pid: u32, request: &str, path: &Path, timeout: Duration) -> Result<(), LiveError> {
     let socket = sockets_of(&[pid])?.pop().flatten().ok_or(LiveError::NotListening)?;
-    let answer = ask::file(&socket.path, heap_graph::live::SNAPSHOT_REQUEST, timeout)?;
+    let answer = ask::file(&socket.path, request, timeout)?;
     let failed = |error| LiveError::Write(path.to_owned(), error);
     let name = path.file_name().ok_or_else(|| failed(io::ErrorKind::InvalidFilename.into()))?;
     let mut incomplete = OsString::from("incomplete-");

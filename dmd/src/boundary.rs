@@ -1,18 +1,21 @@
-//! How programs reach the engine: hooks of allocators, entry points, and reporters of programs that link
-//! `memory-reporter`.
+//! The boundary between programs and the engine: hooks of allocators, entry points, and reporters of programs that
+//! link `memory-reporter`.
 
-#[allow(unsafe_code, reason = "gives functions to C")]
-pub(crate) mod bridge;
 pub(crate) mod dark_matter;
-#[allow(unsafe_code, reason = "calls and is called through a table of C functions")]
-pub(crate) mod door;
 #[allow(unsafe_code, reason = "takes paths of C")]
 pub(crate) mod dumping;
+#[allow(unsafe_code, reason = "handles signals")]
+pub(crate) mod ending;
+#[allow(unsafe_code, reason = "gives functions to C")]
+pub(crate) mod engine_abi;
 #[allow(unsafe_code, reason = "functions for C")]
 pub(crate) mod entry;
+pub(crate) mod listening;
 #[cfg(feature = "analyze")]
 pub(crate) mod live_frames;
-#[allow(unsafe_code, reason = "tables of other programs")]
+#[allow(unsafe_code, reason = "calls and is called through a table of C functions")]
+pub(crate) mod recorder;
+#[allow(unsafe_code, reason = "functions of other programs")]
 pub(crate) mod reporter_hosts;
 #[allow(unsafe_code, reason = "ends the process")]
 pub(crate) mod self_test;

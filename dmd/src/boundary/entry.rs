@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use crate::doors::{door, dumping};
+use crate::boundary::{dumping, recorder};
 use crate::error::DumpError;
 
 /// Runs all memory reporters of the process, and writes which blocks they reported.
@@ -17,9 +17,9 @@ use crate::error::DumpError;
 /// If nothing is recorded, or the file cannot be written; while another dump is written; and in a signal handler
 /// that interrupted an allocation.
 pub fn report_and_dump(path: impl AsRef<Path>) -> Result<(), DumpError> {
-    let door = door::any();
+    let recorder = recorder::any();
     // SAFETY: `with_path` passes a string that ends in 0.
-    with_path(path.as_ref(), |path| unsafe { door.report_and_dump(path) })
+    with_path(path.as_ref(), |path| unsafe { recorder.report_and_dump(path) })
 }
 
 /// Writes all live blocks, and which of them were reported since the last dump. Runs no reporters.
@@ -29,9 +29,9 @@ pub fn report_and_dump(path: impl AsRef<Path>) -> Result<(), DumpError> {
 /// If nothing is recorded, or the file cannot be written; while another dump is written; and in a signal handler
 /// that interrupted this library where it holds a lock.
 pub fn dump(path: impl AsRef<Path>) -> Result<(), DumpError> {
-    let door = door::any();
+    let recorder = recorder::any();
     // SAFETY: `with_path` passes a string that ends in 0.
-    with_path(path.as_ref(), |path| unsafe { door.dump(path) })
+    with_path(path.as_ref(), |path| unsafe { recorder.dump(path) })
 }
 
 fn with_path(path: &Path, call: impl FnOnce(*const c_char) -> c_int) -> Result<(), DumpError> {
@@ -52,25 +52,25 @@ fn with_path(path: &Path, call: impl FnOnce(*const c_char) -> c_int) -> Result<(
 
 /// Whether DMD records the blocks of this process.
 pub fn is_running() -> bool {
-    door::running_one().is_some()
+    recorder::running_one().is_some()
 }
 
 /// Marks the block that starts here as reported, and returns its usable bytes; 0 if no block starts here.
 ///
 /// Use it for foreign memory: a reporter that measures values marks their blocks without it.
 pub fn report<T: ?Sized>(block: *const T) -> usize {
-    door::running_one().map_or(0, |door| door.report(block.cast(), false))
+    recorder::running_one().map_or(0, |recorder| recorder.report(block.cast(), false))
 }
 
 /// Like [`report`], for a block that the program counts at its allocation: the mark stays until the block is freed.
 pub fn report_on_alloc<T: ?Sized>(block: *const T) -> usize {
-    door::running_one().map_or(0, |door| door.report(block.cast(), true))
+    recorder::running_one().map_or(0, |recorder| recorder.report(block.cast(), true))
 }
 
 /// Removes all marks except those made at allocation.
 pub fn clear_reports() {
-    if let Some(door) = door::running_one() {
-        door.clear_reports();
+    if let Some(recorder) = recorder::running_one() {
+        recorder.clear_reports();
     }
 }
 
@@ -82,9 +82,9 @@ pub fn clear_reports() {
 /// If nothing is recorded, or a word is bad.
 #[doc(hidden)]
 pub fn reset(options: &str) -> Result<(), DumpError> {
-    let door = door::running_one().ok_or(DumpError::NotRunning)?;
+    let recorder = recorder::running_one().ok_or(DumpError::NotRunning)?;
     // SAFETY: `with_path` passes a string that ends in 0.
-    with_path(Path::new(options), |options| unsafe { door.reset(options) })
+    with_path(Path::new(options), |options| unsafe { recorder.reset(options) })
 }
 
 /// C: [`report_and_dump`]. A null path stands for that of the dump at the end of the process. Returns 0, the
@@ -97,7 +97,7 @@ pub fn reset(options: &str) -> Result<(), DumpError> {
 #[allow(non_snake_case, reason = "Firefox's name")]
 pub(crate) unsafe extern "C" fn DMDReportAndDump(path: *const c_char) -> c_int {
     // SAFETY: the C program passes null or a string that ends in 0, as `dmd.h` asks.
-    unsafe { door::any().report_and_dump(path) }
+    unsafe { recorder::any().report_and_dump(path) }
 }
 
 /// C: [`dump`], with the path and the result as for [`DMDReportAndDump`].
@@ -109,7 +109,7 @@ pub(crate) unsafe extern "C" fn DMDReportAndDump(path: *const c_char) -> c_int {
 #[allow(non_snake_case, reason = "Firefox's name")]
 pub(crate) unsafe extern "C" fn DMDDump(path: *const c_char) -> c_int {
     // SAFETY: the C program passes null or a string that ends in 0, as `dmd.h` asks.
-    unsafe { door::any().dump(path) }
+    unsafe { recorder::any().dump(path) }
 }
 
 /// C: whether DMD records the blocks of this process.
@@ -149,7 +149,7 @@ pub(crate) extern "C" fn DMDClearReports() {
 #[allow(non_snake_case, reason = "Firefox's name")]
 pub(crate) unsafe extern "C" fn DMDReset(options: *const c_char) -> c_int {
     // SAFETY: the caller of `DMDReset` passes a string that ends in 0, as `DMDReset` requires.
-    unsafe { door::any().reset(options) }
+    unsafe { recorder::any().reset(options) }
 }
 
 /// Refers to all functions for C. [`process_ends`] refers to it, so that the linker of a program with the wrapper

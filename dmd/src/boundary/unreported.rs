@@ -7,7 +7,7 @@ use dmd_analyze::Frame;
 use dmd_analyze::dark_matter::{DarkMatter, DarkMatterRow, LiveBlocks, LiveStack};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::doors::live_frames::LiveFrames;
+use crate::boundary::live_frames::LiveFrames;
 use crate::dump::modules::Modules;
 use crate::engine::ENGINE;
 use crate::tables::block_table::Block;

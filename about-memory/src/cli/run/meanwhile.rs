@@ -1,0 +1,243 @@
+//! Dumps while the program runs: at intervals, and when an amount passes a limit.
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use about_memory::Limit;
+use about_memory::live::{self, LiveError};
+use clap::Args;
+use memory_report::tree::Forest;
+use memory_report::{Kind, Report, ReportSet, Units};
+
+use super::{Failure, say};
+
+/// Which dumps to write while the program runs.
+#[derive(Args, Clone)]
+pub(super) struct Plan {
+    /// Also write a dump each time this time has passed, such as 10s, 500ms or 2m. A number counts them in the file's
+    /// name: dmd-PID.1.json.gz.
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    every: Option<Duration>,
+    /// Also write such a dump each time this comes true: `heap`, `resident` or `vsize`, a comparison, and a limit. It
+    /// is checked about once a second.
+    #[arg(long, value_name = "CONDITION")]
+    when: Vec<Limit>,
+    /// Do not let the program answer requests while it runs.
+    #[arg(long, conflicts_with_all = ["every", "when"])]
+    no_listen: bool,
+}
+
+/// The amounts that a condition can be about.
+const AMOUNTS: [&str; 3] = ["heap", "resident", "vsize"];
+
+impl Plan {
+    /// Rejects conditions that can never be checked.
+    pub(super) fn check(&self) -> Result<(), Failure> {
+        for limit in &self.when {
+            let usage = |reason: &str| Err(Failure::Usage(format!("--when {limit}: {reason}")));
+            if limit.process().is_some() || !AMOUNTS.contains(&limit.path()) {
+                return usage("can only be about heap, resident or vsize");
+            }
+            if limit.is_relative() {
+                return usage("cannot be about growth");
+            }
+            if let Err(error) = holds(limit, 0) {
+                return usage(&error);
+            }
+        }
+        Ok(())
+    }
+
+    /// The value of `$ABOUT_MEMORY` that lets the program listen; `None` if it stays as it is.
+    pub(super) fn listening(&self) -> Option<String> {
+        let words = env::var("ABOUT_MEMORY").unwrap_or_default();
+        if self.no_listen || words.split(',').any(|word| word.trim() == "listen") {
+            return None;
+        }
+        Some(if words.is_empty() { "listen".to_owned() } else { format!("{words},listen") })
+    }
+}
+
+fn holds(limit: &Limit, bytes: u64) -> Result<bool, String> {
+    let mut set = ReportSet::new();
+    let amount = i64::try_from(bytes).unwrap_or(i64::MAX);
+    let (kind, units) = (Kind::Other, Units::Bytes);
+    set.push(Report { process: "", path: limit.path(), kind, units, amount, description: "" });
+    let verdict = limit.check(None, &Forest::new(&set));
+    verdict.map(|verdict| verdict.holds).map_err(|error| error.to_string())
+}
+
+/// The time between two checks of the conditions.
+const CHECK: Duration = Duration::from_secs(1);
+/// A check may take this part of the time, as it costs the program time too.
+const SHARE: u32 = 20;
+const TIMEOUT: Duration = Duration::from_secs(60);
+
+/// The thread that writes the dumps.
+pub(super) struct Meanwhile {
+    end: Sender<()>,
+    thread: JoinHandle<()>,
+}
+
+impl Meanwhile {
+    /// Starts, if there is anything to do.
+    pub(super) fn start(plan: &Plan, output: &Path, pid: u32) -> Option<Self> {
+        if plan.every.is_none() && plan.when.is_empty() {
+            return None;
+        }
+        let (end, ended) = mpsc::channel();
+        let conditions = plan.when.iter().map(|limit| (limit.clone(), false)).collect();
+        let mut watcher = Watcher { pid, output: output.to_owned(), conditions, written: 0, problem: None };
+        let every = plan.every;
+        let thread = thread::Builder::new().name("dumps".to_owned()).spawn(move || {
+            let start = Instant::now();
+            let mut dump_at = every.map(|every| start + every);
+            let mut check_at = (!watcher.conditions.is_empty()).then_some(start);
+            loop {
+                let next = dump_at.into_iter().chain(check_at).min().unwrap_or(start);
+                match ended.recv_timeout(next.saturating_duration_since(Instant::now())) {
+                    Err(RecvTimeoutError::Timeout) => {}
+                    _ => return watcher.finish(),
+                }
+                let now = Instant::now();
+                if let (Some(at), Some(every)) = (&mut dump_at, every)
+                    && *at <= now
+                {
+                    watcher.dump();
+                    // A dump that took long makes up for those it missed.
+                    *at = (*at + every).max(Instant::now());
+                }
+                if let Some(at) = &mut check_at
+                    && *at <= now
+                {
+                    let begun = Instant::now();
+                    watcher.check();
+                    *at = begun + CHECK.max(begun.elapsed() * SHARE);
+                }
+            }
+        });
+        match thread {
+            Ok(thread) => Some(Self { end, thread }),
+            Err(error) => {
+                say(&format!("no dumps while the program runs: {error}"));
+                None
+            }
+        }
+    }
+
+    /// The program has ended.
+    pub(super) fn end(self) {
+        // The thread ends either way, and it does not panic.
+        let _ = self.end.send(());
+        let _ = self.thread.join();
+    }
+}
+
+struct Watcher {
+    pid: u32,
+    output: PathBuf,
+    /// Each condition, and whether it was true at the last check.
+    conditions: Vec<(Limit, bool)>,
+    written: u32,
+    /// Why the last request failed.
+    problem: Option<LiveError>,
+}
+
+impl Watcher {
+    fn dump(&mut self) {
+        let path = numbered(&self.output, self.pid, self.written + 1);
+        match live::save_dump(self.pid, &path, TIMEOUT) {
+            Ok(()) => {
+                self.written += 1;
+                say(&format!("wrote {}", path.display()));
+            }
+            Err(error) => self.problem = Some(error),
+        }
+    }
+
+    fn check(&mut self) {
+        let amounts = match live::amounts(self.pid, TIMEOUT) {
+            Ok(amounts) => amounts,
+            Err(error) => return self.problem = Some(error),
+        };
+        let mut is_time = false;
+        for (limit, was_true) in &mut self.conditions {
+            let amount = match limit.path() {
+                "heap" => amounts.heap_allocated,
+                "resident" => amounts.resident,
+                _ => amounts.vsize,
+            };
+            let is_true = amount.is_some_and(|bytes| holds(limit, bytes).unwrap_or(false));
+            is_time |= is_true && !*was_true;
+            *was_true = is_true;
+        }
+        if is_time {
+            self.dump();
+        }
+    }
+
+    /// Without a dump, the user must know why. The last request may fail because the program ends.
+    fn finish(self) {
+        if let (0, Some(problem)) = (self.written, self.problem) {
+            say(&format!("no dump while the program ran: process {}: {problem}", self.pid));
+        }
+    }
+}
+
+/// The name of a dump: `dmd-%p.json.gz` gives `dmd-1234.1.json.gz`.
+fn numbered(output: &Path, pid: u32, number: u32) -> PathBuf {
+    let name = output.file_name().unwrap_or_default().to_string_lossy().replace("%p", &pid.to_string());
+    let dot = name.char_indices().skip(1).find(|(_, c)| *c == '.').map_or(name.len(), |(at, _)| at);
+    let (head, tail) = name.split_at(dot);
+    let tail = if tail.ends_with(".gz") { tail.to_owned() } else { format!("{tail}.gz") };
+    output.with_file_name(format!("{head}.{number}{tail}"))
+}
+
+/// Parses a time: a number, and `ms`, `s`, `m` or `h`.
+fn time(text: &str) -> Result<Duration, String> {
+    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let factor = match unit.trim() {
+        "ms" => 0.001,
+        "" | "s" => 1.0,
+        "m" | "min" => 60.0,
+        "h" => 3600.0,
+        _ => return Err("expected a time such as 10s, 500ms or 2m".to_owned()),
+    };
+    let number: f64 = number.parse().map_err(|_| "expected a time such as 10s, 500ms or 2m".to_owned())?;
+    let time = Duration::try_from_secs_f64(number * factor).map_err(|_| "the time is too long".to_owned())?;
+    if time < Duration::from_millis(100) || time > Duration::from_secs(30 * 86_400) {
+        return Err("the time is not between 100ms and 720h".to_owned());
+    }
+    Ok(time)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_have_the_number_before_the_extension() {
+        let check = |output: &str, expected: &str| {
+            assert_eq!(numbered(Path::new(output), 12, 3), Path::new(expected));
+        };
+        check("dmd-%p.json.gz", "dmd-12.3.json.gz");
+        check("a/b.json", "a/b.3.json.gz");
+        check("a/.b", "a/.b.3.gz");
+    }
+
+    #[test]
+    fn times_have_units() {
+        for (text, milliseconds) in
+            [("10s", 10_000), ("10", 10_000), ("500ms", 500), ("1.5m", 90_000), ("2h", 7_200_000)]
+        {
+            assert_eq!(time(text), Ok(Duration::from_millis(milliseconds)), "{text}");
+        }
+        for text in ["", "s", "10 parsecs", "1.2.3s", "0s", "10ms", "1e9h", "99999999999999999999h"] {
+            assert!(time(text).is_err(), "{text}");
+        }
+    }
+}

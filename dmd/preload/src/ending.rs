@@ -1,0 +1,69 @@
+//! Calls that ask for the action of a signal, or set it. Where a program has no handler for SIGTERM or SIGINT, the
+//! engine has one, which writes the last dump. Here the program sees and sets actions as if there were none.
+
+use core::ffi::c_int;
+use core::mem::MaybeUninit;
+use core::ptr::{null, null_mut};
+
+use engine::__private::Hidden;
+
+use crate::real;
+
+/// Behaves as the C library's function of this name.
+///
+/// # Safety
+///
+/// Both actions are valid or null.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn sigaction(
+    signal: c_int,
+    new: *const libc::sigaction,
+    old: *mut libc::sigaction,
+) -> c_int {
+    // Looks the C library's functions up, if the program has not allocated yet.
+    real::known();
+    if !Hidden::concerns(signal) {
+        // SAFETY: the program's arguments, unchanged.
+        return unsafe { real::sigaction(signal, new, old) };
+    }
+    let mut found = MaybeUninit::<libc::sigaction>::zeroed();
+    // SAFETY: null or a valid action, as the caller guarantees.
+    let new = unsafe { new.as_ref() }.map(|new| match new.sa_sigaction {
+        libc::SIG_DFL => Hidden::instead_of_default(),
+        _ => *new,
+    });
+    let new = new.as_ref().map_or(null(), core::ptr::from_ref);
+    // SAFETY: null or an action, and a place for the old one.
+    let result = unsafe { real::sigaction(signal, new, found.as_mut_ptr()) };
+    if result == 0 && !old.is_null() {
+        // SAFETY: all zeros are valid, and `sigaction` leaves them or fills the action.
+        let found = unsafe { found.assume_init() };
+        // SAFETY: the caller passes a place for the old action.
+        unsafe { old.write(Hidden::seen(found)) };
+    }
+    result
+}
+
+/// Behaves as the C library's function of this name.
+///
+/// # Safety
+///
+/// The handler is a function for signals, or one of the C library's constants.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn signal(signal: c_int, handler: libc::sighandler_t) -> libc::sighandler_t {
+    real::known();
+    // SAFETY: the program's arguments, unchanged.
+    let before = unsafe { real::signal(signal, handler) };
+    if !Hidden::concerns(signal) || before == libc::SIG_ERR {
+        return before;
+    }
+    if handler == libc::SIG_DFL {
+        let ours = Hidden::instead_of_default();
+        // SAFETY: an action for one of the signals that it is for.
+        unsafe { real::sigaction(signal, &raw const ours, null_mut()) };
+    }
+    // SAFETY: all zeros are a valid action.
+    let mut found = unsafe { MaybeUninit::<libc::sigaction>::zeroed().assume_init() };
+    found.sa_sigaction = before;
+    Hidden::seen(found).sa_sigaction
+}

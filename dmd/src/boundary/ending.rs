@@ -1,0 +1,173 @@
+//! SIGTERM and SIGINT in a process that `libdmd.so` records. Where the program has no handler, the handler here writes
+//! the dump of the process's end, and then lets the signal end the process.
+//!
+//! `libdmd.so` hides this handler from the program ([`Hidden`]): the program sees the default action, and whatever it
+//! installs replaces the handler. A program that ignores the signal at the start goes on to ignore it.
+//!
+//! A signal may interrupt an allocation, whose locks the dump would wait for. Then the handler returns, and a timer of
+//! the process sends the signal again a millisecond later. No thread waits for signals: programs without threads stay
+//! without.
+
+use core::ffi::{c_int, c_void};
+use core::mem::MaybeUninit;
+use core::ptr::{null, null_mut};
+use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
+use core::time::Duration;
+
+use crate::boundary::dumping;
+use crate::engine::{ENGINE, Phase};
+use crate::options::Run;
+use crate::system::errno::keeping_errno;
+use crate::system::signals::ENDING;
+use crate::system::slot::slot;
+use crate::system::{log, own_stack, signals};
+use crate::tables::stack;
+
+/// When the first signal came, in nanoseconds of the monotonic clock; 0 before.
+static BEGUN: AtomicU64 = AtomicU64::new(0);
+/// The dump is being written.
+static WRITING: AtomicBool = AtomicBool::new(false);
+/// How often the signal interrupted an allocation.
+static RETRIES: AtomicU32 = AtomicU32::new(0);
+/// The kernel's number of the timer; -1 before it is made.
+static TIMER: AtomicI32 = AtomicI32::new(-1);
+
+/// One request to end may come as two signals: `timeout` sends one to the process and one to its group.
+const ONE_REQUEST: Duration = Duration::from_millis(250);
+const RETRY: Duration = Duration::from_millis(1);
+const MOST_RETRIES: u32 = 2000;
+/// The signal may have interrupted other code with a lock that a reporter waits for.
+const LONGEST_DUMP: Duration = Duration::from_secs(60);
+
+/// Whether the options ask for a dump at the end, so that a signal that ends the process writes it.
+fn is_wanted() -> bool {
+    let options = ENGINE.setup().options;
+    // Default actions do not end the first process of a namespace.
+    ENGINE.phase() == Phase::On
+        && options.dump_at_exit
+        && options.run == Run::Normal
+        && std::process::id() != 1
+}
+
+/// Installs the handler for each signal with the default action. The process has no second thread.
+pub(crate) fn start() {
+    if !is_wanted() {
+        return;
+    }
+    for signal in ENDING {
+        let mut found = MaybeUninit::<libc::sigaction>::zeroed();
+        // SAFETY: `found` is a place for the action, and a null pointer for the new one changes nothing.
+        let failed = unsafe { libc::sigaction(signal, null(), found.as_mut_ptr()) } != 0;
+        // SAFETY: all zeros are valid, and `sigaction` leaves them or fills the action.
+        if !failed && unsafe { found.assume_init() }.sa_sigaction == libc::SIG_DFL {
+            let action = action();
+            // SAFETY: an action for one of the signals that it is for.
+            unsafe { libc::sigaction(signal, &raw const action, null_mut()) };
+        }
+    }
+}
+
+fn action() -> libc::sigaction {
+    // SAFETY: all zeros are a valid action.
+    let mut action = unsafe { MaybeUninit::<libc::sigaction>::zeroed().assume_init() };
+    action.sa_sigaction = handle as extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void) as usize;
+    // A second signal interrupts the handler. The handler does not run on a signal's own stack: the second one would
+    // find it free while the dump is written elsewhere, and overwrite the first.
+    action.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART | libc::SA_NODEFER;
+    action
+}
+
+/// How `libdmd.so` hides the handler from a program that asks for the action of a signal, or sets it.
+#[derive(Debug)]
+pub struct Hidden;
+
+impl Hidden {
+    /// Whether the handler here may stand for the default action of this signal.
+    pub fn concerns(signal: c_int) -> bool {
+        ENDING.contains(&signal) && is_wanted() && BEGUN.load(Ordering::Relaxed) == 0
+    }
+
+    /// The action that the program is to see, if the system has this one.
+    pub fn seen(found: libc::sigaction) -> libc::sigaction {
+        if found.sa_sigaction == action().sa_sigaction {
+            // SAFETY: all zeros are a valid action: the default one.
+            return unsafe { MaybeUninit::zeroed().assume_init() };
+        }
+        found
+    }
+
+    /// The action to install where the program asks for the default one.
+    pub fn instead_of_default() -> libc::sigaction {
+        action()
+    }
+}
+
+extern "C" fn handle(signal: c_int, info: *mut libc::siginfo_t, _: *mut c_void) {
+    keeping_errno(|| {
+        // SAFETY: the kernel passes the signal's details, since the action asks for them.
+        let by_timer = unsafe { (*info).si_code } == libc::SI_TIMER && BEGUN.load(Ordering::Relaxed) != 0;
+        if by_timer {
+            if WRITING.load(Ordering::Relaxed) {
+                log::say_anyway(format_args!("no dump: it takes longer than {} s", LONGEST_DUMP.as_secs()));
+                signals::end_by(signal);
+            }
+        } else {
+            let now = now();
+            match BEGUN.compare_exchange(0, now, Ordering::Relaxed, Ordering::Relaxed) {
+                Ok(_) => {}
+                Err(first) if Duration::from_nanos(now.saturating_sub(first)) < ONE_REQUEST => return,
+                Err(_) => signals::end_by(signal),
+            }
+        }
+        if slot().guard.is_set() || stack::is_interrupted_here() {
+            if RETRIES.fetch_add(1, Ordering::Relaxed) < MOST_RETRIES && send_later(signal, RETRY) {
+                return;
+            }
+            log::say_anyway(format_args!("no dump: the process ends in the middle of an allocation"));
+        } else if !WRITING.swap(true, Ordering::Relaxed) {
+            send_later(signal, LONGEST_DUMP);
+            signals::leave_ending_open();
+            own_stack::run(dumping::process_ends);
+        }
+        signals::end_by(signal);
+    });
+}
+
+fn now() -> u64 {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `now` is a place for the time.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
+    (now.tv_sec as u64).wrapping_mul(1_000_000_000).wrapping_add(now.tv_nsec as u64).max(1)
+}
+
+/// Lets the kernel send the signal to the process after some time. Makes system calls by their numbers: the C library's
+/// functions for timers allocate.
+fn send_later(signal: c_int, after: Duration) -> bool {
+    if TIMER.load(Ordering::Relaxed) < 0 {
+        // SAFETY: all zeros are a valid event.
+        let mut event = unsafe { MaybeUninit::<libc::sigevent>::zeroed().assume_init() };
+        event.sigev_notify = libc::SIGEV_SIGNAL;
+        event.sigev_signo = signal;
+        let mut timer: c_int = -1;
+        // SAFETY: an event, and a place for the number of the timer.
+        unsafe {
+            libc::syscall(libc::SYS_timer_create, libc::CLOCK_MONOTONIC, &raw const event, &raw mut timer)
+        };
+        TIMER.store(timer, Ordering::Relaxed);
+    }
+    let nanoseconds =
+        libc::timespec { tv_sec: after.as_secs() as libc::time_t, tv_nsec: after.subsec_nanos().into() };
+    let once = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    let time = libc::itimerspec { it_interval: once, it_value: nanoseconds };
+    // SAFETY: the number of a timer or one that the kernel refuses, and a time.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_timer_settime,
+            TIMER.load(Ordering::Relaxed),
+            0,
+            &raw const time,
+            null_mut::<libc::itimerspec>(),
+        )
+    };
+    result == 0
+}

@@ -1,0 +1,219 @@
+//! The table of this copy's engine: see [`memory_reporter::engine_abi`].
+
+use core::ffi::{c_char, c_int, c_void};
+use core::slice;
+use core::time::Duration;
+
+use memory_reporter::engine_abi::{
+    ENCLOSING, EachFrame, EachRow, EngineTable, MoveRoom, ON_ALLOC, Rows, RunReporters, Sizes,
+};
+
+use crate::boundary::with_caller::with_caller;
+use crate::boundary::{dark_matter, dumping, listening, reporter_hosts, sites};
+use crate::dump::sizes;
+use crate::engine::{BlockMove, ENGINE, Phase};
+use crate::options::Mode;
+use crate::system::slot::{Inside, slot};
+use crate::tables::block_table::Found;
+use crate::tables::mark::PathId;
+use crate::tables::runs;
+
+pub(crate) static TABLE: EngineTable = EngineTable {
+    size: size_of::<EngineTable>(),
+    is_running,
+    add_program,
+    record,
+    forget,
+    begin_move,
+    commit_move,
+    roll_back_move,
+    guard,
+    look_at_guard,
+    path,
+    mark,
+    claim,
+    withdraw,
+    clear_marks,
+    is_unreported,
+    begin: dark_matter::begin,
+    enter: runs::enter,
+    new_reporter: runs::new_reporter,
+    enter_reporter: runs::enter_reporter,
+    end,
+    sizes,
+    heap,
+    site: sites::site,
+    site_frames,
+    dump: dumping::local_dump,
+    report_and_dump,
+    reset: dumping::local_reset,
+};
+
+const _: () = assert!(
+    size_of::<BlockMove>() <= size_of::<MoveRoom>() && align_of::<BlockMove>() <= align_of::<MoveRoom>(),
+    "a move fits into the room that programs give for it"
+);
+
+/// The table of the engine in this copy of the library, for the symbol of `libdmd.so`.
+pub fn table() -> *const EngineTable {
+    &raw const TABLE
+}
+
+/// Connects the engine in this copy of the library with the `memory-reporter` that it is linked with.
+pub(crate) fn connect_local() {
+    reporter_hosts::pin((&raw const TABLE).cast());
+    reporter_hosts::add(memory_reporter::__private::run_reporters);
+    // SAFETY: the functions below and those of the modules named in the table do what its entries say. They stay
+    // valid, since `pin` keeps this library loaded.
+    unsafe { memory_reporter::engine_abi::connect(&TABLE) };
+}
+
+/// Connects the engine with the `memory-reporter` in the preloaded library.
+pub(crate) fn connect_itself() {
+    // SAFETY: the functions below and those of the modules named in the table do what its entries say, and the
+    // preloaded library stays loaded.
+    unsafe { memory_reporter::engine_abi::connect_itself(&TABLE) };
+}
+
+extern "C" fn is_running() -> bool {
+    ENGINE.phase() == Phase::On
+}
+
+extern "C" fn add_program(run_reporters: RunReporters) {
+    // The engine does not record what the loader allocates for this.
+    let _inside = Inside::deeper();
+    reporter_hosts::add(run_reporters);
+    listening::leave_to_program();
+}
+
+with_caller!(
+    /// Records a block.
+    record(address: *mut c_void, requested: usize, usable: usize) => record_for, "rcx", "x3"
+);
+
+extern "C" fn record_for(address: *mut c_void, requested: usize, usable: usize, caller: usize) {
+    ENGINE.record(address.addr(), requested, usable, caller);
+}
+
+extern "C" fn forget(address: *mut c_void) {
+    ENGINE.forget(address.addr());
+}
+
+unsafe extern "C" fn begin_move(address: *mut c_void, room: *mut MoveRoom) {
+    // SAFETY: the caller passes room, which is large enough and aligned, as asserted above.
+    unsafe { room.cast::<BlockMove>().write(ENGINE.begin_move(address.addr())) };
+}
+
+unsafe extern "C" fn commit_move(room: *const MoveRoom) {
+    // SAFETY: the caller passes the room as `begin_move` left it.
+    ENGINE.commit_move(unsafe { room.cast::<BlockMove>().read() });
+}
+
+unsafe extern "C" fn roll_back_move(room: *const MoveRoom) {
+    // SAFETY: the caller passes the room as `begin_move` left it.
+    ENGINE.roll_back_move(unsafe { room.cast::<BlockMove>().read() });
+}
+
+extern "C" fn guard() -> *const c_void {
+    (&raw const slot().guard).cast()
+}
+
+extern "C" fn look_at_guard() {
+    slot().guard.is_set();
+}
+
+unsafe extern "C" fn path(text: *const u8, len: usize) -> u32 {
+    if ENGINE.setup().options.mode != Mode::DarkMatter {
+        // No block is marked with it.
+        return PathId::NONE.0;
+    }
+    let _inside = Inside::deeper();
+    // SAFETY: the caller passes a text of this length.
+    ENGINE.marks.path(unsafe { slice::from_raw_parts(text, len) }).0
+}
+
+with_caller!(
+    /// Marks a block, and returns its usable bytes.
+    mark(address: *const c_void, path: u32, flags: u32) -> usize => mark_for, "rcx", "x3"
+);
+
+extern "C" fn mark_for(address: *const c_void, path: u32, flags: u32, caller: usize) -> usize {
+    let (on_alloc, enclosing) = (flags & ON_ALLOC != 0, flags & ENCLOSING != 0);
+    ENGINE.report(address.addr(), PathId(path), on_alloc, enclosing, caller)
+}
+
+extern "C" fn claim(path: u32, bytes: u64) {
+    let _inside = Inside::deeper();
+    if ENGINE.runs.may_mark() {
+        ENGINE.marks.claim(PathId(path), bytes);
+    }
+}
+
+extern "C" fn withdraw(reporter: u32, path: u32, claimed: u64) {
+    let _inside = Inside::deeper();
+    ENGINE.withdraw(reporter as u16, PathId(path));
+    if ENGINE.runs.may_mark() {
+        ENGINE.marks.disclaim(PathId(path), claimed);
+    }
+}
+
+extern "C" fn clear_marks() {
+    ENGINE.clear_reports();
+}
+
+extern "C" fn is_unreported(address: *const c_void) -> bool {
+    let _inside = Inside::deeper();
+    let is_marked = match ENGINE.table().find(address.addr()) {
+        Found::Start(block) | Found::Inside(_, block) => block.marked,
+        Found::Freed | Found::Nothing => true,
+    };
+    // The order matters: another run first takes the marks, and then removes them.
+    !is_marked && ENGINE.runs.owns_marks()
+}
+
+unsafe extern "C" fn sizes(sizes: *mut Sizes) {
+    let _inside = Inside::deeper();
+    let ours = sizes::sizes();
+    let told = Sizes {
+        traces_used: ours.traces_used as u64,
+        traces_unused: ours.traces_unused as u64,
+        trace_table: ours.trace_table as u64,
+        live_blocks: ours.live_blocks as u64,
+        dead_blocks: ours.dead_blocks as u64,
+        marks: ours.marks as u64,
+        threads: ours.threads as u64,
+    };
+    // SAFETY: the caller passes a place for the sizes.
+    unsafe { sizes.write(told) };
+}
+
+extern "C" fn heap(probe: *const c_void) -> u64 {
+    let _inside = Inside::deeper();
+    let are_all = ENGINE.setup().options.sample_below.is_none() && ENGINE.dropped() == 0;
+    if !are_all || (!probe.is_null() && ENGINE.table().get(probe.addr()).is_none()) {
+        return 0;
+    }
+    let mut bytes = 0;
+    ENGINE.table().for_each(|_, block| bytes += block.usable() as u64);
+    bytes
+}
+
+unsafe extern "C" fn end(run: runs::Run, context: *mut c_void, each: EachRow) -> Rows {
+    dark_matter::end(run, &mut |row| {
+        // SAFETY: the caller passes the context that `each` takes, and waits for this function.
+        unsafe { each(context, row) };
+    })
+}
+
+unsafe extern "C" fn site_frames(site: u64, context: *mut c_void, each: EachFrame) {
+    sites::frames(site, &mut |frame| {
+        // SAFETY: the caller passes the context that `each` takes, and waits for this function.
+        unsafe { each(context, frame) };
+    });
+}
+
+unsafe extern "C" fn report_and_dump(path: *const c_char, milliseconds: u64) -> c_int {
+    let deadline = (milliseconds != 0).then(|| Duration::from_millis(milliseconds));
+    // SAFETY: the caller passes null or a string that ends in 0.
+    unsafe { dumping::local_report_and_dump(path, deadline) }
+}

@@ -1,0 +1,293 @@
+//! The way from a hook, or from an entry point, to the engine that records for this process.
+//!
+//! A program may have several copies of this library: linked in, and preloaded. One copy records for all: the
+//! preloaded one, if there is one that this copy understands (see [`memory_reporter::engine_abi`]).
+
+use core::alloc::Layout;
+use core::ffi::{CStr, c_char, c_int, c_void};
+use core::ptr::null_mut;
+use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+
+use memory_reporter::engine_abi::{EngineTable, MoveRoom, NO_PATH, ON_ALLOC, Preloaded, preloaded};
+
+use crate::boundary::self_test::{self, Allocator};
+use crate::boundary::{dumping, engine_abi};
+use crate::engine::{ENGINE, Phase, Setup};
+use crate::first_process::{self, First};
+use crate::linked_mark::LINKED_MARK;
+use crate::options::Options;
+use crate::system::errno::keeping_errno;
+use crate::system::slot::{Guard, Inside, slot};
+use crate::system::{log, process};
+
+/// The engine that records for this process, through its table.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Recorder(&'static EngineTable);
+
+/// The engine in this copy of the library.
+const LOCAL: Recorder = Recorder(&engine_abi::TABLE);
+
+/// Null until a call finds the engine.
+static CURRENT: AtomicPtr<EngineTable> = AtomicPtr::new(null_mut());
+
+/// Whether nothing records, for certain. A flag of its own: a hook then costs one look at it.
+static IS_OFF: AtomicBool = AtomicBool::new(false);
+
+/// Whether nothing records, for certain.
+#[inline(always)]
+pub(crate) fn is_off() -> bool {
+    IS_OFF.load(Ordering::Relaxed)
+}
+
+/// The engine that records, if one does. The first call looks for a preloaded engine, or starts one
+/// with these options; without options, `$DMD` decides.
+#[inline(always)]
+pub(crate) fn current(options: &Option<Options>) -> Option<Recorder> {
+    if is_off() {
+        return None;
+    }
+    match known() {
+        Some(recorder) => Some(recorder),
+        None => decide(options),
+    }
+}
+
+/// The engine that an earlier call found.
+#[inline(always)]
+fn known() -> Option<Recorder> {
+    // SAFETY: null, or a table, which every copy of the library keeps in a static.
+    unsafe { CURRENT.load(Ordering::Acquire).as_ref() }.map(Recorder)
+}
+
+fn remember(recorder: Recorder) {
+    CURRENT.store(core::ptr::from_ref(recorder.0).cast_mut(), Ordering::Release);
+}
+
+#[cold]
+fn decide(options: &Option<Options>) -> Option<Recorder> {
+    // The loader may allocate: those blocks are not recorded.
+    if slot().guard.is_set() {
+        return None;
+    }
+    core::hint::black_box(LINKED_MARK);
+    let inside = Inside::deeper();
+    let preloaded = keeping_errno(|| {
+        let found = preloaded();
+        let usable = usable(found).filter(|recorder| recorder.is_running());
+        if usable.is_none() {
+            start_local(*options);
+            if matches!(found, Preloaded::Older) {
+                log::say(format_args!(
+                    "the preloaded libdmd.so is older than this program's copy of the crate dmd: each records on its own"
+                ));
+            }
+        }
+        usable
+    });
+    let recorder = match (preloaded, ENGINE.phase()) {
+        (Some(preloaded), _) => Some(preloaded),
+        (None, Phase::On) => Some(LOCAL),
+        // Another thread starts the engine: this block is not recorded, and the next call looks again.
+        (None, Phase::Starting) => return None,
+        (None, Phase::Undecided | Phase::Off) => None,
+    };
+    match recorder {
+        Some(recorder) => remember(recorder),
+        None => IS_OFF.store(true, Ordering::Relaxed),
+    }
+    drop(inside);
+    if ENGINE.phase() == Phase::On {
+        self_test::run(THIS_PROGRAM);
+    }
+    recorder
+}
+
+/// The allocator of the program that this copy of the library is linked into.
+const THIS_PROGRAM: Allocator = Allocator {
+    alloc: |bytes| match Layout::from_size_align(bytes, 16) {
+        // SAFETY: the self-test asks for sizes that are not 0.
+        Ok(layout) => unsafe { std::alloc::alloc(layout) },
+        Err(_) => null_mut(),
+    },
+    free: |block, bytes| {
+        if let Ok(layout) = Layout::from_size_align(bytes, 16) {
+            // SAFETY: the self-test passes a block of `alloc` above with its size.
+            unsafe { std::alloc::dealloc(block, layout) };
+        }
+    },
+};
+
+fn start_local(options: Option<Options>) {
+    let (setup, first, value) = match options {
+        Some(options) => (Setup { options, variable: None }, None, null_mut()),
+        None => {
+            // SAFETY: the name ends in 0.
+            let variable = unsafe { libc::getenv(c"DMD".as_ptr()) };
+            if variable.is_null() {
+                return ENGINE.switch_off();
+            }
+            // SAFETY: nobody changes the environment before `main`, and nobody frees its strings.
+            let (setup, first) = Setup::parse(unsafe { CStr::from_ptr(variable) });
+            (setup, first, variable)
+        }
+    };
+    // SAFETY: `first`, if any, is from this variable, and nobody else uses the environment before `main`.
+    unsafe { process::start(first, value) };
+    if ENGINE.start(setup) {
+        engine_abi::connect_local();
+    }
+}
+
+impl Setup {
+    /// Reads the value of `$DMD`, and ends the process if a word is bad.
+    pub(crate) fn parse(variable: &'static CStr) -> (Self, Option<First>) {
+        let (users, first) = first_process::split(process::keep(variable));
+        match Options::parse(users) {
+            Ok(options) => (Self { options, variable: Some(users) }, first),
+            Err(bad) => {
+                log::say_anyway(format_args!("{bad}"));
+                // SAFETY: `_exit` ends the process, and nothing of the program has run.
+                unsafe { libc::_exit(1) }
+            }
+        }
+    }
+}
+
+/// The preloaded engine, if this copy of the library understands it.
+fn usable(found: Preloaded) -> Option<Recorder> {
+    match found {
+        Preloaded::Engine(table) => Some(Recorder(table)),
+        Preloaded::Older | Preloaded::Itself | Preloaded::Nothing => None,
+    }
+}
+
+/// The engine that records, if one does. Entry points call this: it starts no engine, since without a hook an
+/// engine would know no blocks.
+pub(crate) fn running_one() -> Option<Recorder> {
+    if is_off() {
+        return None;
+    }
+    if let Some(recorder) = known() {
+        return Some(recorder);
+    }
+    // The loader may allocate: those blocks are not recorded.
+    let _inside = Inside::deeper();
+    let recorder = usable(preloaded()).unwrap_or(LOCAL);
+    if !recorder.is_running() {
+        return None;
+    }
+    // Keep it: the next call may come from a signal handler, which must not call the loader.
+    remember(recorder);
+    Some(recorder)
+}
+
+/// Notes that this copy of the library is preloaded: if its engine runs, all calls use it without the loader.
+pub(crate) fn is_preloaded() {
+    dumping::hooks_are_here();
+    if LOCAL.is_running() {
+        remember(LOCAL);
+    }
+}
+
+/// The engine that records, or our own, which says that nothing is recorded.
+pub(crate) fn any() -> Recorder {
+    running_one().unwrap_or(LOCAL)
+}
+
+/// A block on its way from one address to another. The engine that began the move knows the contents.
+#[derive(Debug)]
+pub(crate) struct Moving(MoveRoom);
+
+impl Recorder {
+    fn is_running(self) -> bool {
+        (self.0.is_running)()
+    }
+
+    /// Runs a call of the allocator, so that other hooks do not record its blocks.
+    #[inline]
+    pub(crate) fn guarded<T>(self, body: impl FnOnce() -> T) -> T {
+        let guard = self.guard();
+        if guard.is_used() {
+            (self.0.look_at_guard)();
+        }
+        guard.around(body)
+    }
+
+    #[inline]
+    fn guard(self) -> &'static Guard {
+        // SAFETY: the table's function returns the guard of this thread, which stays where it is; all engines of
+        // this version have this layout. The reference does not leave the thread.
+        unsafe { &*(self.0.guard)().cast() }
+    }
+
+    /// Whether this thread is inside the engine of this copy of the library, which then allocates through the
+    /// program's wrapper. A preloaded engine has an allocator of its own.
+    #[inline]
+    pub(crate) fn is_ours_and_inside(self) -> bool {
+        core::ptr::eq(self.0, LOCAL.0) && slot().guard.is_for_the_engine()
+    }
+
+    #[inline(always)]
+    pub(crate) fn record(self, address: *mut u8, requested: usize, usable: usize) {
+        (self.0.record)(address.cast(), requested, usable);
+    }
+
+    #[inline(always)]
+    pub(crate) fn forget(self, address: *mut u8) {
+        (self.0.forget)(address.cast());
+    }
+
+    #[inline(always)]
+    pub(crate) fn begin_move(self, address: *mut u8) -> Moving {
+        let mut moving = Moving(MoveRoom::EMPTY);
+        // SAFETY: room for the engine to write to.
+        unsafe { (self.0.begin_move)(address.cast(), &raw mut moving.0) };
+        moving
+    }
+
+    /// `moving` must be from this engine, as the process has one that does not change.
+    #[inline(always)]
+    pub(crate) fn commit_move(self, moving: &Moving) {
+        // SAFETY: `begin_move` filled the room.
+        unsafe { (self.0.commit_move)(&raw const moving.0) };
+    }
+
+    /// As for [`commit_move`](Self::commit_move).
+    #[inline(always)]
+    pub(crate) fn roll_back_move(self, moving: &Moving) {
+        // SAFETY: `begin_move` filled the room.
+        unsafe { (self.0.roll_back_move)(&raw const moving.0) };
+    }
+
+    pub(crate) fn report(self, address: *const c_void, on_alloc: bool) -> usize {
+        (self.0.mark)(address, NO_PATH, if on_alloc { ON_ALLOC } else { 0 })
+    }
+
+    pub(crate) fn clear_reports(self) {
+        (self.0.clear_marks)();
+    }
+
+    /// # Safety
+    ///
+    /// The path ends in 0, or is null.
+    pub(crate) unsafe fn dump(self, path: *const c_char) -> c_int {
+        // SAFETY: the path is null or ends in 0: `entry` passes such a one.
+        unsafe { (self.0.dump)(path) }
+    }
+
+    /// # Safety
+    ///
+    /// The path ends in 0, or is null.
+    pub(crate) unsafe fn report_and_dump(self, path: *const c_char) -> c_int {
+        // SAFETY: the path is null or ends in 0: `entry` passes such a one.
+        unsafe { (self.0.report_and_dump)(path, 0) }
+    }
+
+    /// # Safety
+    ///
+    /// The options end in 0.
+    pub(crate) unsafe fn reset(self, options: *const c_char) -> c_int {
+        // SAFETY: the options end in 0: `entry` passes such a string.
+        unsafe { (self.0.reset)(options) }
+    }
+}

@@ -1,0 +1,141 @@
+//! SIGTERM and SIGINT: where the program has no handler, they write the last dump and then end the process.
+
+use std::fs::File;
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use crate::support::{c_program, command, count, preloaded, read_dump, succeed};
+
+const OPTIONS: &str = "--stacks=full --quiet --dump-at-exit --output=dump.json";
+
+/// Starts a command and waits until it says that it is ready.
+fn start(command: &mut Command, folder: &Path) -> Child {
+    let command = command.current_dir(folder).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+    assert_eq!(line, "ready\n", "{:?}", child.wait());
+    child
+}
+
+fn send(child: &Child, signal: i32) {
+    // SAFETY: the function only sends a signal, to a process that nobody has waited for.
+    assert_eq!(unsafe { libc::kill(child.id() as i32, signal) }, 0);
+}
+
+fn end_of(mut child: Child) -> ExitStatus {
+    let start = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            return status;
+        }
+        if start.elapsed() > Duration::from_secs(60) {
+            child.kill().unwrap();
+            panic!("the process does not end");
+        }
+        sleep(Duration::from_millis(5));
+    }
+}
+
+fn blocks(folder: &Path) -> u64 {
+    count(&read_dump(folder.join("dump.json")), |block| block["req"] == 77 && block["alloc"].is_string())
+}
+
+#[test]
+fn the_dump_is_written_and_the_parent_sees_the_signal() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = c_program(folder.path(), "ended");
+    for how in ["waits", "busy", "threads", "cleans", "returns"] {
+        for signal in [libc::SIGTERM, libc::SIGINT] {
+            let child = start(preloaded(&program, OPTIONS).arg(how), folder.path());
+            send(&child, signal);
+            let status = end_of(child);
+            assert_eq!(status.signal(), Some(signal), "{how}: {status}");
+            assert_eq!(blocks(folder.path()), 1000, "{how}");
+            std::fs::remove_file(folder.path().join("dump.json")).unwrap();
+        }
+    }
+}
+
+/// The signal comes at any point of an allocation.
+#[test]
+fn an_interrupted_allocation_ends_first() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = c_program(folder.path(), "ended");
+    for round in 0..30 {
+        let child = start(preloaded(&program, OPTIONS).arg("busy"), folder.path());
+        sleep(Duration::from_micros(round * 137));
+        send(&child, libc::SIGTERM);
+        assert_eq!(end_of(child).signal(), Some(libc::SIGTERM));
+        assert_eq!(blocks(folder.path()), 1000);
+        std::fs::remove_file(folder.path().join("dump.json")).unwrap();
+    }
+}
+
+#[test]
+fn a_handler_of_the_program_wins() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = c_program(folder.path(), "ended");
+    for signal in [libc::SIGTERM, libc::SIGINT] {
+        let child = start(preloaded(&program, OPTIONS).arg("handles"), folder.path());
+        send(&child, signal);
+        assert_eq!(end_of(child).code(), Some(5));
+        assert!(!folder.path().join("dump.json").exists(), "_exit writes no dump");
+    }
+}
+
+#[test]
+fn a_program_that_ignores_them_goes_on_to() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = c_program(folder.path(), "ended");
+    let mut command = preloaded("/bin/bash", OPTIONS);
+    command.args(["-c", "trap '' TERM INT; exec \"$0\" ignores"]).arg(&program);
+    let mut child = start(&mut command, folder.path());
+    send(&child, libc::SIGTERM);
+    send(&child, libc::SIGINT);
+    sleep(Duration::from_millis(100));
+    drop(child.stdin.take());
+    assert_eq!(end_of(child).code(), Some(0));
+    assert_eq!(blocks(folder.path()), 1000, "the dump of a normal end");
+}
+
+/// Nobody reads the pipe, so the dump waits in the middle.
+#[test]
+fn a_second_signal_ends_the_process_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = c_program(folder.path(), "ended");
+    let pipe = folder.path().join("pipe");
+    succeed(command("mkfifo").arg(&pipe));
+    let options = format!("--mode=scan --quiet --dump-at-exit --output={}", pipe.display());
+    let reader = std::thread::spawn({
+        let pipe = pipe.clone();
+        move || File::open(pipe).unwrap()
+    });
+    let child = start(preloaded(&program, &options).arg("waits"), folder.path());
+    send(&child, libc::SIGTERM);
+    // The dump has begun.
+    let mut pipe = reader.join().unwrap();
+    pipe.read_exact(&mut [0]).unwrap();
+    // One request may be two signals at once.
+    send(&child, libc::SIGINT);
+    sleep(Duration::from_millis(400));
+    let second = Instant::now();
+    send(&child, libc::SIGINT);
+    assert_eq!(end_of(child).signal(), Some(libc::SIGINT));
+    assert!(second.elapsed() < Duration::from_secs(5));
+}
+
+/// Without a dump at the end there is nothing to write.
+#[test]
+fn without_a_last_dump_the_signal_has_its_default_action() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = c_program(folder.path(), "ended");
+    let child = start(preloaded(&program, "--quiet --output=dump.json").arg("waits"), folder.path());
+    send(&child, libc::SIGTERM);
+    assert_eq!(end_of(child).signal(), Some(libc::SIGTERM));
+    assert!(!folder.path().join("dump.json").exists());
+}

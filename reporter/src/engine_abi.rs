@@ -1,0 +1,308 @@
+//! The boundary between a program and an engine of DMD: one table of C functions, [`EngineTable`].
+//!
+//! An engine records live blocks and who reported them. It is linked into the program with the crate `dmd`, or it is
+//! preloaded as `libdmd.so`. Both give the same table, in a static that stays until the process ends. The crates
+//! `memory-reporter`, `dmd` and `heap-graph` use this module; programs do not.
+//!
+//! # Who calls what, on which thread
+//!
+//! - A program looks for a preloaded engine by the C symbol [`SYMBOL`] ([`preloaded`]). The engine cannot look for
+//!   the program, since the symbols of an executable are not dynamic. `memory-reporter` looks once, on the first
+//!   thread before `main`, and calls `add_program` if the engine records. The wrapper `dmd::Dmd` looks at the first
+//!   allocation. If it finds no engine that records, it starts its own and connects it ([`connect`]).
+//! - The wrapper calls the entries of hooks (`record` to `look_at_guard`) on every thread, in every allocation, also
+//!   in signal handlers. These entries allocate nothing, take no global lock, and keep `errno`.
+//! - Reporters mark blocks (`path` to `is_unreported`) on the thread that measures. A collection begins and ends on
+//!   one thread; its reporters enter it on the threads that run them.
+//! - `libdmd.so` has a copy of `memory-reporter`. If `ABOUT_MEMORY` asks for it, that copy answers for a program without
+//!   one ([`connect_itself`]); it stops when a program calls `add_program`, which then answers itself.
+//! - `dump` and `report_and_dump` write a file on the calling thread. `report_and_dump` calls `run_reporters` of
+//!   every program on that thread; that is the only call from an engine into a program.
+//! - All entries are for every thread, until the process ends, and none unwinds. Except for the reporters that they
+//!   run, they do not allocate in the program's heap. A callback (`each`) runs on the calling thread before the entry
+//!   returns.
+//!
+//! # Which versions understand each other
+//!
+//! The symbol's name ends in the number of the version. A version has a fixed meaning for every entry and a fixed
+//! layout for every type here. A later release may only append entries, which [`EngineTable::size`] tells. Any other
+//! change makes a new version with a new name.
+//!
+//! | the engine has | what the program does |
+//! | --- | --- |
+//! | the same entries, or more | uses those that it knows |
+//! | fewer entries | leaves the engine alone, as if there were none |
+//! | another version | does not find it: the name differs |
+//!
+//! In the last two cases `libdmd.so` records the blocks that pass through `malloc`, and reports of the program mark
+//! none of them. If the program has the wrapper and `$DMD` is set, the engine in the program records too, says so on
+//! stderr (for a table with fewer entries, which it sees), and has the reports. Each engine writes its own dump; if
+//! the name of the dump does not contain `%p`, that of `libdmd.so` replaces the other. The tests
+//! (`dmd/tests/suite/engine_versions.rs`) run programs under engines with fewer and more entries and another version.
+
+mod marks;
+mod rows;
+mod run;
+mod sites;
+
+pub(crate) use marks::{Marks, mark_on_alloc};
+pub(crate) use rows::DarkMatter;
+pub use rows::{DarkRow, EachRow, Rows, Sizes};
+pub(crate) use run::{Collecting, Marker, Run};
+pub use sites::{EachFrame, FrameRow, SiteFrame, allocation_frames, allocation_site};
+
+use core::ffi::{CStr, c_char, c_int, c_void};
+use core::fmt;
+use core::mem::MaybeUninit;
+use core::ptr::null_mut;
+use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+use core::time::Duration;
+use std::io;
+
+use crate::platform::{self, FoundSymbol};
+
+/// The name of the C function of `libdmd.so` that returns its table: `extern "C" fn() -> *const EngineTable`.
+pub const SYMBOL: &CStr = c"DMDEngine2";
+
+/// An engine's number for the path of a report.
+pub type PathNumber = u32;
+
+/// Stands for no path, and in `withdraw` for all paths.
+pub const NO_PATH: PathNumber = PathNumber::MAX;
+
+/// Flag of `mark`: the block was marked at its allocation, so the mark stays until the program frees it.
+pub const ON_ALLOC: u32 = 1;
+
+/// Flag of `mark`: the address lies inside the block, or at its start.
+pub const ENCLOSING: u32 = 2;
+
+/// Runs all reporters of a program and drops their reports. `milliseconds` is the deadline for each reporter; 0 if
+/// there is none. It does not unwind.
+pub type RunReporters = extern "C" fn(milliseconds: u64);
+
+/// Room for what an engine remembers of a block while its allocator moves it. Only the engine knows the contents.
+#[repr(C, align(16))]
+#[derive(Clone, Copy)]
+pub struct MoveRoom([MaybeUninit<u8>; 128]);
+
+impl MoveRoom {
+    /// Room without contents.
+    pub const EMPTY: Self = Self([MaybeUninit::uninit(); 128]);
+}
+
+impl fmt::Debug for MoveRoom {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MoveRoom").finish_non_exhaustive()
+    }
+}
+
+/// The functions of an engine. The addresses of blocks that it gets are only compared, never read.
+#[repr(C)]
+#[derive(Debug)]
+#[allow(clippy::exhaustive_structs, reason = "an engine fills it in, entry by entry")]
+pub struct EngineTable {
+    /// Bytes of this table.
+    pub size: usize,
+    /// Whether the engine records blocks.
+    pub is_running: extern "C" fn() -> bool,
+    /// Adds a program, whose reporters `report_and_dump` runs. The engine keeps the library with this function
+    /// loaded.
+    pub add_program: extern "C" fn(run_reporters: RunReporters),
+
+    /// Hook: records a new block. The innermost frame of its stack is the caller.
+    pub record: extern "C" fn(address: *mut c_void, requested: usize, usable: usize),
+    /// Hook: forgets a block, before the allocator frees it.
+    pub forget: extern "C" fn(address: *mut c_void),
+    /// Hook: forgets a block, before the allocator moves it, and writes what it had of it to `room`.
+    pub begin_move: unsafe extern "C" fn(address: *mut c_void, room: *mut MoveRoom),
+    /// Hook: the allocator moved the block. `room` is as `begin_move` left it.
+    pub commit_move: unsafe extern "C" fn(room: *const MoveRoom),
+    /// Hook: the allocator did not move the block. `room` is as `begin_move` left it.
+    pub roll_back_move: unsafe extern "C" fn(room: *const MoveRoom),
+    /// Hook: this thread's guard, which stays where it is while the thread lives. It is a `u32`, not 0 while the
+    /// thread is in the engine or in an allocator with a hook, and then, aligned, a `usize`: the stack pointer of
+    /// the code that set it first, or 0. A hook adds 2^16 to the number around calls of its allocator, so that other
+    /// hooks do not record parts of the same block.
+    pub guard: extern "C" fn() -> *const c_void,
+    /// Hook: clears the guard if a jump left the code that set it.
+    pub look_at_guard: extern "C" fn(),
+
+    /// Returns the number of a path, a text of this length.
+    pub path: unsafe extern "C" fn(text: *const u8, len: usize) -> PathNumber,
+    /// Marks a block for a path, as [`ON_ALLOC`] and [`ENCLOSING`] say, and returns its usable bytes; 0 if the engine
+    /// knows no such block.
+    pub mark: extern "C" fn(address: *const c_void, path: PathNumber, flags: u32) -> usize,
+    /// Adds to the bytes that reports claim at a path.
+    pub claim: extern "C" fn(path: PathNumber, bytes: u64),
+    /// Removes the marks that a reporter has made for a path, or for all paths with [`NO_PATH`]; none if the reporter
+    /// is 0. Subtracts `claimed` from the bytes claimed at the path.
+    pub withdraw: extern "C" fn(reporter: u32, path: PathNumber, claimed: u64),
+    /// Removes all marks except those made at allocation.
+    pub clear_marks: extern "C" fn(),
+    /// Whether a live block starts at this address, or lies around it, that the run of this thread has not reported;
+    /// false if that run does not own the marks.
+    pub is_unreported: extern "C" fn(address: *const c_void) -> bool,
+
+    /// Begins a run of reporters, for a collection that wants rows or not; if it does, earlier reports do not count.
+    /// Returns a number for the run, or 0 if the engine marks no blocks.
+    pub begin: extern "C" fn(rows: bool) -> u32,
+    /// From now on this thread runs reporters of that run; returns the number of the run before. 0 stands for none.
+    pub enter: extern "C" fn(run: u32) -> u32,
+    /// Returns a number for one reporter of one collection, never 0.
+    pub new_reporter: extern "C" fn() -> u32,
+    /// From now on the marks of this thread belong to that reporter; returns the reporter before. 0 stands for none.
+    pub enter_reporter: extern "C" fn(reporter: u32) -> u32,
+    /// Ends a collection that wants rows: calls `each` with every row and with `context`.
+    pub end: unsafe extern "C" fn(run: u32, context: *mut c_void, each: EachRow) -> Rows,
+
+    /// Writes the bytes of the engine's own tables to `sizes`.
+    pub sizes: unsafe extern "C" fn(sizes: *mut Sizes),
+    /// Returns the usable bytes of all live blocks if the engine records all, and `probe` is one of them or null;
+    /// otherwise 0.
+    pub heap: extern "C" fn(probe: *const c_void) -> u64,
+    /// Returns the number of the stack that allocated the block which starts at this address; 0 if the engine knows
+    /// no such block or no stack of it.
+    pub site: extern "C" fn(address: *const c_void) -> u64,
+    /// Calls `each` with the frames of a stack, the youngest first, and with `context`; not at all if there is no
+    /// such stack. Any number may be asked.
+    pub site_frames: unsafe extern "C" fn(site: u64, context: *mut c_void, each: EachFrame),
+
+    /// Writes a dump to `path`, a C string, or to the path of the dump at the end of the process if it is null. Returns
+    /// 0, the system's number of an error, or -1 if the engine records nothing.
+    pub dump: unsafe extern "C" fn(path: *const c_char) -> c_int,
+    /// Runs all reporters, with a deadline for each in milliseconds unless that is 0, and does as `dump`.
+    pub report_and_dump: unsafe extern "C" fn(path: *const c_char, milliseconds: u64) -> c_int,
+    /// For tests: forgets all blocks and continues with other options, a C string with words as in `$DMD`. Returns 0, or
+    /// the system's number of an error.
+    pub reset: unsafe extern "C" fn(options: *const c_char) -> c_int,
+}
+
+/// What a program finds when it looks for a preloaded engine.
+#[derive(Clone, Copy, Debug)]
+#[allow(clippy::exhaustive_enums, reason = "crates of this workspace handle every case")]
+pub enum Preloaded {
+    /// No library with the symbol, so none of this version.
+    Nothing,
+    /// This copy of the crate is part of the preloaded library.
+    Itself,
+    /// An older engine of this version, with fewer entries than this copy of the crate needs.
+    Older,
+    /// An engine that this copy of the crate understands.
+    Engine(&'static EngineTable),
+}
+
+/// Looks for a preloaded engine. Calls the loader, which may allocate.
+#[allow(unsafe_code, reason = "calls a symbol of another library")]
+pub fn preloaded() -> Preloaded {
+    let symbol = match platform::find_symbol(SYMBOL) {
+        FoundSymbol::Nowhere => return Preloaded::Nothing,
+        FoundSymbol::Here => return Preloaded::Itself,
+        FoundSymbol::Elsewhere(symbol) => symbol,
+    };
+    // SAFETY: the name contains the version, and `libdmd.so` exports a function of exactly this type by it.
+    let table: extern "C" fn() -> *const EngineTable = unsafe { core::mem::transmute(symbol) };
+    let table = table();
+    // SAFETY: the function returns a static table, which begins with its size in every version.
+    if unsafe { table.cast::<usize>().read() } < size_of::<EngineTable>() {
+        return Preloaded::Older;
+    }
+    // SAFETY: a static table with all entries of this version, as its size says.
+    Preloaded::Engine(unsafe { &*table })
+}
+
+static ENGINE: AtomicPtr<EngineTable> = AtomicPtr::new(null_mut());
+
+/// Connects an engine until the process ends: this copy of the crate marks blocks through it. It does not allocate.
+///
+/// # Safety
+///
+/// Each function of the table does what its entry says, on every thread and until the process ends.
+#[allow(unsafe_code, reason = "safe functions of this module rely on the table")]
+pub unsafe fn connect(engine: &'static EngineTable) {
+    ENGINE.store(core::ptr::from_ref(engine).cast_mut(), Ordering::Release);
+}
+
+/// This copy of the crate is the preloaded library's own, whose heap is not the one that the engine records.
+static IS_ITSELF: AtomicBool = AtomicBool::new(false);
+
+/// As [`connect`], for the copy of the crate in the preloaded library itself, which answers for programs that do not
+/// link the crate.
+///
+/// # Safety
+///
+/// As for [`connect`].
+#[allow(unsafe_code, reason = "safe functions of this module rely on the table")]
+pub unsafe fn connect_itself(engine: &'static EngineTable) {
+    IS_ITSELF.store(true, Ordering::Relaxed);
+    // SAFETY: the caller guarantees what `connect` asks for.
+    unsafe { connect(engine) };
+}
+
+/// Whether this copy of the crate is the preloaded library's own.
+pub(crate) fn is_itself() -> bool {
+    IS_ITSELF.load(Ordering::Relaxed)
+}
+
+/// Connects this program with a preloaded engine that records, if there is one. Returns false if this copy of the
+/// crate is the engine's own, with which no program reports.
+#[allow(unsafe_code, reason = "uses a table of another library")]
+pub(crate) fn connect_preloaded(run_reporters: RunReporters) -> bool {
+    match preloaded() {
+        Preloaded::Itself => return false,
+        Preloaded::Engine(engine) if (engine.is_running)() => {
+            (engine.add_program)(run_reporters);
+            // SAFETY: the table of `libdmd.so`, whose functions are those of the crate `dmd`.
+            unsafe { connect(engine) };
+        }
+        Preloaded::Nothing | Preloaded::Older | Preloaded::Engine(_) => {}
+    }
+    true
+}
+
+fn engine() -> Option<&'static EngineTable> {
+    // SAFETY: the pointer is null, or `connect` stored a reference that is valid until the process ends.
+    #[allow(unsafe_code, reason = "a table of another library")]
+    unsafe {
+        ENGINE.load(Ordering::Acquire).as_ref()
+    }
+}
+
+/// Whether an engine is connected.
+pub fn is_connected() -> bool {
+    engine().is_some()
+}
+
+/// Sizes of the engine's own tables, if one is connected.
+#[allow(unsafe_code, reason = "calls a function of another library")]
+pub(crate) fn engine_sizes() -> Option<Sizes> {
+    let engine = engine()?;
+    let mut sizes = Sizes::default();
+    // SAFETY: the maker of the table guarantees that the function writes one `Sizes`, for which `sizes` has room.
+    unsafe { (engine.sizes)(&raw mut sizes) };
+    Some(sizes)
+}
+
+/// Usable bytes of all live blocks, if an engine records the blocks that Rust allocates: it must know a block that
+/// this function allocates for the question.
+pub(crate) fn heap() -> Option<u64> {
+    let engine = engine()?;
+    if is_itself() {
+        return Some((engine.heap)(core::ptr::null())).filter(|bytes| *bytes != 0);
+    }
+    let probe = core::hint::black_box(Box::new(0_u64));
+    let bytes = (engine.heap)((&raw const *probe).cast());
+    (bytes != 0).then_some(bytes)
+}
+
+/// Lets the engine run all reporters, each with a deadline, and write a dump.
+#[allow(unsafe_code, reason = "calls a function of another library")]
+pub(crate) fn report_and_dump(path: &CStr, deadline: Duration) -> io::Result<()> {
+    let engine = engine().ok_or(io::ErrorKind::Unsupported)?;
+    let milliseconds = u64::try_from(deadline.as_millis().max(1)).unwrap_or(u64::MAX);
+    // SAFETY: the maker of the table guarantees that the function only reads a C string, which `path` is.
+    match unsafe { (engine.report_and_dump)(path.as_ptr(), milliseconds) } {
+        0 => Ok(()),
+        number if number > 0 => Err(io::Error::from_raw_os_error(number)),
+        _ => Err(io::ErrorKind::Unsupported.into()),
+    }
+}

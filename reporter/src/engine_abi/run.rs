@@ -1,0 +1,110 @@
+//! Collections whose reports an engine marks, and the rows that it has at their end.
+
+use core::ffi::c_void;
+use core::ptr::null_mut;
+
+use super::marks::Marks;
+use super::rows::{DarkMatter, DarkRow, Rows};
+use super::{EngineTable, NO_PATH, engine};
+
+/// A run of the reporters of one collection, whose reports an engine marks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Run {
+    engine: &'static EngineTable,
+    number: u32,
+}
+
+impl Run {
+    /// `None` without an engine that marks blocks.
+    pub(crate) fn begin(rows: bool) -> Option<Self> {
+        let engine = engine()?;
+        let number = (engine.begin)(rows);
+        (number != 0).then_some(Self { engine, number })
+    }
+
+    /// For another reporter of the run.
+    pub(crate) fn marker(self) -> Marker {
+        Marker { run: self, number: (self.engine.new_reporter)() }
+    }
+}
+
+/// One reporter of a run, for which the engine marks blocks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Marker {
+    run: Run,
+    number: u32,
+}
+
+impl Marker {
+    /// Until the value is dropped, the marks of this thread belong to the reporter and its run.
+    pub(crate) fn enter(self) -> Entered {
+        let engine = self.run.engine;
+        let before = ((engine.enter)(self.run.number), (engine.enter_reporter)(self.number));
+        Entered { engine, before }
+    }
+
+    /// The collection leaves out the reporter's reports: removes its marks, and these claims.
+    pub(crate) fn withdraw(self, claims: &[(Marks, i64)]) {
+        let engine = self.run.engine;
+        (engine.withdraw)(self.number, NO_PATH, 0);
+        for (marks, bytes) in claims {
+            (engine.withdraw)(0, marks.path, u64::try_from(*bytes).unwrap_or(0));
+        }
+    }
+
+    /// The collection leaves out a report of the reporter: removes the marks for its path.
+    pub(crate) fn withdraw_report(self, marks: Marks) {
+        (self.run.engine.withdraw)(self.number, marks.path, 0);
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Entered {
+    engine: &'static EngineTable,
+    /// The run and the reporter.
+    before: (u32, u32),
+}
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        (self.engine.enter)(self.before.0);
+        (self.engine.enter_reporter)(self.before.1);
+    }
+}
+
+/// A collection that wants rows of unreported memory; its run must have begun with rows. It ends when dropped.
+#[derive(Debug)]
+pub(crate) struct Collecting(Option<Run>);
+
+impl Collecting {
+    pub(crate) fn new(run: Run) -> Self {
+        Self(Some(run))
+    }
+
+    /// The memory that no reporter reported, and that several reported.
+    #[allow(unsafe_code, reason = "calls a function of another library")]
+    pub(crate) fn end(mut self) -> (Rows, Vec<DarkMatter>) {
+        unsafe extern "C" fn add(context: *mut c_void, row: &DarkRow<'_>) {
+            // SAFETY: the maker of the table guarantees that the engine passes on the context, which is the list below; nothing
+            // else uses that list until `end` returns.
+            let rows = unsafe { &mut *context.cast::<Vec<DarkMatter>>() };
+            rows.push(row.read());
+        }
+        let mut rows = Vec::new();
+        let Some(run) = self.0.take() else { return (Rows::None, rows) };
+        // SAFETY: `add` takes a pointer to this list, which outlives the call.
+        let told = unsafe { (run.engine.end)(run.number, (&raw mut rows).cast(), add) };
+        (told, rows)
+    }
+}
+
+impl Drop for Collecting {
+    #[allow(unsafe_code, reason = "calls a function of another library")]
+    fn drop(&mut self) {
+        extern "C" fn ignore(_: *mut c_void, _: &DarkRow<'_>) {}
+        if let Some(run) = self.0.take() {
+            // SAFETY: `ignore` ignores its context.
+            unsafe { (run.engine.end)(run.number, null_mut(), ignore) };
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! The stacks that allocated the blocks of this program.
+
+use core::ffi::c_void;
+
+use super::engine;
+use super::rows::Text;
+
+/// Takes one frame. Unsafe to call: `context` must be the one that was passed with the function, to a call that has
+/// not returned yet.
+pub type EachFrame = unsafe extern "C" fn(context: *mut c_void, frame: &FrameRow<'_>);
+
+/// A frame of a stack. Texts are empty and numbers 0 if they are unknown.
+#[repr(C)]
+#[derive(Debug)]
+pub struct FrameRow<'a> {
+    function: Text<'a>,
+    file: Text<'a>,
+    module: Text<'a>,
+    offset: u64,
+    line: u32,
+}
+
+impl<'a> FrameRow<'a> {
+    /// A call from a function in a source file.
+    pub fn in_file(function: &'a str, file: &'a str, line: u32) -> Self {
+        Self { function: Text::new(function), file: Text::new(file), module: Text::new(""), offset: 0, line }
+    }
+
+    /// A call from a function at an offset in a program or library.
+    pub fn in_module(function: &'a str, module: &'a str, offset: u64) -> Self {
+        Self {
+            function: Text::new(function),
+            file: Text::new(""),
+            module: Text::new(module),
+            offset,
+            line: 0,
+        }
+    }
+
+    fn read(&self) -> SiteFrame {
+        let source = match (self.file.read(), self.module.read()) {
+            (file, _) if !file.is_empty() => file,
+            (_, module) if !module.is_empty() => format!("{module} +0x{:x}", self.offset),
+            _ => UNKNOWN.to_owned(),
+        };
+        SiteFrame {
+            function: Some(self.function.read()).filter(|function| !function.is_empty()),
+            is_system: source.starts_with("/rustc/"),
+            source,
+            line: self.line,
+            column: 0,
+        }
+    }
+}
+
+/// Stands for an unknown place.
+const UNKNOWN: &str = "???";
+
+/// A frame of an allocation site.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[allow(clippy::exhaustive_structs, reason = "a profiler fills it in, field by field")]
+pub struct SiteFrame {
+    /// The function; `None` if it is unknown.
+    pub function: Option<String>,
+    /// The source file, or another description of the place, such as an address.
+    pub source: String,
+    /// From 1; 0 if unknown.
+    pub line: u32,
+    /// From 1; 0 if unknown.
+    pub column: u32,
+    /// Whether the frame belongs to the system and not to the program.
+    pub is_system: bool,
+}
+
+/// The number of the stack that allocated the block which starts here; `None` if no engine recorded it.
+pub fn allocation_site(address: usize) -> Option<u64> {
+    let site = (engine()?.site)(core::ptr::without_provenance(address));
+    (site != 0).then_some(site)
+}
+
+/// The frames of a stack, the youngest first; none if there is no such stack. The first time, symbols are read
+/// from the files of the program.
+#[allow(unsafe_code, reason = "calls a function of another library")]
+pub fn allocation_frames(site: u64) -> Vec<SiteFrame> {
+    unsafe extern "C" fn add(context: *mut c_void, frame: &FrameRow<'_>) {
+        // SAFETY: the maker of the table guarantees that the engine passes on the context, which is the list below;
+        // nothing else uses that list until `site_frames` returns.
+        let frames = unsafe { &mut *context.cast::<Vec<SiteFrame>>() };
+        frames.push(frame.read());
+    }
+    let mut frames = Vec::new();
+    if let Some(engine) = engine() {
+        // SAFETY: `add` takes a pointer to this list, which outlives the call.
+        unsafe { (engine.site_frames)(site, (&raw mut frames).cast(), add) };
+    }
+    frames
+}
