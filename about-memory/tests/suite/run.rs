@@ -238,8 +238,9 @@ fn own_sockets(command: &mut Command, folder: &Path) {
 fn a_program_that_never_heard_of_it_answers_while_it_runs() {
     let folder = tempfile::tempdir().unwrap();
     let program = env!("CARGO_BIN_EXE_about-memory");
+    // Bash would run the last command in its own process, which is asked here: so the last one is built in.
     let script = format!(
-        "{program} list; {program} show $$ | grep -a -E 'heap-allocated|heap-unclassified$'; {program} dump $$ asked.json.gz"
+        "{program} list; {program} show $$ | grep -a -E 'heap-allocated|heap-unclassified$'; {program} dump $$ asked.json.gz; :"
     );
     let library = libdmd().to_str().unwrap();
     // The children that ask are programs of the run, too.

@@ -84,7 +84,8 @@ fn check_peak<'d>(dump: &'d Value, mode: &str, traces: &mut BTreeSet<&'d str>) {
     let statistics = dump["statistics"].as_object().unwrap();
     let names = ["seconds", "allocations", "frees", "reallocations", "temporary"];
     assert!(statistics.len() == names.len() && names.iter().all(|name| statistics[*name].is_number()));
-    assert_eq!(dump["peak"].is_null(), mode == "scan");
+    // A dump for which memory is short has no peak either.
+    assert!(dump["peak"].is_null() || mode != "scan");
     let Some(peak) = dump["peak"].as_object() else { return };
     let (mut bytes, mut blocks) = (0, 0);
     for stack in peak["stacks"].as_array().unwrap() {
