@@ -7,7 +7,6 @@ use crate::frames::{FrameId, Frames};
 use crate::measurements::Measurements;
 use crate::mode::Mode;
 use crate::peak::{Peak, Statistics};
-use crate::program::is_of_program;
 use crate::trace_id::TraceId;
 
 /// An entry of `blockList`: `num` equal blocks.
@@ -121,15 +120,6 @@ impl Dump {
     pub fn stacks(&self) -> impl ExactSizeIterator<Item = impl ExactSizeIterator<Item = Frame<'_>>> {
         self.traces.iter().map(|range| {
             self.calls[range.start as usize..range.end as usize].iter().map(|frame| self.frames.get(*frame))
-        })
-    }
-
-    /// Whether a frame has a line of the program's own source, after symbols were looked up. Without, the program was
-    /// built without debug information.
-    pub fn has_lines_of_program(&self) -> bool {
-        self.frames.ids().any(|id| {
-            let frame = self.frames.get(id);
-            frame.line.is_some() && is_of_program(&frame)
         })
     }
 

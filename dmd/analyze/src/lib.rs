@@ -52,6 +52,7 @@ pub mod dark_matter;
 mod dump;
 mod error;
 mod flame;
+mod fold;
 mod folded;
 mod frame;
 mod frame_names;

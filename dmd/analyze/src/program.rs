@@ -3,21 +3,18 @@
 //!
 //! Firefox's dumps have the text of `dmd.py` instead.
 
-mod fold;
 mod holder;
 mod line;
 mod overview;
 mod short_name;
 mod short_path;
-mod site;
 mod summary;
 mod text;
 mod tree;
 
-pub use fold::{Fold, Folds};
+pub use crate::fold::{Fold, Folds};
 pub use holder::HolderKey;
 pub use overview::Overview;
-pub(crate) use site::{Sited, is_of_program};
 pub use summary::{Summary, SummaryRow, SummaryTable};
 pub use text::ProgramText;
 pub use tree::HolderTree;

@@ -75,3 +75,14 @@ fn folder(file: &str) -> Option<(&str, &str)> {
     }
     Some((above.rsplit_once('/')?.1, below)).filter(|(name, _)| !name.is_empty())
 }
+
+/// Folders in which other people's sources lie.
+const FOREIGN: &[&str] = &["/registry/src/", "/git/checkouts/", "/vendor/", "/rustlib/src/", "/.cargo/"];
+
+/// Whether the file is of the program's own workspace, as far as its path tells.
+pub(crate) fn is_own(file: &str) -> bool {
+    file.ends_with(".rs")
+        && !file.starts_with("/rustc/")
+        && !file.starts_with("./library/")
+        && !FOREIGN.iter().any(|folder| file.contains(folder))
+}

@@ -53,12 +53,12 @@ pub(super) fn open(path: &Path) -> Result<(), Failure> {
     let text = about_memory::html(&ReportSet::new(), &options.title(name));
     fs::write(&page, text).map_err(|error| failure(format!("cannot be written: {error}")))?;
     say(&format!("wrote {}", page.display()));
-    let opener = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
-    let status = Command::new(opener).arg(&page).stdin(Stdio::null()).status();
-    match status {
+    // Linux has the one, macOS the other.
+    let start = |opener: &str| Command::new(opener).arg(&page).stdin(Stdio::null()).status();
+    match start("xdg-open").or_else(|_| start("open")) {
         Ok(status) if status.success() => Ok(()),
-        Ok(status) => Err(failure(format!("{opener} cannot open it: {status}"))),
-        Err(error) => Err(failure(format!("{opener} cannot be started: {error}"))),
+        Ok(status) => Err(failure(format!("the browser cannot open it: {status}"))),
+        Err(error) => Err(failure(format!("xdg-open cannot be started: {error}"))),
     }
 }
 

@@ -3,8 +3,8 @@
 use super::ProgramOptions;
 use super::line::{name, place, type_name};
 use super::short_path::Workspace;
-use super::site::Sited;
 use crate::clean::Clean;
+use crate::fold::Sited;
 use crate::frame::Frame;
 use crate::records::{Analysis, NO_STACK, Record};
 

@@ -5,8 +5,8 @@ use core::fmt::Write as _;
 use super::ProgramOptions;
 use super::short_name;
 use super::short_path::Workspace;
-use super::site::is_of_program;
 use crate::clean::Clean;
+use crate::fold::is_of_program;
 use crate::frame::Frame;
 use crate::type_name::Verdict;
 

@@ -6,6 +6,7 @@ use super::line::bytes;
 use crate::amounts::{blocks, number};
 use crate::at::At;
 use crate::dump::Dump;
+use crate::fold::is_of_program;
 use crate::peak::{Peak, Statistics};
 
 /// A heap that has shrunk by less than this part since the peak counts as a heap at its peak.
@@ -21,6 +22,17 @@ pub struct Overview {
     statistics: Option<Statistics>,
     /// Requested bytes, and blocks, at the end.
     end: (u128, u128),
+}
+
+impl Dump {
+    /// Whether a frame has a line of the program's own source, after symbols were looked up. Without, the program was
+    /// built without debug information.
+    pub fn has_lines_of_program(&self) -> bool {
+        self.frames.ids().any(|id| {
+            let frame = self.frames.get(id);
+            frame.line.is_some() && is_of_program(&frame)
+        })
+    }
 }
 
 impl Overview {

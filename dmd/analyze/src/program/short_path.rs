@@ -4,18 +4,7 @@
 use std::borrow::Cow;
 
 use crate::frame::Frame;
-use crate::source_path::{library, package_folder};
-
-/// Folders in which other people's sources lie.
-const FOREIGN: &[&str] = &["/registry/src/", "/git/checkouts/", "/vendor/", "/rustlib/src/", "/.cargo/"];
-
-/// Whether the file is of the program's own workspace, as far as its path tells.
-pub(crate) fn is_own(file: &str) -> bool {
-    file.ends_with(".rs")
-        && !file.starts_with("/rustc/")
-        && !file.starts_with("./library/")
-        && !FOREIGN.iter().any(|folder| file.contains(folder))
-}
+use crate::source_path::{is_own, library, package_folder};
 
 /// The folder that contains all of the program's own sources.
 #[derive(Debug, Default)]

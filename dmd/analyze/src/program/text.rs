@@ -4,9 +4,9 @@ use core::fmt::{self, Display};
 
 use super::line::{bold, bytes, dim, frames, type_name};
 use super::short_path::Workspace;
-use super::site::Sited;
 use super::{ProgramOptions, Summary};
 use crate::amounts::{blocks, mark, number, percent};
+use crate::fold::Sited;
 use crate::frame::Frame;
 use crate::records::{Analysis, NO_STACK, Record, RecordKind, Section, Sums};
 use crate::stacks::StackId;

@@ -2,9 +2,9 @@
 
 use crate::allocators::AllocatorFrames;
 use crate::dump::Dump;
+use crate::fold::{Folds, Sited};
 use crate::frames::{TextId, Texts};
 use crate::options::{AnalyzeOptions, By};
-use crate::program::{Folds, Sited};
 use crate::stacks::{StackId, Stacks};
 
 /// The cut traces of a dump.

@@ -1,8 +1,8 @@
 //! The place in the program that a stack of calls comes from, without the frames that say nothing about it.
 
-use super::fold::{Fold, Folds};
-use super::short_path::is_own;
+use super::{Fold, Folds};
 use crate::frame::Frame;
+use crate::source_path::is_own;
 
 /// A stack, innermost frame first, without the frames that say nothing about the program.
 #[derive(Clone, Debug)]

@@ -3,10 +3,14 @@
 //!
 //! All rules are data, in one table. Users add rules of their own by [`Folds::also`].
 
+mod site;
+
 use core::fmt;
 
 use crate::frame::Frame;
 use crate::source_path::{library, package};
+
+pub(crate) use site::{Sited, is_of_program};
 
 /// Why a view folds a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
