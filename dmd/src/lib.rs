@@ -91,6 +91,7 @@ cfg_if::cfg_if! {
             pub use crate::system::confined::note as confined;
             pub use crate::system::internal_alloc::Internal;
             pub use crate::system::log::say_text as say;
+            pub use crate::tables::stack::system_call_at;
         }
     } else {
         mod unsupported;

@@ -55,7 +55,7 @@ pub(crate) struct Dmd {
     #[arg(long, value_enum, conflicts_with = "clamp_contents")]
     at: Option<At>,
     /// Frames to keep of each stack; blocks whose kept frames are equal make one record.
-    /// [default: all; for the text of dmd.py 8, 24 with --classic]
+    /// [default: all; 8 for the text of dmd.py, --json and flat tables; 24 with --classic]
     #[arg(long, short = 'f', value_name = "1..24", value_parser = frames)]
     max_frames: Option<u8>,
     /// The order of records.
@@ -95,7 +95,7 @@ pub(crate) struct Dmd {
     /// Suggest reporters for unreported memory: its type, who allocates it, and the code to write. Uses
     /// whole stacks; all amounts are estimates.
     #[arg(long, conflicts_with_all = [
-        "file2", "by", "json", "folded", "classic",
+        "file2", "at", "by", "json", "folded", "classic",
         "max_frames", "sort_by", "ignore_alloc_fns", "estimate", "report_filter",
     ])]
     suggest: bool,
@@ -149,7 +149,7 @@ impl By {
             "crate" => Ok(HolderKey::Crate),
             "type" => Ok(HolderKey::Type),
             "site" => Ok(HolderKey::Site),
-            _ => Err("must be frame, module, reporter or size, or some of crate,type,site".to_owned()),
+            _ => Err("must be frame, module, reporter, size or type, or some of crate,type,site".to_owned()),
         };
         text.split(',').map(key).collect::<Result<_, _>>().map(Self::Tree)
     }
@@ -213,6 +213,9 @@ impl Dmd {
             } else if self.classic {
                 write!(out, "{}", analysis.classic())
             } else if !self.by.is_empty() {
+                if self.file2.is_none() && self.by.iter().any(|by| by.keys().is_some()) {
+                    write!(out, "{overview}")?;
+                }
                 for keys in self.by.iter().filter_map(By::keys) {
                     writeln!(out, "{}", analysis.holder_tree(keys, self.limit.unwrap_or(RECORDS), &view))?;
                 }
@@ -239,8 +242,10 @@ impl Dmd {
             })
             .max_frames(self.max_frames(for_author || trees))
             .ignore_alloc_fns(self.ignore_alloc_fns)
-            .fold(self.folded && !self.view.shows_all_frames())
-            .types(for_author || trees)
+            // Filters are about whole stacks.
+            .fold(self.folded && !self.view.shows_all_frames() && self.filter.is_empty())
+            // The type comes from the whole stack, too.
+            .types((for_author || trees) && self.max_frames.is_none() && !self.ignore_alloc_fns)
             .estimate(self.estimate || for_author);
         if for_author || trees {
             // The summary and the trees need all records.

@@ -29,7 +29,7 @@ Examples:
   about-memory html dmd.json.gz -o stacks.html
   about-memory html memory-report.json.gz --dmd dmd.json.gz -o page.html
 
-The page of a DMD dump shows a flame graph: all stacks as one tree, without allocator frames. It
+The page of a DMD dump shows a flame graph: all stacks as one tree, without frames of allocators and libraries. It
 keeps the largest 20,000 frames; `(small)` stands for the rest below a frame.
 
 The page is one file that loads nothing else. It shows all names in a report as plain text.";
@@ -161,7 +161,7 @@ fn is_version_of_dumps(error: &anyhow::Error) -> bool {
 
 /// Writes a temporary file in the same folder and renames it, so that nobody sees half a page. Writes directly to
 /// anything but a plain file, such as `/dev/null` or a pipe.
-fn write(path: &Path, page: &str, private: bool) -> io::Result<()> {
+pub(super) fn write(path: &Path, page: &str, private: bool) -> io::Result<()> {
     if path.exists() && !fs::metadata(path)?.is_file() {
         return fs::write(path, page);
     }

@@ -29,13 +29,13 @@ impl At {
 #[derive(Args, Clone)]
 pub(crate) struct ProgramView {
     /// Show also frames of allocators, of libraries, and through which threads and `main` start.
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["firefox", "json", "classic", "suggest"])]
     all_frames: bool,
     /// Fold frames that match this, too: their text is `FUNCTION (FILE:LINE)`. Repeatable.
-    #[arg(long, value_name = "REGEX")]
+    #[arg(long, value_name = "REGEX", conflicts_with_all = ["firefox", "json", "classic", "folded", "suggest"])]
     fold: Vec<Regex>,
     /// Show whole names and paths.
-    #[arg(long, short)]
+    #[arg(long, short, conflicts_with_all = ["firefox", "json", "classic", "folded", "suggest"])]
     verbose: bool,
 }
 

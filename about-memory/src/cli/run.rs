@@ -28,7 +28,7 @@ Examples:
 
 The output and the exit status of the program stay the same. When it has ended, standard error names the
 dumps, and shows which places in the program held the most memory. Show a dump with: about-memory dmd FILE
-The program also answers requests while it runs, such as `about-memory show PID` and `about-memory dump PID`.
+With --listen the program answers requests while it runs, such as `about-memory dump PID`.
 SIGTERM and SIGINT write a dump before they end a program that does not handle them.";
 
 #[derive(Args)]

@@ -30,6 +30,8 @@ pub enum Fold {
 enum By {
     /// The function has this name.
     Name(&'static [&'static str]),
+    /// The function has this name, and its source file is unknown.
+    Symbol(&'static [&'static str]),
     /// The function's name starts so, after the marks of types and references.
     Prefix(&'static [&'static str]),
     /// The source file belongs to this crate of Rust's library or of another package.
@@ -58,9 +60,10 @@ const RULES: &[(Fold, By)] = &[
             "__clone3",
             "__pthread_start",
             "thread_start",
-            "main",
         ]),
     ),
+    // Around Rust's own; the `main` of a C program has a source file.
+    (Fold::Start, By::Symbol(&["main"])),
     (
         Fold::Allocator,
         By::Name(&[
@@ -208,6 +211,7 @@ fn by_table(frame: &Frame<'_>) -> Option<Fold> {
     let module = frame.module.map(|module| module.rsplit('/').next().unwrap_or(module));
     let fits = |by: &By| match by {
         By::Name(names) => !is_rust && names.contains(&function),
+        By::Symbol(names) => frame.file.is_none() && names.contains(&function),
         By::Prefix(starts) => !is_rust && starts.iter().any(|start| owner.starts_with(start)),
         By::Crate(names) => of_crate.is_some_and(|name| names.contains(&name)),
         By::Module(starts) => {

@@ -11,6 +11,8 @@ mod selection;
 mod sizes;
 mod tables;
 
+use std::sync::Arc;
+
 use crate::dump::{Block, Dump};
 use crate::error::AnalyzeError;
 use crate::frame::FrameText;
@@ -156,7 +158,7 @@ pub struct Analysis {
     pub(crate) stacks: Stacks,
     pub(crate) texts: Texts,
     /// The type of the blocks of each stack. Empty unless the options request types.
-    types: Vec<Option<Verdict>>,
+    types: Vec<Option<Arc<Verdict>>>,
 }
 
 impl Analysis {
@@ -197,7 +199,11 @@ impl Analysis {
 
     /// The type of a stack's blocks, if the options requested types and the stack was recorded.
     pub(crate) fn type_of(&self, stack: StackId) -> Option<&Verdict> {
-        self.types.get(stack.index())?.as_ref()
+        self.types.get(stack.index())?.as_deref()
+    }
+
+    pub(crate) fn has_types(&self) -> bool {
+        !self.types.is_empty()
     }
 
     pub(crate) fn frames(&self, stack: StackId) -> impl Iterator<Item = FrameText<'_>> {

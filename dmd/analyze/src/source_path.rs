@@ -51,6 +51,10 @@ pub(crate) fn library(file: &str) -> Option<(&str, &str)> {
 
 /// The part `hashbrown-0.17.0/src/raw.rs` of `/home/me/.cargo/registry/src/INDEX/hashbrown-0.17.0/src/raw.rs`.
 pub(crate) fn package_folder(file: &str) -> Option<&str> {
+    if let Some((_, path)) = file.split_once("/rust/deps/") {
+        // The packages that Rust's own library is made of.
+        return Some(path);
+    }
     let (_, path) = file.split_once("/registry/src/")?;
     path.split_once('/').map(|(_, path)| path)
 }
@@ -77,7 +81,8 @@ fn folder(file: &str) -> Option<(&str, &str)> {
 }
 
 /// Folders in which other people's sources lie.
-const FOREIGN: &[&str] = &["/registry/src/", "/git/checkouts/", "/vendor/", "/rustlib/src/", "/.cargo/"];
+const FOREIGN: &[&str] =
+    &["/registry/src/", "/git/checkouts/", "/vendor/", "/rustlib/src/", "/rust/deps/", "/.cargo/"];
 
 /// Whether the file is of the program's own workspace, as far as its path tells.
 pub(crate) fn is_own(file: &str) -> bool {

@@ -21,6 +21,8 @@ mod rules;
 mod spelling;
 mod verdict;
 
+use std::sync::Arc;
+
 use rustc_hash::FxHashMap;
 
 use crate::dump::Dump;
@@ -49,7 +51,7 @@ pub enum Shape {
 pub struct TypeNames {
     /// The index of each stack's verdict.
     of_stacks: Vec<u32>,
-    verdicts: Vec<Verdict>,
+    verdicts: Vec<Arc<Verdict>>,
 }
 
 impl TypeNames {
@@ -66,7 +68,7 @@ impl TypeNames {
             of_stack.extend(frames.iter().map(|id| &facts[id.index()]));
             let verdict = Verdict::of_facts(&of_stack, |index| dump.frames.get(frames[index]));
             let id = *ids.entry(verdict).or_insert_with_key(|verdict| {
-                names.verdicts.push(verdict.clone());
+                names.verdicts.push(Arc::new(verdict.clone()));
                 names.verdicts.len() as u32 - 1
             });
             names.of_stacks.push(id);
@@ -76,6 +78,10 @@ impl TypeNames {
 
     /// The verdict about a stack, by its index in [`Dump::stacks`].
     pub fn get(&self, stack: usize) -> Option<&Verdict> {
+        self.shared(stack).map(|verdict| &**verdict)
+    }
+
+    pub(crate) fn shared(&self, stack: usize) -> Option<&Arc<Verdict>> {
         self.of_stacks.get(stack).map(|id| &self.verdicts[*id as usize])
     }
 }

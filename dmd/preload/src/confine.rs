@@ -59,6 +59,11 @@ unsafe extern "C" fn raw(
     );
 }
 
+/// Where a thread that waits in `syscall` is.
+pub(crate) fn entry() -> usize {
+    (raw as *const ()).addr()
+}
+
 extern "C" fn failed(result: c_long) -> c_long {
     // SAFETY: the function has no precondition.
     let errno = unsafe { libc::__errno_location() };

@@ -5,10 +5,11 @@
 //! installs replaces the handler. A program that ignores the signal at the start goes on to ignore it.
 //!
 //! A signal may interrupt an allocation, whose locks the dump would wait for. Then the handler returns, and a timer of
-//! the process sends the signal again a millisecond later. No thread waits for signals: programs without threads stay
-//! without.
+//! the process sends the signal again a tenth of a millisecond later. No thread waits for signals: programs without
+//! threads stay without. A program that replaces itself by another within that time (`execve`) loses the signal: the
+//! timer ends with it.
 
-use core::ffi::{c_int, c_void};
+use core::ffi::c_int;
 use core::mem::MaybeUninit;
 use core::ptr::{null, null_mut};
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
@@ -20,22 +21,25 @@ use crate::options::Run;
 use crate::system::errno::keeping_errno;
 use crate::system::signals::ENDING;
 use crate::system::slot::slot;
-use crate::system::{log, own_stack, signals};
+use crate::system::{confined, fork, log, own_stack, signals};
 use crate::tables::stack;
 
 /// When the first signal came, in nanoseconds of the monotonic clock; 0 before.
 static BEGUN: AtomicU64 = AtomicU64::new(0);
 /// The dump is being written.
 static WRITING: AtomicBool = AtomicBool::new(false);
-/// How often the signal interrupted an allocation.
-static RETRIES: AtomicU32 = AtomicU32::new(0);
 /// The kernel's number of the timer; -1 before it is made.
 static TIMER: AtomicI32 = AtomicI32::new(-1);
+/// When the timer sends the signal, as in [`BEGUN`]; 0 if it does not.
+static DUE: AtomicU64 = AtomicU64::new(0);
+/// The process that these statics are about. A child of `vfork` shares them with its parent, and a child of `fork` has
+/// a copy, but neither has the timer.
+static OWNER: AtomicU32 = AtomicU32::new(0);
 
 /// One request to end may come as two signals: `timeout` sends one to the process and one to its group.
 const ONE_REQUEST: Duration = Duration::from_millis(250);
-const RETRY: Duration = Duration::from_millis(1);
-const MOST_RETRIES: u32 = 2000;
+const RETRY: Duration = Duration::from_micros(100);
+const LONGEST_RETRIES: Duration = Duration::from_secs(1);
 /// The signal may have interrupted other code with a lock that a reporter waits for.
 const LONGEST_DUMP: Duration = Duration::from_secs(60);
 
@@ -54,6 +58,7 @@ pub(crate) fn start() {
     if !is_wanted() {
         return;
     }
+    OWNER.store(std::process::id(), Ordering::Relaxed);
     for signal in ENDING {
         let mut found = MaybeUninit::<libc::sigaction>::zeroed();
         // SAFETY: `found` is a place for the action, and a null pointer for the new one changes nothing.
@@ -70,10 +75,10 @@ pub(crate) fn start() {
 fn action() -> libc::sigaction {
     // SAFETY: all zeros are a valid action.
     let mut action = unsafe { MaybeUninit::<libc::sigaction>::zeroed().assume_init() };
-    action.sa_sigaction = handle as extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void) as usize;
+    action.sa_sigaction = handle as extern "C" fn(c_int) as usize;
     // A second signal interrupts the handler. The handler does not run on a signal's own stack: the second one would
     // find it free while the dump is written elsewhere, and overwrite the first.
-    action.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART | libc::SA_NODEFER;
+    action.sa_flags = libc::SA_RESTART | libc::SA_NODEFER;
     action
 }
 
@@ -102,25 +107,28 @@ impl Hidden {
     }
 }
 
-extern "C" fn handle(signal: c_int, info: *mut libc::siginfo_t, _: *mut c_void) {
+extern "C" fn handle(signal: c_int) {
     keeping_errno(|| {
-        // SAFETY: the kernel passes the signal's details, since the action asks for them.
-        let by_timer = unsafe { (*info).si_code } == libc::SI_TIMER && BEGUN.load(Ordering::Relaxed) != 0;
-        if by_timer {
+        if confined::is_confined() || !is_owner() {
+            signals::end_by(signal);
+        }
+        let now = now();
+        let due = DUE.load(Ordering::Relaxed);
+        if due != 0 && due <= now {
+            DUE.store(0, Ordering::Relaxed);
             if WRITING.load(Ordering::Relaxed) {
                 log::say_anyway(format_args!("no dump: it takes longer than {} s", LONGEST_DUMP.as_secs()));
                 signals::end_by(signal);
             }
         } else {
-            let now = now();
             match BEGUN.compare_exchange(0, now, Ordering::Relaxed, Ordering::Relaxed) {
                 Ok(_) => {}
-                Err(first) if Duration::from_nanos(now.saturating_sub(first)) < ONE_REQUEST => return,
+                Err(first) if since(first, now) < ONE_REQUEST => return,
                 Err(_) => signals::end_by(signal),
             }
         }
         if slot().guard.is_set() || stack::is_interrupted_here() {
-            if RETRIES.fetch_add(1, Ordering::Relaxed) < MOST_RETRIES && send_later(signal, RETRY) {
+            if since(BEGUN.load(Ordering::Relaxed), now) < LONGEST_RETRIES && send_later(signal, RETRY) {
                 return;
             }
             log::say_anyway(format_args!("no dump: the process ends in the middle of an allocation"));
@@ -131,6 +139,28 @@ extern "C" fn handle(signal: c_int, info: *mut libc::siginfo_t, _: *mut c_void) 
         }
         signals::end_by(signal);
     });
+}
+
+/// Whether this process may write the dump. A child of `fork` becomes the owner of its own copy: its parent, and no
+/// other process, is the owner before. A child of `vfork` runs in its parent's memory, and must not change it.
+fn is_owner() -> bool {
+    let this = std::process::id();
+    if OWNER.load(Ordering::Relaxed) == this {
+        return true;
+    }
+    if !fork::is_child_of_fork(this) {
+        return false;
+    }
+    OWNER.store(this, Ordering::Relaxed);
+    BEGUN.store(0, Ordering::Relaxed);
+    DUE.store(0, Ordering::Relaxed);
+    WRITING.store(false, Ordering::Relaxed);
+    TIMER.store(-1, Ordering::Relaxed);
+    true
+}
+
+fn since(first: u64, now: u64) -> Duration {
+    Duration::from_nanos(now.saturating_sub(first))
 }
 
 fn now() -> u64 {
@@ -155,6 +185,7 @@ fn send_later(signal: c_int, after: Duration) -> bool {
         };
         TIMER.store(timer, Ordering::Relaxed);
     }
+    DUE.store(now().saturating_add(u64::try_from(after.as_nanos()).unwrap_or(u64::MAX)), Ordering::Relaxed);
     let nanoseconds =
         libc::timespec { tv_sec: after.as_secs() as libc::time_t, tv_nsec: after.subsec_nanos().into() };
     let once = libc::timespec { tv_sec: 0, tv_nsec: 0 };

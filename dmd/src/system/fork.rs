@@ -1,7 +1,7 @@
 //! A fork while other threads hold our locks: the forking thread first takes all of them, so that the child finds
 //! every table whole.
 
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use core::time::Duration;
 use std::sync::OnceLock;
 
@@ -24,6 +24,15 @@ pub(crate) struct Forking {
 static FORKING: OnceLock<&'static Forking> = OnceLock::new();
 /// Whether a fork of a process that records made this one.
 static FORKED: AtomicBool = AtomicBool::new(false);
+
+/// The process in which the handlers last ran after a fork, as its child.
+static CHILD: AtomicU32 = AtomicU32::new(0);
+
+/// Whether the handlers made this process of that number ready after a fork. They do not run for `vfork`, whose child
+/// runs in its parent's memory.
+pub(crate) fn is_child_of_fork(process: u32) -> bool {
+    CHILD.load(Ordering::Relaxed) == process
+}
 
 /// Registers the handlers, once. As early as possible: then they run last before a fork, and first after it.
 pub(crate) fn start(forking: &'static Forking) {
@@ -96,4 +105,5 @@ extern "C" fn in_child() {
     }
     slot().forking.set(false);
     FORKED.store(true, Ordering::Relaxed);
+    CHILD.store(std::process::id(), Ordering::Relaxed);
 }

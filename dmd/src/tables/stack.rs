@@ -2,6 +2,8 @@
 //!
 //! No other file names a walker.
 
+use core::sync::atomic::{AtomicUsize, Ordering};
+
 use crate::tables::trace_id::TraceId;
 use crate::tables::trace_tree::TraceTree;
 use dmd_unwind::{LastStack, Registers, StackRange};
@@ -63,10 +65,22 @@ pub(crate) fn after_fork_in_child() {
     dmd_unwind::after_fork_in_child();
 }
 
+/// Where the library's `syscall` enters the kernel; 0 if it has none.
+static SYSTEM_CALL: AtomicUsize = AtomicUsize::new(0);
+
+/// Bytes of that code.
+const SYSTEM_CALL_BYTES: usize = 48;
+
+/// Says where the library's `syscall` enters the kernel. A thread that waits there is in no function of the engine.
+pub fn system_call_at(code: usize) {
+    SYSTEM_CALL.store(code, Ordering::Relaxed);
+}
+
 /// For a signal handler: whether it has interrupted a function of this library, or code that such a function
 /// called.
 pub(crate) fn is_interrupted_here() -> bool {
-    dmd_unwind::is_interrupted_here()
+    let start = SYSTEM_CALL.load(Ordering::Relaxed);
+    dmd_unwind::is_interrupted_here(&(start..start + SYSTEM_CALL_BYTES))
 }
 
 /// Bytes of the walker's own tables.

@@ -49,7 +49,7 @@ fn blocks(folder: &Path) -> u64 {
 fn the_dump_is_written_and_the_parent_sees_the_signal() {
     let folder = tempfile::tempdir().unwrap();
     let program = c_program(folder.path(), "ended");
-    for how in ["waits", "busy", "threads", "cleans", "returns"] {
+    for how in ["waits", "parks", "busy", "threads", "cleans", "returns"] {
         for signal in [libc::SIGTERM, libc::SIGINT] {
             let child = start(preloaded(&program, OPTIONS).arg(how), folder.path());
             send(&child, signal);

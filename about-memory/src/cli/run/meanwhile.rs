@@ -25,9 +25,10 @@ pub(super) struct Plan {
     /// is checked about once a second.
     #[arg(long, value_name = "CONDITION")]
     when: Vec<Limit>,
-    /// Do not let the program answer requests while it runs.
-    #[arg(long, conflicts_with_all = ["every", "when"])]
-    no_listen: bool,
+    /// Let the program answer requests while it runs, such as `about-memory dump PID`: a thread of its own listens. So
+    /// do --every and --when.
+    #[arg(long)]
+    listen: bool,
 }
 
 /// The amounts that a condition can be about.
@@ -53,8 +54,9 @@ impl Plan {
 
     /// The value of `$ABOUT_MEMORY` that lets the program listen; `None` if it stays as it is.
     pub(super) fn listening(&self) -> Option<String> {
+        let is_needed = self.listen || self.every.is_some() || !self.when.is_empty();
         let words = env::var("ABOUT_MEMORY").unwrap_or_default();
-        if self.no_listen || words.split(',').any(|word| word.trim() == "listen") {
+        if !is_needed || words.split(',').any(|word| word.trim() == "listen") {
             return None;
         }
         Some(if words.is_empty() { "listen".to_owned() } else { format!("{words},listen") })
@@ -107,8 +109,8 @@ impl Meanwhile {
                     && *at <= now
                 {
                     watcher.dump();
-                    // A dump that took long makes up for those it missed.
-                    *at = (*at + every).max(Instant::now());
+                    // After a dump that took long, the program runs for a while before the next.
+                    *at = (*at + every).max(Instant::now() + every / 2);
                 }
                 if let Some(at) = &mut check_at
                     && *at <= now

@@ -1,6 +1,5 @@
 //! What `run` says when the program has ended: where its memory is, and what to do next.
 
-use std::fs;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -51,9 +50,9 @@ pub(super) fn open(path: &Path) -> Result<(), Failure> {
     options.flame_graph = Some(graph);
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let text = about_memory::html(&ReportSet::new(), &options.title(name));
-    fs::write(&page, text).map_err(|error| failure(format!("cannot be written: {error}")))?;
+    html::write(&page, &text, true).map_err(|error| failure(format!("cannot be written: {error}")))?;
     say(&format!("wrote {}", page.display()));
-    // Linux has the one, macOS the other.
+    // Linux has xdg-open, macOS has open.
     let start = |opener: &str| Command::new(opener).arg(&page).stdin(Stdio::null()).status();
     match start("xdg-open").or_else(|_| start("open")) {
         Ok(status) if status.success() => Ok(()),

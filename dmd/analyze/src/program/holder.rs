@@ -12,7 +12,7 @@ use crate::records::{Analysis, NO_STACK, Record};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum HolderKey {
-    /// The innermost function of the program on the allocation stack, with its line.
+    /// The innermost function on the allocation stack that the view does not fold.
     Site,
     /// The Rust type of the blocks, from their allocation stack; without one, the function that allocated.
     Type,
@@ -34,6 +34,9 @@ impl HolderKey {
 /// One holder, under one key.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Holder {
+    /// The whole name, which tells holders apart.
+    pub(super) whole: String,
+    /// The name to show.
     pub(super) name: String,
     /// The source line of a site.
     pub(super) place: String,
@@ -58,18 +61,27 @@ impl<'a> Holders<'a> {
         let frames: Vec<Frame<'_>> = texts.iter().map(|text| text.frame()).collect();
         let site = Sited::of(&frames, &self.options.folds).site().filter(|_| texts[0].as_str() != NO_STACK);
         let site = site.map(|site| &frames[site]);
-        let plain = |name: String| Holder { name, place: String::new() };
+        let plain = |name: String| Holder { whole: name.clone(), name, place: String::new() };
         let of_key = |key: &HolderKey| match (site, key) {
             (None, _) => plain("(no stack)".to_owned()),
             (Some(site), HolderKey::Site) => Holder {
+                // Without a name, the place in the module tells sites apart.
+                whole: match site.function {
+                    Some(function) => Clean(function).to_string(),
+                    None => name(site, usize::MAX, self.options),
+                },
                 name: name(site, width, self.options),
                 place: place(site, &self.workspace, self.options),
             },
             (Some(site), HolderKey::Crate) => plain(Clean(&site.crate_name()).to_string()),
-            (Some(_), HolderKey::Type) => plain(match self.analysis.type_of(record.alloc) {
-                Some(verdict) => type_name(verdict, self.options.width, self.options),
-                None => "?".to_owned(),
-            }),
+            (Some(_), HolderKey::Type) => match self.analysis.type_of(record.alloc) {
+                Some(verdict) => Holder {
+                    whole: Clean(&verdict.to_string()).to_string(),
+                    name: type_name(verdict, self.options.width, self.options),
+                    place: String::new(),
+                },
+                None => plain("?".to_owned()),
+            },
         };
         keys.iter().map(of_key).collect()
     }

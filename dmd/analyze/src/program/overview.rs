@@ -7,6 +7,7 @@ use crate::amounts::{blocks, number};
 use crate::at::At;
 use crate::dump::Dump;
 use crate::fold::is_of_program;
+use crate::mode::Mode;
 use crate::peak::{Peak, Statistics};
 
 /// A heap that has shrunk by less than this part since the peak counts as a heap at its peak.
@@ -20,8 +21,10 @@ pub struct Overview {
     pub at: At,
     peak: Option<Peak>,
     statistics: Option<Statistics>,
-    /// Requested bytes, and blocks, at the end.
-    end: (u128, u128),
+    /// The counts of allocations are those of a sample.
+    is_sample: bool,
+    /// Requested bytes, and blocks, at the end. A cumulative dump does not have them.
+    end: Option<(u128, u128)>,
 }
 
 impl Dump {
@@ -48,12 +51,15 @@ impl Overview {
             end.0 < peak - peak / SHRUNK
         });
         let is_reported = dump.blocks.iter().any(|block| block.reps[0].index().is_some());
-        let default = if has_shrunk && !is_reported { At::Peak } else { At::End };
+        let default =
+            if has_shrunk && !is_reported && dump.mode != Mode::Cumulative { At::Peak } else { At::End };
+        let is_sample = dump.blocks.iter().any(|block| block.sampled);
         Self {
             at: at.unwrap_or(default),
             peak: dump.peak().cloned(),
             statistics: dump.statistics().copied(),
-            end,
+            is_sample,
+            end: (dump.mode != Mode::Cumulative).then_some(end),
         }
     }
 }
@@ -65,29 +71,34 @@ impl Display for Overview {
         if let Some(peak) = &self.peak {
             writeln!(
                 f,
-                "Peak: {} in {}, {} after the start, exact to {}.",
+                "Peak: {} in {}, {} after the start; at most {} from the true peak.",
                 size(peak.bytes().into()),
                 count(peak.blocks().into()),
                 seconds(peak.seconds()),
                 size(peak.within().into())
             )?;
         }
-        write!(f, "End:  {} in {}", size(self.end.0), count(self.end.1))?;
+        if let Some((bytes, blocks)) = self.end {
+            write!(f, "End:  {} in {}", size(bytes), count(blocks))?;
+            match &self.statistics {
+                None => writeln!(f, ".")?,
+                Some(statistics) => writeln!(f, ", {} after the start.", seconds(statistics.seconds))?,
+            }
+        }
         match &self.statistics {
-            None => writeln!(f, ".")?,
-            Some(statistics) => {
+            Some(statistics) if !self.is_sample => {
                 let Statistics { seconds: length, allocations, reallocations, temporary, .. } = *statistics;
-                writeln!(f, ", {} after the start.", seconds(length))?;
                 let all = allocations.saturating_add(reallocations);
                 let rate = if length > 0.0 { all as f64 / length } else { 0.0 };
                 let share = if all == 0 { 0.0 } else { 100.0 * temporary as f64 / all as f64 };
                 writeln!(
                     f,
-                    "{} allocations, {} a second; their thread freed {share:.0}% before its next one.",
+                    "{} allocations, {} a second; {share:.0}% temporary: freed before the thread's next one.",
                     number(all.into()),
                     number(rate as i128)
                 )?;
             }
+            _ => {}
         }
         match (self.at, &self.peak) {
             (At::Peak, Some(_)) => writeln!(f, "\nAt the peak (--at end shows the end):"),

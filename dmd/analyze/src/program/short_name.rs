@@ -25,7 +25,7 @@ fn shortened(name: &str, parts: usize) -> String {
     let mut reader = Reader { rest: name, depth: 0 };
     let mut short = reader.sequence(parts, "");
     if !reader.rest.is_empty() {
-        // A bracket closes what nothing opened: the name is nobody's, and stays as it is.
+        // A bracket closes what nothing opened, so no compiler wrote the name. It stays as it is.
         short = name.to_owned();
     }
     short
@@ -45,7 +45,7 @@ fn fitting(name: &str, width: usize) -> String {
         most
     };
     let mut name = name.to_owned();
-    let mut depth = deepest(&name);
+    let mut depth = deepest(&name).min(DEEPEST);
     while name.chars().count() > width && depth > 0 {
         name = elide(&name, depth);
         depth -= 1;
@@ -254,9 +254,13 @@ impl Reader<'_> {
         // Such as `&mut T` and `dyn Trait`: a word of the language stands before a path.
         if ["mut", "dyn", "impl", "const", "for", "as", "unsafe", "extern", "fn"].contains(&word)
             && let Some(after) = self.rest.strip_prefix(' ')
+            && self.depth < DEEPEST
         {
             self.rest = after;
-            return format!("{word} {}", self.path(1));
+            self.depth += 1;
+            let path = self.path(1);
+            self.depth -= 1;
+            return format!("{word} {path}");
         }
         word.to_owned()
     }
@@ -290,7 +294,7 @@ fn braces(part: &str) -> String {
     }
 }
 
-/// Drops the parameters that are as usual.
+/// Drops the usual parameters.
 fn without_usual(inner: &str) -> String {
     let mut rest = inner;
     while let Some((before, last)) = rest.rsplit_once(", ") {
@@ -359,8 +363,10 @@ mod tests {
         {
             function(name, 10);
         }
-        let deep = "a<".repeat(100_000);
-        assert!(function(&deep, 50).chars().count() <= 50);
+        for part in ["a<", "mut ", "a::mut ", "<", "(", "[", "{", "::", "]a<", "a::<", "&mut "] {
+            assert!(function(&part.repeat(100_000), 50).chars().count() <= 50, "{part}");
+            assert!(function(&format!("]{}", part.repeat(100_000)), 50).chars().count() <= 50, "{part}");
+        }
         let mut random = 7_u64;
         let parts = ["<", ">", "::", "a", "{", "}", " as ", "->", "(", ")", "[", "]", "é", ", ", "mut ", "&"];
         for _ in 0..20_000 {

@@ -57,14 +57,12 @@ impl Workspace {
 
 /// The innermost folder around two paths.
 fn common<'p>(a: &'p str, b: &str) -> &'p str {
-    let mut end = 0;
-    for (at, _) in a.match_indices('/').chain([(a.len(), "")]) {
-        if b.get(..at) != Some(&a[..at]) || !matches!(b.as_bytes().get(at), None | Some(b'/')) {
-            break;
-        }
-        end = at;
+    let same = a.bytes().zip(b.bytes()).take_while(|(a, b)| a == b).count();
+    let ends = |path: &str| matches!(path.as_bytes().get(same), None | Some(b'/'));
+    if ends(a) && ends(b) {
+        return &a[..same];
     }
-    &a[..end]
+    &a[..a.as_bytes()[..same].iter().rposition(|byte| *byte == b'/').unwrap_or(0)]
 }
 
 #[cfg(test)]

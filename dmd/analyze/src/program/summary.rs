@@ -56,8 +56,9 @@ impl Summary {
     /// Sums up the blocks that the filters of an analysis keep. The analysis should have whole stacks and all records.
     pub fn new(analysis: &Analysis, options: &ProgramOptions) -> Self {
         let holders = Holders::new(analysis, options);
-        let keys = [HolderKey::Site, HolderKey::Type, HolderKey::Crate];
-        let mut rows = [const { Vec::new() }; 3];
+        let mut keys = vec![HolderKey::Site, HolderKey::Type, HolderKey::Crate];
+        keys.retain(|key| *key != HolderKey::Type || analysis.has_types());
+        let mut rows: Vec<Vec<(Holder, Sums)>> = vec![Vec::new(); keys.len()];
         let mut total = Sums::default();
         let room = options.width.saturating_sub(AMOUNTS) * 3 / 5;
         for record in analysis.sections.iter().flat_map(|section| &section.records) {
@@ -80,15 +81,16 @@ impl Summary {
 /// Columns before the name of a row.
 const AMOUNTS: usize = 24;
 
-/// The sums of each name, and the bytes of each of its places.
+/// The sums of each holder by its whole name, the name to show, and the bytes of each of its places.
 #[derive(Default)]
-struct Rows(FxHashMap<String, (Sums, FxHashMap<String, i128>)>);
+struct Rows(FxHashMap<String, (String, Sums, FxHashMap<String, i128>)>);
 
 impl Rows {
     fn of(holders: Vec<(Holder, Sums)>) -> Self {
         let mut rows = Self::default();
-        for (Holder { name, place }, sums) in holders {
-            let (row, places) = rows.0.entry(name).or_default();
+        for (Holder { whole, name, place }, sums) in holders {
+            let (_, row, places) =
+                rows.0.entry(whole).or_insert_with(|| (name, Sums::default(), FxHashMap::default()));
             row.add(sums);
             *places.entry(place).or_default() += sums.usable();
         }
@@ -96,17 +98,29 @@ impl Rows {
     }
 
     fn table(self, by: HolderKey) -> SummaryTable {
-        let row = |(name, (sums, places)): (String, (Sums, FxHashMap<String, i128>))| {
-            let place =
-                places.into_iter().max_by(|a, b| a.1.abs().cmp(&b.1.abs()).then_with(|| b.0.cmp(&a.0)));
-            SummaryRow { name, place: place.map(|(place, _)| place).unwrap_or_default(), sums }
-        };
-        let mut rows: Vec<SummaryRow> = self.0.into_iter().map(row).collect();
-        rows.sort_by(|a, b| (b.sums.usable().abs(), &a.name).cmp(&(a.sums.usable().abs(), &b.name)));
+        let mut rows: Vec<(String, SummaryRow)> = self
+            .0
+            .into_iter()
+            .map(|(whole, (name, sums, places))| {
+                let place =
+                    places.into_iter().max_by(|a, b| a.1.abs().cmp(&b.1.abs()).then_with(|| b.0.cmp(&a.0)));
+                (whole, SummaryRow { name, place: place.map(|(place, _)| place).unwrap_or_default(), sums })
+            })
+            .collect();
+        rows.sort_by(|(a, x), (b, y)| {
+            y.sums.usable().abs().cmp(&x.sums.usable().abs()).then_with(|| a.cmp(b))
+        });
         let further = rows.split_off(rows.len().min(ROWS));
         let mut rest = Sums::default();
-        further.iter().for_each(|row| rest.add(row.sums));
-        SummaryTable { by, rows, more: further.len(), rest }
+        further.iter().for_each(|(_, row)| rest.add(row.sums));
+        // Two names that look alike when they are short are shown whole.
+        let short: Vec<String> = rows.iter().map(|(_, row)| row.name.clone()).collect();
+        let is_alone = |name: &String| short.iter().filter(|other| *other == name).count() == 1;
+        let row = |(whole, row): (String, SummaryRow)| {
+            let name = if is_alone(&row.name) { row.name } else { whole };
+            SummaryRow { name, ..row }
+        };
+        SummaryTable { by, rows: rows.into_iter().map(row).collect(), more: further.len(), rest }
     }
 }
 

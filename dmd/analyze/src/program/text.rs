@@ -8,7 +8,7 @@ use super::{ProgramOptions, Summary};
 use crate::amounts::{blocks, mark, number, percent};
 use crate::fold::Sited;
 use crate::frame::Frame;
-use crate::records::{Analysis, NO_STACK, Record, RecordKind, Section, Sums};
+use crate::records::{Analysis, NO_STACK, Record, RecordKind, Section};
 use crate::stacks::StackId;
 
 /// The most sizes of blocks that a record lists.
@@ -37,8 +37,8 @@ impl Analysis {
 
     /// Whether no reporter reported a block: the program has none, or none ran.
     pub(super) fn has_no_reports(&self) -> bool {
-        let reported = |kind| self.sums(kind) != Sums::default();
-        !reported(RecordKind::OnceReported) && !reported(RecordKind::TwiceReported)
+        let is_reported = |kind| matches!(kind, RecordKind::OnceReported | RecordKind::TwiceReported);
+        self.sections.iter().all(|section| !is_reported(section.kind) || section.all == 0)
     }
 }
 
@@ -80,7 +80,7 @@ impl ProgramText<'_> {
         }
         let rest = section.kept.saturating_sub(section.records.len().min(self.records));
         if rest > 0 {
-            let bytes = bytes(usable - so_far);
+            let bytes = format!("{mark}{}", bytes(usable - so_far));
             writeln!(f, "\n{} more stacks with {bytes}; --limit shows more.", number(rest as i128))?;
         }
         Ok(())

@@ -58,7 +58,12 @@ impl Cut {
             } else {
                 let shown =
                     Sited::of_folds(calls.len(), |at| folds[text_of[calls[at].index()].index()]).shown;
-                frames.extend(shown.iter().map(|at| text_of[calls[*at].index()]).take(options.max_frames));
+                let inner = all().take_while(|text| has(&dropped, *text)).count();
+                let kept = match &shown[shown.partition_point(|at| *at < inner)..] {
+                    [] => &shown[..],
+                    kept => kept,
+                };
+                frames.extend(kept.iter().map(|at| text_of[calls[*at].index()]).take(options.max_frames));
             }
             cut.stacks.push(stacks.add(&frames));
             if with_owners {

@@ -59,7 +59,7 @@ impl<'o> Grouping<'o> {
         if options.types {
             of_stacks.resize(stacks.len(), None);
             for (trace, stack) in cut.iter().enumerate() {
-                of_stacks[stack.index()] = types.get(trace).cloned();
+                of_stacks[stack.index()] = types.shared(trace).cloned();
             }
         }
         let stack = |trace: TraceId| trace.index().map(|index| cut[index]);

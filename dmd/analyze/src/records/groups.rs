@@ -1,5 +1,7 @@
 //! The groups of blocks with the same stacks, and the amounts that each block of a dump adds to its group.
 
+use std::sync::Arc;
+
 use super::estimate::Estimate;
 use super::{RecordKind, Sums};
 use crate::dump::{Block, Reporter};
@@ -45,7 +47,7 @@ pub(super) struct Groups<'o> {
     pub(super) texts: Texts,
     pub(super) stacks: Stacks,
     /// The type of the blocks of each stack. Empty unless the options request types.
-    pub(super) types: Vec<Option<Verdict>>,
+    pub(super) types: Vec<Option<Arc<Verdict>>>,
     /// The stack to show in place of each stack. Empty if every stack shows itself.
     pub(super) shown: Vec<StackId>,
     pub(super) all: Vec<Group>,
