@@ -319,6 +319,19 @@ fn a_dump_is_written_when_an_amount_passes_a_limit() {
     assert!((40 << 20..50 << 20).contains(&bytes), "{bytes}");
 }
 
+/// A sample does not tell the heap's bytes, so the condition can never hold. The user reads why.
+#[test]
+fn an_amount_that_the_process_does_not_know_is_reported() {
+    let folder = tempfile::tempdir().unwrap();
+    let library = libdmd().to_str().unwrap();
+    let arguments =
+        ["--library", library, "--sample-below", "4096", "--when", "heap > 1 GiB", "-o", "z-%p.json"];
+    let mut command = command(folder.path(), &[&arguments[..], &["--", "sleep", "2"]].concat());
+    own_sockets(&mut command, folder.path());
+    let text = stderr(&command.output().unwrap());
+    assert_eq!(text.matches("does not know heap").count(), 1, "{text}");
+}
+
 #[test]
 fn no_dump_is_told() {
     let folder = tempfile::tempdir().unwrap();

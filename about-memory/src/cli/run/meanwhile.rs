@@ -92,7 +92,14 @@ impl Meanwhile {
         }
         let (end, ended) = mpsc::channel();
         let conditions = plan.when.iter().map(|limit| (limit.clone(), false)).collect();
-        let mut watcher = Watcher { pid, output: output.to_owned(), conditions, written: 0, problem: None };
+        let mut watcher = Watcher {
+            pid,
+            output: output.to_owned(),
+            conditions,
+            written: 0,
+            problem: None,
+            is_unknown: false,
+        };
         let every = plan.every;
         let thread = thread::Builder::new().name("dumps".to_owned()).spawn(move || {
             let start = Instant::now();
@@ -146,6 +153,8 @@ struct Watcher {
     written: u32,
     /// Why the last request failed.
     problem: Option<LiveError>,
+    /// The process did not know an amount, and the user has read so.
+    is_unknown: bool,
 }
 
 impl Watcher {
@@ -172,6 +181,13 @@ impl Watcher {
                 "resident" => amounts.resident,
                 _ => amounts.vsize,
             };
+            if amount.is_none() && !self.is_unknown {
+                self.is_unknown = true;
+                let (pid, path) = (self.pid, limit.path());
+                say(&format!(
+                    "--when {limit}: process {pid} does not know {path}: it samples, or has dropped blocks"
+                ));
+            }
             let is_true = amount.is_some_and(|bytes| holds(limit, bytes).unwrap_or(false));
             is_time |= is_true && !*was_true;
             *was_true = is_true;
