@@ -35,6 +35,26 @@ pub(crate) fn map(bytes: usize) -> *mut u8 {
     pages
 }
 
+/// Maps zeroed pages for the value that `place` points to, unless a thread has done so. Adds their bytes to `mapped`.
+/// Returns whether the pages are there.
+pub(crate) fn map_once<T>(place: &AtomicPtr<T>, mapped: &AtomicUsize) -> bool {
+    if !place.load(Ordering::Acquire).is_null() {
+        return true;
+    }
+    let bytes = size_of::<T>();
+    let fresh = map(bytes);
+    if fresh.is_null() {
+        return false;
+    }
+    if place.compare_exchange(null_mut(), fresh.cast(), Ordering::AcqRel, Ordering::Acquire).is_ok() {
+        mapped.fetch_add(bytes, Ordering::Relaxed);
+    } else {
+        // SAFETY: mapped above with this size, and no other thread has seen it.
+        unsafe { unmap(fresh, bytes) };
+    }
+    true
+}
+
 /// Maps zeroed pages for a dump, whatever the tables have mapped, or returns null.
 pub(crate) fn map_for_dump(bytes: usize) -> *mut u8 {
     let pages = map_pages(bytes);

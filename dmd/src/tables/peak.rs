@@ -249,19 +249,8 @@ impl Peak {
             self.next.store((SEGMENT * SEGMENTS) as u32, Ordering::Relaxed);
             return None;
         };
-        if segment.load(Ordering::Acquire).is_null() {
-            let bytes = size_of::<[Change; SEGMENT]>();
-            let fresh = memory::map(bytes);
-            if fresh.is_null() {
-                return None;
-            }
-            if segment.compare_exchange(null_mut(), fresh.cast(), Ordering::AcqRel, Ordering::Acquire).is_ok()
-            {
-                self.mapped.fetch_add(bytes, Ordering::Relaxed);
-            } else {
-                // SAFETY: mapped above, and no other thread has seen it.
-                unsafe { memory::unmap(fresh, bytes) };
-            }
+        if !memory::map_once(segment, &self.mapped) {
+            return None;
         }
         Some(number)
     }

@@ -216,19 +216,8 @@ impl TraceTree {
             return None;
         }
         let segment = &self.segments[id as usize / SEGMENT];
-        if segment.load(Ordering::Acquire).is_null() {
-            let bytes = size_of::<[Node; SEGMENT]>();
-            let fresh = memory::map(bytes);
-            if fresh.is_null() {
-                return None;
-            }
-            if segment.compare_exchange(null_mut(), fresh.cast(), Ordering::AcqRel, Ordering::Acquire).is_ok()
-            {
-                self.mapped.fetch_add(bytes, Ordering::Relaxed);
-            } else {
-                // SAFETY: mapped above, and no other thread has seen it.
-                unsafe { memory::unmap(fresh, bytes) };
-            }
+        if !memory::map_once(segment, &self.mapped) {
+            return None;
         }
         let node = self.node(TraceId(id))?;
         node.pc.store(pc as u64, Ordering::Relaxed);
