@@ -76,8 +76,8 @@ pub const ON_ALLOC: u32 = 1;
 /// Flag of `mark`: the address lies inside the block, or at its start.
 pub const ENCLOSING: u32 = 2;
 
-/// Runs all reporters of a program and drops their reports. `milliseconds` is the deadline for each reporter; 0 if
-/// there is none. It does not unwind.
+/// Runs all reporters of a program and drops their reports. Each reporter has `milliseconds` of time; 0 sets no deadline.
+/// The function does not unwind.
 pub type RunReporters = extern "C" fn(milliseconds: u64);
 
 /// Room for what an engine remembers of a block while its allocator moves it. Only the engine knows the contents.

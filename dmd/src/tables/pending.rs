@@ -171,8 +171,7 @@ impl Pending {
         self.gross.store(gross, Ordering::Relaxed);
     }
 
-    /// Whether the events exceed this thread's part of an allowance for so many threads, or there is no room for
-    /// more.
+    /// Whether the events exceed this thread's share of `allowance`, which `threads` threads divide, or fill the log.
     #[inline]
     pub(crate) fn is_full(&self, allowance: usize, threads: usize) -> bool {
         self.length.load(Ordering::Relaxed) == MOST

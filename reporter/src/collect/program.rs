@@ -6,8 +6,8 @@ use crate::reporting::isolation;
 
 use super::driver::{CollectOptions, collect_reports};
 
-/// Runs all reporters of the program that this copy of the crate belongs to, and drops their reports. A deadline of 0
-/// is none.
+/// Runs all reporters of the program that this copy of the crate belongs to, and drops their reports. Each reporter has
+/// `milliseconds` of time; 0 sets no deadline.
 pub extern "C" fn run_reporters(milliseconds: u64) {
     let mut options = CollectOptions::new();
     if milliseconds != 0 {

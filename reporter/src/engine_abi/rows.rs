@@ -109,7 +109,7 @@ pub type EachRow = unsafe extern "C" fn(context: *mut c_void, row: &DarkRow<'_>)
 #[repr(u32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rows {
-    /// There are none: the engine cannot make them, or these reports are for a dump.
+    /// The engine passes on no rows: it cannot make them, or these reports are for a dump.
     None,
     /// The engine has passed on all of them.
     Told,

@@ -123,7 +123,7 @@ fn records_are_compared_by_whole_stacks() {
     assert_eq!(text.matches("in 1 block\n").count(), 6, "{text}");
 }
 
-/// A stripped program's frames are never taken for an allocator's: they are told apart by their place.
+/// The view never takes frames of a stripped program for an allocator's. It shows each address as a site of its own.
 #[test]
 fn frames_without_names_are_sites() {
     let stack = |offset: &'static str| -> Vec<&'static str> {

@@ -295,7 +295,7 @@ fn real_programs_have_types() {
     }
 }
 
-/// Sizes of types and elements in bytes, as full debug information contains them.
+/// Sizes of types and elements in bytes on 64-bit systems, computed from the sources of the programs.
 const SIZES: &[(&str, &[(&str, u64)])] = &[
     (
         "own",
