@@ -18,13 +18,13 @@ use crate::system::fork::{self, Forking};
 use crate::system::lock::Lock;
 use crate::system::slot::{self, Inside, slot};
 use crate::system::{internal_alloc, log, memory};
-use crate::tables::block_table::{Block, Found, Table};
+use crate::tables::block_table::{Block, Found, Table, Word};
 use crate::tables::dead_blocks::DeadBlocks;
 use crate::tables::mark::{Fault, FaultKind, Marks, PathId, Report, Reports};
 use crate::tables::peak::Peak;
-use crate::tables::pending::{Amount, Counts, End, Statistics};
+use crate::tables::pending::{Amount, Pending};
 use crate::tables::runs::{Reporter, Runs};
-use crate::tables::thread::Lease;
+use crate::tables::statistics::{Counts, End, Statistics};
 use crate::tables::trace_id::TraceId;
 use crate::tables::trace_tree::TraceTree;
 use crate::tables::{seen_modules, stack, thread};
@@ -152,7 +152,7 @@ impl Engine {
         let _inside = Inside::deeper();
         keeping_errno(|| {
             self.set(setup);
-            thread::start(|pending| ENGINE.peak.add(&ENGINE.tree, pending.events()));
+            thread::start(|pending| ENGINE.peak.add(&ENGINE.tree, pending.net(), pending.settled()));
             self.peak.start();
             internal_alloc::reserve();
             fork::start(&FORKING);
@@ -193,10 +193,7 @@ impl Engine {
         self.dead.clear();
         self.marks.clear();
         self.counts.clear();
-        thread::for_each_pending(|pending| {
-            pending.forget();
-            pending.counts().clear();
-        });
+        thread::for_each_pending(Pending::clear);
         self.peak.clear(&self.tree);
         for count in [&self.dropped, &self.dropped_dead, &self.unmarked, slot::jumps()] {
             count.store(0, Ordering::Relaxed);
@@ -274,8 +271,30 @@ impl Engine {
         };
         let slop = usable.saturating_sub(requested);
         let block = Block { requested, slop, trace, sampled, marked: false };
-        if self.insert(address, block) {
-            self.begin_inside(address, block);
+        if let Some(word) = Word::of(block)
+            && let Some(lease) = thread::lease()
+            && self.table().insert_word(address, word)
+        {
+            if lease.pending.begin(address, word) {
+                lease.settle(self.peak.allowance());
+            }
+            return;
+        }
+        self.record_inside(address, block);
+    }
+
+    /// Records a block of a thread that is inside.
+    #[inline(never)]
+    fn record_inside(&self, address: usize, block: Block) {
+        if !self.insert(address, block) {
+            return;
+        }
+        let begun = thread::with_lease(|lease| {
+            lease.pending.begin_other(address, block.trace, Amount::of(self.counted(block)));
+            lease.settle(self.peak.allowance());
+        });
+        if begun.is_none() {
+            self.begin_alone(block);
         }
     }
 
@@ -311,6 +330,7 @@ impl Engine {
     }
 
     /// A block as dumps count it: a sampled block has the bytes of all blocks that it stands for.
+    #[inline(always)]
     pub(crate) fn counted(&self, block: Block) -> Block {
         match block.sampled {
             true => Block { requested: self.below.load(Ordering::Relaxed), slop: 0, ..block },
@@ -328,7 +348,7 @@ impl Engine {
     }
 
     /// False if there is no memory for the block.
-    #[inline]
+    #[inline(always)]
     fn insert(&self, address: usize, block: Block) -> bool {
         if let Some(lost) = self.take_lost(address) {
             self.bury(lost);
@@ -341,34 +361,17 @@ impl Engine {
     }
 
     /// The block that was recorded where a new one begins: the program freed it where no hook saw it.
-    #[inline]
+    #[inline(always)]
     fn take_lost(&self, address: usize) -> Option<Block> {
-        if !self.table().is_live(address) {
-            return None;
-        }
+        if self.table().is_live(address) { self.take_live(address) } else { None }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn take_live(&self, address: usize) -> Option<Block> {
         let lost = self.table().remove(address)?;
         self.end_alone(lost, End::Freed);
         Some(lost)
-    }
-
-    /// Counts a new block for the peak, or for its thread, which is inside.
-    #[inline]
-    fn begin_inside(&self, address: usize, block: Block) {
-        let counted = self.counted(block);
-        let begun = thread::with_lease(|lease| {
-            lease.pending.begin(address, counted);
-            self.hand_over_if_full(lease);
-        });
-        if begun.is_none() {
-            self.begin_alone(block);
-        }
-    }
-
-    #[inline]
-    fn hand_over_if_full(&self, lease: &Lease) {
-        if lease.pending.is_full(self.peak.allowance(), thread::made()) {
-            lease.hand_over();
-        }
     }
 
     /// Counts a new block without the state of a thread.
@@ -378,20 +381,32 @@ impl Engine {
         self.count_alone(block, Amount::of(self.counted(block)));
     }
 
-    /// Counts the end of a block.
-    #[inline]
-    fn end(&self, address: usize, block: Block, end: End) {
-        let counted = self.counted(block);
-        if let Some(_inside) = Self::enter_with_room()
-            && !slot().ending.get()
-            && let Some(()) = thread::with_lease(|lease| {
-                lease.pending.end(address, counted, end);
-                self.hand_over_if_full(lease);
-            })
-        {
-            return;
+    /// Forgets the block that starts here, and counts its end. `None`, and nothing changes, if that is not simple.
+    #[inline(always)]
+    fn remove_simple(&self, address: usize, end: End) -> Option<Word> {
+        let _inside = Self::enter_with_room()?;
+        let lease = thread::lease()?;
+        let word = self.table().remove_word(address)?;
+        if lease.pending.end(address, word, end) {
+            lease.settle(self.peak.allowance());
         }
-        self.end_alone(block, end);
+        Some(word)
+    }
+
+    /// [`remove_simple`](Self::remove_simple) for any block, which it returns.
+    #[inline(never)]
+    fn remove_other(&self, address: usize, end: End) -> Option<Block> {
+        let block = self.table().remove(address)?;
+        let ended = Self::enter_with_room().and_then(|_inside| {
+            thread::with_lease_unless_ending(|lease| {
+                lease.pending.end_other(address, block.trace, Amount::of(self.counted(block)), end);
+                lease.settle(self.peak.allowance());
+            })
+        });
+        if ended.is_none() {
+            self.end_alone(block, end);
+        }
+        Some(block)
     }
 
     /// Counts the end of a block without the state of a thread.
@@ -402,14 +417,14 @@ impl Engine {
     }
 
     fn count_alone(&self, block: Block, amount: Amount) {
-        self.peak.add(&self.tree, core::iter::once((block.trace, amount)));
+        self.peak.add(&self.tree, amount.bytes, core::iter::once((block.trace, amount)));
     }
 
     /// Allocations, frees and the like of all threads.
     pub(crate) fn statistics(&self) -> Statistics {
         let mut statistics = Statistics::default();
         statistics.add(&self.counts);
-        thread::for_each_pending(|pending| statistics.add(pending.counts()));
+        thread::for_each_pending(|pending| pending.add_to(&mut statistics));
         statistics
     }
 
@@ -427,14 +442,14 @@ impl Engine {
 
     /// Forgets the block that starts here. Callers do so before they free it: otherwise another thread could get
     /// the address in between.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn forget(&self, address: usize) {
         // Most allocators look in front of the block next. Both waits for memory overlap.
         memory::prefetch(core::ptr::without_provenance::<u8>(address.wrapping_sub(8)));
         if self.watches_frees.load(Ordering::Relaxed) {
             self.forget_watched(address);
-        } else if let Some(block) = self.table().remove(address) {
-            self.end(address, block, End::Freed);
+        } else if self.remove_simple(address, End::Freed).is_none() {
+            self.remove_other(address, End::Freed);
         }
     }
 
@@ -449,10 +464,10 @@ impl Engine {
         self.take(address, End::Moved)
     }
 
-    #[inline]
+    #[inline(never)]
     fn take(&self, address: usize, end: End) -> BlockMove {
-        BlockMove(self.table().remove(address).map(|block| {
-            self.end(address, block, end);
+        let removed = self.remove_simple(address, end).map(Word::block);
+        BlockMove(removed.or_else(|| self.remove_other(address, end)).map(|block| {
             let reports = if block.marked { self.remove_marks(address) } else { Reports::default() };
             (address, block, reports)
         }))

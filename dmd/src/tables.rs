@@ -11,6 +11,7 @@ pub(crate) mod runs;
 #[allow(unsafe_code, reason = "records that are never unmapped")]
 pub(crate) mod seen_modules;
 pub(crate) mod stack;
+pub(crate) mod statistics;
 #[allow(unsafe_code, reason = "memory that a thread leases")]
 pub(crate) mod thread;
 pub(crate) mod trace_id;

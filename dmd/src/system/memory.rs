@@ -93,6 +93,18 @@ pub(crate) fn prefetch<T>(place: *const T) {
     let _ = place;
 }
 
+/// Fetches a place that the caller only reads into the processor's caches.
+#[inline(always)]
+pub(crate) fn prefetch_to_read<T>(place: *const T) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a prefetch is a hint, which changes nothing and cannot fault.
+    unsafe {
+        core::arch::x86_64::_mm_prefetch::<{ core::arch::x86_64::_MM_HINT_T0 }>(place.cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = place;
+}
+
 /// Unmaps pages.
 ///
 /// # Safety

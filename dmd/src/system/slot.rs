@@ -52,13 +52,14 @@ core::arch::global_asm!(
 #[cfg(target_arch = "x86_64")]
 pub(crate) fn slot() -> &'static ThreadSlot {
     let address: *const ThreadSlot;
-    // SAFETY: reads the thread pointer, and the slot's distance from it, which the loader has set.
+    // SAFETY: reads the thread pointer, and the slot's distance from it, which the loader has set. Both stay the same
+    // while a function of the engine runs, so that the compiler may read them once.
     unsafe {
         core::arch::asm!(
             "mov {0}, qword ptr fs:[0]",
             "add {0}, qword ptr [rip + dmd_thread_slot@GOTTPOFF]",
             out(reg) address,
-            options(nostack, pure, readonly),
+            options(nostack, pure, nomem),
         );
     }
     // SAFETY: 128 zeroed bytes that only this thread refers to; the reference does not leave the thread.
@@ -70,7 +71,8 @@ pub(crate) fn slot() -> &'static ThreadSlot {
 #[cfg(target_arch = "aarch64")]
 pub(crate) fn slot() -> &'static ThreadSlot {
     let address: *const ThreadSlot;
-    // SAFETY: reads the thread pointer, and the slot's distance from it, which the loader has set.
+    // SAFETY: reads the thread pointer, and the slot's distance from it, which the loader has set. Both stay the same
+    // while a function of the engine runs, so that the compiler may read them once.
     unsafe {
         core::arch::asm!(
             "mrs {0}, tpidr_el0",
@@ -79,7 +81,7 @@ pub(crate) fn slot() -> &'static ThreadSlot {
             "add {0}, {0}, {1}",
             out(reg) address,
             out(reg) _,
-            options(nostack, pure, readonly),
+            options(nostack, pure, nomem),
         );
     }
     // SAFETY: 128 zeroed bytes that only this thread refers to; the reference does not leave the thread.

@@ -42,6 +42,64 @@ impl Block {
     }
 }
 
+/// A block whose sizes fit a word, and that stands for itself alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Word(u64);
+
+impl Word {
+    /// `None` if the sizes do not fit, or if the block stands for others.
+    #[inline(always)]
+    pub(crate) fn of(block: Block) -> Option<Self> {
+        let word = packed(block);
+        (word & (WIDE | SAMPLED) == 0).then_some(Self(word))
+    }
+
+    /// The bits, of which [`SPARE_BIT`](Self::SPARE_BIT) is 0.
+    #[inline(always)]
+    pub(crate) fn bits(self) -> u64 {
+        self.0
+    }
+
+    #[inline(always)]
+    pub(crate) fn from_bits(bits: u64) -> Self {
+        Self(bits & !Self::SPARE_BIT)
+    }
+
+    /// A bit that is always 0.
+    pub(crate) const SPARE_BIT: u64 = WIDE;
+
+    #[inline(always)]
+    pub(crate) fn requested(self) -> usize {
+        (self.0 >> REQUESTED_SHIFT & ((1 << REQUESTED_BITS) - 1)) as usize
+    }
+
+    #[inline(always)]
+    pub(crate) fn trace(self) -> TraceId {
+        TraceId((self.0 >> TRACE_SHIFT & u64::from(TraceId::MAX)) as u32)
+    }
+
+    #[inline(always)]
+    fn slop(self) -> usize {
+        (self.0 >> SLOP_SHIFT & ((1 << SLOP_BITS) - 1)) as usize
+    }
+
+    #[inline(always)]
+    fn usable(self) -> usize {
+        self.requested() + self.slop()
+    }
+
+    #[inline(always)]
+    pub(crate) fn block(self) -> Block {
+        Block {
+            requested: self.requested(),
+            slop: self.slop(),
+            trace: self.trace(),
+            sampled: self.0 & SAMPLED != 0,
+            marked: self.0 & MARKED != 0,
+        }
+    }
+}
+
 /// The answer to a look at an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Found {
@@ -199,8 +257,35 @@ impl Table {
         }
     }
 
+    /// Records a block where the table has room and no live block; otherwise returns false, and changes nothing.
+    #[inline(always)]
+    pub(crate) fn insert_word(&self, address: usize, word: Word) -> bool {
+        let Some(place) = self.word(address) else { return false };
+        let free = match place.load(Ordering::Relaxed) {
+            0 => self.has_no_slots(address),
+            value => value & TAG != LIVE,
+        };
+        if free && word.usable() < around::LARGE {
+            place.store(word.0, Ordering::Release);
+            return true;
+        }
+        false
+    }
+
+    /// Forgets the block that starts here and returns its word; `None`, and nothing changes, if it has no word or
+    /// stands for others.
+    #[inline(always)]
+    pub(crate) fn remove_word(&self, address: usize) -> Option<Word> {
+        let place = self.word(address)?;
+        let value = place.load(Ordering::Relaxed);
+        if value & (TAG | WIDE | SAMPLED) != LIVE {
+            return None;
+        }
+        place.store(FREED, Ordering::Relaxed);
+        Some(Word(value))
+    }
+
     /// Forgets the block that starts here and returns it.
-    #[inline]
     pub(crate) fn remove(&self, address: usize) -> Option<Block> {
         let place = self.find_place(address)?;
         let value = place.word().load(Ordering::Relaxed);
@@ -331,21 +416,12 @@ impl Table {
     }
 
     fn block(&self, address: usize, place: Place<'_>, value: u64) -> Block {
-        let (requested, slop) = if value & WIDE == 0 {
-            (
-                value >> REQUESTED_SHIFT & ((1 << REQUESTED_BITS) - 1),
-                value >> SLOP_SHIFT & ((1 << SLOP_BITS) - 1),
-            )
-        } else {
-            self.sizes(address, place).unwrap_or_default()
-        };
-        Block {
-            requested: requested as usize,
-            slop: slop as usize,
-            trace: trace(value),
-            sampled: value & SAMPLED != 0,
-            marked: value & MARKED != 0,
+        let block = Word(value).block();
+        if value & WIDE == 0 {
+            return block;
         }
+        let (requested, slop) = self.sizes(address, place).unwrap_or_default();
+        Block { requested: requested as usize, slop: slop as usize, ..block }
     }
 
     /// Requested bytes and slop of a wide block. `None` if other blocks have overwritten them meanwhile.
@@ -371,6 +447,13 @@ impl Table {
             Some(word) if word.load(Ordering::Relaxed) != 0 => Some(Place::Word(word)),
             word => self.slot(address).map(Place::Slot).or(word.map(Place::Word)),
         }
+    }
+
+    /// Whether the stretch of heap around an address has no slots. It has a word for the address.
+    #[inline(always)]
+    fn has_no_slots(&self, address: usize) -> bool {
+        self.middle(address)
+            .is_some_and(|middle| middle.sparse[leaf_index(address)].load(Ordering::Acquire).is_null())
     }
 
     /// The slot of an address, if it has one.
@@ -493,8 +576,4 @@ fn packed(block: Block) -> u64 {
 fn fingerprint(requested: u64, slop: u64) -> u64 {
     let mixed = requested.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ slop.wrapping_mul(0xc2b2_ae3d_27d4_eb4f);
     mixed >> (64 - SLOP_BITS - REQUESTED_BITS)
-}
-
-fn trace(value: u64) -> TraceId {
-    TraceId((value >> TRACE_SHIFT & u64::from(TraceId::MAX)) as u32)
 }

@@ -5,9 +5,9 @@
 //! level that it belongs to, so that a new level makes all changes void at once, at no cost. Levels are 8 KiB or
 //! one part in 1,024 apart, so that there are few of them.
 //!
-//! Threads collect their events (see [`pending`](super::pending)) and add many at once: the sum first, then, unless
-//! the sum reached a new level, the changes of the stacks. Events that led to a new level are part of its state,
-//! and leave no change.
+//! Threads collect their events by stack (see [`pending`](super::pending)) and add many at once: the sum first, then,
+//! unless the sum reached a new level, the changes of the stacks. Events that led to a new level are part of its
+//! state, and leave no change.
 
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -41,16 +41,20 @@ struct Change {
     blocks: AtomicU64,
 }
 
+/// Has lines of a processor's caches for itself: all threads write it, and read what would lie beside it.
+#[repr(align(128))]
+struct OwnLine<T>(T);
+
 pub(crate) struct Peak {
     /// Bytes of all blocks, with the level of their highest sum.
-    sum: AtomicU64,
+    sum: OwnLine<AtomicU64>,
     /// Bytes that all threads together may keep pending.
     allowance: AtomicUsize,
     /// Nanoseconds of the system's monotonic clock: the start, and the last new level.
     started: AtomicU64,
     reached: AtomicU64,
     /// Changes of blocks without a stack.
-    no_stack: Change,
+    no_stack: OwnLine<Change>,
     segments: [AtomicPtr<[Change; SEGMENT]>; SEGMENTS],
     next: AtomicU32,
     mapped: AtomicUsize,
@@ -145,11 +149,11 @@ fn add(word: &AtomicU64, level: Level, by: i64) {
 impl Peak {
     pub(crate) const fn new() -> Self {
         Self {
-            sum: AtomicU64::new(0),
+            sum: OwnLine(AtomicU64::new(0)),
             allowance: AtomicUsize::new(PENDING as usize),
             started: AtomicU64::new(0),
             reached: AtomicU64::new(0),
-            no_stack: Change::new(),
+            no_stack: OwnLine(Change::new()),
             segments: [const { AtomicPtr::new(null_mut()) }; SEGMENTS],
             next: AtomicU32::new(1),
             mapped: AtomicUsize::new(0),
@@ -178,17 +182,26 @@ impl Peak {
         self.allowance.load(Ordering::Relaxed)
     }
 
-    /// Adds events of several stacks. They are one step: a peak has all of them, or none.
-    pub(crate) fn add(&self, tree: &TraceTree, events: impl Iterator<Item = (TraceId, Amount)> + Clone) {
-        let bytes = events.clone().fold(0i64, |sum, (_, amount)| sum.wrapping_add(amount.bytes));
+    /// Adds what began and ended of several stacks, and `bytes`, the sum of it. They are one step: a peak has all of
+    /// them, or none.
+    pub(crate) fn add(
+        &self,
+        tree: &TraceTree,
+        bytes: i64,
+        entries: impl Iterator<Item = (TraceId, Amount)> + Clone,
+    ) {
         let Some(level) = self.add_to_sum(bytes) else { return };
+        let changed = entries.filter(|(_, amount)| *amount != Amount::default());
         // Most of this memory is not in a cache: all waits for it overlap.
-        for (trace, _) in events.clone() {
+        for (trace, _) in changed.clone() {
+            tree.prefetch(trace);
+        }
+        for (trace, _) in changed.clone() {
             if let Some(change) = self.numbered(tree.change(trace)) {
                 memory::prefetch(change);
             }
         }
-        for (trace, amount) in events {
+        for (trace, amount) in changed {
             match self.change(tree, trace) {
                 Some(change) => change.add(level, amount),
                 None => _ = self.lost.fetch_add(1, Ordering::Relaxed),
@@ -198,13 +211,13 @@ impl Peak {
 
     /// Returns the level since which the events are a change; `None` if they led to a new level.
     fn add_to_sum(&self, by: i64) -> Option<Level> {
-        let mut old = self.sum.load(Ordering::Relaxed);
+        let mut old = self.sum.0.load(Ordering::Relaxed);
         loop {
             let (highest, before) = unpacked(old);
             let sum = before.wrapping_add(by);
             let level = Level::of(sum);
             let new = packed(level.max(highest), sum);
-            match self.sum.compare_exchange_weak(old, new, Ordering::Relaxed, Ordering::Relaxed) {
+            match self.sum.0.compare_exchange_weak(old, new, Ordering::Relaxed, Ordering::Relaxed) {
                 Ok(_) if level > highest => {
                     self.reached.fetch_max(now(), Ordering::Relaxed);
                     self.allowance.store(level.pending() as usize, Ordering::Relaxed);
@@ -218,14 +231,14 @@ impl Peak {
 
     /// The level of the highest sum.
     pub(crate) fn level(&self) -> Level {
-        unpacked(self.sum.load(Ordering::Relaxed)).0
+        unpacked(self.sum.0.load(Ordering::Relaxed)).0
     }
 
     /// The changes of a stack, made if it has none; `None` if memory is short.
     #[inline]
     fn change(&self, tree: &TraceTree, trace: TraceId) -> Option<&Change> {
         if trace == TraceId::NONE {
-            return Some(&self.no_stack);
+            return Some(&self.no_stack.0);
         }
         match tree.change(trace) {
             0 => self.numbered(tree.set_change(trace, self.make()?)?),
@@ -262,7 +275,7 @@ impl Peak {
         tree: &TraceTree,
         mut each: impl FnMut(TraceId, Amount),
     ) {
-        each(TraceId::NONE, self.no_stack.since(level));
+        each(TraceId::NONE, self.no_stack.0.since(level));
         tree.for_each_change(|trace, number| {
             if let Some(change) = self.numbered(number) {
                 each(trace, change.since(level));
@@ -286,10 +299,10 @@ impl Peak {
 
     /// For tests: forgets all. No other thread may allocate meanwhile.
     pub(crate) fn clear(&self, tree: &TraceTree) {
-        self.sum.store(0, Ordering::Relaxed);
+        self.sum.0.store(0, Ordering::Relaxed);
         self.reached.store(0, Ordering::Relaxed);
         self.lost.store(0, Ordering::Relaxed);
-        self.no_stack.clear();
+        self.no_stack.0.clear();
         tree.for_each_change(|_, number| {
             if let Some(change) = self.numbered(number) {
                 change.clear();

@@ -1,16 +1,35 @@
-//! Events of one thread that the peak does not count yet, and how many events the thread had.
+//! Blocks of one thread that began or ended and that the peak does not count yet.
 //!
-//! Only the thread itself adds events, inside the engine. Other threads read them for a dump. The thread hands its
-//! events over when the bytes that began and those that ended reach its share together, so that a peak which
-//! another thread finds misses few of them.
+//! Only the thread itself adds events, inside the engine. Other threads read them for a dump. An event is first one
+//! word in a short list: a `free` then goes on before the processor has read that word from memory, which is mostly
+//! in no cache. The thread settles the list when it is full, or when the sum of all pending events reaches the
+//! thread's share, so that a peak which another thread finds misses few bytes of this one. Settled events of one
+//! stack are one entry: most blocks that end soon thus leave nothing to count.
 
-use core::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicI32, AtomicI64, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
-use crate::tables::block_table::Block;
+use crate::tables::block_table::{Block, Word};
+use crate::tables::statistics::{Counts, End, Statistics};
 use crate::tables::trace_id::TraceId;
 
-/// Most events of a thread.
-const MOST: usize = 64;
+/// Most events of the list.
+const RECENT: usize = 64;
+
+/// Entries are in an open-addressed table. The thread hands them over when there are this many, and settles at most
+/// a list before.
+const MOST: usize = 128;
+const SLOT_BITS: u32 = 8;
+const SLOTS: usize = 1 << SLOT_BITS;
+const _: () = assert!(MOST + RECENT < SLOTS);
+
+/// Events come and go between two peaks: their bytes without signs may be this many times the share of their sum.
+const GROSS_SHARES: usize = 4;
+
+/// Most lists that the thread settles between two peaks, so that a number of blocks fits its entry.
+const MOST_LISTS: u32 = 4096;
+
+/// In an event: the block ended.
+const ENDED: u64 = Word::SPARE_BIT;
 
 /// Blocks and requested bytes; negative if more ended than began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -19,192 +38,242 @@ pub(crate) struct Amount {
     pub(crate) bytes: i64,
 }
 
-/// All zero at first.
-struct Event {
+/// What began and ended of one stack. All zero if it is not in use.
+struct Entry {
+    /// The id of the stack plus 1.
     trace: AtomicU32,
-    blocks: AtomicI64,
+    blocks: AtomicI32,
     bytes: AtomicI64,
 }
 
 /// All zero at first.
 pub(crate) struct Pending {
-    events: [Event; MOST],
-    length: AtomicUsize,
-    /// Bytes of all events, without their signs.
-    gross: AtomicUsize,
-    counts: Counts,
     /// The address of the block that this thread allocated last.
     last: AtomicUsize,
-}
-
-/// How often blocks began and ended.
-#[derive(Debug)]
-pub(crate) struct Counts {
-    begun: AtomicU64,
-    freed: AtomicU64,
-    moved: AtomicU64,
-    temporary: AtomicU64,
-}
-
-/// [`Counts`] at one time.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Statistics {
-    /// New blocks, without those that a move made.
-    pub(crate) allocations: u64,
-    pub(crate) frees: u64,
-    pub(crate) reallocations: u64,
-    /// Blocks that ended before their thread allocated another one.
-    pub(crate) temporary: u64,
-}
-
-/// How a block ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum End {
-    Freed,
-    Moved,
-}
-
-impl Counts {
-    pub(crate) const fn new() -> Self {
-        Self {
-            begun: AtomicU64::new(0),
-            freed: AtomicU64::new(0),
-            moved: AtomicU64::new(0),
-            temporary: AtomicU64::new(0),
-        }
-    }
-
-    fn of(&self, end: End) -> &AtomicU64 {
-        match end {
-            End::Freed => &self.freed,
-            End::Moved => &self.moved,
-        }
-    }
-
-    /// Counts a new block for any thread.
-    pub(crate) fn begin(&self) {
-        self.begun.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// Counts an end for any thread.
-    pub(crate) fn end(&self, end: End) {
-        self.of(end).fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// Counts a move that did not happen.
-    pub(crate) fn roll_back(&self) {
-        self.moved.fetch_sub(1, Ordering::Relaxed);
-    }
-
-    pub(crate) fn clear(&self) {
-        for count in [&self.begun, &self.freed, &self.moved, &self.temporary] {
-            count.store(0, Ordering::Relaxed);
-        }
-    }
-}
-
-impl Statistics {
-    pub(crate) fn add(&mut self, counts: &Counts) {
-        let get = |count: &AtomicU64| count.load(Ordering::Relaxed);
-        let moved = get(&counts.moved);
-        // The number of a move that did not happen is subtracted for any thread, and wraps there.
-        self.allocations = self.allocations.wrapping_add(get(&counts.begun)).wrapping_sub(moved);
-        self.frees = self.frees.wrapping_add(get(&counts.freed));
-        self.reallocations = self.reallocations.wrapping_add(moved);
-        self.temporary = self.temporary.wrapping_add(get(&counts.temporary));
-    }
-}
-
-/// Adds for the only thread that writes.
-#[inline(always)]
-fn increment(count: &AtomicU64) {
-    count.store(count.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+    /// The sum of all events, in bytes, and the one at which the thread settles.
+    net: AtomicI64,
+    share: AtomicUsize,
+    length: AtomicUsize,
+    recent: [AtomicU64; RECENT],
+    slots: [Entry; SLOTS],
+    /// The slots in use, as the first `entries` of these.
+    used: [AtomicU8; SLOTS],
+    entries: AtomicUsize,
+    /// Bytes of all settled events, without their signs.
+    gross: AtomicUsize,
+    lists: AtomicU32,
+    counts: Counts,
 }
 
 impl Amount {
     /// One block.
+    #[inline]
     pub(crate) fn of(block: Block) -> Self {
         Self { blocks: 1, bytes: i64::try_from(block.requested).unwrap_or(i64::MAX) }
     }
 
+    fn of_event(event: u64) -> Self {
+        let amount = Self { blocks: 1, bytes: Word::from_bits(event).requested() as i64 };
+        if event & ENDED == 0 { amount } else { amount.negative() }
+    }
+
+    #[inline]
     pub(crate) fn plus(self, other: Self) -> Self {
         let Self { blocks, bytes } = other;
         Self { blocks: self.blocks.wrapping_add(blocks), bytes: self.bytes.wrapping_add(bytes) }
     }
 
+    #[inline]
     pub(crate) fn negative(self) -> Self {
         Self { blocks: self.blocks.wrapping_neg(), bytes: self.bytes.wrapping_neg() }
     }
 }
 
 impl Pending {
-    /// A block of this thread begins.
-    #[inline]
-    pub(crate) fn begin(&self, address: usize, block: Block) {
-        increment(&self.counts.begun);
+    /// A block of this thread begins. Returns whether the thread is to settle.
+    #[inline(always)]
+    pub(crate) fn begin(&self, address: usize, word: Word) -> bool {
         self.last.store(address, Ordering::Relaxed);
-        self.push(block.trace, Amount::of(block));
+        self.push(word.bits(), word.requested() as i64)
     }
 
-    /// This thread ends a block.
-    #[inline]
-    pub(crate) fn end(&self, address: usize, block: Block, end: End) {
-        increment(self.counts.of(end));
+    /// [`begin`](Self::begin) for any block. The thread is to settle.
+    pub(crate) fn begin_other(&self, address: usize, trace: TraceId, amount: Amount) {
+        self.last.store(address, Ordering::Relaxed);
+        self.counts.add(1, 0);
+        self.push_other(trace, amount);
+    }
+
+    /// This thread ends a block. Returns whether it is to settle.
+    #[inline(always)]
+    pub(crate) fn end(&self, address: usize, word: Word, end: End) -> bool {
+        self.end_last(address);
+        if end == End::Moved {
+            self.counts.add_move();
+        }
+        self.push(word.bits() | ENDED, -(word.requested() as i64))
+    }
+
+    /// [`end`](Self::end) for any block. The thread is to settle.
+    pub(crate) fn end_other(&self, address: usize, trace: TraceId, amount: Amount, end: End) {
+        self.end_last(address);
+        self.counts.add(0, 1);
+        if end == End::Moved {
+            self.counts.add_move();
+        }
+        self.push_other(trace, amount.negative());
+    }
+
+    #[inline(always)]
+    fn end_last(&self, address: usize) {
         if self.last.load(Ordering::Relaxed) == address {
             self.last.store(0, Ordering::Relaxed);
-            increment(&self.counts.temporary);
+            self.counts.add_temporary();
         }
-        self.push(block.trace, Amount::of(block).negative());
     }
 
-    #[inline]
-    fn push(&self, trace: TraceId, amount: Amount) {
+    #[inline(always)]
+    fn push(&self, event: u64, bytes: i64) -> bool {
         let length = self.length.load(Ordering::Relaxed);
-        let last = self.events.get(length.wrapping_sub(1));
-        if let Some(last) = last.filter(|last| last.trace.load(Ordering::Relaxed) == trace.0) {
-            last.set(trace, last.amount().plus(amount));
-        } else if let Some(event) = self.events.get(length) {
-            event.set(trace, amount);
-            self.length.store(length + 1, Ordering::Release);
-        }
+        // The list has room unless the jump of a signal handler kept the thread from settling.
+        self.recent[length % RECENT].store(event, Ordering::Relaxed);
+        self.length.store(length + 1, Ordering::Release);
+        let net = self.net.load(Ordering::Relaxed).wrapping_add(bytes);
+        self.net.store(net, Ordering::Relaxed);
+        length + 1 >= RECENT || net.unsigned_abs() as usize >= self.share.load(Ordering::Relaxed)
+    }
+
+    fn push_other(&self, trace: TraceId, amount: Amount) {
+        self.net.store(self.net.load(Ordering::Relaxed).wrapping_add(amount.bytes), Ordering::Relaxed);
         let gross = self.gross.load(Ordering::Relaxed).saturating_add(amount.bytes.unsigned_abs() as usize);
         self.gross.store(gross, Ordering::Relaxed);
+        self.add(trace, amount);
     }
 
-    /// Whether the events exceed this thread's share of `allowance`, which `threads` threads divide, or fill the log.
+    /// Adds to the entry of a stack.
     #[inline]
-    pub(crate) fn is_full(&self, allowance: usize, threads: usize) -> bool {
-        self.length.load(Ordering::Relaxed) == MOST
-            || self.gross.load(Ordering::Relaxed).saturating_mul(threads) >= allowance
+    fn add(&self, trace: TraceId, amount: Amount) {
+        let key = trace.0 + 1;
+        let mut at = (key.wrapping_mul(0x9E37_79B1) >> (u32::BITS - SLOT_BITS)) as usize;
+        for _ in 0..SLOTS {
+            let slot = at % SLOTS;
+            let entry = &self.slots[slot];
+            match entry.trace.load(Ordering::Relaxed) {
+                0 => return self.begin_entry(slot, key, amount),
+                of if of == key => return entry.set(entry.amount().plus(amount)),
+                _ => at += 1,
+            }
+        }
     }
 
-    /// The events, for a dump.
-    pub(crate) fn events(&self) -> impl Iterator<Item = (TraceId, Amount)> + Clone {
-        let length = self.length.load(Ordering::Acquire).min(MOST);
-        self.events[..length]
-            .iter()
-            .map(|event| (TraceId(event.trace.load(Ordering::Relaxed)), event.amount()))
+    /// Lists the entry before it is in use: the jump of a signal handler may leave this function anywhere.
+    fn begin_entry(&self, slot: usize, key: u32, amount: Amount) {
+        let entries = self.entries.load(Ordering::Relaxed);
+        if let Some(place) = self.used.get(entries) {
+            place.store(slot as u8, Ordering::Relaxed);
+            self.slots[slot].set(amount);
+            self.entries.store(entries + 1, Ordering::Relaxed);
+            self.slots[slot].trace.store(key, Ordering::Relaxed);
+        }
     }
 
-    pub(crate) fn counts(&self) -> &Counts {
-        &self.counts
+    /// Settles the list. Sets the thread's share, in bytes, and returns whether the thread is to hand all over. No
+    /// other thread reads the events meanwhile.
+    pub(crate) fn settle(&self, share: usize) -> bool {
+        self.share.store(share, Ordering::Relaxed);
+        let (mut gross, mut begun, mut ended) = (self.gross.load(Ordering::Relaxed), 0, 0);
+        let mut without_stack = Amount::default();
+        for event in self.recent() {
+            let (trace, amount) = (Word::from_bits(event).trace(), Amount::of_event(event));
+            gross = gross.saturating_add(amount.bytes.unsigned_abs() as usize);
+            ended += u64::from(event & ENDED != 0);
+            begun += u64::from(event & ENDED == 0);
+            if trace == TraceId::NONE {
+                without_stack = without_stack.plus(amount);
+            } else {
+                self.add(trace, amount);
+            }
+        }
+        if begun + ended > 0 {
+            self.add(TraceId::NONE, without_stack);
+        }
+        self.length.store(0, Ordering::Relaxed);
+        self.counts.add(begun, ended);
+        self.gross.store(gross, Ordering::Relaxed);
+        let lists = self.lists.load(Ordering::Relaxed) + 1;
+        self.lists.store(lists, Ordering::Relaxed);
+        self.net().unsigned_abs() as usize >= share
+            || gross / GROSS_SHARES >= share
+            || self.entries.load(Ordering::Relaxed) >= MOST
+            || lists >= MOST_LISTS
+    }
+
+    /// The events of the list.
+    fn recent(&self) -> impl Iterator<Item = u64> + Clone {
+        let length = self.length.load(Ordering::Acquire).min(RECENT);
+        self.recent[..length].iter().map(|event| event.load(Ordering::Relaxed))
+    }
+
+    /// What began and ended of each stack, without the list.
+    pub(crate) fn settled(&self) -> impl Iterator<Item = (TraceId, Amount)> + Clone {
+        let entries = self.entries.load(Ordering::Relaxed).min(SLOTS);
+        self.used[..entries].iter().filter_map(|slot| {
+            let entry = &self.slots[usize::from(slot.load(Ordering::Relaxed))];
+            let trace = entry.trace.load(Ordering::Relaxed).checked_sub(1)?;
+            Some((TraceId(trace), entry.amount()))
+        })
+    }
+
+    /// What began and ended. A stack may come several times.
+    pub(crate) fn events(&self) -> impl Iterator<Item = (TraceId, Amount)> {
+        let recent = self.recent().map(|event| (Word::from_bits(event).trace(), Amount::of_event(event)));
+        self.settled().chain(recent)
+    }
+
+    /// The sum of all events, in bytes.
+    pub(crate) fn net(&self) -> i64 {
+        self.net.load(Ordering::Relaxed)
+    }
+
+    /// Adds how often blocks of this thread ever began and ended.
+    pub(crate) fn add_to(&self, statistics: &mut Statistics) {
+        statistics.add(&self.counts);
+        let ended = self.recent().filter(|event| event & ENDED != 0).count();
+        statistics.add_events((self.recent().count() - ended) as u64, ended as u64);
     }
 
     /// Forgets the events.
     pub(crate) fn forget(&self) {
+        let entries = self.entries.load(Ordering::Relaxed).min(SLOTS);
+        for slot in &self.used[..entries] {
+            let entry = &self.slots[usize::from(slot.load(Ordering::Relaxed))];
+            entry.trace.store(0, Ordering::Relaxed);
+            entry.set(Amount::default());
+        }
+        self.entries.store(0, Ordering::Relaxed);
         self.length.store(0, Ordering::Relaxed);
+        self.lists.store(0, Ordering::Relaxed);
+        self.net.store(0, Ordering::Relaxed);
         self.gross.store(0, Ordering::Relaxed);
+    }
+
+    /// For tests: forgets all that there ever was.
+    pub(crate) fn clear(&self) {
+        self.forget();
+        self.counts.clear();
     }
 }
 
-impl Event {
+impl Entry {
     fn amount(&self) -> Amount {
-        Amount { blocks: self.blocks.load(Ordering::Relaxed), bytes: self.bytes.load(Ordering::Relaxed) }
+        Amount {
+            blocks: self.blocks.load(Ordering::Relaxed).into(),
+            bytes: self.bytes.load(Ordering::Relaxed),
+        }
     }
 
-    fn set(&self, trace: TraceId, amount: Amount) {
-        self.trace.store(trace.0, Ordering::Relaxed);
-        self.blocks.store(amount.blocks, Ordering::Relaxed);
+    fn set(&self, amount: Amount) {
+        self.blocks.store(amount.blocks as i32, Ordering::Relaxed);
         self.bytes.store(amount.bytes, Ordering::Relaxed);
     }
 }

@@ -11,7 +11,7 @@ use std::sync::OnceLock;
 
 use crate::sampler::Sampler;
 use crate::system::errno::keeping_errno;
-use crate::system::lock::Lock;
+use crate::system::lock::{Held, Lock};
 use crate::system::memory::Arena;
 use crate::system::slot::{Inside, slot};
 use crate::tables::pending::Pending;
@@ -34,9 +34,9 @@ pub(crate) struct Lease {
     next_free: AtomicPtr<Lease>,
 }
 
-/// A thread holds one of these, by its number, while it hands events over, so that the child of a fork finds none
-/// half done.
-static HANDING_OVER: [Lock; 16] = [const { Lock::new() }; 16];
+/// A thread holds one of these, by its number, while it settles events and hands them over, so that a dump, or the
+/// child of a fork, finds none half done.
+static SETTLING: [Lock; 16] = [const { Lock::new() }; 16];
 
 /// Counts events for the peak.
 static COUNT: OnceLock<fn(&Pending)> = OnceLock::new();
@@ -61,7 +61,7 @@ static POOL: Pool = Pool {
 };
 
 pub(crate) fn for_each_lock(each: &mut dyn FnMut(&Lock)) {
-    HANDING_OVER.iter().for_each(&mut *each);
+    SETTLING.iter().for_each(&mut *each);
     each(&POOL.lock);
     each(POOL.arena.lock());
 }
@@ -107,29 +107,60 @@ fn give_back(lease: &'static Lease) {
 }
 
 impl Lease {
-    /// Hands the pending events over. Only the thread that leased them does so.
+    /// Settles the pending events, and hands them over if they are more than this thread's part of `allowance`, in
+    /// bytes, which all threads divide. Only the thread that leased them does so.
     #[inline(never)]
-    pub(crate) fn hand_over(&self) {
-        let _held = HANDING_OVER[self.number.load(Ordering::Relaxed) % HANDING_OVER.len()].hold();
+    pub(crate) fn settle(&self, allowance: usize) {
+        let _held = self.hold();
+        if self.pending.settle(allowance / made().max(1)) {
+            self.count();
+        }
+    }
+
+    /// Hands the pending events over. Only the thread that leased them does so, or nobody else can.
+    fn hand_over(&self) {
+        let _held = self.hold();
+        self.pending.settle(0);
+        self.count();
+    }
+
+    /// Hands settled events over.
+    fn count(&self) {
         if let Some(count) = COUNT.get() {
             count(&self.pending);
         }
         self.pending.forget();
     }
+
+    fn hold(&self) -> Held<'_> {
+        SETTLING[self.number.load(Ordering::Relaxed) % SETTLING.len()].hold()
+    }
+}
+
+/// This thread's lease, if it has one. The caller is [`Inside`].
+#[inline(always)]
+pub(crate) fn lease() -> Option<&'static Lease> {
+    // SAFETY: null, or this thread's lease, which the arena never unmaps.
+    unsafe { slot().state.get().cast::<Lease>().as_ref() }
 }
 
 /// Runs `body` with this thread's lease; `None` if there is no memory for one. The caller is [`Inside`].
-#[inline]
+#[inline(always)]
 pub(crate) fn with_lease<T>(body: impl FnOnce(&Lease) -> T) -> Option<T> {
-    // SAFETY: null, or this thread's lease, which the arena never unmaps.
-    match unsafe { slot().state.get().cast::<Lease>().as_ref() } {
+    match lease() {
         Some(lease) => Some(body(lease)),
         None => with_new_lease(body),
     }
 }
 
+/// [`with_lease`]; also `None` if the thread is past the end of its thread-specific data, and has no lease.
+#[inline(always)]
+pub(crate) fn with_lease_unless_ending<T>(body: impl FnOnce(&Lease) -> T) -> Option<T> {
+    if slot().state.get().is_null() && slot().ending.get() { None } else { with_lease(body) }
+}
+
 /// Runs `body` with this thread's state; `None` if there is no memory for one. The caller is [`Inside`].
-#[inline]
+#[inline(always)]
 pub(crate) fn with_state<T>(body: impl FnOnce(&mut ThreadState) -> T) -> Option<T> {
     with_lease(|lease| {
         // SAFETY: this thread leased the state, and the guard lets only one caller on the thread use it.
@@ -141,7 +172,7 @@ pub(crate) fn with_state<T>(body: impl FnOnce(&mut ThreadState) -> T) -> Option<
 #[inline(never)]
 fn with_new_lease<T>(body: impl FnOnce(&Lease) -> T) -> Option<T> {
     let slot = slot();
-    let lease = lease()?;
+    let lease = new_lease()?;
     // SAFETY: leased above, so that nobody else uses it.
     unsafe { &mut *lease.state.get() }.stack.forget();
     if slot.ending.get() {
@@ -163,7 +194,7 @@ fn with_new_lease<T>(body: impl FnOnce(&Lease) -> T) -> Option<T> {
 }
 
 #[cold]
-fn lease() -> Option<&'static Lease> {
+fn new_lease() -> Option<&'static Lease> {
     let _held = POOL.lock.hold();
     let free = POOL.free.load(Ordering::Relaxed);
     // SAFETY: null, or a lease, which the arena never unmaps.
@@ -190,10 +221,10 @@ fn leases() -> impl Iterator<Item = &'static Lease> {
     core::iter::successors(at(&POOL.all), move |lease| at(&lease.next))
 }
 
-/// Calls `each` for the events and counts of every thread that has been, while the thread hands none over.
+/// Calls `each` for the events and counts of every thread that has been, while the thread settles none.
 pub(crate) fn for_each_pending(mut each: impl FnMut(&Pending)) {
     for lease in leases() {
-        let _held = HANDING_OVER[lease.number.load(Ordering::Relaxed) % HANDING_OVER.len()].hold();
+        let _held = lease.hold();
         each(&lease.pending);
     }
 }

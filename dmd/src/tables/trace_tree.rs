@@ -260,6 +260,14 @@ impl TraceTree {
         self.node(id).map_or(0, Node::change)
     }
 
+    /// Fetches the stack's node into the processor's caches.
+    #[inline]
+    pub(crate) fn prefetch(&self, id: TraceId) {
+        if let Some(node) = self.node(id) {
+            memory::prefetch_to_read(node);
+        }
+    }
+
     /// Gives a stack without a change this number, and returns the number that it has: another thread may have been
     /// faster.
     pub(crate) fn set_change(&self, id: TraceId, number: u32) -> Option<u32> {

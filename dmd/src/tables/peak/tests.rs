@@ -52,7 +52,7 @@ proptest! {
             *of_stack += by;
             sum += by;
             let amount = Amount { blocks: by.signum(), bytes: by };
-            peak.add(tree, core::iter::once((trace, amount)));
+            peak.add(tree, by, core::iter::once((trace, amount)));
             if Level::of(sum) > highest {
                 highest = Level::of(sum);
                 expected = now.clone();
@@ -71,7 +71,7 @@ fn threads_lose_no_change() {
     let stacks: Vec<_> = (0..5).map(|pc| tree.child(TraceId::NONE, 0x2_0000 + pc)).collect();
     let amount = |bytes: i64| Amount { blocks: bytes.signum(), bytes };
     let all = stacks.iter().map(|trace| (*trace, amount(1 << 30)));
-    peak.add(tree, all);
+    peak.add(tree, 5 << 30, all);
     let level = peak.level();
     std::thread::scope(|scope| {
         for thread in 0..4 {
@@ -79,8 +79,8 @@ fn threads_lose_no_change() {
             scope.spawn(move || {
                 for round in 0..20_000 {
                     let trace = stacks[(round + thread) % stacks.len()];
-                    peak.add(tree, core::iter::once((trace, amount(-100))));
-                    peak.add(tree, core::iter::once((trace, amount(99))));
+                    peak.add(tree, -100, core::iter::once((trace, amount(-100))));
+                    peak.add(tree, 99, core::iter::once((trace, amount(99))));
                 }
             });
         }

@@ -1,0 +1,108 @@
+//! How often blocks began and ended.
+
+use core::sync::atomic::{AtomicU64, Ordering};
+
+/// The numbers of one thread, or of all events without one.
+#[derive(Debug)]
+pub(crate) struct Counts {
+    begun: AtomicU64,
+    ended: AtomicU64,
+    /// Moves begun: each ended a block, and began another one.
+    moved: AtomicU64,
+    temporary: AtomicU64,
+}
+
+/// The numbers of all threads at one time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Statistics {
+    /// New blocks, without those that a move made.
+    pub(crate) allocations: u64,
+    pub(crate) frees: u64,
+    pub(crate) reallocations: u64,
+    /// Blocks that ended before their thread allocated another one.
+    pub(crate) temporary: u64,
+}
+
+/// How a block ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    Freed,
+    Moved,
+}
+
+impl Counts {
+    pub(crate) const fn new() -> Self {
+        Self {
+            begun: AtomicU64::new(0),
+            ended: AtomicU64::new(0),
+            moved: AtomicU64::new(0),
+            temporary: AtomicU64::new(0),
+        }
+    }
+
+    /// Counts a new block for any thread.
+    pub(crate) fn begin(&self) {
+        self.begun.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts an end for any thread.
+    pub(crate) fn end(&self, end: End) {
+        self.ended.fetch_add(1, Ordering::Relaxed);
+        if end == End::Moved {
+            self.moved.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Counts a move that did not happen.
+    pub(crate) fn roll_back(&self) {
+        self.ended.fetch_sub(1, Ordering::Relaxed);
+        self.moved.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Counts blocks for the only thread that counts here.
+    pub(crate) fn add(&self, begun: u64, ended: u64) {
+        add(&self.begun, begun);
+        add(&self.ended, ended);
+    }
+
+    /// Counts a move for the only thread that counts here; its end counts on its own.
+    pub(crate) fn add_move(&self) {
+        add(&self.moved, 1);
+    }
+
+    /// Counts a temporary block for the only thread that counts here.
+    #[inline(always)]
+    pub(crate) fn add_temporary(&self) {
+        add(&self.temporary, 1);
+    }
+
+    pub(crate) fn clear(&self) {
+        for count in [&self.begun, &self.ended, &self.moved, &self.temporary] {
+            count.store(0, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Statistics {
+    pub(crate) fn add(&mut self, counts: &Counts) {
+        let get = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        let moved = get(&counts.moved);
+        // The counts of a move that did not happen are subtracted for any thread, and wrap there.
+        self.allocations = self.allocations.wrapping_add(get(&counts.begun)).wrapping_sub(moved);
+        self.frees = self.frees.wrapping_add(get(&counts.ended)).wrapping_sub(moved);
+        self.reallocations = self.reallocations.wrapping_add(moved);
+        self.temporary = self.temporary.wrapping_add(get(&counts.temporary));
+    }
+
+    /// Adds blocks that no count has yet.
+    pub(crate) fn add_events(&mut self, begun: u64, ended: u64) {
+        self.allocations = self.allocations.wrapping_add(begun);
+        self.frees = self.frees.wrapping_add(ended);
+    }
+}
+
+/// Adds for the only thread that writes.
+#[inline(always)]
+fn add(count: &AtomicU64, by: u64) {
+    count.store(count.load(Ordering::Relaxed).wrapping_add(by), Ordering::Relaxed);
+}
