@@ -237,6 +237,22 @@ fn the_guide_lists_every_feature() {
     assert!(read("README.md").contains("(docs/src/measuring.md#features-of-memory-reporter)"));
 }
 
+/// The advice about types of other crates names the features that measure them.
+#[test]
+fn suggestions_know_every_feature_that_measures_a_crate() {
+    let file = "dmd/analyze/src/suggest/advice.rs";
+    let text = read(file);
+    let (_, list) = text.split_once("const FEATURES: &[&str] = &[\n").expect("a list of features");
+    let (list, _) = list.split_once("];").unwrap();
+    let known: BTreeSet<&str> = list.split(',').map(str::trim).filter(|name| !name.is_empty()).collect();
+    let known: BTreeSet<String> = known.into_iter().map(|name| name.trim_matches('"').to_owned()).collect();
+    let manifest = manifest("reporter");
+    let not_crates = ["default", "derive", "jemalloc", "mimalloc"];
+    let features = manifest["features"].as_table().unwrap().keys().cloned();
+    let features: BTreeSet<String> = features.filter(|name| !not_crates.contains(&&**name)).collect();
+    assert_eq!(known, features, "{file}");
+}
+
 #[test]
 fn the_readme_s_code_and_commands_are_real() {
     let readme = read("README.md");

@@ -1,6 +1,7 @@
 //! What a reporter is and gives, and who reports: the trait, the registry, the rules of reports, the counters of
 //! foreign code and the rows that every program has.
 
+mod claims;
 mod conventions;
 mod counter;
 mod macros;
@@ -24,6 +25,7 @@ pub use name_pattern::StaticNamePattern;
 pub use registry::{LocalRegistration, Registration, register_local, register_strong, register_weak};
 pub use reports::Reports;
 
+pub(crate) use claims::ByAmount;
 pub(crate) use conventions::is_explicit;
 pub(crate) use reporter_name::ReporterName;
 pub(crate) use resident_map::ResidentMap;

@@ -3,7 +3,7 @@
 use std::io::{self, Write as _};
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use dmd::analyze;
 
 use super::dump_limits::{self, DumpLimits};
@@ -11,12 +11,26 @@ use super::{Failure, symbols};
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
-  about-memory coverage dmd.json.gz";
+  about-memory coverage dmd.json.gz
+  about-memory coverage --by type dmd.json.gz";
+
+/// What each row of the table is about.
+#[derive(Clone, Copy, Default, ValueEnum)]
+enum Key {
+    /// The crate that allocated.
+    #[default]
+    Crate,
+    /// The type of the blocks, from their allocation stacks.
+    Type,
+}
 
 #[derive(Args)]
 pub(crate) struct Coverage {
     /// A dump of dark-matter mode, compressed or not; `-` for standard input.
     file: PathBuf,
+    /// Show the coverage of each crate or of each type
+    #[arg(long, value_enum, default_value_t, value_name = "KEY")]
+    by: Key,
     #[command(flatten)]
     symbols: symbols::Symbols,
     #[command(flatten)]
@@ -28,7 +42,11 @@ impl Coverage {
         let options = self.limits.options();
         let mut dump = dump_limits::read(&self.file, &options)?;
         self.symbols.fix(&mut dump, &options);
-        let coverage = analyze::Coverage::new(dump)
+        let key = match self.by {
+            Key::Crate => analyze::CoverageKey::Crate,
+            Key::Type => analyze::CoverageKey::Type,
+        };
+        let coverage = analyze::Coverage::by(dump, key)
             .map_err(|error| Failure::File(self.file.display().to_string(), error.into()))?;
         let mut out = io::BufWriter::with_capacity(1 << 16, io::stdout().lock());
         write!(out, "{coverage}").and_then(|()| out.flush()).map_err(Failure::Output)

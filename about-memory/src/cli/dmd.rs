@@ -81,15 +81,15 @@ pub(crate) struct Dmd {
     /// Keep records by the stacks of their reports, as --filter does. Repeatable.
     #[arg(long, value_name = "TEXT")]
     report_filter: Vec<String>,
-    /// Records of each kind, or rows of each table, to show. [default: 10; 999 for the text of dmd.py, for tables
-    /// and --json; all with --folded]
+    /// Records of each kind, or rows of each table, to show. [default: 10, and in trees only rows with 0.1 % of the
+    /// whole or more; 999 for the text of dmd.py, for other tables and --json; all with --folded]
     #[arg(long, value_name = "RECORDS")]
     limit: Option<usize>,
     /// Add blocks without a stack to records of similar blocks with one; estimated numbers have a `~`.
     #[arg(long)]
     estimate: bool,
     /// Show a table of blocks grouped by this instead of by stack: by `frame`, `module`, `reporter`, `size`, `type`,
-    /// `crate` or `site`. Several of the last three make a tree: `crate,type,site`. Repeatable.
+    /// `crate` or `site`. The last three, and several of them such as `crate,type,site`, make a tree. Repeatable.
     #[arg(long, value_name = "KEY[,KEY...]", value_parser = By::parse, conflicts_with_all = ["folded", "classic"])]
     by: Vec<By>,
     /// Suggest reporters for unreported memory: its type, who allocates it, and the code to write. Uses
@@ -154,8 +154,10 @@ impl By {
         text.split(',').map(key).collect::<Result<_, _>>().map(Self::Tree)
     }
 
-    fn keys(&self) -> Option<&[HolderKey]> {
+    /// The keys of a tree. `for_author` makes one of the types, too.
+    fn keys(&self, for_author: bool) -> Option<&[HolderKey]> {
         match self {
+            Self::Table(analyze::By::Type) if for_author => Some(&[HolderKey::Type]),
             Self::Table(_) => None,
             Self::Tree(keys) => Some(keys),
         }
@@ -169,7 +171,7 @@ impl Dmd {
         if from_stdin > 1 {
             return Err(Failure::Usage("only one file can be standard input".to_owned()));
         }
-        if self.json && self.by.iter().any(|by| by.keys().is_some()) {
+        if self.json && self.has_trees(false) {
             return Err(Failure::Usage(
                 "--json has tables by frame, module, reporter, size and type only".to_owned(),
             ));
@@ -178,13 +180,15 @@ impl Dmd {
             return Err(Failure::Usage("--clamp-contents rewrites a file, not standard input".to_owned()));
         }
         let first = self.read(&self.file)?;
-        let for_author = first.has_modules() && !self.wants_another_form();
+        let of_rust = first.has_modules();
+        let for_author = of_rust && !self.wants_another_form();
+        let types_as_tree = of_rust && self.has_types();
         let overview = Overview::new(&first, self.at.map(At::time));
         let is_of_end =
             self.file2.is_some() || self.suggest || self.firefox || self.classic || self.clamp_contents;
         let default = if is_of_end { analyze::At::End } else { overview.at };
         let first = self.at(first, &self.file, default)?;
-        let options = self.options(for_author);
+        let options = self.options(for_author, types_as_tree);
         if self.suggest {
             let limit = self.limit.unwrap_or(SUGGESTIONS);
             let suggestions = Suggestions::filtered(first, limit, &options.filters)
@@ -213,11 +217,11 @@ impl Dmd {
             } else if self.classic {
                 write!(out, "{}", analysis.classic())
             } else if !self.by.is_empty() {
-                if self.file2.is_none() && self.by.iter().any(|by| by.keys().is_some()) {
+                if self.file2.is_none() && (of_rust || self.has_trees(false)) {
                     write!(out, "{overview}")?;
                 }
-                for keys in self.by.iter().filter_map(By::keys) {
-                    writeln!(out, "{}", analysis.holder_tree(keys, self.limit.unwrap_or(RECORDS), &view))?;
+                for keys in self.by.iter().filter_map(|by| by.keys(types_as_tree)) {
+                    writeln!(out, "{}", analysis.holder_tree(keys, self.limit, &view))?;
                 }
                 write!(out, "{}", analysis.by_text())
             } else {
@@ -231,8 +235,18 @@ impl Dmd {
         self.firefox || self.suggest || self.json || self.folded || self.classic || !self.by.is_empty()
     }
 
-    fn options(&self, for_author: bool) -> AnalyzeOptions {
-        let trees = self.by.iter().any(|by| by.keys().is_some());
+    /// Whether some of the output are trees. `for_author` makes one of the types, too.
+    fn has_trees(&self, for_author: bool) -> bool {
+        self.by.iter().any(|by| by.keys(for_author).is_some())
+    }
+
+    /// Whether views have the types of blocks. They come from whole stacks.
+    fn has_types(&self) -> bool {
+        !self.json && self.max_frames.is_none() && !self.ignore_alloc_fns
+    }
+
+    fn options(&self, for_author: bool, types_as_tree: bool) -> AnalyzeOptions {
+        let trees = self.has_trees(types_as_tree);
         let mut options = AnalyzeOptions::new()
             .sort_by(match self.sort_by {
                 SortBy::Usable => analyze::SortBy::Usable,
@@ -244,9 +258,9 @@ impl Dmd {
             .ignore_alloc_fns(self.ignore_alloc_fns)
             // Filters are about whole stacks.
             .fold(self.folded && !self.view.shows_all_frames() && self.filter.is_empty())
-            // The type comes from the whole stack, too.
-            .types((for_author || trees) && self.max_frames.is_none() && !self.ignore_alloc_fns)
-            .estimate(self.estimate || for_author);
+            .types((for_author || trees) && self.has_types())
+            // The summary and the trees name the same holders, with the same amounts.
+            .estimate(self.estimate || for_author || types_as_tree && trees);
         if for_author || trees {
             // The summary and the trees need all records.
             options.limit = usize::MAX;
@@ -259,8 +273,8 @@ impl Dmd {
             options.by.push(analyze::By::Frame);
         }
         options.by.extend(self.by.iter().filter_map(|by| match by {
-            By::Table(by) => Some(*by),
-            By::Tree(_) => None,
+            By::Table(table) if by.keys(types_as_tree).is_none() => Some(*table),
+            By::Table(_) | By::Tree(_) => None,
         }));
         options.for_testing = self.filter_stacks_for_testing;
         options.filters = self.filter.iter().map(|filter| Filter::new(filter)).collect();

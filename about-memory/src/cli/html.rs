@@ -151,6 +151,7 @@ pub(super) fn flame_graph(dump: Dump) -> FlameGraph {
         .limit(usize::MAX)
         .ignore_alloc_fns(true)
         .fold(true)
+        .type_frames(true)
         .estimate(true);
     Analysis::new(dump, &options).flame_graph(FRAMES)
 }

@@ -3,6 +3,8 @@
 mod dumps;
 mod library;
 mod meanwhile;
+mod own_allocator;
+mod resident;
 mod summary;
 
 use std::env;
@@ -16,6 +18,8 @@ use clap::{Args, ValueEnum};
 
 use self::dumps::Dumps;
 use self::meanwhile::{Meanwhile, Plan};
+use self::own_allocator::OwnAllocator;
+use self::resident::ResidentPeak;
 use super::{Failure, say};
 
 pub(crate) const EXAMPLES: &str = "\
@@ -109,19 +113,26 @@ impl Run {
             |reason: String| Failure::File(program.to_string_lossy().into_owned(), anyhow::anyhow!(reason));
         let file = launch::find(program).ok_or_else(|| failure("there is no such program".to_owned()))?;
         launch::check(&file, &library).map_err(|obstacle| failure(obstacle.to_string()))?;
+        if let Some(own) = OwnAllocator::find(&file) {
+            say(&own.to_string());
+        }
 
         let mut command = Command::new(program);
         command.args(arguments).env("DMD", variable).env("LD_PRELOAD", preloaded(&library));
         if let Some(words) = self.plan.listening() {
             command.env("ABOUT_MEMORY", words);
         }
-        let mut meanwhile = None;
+        let (mut meanwhile, mut first, mut resident) = (None, None, None);
         let status = launch::run_with(&mut command, |pid| {
             meanwhile = Meanwhile::start(&self.plan, &self.output, pid);
+            first = Some(pid);
+            // Only the summary shows it.
+            resident = if self.quiet { None } else { ResidentPeak::start(pid) };
         });
         if let Some(meanwhile) = meanwhile {
             meanwhile.end();
         }
+        let resident = resident.and_then(ResidentPeak::end);
         let status = status.map_err(|error| failure(format!("cannot be started: {error}")))?;
         let written = dumps.written();
         for path in &written {
@@ -142,7 +153,11 @@ impl Run {
         // Of several processes, the one with the largest dump.
         let size = |path: &&PathBuf| fs::metadata(path).map_or(0, |metadata| metadata.len());
         if let Some(largest) = written.iter().max_by_key(size) {
-            let shown = if self.quiet { Ok(()) } else { summary::print(largest) };
+            // Only the peak of the first process is known.
+            let is_first = first.is_some_and(|pid| dumps.is_of(pid, largest));
+            let resident = resident.filter(|_| is_first);
+            let is_sample = self.sample_below.is_some();
+            let shown = if self.quiet { Ok(()) } else { summary::print(largest, resident, is_sample) };
             let opened = if self.open { summary::open(largest) } else { Ok(()) };
             // The exit status stays the program's.
             [shown, opened].into_iter().filter_map(Result::err).for_each(|failure| {

@@ -120,6 +120,56 @@ fn a_summary_names_what_holds_the_memory() {
     assert!(text.contains("Next: about-memory dmd x.json.gz "), "{text}");
 }
 
+/// The standard error of a run with its summary.
+fn summary(folder: &Path, program: &str) -> String {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_about-memory"));
+    command.args(["run", "--library", libdmd().to_str().unwrap(), "-o", "x.json.gz", "--", program]);
+    stderr(&command.current_dir(folder).env_remove("DMD").env_remove("LD_PRELOAD").output().unwrap())
+}
+
+/// A small heap in a large process looks like a result, but DMD has not seen most of the memory.
+#[test]
+fn a_summary_compares_the_heap_with_the_resident_memory() {
+    let folder = tempfile::tempdir().unwrap();
+    // The program stays for a while, so that its peak is seen although a dump of no block takes no time.
+    let map = "#include <stdlib.h>\n#include <string.h>\n#include <sys/mman.h>\n#include <unistd.h>\n\
+               void *kept;\n\
+               int main(void) { size_t size = 64 << 20; kept = malloc(1 << 20);\n\
+               memset(mmap(0, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), 1, size);\n\
+               usleep(200000); return 0; }\n";
+    compile(folder.path(), "maps", map, &[]);
+    let text = summary(folder.path(), "./maps");
+    let start = "At its peak the process had at least ";
+    let lines: Vec<&str> = text.lines().collect();
+    let at = lines.iter().position(|line| line.starts_with(start)).expect(&text);
+    let (size, rest) = lines[at][start.len()..].split_once(" MB resident, ").expect(&text);
+    assert!((64.0..96.0).contains(&size.parse::<f64>().unwrap()), "{text}");
+    let (times, rest) = rest.split_once(" times the recorded heap: ").expect(&text);
+    assert!((60..96).contains(&times.parse::<u32>().unwrap()), "{text}");
+    assert_eq!(
+        rest,
+        "the rest did not come from malloc (the program's own allocator, mapped files, stacks)."
+    );
+    assert!(lines[at + 1].starts_with("Peak: 1.00 MB in 1 block, "), "{text}");
+
+    // Without a block there are no tables, but the line is there.
+    compile(folder.path(), "only-maps", &map.replace("kept = malloc(1 << 20);", ""), &[]);
+    let text = summary(folder.path(), "./only-maps");
+    assert!(text.contains(" MB resident, and no recorded heap: ") && !text.contains("by site"), "{text}");
+
+    // The same memory from malloc, in large and in tiny blocks.
+    let large = map
+        .replace("mmap(0, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)", "malloc(size)");
+    let tiny = "#include <stdlib.h>\n#include <unistd.h>\n\
+                int main(void) { for (int i = 0; i < 2000000; i++) *(char volatile *)malloc(1) = 1;\n\
+                usleep(200000); return 0; }\n";
+    for source in [&*large, tiny] {
+        compile(folder.path(), "allocates", source, &["-O0"]);
+        let text = summary(folder.path(), "./allocates");
+        assert!(text.contains("Peak: ") && !text.contains("resident"), "{text}");
+    }
+}
+
 #[test]
 fn dumps_are_for_this_user_only() {
     for mode in ["live", "dark-matter", "cumulative", "scan"] {
@@ -417,6 +467,55 @@ fn what_cannot_work_is_not_started() {
     fs::write(folder.join("text"), "no program\n").unwrap();
     assert_eq!(refused(folder, "./text"), "is neither an executable of this system nor a script\n");
     assert_eq!(refused(folder, "no-such-program"), "there is no such program\n");
+}
+
+/// The functions of such an allocator have names of their own, so a preloaded library cannot replace them.
+#[test]
+fn a_program_with_its_own_allocator_runs_with_a_warning() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let warning = |name: &str, source: &str, arguments: &[&str]| {
+        compile(folder, name, &format!("{source}\nint main(void) {{ return 7; }}\n"), arguments);
+        let output = run(folder, &["-o", "x.json", "--", &format!("./{name}")]);
+        assert_eq!(output.status.code(), Some(7), "{output:?}");
+        let text = stderr(&output);
+        text.strip_suffix("about-memory: wrote x.json\n").unwrap_or_else(|| panic!("{text}")).to_owned()
+    };
+    let wrapped = "DMD sees only what C code allocates. Wrap it: #[global_allocator] static A: dmd::Dmd<TYPE> = \
+                   dmd::Dmd::new(TYPE); (crate dmd, feature NAME)\n";
+    let wrapped = |name: &str, path: &str| wrapped.replace("TYPE", path).replace("NAME", name);
+    let jemalloc = wrapped("jemalloc", "tikv_jemallocator::Jemalloc");
+    let mimalloc = wrapped("mimalloc", "mimalloc::MiMalloc");
+    let unknown = "DMD sees only what C code allocates. Wrap it in dmd::Dmd (crate dmd)\n";
+    let in_c = "DMD sees only calls of malloc. Build the program with the C library's allocator\n";
+    let rust = "void rust_alloc(void) __asm__(\"_RNv_7___rustc12___rust_alloc\"); void rust_alloc(void) {}\n";
+    for (name, functions, is_rust, advice) in [
+        ("jemalloc", "_rjem_malloc", false, &*jemalloc),
+        ("jemalloc", "_rjem_mallocx", true, &jemalloc),
+        ("jemalloc", "je_malloc", false, in_c),
+        ("mimalloc", "mi_malloc", true, &mimalloc),
+        ("mimalloc", "mi_malloc_aligned", true, &mimalloc),
+        ("mimalloc", "mi_malloc", false, in_c),
+        ("snmalloc", "sn_rust_alloc", true, unknown),
+        ("rpmalloc", "rpmalloc", false, in_c),
+        ("tcmalloc", "tc_malloc", false, in_c),
+    ] {
+        let source = format!("void *{functions}(unsigned long n) {{ return (void *)n; }}");
+        let source = if is_rust { format!("{rust}{source}") } else { source };
+        let expected = format!("about-memory: its-own has its own allocator, {name}: {advice}");
+        assert!(expected.len() <= 300, "a longer line loses its middle: {expected}");
+        assert_eq!(warning("its-own", &source, &[]), expected);
+    }
+    // Without its symbols, jemalloc has the names of its files.
+    let stripped = "const char *volatile conf = \"/etc/_rjem_malloc.conf\";";
+    let expected = format!("about-memory: stripped has its own allocator, jemalloc: {jemalloc}");
+    assert_eq!(warning("stripped", stripped, &["-s"]), expected);
+
+    assert_eq!(warning("ordinary", "void *my_malloc(void *p) { return p; } void *jemalloc;", &[]), "");
+    // A program that contains the wrapper tells DMD itself.
+    let mark = std::str::from_utf8(dmd::LINKED_MARK).unwrap().replace('\0', "\\0");
+    let source = format!("const char mark[] = \"{mark}\"; void *_rjem_malloc(void *p) {{ return p; }}");
+    assert_eq!(warning("wrapped", &source, &[]), "");
 }
 
 #[test]

@@ -34,12 +34,15 @@ const IN_RUST: &[&str] = &[
     "hashbrown::",
     "indexmap::",
     "smallvec::",
+    "thin_vec::",
+    "tinyvec::",
     "dmd::",
     "memory_reporter::allocator",
 ];
 
 /// Crates of which every function is an allocator's, under any name: an inlined function may have lost its path.
-const CRATES: &[&str] = &["alloc", "core", "allocator-api2", "hashbrown", "indexmap", "smallvec"];
+const CRATES: &[&str] =
+    &["alloc", "core", "allocator-api2", "hashbrown", "indexmap", "smallvec", "thin-vec", "tinyvec"];
 
 /// The texts that `block_analyzer.py` knows. It lists wrappers by name, and so takes fewer frames for an
 /// allocator's.

@@ -27,17 +27,33 @@ pub struct Coverage {
     pub twice: Sums,
     /// Blocks that no reporter reported.
     pub unreported: Sums,
-    /// The same by crate, the largest first. The shares of blocks without a stack are estimates from those with one.
+    /// The same by crate or by type, the largest first. The shares of blocks without a stack are estimates from those
+    /// with one.
     pub modules: Vec<ModuleCoverage>,
+    by: CoverageKey,
+    /// Reporters that computed an amount and marked no blocks.
+    by_amount: Vec<Reporter>,
     /// Reporters whose reported amount differs from the size of the blocks that they marked.
     differing: Vec<Reporter>,
 }
 
-/// The blocks that one crate allocated, or one file without a crate.
+/// The key by which [`Coverage`] divides the heap.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum CoverageKey {
+    /// The crate of the innermost function on the allocation stack that is not of an allocator or of Rust's or C's
+    /// library.
+    #[default]
+    Crate,
+    /// The type of the blocks, from their allocation stack; without one, the function that allocated.
+    Type,
+}
+
+/// The blocks of one crate or type.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct ModuleCoverage {
-    /// The crate.
+    /// The crate or type.
     pub name: String,
     /// Blocks that were reported once.
     pub once: Sums,
@@ -50,7 +66,7 @@ pub struct ModuleCoverage {
 }
 
 impl ModuleCoverage {
-    /// All blocks that the crate allocated.
+    /// All blocks of the crate or type.
     pub fn total(&self) -> Sums {
         let mut total = self.once;
         total.add(self.twice);
@@ -60,44 +76,58 @@ impl ModuleCoverage {
 }
 
 impl Coverage {
-    /// Computes the coverage of a dump of dark-matter mode.
+    /// Computes the coverage of a dump of dark-matter mode, by crate.
     ///
     /// # Errors
     ///
     /// If the dump is of another mode.
-    pub fn new(mut dump: Dump) -> Result<Self, AnalyzeError> {
+    pub fn new(dump: Dump) -> Result<Self, AnalyzeError> {
+        Self::by(dump, CoverageKey::Crate)
+    }
+
+    /// As [`new`](Self::new), by any key.
+    ///
+    /// # Errors
+    ///
+    /// If the dump is of another mode.
+    pub fn by(mut dump: Dump, by: CoverageKey) -> Result<Self, AnalyzeError> {
         if dump.mode() != Mode::DarkMatter {
             return Err(AnalyzeError::NotDarkMatter(dump.mode()));
         }
         let mut differing = core::mem::take(&mut dump.reporters);
         dump.reporters = differing.clone();
         differing.retain(|reporter| reporter.claimed != reporter.marked);
-        let options = AnalyzeOptions::new().by(By::Module).estimate(true).limit(0).row_limit(usize::MAX);
+        let (by_amount, differing) = differing.into_iter().partition(|reporter| reporter.marked == 0);
+        let table = match by {
+            CoverageKey::Crate => By::Module,
+            CoverageKey::Type => By::Type,
+        };
+        let options = AnalyzeOptions::new().by(table).estimate(true).limit(0).row_limit(usize::MAX);
         let analysis = Analysis::new(dump, &options);
-        let mut modules: BTreeMap<&str, ModuleCoverage> = BTreeMap::new();
+        let mut parts: BTreeMap<&str, ModuleCoverage> = BTreeMap::new();
         for section in &analysis.sections {
             for row in section.tables.iter().flat_map(|table| &table.rows) {
-                let module = modules.entry(&row.name).or_default();
+                let part = parts.entry(&row.name).or_default();
                 match section.kind {
-                    RecordKind::TwiceReported => &mut module.twice,
-                    RecordKind::OnceReported => &mut module.once,
-                    _ => &mut module.unreported,
+                    RecordKind::TwiceReported => &mut part.twice,
+                    RecordKind::OnceReported => &mut part.once,
+                    _ => &mut part.unreported,
                 }
                 .add(row.sums);
-                module.estimated |= row.estimated;
+                part.estimated |= row.estimated;
             }
         }
-        let mut modules: Vec<ModuleCoverage> = modules
-            .into_iter()
-            .map(|(name, module)| ModuleCoverage { name: name.to_owned(), ..module })
-            .collect();
-        modules.sort_by_key(|module| core::cmp::Reverse(module.total().usable()));
+        let mut parts: Vec<ModuleCoverage> =
+            parts.into_iter().map(|(name, part)| ModuleCoverage { name: name.to_owned(), ..part }).collect();
+        parts.sort_by_key(|part| core::cmp::Reverse(part.total().usable()));
         Ok(Self {
             total: analysis.total(),
             once: analysis.sums(RecordKind::OnceReported),
             twice: analysis.sums(RecordKind::TwiceReported),
             unreported: analysis.sums(RecordKind::Unreported),
-            modules,
+            modules: parts,
+            by,
+            by_amount,
             differing,
         })
     }
@@ -126,16 +156,27 @@ impl Display for Coverage {
             let share = share(sums.usable(), whole);
             writeln!(f, "  {name:<15} {share:6.2}%  {usable:>15} bytes in {}", blocks(sums.num))?;
         }
-        f.write_str("}\n\nBy module {\n")?;
+        let key = match self.by {
+            CoverageKey::Crate => "module",
+            CoverageKey::Type => "type",
+        };
+        writeln!(f, "}}\n\nBy {key} {{")?;
         writeln!(f, "  {:>16}  {:>7}  {:>7}  {:>7}", "bytes", "once", "twice", "not")?;
-        for module in &self.modules {
-            let whole = module.total().usable();
-            let bytes = format!("{}{}", mark(module.estimated), number(whole));
+        for part in &self.modules {
+            let whole = part.total().usable();
+            let bytes = format!("{}{}", mark(part.estimated), number(whole));
             let of = |sums: Sums| format!("{:6.2}%", share(sums.usable(), whole));
-            let (once, twice, not) = (of(module.once), of(module.twice), of(module.unreported));
-            writeln!(f, "  {bytes:>16}  {once}  {twice}  {not}  {}", Clean(&module.name))?;
+            let (once, twice, not) = (of(part.once), of(part.twice), of(part.unreported));
+            writeln!(f, "  {bytes:>16}  {once}  {twice}  {not}  {}", Clean(&part.name))?;
         }
         f.write_str("}\n")?;
+        if !self.by_amount.is_empty() {
+            f.write_str("\nReported by amount, blocks unknown {\n")?;
+            for Reporter { path, claimed, .. } in &self.by_amount {
+                writeln!(f, "  {}: {} bytes", Clean(path), number((*claimed).into()))?;
+            }
+            f.write_str("}\n")?;
+        }
         if !self.differing.is_empty() {
             f.write_str("\nReporters that said another amount than that of the blocks they measured {\n")?;
             for Reporter { path, claimed, marked } in &self.differing {
@@ -159,7 +200,7 @@ impl Display for Coverage {
 ///
 /// # Panics
 ///
-/// If the reporters report less, or report more twice; the message contains the coverage by module. Also if the file
+/// If the reporters report less, or report more twice; the message contains the coverage by crate. Also if the file
 /// is not a valid dump.
 #[macro_export]
 macro_rules! assert_coverage {

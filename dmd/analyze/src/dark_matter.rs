@@ -1,17 +1,19 @@
-//! Groups the unreported and twice-reported blocks of a running program by crate and function.
+//! Groups the unreported and twice-reported blocks of a running program by crate, type and function.
 //!
-//! An engine passes its blocks in memory, with one frame for each stack, and the path of each report. The analysis
-//! treats them as those of a dump.
+//! An engine passes its blocks in memory, with the site and type of each stack, and the path of each report. The
+//! analysis treats them as those of a dump.
 
 use std::collections::BTreeMap;
 
 use crate::dump::{Block, Dump};
+use crate::fold::{Folds, Sited};
 use crate::frame::Frame;
 use crate::mode::Mode;
 use crate::options::AnalyzeOptions;
 use crate::records::{Analysis, NO_STACK, RecordKind};
 use crate::stacks::StackId;
 use crate::trace_id::TraceId;
+use crate::type_name::Verdict;
 
 /// Blocks with equal sizes and stacks.
 #[derive(Clone, Copy, Debug, Default)]
@@ -49,6 +51,8 @@ pub struct DarkMatterRow {
     pub module: String,
     /// The function.
     pub function: String,
+    /// The type of unreported blocks, if the stack names it.
+    pub type_name: Option<String>,
     /// The reporters; if several pairs reported blocks of this function, the pair that reported most.
     pub reporters: String,
     /// Usable bytes.
@@ -69,19 +73,28 @@ impl DarkMatter {
         Self::default()
     }
 
-    /// Adds a stack. It has only one frame: the function to show.
-    pub fn add_stack(&mut self, frame: &Frame<'_>) -> LiveStack {
+    /// Adds a stack by the function to show, and the type of its blocks.
+    pub fn add_stack(&mut self, site: &Frame<'_>, type_name: Option<&str>) -> LiveStack {
         let dump = &mut self.0;
         let id = TraceId(dump.traces.len() as u32);
         let start = dump.calls.len() as u32;
-        dump.calls.push(dump.frames.add(frame));
-        dump.traces.push(start..start + 1);
+        dump.calls.push(dump.frames.add(site));
+        dump.calls.extend(type_name.map(|name| dump.frames.add_type(name)));
+        dump.traces.push(start..dump.calls.len() as u32);
         LiveStack(id)
+    }
+
+    /// Adds a stack by its frames, innermost first: those from the allocator to the site, or all.
+    pub fn add_frames(&mut self, frames: &[Frame<'_>], folds: &Folds) -> LiveStack {
+        let site = Sited::of(frames, folds).site();
+        let verdict = Verdict::of(frames);
+        let type_name = verdict.is_type().then(|| verdict.to_string());
+        self.add_stack(&site.map(|site| frames[site]).unwrap_or_default(), type_name.as_deref())
     }
 
     /// Adds a reporter by the path of its reports.
     pub fn add_reporter(&mut self, path: &str) -> LiveStack {
-        self.add_stack(&Frame { function: Some(path), ..Frame::default() })
+        self.add_stack(&Frame { function: Some(path), ..Frame::default() }, None)
     }
 
     /// Adds blocks.
@@ -98,12 +111,12 @@ impl DarkMatter {
         });
     }
 
-    /// Unreported and twice-reported blocks, in order of crates and functions. The shares of blocks without a stack
+    /// Unreported and twice-reported blocks, in order of crates, types and functions. The shares of blocks without a stack
     /// are estimates from those with one.
     pub fn rows(self) -> Vec<DarkMatterRow> {
-        let options = AnalyzeOptions::new().max_frames(1).estimate(true).limit(usize::MAX);
+        let options = AnalyzeOptions::new().max_frames(2).estimate(true).limit(usize::MAX);
         let analysis = Analysis::new(self.0, &options);
-        let mut rows: BTreeMap<(bool, String, String), DarkMatterRow> = BTreeMap::new();
+        let mut rows: BTreeMap<(bool, String, Option<String>, String), DarkMatterRow> = BTreeMap::new();
         for section in &analysis.sections {
             let twice = match section.kind {
                 RecordKind::Unreported => false,
@@ -112,17 +125,20 @@ impl DarkMatter {
             };
             // Records are sorted, the largest first.
             for record in &section.records {
-                let text = analysis.frames(record.alloc).next().filter(|text| text.as_str() != NO_STACK);
-                let frame = text.map(|text| text.frame());
+                let mut texts = analysis.frames(record.alloc).filter(|text| text.as_str() != NO_STACK);
+                let frame = texts.next().map(|text| text.frame());
+                let type_name =
+                    texts.next().and_then(|text| text.as_type()).filter(|_| !twice).map(str::to_owned);
                 let (module, function) = match &frame {
                     None => ("(no stack)".into(), "(no stack)"),
                     Some(frame) => (frame.crate_name(), frame.name()),
                 };
-                let key = (twice, module.clone().into_owned(), function.to_owned());
+                let key = (twice, module.clone().into_owned(), type_name.clone(), function.to_owned());
                 let row = rows.entry(key).or_insert_with(|| DarkMatterRow {
                     twice,
                     module: module.into_owned(),
                     function: function.to_owned(),
+                    type_name,
                     reporters: reporters(&analysis, record.reps),
                     ..DarkMatterRow::default()
                 });

@@ -18,7 +18,9 @@ pub(crate) use site::{Sited, is_of_program};
 pub enum Fold {
     /// A function of an allocator, or of the engine that recorded the stack.
     Allocator,
-    /// A function of Rust's or C's library, or of a crate of collections, which allocates for its caller.
+    /// A function of a collection, which allocates for its caller.
+    Collection,
+    /// Another function of Rust's or C's library, which allocates for its caller.
     Library,
     /// A function through which a thread or the program starts.
     Start,
@@ -34,16 +36,22 @@ enum By {
     Symbol(&'static [&'static str]),
     /// The function's name starts so, after the marks of types and references.
     Prefix(&'static [&'static str]),
+    /// The function's name starts so, whatever its source file: no other crate has the name.
+    Crates(&'static [&'static str]),
+    /// The last part of the function's path is this name, whatever its source file: the compiler makes the function.
+    Generated(&'static [&'static str]),
     /// The source file belongs to this crate of Rust's library or of another package.
     Crate(&'static [&'static str]),
     /// The name of the module's file starts so.
     Module(&'static [&'static str]),
     /// The path of the source file, which is not Rust's, starts so.
     File(&'static [&'static str]),
+    /// The source file is not Rust's, and the function's name contains this.
+    InC(&'static [&'static str]),
 }
 
-/// The first rule that fits a frame counts. A rule about names only counts where the source file is unknown, or is
-/// not Rust's: the file of a Rust function says more than its name.
+/// The first rule that fits a frame counts. [`Name`](By::Name) and [`Prefix`](By::Prefix) only count where the source
+/// file is unknown, or is not Rust's: the file of a Rust function says more than its name.
 const RULES: &[(Fold, By)] = &[
     (
         Fold::Start,
@@ -99,13 +107,21 @@ const RULES: &[(Fold, By)] = &[
             "je_",
             "mi_",
             "_mi_",
-            "dmd::",
-            "dmd_unwind::",
             "mimalloc::",
             "tikv_jemallocator::",
             "jemallocator::",
-            "memory_reporter::allocator",
         ]),
+    ),
+    // Wrappers, as in Firefox.
+    (
+        Fold::Allocator,
+        By::InC(&["malloc", "calloc", "realloc", "memalign", "g_slice_alloc", "mozilla::dmd::"]),
+    ),
+    (Fold::Allocator, By::Crates(&["dmd::", "dmd_unwind::", "memory_reporter::allocator"])),
+    // `#[global_allocator]` puts these at the line of the static.
+    (
+        Fold::Allocator,
+        By::Generated(&["__rust_alloc", "__rust_alloc_zeroed", "__rust_realloc", "__rust_dealloc"]),
     ),
     (
         Fold::Allocator,
@@ -120,33 +136,34 @@ const RULES: &[(Fold, By)] = &[
     ),
     (Fold::Allocator, By::Module(&["libdmd.so", "libjemalloc.so", "libmimalloc.so", "libtcmalloc"])),
     (
-        Fold::Library,
+        Fold::Collection,
         By::Crate(&[
             "alloc",
             "core",
-            "std",
-            "proc_macro",
-            "test",
-            "panic_unwind",
-            "std_detect",
             "hashbrown",
             "indexmap",
             "smallvec",
+            "thin-vec",
+            "tinyvec",
             "allocator-api2",
         ]),
     ),
     (
-        Fold::Library,
+        Fold::Collection,
         By::Prefix(&[
             "alloc::",
             "core::",
-            "std::",
+            "std::collections::",
             "hashbrown::",
             "indexmap::",
             "smallvec::",
+            "thin_vec::",
+            "tinyvec::",
             "allocator_api2::",
         ]),
     ),
+    (Fold::Library, By::Crate(&["std", "proc_macro", "test", "panic_unwind", "std_detect"])),
+    (Fold::Library, By::Prefix(&["std::"])),
     (
         Fold::Library,
         By::Module(&[
@@ -207,16 +224,23 @@ fn by_table(frame: &Frame<'_>) -> Option<Fold> {
     let owner = function.trim_start_matches(['<', '&', '[', '(', '*']);
     let owner = owner.strip_prefix("mut ").unwrap_or(owner);
     let of_crate = frame.file.and_then(|file| library(file).or_else(|| package(file))).map(|(name, _)| name);
-    let is_rust = frame.file.is_some_and(|file| file.ends_with(".rs"));
+    // A name without a folder does not tell whose file it is.
+    let is_rust = frame.file.is_some_and(|file| file.ends_with(".rs") && file.contains('/'));
     let module = frame.module.map(|module| module.rsplit('/').next().unwrap_or(module));
     let fits = |by: &By| match by {
         By::Name(names) => !is_rust && names.contains(&function),
         By::Symbol(names) => frame.file.is_none() && names.contains(&function),
         By::Prefix(starts) => !is_rust && starts.iter().any(|start| owner.starts_with(start)),
+        By::Crates(starts) => starts.iter().any(|start| owner.starts_with(start)),
+        By::Generated(names) => function.rsplit("::").next().is_some_and(|last| names.contains(&last)),
         By::Crate(names) => of_crate.is_some_and(|name| names.contains(&name)),
         By::Module(starts) => {
             // The file of a library's source is known only if somebody installed its debug information.
             module.is_some_and(|module| starts.iter().any(|start| module.starts_with(start)))
+        }
+        By::InC(parts) => {
+            let is_c = frame.file.is_some_and(|file| !file.ends_with(".rs"));
+            is_c && parts.iter().any(|part| function.contains(part))
         }
         By::File(starts) => {
             let file = frame.file.filter(|_| !is_rust);

@@ -169,6 +169,9 @@ pub(crate) struct FrameText<'t> {
     parts: &'t Parts,
 }
 
+/// Starts a text that is no frame, but the type of the blocks that the frames after it allocate.
+pub(crate) const TYPE: &str = "\0type ";
+
 impl<'t> FrameText<'t> {
     pub(crate) fn parsed(self) -> Parsed {
         Parsed(self.parts.clone())
@@ -176,6 +179,11 @@ impl<'t> FrameText<'t> {
 
     pub(crate) fn as_str(self) -> &'t str {
         self.text
+    }
+
+    /// The name of the type that the text stands for.
+    pub(crate) fn as_type(self) -> Option<&'t str> {
+        self.text.strip_prefix(TYPE)
     }
 
     /// The text after its number.

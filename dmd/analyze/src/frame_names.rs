@@ -19,7 +19,7 @@ pub(crate) fn reporter_name(analysis: &Analysis, record: &Record) -> String {
     format!("reported by {}", reporter.unwrap_or_default().name())
 }
 
-/// The name of a frame. Frames without a function differ by their offset.
+/// The name of a frame, or of the type in its place. Frames without a function differ by their offset.
 pub(crate) fn frame_name(text: FrameText<'_>) -> &str {
-    text.frame().function.unwrap_or_else(|| text.without_number())
+    text.as_type().or(text.frame().function).unwrap_or_else(|| text.without_number())
 }

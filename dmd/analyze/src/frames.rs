@@ -5,7 +5,7 @@ use std::hash::{BuildHasher as _, RandomState};
 
 use hashbrown::HashTable;
 
-use crate::frame::{Frame, FrameText, Parsed};
+use crate::frame::{Frame, FrameText, Parsed, TYPE};
 
 /// The id of a frame's text; equal texts have equal ids. Records are compared by these texts, as in `dmd.py`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -48,6 +48,11 @@ impl Texts {
     /// The id of a text, which is added if it is new.
     pub(crate) fn add(&mut self, text: &str) -> TextId {
         self.add_parsed(text, || Parsed::new(text))
+    }
+
+    /// The id of a text that stands for a type.
+    pub(crate) fn add_type(&mut self, name: &str) -> TextId {
+        self.add(&format!("{TYPE}{name}"))
     }
 
     /// Adds a copy of a text, whose parts are known.
@@ -169,6 +174,12 @@ impl Frames {
             Code { module, offset, column: frame.column, inlined: frame.inlined }
         });
         self.store(Stored { text, code })
+    }
+
+    /// Adds a type in the place of a frame.
+    pub(crate) fn add_type(&mut self, name: &str) -> FrameId {
+        let text = self.texts.add_type(name);
+        self.store(Stored { text, code: None })
     }
 
     /// Adds a copy of a frame of `others`.

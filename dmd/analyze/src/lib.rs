@@ -81,7 +81,7 @@ pub use at::At;
 pub use by_text::ByText;
 pub use clamp::{ClampStats, clamp};
 pub use classic::Classic;
-pub use coverage::{Coverage, ModuleCoverage};
+pub use coverage::{Coverage, CoverageKey, ModuleCoverage};
 pub use dump::{Dump, Module};
 pub use error::AnalyzeError;
 pub use flame::{FlameFrame, FlameGraph};

@@ -83,6 +83,9 @@ pub struct AnalyzeOptions {
     pub fold: bool,
     /// Find the type of each record's blocks, for views that show it. Default: no.
     pub types: bool,
+    /// Put the type of the blocks before the innermost frame of each stack, where the stack names it. Records of
+    /// different types are then different. Default: no.
+    pub type_frames: bool,
     /// Keep only records whose allocation stack passes all of these filters. Default: none.
     pub filters: Vec<Filter>,
     /// Keep only records whose report stacks together pass all of these filters. Default: none.
@@ -109,6 +112,7 @@ impl Default for AnalyzeOptions {
             ignore_alloc_fns: false,
             fold: false,
             types: false,
+            type_frames: false,
             filters: Vec::new(),
             report_filters: Vec::new(),
             limit: 999,
@@ -151,6 +155,13 @@ impl AnalyzeOptions {
     #[must_use]
     pub fn fold(mut self, fold: bool) -> Self {
         self.fold = fold;
+        self
+    }
+
+    /// Sets [`type_frames`](Self::type_frames).
+    #[must_use]
+    pub fn type_frames(mut self, type_frames: bool) -> Self {
+        self.type_frames = type_frames;
         self
     }
 

@@ -3,8 +3,10 @@
 //!
 //! Firefox's dumps have the text of `dmd.py` instead.
 
+mod closure;
 mod holder;
 mod line;
+mod node;
 mod overview;
 mod short_name;
 mod short_path;

@@ -1,17 +1,21 @@
 //! Advice about unreported memory: the type, the place of the allocation, and the reporter to write.
 
+mod advice;
+
 use core::fmt::{self, Display};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::amounts::{blocks, mark, number, share};
 use crate::clean::Clean;
-use crate::container::{container_of, segments};
+use crate::container::container_of;
 use crate::dump::Dump;
 use crate::error::AnalyzeError;
+use crate::fold::{Fold, Folds, Sited};
 use crate::frame::{Frame, FrameText};
 use crate::mode::Mode;
 use crate::options::{AnalyzeOptions, Filter};
-use crate::records::{Analysis, NO_STACK, RecordKind, Sums};
+use crate::records::{Analysis, NO_STACK, Record, RecordKind, Sums};
+use crate::type_name::{Shape, Verdict};
 
 /// Suggestions, sorted descending by bytes.
 ///
@@ -37,9 +41,9 @@ pub struct Suggestion {
     pub sums: Sums,
     /// The sums include an estimate of blocks without a stack.
     pub estimated: bool,
-    /// The collection, such as `Vec<app::Entry>`, if the names of functions show it.
+    /// The collection or other type, such as `Vec<app::Entry>`, if the names of functions show it.
     pub type_name: Option<String>,
-    /// The innermost function that is not an allocator's or a collection's.
+    /// The innermost function that is not of an allocator, of a collection, or of Rust's or C's library.
     pub function: String,
     /// The function's file and line or, if they are unknown, its module and offset.
     pub place: String,
@@ -49,6 +53,8 @@ pub struct Suggestion {
     pub dependency: bool,
     /// For a dependency: the function of the program that called it, and the place of that function.
     pub caller: Option<(String, String)>,
+    /// The crate of the type that the collection contains, if it is another package's.
+    foreign: Option<String>,
 }
 
 /// Blocks with an equal key make one suggestion: function, type and caller.
@@ -73,9 +79,11 @@ impl Suggestions {
         if dump.mode() != Mode::DarkMatter {
             return Err(AnalyzeError::NotDarkMatter(dump.mode()));
         }
-        let mut options = AnalyzeOptions::new().estimate(true).max_frames(usize::MAX).limit(usize::MAX);
+        let mut options =
+            AnalyzeOptions::new().estimate(true).max_frames(usize::MAX).limit(usize::MAX).types(true);
         options.filters = filters.to_vec();
         let analysis = Analysis::new(dump, &options);
+        let finder = Finder::new(&analysis);
         let unreported = analysis.sums(RecordKind::Unreported);
         let mut without_stack = Sums::default();
         // Each with the bytes of its places, to find the place with the most.
@@ -87,7 +95,7 @@ impl Suggestions {
                 without_stack.add(record.sums);
                 continue;
             }
-            let suggestion = suggestion(&frames);
+            let suggestion = finder.suggestion(record);
             let key = (suggestion.function.clone(), suggestion.type_name.clone(), suggestion.caller.clone());
             let place = suggestion.place.clone();
             let (known, places) = found.entry(key).or_insert_with(|| (suggestion, BTreeMap::new()));
@@ -111,32 +119,64 @@ impl Suggestions {
     }
 }
 
-fn suggestion(texts: &[FrameText<'_>]) -> Suggestion {
-    let frames: Vec<Frame<'_>> = texts.iter().map(|text| text.frame()).collect();
-    let owner = frames.iter().position(|frame| !frame.is_of_allocator()).unwrap_or(0);
-    // The collection whose function is nearest to its user's.
-    let type_name = frames[..=owner].iter().rev().find_map(container_of);
-    let dependency = is_dependency(&frames[owner]);
-    let is_of_program =
-        |frame: &Frame<'_>| !is_dependency(frame) && !frame.is_of_allocator() && !is_start(frame.name());
-    let caller = (owner + 1..frames.len())
-        .find(|at| is_of_program(&frames[*at]))
-        .map(|at| (frames[at].name().to_owned(), texts[at].place().to_owned()));
-    Suggestion {
-        sums: Sums::default(),
-        estimated: false,
-        type_name,
-        function: frames[owner].name().to_owned(),
-        place: texts[owner].place().to_owned(),
-        module: frames[owner].crate_name().into_owned(),
-        dependency,
-        caller: caller.filter(|_| dependency),
+/// Finds who allocated, and for whom.
+struct Finder<'a> {
+    analysis: &'a Analysis,
+    /// By text of a frame.
+    folds: Vec<Option<Fold>>,
+    /// The crates of the program's own functions.
+    own: BTreeSet<String>,
+}
+
+impl<'a> Finder<'a> {
+    fn new(analysis: &'a Analysis) -> Self {
+        let of = Folds::new();
+        let folds: Vec<Option<Fold>> = analysis.texts.iter().map(|text| of.of(&text.frame())).collect();
+        let own = analysis.texts.iter().zip(&folds).filter(|(_, fold)| fold.is_none());
+        let own = own.map(|(text, _)| text.frame()).filter(|frame| !is_dependency(frame));
+        let own = own.map(|frame| frame.crate_name().into_owned()).collect();
+        Self { analysis, folds, own }
+    }
+
+    fn suggestion(&self, record: &Record) -> Suggestion {
+        let ids = self.analysis.stacks.get(record.alloc);
+        let texts: Vec<FrameText<'_>> = self.analysis.frames(record.alloc).collect();
+        let frames: Vec<Frame<'_>> = texts.iter().map(|text| text.frame()).collect();
+        let fold = |at: usize| self.folds[ids[at].index()];
+        let site = Sited::of_folds(frames.len(), fold).site().unwrap_or(0);
+        let type_name = type_name(&frames[..=site], self.analysis.type_of(record.alloc));
+        let dependency = is_dependency(&frames[site]);
+        let caller = (site + 1..frames.len())
+            .find(|at| fold(*at).is_none() && !is_dependency(&frames[*at]))
+            .map(|at| (frames[at].name().to_owned(), texts[at].place().to_owned()));
+        let mut suggestion = Suggestion {
+            sums: Sums::default(),
+            estimated: false,
+            type_name,
+            function: frames[site].name().to_owned(),
+            place: texts[site].place().to_owned(),
+            module: frames[site].crate_name().into_owned(),
+            dependency,
+            caller: caller.filter(|_| dependency),
+            foreign: None,
+        };
+        let kept = suggestion.kept().and_then(|kept| kept.split("::").next());
+        suggestion.foreign = kept.filter(|name| !self.own.contains(*name)).map(str::to_owned);
+        suggestion
     }
 }
 
-/// Whether a function runs before or around the program's own functions.
-fn is_start(function: &str) -> bool {
-    ["std::", "<std::", "test::"].iter().any(|name| function.starts_with(name))
+/// The collection whose function is nearest to its user's or, without one, the type that the stack names.
+fn type_name(frames: &[Frame<'_>], verdict: Option<&Verdict>) -> Option<String> {
+    match verdict {
+        // The slice is a vector's until the vector becomes a box.
+        Some(Verdict::Typed { shape: Shape::BoxedSlice, name, .. }) => Some(format!("Box<{name}>")),
+        verdict => frames
+            .iter()
+            .rev()
+            .find_map(container_of)
+            .or_else(|| verdict.filter(|verdict| verdict.is_type()).map(Verdict::to_string)),
+    }
 }
 
 /// Whether a frame is of another package. Cargo keeps the sources of other packages in these folders, and the
@@ -153,64 +193,6 @@ fn is_dependency(frame: &Frame<'_>) -> bool {
         || ["/registry/src/", "/git/checkouts/", "/vendor/", "/rustlib/src/"]
             .iter()
             .any(|part| file.contains(part))
-}
-
-impl Suggestion {
-    /// The function of the program that uses the memory.
-    fn of_program(&self) -> &str {
-        self.caller.as_ref().map_or(&self.function, |(function, _)| function)
-    }
-
-    /// Whether only a symbol gives the name of the program's function. Most symbols contain no types.
-    fn lacks_debug_information(&self) -> bool {
-        let is_ours = !self.dependency && self.function != "???";
-        is_ours && self.type_name.is_none() && self.place.contains(" +0x")
-    }
-
-    /// The type of the program's function, if it is a method.
-    fn owner(&self) -> Option<&str> {
-        let function = self.of_program();
-        let path = function.strip_prefix('<').map_or(function, |rest| {
-            let end = rest.find(" as ").or(rest.find('>')).unwrap_or(rest.len());
-            &rest[..end]
-        });
-        let parts = segments(path);
-        let is_type = |part: &&&str| part.starts_with(|c: char| c.is_ascii_uppercase());
-        let part = parts.iter().rev().find(is_type)?;
-        Some(part.split('<').next().unwrap_or(part))
-    }
-
-    /// The program's type that the collection contains.
-    fn kept(&self) -> Option<&str> {
-        let is_path = |c: char| c.is_alphanumeric() || c == '_' || c == ':';
-        self.type_name.as_deref()?.split(|c| !is_path(c)).find(|path| path.contains("::"))
-    }
-
-    /// A path for the report: from the module of the contained type or, without one, of the allocating function.
-    fn report_path(&self) -> String {
-        let function = self.of_program().trim_start_matches(['<', '&']);
-        let parts = segments(self.kept().unwrap_or(function));
-        let module = parts.get(1).filter(|part| {
-            parts.len() > 2 && part.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_')
-        });
-        let name = match (module, self.owner()) {
-            (Some(module), _) => (*module).to_owned(),
-            (None, Some(owner)) => kebab(owner),
-            (None, None) => parts.first().map_or_else(|| self.module.clone(), |part| (*part).to_owned()),
-        };
-        format!("explicit/{}", name.replace('_', "-"))
-    }
-}
-
-fn kebab(name: &str) -> String {
-    let mut text = String::new();
-    for (at, c) in name.char_indices() {
-        if c.is_ascii_uppercase() && at > 0 {
-            text.push('-');
-        }
-        text.push(c.to_ascii_lowercase());
-    }
-    text
 }
 
 impl Display for Suggestions {
@@ -243,7 +225,7 @@ impl Display for Suggestions {
                     "   built with debug information, even of lines only, it would tell its type and line\n",
                 )?;
             }
-            suggestion.advice(f)?;
+            suggestion.write_advice(f)?;
             f.write_str("\n")?;
         }
         if self.more > 0 {
@@ -255,36 +237,5 @@ impl Display for Suggestions {
             writeln!(f, "Of {bytes} bytes in {} no stack is known.", blocks(num))?;
         }
         Ok(())
-    }
-}
-
-impl Suggestion {
-    fn advice(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.function == "???" {
-            return f
-                .write_str("   no symbols: build with debug information, or name its folder by --symbols\n");
-        }
-        let path = self.report_path();
-        let what = self.type_name.as_deref().unwrap_or("it");
-        if self.dependency && self.caller.is_none() {
-            return writeln!(
-                f,
-                "   report the value of yours that keeps {} alive, or register a reporter for {}",
-                Clean(what),
-                Clean(&self.module)
-            );
-        }
-        let what = match (self.kept(), self.owner()) {
-            (Some(kept), _) => format!("{kept} and for the value that keeps it"),
-            (None, Some(owner)) => owner.to_owned(),
-            (None, None) => format!("the type that keeps {what}"),
-        };
-        writeln!(f, "   derive MallocSizeOf for {}, and register a reporter:", Clean(&what))?;
-        writeln!(
-            f,
-            "   memory_reporter::define_reporter!(\"{}\", Heap, &VALUE, \"Memory used by {}.\");",
-            Clean(&path),
-            Clean(path.trim_start_matches("explicit/").replace('-', " ").as_str())
-        )
     }
 }

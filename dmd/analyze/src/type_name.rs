@@ -81,6 +81,16 @@ impl TypeNames {
         self.shared(stack).map(|verdict| &**verdict)
     }
 
+    /// All verdicts, each once.
+    pub(crate) fn verdicts(&self) -> impl Iterator<Item = &Verdict> {
+        self.verdicts.iter().map(|verdict| &**verdict)
+    }
+
+    /// The place of a stack's verdict among all.
+    pub(crate) fn number(&self, stack: usize) -> Option<usize> {
+        self.of_stacks.get(stack).map(|number| *number as usize)
+    }
+
     pub(crate) fn shared(&self, stack: usize) -> Option<&Arc<Verdict>> {
         self.of_stacks.get(stack).map(|id| &self.verdicts[*id as usize])
     }

@@ -45,7 +45,11 @@ pub(crate) fn end(run: Run, each: &mut dyn FnMut(&DarkRow<'_>)) -> Rows {
     for row in &rows {
         let bytes = i64::try_from(row.bytes).unwrap_or(i64::MAX);
         let told = DarkRow::new(&row.module, &row.function, bytes).estimated(row.estimated);
-        let told = if row.twice { told.twice(&row.reporters) } else { told };
+        let told = match (row.twice, &row.type_name) {
+            (true, _) => told.twice(&row.reporters),
+            (false, Some(name)) => told.of_type(name),
+            (false, None) => told,
+        };
         each(&told);
     }
     Rows::Told

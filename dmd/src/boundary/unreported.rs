@@ -1,10 +1,11 @@
-//! The blocks of this very process that nobody reported, and those reported twice, by crate and function.
+//! The blocks of this very process that nobody reported, and those reported twice, by crate, type and function.
 //!
-//! The blocks go to [`dmd_analyze::dark_matter`] with one frame for each stack. This module looks up only frames up
-//! to the named one, each once in the process.
+//! The blocks go to [`dmd_analyze::dark_matter`] with the site and type of each stack. This module looks up only
+//! frames up to the site, each once in the process.
 
 use dmd_analyze::Frame;
 use dmd_analyze::dark_matter::{DarkMatter, DarkMatterRow, LiveBlocks, LiveStack};
+use dmd_analyze::program::Folds;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::boundary::live_frames::LiveFrames;
@@ -27,7 +28,7 @@ struct Kind {
     reports: [Option<PathId>; 2],
 }
 
-/// The rows in order of crates and functions. The caller is inside the engine's guard, so that the engine does not
+/// The rows in order of crates, types and functions. The caller is inside the engine's guard, so that the engine does not
 /// record what this allocates.
 pub(crate) fn rows() -> Vec<DarkMatterRow> {
     let kinds = kinds();
@@ -38,8 +39,8 @@ pub(crate) fn rows() -> Vec<DarkMatterRow> {
         .filter(|(kind, _)| kind.trace != TraceId::NONE && !is_once(kind))
         .map(|(kind, _)| kind.trace)
         .collect();
-    let stacks = add_owners(named, &mut dark_matter);
-    let once = dark_matter.add_stack(&Frame::default());
+    let stacks = add_sites(named, &mut dark_matter);
+    let once = dark_matter.add_stack(&Frame::default(), None);
     let mut paths: FxHashMap<PathId, LiveStack> = FxHashMap::default();
     for (index, (text, _)) in ENGINE.marks.paths().iter().flat_map(Paths::iter).enumerate() {
         paths.insert(PathId(index as u32), dark_matter.add_reporter(&String::from_utf8_lossy(text)));
@@ -84,32 +85,33 @@ fn is_once(kind: &Kind) -> bool {
 /// A step looks up this many frames of each stack.
 const STEP: usize = 6;
 
-/// Adds the innermost frame of each stack that is not an allocator's.
-fn add_owners(traces: FxHashSet<TraceId>, dark_matter: &mut DarkMatter) -> FxHashMap<TraceId, LiveStack> {
+/// Adds the site and type of each stack.
+fn add_sites(traces: FxHashSet<TraceId>, dark_matter: &mut DarkMatter) -> FxHashMap<TraceId, LiveStack> {
     let frames = |trace: TraceId| -> Vec<usize> { ENGINE.tree.frames(trace).collect() };
     let mut open: Vec<(TraceId, Vec<usize>)> =
         traces.into_iter().map(|trace| (trace, frames(trace))).collect();
     open.sort_unstable_by_key(|(trace, _)| trace.0);
     let modules = Modules::now();
+    let folds = Folds::new();
     let mut live_frames = LiveFrames::known();
     let mut found = FxHashMap::default();
     let mut start = 0;
     while !open.is_empty() {
+        let end = start + STEP;
         let part = |pcs: &[usize]| pcs.iter().skip(start).take(STEP).copied().collect::<Vec<usize>>();
         live_frames.look_up(open.iter().flat_map(|(_, pcs)| part(pcs)).collect(), &modules);
         let known = &*live_frames.frames();
         open.retain(|(trace, pcs)| {
-            let part = part(pcs);
-            let owner = part.iter().flat_map(|pc| known.get(*pc)).find(|frame| !frame.is_of_allocator());
-            let ends = start + STEP >= pcs.len();
-            let innermost = || pcs.first().and_then(|pc| known.get(*pc).next()).unwrap_or_default();
-            match owner.or_else(|| ends.then(innermost)) {
-                Some(owner) => found.insert(*trace, dark_matter.add_stack(&owner)),
-                None => return true,
-            };
+            let has_site =
+                part(pcs).iter().flat_map(|pc| known.get(*pc)).any(|frame| folds.of(&frame).is_none());
+            if !has_site && end < pcs.len() {
+                return true;
+            }
+            let frames: Vec<Frame<'_>> = pcs.iter().take(end).flat_map(|pc| known.get(*pc)).collect();
+            found.insert(*trace, dark_matter.add_frames(&frames, &folds));
             false
         });
-        start += STEP;
+        start = end;
     }
     found
 }

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::process::Command;
 
-use memory_reporter::file;
 use memory_reporter::tree::Forest;
+use memory_reporter::{ReportSet, file};
 use serde_json::Value;
 
 use crate::support::{command, count, golden, preloaded, read_dump, succeed, victim};
@@ -13,8 +13,8 @@ use crate::support::{command, count, golden, preloaded, read_dump, succeed, vict
 const UNCLASSIFIED: &str = "explicit/heap-unclassified/";
 const TWICE: &str = "twice-reported/";
 
-/// The bytes at each path of the second report of the victim.
-fn report(run: impl FnOnce(&std::path::Path)) -> BTreeMap<String, i64> {
+/// The second report of the victim, which adds up.
+fn report_set(run: impl FnOnce(&std::path::Path)) -> ReportSet {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("report.json");
     run(&path);
@@ -33,7 +33,15 @@ fn report(run: impl FnOnce(&std::path::Path)) -> BTreeMap<String, i64> {
         set.iter().filter(|r| r.path.starts_with(UNCLASSIFIED)).map(|r| i128::from(r.amount)).sum();
     assert_eq!(forest.amount("explicit/heap-unclassified"), Some(children));
     assert!(forest.warnings().is_empty(), "{:?}", forest.warnings());
+    set
+}
 
+/// The bytes at each path of the second report of the victim.
+fn report(run: impl FnOnce(&std::path::Path)) -> BTreeMap<String, i64> {
+    amounts(&report_set(run))
+}
+
+fn amounts(set: &ReportSet) -> BTreeMap<String, i64> {
     let mut amounts = BTreeMap::new();
     for report in set.iter() {
         assert!(amounts.insert(report.path.to_owned(), report.amount).is_none(), "{} twice", report.path);
@@ -41,9 +49,14 @@ fn report(run: impl FnOnce(&std::path::Path)) -> BTreeMap<String, i64> {
     amounts
 }
 
-/// The bytes of all functions with this name below a root, and the number of their paths.
-fn of_function(amounts: &BTreeMap<String, i64>, root: &str, function: &str) -> (i64, usize) {
-    let paths = || amounts.iter().filter(|(path, _)| path.starts_with(root) && path.ends_with(function));
+/// The bytes of a function, as `CRATE/FUNCTION`, below a root, and the number of its paths. A type may be between.
+fn of_function(amounts: &BTreeMap<String, i64>, root: &str, name: &str) -> (i64, usize) {
+    let is_of_function = |path: &str| {
+        let Some(path) = path.strip_prefix(root) else { return false };
+        let Some((module, function)) = name.split_once('/') else { return path.ends_with(name) };
+        path.starts_with(module) && path.ends_with(&format!("/{function}"))
+    };
+    let paths = || amounts.iter().filter(|(path, _)| is_of_function(path));
     (paths().map(|(_, amount)| amount).sum(), paths().count())
 }
 
@@ -163,4 +176,81 @@ fn a_dump_has_no_mark_of_what_is_left_out() {
         }
         assert!(path["path"] != "explicit/pages" || path["claimed"] == path["marked"], "{path}");
     }
+}
+
+const BY_AMOUNT: &str = "explicit/heap-unclassified/(reported by amount, blocks unknown)";
+
+#[test]
+fn amounts_without_blocks_are_a_row_of_their_own() {
+    let set = report_set(|path| {
+        let mut victim = command(victim("amounts"));
+        succeed(victim.arg("report").arg(path).env("DMD", "--stacks=full --quiet"));
+    });
+    let amounts = amounts(&set);
+    assert!(set.warnings().is_empty(), "{:?}", set.warnings());
+    assert_eq!(amounts["explicit/textures"], 400_000);
+    // 2,048 places of 17 bytes, and a group more.
+    let emptied = amounts["explicit/emptied"];
+    assert!((34_800..35_000).contains(&emptied), "{emptied}");
+    assert_eq!(amounts[BY_AMOUNT], -(400_000 + 210_000 + emptied), "{amounts:#?}");
+
+    let row = set.iter().find(|report| report.path == BY_AMOUNT).unwrap();
+    let paths = format!(
+        "`explicit/textures` (400000 bytes), `explicit/scratch/6` (60000 bytes), `explicit/scratch/5` (50000 \
+         bytes), `explicit/scratch/4` (40000 bytes), `explicit/emptied` ({emptied} bytes), 3 more"
+    );
+    assert_eq!(
+        row.description,
+        format!(
+            "Reporters computed these amounts and named no blocks, so that the blocks are still listed here \
+             by crate: {paths}."
+        )
+    );
+
+    // The blocks are still there.
+    let (textures, _) = of_function(&amounts, UNCLASSIFIED, "count_textures");
+    assert!((400_000..402_000).contains(&textures), "{amounts:#?}");
+    let (scratch, _) = of_function(&amounts, UNCLASSIFIED, "forget_scratch");
+    assert!((210_000..215_000).contains(&scratch), "{amounts:#?}");
+    // Those of the others are not.
+    assert!((500_000..510_000).contains(&amounts["explicit/zlib"]), "{amounts:#?}");
+    assert!((80_000..80_100).contains(&amounts["explicit/cache/keys"]), "{amounts:#?}");
+    assert!(amounts.keys().all(|path| !path.contains("compress")), "{amounts:#?}");
+    let rest = amounts["explicit/heap-unclassified/(rest)"];
+    assert!((0..2 * FEW).contains(&rest), "{amounts:#?}");
+}
+
+#[test]
+fn programs_that_name_all_blocks_have_no_row_of_amounts() {
+    let amounts = report(|path| {
+        succeed(command(victim("dark")).arg(path).env("DMD", "--stacks=full --quiet"));
+    });
+    assert!(!amounts.contains_key(BY_AMOUNT), "{amounts:#?}");
+    assert!(amounts["explicit/memory-reporter/registry"] > 0);
+}
+
+#[test]
+fn a_dump_has_claims_without_marks_only_where_blocks_are_unknown() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("dump.json");
+    let mut victim = command(victim("amounts"));
+    succeed(victim.arg("dump").arg(&file).env("DMD", "--stacks=full --quiet"));
+    let dump = read_dump(&file);
+    let claims = |path: &Value| (path["claimed"].as_u64().unwrap(), path["marked"].as_u64().unwrap());
+    let mut by_amount = Vec::new();
+    for path in dump["reportPaths"].as_array().unwrap() {
+        let name = path["path"].as_str().unwrap();
+        match claims(path) {
+            (claimed, marked) if claimed == marked => {}
+            (claimed, 0) => by_amount.push((name, claimed)),
+            (claimed, marked) => panic!("{name}: claimed {claimed}, marked {marked}"),
+        }
+    }
+    by_amount.sort_unstable();
+    let mut paths: Vec<&str> = by_amount.iter().map(|(name, _)| *name).collect();
+    assert_eq!(by_amount.last(), Some(&("explicit/textures", 400_000)));
+    assert_eq!(paths.remove(0), "explicit/emptied");
+    let scratch: Vec<String> = (1..=6).map(|index| format!("explicit/scratch/{index}")).collect();
+    assert_eq!(paths[..6], scratch);
+    assert_eq!(count(&dump, |block| block["req"] == 100_016 && block["reps"].is_array()), 5);
 }

@@ -1,14 +1,15 @@
-//! With DMD: `heap-unclassified` by module and function, and the tree `twice-reported`.
+//! With DMD: `heap-unclassified` by module, type and function, and the tree `twice-reported`.
 //!
 //! Invariant: the reports under `explicit/heap-unclassified/` add up to `heap-allocated` less all other
 //! HEAP reports under `explicit/`, to the byte. So a view shows what it would have computed.
 
+use core::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use memory_report::{Kind, Report, ReportSet, Units, path_segment};
 
 use crate::engine_abi::{Collecting, DarkMatter, Rows};
-use crate::reporting::{amounts, is_explicit};
+use crate::reporting::{ByAmount, amounts, is_explicit};
 
 const UNCLASSIFIED: &str = "explicit/heap-unclassified";
 const TWICE: &str = "twice-reported";
@@ -16,10 +17,17 @@ const TWICE: &str = "twice-reported";
 const OURS: [&str; 2] = ["memory_reporter", "memory_report"];
 /// A view hides nodes with less than this part of their tree.
 const TINY: i64 = 100;
+/// The description of what was reported by amount has this many paths.
+const NAMED: usize = 5;
 
-/// Ends the collection, and adds the rows of the engine to its reports. False if others ran reporters at the same
-/// time, so that the engine cannot attribute memory.
-pub(crate) fn add(set: &mut ReportSet, process: &str, collecting: Collecting) -> bool {
+/// Ends the collection, and adds the rows of the engine to its reports. `by_amount` are the claims without blocks. False
+/// if others ran reporters at the same time, so that the engine cannot attribute memory.
+pub(crate) fn add(
+    set: &mut ReportSet,
+    process: &str,
+    collecting: Collecting,
+    by_amount: &[ByAmount],
+) -> bool {
     let now = amounts::heap_allocated().map_or(0, |bytes| i64::try_from(bytes).unwrap_or(i64::MAX));
     let (told, rows) = collecting.end();
     if told != Rows::Told {
@@ -32,7 +40,8 @@ pub(crate) fn add(set: &mut ReportSet, process: &str, collecting: Collecting) ->
     if let Some(allocated) = sums.allocated {
         let mut modules = Modules::of(unreported);
         OURS.iter().fold(now.saturating_sub(allocated), |own, module| modules.take_from(module, own));
-        let mut rest = sums.unclassified() - modules.total() + counted_twice;
+        let by_amount = Amounts::of(by_amount);
+        let mut rest = sums.unclassified() - modules.total() + counted_twice + by_amount.total();
         if rest < 0 && -rest <= modules.total() / TINY {
             // Blocks that other threads have allocated since `heap-allocated` was read.
             modules.take_from_largest(-rest);
@@ -47,12 +56,14 @@ pub(crate) fn add(set: &mut ReportSet, process: &str, collecting: Collecting) ->
         if counted_twice > 0 {
             row("(counted twice)", -counted_twice, "What `twice-reported` is of, counted once too often.");
         }
+        if by_amount.total() > 0 {
+            row("(reported by amount, blocks unknown)", -by_amount.total(), &by_amount.describe());
+        }
         row(
             "(rest)",
             rest,
             "Memory in heap-allocated that no reporter claims, and of which DMD knows no block. Negative \
-             where reporters claim memory without measuring it, or DMD knows blocks that heap-allocated does \
-             not count.",
+             where DMD knows blocks that heap-allocated does not count.",
         );
     }
     sums.explicit = counted_twice;
@@ -95,15 +106,53 @@ impl Sums {
     }
 }
 
+/// The bytes that reports claim without blocks, by path.
+struct Amounts<'a>(BTreeMap<&'a str, i64>);
+
+impl<'a> Amounts<'a> {
+    fn of(claims: &'a [ByAmount]) -> Self {
+        let mut amounts: BTreeMap<&str, i64> = BTreeMap::new();
+        for ByAmount { path, bytes } in claims {
+            let amount = amounts.entry(path).or_default();
+            *amount = amount.saturating_add(*bytes);
+        }
+        Self(amounts)
+    }
+
+    fn total(&self) -> i64 {
+        self.0.values().fold(0, |total, bytes| total.saturating_add(*bytes))
+    }
+
+    fn describe(&self) -> String {
+        let mut largest: Vec<(&str, i64)> = self.0.iter().map(|(path, bytes)| (*path, *bytes)).collect();
+        largest.sort_by_key(|(_, bytes)| Reverse(*bytes));
+        let others = largest.len().saturating_sub(NAMED);
+        largest.truncate(NAMED);
+        let mut paths: Vec<String> =
+            largest.iter().map(|(path, bytes)| format!("`{path}` ({bytes} bytes)")).collect();
+        if others > 0 {
+            paths.push(format!("{others} more"));
+        }
+        format!(
+            "Reporters computed these amounts and named no blocks, so that the blocks are still listed here by \
+             crate: {}.",
+            paths.join(", ")
+        )
+    }
+}
+
 #[derive(Default)]
 struct Function {
     bytes: i64,
     estimated: bool,
+    /// Empty if no reporter claims the blocks.
     reporters: String,
 }
 
-/// Functions by module.
-struct Modules(BTreeMap<String, BTreeMap<String, Function>>);
+type Functions = BTreeMap<String, Function>;
+
+/// Functions by type, by module. Functions whose blocks have no known type are under an empty name.
+struct Modules(BTreeMap<String, BTreeMap<String, Functions>>);
 
 /// The tree of the reports.
 struct Tree {
@@ -113,23 +162,39 @@ struct Tree {
     least: i64,
 }
 
+/// The functions of one node that are reported together.
+#[derive(Default)]
+struct Rest {
+    bytes: i64,
+    functions: usize,
+    estimated: bool,
+}
+
 impl Modules {
     fn of(rows: Vec<DarkMatter>) -> Self {
-        let mut modules: BTreeMap<String, BTreeMap<String, Function>> = BTreeMap::new();
+        let mut modules: BTreeMap<String, BTreeMap<String, Functions>> = BTreeMap::new();
         for row in rows {
-            let DarkMatter { module, function, reporters, bytes, estimated, .. } = row;
-            modules.entry(module).or_default().insert(function, Function { bytes, estimated, reporters });
+            let DarkMatter { module, function, detail, bytes, twice, estimated } = row;
+            let (type_name, reporters) =
+                if twice { (String::new(), detail) } else { (detail, String::new()) };
+            let functions = modules.entry(module).or_default().entry(type_name).or_default();
+            functions.insert(function, Function { bytes, estimated, reporters });
         }
         Self(modules)
     }
 
+    fn functions(&mut self) -> impl Iterator<Item = &mut Function> {
+        self.0.values_mut().flat_map(BTreeMap::values_mut).flat_map(BTreeMap::values_mut)
+    }
+
     fn total(&self) -> i64 {
-        self.0.values().flat_map(BTreeMap::values).map(|function| function.bytes).sum()
+        self.0.values().flat_map(BTreeMap::values).map(total).sum()
     }
 
     /// Subtracts at most this many bytes from the functions of a module; returns how many are left.
     fn take_from(&mut self, module: &str, mut bytes: i64) -> i64 {
-        for function in self.0.get_mut(module).into_iter().flat_map(BTreeMap::values_mut) {
+        let types = self.0.get_mut(module).into_iter().flat_map(BTreeMap::values_mut);
+        for function in types.flat_map(BTreeMap::values_mut) {
             let taken = bytes.clamp(0, function.bytes.max(0));
             function.bytes -= taken;
             bytes -= taken;
@@ -138,45 +203,86 @@ impl Modules {
     }
 
     fn take_from_largest(&mut self, bytes: i64) {
-        let functions = self.0.values_mut().flat_map(BTreeMap::values_mut);
-        if let Some(largest) = functions.max_by_key(|function| function.bytes) {
+        if let Some(largest) = self.functions().max_by_key(|function| function.bytes) {
             largest.bytes -= bytes;
             largest.estimated = true;
         }
     }
 
     fn report(&self, set: &mut ReportSet, process: &str, tree: &Tree) {
-        for (module, functions) in &self.0 {
-            let module_path = format!("{}/{}", tree.root, path_segment(module));
+        for (module, types) in &self.0 {
+            let path = format!("{}/{}", tree.root, path_segment(module));
             let mut push = |path: &str, amount: i64, description: &str| {
                 let (kind, units) = (tree.kind, Units::Bytes);
                 set.push(Report { process, path, kind, units, amount, description });
             };
-            let (mut rest, mut others, mut estimated) = (0, 0, false);
-            for (name, function) in functions {
-                if function.bytes < tree.least {
-                    rest += function.bytes;
-                    others += 1;
-                    estimated |= function.estimated;
-                    continue;
-                }
-                let mark = if function.estimated { "~" } else { "" };
-                let path = format!("{module_path}/{mark}{}", path_segment(name));
-                push(&path, function.bytes, &function.describe());
-            }
-            if rest != 0 {
-                let mark = if estimated { "~" } else { "" };
-                let path = if others == functions.len() {
-                    let (parent, name) = module_path.rsplit_once('/').unwrap_or((tree.root, &module_path));
-                    format!("{parent}/{mark}{name}")
+            let (mut rest, mut shown) = (Rest::default(), 0);
+            for (type_name, functions) in types {
+                if type_name.is_empty() {
+                    shown += tree.report_each(functions, &path, &mut rest, &mut push);
+                } else if total(functions) < tree.least {
+                    functions.values().for_each(|function| rest.add(function));
                 } else {
-                    format!("{module_path}/{mark}(others)")
-                };
-                let what = if tree.kind == Kind::Heap { "no reporter claims" } else { "was reported twice" };
-                let plural = if others == 1 { "" } else { "s" };
-                push(&path, rest, &format!("What {others} function{plural} allocated and {what}."));
+                    shown += 1;
+                    let path = format!("{path}/{}", path_segment(type_name));
+                    let mut rest = Rest::default();
+                    let shown = tree.report_each(functions, &path, &mut rest, &mut push);
+                    tree.report_rest(&rest, &path, shown, &mut push);
+                }
             }
+            tree.report_rest(&rest, &path, shown, &mut push);
         }
+    }
+}
+
+fn total(functions: &Functions) -> i64 {
+    functions.values().map(|function| function.bytes).sum()
+}
+
+impl Tree {
+    /// Reports the large functions of a node, and returns their number. The others add to `rest`.
+    fn report_each(
+        &self,
+        functions: &Functions,
+        path: &str,
+        rest: &mut Rest,
+        push: &mut impl FnMut(&str, i64, &str),
+    ) -> usize {
+        let mut shown = 0;
+        for (name, function) in functions {
+            if function.bytes < self.least {
+                rest.add(function);
+                continue;
+            }
+            shown += 1;
+            let mark = if function.estimated { "~" } else { "" };
+            push(&format!("{path}/{mark}{}", path_segment(name)), function.bytes, &function.describe());
+        }
+        shown
+    }
+
+    /// Reports the other functions of a node: as the node itself, if there are no nodes below it.
+    fn report_rest(&self, rest: &Rest, path: &str, shown: usize, push: &mut impl FnMut(&str, i64, &str)) {
+        if rest.bytes == 0 {
+            return;
+        }
+        let mark = if rest.estimated { "~" } else { "" };
+        let path = match path.rsplit_once('/') {
+            Some((parent, name)) if shown == 0 => format!("{parent}/{mark}{name}"),
+            _ => format!("{path}/{mark}(others)"),
+        };
+        let what = if self.kind == Kind::Heap { "no reporter claims" } else { "was reported twice" };
+        let plural = if rest.functions == 1 { "" } else { "s" };
+        let number = rest.functions;
+        push(&path, rest.bytes, &format!("What {number} function{plural} allocated and {what}."));
+    }
+}
+
+impl Rest {
+    fn add(&mut self, function: &Function) {
+        self.bytes += function.bytes;
+        self.functions += 1;
+        self.estimated |= function.estimated;
     }
 }
 

@@ -14,7 +14,9 @@ use crate::engine_abi::{Collecting, Marker, Run};
 use crate::measure::Addresses;
 use crate::reporting::isolation::{self, Ran};
 use crate::reporting::registry::{self, Entry, Turn};
-use crate::reporting::{MemoryReporter, ReporterName, Reports, ResidentMap, amounts, builtin, name_pattern};
+use crate::reporting::{
+    ByAmount, MemoryReporter, ReporterName, Reports, ResidentMap, amounts, builtin, name_pattern,
+};
 
 use super::admission::{self, Admitted};
 use super::{consistency, dark_matter, pressure};
@@ -228,6 +230,8 @@ struct Outcome {
     set: ReportSet,
     counted: Addresses,
     skipped: Vec<Skipped>,
+    /// With DMD: the claims without blocks.
+    by_amount: Vec<ByAmount>,
     time: Duration,
     nested: bool,
     /// Other collections were refused while it ran.
@@ -258,9 +262,9 @@ impl Brief {
         }
         drop(entered);
         let refused = admission::refused() != refused_before;
-        let (set, state) = out.into_parts();
+        let (set, state, by_amount) = out.into_parts();
         let (counted, skipped) = state.into_parts();
-        Outcome { set, counted, skipped, time, nested, refused, panic: result.err() }
+        Outcome { set, counted, skipped, by_amount, time, nested, refused, panic: result.err() }
     }
 }
 
@@ -271,6 +275,8 @@ struct Driver<'a> {
     collector: Option<Collector>,
     /// With DMD.
     dark_matter: Option<Collecting>,
+    /// With DMD: the claims without blocks.
+    by_amount: Vec<ByAmount>,
     _admitted: Admitted,
     /// With DMD: the reporters that did not answer in time.
     late: Vec<Marker>,
@@ -305,6 +311,7 @@ impl<'a> Driver<'a> {
             set,
             collector: None,
             dark_matter,
+            by_amount: Vec::new(),
             _admitted: admitted,
             late: Vec::new(),
             refused,
@@ -418,6 +425,7 @@ impl<'a> Driver<'a> {
         }
         Arc::make_mut(&mut self.brief.counted).extend(outcome.counted);
         self.set.add_run(ReporterRun::new(name, outcome.set.len(), outcome.time, outcome.skipped));
+        self.by_amount.extend(outcome.by_amount);
         self.set.append(outcome.set);
     }
 
@@ -442,7 +450,7 @@ impl<'a> Driver<'a> {
         self.late.iter().for_each(|late| late.withdraw(&[]));
         if let Some(collecting) = self.dark_matter.take() {
             let process = Arc::clone(&self.brief.process);
-            if !dark_matter::add(&mut self.set, &process, collecting) {
+            if !dark_matter::add(&mut self.set, &process, collecting, &self.by_amount) {
                 let message = "unreported memory is not attributed: another collection ran at the same time";
                 self.warn(WarningKind::Unavailable, "heap-unclassified", message);
             }

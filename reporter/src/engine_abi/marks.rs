@@ -42,9 +42,7 @@ impl Marks {
     }
 }
 
-/// Marks a block as reported for as long as it lives, by a counter.
-pub(crate) fn mark_on_alloc(start: *const u8) {
-    if let Some(engine) = engine() {
-        (engine.mark)(start.cast(), NO_PATH, ON_ALLOC);
-    }
+/// Marks a block as reported for as long as it lives, by a counter. False if no engine knows the block.
+pub(crate) fn mark_on_alloc(start: *const u8) -> bool {
+    engine().is_some_and(|engine| (engine.mark)(start.cast(), NO_PATH, ON_ALLOC) != 0)
 }

@@ -29,7 +29,8 @@ pub struct Sizes {
 pub struct DarkRow<'a> {
     module: Text<'a>,
     function: Text<'a>,
-    reporters: Text<'a>,
+    /// Of blocks reported twice, the reporters; of others the type, or nothing.
+    detail: Text<'a>,
     bytes: i64,
     twice: bool,
     estimated: bool,
@@ -38,14 +39,21 @@ pub struct DarkRow<'a> {
 impl<'a> DarkRow<'a> {
     /// Unreported blocks that a function of a module allocated, with the sum of their bytes.
     pub fn new(module: &'a str, function: &'a str, bytes: i64) -> Self {
-        let [module, function, reporters] = [module, function, ""].map(Text::new);
-        Self { module, function, reporters, bytes, twice: false, estimated: false }
+        let [module, function, detail] = [module, function, ""].map(Text::new);
+        Self { module, function, detail, bytes, twice: false, estimated: false }
+    }
+
+    /// The type of unreported blocks.
+    #[must_use]
+    pub fn of_type(mut self, name: &'a str) -> Self {
+        (self.twice, self.detail) = (false, Text::new(name));
+        self
     }
 
     /// The blocks were reported twice, by these reporters.
     #[must_use]
     pub fn twice(mut self, reporters: &'a str) -> Self {
-        (self.twice, self.reporters) = (true, Text::new(reporters));
+        (self.twice, self.detail) = (true, Text::new(reporters));
         self
     }
 
@@ -60,7 +68,7 @@ impl<'a> DarkRow<'a> {
         DarkMatter {
             module: self.module.read(),
             function: self.function.read(),
-            reporters: self.reporters.read(),
+            detail: self.detail.read(),
             bytes: self.bytes,
             twice: self.twice,
             estimated: self.estimated,
@@ -95,7 +103,8 @@ impl<'a> Text<'a> {
 pub(crate) struct DarkMatter {
     pub(crate) module: String,
     pub(crate) function: String,
-    pub(crate) reporters: String,
+    /// Of blocks reported twice, the reporters; of others the type, or nothing.
+    pub(crate) detail: String,
     pub(crate) bytes: i64,
     pub(crate) twice: bool,
     pub(crate) estimated: bool,

@@ -228,7 +228,7 @@ impl Marking {
 #[allow(unsafe_code, reason = "asks the declared allocator")]
 impl Observe for Marking {
     unsafe fn block(&mut self, block: Block) -> usize {
-        match (self.marks.block(block.pointer), self.usable_size) {
+        let bytes = match (self.marks.block(block.pointer), self.usable_size) {
             (Some(bytes), _) => {
                 self.state.note_marked(&block);
                 bytes
@@ -237,12 +237,18 @@ impl Observe for Marking {
             // gives only the global allocator.
             (None, Some(usable_size)) => unsafe { usable_size.ask(block.pointer, block.layout) },
             (None, None) => block.layout.size(),
-        }
+        };
+        self.state.note_named(&block, bytes);
+        bytes
     }
 
     fn enclosing(&mut self, block: Block) -> usize {
-        let Some(bytes) = self.marks.enclosing(block.pointer) else { return block.layout.size() };
-        self.state.note_marked(&block);
+        let marked = self.marks.enclosing(block.pointer);
+        if marked.is_some() {
+            self.state.note_marked(&block);
+        }
+        let bytes = marked.unwrap_or(block.layout.size());
+        self.state.note_named(&block, bytes);
         bytes
     }
 

@@ -26,6 +26,8 @@ pub struct WalkState {
     /// The part of `counted` that the current report has added.
     added: Vec<usize>,
     skipped: Vec<Skipped>,
+    /// With an engine: the bytes of the blocks that the current report has named.
+    named: usize,
     /// With an engine: the shared block whose `block` call comes next.
     awaited: Option<usize>,
 }
@@ -63,6 +65,7 @@ impl WalkState {
     /// Begins another report. The blocks counted so far stay counted.
     pub(crate) fn begin_report(&mut self) {
         self.added.clear();
+        self.named = 0;
     }
 
     /// Drops the current report: it has counted nothing. The parts that it skipped stay recorded.
@@ -70,6 +73,20 @@ impl WalkState {
         for address in self.added.drain(..) {
             self.counted.remove(&address);
         }
+        self.named = 0;
+    }
+
+    /// With an engine: the walk has a pointer to a block of so many bytes, or into it. A null pointer names none.
+    #[inline]
+    pub(crate) fn note_named(&mut self, block: &Block, bytes: usize) {
+        if !block.pointer.is_null() {
+            self.named = self.named.saturating_add(bytes);
+        }
+    }
+
+    /// With an engine: the bytes of the blocks that the current report has named.
+    pub(crate) fn named(&self) -> usize {
+        self.named
     }
 
     /// As [`first_visit`](Self::first_visit) with an engine of DMD, which knows whether the counted block is still

@@ -166,11 +166,9 @@ impl MemoryReporter for Registry {
             // The list is not in the heap that the reports are about.
             return;
         }
-        out.report(
+        out.heap_with(
             "explicit/memory-reporter/registry",
-            Kind::Heap,
-            Units::Bytes,
-            amount(registry::registry_bytes()),
+            registry::measure,
             "Memory used by the list of registered reporters.",
         );
     }

@@ -4,16 +4,22 @@
 //! [`CountingMalloc`] as its allocator, and report the counter.
 
 use core::alloc::Layout;
+use core::cell::Cell;
 use core::ffi::c_void;
 use core::marker::PhantomData;
 use core::ptr::null_mut;
-use core::sync::atomic::{AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::alloc;
 
 use crate::allocator::declared;
 use crate::engine_abi::mark_on_alloc;
 
+use super::isolation;
+
 /// The bytes that are allocated now. The code that allocates and frees must count them.
+///
+/// DMD does not know which blocks a counter counts, except for those of [`CountingMalloc`]. While DMD records, a
+/// counter of heap memory is part of the row `heap-unclassified/(reported by amount, blocks unknown)`.
 ///
 /// ```
 /// use memory_reporter::MemoryCounter;
@@ -30,12 +36,26 @@ use crate::engine_abi::mark_on_alloc;
 #[derive(Debug, Default)]
 pub struct MemoryCounter {
     bytes: AtomicUsize,
+    /// With DMD: [`CountingMalloc`] counts here, and has marked the blocks.
+    is_marked: AtomicBool,
+}
+
+std::thread_local! {
+    /// The counters of marked blocks that the reporter of this thread has read, by address, with their bytes.
+    static READ: Cell<Vec<(usize, usize)>> = const { Cell::new(Vec::new()) };
+}
+
+/// The counters of marked blocks that the reporter of this thread has read since the last call, by address, with their
+/// bytes.
+pub(crate) fn take_read() -> Vec<(usize, usize)> {
+    // The list is gone at the end of the thread.
+    READ.try_with(Cell::take).unwrap_or_default()
 }
 
 impl MemoryCounter {
     /// A counter at 0.
     pub const fn new() -> Self {
-        Self { bytes: AtomicUsize::new(0) }
+        Self { bytes: AtomicUsize::new(0), is_marked: AtomicBool::new(false) }
     }
 
     /// Counts a new block. The address is for tools that check blocks one by one; nothing reads
@@ -53,7 +73,15 @@ impl MemoryCounter {
 
     /// The bytes allocated now.
     pub fn bytes(&self) -> usize {
-        self.bytes.load(Ordering::Relaxed)
+        let bytes = self.bytes.load(Ordering::Relaxed);
+        if self.is_marked.load(Ordering::Relaxed) && isolation::is_reporting() {
+            let (address, mut read) = (core::ptr::from_ref(self).addr(), take_read());
+            if read.iter().all(|(other, _)| *other != address) {
+                read.push((address, bytes));
+            }
+            let _ = READ.try_with(|list| list.set(read));
+        }
+        bytes
     }
 }
 
@@ -167,7 +195,9 @@ impl<S: CounterSite> CountingMalloc<S> {
         let pointer = unsafe { start.add(HEADER) };
         // SAFETY: the caller has just allocated `start` from the global allocator with this layout.
         S::COUNTER.allocated(pointer, unsafe { counted_bytes(start, layout) });
-        mark_on_alloc(start);
+        if mark_on_alloc(start) && !S::COUNTER.is_marked.load(Ordering::Relaxed) {
+            S::COUNTER.is_marked.store(true, Ordering::Relaxed);
+        }
         pointer.cast()
     }
 }

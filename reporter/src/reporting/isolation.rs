@@ -48,6 +48,11 @@ pub(crate) fn as_reporter<T>(code: impl FnOnce() -> T) -> Ran<T> {
     Ran { result, nested }
 }
 
+/// Whether code of a reporter runs on this thread.
+pub(crate) fn is_reporting() -> bool {
+    REPORTING.get() != Reporting::No
+}
+
 /// Whether code of a reporter runs on this thread. Then it is that code which asks for a collection.
 pub(crate) fn is_nested() -> bool {
     if REPORTING.get() == Reporting::No {

@@ -9,7 +9,7 @@ use core::fmt;
 use std::rc::Rc;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 
-use crate::measure::{MallocSizeOf, MallocSizeOfOps, Reading, malloc_size_of};
+use crate::measure::{Erased, MallocSizeOf, MallocSizeOfOps, Reading};
 
 use super::isolation::{self, Ran};
 use super::memory_reporter::MemoryReporter;
@@ -326,7 +326,7 @@ impl MallocSizeOf for Entry {
     }
 }
 
-/// The bytes of heap that the registry owns.
-pub(crate) fn registry_bytes() -> usize {
-    malloc_size_of(&*lock(&REGISTERED)) + malloc_size_of(&*lock(&LINKED))
+/// Measures the heap that the registry owns.
+pub(crate) fn measure(ops: &mut MallocSizeOfOps<Erased<'_>>) -> usize {
+    ops.value(&*lock(&REGISTERED)) + ops.value(&*lock(&LINKED))
 }

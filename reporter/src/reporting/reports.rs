@@ -14,6 +14,7 @@ use crate::measure::{
     WalkState, size_tree,
 };
 
+use super::claims::{ByAmount, Claims};
 use super::conventions::{description_fault, is_explicit, kind_fault, path_fault};
 
 /// Takes the reports of one reporter, and measures values for it.
@@ -30,8 +31,8 @@ pub struct Reports {
     state: WalkState,
     /// With DMD.
     marker: Option<Marker>,
-    /// With DMD: the bytes claimed at each path.
-    claims: Vec<(Marks, i64)>,
+    /// With DMD: what the reports claim.
+    claims: Option<Claims>,
 }
 
 impl Reports {
@@ -49,19 +50,19 @@ impl Reports {
             set: ReportSet::new(),
             state: WalkState::after(counted),
             marker,
-            claims: Vec::new(),
+            claims: marker.map(|_| Claims::begin()),
         }
     }
 
     /// The reporter has panicked: removes its marks, since its reports are left out.
     pub(crate) fn withdraw(&self) {
-        if let Some(marker) = self.marker {
-            marker.withdraw(&self.claims);
+        if let (Some(marker), Some(claims)) = (self.marker, &self.claims) {
+            marker.withdraw(claims.claimed());
         }
     }
 
-    pub(crate) fn into_parts(self) -> (ReportSet, WalkState) {
-        (self.set, self.state)
+    pub(crate) fn into_parts(self) -> (ReportSet, WalkState, Vec<ByAmount>) {
+        (self.set, self.state, self.claims.map(Claims::into_by_amount).unwrap_or_default())
     }
 
     /// Whether the reporter must leave private data (user names, file names, URLs, content) out of paths and
@@ -211,6 +212,9 @@ impl Reports {
             },
         };
         self.end_walk(marks, walked);
+        if let Some(claims) = &mut self.claims {
+            claims.add_measured(marks, memory_report::amount(self.state.named()));
+        }
         sizes
     }
 
@@ -224,7 +228,9 @@ impl Reports {
         let state = self.begin_walk();
         let bytes = self.end_walk(marks, measure(state, marks));
         let bytes = memory_report::amount(bytes);
-        self.claim(marks, bytes);
+        if let Some(claims) = &mut self.claims {
+            claims.claim_measured(path, marks, bytes, memory_report::amount(self.state.named()));
+        }
         bytes
     }
 
@@ -245,13 +251,6 @@ impl Reports {
             }
             resume_unwind(panic)
         })
-    }
-
-    fn claim(&mut self, marks: Option<Marks>, bytes: i64) {
-        if let Some(marks) = marks {
-            marks.claim(bytes);
-            self.claims.push((marks, bytes));
-        }
     }
 
     /// Whether a report of heap bytes must be left out; warns if so. The answer must come before the walk: the blocks
@@ -275,11 +274,12 @@ impl Reports {
         description: &str,
     ) {
         let path = path.as_ref();
-        if kind == Kind::Heap
+        if let Some(claims) = &mut self.claims
+            && kind == Kind::Heap
             && is_explicit(path)
             && path_fault(path).or(kind_fault(path, kind, units)).is_none()
         {
-            self.claim(Marks::of(path), amount);
+            claims.claim_amount(path, amount);
         }
         self.push(path, kind, units, amount, description);
     }

@@ -43,6 +43,12 @@ impl Dumps {
         now.filter(|(path, identity)| self.before.get(path) != Some(identity)).map(|(path, _)| path).collect()
     }
 
+    /// Whether a dump is that of the first process, which has this id. Without `%p`, only the names of the others have a
+    /// number.
+    pub(super) fn is_of(&self, pid: u32, dump: &Path) -> bool {
+        dump.file_name().is_some_and(|name| *name == *self.name.replace("%p", &pid.to_string()))
+    }
+
     fn all(&self) -> BTreeMap<PathBuf, Identity> {
         let Ok(entries) = fs::read_dir(&self.folder) else { return BTreeMap::new() };
         let dumps = entries.flatten().filter(|entry| self.is_dump(&entry.file_name().to_string_lossy()));

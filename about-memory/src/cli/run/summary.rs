@@ -11,10 +11,15 @@ use memory_report::ReportSet;
 
 use super::super::symbols::Symbols;
 use super::super::{Failure, html, program_view, say};
+use super::resident::Comparison;
 
-/// Prints the summary of a dump on standard error.
-pub(super) fn print(path: &Path) -> Result<(), Failure> {
+/// Prints the summary of a dump on standard error. `resident` is the peak of its process's resident memory, and
+/// `is_sample` says that DMD recorded a sample of its blocks.
+pub(super) fn print(path: &Path, resident: Option<u64>, is_sample: bool) -> Result<(), Failure> {
     let dump = read(path)?;
+    let peaks = resident.zip(dump.peak());
+    let resident = peaks.map(|(resident, heap)| Comparison::new(resident, heap, is_sample).to_string());
+    let resident = resident.unwrap_or_default();
     let overview = Overview::new(&dump, None);
     let dump = at(dump, &overview, path)?;
     let has_lines = dump.has_lines_of_program();
@@ -22,10 +27,14 @@ pub(super) fn print(path: &Path) -> Result<(), Failure> {
     let analysis = Analysis::new(dump, &options);
     let summary = Summary::new(&analysis, &program_view::options(io::stderr().is_terminal()));
     if summary.total.num == 0 {
+        if !resident.is_empty() {
+            // If stderr is closed, there is nobody to read it. So below.
+            let _ = write!(io::stderr(), "\n{resident}");
+        }
         return Ok(());
     }
     let path = path.display();
-    let mut text = format!("\n{overview}{summary}\n");
+    let mut text = format!("\n{resident}{overview}{summary}\n");
     if !has_lines {
         text += "The program has no line numbers. To get them, build it with debug information; in Cargo.toml:\n\
                  \x20 [profile.release]\n  debug = \"line-tables-only\"\n\n";
@@ -34,7 +43,6 @@ pub(super) fn print(path: &Path) -> Result<(), Failure> {
         "Next: about-memory dmd {path}                the stacks, the largest first\n\
          \x20     about-memory html {path} -o heap.html  a flame graph in the browser\n"
     );
-    // If stderr is closed, there is nobody to read it.
     let _ = io::stderr().write_all(text.as_bytes());
     Ok(())
 }

@@ -307,3 +307,48 @@ fn coverage_adds_up_to_the_heap() {
     assert_eq!(output.status.code(), Some(1));
     assert_eq!(String::from_utf8(output.stderr).unwrap().lines().count(), 1);
 }
+
+/// Dumps of the crate `dmd` have the same layout by type as by site; Firefox's have a flat table.
+#[test]
+fn types_are_shown_as_sites_are() {
+    let shown = |arguments: &[&str]| {
+        let output = about_memory(arguments);
+        assert!(output.status.success(), "{arguments:?}: {output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let temporary = tempfile::tempdir().unwrap();
+    let file = |modules: &str| {
+        let dump = format!(
+            r##"{{"version": 5, "invocation": {{"dmdEnvVar": "1", "mode": "live"}},
+            "blockList": [{{"req": 5000, "alloc": "A"}}, {{"req": 3, "alloc": "B"}}],
+            "traceTable": {{"A": ["V", "M"], "B": ["M"]}}{modules},
+            "frameTable": {{"V": "#00: alloc::vec::Vec<T,A>::push<app::Job, alloc::alloc::Global> (/rustc/1/library/alloc/src/vec/mod.rs:9)",
+                "M": "#00: app::main (/home/me/app/src/main.rs:1)"}}}}"##
+        );
+        let path = temporary.path().join(format!("{}.json", modules.len()));
+        fs::write(&path, dump).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let (ours, firefox) = (file(r#", "modules": []"#), file(""));
+    let first = "End:  4.89 KB in 2 blocks.\n\n        bytes    share  Live by ";
+    let types = shown(&["dmd", "--by", "type", &ours]);
+    assert_eq!(
+        types,
+        format!(
+            "{first}type\n      4.88 KB   99.94%  [Job], or a type of the same layout\n          3 B    0.06%  (1 more)\n\n"
+        )
+    );
+    let sites = shown(&["dmd", "--by", "site", &ours]);
+    assert_eq!(sites, format!("{first}site\n      4.89 KB  100.00%  app::main  src/main.rs:1\n\n"));
+    let verbose = shown(&["dmd", "--by", "type", "--verbose", &ours]);
+    assert!(verbose.contains("  [app::Job], or a type") && verbose.contains("  in app::main\n"), "{verbose}");
+    for arguments in [&["dmd", "--by", "type", &firefox][..], &["dmd", "--by", "type", "-f", "1", &ours]] {
+        let table = shown(arguments);
+        assert!(table.contains("Live by type {\n  5,000 bytes"), "{arguments:?} {table}");
+    }
+    let tables = json(&["dmd", "--json", "--by", "type", &ours]);
+    assert_eq!(tables["kinds"][0]["tables"][0]["by"], "type");
+    // Each table says which time it shows.
+    let modules = shown(&["dmd", "--by", "module", "--by", "type", &ours]);
+    assert!(modules.starts_with(&types) && modules.contains("Live by module {"), "{modules}");
+}

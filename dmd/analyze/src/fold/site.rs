@@ -17,7 +17,8 @@ pub(crate) struct Sited {
 
 impl Sited {
     /// The site is the innermost frame that the view does not fold. If it folds all frames, the site is the
-    /// innermost frame that is not an allocator's, or else the innermost frame.
+    /// innermost frame that is neither an allocator's nor a collection's, or else the innermost that is not an
+    /// allocator's, or else the innermost.
     pub(crate) fn of(frames: &[Frame<'_>], folds: &Folds) -> Self {
         Self::of_folds(frames.len(), |at| folds.of(&frames[at]))
     }
@@ -27,7 +28,11 @@ impl Sited {
         let folded: Vec<Option<Fold>> = (0..frames).map(fold).collect();
         let mut shown: Vec<usize> = (0..frames).filter(|at| folded[*at].is_none()).collect();
         if shown.is_empty() && frames > 0 {
-            shown.push(folded.iter().position(|fold| *fold != Some(Fold::Allocator)).unwrap_or(0));
+            let outside = |inner: &[Fold]| {
+                folded.iter().position(|fold| fold.is_some_and(|fold| !inner.contains(&fold)))
+            };
+            let site = outside(&[Fold::Allocator, Fold::Collection]).or_else(|| outside(&[Fold::Allocator]));
+            shown.push(site.unwrap_or(0));
         }
         let inner = shown.first().copied().unwrap_or(0);
         let outer = shown.last().map_or(0, |last| frames - 1 - last);

@@ -8,7 +8,6 @@ use super::short_path::Workspace;
 use crate::clean::Clean;
 use crate::fold::is_of_program;
 use crate::frame::Frame;
-use crate::type_name::Verdict;
 
 const BOLD: &str = "\u{1b}[1m";
 const DIM: &str = "\u{1b}[2m";
@@ -42,22 +41,14 @@ pub(super) fn bytes(amount: i128) -> String {
 /// The name of a frame's function. A function without a name has its module and place there.
 pub(super) fn name(frame: &Frame<'_>, width: usize, options: &ProgramOptions) -> String {
     let Some(function) = frame.function else {
-        let module = frame.module.map_or("???", |module| module.rsplit('/').next().unwrap_or(module));
+        let module = frame.module.map_or("???", |module| match options.verbose {
+            true => module,
+            false => module.rsplit('/').next().unwrap_or(module),
+        });
         return Clean(&format!("{module}+0x{:x}", frame.offset.unwrap_or_default())).to_string();
     };
     let name = if options.verbose { function.to_owned() } else { short_name::function(function, width) };
     Clean(&name).to_string()
-}
-
-/// What is known about the type of blocks.
-pub(super) fn type_name(verdict: &Verdict, width: usize, options: &ProgramOptions) -> String {
-    let whole = verdict.to_string();
-    let text = match verdict {
-        _ if options.verbose => whole,
-        Verdict::Typed { .. } => short_name::type_name(&whole, width),
-        Verdict::In { .. } => short_name::function(&whole, width),
-    };
-    Clean(&text).to_string()
 }
 
 /// The place of a frame: its source line, or else its module.
@@ -89,47 +80,105 @@ pub(super) fn frames(
     options: &ProgramOptions,
 ) -> Vec<String> {
     let places: Vec<String> = frames.iter().map(|frame| place(frame, workspace, options)).collect();
-    let room = options.width.saturating_sub(indent.len() + "> ".len() + "  ".len());
-    let longest = |texts: &[String]| texts.iter().map(|text| text.chars().count()).max().unwrap_or(0);
-    let for_places = longest(&places).min(room.saturating_sub(LEAST_NAME).max(room / 2));
-    let for_names = room - for_places;
-    let names: Vec<String> = frames.iter().map(|frame| name(frame, for_names, options)).collect();
-    let column = longest(&names).min(for_names);
-    let line = |((frame, name), place): ((&Frame<'_>, &String), &String)| {
+    let room = options.width.saturating_sub(indent.len() + "> ".len());
+    let for_both = room.saturating_sub(GAP);
+    let for_places = longest(&places).min(for_both.saturating_sub(LEAST_NAME).max(for_both / 2));
+    let names: Vec<String> = frames.iter().map(|frame| name(frame, for_both - for_places, options)).collect();
+    let below = options.width.saturating_sub(room) + "    ".len();
+    let tails = tails(&names, &places, room, below, options);
+    let line = |((frame, name), tail): ((&Frame<'_>, &String), String)| {
         let own = is_of_program(frame);
-        let place = if options.verbose { place.clone() } else { end(place, for_places) };
-        let padding = " ".repeat(column.saturating_sub(name.chars().count()));
         let name = if own { bold(name, options) } else { name.clone() };
-        let text =
-            format!("{indent}{} {name}{padding}  {}", if own { ">" } else { " " }, dim(&place, options));
-        text.trim_end().to_owned()
+        format!("{indent}{} {name}{tail}", if own { ">" } else { " " })
     };
-    frames.iter().zip(&names).zip(&places).map(line).collect()
+    frames.iter().zip(&names).zip(tails).map(line).collect()
 }
 
-/// The start of a text that is too long.
-pub(super) fn cut(text: &str, width: usize) -> String {
-    if text.chars().count() <= width {
+/// The columns between a name and its place.
+const GAP: usize = 2;
+
+fn count(text: &str) -> usize {
+    text.chars().count()
+}
+
+fn longest(texts: &[String]) -> usize {
+    texts.iter().map(|text| count(text)).max().unwrap_or(0)
+}
+
+/// The places that follow names: in a column, if they fit there. `room` is for a name and its place. A place that does
+/// not fit beside its name is on the next line, after `below` columns.
+pub(super) fn tails(
+    names: &[String],
+    places: &[String],
+    room: usize,
+    below: usize,
+    options: &ProgramOptions,
+) -> Vec<String> {
+    let least = |place: &str| if options.verbose { count(place) } else { count(&least(place)) };
+    let fits = |name: &str, place: &str| count(name) + GAP + least(place) <= room;
+    let beside: Vec<(usize, usize)> = names
+        .iter()
+        .zip(places)
+        .filter(|(name, place)| fits(name, place))
+        .map(|(name, place)| (count(name), least(place)))
+        .collect();
+    let name_column = beside.iter().map(|(name, _)| *name).max().unwrap_or(0);
+    let place_column = beside.iter().map(|(_, place)| *place).max().unwrap_or(0);
+    let column = name_column.min(room.saturating_sub(GAP + place_column));
+    let shown = |place: &str, width: usize| {
+        dim(&if options.verbose { place.to_owned() } else { end(place, width) }, options)
+    };
+    let tail = |(name, place): (&String, &String)| {
+        if place.is_empty() {
+            return String::new();
+        }
+        if !fits(name, place) {
+            let width = options.width.saturating_sub(below);
+            return format!("\n{:below$}{}", "", shown(place, width));
+        }
+        let padding = column.saturating_sub(count(name)) + GAP;
+        format!("{:padding$}{}", "", shown(place, room.saturating_sub(count(name) + padding)))
+    };
+    names.iter().zip(places).map(tail).collect()
+}
+
+/// A text that is too long, without its middle.
+pub(super) fn middle(text: &str, width: usize) -> String {
+    let length = count(text);
+    if length <= width {
         return text.to_owned();
     }
-    let start: String = text.chars().take(width.saturating_sub(1)).collect();
-    format!("{start}…")
+    let kept = width.saturating_sub(1);
+    let start: String = text.chars().take(kept / 2).collect();
+    let end: String = text.chars().skip(length - (kept - kept / 2)).collect();
+    if width == 0 { String::new() } else { format!("{start}…{end}") }
 }
 
 /// A path that is too long, without its middle: the package, the file's name and its line say the most.
 pub(super) fn end(path: &str, width: usize) -> String {
-    let length = path.chars().count();
-    if length <= width {
+    if count(path) <= width {
         return path.to_owned();
     }
-    if let (Some((package, _)), Some((_, file))) = (path.split_once('/'), path.rsplit_once('/')) {
-        let short = format!("{package}/…/{file}");
-        if package != "…" && short.chars().count() <= width {
-            return short;
-        }
+    let mut shorter = (1..path.matches('/').count()).map(|left_out| without_folders(path, left_out));
+    shorter.find(|path| count(path) <= width).unwrap_or_else(|| middle(&least(path), width))
+}
+
+/// The package, the file's name and its line. The name of `mod.rs` is that of its folder.
+fn least(path: &str) -> String {
+    let folders = path.matches('/').count();
+    let kept = if path.contains("/mod.rs:") { 2 } else { 1 };
+    match folders.checked_sub(kept) {
+        Some(left_out) if left_out > 0 => without_folders(path, left_out),
+        _ => path.to_owned(),
     }
-    let rest: String = path.chars().skip(length + 1 - width.max(1)).collect();
-    format!("…{rest}")
+}
+
+/// A path without some folders after the first.
+fn without_folders(path: &str, left_out: usize) -> String {
+    let mut parts = path.split('/');
+    let first = parts.next().unwrap_or_default();
+    let rest = parts.skip(left_out).collect::<Vec<_>>().join("/");
+    if first == "…" { format!("…/{rest}") } else { format!("{first}/…/{rest}") }
 }
 
 #[cfg(test)]
@@ -160,9 +209,52 @@ mod tests {
         let workspace = Workspace::default();
         for width in [40, 60, 100, 120] {
             let options = ProgramOptions { width, ..ProgramOptions::default() };
-            for line in frames(&[long, long], "    ", &workspace, &options) {
+            for line in frames(&[long, long], "    ", &workspace, &options).join("\n").lines() {
                 assert!(line.chars().count() <= width, "{width}: {line}");
             }
         }
+    }
+
+    #[test]
+    fn paths_keep_the_package_and_the_file() {
+        let path = "tantivy-stacker-0.3.0/src/some/memory_arena.rs:209";
+        for (width, short) in [
+            (50, path),
+            (49, "tantivy-stacker-0.3.0/…/some/memory_arena.rs:209"),
+            (47, "tantivy-stacker-0.3.0/…/memory_arena.rs:209"),
+            (43, "tantivy-stacker-0.3.0/…/memory_arena.rs:209"),
+            (21, "tantivy-st…ena.rs:209"),
+        ] {
+            assert_eq!(end(path, width), short);
+        }
+        assert_eq!(end("…/b/c/d.c:7", 10), "…/c/d.c:7");
+        assert_eq!(least("a-1.0.0/src/b/c/mod.rs:1"), "a-1.0.0/…/c/mod.rs:1");
+    }
+
+    #[test]
+    fn places_that_do_not_fit_are_on_the_next_line() {
+        let texts = |texts: [&str; 2]| texts.map(str::to_owned);
+        let names = texts(["short", "a_name_of_20_letters"]);
+        let places = texts(["package-1.0.0/src/file.rs:1", "package-1.0.0/src/long/path/file.rs:2"]);
+        let mut options = ProgramOptions { width: 50, ..ProgramOptions::default() };
+        let lines = |options: &ProgramOptions| {
+            let tails = tails(&names, &places, 48, 6, options);
+            names.iter().zip(tails).map(|(name, tail)| format!("{name}{tail}")).collect::<Vec<_>>()
+        };
+        assert_eq!(
+            lines(&options),
+            [
+                "short                 package-1.0.0/…/file.rs:1",
+                "a_name_of_20_letters  package-1.0.0/…/file.rs:2"
+            ]
+        );
+        options.verbose = true;
+        assert_eq!(
+            lines(&options),
+            [
+                "short  package-1.0.0/src/file.rs:1",
+                "a_name_of_20_letters\n      package-1.0.0/src/long/path/file.rs:2"
+            ]
+        );
     }
 }

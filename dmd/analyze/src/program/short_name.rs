@@ -10,20 +10,36 @@ const USUAL: &[&str] = &["Global", "RandomState", "System"];
 /// Deeper generics are elided, so that no name can exhaust the stack.
 const DEEPEST: usize = 24;
 
+/// How many of the last parts of each path a short name keeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Parts {
+    /// Of a path outside of brackets.
+    pub(crate) outer: usize,
+    /// Of a path in brackets.
+    pub(crate) inner: usize,
+}
+
+impl Parts {
+    /// The parts of a function's short name.
+    pub(crate) const FUNCTION: Self = Self { outer: 2, inner: 1 };
+    /// The parts of a type's short name.
+    pub(crate) const TYPE: Self = Self { outer: 1, inner: 1 };
+}
+
 /// Shortens a function's name. If it exceeds `width` characters, the function elides generics, the innermost first,
 /// and at last cuts the end.
 pub(crate) fn function(name: &str, width: usize) -> String {
-    fitting(&shortened(name, 2), width)
+    short(name, Parts::FUNCTION, width)
 }
 
-/// As [`function`], for the name of a type, or a text that contains one.
-pub(crate) fn type_name(name: &str, width: usize) -> String {
-    fitting(&shortened(name, 1), width)
+/// As [`function`], for any name, or a text that contains one, with the given parts.
+pub(crate) fn short(name: &str, parts: Parts, width: usize) -> String {
+    fitting(&shortened(name, parts), width)
 }
 
-fn shortened(name: &str, parts: usize) -> String {
-    let mut reader = Reader { rest: name, depth: 0 };
-    let mut short = reader.sequence(parts, "");
+fn shortened(name: &str, parts: Parts) -> String {
+    let mut reader = Reader { rest: name, depth: 0, inner: parts.inner };
+    let mut short = reader.sequence(parts.outer, "");
     if !reader.rest.is_empty() {
         // A bracket closes what nothing opened, so no compiler wrote the name. It stays as it is.
         short = name.to_owned();
@@ -107,6 +123,8 @@ fn elide(name: &str, at_depth: usize) -> String {
 struct Reader<'n> {
     rest: &'n str,
     depth: usize,
+    /// The parts that paths in brackets keep.
+    inner: usize,
 }
 
 impl Reader<'_> {
@@ -130,7 +148,7 @@ impl Reader<'_> {
             match closing(c) {
                 // Such as `<T as Trait>`, `[T; 4]` or `(A, B)`; a path may follow.
                 Some(close) => {
-                    let inner = self.bracketed(c, close, 1);
+                    let inner = self.bracketed(c, close);
                     out.push_str(&inner);
                     if self.rest.starts_with("::") {
                         self.rest = &self.rest[2..];
@@ -149,7 +167,7 @@ impl Reader<'_> {
     }
 
     /// Reads brackets with their contents.
-    fn bracketed(&mut self, open: char, close: char, parts: usize) -> String {
+    fn bracketed(&mut self, open: char, close: char) -> String {
         self.rest = &self.rest[open.len_utf8()..];
         self.depth += 1;
         let mut out = String::from(open);
@@ -157,7 +175,7 @@ impl Reader<'_> {
             self.skip(open, close);
             out.push_str("..");
         } else {
-            let inner = self.sequence(parts, &close.to_string());
+            let inner = self.sequence(self.inner, &close.to_string());
             out.push_str(&without_usual(&inner));
             if self.rest.starts_with(close) {
                 self.rest = &self.rest[close.len_utf8()..];
@@ -196,7 +214,7 @@ impl Reader<'_> {
                 self.rest = &self.rest[2..];
             }
             if self.rest.starts_with('<') {
-                part.push_str(&self.bracketed('<', '>', 1));
+                part.push_str(&self.bracketed('<', '>'));
             }
             if !part.is_empty() {
                 all.push(part);
@@ -207,7 +225,7 @@ impl Reader<'_> {
             }
             if self.rest.starts_with('<') {
                 // `core::ptr::<impl Trait for T>::f`
-                all.push(self.bracketed('<', '>', 1));
+                all.push(self.bracketed('<', '>'));
                 match self.rest.strip_prefix("::") {
                     Some(rest) => self.rest = rest,
                     None => break,
@@ -258,7 +276,7 @@ impl Reader<'_> {
         {
             self.rest = after;
             self.depth += 1;
-            let path = self.path(1);
+            let path = self.path(self.inner);
             self.depth -= 1;
             return format!("{word} {path}");
         }
@@ -298,12 +316,16 @@ fn braces(part: &str) -> String {
 fn without_usual(inner: &str) -> String {
     let mut rest = inner;
     while let Some((before, last)) = rest.rsplit_once(", ") {
-        if !USUAL.contains(&last) {
+        if !is_usual(last) {
             break;
         }
         rest = before;
     }
-    if USUAL.contains(&rest) { String::new() } else { rest.to_owned() }
+    if is_usual(rest) { String::new() } else { rest.to_owned() }
+}
+
+fn is_usual(parameter: &str) -> bool {
+    parameter.rsplit("::").next().is_some_and(|last| USUAL.contains(&last))
 }
 
 #[cfg(test)]
@@ -328,6 +350,7 @@ mod tests {
             ),
             ("tv::index::run::{{closure}}::{{closure}}", "index::run::{closure}"),
             ("tv::index::run::{closure#1}", "index::run::{closure}"),
+            ("boa_gc::{impl#4}::alloc_gc::{closure#0}<a::B>", "boa_gc::alloc_gc::{closure}<B>"),
             ("core::ops::function::FnOnce::call_once::h0123456789abcdef", "FnOnce::call_once"),
             ("own::{impl#3}::fill", "own::fill"),
             ("<&mut a::b::C as a::D>::e", "<&mut C as D>::e"),
@@ -340,9 +363,10 @@ mod tests {
             assert_eq!(function(name, 200), short);
         }
         assert_eq!(
-            shortened("std::collections::HashMap<a::B, c::D, std::hash::RandomState>", 1),
+            shortened("std::collections::HashMap<a::B, c::D, std::hash::RandomState>", Parts::TYPE),
             "HashMap<B, D>"
         );
+        assert_eq!(shortened("a::b::C<d::e::F>", Parts { outer: 2, inner: 2 }), "b::C<e::F>");
     }
 
     #[test]

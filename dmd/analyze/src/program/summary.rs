@@ -2,11 +2,10 @@
 
 use core::fmt::{self, Display};
 
-use rustc_hash::FxHashMap;
-
 use super::ProgramOptions;
-use super::holder::{Holder, HolderKey, Holders};
-use super::line::{bold, bytes, cut, dim, end};
+use super::holder::{Holder, HolderKey, Holders, names};
+use super::line::{bold, bytes, dim, tails};
+use super::node::{Node, sum};
 use crate::amounts::{mark, number, percent};
 use crate::records::{Analysis, Sums};
 
@@ -24,6 +23,7 @@ pub struct Summary {
     estimated: bool,
     width: usize,
     colour: bool,
+    verbose: bool,
 }
 
 /// The largest holders of memory of one kind.
@@ -58,75 +58,59 @@ impl Summary {
         let holders = Holders::new(analysis, options);
         let mut keys = vec![HolderKey::Site, HolderKey::Type, HolderKey::Crate];
         keys.retain(|key| *key != HolderKey::Type || analysis.has_types());
-        let mut rows: Vec<Vec<(Holder, Sums)>> = vec![Vec::new(); keys.len()];
+        let mut roots: Vec<Node> = keys.iter().map(|_| Node::default()).collect();
         let mut total = Sums::default();
-        let room = options.width.saturating_sub(AMOUNTS) * 3 / 5;
         for record in analysis.sections.iter().flat_map(|section| &section.records) {
             total.add(record.sums);
-            for (rows, holder) in rows.iter_mut().zip(holders.of(record, &keys, room)) {
-                rows.push((holder, record.sums));
+            for (root, holder) in roots.iter_mut().zip(holders.of(record, &keys)) {
+                root.add(&[holder], record.sums);
             }
         }
-        let tables = keys.into_iter().zip(rows).map(|(key, rows)| Rows::of(rows).table(key)).collect();
         Self {
             total,
-            tables,
+            tables: keys.iter().zip(&roots).map(|(key, root)| table(*key, root, options)).collect(),
             estimated: analysis.sections.iter().any(|section| section.estimated),
             width: options.width,
             colour: options.colour,
+            verbose: options.verbose,
         }
     }
 }
 
 /// Columns before the name of a row.
-const AMOUNTS: usize = 24;
+pub(super) const AMOUNTS: usize = 24;
 
-/// The sums of each holder by its whole name, the name to show, and the bytes of each of its places.
-#[derive(Default)]
-struct Rows(FxHashMap<String, (String, Sums, FxHashMap<String, i128>)>);
-
-impl Rows {
-    fn of(holders: Vec<(Holder, Sums)>) -> Self {
-        let mut rows = Self::default();
-        for (Holder { whole, name, place }, sums) in holders {
-            let (_, row, places) =
-                rows.0.entry(whole).or_insert_with(|| (name, Sums::default(), FxHashMap::default()));
-            row.add(sums);
-            *places.entry(place).or_default() += sums.usable();
-        }
-        rows
+/// The columns of the names of rows with a key, of which some may have a place beside them.
+pub(super) fn for_names(key: HolderKey, room: usize) -> usize {
+    match key {
+        HolderKey::Site => room * 3 / 5,
+        HolderKey::Type | HolderKey::Crate => room,
     }
+}
 
-    fn table(self, by: HolderKey) -> SummaryTable {
-        let mut rows: Vec<(String, SummaryRow)> = self
-            .0
-            .into_iter()
-            .map(|(whole, (name, sums, places))| {
-                let place =
-                    places.into_iter().max_by(|a, b| a.1.abs().cmp(&b.1.abs()).then_with(|| b.0.cmp(&a.0)));
-                (whole, SummaryRow { name, place: place.map(|(place, _)| place).unwrap_or_default(), sums })
-            })
-            .collect();
-        rows.sort_by(|(a, x), (b, y)| {
-            y.sums.usable().abs().cmp(&x.sums.usable().abs()).then_with(|| a.cmp(b))
-        });
-        let further = rows.split_off(rows.len().min(ROWS));
-        let mut rest = Sums::default();
-        further.iter().for_each(|(_, row)| rest.add(row.sums));
-        // Two names that look alike when they are short are shown whole.
-        let short: Vec<String> = rows.iter().map(|(_, row)| row.name.clone()).collect();
-        let is_alone = |name: &String| short.iter().filter(|other| *other == name).count() == 1;
-        let row = |(whole, row): (String, SummaryRow)| {
-            let name = if is_alone(&row.name) { row.name } else { whole };
-            SummaryRow { name, ..row }
-        };
-        SummaryTable { by, rows: rows.into_iter().map(row).collect(), more: further.len(), rest }
-    }
+fn table(by: HolderKey, root: &Node, options: &ProgramOptions) -> SummaryTable {
+    let children = root.children();
+    let (shown, further) = children.split_at(children.len().min(ROWS));
+    let holders: Vec<&Holder> = shown.iter().map(|(holder, _)| *holder).collect();
+    let room = options.width.saturating_sub(AMOUNTS);
+    let names = names(&holders, for_names(by, room), room, options);
+    let row = |((_, node), name): (&(&Holder, &Node), String)| SummaryRow {
+        name,
+        place: node.place().to_owned(),
+        sums: node.sums,
+    };
+    let rows = shown.iter().zip(names).map(row).collect();
+    SummaryTable { by, rows, more: further.len(), rest: sum(further) }
 }
 
 impl Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let options = ProgramOptions { width: self.width, colour: self.colour, ..ProgramOptions::default() };
+        let options = ProgramOptions {
+            width: self.width,
+            colour: self.colour,
+            verbose: self.verbose,
+            ..ProgramOptions::default()
+        };
         let whole = self.total.usable();
         let mark = mark(self.estimated);
         for (index, table) in self.tables.iter().enumerate() {
@@ -138,20 +122,13 @@ impl Display for Summary {
                 "{}",
                 bold(&format!("{:>13}  {:>7}  by {}", "bytes", "share", table.by.name()), &options)
             )?;
-            let names: Vec<String> =
-                table.rows.iter().map(|row| cut(&row.name, self.width.saturating_sub(AMOUNTS))).collect();
-            let longest = names.iter().map(|name| name.chars().count()).max().unwrap_or(0);
-            for (row, name) in table.rows.iter().zip(&names) {
+            let names: Vec<String> = table.rows.iter().map(|row| row.name.clone()).collect();
+            let places: Vec<String> = table.rows.iter().map(|row| row.place.clone()).collect();
+            let tails = tails(&names, &places, self.width.saturating_sub(AMOUNTS), AMOUNTS + 4, &options);
+            for ((row, name), tail) in table.rows.iter().zip(&names).zip(&tails) {
                 let amount = format!("{mark}{}", bytes(row.sums.usable()));
-                let room = self.width.saturating_sub(AMOUNTS + longest + "  ".len());
-                let padding = " ".repeat(longest - name.chars().count());
-                let place = dim(&end(&row.place, room), &options);
-                let line = format!(
-                    "{amount:>13}  {:>7}  {}{padding}  {place}",
-                    percent(row.sums.usable(), whole),
-                    name
-                );
-                writeln!(f, "{}", line.trim_end())?;
+                let share = percent(row.sums.usable(), whole);
+                writeln!(f, "{amount:>13}  {share:>7}  {name}{tail}")?;
             }
             if table.more > 0 {
                 let amount = format!("{mark}{}", bytes(table.rest.usable()));

@@ -2,7 +2,9 @@
 
 use core::fmt::{self, Display};
 
-use super::line::{bold, bytes, dim, frames, type_name};
+use super::closure::Named;
+use super::holder::Holder;
+use super::line::{bold, bytes, dim, frames};
 use super::short_path::Workspace;
 use super::{ProgramOptions, Summary};
 use crate::amounts::{blocks, mark, number, percent};
@@ -45,19 +47,28 @@ impl Analysis {
 impl Display for ProgramText<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let analysis = self.analysis;
-        let workspace = Workspace::of(analysis.texts.iter().map(|text| text.frame()));
+        let stacks = StackText {
+            named: Named::of(analysis),
+            workspace: Workspace::of(analysis.texts.iter().map(|text| text.frame())),
+        };
         write!(f, "{}", Summary::new(analysis, self.options))?;
         for section in &analysis.sections {
             if section.kept > 0 {
-                self.section(f, section, &workspace)?;
+                self.section(f, section, &stacks)?;
             }
         }
         Ok(())
     }
 }
 
+/// How the text shows stacks.
+struct StackText<'a> {
+    named: Named<'a>,
+    workspace: Workspace,
+}
+
 impl ProgramText<'_> {
-    fn section(&self, f: &mut fmt::Formatter<'_>, section: &Section, workspace: &Workspace) -> fmt::Result {
+    fn section(&self, f: &mut fmt::Formatter<'_>, section: &Section, stacks: &StackText<'_>) -> fmt::Result {
         let heap = self.analysis.total.usable();
         let usable = section.sums.usable();
         let mark = mark(section.estimated);
@@ -76,7 +87,7 @@ impl ProgramText<'_> {
         let mut so_far = 0;
         for (index, record) in section.records.iter().take(self.records).enumerate() {
             so_far += record.sums.usable();
-            self.record(f, record, index + 1, so_far, usable, workspace)?;
+            self.record(f, record, index + 1, so_far, usable, stacks)?;
         }
         let rest = section.kept.saturating_sub(section.records.len().min(self.records));
         if rest > 0 {
@@ -93,7 +104,7 @@ impl ProgramText<'_> {
         index: usize,
         so_far: i128,
         whole: i128,
-        workspace: &Workspace,
+        stacks: &StackText<'_>,
     ) -> fmt::Result {
         let mark = mark(record.estimated);
         let usable = record.sums.usable();
@@ -105,12 +116,13 @@ impl ProgramText<'_> {
         writeln!(f, "\n{index}. {amount}  {share} ({so_far} so far)  in {mark}{num}{sizes}")?;
         if let Some(verdict) = self.analysis.type_of(record.alloc) {
             let width = self.options.width.saturating_sub("   ".len());
-            writeln!(f, "   {}", type_name(verdict, width, self.options))?;
+            let holder = Holder::of_type(verdict, record.alloc, &stacks.named);
+            writeln!(f, "   {}", holder.name(width, self.options))?;
         }
-        self.stack(f, "", record.alloc, workspace)?;
+        self.stack(f, "", record.alloc, stacks)?;
         for (title, stack) in ["reported at", "reported again at"].into_iter().zip(record.reps) {
             if stack != StackId::NONE {
-                self.stack(f, title, stack, workspace)?;
+                self.stack(f, title, stack, stacks)?;
             }
         }
         Ok(())
@@ -121,38 +133,44 @@ impl ProgramText<'_> {
         f: &mut fmt::Formatter<'_>,
         title: &str,
         stack: StackId,
-        workspace: &Workspace,
+        stacks: &StackText<'_>,
     ) -> fmt::Result {
         let options = self.options;
         if !title.is_empty() {
             writeln!(f, "   {title}")?;
         }
-        let texts: Vec<_> = self.analysis.frames(stack).collect();
-        if let [only] = texts[..]
-            && only.as_str() == NO_STACK
-        {
+        if self.analysis.frames(stack).any(|text| text.as_str() == NO_STACK) {
             return writeln!(f, "   {}", dim("no stack: DMD recorded stacks for a sample only", options));
         }
-        let all: Vec<Frame<'_>> = texts.iter().map(|text| text.frame()).collect();
+        let all = stacks.named.frames(stack);
         if all.is_empty() {
             return writeln!(f, "   {}", dim("no stack", options));
         }
         let sited = Sited::of(&all, &options.folds);
         let folded = |count: usize| {
-            dim(&format!("   ({count} frames folded)").replace("(1 frames", "(1 frame"), options)
+            let plural = if count == 1 { "" } else { "s" };
+            dim(&format!("     ({count} frame{plural} folded)"), options)
         };
+        if sited.inner > 0 && options.verbose && !options.all_frames {
+            writeln!(f, "{}", folded(sited.inner))?;
+        }
         let shown: Vec<Frame<'_>> = match options.all_frames {
-            true => all,
+            true => all.clone(),
             false => sited.shown.iter().map(|at| all[*at]).collect(),
         };
-        if sited.inner > 0 && !options.all_frames {
-            writeln!(f, "  {}", folded(sited.inner))?;
-        }
-        for line in frames(&shown, "  ", workspace, options) {
+        for line in frames(&shown, "  ", &stacks.workspace, options) {
             writeln!(f, "{line}")?;
         }
-        if sited.outer > 0 && !options.all_frames {
-            writeln!(f, "  {}", folded(sited.outer))?;
+        // The view folds even the frame that it shows.
+        let is_all_folded = matches!(shown[..], [only] if options.folds.of(&only).is_some());
+        let count = match () {
+            () if options.all_frames => 0,
+            () if options.verbose => sited.outer,
+            () if is_all_folded => sited.inner + sited.outer,
+            () => 0,
+        };
+        if count > 0 {
+            writeln!(f, "{}", folded(count))?;
         }
         Ok(())
     }

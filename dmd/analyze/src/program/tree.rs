@@ -2,49 +2,48 @@
 
 use core::fmt::{self, Display};
 
-use rustc_hash::FxHashMap;
-
 use super::ProgramOptions;
-use super::holder::{Holder, HolderKey, Holders};
-use super::line::{bold, bytes, cut, dim, end};
+use super::holder::{Holder, HolderKey, Holders, names};
+use super::line::{bold, bytes, dim, tails};
+use super::node::{Node, sum};
+use super::summary::{AMOUNTS, for_names};
 use crate::amounts::{mark, number, percent};
-use crate::records::{Analysis, RecordKind, Sums};
+use crate::records::{Analysis, RecordKind, Section};
+
+/// The number of rows below each other row, unless the user asks for another.
+const ROWS: usize = 10;
+
+/// A row with less than this part of the whole counts as one of many small rows.
+const SMALL: u128 = 1000;
 
 /// Memory by keys, each below the one before. Its `Display` gives a tree for each kind of record.
 #[derive(Debug)]
 pub struct HolderTree {
     keys: Vec<HolderKey>,
     sections: Vec<(RecordKind, bool, Node)>,
-    rows: usize,
+    rows: Option<usize>,
     width: usize,
     colour: bool,
-}
-
-#[derive(Debug, Default)]
-struct Node {
-    sums: Sums,
-    children: FxHashMap<Holder, Node>,
-}
-
-impl Node {
-    fn add(&mut self, holders: &[Holder], sums: Sums) {
-        self.sums.add(sums);
-        if let Some((first, rest)) = holders.split_first() {
-            self.children.entry(first.clone()).or_default().add(rest, sums);
-        }
-    }
+    verbose: bool,
 }
 
 impl Analysis {
     /// The memory by `keys`, with at most `rows` rows below each other row. The analysis should have whole stacks,
     /// all records and, for [`HolderKey::Type`], types.
-    pub fn holder_tree(&self, keys: &[HolderKey], rows: usize, options: &ProgramOptions) -> HolderTree {
+    ///
+    /// Without `rows`, at most ten rows, each with a thousandth of the whole or more unless the view is
+    /// [verbose](ProgramOptions::verbose). One row has the sum of all others.
+    pub fn holder_tree(
+        &self,
+        keys: &[HolderKey],
+        rows: Option<usize>,
+        options: &ProgramOptions,
+    ) -> HolderTree {
         let holders = Holders::new(self, options);
-        let room = options.width / 2;
-        let section = |section: &crate::records::Section| {
+        let section = |section: &Section| {
             let mut root = Node::default();
             for record in &section.records {
-                root.add(&holders.of(record, keys, room), record.sums);
+                root.add(&holders.of(record, keys), record.sums);
             }
             (section.kind, section.estimated, root)
         };
@@ -54,13 +53,19 @@ impl Analysis {
             rows,
             width: options.width,
             colour: options.colour,
+            verbose: options.verbose,
         }
     }
 }
 
 impl Display for HolderTree {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let options = ProgramOptions { width: self.width, colour: self.colour, ..ProgramOptions::default() };
+        let options = ProgramOptions {
+            width: self.width,
+            colour: self.colour,
+            verbose: self.verbose,
+            ..ProgramOptions::default()
+        };
         let keys: Vec<&str> = self.keys.iter().map(|key| key.name()).collect();
         for (index, (kind, estimated, root)) in self.sections.iter().enumerate() {
             if index > 0 {
@@ -68,7 +73,7 @@ impl Display for HolderTree {
             }
             let title = format!("{:>13}  {:>7}  {} by {}", "bytes", "share", kind.name(), keys.join(", "));
             writeln!(f, "{}", bold(&title, &options))?;
-            self.node(f, root, root.sums.usable(), mark(*estimated), 0, &options)?;
+            self.node(f, root, root, mark(*estimated), 0, &options)?;
         }
         Ok(())
     }
@@ -79,37 +84,46 @@ impl HolderTree {
         &self,
         f: &mut fmt::Formatter<'_>,
         node: &Node,
-        whole: i128,
+        root: &Node,
         mark: &str,
         depth: usize,
         options: &ProgramOptions,
     ) -> fmt::Result {
-        let mut children: Vec<(&Holder, &Node)> = node.children.iter().collect();
-        children.sort_by(|(a, x), (b, y)| {
-            let bytes = |node: &Node| node.sums.usable().abs();
-            bytes(y).cmp(&bytes(x)).then_with(|| (&a.name, &a.place).cmp(&(&b.name, &b.place)))
-        });
+        // The last key has no rows below.
+        let Some(key) = self.keys.get(depth) else { return Ok(()) };
+        let children = node.children();
+        let (shown, further) = children.split_at(self.shown(&children, root, depth));
         let indent = "  ".repeat(depth);
-        let amounts = |sums: Sums| {
-            format!("{:>13}  {:>7}", format!("{mark}{}", bytes(sums.usable())), percent(sums.usable(), whole))
+        let amounts = |bytes_of: i128| {
+            let amount = format!("{mark}{}", bytes(bytes_of));
+            format!("{amount:>13}  {:>7}  {indent}", percent(bytes_of, root.sums.usable()))
         };
-        let room = self.width.saturating_sub(AMOUNTS + indent.len());
-        for (holder, child) in children.iter().take(self.rows) {
-            let name = cut(&holder.name, room);
-            let left = room.saturating_sub(name.chars().count() + "  ".len());
-            let place = dim(&end(&holder.place, left), options);
-            writeln!(f, "{}", format!("{}  {indent}{name}  {place}", amounts(child.sums)).trim_end())?;
-            self.node(f, child, whole, mark, depth + 1, options)?;
+        let before = AMOUNTS + indent.len();
+        let room = self.width.saturating_sub(before);
+        let holders: Vec<&Holder> = shown.iter().map(|(holder, _)| *holder).collect();
+        let names = names(&holders, for_names(*key, room), room, options);
+        let places: Vec<String> = shown.iter().map(|(_, child)| child.place().to_owned()).collect();
+        let tails = tails(&names, &places, room, before + 4, options);
+        for (((_, child), name), tail) in shown.iter().zip(&names).zip(&tails) {
+            writeln!(f, "{}{name}{tail}", amounts(child.sums.usable()))?;
+            self.node(f, child, root, mark, depth + 1, options)?;
         }
-        if children.len() > self.rows {
-            let mut rest = Sums::default();
-            children[self.rows..].iter().for_each(|(_, child)| rest.add(child.sums));
-            let more = format!("({} more)", number((children.len() - self.rows) as i128));
-            writeln!(f, "{}  {indent}{}", amounts(rest), dim(&more, options))?;
+        if !further.is_empty() {
+            let more = format!("({} more)", number(further.len() as i128));
+            writeln!(f, "{}{}", amounts(sum(further).usable()), dim(&more, options))?;
         }
         Ok(())
     }
-}
 
-/// Columns before the name of a row.
-const AMOUNTS: usize = 24;
+    /// The number of rows to show of some children, which are sorted by size.
+    fn shown(&self, children: &[(&Holder, &Node)], root: &Node, depth: usize) -> usize {
+        let most = children.len().min(self.rows.unwrap_or(ROWS));
+        if self.rows.is_some() || self.verbose {
+            return most;
+        }
+        let is_small = |node: &Node| node.bytes().saturating_mul(SMALL) < root.bytes();
+        let large = children.iter().take_while(|(_, child)| !is_small(child)).count();
+        // A heap of many small holders has rows, too.
+        if large == 0 && depth == 0 { most } else { most.min(large) }
+    }
+}

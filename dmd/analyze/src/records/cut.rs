@@ -2,17 +2,17 @@
 
 use crate::allocators::AllocatorFrames;
 use crate::dump::Dump;
-use crate::fold::{Folds, Sited};
+use crate::fold::{Fold, Folds, Sited};
 use crate::frames::{TextId, Texts};
 use crate::options::{AnalyzeOptions, By};
 use crate::stacks::{StackId, Stacks};
+use crate::type_name::TypeNames;
 
 /// The cut traces of a dump.
 pub(super) struct Cut {
     /// The stack of each trace.
     pub(super) stacks: Vec<StackId>,
-    /// The innermost frame of each trace that is not an allocator's. Empty unless the options request a table of
-    /// modules.
+    /// The site of each trace: see [`Sited`]. Empty unless the options request a table of modules.
     pub(super) owners: Vec<Option<TextId>>,
 }
 
@@ -21,6 +21,7 @@ impl Cut {
     pub(super) fn new(
         dump: &mut Dump,
         options: &AnalyzeOptions,
+        types: &TypeNames,
         texts: &mut Texts,
         stacks: &mut Stacks,
     ) -> Self {
@@ -39,35 +40,42 @@ impl Cut {
             (true, true) => marks(AllocatorFrames::CAndRust),
         };
         let with_owners = options.by.contains(&By::Module);
-        let of_libraries: Vec<bool> = if with_owners { marks(AllocatorFrames::CAndRust) } else { Vec::new() };
-        let folds = if options.fold && has_modules {
+        let with_folds = options.fold && has_modules;
+        let folds: Vec<Option<Fold>> = if with_folds || with_owners {
             let folds = Folds::new();
             texts.iter().map(|text| folds.of(&text.frame())).collect()
+        } else {
+            Vec::new()
+        };
+        let of_types: Vec<Option<TextId>> = if options.type_frames {
+            let verdicts = types.verdicts();
+            verdicts.map(|verdict| verdict.is_type().then(|| texts.add_type(&verdict.to_string()))).collect()
         } else {
             Vec::new()
         };
         let has = |marks: &[bool], text: TextId| marks.get(text.index()).copied().unwrap_or(false);
         let mut cut = Self { stacks: Vec::with_capacity(dump.traces.len()), owners: Vec::new() };
         let mut frames = Vec::new();
-        for range in &dump.traces {
+        for (trace, range) in dump.traces.iter().enumerate() {
             let calls = &dump.calls[range.start as usize..range.end as usize];
             let all = || calls.iter().map(|frame| text_of[frame.index()]);
+            let sited = (with_folds || with_owners)
+                .then(|| Sited::of_folds(calls.len(), |at| folds[text_of[calls[at].index()].index()]));
             frames.clear();
-            if folds.is_empty() {
-                frames.extend(all().skip_while(|text| has(&dropped, *text)).take(options.max_frames));
-            } else {
-                let shown =
-                    Sited::of_folds(calls.len(), |at| folds[text_of[calls[at].index()].index()]).shown;
+            frames.extend(types.number(trace).and_then(|number| *of_types.get(number)?));
+            if let Some(Sited { shown, .. }) = sited.as_ref().filter(|_| with_folds) {
                 let inner = all().take_while(|text| has(&dropped, *text)).count();
                 let kept = match &shown[shown.partition_point(|at| *at < inner)..] {
                     [] => &shown[..],
                     kept => kept,
                 };
                 frames.extend(kept.iter().map(|at| text_of[calls[*at].index()]).take(options.max_frames));
+            } else {
+                frames.extend(all().skip_while(|text| has(&dropped, *text)).take(options.max_frames));
             }
             cut.stacks.push(stacks.add(&frames));
             if with_owners {
-                cut.owners.push(all().find(|text| !has(&of_libraries, *text)).or(all().next()));
+                cut.owners.push(sited.and_then(|sited| Some(text_of[calls[sited.site()?].index()])));
             }
         }
         cut

@@ -50,9 +50,9 @@ impl<'o> Grouping<'o> {
     /// Adds the blocks of a dump, which count negative if `sign` is -1.
     pub(super) fn add(&mut self, mut dump: Dump, sign: i128) {
         let Groups { options, texts, stacks, types: of_stacks, .. } = &mut self.groups;
-        let with_types = options.types || options.by.contains(&By::Type);
+        let with_types = options.types || options.type_frames || options.by.contains(&By::Type);
         let types = if with_types { dump.types() } else { TypeNames::default() };
-        let Cut { stacks: cut, owners } = Cut::new(&mut dump, options, texts, stacks);
+        let Cut { stacks: cut, owners } = Cut::new(&mut dump, options, &types, texts, stacks);
         let no_stack = texts.add(NO_STACK);
         let no_stack = stacks.add(&[no_stack]);
         self.unreported.resize(stacks.len(), NOWHERE);

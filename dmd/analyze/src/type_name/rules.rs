@@ -81,6 +81,8 @@ const GROW_MAP: &str = "entry find_or_find_insert_index find_or_find_insert_slot
     with_capacity_and_hasher_in";
 const GROW_SMALL: &str = "grow insert push reserve reserve_exact reserve_one_unchecked shrink_to_fit try_grow try_reserve \
     with_capacity";
+const GROW_THIN: &str =
+    "header_with_capacity insert push reallocate reserve reserve_exact shrink_to_fit with_capacity";
 const MAPS: &str = "hashbrown::map hashbrown::rustc_entry std::collections::hash::map";
 const SETS: &str = "hashbrown::set std::collections::hash::set";
 const ITERATORS: &str = "alloc::vec alloc::vec::spec_from_iter alloc::vec::spec_from_iter_nested";
@@ -166,6 +168,7 @@ pub(super) const RULES: &[Rule] = &[
     rule(MAPS, "HashMap", GROW_MAP, AtLeast(2), Shape::Table, Gives::Pair).runs_others(),
     rule(SETS, "HashSet", GROW_MAP, AtLeast(1), Shape::Table, Gives::FirstAndUnit).runs_others(),
     rule("smallvec", "SmallVec", GROW_SMALL, One, Shape::Slice, Gives::SliceOfArray),
+    rule("thin_vec", "ThinVec", GROW_THIN, AtLeast(1), Shape::One, Gives::SliceWithin("ThinVec")),
     rule(
         "tokio::sync::mpsc::block",
         "Block",

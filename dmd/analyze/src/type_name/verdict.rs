@@ -62,6 +62,11 @@ impl fmt::Display for Verdict {
 }
 
 impl Verdict {
+    /// Whether the block has a type.
+    pub fn is_type(&self) -> bool {
+        matches!(self, Self::Typed { .. })
+    }
+
     /// The verdict about the blocks of a stack, whose frames are innermost first.
     pub fn of(stack: &[Frame<'_>]) -> Self {
         let facts: Vec<Facts> = stack.iter().map(Facts::of).collect();

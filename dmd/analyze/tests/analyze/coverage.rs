@@ -2,7 +2,7 @@
 
 use std::panic::catch_unwind;
 
-use dmd_analyze::{Coverage, Dump};
+use dmd_analyze::{Coverage, CoverageKey, Dump};
 
 use super::{document, read};
 
@@ -12,7 +12,8 @@ const BLOCKS: &str = r#"
 const TABLES: &str = r##""traceTable": {"A": ["F"], "B": ["G"], "R": ["H"]},
     "frameTable": {"F": "#00: app::f (a.rs:1)", "G": "#00: lib::g (b.rs:1)", "H": "#00: app::r (r.rs:1)"},
     "reportPaths": [{"path": "explicit/a", "claimed": 900, "marked": 900},
-        {"path": "explicit/b", "claimed": 1, "marked": 2}]"##;
+        {"path": "explicit/b", "claimed": 1, "marked": 2},
+        {"path": "explicit/textures", "claimed": 400000, "marked": 0}]"##;
 
 fn dump() -> Dump {
     read(document("dark-matter", BLOCKS, TABLES)).unwrap()
@@ -36,6 +37,10 @@ By module {
                  2    0.00%  100.00%    0.00%  lib
 }
 
+Reported by amount, blocks unknown {
+  explicit/textures: 400,000 bytes
+}
+
 Reporters that said another amount than that of the blocks they measured {
   explicit/b: said 1, measured 2 bytes
 }
@@ -48,6 +53,30 @@ Reporters that said another amount than that of the blocks they measured {
         Coverage::new(live).unwrap_err().to_string(),
         "taken in mode live: only dark-matter mode knows what was reported"
     );
+}
+
+#[test]
+fn coverage_is_by_type_too() {
+    const BLOCKS: &str = r#"
+        {"req": 900, "alloc": "A", "reps": ["R"]}, {"req": 100, "alloc": "A"}, {"req": 24, "alloc": "B"}"#;
+    const TABLES: &str = r##""traceTable": {"A": ["V", "F"], "B": ["F"], "R": ["H"]},
+        "frameTable": {"F": "#00: app::f (a.rs:1)", "H": "#00: app::r (r.rs:1)",
+            "V": "#00: <alloc::vec::Vec<app::Job>>::with_capacity (/rustc/0/library/alloc/src/vec/mod.rs:1)"}"##;
+    let dump = || read(document("dark-matter", BLOCKS, TABLES)).unwrap();
+    let coverage = Coverage::by(dump(), CoverageKey::Type).unwrap();
+    assert_eq!(
+        coverage.to_string().split_once("\n\n").unwrap().1,
+        "\
+By type {
+             bytes     once    twice      not
+             1,000   90.00%    0.00%   10.00%  [app::Job], or a type of the same layout
+                24    0.00%    0.00%  100.00%  in app::f
+}
+"
+    );
+    // By crate, what a library allocates is its caller's.
+    let of_crate = Coverage::new(dump()).unwrap();
+    assert_eq!(of_crate.modules.iter().map(|module| &*module.name).collect::<Vec<_>>(), ["app"]);
 }
 
 #[test]

@@ -8,6 +8,7 @@ mod difference;
 mod hostile;
 mod peak;
 mod program;
+mod real_programs;
 mod separate;
 mod suggestions;
 mod sums;

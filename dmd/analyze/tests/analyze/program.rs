@@ -68,19 +68,238 @@ fn a_program_s_own_places_come_first() {
 fn memory_by_several_keys_is_a_tree() {
     let dump = dump("live", &[(1 << 20, 3, WRITER), (1000, 2, OWN), (472, 1, LIBC)]);
     let keys = [HolderKey::Crate, HolderKey::Type, HolderKey::Site];
-    let text = analysis(dump).holder_tree(&keys, 2, &ProgramOptions::new()).to_string();
+    let text = analysis(dump).holder_tree(&keys, Some(2), &ProgramOptions::new()).to_string();
     assert_eq!(
         text,
         "        bytes    share  Live by crate, type, site
       3.00 MB   99.92%  tantivy
-      3.00 MB   99.92%    in VecWriter::terminate_ref
-      3.00 MB   99.92%      <VecWriter as TerminatingWrite>::terminate_ref  …ory/ram_directory.rs:71
+      3.00 MB   99.92%    in tantivy::…::VecWriter::terminate_ref
+      3.00 MB   99.92%      VecWriter::terminate_ref  tantivy-0.22.1/…/directory/ram_directory.rs:71
       1.95 KB    0.06%  own
       1.95 KB    0.06%    [Job], or a type of the same layout
       1.95 KB    0.06%      own::fill  own/src/lib.rs:5
         472 B    0.01%  (1 more)
 "
     );
+}
+
+/// A closure at two lines. One stack names the function around it, the other does not.
+const CLOSURES: [&[&str]; 2] = [
+    &[
+        "alloc::boxed::new<gc::Box> (STD/alloc/src/boxed.rs:286)",
+        "gc::{closure#0}<gc::Value> (REGISTRY/gc-0.20.0/src/lib.rs:140)",
+        "std::thread::local::try_with<gc::Heap, gc::{impl#4}::alloc::{closure_env#0}<gc::Value>> (STD/std/src/thread/local.rs:513)",
+        "gc::alloc<gc::Value> (REGISTRY/gc-0.20.0/src/lib.rs:135)",
+        "app::main (/home/me/ws/app/src/main.rs:3)",
+    ],
+    &[
+        "alloc::boxed::new<gc::Box> (STD/alloc/src/boxed.rs:286)",
+        "gc::{closure#0}<gc::Value> (REGISTRY/gc-0.20.0/src/lib.rs:143)",
+        "app::main (/home/me/ws/app/src/main.rs:3)",
+    ],
+];
+
+#[test]
+fn a_site_is_one_function_everywhere() {
+    let dump = || dump("live", &[(1 << 20, 1, CLOSURES[0]), (1 << 21, 1, CLOSURES[1])]);
+    let options = ProgramOptions::new();
+    let summary = Summary::new(&analysis(dump()), &options);
+    let [row] = &summary.tables[0].rows[..] else { panic!("{summary}") };
+    assert_eq!((&*row.name, &*row.place), ("gc::alloc::{closure}<Value>", "gc-0.20.0/src/lib.rs:143"));
+    assert_eq!(
+        analysis(dump()).holder_tree(&[HolderKey::Site], None, &options).to_string(),
+        "        bytes    share  Live by site
+      3.00 MB  100.00%  gc::alloc::{closure}<Value>  gc-0.20.0/src/lib.rs:143
+"
+    );
+    let text = analysis(dump()).program_text(10, &options).to_string();
+    assert_eq!(text.matches("\n    gc::alloc::{closure}<Value>").count(), 2, "{text}");
+}
+
+/// The site of each stack, in order of bytes.
+fn sites(stacks: &[&[&str]]) -> Vec<String> {
+    let blocks: Vec<(u64, u64, &[&str])> =
+        stacks.iter().enumerate().map(|(index, stack)| (1000 - index as u64, 1, *stack)).collect();
+    let summary = Summary::new(&analysis(dump("live", &blocks)), &ProgramOptions::new());
+    summary.tables[0].rows.iter().map(|row| row.name.clone()).collect()
+}
+
+#[test]
+fn closures_have_the_function_around_them_where_a_stack_tells() {
+    let closure = "app::run::{closure#1} (/home/me/ws/app/src/run.rs:9)";
+    let map = "core::option::map<u8> (STD/core/src/option.rs:1)";
+    let near = "app::run::Jobs::start<u8> (/home/me/ws/app/src/run.rs:7)";
+    let outer = "app::run::{closure#0} (/home/me/ws/app/src/run.rs:8)";
+    let other = "app::pool::execute (/home/me/ws/app/src/pool.rs:7)";
+    let of_other = "app::pool::with<app::run::deep::call::{closure_env#1}> (/home/me/ws/app/src/pool.rs:7)";
+    let of_two = "app::pool::with<app::run::a::{closure_env#1}, app::run::b::{closure_env#1}> (/home/me/ws/app/src/pool.rs:7)";
+    let alone = "run::{closure}";
+    for (callers, name) in [
+        (&[near][..], "Jobs::start::{closure}"),
+        (&[map, near], "Jobs::start::{closure}"),
+        (&[map, outer, map, near], "Jobs::start::{closure}"),
+        (&[of_other, near], "deep::call::{closure}"),
+        (&[other, near], &format!("app::{alone}")),
+        (&[of_two, near], &format!("app::{alone}")),
+        (&[map], &format!("app::{alone}")),
+        (&[], &format!("app::{alone}")),
+    ] {
+        let stack: Vec<&str> = [closure].into_iter().chain(callers.iter().copied()).collect();
+        assert_eq!(sites(&[&stack]), [name], "{stack:#?}");
+    }
+    // Two functions of one file have the same closure at the same line: nobody knows which.
+    let second = "app::run::stop (/home/me/ws/app/src/run.rs:70)";
+    assert_eq!(sites(&[&[closure, near], &[closure, second]]), [format!("app::{alone}")]);
+    // At different lines, they are different closures.
+    let far = closure.replace(":9", ":71");
+    assert_eq!(
+        sites(&[&[closure, near], &[&far, second]]),
+        ["Jobs::start::{closure}", "run::stop::{closure}"]
+    );
+    // A name that has the function keeps it.
+    assert_eq!(
+        sites(&[&["app::run::go::{{closure}} (/home/me/ws/app/src/run.rs:9)", second]]),
+        ["run::go::{closure}"]
+    );
+}
+
+#[test]
+fn verbose_cuts_nothing() {
+    let long = format!(
+        "app::f<{}> (REGISTRY/app-1.0.0/src/{}/g.rs:1)",
+        "app::T, ".repeat(20) + "U",
+        "folder/".repeat(9)
+    );
+    let dump = || dump("live", &[(1 << 20, 1, &[&long]), (1 << 20, 3, WRITER), (9, 1, LIBC)]);
+    let mut options = ProgramOptions::new();
+    options.verbose = true;
+    let analysis = analysis(dump());
+    let keys = [HolderKey::Type, HolderKey::Crate, HolderKey::Site];
+    let tree = analysis.holder_tree(&keys, None, &options).to_string();
+    for text in [analysis.program_text(10, &options).to_string(), tree] {
+        assert!(!text.contains('…'), "{text}");
+        for stack in [&[&*long][..], &WRITER[3..4]] {
+            let (function, place) = stack[0].split_once(" (").unwrap();
+            let file = place.trim_end_matches(')').replace("REGISTRY/", REGISTRY);
+            let lines: Vec<&str> = text.lines().collect();
+            let at =
+                lines.iter().position(|line| line.contains(function)).unwrap_or_else(|| panic!("{text}"));
+            assert!(lines[at].ends_with(function) && lines[at + 1].trim_start() == file, "{text}");
+            assert!(lines[at + 1].starts_with("      "), "{text}");
+        }
+    }
+    assert!(analysis.program_text(10, &options).to_string().contains(" frames folded)"));
+}
+
+#[test]
+fn small_rows_of_a_tree_are_one() {
+    let stacks: Vec<String> =
+        (0..30).map(|at| format!("app::f{at} (/home/me/ws/app/src/lib.rs:{at})")).collect();
+    let stacks: Vec<[&str; 1]> = stacks.iter().map(|stack| [&**stack]).collect();
+    let of_bytes = |first: u64| {
+        let blocks = stacks.iter().enumerate().map(|(at, stack)| {
+            let bytes = if at == 0 { first } else { 100 + at as u64 };
+            (bytes, 1, &stack[..])
+        });
+        analysis(dump("live", &blocks.collect::<Vec<_>>()))
+    };
+    let lines = |first: u64, rows: Option<usize>, verbose: bool| {
+        let mut options = ProgramOptions::new();
+        options.verbose = verbose;
+        let text = of_bytes(first).holder_tree(&[HolderKey::Site], rows, &options).to_string();
+        (text.lines().count() - 1, text.lines().last().unwrap().trim().to_owned())
+    };
+    assert_eq!(lines(1 << 20, None, false), (2, "3.26 KB    0.32%  (29 more)".to_owned()));
+    assert_eq!(lines(1 << 20, None, true).0, 11);
+    assert_eq!(lines(1 << 20, Some(20), false).0, 21);
+    assert_eq!(lines(100, None, false).0, 11);
+}
+
+#[test]
+fn types_that_look_equal_get_more_of_their_paths() {
+    let stack = |name: &str| {
+        vec![
+            format!("alloc::boxed::Box<T>::new<gc::Holder<{name}>> (STD/alloc/src/boxed.rs:286)"),
+            "app::main (/home/me/ws/app/src/main.rs:3)".to_owned(),
+        ]
+    };
+    let stacks = ["app::env::object::Inner", "app::env::declarative::Inner", "app::Other"].map(stack);
+    let stacks: Vec<Vec<&str>> = stacks.iter().map(|stack| stack.iter().map(|f| &**f).collect()).collect();
+    let blocks: Vec<(u64, u64, &[&str])> =
+        stacks.iter().enumerate().map(|(at, stack)| (3000 - at as u64, 1, &**stack)).collect();
+    let analysis = analysis(dump("live", &blocks));
+    let options = ProgramOptions::new();
+    let names = ["Holder<object::Inner>", "Holder<declarative::Inner>", "Holder<Other>"];
+    let names = names.map(|name| format!("{name}, or a type of the same layout"));
+    let summary = Summary::new(&analysis, &options);
+    let of_summary: Vec<&str> = summary.tables[1].rows.iter().map(|row| &*row.name).collect();
+    assert_eq!(of_summary, names);
+    let tree = analysis.holder_tree(&[HolderKey::Type], None, &options).to_string();
+    for name in names {
+        assert!(tree.contains(&format!("%  {name}\n")), "{tree}");
+    }
+}
+
+/// Names that differ only in the part that a column has no room for get the whole line.
+#[test]
+fn sites_that_look_equal_get_a_line_of_their_own() {
+    let instance = |of: &str| {
+        format!(
+            "app::module::function_with_a_long_name<app::Generic<app::ArgumentsOf{of}>> (REGISTRY/app-1.0.0/src/lib.rs:1)"
+        )
+    };
+    let stacks = ["One", "Two"].map(instance);
+    let summary = Summary::new(
+        &analysis(dump("live", &[(3000, 1, &[&stacks[0]]), (2000, 1, &[&stacks[1]])])),
+        &ProgramOptions::new(),
+    );
+    let text = summary.to_string();
+    for of in ["One", "Two"] {
+        let lines = format!(
+            "  module::function_with_a_long_name<Generic<ArgumentsOf{of}>>\n{:28}app-1.0.0/src/lib.rs:1\n",
+            ""
+        );
+        assert!(text.contains(&lines), "{text}");
+    }
+}
+
+/// A row without a place beside it has the crate.
+#[test]
+fn functions_in_the_place_of_types_keep_their_crate() {
+    for (function, shown) in [
+        ("skip::base::alloc", "in skip::base::alloc"),
+        ("skip::a::b::Base::alloc", "in skip::…::Base::alloc"),
+        ("skip::alloc", "in skip::alloc"),
+        ("skip::a::b::c::{{closure}}", "in skip::…::b::c::{closure}"),
+    ] {
+        let frame = format!("{function} (REGISTRY/skip-0.1.3/src/base.rs:1)");
+        let summary = Summary::new(&analysis(dump("live", &[(100, 1, &[&frame])])), &ProgramOptions::new());
+        assert_eq!(summary.tables[1].rows[0].name, shown);
+    }
+    let closure = "skip::{closure#0} (REGISTRY/skip-0.1.3/src/lib.rs:2)";
+    let caller = "skip::insert (REGISTRY/skip-0.1.3/src/lib.rs:1)";
+    let text = analysis(dump("live", &[(100, 1, &[closure, caller])]))
+        .program_text(10, &ProgramOptions::new())
+        .to_string();
+    assert_eq!(text.matches(" in skip::insert::{closure}\n").count(), 2, "the table and the record\n{text}");
+}
+
+/// Counts of folded frames are for those who ask, and for stacks of which nothing is left.
+#[test]
+fn folded_frames_are_counted_where_it_matters() {
+    let dump = || dump("live", &[(1 << 20, 3, WRITER), (1000, 2, OWN), (472, 1, LIBC)]);
+    let mut options = ProgramOptions::new();
+    let counts = |options: &ProgramOptions| -> Vec<String> {
+        let text = analysis(dump()).program_text(10, options).to_string();
+        let lines = text.lines().filter(|line| line.contains("folded)"));
+        lines.map(|line| line.trim().to_owned()).collect()
+    };
+    assert_eq!(counts(&options), ["(1 frame folded)"]);
+    options.verbose = true;
+    let of = |frames: usize| format!("({frames} frames folded)");
+    assert_eq!(counts(&options), [of(3), of(2), of(2), of(3), "(1 frame folded)".to_owned()]);
+    options.all_frames = true;
+    assert_eq!(counts(&options), [""; 0]);
 }
 
 #[test]
@@ -171,7 +390,8 @@ fn every_fold_has_a_reason() {
     let of: Vec<Vec<Option<Fold>>> =
         dump.stacks().map(|stack| stack.map(|frame| folds.of(&frame)).collect()).collect();
     let (allocator, library, start) = (Some(Fold::Allocator), Some(Fold::Library), Some(Fold::Start));
-    assert_eq!(of[0], [allocator, library, library, None, None, None, library, start]);
-    assert_eq!(of[1], [allocator, library, None, None, library, start, start]);
+    let collection = Some(Fold::Collection);
+    assert_eq!(of[0], [allocator, collection, collection, None, None, None, library, start]);
+    assert_eq!(of[1], [allocator, collection, None, None, collection, start, start]);
     assert_eq!(of[2], [allocator, library]);
 }

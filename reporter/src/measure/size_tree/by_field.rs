@@ -69,13 +69,15 @@ impl Ask {
                 (marked, allocator)
             }
         };
-        match (marked, allocator) {
+        let usable = match (marked, allocator) {
             (Some(usable), _) => usable,
             // SAFETY: the caller guarantees a live block of the global allocator with this layout, and `declared` gives
             // only the global allocator.
             (None, Some(allocator)) => unsafe { allocator.ask(block.pointer, block.layout) },
             (None, None) => block.layout.size(),
-        }
+        };
+        state.note_named(&block, usable);
+        usable
     }
 }
 
@@ -97,13 +99,15 @@ impl Observe for ByField {
     fn enclosing(&mut self, block: Block) -> usize {
         let asked = block.layout.size();
         let usable = match self.ask {
-            Ask::Engine(marks, _) => match marks.enclosing(block.pointer) {
-                Some(usable) => {
+            Ask::Engine(marks, _) => {
+                let marked = marks.enclosing(block.pointer);
+                if marked.is_some() {
                     self.state.note_marked(&block);
-                    usable
                 }
-                None => asked,
-            },
+                let usable = marked.unwrap_or(asked);
+                self.state.note_named(&block, usable);
+                usable
+            }
             Ask::Nobody | Ask::Allocator(_) => asked,
         };
         self.growth.add(SizeSummary { asked, usable, blocks: 1 });

@@ -1,0 +1,111 @@
+//! Finds out before a run whether the program allocates with functions that `libdmd.so` does not replace, such as
+//! `_rjem_malloc`.
+
+use core::fmt;
+use std::fs::File;
+use std::path::Path;
+
+use object::read::ReadCache;
+use object::{Object as _, ObjectSection as _};
+
+/// An allocator whose functions have names of their own. `launch::check` rejects programs that contain a `malloc`.
+struct Allocator {
+    name: &'static str,
+    /// The starts of names in the symbol table. The linker drops functions that the program does not call, also
+    /// `mi_malloc` itself.
+    symbols: &'static [&'static [u8]],
+    /// A text in its code, which a stripped program still has.
+    text: Option<&'static [u8]>,
+    /// The type that implements `GlobalAlloc`, and the feature of the crate `dmd` that knows its blocks.
+    rust: Option<(&'static str, &'static str)>,
+}
+
+static ALLOCATORS: [Allocator; 6] = [
+    Allocator {
+        name: "jemalloc",
+        symbols: &[b"_rjem_"],
+        text: Some(b"/etc/_rjem_malloc.conf\0"),
+        rust: Some(("tikv_jemallocator::Jemalloc", "jemalloc")),
+    },
+    Allocator { name: "jemalloc", symbols: &[b"je_malloc"], text: None, rust: None },
+    Allocator {
+        name: "mimalloc",
+        symbols: &[b"mi_malloc", b"_mi_malloc_generic"],
+        text: Some(b"mimalloc: warning: "),
+        rust: Some(("mimalloc::MiMalloc", "mimalloc")),
+    },
+    Allocator {
+        name: "snmalloc",
+        symbols: &[b"sn_malloc", b"sn_rust_", b"snmalloc"],
+        text: None,
+        rust: None,
+    },
+    Allocator { name: "rpmalloc", symbols: &[b"rpmalloc"], text: None, rust: None },
+    Allocator { name: "tcmalloc", symbols: &[b"tc_malloc", b"TCMallocInternal"], text: None, rust: None },
+];
+
+/// The allocator of a program. Its `Display` gives the warning.
+pub(super) struct OwnAllocator {
+    program: String,
+    allocator: &'static Allocator,
+    is_rust: bool,
+}
+
+impl OwnAllocator {
+    /// Looks into the file of a program. `None` also if it contains the wrapper `dmd::Dmd`, which records the blocks.
+    pub(super) fn find(program: &Path) -> Option<Self> {
+        let file = ReadCache::new(File::open(program).ok()?);
+        let executable = object::File::parse(&file).ok()?;
+        let section = |name| executable.section_by_name(name)?.data().ok();
+        let names = section(".strtab");
+        let found = [names, section(".dynstr")].into_iter().flatten().find_map(by_symbol);
+        let texts = section(".rodata").unwrap_or_default();
+        // The table of symbols is certain. Only a program without it is searched for texts.
+        let found = found.or_else(|| if names.is_none() { by_text(texts) } else { None });
+        let allocator = found?;
+        if contains(texts, dmd::LINKED_MARK) {
+            return None;
+        }
+        let is_rust = allocator.symbols.contains(&&b"_rjem_"[..])
+            || contains(names.unwrap_or_default(), b"__rust_")
+            || contains(texts, b"/rustc/");
+        let program = program.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        Some(Self { program, allocator, is_rust })
+    }
+}
+
+impl fmt::Display for OwnAllocator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let &Allocator { name, rust, .. } = self.allocator;
+        write!(f, "{} has its own allocator, {name}: ", self.program)?;
+        match rust {
+            Some((path, feature)) if self.is_rust => write!(
+                f,
+                "DMD sees only what C code allocates. Wrap it: #[global_allocator] static A: dmd::Dmd<{path}> = \
+                 dmd::Dmd::new({path}); (crate dmd, feature {feature})"
+            ),
+            None if self.is_rust => {
+                f.write_str("DMD sees only what C code allocates. Wrap it in dmd::Dmd (crate dmd)")
+            }
+            _ => {
+                f.write_str("DMD sees only calls of malloc. Build the program with the C library's allocator")
+            }
+        }
+    }
+}
+
+/// The allocator of which a table of names contains a symbol. A NUL precedes each name.
+fn by_symbol(names: &[u8]) -> Option<&'static Allocator> {
+    let starts = names.iter().enumerate().filter(|(_, byte)| **byte == 0).map(|(at, _)| &names[at + 1..]);
+    let is_of =
+        |name: &[u8], allocator: &&Allocator| allocator.symbols.iter().any(|start| name.starts_with(start));
+    starts.into_iter().find_map(|name| ALLOCATORS.iter().find(|allocator| is_of(name, allocator)))
+}
+
+fn by_text(texts: &[u8]) -> Option<&'static Allocator> {
+    ALLOCATORS.iter().find(|allocator| allocator.text.is_some_and(|text| contains(texts, text)))
+}
+
+fn contains(bytes: &[u8], part: &[u8]) -> bool {
+    bytes.windows(part.len()).any(|window| window == part)
+}

@@ -1,0 +1,137 @@
+//! The peak of the resident memory of the program, beside the peak of its recorded heap.
+
+use core::fmt;
+use std::fs::File;
+use std::io::{Read as _, Seek as _};
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use dmd::analyze::Peak;
+
+/// The time between two looks at the peak. Looking takes less than 1% of a processor. Growth after the last look is not
+/// seen, so the peak is a lower bound; mostly a look falls into the time in which the program writes its last dump.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// The thread that reads the peak while the program runs. `wait4` returns a peak without a thread, but no safe function
+/// calls it, and its peak is also that of this process before `exec`, and of the program's ended children.
+pub(super) struct ResidentPeak {
+    end: Sender<()>,
+    thread: JoinHandle<Option<u64>>,
+}
+
+impl ResidentPeak {
+    /// Starts, if the system shows the peak of another process.
+    pub(super) fn start(pid: u32) -> Option<Self> {
+        // The open file never shows a later process with the same id.
+        let mut file = File::open(format!("/proc/{pid}/status")).ok()?;
+        let (end, ended) = mpsc::channel();
+        let thread = thread::Builder::new().name("resident".to_owned()).spawn(move || {
+            let mut peak = None;
+            loop {
+                // `exec` starts a new peak, and the dump describes the last program: so the last peak counts, not the
+                // largest. A process that has ended has none.
+                peak = read(&mut file).or(peak);
+                if ended.recv_timeout(LOOK) != Err(RecvTimeoutError::Timeout) {
+                    return peak;
+                }
+            }
+        });
+        thread.ok().map(|thread| Self { end, thread })
+    }
+
+    /// The program has ended: returns its peak in bytes, or slightly less.
+    pub(super) fn end(self) -> Option<u64> {
+        // The thread ends either way, and it does not panic.
+        let _ = self.end.send(());
+        self.thread.join().ok().flatten()
+    }
+}
+
+fn read(file: &mut File) -> Option<u64> {
+    let mut text = String::new();
+    file.rewind().ok()?;
+    file.read_to_string(&mut text).ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    line.trim().strip_suffix(" kB")?.parse::<u64>().ok()?.checked_mul(1024)
+}
+
+/// Unexplained memory is more than this many times the heap: the pages of an ordinary heap also hold slop and free
+/// blocks, and can take two or three times the requested bytes.
+const TIMES: u64 = 4;
+/// It also exceeds the heap by this much: a small heap is often in a process with some 10 MiB of code, libraries,
+/// stacks and tables of DMD.
+const ABOVE: u64 = 32 << 20;
+/// Two million blocks of one byte take 97 MB, 48 bytes each: the C library's smallest block has 32 bytes, and DMD has a
+/// table of blocks. This leaves room for the time in which that table grows.
+const PER_BLOCK: u64 = 128;
+/// Sampling does not count blocks. A heap of blocks smaller than this is rare.
+const SMALL_BLOCK: u64 = 8;
+
+/// The line that compares both peaks. Its `Display` is empty if the recorded heap explains the resident memory.
+pub(super) struct Comparison {
+    resident: u64,
+    heap: u64,
+    /// Bytes by which the heap's peak may be higher.
+    within: u64,
+    blocks: u64,
+}
+
+impl Comparison {
+    pub(super) fn new(resident: u64, heap: &Peak, is_sample: bool) -> Self {
+        let blocks = if is_sample { heap.bytes() / SMALL_BLOCK } else { heap.blocks() };
+        Self { resident, heap: heap.bytes(), within: heap.within(), blocks }
+    }
+
+    fn is_unexplained(&self) -> bool {
+        let heap = self.heap.saturating_add(self.within);
+        let resident = self.resident.saturating_sub(self.blocks.saturating_mul(PER_BLOCK));
+        resident / TIMES > heap && resident.saturating_sub(heap) > ABOVE
+    }
+}
+
+impl fmt::Display for Comparison {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.is_unexplained() {
+            return Ok(());
+        }
+        write!(f, "At its peak the process had at least {} resident", bytes(self.resident))?;
+        match self.resident.checked_div(self.heap) {
+            Some(times) => write!(f, ", {times} times the recorded heap")?,
+            None => f.write_str(", and no recorded heap")?,
+        }
+        writeln!(
+            f,
+            ": the rest did not come from malloc (the program's own allocator, mapped files, stacks)."
+        )
+    }
+}
+
+/// Bytes as in the summary, in units of 1,024. The line shows no fewer than 32 MB.
+fn bytes(amount: u64) -> String {
+    let megabytes = amount as f64 / 1_048_576.0;
+    if megabytes < 1023.995 { format!("{megabytes:.2} MB") } else { format!("{:.2} GB", megabytes / 1024.0) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+
+    #[test]
+    fn only_memory_that_the_heap_does_not_explain_is_shown() {
+        let check = |resident: u64, heap: u64, blocks: u64, expected: &str| {
+            let text = Comparison { resident, heap, within: 8192, blocks }.to_string();
+            let start = text.split(": the rest did not come from malloc").next();
+            assert_eq!(start, Some(expected), "{resident} {heap} {blocks}");
+        };
+        let line = |rest: &str| format!("At its peak the process had at least {rest}");
+        check(93 * MIB, 130_000, 12, &line("93.00 MB resident, 750 times the recorded heap"));
+        check(3 << 30, MIB, 1, &line("3.00 GB resident, 3072 times the recorded heap"));
+        check(33 * MIB, 0, 0, &line("33.00 MB resident, and no recorded heap"));
+        check(32 * MIB, 1, 1, "");
+        check(400 * MIB, 100 * MIB, 1, "");
+        check(400 * MIB, 8 * MIB, 4 * MIB, "");
+    }
+}

@@ -1,0 +1,204 @@
+//! The function around a closure.
+//!
+//! Debug information with only lines names a closure by its number: with the module of its file,
+//! `boa_gc::{closure#0}<T>`. The stack often contains the function around it. The frames that call the closure name it
+//! among their types: `try_with<boa_gc::alloc_gc::{closure_env#0}<T>>`. Or only library functions are between the
+//! closure and a function of the same file, which passed it to them. A closure for which neither holds keeps its name.
+
+use std::collections::BTreeSet;
+
+use rustc_hash::FxHashMap;
+
+use crate::container::segments;
+use crate::fold::{Fold, Folds};
+use crate::frame::Frame;
+use crate::frames::TextId;
+use crate::records::Analysis;
+use crate::source_path::Crates;
+use crate::stacks::StackId;
+use crate::type_name::FunctionName;
+
+/// The frames of an analysis, whose closures have the names of the functions around them.
+pub(super) struct Named<'a> {
+    analysis: &'a Analysis,
+    /// The full names of closures. A closure has one name in all stacks.
+    closures: FxHashMap<TextId, String>,
+}
+
+impl<'a> Named<'a> {
+    pub(super) fn of(analysis: &'a Analysis) -> Self {
+        let alone: Vec<Option<Alone<'_>>> =
+            analysis.texts.iter().map(|text| Alone::of(&text.frame())).collect();
+        let mut closures: FxHashMap<TextId, String> = FxHashMap::default();
+        if alone.iter().all(Option::is_none) {
+            return Self { analysis, closures };
+        }
+        let folds = Folds::new();
+        let mut by_text: FxHashMap<TextId, Around> = FxHashMap::default();
+        let mut by_name: FxHashMap<(&str, &str), Around> = FxHashMap::default();
+        for stack in analysis.stacks.ids() {
+            let texts = analysis.stacks.get(stack);
+            for (at, text) in texts.iter().enumerate() {
+                let Some(closure) = &alone[text.index()] else { continue };
+                let outer = texts[at + 1..].iter().map(|text| {
+                    let frame = analysis.texts.get(*text).frame();
+                    (frame, alone[text.index()].is_some())
+                });
+                let found = closure.around(outer, &folds);
+                by_name.entry((closure.name, closure.file)).or_default().add(&found);
+                by_text.entry(*text).or_default().add(&found);
+            }
+        }
+        closures.extend(by_text.into_iter().filter_map(|(text, around)| {
+            let closure = alone[text.index()].as_ref()?;
+            // Another line of the same closure may be on a stack that says more.
+            let of_name = by_name.get(&(closure.name, closure.file));
+            let around = if around.is_unknown() { of_name? } else { &around };
+            Some((text, format!("{}::{}", around.function()?, closure.own)))
+        }));
+        Self { analysis, closures }
+    }
+
+    /// The frames of a stack, innermost first.
+    pub(super) fn frames(&self, stack: StackId) -> Vec<Frame<'_>> {
+        let texts = self.analysis.stacks.get(stack).iter();
+        let frame = |text: &TextId| {
+            let frame = self.analysis.texts.get(*text).frame();
+            Frame { function: self.closures.get(text).map(String::as_str).or(frame.function), ..frame }
+        };
+        texts.map(frame).collect()
+    }
+
+    /// The path of a function on a stack, such as that of a closure, with the function around it.
+    pub(super) fn path(&self, stack: StackId, path: &str) -> String {
+        let of_name = |name: &str| FunctionName::parse(name).map(|name| name.path.join("::"));
+        let closure = self.analysis.stacks.get(stack).iter().find_map(|text| {
+            let name = self.closures.get(text)?;
+            let before = self.analysis.texts.get(*text).frame().function?;
+            (of_name(before)? == path).then(|| of_name(name)).flatten()
+        });
+        closure.unwrap_or_else(|| path.to_owned())
+    }
+}
+
+/// The functions that may be around a closure.
+#[derive(Default)]
+struct Around {
+    /// From the types of its callers.
+    named: BTreeSet<String>,
+    /// From the same file.
+    near: BTreeSet<String>,
+}
+
+impl Around {
+    fn add(&mut self, found: &Found) {
+        match found {
+            Found::Named(function) => self.named.insert(function.clone()),
+            Found::Near(function) => self.near.insert(function.clone()),
+            Found::Unknown => false,
+        };
+    }
+
+    fn is_unknown(&self) -> bool {
+        self.named.is_empty() && self.near.is_empty()
+    }
+
+    /// The function, if all stacks agree.
+    fn function(&self) -> Option<&String> {
+        let best = if self.named.is_empty() { &self.near } else { &self.named };
+        best.first().filter(|_| best.len() == 1)
+    }
+}
+
+enum Found {
+    Named(String),
+    Near(String),
+    Unknown,
+}
+
+/// A closure whose name has only the module of its file.
+struct Alone<'t> {
+    name: &'t str,
+    file: &'t str,
+    /// `boa_gc`
+    module: &'t str,
+    /// `{closure#0}<T>`
+    own: &'t str,
+    /// `0`
+    number: &'t str,
+}
+
+impl<'t> Alone<'t> {
+    fn of(frame: &Frame<'t>) -> Option<Self> {
+        let (name, file) = (frame.function?, frame.file?);
+        if !name.contains("{closure#") {
+            return None;
+        }
+        let parts = segments(name);
+        let (own, before) = parts.split_last()?;
+        let number = own.strip_prefix("{closure#")?.split('}').next()?;
+        let module = name[..name.len() - own.len()].strip_suffix("::")?;
+        // The name of a crate may differ from that of its folder.
+        let of_file = Crates::default().module(file)?;
+        (of_file.split("::").skip(1).eq(before.iter().copied().skip(1))).then_some(Self {
+            name,
+            file,
+            module,
+            own,
+            number,
+        })
+    }
+
+    /// Finds the function around the closure among the frames outside of it, each with whether it is such a closure.
+    fn around<'f>(&self, outer: impl Iterator<Item = (Frame<'f>, bool)>, folds: &Folds) -> Found {
+        for (frame, is_alone) in outer {
+            let Some(function) = frame.function else { return Found::Unknown };
+            let named = self.environments(function);
+            match named.first() {
+                Some(only) if named.len() == 1 => return Found::Named(only.clone()),
+                Some(_) => return Found::Unknown,
+                None => {}
+            }
+            let is_near = frame.file == Some(self.file);
+            let is_closure = is_alone || segments(function).last().is_some_and(|last| last.starts_with('{'));
+            if is_near && !is_closure {
+                return Found::Near(without_types(function).to_owned());
+            }
+            let fold = folds.of(&frame);
+            // Functions of libraries and collections call the closures that they are given.
+            if !is_near && matches!(fold, None | Some(Fold::Allocator | Fold::Start | Fold::User)) {
+                return Found::Unknown;
+            }
+        }
+        Found::Unknown
+    }
+
+    /// The functions whose closure of this number is among the types of a caller.
+    fn environments(&self, function: &str) -> BTreeSet<String> {
+        const ENVIRONMENT: &str = "::{closure_env#";
+        let is_path = |c: char| c.is_alphanumeric() || matches!(c, '_' | ':' | '{' | '}' | '#');
+        let path = |(at, _): (usize, &str)| {
+            let number = function[at + ENVIRONMENT.len()..].split('}').next();
+            let before = &function[..at];
+            let start = before
+                .rfind(|c| !is_path(c))
+                .map_or(0, |other| other + before[other..].chars().next().map_or(0, char::len_utf8));
+            let path = &before[start..];
+            let is_of_module = path.strip_prefix(self.module).is_some_and(|below| below.starts_with("::"));
+            let parts = path.split("::").filter(|part| !part.starts_with("{impl#"));
+            (number == Some(self.number) && is_of_module).then(|| parts.collect::<Vec<_>>().join("::"))
+        };
+        function.match_indices(ENVIRONMENT).filter_map(path).collect()
+    }
+}
+
+/// The name of a function without the types at its end.
+fn without_types(function: &str) -> &str {
+    let last = *segments(function).last().unwrap_or(&function);
+    let before = &function[..function.len() - last.len()];
+    match last.find('<') {
+        Some(0) => before.strip_suffix("::").unwrap_or(function),
+        Some(at) => &function[..before.len() + at],
+        None => function,
+    }
+}

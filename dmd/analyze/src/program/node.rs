@@ -1,0 +1,52 @@
+//! Sums of holders, each below the one before.
+
+use rustc_hash::FxHashMap;
+
+use super::holder::Holder;
+use crate::records::Sums;
+
+/// The sums of one holder, and of the holders below it.
+#[derive(Debug, Default)]
+pub(super) struct Node {
+    pub(super) sums: Sums,
+    /// The bytes of each place of a site.
+    places: FxHashMap<String, i128>,
+    children: FxHashMap<Holder, Node>,
+}
+
+impl Node {
+    /// Adds blocks to holders, each with its place; the first is below this node.
+    pub(super) fn add(&mut self, holders: &[(Holder, String)], sums: Sums) {
+        self.sums.add(sums);
+        if let Some(((first, place), rest)) = holders.split_first() {
+            let child = self.children.entry(first.clone()).or_default();
+            *child.places.entry(place.clone()).or_default() += sums.usable();
+            child.add(rest, sums);
+        }
+    }
+
+    /// The holders below, the largest first.
+    pub(super) fn children(&self) -> Vec<(&Holder, &Node)> {
+        let mut children: Vec<(&Holder, &Node)> = self.children.iter().collect();
+        children.sort_by(|(a, x), (b, y)| y.bytes().cmp(&x.bytes()).then_with(|| a.cmp(b)));
+        children
+    }
+
+    /// The place with the most bytes.
+    pub(super) fn place(&self) -> &str {
+        let largest = self.places.iter().max_by(|a, b| a.1.abs().cmp(&b.1.abs()).then_with(|| b.0.cmp(a.0)));
+        largest.map_or("", |(place, _)| place)
+    }
+
+    /// The bytes by which holders are sorted: those of a difference may be negative.
+    pub(super) fn bytes(&self) -> u128 {
+        self.sums.usable().unsigned_abs()
+    }
+}
+
+/// The sums of several holders.
+pub(super) fn sum(nodes: &[(&Holder, &Node)]) -> Sums {
+    let mut sums = Sums::default();
+    nodes.iter().for_each(|(_, node)| sums.add(node.sums));
+    sums
+}

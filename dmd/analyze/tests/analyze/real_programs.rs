@@ -1,0 +1,116 @@
+//! The first screen about real programs: does it name who holds the memory?
+//!
+//! `tests/data/real` has two files for each program: its dump, and debug information, cut down to the places on the
+//! dump's stacks. One file stands for the debug information of all modules, so each module has its build id. All
+//! programs are release builds with `debug = "line-tables-only"`:
+//!
+//! - tantivy: a program that indexes 40 000 documents in memory.
+//! - boa: a program that runs a script, which makes 90 000 objects, strings and a `Map`.
+//! - jemalloc: a program that writes 300 000 values to the database fjall; its global allocator is `dmd::Dmd<Jemalloc>`.
+
+use std::fs;
+use std::io::Read as _;
+use std::path::Path;
+
+use dmd_analyze::program::{HolderKey, Overview, ProgramOptions, Summary};
+use dmd_analyze::symbolize::SymbolOptions;
+use dmd_analyze::{Analysis, AnalyzeOptions, Dump, ReadOptions};
+
+use super::views::golden;
+
+/// The lines of the default view that a golden text keeps.
+const LINES: usize = 60;
+
+/// The records of the default view.
+const RECORDS: usize = 10;
+
+fn unpacked(file: &str) -> Vec<u8> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/real").join(file);
+    let packed = fs::File::open(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let mut bytes = Vec::new();
+    flate2::read::GzDecoder::new(packed).read_to_end(&mut bytes).unwrap();
+    bytes
+}
+
+/// The dump of a program, with symbols.
+fn dump(program: &str) -> Dump {
+    let text = unpacked(&format!("{program}.json.gz"));
+    let mut dump = dmd_analyze::read_from(&text[..], &ReadOptions::new()).unwrap();
+    let symbols = tempfile::tempdir().unwrap();
+    let id = build_id(&text);
+    let folder = symbols.path().join(".build-id").join(&id[..2]);
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(folder.join(format!("{}.debug", &id[2..])), unpacked(&format!("{program}.debug.gz"))).unwrap();
+    dump.symbolize(&SymbolOptions::new().folder(symbols.path()));
+    assert!(dump.has_lines_of_program(), "{program}");
+    dump
+}
+
+fn build_id(dump: &[u8]) -> String {
+    let dump: serde_json::Value = serde_json::from_slice(dump).unwrap();
+    dump["modules"][0]["buildId"].as_str().unwrap().to_owned()
+}
+
+/// What the user sees first.
+struct Screens {
+    summary: Summary,
+    /// What `about-memory run` prints when the program has ended.
+    run: String,
+    /// What `about-memory dmd` prints.
+    view: String,
+}
+
+fn screens(program: &str) -> Screens {
+    let dump = dump(program);
+    let overview = Overview::new(&dump, None);
+    let dump = dump.at(overview.at).unwrap();
+    let options = AnalyzeOptions::new().max_frames(usize::MAX).limit(usize::MAX).estimate(true).types(true);
+    let analysis = Analysis::new(dump, &options);
+    let options = ProgramOptions::new();
+    let summary = Summary::new(&analysis, &options);
+    let run = format!("{overview}{summary}");
+    let view = format!("{overview}{}", analysis.program_text(RECORDS, &options));
+    Screens { summary, run, view }
+}
+
+/// The percentages of the heap that the rows of the three tables name, in this order: sites, types, crates. A row such
+/// as `in app::f` names a function, and no type.
+fn named(summary: &Summary) -> [f64; 3] {
+    [HolderKey::Site, HolderKey::Type, HolderKey::Crate].map(|by| {
+        let table = summary.tables.iter().find(|table| table.by == by).unwrap();
+        assert!(table.rows.len() <= 5, "a first screen has no room for {} rows", table.rows.len());
+        let names = table.rows.iter().filter(|row| by != HolderKey::Type || !row.name.starts_with("in "));
+        let bytes: i128 = names.map(|row| row.sums.usable()).sum();
+        100.0 * bytes as f64 / summary.total.usable() as f64
+    })
+}
+
+/// Checks the screens of a program against a golden text, and the percentages of sites, types and crates.
+fn check(program: &str, least: [f64; 3]) {
+    let Screens { summary, run, view } = screens(program);
+    assert!(view.starts_with(&run), "the view starts with what `run` prints\n{run}\n{view}");
+    let first: Vec<&str> = view.lines().take(LINES).collect();
+    golden(&format!("real-{program}.txt"), &format!("{}\n", first.join("\n")));
+    for line in first {
+        assert!(line.chars().count() <= 100, "{line}");
+    }
+    let named = named(&summary);
+    assert!(named.iter().zip(least).all(|(named, least)| *named >= least), "{program}: {named:.2?}\n{run}");
+}
+
+#[test]
+fn tantivy() {
+    check("tantivy", [90.0, 95.0, 95.0]);
+}
+
+/// The rest is in strings, whose crate allocates bytes.
+#[test]
+fn boa() {
+    check("boa", [90.0, 75.0, 95.0]);
+}
+
+/// Nodes of the skip list and values of the database are bytes to their allocator, too.
+#[test]
+fn jemalloc() {
+    check("jemalloc", [95.0, 8.0, 95.0]);
+}

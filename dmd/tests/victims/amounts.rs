@@ -1,0 +1,131 @@
+//! A program whose reporters claim memory by blocks, by amounts, and by counters. Usage, with `DMD`:
+//! `amounts report FILE` or `amounts dump FILE`.
+
+use std::alloc::System;
+use std::collections::HashMap;
+use std::ffi::c_void;
+use std::hint::black_box;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use memory_reporter::{
+    CollectOptions, CounterSite, CountingMalloc, MallocSizeOf, MemoryCounter, MemoryReporter, Reports,
+    collect_report, collect_reports, register_strong,
+};
+
+memory_reporter::global_allocator!(dmd::Dmd<System>: dmd::Dmd::new(System));
+
+static PAGES: Mutex<Vec<Vec<u8>>> = Mutex::new(Vec::new());
+memory_reporter::define_reporter!("explicit/pages", Heap, &PAGES, "Memory used by pages.");
+
+/// Its blocks are marked since their allocation: nothing is by amount.
+static ZLIB: MemoryCounter = MemoryCounter::new();
+struct Zlib;
+impl CounterSite for Zlib {
+    const COUNTER: &'static MemoryCounter = &ZLIB;
+}
+memory_reporter::define_reporter!("explicit/zlib", Heap, Bytes, ZLIB.bytes(), "Memory used by zlib.");
+
+/// By amount: 400,000 bytes.
+static TEXTURES: MemoryCounter = MemoryCounter::new();
+memory_reporter::define_reporter!(
+    "explicit/textures",
+    Heap,
+    Bytes,
+    TEXTURES.bytes(),
+    "Memory used by textures."
+);
+
+/// An emptied table shows no pointer to its block: by amount.
+static EMPTIED: Mutex<Option<HashMap<u64, u64>>> = Mutex::new(None);
+memory_reporter::define_reporter!("explicit/emptied", Heap, &EMPTIED, "Memory used by the table.");
+
+#[derive(Default)]
+struct Sizes {
+    keys: usize,
+    values: usize,
+}
+
+#[derive(MallocSizeOf)]
+#[malloc_size_of(sizes = Sizes)]
+struct Cache {
+    #[malloc_size_of(add_to = keys)]
+    keys: Vec<u64>,
+    #[malloc_size_of(add_to = values)]
+    values: Vec<u8>,
+}
+
+static CACHE: Mutex<Cache> = Mutex::new(Cache { keys: Vec::new(), values: Vec::new() });
+
+struct Mixed;
+
+impl MemoryReporter for Mixed {
+    fn name(&self) -> &str {
+        "mixed"
+    }
+
+    fn collect_reports(&self, out: &mut Reports) {
+        // Two amounts of measured blocks.
+        let sizes: Sizes = out.split(&*CACHE.lock().expect("unpoisoned"));
+        collect_report!(out, "explicit/cache/keys", Heap, Bytes, sizes.keys, "Memory used by keys.");
+        collect_report!(out, "explicit/cache/values", Heap, Bytes, sizes.values, "Memory used by values.");
+        // By amount: 10,000 to 60,000 bytes.
+        for index in 1..=6 {
+            let path = format!("explicit/scratch/{index}");
+            collect_report!(out, path, Heap, Bytes, 10_000 * index, "Memory used by scratch space.");
+        }
+        // Not by amount: outside of the heap or of `explicit/`.
+        collect_report!(out, "explicit/mapped", NonHeap, Bytes, 1_000_000, "Memory of a mapped file.");
+        collect_report!(out, "cache-bytes", Other, Bytes, ZLIB.bytes(), "Memory used by zlib.");
+    }
+}
+
+#[inline(never)]
+fn count_textures() {
+    for _ in 0..4 {
+        let texture = Box::leak(vec![1_u8; 100_000].into_boxed_slice());
+        TEXTURES.allocated(&raw const *texture, 100_000);
+        black_box(texture);
+    }
+}
+
+#[inline(never)]
+fn forget_scratch() {
+    black_box(Box::leak(vec![1_u8; 210_000].into_boxed_slice()));
+}
+
+/// 500,000 bytes after some have moved and some are freed.
+#[inline(never)]
+fn compress() {
+    type Malloc = CountingMalloc<Zlib>;
+    let blocks: Vec<*mut c_void> = (0..10).map(|_| Malloc::malloc(60_000)).collect();
+    for (index, block) in blocks.into_iter().enumerate() {
+        if index % 2 == 0 {
+            // SAFETY: `malloc` returned the live block, which nobody else uses.
+            black_box(unsafe { Malloc::realloc(block, 100_000) });
+        } else {
+            // SAFETY: as above.
+            unsafe { Malloc::free(block) };
+        }
+    }
+}
+
+fn main() {
+    let [kind, file] = [1, 2].map(|at| std::env::args().nth(at).expect("two arguments"));
+    *PAGES.lock().expect("unpoisoned") = vec![vec![0; 10_000]; 100];
+    *CACHE.lock().expect("unpoisoned") = Cache { keys: vec![1; 10_000], values: vec![1; 20_000] };
+    let mut table: HashMap<u64, u64> = (0..1000).map(|n| (n, n)).collect();
+    table.clear();
+    *EMPTIED.lock().expect("unpoisoned") = Some(table);
+    register_strong(Arc::new(Mixed)).forever();
+    count_textures();
+    forget_scratch();
+    compress();
+    if kind == "dump" {
+        dmd::report_and_dump(Path::new(&file)).expect("written");
+        return;
+    }
+    drop(collect_reports(&CollectOptions::new()));
+    let reports = collect_reports(&CollectOptions::new());
+    memory_reporter::file::write(Path::new(&file), &reports).expect("writable");
+}
