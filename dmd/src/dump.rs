@@ -280,7 +280,7 @@ impl<W: Write> Dump<W> {
         for trace in &traces {
             let key = self.trace_keys.get(&trace.0).copied().unwrap_or_default();
             self.json.key_item(base32(key).as_bytes(), '[')?;
-            for (node, pc) in ENGINE.tree.calls(*trace).take(self.max_frames) {
+            for (node, pc) in ENGINE.tree().calls(*trace).take(self.max_frames) {
                 let next = self.next_key;
                 let module = self.modules.find(node, pc);
                 let key = pages::entry(&mut frame_keys, (pc, module), || next).copied();
@@ -320,7 +320,7 @@ impl<W: Write> Dump<W> {
         let statistics = ENGINE.statistics();
         let json = &mut self.json;
         json.open("statistics", '{')?;
-        json.float("seconds", in_milliseconds(ENGINE.peak.seconds().1))?;
+        json.float("seconds", in_milliseconds(ENGINE.peak().seconds().1))?;
         json.number("allocations", statistics.allocations)?;
         json.number("frees", statistics.frees)?;
         json.number("reallocations", statistics.reallocations)?;
@@ -373,8 +373,8 @@ impl<W: Write> Dump<W> {
         json.number("blocks", ENGINE.dropped())?;
         json.number("freedBlocks", ENGINE.dropped_dead())?;
         json.number("reports", ENGINE.dropped_reports())?;
-        json.number("frames", ENGINE.tree.cut() as u64)?;
-        let lost_changes = ENGINE.peak.lost();
+        json.number("frames", ENGINE.tree().cut() as u64)?;
+        let lost_changes = ENGINE.peak().lost();
         for (key, lost) in [
             ("stacksInDump", self.lost_stacks),
             ("framesInDump", self.lost_frames),
@@ -450,7 +450,7 @@ impl<W: Write> Dump<W> {
                 json.inline_number("path", u64::from(fault.path.0))?;
             }
             json.inline_open("frames")?;
-            for (node, pc) in ENGINE.tree.calls(fault.trace).take(self.max_frames) {
+            for (node, pc) in ENGINE.tree().calls(fault.trace).take(self.max_frames) {
                 let module = self.modules.find(node, pc);
                 json.inline_text_item(self.modules.describe(module, pc).as_bytes())?;
             }

@@ -31,8 +31,10 @@ use crate::tables::{seen_modules, stack, thread};
 
 pub(crate) static ENGINE: Engine = Engine::new();
 
-/// The engine's table. It is zero at first, so that its megabyte takes addresses, but no bytes of the file.
+// The engine's large tables. They are zero at first, so that they take addresses, but no bytes of the file.
 static TABLE: Table = Table::new();
+static TREE: TraceTree = TraceTree::new();
+static PEAK: Peak = Peak::new();
 
 static FORKING: Forking =
     Forking { for_each_lock: |each| ENGINE.for_each_lock(each), in_child: || ENGINE.after_fork_in_child() };
@@ -61,8 +63,6 @@ pub(crate) struct Engine {
     dropped: AtomicU64,
     dropped_dead: AtomicU64,
     unmarked: AtomicU64,
-    pub(crate) tree: TraceTree,
-    pub(crate) peak: Peak,
     /// What no thread counts for itself.
     counts: Counts,
     pub(crate) dead: DeadBlocks,
@@ -112,8 +112,6 @@ impl Engine {
             dropped: AtomicU64::new(0),
             dropped_dead: AtomicU64::new(0),
             unmarked: AtomicU64::new(0),
-            tree: TraceTree::new(),
-            peak: Peak::new(),
             counts: Counts::new(),
             dead: DeadBlocks::new(),
             marks: Marks::new(),
@@ -127,6 +125,18 @@ impl Engine {
     #[inline(always)]
     pub(crate) fn table(&self) -> &'static Table {
         &TABLE
+    }
+
+    /// All stacks.
+    #[inline(always)]
+    pub(crate) fn tree(&self) -> &'static TraceTree {
+        &TREE
+    }
+
+    /// What changed since the peak of the heap.
+    #[inline(always)]
+    pub(crate) fn peak(&self) -> &'static Peak {
+        &PEAK
     }
 
     #[inline(always)]
@@ -152,8 +162,8 @@ impl Engine {
         let _inside = Inside::deeper();
         keeping_errno(|| {
             self.set(setup);
-            thread::start(|pending| ENGINE.peak.add(&ENGINE.tree, pending.net(), pending.settled()));
-            self.peak.start();
+            thread::start(|pending| ENGINE.peak().add(ENGINE.tree(), pending.net(), pending.settled()));
+            self.peak().start();
             internal_alloc::reserve();
             fork::start(&FORKING);
             log::start(setup.variable);
@@ -194,7 +204,7 @@ impl Engine {
         self.marks.clear();
         self.counts.clear();
         thread::for_each_pending(Pending::clear);
-        self.peak.clear(&self.tree);
+        self.peak().clear(self.tree());
         for count in [&self.dropped, &self.dropped_dead, &self.unmarked, slot::jumps()] {
             count.store(0, Ordering::Relaxed);
         }
@@ -209,7 +219,7 @@ impl Engine {
         self.marks.for_each_lock(each);
         self.dead.for_each_lock(each);
         thread::for_each_lock(each);
-        self.tree.for_each_lock(each);
+        self.tree().for_each_lock(each);
         seen_modules::for_each_lock(each);
         internal_alloc::for_each_lock(each);
     }
@@ -261,7 +271,7 @@ impl Engine {
                 state.below -= below;
             }
             let wanted = full || state.sampler.trial(usable);
-            let trace = if wanted { state.stack.trace(caller, &self.tree) } else { TraceId::NONE };
+            let trace = if wanted { state.stack.trace(caller, self.tree()) } else { TraceId::NONE };
             Some((sampled, trace))
         });
         let (sampled, trace) = match taken {
@@ -276,7 +286,7 @@ impl Engine {
             && self.table().insert_word(address, word)
         {
             if lease.pending.begin(address, word) {
-                lease.settle(self.peak.allowance());
+                lease.settle(self.peak().allowance());
             }
             return;
         }
@@ -290,8 +300,10 @@ impl Engine {
             return;
         }
         let begun = thread::with_lease(|lease| {
-            lease.pending.begin_other(address, block.trace, Amount::of(self.counted(block)));
-            lease.settle(self.peak.allowance());
+            let amount = Amount::of(self.counted(block));
+            lease.settle_after(self.peak().allowance(), |pending| {
+                pending.begin_other(address, block.trace, amount);
+            });
         });
         if begun.is_none() {
             self.begin_alone(block);
@@ -388,7 +400,7 @@ impl Engine {
         let lease = thread::lease()?;
         let word = self.table().remove_word(address)?;
         if lease.pending.end(address, word, end) {
-            lease.settle(self.peak.allowance());
+            lease.settle(self.peak().allowance());
         }
         Some(word)
     }
@@ -399,8 +411,10 @@ impl Engine {
         let block = self.table().remove(address)?;
         let ended = Self::enter_with_room().and_then(|_inside| {
             thread::with_lease_unless_ending(|lease| {
-                lease.pending.end_other(address, block.trace, Amount::of(self.counted(block)), end);
-                lease.settle(self.peak.allowance());
+                let amount = Amount::of(self.counted(block));
+                lease.settle_after(self.peak().allowance(), |pending| {
+                    pending.end_other(address, block.trace, amount, end);
+                });
             })
         });
         if ended.is_none() {
@@ -417,7 +431,7 @@ impl Engine {
     }
 
     fn count_alone(&self, block: Block, amount: Amount) {
-        self.peak.add(&self.tree, amount.bytes, core::iter::once((block.trace, amount)));
+        self.peak().add(self.tree(), amount.bytes, core::iter::once((block.trace, amount)));
     }
 
     /// Allocations, frees and the like of all threads.
@@ -568,7 +582,7 @@ impl Engine {
         }
         keeping_errno(|| {
             let trace =
-                thread::with_state(|state| state.stack.trace(caller, &self.tree)).unwrap_or(TraceId::NONE);
+                thread::with_state(|state| state.stack.trace(caller, self.tree())).unwrap_or(TraceId::NONE);
             let (start, block) = match found {
                 Found::Start(block) => (address, block),
                 Found::Inside(start, block) if enclosing => (start, block),

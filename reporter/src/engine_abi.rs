@@ -62,7 +62,7 @@ use std::io;
 use crate::platform::{self, FoundSymbol};
 
 /// The name of the C function of `libdmd.so` that returns its table: `extern "C" fn() -> *const EngineTable`.
-pub const SYMBOL: &CStr = c"DMDEngine2";
+pub const SYMBOL: &CStr = c"DMDEngine3";
 
 /// An engine's number for the path of a report.
 pub type PathNumber = u32;

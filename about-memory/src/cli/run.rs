@@ -113,7 +113,9 @@ impl Run {
             |reason: String| Failure::File(program.to_string_lossy().into_owned(), anyhow::anyhow!(reason));
         let file = launch::find(program).ok_or_else(|| failure("there is no such program".to_owned()))?;
         launch::check(&file, &library).map_err(|obstacle| failure(obstacle.to_string()))?;
-        if let Some(own) = OwnAllocator::find(&file) {
+        // In the other modes the library tests itself in place of the program.
+        let records = !matches!(self.mode, Mode::Test | Mode::Stress);
+        if let Some(own) = OwnAllocator::find(&file).filter(|_| records) {
             say(&own.to_string());
         }
 

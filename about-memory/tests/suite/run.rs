@@ -148,7 +148,7 @@ fn a_summary_compares_the_heap_with_the_resident_memory() {
     assert!((60..96).contains(&times.parse::<u32>().unwrap()), "{text}");
     assert_eq!(
         rest,
-        "the rest did not come from malloc (the program's own allocator, mapped files, stacks)."
+        "most of the rest did not come from malloc (the program's own allocator, mapped files, stacks, DMD)."
     );
     assert!(lines[at + 1].starts_with("Peak: 1.00 MB in 1 block, "), "{text}");
 
@@ -481,13 +481,13 @@ fn a_program_with_its_own_allocator_runs_with_a_warning() {
         let text = stderr(&output);
         text.strip_suffix("about-memory: wrote x.json\n").unwrap_or_else(|| panic!("{text}")).to_owned()
     };
-    let wrapped = "DMD sees only what C code allocates. Wrap it: #[global_allocator] static A: dmd::Dmd<TYPE> = \
+    let wrapped = "DMD does not see its blocks. Wrap it: #[global_allocator] static A: dmd::Dmd<TYPE> = \
                    dmd::Dmd::new(TYPE); (crate dmd, feature NAME)\n";
     let wrapped = |name: &str, path: &str| wrapped.replace("TYPE", path).replace("NAME", name);
     let jemalloc = wrapped("jemalloc", "tikv_jemallocator::Jemalloc");
     let mimalloc = wrapped("mimalloc", "mimalloc::MiMalloc");
-    let unknown = "DMD sees only what C code allocates. Wrap it in dmd::Dmd (crate dmd)\n";
-    let in_c = "DMD sees only calls of malloc. Build the program with the C library's allocator\n";
+    let unknown = "DMD does not see its blocks. Wrap it in dmd::Dmd (crate dmd)\n";
+    let in_c = "DMD does not see its blocks. Build the program with the C library's allocator\n";
     let rust = "void rust_alloc(void) __asm__(\"_RNv_7___rustc12___rust_alloc\"); void rust_alloc(void) {}\n";
     for (name, functions, is_rust, advice) in [
         ("jemalloc", "_rjem_malloc", false, &*jemalloc),
@@ -502,13 +502,13 @@ fn a_program_with_its_own_allocator_runs_with_a_warning() {
     ] {
         let source = format!("void *{functions}(unsigned long n) {{ return (void *)n; }}");
         let source = if is_rust { format!("{rust}{source}") } else { source };
-        let expected = format!("about-memory: its-own has its own allocator, {name}: {advice}");
+        let expected = format!("about-memory: its-own contains an allocator, {name}: {advice}");
         assert!(expected.len() <= 300, "a longer line loses its middle: {expected}");
         assert_eq!(warning("its-own", &source, &[]), expected);
     }
     // Without its symbols, jemalloc has the names of its files.
     let stripped = "const char *volatile conf = \"/etc/_rjem_malloc.conf\";";
-    let expected = format!("about-memory: stripped has its own allocator, jemalloc: {jemalloc}");
+    let expected = format!("about-memory: stripped contains an allocator, jemalloc: {jemalloc}");
     assert_eq!(warning("stripped", stripped, &["-s"]), expected);
 
     assert_eq!(warning("ordinary", "void *my_malloc(void *p) { return p; } void *jemalloc;", &[]), "");

@@ -87,8 +87,7 @@ impl DarkMatter {
     /// Adds a stack by its frames, innermost first: those from the allocator to the site, or all.
     pub fn add_frames(&mut self, frames: &[Frame<'_>], folds: &Folds) -> LiveStack {
         let site = Sited::of(frames, folds).site();
-        let verdict = Verdict::of(frames);
-        let type_name = verdict.is_type().then(|| verdict.to_string());
+        let type_name = Verdict::of(frames).type_name();
         self.add_stack(&site.map(|site| frames[site]).unwrap_or_default(), type_name.as_deref())
     }
 

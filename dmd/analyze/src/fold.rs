@@ -44,9 +44,11 @@ enum By {
     Crate(&'static [&'static str]),
     /// The name of the module's file starts so.
     Module(&'static [&'static str]),
+    /// The path of the source file within `std` starts so.
+    StdFile(&'static [&'static str]),
     /// The path of the source file, which is not Rust's, starts so.
     File(&'static [&'static str]),
-    /// The source file is not Rust's, and the function's name contains this.
+    /// The source file is not Rust's, and the function's name is this, with at most a word before it.
     InC(&'static [&'static str]),
 }
 
@@ -115,7 +117,7 @@ const RULES: &[(Fold, By)] = &[
     // Wrappers, as in Firefox.
     (
         Fold::Allocator,
-        By::InC(&["malloc", "calloc", "realloc", "memalign", "g_slice_alloc", "mozilla::dmd::"]),
+        By::InC(&["malloc", "calloc", "realloc", "memalign", "posix_memalign", "g_slice_alloc"]),
     ),
     (Fold::Allocator, By::Crates(&["dmd::", "dmd_unwind::", "memory_reporter::allocator"])),
     // `#[global_allocator]` puts these at the line of the static.
@@ -162,6 +164,7 @@ const RULES: &[(Fold, By)] = &[
             "allocator_api2::",
         ]),
     ),
+    (Fold::Collection, By::StdFile(&["collections/", "alloc.rs"])),
     (Fold::Library, By::Crate(&["std", "proc_macro", "test", "panic_unwind", "std_detect"])),
     (Fold::Library, By::Prefix(&["std::"])),
     (
@@ -238,9 +241,16 @@ fn by_table(frame: &Frame<'_>) -> Option<Fold> {
             // The file of a library's source is known only if somebody installed its debug information.
             module.is_some_and(|module| starts.iter().any(|start| module.starts_with(start)))
         }
+        By::StdFile(starts) => frame.file.and_then(library).is_some_and(|(name, below)| {
+            name == "std" && starts.iter().any(|start| below.starts_with(start))
+        }),
         By::InC(parts) => {
             let is_c = frame.file.is_some_and(|file| !file.ends_with(".rs"));
-            is_c && parts.iter().any(|part| function.contains(part))
+            let is = |name: &str| {
+                let before = function.strip_suffix(name);
+                before.is_some_and(|before| before.matches(['_', ':']).count() <= 1)
+            };
+            is_c && parts.iter().any(|part| is(part))
         }
         By::File(starts) => {
             let file = frame.file.filter(|_| !is_rust);

@@ -124,18 +124,22 @@ struct Finder<'a> {
     analysis: &'a Analysis,
     /// By text of a frame.
     folds: Vec<Option<Fold>>,
-    /// The crates of the program's own functions.
-    own: BTreeSet<String>,
+    /// The crates whose source files lie in another package. A crate without functions on any stack may be the
+    /// program's.
+    foreign: BTreeSet<String>,
 }
 
 impl<'a> Finder<'a> {
     fn new(analysis: &'a Analysis) -> Self {
         let of = Folds::new();
         let folds: Vec<Option<Fold>> = analysis.texts.iter().map(|text| of.of(&text.frame())).collect();
-        let own = analysis.texts.iter().zip(&folds).filter(|(_, fold)| fold.is_none());
-        let own = own.map(|(text, _)| text.frame()).filter(|frame| !is_dependency(frame));
-        let own = own.map(|frame| frame.crate_name().into_owned()).collect();
-        Self { analysis, folds, own }
+        let of_packages = analysis
+            .texts
+            .iter()
+            .map(|text| text.frame())
+            .filter(|frame| frame.file.is_some_and(|file| file.ends_with(".rs")) && is_dependency(frame));
+        let foreign = of_packages.map(|frame| frame.crate_name().into_owned()).collect();
+        Self { analysis, folds, foreign }
     }
 
     fn suggestion(&self, record: &Record) -> Suggestion {
@@ -161,7 +165,7 @@ impl<'a> Finder<'a> {
             foreign: None,
         };
         let kept = suggestion.kept().and_then(|kept| kept.split("::").next());
-        suggestion.foreign = kept.filter(|name| !self.own.contains(*name)).map(str::to_owned);
+        suggestion.foreign = kept.filter(|name| self.foreign.contains(*name)).map(str::to_owned);
         suggestion
     }
 }
@@ -171,11 +175,9 @@ fn type_name(frames: &[Frame<'_>], verdict: Option<&Verdict>) -> Option<String> 
     match verdict {
         // The slice is a vector's until the vector becomes a box.
         Some(Verdict::Typed { shape: Shape::BoxedSlice, name, .. }) => Some(format!("Box<{name}>")),
-        verdict => frames
-            .iter()
-            .rev()
-            .find_map(container_of)
-            .or_else(|| verdict.filter(|verdict| verdict.is_type()).map(Verdict::to_string)),
+        verdict => {
+            frames.iter().rev().find_map(container_of).or_else(|| verdict.and_then(Verdict::type_name))
+        }
     }
 }
 

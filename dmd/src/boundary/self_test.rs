@@ -127,7 +127,7 @@ fn stress(allocator: Allocator) -> bool {
         "stress: {} allocations by {THREADS} threads, {left} of {kept} blocks left found, {} dropped, {} stack nodes",
         THREADS * ROUNDS,
         ENGINE.dropped(),
-        ENGINE.tree.nodes()
+        ENGINE.tree().nodes()
     ));
     passed && left == kept
 }

@@ -33,7 +33,7 @@ pub(crate) fn frames(site: u64, each: &mut dyn FnMut(&FrameRow<'_>)) {
 fn for_each_frame(trace: TraceId, each: &mut dyn FnMut(&FrameRow<'_>)) {
     use crate::boundary::live_frames::LiveFrames;
 
-    let pcs: Vec<usize> = ENGINE.tree.frames(trace).collect();
+    let pcs: Vec<usize> = ENGINE.tree().frames(trace).collect();
     let mut live_frames = LiveFrames::known();
     if pcs.iter().any(|pc| !live_frames.frames().has(*pc)) {
         // Opening a file with symbols costs more than all lookups in it, and a caller that asks for one stack will
@@ -42,7 +42,7 @@ fn for_each_frame(trace: TraceId, each: &mut dyn FnMut(&FrameRow<'_>)) {
         ENGINE.table().for_each(|_, block| {
             traces.insert(block.trace);
         });
-        let asked = traces.into_iter().flat_map(|trace| ENGINE.tree.frames(trace)).collect();
+        let asked = traces.into_iter().flat_map(|trace| ENGINE.tree().frames(trace)).collect();
         live_frames.look_up(asked, &Modules::now());
     }
     let known = &*live_frames.frames();
@@ -65,7 +65,7 @@ fn for_each_frame(trace: TraceId, each: &mut dyn FnMut(&FrameRow<'_>)) {
 #[cfg(not(feature = "analyze"))]
 fn for_each_frame(trace: TraceId, each: &mut dyn FnMut(&FrameRow<'_>)) {
     let modules = Modules::now();
-    for (node, pc) in ENGINE.tree.calls(trace) {
+    for (node, pc) in ENGINE.tree().calls(trace) {
         let place = modules.find(node, pc).and_then(|module| {
             let offset = modules.offset(module, pc)?;
             Some((String::from_utf8_lossy(&modules.iter().nth(module)?.path), offset))

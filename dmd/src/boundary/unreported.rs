@@ -87,7 +87,7 @@ const STEP: usize = 6;
 
 /// Adds the site and type of each stack.
 fn add_sites(traces: FxHashSet<TraceId>, dark_matter: &mut DarkMatter) -> FxHashMap<TraceId, LiveStack> {
-    let frames = |trace: TraceId| -> Vec<usize> { ENGINE.tree.frames(trace).collect() };
+    let frames = |trace: TraceId| -> Vec<usize> { ENGINE.tree().frames(trace).collect() };
     let mut open: Vec<(TraceId, Vec<usize>)> =
         traces.into_iter().map(|trace| (trace, frames(trace))).collect();
     open.sort_unstable_by_key(|(trace, _)| trace.0);

@@ -40,16 +40,16 @@ impl LiveStacks {
 
     /// Goes back to the peak. `None` if memory is short.
     pub(super) fn at_peak(mut self) -> Option<AtPeak> {
-        let peak = &ENGINE.peak;
+        let peak = ENGINE.peak();
         let level = peak.level();
         let (mut seconds, now) = peak.seconds();
         let mut changed = Amount::default();
-        peak.for_each_since(level, &ENGINE.tree, |_, amount| changed = changed.plus(amount));
+        peak.for_each_since(level, ENGINE.tree(), |_, amount| changed = changed.plus(amount));
         thread::for_each_pending(|pending| {
             changed = pending.events().fold(changed, |sum, (_, amount)| sum.plus(amount));
         });
         if changed.bytes < 0 {
-            peak.for_each_since(level, &ENGINE.tree, |trace, amount| self.add(trace, amount.negative()));
+            peak.for_each_since(level, ENGINE.tree(), |trace, amount| self.add(trace, amount.negative()));
             thread::for_each_pending(|pending| {
                 pending.events().for_each(|(trace, amount)| self.add(trace, amount.negative()));
             });

@@ -19,10 +19,10 @@ pub(crate) struct Sizes {
 }
 
 pub(crate) fn sizes() -> Sizes {
-    let (traces_used, traces_unused, trace_table) = ENGINE.tree.bytes();
+    let (traces_used, traces_unused, trace_table) = ENGINE.tree().bytes();
     Sizes {
         // With what changed since the peak.
-        traces_used: traces_used + ENGINE.peak.mapped(),
+        traces_used: traces_used + ENGINE.peak().mapped(),
         traces_unused,
         trace_table,
         live_blocks: ENGINE.table().touched(),
@@ -39,7 +39,7 @@ pub(crate) fn say_all() {
     say(format_args!("  Execution measurements {{"));
     say(format_args!(
         "    Stack traces: {} nodes, {} bytes used, {} unused",
-        ENGINE.tree.nodes(),
+        ENGINE.tree().nodes(),
         sizes.traces_used,
         sizes.traces_unused
     ));
@@ -59,7 +59,7 @@ pub(crate) fn say_all() {
         ENGINE.dropped(),
         ENGINE.dropped_dead(),
         ENGINE.dropped_reports(),
-        ENGINE.tree.cut()
+        ENGINE.tree().cut()
     ));
     say(format_args!("  }}"));
 }

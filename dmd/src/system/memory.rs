@@ -81,6 +81,10 @@ fn map_pages(bytes: usize) -> *mut u8 {
     })
 }
 
+/// Has lines of a processor's caches for itself: several threads write it, and read what would lie beside it.
+#[repr(align(128))]
+pub(crate) struct OwnLine<T>(pub(crate) T);
+
 /// Prefetches memory that this thread is about to write.
 #[inline(always)]
 pub(crate) fn prefetch<T>(place: *const T) {
@@ -93,7 +97,7 @@ pub(crate) fn prefetch<T>(place: *const T) {
     let _ = place;
 }
 
-/// Fetches a place that the caller only reads into the processor's caches.
+/// Prefetches memory that this thread is about to read.
 #[inline(always)]
 pub(crate) fn prefetch_to_read<T>(place: *const T) {
     #[cfg(target_arch = "x86_64")]

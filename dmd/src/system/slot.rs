@@ -52,8 +52,9 @@ core::arch::global_asm!(
 #[cfg(target_arch = "x86_64")]
 pub(crate) fn slot() -> &'static ThreadSlot {
     let address: *const ThreadSlot;
-    // SAFETY: reads the thread pointer, and the slot's distance from it, which the loader has set. Both stay the same
-    // while a function of the engine runs, so that the compiler may read them once.
+    // SAFETY: reads the thread pointer, and the slot's distance from it, which the loader has set. No Rust code writes
+    // either, and both stay the same while a function of the engine runs: it makes no difference when, or how often,
+    // the assembly reads them. So `nomem` only lets the compiler read them once.
     unsafe {
         core::arch::asm!(
             "mov {0}, qword ptr fs:[0]",
@@ -71,8 +72,9 @@ pub(crate) fn slot() -> &'static ThreadSlot {
 #[cfg(target_arch = "aarch64")]
 pub(crate) fn slot() -> &'static ThreadSlot {
     let address: *const ThreadSlot;
-    // SAFETY: reads the thread pointer, and the slot's distance from it, which the loader has set. Both stay the same
-    // while a function of the engine runs, so that the compiler may read them once.
+    // SAFETY: reads the thread pointer, and the slot's distance from it, which the loader has set. No Rust code writes
+    // either, and both stay the same while a function of the engine runs: it makes no difference when, or how often,
+    // the assembly reads them. So `nomem` only lets the compiler read them once.
     unsafe {
         core::arch::asm!(
             "mrs {0}, tpidr_el0",

@@ -272,8 +272,8 @@ impl Table {
         false
     }
 
-    /// Forgets the block that starts here and returns its word; `None`, and nothing changes, if it has no word or
-    /// stands for others.
+    /// Forgets the block that starts here and returns its word; `None`, and nothing changes, if its
+    /// sizes do not fit a word, or if it stands for others.
     #[inline(always)]
     pub(crate) fn remove_word(&self, address: usize) -> Option<Word> {
         let place = self.word(address)?;

@@ -12,7 +12,7 @@
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
-use crate::system::memory;
+use crate::system::memory::{self, OwnLine};
 use crate::tables::pending::Amount;
 use crate::tables::trace_id::TraceId;
 use crate::tables::trace_tree::TraceTree;
@@ -41,14 +41,11 @@ struct Change {
     blocks: AtomicU64,
 }
 
-/// Has lines of a processor's caches for itself: all threads write it, and read what would lie beside it.
-#[repr(align(128))]
-struct OwnLine<T>(T);
-
+/// All zero at first.
 pub(crate) struct Peak {
     /// Bytes of all blocks, with the level of their highest sum.
     sum: OwnLine<AtomicU64>,
-    /// Bytes that all threads together may keep pending.
+    /// Bytes beyond [`PENDING`] that all threads together may keep pending.
     allowance: AtomicUsize,
     /// Nanoseconds of the system's monotonic clock: the start, and the last new level.
     started: AtomicU64,
@@ -56,7 +53,8 @@ pub(crate) struct Peak {
     /// Changes of blocks without a stack.
     no_stack: OwnLine<Change>,
     segments: [AtomicPtr<[Change; SEGMENT]>; SEGMENTS],
-    next: AtomicU32,
+    /// The number of changes, or more.
+    made: AtomicU32,
     mapped: AtomicUsize,
     lost: AtomicU64,
 }
@@ -150,12 +148,12 @@ impl Peak {
     pub(crate) const fn new() -> Self {
         Self {
             sum: OwnLine(AtomicU64::new(0)),
-            allowance: AtomicUsize::new(PENDING as usize),
+            allowance: AtomicUsize::new(0),
             started: AtomicU64::new(0),
             reached: AtomicU64::new(0),
             no_stack: OwnLine(Change::new()),
             segments: [const { AtomicPtr::new(null_mut()) }; SEGMENTS],
-            next: AtomicU32::new(1),
+            made: AtomicU32::new(0),
             mapped: AtomicUsize::new(0),
             lost: AtomicU64::new(0),
         }
@@ -179,7 +177,7 @@ impl Peak {
     /// Bytes that all threads together may keep pending, each an equal part.
     #[inline(always)]
     pub(crate) fn allowance(&self) -> usize {
-        self.allowance.load(Ordering::Relaxed)
+        PENDING as usize + self.allowance.load(Ordering::Relaxed)
     }
 
     /// Adds what began and ended of several stacks, and `bytes`, the sum of it. They are one step: a peak has all of
@@ -220,7 +218,7 @@ impl Peak {
             match self.sum.0.compare_exchange_weak(old, new, Ordering::Relaxed, Ordering::Relaxed) {
                 Ok(_) if level > highest => {
                     self.reached.fetch_max(now(), Ordering::Relaxed);
-                    self.allowance.store(level.pending() as usize, Ordering::Relaxed);
+                    self.allowance.store((level.pending() - PENDING) as usize, Ordering::Relaxed);
                     return None;
                 }
                 Ok(_) => return Some(highest),
@@ -257,9 +255,9 @@ impl Peak {
     /// The number of a fresh change.
     #[cold]
     fn make(&self) -> Option<u32> {
-        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let number = self.made.fetch_add(1, Ordering::Relaxed) + 1;
         let Some(segment) = self.segments.get(number as usize / SEGMENT) else {
-            self.next.store((SEGMENT * SEGMENTS) as u32, Ordering::Relaxed);
+            self.made.store((SEGMENT * SEGMENTS) as u32 - 1, Ordering::Relaxed);
             return None;
         };
         if !memory::map_once(segment, &self.mapped) {
@@ -308,7 +306,7 @@ impl Peak {
                 change.clear();
             }
         });
-        self.allowance.store(PENDING as usize, Ordering::Relaxed);
+        self.allowance.store(0, Ordering::Relaxed);
         self.start();
     }
 }

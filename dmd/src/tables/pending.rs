@@ -1,10 +1,10 @@
 //! Blocks of one thread that began or ended and that the peak does not count yet.
 //!
 //! Only the thread itself adds events, inside the engine. Other threads read them for a dump. An event is first one
-//! word in a short list: a `free` then goes on before the processor has read that word from memory, which is mostly
-//! in no cache. The thread settles the list when it is full, or when the sum of all pending events reaches the
-//! thread's share, so that a peak which another thread finds misses few bytes of this one. Settled events of one
-//! stack are one entry: most blocks that end soon thus leave nothing to count.
+//! word in a short list, so that `free` does not wait for the block's word in the table, which is rarely in a cache.
+//! The thread settles the list when it is full, or when the sum of all pending events reaches the thread's share: when
+//! another thread finds a peak, few bytes of this thread are missing. Settled events of one stack are one entry: most
+//! blocks that end soon thus leave nothing to count.
 
 use core::sync::atomic::{AtomicI32, AtomicI64, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
@@ -97,7 +97,7 @@ impl Pending {
         self.push(word.bits(), word.requested() as i64)
     }
 
-    /// [`begin`](Self::begin) for any block. The thread is to settle.
+    /// [`begin`](Self::begin) for any block. The thread is to settle. No other thread reads the events meanwhile.
     pub(crate) fn begin_other(&self, address: usize, trace: TraceId, amount: Amount) {
         self.last.store(address, Ordering::Relaxed);
         self.counts.add(1, 0);
@@ -108,13 +108,14 @@ impl Pending {
     #[inline(always)]
     pub(crate) fn end(&self, address: usize, word: Word, end: End) -> bool {
         self.end_last(address);
+        let full = self.push(word.bits() | ENDED, -(word.requested() as i64));
         if end == End::Moved {
             self.counts.add_move();
         }
-        self.push(word.bits() | ENDED, -(word.requested() as i64))
+        full
     }
 
-    /// [`end`](Self::end) for any block. The thread is to settle.
+    /// [`end`](Self::end) for any block. The thread is to settle. No other thread reads the events meanwhile.
     pub(crate) fn end_other(&self, address: usize, trace: TraceId, amount: Amount, end: End) {
         self.end_last(address);
         self.counts.add(0, 1);
@@ -134,12 +135,12 @@ impl Pending {
 
     #[inline(always)]
     fn push(&self, event: u64, bytes: i64) -> bool {
+        let net = self.net.load(Ordering::Relaxed).wrapping_add(bytes);
+        self.net.store(net, Ordering::Relaxed);
         let length = self.length.load(Ordering::Relaxed);
         // The list has room unless the jump of a signal handler kept the thread from settling.
         self.recent[length % RECENT].store(event, Ordering::Relaxed);
         self.length.store(length + 1, Ordering::Release);
-        let net = self.net.load(Ordering::Relaxed).wrapping_add(bytes);
-        self.net.store(net, Ordering::Relaxed);
         length + 1 >= RECENT || net.unsigned_abs() as usize >= self.share.load(Ordering::Relaxed)
     }
 
@@ -166,7 +167,6 @@ impl Pending {
         }
     }
 
-    /// Lists the entry before it is in use: the jump of a signal handler may leave this function anywhere.
     fn begin_entry(&self, slot: usize, key: u32, amount: Amount) {
         let entries = self.entries.load(Ordering::Relaxed);
         if let Some(place) = self.used.get(entries) {

@@ -7,7 +7,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 pub(crate) struct Counts {
     begun: AtomicU64,
     ended: AtomicU64,
-    /// Moves begun: each ended a block, and began another one.
+    /// Moves that began. Each also counts an end; the new block counts as begun.
     moved: AtomicU64,
     temporary: AtomicU64,
 }
@@ -40,12 +40,12 @@ impl Counts {
         }
     }
 
-    /// Counts a new block for any thread.
+    /// Counts a new block. Any thread may call this.
     pub(crate) fn begin(&self) {
         self.begun.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts an end for any thread.
+    /// Counts an end. Any thread may call this.
     pub(crate) fn end(&self, end: End) {
         self.ended.fetch_add(1, Ordering::Relaxed);
         if end == End::Moved {
@@ -59,18 +59,18 @@ impl Counts {
         self.moved.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Counts blocks for the only thread that counts here.
+    /// Counts blocks. Only the thread that counts here calls this.
     pub(crate) fn add(&self, begun: u64, ended: u64) {
         add(&self.begun, begun);
         add(&self.ended, ended);
     }
 
-    /// Counts a move for the only thread that counts here; its end counts on its own.
+    /// Counts a move, whose end counts on its own. Only the thread that counts here calls this.
     pub(crate) fn add_move(&self) {
         add(&self.moved, 1);
     }
 
-    /// Counts a temporary block for the only thread that counts here.
+    /// Counts a temporary block. Only the thread that counts here calls this.
     #[inline(always)]
     pub(crate) fn add_temporary(&self) {
         add(&self.temporary, 1);

@@ -12,7 +12,7 @@ use std::sync::OnceLock;
 use crate::sampler::Sampler;
 use crate::system::errno::keeping_errno;
 use crate::system::lock::{Held, Lock};
-use crate::system::memory::Arena;
+use crate::system::memory::{Arena, OwnLine};
 use crate::system::slot::{Inside, slot};
 use crate::tables::pending::Pending;
 use crate::tables::stack::ThreadStack;
@@ -36,7 +36,7 @@ pub(crate) struct Lease {
 
 /// A thread holds one of these, by its number, while it settles events and hands them over, so that a dump, or the
 /// child of a fork, finds none half done.
-static SETTLING: [Lock; 16] = [const { Lock::new() }; 16];
+static SETTLING: [OwnLine<Lock>; 16] = [const { OwnLine(Lock::new()) }; 16];
 
 /// Counts events for the peak.
 static COUNT: OnceLock<fn(&Pending)> = OnceLock::new();
@@ -61,7 +61,7 @@ static POOL: Pool = Pool {
 };
 
 pub(crate) fn for_each_lock(each: &mut dyn FnMut(&Lock)) {
-    SETTLING.iter().for_each(&mut *each);
+    SETTLING.iter().for_each(|lock| each(&lock.0));
     each(&POOL.lock);
     each(POOL.arena.lock());
 }
@@ -111,7 +111,13 @@ impl Lease {
     /// bytes, which all threads divide. Only the thread that leased them does so.
     #[inline(never)]
     pub(crate) fn settle(&self, allowance: usize) {
+        self.settle_after(allowance, |_| {});
+    }
+
+    /// As [`settle`](Self::settle), after adding events that have no place in the list.
+    pub(crate) fn settle_after(&self, allowance: usize, add: impl FnOnce(&Pending)) {
         let _held = self.hold();
+        add(&self.pending);
         if self.pending.settle(allowance / made().max(1)) {
             self.count();
         }
@@ -133,7 +139,7 @@ impl Lease {
     }
 
     fn hold(&self) -> Held<'_> {
-        SETTLING[self.number.load(Ordering::Relaxed) % SETTLING.len()].hold()
+        SETTLING[self.number.load(Ordering::Relaxed) % SETTLING.len()].0.hold()
     }
 }
 

@@ -81,9 +81,11 @@ struct Stripe {
     used: AtomicUsize,
 }
 
+/// All zero at first.
 pub(crate) struct TraceTree {
     segments: [AtomicPtr<[Node; SEGMENT]>; SEGMENTS],
-    next: AtomicU32,
+    /// The number of nodes without the root, or more.
+    added: AtomicU32,
     stripes: [Stripe; STRIPES],
     arena: Arena,
     mapped: AtomicUsize,
@@ -94,7 +96,7 @@ impl TraceTree {
     pub(crate) const fn new() -> Self {
         Self {
             segments: [const { AtomicPtr::new(null_mut()) }; SEGMENTS],
-            next: AtomicU32::new(1),
+            added: AtomicU32::new(0),
             stripes: [const { Stripe { index: AtomicUsize::new(0), lock: Lock::new(), used: AtomicUsize::new(0) } };
                 STRIPES],
             arena: Arena::new(),
@@ -121,7 +123,7 @@ impl TraceTree {
 
     /// The number of nodes, with the root.
     pub(crate) fn nodes(&self) -> usize {
-        (self.next.load(Ordering::Acquire) as usize).min(TraceId::MAX as usize + 1)
+        (self.added.load(Ordering::Acquire) as usize + 1).min(TraceId::MAX as usize + 1)
     }
 
     /// Stacks that lost frames because the tree was full.
@@ -210,9 +212,9 @@ impl TraceTree {
     }
 
     fn new_node(&self, parent: TraceId, pc: usize) -> Option<TraceId> {
-        let id = self.next.fetch_add(1, Ordering::Relaxed);
+        let id = self.added.fetch_add(1, Ordering::Relaxed) + 1;
         if id > TraceId::MAX {
-            self.next.store(TraceId::MAX + 1, Ordering::Relaxed);
+            self.added.store(TraceId::MAX, Ordering::Relaxed);
             return None;
         }
         let segment = &self.segments[id as usize / SEGMENT];

@@ -1,4 +1,4 @@
-//! The report of a program that records itself: `heap-unclassified` by crate and function.
+//! The report of a program that records itself: `heap-unclassified` by crate, type and function.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;

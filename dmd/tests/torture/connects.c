@@ -18,7 +18,7 @@ struct engine_table {
 static void run(unsigned long long milliseconds) {}
 
 __attribute__((constructor)) static void connect_it(void) {
-    const struct engine_table *(*engine)(void) = dlsym(RTLD_DEFAULT, "DMDEngine2");
+    const struct engine_table *(*engine)(void) = dlsym(RTLD_DEFAULT, "DMDEngine3");
     if (!engine) return;
     const struct engine_table *table = engine();
     if (table->size >= sizeof *table && table->is_running()) table->add_program(run);
@@ -28,7 +28,7 @@ int main(int count, char **arguments) {
     if (count < 2) return 2;
     void *plugin = dlopen(arguments[1], RTLD_NOW | RTLD_LOCAL);
     if (!plugin) return 3;
-    if (dlsym(RTLD_DEFAULT, "DMDEngine2") && dlerror()) return 4;
+    if (dlsym(RTLD_DEFAULT, "DMDEngine3") && dlerror()) return 4;
     dlclose(plugin);
     puts(dlopen(arguments[1], RTLD_NOW | RTLD_NOLOAD) ? "there" : "gone");
     return 0;

@@ -14,11 +14,11 @@ static int is_libdmd(const void *address) {
     return dladdr(address, &info) && strstr(info.dli_fname, "libdmd.so");
 }
 
-const void *DMDEngine2(void) {
+const void *DMDEngine3(void) {
     static const void *nothing;
     // The library itself does not look at versions of its own table.
     if (is_libdmd(__builtin_return_address(0))) return &nothing;
-    const size_t *(*real)(void) = dlsym(RTLD_NEXT, "DMDEngine2");
+    const size_t *(*real)(void) = dlsym(RTLD_NEXT, "DMDEngine3");
     const size_t *theirs = real();
     size_t entries = *theirs / sizeof(void *), ours = entries + ENTRIES;
     for (size_t at = 0; at < sizeof table / sizeof *table; at++) table[at] = abort;

@@ -41,7 +41,9 @@ pub(crate) fn add(
         let mut modules = Modules::of(unreported);
         OURS.iter().fold(now.saturating_sub(allocated), |own, module| modules.take_from(module, own));
         let by_amount = Amounts::of(by_amount);
-        let mut rest = sums.unclassified() - modules.total() + counted_twice + by_amount.total();
+        let whole = i128::from(sums.unclassified()) - i128::from(modules.total());
+        let whole = whole + i128::from(counted_twice) + i128::from(by_amount.total());
+        let mut rest = i64::try_from(whole.clamp(i64::MIN.into(), i64::MAX.into())).unwrap_or_default();
         if rest < 0 && -rest <= modules.total() / TINY {
             // Blocks that other threads have allocated since `heap-allocated` was read.
             modules.take_from_largest(-rest);
@@ -63,7 +65,8 @@ pub(crate) fn add(
             "(rest)",
             rest,
             "Memory in heap-allocated that no reporter claims, and of which DMD knows no block. Negative \
-             where DMD knows blocks that heap-allocated does not count.",
+             where DMD knows blocks that heap-allocated does not count, or where other threads allocated \
+             meanwhile.",
         );
     }
     sums.explicit = counted_twice;

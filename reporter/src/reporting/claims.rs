@@ -4,7 +4,8 @@
 //! bytes of a [`CountingMalloc`](super::CountingMalloc), whose blocks are marked since their allocation. All other
 //! amounts name none: DMD still knows their blocks as unreported.
 //!
-//! Invariant: each named byte covers at most one claimed byte.
+//! Invariant: each named byte covers at most one claimed byte of its reporter. An amount that a reporter computes after
+//! it read a counter, or after a `split` of which it has not reported all, counts as theirs.
 
 use std::collections::VecDeque;
 

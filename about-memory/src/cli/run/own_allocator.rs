@@ -77,19 +77,17 @@ impl OwnAllocator {
 impl fmt::Display for OwnAllocator {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let &Allocator { name, rust, .. } = self.allocator;
-        write!(f, "{} has its own allocator, {name}: ", self.program)?;
+        write!(f, "{} contains an allocator, {name}: ", self.program)?;
         match rust {
             Some((path, feature)) if self.is_rust => write!(
                 f,
-                "DMD sees only what C code allocates. Wrap it: #[global_allocator] static A: dmd::Dmd<{path}> = \
+                "DMD does not see its blocks. Wrap it: #[global_allocator] static A: dmd::Dmd<{path}> = \
                  dmd::Dmd::new({path}); (crate dmd, feature {feature})"
             ),
             None if self.is_rust => {
-                f.write_str("DMD sees only what C code allocates. Wrap it in dmd::Dmd (crate dmd)")
+                f.write_str("DMD does not see its blocks. Wrap it in dmd::Dmd (crate dmd)")
             }
-            _ => {
-                f.write_str("DMD sees only calls of malloc. Build the program with the C library's allocator")
-            }
+            _ => f.write_str("DMD does not see its blocks. Build the program with the C library's allocator"),
         }
     }
 }

@@ -102,7 +102,7 @@ impl fmt::Display for Comparison {
         }
         writeln!(
             f,
-            ": the rest did not come from malloc (the program's own allocator, mapped files, stacks)."
+            ": most of the rest did not come from malloc (the program's own allocator, mapped files, stacks, DMD)."
         )
     }
 }
@@ -123,7 +123,7 @@ mod tests {
     fn only_memory_that_the_heap_does_not_explain_is_shown() {
         let check = |resident: u64, heap: u64, blocks: u64, expected: &str| {
             let text = Comparison { resident, heap, within: 8192, blocks }.to_string();
-            let start = text.split(": the rest did not come from malloc").next();
+            let start = text.split(": most of the rest did not come from malloc").next();
             assert_eq!(start, Some(expected), "{resident} {heap} {blocks}");
         };
         let line = |rest: &str| format!("At its peak the process had at least {rest}");

@@ -49,7 +49,7 @@ impl Cut {
         };
         let of_types: Vec<Option<TextId>> = if options.type_frames {
             let verdicts = types.verdicts();
-            verdicts.map(|verdict| verdict.is_type().then(|| texts.add_type(&verdict.to_string()))).collect()
+            verdicts.map(|verdict| verdict.type_name().map(|name| texts.add_type(&name))).collect()
         } else {
             Vec::new()
         };

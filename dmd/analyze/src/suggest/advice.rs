@@ -125,7 +125,7 @@ impl Suggestion {
             f.write_str("   derive MallocSizeOf for your type that keeps them, and register a reporter:\n")?;
             return self.write_reporter(f, &self.report_path());
         }
-        let path = format!("{}/{}", self.report_path(), Clean(&package));
+        let path = Clean(&format!("{}/{package}", self.report_path())).to_string();
         let kept = self.kept().and_then(|kept| kept.rsplit("::").next()).unwrap_or("the type");
         let (kept, foreign) = (Clean(kept), Clean(foreign));
         writeln!(

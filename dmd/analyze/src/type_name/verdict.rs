@@ -62,9 +62,10 @@ impl fmt::Display for Verdict {
 }
 
 impl Verdict {
-    /// Whether the block has a type.
-    pub fn is_type(&self) -> bool {
-        matches!(self, Self::Typed { .. })
+    /// The type, without how certain it is; `None` if it is unknown.
+    pub fn type_name(&self) -> Option<String> {
+        let Self::Typed { shape, name, .. } = self else { return None };
+        Some(Self::Typed { shape: *shape, name: name.clone(), certainty: Certainty::Certain }.to_string())
     }
 
     /// The verdict about the blocks of a stack, whose frames are innermost first.
