@@ -16,6 +16,7 @@ use crate::mode::Mode;
 use crate::options::{AnalyzeOptions, Filter};
 use crate::records::{Analysis, NO_STACK, Record, RecordKind, Sums};
 use crate::type_name::{Shape, Verdict};
+use advice::feature_for;
 
 /// Suggestions, sorted descending by bytes.
 ///
@@ -165,7 +166,9 @@ impl<'a> Finder<'a> {
             foreign: None,
         };
         let kept = suggestion.kept().and_then(|kept| kept.split("::").next());
-        suggestion.foreign = kept.filter(|name| self.foreign.contains(*name)).map(str::to_owned);
+        suggestion.foreign = kept
+            .filter(|name| self.foreign.contains(*name) || feature_for(name).is_some())
+            .map(str::to_owned);
         suggestion
     }
 }

@@ -116,8 +116,7 @@ impl Suggestion {
     /// The advice for a type of another package, for which the program cannot derive.
     fn write_for_foreign(&self, f: &mut fmt::Formatter<'_>, foreign: &str) -> fmt::Result {
         let package = foreign.replace('_', "-");
-        let feature = FEATURES.iter().find(|feature| feature.replace('_', "-") == package);
-        if let Some(feature) = feature {
+        if let Some(feature) = feature_for(foreign) {
             writeln!(
                 f,
                 "   memory-reporter measures {foreign}'s types: cargo add memory-reporter --features {feature}"
@@ -159,6 +158,11 @@ impl Suggestion {
 /// The description of a report.
 fn describe(path: &str) -> String {
     format!("Memory used by {}.", path.trim_start_matches("explicit/").replace(['-', '/'], " "))
+}
+
+/// The feature of memory-reporter that measures the types of a crate.
+pub(super) fn feature_for(name: &str) -> Option<&'static str> {
+    FEATURES.iter().find(|feature| feature.replace('-', "_") == name).copied()
 }
 
 fn kebab(name: &str) -> String {
