@@ -165,6 +165,14 @@ fn sanitizer(file: &Parsed<'_>, section: &str) -> Option<&'static str> {
     starts.into_iter().find_map(known).map(|(_, name)| *name)
 }
 
+/// Whether the file of a program contains the wrapper `dmd::Dmd`; false if it cannot be read.
+pub fn contains_dmd(program: &Path) -> bool {
+    File::open(program).is_ok_and(|file| {
+        let file = ReadCache::new(file);
+        object::File::parse(&file).is_ok_and(|executable| has_dmd(&executable))
+    })
+}
+
 /// Whether the program contains the wrapper `dmd::Dmd`.
 fn has_dmd(file: &Parsed<'_>) -> bool {
     let mark = dmd::LINKED_MARK;

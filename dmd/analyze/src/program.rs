@@ -16,6 +16,7 @@ mod tree;
 
 pub use crate::fold::{Fold, Folds};
 pub use holder::HolderKey;
+pub use line::bytes;
 pub use overview::Overview;
 pub use summary::{Summary, SummaryRow, SummaryTable};
 pub use text::ProgramText;

@@ -76,7 +76,8 @@ impl WalkState {
         self.named = 0;
     }
 
-    /// With an engine: the walk has a pointer to a block of so many bytes, or into it. A null pointer names none.
+    /// With an engine: the walk has found a block of `bytes` bytes by a pointer to it or into it. A null pointer names
+    /// no block.
     #[inline]
     pub(crate) fn note_named(&mut self, block: &Block, bytes: usize) {
         if !block.pointer.is_null() {

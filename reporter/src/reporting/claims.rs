@@ -45,7 +45,7 @@ impl Claims {
         self.add_by_amount(path, bytes.saturating_sub(named));
     }
 
-    /// A walk named blocks of so many bytes, which reports claim by amounts.
+    /// A walk measured blocks of `named` bytes together. The amounts of later reports claim these bytes.
     pub(crate) fn add_measured(&mut self, marks: Option<Marks>, named: i64) {
         self.unclaimed.push_back((marks, named));
     }

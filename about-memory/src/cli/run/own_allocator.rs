@@ -8,6 +8,8 @@ use std::path::Path;
 use object::read::ReadCache;
 use object::{Object as _, ObjectSection as _};
 
+use about_memory::launch::contains_dmd;
+
 /// An allocator whose functions have names of their own. `launch::check` rejects programs that contain a `malloc`.
 struct Allocator {
     name: &'static str,
@@ -63,7 +65,7 @@ impl OwnAllocator {
         // The table of symbols is certain. Only a program without it is searched for texts.
         let found = found.or_else(|| if names.is_none() { by_text(texts) } else { None });
         let allocator = found?;
-        if contains(texts, dmd::LINKED_MARK) {
+        if contains_dmd(program) {
             return None;
         }
         let is_rust = allocator.symbols.contains(&&b"_rjem_"[..])

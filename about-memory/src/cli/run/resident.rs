@@ -8,6 +8,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use dmd::analyze::Peak;
+use dmd::analyze::program::bytes;
 
 /// The time between two looks at the peak. Looking takes less than 1% of a processor. Growth after the last look is not
 /// seen, so the peak is a lower bound; mostly a look falls into the time in which the program writes its last dump.
@@ -95,7 +96,7 @@ impl fmt::Display for Comparison {
         if !self.is_unexplained() {
             return Ok(());
         }
-        write!(f, "At its peak the process had at least {} resident", bytes(self.resident))?;
+        write!(f, "At its peak the process had at least {} resident", bytes(self.resident.into()))?;
         match self.resident.checked_div(self.heap) {
             Some(times) => write!(f, ", {times} times the recorded heap")?,
             None => f.write_str(", and no recorded heap")?,
@@ -105,12 +106,6 @@ impl fmt::Display for Comparison {
             ": most of the rest did not come from malloc (the program's own allocator, mapped files, stacks, DMD)."
         )
     }
-}
-
-/// Bytes as in the summary, in units of 1,024. The line shows no fewer than 32 MB.
-fn bytes(amount: u64) -> String {
-    let megabytes = amount as f64 / 1_048_576.0;
-    if megabytes < 1023.995 { format!("{megabytes:.2} MB") } else { format!("{:.2} GB", megabytes / 1024.0) }
 }
 
 #[cfg(test)]

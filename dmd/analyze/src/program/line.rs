@@ -27,7 +27,7 @@ pub(super) fn dim(text: &str, options: &ProgramOptions) -> String {
 }
 
 /// Bytes as people read them, such as `44.04 MB`, in units of 1,024.
-pub(super) fn bytes(amount: i128) -> String {
+pub fn bytes(amount: i128) -> String {
     let units = ["B", "KB", "MB", "GB", "TB", "PB", "EB"];
     let mut value = amount as f64;
     let mut unit = 0;
