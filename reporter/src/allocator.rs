@@ -13,6 +13,7 @@ use core::hint::black_box;
 use core::sync::atomic::{AtomicU8, Ordering};
 
 use counters::Noted;
+use tags::NO_TAG;
 
 pub(crate) mod counters;
 #[cfg(feature = "jemalloc")]
@@ -20,6 +21,9 @@ mod jemalloc;
 #[cfg(feature = "mimalloc")]
 mod mimalloc;
 mod system;
+mod with_tag;
+
+pub(crate) mod tags;
 
 pub use crate::platform::CUsableSize;
 
@@ -105,6 +109,11 @@ impl<A> Declared<A> {
 // counting beside it neither allocates nor unwinds.
 unsafe impl<A: GlobalAlloc + UsableSize> GlobalAlloc for Declared<A> {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        let tag = tags::current();
+        if tag != NO_TAG {
+            // SAFETY: the caller of this method guarantees that the size of `layout` is not 0.
+            return unsafe { self.alloc_with_tag(layout, tag, A::alloc) };
+        }
         // SAFETY: the caller of this method guarantees that the size of `layout` is not 0, which is all `A` requires.
         let pointer = unsafe { self.0.alloc(layout) };
         self.count_new(pointer, layout);
@@ -112,6 +121,11 @@ unsafe impl<A: GlobalAlloc + UsableSize> GlobalAlloc for Declared<A> {
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        let tag = tags::current();
+        if tag != NO_TAG {
+            // SAFETY: the caller of this method guarantees that the size of `layout` is not 0.
+            return unsafe { self.alloc_with_tag(layout, tag, A::alloc_zeroed) };
+        }
         // SAFETY: the caller of this method guarantees that the size of `layout` is not 0, which is all `A` requires.
         let pointer = unsafe { self.0.alloc_zeroed(layout) };
         self.count_new(pointer, layout);
@@ -119,14 +133,19 @@ unsafe impl<A: GlobalAlloc + UsableSize> GlobalAlloc for Declared<A> {
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the caller guarantees a live block of `self` with this layout; `self.0` allocated it, and the next
-        // line frees it.
+        let layout = tags::remove_at_end(pointer, layout);
+        // SAFETY: the caller guarantees a live block of `self`; `self.0` allocated it with this layout, and the next line
+        // frees it.
         counters::freed(unsafe { self.0.usable_size(pointer, layout) });
-        // SAFETY: the caller guarantees a live block of `self` with this layout; `self.0` allocated it.
+        // SAFETY: the caller guarantees a live block of `self`; `self.0` allocated it with this layout.
         unsafe { self.0.dealloc(pointer, layout) }
     }
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        if tags::tag_of(pointer) != NO_TAG || tags::current() != NO_TAG {
+            // SAFETY: the caller guarantees a live block of `self` with this layout, and a valid size that is not 0.
+            return unsafe { self.realloc_with_tag(pointer, layout, size) };
+        }
         // SAFETY: the caller guarantees a live block of `self` with this layout; `self.0` allocated it, and only the
         // next line can free it.
         let before = unsafe { self.0.usable_size(pointer, layout) };
@@ -150,17 +169,23 @@ impl<A: UsableSize> Declared<A> {
     #[doc(hidden)]
     #[inline]
     pub unsafe fn usable_size(&self, pointer: *const u8, layout: Layout) -> usize {
-        // SAFETY: the caller guarantees a live block of `self` with this layout; `self.0` allocated it.
-        unsafe { self.0.usable_size(pointer, layout) }
+        // SAFETY: the caller guarantees a live block of `self`; `self.0` allocated it with the layout that `layout_of`
+        // returns.
+        unsafe { self.0.usable_size(pointer, tags::layout_of(pointer, layout)) }
     }
 
     #[inline]
     fn count_new(&self, pointer: *mut u8, layout: Layout) {
         if !pointer.is_null() {
-            // SAFETY: both callers pass a block that `self.0` has just returned for this layout.
+            // SAFETY: the callers pass a block that `self.0` has just returned for this layout.
             let bytes = unsafe { self.0.usable_size(pointer, layout) };
-            counters::allocated(bytes, || Noted::new(pointer, &self.1));
+            self.count_bytes(pointer, bytes);
         }
+    }
+
+    #[inline]
+    fn count_bytes(&self, pointer: *mut u8, bytes: usize) {
+        counters::allocated(bytes, || Noted::new(pointer, &self.1));
     }
 }
 

@@ -7,6 +7,7 @@ mod dark_matter;
 mod driver;
 mod pressure;
 mod program;
+mod tag_rows;
 
 pub use driver::{CollectOptions, Collection, collect_reports};
 pub use pressure::{PressureHook, minimize_memory_usage, on_memory_pressure};

@@ -12,6 +12,7 @@ mod prefetch;
 mod reading;
 mod size_summary;
 mod stack_guard;
+mod tagged_bytes;
 mod third_party;
 mod walk;
 mod walk_state;
@@ -32,4 +33,5 @@ pub use stack_guard::apart;
 pub use walk_state::WalkState;
 
 pub(crate) use reading::Marking;
+pub(crate) use tagged_bytes::TaggedBytes;
 pub(crate) use walk_state::Addresses;

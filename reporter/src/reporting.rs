@@ -9,6 +9,8 @@ mod memory_reporter;
 mod reporter_name;
 mod reports;
 mod resident_map;
+mod tag;
+mod tagged_future;
 
 pub mod amounts;
 
@@ -24,8 +26,10 @@ pub use memory_reporter::MemoryReporter;
 pub use name_pattern::StaticNamePattern;
 pub use registry::{LocalRegistration, Registration, register_local, register_strong, register_weak};
 pub use reports::Reports;
+pub use tag::{Tag, TagGuard, Tagged, spawn_tagged, tag};
 
 pub(crate) use claims::ByAmount;
 pub(crate) use conventions::is_explicit;
 pub(crate) use reporter_name::ReporterName;
 pub(crate) use resident_map::ResidentMap;
+pub(crate) use tag::tag_paths;

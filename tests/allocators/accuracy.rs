@@ -1,6 +1,10 @@
 //! Compares computed sizes with the requested bytes, and measured sizes with the usable bytes, both as a counting
 //! allocator counts them.
 
+#[path = "tags.rs"]
+#[allow(unsafe_code, reason = "calls the allocator")]
+mod tags;
+
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap, HashSet, LinkedList, VecDeque};

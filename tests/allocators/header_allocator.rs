@@ -3,6 +3,10 @@
 
 #![allow(unsafe_code, reason = "an allocator")]
 
+#[path = "tags.rs"]
+#[allow(unsafe_code, reason = "calls the allocator")]
+mod tags;
+
 use core::alloc::{GlobalAlloc, Layout};
 use std::alloc::System;
 use std::rc::Rc;
@@ -38,6 +42,10 @@ unsafe impl GlobalAlloc for Header {
         let (whole, offset) = with_header(layout);
         // SAFETY: the caller passes a pointer of `alloc`, so its block starts `offset` bytes before it.
         let start = unsafe { pointer.sub(offset) };
+        // SAFETY: the caller passes a live block of `alloc`, which wrote its header.
+        if unsafe { self.usable_size(pointer, layout) } != layout.size() {
+            std::process::abort(); // `alloc` got another layout
+        }
         // SAFETY: `alloc` got the block from `System` with the layout `whole`.
         unsafe { System.dealloc(start, whole) };
     }

@@ -1,5 +1,8 @@
 //! The global allocator is jemalloc: crates that pass its blocks to the C library's `malloc_usable_size` crash here.
 
+#[path = "tags.rs"]
+#[allow(unsafe_code, reason = "calls the allocator")]
+mod tags;
 #[path = "without_headers.rs"]
 mod without_headers;
 

@@ -11,7 +11,7 @@ use memory_report::{ReportSet, ReporterRun, SkipReason, Skipped, Warning, Warnin
 
 use crate::allocator;
 use crate::engine_abi::{Collecting, Marker, Run};
-use crate::measure::Addresses;
+use crate::measure::{Addresses, TaggedBytes};
 use crate::reporting::isolation::{self, Ran};
 use crate::reporting::registry::{self, Entry, Turn};
 use crate::reporting::{
@@ -19,6 +19,7 @@ use crate::reporting::{
 };
 
 use super::admission::{self, Admitted};
+use super::tag_rows::TagRows;
 use super::{consistency, dark_matter, pressure};
 
 /// How to collect.
@@ -134,6 +135,7 @@ pub fn collect_reports(options: &CollectOptions) -> ReportSet {
         let name = entry.name.clone();
         driver.gone(&name, isolation::as_reporter(|| drop(entry)));
     }
+    driver.run_tags();
     driver.finish()
 }
 
@@ -229,6 +231,7 @@ fn nothing(why: String) -> ReportSet {
 struct Outcome {
     set: ReportSet,
     counted: Addresses,
+    tagged: TaggedBytes,
     skipped: Vec<Skipped>,
     /// With DMD: the claims without blocks.
     by_amount: Vec<ByAmount>,
@@ -263,8 +266,8 @@ impl Brief {
         drop(entered);
         let refused = admission::refused() != refused_before;
         let (set, state, by_amount) = out.into_parts();
-        let (counted, skipped) = state.into_parts();
-        Outcome { set, counted, skipped, by_amount, time, nested, refused, panic: result.err() }
+        let (counted, tagged, skipped) = state.into_parts();
+        Outcome { set, counted, tagged, skipped, by_amount, time, nested, refused, panic: result.err() }
     }
 }
 
@@ -273,6 +276,8 @@ struct Driver<'a> {
     brief: Brief,
     set: ReportSet,
     collector: Option<Collector>,
+    /// Blocks with a tag that the reports have counted.
+    tagged: TaggedBytes,
     /// With DMD.
     dark_matter: Option<Collecting>,
     /// With DMD: the claims without blocks.
@@ -310,6 +315,7 @@ impl<'a> Driver<'a> {
             brief,
             set,
             collector: None,
+            tagged: TaggedBytes::default(),
             dark_matter,
             by_amount: Vec::new(),
             _admitted: admitted,
@@ -334,6 +340,13 @@ impl<'a> Driver<'a> {
         let marker = self.brief.run.map(Run::marker);
         let outcome = self.brief.run(marker, name.text(), |out| reporter.collect_reports(out));
         self.absorb(name, outcome);
+    }
+
+    /// After all other reporters, since their reports win over tags.
+    fn run_tags(&mut self) {
+        let counted = core::mem::take(&mut self.tagged);
+        let reporter = TagRows::beside(&counted);
+        self.run(&ReporterName::ask(&reporter), &reporter);
     }
 
     fn run_entry(&mut self, entry: &Arc<Entry>) {
@@ -393,7 +406,7 @@ impl<'a> Driver<'a> {
         }
     }
 
-    fn absorb(&mut self, name: &ReporterName, outcome: Outcome) {
+    fn absorb(&mut self, name: &ReporterName, mut outcome: Outcome) {
         let fault = name.warning();
         let name = name.text();
         if let Some((kind, message)) = fault {
@@ -424,6 +437,7 @@ impl<'a> Driver<'a> {
             self.warn(WarningKind::Unavailable, name, &format!("not measured: {skipped}"));
         }
         Arc::make_mut(&mut self.brief.counted).extend(outcome.counted);
+        self.tagged.append(&mut outcome.tagged);
         self.set.add_run(ReporterRun::new(name, outcome.set.len(), outcome.time, outcome.skipped));
         self.by_amount.extend(outcome.by_amount);
         self.set.append(outcome.set);

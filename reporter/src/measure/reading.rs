@@ -189,9 +189,16 @@ impl Measured {
 impl Observe for Measured {
     #[inline]
     unsafe fn block(&mut self, block: Block) -> usize {
+        self.state.note_tag(&block);
         // SAFETY: the caller guarantees a live block of the global allocator with this layout, and `declared` gives
         // only the global allocator.
         unsafe { self.usable_size.ask(block.pointer, block.layout) }
+    }
+
+    #[inline]
+    fn enclosing(&mut self, block: Block) -> usize {
+        self.state.note_tag_around(&block);
+        block.layout.size()
     }
 
     #[inline]
@@ -228,6 +235,7 @@ impl Marking {
 #[allow(unsafe_code, reason = "asks the declared allocator")]
 impl Observe for Marking {
     unsafe fn block(&mut self, block: Block) -> usize {
+        self.state.note_tag(&block);
         let bytes = match (self.marks.block(block.pointer), self.usable_size) {
             (Some(bytes), _) => {
                 self.state.note_marked(&block);
@@ -243,6 +251,7 @@ impl Observe for Marking {
     }
 
     fn enclosing(&mut self, block: Block) -> usize {
+        self.state.note_tag_around(&block);
         let marked = self.marks.enclosing(block.pointer);
         if marked.is_some() {
             self.state.note_marked(&block);

@@ -93,7 +93,7 @@ pub struct SizeTree {
 pub fn size_tree<T: MallocSizeOf + ?Sized>(value: &T) -> SizeTree {
     let reading = ByField::new(core::any::type_name::<T>, WalkState::default(), None);
     let (mut tree, state) = grow_by(reading, value);
-    tree.skipped = state.into_parts().1;
+    tree.skipped = state.into_parts().2;
     tree
 }
 
@@ -110,7 +110,7 @@ pub fn size_tree<T: MallocSizeOf + ?Sized>(value: &T) -> SizeTree {
 pub fn computed_size_tree<T: MallocSizeOf + ?Sized>(value: &T) -> SizeTree {
     let reading = ByField::computed(core::any::type_name::<T>);
     let (mut tree, state) = grow_by(reading, value);
-    tree.skipped = state.into_parts().1;
+    tree.skipped = state.into_parts().2;
     tree
 }
 

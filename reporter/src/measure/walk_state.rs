@@ -12,9 +12,11 @@ use hashbrown::HashSet;
 use memory_report::{SkipReason, Skipped};
 use rustc_hash::FxBuildHasher;
 
+use crate::allocator::tags;
 use crate::engine_abi::Marks;
 
 use super::block::Block;
+use super::tagged_bytes::TaggedBytes;
 
 pub(crate) type Addresses = HashSet<usize, FxBuildHasher>;
 
@@ -28,6 +30,10 @@ pub struct WalkState {
     skipped: Vec<Skipped>,
     /// With an engine: the bytes of the blocks that the current report has named.
     named: usize,
+    /// Blocks with a tag that earlier reports have counted.
+    tagged: TaggedBytes,
+    /// Those of the current report.
+    tagged_now: TaggedBytes,
     /// With an engine: the shared block whose `block` call comes next.
     awaited: Option<usize>,
 }
@@ -65,6 +71,7 @@ impl WalkState {
     /// Begins another report. The blocks counted so far stay counted.
     pub(crate) fn begin_report(&mut self) {
         self.added.clear();
+        self.tagged.append(&mut self.tagged_now);
         self.named = 0;
     }
 
@@ -73,7 +80,24 @@ impl WalkState {
         for address in self.added.drain(..) {
             self.counted.remove(&address);
         }
+        self.tagged_now.clear();
         self.named = 0;
+    }
+
+    /// The walk counts this block, which its pointer is the start of.
+    #[inline]
+    pub(crate) fn note_tag(&mut self, block: &Block) {
+        if tags::in_use() {
+            self.tagged_now.add_found(tags::at(block.pointer));
+        }
+    }
+
+    /// The walk counts this block, which has its pointer inside.
+    #[inline]
+    pub(crate) fn note_tag_around(&mut self, block: &Block) {
+        if tags::in_use() {
+            self.tagged_now.add_found(tags::around(block.pointer, block.layout.size()));
+        }
     }
 
     /// With an engine: the walk has found a block of `bytes` bytes by a pointer to it or into it. A null pointer names
@@ -138,7 +162,8 @@ impl WalkState {
         }
     }
 
-    pub(crate) fn into_parts(self) -> (Addresses, Vec<Skipped>) {
-        (self.counted, self.skipped)
+    pub(crate) fn into_parts(mut self) -> (Addresses, TaggedBytes, Vec<Skipped>) {
+        self.tagged.append(&mut self.tagged_now);
+        (self.counted, self.tagged, self.skipped)
     }
 }

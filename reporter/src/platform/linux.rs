@@ -13,6 +13,8 @@ pub(crate) use private_folder::{
 pub(crate) use signals::{ignore_triggers, on_triggers};
 pub(crate) use start_up::{call_at_exit, call_before_main, runs_with_other_rights, spawn_without_signals};
 
+use core::ptr::{NonNull, null_mut};
+
 use procfs::Current as _;
 use procfs::process::{MMPermissions, MMapPath, MemoryMap, Process, Syscall};
 
@@ -44,6 +46,29 @@ pub(crate) fn trim_c_heap() {
     unsafe {
         libc::malloc_trim(0)
     };
+}
+
+/// Maps pages of zeros, which take memory when they are written to. It does not allocate. `None` if the system refuses.
+#[allow(unsafe_code, reason = "asks the kernel for memory")]
+pub(crate) fn zeroed_pages(bytes: usize) -> Option<NonNull<u8>> {
+    let (access, kind) = (
+        libc::PROT_READ | libc::PROT_WRITE,
+        libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
+    );
+    // SAFETY: an anonymous mapping at an address that the kernel chooses overwrites nothing.
+    let pages = unsafe { libc::mmap(null_mut(), bytes, access, kind, -1, 0) };
+    if pages == libc::MAP_FAILED { None } else { NonNull::new(pages.cast()) }
+}
+
+/// Returns pages of [`zeroed_pages`] to the system.
+///
+/// # Safety
+///
+/// `zeroed_pages` has returned them for this size, and nobody uses them.
+#[allow(unsafe_code, reason = "gives the kernel memory back")]
+pub(crate) unsafe fn return_pages(pages: NonNull<u8>, bytes: usize) {
+    // SAFETY: the caller guarantees a mapping of this size that nobody uses.
+    unsafe { libc::munmap(pages.as_ptr().cast(), bytes) };
 }
 
 pub(crate) fn statm() -> Option<Statm> {

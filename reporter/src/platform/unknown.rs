@@ -1,5 +1,8 @@
 //! A system that this crate does not know: it answers nothing.
 
+use core::alloc::{GlobalAlloc as _, Layout};
+use core::ptr::NonNull;
+use std::alloc::System;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,6 +16,29 @@ pub(crate) fn c_heap() -> Option<CHeap> {
 }
 
 pub(crate) fn trim_c_heap() {}
+
+/// Pages of zeros, from the system's allocator. `None` if it has no memory.
+#[allow(unsafe_code, reason = "asks an allocator for memory")]
+pub(crate) fn zeroed_pages(bytes: usize) -> Option<NonNull<u8>> {
+    let layout = Layout::from_size_align(bytes, PAGE).ok().filter(|layout| layout.size() > 0)?;
+    // SAFETY: the size is not 0.
+    NonNull::new(unsafe { System.alloc_zeroed(layout) })
+}
+
+/// Returns pages of [`zeroed_pages`] to the system.
+///
+/// # Safety
+///
+/// `zeroed_pages` has returned them for this size, and nobody uses them.
+#[allow(unsafe_code, reason = "gives an allocator memory back")]
+pub(crate) unsafe fn return_pages(pages: NonNull<u8>, bytes: usize) {
+    if let Ok(layout) = Layout::from_size_align(bytes, PAGE) {
+        // SAFETY: the caller guarantees that `zeroed_pages` has allocated this block with this layout.
+        unsafe { System.dealloc(pages.as_ptr(), layout) };
+    }
+}
+
+const PAGE: usize = 4096;
 
 pub(crate) fn statm() -> Option<Statm> {
     None

@@ -15,6 +15,7 @@ use crate::allocator::declared;
 use crate::engine_abi::mark_on_alloc;
 
 use super::isolation;
+use super::tag::Suspended;
 
 /// The bytes that are allocated now. The code that allocates and frees must count them.
 ///
@@ -153,8 +154,10 @@ impl<S: CounterSite> CountingMalloc<S> {
         let (start, old) = unsafe { start_and_layout(pointer) };
         // SAFETY: `start_and_layout` returned the start and layout of a live block of the global allocator.
         let before = unsafe { counted_bytes(start, old) };
+        let suspended = Suspended::new();
         // SAFETY: `start` has layout `old`, and `new` is a valid layout of the same alignment.
         let moved = unsafe { alloc::realloc(start, old, new.size()) };
+        drop(suspended);
         if moved.is_null() {
             return null_mut();
         }
@@ -182,7 +185,10 @@ impl<S: CounterSite> CountingMalloc<S> {
 
     fn allocate(bytes: usize, allocate: impl FnOnce(Layout) -> *mut u8) -> *mut c_void {
         let Some(layout) = layout(bytes) else { return null_mut() };
+        // The counter's report has the block, so no tag may.
+        let suspended = Suspended::new();
         let start = allocate(layout);
+        drop(suspended);
         if start.is_null() { null_mut() } else { Self::started(start, layout, bytes) }
     }
 

@@ -284,6 +284,26 @@ impl Reports {
         self.push(path, kind, units, amount, description);
     }
 
+    /// With DMD: what marks blocks for a path.
+    pub(crate) fn marks_of(&self, path: &str) -> Option<Marks> {
+        self.marker.and_then(|_| Marks::of(path))
+    }
+
+    /// Reports the bytes of a tag, of which blocks with `marked` bytes are marked for its path.
+    pub(crate) fn heap_of_tag(
+        &mut self,
+        path: &str,
+        marks: Option<Marks>,
+        bytes: i64,
+        marked: i64,
+        description: &str,
+    ) {
+        if let Some(claims) = &mut self.claims {
+            claims.claim_measured(path, marks, bytes, marked);
+        }
+        self.push(path, Kind::Heap, Units::Bytes, bytes, description);
+    }
+
     fn push(&mut self, path: &str, kind: Kind, units: Units, amount: i64, description: &str) {
         if let Some(fault) = path_fault(path).or(kind_fault(path, kind, units)) {
             return self.warn(WarningKind::ReportDropped, path, fault);

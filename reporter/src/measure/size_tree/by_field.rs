@@ -58,6 +58,7 @@ impl Ask {
     /// As for [`Observe::block`].
     #[inline(never)]
     unsafe fn usable(self, block: Block, state: &mut WalkState) -> usize {
+        state.note_tag(&block);
         let (marked, allocator) = match self {
             Self::Nobody => (None, None),
             Self::Allocator(allocator) => (None, Some(allocator)),
@@ -98,6 +99,9 @@ impl Observe for ByField {
     #[inline]
     fn enclosing(&mut self, block: Block) -> usize {
         let asked = block.layout.size();
+        if self.usable_size_known() {
+            self.state.note_tag_around(&block);
+        }
         let usable = match self.ask {
             Ask::Engine(marks, _) => {
                 let marked = marks.enclosing(block.pointer);

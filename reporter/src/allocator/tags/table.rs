@@ -1,0 +1,309 @@
+//! The table: two bytes for each 16 bytes of memory around blocks with a tag.
+//!
+//! ```text
+//! root: a pointer for each region of 64 MiB of addresses
+//! leaf of a region: an entry of 16 bits for each 16 bytes (a granule)
+//!
+//! entry of a block's first granule    0 | tag (15 bits)
+//! entries of its next granules        1 | more | 14 bits of its usable bytes, the lowest first
+//! ```
+//!
+//! A block of 16 usable bytes has one entry, and a block of less than 16 KiB two. `more` says that another part of the
+//! size follows. All other entries are 0. The system gives a page of a leaf memory when a thread first writes to it;
+//! `touched` says which pages these are, so that nobody reads the others.
+//!
+//! Only the thread that allocates or frees a block writes its entries. A reader on another thread looks at the first
+//! entry again after it has read the others.
+
+use core::ptr::null_mut;
+use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicU16, AtomicUsize, Ordering};
+
+use crate::platform::{return_pages, zeroed_pages};
+
+use super::{NO_TAG, TagNumber, TaggedBlock};
+
+/// Bytes of memory for each entry.
+pub(super) const GRANULE: usize = 16;
+
+pub(super) const LAST_TAG: TagNumber = IS_SIZE - 1;
+
+/// Of an entry that has a part of a size.
+const IS_SIZE: u16 = 1 << 15;
+/// Another part follows.
+const MORE: u16 = 1 << 14;
+const PART_BITS: u32 = 14;
+/// The most parts that a size has.
+const PARTS: usize = usize::BITS.div_ceil(PART_BITS) as usize;
+
+/// Addresses have 48 bits; some systems put tags of their own into the bits above.
+const ADDRESS_BITS: u32 = if usize::BITS < 48 { usize::BITS } else { 48 };
+const REGION_BITS: u32 = 26;
+const REGIONS: usize = 1 << (ADDRESS_BITS - REGION_BITS);
+const ENTRIES: usize = (1 << REGION_BITS) / GRANULE;
+/// Entries on a page of the system.
+const PAGE: usize = 4096 / size_of::<u16>();
+
+/// A value of zeros is valid, and shared by threads.
+///
+/// # Safety
+///
+/// The type consists of atomic integers and pointers only.
+#[allow(unsafe_code, reason = "implementing it is a promise about memory of zeros")]
+unsafe trait Zeros: 'static {}
+
+#[allow(unsafe_code, reason = "a promise about memory of zeros")]
+// SAFETY: a `Kept` is an atomic pointer.
+unsafe impl Zeros for [Kept<Leaf>; REGIONS] {}
+
+#[allow(unsafe_code, reason = "a promise about memory of zeros")]
+// SAFETY: all fields are atomic integers and pointers, and arrays of them.
+unsafe impl Zeros for Leaf {}
+
+/// A pointer to pages that were zeros at first and that nobody returns to the system; or null.
+struct Kept<T>(AtomicPtr<T>);
+
+#[allow(unsafe_code, reason = "memory of the system")]
+impl<T: Zeros> Kept<T> {
+    const NONE: Self = Self(AtomicPtr::new(null_mut()));
+
+    #[inline]
+    fn get(&self) -> Option<&'static T> {
+        // SAFETY: the pointer is null, or `get_or_map` has stored pages of zeros with room for a `T`, which zeros are.
+        unsafe { self.0.load(Ordering::Acquire).as_ref() }
+    }
+
+    /// Maps pages if there are none. The flag says whether this call did. `None` if the system has no memory.
+    fn get_or_map(&self) -> Option<(&'static T, bool)> {
+        let pages = zeroed_pages(size_of::<T>())?;
+        let pointer = pages.cast().as_ptr();
+        let is_new = self.0.compare_exchange(null_mut(), pointer, Ordering::AcqRel, Ordering::Acquire).is_ok();
+        if !is_new {
+            // SAFETY: `zeroed_pages` has just returned these pages for this size, and no other thread knows them.
+            unsafe { return_pages(pages, size_of::<T>()) };
+        }
+        Some((self.get()?, is_new))
+    }
+
+    /// Inserts kept pages at the start of a list, in which `next` leads on.
+    fn push(&self, pages: &'static T, next: &Self) {
+        let this = core::ptr::from_ref(pages).cast_mut();
+        let mut last = self.0.load(Ordering::Acquire);
+        loop {
+            next.0.store(last, Ordering::Relaxed);
+            match self.0.compare_exchange(last, this, Ordering::AcqRel, Ordering::Acquire) {
+                Ok(_) => return,
+                Err(other) => last = other,
+            }
+        }
+    }
+}
+
+/// The entries of a region.
+struct Leaf {
+    entries: [AtomicU16; ENTRIES],
+    /// For each page of entries, whether it was written to.
+    touched: [AtomicU8; ENTRIES / PAGE],
+    /// The first address of the region.
+    start: AtomicUsize,
+    /// The leaf that was made before.
+    next: Kept<Self>,
+}
+
+static ROOT: Kept<[Kept<Leaf>; REGIONS]> = Kept::NONE;
+/// The leaf that was made last.
+static LEAVES: Kept<Leaf> = Kept::NONE;
+
+#[inline]
+pub(super) fn in_use() -> bool {
+    !ROOT.0.load(Ordering::Relaxed).is_null()
+}
+
+/// Makes the root if there is none. False if the system has no memory for it.
+pub(super) fn begin() -> bool {
+    in_use() || ROOT.get_or_map().is_some()
+}
+
+#[inline]
+fn leaf(address: usize) -> Option<&'static Leaf> {
+    ROOT.get()?[region(address)].get()
+}
+
+#[inline]
+fn leaf_or_new(address: usize) -> Option<&'static Leaf> {
+    leaf(address).or_else(|| new_leaf(address))
+}
+
+#[cold]
+fn new_leaf(address: usize) -> Option<&'static Leaf> {
+    let (leaf, is_new) = ROOT.get()?[region(address)].get_or_map()?;
+    if is_new {
+        leaf.start.store(address >> REGION_BITS << REGION_BITS, Ordering::Relaxed);
+        LEAVES.push(leaf, &leaf.next);
+    }
+    Some(leaf)
+}
+
+const fn region(address: usize) -> usize {
+    address >> REGION_BITS & (REGIONS - 1)
+}
+
+const fn place(address: usize) -> usize {
+    address / GRANULE % ENTRIES
+}
+
+impl Leaf {
+    #[inline]
+    fn write(&self, place: usize, entry: u16, order: Ordering) {
+        self.entries[place].store(entry, order);
+        let touched = &self.touched[place / PAGE];
+        if touched.load(Ordering::Relaxed) == 0 {
+            touched.store(1, Ordering::Release);
+        }
+    }
+}
+
+#[inline]
+fn entry(address: usize) -> u16 {
+    leaf(address).map_or(0, |leaf| leaf.entries[place(address)].load(Ordering::Acquire))
+}
+
+#[inline]
+fn write(address: usize, entry: u16, order: Ordering) {
+    if let Some(leaf) = leaf(address) {
+        leaf.write(place(address), entry, order);
+    }
+}
+
+const fn is_tag(entry: u16) -> bool {
+    entry != 0 && entry & IS_SIZE == 0
+}
+
+/// Gives a block a tag. False if the system has no memory for its entries.
+#[inline]
+pub(super) fn add(block: usize, tag: TagNumber, bytes: usize) -> bool {
+    let last = block.wrapping_add(PARTS * GRANULE);
+    let Some(leaf) = leaf_or_new(block) else { return false };
+    if region(last) != region(block) && leaf_or_new(last).is_none() {
+        return false;
+    }
+    if bytes > GRANULE {
+        let (mut rest, mut address) = (bytes, block);
+        while rest > 0 {
+            address = address.wrapping_add(GRANULE);
+            let part = rest as u16 & (MORE - 1);
+            rest >>= PART_BITS;
+            let more = if rest > 0 { MORE } else { 0 };
+            write(address, IS_SIZE | more | part, Ordering::Relaxed);
+        }
+    }
+    leaf.write(place(block), tag, Ordering::Release);
+    true
+}
+
+#[inline]
+pub(super) fn tag_of(block: usize) -> TagNumber {
+    if !in_use() {
+        return NO_TAG;
+    }
+    let entry = entry(block);
+    if is_tag(entry) { entry } else { NO_TAG }
+}
+
+/// Clears the entries of a block, and returns its tag.
+#[inline]
+pub(super) fn remove(block: usize) -> TagNumber {
+    let tag = tag_of(block);
+    if tag != NO_TAG {
+        write(block, 0, Ordering::Relaxed);
+        let mut address = block;
+        loop {
+            address = address.wrapping_add(GRANULE);
+            let size = entry(address);
+            if size & IS_SIZE == 0 {
+                break;
+            }
+            write(address, 0, Ordering::Relaxed);
+            if size & MORE == 0 {
+                break;
+            }
+        }
+    }
+    tag
+}
+
+/// The block with a tag that starts at this address.
+pub(super) fn at(start: usize) -> Option<TaggedBlock> {
+    let tag = tag_of(start);
+    if tag == NO_TAG {
+        return None;
+    }
+    let (mut bytes, mut address, mut shift) = (0, start, 0);
+    loop {
+        address = address.wrapping_add(GRANULE);
+        let part = entry(address);
+        if part & IS_SIZE == 0 {
+            break;
+        }
+        bytes |= usize::from(part & (MORE - 1)).checked_shl(shift).unwrap_or(0);
+        shift += PART_BITS;
+        if part & MORE == 0 {
+            break;
+        }
+    }
+    // Otherwise another thread has freed the block meanwhile.
+    (tag_of(start) == tag).then_some(TaggedBlock { start, tag, bytes: bytes.max(GRANULE) })
+}
+
+/// The block with a tag that has this address inside, and starts at most `size` bytes before it.
+pub(super) fn around(inside: usize, size: usize) -> Option<TaggedBlock> {
+    let first = inside.saturating_sub(size) / GRANULE * GRANULE;
+    let mut address = inside / GRANULE * GRANULE;
+    while address >= first && address != 0 {
+        let Some(leaf) = leaf(address) else {
+            address = (address >> REGION_BITS << REGION_BITS).checked_sub(GRANULE)?;
+            continue;
+        };
+        let place = place(address);
+        if leaf.touched[place / PAGE].load(Ordering::Relaxed) == 0 {
+            address = address.checked_sub((place % PAGE + 1) * GRANULE)?;
+            continue;
+        }
+        if is_tag(leaf.entries[place].load(Ordering::Acquire)) {
+            // No block lies inside another, so it is this one or none.
+            return at(address).filter(|block| inside - address < block.bytes);
+        }
+        address -= GRANULE;
+    }
+    None
+}
+
+/// Calls `each` with every block that has a tag.
+pub(super) fn for_each(mut each: impl FnMut(TaggedBlock)) {
+    for leaf in leaves() {
+        let start = leaf.start.load(Ordering::Relaxed);
+        for (page, _) in leaf.touched_pages() {
+            for place in page * PAGE..(page + 1) * PAGE {
+                if is_tag(leaf.entries[place].load(Ordering::Relaxed))
+                    && let Some(block) = at(start + place * GRANULE)
+                {
+                    each(block);
+                }
+            }
+        }
+    }
+}
+
+/// Bytes of the table that are backed by memory.
+pub(super) fn bytes() -> usize {
+    leaves().map(|leaf| leaf.touched_pages().count() * PAGE * size_of::<u16>()).sum()
+}
+
+fn leaves() -> impl Iterator<Item = &'static Leaf> {
+    core::iter::successors(LEAVES.get(), |leaf| leaf.next.get())
+}
+
+impl Leaf {
+    fn touched_pages(&self) -> impl Iterator<Item = (usize, &AtomicU8)> {
+        self.touched.iter().enumerate().filter(|(_, touched)| touched.load(Ordering::Acquire) != 0)
+    }
+}

@@ -1,0 +1,113 @@
+//! The hooks for blocks with a tag.
+
+use core::alloc::{GlobalAlloc, Layout};
+
+use super::tags::{self, NO_TAG, TagNumber, raised};
+use super::{Declared, UsableSize, counters};
+
+#[allow(unsafe_code, reason = "an allocator")]
+impl<A: GlobalAlloc + UsableSize> Declared<A> {
+    /// Allocates a block with a tag; without one if the system has no memory for the table of tags.
+    ///
+    /// # Safety
+    ///
+    /// The size of `layout` is not 0, and `allocate` is `A::alloc` or `A::alloc_zeroed`.
+    #[inline]
+    pub(super) unsafe fn alloc_with_tag(
+        &self,
+        layout: Layout,
+        tag: TagNumber,
+        allocate: unsafe fn(&A, Layout) -> *mut u8,
+    ) -> *mut u8 {
+        if let Some(raised) = raised(layout) {
+            // SAFETY: the size of `raised` is at least that of `layout`, which is not 0 as the caller guarantees; that is all
+            // `A` requires.
+            let pointer = unsafe { allocate(&self.0, raised) };
+            if pointer.is_null() {
+                return pointer;
+            }
+            // SAFETY: `self.0` has just returned the block for this layout.
+            let bytes = unsafe { self.0.usable_size(pointer, raised) };
+            if tags::add(pointer, tag, bytes) {
+                self.count_bytes(pointer, bytes);
+                return pointer;
+            }
+            // SAFETY: `self.0` has just returned the block for this layout, and nobody else knows it.
+            unsafe { self.0.dealloc(pointer, raised) };
+        }
+        // SAFETY: the caller guarantees that the size of `layout` is not 0, which is all `A` requires.
+        let pointer = unsafe { allocate(&self.0, layout) };
+        self.count_new(pointer, layout);
+        pointer
+    }
+
+    /// Changes the size of a block with a tag, which keeps it; or of another block while the thread has a tag, which the
+    /// block then gets.
+    ///
+    /// # Safety
+    ///
+    /// As for `GlobalAlloc::realloc`.
+    #[inline(never)]
+    pub(super) unsafe fn realloc_with_tag(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        // SAFETY: the caller guarantees that `size`, rounded up to `layout.align()`, does not exceed `isize::MAX`.
+        let wanted = unsafe { Layout::from_size_align_unchecked(size, layout.align()) };
+        // Another thread may get the address as soon as the allocator has moved the block.
+        let tag = tags::remove(pointer);
+        if tag == NO_TAG {
+            // The allocator got the block with a layout that may be too small for a tag, so the block cannot grow in place.
+            // SAFETY: the caller guarantees that `size` is not 0.
+            let moved = unsafe { self.alloc_with_tag(wanted, tags::current(), A::alloc) };
+            if !moved.is_null() {
+                // SAFETY: the caller guarantees a live block of `layout`; the new block of `wanted` does not overlap it.
+                unsafe { self.move_contents(pointer, layout, moved, wanted) };
+            }
+            return moved;
+        }
+        let old = raised(layout).unwrap_or(layout);
+        // SAFETY: the caller guarantees a live block of `self`; `self.0` allocated it with the layout `old`, since it has a tag.
+        let before = unsafe { self.0.usable_size(pointer, old) };
+        let Some(new) = raised(wanted) else {
+            tags::add(pointer, tag, before);
+            return core::ptr::null_mut();
+        };
+        // SAFETY: as above, and the size of `new` is not 0 and, rounded up to the alignment of `old`, valid.
+        let moved = unsafe { self.0.realloc(pointer, old, new.size()) };
+        if moved.is_null() {
+            // The table has room: the tag has just been there.
+            tags::add(pointer, tag, before);
+            return moved;
+        }
+        counters::freed(before);
+        // SAFETY: `self.0` has just returned the block for this layout.
+        let bytes = unsafe { self.0.usable_size(moved, new) };
+        self.count_bytes(moved, bytes);
+        if tags::add(moved, tag, bytes) || new == wanted {
+            return moved;
+        }
+        // Without a tag the block needs the layout that the program knows.
+        // SAFETY: the caller guarantees that `size` is not 0, which is all `A` requires.
+        let plain = unsafe { self.0.alloc(wanted) };
+        if plain.is_null() {
+            // The old block has ended, so the method cannot return null.
+            std::alloc::handle_alloc_error(wanted);
+        }
+        self.count_new(plain, wanted);
+        // SAFETY: `self.0` has returned `moved` for `new` and `plain` for `wanted`; both are live.
+        unsafe { self.move_contents(moved, new, plain, wanted) };
+        plain
+    }
+
+    /// Copies the contents of a block to another one, and frees the first.
+    ///
+    /// # Safety
+    ///
+    /// Both are live blocks of `self.0` with these layouts, do not overlap, and have no tag but the second.
+    unsafe fn move_contents(&self, from: *mut u8, old: Layout, to: *mut u8, new: Layout) {
+        // SAFETY: the caller guarantees two live blocks of at least this size that do not overlap.
+        unsafe { core::ptr::copy_nonoverlapping(from, to, old.size().min(new.size())) };
+        // SAFETY: the caller guarantees a live block of `self.0` with this layout.
+        counters::freed(unsafe { self.0.usable_size(from, old) });
+        // SAFETY: the caller guarantees a live block of `self.0` with this layout; nobody uses it from now on.
+        unsafe { self.0.dealloc(from, old) };
+    }
+}

@@ -1,0 +1,78 @@
+//! One report for each tag: the blocks that carry it and that no reporter has measured in this collection.
+
+use memory_report::{Kind, Units, amount};
+
+use crate::allocator::{self, tags};
+use crate::engine_abi::Marks;
+use crate::measure::TaggedBytes;
+use crate::reporting::{MemoryReporter, Reports, tag_paths};
+
+/// It runs after all other reporters.
+pub(super) struct TagRows<'a> {
+    counted: &'a TaggedBytes,
+}
+
+impl<'a> TagRows<'a> {
+    /// `counted` are the blocks that the reports of the collection have counted.
+    pub(super) fn beside(counted: &'a TaggedBytes) -> Self {
+        Self { counted }
+    }
+}
+
+/// What a tag has.
+#[derive(Clone, Copy, Default)]
+struct Sum {
+    bytes: usize,
+    /// With DMD: the tag's path, and the bytes of the blocks that were marked for it.
+    marks: Option<Marks>,
+    marked: usize,
+}
+
+impl MemoryReporter for TagRows<'_> {
+    fn name(&self) -> &str {
+        "tags"
+    }
+
+    fn collect_reports(&self, out: &mut Reports) {
+        let known = tag_paths();
+        for fault in &known.faults {
+            out.unavailable(&format!("the tag `{}`", fault.path.escape_debug()), fault.why);
+        }
+        if known.beyond > 0 {
+            let why = "the process has tags for as many paths as there can be";
+            out.unavailable(&format!("tags for {} more paths", known.beyond), why);
+        }
+        if known.paths.is_empty() {
+            return;
+        }
+        if allocator::declared().is_none() {
+            let why = "no allocator is declared; add `memory_reporter::global_allocator!(std::alloc::System);`";
+            return out.unavailable("the memory of tags", why);
+        }
+        let mut sums = vec![Sum::default(); known.paths.len()];
+        for (sum, path) in sums.iter_mut().zip(&known.paths) {
+            sum.marks = out.marks_of(path);
+        }
+        tags::for_each(|block| {
+            // A tag that is newer than the list of paths has its first report in the next collection.
+            let Some(sum) = sums.get_mut(usize::from(block.tag) - 1) else { return };
+            sum.bytes = sum.bytes.saturating_add(block.bytes);
+            let start = core::ptr::without_provenance(block.start);
+            if let Some(marks) = sum.marks
+                && marks.is_unreported(start)
+            {
+                sum.marked = sum.marked.saturating_add(marks.block(start).unwrap_or(0));
+            }
+        });
+        for (tag, (path, sum)) in (1..).zip(known.paths.iter().zip(&sums)) {
+            let bytes = amount(sum.bytes.saturating_sub(self.counted.of(tag)));
+            if bytes > 0 {
+                let description = format!("Memory allocated under the tag `{path}` that no reporter measures.");
+                out.heap_of_tag(path, sum.marks, bytes, amount(sum.marked), &description);
+            }
+        }
+        let description = "Memory used by the table of blocks with a tag.";
+        let table = amount(tags::table_bytes());
+        out.report("explicit/memory-reporter/tags", Kind::NonHeap, Units::Bytes, table, description);
+    }
+}

@@ -1,0 +1,374 @@
+//! Tags under the global allocator of this binary: the tag of each block, whoever frees it.
+
+use core::alloc::Layout;
+use core::pin::Pin;
+use core::task::{Context, Poll, Waker};
+use std::alloc;
+use std::collections::{BTreeMap, HashMap};
+use std::panic::catch_unwind;
+use std::rc::Rc;
+use std::sync::mpsc;
+
+use allocators::Random;
+use memory_reporter::{
+    CollectOptions, CounterSite, CountingMalloc, MallocSizeOf, MemoryCounter, MemoryReporter, ReportSet,
+    Reports, Tag, Tagged, collect_report, collect_reports, malloc_size_of, register_local, spawn_tagged, tag,
+    tree::Forest,
+};
+
+fn reports() -> ReportSet {
+    collect_reports(&CollectOptions::new())
+}
+
+/// The amount at a path; 0 without reports.
+fn amount(path: &str) -> usize {
+    let set = reports();
+    set.iter().filter(|report| report.path == path).map(|report| report.amount as usize).sum()
+}
+
+fn text(bytes: usize) -> String {
+    "x".repeat(bytes)
+}
+
+#[test]
+fn a_tag_has_what_its_thread_allocates_and_nothing_else() {
+    let before = text(100);
+    let guard = tag("explicit/values");
+    let values = (Box::new(1_u8), vec![text(3), text(1000)], vec![1_u8; 20_000], vec![0_u8; 5 << 20]);
+    drop(text(77));
+    drop(guard);
+    let after = (text(100), before);
+    assert_eq!(amount("explicit/values"), malloc_size_of(&values));
+    drop(values);
+    assert_eq!(amount("explicit/values"), 0);
+    drop(after);
+}
+
+#[test]
+fn a_block_without_memory_behind_it_has_its_size() {
+    let large = Tag::new("explicit/large").run(|| Vec::<u8>::with_capacity(1 << 32));
+    assert_eq!(amount("explicit/large"), malloc_size_of(&large));
+    assert!(malloc_size_of(&large) >= 1 << 32);
+}
+
+#[test]
+fn threads_free_the_blocks_of_each_other() {
+    const THREADS: usize = 8;
+    let paths: Vec<String> = (0..THREADS).map(|i| format!("explicit/threads/{i}")).collect();
+    let (senders, receivers): (Vec<_>, Vec<_>) = (0..THREADS).map(|_| mpsc::channel::<Vec<String>>()).unzip();
+    let threads: Vec<_> = receivers
+        .into_iter()
+        .enumerate()
+        .map(|(i, receiver)| {
+            let (senders, path) = (senders.clone(), paths[i].clone());
+            std::thread::spawn(move || {
+                let mut random = Random::new(i as u64 + 1);
+                let mut kept = Vec::new();
+                for round in 0..2000 {
+                    let mut made = tag(&path);
+                    let own: Vec<String> = (0..8).map(|_| text(random.below(300) as usize)).collect();
+                    drop(core::mem::replace(&mut made, Tag::NONE.enter()));
+                    let to = random.below(THREADS as u64) as usize;
+                    if round % 100 == 0 {
+                        kept.push(own);
+                    } else {
+                        // The thread may have ended.
+                        let _ = senders[to].send(own);
+                    }
+                    while let Ok(foreign) = receiver.try_recv() {
+                        drop(foreign);
+                    }
+                }
+                (kept, receiver)
+            })
+        })
+        .collect();
+    let ended: Vec<_> = threads.into_iter().map(|thread| thread.join().unwrap()).collect();
+    drop(senders);
+    let kept: Vec<Vec<Vec<String>>> = ended
+        .into_iter()
+        .map(|(kept, receiver)| {
+            drop(receiver.iter().collect::<Vec<_>>());
+            kept
+        })
+        .collect();
+    for (path, kept) in paths.iter().zip(&kept) {
+        // The list itself was allocated without the tag.
+        let bytes: usize = kept.iter().map(malloc_size_of).sum();
+        assert!(bytes > 0);
+        assert_eq!(amount(path), bytes, "{path}");
+    }
+}
+
+#[test]
+fn the_innermost_tag_counts_and_guards_end_in_any_order() {
+    let (outer, inner) = (Tag::new("explicit/outer"), Tag::new("explicit/inner"));
+    let first = outer.enter();
+    let mut values = vec![Box::new([1_u8; 100])];
+    values.reserve_exact(7);
+    let second = inner.enter();
+    assert_eq!(Tag::current(), inner);
+    let of_inner = text(200);
+    drop(first);
+    assert_eq!(Tag::current(), inner);
+    let more = text(300);
+    drop(second);
+    assert_eq!(Tag::current(), Tag::NONE);
+    let third = inner.enter();
+    let none = Tag::NONE.enter();
+    let without = text(5000);
+    drop((none, third));
+    assert_eq!(amount("explicit/outer"), malloc_size_of(&values));
+    assert_eq!(amount("explicit/inner"), malloc_size_of(&of_inner) + malloc_size_of(&more));
+    drop(without);
+}
+
+#[test]
+fn a_panic_ends_the_tag() {
+    let kept = catch_unwind(|| {
+        let _tag = tag("explicit/panics");
+        let kept = text(400);
+        let _inner = tag("explicit/panics/inner");
+        let result = catch_unwind(|| {
+            let _third = tag("explicit/panics/third");
+            std::panic::resume_unwind(Box::new(kept));
+        });
+        assert_eq!(Tag::current(), Tag::new("explicit/panics/inner"));
+        std::panic::resume_unwind(result.unwrap_err())
+    });
+    assert_eq!(Tag::current(), Tag::NONE);
+    let kept = kept.map(|()| ()).unwrap_err().downcast::<String>().unwrap();
+    assert_eq!(amount("explicit/panics"), malloc_size_of(&*kept));
+    assert!(amount("explicit/panics/third") > 0, "the panic's own box");
+}
+
+#[test]
+fn a_block_keeps_its_tag_while_it_grows() {
+    let (first, second) = (Tag::new("explicit/grows/first"), Tag::new("explicit/grows/second"));
+    let mut grown: Vec<u64> = first.run(|| vec![1]);
+    grown.extend(0..1000);
+    second.run(|| grown.extend(0..100_000));
+    grown.truncate(3);
+    grown.shrink_to_fit();
+    assert_eq!(grown, [1, 0, 1]);
+    assert_eq!(amount("explicit/grows/first"), malloc_size_of(&grown));
+    // A block without a tag gets that of the thread in which it grows.
+    let mut other = vec![7_u8];
+    second.run(|| other.extend([8; 100]));
+    other.extend([9; 10_000]);
+    assert_eq!((other[0], other[1], other[100], other[101], other.len()), (7, 8, 8, 9, 10_101));
+    assert_eq!(amount("explicit/grows/second"), malloc_size_of(&other));
+}
+
+/// All hooks, in an arbitrary order, against a model.
+#[test]
+fn any_sequence_of_calls_is_exact() {
+    let tags: Vec<Tag> = (0..3).map(|i| Tag::new(format!("explicit/random/{i}"))).collect();
+    let mut random = Random::new(5);
+    let mut live: Vec<(*mut u8, Layout, usize, u8)> = Vec::with_capacity(20_000);
+    let sizes = |random: &mut Random| match random.below(4) {
+        0 => 1 + random.below(16) as usize,
+        1 => 1 + random.below(200) as usize,
+        2 => 1 + random.below(40_000) as usize,
+        _ => 8,
+    };
+    for step in 0..20_000 {
+        let current = random.below(4) as usize;
+        let _tag = tags.get(current).copied().unwrap_or(Tag::NONE).enter();
+        let fill = step as u8;
+        match random.below(3) {
+            0 => {
+                let layout = Layout::from_size_align(sizes(&mut random), 1 << random.below(9)).unwrap();
+                // SAFETY: the size is not 0.
+                let block = unsafe {
+                    if step % 2 == 0 { alloc::alloc(layout) } else { alloc::alloc_zeroed(layout) }
+                };
+                assert_eq!(block.addr() % layout.align(), 0);
+                if step % 2 != 0 {
+                    // SAFETY: a block of zeros of this size.
+                    assert!(unsafe { core::slice::from_raw_parts(block, layout.size()) }.iter().all(|b| *b == 0));
+                }
+                // SAFETY: the block has this size.
+                unsafe { block.write_bytes(fill, layout.size()) };
+                live.push((block, layout, current, fill));
+            }
+            1 if !live.is_empty() => {
+                let place = random.below(live.len() as u64) as usize;
+                let (block, layout, owner, fill) = live[place];
+                let size = sizes(&mut random);
+                // SAFETY: a live block of this layout.
+                let moved = unsafe { alloc::realloc(block, layout, size) };
+                // SAFETY: a live block of this size, whose first bytes were filled.
+                let bytes = unsafe { core::slice::from_raw_parts(moved, size.min(layout.size())) };
+                assert!(bytes.iter().all(|b| *b == fill));
+                // SAFETY: the block has this size.
+                unsafe { moved.write_bytes(fill, size) };
+                let owner = if owner == 3 { current } else { owner };
+                let layout = Layout::from_size_align(size, layout.align()).unwrap();
+                live[place] = (moved, layout, owner, fill);
+            }
+            2 if !live.is_empty() => {
+                let (block, layout, ..) = live.swap_remove(random.below(live.len() as u64) as usize);
+                // SAFETY: a live block of this layout.
+                unsafe { alloc::dealloc(block, layout) };
+            }
+            _ => {}
+        }
+    }
+    for (i, owned) in tags.iter().enumerate() {
+        let bytes: usize = live.iter().filter(|block| block.2 == i).map(|(block, layout, ..)| usable(*block, *layout)).sum();
+        assert!(bytes > 0);
+        assert_eq!(amount(&format!("explicit/random/{i}")), bytes, "{owned:?}");
+    }
+    for (block, layout, ..) in live {
+        // SAFETY: a live block of this layout.
+        unsafe { alloc::dealloc(block, layout) };
+    }
+}
+
+fn usable(block: *mut u8, layout: Layout) -> usize {
+    let mut ops = memory_reporter::MallocSizeOfOps::measured().unwrap();
+    // SAFETY: the callers pass a live block of the global allocator, with its layout.
+    unsafe { ops.block(block, layout) }
+}
+
+struct Owner<T>(T);
+
+impl<T: MallocSizeOf> MemoryReporter for Owner<T> {
+    fn collect_reports(&self, out: &mut Reports) {
+        collect_report!(out, "explicit/owner", Heap, &self.0, "Memory used by the owner.");
+    }
+}
+
+#[test]
+fn a_reporter_wins_over_a_tag() {
+    let path = "explicit/beside-reporters";
+    let guard = tag(path);
+    let map: HashMap<u32, String> = (0..100).map(|i| (i, text(i as usize))).collect();
+    let tree: BTreeMap<u32, String> = (0..1000).map(|i| (i, text(3))).collect();
+    let shared = Rc::new(text(50));
+    let values = Rc::new((map, tree, Rc::clone(&shared), vec![shared; 3]));
+    let rest = text(700);
+    drop(guard);
+    let whole = amount(path);
+    assert!(whole > malloc_size_of(&*values));
+    let registered = register_local(Rc::new(Owner(Rc::clone(&values))));
+    let owned = amount("explicit/owner");
+    assert_eq!(amount(path), malloc_size_of(&rest));
+    // What the reporter claims is less by the slop of blocks of which it sees only the inside.
+    assert!((owned..owned + whole / 4).contains(&(whole - malloc_size_of(&rest))), "{owned} of {whole}");
+    drop(registered);
+    assert_eq!(amount(path), whole);
+    drop(values);
+    assert_eq!(amount(path), malloc_size_of(&rest));
+}
+
+#[test]
+fn only_what_a_reporter_reports_is_taken_from_a_tag() {
+    struct Faulty(Vec<String>);
+    impl MemoryReporter for Faulty {
+        fn collect_reports(&self, out: &mut Reports) {
+            out.heap("elsewhere/faulty", &self.0, "Memory that is not in the tree.");
+            out.heap("explicit//faulty", &self.0, "Memory at a path that no report can have.");
+            let caught = catch_unwind(core::panic::AssertUnwindSafe(|| {
+                out.heap_with(
+                    "explicit/caught",
+                    |ops| {
+                        self.0.size_of_excluding_this(ops);
+                        panic!("on purpose")
+                    },
+                    "Memory whose reading panics.",
+                );
+            }));
+            assert!(caught.is_err());
+        }
+    }
+    struct Panics(Vec<String>);
+    impl MemoryReporter for Panics {
+        fn collect_reports(&self, out: &mut Reports) {
+            out.heap("explicit/panics-later", &self.0, "Memory that is left out.");
+            panic!("on purpose");
+        }
+    }
+    let (faulty, panics) = Tag::new("explicit/faulty").run(|| (vec![text(50); 9], vec![text(60); 9]));
+    let bytes = malloc_size_of(&faulty) + malloc_size_of(&panics);
+    let _first = register_local(Rc::new(Faulty(faulty)));
+    let _second = register_local(Rc::new(Panics(panics)));
+    assert_eq!(amount("explicit/faulty"), bytes);
+}
+
+#[test]
+fn threads_jobs_and_futures_inherit_where_asked() {
+    let parent = Tag::new("explicit/parent");
+    let guard = parent.enter();
+    let spawned = spawn_tagged(|| text(100));
+    let plain = std::thread::spawn(|| text(100));
+    let job = Tag::current().wrap(|| text(200));
+    let future = Tagged::new(async { text(300) });
+    drop(guard);
+    let values = vec![spawned.join().unwrap(), std::thread::spawn(job).join().unwrap(), poll(future)];
+    let plain = plain.join().unwrap();
+    assert_eq!(Tag::current(), Tag::NONE);
+    let bytes: usize = values.iter().map(malloc_size_of).sum();
+    // The thread that inherits the tag and the one that does not, their handles included, have ended.
+    let least = bytes..bytes + 2000;
+    assert!(least.contains(&amount("explicit/parent")), "{}", amount("explicit/parent"));
+    drop(plain);
+    let kept = std::thread::spawn(|| {
+        Tag::new("explicit/kept").keep();
+        let inner = tag("explicit/kept/inner");
+        let inner = (text(10), drop(inner)).0;
+        (text(1000), inner)
+    });
+    let kept = kept.join().unwrap();
+    assert_eq!(amount("explicit/kept/inner"), malloc_size_of(&kept.1));
+    let rest = amount("explicit/kept") - malloc_size_of(&kept.0);
+    assert!(rest < 500, "{rest} bytes of the thread itself");
+}
+
+fn poll<F: Future>(future: F) -> F::Output {
+    let mut future = Box::pin(future);
+    let poll = Pin::as_mut(&mut future).poll(&mut Context::from_waker(Waker::noop()));
+    assert_eq!(Tag::current(), Tag::NONE);
+    match poll {
+        Poll::Ready(output) => output,
+        Poll::Pending => unreachable!("it waits for nothing"),
+    }
+}
+
+static COUNTER: MemoryCounter = MemoryCounter::new();
+
+struct Library;
+
+impl CounterSite for Library {
+    const COUNTER: &'static MemoryCounter = &COUNTER;
+}
+
+#[test]
+fn a_counter_wins_over_a_tag() {
+    let guard = tag("explicit/library");
+    let block = CountingMalloc::<Library>::malloc(100);
+    // SAFETY: a live block of these functions.
+    let block = unsafe { CountingMalloc::<Library>::realloc(block, 10_000) };
+    drop(guard);
+    assert!(COUNTER.bytes() >= 10_000);
+    assert_eq!(amount("explicit/library"), 0);
+    // SAFETY: a live block of these functions.
+    unsafe { CountingMalloc::<Library>::free(block) };
+}
+
+#[test]
+fn a_path_that_no_report_can_have_gives_a_warning_and_no_tag() {
+    for (path, why) in [
+        ("elsewhere/js", "a tag's path must be under `explicit/`"),
+        ("explicit/", "the path ends with `/`"),
+        ("explicit/heap-unclassified/js", "is what no reporter claims"),
+    ] {
+        assert_eq!(Tag::new(path), Tag::NONE);
+        let set = reports();
+        let warned = set.warnings().iter().any(|w| w.message.contains(path) && w.message.contains(why));
+        assert!(warned, "{path}: {:?}", set.warnings());
+    }
+    let set = reports();
+    assert!(Forest::new(&set).amount("explicit").is_some());
+}
