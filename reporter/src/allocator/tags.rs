@@ -40,13 +40,12 @@ pub(crate) fn current() -> TagNumber {
     CURRENT.get()
 }
 
-/// Gives this thread a tag. From the first tag on, all threads look for tags when they free blocks. Without memory for
-/// the table the thread has no tag.
+/// Gives this thread a tag, or none.
 pub(crate) fn set_current(tag: TagNumber) {
-    CURRENT.set(if tag == NO_TAG || table::begin() { tag } else { NO_TAG });
+    CURRENT.set(tag);
 }
 
-/// Whether any thread has ever had a tag.
+/// Whether any block has ever had a tag.
 #[inline]
 pub(crate) fn in_use() -> bool {
     table::in_use()
@@ -55,9 +54,12 @@ pub(crate) fn in_use() -> bool {
 /// The layout with which a block gets a tag: the block then shares no granule of the table with another block's start.
 /// `None` if there is no such layout.
 #[inline]
+#[allow(unsafe_code, reason = "a check that the compiler does not leave out")]
 pub(super) fn raised(layout: Layout) -> Option<Layout> {
     let (size, align) = (layout.size().max(table::GRANULE), layout.align().max(table::GRANULE));
-    Layout::from_size_align(size, align).ok()
+    // SAFETY: `align` is a power of two, since both alignments are; and `size`, rounded up to it, is at most `isize::MAX`
+    // if the condition holds.
+    (size <= isize::MAX as usize - align).then(|| unsafe { Layout::from_size_align_unchecked(size, align) })
 }
 
 /// The layout that the allocator got for a live block, of which the program knows this layout.

@@ -53,7 +53,7 @@ use super::conventions::{is_explicit, kind_fault, path_fault};
 /// [`Tag::keep`].
 ///
 /// While no thread has ever had a tag, allocating costs the same as without this function. An active tag takes about
-/// two nanoseconds for each allocation, and two bytes for each 16 bytes around small blocks.
+/// a nanosecond for each allocation, and two bytes for each 16 bytes around small blocks.
 #[must_use = "the tag ends when the guard is dropped"]
 pub fn tag(path: impl AsRef<str>) -> TagGuard {
     Tag::new(path).enter()

@@ -1,7 +1,7 @@
 //! The table: two bytes for each 16 bytes of memory around blocks with a tag.
 //!
 //! ```text
-//! root: a pointer for each region of 64 MiB of addresses
+//! root: a pointer for each region of 256 MiB of addresses
 //! leaf of a region: an entry of 16 bits for each 16 bytes (a granule)
 //!
 //! entry of a block's first granule    0 | tag (15 bits)
@@ -37,7 +37,7 @@ const PARTS: usize = usize::BITS.div_ceil(PART_BITS) as usize;
 
 /// Addresses have 48 bits; some systems put tags of their own into the bits above.
 const ADDRESS_BITS: u32 = if usize::BITS < 48 { usize::BITS } else { 48 };
-const REGION_BITS: u32 = 26;
+const REGION_BITS: u32 = 28;
 const REGIONS: usize = 1 << (ADDRESS_BITS - REGION_BITS);
 const ENTRIES: usize = (1 << REGION_BITS) / GRANULE;
 /// Entries on a page of the system.
@@ -50,10 +50,6 @@ const PAGE: usize = 4096 / size_of::<u16>();
 /// The type consists of atomic integers and pointers only.
 #[allow(unsafe_code, reason = "implementing it is a promise about memory of zeros")]
 unsafe trait Zeros: 'static {}
-
-#[allow(unsafe_code, reason = "a promise about memory of zeros")]
-// SAFETY: a `Kept` is an atomic pointer.
-unsafe impl Zeros for [Kept<Leaf>; REGIONS] {}
 
 #[allow(unsafe_code, reason = "a promise about memory of zeros")]
 // SAFETY: all fields are atomic integers and pointers, and arrays of them.
@@ -109,23 +105,20 @@ struct Leaf {
     next: Kept<Self>,
 }
 
-static ROOT: Kept<[Kept<Leaf>; REGIONS]> = Kept::NONE;
+/// The system gives it memory where it is written to.
+static ROOT: [Kept<Leaf>; REGIONS] = [const { Kept::NONE }; REGIONS];
 /// The leaf that was made last.
 static LEAVES: Kept<Leaf> = Kept::NONE;
 
+/// Whether any block has ever had a tag.
 #[inline]
 pub(super) fn in_use() -> bool {
-    !ROOT.0.load(Ordering::Relaxed).is_null()
-}
-
-/// Makes the root if there is none. False if the system has no memory for it.
-pub(super) fn begin() -> bool {
-    in_use() || ROOT.get_or_map().is_some()
+    !LEAVES.0.load(Ordering::Relaxed).is_null()
 }
 
 #[inline]
 fn leaf(address: usize) -> Option<&'static Leaf> {
-    ROOT.get()?[region(address)].get()
+    ROOT[region(address)].get()
 }
 
 #[inline]
@@ -135,7 +128,7 @@ fn leaf_or_new(address: usize) -> Option<&'static Leaf> {
 
 #[cold]
 fn new_leaf(address: usize) -> Option<&'static Leaf> {
-    let (leaf, is_new) = ROOT.get()?[region(address)].get_or_map()?;
+    let (leaf, is_new) = ROOT[region(address)].get_or_map()?;
     if is_new {
         leaf.start.store(address >> REGION_BITS << REGION_BITS, Ordering::Relaxed);
         LEAVES.push(leaf, &leaf.next);
@@ -151,10 +144,24 @@ const fn place(address: usize) -> usize {
     address / GRANULE % ENTRIES
 }
 
+#[inline]
+fn entry(address: usize) -> u16 {
+    leaf(address).map_or(0, |leaf| leaf.entries[place(address)].load(Ordering::Acquire))
+}
+
+const fn is_tag(entry: u16) -> bool {
+    entry != 0 && entry & IS_SIZE == 0
+}
+
 impl Leaf {
     #[inline]
-    fn write(&self, place: usize, entry: u16, order: Ordering) {
-        self.entries[place].store(entry, order);
+    fn write(&self, place: usize, entry: u16) {
+        self.entries[place].store(entry, Ordering::Relaxed);
+        self.touch(place);
+    }
+
+    #[inline]
+    fn touch(&self, place: usize) {
         let touched = &self.touched[place / PAGE];
         if touched.load(Ordering::Relaxed) == 0 {
             touched.store(1, Ordering::Release);
@@ -162,49 +169,45 @@ impl Leaf {
     }
 }
 
-#[inline]
-fn entry(address: usize) -> u16 {
-    leaf(address).map_or(0, |leaf| leaf.entries[place(address)].load(Ordering::Acquire))
-}
-
-#[inline]
-fn write(address: usize, entry: u16, order: Ordering) {
-    if let Some(leaf) = leaf(address) {
-        leaf.write(place(address), entry, order);
-    }
-}
-
-const fn is_tag(entry: u16) -> bool {
-    entry != 0 && entry & IS_SIZE == 0
-}
-
 /// Gives a block a tag. False if the system has no memory for its entries.
 #[inline]
 pub(super) fn add(block: usize, tag: TagNumber, bytes: usize) -> bool {
-    let last = block.wrapping_add(PARTS * GRANULE);
     let Some(leaf) = leaf_or_new(block) else { return false };
-    if region(last) != region(block) && leaf_or_new(last).is_none() {
+    let place = place(block);
+    if bytes < 1 << PART_BITS && place % PAGE < PAGE - 1 {
+        // Both entries lie on one page of one leaf. A size of one granule has no entry of its own.
+        if bytes > GRANULE {
+            leaf.entries[place + 1].store(IS_SIZE | bytes as u16, Ordering::Relaxed);
+        }
+    } else if !add_size(block, bytes) {
         return false;
     }
-    if bytes > GRANULE {
-        let (mut rest, mut address) = (bytes, block);
-        while rest > 0 {
-            address = address.wrapping_add(GRANULE);
-            let part = rest as u16 & (MORE - 1);
-            rest >>= PART_BITS;
-            let more = if rest > 0 { MORE } else { 0 };
-            write(address, IS_SIZE | more | part, Ordering::Relaxed);
+    leaf.entries[place].store(tag, Ordering::Release);
+    leaf.touch(place);
+    true
+}
+
+#[cold]
+fn add_size(block: usize, bytes: usize) -> bool {
+    // All entries lie in the block's region or in the next one.
+    if leaf_or_new(block.wrapping_add(PARTS * GRANULE)).is_none() {
+        return false;
+    }
+    let (mut rest, mut address) = (if bytes > GRANULE { bytes } else { 0 }, block);
+    while rest > 0 {
+        address = address.wrapping_add(GRANULE);
+        let part = rest as u16 & (MORE - 1);
+        rest >>= PART_BITS;
+        let more = if rest > 0 { MORE } else { 0 };
+        if let Some(leaf) = leaf(address) {
+            leaf.write(place(address), IS_SIZE | more | part);
         }
     }
-    leaf.write(place(block), tag, Ordering::Release);
     true
 }
 
 #[inline]
 pub(super) fn tag_of(block: usize) -> TagNumber {
-    if !in_use() {
-        return NO_TAG;
-    }
     let entry = entry(block);
     if is_tag(entry) { entry } else { NO_TAG }
 }
@@ -212,23 +215,40 @@ pub(super) fn tag_of(block: usize) -> TagNumber {
 /// Clears the entries of a block, and returns its tag.
 #[inline]
 pub(super) fn remove(block: usize) -> TagNumber {
-    let tag = tag_of(block);
-    if tag != NO_TAG {
-        write(block, 0, Ordering::Relaxed);
-        let mut address = block;
-        loop {
-            address = address.wrapping_add(GRANULE);
-            let size = entry(address);
-            if size & IS_SIZE == 0 {
-                break;
-            }
-            write(address, 0, Ordering::Relaxed);
-            if size & MORE == 0 {
-                break;
-            }
-        }
+    let Some(leaf) = leaf(block) else { return NO_TAG };
+    let place = place(block);
+    let tag = leaf.entries[place].load(Ordering::Relaxed);
+    if !is_tag(tag) {
+        return NO_TAG;
+    }
+    leaf.entries[place].store(0, Ordering::Relaxed);
+    match leaf.entries.get(place + 1) {
+        Some(size) => match size.load(Ordering::Relaxed) & (IS_SIZE | MORE) {
+            0 => {}
+            IS_SIZE => size.store(0, Ordering::Relaxed),
+            _ => remove_size(block),
+        },
+        None => remove_size(block),
     }
     tag
+}
+
+#[cold]
+fn remove_size(block: usize) {
+    let mut address = block;
+    loop {
+        address = address.wrapping_add(GRANULE);
+        let size = entry(address);
+        if size & IS_SIZE == 0 {
+            return;
+        }
+        if let Some(leaf) = leaf(address) {
+            leaf.entries[place(address)].store(0, Ordering::Relaxed);
+        }
+        if size & MORE == 0 {
+            return;
+        }
+    }
 }
 
 /// The block with a tag that starts at this address.
