@@ -4,6 +4,7 @@ mod matrix;
 mod size_tree;
 mod snapshot_memory;
 mod split;
+mod tag_runtimes;
 mod third_party;
 
 memory_reporter::global_allocator!(tests::Counting);
