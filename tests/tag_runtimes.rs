@@ -53,7 +53,8 @@ fn a_job_of_rayon_inherits_a_tag_where_asked() {
 
 #[test]
 fn tasks_of_tokio_keep_their_tags_on_every_thread() {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(4).enable_time().build().unwrap();
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(4).enable_time().build().unwrap();
     let kept: Vec<Vec<String>> = runtime.block_on(async {
         let tasks: Vec<_> = (0..8)
             .map(|i| {

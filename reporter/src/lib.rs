@@ -87,8 +87,8 @@ pub use measure::{
 pub use memory_reporter_derive::MallocSizeOf;
 pub use platform::ListenError;
 pub use reporting::{
-    CounterSite, CountingMalloc, LocalRegistration, MemoryCounter, MemoryReporter, Registration, Reports, Tag,
-    TagGuard, Tagged, amounts, register_local, register_strong, register_weak, spawn_tagged, tag,
+    CounterSite, CountingMalloc, LocalRegistration, MemoryCounter, MemoryReporter, Registration, Reports,
+    Tag, TagGuard, Tagged, amounts, register_local, register_strong, register_weak, spawn_tagged, tag,
 };
 
 /// For the macros of this crate, for `heap-graph` and for `dmd`. Not for direct use; it may change at any time.

@@ -137,7 +137,8 @@ fn a_panic_ends_the_tag() {
         std::panic::resume_unwind(result.unwrap_err())
     });
     assert_eq!(Tag::current(), Tag::NONE);
-    let kept = kept.map(|()| ()).unwrap_err().downcast::<String>().unwrap();
+    let kept: Result<(), _> = kept;
+    let kept = kept.unwrap_err().downcast::<String>().unwrap();
     assert_eq!(amount("explicit/panics"), malloc_size_of(&*kept));
     assert!(amount("explicit/panics/third") > 0, "the panic's own box");
 }
@@ -179,14 +180,15 @@ fn any_sequence_of_calls_is_exact() {
         match random.below(3) {
             0 => {
                 let layout = Layout::from_size_align(sizes(&mut random), 1 << random.below(9)).unwrap();
+                let is_zeroed = step % 2 != 0;
+                let allocate = if is_zeroed { alloc::alloc_zeroed } else { alloc::alloc };
                 // SAFETY: the size is not 0.
-                let block = unsafe {
-                    if step % 2 == 0 { alloc::alloc(layout) } else { alloc::alloc_zeroed(layout) }
-                };
+                let block = unsafe { allocate(layout) };
                 assert_eq!(block.addr() % layout.align(), 0);
-                if step % 2 != 0 {
-                    // SAFETY: a block of zeros of this size.
-                    assert!(unsafe { core::slice::from_raw_parts(block, layout.size()) }.iter().all(|b| *b == 0));
+                if is_zeroed {
+                    // SAFETY: a live block of zeros of this size.
+                    let bytes = unsafe { core::slice::from_raw_parts(block, layout.size()) };
+                    assert!(bytes.iter().all(|b| *b == 0));
                 }
                 // SAFETY: the block has this size.
                 unsafe { block.write_bytes(fill, layout.size()) };
@@ -216,7 +218,8 @@ fn any_sequence_of_calls_is_exact() {
         }
     }
     for (i, owned) in tags.iter().enumerate() {
-        let bytes: usize = live.iter().filter(|block| block.2 == i).map(|(block, layout, ..)| usable(*block, *layout)).sum();
+        let bytes: usize =
+            live.iter().filter(|block| block.2 == i).map(|(block, layout, ..)| usable(*block, *layout)).sum();
         assert!(bytes > 0);
         assert_eq!(amount(&format!("explicit/random/{i}")), bytes, "{owned:?}");
     }
@@ -227,7 +230,7 @@ fn any_sequence_of_calls_is_exact() {
 }
 
 fn usable(block: *mut u8, layout: Layout) -> usize {
-    let mut ops = memory_reporter::MallocSizeOfOps::measured().unwrap();
+    let mut ops = memory_reporter::MallocSizeOfOps::measured().expect("an allocator is declared");
     // SAFETY: the callers pass a live block of the global allocator, with its layout.
     unsafe { ops.block(block, layout) }
 }
@@ -306,7 +309,7 @@ fn threads_jobs_and_futures_inherit_where_asked() {
     let job = Tag::current().wrap(|| text(200));
     let future = Tagged::new(async { text(300) });
     drop(guard);
-    let values = vec![spawned.join().unwrap(), std::thread::spawn(job).join().unwrap(), poll(future)];
+    let values = [spawned.join().unwrap(), std::thread::spawn(job).join().unwrap(), poll(future)];
     let plain = plain.join().unwrap();
     assert_eq!(Tag::current(), Tag::NONE);
     let bytes: usize = values.iter().map(malloc_size_of).sum();

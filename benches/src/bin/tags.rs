@@ -15,8 +15,8 @@ use core::hint::black_box;
 use std::alloc::System;
 use std::time::Instant;
 
-use memory_reporter::Tag;
 use memory_reporter::__private::Declared;
+use memory_reporter::Tag;
 
 const ROUNDS: usize = 25;
 

@@ -254,3 +254,38 @@ fn a_dump_has_claims_without_marks_only_where_blocks_are_unknown() {
     assert_eq!(paths[..6], scratch);
     assert_eq!(count(&dump, |block| block["req"] == 100_016 && block["reps"].is_array()), 5);
 }
+
+/// Blocks with a tag are reported, and each once.
+#[test]
+fn blocks_with_a_tag_are_reported() {
+    let folder = tempfile::tempdir().unwrap();
+    let dump = folder.path().join("dump.json");
+    let options = "--stacks=full --quiet";
+    for is_preloaded in [false, true] {
+        let amounts = report(|file| {
+            let command = if is_preloaded {
+                &mut preloaded(victim("tagged"), options)
+            } else {
+                &mut command(victim("tagged"))
+            };
+            succeed(command.env("DMD", options).arg(file).arg(&dump));
+        });
+        let tagged = amounts["explicit/library"];
+        assert!((1000 * 300..1000 * 320).contains(&tagged), "{tagged}");
+        assert!((1_000_000..1_010_000).contains(&amounts["explicit/pages"]));
+        assert!(amounts.keys().all(|path| !path.starts_with(TWICE)), "{amounts:?}");
+        let (unreported, _) = of_function(&amounts, UNCLASSIFIED, "tagged::forget");
+        assert!((1000 * 500..1000 * 520).contains(&unreported), "{amounts:?}");
+
+        let dump = read_dump(&dump);
+        let reports =
+            |block: &Value| block.get("reps").map_or(0, |reports| reports.as_array().unwrap().len());
+        assert_eq!(count(&dump, |block| block["req"] == 300 && reports(block) == 1), 1000);
+        assert_eq!(count(&dump, |block| block["req"] == 500 && reports(block) == 0), 1000);
+        assert_eq!(count(&dump, |block| block["req"] == 10_000 && reports(block) == 1), 100);
+        assert_eq!(count(&dump, |block| reports(block) > 1), 0);
+        let path = dump["reportPaths"].as_array().unwrap().iter().find(|p| p["path"] == "explicit/library");
+        let path = path.unwrap();
+        assert_eq!(path["claimed"], path["marked"]);
+    }
+}

@@ -406,7 +406,7 @@ impl<'a> Driver<'a> {
         }
     }
 
-    fn absorb(&mut self, name: &ReporterName, mut outcome: Outcome) {
+    fn absorb(&mut self, name: &ReporterName, outcome: Outcome) {
         let fault = name.warning();
         let name = name.text();
         if let Some((kind, message)) = fault {
@@ -437,7 +437,7 @@ impl<'a> Driver<'a> {
             self.warn(WarningKind::Unavailable, name, &format!("not measured: {skipped}"));
         }
         Arc::make_mut(&mut self.brief.counted).extend(outcome.counted);
-        self.tagged.append(&mut outcome.tagged);
+        self.tagged.append(outcome.tagged);
         self.set.add_run(ReporterRun::new(name, outcome.set.len(), outcome.time, outcome.skipped));
         self.by_amount.extend(outcome.by_amount);
         self.set.append(outcome.set);

@@ -46,7 +46,8 @@ impl MemoryReporter for TagRows<'_> {
             return;
         }
         if allocator::declared().is_none() {
-            let why = "no allocator is declared; add `memory_reporter::global_allocator!(std::alloc::System);`";
+            let why =
+                "no allocator is declared; add `memory_reporter::global_allocator!(std::alloc::System);`";
             return out.unavailable("the memory of tags", why);
         }
         let mut sums = vec![Sum::default(); known.paths.len()];
@@ -67,7 +68,8 @@ impl MemoryReporter for TagRows<'_> {
         for (tag, (path, sum)) in (1..).zip(known.paths.iter().zip(&sums)) {
             let bytes = amount(sum.bytes.saturating_sub(self.counted.of(tag)));
             if bytes > 0 {
-                let description = format!("Memory allocated under the tag `{path}` that no reporter measures.");
+                let description =
+                    format!("Memory allocated under the tag `{path}` that no reporter measures.");
                 out.heap_of_tag(path, sum.marks, bytes, amount(sum.marked), &description);
             }
         }

@@ -2,42 +2,63 @@
 
 use crate::allocator::tags::{TagNumber, TaggedBlock};
 
-/// Bytes by tag.
+/// Bytes by tag. It takes one word where no block has a tag.
 #[derive(Debug, Default)]
-pub(crate) struct TaggedBytes {
-    by_tag: Vec<usize>,
+pub(crate) struct TaggedBytes(Option<Box<ByTag>>);
+
+#[derive(Debug, Default)]
+struct ByTag {
+    /// Of reports that have ended.
+    ended: Vec<usize>,
+    /// Of the current report.
+    current: Vec<usize>,
 }
 
 impl TaggedBytes {
-    /// Adds a block, if one was found.
+    /// The current report counts a block, if one was found.
     #[cold]
     pub(crate) fn add_found(&mut self, block: Option<TaggedBlock>) {
         if let Some(block) = block {
-            self.add_bytes(block.tag.into(), block.bytes);
+            add(&mut self.0.get_or_insert_default().current, block.tag.into(), block.bytes);
         }
     }
 
-    /// Adds the bytes of `other`, which is empty then.
-    pub(crate) fn append(&mut self, other: &mut Self) {
-        for (tag, bytes) in other.by_tag.drain(..).enumerate() {
-            self.add_bytes(tag, bytes);
-        }
-    }
-
-    pub(crate) fn clear(&mut self) {
-        self.by_tag.clear();
-    }
-
-    pub(crate) fn of(&self, tag: TagNumber) -> usize {
-        self.by_tag.get(usize::from(tag)).copied().unwrap_or(0)
-    }
-
-    fn add_bytes(&mut self, tag: usize, bytes: usize) {
-        if bytes > 0 {
-            if tag >= self.by_tag.len() {
-                self.by_tag.resize(tag + 1, 0);
+    /// The current report has ended: its blocks stay counted.
+    pub(crate) fn end_report(&mut self) {
+        if let Some(by_tag) = &mut self.0 {
+            for (tag, bytes) in by_tag.current.drain(..).enumerate() {
+                add(&mut by_tag.ended, tag, bytes);
             }
-            self.by_tag[tag] = self.by_tag[tag].saturating_add(bytes);
         }
+    }
+
+    /// The current report is dropped.
+    pub(crate) fn forget_report(&mut self) {
+        if let Some(by_tag) = &mut self.0 {
+            by_tag.current.clear();
+        }
+    }
+
+    /// Adds the bytes that another reporter has counted.
+    pub(crate) fn append(&mut self, mut other: Self) {
+        other.end_report();
+        let Some(other) = other.0 else { return };
+        let ended = &mut self.0.get_or_insert_default().ended;
+        other.ended.into_iter().enumerate().for_each(|(tag, bytes)| add(ended, tag, bytes));
+    }
+
+    /// The bytes of reports that have ended.
+    pub(crate) fn of(&self, tag: TagNumber) -> usize {
+        let bytes = self.0.as_ref().and_then(|by_tag| by_tag.ended.get(usize::from(tag)));
+        bytes.copied().unwrap_or(0)
+    }
+}
+
+fn add(by_tag: &mut Vec<usize>, tag: usize, bytes: usize) {
+    if bytes > 0 {
+        if tag >= by_tag.len() {
+            by_tag.resize(tag + 1, 0);
+        }
+        by_tag[tag] = by_tag[tag].saturating_add(bytes);
     }
 }

@@ -30,10 +30,8 @@ pub struct WalkState {
     skipped: Vec<Skipped>,
     /// With an engine: the bytes of the blocks that the current report has named.
     named: usize,
-    /// Blocks with a tag that earlier reports have counted.
+    /// Blocks with a tag that reports have counted.
     tagged: TaggedBytes,
-    /// Those of the current report.
-    tagged_now: TaggedBytes,
     /// With an engine: the shared block whose `block` call comes next.
     awaited: Option<usize>,
 }
@@ -71,7 +69,7 @@ impl WalkState {
     /// Begins another report. The blocks counted so far stay counted.
     pub(crate) fn begin_report(&mut self) {
         self.added.clear();
-        self.tagged.append(&mut self.tagged_now);
+        self.tagged.end_report();
         self.named = 0;
     }
 
@@ -80,7 +78,7 @@ impl WalkState {
         for address in self.added.drain(..) {
             self.counted.remove(&address);
         }
-        self.tagged_now.clear();
+        self.tagged.forget_report();
         self.named = 0;
     }
 
@@ -88,7 +86,7 @@ impl WalkState {
     #[inline]
     pub(crate) fn note_tag(&mut self, block: &Block) {
         if tags::in_use() {
-            self.tagged_now.add_found(tags::at(block.pointer));
+            self.tagged.add_found(tags::at(block.pointer));
         }
     }
 
@@ -96,7 +94,7 @@ impl WalkState {
     #[inline]
     pub(crate) fn note_tag_around(&mut self, block: &Block) {
         if tags::in_use() {
-            self.tagged_now.add_found(tags::around(block.pointer, block.layout.size()));
+            self.tagged.add_found(tags::around(block.pointer, block.layout.size()));
         }
     }
 
@@ -162,8 +160,7 @@ impl WalkState {
         }
     }
 
-    pub(crate) fn into_parts(mut self) -> (Addresses, TaggedBytes, Vec<Skipped>) {
-        self.tagged.append(&mut self.tagged_now);
+    pub(crate) fn into_parts(self) -> (Addresses, TaggedBytes, Vec<Skipped>) {
         (self.counted, self.tagged, self.skipped)
     }
 }

@@ -51,10 +51,8 @@ pub(crate) fn trim_c_heap() {
 /// Maps pages of zeros, which take memory when they are written to. It does not allocate. `None` if the system refuses.
 #[allow(unsafe_code, reason = "asks the kernel for memory")]
 pub(crate) fn zeroed_pages(bytes: usize) -> Option<NonNull<u8>> {
-    let (access, kind) = (
-        libc::PROT_READ | libc::PROT_WRITE,
-        libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
-    );
+    let (access, kind) =
+        (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE);
     // SAFETY: an anonymous mapping at an address that the kernel chooses overwrites nothing.
     let pages = unsafe { libc::mmap(null_mut(), bytes, access, kind, -1, 0) };
     if pages == libc::MAP_FAILED { None } else { NonNull::new(pages.cast()) }

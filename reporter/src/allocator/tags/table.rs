@@ -60,7 +60,9 @@ struct Kept<T>(AtomicPtr<T>);
 
 #[allow(unsafe_code, reason = "memory of the system")]
 impl<T: Zeros> Kept<T> {
-    const NONE: Self = Self(AtomicPtr::new(null_mut()));
+    const fn none() -> Self {
+        Self(AtomicPtr::new(null_mut()))
+    }
 
     #[inline]
     fn get(&self) -> Option<&'static T> {
@@ -72,7 +74,8 @@ impl<T: Zeros> Kept<T> {
     fn get_or_map(&self) -> Option<(&'static T, bool)> {
         let pages = zeroed_pages(size_of::<T>())?;
         let pointer = pages.cast().as_ptr();
-        let is_new = self.0.compare_exchange(null_mut(), pointer, Ordering::AcqRel, Ordering::Acquire).is_ok();
+        let is_new =
+            self.0.compare_exchange(null_mut(), pointer, Ordering::AcqRel, Ordering::Acquire).is_ok();
         if !is_new {
             // SAFETY: `zeroed_pages` has just returned these pages for this size, and no other thread knows them.
             unsafe { return_pages(pages, size_of::<T>()) };
@@ -106,9 +109,9 @@ struct Leaf {
 }
 
 /// The system gives it memory where it is written to.
-static ROOT: [Kept<Leaf>; REGIONS] = [const { Kept::NONE }; REGIONS];
+static ROOT: [Kept<Leaf>; REGIONS] = [const { Kept::none() }; REGIONS];
 /// The leaf that was made last.
-static LEAVES: Kept<Leaf> = Kept::NONE;
+static LEAVES: Kept<Leaf> = Kept::none();
 
 /// Whether any block has ever had a tag.
 #[inline]
