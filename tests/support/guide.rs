@@ -6,6 +6,9 @@ mod measuring {}
 #[doc = include_str!("../../docs/src/reporters.md")]
 mod reporters {}
 
+#[doc = include_str!("../../docs/src/tags.md")]
+mod tags {}
+
 #[doc = include_str!("../../docs/src/reports.md")]
 mod reports {}
 
