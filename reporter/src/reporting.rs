@@ -32,4 +32,4 @@ pub(crate) use claims::ByAmount;
 pub(crate) use conventions::is_explicit;
 pub(crate) use reporter_name::ReporterName;
 pub(crate) use resident_map::ResidentMap;
-pub(crate) use tag::tag_paths;
+pub(crate) use tag::{TagPaths, tag_paths};

@@ -124,6 +124,16 @@ fn the_innermost_tag_counts_and_guards_end_in_any_order() {
 }
 
 #[test]
+fn what_a_collection_allocates_has_no_tag() {
+    let _tag = tag("explicit/collects");
+    let value = text(100);
+    let set = reports();
+    assert_eq!(amount("explicit/collects"), malloc_size_of(&value));
+    assert_eq!(Tag::current(), Tag::new("explicit/collects"));
+    drop(set);
+}
+
+#[test]
 fn a_panic_ends_the_tag() {
     let kept = catch_unwind(|| {
         let _tag = tag("explicit/panics");

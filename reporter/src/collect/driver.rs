@@ -15,7 +15,8 @@ use crate::measure::{Addresses, TaggedBytes};
 use crate::reporting::isolation::{self, Ran};
 use crate::reporting::registry::{self, Entry, Turn};
 use crate::reporting::{
-    ByAmount, MemoryReporter, ReporterName, Reports, ResidentMap, amounts, builtin, name_pattern,
+    ByAmount, MemoryReporter, ReporterName, Reports, ResidentMap, Tag, TagGuard, amounts, builtin,
+    name_pattern,
 };
 
 use super::admission::{self, Admitted};
@@ -283,6 +284,8 @@ struct Driver<'a> {
     /// With DMD: the claims without blocks.
     by_amount: Vec<ByAmount>,
     _admitted: Admitted,
+    /// What the collection allocates on this thread belongs to no tag.
+    _untagged: TagGuard,
     /// With DMD: the reporters that did not answer in time.
     late: Vec<Marker>,
     /// Collections refused, as far as this one has warned of them.
@@ -296,6 +299,7 @@ impl<'a> Driver<'a> {
         if isolation::is_nested() {
             return Err("called from inside a reporter; nothing was collected".to_owned());
         }
+        let untagged = Tag::NONE.enter();
         let (admitted, refused) = (admission::admit()?, admission::refused());
         if options.minimize {
             pressure::minimize_memory_usage();
@@ -319,6 +323,7 @@ impl<'a> Driver<'a> {
             dark_matter,
             by_amount: Vec::new(),
             _admitted: admitted,
+            _untagged: untagged,
             late: Vec::new(),
             refused,
         })
@@ -345,8 +350,9 @@ impl<'a> Driver<'a> {
     /// After all other reporters, since their reports win over tags.
     fn run_tags(&mut self) {
         let counted = core::mem::take(&mut self.tagged);
-        let reporter = TagRows::beside(&counted);
-        self.run(&ReporterName::ask(&reporter), &reporter);
+        if let Some(reporter) = TagRows::beside(&counted) {
+            self.run(&ReporterName::ask(&reporter), &reporter);
+        }
     }
 
     fn run_entry(&mut self, entry: &Arc<Entry>) {

@@ -5,17 +5,20 @@ use memory_report::{Kind, Units, amount};
 use crate::allocator::{self, tags};
 use crate::engine_abi::Marks;
 use crate::measure::TaggedBytes;
-use crate::reporting::{MemoryReporter, Reports, tag_paths};
+use crate::reporting::{MemoryReporter, Reports, TagPaths, tag_paths};
 
 /// It runs after all other reporters.
 pub(super) struct TagRows<'a> {
+    known: TagPaths,
     counted: &'a TaggedBytes,
 }
 
 impl<'a> TagRows<'a> {
-    /// `counted` are the blocks that the reports of the collection have counted.
-    pub(super) fn beside(counted: &'a TaggedBytes) -> Self {
-        Self { counted }
+    /// `counted` are the blocks that the reports of the collection have counted. `None` if the program uses no tags.
+    pub(super) fn beside(counted: &'a TaggedBytes) -> Option<Self> {
+        let known = tag_paths();
+        let uses_tags = !known.paths.is_empty() || !known.faults.is_empty();
+        uses_tags.then_some(Self { known, counted })
     }
 }
 
@@ -34,7 +37,7 @@ impl MemoryReporter for TagRows<'_> {
     }
 
     fn collect_reports(&self, out: &mut Reports) {
-        let known = tag_paths();
+        let known = &self.known;
         for fault in &known.faults {
             out.unavailable(&format!("the tag `{}`", fault.path.escape_debug()), fault.why);
         }
