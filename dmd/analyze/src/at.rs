@@ -3,19 +3,8 @@
 use crate::dump::{Block, Dump};
 use crate::error::AnalyzeError;
 use crate::mode::Mode;
-use crate::peak::{Peak, PeakStack, Statistics};
+use crate::peak::{At, Peak, PeakStack, Statistics};
 use crate::trace_id::TraceId;
-
-/// The time whose blocks a [`Dump`] shows.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum At {
-    /// The peak of the heap: the highest sum of requested bytes of all live blocks.
-    Peak,
-    /// The time at which the dump was written.
-    #[default]
-    End,
-}
 
 impl Dump {
     /// The peak of the heap. Only dumps of the crate `dmd` have it, except those of scan mode.
@@ -42,6 +31,7 @@ impl Dump {
         self.blocks = peak.stacks.iter().flat_map(blocks).collect();
         self.measurements.counts[0] = self.blocks.len();
         self.mode = Mode::Live;
+        self.shown = at;
         self.scanned.clear();
         self.words.clear();
         self.reporters.clear();

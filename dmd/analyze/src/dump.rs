@@ -6,7 +6,7 @@ use crate::frame::Frame;
 use crate::frames::{FrameId, Frames};
 use crate::measurements::Measurements;
 use crate::mode::Mode;
-use crate::peak::{Peak, Statistics};
+use crate::peak::{At, Peak, Statistics};
 use crate::trace_id::TraceId;
 
 /// An entry of `blockList`: `num` equal blocks.
@@ -80,6 +80,8 @@ pub struct Dump {
     /// The time at which it was written, in seconds since 1970.
     pub(crate) time: Option<u64>,
     pub(crate) measurements: Measurements,
+    /// The time whose blocks these are.
+    pub(crate) shown: At,
     pub(crate) peak: Option<Peak>,
     pub(crate) statistics: Option<Statistics>,
 }
@@ -100,6 +102,7 @@ impl Dump {
             reporters: Vec::new(),
             time: None,
             measurements: Measurements::default(),
+            shown: At::End,
             peak: None,
             statistics: None,
         }

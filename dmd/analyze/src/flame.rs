@@ -5,11 +5,13 @@ use core::ops::Range;
 use std::collections::{BinaryHeap, HashMap};
 
 use crate::frame_names::{SMALL, frame_name, kind_name, reporter_name};
+use crate::peak::At;
 use crate::records::{Analysis, Record, RecordKind, Section, Sums};
 use crate::stacks::StackId;
 
 /// The name of the root.
 const ALL: &str = "all";
+const ALL_AT_PEAK: &str = "all, at the heap's peak";
 
 /// The stacks of an analysis as one tree, outermost frames first.
 ///
@@ -118,7 +120,8 @@ impl<'a> Growth<'a> {
         // Estimates move blocks between stacks, so the sum of all stacks is exact unless it contains sampled blocks.
         amount.estimated = analysis.estimated;
         let records = (0..growth.records.len() as u32).collect();
-        let name = growth.names.add(ALL);
+        let is_peak = analysis.invocations.iter().any(|invocation| invocation.at == At::Peak);
+        let name = growth.names.add(if is_peak { ALL_AT_PEAK } else { ALL });
         growth.nodes.push(Node { name, caller: 0, amount, depth: 0, records, shown: true });
         growth
     }

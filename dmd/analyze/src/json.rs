@@ -5,12 +5,14 @@ use core::fmt::{self, Display};
 use crate::frame::FrameText;
 use memory_report::is_deceptive;
 
+use crate::peak::At;
 use crate::records::{Analysis, Record, Section, Sums, Table};
 use crate::stacks::StackId;
 
 /// An analysis as JSON.
 ///
-/// The text is an object with `version` (1), `invocations` (`dmdEnvVar` and `mode` of each dump), `total`, and
+/// The text is an object with `version` (1), `invocations` (`dmdEnvVar` and `mode` of each dump,
+/// and `at` with `peak` if the blocks are those at the heap's peak), `total`, and
 /// `kinds`. Each kind has `kind`, sums, `records` (their number without filters), and `shown`: the records, each
 /// with sums, `sizes` (pairs of usable size and count, as in the text), `addresses` (scan mode), and the stacks
 /// `allocatedAt` and `reportedAt`, innermost frame first. `tables` has the requested tables. Sums are `blocks`,
@@ -35,7 +37,8 @@ impl Display for Json<'_> {
                 Some(variable) => write!(f, "{}", Quoted(variable))?,
                 None => f.write_str("null")?,
             }
-            write!(f, ", \"mode\": \"{}\"}}", invocation.mode)
+            let at = if invocation.at == At::Peak { ", \"at\": \"peak\"" } else { "" };
+            write!(f, ", \"mode\": \"{}\"{at}}}", invocation.mode)
         })?;
         f.write_str("],\n \"total\": {")?;
         sums(f, self.0.total, self.0.estimated)?;

@@ -77,7 +77,6 @@ mod text;
 mod trace_id;
 mod type_name;
 
-pub use at::At;
 pub use by_text::ByText;
 pub use clamp::{ClampStats, clamp};
 pub use classic::Classic;
@@ -90,6 +89,7 @@ pub use frame::Frame;
 pub use json::Json;
 pub use mode::Mode;
 pub use options::{AnalyzeOptions, By, Filter, SortBy};
+pub use peak::At;
 pub use peak::{Peak, Statistics};
 pub use read::{ReadOptions, read, read_from, read_with};
 pub use records::{Analysis, RecordKind, Sums};

@@ -2,6 +2,17 @@
 
 use crate::trace_id::TraceId;
 
+/// The time whose blocks a [`Dump`](crate::Dump) shows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum At {
+    /// The peak of the heap: the highest sum of requested bytes of all live blocks.
+    Peak,
+    /// The time at which the dump was written.
+    #[default]
+    End,
+}
+
 /// The peak of the heap, as far as DMD recorded blocks.
 #[derive(Clone, Debug, Default)]
 pub struct Peak {

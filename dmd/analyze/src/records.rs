@@ -20,6 +20,7 @@ use crate::frames::Texts;
 use crate::measurements::Measurements;
 use crate::mode::Mode;
 use crate::options::AnalyzeOptions;
+use crate::peak::At;
 use crate::stacks::{StackId, Stacks};
 use crate::type_name::Verdict;
 use grouping::Grouping;
@@ -136,13 +137,14 @@ pub(crate) struct Section {
 pub(crate) struct Invocation {
     pub(crate) variable: Option<String>,
     pub(crate) mode: Mode,
+    pub(crate) at: At,
     pub(crate) measurements: Measurements,
 }
 
 impl Invocation {
     fn of(dump: &Dump) -> Self {
-        let Dump { variable, mode, measurements, .. } = dump;
-        Self { variable: variable.clone(), mode: *mode, measurements: measurements.clone() }
+        let Dump { variable, mode, shown, measurements, .. } = dump;
+        Self { variable: variable.clone(), mode: *mode, at: *shown, measurements: measurements.clone() }
     }
 }
 

@@ -4,10 +4,10 @@ use core::fmt::{self, Display};
 
 use super::line::bytes;
 use crate::amounts::{blocks, number};
-use crate::at::At;
 use crate::dump::Dump;
 use crate::fold::is_of_program;
 use crate::mode::Mode;
+use crate::peak::At;
 use crate::peak::{Peak, Statistics};
 
 /// A heap that has shrunk by less than this part since the peak counts as a heap at its peak.

@@ -181,6 +181,7 @@ impl<R: Read> Reader<'_, R> {
             reporters: self.reporters,
             measurements,
             time: self.time,
+            shown: At::End,
             peak: self.peak,
             statistics: self.statistics,
         })
