@@ -1,5 +1,6 @@
 //! Tests that cross crates, in a process whose allocator counts what each thread holds.
 
+mod foreign_types;
 mod matrix;
 mod size_tree;
 mod snapshot_memory;

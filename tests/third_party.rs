@@ -121,6 +121,13 @@ fn bytes() {
 }
 
 #[test]
+fn chrono() {
+    use ::chrono::{DateTime, NaiveDate, NaiveDateTime, TimeDelta, Utc};
+    exact("DateTime", || vec![DateTime::<Utc>::UNIX_EPOCH; 9]);
+    exact("NaiveDateTime", || vec![(NaiveDateTime::MIN, NaiveDate::MIN, TimeDelta::MAX); 9]);
+}
+
+#[test]
 fn compact_str() {
     use ::compact_str::CompactString;
     exact("short", || CompactString::new("short"));
@@ -202,6 +209,32 @@ fn indexmap() {
     let (map, held) = grown(|| (0..100_u64).map(|i| (i, Box::new(i))).collect::<IndexMap<_, _>>());
     let shallow = map.shallow_size_of_excluding_this(&mut MallocSizeOfOps::computed());
     assert_eq!(shallow as isize + 100 * 8, held.asked);
+}
+
+#[test]
+fn lru() {
+    use std::num::NonZeroUsize;
+
+    use ::lru::LruCache;
+    at_least("full LruCache", 95, || {
+        let mut cache = LruCache::new(NonZeroUsize::new(100).unwrap());
+        (0..100).for_each(|i| drop(cache.put(i, text(i))));
+        cache
+    });
+    for entries in [0, 1, 5, 9, 300] {
+        at_least("LruCache without a bound", 50, || {
+            let mut cache = LruCache::unbounded();
+            (0..entries).for_each(|i| {
+                cache.put(i as u16, i);
+            });
+            cache
+        });
+    }
+    at_least("LruCache with room", 1, || {
+        let mut cache = LruCache::new(NonZeroUsize::new(1000).unwrap());
+        (0..10).for_each(|i| drop(cache.put(text(i), Box::new(i))));
+        cache
+    });
 }
 
 #[test]
@@ -367,6 +400,12 @@ fn thin_vec() {
 }
 
 #[test]
+fn time() {
+    use ::time::{Duration, OffsetDateTime};
+    exact("OffsetDateTime", || vec![(OffsetDateTime::UNIX_EPOCH, Duration::MAX); 9]);
+}
+
+#[test]
 fn tinyvec() {
     use ::tinyvec::{ArrayVec, TinyVec};
     exact("in place", || (0..3).map(text).collect::<TinyVec<[String; 4]>>());
@@ -432,11 +471,13 @@ const CRATES: &[(&str, &str, &str)] = &[
         "at least",
         "what a `Bytes` of one owner shows, the share of a `BytesMut`; a shared or static `Bytes` is opaque",
     ),
+    ("chrono", "exact", "plain data"),
     ("compact_str", "computed", ""),
     ("dashmap", "exact", "`DashMap`, with its feature `raw-api`; `DashSet` and `ReadOnlyView` opaque"),
     ("either", "exact", "in place"),
     ("hashbrown", "computed", "whatever was removed; maps and sets whose keys are `Hash + Eq`"),
     ("indexmap", "computed", "at least, after removals"),
+    ("lru", "at least", "all entries; the table that finds them is larger while the cache is not full"),
     ("num-bigint", "at least", "the digits, not their capacity"),
     ("once_cell", "exact", "what the function of a `Lazy` captured is opaque"),
     ("ordered-float", "exact", "in place"),
@@ -457,6 +498,7 @@ const CRATES: &[(&str, &str, &str)] = &[
     ("smallvec", "exact", ""),
     ("smol_str", "computed", "shared text is counted once"),
     ("thin-vec", "computed", "not with its feature `gecko-ffi`"),
+    ("time", "exact", "plain data"),
     ("tinyvec", "exact", ""),
     (
         "tokio",

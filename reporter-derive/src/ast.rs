@@ -2,13 +2,14 @@
 
 use proc_macro2::Span;
 use syn::spanned::Spanned;
-use syn::{Data, DeriveInput, Error, Fields, Generics, Ident, Member, Type};
+use syn::{Data, DeriveInput, Error, ExprPath, Fields, Generics, Ident, Member, Type, Visibility};
 
 use crate::attr::{self, ContainerAttributes, Destination, Rule};
 
 /// The type for which the derive writes an impl.
 pub(crate) struct Input {
     pub(crate) ident: Ident,
+    pub(crate) visibility: Visibility,
     pub(crate) generics: Generics,
     pub(crate) attributes: ContainerAttributes,
     pub(crate) packed: bool,
@@ -30,6 +31,8 @@ pub(crate) struct Field {
     pub(crate) ty: Type,
     pub(crate) rule: Rule,
     pub(crate) destination: Destination,
+    /// In a mirror: the function that gives the foreign type's field.
+    pub(crate) getter: Option<ExprPath>,
     pub(crate) span: Span,
 }
 
@@ -71,6 +74,7 @@ impl Input {
         };
         Self {
             ident: input.ident.clone(),
+            visibility: input.vis.clone(),
             generics: input.generics.clone(),
             attributes,
             packed: attr::is_packed(&input.attrs),
@@ -99,6 +103,7 @@ fn fields(fields: &Fields, errors: &mut Vec<Error>) -> Vec<Field> {
                 ty: field.ty.clone(),
                 rule: said.rule,
                 destination: said.destination,
+                getter: said.getter,
                 span: field.ty.span(),
             }
         })

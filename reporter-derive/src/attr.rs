@@ -5,7 +5,8 @@ use syn::ext::IdentExt;
 use syn::parse::ParseStream;
 use syn::punctuated::Punctuated;
 use syn::{
-    Attribute, Error, ExprPath, Ident, LitStr, Member, Meta, Path, Result, Token, Type, WherePredicate,
+    Attribute, Error, ExprPath, Ident, LitStr, Member, Meta, Path, Result, Token, Type, TypePath,
+    WherePredicate,
 };
 
 const EXAMPLE: &str =
@@ -17,11 +18,17 @@ pub(crate) enum Rule {
     Ignore,
     With(ExprPath),
     Each(ExprPath),
+    StatedBy(ExprPath),
 }
 
 impl Rule {
     pub(crate) fn is_ignored(&self) -> bool {
         matches!(self, Self::Ignore)
+    }
+
+    /// Whether a function of the user measures the field, so that its type need not be measurable.
+    pub(crate) fn is_function(&self) -> bool {
+        matches!(self, Self::With(_) | Self::Each(_) | Self::StatedBy(_))
     }
 }
 
@@ -38,6 +45,8 @@ pub(crate) struct Destination {
 pub(crate) struct FieldAttributes {
     pub(crate) rule: Rule,
     pub(crate) destination: Destination,
+    /// The function that gives a private field of a mirrored type.
+    pub(crate) getter: Option<ExprPath>,
 }
 
 /// The item that has an attribute.
@@ -53,6 +62,10 @@ pub(crate) struct ContainerAttributes {
     pub(crate) bound: Option<Vec<WherePredicate>>,
     pub(crate) krate: Option<Path>,
     pub(crate) sizes: Option<Type>,
+    /// The foreign type that the type mirrors.
+    pub(crate) remote: Option<TypePath>,
+    /// The mirror leaves fields or variants out: the word that says so.
+    pub(crate) rest: Option<Ident>,
 }
 
 impl ContainerAttributes {
@@ -72,6 +85,12 @@ impl ContainerAttributes {
             } else if word == "sizes" {
                 let sizes = value(word, input, "sizes = TheSizes")?;
                 once(word, &mut found.sizes, sizes)
+            } else if word == "remote" {
+                let remote = value(word, input, "remote = path::to::Type")?;
+                once(word, &mut found.remote, remote)
+            } else if word == "rest" {
+                reason(word, input, "rest = \"why the other fields are not measured\"")?;
+                once(word, &mut found.rest, word.clone())
             } else {
                 Err(unknown(word, Place::Container))
             }
@@ -84,6 +103,7 @@ impl ContainerAttributes {
 pub(crate) fn read_field(attributes: &[Attribute], place: Place, errors: &mut Vec<Error>) -> FieldAttributes {
     let mut found = None;
     let mut destination = Destination::default();
+    let mut getter = None;
     read(attributes, errors, |word, input| {
         if place == Place::Field && (word == "add_to" || word == "split") {
             destination.word.get_or_insert_with(|| word.clone());
@@ -94,16 +114,19 @@ pub(crate) fn read_field(attributes: &[Attribute], place: Place, errors: &mut Ve
                 once(word, &mut destination.add_to, name)
             };
         }
+        if place == Place::Field && word == "getter" {
+            let path = value(word, input, "getter = path::to::function")?;
+            return once(word, &mut getter, path);
+        }
         let rule = if word == "ignore" {
-            let reason: LitStr = value(word, input, "ignore = \"why it is not measured\"")?;
-            if reason.value().trim().is_empty() {
-                return Err(Error::new(reason.span(), "the reason is empty: say why it is not measured"));
-            }
+            reason(word, input, "ignore = \"why it is not measured\"")?;
             Rule::Ignore
         } else if place == Place::Field && word == "with" {
             Rule::With(value(word, input, "with = path::to::function")?)
         } else if place == Place::Field && word == "each" {
             Rule::Each(value(word, input, "each = path::to::function")?)
+        } else if place == Place::Field && word == "stated_by" {
+            Rule::StatedBy(value(word, input, "stated_by = path::to::function")?)
         } else if place == Place::Field && word == "conditional" {
             // A shared pointer does that without the word too.
             Rule::Measure
@@ -113,12 +136,12 @@ pub(crate) fn read_field(attributes: &[Attribute], place: Place, errors: &mut Ve
         if found.replace(rule).is_some() {
             return Err(Error::new(
                 word.span(),
-                "only one of `ignore`, `with`, `each` and `conditional` can hold, and only once",
+                "only one of `ignore`, `with`, `each`, `stated_by` and `conditional` can hold, and only once",
             ));
         }
         Ok(())
     });
-    FieldAttributes { rule: found.unwrap_or(Rule::Measure), destination }
+    FieldAttributes { rule: found.unwrap_or(Rule::Measure), destination, getter }
 }
 
 pub(crate) fn is_packed(attributes: &[Attribute]) -> bool {
@@ -188,6 +211,15 @@ fn once<T>(word: &Ident, slot: &mut Option<T>, value: T) -> Result<()> {
     }
 }
 
+/// Reads a reason, which must say something.
+fn reason(word: &Ident, input: ParseStream<'_>, example: &str) -> Result<()> {
+    let reason: LitStr = value(word, input, example)?;
+    if reason.value().trim().is_empty() {
+        return Err(Error::new(reason.span(), "the reason is empty: say why it is not measured"));
+    }
+    Ok(())
+}
+
 fn value<T: syn::parse::Parse>(word: &Ident, input: ParseStream<'_>, example: &str) -> Result<T> {
     let wanted = |_| Error::new(word.span(), format!("write `#[malloc_size_of({example})]`"));
     input.parse::<Token![=]>().map_err(wanted)?;
@@ -205,10 +237,12 @@ impl syn::parse::Parse for Name {
 
 fn unknown(word: &Ident, place: Place) -> Error {
     let known = match place {
-        Place::Container => "a type takes `bound = \"...\"`, `crate = path` and `sizes = Type`",
+        Place::Container => {
+            "a type takes `bound = \"...\"`, `crate = path`, `sizes = Type`, `remote = path` and `rest = \"reason\"`"
+        }
         Place::Variant => "a variant takes `ignore = \"reason\"`",
         Place::Field => {
-            "a field takes `ignore = \"reason\"`, `with = path`, `each = path`, `conditional`, `add_to = name` and `split`"
+            "a field takes `ignore = \"reason\"`, `with = path`, `each = path`, `stated_by = path`, `conditional`, `add_to = name`, `split` and `getter = path`"
         }
     };
     let skips = ["skip", "skip_all", "ignored", "ignore_malloc_size_of"].iter().any(|other| word == other);

@@ -2,13 +2,15 @@
 
 use proc_macro2::{Span, TokenStream};
 use quote::quote;
+use syn::Path;
 use syn::spanned::Spanned;
 
 use crate::ast::{Body, Field, Input};
 use crate::attr::Rule;
 use crate::bounds::owns_nothing;
-use crate::group::{self, Each, Joint};
+use crate::group::{self, Each, Joint, Subject};
 use crate::hygiene::{at, krate, local, member_name, reading, respanned};
+use crate::mirror;
 
 /// The code for all fields: `each` gives that of one field, and `joint` joins them.
 pub(crate) fn body(input: &Input, each: &Each<'_>, joint: &Joint<'_>) -> TokenStream {
@@ -18,7 +20,9 @@ pub(crate) fn body(input: &Input, each: &Each<'_>, joint: &Joint<'_>) -> TokenSt
             let parts = fields.iter().filter_map(|field| {
                 let name = member_name(&field.member);
                 let member = &field.member;
-                let value = if input.packed {
+                let value = if input.attributes.remote.is_some() {
+                    mirror::field(field)
+                } else if input.packed {
                     // With one span only, or the compiler proposes to clone the value at the other.
                     respanned(quote!(&{ self.#member }), &|_| Span::call_site())
                 } else {
@@ -26,11 +30,37 @@ pub(crate) fn body(input: &Input, each: &Each<'_>, joint: &Joint<'_>) -> TokenSt
                 };
                 each(field, &quote!(#krate::Edge::Field(#name)), &value)
             });
-            joint.parts(parts.collect(), &krate)
+            let parts = joint.parts(parts.collect(), &krate);
+            let bind = input.attributes.remote.as_ref().map(|remote| mirror::bind(remote, input, fields));
+            quote!(#bind #parts)
         }
-        Body::Enum(variants) if variants.is_empty() => quote!(match *self {}),
-        Body::Enum(variants) => group::variants(variants, each, joint, &krate),
+        Body::Enum(variants) => {
+            let subject = subject(input, krate);
+            if variants.is_empty() && subject.rest.is_none() {
+                let value = subject.value;
+                return quote!(match *#value {});
+            }
+            let measured = group::variants(variants, each, joint, &subject);
+            let named = input.attributes.remote.as_ref().filter(|_| subject.rest.is_none());
+            let named = named.map(|remote| mirror::name_variants(remote, variants));
+            quote!(#named #measured)
+        }
     }
+}
+
+/// The enum that is measured: the type itself, or the one that it mirrors.
+fn subject(input: &Input, krate: Path) -> Subject {
+    let Some(remote) = &input.attributes.remote else {
+        return Subject { krate, value: quote!(self), path: quote!(Self), rest: None };
+    };
+    let ops = local("__ops", Span::call_site());
+    let rest = input.attributes.rest.as_ref().map(|_| {
+        quote! {
+            #[allow(unreachable_patterns)]
+            _ => #krate::MallocSizeOfOps::skip::<#remote>(#ops, #krate::SkipReason::Opaque),
+        }
+    });
+    Subject { krate, value: mirror::value(), path: mirror::pattern_path(remote), rest }
 }
 
 /// The call that measures one field. Only the part that an error is about has the field's span: clippy takes a sum for
@@ -43,6 +73,8 @@ pub(crate) fn part(
 ) -> Option<TokenStream> {
     let (krate, reading, ops) = (krate(input), reading(input), local("__ops", Span::call_site()));
     let measured = quote!(#krate::MallocSizeOfOps::<#reading>);
+    let checked = input.attributes.remote.as_ref().map(|_| mirror::of_the_same_type(field, input, value));
+    let value = checked.as_ref().unwrap_or(value);
     match &field.rule {
         Rule::Ignore => None,
         Rule::Measure if owns_nothing(&field.ty) => Some(quote!(#measured::plain_part(#ops, #edge, #value))),
@@ -51,6 +83,15 @@ pub(crate) fn part(
             let (part, ops_in) = (local("__value", path.span()), local("__ops", path.span()));
             Some(quote! {
                 #measured::part_with(#ops, #edge, #value, |#part, #ops_in| #path(#part, #ops_in))
+            })
+        }
+        Rule::StatedBy(path) => {
+            let (part, ops_in) = (local("__value", path.span()), local("__ops", path.span()));
+            let bytes = respanned(quote!(#krate::__private::bytes), &|_| at(path.span()));
+            Some(quote! {
+                #measured::part_with(#ops, #edge, #value, |#part, #ops_in| {
+                    #measured::stated(#ops_in, #part, #bytes(#path(#part)))
+                })
             })
         }
         Rule::Each(path) => {

@@ -1,9 +1,9 @@
 //! Faults of types that parse.
 
+use syn::spanned::Spanned;
 use syn::{Error, Type};
 
 use crate::ast::{Body, Field, Input};
-use crate::attr::Rule;
 use crate::hygiene::member_name;
 
 pub(crate) fn check(input: &Input, errors: &mut Vec<Error>) {
@@ -12,15 +12,48 @@ pub(crate) fn check(input: &Input, errors: &mut Vec<Error>) {
     {
         errors.push(Error::new(input.ident.span(), "an enum cannot be packed"));
     }
+    check_mirror(input, errors);
     for field in input.fields() {
         check_destination(field, input, errors);
-        if input.packed
-            && (matches!(field.rule, Rule::With(_) | Rule::Each(_)) || field.destination.split.is_some())
-        {
+        if input.packed && (field.rule.is_function() || field.destination.split.is_some()) {
             errors.push(Error::new(
                 field.span,
                 "a field of a packed struct has no address to measure it at: only plain `Copy` fields and `ignore` will do",
             ));
+        }
+    }
+}
+
+/// What only a mirror of a foreign type can say, and what it cannot.
+fn check_mirror(input: &Input, errors: &mut Vec<Error>) {
+    let is_enum = matches!(input.body, Body::Enum(_));
+    for getter in input.fields().filter_map(|field| field.getter.as_ref()) {
+        let message = if input.attributes.remote.is_none() {
+            "`getter` is for mirrors: write `#[malloc_size_of(remote = path::to::Type)]` on the type"
+        } else if is_enum {
+            "the fields of an enum's variants are public: `getter` has no effect"
+        } else {
+            continue;
+        };
+        errors.push(Error::new(getter.span(), message));
+    }
+    if let Some(rest) = &input.attributes.rest
+        && input.attributes.remote.is_none()
+    {
+        errors.push(Error::new(
+            rest.span(),
+            "`rest` is for mirrors: write `#[malloc_size_of(remote = path::to::Type)]` on the type",
+        ));
+    }
+    if let Some(remote) = &input.attributes.remote {
+        if input.attributes.sizes.is_some() {
+            errors.push(Error::new(
+                remote.span(),
+                "a mirror gives one size: `remote` and `sizes` cannot both hold",
+            ));
+        }
+        if input.packed {
+            errors.push(Error::new(remote.span(), "a packed type cannot be mirrored"));
         }
     }
 }
@@ -43,8 +76,9 @@ fn check_destination(field: &Field, input: &Input, errors: &mut Vec<Error>) {
         format!("`{word}` needs to know the sizes: write `#[malloc_size_of(sizes = TheSizes)]` on the type")
     } else if field.rule.is_ignored() {
         format!("the field is ignored: `{word}` has no effect")
-    } else if field.destination.split.is_some() && matches!(field.rule, Rule::With(_) | Rule::Each(_)) {
-        "`split` leaves the field to its own `AddSizeOf`: `with` and `each` have no effect".to_owned()
+    } else if field.destination.split.is_some() && field.rule.is_function() {
+        "`split` leaves the field to its own `AddSizeOf`: `with`, `each` and `stated_by` have no effect"
+            .to_owned()
     } else {
         return;
     };

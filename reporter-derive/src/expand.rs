@@ -11,6 +11,7 @@ use crate::bounds::{bounded, owns_nothing};
 use crate::check::check;
 use crate::group::{Joint, chain};
 use crate::hygiene::{at, krate, local, of_the_derive, reading};
+use crate::mirror;
 use crate::split;
 
 /// The whole derive: tokens of a type to tokens of its impl, with the errors before it.
@@ -39,7 +40,7 @@ fn expand(input: &Input) -> TokenStream {
             let ty = of_the_derive(field.ty.to_token_stream());
             Some(quote_spanned!(at(field.span)=> <#ty as #krate::MallocSizeOf>::NEEDS_WALK))
         }
-        Rule::With(_) | Rule::Each(_) => Some(quote!(true)),
+        Rule::With(_) | Rule::Each(_) | Rule::StatedBy(_) => Some(quote!(true)),
         Rule::Ignore => None,
     });
     let needs_walk = chain(needs_walk.collect(), &quote!(||), &quote!(false));
@@ -56,6 +57,9 @@ fn implementation(
     needs_walk: &TokenStream,
     body: &TokenStream,
 ) -> TokenStream {
+    if let Some(remote) = &input.attributes.remote {
+        return mirror::implementation(input, remote, generics, body);
+    }
     let (krate, reading, ops) = (krate(input), reading(input), local("__ops", Span::call_site()));
     let ident = of_the_derive(input.ident.to_token_stream());
     let (impl_generics, type_generics, where_clause) = generics.split_for_impl();

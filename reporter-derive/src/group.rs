@@ -78,24 +78,37 @@ struct Arm {
     parts: usize,
 }
 
+/// The enum that a match is about.
+pub(crate) struct Subject {
+    pub(crate) krate: Path,
+    /// The value that is matched.
+    pub(crate) value: TokenStream,
+    /// The enum, as patterns name it.
+    pub(crate) path: TokenStream,
+    /// The arm for variants that a mirror leaves out.
+    pub(crate) rest: Option<TokenStream>,
+}
+
 /// A match over all variants of an enum that has variants.
 pub(crate) fn variants(
     variants: &[Variant],
     each: &Each<'_>,
     joint: &Joint<'_>,
-    krate: &Path,
+    subject: &Subject,
 ) -> TokenStream {
     // For a match over some of the variants only.
     let nothing = (joint.all)(Vec::new());
-    let others = if variants.len() == 1 { TokenStream::new() } else { quote!(_ => #nothing,) };
+    let is_all = variants.len() == 1 && subject.rest.is_none();
+    let others = if is_all { TokenStream::new() } else { quote!(_ => #nothing,) };
     let mut arms: Vec<Arm> =
-        variants.iter().map(|variant| arm(variant, &others, each, joint, krate)).collect();
+        variants.iter().map(|variant| arm(variant, &others, each, joint, subject)).collect();
     let empty = arms.extract_if(.., |arm| arm.parts == 0).map(|arm| arm.arm).collect::<TokenStream>();
     while parts(&arms) > GROUP {
-        arms = together(arms).into_iter().map(|arms| grouped(arms, &others, krate)).collect();
+        arms = together(arms).into_iter().map(|arms| grouped(arms, &others, subject)).collect();
     }
     let arms = arms.into_iter().map(|arm| arm.arm);
-    quote!(match self { #(#arms)* #empty })
+    let (value, rest) = (&subject.value, &subject.rest);
+    quote!(match #value { #(#arms)* #empty #rest })
 }
 
 fn parts(arms: &[Arm]) -> usize {
@@ -115,14 +128,22 @@ fn together(arms: Vec<Arm>) -> Vec<Vec<Arm>> {
 }
 
 /// One arm for several variants.
-fn grouped(arms: Vec<Arm>, others: &TokenStream, krate: &Path) -> Arm {
+fn grouped(arms: Vec<Arm>, others: &TokenStream, subject: &Subject) -> Arm {
+    let value = &subject.value;
     let (patterns, arms): (Vec<_>, Vec<_>) = arms.into_iter().map(|arm| (arm.patterns, arm.arm)).unzip();
     let patterns = patterns.concat();
-    let body = apart(&quote!(match self { #(#arms)* #others }), krate);
+    let body = apart(&quote!(match #value { #(#arms)* #others }), &subject.krate);
     Arm { arm: quote!(#(#patterns)|* => #body,), patterns, parts: 1 }
 }
 
-fn arm(variant: &Variant, others: &TokenStream, each: &Each<'_>, joint: &Joint<'_>, krate: &Path) -> Arm {
+fn arm(
+    variant: &Variant,
+    others: &TokenStream,
+    each: &Each<'_>,
+    joint: &Joint<'_>,
+    subject: &Subject,
+) -> Arm {
+    let Subject { krate, value, path, .. } = subject;
     let ident = of_the_derive(variant.ident.to_token_stream());
     let variant_name = variant.ident.unraw().to_string();
     let measured = variant.fields.iter().filter(|field| !field.rule.is_ignored());
@@ -139,15 +160,15 @@ fn arm(variant: &Variant, others: &TokenStream, each: &Each<'_>, joint: &Joint<'
     let arm = |fields: &[(TokenStream, TokenStream)]| {
         let (bindings, parts): (Vec<_>, Vec<_>) = fields.iter().cloned().unzip();
         let parts = (joint.all)(parts);
-        quote!(Self::#ident { #(#bindings,)* .. } => #parts,)
+        quote!(#path::#ident { #(#bindings,)* .. } => #parts,)
     };
-    let pattern = quote!(Self::#ident { .. });
+    let pattern = quote!(#path::#ident { .. });
     let whole = if fields.len() <= GROUP {
         arm(&fields)
     } else {
         let groups = fields.chunks(GROUP).map(|fields| {
             let arm = arm(fields);
-            joint.group(&quote!(match self { #arm #others }), krate)
+            joint.group(&quote!(match #value { #arm #others }), krate)
         });
         let parts = joint.parts(groups.collect(), krate);
         quote!(#pattern => #parts,)

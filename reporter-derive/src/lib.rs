@@ -1,7 +1,7 @@
 //! `#[derive(MallocSizeOf)]` for the crate memory-reporter, which re-exports it.
 //!
 //! Stages: `ast` (what the type looks like), `attr` (what its attributes say), `check` (what cannot be
-//! meant), `bounds`, `body`, `split` and `expand` (the impls, which cannot fail). The derive reports all errors at
+//! meant), `bounds`, `body`, `split`, `mirror` and `expand` (the impls, which cannot fail). The derive reports all errors at
 //! once, and an empty impl follows them, so that no errors about a missing impl bury them.
 
 #![forbid(unsafe_code)]
@@ -16,6 +16,7 @@ mod check;
 mod expand;
 mod group;
 mod hygiene;
+mod mirror;
 mod split;
 
 /// Derives `MallocSizeOf` for structs and enums: the sum of the heap that the fields own.
@@ -56,6 +57,8 @@ mod split;
 /// - `each = path`: the field is a container (any `MallocSizeOfEach`), and such a function measures its elements; for
 ///   maps the first argument is a pair `(&K, &V)`.
 ///
+/// - `stated_by = path`: the function `fn(&Field) -> integer` states the field's bytes, as `memory_usage()` of many crates;
+///   a report says which of its bytes are stated.
 /// - `conditional`: the walk that reaches a shared pointer first counts it, as it does without the attribute. If
 ///   another reporter always reports it, write `ignore = "reason"`.
 /// - `add_to = name` (or `"name"`): the derive adds the field to that field of the type's `sizes`.
@@ -70,6 +73,38 @@ mod split;
 ///   measured field owns gets `T: MallocSizeOf`, and each type of a parameter `T::Item: MallocSizeOf`. References, raw
 ///   pointers, `NonNull`, `AtomicPtr`, `Weak`, functions and `PhantomData` own nothing and need no bound.
 /// - `crate = path`: the path of memory-reporter, if it is not `::memory_reporter`.
+///
+/// # Mirrors of foreign types
+///
+/// `remote = path::to::Type` on a type makes it a mirror: it repeats the public fields or the variants of a foreign type,
+/// and nobody makes a value of it. Instead of an impl it gets a function `measure` for `with = Mirror::measure` and
+/// `each = Mirror::measure`. The compiler reports fields and variants that are missing, that the foreign type does not
+/// have, and those of another type.
+///
+/// - `rest = "reason"` on the mirror: it leaves fields or variants out. The walk records such a variant as skipped.
+/// - `getter = path` on a field of a mirrored struct: the function `fn(&Type) -> &Field` gives the field. Then the mirror
+///   may leave other private fields out.
+///
+/// ```
+/// use memory_reporter::{MallocSizeOf, computed_size_of};
+///
+/// # mod foreign { pub struct Picture { pub pixels: Vec<u8>, pub width: u32 } }
+/// #[derive(MallocSizeOf)]
+/// #[malloc_size_of(remote = foreign::Picture)]
+/// struct Picture {
+///     pixels: Vec<u8>,
+///     width: u32,
+/// }
+///
+/// #[derive(MallocSizeOf)]
+/// struct Album {
+///     #[malloc_size_of(each = Picture::measure)]
+///     pictures: Vec<foreign::Picture>,
+/// }
+///
+/// let album = Album { pictures: vec![foreign::Picture { pixels: vec![0; 100], width: 10 }] };
+/// assert_eq!(computed_size_of(&album), size_of::<foreign::Picture>() + 100);
+/// ```
 ///
 /// Recursive types work, and so do types with thousands of fields or variants. The fields of a `repr(packed)` struct
 /// must be `Copy` or ignored.

@@ -153,6 +153,65 @@ fn foreign_types() {
 }
 
 #[test]
+fn mirrors() {
+    check(
+        "mirror",
+        quote! {
+            #[malloc_size_of(remote = other::Picture<T>)]
+            pub(crate) struct Picture<T> {
+                pixels: Vec<T>,
+                #[malloc_size_of(with = measure::one)]
+                palette: other::Palette,
+                #[malloc_size_of(ignore = "a reason")]
+                width: u32,
+            }
+        },
+    );
+    check(
+        "mirror_with_getter",
+        quote! {
+            #[malloc_size_of(remote = other::Text)]
+            struct Text {
+                #[malloc_size_of(getter = other::Text::as_string)]
+                text: String,
+            }
+        },
+    );
+    check(
+        "mirror_of_an_enum",
+        quote! {
+            #[malloc_size_of(remote = other::Shape)]
+            enum Shape {
+                Nothing,
+                Text(String, #[malloc_size_of(ignore = "a reason")] u8),
+            }
+        },
+    );
+    check(
+        "mirror_with_rest",
+        quote! {
+            #[malloc_size_of(remote = other::Shape, rest = "a reason")]
+            enum Shape {
+                Text(String),
+            }
+        },
+    );
+}
+
+#[test]
+fn stated_figures() {
+    check(
+        "stated_by",
+        quote! {
+            struct Search {
+                #[malloc_size_of(stated_by = other::Index::memory_usage)]
+                index: other::Index,
+            }
+        },
+    );
+}
+
+#[test]
 fn errors_are_followed_by_an_empty_impl() {
     check(
         "errors",

@@ -13,5 +13,8 @@ pub mod std_types {}
 #[doc = include_str!("docs/third_party.md")]
 pub mod third_party {}
 
+#[doc = include_str!("docs/other_crates.md")]
+pub mod other_crates {}
+
 #[doc = include_str!("docs/coming_from.md")]
 pub mod coming_from {}

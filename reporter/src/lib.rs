@@ -96,7 +96,7 @@ pub use reporting::{
 pub mod __private {
     pub use crate::allocator::{Declared, DeclaredAllocator};
     pub use crate::collect::run_reporters;
-    pub use crate::measure::apart;
+    pub use crate::measure::{apart, bytes, of_the_mirrors_type};
     pub use crate::reporting::isolation::contain;
     pub use crate::reporting::registry::StaticReporter;
     pub use crate::reporting::{OneReport, StaticNamePattern, assert_description, assert_kind, assert_path};

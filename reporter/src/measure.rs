@@ -7,11 +7,13 @@ mod erased;
 mod impls;
 mod layout;
 mod malloc_size_of;
+mod mirror;
 mod ops;
 mod prefetch;
 mod reading;
 mod size_summary;
 mod stack_guard;
+mod stated;
 mod tagged_bytes;
 mod third_party;
 mod walk;
@@ -25,11 +27,13 @@ pub use erased::ErasedMallocSizeOf;
 pub use malloc_size_of::{
     MallocSizeOf, MallocSizeOfEach, OwningPointer, SizeOfIncludingThis, computed_size_of, malloc_size_of,
 };
+pub use mirror::of_the_mirrors_type;
 pub use ops::MallocSizeOfOps;
 pub use reading::{Computed, Erased, Measured, Observe, Reading};
 pub use size_summary::{SizeSummary, Summed, size_summary};
 pub use size_tree::{SizeTree, computed_size_tree, size_tree};
 pub use stack_guard::apart;
+pub use stated::bytes;
 pub use walk_state::WalkState;
 
 pub(crate) use reading::Marking;

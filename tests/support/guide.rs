@@ -3,6 +3,9 @@
 #[doc = include_str!("../../docs/src/measuring.md")]
 mod measuring {}
 
+#[doc = include_str!("../../docs/src/foreign-types.md")]
+mod foreign_types {}
+
 #[doc = include_str!("../../docs/src/reporters.md")]
 mod reporters {}
 

@@ -111,6 +111,16 @@ fn the_code_of_the_guide_is_compiled() {
     }
 }
 
+/// The guide's code for tantivy is compiled by the example only, which is a workspace of its own.
+#[test]
+fn the_guide_shows_the_code_of_the_tantivy_example() {
+    let (page, example) = (read("docs/src/foreign-types.md"), read("examples/tantivy_index/src/index.rs"));
+    let shown =
+        page.split("```text\nimpl MemoryReporter for Search").nth(1).expect("the code of the reporter");
+    let shown = format!("impl MemoryReporter for Search{}", shown.split("```").next().unwrap());
+    assert!(example.ends_with(&shown), "docs/src/foreign-types.md differs from the end of the example");
+}
+
 #[test]
 fn the_readme_fits_on_two_screens() {
     let lines = read("README.md").lines().count();

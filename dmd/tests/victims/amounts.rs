@@ -65,6 +65,8 @@ impl MemoryReporter for Mixed {
     }
 
     fn collect_reports(&self, out: &mut Reports) {
+        // A value that states its own bytes names no block.
+        out.heap_with("explicit/stated", |ops| ops.stated(self, 25_000), "Memory used by what states it.");
         // Two amounts of measured blocks.
         let sizes: Sizes = out.split(&*CACHE.lock().expect("unpoisoned"));
         collect_report!(out, "explicit/cache/keys", Heap, Bytes, sizes.keys, "Memory used by keys.");
@@ -87,6 +89,11 @@ fn count_textures() {
         TEXTURES.allocated(&raw const *texture, 100_000);
         black_box(texture);
     }
+}
+
+#[inline(never)]
+fn forget_stated() {
+    black_box(Box::leak(vec![1_u8; 25_000].into_boxed_slice()));
 }
 
 #[inline(never)]
@@ -119,6 +126,7 @@ fn main() {
     *EMPTIED.lock().expect("unpoisoned") = Some(table);
     register_strong(Arc::new(Mixed)).forever();
     count_textures();
+    forget_stated();
     forget_scratch();
     compress();
     if kind == "dump" {

@@ -29,6 +29,12 @@ pub trait Observe {
         block.layout.size()
     }
 
+    /// Takes bytes that a value states of itself ([`MallocSizeOfOps::stated`](crate::MallocSizeOfOps::stated)), of
+    /// which no block is known, and returns the bytes to count for them.
+    fn stated(&mut self, bytes: usize) -> usize {
+        bytes
+    }
+
     /// The state of this walk: the shared blocks it has counted and the parts it has skipped.
     fn state(&mut self) -> &mut WalkState;
 
@@ -313,6 +319,10 @@ impl Observe for Erased<'_> {
 
     fn enclosing(&mut self, block: Block) -> usize {
         self.observer.enclosing(block)
+    }
+
+    fn stated(&mut self, bytes: usize) -> usize {
+        self.observer.stated(bytes)
     }
 
     fn state(&mut self) -> &mut WalkState {

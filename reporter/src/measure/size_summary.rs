@@ -108,6 +108,11 @@ impl Observe for Summed {
         asked
     }
 
+    fn stated(&mut self, bytes: usize) -> usize {
+        self.sum += SizeSummary { asked: bytes, usable: bytes, blocks: 0 };
+        bytes
+    }
+
     #[inline]
     fn state(&mut self) -> &mut WalkState {
         &mut self.state

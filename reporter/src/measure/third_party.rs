@@ -10,6 +10,8 @@ mod bitvec;
 mod bumpalo;
 #[cfg(feature = "bytes")]
 mod bytes;
+#[cfg(feature = "chrono")]
+mod chrono;
 #[cfg(feature = "compact_str")]
 mod compact_str;
 #[cfg(feature = "dashmap")]
@@ -20,6 +22,8 @@ mod either;
 mod hashbrown;
 #[cfg(feature = "indexmap")]
 mod indexmap;
+#[cfg(feature = "lru")]
+mod lru;
 #[cfg(feature = "num-bigint")]
 mod num_bigint;
 #[cfg(feature = "once_cell")]
@@ -44,6 +48,8 @@ mod smallvec;
 mod smol_str;
 #[cfg(feature = "thin-vec")]
 mod thin_vec;
+#[cfg(feature = "time")]
+mod time;
 #[cfg(feature = "tinyvec")]
 mod tinyvec;
 #[cfg(feature = "tokio")]

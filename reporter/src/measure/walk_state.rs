@@ -28,6 +28,8 @@ pub struct WalkState {
     /// The part of `counted` that the current report has added.
     added: Vec<usize>,
     skipped: Vec<Skipped>,
+    /// The bytes that values of each type have stated of themselves in the current report.
+    stated: Option<Box<Stated>>,
     /// With an engine: the bytes of the blocks that the current report has named.
     named: usize,
     /// Blocks with a tag that reports have counted.
@@ -35,6 +37,10 @@ pub struct WalkState {
     /// With an engine: the shared block whose `block` call comes next.
     awaited: Option<usize>,
 }
+
+/// Types, and the bytes that their values have stated of themselves. Most walks have none, and stay small.
+#[derive(Debug, Default)]
+struct Stated(Vec<(&'static str, usize)>);
 
 /// The address that stands for "an engine marked the shared block counted at this address". No block lies so high.
 const fn marked(address: usize) -> usize {
@@ -70,6 +76,7 @@ impl WalkState {
     pub(crate) fn begin_report(&mut self) {
         self.added.clear();
         self.tagged.end_report();
+        self.stated = None;
         self.named = 0;
     }
 
@@ -135,6 +142,20 @@ impl WalkState {
     fn is_counted(&self, address: usize) -> bool {
         self.counted.contains(&address)
             || self.counted_before.as_ref().is_some_and(|before| before.contains(&address))
+    }
+
+    /// A value of this type has stated bytes of itself.
+    pub(crate) fn note_stated(&mut self, type_name: &'static str, bytes: usize) {
+        let Stated(types) = &mut **self.stated.get_or_insert_default();
+        match types.iter_mut().find(|(known, _)| *known == type_name) {
+            Some((_, sum)) => *sum = sum.saturating_add(bytes),
+            None => types.push((type_name, bytes)),
+        }
+    }
+
+    /// The bytes that values of each type have stated of themselves in the current report.
+    pub(crate) fn take_stated(&mut self) -> Vec<(&'static str, usize)> {
+        self.stated.take().map(|stated| stated.0).unwrap_or_default()
     }
 
     #[cold]

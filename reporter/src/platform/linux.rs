@@ -2,6 +2,7 @@
 
 mod local_socket;
 mod private_folder;
+mod resident;
 mod signals;
 mod start_up;
 
@@ -10,6 +11,7 @@ pub(crate) use private_folder::{
     check_private_folder, create_private_file, create_private_folder, make_private_folder, own_uid,
     socket_folder,
 };
+pub(crate) use resident::resident_in;
 pub(crate) use signals::{ignore_triggers, on_triggers};
 pub(crate) use start_up::{call_at_exit, call_before_main, runs_with_other_rights, spawn_without_signals};
 

@@ -72,6 +72,10 @@ pub(crate) fn mappings(_: &[(u32, usize)]) -> Option<Vec<Mapping>> {
     None
 }
 
+pub(crate) fn resident_in(_: std::ops::Range<usize>) -> Option<u64> {
+    None
+}
+
 pub(crate) fn ignore_triggers() {}
 
 pub(crate) fn page_tables() -> Option<u64> {

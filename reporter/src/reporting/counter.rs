@@ -112,6 +112,8 @@ pub trait CounterSite {
 /// let block = CountingMalloc::<Zlib>::malloc(100);
 /// assert!(COUNTER.bytes() >= 100);
 /// // SAFETY: the block is the one from above.
+/// assert_eq!(unsafe { CountingMalloc::<Zlib>::size(block) }, 100);
+/// // SAFETY: the block is the one from above.
 /// unsafe { CountingMalloc::<Zlib>::free(block) };
 /// assert_eq!(COUNTER.bytes(), 0);
 /// ```
@@ -181,6 +183,21 @@ impl<S: CounterSite> CountingMalloc<S> {
         // SAFETY: `start_and_layout` returned the start and layout of a live block of the global allocator, and the
         // caller gives the block up.
         unsafe { alloc::dealloc(start, layout) };
+    }
+
+    /// The bytes that the caller of `malloc` requested; 0 for null. Some libraries want such a function: `xSize` of
+    /// `SQLite`.
+    ///
+    /// # Safety
+    ///
+    /// `pointer` is null or a live block of these functions.
+    pub unsafe extern "C" fn size(pointer: *mut c_void) -> usize {
+        if pointer.is_null() {
+            return 0;
+        }
+        // SAFETY: the caller guarantees a live block that `started` returned.
+        let (_, layout) = unsafe { start_and_layout(pointer) };
+        layout.size() - HEADER
     }
 
     fn allocate(bytes: usize, allocate: impl FnOnce(Layout) -> *mut u8) -> *mut c_void {

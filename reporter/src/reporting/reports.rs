@@ -14,8 +14,10 @@ use crate::measure::{
     WalkState, size_tree,
 };
 
+use super::amounts;
 use super::claims::{ByAmount, Claims};
 use super::conventions::{description_fault, is_explicit, kind_fault, path_fault};
+use super::stated::{Stated, with_stated};
 
 /// Takes the reports of one reporter, and measures values for it.
 ///
@@ -29,6 +31,8 @@ pub struct Reports {
     set: ReportSet,
     /// The state of the reports under `explicit/`: only these count shared blocks once.
     state: WalkState,
+    /// The bytes that values state of themselves in the walk that ended last.
+    stated: Stated,
     /// With DMD.
     marker: Option<Marker>,
     /// With DMD: what the reports claim.
@@ -49,6 +53,7 @@ impl Reports {
             anonymize,
             set: ReportSet::new(),
             state: WalkState::after(counted),
+            stated: Stated::new(),
             marker,
             claims: marker.map(|_| Claims::begin()),
         }
@@ -87,7 +92,7 @@ impl Reports {
                 Err(state) => walk_value(MallocSizeOfOps::new(Computed::with_state(state)), value),
             },
         });
-        self.push(path, Kind::Heap, Units::Bytes, bytes, description);
+        self.push_measured(path, bytes, description);
     }
 
     /// Reports the bytes that `walk` measures as [`Kind::Heap`]; otherwise as [`heap`](Self::heap).
@@ -112,7 +117,7 @@ impl Reports {
                 }
             },
         });
-        self.push(path, Kind::Heap, Units::Bytes, bytes, description);
+        self.push_measured(path, bytes, description);
     }
 
     /// Measures `value` and reports its bytes field by field as [`Kind::Heap`], `depth` levels deep, without code for
@@ -160,9 +165,11 @@ impl Reports {
             (grown.map(|grown| tree.insert(grown).total().usable), state)
         });
         if let Some(tree) = tree {
-            tree.for_each_path(path, depth, |path, _, bytes| {
+            tree.for_each_path(path, depth, |path, node, bytes| {
+                // A node's own bytes are none that a value states.
+                let stated = if bytes == node.total().usable { node.stated() } else { Stated::new() };
                 let bytes = memory_report::amount(bytes);
-                self.push(path, Kind::Heap, Units::Bytes, bytes, description);
+                self.push(path, Kind::Heap, Units::Bytes, bytes, &with_stated(description, &stated));
             });
         }
     }
@@ -220,13 +227,15 @@ impl Reports {
 
     fn measured(&mut self, path: &str, measure: impl FnOnce(WalkState, Option<Marks>) -> Walked) -> i64 {
         if !is_explicit(path) {
-            let (bytes, state) = measure(WalkState::default(), None);
+            let (bytes, mut state) = measure(WalkState::default(), None);
+            self.stated = state.take_stated();
             self.state.add_skipped(state);
             return memory_report::amount(bytes.unwrap_or_else(|panic| resume_unwind(panic)));
         }
         let marks = Marks::of(path);
         let state = self.begin_walk();
         let bytes = self.end_walk(marks, measure(state, marks));
+        self.stated = self.state.take_stated();
         let bytes = memory_report::amount(bytes);
         if let Some(claims) = &mut self.claims {
             claims.claim_measured(path, marks, bytes, memory_report::amount(self.state.named()));
@@ -261,6 +270,38 @@ impl Reports {
             self.warn(WarningKind::ReportDropped, path, fault);
         }
         fault.is_some()
+    }
+
+    /// Reports the resident bytes of a mapping as [`Kind::NonHeap`]: a file that `memmap2` maps, an arena or the code of a
+    /// JIT compiler that the program maps itself. It never reads the mapping.
+    ///
+    /// The amount is [`amounts::resident_of`](crate::amounts::resident_of). Where the system does not know it, there is
+    /// no report but a warning.
+    ///
+    /// ```
+    /// use memory_reporter::{Collection, Kind, MemoryReporter, Reports};
+    ///
+    /// struct Index {
+    ///     file: &'static [u8], // or a `memmap2::Mmap`
+    /// }
+    ///
+    /// impl MemoryReporter for Index {
+    ///     fn collect_reports(&self, out: &mut Reports) {
+    ///         out.mapped("explicit/index/mapped", self.file, "Resident part of the index's file.");
+    ///     }
+    /// }
+    ///
+    /// let set = Collection::new().with(&Index { file: b"bytes of the program's own file" }).collect();
+    /// assert!(set.iter().all(|report| report.kind == Kind::NonHeap));
+    /// ```
+    pub fn mapped<T>(&mut self, path: impl AsRef<str>, mapping: &[T], description: &str) {
+        let path = path.as_ref();
+        match amounts::resident_of(mapping) {
+            Some(bytes) => {
+                self.push(path, Kind::NonHeap, Units::Bytes, memory_report::amount(bytes), description);
+            }
+            None => self.unavailable(path, "the system does not tell which pages are in memory"),
+        }
     }
 
     /// Reports any amount. The collection leaves out a report with a bad path, kind or units, and keeps one with a bad
@@ -302,6 +343,12 @@ impl Reports {
             claims.claim_measured(path, marks, bytes, marked);
         }
         self.push(path, Kind::Heap, Units::Bytes, bytes, description);
+    }
+
+    /// Reports bytes that a walk measured. The description also says which of them values state of themselves.
+    fn push_measured(&mut self, path: &str, bytes: i64, description: &str) {
+        let description = with_stated(description, &mem::take(&mut self.stated));
+        self.push(path, Kind::Heap, Units::Bytes, bytes, &description);
     }
 
     fn push(&mut self, path: &str, kind: Kind, units: Units, amount: i64, description: &str) {

@@ -9,6 +9,7 @@ use crate::error::AnalyzeError;
 use crate::frames::Frames;
 use crate::keys::Place;
 use crate::mode::Mode;
+use crate::peak::At;
 use crate::trace_id::TraceId;
 
 /// The fault of a trace.

@@ -118,6 +118,11 @@ impl Observe for ByField {
         usable
     }
 
+    fn stated(&mut self, bytes: usize) -> usize {
+        self.growth.add(SizeSummary { asked: bytes, usable: bytes, blocks: 0 });
+        bytes
+    }
+
     #[inline]
     fn state(&mut self) -> &mut WalkState {
         &mut self.state

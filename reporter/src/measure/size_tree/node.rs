@@ -4,6 +4,7 @@ use core::fmt;
 
 use crate::measure::block::Edge;
 use crate::measure::size_summary::SizeSummary;
+use crate::measure::stated::{STATED, stated_type};
 
 use super::SizeTree;
 use super::finish::NodeData;
@@ -20,7 +21,7 @@ impl<'a> SizeNode<'a> {
         &self.tree.nodes[self.id]
     }
 
-    /// The field's name, `Variant.field`, `(elements)`, `(keys)` or `(values)`; for the root its type without modules.
+    /// The field's name, `Variant.field`, `(elements)`, `(keys)`, `(values)` or `(stated)`; for the root its type without modules.
     /// If one field leads to several types, as below a `dyn` value, the type follows, so siblings have different
     /// names.
     pub fn name(self) -> &'a str {
@@ -67,6 +68,13 @@ impl<'a> SizeNode<'a> {
     /// Whether the node has no children.
     pub fn is_leaf(self) -> bool {
         self.data().end == self.id + 1
+    }
+
+    /// The types of the values here and below that state bytes of themselves, and these bytes.
+    pub(crate) fn stated(self) -> Vec<(&'static str, usize)> {
+        let nodes = &self.tree.nodes[self.id..self.end()];
+        let stated = nodes.iter().filter(|node| node.edge == Some(STATED));
+        stated.map(|node| (stated_type(node.type_name), node.own.usable)).collect()
     }
 
     pub(super) fn end(self) -> usize {

@@ -1,0 +1,76 @@
+//! zstd takes two functions for each context, with its feature `experimental`.
+
+use core::ffi::c_void;
+use core::ptr::{NonNull, null_mut};
+
+use memory_reporter::{CounterSite, CountingMalloc, MemoryCounter};
+use zstd_sys::{ZSTD_CCtx, ZSTD_customMem};
+
+static COUNTER: MemoryCounter = MemoryCounter::new();
+memory_reporter::define_reporter!("explicit/zstd", Heap, Bytes, COUNTER.bytes(), "Memory used by zstd.");
+
+struct Zstd;
+
+impl CounterSite for Zstd {
+    const COUNTER: &'static MemoryCounter = &COUNTER;
+}
+
+type Malloc = CountingMalloc<Zstd>;
+
+unsafe extern "C" fn allocate(_: *mut c_void, bytes: usize) -> *mut c_void {
+    Malloc::malloc(bytes)
+}
+
+unsafe extern "C" fn free(_: *mut c_void, pointer: *mut c_void) {
+    // SAFETY: zstd frees what `allocate` returned, once.
+    unsafe { Malloc::free(pointer) }
+}
+
+/// A compression context.
+pub struct Compressor {
+    context: NonNull<ZSTD_CCtx>,
+    level: i32,
+}
+
+impl Compressor {
+    pub fn new(level: i32) -> Self {
+        let functions =
+            ZSTD_customMem { customAlloc: Some(allocate), customFree: Some(free), opaque: null_mut() };
+        // SAFETY: the functions live as long as the program, and behave as malloc and free.
+        let context = unsafe { zstd_sys::ZSTD_createCCtx_advanced(functions) };
+        Self { context: NonNull::new(context).expect("there is memory for a context"), level }
+    }
+
+    /// The number of compressed bytes.
+    pub fn compress(&self, text: &[u8]) -> usize {
+        // SAFETY: `ZSTD_compressBound` has no precondition.
+        let mut out = vec![0_u8; unsafe { zstd_sys::ZSTD_compressBound(text.len()) }];
+        // SAFETY: the context is live, and both buffers have the lengths beside them.
+        let written = unsafe {
+            zstd_sys::ZSTD_compressCCtx(
+                self.context.as_ptr(),
+                out.as_mut_ptr().cast(),
+                out.len(),
+                text.as_ptr().cast(),
+                text.len(),
+                self.level,
+            )
+        };
+        // SAFETY: `ZSTD_isError` has no precondition.
+        assert_eq!(unsafe { zstd_sys::ZSTD_isError(written) }, 0);
+        written
+    }
+
+    /// The bytes of the context as zstd states them.
+    pub fn size(&self) -> usize {
+        // SAFETY: the context is live.
+        unsafe { zstd_sys::ZSTD_sizeof_CCtx(self.context.as_ptr()) }
+    }
+}
+
+impl Drop for Compressor {
+    fn drop(&mut self) {
+        // SAFETY: the context is live, and nobody uses it afterwards.
+        unsafe { zstd_sys::ZSTD_freeCCtx(self.context.as_ptr()) };
+    }
+}

@@ -1,0 +1,61 @@
+//! `lru`: at least; the entries are exact, and the table of pointers to them is the smallest that holds them all.
+
+use core::alloc::Layout;
+use core::hash::{BuildHasher, Hash};
+
+use lru::LruCache;
+
+use crate::measure::layout::hash_table::Table;
+use crate::measure::malloc_size_of::{MallocSizeOf, MallocSizeOfEach};
+use crate::measure::ops::MallocSizeOfOps;
+use crate::measure::reading::Reading;
+
+/// Like the crate's own `LruEntry`, so that the compiler gives both the same layout.
+#[allow(dead_code, reason = "only its layout is of use")]
+struct Entry<K, V> {
+    key: K,
+    value: V,
+    previous: *mut u8,
+    next: *mut u8,
+}
+
+/// The capacity of the smallest table for this many entries.
+fn capacity_for(entries: usize) -> usize {
+    match entries {
+        0 => 0,
+        1..=3 => 3,
+        4..=7 => 7,
+        _ => entries.saturating_mul(8).div_ceil(7).checked_next_power_of_two().unwrap_or(0) / 8 * 7,
+    }
+}
+
+impl<K: MallocSizeOf + Hash + Eq, V: MallocSizeOf, S: BuildHasher> MallocSizeOf for LruCache<K, V, S> {
+    #[inline]
+    fn size_of_excluding_this<R: Reading>(&self, ops: &mut MallocSizeOfOps<R>) -> usize {
+        self.size_of_each(ops, |(key, value), ops| ops.key(key) + ops.value(value))
+    }
+}
+
+impl<K: Hash + Eq, V, S: BuildHasher> MallocSizeOfEach for LruCache<K, V, S> {
+    type Each<'a>
+        = (&'a K, &'a V)
+    where
+        Self: 'a;
+
+    fn size_of_each<'a, R: Reading>(
+        &'a self,
+        ops: &mut MallocSizeOfOps<R>,
+        mut each: impl FnMut((&'a K, &'a V), &mut MallocSizeOfOps<R>) -> usize,
+    ) -> usize {
+        let entry = Layout::new::<Entry<K, V>>();
+        let table = Table::new(capacity_for(self.len())).block::<(usize, usize)>();
+        // The list of entries has two ends that hold none.
+        let ends = Layout::array::<Entry<K, V>>(2).unwrap_or(Layout::new::<()>());
+        let own = ops.enclosing(core::ptr::null::<usize>(), table)
+            + ops.enclosing(core::ptr::null::<Entry<K, V>>(), ends);
+        self.iter().fold(own, |sum, (key, value)| {
+            let block = ops.enclosing(&raw const *key, entry);
+            sum + block + ops.contents(|ops| each((key, value), ops))
+        })
+    }
+}

@@ -1,0 +1,30 @@
+//! The sentence of a description about the bytes that values state of themselves.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+/// Types, and the bytes that their values state of themselves.
+pub(super) type Stated = Vec<(&'static str, usize)>;
+
+/// The sentence names this many types.
+const TYPES: usize = 3;
+
+/// The description with a sentence about the bytes that values state of themselves, if there are some.
+pub(super) fn with_stated<'a>(description: &'a str, stated: &[(&'static str, usize)]) -> Cow<'a, str> {
+    if stated.is_empty() {
+        return description.into();
+    }
+    let sum = stated.iter().fold(0_usize, |sum, (_, bytes)| sum.saturating_add(*bytes));
+    let mut types = stated.to_vec();
+    types.sort_by_key(|(name, bytes)| (core::cmp::Reverse(*bytes), *name));
+    let mut text = format!("{description} {sum} of these bytes are stated by values themselves: ");
+    for (place, (name, _)) in types.iter().take(TYPES).enumerate() {
+        let comma = if place == 0 { "" } else { ", " };
+        let _ = write!(text, "{comma}{name}");
+    }
+    if types.len() > TYPES {
+        let _ = write!(text, ", and {} other types", types.len() - TYPES);
+    }
+    text.push('.');
+    text.into()
+}

@@ -1,0 +1,10 @@
+use std::alloc::Layout;
+
+use memory_reporter::{MallocSizeOfOps, Reading};
+use semver::Version;
+
+pub fn measure<R: Reading>(version: &Version, ops: &mut MallocSizeOfOps<R>) -> usize {
+    // Up to 8 bytes lie in place. A block also has a length in front of the text.
+    let mut text = |text: &str| if text.len() > 8 { ops.enclosing(text, Layout::for_value(text)) } else { 0 };
+    text(&version.pre) + text(&version.build)
+}
