@@ -29,5 +29,5 @@ fn main() {
     let value = context.eval(Source::from_bytes(&script)).expect("the script is valid");
     drop(tag); // +
     println!("{}", value.display());
-    println!("{}", about_memory::text(&memory_reporter::collect_reports(&Default::default()))); // +
+    println!("{}", about_memory::text(&memory_reporter::collect_reports(&Default::default())).verbose(true)); // +
 }

@@ -39,7 +39,7 @@ fn main() -> tantivy::Result<()> {
             (0..30).map(|j| format!("{}{}", WORDS[(i * 7 + j * 3) % 16], (i * j) % 5000)).collect();
         writer.add_document(doc!(id => format!("document {i}"), body => text.join(" ")))?;
     }
-    println!("{}", about_memory::text(&memory_reporter::collect_reports(&Default::default()))); // +
+    println!("{}", about_memory::text(&memory_reporter::collect_reports(&Default::default())).verbose(true)); // +
     let index = writer.finalize()?;
     let searcher = index.reader()?.searcher();
     drop(guard); // +
@@ -52,7 +52,7 @@ fn main() -> tantivy::Result<()> {
     }
     println!("{} searches", history.found.len());
     let history = memory_reporter::register_local(std::rc::Rc::new(history)); // +
-    println!("{}", about_memory::text(&memory_reporter::collect_reports(&Default::default()))); // +
+    println!("{}", about_memory::text(&memory_reporter::collect_reports(&Default::default())).verbose(true)); // +
     drop(history); // +
     Ok(())
 }

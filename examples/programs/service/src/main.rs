@@ -77,7 +77,7 @@ fn main() -> std::io::Result<()> {
             .map(tokio::spawn)
             .collect();
         all.wait().await;
-        println!("{}", about_memory::text(&memory_reporter::collect_reports(&Default::default()))); // +
+        println!("{}", about_memory::text(&memory_reporter::collect_reports(&Default::default())).verbose(true)); // +
         all.wait().await;
         for client in clients {
             client.await.expect("no client panics")?;
