@@ -49,7 +49,7 @@ pub use environment::ignore_environment;
 #[doc(hidden)]
 pub use environment::is_asked_to_listen;
 pub use functions::{Answering, answer_requests};
-pub use listening::{ListenOptions, Listening, folder, listen, listen_with};
+pub use listening::{ListenOptions, Listening, folder, listen, listen_until_dropped, listen_with};
 pub use protocol::{Amounts, Hello, MAX_REQUEST, Minimized, VERSION};
 pub use triggers::listen_to_signals;
 
