@@ -9,6 +9,7 @@ mod memory_reporter;
 mod reporter_name;
 mod reports;
 mod resident_map;
+mod wrapped;
 
 pub mod amounts;
 

@@ -7,6 +7,7 @@ mod locks;
 mod macros;
 mod names;
 mod pressure;
+mod wrapped;
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
