@@ -1,5 +1,6 @@
 //! What a reporter's faults cost: its own reports, and nothing of anybody else's.
 
+mod answer_here;
 mod collecting;
 mod counting;
 mod destructors;

@@ -1,14 +1,18 @@
 //! What the started programs do.
 
+use std::cell::Cell;
 use std::io::{self, Read as _, Write as _};
 use std::path::PathBuf;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::thread;
+use std::time::Duration;
 
 use memory_reporter::live::{ListenOptions, answer_requests, listen_until_dropped, listen_with};
 use memory_reporter::{
-    Kind, MemoryReporter, Reports, Units, listen, listen_to_signals, on_memory_pressure, register_strong,
+    Kind, MemoryReporter, Reports, Units, answer_here, listen, listen_to_signals, on_memory_pressure,
+    register_local, register_strong,
 };
 
 memory_reporter::global_allocator!(std::alloc::System);
@@ -85,6 +89,28 @@ fn victim() {
         "fails" => {
             let error = listen().unwrap_err();
             say(&error.to_string());
+            rest();
+        }
+        "local" => {
+            listen().unwrap();
+            let cell = Rc::new(Cell::new(0));
+            let turns = Rc::clone(&cell);
+            let report = move |out: &mut Reports| {
+                out.report("turns", Kind::Other, Units::Count, turns.get(), "Turns of the loop.");
+            };
+            let _registration = register_local(Rc::new(By("turns", report)));
+            let reader = thread::spawn(rest);
+            while !reader.is_finished() {
+                cell.set(cell.get() + 1);
+                answer_here();
+                thread::sleep(Duration::from_millis(1));
+            }
+        }
+        "deaf" => {
+            listen().unwrap();
+            let report = |out: &mut Reports| out.report("deaf", Kind::Other, Units::Count, 1, "A number.");
+            let _registration = register_local(Rc::new(By("deaf", report)));
+            answer_here();
             rest();
         }
         "stuck" => {
