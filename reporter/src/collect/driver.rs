@@ -156,7 +156,8 @@ pub fn collect_reports(options: &CollectOptions) -> ReportSet {
 
 /// A collection of exactly the reporters given to it, and none of the registered ones.
 ///
-/// It is for tests, which then do not see each other's reporters, and for reporters that live on the stack.
+/// It is for tests, which then do not see each other's reporters, and for reporters that live on the stack. Without
+/// [`with_process`](Self::with_process) nothing is amiss if the program declares no allocator, and no warning says so.
 ///
 /// ```
 /// use memory_reporter::{Collection, MemoryReporter, Reports, collect_report};
@@ -219,6 +220,7 @@ impl<'a> Collection<'a> {
             }
             driver.declare();
         }
+        driver.set.set_partial(!self.process_rows);
         for reporter in &self.reporters {
             driver.run(&ReporterName::ask(*reporter), *reporter);
         }
