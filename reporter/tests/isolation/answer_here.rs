@@ -1,5 +1,6 @@
 //! Threads that answer collections of others with their own reporters.
 
+use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -345,8 +346,8 @@ fn at_the_end_of_a_thread_it_does_nothing() {
         LAST.with(|_| {});
         let registration = register_local(Rc::new(reports("last", 1)));
         answer_here();
-        // It stays registered until the thread ends.
-        std::mem::forget(registration);
+        // It stays registered until the thread ends, and beyond.
+        let _registration = ManuallyDrop::new(registration);
     };
     thread::spawn(run).join().unwrap();
     let set = collect(PATIENCE);

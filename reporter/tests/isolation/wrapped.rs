@@ -58,7 +58,7 @@ fn what_points_to_a_reporter_is_one_of_its_name() {
     let pointers: [Box<dyn MemoryReporter>; 7] = [
         Box::new(Box::new(one())),
         Box::new(Rc::new(one())),
-        Box::new(Arc::new(Box::new(one()) as Box<dyn MemoryReporter>)),
+        Box::new(Arc::new(Box::new(one()) as Box<dyn MemoryReporter + Send + Sync>)),
         Box::new(&const { Numbered("one", 1) }),
         Box::new(Some(Some(one()))),
         Box::new(pinned),
