@@ -7,7 +7,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use memory_reporter::{
-    MallocSizeOf, MallocSizeOfEach, MallocSizeOfOps, SkipReason, Skipped, computed_size_of, malloc_size_of,
+    Collection, Kind, MallocSizeOf, MallocSizeOfEach, MallocSizeOfOps, MemoryReporter, Reports, SkipReason,
+    Skipped, Units, computed_size_of, malloc_size_of,
 };
 use tests::{Random, golden, grown};
 
@@ -534,4 +535,49 @@ fn the_table_in_the_documentation_has_every_feature() {
         writeln!(text, "| `{name}` | {version} | {seen} | {note} |").unwrap();
     }
     golden("reporter/src/docs/third_party.md", &text);
+}
+
+/// Reports one thing.
+struct One;
+
+impl MemoryReporter for One {
+    fn collect_reports(&self, out: &mut Reports) {
+        out.report("one", Kind::Other, Units::Count, 1, "One thing.");
+    }
+}
+
+/// Asserts how many reports and warnings the reporter gives, and that it is named by the reporter inside.
+fn gives(reporter: &dyn MemoryReporter, reports: usize, warnings: usize) {
+    let set = Collection::new().with(reporter).collect();
+    assert_eq!((set.len(), set.warnings().len()), (reports, warnings));
+    assert_eq!(reporter.name(), std::any::type_name::<One>());
+}
+
+#[test]
+fn locks_and_cells_of_reporters_are_reporters() {
+    gives(&once_cell::sync::OnceCell::<One>::new(), 0, 0);
+    gives(&once_cell::unsync::OnceCell::with_value(One), 1, 0);
+    let lazy = once_cell::sync::Lazy::new(|| One);
+    gives(&lazy, 0, 0);
+    once_cell::sync::Lazy::force(&lazy);
+    gives(&lazy, 1, 0);
+    let mutex = parking_lot::Mutex::new(One);
+    gives(&mutex, 1, 0);
+    let guard = mutex.lock();
+    gives(&mutex, 0, 1);
+    drop(guard);
+    let lock = parking_lot::RwLock::new(One);
+    let reader = lock.read();
+    gives(&lock, 1, 0);
+    drop(reader);
+    let writer = lock.write();
+    gives(&lock, 0, 1);
+    drop(writer);
+    let mutex = tokio::sync::Mutex::new(One);
+    let guard = mutex.try_lock();
+    gives(&mutex, 0, 1);
+    drop(guard);
+    gives(&mutex, 1, 0);
+    gives(&tokio::sync::RwLock::new(One), 1, 0);
+    gives(&tokio::sync::OnceCell::new_with(Some(One)), 1, 0);
 }

@@ -63,7 +63,7 @@ fn crates_depend_along_the_arrows_only() {
         ("dmd/unwind", &[]),
         ("heap-graph", &["memory-report", "memory-reporter"]),
         ("about-memory", &["memory-report", "memory-reporter", "dmd", "heap-graph"]),
-        ("examples", &["memory-reporter", "about-memory", "dmd"]),
+        ("examples", &["memory-reporter", "about-memory", "dmd", "heap-graph"]),
         ("tests", &["allocators", "memory-reporter", "about-memory", "dmd", "heap-graph"]),
         ("tests/allocators", &["memory-reporter"]),
         ("tests/foreign", &["allocators", "memory-reporter"]),

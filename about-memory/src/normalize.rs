@@ -220,6 +220,7 @@ impl Normalizer {
     pub(crate) fn normalized(&self, set: &ReportSet) -> ReportSet {
         let mut to = ReportSet::new();
         to.set_usable_size_known(set.usable_size_known());
+        to.set_partial(set.is_partial());
         for report in set.iter() {
             let (process, path) = (self.process(report.process), self.path(report.path));
             to.push(Report { process: &process, path: &path, ..report });

@@ -165,7 +165,7 @@ impl fmt::Display for Text<'_> {
             let text = ProcessText {
                 process,
                 view: &self.view,
-                filtered: self.is_filtered(),
+                is_whole: !self.is_filtered() && !self.set.is_partial(),
                 usable_size_known: self.set.usable_size_known(),
                 collator: &collator,
             };

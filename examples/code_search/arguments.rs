@@ -14,6 +14,7 @@ Examples:
   code_search . --query 'arc weak' --query drop_in_place
   code_search --report-cache                   account for the query cache, too
   code_search --save memory-report.json.gz     keep the reports; about-memory shows them
+  DMD=1 code_search --serve                    stay up, for about-memory show code_search
   DMD=--stacks=full code_search --dmd FILE     have DMD tell which stacks allocated what is not reported";
 
 /// Search source code, and show where the memory went.
@@ -43,6 +44,10 @@ pub(crate) struct Arguments {
     /// Write DMD's dump there, if the variable DMD is set or this runs under `about-memory run`.
     #[arg(long, value_name = "FILE")]
     pub(crate) dmd: Option<PathBuf>,
+
+    /// Stay up afterwards, and answer about-memory: list, show, watch, save, minimize, snapshot save, and dump under DMD.
+    #[arg(long)]
+    pub(crate) serve: bool,
 
     /// Stop reading after this many files.
     #[arg(long, value_name = "N", default_value_t = 20_000)]

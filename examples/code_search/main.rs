@@ -9,7 +9,7 @@
 //! They derive `MallocSizeOf`; [`reporters`] reports their sizes. The program reports the query cache
 //! only with `--report-cache`: without it, its bytes are part of `heap-unclassified`, and DMD shows which
 //! stacks allocated them (`--dmd`). With `--report-twice` two reporters report the documents, which DMD
-//! shows too.
+//! shows too. With `--serve` it stays up, and answers the program `about-memory`.
 
 #![forbid(unsafe_code)]
 
@@ -22,6 +22,7 @@ mod progress;
 mod query_cache;
 mod ranking;
 mod reporters;
+mod serve;
 mod sources;
 mod statistics;
 mod words;
@@ -101,6 +102,9 @@ fn run(arguments: &Arguments) -> anyhow::Result<()> {
     }
     if let Some(file) = &arguments.dmd {
         dmd::report_and_dump(file).with_context(|| format!("--dmd {}", file.display()))?;
+    }
+    if arguments.serve {
+        serve::serve(&engine, &workers, &mut out)?;
     }
     Ok(())
 }

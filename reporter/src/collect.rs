@@ -2,13 +2,18 @@
 //! all reporters have run.
 
 mod admission;
+mod answer_here;
 mod consistency;
 mod dark_matter;
 mod driver;
+mod one_run;
 mod pressure;
 mod program;
 mod tag_rows;
 
+pub use answer_here::answer_here;
 pub use driver::{CollectOptions, Collection, collect_reports};
 pub use pressure::{PressureHook, minimize_memory_usage, on_memory_pressure};
 pub use program::run_reporters;
+
+pub(crate) use program::asking_threads;

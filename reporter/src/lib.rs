@@ -74,9 +74,10 @@ pub use allocator::{
     AllocatorStatistics, CUsableSize, DeclaredAllocator, UsableSize, declared as declared_allocator,
 };
 pub use collect::{
-    CollectOptions, Collection, PressureHook, collect_reports, minimize_memory_usage, on_memory_pressure,
+    CollectOptions, Collection, PressureHook, answer_here, collect_reports, minimize_memory_usage,
+    on_memory_pressure,
 };
-pub use live::{Listening, listen, listen_to_signals};
+pub use live::{listen, listen_to_signals};
 pub use measure::{
     AddSizeOf, Block, Computed, Edge, Erased, ErasedMallocSizeOf, MallocSizeOf, MallocSizeOfEach,
     MallocSizeOfOps, Measured, Observe, OwningPointer, Reading, SizeOfIncludingThis, SizeSummary, SizeTree,

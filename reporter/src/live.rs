@@ -30,8 +30,9 @@
 //!
 //! One thread listens; another answers each peer. At most eight peers get answers at the same time, others get an error.
 //! A peer has five seconds to send its request and a minute to read the answer. Collections run one after the other,
-//! each reporter with a deadline, and without the reporters of [`register_local`](crate::register_local). No signal
-//! handler of the program runs on these threads.
+//! each reporter with a deadline. Reporters of [`register_local`](crate::register_local) run on their own threads,
+//! when these call [`answer_here`](crate::answer_here). No signal handler of the program runs on the threads that listen
+//! and answer.
 //!
 //! The child of a fork neither answers nor listens; it may call [`listen`] for itself.
 
@@ -49,7 +50,7 @@ pub use environment::ignore_environment;
 #[doc(hidden)]
 pub use environment::is_asked_to_listen;
 pub use functions::{Answering, answer_requests};
-pub use listening::{ListenOptions, Listening, folder, listen, listen_with};
+pub use listening::{ListenOptions, Listening, folder, listen, listen_until_dropped, listen_with};
 pub use protocol::{Amounts, Hello, MAX_REQUEST, Minimized, VERSION};
 pub use triggers::listen_to_signals;
 

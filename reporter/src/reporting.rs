@@ -12,20 +12,23 @@ mod resident_map;
 mod stated;
 mod tag;
 mod tagged_future;
+mod wrapped;
 
 pub mod amounts;
 
 pub(crate) mod builtin;
 pub(crate) mod isolation;
+pub(crate) mod local_reporters;
 pub(crate) mod name_pattern;
 pub(crate) mod registry;
 
 pub use conventions::{assert_description, assert_kind, assert_path};
 pub use counter::{CounterSite, CountingMalloc, MemoryCounter};
+pub use local_reporters::{LocalRegistration, register_local};
 pub use macros::OneReport;
 pub use memory_reporter::MemoryReporter;
 pub use name_pattern::StaticNamePattern;
-pub use registry::{LocalRegistration, Registration, register_local, register_strong, register_weak};
+pub use registry::{Registration, register_strong, register_weak};
 pub use reports::Reports;
 pub use tag::{Tag, TagGuard, Tagged, spawn_tagged, tag};
 

@@ -30,6 +30,14 @@ impl MemoryReporter for Part {
 }
 
 #[test]
+fn a_collection_of_some_reporters_warns_of_nothing() {
+    let reports = Collection::new().with(&Part(vec![1; 10])).collect();
+    assert_eq!(reports.len(), 1);
+    assert!(reports.warnings().is_empty() && reports.is_partial());
+    assert!(!Collection::new().with_process().collect().is_partial());
+}
+
+#[test]
 fn a_collection_says_what_line_to_add() {
     let reports = Collection::new().with_process().with(&Part(vec![1; 10])).collect();
     assert!(reports.iter().all(|report| report.path != "heap-allocated"));

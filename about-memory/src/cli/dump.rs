@@ -24,6 +24,9 @@ pub(crate) struct Dump {
     process: Input,
     /// The file to write, which is compressed. [default: dmd-PID.json.gz]
     file: Option<PathBuf>,
+    /// The file to write, as in other commands.
+    #[arg(long, short, value_name = "FILE", conflicts_with = "file")]
+    output: Option<PathBuf>,
     /// The time the process has to answer.
     #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = seconds)]
     timeout: Duration,
@@ -32,7 +35,7 @@ pub(crate) struct Dump {
 impl Dump {
     pub(super) fn run(self) -> Result<(), Failure> {
         let pid = input::pid(&self.process)?;
-        let file = self.file.unwrap_or_else(|| PathBuf::from(format!("dmd-{pid}.json.gz")));
+        let file = self.file.or(self.output).unwrap_or_else(|| PathBuf::from(format!("dmd-{pid}.json.gz")));
         live::save_dump(pid, &file, self.timeout).map_err(|error| live_input::failure(&[pid], error))?;
         say(&format!("wrote {}", file.display()));
         Ok(())

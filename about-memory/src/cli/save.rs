@@ -1,7 +1,7 @@
 //! `about-memory save`.
 
 use std::io::{self, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use about_memory::{escape, live};
 use clap::Args;
@@ -14,28 +14,41 @@ use super::{Failure, say};
 pub(crate) const EXAMPLES: &str = "\
 Examples:
   about-memory save 1234 memory-report.json.gz
-  about-memory save 1234 --tree memory-report.json.gz --anonymize
+  about-memory save 1234 --tree -o memory-report.json.gz --anonymize
   about-memory save --all reports
 
 --all writes a new folder in DIR: about-memory-1, then about-memory-2, and so on.";
 
 #[derive(Args)]
 #[command(
-    override_usage = "about-memory save [OPTIONS] PID... FILE\n       about-memory save [OPTIONS] --all DIR"
+    override_usage = "about-memory save [OPTIONS] PID... FILE\n       about-memory save [OPTIONS] PID... -o FILE\n       \
+                      about-memory save [OPTIONS] --all DIR"
 )]
 pub(crate) struct Save {
     /// The process ids or names of running processes, and the file to write, compressed if its name ends in .gz.
-    #[arg(value_name = "PID... FILE", required = true)]
+    #[arg(value_name = "PID... FILE", required_unless_present = "output")]
     arguments: Vec<Input>,
+    /// The file to write, or with `--all` the folder; then all other arguments are processes. `-` for standard output.
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
     #[command(flatten)]
     live: LiveOptions,
 }
 
 impl Save {
     pub(super) fn run(mut self) -> Result<(), Failure> {
-        let to = self.arguments.pop().expect("there is at least one argument");
+        let to = match self.output.take() {
+            Some(to) => to,
+            None => self.arguments.pop().expect("there is at least one argument").path().to_owned(),
+        };
+        let to_stdout = to.as_os_str() == "-";
         if self.live.all() {
-            return self.gather(to.path());
+            if to_stdout {
+                return Err(Failure::Usage(
+                    "--all writes a folder, which standard output cannot be".to_owned(),
+                ));
+            }
+            return self.gather(&to);
         }
         if self.arguments.is_empty() {
             return Err(Failure::Usage(
@@ -44,8 +57,13 @@ impl Save {
         }
         let pids = input::pids(&self.arguments)?;
         let set = self.live.collect(&pids, &self.live.ask())?;
-        file::write(to.path(), &set)
-            .map_err(|error| Failure::File(to.name(), anyhow::anyhow!("cannot be written: {error}")))
+        if to_stdout {
+            let mut out = io::BufWriter::with_capacity(1 << 16, io::stdout().lock());
+            return file::write_to(&mut out, &set).and_then(|()| out.flush()).map_err(Failure::Output);
+        }
+        file::write(&to, &set).map_err(|error| {
+            Failure::File(to.display().to_string(), anyhow::anyhow!("cannot be written: {error}"))
+        })
     }
 
     fn gather(&self, within: &Path) -> Result<(), Failure> {

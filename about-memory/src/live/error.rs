@@ -22,6 +22,10 @@ pub enum LiveError {
     Foreign,
     /// The process did not answer within this time.
     TimedOut(Duration),
+    /// The process answers no requests for heap snapshots.
+    NoSnapshots,
+    /// DMD does not record the process.
+    NotRecorded,
     /// The process refused with this message.
     Refused(String),
     /// The process hung up without an answer.
@@ -86,6 +90,13 @@ impl fmt::Display for LiveError {
             ),
             Self::Foreign => f.write_str("its socket belongs to another user"),
             Self::TimedOut(timeout) => write!(f, "did not answer within {timeout:?}"),
+            Self::NoSnapshots => f.write_str(
+                "offers no heap snapshot: its program has to call \
+                 heap_graph::answer_snapshots(|roots| roots.add(\"name\", &VALUE)).forever()",
+            ),
+            Self::NotRecorded => f.write_str(
+                "DMD does not record it: start it with `about-memory run`, or with DMD=1 if its allocator is dmd::Dmd",
+            ),
             Self::Refused(message) => write!(f, "refused: {message}"),
             Self::NoAnswer => f.write_str("hung up without an answer"),
             Self::Garbage => f.write_str("sent an answer that about-memory does not understand"),

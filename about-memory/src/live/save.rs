@@ -6,11 +6,15 @@ use std::path::Path;
 use std::time::Duration;
 
 use flate2::read::MultiGzDecoder;
+use heap_graph::live::SNAPSHOT_REQUEST;
+use memory_reporter::live::Hello;
 use tempfile::{Builder, NamedTempFile};
 
 use super::ask;
 use super::error::LiveError;
 use super::sockets::sockets_of;
+
+const DUMP_REQUEST: &str = "dmd-dump";
 
 /// Saves a heap snapshot of a process that answers such requests ([`heap_graph::answer_snapshots`]).
 ///
@@ -18,10 +22,10 @@ use super::sockets::sockets_of;
 ///
 /// # Errors
 ///
-/// If the process does not listen, refuses, ends before the snapshot is complete, or takes longer than `timeout`; if
-/// the file cannot be written.
+/// If the process does not listen, offers no snapshots, refuses, ends before the snapshot is complete, or takes longer
+/// than `timeout`; if the file cannot be written.
 pub fn save_snapshot(pid: u32, path: &Path, timeout: Duration) -> Result<(), LiveError> {
-    save(pid, heap_graph::live::SNAPSHOT_REQUEST, path, timeout)
+    save(pid, SNAPSHOT_REQUEST, path, timeout)
 }
 
 /// Saves a dump of a process that DMD records, compressed. It replaces a file of this name.
@@ -30,15 +34,23 @@ pub fn save_snapshot(pid: u32, path: &Path, timeout: Duration) -> Result<(), Liv
 ///
 /// # Errors
 ///
-/// If the process does not listen, refuses, ends before the dump is complete, or takes longer than `timeout`; if the
-/// file cannot be written.
+/// If the process does not listen, DMD does not record it, it refuses, ends before the dump is complete, or takes longer
+/// than `timeout`; if the file cannot be written.
 pub fn save_dump(pid: u32, path: &Path, timeout: Duration) -> Result<(), LiveError> {
-    save(pid, "dmd-dump", path, timeout)
+    save(pid, DUMP_REQUEST, path, timeout)
 }
 
 fn save(pid: u32, request: &str, path: &Path, timeout: Duration) -> Result<(), LiveError> {
     let socket = sockets_of(&[pid])?.pop().flatten().ok_or(LiveError::NotListening)?;
-    let answer = ask::file(&socket.path, request, timeout)?;
+    let refused = |error| match error {
+        LiveError::Refused(message) => {
+            // A process that does not know the request says so in words about requests, which help nobody.
+            let is_offered = ask::hello(&socket.path, timeout).map(|hello| offers(&hello, request));
+            if is_offered.unwrap_or(true) { LiveError::Refused(message) } else { not_offered(request) }
+        }
+        error => error,
+    };
+    let answer = ask::file(&socket.path, request, timeout).map_err(refused)?;
     let failed = |error| LiveError::Write(path.to_owned(), error);
     let name = path.file_name().ok_or_else(|| failed(io::ErrorKind::InvalidFilename.into()))?;
     let mut incomplete = OsString::from("incomplete-");
@@ -54,6 +66,14 @@ fn save(pid: u32, request: &str, path: &Path, timeout: Duration) -> Result<(), L
         (Ok(()), Err(error)) => Err(LiveError::of(error, timeout)),
         (Ok(()), Ok(_)) => copy.file.persist(path).map(drop).map_err(|error| failed(error.error)),
     }
+}
+
+fn offers(hello: &Hello, request: &str) -> bool {
+    hello.requests.iter().any(|offered| offered == request)
+}
+
+fn not_offered(request: &str) -> LiveError {
+    if request == SNAPSHOT_REQUEST { LiveError::NoSnapshots } else { LiveError::NotRecorded }
 }
 
 /// Writes to the file what the decoder reads.

@@ -27,7 +27,8 @@ are highlighted.\n";
 pub(super) struct ProcessText<'p, 'a> {
     pub(super) process: &'p Process<'a>,
     pub(super) view: &'p View,
-    pub(super) filtered: bool,
+    /// Whether a process whose rows are missing deserves a warning.
+    pub(super) is_whole: bool,
     pub(super) usable_size_known: bool,
     pub(super) collator: &'p CollatorBorrowed<'static>,
 }
@@ -80,7 +81,7 @@ impl<'p, 'a> ProcessText<'p, 'a> {
     ) -> fmt::Result {
         let heap_known = self.process.line("heap-allocated").is_some();
         let missing = match (heap_known, self.usable_size_known) {
-            _ if self.filtered => None,
+            _ if !self.is_whole => None,
             (false, false) => Some(NOTHING_KNOWN),
             (false, true) => Some(NO_HEAP_ALLOCATED),
             (true, false) => Some(NO_USABLE_SIZE),

@@ -1,7 +1,7 @@
 //! Options of a text: depth, threshold, order, units, processes.
 
 use about_memory::{ByteUnits, Sort, text};
-use memory_reporter::{Kind, Report, ReportSet, Units};
+use memory_reporter::{Collection, Kind, MemoryReporter, Report, ReportSet, Reports, Units};
 
 fn set() -> ReportSet {
     let mut set = ReportSet::new();
@@ -88,4 +88,20 @@ fn only_some_processes() {
          3.00 GiB ── resident\n\nEnd of web (pid 2)\n"
     );
     assert!(text(&set).process("nobody").to_string().ends_with("No results found.\n"));
+}
+
+#[test]
+fn a_collection_of_some_reporters_warns_of_nothing() {
+    struct Numbered;
+    impl MemoryReporter for Numbered {
+        fn collect_reports(&self, out: &mut Reports) {
+            out.report("explicit/numbered", Kind::Heap, Units::Bytes, 7, "Seven bytes.");
+        }
+    }
+    let set = Collection::new().with(&Numbered).collect();
+    let shown = text(&set).to_string();
+    assert!(shown.contains("explicit") && !shown.contains("WARNING"), "{shown}");
+    let diff = about_memory::diff(&set, &Collection::new().collect());
+    let diff = text(&diff).to_string();
+    assert!(diff.contains("numbered [-]") && !diff.contains("WARNING"), "{diff}");
 }

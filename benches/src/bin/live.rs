@@ -118,7 +118,7 @@ fn victim(reports: usize) {
         writeln!(out, "{}", collect_reports(&options).len())
     })
     .forever();
-    memory_reporter::listen().expect("a socket").forever();
+    memory_reporter::listen().expect("a socket");
     println!("ready");
     let _ = io::stdin().read_to_end(&mut Vec::new());
 }

@@ -5,14 +5,15 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use memory_reporter::live::Listening;
+use memory_reporter::live::{ListenOptions, Listening, listen_until_dropped};
 
 static LISTENING: Mutex<Option<Listening>> = Mutex::new(None);
 
 /// Listens. The caller is inside the engine's guard, so that the engine does not record the thread's memory.
 pub(crate) fn start() {
     // Without a socket nobody finds the process: the variable asks for no more than an attempt.
-    *LISTENING.lock().unwrap_or_else(PoisonError::into_inner) = memory_reporter::listen().ok();
+    let listening = listen_until_dropped(&ListenOptions::new()).ok();
+    *LISTENING.lock().unwrap_or_else(PoisonError::into_inner) = listening;
 }
 
 /// Leaves the answering to a program that has connected.

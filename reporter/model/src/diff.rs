@@ -92,6 +92,7 @@ pub struct Diff<'a> {
     warnings: Vec<Warning>,
     more_warnings: usize,
     usable_size_known: bool,
+    is_partial: bool,
 }
 
 impl<'a> Diff<'a> {
@@ -113,6 +114,7 @@ impl<'a> Diff<'a> {
                 warnings: first.warnings().iter().chain(second.warnings()).cloned().collect(),
                 more_warnings: 0,
                 usable_size_known: first.usable_size_known() && second.usable_size_known(),
+                is_partial: first.is_partial() && second.is_partial(),
             },
             processes: HashMap::new(),
             misfits: Vec::new(),
@@ -155,6 +157,7 @@ impl<'a> Diff<'a> {
         let mut set = ReportSet::new();
         set.set_diff();
         set.set_usable_size_known(self.usable_size_known);
+        set.set_partial(self.is_partial);
         for change in self.by_process() {
             let mut left = change.amount();
             if left == 0 {

@@ -31,6 +31,7 @@ pub struct ReportSet {
     warnings: Vec<Warning>,
     runs: Vec<ReporterRun>,
     usable_size_known: bool,
+    is_partial: bool,
     is_diff: bool,
     name_patterns: Vec<NamePattern>,
 }
@@ -263,6 +264,17 @@ impl ReportSet {
     /// Sets [`usable_size_known`](Self::usable_size_known).
     pub fn set_usable_size_known(&mut self, known: bool) {
         self.usable_size_known = known;
+    }
+
+    /// Whether the set has the reports of some reporters only, and not those of a whole process. Views then do not warn
+    /// that `heap-allocated` is missing. Files do not keep it.
+    pub fn is_partial(&self) -> bool {
+        self.is_partial
+    }
+
+    /// Sets [`is_partial`](Self::is_partial).
+    pub fn set_partial(&mut self, is_partial: bool) {
+        self.is_partial = is_partial;
     }
 }
 

@@ -5,23 +5,24 @@
 
 use std::sync::{Arc, mpsc};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use memory_report::{ReportSet, ReporterRun, SkipReason, Skipped, Warning, WarningKind};
+use memory_report::{ReportSet, ReporterRun, SkipReason, Warning, WarningKind};
 
 use crate::allocator;
 use crate::engine_abi::{Collecting, Marker, Run};
-use crate::measure::{Addresses, TaggedBytes};
+use crate::measure::TaggedBytes;
 use crate::reporting::isolation::{self, Ran};
 use crate::reporting::registry::{self, Entry, Turn};
 use crate::reporting::{
-    ByAmount, MemoryReporter, ReporterName, Reports, ResidentMap, Tag, TagGuard, amounts, builtin,
+    ByAmount, MemoryReporter, ReporterName, ResidentMap, Tag, TagGuard, amounts, builtin, local_reporters,
     name_pattern,
 };
 
 use super::admission::{self, Admitted};
+use super::one_run::{Brief, Outcome};
 use super::tag_rows::TagRows;
-use super::{consistency, dark_matter, pressure};
+use super::{answer_here, consistency, dark_matter, pressure};
 
 /// How to collect.
 #[derive(Clone, Debug)]
@@ -36,6 +37,12 @@ pub struct CollectOptions {
     /// thread still run on the caller's thread, without a limit. Default: none, all reporters run on the caller's
     /// thread.
     pub deadline: Option<Duration>,
+    /// Other threads run the reporters of their [`register_local`](crate::register_local) when they call
+    /// [`answer_here`](crate::answer_here). The collection waits for all of them together at most this long, after all
+    /// other reporters have run, and warns of threads that do not answer. A thread that missed a collection is asked,
+    /// but not waited for until it calls `answer_here` again. Default: none, no other thread is asked. Live requests
+    /// set a quarter of their deadline.
+    pub ask_threads: Option<Duration>,
     /// A reporter that takes longer gets a warning. Default: one second.
     pub slow: Duration,
     /// The name of the process. Default: `Main Process (pid N)`.
@@ -53,6 +60,7 @@ impl Default for CollectOptions {
             anonymize: false,
             minimize: false,
             deadline: None,
+            ask_threads: None,
             slow: Duration::from_secs(1),
             process: None,
             resident_map: false,
@@ -87,6 +95,13 @@ impl CollectOptions {
         self
     }
 
+    /// Sets [`ask_threads`](Self::ask_threads).
+    #[must_use]
+    pub fn ask_threads(mut self, at_most: Duration) -> Self {
+        self.ask_threads = Some(at_most);
+        self
+    }
+
     /// Sets [`resident_map`](Self::resident_map).
     #[must_use]
     pub fn resident_map(mut self, resident_map: bool) -> Self {
@@ -110,7 +125,7 @@ impl CollectOptions {
 }
 
 /// Runs all reporters of the program: the built-in ones first, then the registered ones by name,
-/// then those of this thread.
+/// then those of this thread, and then, with [`CollectOptions::ask_threads`], those of other threads by name.
 ///
 /// It never panics. With a deadline it takes at most that long for each reporter that runs on the collector's thread.
 ///
@@ -131,10 +146,13 @@ pub fn collect_reports(options: &CollectOptions) -> ReportSet {
         let name = entry.name().clone();
         driver.gone(&name, isolation::as_reporter(|| drop(entry)));
     }
-    for entry in registry::local_entries() {
+    for entry in local_reporters::local_entries() {
         driver.run(&entry.name, &*entry.reporter);
         let name = entry.name.clone();
         driver.gone(&name, isolation::as_reporter(|| drop(entry)));
+    }
+    if let Some(at_most) = options.ask_threads {
+        driver.run_on_other_threads(at_most);
     }
     driver.run_tags();
     driver.finish()
@@ -142,7 +160,8 @@ pub fn collect_reports(options: &CollectOptions) -> ReportSet {
 
 /// A collection of exactly the reporters given to it, and none of the registered ones.
 ///
-/// It is for tests, which then do not see each other's reporters, and for reporters that live on the stack.
+/// It is for tests, which then do not see each other's reporters, and for reporters that live on the stack. Without
+/// [`with_process`](Self::with_process) nothing is amiss if the program declares no allocator, and no warning says so.
 ///
 /// ```
 /// use memory_reporter::{Collection, MemoryReporter, Reports, collect_report};
@@ -205,6 +224,7 @@ impl<'a> Collection<'a> {
             }
             driver.declare();
         }
+        driver.set.set_partial(!self.process_rows);
         for reporter in &self.reporters {
             driver.run(&ReporterName::ask(*reporter), *reporter);
         }
@@ -226,50 +246,6 @@ fn nothing(why: String) -> ReportSet {
     let mut set = ReportSet::new();
     set.warn(Warning { kind: WarningKind::Nested, subject: "collect_reports".to_owned(), message: why });
     set
-}
-
-/// The result of running one reporter.
-struct Outcome {
-    set: ReportSet,
-    counted: Addresses,
-    tagged: TaggedBytes,
-    skipped: Vec<Skipped>,
-    /// With DMD: the claims without blocks.
-    by_amount: Vec<ByAmount>,
-    time: Duration,
-    nested: bool,
-    /// Other collections were refused while it ran.
-    refused: bool,
-    panic: Option<String>,
-}
-
-/// The data that every reporter of a collection gets.
-#[derive(Clone)]
-struct Brief {
-    process: Arc<str>,
-    anonymize: bool,
-    counted: Arc<Addresses>,
-    /// With DMD.
-    run: Option<Run>,
-}
-
-impl Brief {
-    fn run(&self, marker: Option<Marker>, name: &str, collect: impl FnOnce(&mut Reports)) -> Outcome {
-        let mut out = Reports::new(name, &self.process, self.anonymize, &self.counted, marker);
-        let refused_before = admission::refused();
-        let entered = marker.map(Marker::enter);
-        let start = Instant::now();
-        let Ran { result, nested } = isolation::as_reporter(|| collect(&mut out));
-        let time = start.elapsed();
-        if result.is_err() {
-            out.withdraw();
-        }
-        drop(entered);
-        let refused = admission::refused() != refused_before;
-        let (set, state, by_amount) = out.into_parts();
-        let (counted, tagged, skipped) = state.into_parts();
-        Outcome { set, counted, tagged, skipped, by_amount, time, nested, refused, panic: result.err() }
-    }
 }
 
 struct Driver<'a> {
@@ -409,6 +385,21 @@ impl<'a> Driver<'a> {
             }
             // Nobody waits for the thread any more; the next reporter gets another one.
             None => Answer::TimedOut(deadline),
+        }
+    }
+
+    fn run_on_other_threads(&mut self, at_most: Duration) {
+        let asked = answer_here::ask(&self.brief, at_most);
+        for marker in asked.late {
+            marker.withdraw(&[]);
+            self.late.push(marker);
+        }
+        for answer in asked.answers {
+            self.absorb(&answer.name, answer.outcome);
+            self.gone(&answer.name, answer.dropped);
+        }
+        for absence in asked.absences {
+            self.warn(absence.kind, &absence.thread, &absence.message);
         }
     }
 

@@ -6,6 +6,7 @@ use std::hash::{BuildHasher as _, RandomState};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use crate::collect::asking_threads;
 use crate::{engine_abi, platform};
 
 use super::turns;
@@ -61,5 +62,6 @@ pub(super) fn save(folder: &Path, name: &str) -> io::Result<()> {
 
 fn write(path: &Path) -> io::Result<()> {
     let path = CString::new(path.as_os_str().as_encoded_bytes())?;
-    turns::alone(|| engine_abi::report_and_dump(&path, turns::DEADLINE))
+    let wait = turns::time_for_threads(turns::DEADLINE);
+    turns::alone(|| asking_threads(wait, || engine_abi::report_and_dump(&path, turns::DEADLINE)))
 }

@@ -3,7 +3,7 @@
 use std::io::Write as _;
 use std::sync::{Mutex, PoisonError};
 
-use super::{Listening, listen, listen_to_signals};
+use super::{ListenOptions, Listening, listen_to_signals, listen_until_dropped};
 use crate::platform;
 
 /// The socket that the variable asked for.
@@ -27,7 +27,7 @@ pub(crate) fn start_up() {
     for word in words() {
         let word = &*word;
         let result = match word.split_once('=') {
-            None if word == "listen" => listen().map(keep),
+            None if word == "listen" => listen_until_dropped(&ListenOptions::new()).map(keep),
             None if word == "signals" => listen_to_signals(std::env::temp_dir()),
             Some(("signals", folder)) if !folder.is_empty() => listen_to_signals(folder),
             _ => {

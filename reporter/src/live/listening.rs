@@ -45,20 +45,21 @@ pub fn folder() -> Result<PathBuf, ListenError> {
     }
 }
 
-/// Answers the program `about-memory` from now on, which can then show this process's reports.
+/// Answers the program `about-memory` until this process ends; `about-memory` can then show its reports.
 ///
 /// ```no_run
-/// memory_reporter::listen()?.forever();
+/// memory_reporter::listen()?;
 /// # Ok::<(), memory_reporter::ListenError>(())
 /// ```
 ///
-/// A process has one socket: a second call, or a call after `ABOUT_MEMORY=listen`, shares it.
+/// A process has one socket: a second call, or a call after `ABOUT_MEMORY=listen`, shares it. To stop earlier, call
+/// [`live::listen_until_dropped`](crate::live::listen_until_dropped) instead.
 ///
 /// # Errors
 ///
 /// If the folder of sockets is not private to the user, if the socket or the thread cannot be created, or on a system
-/// without Unix sockets.
-pub fn listen() -> Result<Listening, ListenError> {
+/// without Unix sockets. Then the process does not listen, and a program that goes on should say so.
+pub fn listen() -> Result<(), ListenError> {
     listen_with(&ListenOptions::new())
 }
 
@@ -67,7 +68,16 @@ pub fn listen() -> Result<Listening, ListenError> {
 /// # Errors
 ///
 /// As [`listen`].
-pub fn listen_with(options: &ListenOptions) -> Result<Listening, ListenError> {
+pub fn listen_with(options: &ListenOptions) -> Result<(), ListenError> {
+    listen_until_dropped(options).map(Listening::forever)
+}
+
+/// As [`listen_with`], but the process listens only until the last value that this function returned is dropped.
+///
+/// # Errors
+///
+/// As [`listen`].
+pub fn listen_until_dropped(options: &ListenOptions) -> Result<Listening, ListenError> {
     let mut current = lock();
     if let Some(shared) = current.upgrade()
         && shared.pid == std::process::id()
@@ -81,9 +91,9 @@ pub fn listen_with(options: &ListenOptions) -> Result<Listening, ListenError> {
     Ok(Listening(shared))
 }
 
-/// Keeps the process listening. Dropping the last one ends that and removes the socket, and so does the end of the
-/// program.
-#[must_use = "dropping it ends the listening; call `forever` to keep it"]
+/// Keeps the process listening. Dropping the last one ends that and removes the socket, unless the program called
+/// [`listen`]; the end of the program does so in any case.
+#[must_use = "dropping it ends the listening; call `listen` to listen until the program ends"]
 #[derive(Clone)]
 pub struct Listening(Arc<Shared>);
 

@@ -11,10 +11,18 @@ use crate::collect::{CollectOptions, collect_reports, minimize_memory_usage};
 /// The deadline of each reporter, unless a request sets another.
 pub(super) const DEADLINE: Duration = Duration::from_secs(10);
 
+/// The time of threads that answer for their own reporters, all together. The program `about-memory` sets a deadline of
+/// three quarters of the time that it waits, so that a reporter and a thread may both fail to answer.
+pub(super) fn time_for_threads(deadline: Duration) -> Duration {
+    deadline / 4
+}
+
 /// Collects, one collection at a time: reporters need not expect to run twice at the same time, and two collections
-/// would slow each other down.
+/// would slow each other down. It asks the threads with reporters of their own.
 pub(super) fn collect_alone(options: &CollectOptions) -> ReportSet {
-    alone(|| collect_reports(options))
+    let wait = time_for_threads(options.deadline.unwrap_or(DEADLINE));
+    let options = options.clone().ask_threads(wait);
+    alone(|| collect_reports(&options))
 }
 
 /// Runs `run`, which runs reporters, while no other caller runs any.

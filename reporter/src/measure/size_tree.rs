@@ -196,6 +196,7 @@ impl SizeTree {
     pub fn reports(&self, path: &str) -> ReportSet {
         let mut set = ReportSet::new();
         set.set_usable_size_known(self.usable_size_known);
+        set.set_partial(true);
         self.for_each_path(path, usize::MAX, |path, node, bytes| {
             let description = format!("Memory used by {} of type {}.", node.name(), node.type_name());
             let amount = memory_report::amount(bytes);

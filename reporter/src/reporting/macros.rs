@@ -87,7 +87,8 @@ macro_rules! collect_report {
 
 /// Registers a reporter for the whole program at link time.
 ///
-/// It takes a constant expression of a type that is `MemoryReporter + Send + Sync`. The linker may drop a crate that no
+/// It takes a constant expression or a static of a type that is `MemoryReporter + Send + Sync`, such as a static
+/// `Mutex` around a reporter. The linker may drop a crate that no
 /// code names; then its reporters are missing. Name the crate, for example by `use the_crate as _;`.
 ///
 /// ```

@@ -28,6 +28,30 @@ use super::reports::Reports;
 /// assert_eq!(reports.len(), 3);
 /// ```
 ///
+/// Pointers to a reporter and cells and locks around one are reporters themselves: `&T`, `Box`, `Rc`, `Arc`, `Option`,
+/// `RefCell`, `OnceCell`, `LazyCell`, `Mutex`, `RwLock`, `OnceLock`, `LazyLock`, and with the features of their names
+/// those of `once_cell`, `parking_lot` and `tokio`. A collection never waits for a lock and initializes nothing: it
+/// warns of a value that is borrowed or locked, and one without a value reports nothing. A poisoned lock is read.
+/// A pointer has the name of its reporter; a cell or lock is named by the type inside.
+///
+/// ```
+/// use std::sync::{Mutex, OnceLock};
+/// # use memory_reporter::{MallocSizeOf, MemoryReporter, Reports, collect_report};
+/// # #[derive(MallocSizeOf)]
+/// # struct Cache(Vec<u8>);
+/// # impl MemoryReporter for Cache {
+/// #     fn collect_reports(&self, out: &mut Reports) {
+/// #         collect_report!(out, "explicit/cache", Heap, self, "Memory used by the cache.");
+/// #     }
+/// # }
+///
+/// static CACHE: OnceLock<Mutex<Cache>> = OnceLock::new();
+/// memory_reporter::register_reporter!(CACHE);
+/// # CACHE.get_or_init(|| Mutex::new(Cache(vec![0; 100])));
+/// # let set = memory_reporter::collect_reports(&Default::default());
+/// # assert!(set.iter().any(|report| report.path == "explicit/cache" && report.amount >= 100));
+/// ```
+///
 /// A report that breaks a rule becomes a warning in the result. A reporter that panics loses its own reports and
 /// nothing else.
 pub trait MemoryReporter {

@@ -4,9 +4,8 @@
 //! gives its name or is dropped. An entry counts its runs; dropping the registration waits for them to end, unless
 //! the drop happens inside the reporter itself, or a collection has found the reporter stuck.
 
-use core::cell::{Cell, RefCell};
+use core::cell::Cell;
 use core::fmt;
-use std::rc::Rc;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 
 use crate::measure::{Erased, MallocSizeOf, MallocSizeOfOps, Reading};
@@ -75,8 +74,6 @@ pub(crate) enum Turn {
 std::thread_local! {
     /// The entry whose reporter runs on this thread. There is at most one, since a nested collection runs none.
     static CURRENT: Cell<*const Entry> = const { Cell::new(core::ptr::null()) };
-    static LOCAL: RefCell<Vec<Rc<LocalEntry>>> = const { RefCell::new(Vec::new()) };
-    static NEXT_LOCAL: Cell<u64> = const { Cell::new(0) };
 }
 
 static REGISTERED: Mutex<Vec<Arc<Entry>>> = Mutex::new(Vec::new());
@@ -242,47 +239,6 @@ pub fn register_weak<T: MemoryReporter + Send + Sync + 'static>(reporter: &Arc<T
     Registration::new(ReporterName::ask(&**reporter), Source::Weak(weak))
 }
 
-/// One reporter of one thread.
-pub(crate) struct LocalEntry {
-    id: u64,
-    pub(crate) name: ReporterName,
-    pub(crate) reporter: Rc<dyn MemoryReporter>,
-}
-
-/// Keeps a reporter of one thread registered; dropping it unregisters the reporter.
-#[must_use = "dropping it unregisters the reporter"]
-pub struct LocalRegistration {
-    id: u64,
-    one_thread: core::marker::PhantomData<*const ()>,
-}
-
-/// Registers a reporter that runs only in collections on this thread: for data that other threads must not access.
-pub fn register_local(reporter: Rc<dyn MemoryReporter>) -> LocalRegistration {
-    let id = NEXT_LOCAL.replace(NEXT_LOCAL.get() + 1);
-    let entry = Rc::new(LocalEntry { id, name: ReporterName::ask(&*reporter), reporter });
-    LOCAL.with_borrow_mut(|local| local.push(entry));
-    LocalRegistration { id, one_thread: core::marker::PhantomData }
-}
-
-impl Drop for LocalRegistration {
-    fn drop(&mut self) {
-        // At the thread's end the list may already be gone. The reporter is dropped outside the borrow, since its
-        // destructor may register or unregister.
-        let removed = LOCAL.try_with(|local| {
-            let mut local = local.try_borrow_mut().ok()?;
-            let at = local.iter().position(|entry| entry.id == self.id)?;
-            Some(local.remove(at))
-        });
-        drop(removed);
-    }
-}
-
-impl fmt::Debug for LocalRegistration {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("LocalRegistration").field(&self.id).finish()
-    }
-}
-
 /// Adds the linked reporters that are new: a collection may begin while the program still starts, and the program may
 /// load a library later.
 fn linked() -> Vec<Arc<Entry>> {
@@ -307,14 +263,6 @@ fn linked() -> Vec<Arc<Entry>> {
 pub(crate) fn entries() -> Vec<Arc<Entry>> {
     let mut entries = linked();
     entries.extend(lock(&REGISTERED).iter().cloned());
-    entries.sort_by(|a, b| a.name.text().cmp(b.name.text()));
-    entries
-}
-
-/// The reporters of this thread, by name.
-pub(crate) fn local_entries() -> Vec<Rc<LocalEntry>> {
-    // The list is empty after the thread has ended: an engine of DMD may still ask at the end of the process.
-    let mut entries = LOCAL.try_with(|local| local.borrow().clone()).unwrap_or_default();
     entries.sort_by(|a, b| a.name.text().cmp(b.name.text()));
     entries
 }

@@ -6,7 +6,7 @@ use std::panic::{catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::thread;
 
-use memory_report::{Kind, Report, ReportSet, Units, Warning, WarningKind};
+use memory_report::{Kind, Report, ReportSet, SkipReason, Units, Warning, WarningKind};
 
 use crate::engine_abi::{Marker, Marks};
 use crate::measure::{
@@ -362,6 +362,11 @@ impl Reports {
             self.warn(WarningKind::ReportKept, path, "the amount is negative");
         }
         self.set.push(Report { process: &self.process, path, kind, units, amount, description });
+    }
+
+    /// Records a part that this reporter could not look at.
+    pub(super) fn skip<T: ?Sized>(&mut self, reason: SkipReason) {
+        self.state.skip(reason, core::any::type_name::<T>());
     }
 
     fn warn(&mut self, kind: WarningKind, path: &str, fault: &str) {

@@ -1,5 +1,8 @@
 //! What a reporter's faults cost: its own reports, and nothing of anybody else's.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod answer_here;
 mod collecting;
 mod counting;
 mod destructors;
@@ -7,6 +10,7 @@ mod locks;
 mod macros;
 mod names;
 mod pressure;
+mod wrapped;
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};

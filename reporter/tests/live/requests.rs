@@ -152,6 +152,30 @@ fn a_stuck_reporter_is_named_and_costs_only_itself() {
 }
 
 #[test]
+fn a_thread_answers_with_its_own_reporters() {
+    let victim = Victim::start("local");
+    let first = amount(&victim.report(""), "turns").unwrap();
+    let set = victim.report("");
+    assert!(amount(&set, "turns").unwrap() > first);
+    assert_eq!(amount(&set, "names/secret"), Some(1));
+}
+
+#[test]
+fn a_thread_that_does_not_answer_is_named() {
+    let victim = Victim::start("deaf");
+    // A quarter of the deadline is for the threads.
+    let set = victim.report(",\"deadline_ms\":1000");
+    let warning = set.warnings().iter().find(|warning| warning.kind == WarningKind::TimedOut).unwrap();
+    assert!(warning.subject.starts_with("thread "), "{warning}");
+    let why = "its reporter is missing: it did not call memory_reporter::answer_here() within 250ms";
+    assert_eq!(warning.message, why);
+    assert_eq!(amount(&set, "names/secret"), Some(1));
+    // It is not waited for again.
+    let set = victim.report(",\"deadline_ms\":600000");
+    assert!(set.warnings().iter().any(|warning| warning.subject.starts_with("thread ")));
+}
+
+#[test]
 fn a_stuck_hook_costs_only_minimizing() {
     let victim = Victim::start("stuck-hook");
     // One of them reaches the hook, and the others are told.

@@ -1,14 +1,18 @@
 //! What the started programs do.
 
+use std::cell::Cell;
 use std::io::{self, Read as _, Write as _};
 use std::path::PathBuf;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::thread;
+use std::time::Duration;
 
-use memory_reporter::live::{ListenOptions, answer_requests, listen_with};
+use memory_reporter::live::{ListenOptions, answer_requests, listen_until_dropped, listen_with};
 use memory_reporter::{
-    Kind, MemoryReporter, Reports, Units, listen, listen_to_signals, on_memory_pressure, register_strong,
+    Kind, MemoryReporter, Reports, Units, answer_here, listen, listen_to_signals, on_memory_pressure,
+    register_local, register_strong,
 };
 
 memory_reporter::global_allocator!(std::alloc::System);
@@ -59,16 +63,16 @@ fn victim() {
     match &*task {
         "rest" => rest(),
         "listen" => {
-            listen().unwrap().forever();
+            listen().unwrap();
             rest();
         }
         "named" => {
-            listen_with(&ListenOptions::new().name("a-name")).unwrap().forever();
+            listen_with(&ListenOptions::new().name("a-name")).unwrap();
             rest();
         }
         "twice" => {
-            let first = listen().unwrap();
-            let second = listen().unwrap();
+            let first = listen_until_dropped(&ListenOptions::new()).unwrap();
+            let second = listen_until_dropped(&ListenOptions::new()).unwrap();
             assert_eq!(first.path(), second.path());
             drop(first);
             assert!(second.path().exists());
@@ -76,7 +80,10 @@ fn victim() {
             drop(second);
             assert!(!path.exists());
             assert!(std::os::unix::net::UnixStream::connect(&path).is_err());
-            listen().unwrap().forever();
+            let third = listen_until_dropped(&ListenOptions::new()).unwrap();
+            listen().unwrap();
+            drop(third);
+            listen().unwrap();
             rest();
         }
         "fails" => {
@@ -84,8 +91,30 @@ fn victim() {
             say(&error.to_string());
             rest();
         }
+        "local" => {
+            listen().unwrap();
+            let cell = Rc::new(Cell::new(0));
+            let turns = Rc::clone(&cell);
+            let report = move |out: &mut Reports| {
+                out.report("turns", Kind::Other, Units::Count, turns.get(), "Turns of the loop.");
+            };
+            let _registration = register_local(Rc::new(By("turns", report)));
+            let reader = thread::spawn(rest);
+            while !reader.is_finished() {
+                cell.set(cell.get() + 1);
+                answer_here();
+                thread::sleep(Duration::from_millis(1));
+            }
+        }
+        "deaf" => {
+            listen().unwrap();
+            let report = |out: &mut Reports| out.report("deaf", Kind::Other, Units::Count, 1, "A number.");
+            let _registration = register_local(Rc::new(By("deaf", report)));
+            answer_here();
+            rest();
+        }
         "stuck" => {
-            listen().unwrap().forever();
+            listen().unwrap();
             register("stuck", |_| {
                 loop {
                     thread::park();
@@ -95,7 +124,7 @@ fn victim() {
             rest();
         }
         "stuck-hook" => {
-            listen().unwrap().forever();
+            listen().unwrap();
             let _hook = on_memory_pressure(|| {
                 loop {
                     thread::park();
@@ -104,7 +133,7 @@ fn victim() {
             rest();
         }
         "functions" => {
-            listen().unwrap().forever();
+            listen().unwrap();
             answer_requests("echo", |line, out| out.write_all(line.as_bytes())).forever();
             answer_requests("fails", |_, _| Err(io::Error::other("not today"))).forever();
             answer_requests("panics", |_, _| panic!("on purpose")).forever();
@@ -126,7 +155,7 @@ fn victim() {
             rest();
         }
         "fork" => {
-            let mut listening = Some(listen().unwrap());
+            let mut listening = Some(listen_until_dropped(&ListenOptions::new()).unwrap());
             listen_to_signals(std::env::temp_dir()).unwrap();
             let child = fork(|| {
                 listening = None;
@@ -136,16 +165,16 @@ fn victim() {
             kill(child);
         }
         "fork-exit" => {
-            listen().unwrap().forever();
+            listen().unwrap();
             let child = fork(|| std::process::exit(0));
             // SAFETY: the child is this process's own.
             unsafe { libc::waitpid(child, core::ptr::null_mut(), 0) };
             rest();
         }
         "fork-listen" => {
-            listen().unwrap().forever();
+            listen().unwrap();
             let child = fork(|| {
-                let listening = listen().unwrap();
+                let listening = listen_until_dropped(&ListenOptions::new()).unwrap();
                 let path = listening.path().display().to_string();
                 listening.forever();
                 path

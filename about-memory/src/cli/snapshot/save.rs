@@ -15,7 +15,11 @@ pub(super) struct Save {
     #[arg(value_name = "PID")]
     process: Input,
     /// The file to write.
-    file: PathBuf,
+    #[arg(required_unless_present = "output")]
+    file: Option<PathBuf>,
+    /// The file to write, as in other commands.
+    #[arg(long, short, value_name = "FILE", conflicts_with = "file")]
+    output: Option<PathBuf>,
     /// The time the process has to answer.
     #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = live_input::seconds)]
     timeout: Duration,
@@ -24,7 +28,8 @@ pub(super) struct Save {
 impl Save {
     pub(super) fn run(self) -> Result<String, Failure> {
         let pid = input::pid(&self.process)?;
-        let saved = live::save_snapshot(pid, &self.file, self.timeout);
+        let file = self.file.or(self.output).expect("the parser requires one of them");
+        let saved = live::save_snapshot(pid, &file, self.timeout);
         saved.map(|()| String::new()).map_err(|error| live_input::failure(&[pid], error))
     }
 }

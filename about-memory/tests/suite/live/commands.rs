@@ -100,6 +100,12 @@ fn save_writes_what_show_shows() {
     let size = set.iter().find(|report| report.path == "explicit/cache/data").unwrap().amount;
     assert_eq!(size, 1 << 20);
 
+    assert_eq!(herd.shown(&["save", "-o", "by-option.json", &pid]), "");
+    let file = herd.path().join("by-option.json");
+    assert!(file::read(&file).unwrap().iter().any(|report| report.path == "names/secret"));
+    let printed = herd.shown(&["save", &pid, "--output=-"]);
+    assert!(printed.starts_with("{\n \"version\": 1,\n") && printed.contains("names/secret"));
+
     let output = herd.about_memory(&["save", &pid, "no/such/folder/file.json"]);
     assert_eq!(output.status.code(), Some(1));
     assert!(stderr(&output).starts_with("about-memory: no/such/folder/file.json: cannot be written: "));
@@ -109,7 +115,7 @@ fn save_writes_what_show_shows() {
 fn save_all_makes_numbered_folders() {
     let mut herd = Herd::new();
     let (plain, dmd, bad) = (herd.start("one"), herd.start("two dmd"), herd.start("three bad-dmd"));
-    assert_eq!(herd.shown(&["save", "--all", "out"]), "out/about-memory-1\n");
+    assert_eq!(herd.shown(&["save", "--all", "-o", "out"]), "out/about-memory-1\n");
     let output = herd.about_memory(&["save", "--all", "out"]);
     assert_eq!(output.stdout, b"out/about-memory-2\n");
     let told = stderr(&output);
@@ -212,6 +218,13 @@ fn wrong_usage_is_status_2() {
         &["save", "file"],
         &["save", "x", "file"],
         &["save", "--all", "1", "folder"],
+        &["save", "--all"],
+        &["save", "--all", "-o", "-"],
+        &["save", "-o", "file"],
+        &["save", "x", "-o", "file"],
+        &["snapshot", "save", "1"],
+        &["snapshot", "save", "1", "file", "-o", "file"],
+        &["dump", "1", "file", "-o", "file"],
         &["show", "--all", "1"],
         &["show", "1", "file"],
         &["show", "--tree", "123"],
@@ -295,7 +308,7 @@ fn dump_saves_a_whole_dump_or_nothing() {
     let output = herd.about_memory(&["dump", "bad"]);
     assert_eq!(stderr(&output), format!("about-memory: process {bad}: refused: not today\n"));
     let text = stderr(&herd.about_memory(&["dump", "plain"]));
-    assert!(text.contains(": refused: there is no request \"dmd-dump\", only "), "{text}");
+    assert!(text.contains(": DMD does not record it: start it with `about-memory run`"), "{text}");
     let left = fs::read_dir(herd.path()).unwrap().map(|entry| entry.unwrap().file_name());
     assert_eq!(left.collect::<Vec<_>>(), ["about-memory"]);
 }

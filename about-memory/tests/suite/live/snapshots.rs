@@ -17,7 +17,7 @@ fn the_heap_of_a_process_is_saved() {
     let edge = graph.root().edges().next().unwrap();
     assert_eq!(edge.name.unwrap().to_string(), "names");
     // The process answers a second request.
-    herd.shown(&["snapshot", "save", &pid, "again.fxsnapshot", "--timeout", "30"]);
+    herd.shown(&["snapshot", "save", &pid, "-o", "again.fxsnapshot", "--timeout", "30"]);
     assert!(herd.path().join("again.fxsnapshot").exists());
 }
 
@@ -27,7 +27,7 @@ fn what_cannot_be_saved_is_one_line_and_leaves_no_file() {
     let (silent, refusing) = (herd.start("name"), herd.start("name bad-heap"));
     let half = herd.start("name half-heap");
     for (pid, expected) in [
-        (silent, "there is no request \"heap-snapshot\", only hello, report, minimize"),
+        (silent, "offers no heap snapshot: its program has to call heap_graph::answer_snapshots(|roots| "),
         (refusing, "not today"),
         (half, "broke"),
         (4_200_003, "does not listen"),

@@ -62,7 +62,7 @@ fn victim() {
     let _hook = on_memory_pressure(|| SIZE.store(1 << 20, Ordering::SeqCst));
     let (name, task) = task.split_once(' ').unwrap_or((&*task, ""));
     if task != "silent" {
-        listen_with(&ListenOptions::new().name(name)).unwrap().forever();
+        listen_with(&ListenOptions::new().name(name)).unwrap();
     }
     match task {
         "stuck" => register_strong(Arc::new(Stuck)).forever(),

@@ -1,0 +1,44 @@
+//! Stays up when the work is done, so that every command of `about-memory` can be tried on a running program.
+
+use std::io::Write;
+use std::process;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use anyhow::Context as _;
+
+use crate::engine::Engine;
+use crate::workers::Workers;
+use crate::workload;
+
+/// The time from one query to the next.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// Listens, and answers a query now and then so that `about-memory watch` has something to show. It returns only if it
+/// cannot listen or write to `out`.
+pub(crate) fn serve(engine: &Arc<Engine>, workers: &Workers, out: &mut impl Write) -> anyhow::Result<()> {
+    memory_reporter::listen().context("--serve: cannot listen")?;
+    let shared = Arc::clone(engine);
+    heap_graph::answer_snapshots(move |roots| {
+        roots.add("interner", &shared.interner);
+        roots.add("documents", &shared.documents);
+        roots.add("index", &shared.index);
+        roots.add("query cache", &shared.cache);
+    })
+    .forever();
+    let pid = process::id();
+    writeln!(
+        out,
+        "\nProcess {pid} answers until it is ended. From another terminal: about-memory show {pid}"
+    )?;
+    out.flush()?;
+    for query in workload::generate(engine).iter().cycle() {
+        workers.answer_all(vec![query.clone()], drop);
+        thread::sleep(PAUSE);
+    }
+    // The documents have too few words in common for queries.
+    loop {
+        thread::park();
+    }
+}

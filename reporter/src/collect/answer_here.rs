@@ -1,0 +1,338 @@
+//! How a collection reaches the reporters of other threads: it asks, and each thread runs its own when it calls
+//! [`answer_here`].
+//!
+//! One thread answers at a time, so that a block that reporters of two threads share is counted once. No lock is held
+//! while a reporter runs. Once the collection closes its request, nothing that a thread still does for it counts.
+
+use core::cell::Cell;
+use core::mem;
+use core::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use memory_report::WarningKind;
+
+use crate::engine_abi::{Marker, Run};
+use crate::measure::Addresses;
+use crate::reporting::ReporterName;
+use crate::reporting::isolation::{self, Ran};
+use crate::reporting::local_reporters::{self, LocalThread};
+
+use super::one_run::{Brief, Outcome};
+
+/// Grows with each request, under the lock of [`REQUESTS`].
+static NUMBER: AtomicU64 = AtomicU64::new(1);
+static REQUESTS: Mutex<Vec<Arc<Request>>> = Mutex::new(Vec::new());
+
+std::thread_local! {
+    /// [`NUMBER`] when this thread last looked at the requests.
+    static SEEN: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Takes a lock, poisoned or not: no code below panics while the data is inconsistent.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Runs this thread's reporters for collections that wait for them: those of live requests, and those with
+/// [`CollectOptions::ask_threads`](crate::CollectOptions::ask_threads).
+///
+/// A thread with reporters of [`register_local`](crate::register_local) calls this whenever it can spare the time for
+/// them, for example once per turn of its event loop. If no collection waits, the call costs one relaxed load. A loop
+/// that sleeps longer than a collection waits (about two seconds for `about-memory show`) needs a timeout, or the
+/// collection warns that the thread did not answer. While another thread answers the same collection, the call waits
+/// for it, at most as long as the collection does.
+///
+/// A reporter that panics loses only its own reports. Inside a reporter the call does nothing.
+///
+/// ```
+/// use std::cell::RefCell;
+/// use std::rc::Rc;
+/// use std::time::Duration;
+///
+/// use memory_reporter::{CollectOptions, MallocSizeOf, MemoryReporter, Reports, collect_report};
+///
+/// #[derive(MallocSizeOf)]
+/// struct Engine {
+///     objects: Vec<Rc<String>>,
+/// }
+///
+/// impl MemoryReporter for Engine {
+///     fn collect_reports(&self, out: &mut Reports) {
+///         collect_report!(out, "explicit/script", Heap, self, "Memory used by the script engine.");
+///     }
+/// }
+///
+/// # let (stop, is_over) = std::sync::mpsc::channel::<()>();
+/// # let (ready, is_ready) = std::sync::mpsc::channel();
+/// let scripts = std::thread::spawn(move || {
+///     let engine = Rc::new(RefCell::new(Engine { objects: Vec::new() }));
+///     let _registration = memory_reporter::register_local(engine.clone());
+///     loop {
+///         engine.borrow_mut().objects.push(Rc::new("an object".to_owned())); // runs scripts
+///         memory_reporter::answer_here();
+///         # let _ = ready.send(());
+///         # std::thread::sleep(Duration::from_millis(1));
+///         # if is_over.try_recv().is_ok() {
+///         #     break;
+///         # }
+///     }
+/// });
+/// # is_ready.recv().unwrap();
+///
+/// // As a live request does:
+/// let reports = memory_reporter::collect_reports(&CollectOptions::new().ask_threads(Duration::from_secs(5)));
+/// assert!(reports.iter().any(|report| report.path == "explicit/script"));
+/// # stop.send(()).unwrap();
+/// # scripts.join().unwrap();
+/// ```
+#[inline]
+pub fn answer_here() {
+    if NUMBER.load(Ordering::Relaxed) != SEEN.get() {
+        answer();
+    }
+}
+
+#[cold]
+fn answer() {
+    if isolation::is_reporting() {
+        return;
+    }
+    let Some(thread) = local_reporters::this_thread() else { return };
+    let requests = {
+        let requests = lock(&REQUESTS);
+        SEEN.set(NUMBER.load(Ordering::Relaxed));
+        requests.clone()
+    };
+    for request in requests {
+        request.answer(&thread);
+    }
+    // Only now: until then, a request that closes without its answer makes the thread silent.
+    thread.set_silent(false);
+}
+
+/// How far one thread has come with a request.
+enum Progress {
+    /// It has not looked for requests yet.
+    Asked,
+    /// Another thread answers.
+    Queued,
+    /// With DMD: for the reporter that runs.
+    Answering(Option<Marker>),
+    Done,
+}
+
+struct Asked {
+    thread: Arc<LocalThread>,
+    progress: Progress,
+}
+
+impl Asked {
+    /// Whether the collection need not wait for the thread, or not any longer.
+    fn is_settled(&self) -> bool {
+        match self.progress {
+            Progress::Done => true,
+            Progress::Asked => self.thread.is_silent() || self.thread.has_ended(),
+            Progress::Queued | Progress::Answering(_) => false,
+        }
+    }
+}
+
+/// What one reporter gave.
+pub(super) struct Answer {
+    pub(super) name: ReporterName,
+    pub(super) outcome: Outcome,
+    /// How the drop of the reporter went, if it was the last.
+    pub(super) dropped: Ran<()>,
+    /// The place of the thread among those asked.
+    thread: usize,
+}
+
+/// The warning about a thread whose reports are missing.
+pub(super) struct Absence {
+    pub(super) kind: WarningKind,
+    pub(super) thread: String,
+    pub(super) message: String,
+}
+
+/// What came of asking the other threads.
+pub(super) struct Answers {
+    /// By the names of the reporters.
+    pub(super) answers: Vec<Answer>,
+    pub(super) absences: Vec<Absence>,
+    /// With DMD: the reporters that still run.
+    pub(super) late: Vec<Marker>,
+}
+
+/// Asks the other threads that have reporters, and waits for them at most this long.
+pub(super) fn ask(brief: &Brief, at_most: Duration) -> Answers {
+    let threads = local_reporters::other_threads();
+    if threads.is_empty() {
+        return Answers { answers: Vec::new(), absences: Vec::new(), late: Vec::new() };
+    }
+    let until = Instant::now() + at_most;
+    let asked = threads.into_iter().map(|thread| Asked { thread, progress: Progress::Asked }).collect();
+    let request = Arc::new(Request {
+        brief: brief.clone(),
+        state: Mutex::new(State {
+            asked,
+            counted: Arc::clone(&brief.counted),
+            answers: Vec::new(),
+            is_busy: false,
+            is_closed: false,
+        }),
+        turn: Condvar::new(),
+    });
+    {
+        let mut requests = lock(&REQUESTS);
+        requests.push(Arc::clone(&request));
+        NUMBER.fetch_add(1, Ordering::Relaxed);
+    }
+    local_reporters::wait(until, || lock(&request.state).asked.iter().all(Asked::is_settled));
+    let answers = request.close(at_most);
+    lock(&REQUESTS).retain(|other| !Arc::ptr_eq(other, &request));
+    answers
+}
+
+/// A collection that asks other threads.
+struct Request {
+    brief: Brief,
+    state: Mutex<State>,
+    /// A thread has ended its turn, or the request is closed.
+    turn: Condvar,
+}
+
+struct State {
+    asked: Vec<Asked>,
+    /// The shared blocks that reporters have counted so far.
+    counted: Arc<Addresses>,
+    answers: Vec<Answer>,
+    /// A thread answers.
+    is_busy: bool,
+    is_closed: bool,
+}
+
+impl Request {
+    /// Runs this thread's reporters, if it is asked and the request is still open.
+    fn answer(&self, thread: &Arc<LocalThread>) {
+        let Some(at) = self.begin_turn(thread) else { return };
+        for entry in local_reporters::local_entries() {
+            let marker = self.brief.run.map(Run::marker);
+            let ran = self
+                .begin(at, marker)
+                .map(|brief| brief.run(marker, entry.name.text(), |out| entry.reporter.collect_reports(out)));
+            let name = entry.name.clone();
+            let dropped = isolation::as_reporter(|| drop(entry));
+            if let Some(outcome) = ran {
+                self.end(Answer { name, outcome, dropped, thread: at });
+            }
+        }
+        self.end_turn(at);
+    }
+
+    /// Waits until no other thread answers. The place of this thread, unless there is no more to do.
+    fn begin_turn(&self, thread: &Arc<LocalThread>) -> Option<usize> {
+        let mut state = lock(&self.state);
+        let at = state.asked.iter().position(|asked| Arc::ptr_eq(&asked.thread, thread))?;
+        if !matches!(state.asked[at].progress, Progress::Asked) {
+            return None;
+        }
+        state.asked[at].progress = Progress::Queued;
+        while state.is_busy && !state.is_closed {
+            state = self.turn.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        if state.is_closed {
+            return None;
+        }
+        state.is_busy = true;
+        state.asked[at].progress = Progress::Answering(None);
+        Some(at)
+    }
+
+    /// What the next reporter gets, unless the request is closed.
+    fn begin(&self, at: usize, marker: Option<Marker>) -> Option<Brief> {
+        let mut state = lock(&self.state);
+        if state.is_closed {
+            return None;
+        }
+        state.asked[at].progress = Progress::Answering(marker);
+        Some(Brief { counted: Arc::clone(&state.counted), ..self.brief.clone() })
+    }
+
+    fn end(&self, answer: Answer) {
+        let mut state = lock(&self.state);
+        if state.is_closed {
+            return;
+        }
+        state.asked[answer.thread].progress = Progress::Answering(None);
+        if answer.outcome.panic.is_none() {
+            Arc::make_mut(&mut state.counted).extend(&answer.outcome.counted);
+        }
+        state.answers.push(answer);
+    }
+
+    fn end_turn(&self, at: usize) {
+        let mut state = lock(&self.state);
+        state.is_busy = false;
+        state.asked[at].progress = Progress::Done;
+        drop(state);
+        self.turn.notify_all();
+        local_reporters::something_changed();
+    }
+
+    /// From now on threads do no more for this request.
+    fn close(&self, at_most: Duration) -> Answers {
+        let mut state = lock(&self.state);
+        state.is_closed = true;
+        let mut answers = mem::take(&mut state.answers);
+        let (mut absences, mut late) = (Vec::new(), Vec::new());
+        for asked in &state.asked {
+            if let Progress::Answering(Some(marker)) = asked.progress {
+                late.push(marker);
+            }
+            absences.extend(asked.absence(self.brief.anonymize, at_most));
+        }
+        drop(state);
+        self.turn.notify_all();
+        answers.sort_by(|a, b| a.name.text().cmp(b.name.text()).then(a.thread.cmp(&b.thread)));
+        Answers { answers, absences, late }
+    }
+}
+
+impl Asked {
+    /// The warning about this thread. A thread that missed the request is silent from now on.
+    fn absence(&self, anonymize: bool, at_most: Duration) -> Option<Absence> {
+        let (kind, why) = match self.progress {
+            Progress::Done => return None,
+            // Its reporters are gone, too.
+            Progress::Asked if self.thread.has_ended() => return None,
+            Progress::Asked if self.thread.is_silent() => {
+                let why = "it does not call memory_reporter::answer_here(), or has not since an earlier collection \
+                           waited for it";
+                (WarningKind::Unavailable, why.to_owned())
+            }
+            Progress::Asked => {
+                self.thread.set_silent(true);
+                let why = format!("it did not call memory_reporter::answer_here() within {at_most:?}");
+                (WarningKind::TimedOut, why)
+            }
+            Progress::Queued => {
+                let why = format!("other threads took all of the {at_most:?} for answers");
+                (WarningKind::TimedOut, why)
+            }
+            Progress::Answering(_) => {
+                let why = format!("they still ran after {at_most:?}");
+                (WarningKind::TimedOut, why)
+            }
+        };
+        let reporters = match self.thread.reporters() {
+            1 => "its reporter is".to_owned(),
+            number => format!("its {number} reporters are"),
+        };
+        let message = match self.progress {
+            Progress::Answering(_) => format!("some of its reports are missing: {why}"),
+            _ => format!("{reporters} missing: {why}"),
+        };
+        Some(Absence { kind, thread: self.thread.describe(anonymize), message })
+    }
+}

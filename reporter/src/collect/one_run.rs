@@ -1,0 +1,64 @@
+//! One run of one reporter, on whatever thread it happens.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use memory_report::{ReportSet, Skipped};
+
+use crate::engine_abi::{Marker, Run};
+use crate::measure::{Addresses, TaggedBytes};
+use crate::reporting::isolation::{self, Ran};
+use crate::reporting::{ByAmount, Reports, Tag};
+
+use super::admission;
+
+/// The result of running one reporter.
+pub(super) struct Outcome {
+    pub(super) set: ReportSet,
+    pub(super) counted: Addresses,
+    pub(super) tagged: TaggedBytes,
+    pub(super) skipped: Vec<Skipped>,
+    /// With DMD: the claims without blocks.
+    pub(super) by_amount: Vec<ByAmount>,
+    pub(super) time: Duration,
+    pub(super) nested: bool,
+    /// Other collections were refused while it ran.
+    pub(super) refused: bool,
+    pub(super) panic: Option<String>,
+}
+
+/// The data that every reporter of a collection gets.
+#[derive(Clone)]
+pub(super) struct Brief {
+    pub(super) process: Arc<str>,
+    pub(super) anonymize: bool,
+    pub(super) counted: Arc<Addresses>,
+    /// With DMD.
+    pub(super) run: Option<Run>,
+}
+
+impl Brief {
+    pub(super) fn run(
+        &self,
+        marker: Option<Marker>,
+        name: &str,
+        collect: impl FnOnce(&mut Reports),
+    ) -> Outcome {
+        // What reporters allocate belongs to no tag.
+        let _untagged = Tag::NONE.enter();
+        let mut out = Reports::new(name, &self.process, self.anonymize, &self.counted, marker);
+        let refused_before = admission::refused();
+        let entered = marker.map(Marker::enter);
+        let start = Instant::now();
+        let Ran { result, nested } = isolation::as_reporter(|| collect(&mut out));
+        let time = start.elapsed();
+        if result.is_err() {
+            out.withdraw();
+        }
+        drop(entered);
+        let refused = admission::refused() != refused_before;
+        let (set, state, by_amount) = out.into_parts();
+        let (counted, tagged, skipped) = state.into_parts();
+        Outcome { set, counted, tagged, skipped, by_amount, time, nested, refused, panic: result.err() }
+    }
+}

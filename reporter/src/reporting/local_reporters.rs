@@ -1,0 +1,199 @@
+//! The reporters of one thread, which no other thread may touch, and the list of the threads that have any.
+//!
+//! The list says whom a collection on another thread can ask (`collect::answer_here`). A thread is in it from its first
+//! reporter, or its first answer, until it ends. No lock is held while a reporter runs, gives its name or is dropped.
+
+use core::cell::{Cell, OnceCell, RefCell};
+use core::fmt;
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::rc::Rc;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use crate::platform;
+
+use super::memory_reporter::MemoryReporter;
+use super::reporter_name::ReporterName;
+
+std::thread_local! {
+    static LOCAL: RefCell<Vec<Rc<LocalEntry>>> = const { RefCell::new(Vec::new()) };
+    static NEXT: Cell<u64> = const { Cell::new(0) };
+    static THIS: OnceCell<ThisThread> = const { OnceCell::new() };
+}
+
+/// The threads, in the order in which they entered the list.
+static THREADS: Mutex<Vec<Arc<LocalThread>>> = Mutex::new(Vec::new());
+static CHANGED: Condvar = Condvar::new();
+
+/// One reporter of one thread.
+pub(crate) struct LocalEntry {
+    id: u64,
+    pub(crate) name: ReporterName,
+    pub(crate) reporter: Rc<dyn MemoryReporter>,
+}
+
+/// Keeps a reporter of one thread registered; dropping it unregisters the reporter.
+#[must_use = "dropping it unregisters the reporter"]
+pub struct LocalRegistration {
+    id: u64,
+    one_thread: core::marker::PhantomData<*const ()>,
+}
+
+/// Registers a reporter that runs only on this thread: for data that other threads must not access.
+///
+/// It runs in collections on this thread. If the thread also calls [`answer_here`](crate::answer_here) over and over, it
+/// runs there for live requests and for other collections with [`CollectOptions::ask_threads`](crate::CollectOptions).
+pub fn register_local(reporter: Rc<dyn MemoryReporter>) -> LocalRegistration {
+    let id = NEXT.replace(NEXT.get() + 1);
+    let entry = Rc::new(LocalEntry { id, name: ReporterName::ask(&*reporter), reporter });
+    LOCAL.with_borrow_mut(|local| local.push(entry));
+    if let Some(thread) = this_thread() {
+        thread.reporters.fetch_add(1, Ordering::SeqCst);
+    }
+    LocalRegistration { id, one_thread: core::marker::PhantomData }
+}
+
+impl Drop for LocalRegistration {
+    fn drop(&mut self) {
+        // At the thread's end the list may already be gone. The reporter is dropped outside the borrow, since its
+        // destructor may register or unregister.
+        let removed = LOCAL.try_with(|local| {
+            let mut local = local.try_borrow_mut().ok()?;
+            let at = local.iter().position(|entry| entry.id == self.id)?;
+            Some(local.remove(at))
+        });
+        if let (Ok(Some(_)), Some(thread)) = (&removed, this_thread()) {
+            thread.reporters.fetch_sub(1, Ordering::SeqCst);
+        }
+        drop(removed);
+    }
+}
+
+impl fmt::Debug for LocalRegistration {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("LocalRegistration").field(&self.id).finish()
+    }
+}
+
+/// The reporters of this thread, by name.
+pub(crate) fn local_entries() -> Vec<Rc<LocalEntry>> {
+    // The list is empty after the thread has ended: an engine of DMD may still ask at the end of the process.
+    let mut entries = LOCAL.try_with(|local| local.borrow().clone()).unwrap_or_default();
+    entries.sort_by(|a, b| a.name.text().cmp(b.name.text()));
+    entries
+}
+
+/// A thread with reporters of its own, as other threads see it.
+#[derive(Debug)]
+pub(crate) struct LocalThread {
+    name: Option<String>,
+    tid: AtomicU32,
+    /// The child of a fork has copies of all threads in the list, but only the one that forked runs.
+    process: AtomicU32,
+    reporters: AtomicUsize,
+    /// It has not looked for requests since one that it missed, or never.
+    is_silent: AtomicBool,
+    has_ended: AtomicBool,
+}
+
+impl LocalThread {
+    /// The name of the thread for warnings.
+    pub(crate) fn describe(&self, anonymize: bool) -> String {
+        let name = match &self.name {
+            Some(_) if anonymize => "<anonymized>",
+            Some(name) => name,
+            None => "without a name",
+        };
+        format!("thread {name} (tid={})", self.tid.load(Ordering::Relaxed))
+    }
+
+    pub(crate) fn reporters(&self) -> usize {
+        self.reporters.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn is_silent(&self) -> bool {
+        self.is_silent.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn set_silent(&self, is_silent: bool) {
+        self.is_silent.store(is_silent, Ordering::SeqCst);
+    }
+
+    pub(crate) fn has_ended(&self) -> bool {
+        self.has_ended.load(Ordering::SeqCst)
+    }
+}
+
+/// Takes a thread off the list when it ends.
+struct ThisThread(Arc<LocalThread>);
+
+impl ThisThread {
+    fn new() -> Self {
+        let thread = Arc::new(LocalThread {
+            name: std::thread::current().name().map(str::to_owned),
+            tid: AtomicU32::new(platform::thread_id()),
+            process: AtomicU32::new(std::process::id()),
+            reporters: AtomicUsize::new(0),
+            is_silent: AtomicBool::new(true),
+            has_ended: AtomicBool::new(false),
+        });
+        lock().push(Arc::clone(&thread));
+        Self(thread)
+    }
+}
+
+impl Drop for ThisThread {
+    fn drop(&mut self) {
+        self.0.has_ended.store(true, Ordering::SeqCst);
+        lock().retain(|thread| !Arc::ptr_eq(thread, &self.0));
+        CHANGED.notify_all();
+    }
+}
+
+fn lock() -> MutexGuard<'static, Vec<Arc<LocalThread>>> {
+    THREADS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// This thread, which is in the list from now on; `None` if the thread is ending.
+pub(crate) fn this_thread() -> Option<Arc<LocalThread>> {
+    let thread = THIS.try_with(|this| Arc::clone(&this.get_or_init(ThisThread::new).0)).ok()?;
+    let process = std::process::id();
+    if thread.process.swap(process, Ordering::SeqCst) != process {
+        thread.tid.store(platform::thread_id(), Ordering::Relaxed);
+    }
+    Some(thread)
+}
+
+/// The other threads of this process that have reporters now.
+pub(crate) fn other_threads() -> Vec<Arc<LocalThread>> {
+    let process = std::process::id();
+    // A thread that is not in the list need not enter it.
+    let this = THIS.try_with(|this| this.get().map(|this| Arc::clone(&this.0))).ok().flatten();
+    let is_asked = |thread: &&Arc<LocalThread>| {
+        thread.process.load(Ordering::SeqCst) == process
+            && thread.reporters() > 0
+            && this.as_ref().is_none_or(|this| !Arc::ptr_eq(this, thread))
+    };
+    lock().iter().filter(is_asked).cloned().collect()
+}
+
+/// Waits until `is_done`, but not beyond `until`. It looks again whenever a thread ends and after each
+/// [`something_changed`]. `is_done` must not wait.
+pub(crate) fn wait(until: Instant, mut is_done: impl FnMut() -> bool) {
+    let mut threads = lock();
+    while !is_done() {
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return;
+        }
+        let waited = CHANGED.wait_timeout(threads, left);
+        threads = waited.unwrap_or_else(PoisonError::into_inner).0;
+    }
+}
+
+/// Has those who [`wait`] look again.
+pub(crate) fn something_changed() {
+    // Whoever waits has either not looked yet, or waits already.
+    drop(lock());
+    CHANGED.notify_all();
+}

@@ -1,0 +1,37 @@
+//! Cells, and values that somebody initializes later.
+
+use core::cell::{LazyCell, OnceCell, RefCell};
+use std::sync::{LazyLock, OnceLock};
+
+use memory_report::SkipReason;
+
+use super::wrapped;
+use crate::reporting::MemoryReporter;
+
+wrapped!(
+    // A borrowed one is skipped.
+    [T: MemoryReporter + ?Sized] RefCell<T>, of T: |this, out| match this.try_borrow() {
+        Ok(value) => value.collect_reports(out),
+        Err(_) => out.skip::<Self>(SkipReason::Borrowed),
+    };
+    // One without a value has nothing to report.
+    [T: MemoryReporter] OnceCell<T>, of T: |this, out| this.get().collect_reports(out);
+    [T: MemoryReporter] OnceLock<T>, of T: |this, out| this.get().collect_reports(out);
+);
+
+// With a std that does not show whether there is a value, these are always skipped.
+#[cfg(lazy_get)]
+#[allow(clippy::incompatible_msrv, reason = "only where the build script found it")]
+mod lazy {
+    use super::*;
+
+    wrapped!(
+        [T: MemoryReporter, F] LazyCell<T, F>, of T: |this, out| Self::get(this).collect_reports(out);
+        [T: MemoryReporter, F] LazyLock<T, F>, of T: |this, out| Self::get(this).collect_reports(out);
+    );
+}
+#[cfg(not(lazy_get))]
+wrapped!(
+    [T: MemoryReporter, F] LazyCell<T, F>, of T: |_this, out| out.skip::<Self>(SkipReason::Opaque);
+    [T: MemoryReporter, F] LazyLock<T, F>, of T: |_this, out| out.skip::<Self>(SkipReason::Opaque);
+);
