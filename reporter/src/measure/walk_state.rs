@@ -10,13 +10,12 @@ use std::sync::Arc;
 
 use hashbrown::HashSet;
 use memory_report::{SkipReason, Skipped};
-use rustc_hash::FxBuildHasher;
 
 use crate::engine_abi::Marks;
 
 use super::block::Block;
 
-pub(crate) type Addresses = HashSet<usize, FxBuildHasher>;
+pub(crate) type Addresses = HashSet<usize>;
 
 /// Shared blocks counted and parts skipped, of one walk or of one reporter.
 #[derive(Debug, Default)]
