@@ -62,7 +62,7 @@ fn crates_depend_along_the_arrows_only() {
         ("dmd/preload", &["dmd"]),
         ("dmd/unwind", &[]),
         ("heap-graph", &["memory-report", "memory-reporter"]),
-        ("about-memory", &["memory-report", "memory-reporter", "dmd", "heap-graph"]),
+        ("about-memory", &["memory-report", "memory-reporter", "dmd-analyze", "dmd", "heap-graph"]),
         ("examples", &["memory-reporter", "about-memory", "dmd"]),
         ("tests", &["allocators", "memory-reporter", "about-memory", "dmd", "heap-graph"]),
         ("tests/allocators", &["memory-reporter"]),

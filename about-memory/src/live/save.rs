@@ -12,7 +12,10 @@ use super::ask;
 use super::error::LiveError;
 use super::sockets::sockets_of;
 
-/// Saves a heap snapshot of a process that answers such requests ([`heap_graph::answer_snapshots`]).
+/// The request that `heap_graph::answer_snapshots` answers.
+const SNAPSHOT_REQUEST: &str = "heap-snapshot";
+
+/// Saves a heap snapshot of a process that answers such requests (`heap_graph::answer_snapshots`).
 ///
 /// Only this user can read the file. Its name starts with `incomplete-` until the whole snapshot has arrived.
 ///
@@ -21,7 +24,7 @@ use super::sockets::sockets_of;
 /// If the process does not listen, refuses, ends before the snapshot is complete, or takes longer than `timeout`; if
 /// the file cannot be written.
 pub fn save_snapshot(pid: u32, path: &Path, timeout: Duration) -> Result<(), LiveError> {
-    save(pid, heap_graph::live::SNAPSHOT_REQUEST, path, timeout)
+    save(pid, SNAPSHOT_REQUEST, path, timeout)
 }
 
 /// Saves a dump of a process that DMD records, compressed. It replaces a file of this name.

@@ -2,9 +2,9 @@
 
 use core::fmt::{self, Write as _};
 
-use icu_collator::CollatorBorrowed;
 use memory_report::tree::{Mark, Node, Process};
 
+use crate::collation::Collator;
 use crate::escape::{escape, push_name};
 use crate::layout::{Layout, Shown, is_invalid};
 use crate::number;
@@ -29,7 +29,7 @@ pub(super) struct ProcessText<'p, 'a> {
     pub(super) view: &'p View,
     pub(super) filtered: bool,
     pub(super) usable_size_known: bool,
-    pub(super) collator: &'p CollatorBorrowed<'static>,
+    pub(super) collator: &'p Collator,
 }
 
 impl<'p, 'a> ProcessText<'p, 'a> {
