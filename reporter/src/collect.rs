@@ -2,6 +2,7 @@
 //! all reporters have run.
 
 mod admission;
+mod collector;
 mod consistency;
 mod dark_matter;
 mod driver;
