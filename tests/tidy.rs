@@ -66,6 +66,7 @@ fn crates_depend_along_the_arrows_only() {
         ("examples", &["memory-reporter", "about-memory", "dmd"]),
         ("tests", &["allocators", "memory-reporter", "about-memory", "dmd", "heap-graph"]),
         ("tests/allocators", &["memory-reporter"]),
+        ("tests/light", &[]),
         ("tests/processes", &["memory-reporter", "about-memory", "dmd"]),
         ("tests/ui", &[]),
         ("benches", &["memory-reporter", "about-memory", "dmd", "heap-graph", "tests"]),

@@ -1,7 +1,7 @@
 //! The order of names in the text: that of `localeCompare` in the root locale, as in Firefox.
 //!
 //! With the feature `collation` it is Unicode's, by the crate `icu_collator`. Without it, it is the same for names of
-//! ASCII, and names with other characters follow by code point.
+//! ASCII and of Latin letters with accents; other characters follow by code point.
 
 use core::cmp::Ordering;
 
@@ -43,48 +43,71 @@ impl Collator {
 #[cfg(any(test, not(feature = "collation")))]
 const BEFORE_LETTERS: &[u8] = b"\t\n\x0b\x0c\r _-,;:!?.'\"()[]{}@*/\\&#%`^+<=>|~$0123456789";
 
-/// The weight of a character: characters of other weight differ more than letters of other case. `None` if it has none.
+/// The letters without their accents from U+00C0 to U+017F; a dot stands for a letter of its own.
 #[cfg(any(test, not(feature = "collation")))]
-fn weight(c: char) -> Option<u32> {
-    const WEIGHTS: [u8; 128] = {
-        let mut weights = [0; 128];
-        let mut at = 0;
-        while at < BEFORE_LETTERS.len() {
-            weights[BEFORE_LETTERS[at] as usize] = at as u8 + 1;
-            at += 1;
-        }
-        let mut letter = 0;
-        while letter < 26 {
-            let weight = BEFORE_LETTERS.len() as u8 + 1 + letter;
-            weights[(b'a' + letter) as usize] = weight;
-            weights[(b'A' + letter) as usize] = weight;
-            letter += 1;
-        }
-        weights
-    };
-    match WEIGHTS.get(c as usize) {
-        Some(0) => None,
-        Some(weight) => Some(u32::from(*weight)),
-        None => Some(c as u32),
+const BASES: &[u8; 192] = b"\
+    AAAAAA.CEEEEIIII.NOOOOO..UUUUY..aaaaaa.ceeeeiiii.nooooo..uuuuy.yAaAaAaCcCcCcCcDd..EeEeEeEeEeGgGg\
+    GgGgHh..IiIiIiIiI...JjKk.LlLlLl....NnNnNn...OoOoOo..RrRrRrSsSsSsSsTtTt..UuUuUuUuUuUuWwYyYZzZzZz.";
+
+/// The accents of these letters: `a` is the first in Unicode's order.
+#[cfg(any(test, not(feature = "collation")))]
+const ACCENTS: &[u8; 192] = b"\
+    badigf.lbadgbadg.ibadig..badga..badigf.lbadgbadg.ibadig..badga.gmmcckkaaddjjeeee..mmccjjkkeeddcc\
+    jjlldd..iimmcckkj...ddll.aallee....aallee...mmcchh..aalleeaaddlleellee..iimmccffhhkkddddgaajjee.";
+
+/// What a character weighs. Letters that differ are before accents, and accents before capitals, wherever they are in a
+/// name.
+#[cfg(any(test, not(feature = "collation")))]
+struct Weight {
+    letter: u32,
+    accent: Option<u8>,
+    capital: bool,
+}
+
+#[cfg(any(test, not(feature = "collation")))]
+impl Weight {
+    /// `None` if the character weighs nothing.
+    fn of(c: char) -> Option<Self> {
+        let at = usize::try_from(u32::from(c)).ok()?.wrapping_sub(0xc0);
+        let (c, accent) = match BASES.get(at) {
+            Some(b'.') | None => (c, None),
+            Some(base) => (char::from(*base), Some(ACCENTS[at])),
+        };
+        let place = |byte: u8| BEFORE_LETTERS.iter().position(|known| *known == byte);
+        let letter = match u8::try_from(c) {
+            Ok(byte) if byte.is_ascii_alphabetic() => 128 + u32::from(byte.to_ascii_lowercase()),
+            Ok(byte) if byte.is_ascii() => place(byte)? as u32,
+            _ => 256 + u32::from(c),
+        };
+        Some(Self { letter, accent, capital: c.is_ascii_uppercase() })
     }
 }
 
-/// By weight; then small letters before capitals, at the first difference.
+/// By letters, then by accents, then small letters before capitals; each at the first difference.
 #[cfg(any(test, not(feature = "collation")))]
 fn compare(a: &str, b: &str) -> Ordering {
-    let weights = a.chars().filter_map(weight).cmp(b.chars().filter_map(weight));
-    let is_capital = |c: char| weight(c).map(|_| c.is_ascii_uppercase());
-    weights.then_with(|| a.chars().filter_map(is_capital).cmp(b.chars().filter_map(is_capital)))
+    let (a, b) = (|| a.chars().filter_map(Weight::of), || b.chars().filter_map(Weight::of));
+    // An accent has a place of its own behind its letter.
+    let accents = |weight: Weight| core::iter::once(0).chain(weight.accent);
+    let capitals = |weight: Weight| core::iter::once(weight.capital).chain(weight.accent.map(|_| false));
+    let letters = a().map(|weight| weight.letter).cmp(b().map(|weight| weight.letter));
+    letters
+        .then_with(|| a().flat_map(accents).cmp(b().flat_map(accents)))
+        .then_with(|| a().flat_map(capitals).cmp(b().flat_map(capitals)))
 }
 
 #[cfg(all(test, feature = "collation"))]
 mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
     use proptest::prelude::*;
 
     #[test]
-    fn ascii_characters_have_unicode_s_order() {
+    fn characters_have_unicode_s_order() {
         let collator = super::Collator::new();
-        let texts: Vec<String> = (0..128_u8).map(|byte| char::from(byte).to_string()).collect();
+        let accented = (0xc0..0x180_u32).filter(|c| super::BASES[*c as usize - 0xc0] != b'.');
+        let texts: Vec<String> =
+            (0..128).chain(accented).map(|c| char::from_u32(c).unwrap().to_string()).collect();
         for a in &texts {
             for b in &texts {
                 assert_eq!(super::compare(a, b), collator.compare(a, b), "{a:?} {b:?}");
@@ -94,7 +117,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn ascii_names_have_unicode_s_order(a in "[ -~]{0,8}", b in "[ -~]{0,8}", c in "[aAbB/1-]{0,6}", d in "[aAbB/1-]{0,6}") {
+        fn names_have_unicode_s_order(
+            a in "[ -~]{0,8}",
+            b in "[ -~]{0,8}",
+            c in "[aAb/1éÉèçñ-]{0,6}",
+            d in "[aAb/1éÉèçñ-]{0,6}",
+        ) {
             let collator = super::Collator::new();
             prop_assert_eq!(super::compare(&a, &b), collator.compare(&a, &b));
             prop_assert_eq!(super::compare(&c, &d), collator.compare(&c, &d));

@@ -15,7 +15,7 @@
 //! By default there is all of the above except for the program, and it adds four crates to those of `memory-reporter`.
 //!
 //! - `budget`: `Budget`, a file of limits.
-//! - `collation`: names in Unicode's order. Without it the order is the same for names of ASCII; names with other
+//! - `collation`: names in Unicode's order. Without it the order is the same for ASCII and accented Latin letters; other
 //!   characters follow by code point.
 //! - `html`: the function `html`, which makes one page of a set or a diff for any browser: the same text, to open, close
 //!   and filter, and a treemap.
