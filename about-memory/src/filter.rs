@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use regex::bytes::Regex;
+use crate::pattern::{self, BytesRegex};
 
 /// A filter on paths as reported, in which a `\` stands for a `/` inside a name. It is case-sensitive.
 #[derive(Clone, Debug)]
@@ -11,7 +11,7 @@ pub struct Filter(Rule);
 #[derive(Clone, Debug)]
 enum Rule {
     Substring(String),
-    Regex(Regex),
+    Regex(BytesRegex),
 }
 
 impl Filter {
@@ -30,7 +30,7 @@ impl Filter {
         if pattern.is_empty() {
             return Ok(Self::substring(""));
         }
-        match Regex::new(&from_javascript(pattern)) {
+        match BytesRegex::new(&from_javascript(pattern)) {
             Ok(regex) => Ok(Self(Rule::Regex(regex))),
             Err(error) => Err(FilterError { pattern: pattern.to_owned(), source: Box::new(error) }),
         }
@@ -45,7 +45,7 @@ impl Filter {
     pub fn accepts(&self, path: &str) -> bool {
         match &self.0 {
             Rule::Substring(text) => path.contains(text.as_str()),
-            Rule::Regex(regex) => regex.is_match(path.as_bytes()),
+            Rule::Regex(regex) => pattern::is_match(regex, path),
         }
     }
 }
@@ -56,7 +56,7 @@ impl Filter {
 pub struct FilterError {
     /// The pattern.
     pub pattern: String,
-    source: Box<regex::Error>,
+    source: Box<pattern::Error>,
 }
 
 impl fmt::Display for FilterError {
@@ -136,12 +136,14 @@ fn escape(to: &mut String, tail: &str, class: bool) -> usize {
         ('w', true) => literal(to, "0-9A-Za-z_", 1),
         ('W', _) => literal(to, "[^0-9A-Za-z_]", 1),
         ('b', true) => literal(to, r"\x08", 1),
-        ('b', false) => literal(to, r"(?-u:\b)", 1),
-        ('B', false) => literal(to, r"(?-u:\B)", 1),
+        ('b', false) => literal(to, pattern::BOUNDARY[0], 1),
+        ('B', false) => literal(to, pattern::BOUNDARY[1], 1),
+        ('s', class) => literal(to, pattern::BLANK[usize::from(class)], 1),
+        ('S', false) => literal(to, pattern::NO_BLANK, 1),
         ('0', _) => literal(to, r"\x00", 1),
         ('x', _) if hex(2) => literal(to, &format!("\\{}", &tail[..3]), 3),
         ('u', _) if hex(4) => literal(to, &format!("\\{}", &tail[..5]), 5),
-        ('s' | 'S' | 'f' | 'n' | 'r' | 't' | 'v' | '1'..='9', _) => literal(to, &format!("\\{c}"), 1),
+        ('S' | 'f' | 'n' | 'r' | 't' | 'v' | '1'..='9', _) => literal(to, &format!("\\{c}"), 1),
         (c, _) if c.is_ascii_alphanumeric() || !c.is_ascii() => {
             literal(to, c.encode_utf8(&mut [0; 4]), c.len_utf8())
         }

@@ -12,7 +12,7 @@ use std::io::Write as _;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use dmd::analyze::FlameGraph;
+use dmd_analyze::FlameGraph;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use memory_report::ReportSet;

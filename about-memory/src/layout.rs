@@ -3,9 +3,9 @@
 //! The entries are in one vector: parents before children, and the children of an entry in sequence. A collapsed
 //! sub-tree is laid out only if the tree contains an invalid value, since Firefox then opens the path to it.
 
-use icu_collator::CollatorBorrowed;
 use memory_report::tree::{Mark, Node};
 
+use crate::collation::Collator;
 use crate::view::{Sort, View};
 
 /// The entries of a tree; the root is the first.
@@ -73,7 +73,7 @@ impl Shown<'_, '_> {
 }
 
 impl<'f, 'a> Layout<'f, 'a> {
-    pub(crate) fn new(root: Node<'f, 'a>, view: &View, collator: &CollatorBorrowed<'_>) -> Self {
+    pub(crate) fn new(root: Node<'f, 'a>, view: &View, collator: &Collator) -> Self {
         let is_diff = root.is_diff();
         let total = if is_diff { root.amount().abs() } else { root.amount() };
         let all = view.verbose || (!is_diff && any_invalid(root));
@@ -117,7 +117,7 @@ struct Level<'v, 'f, 'a> {
     is_diff: bool,
     /// Whether to lay out collapsed sub-trees.
     all: bool,
-    by: &'v CollatorBorrowed<'v>,
+    by: &'v Collator,
 }
 
 impl<'f, 'a> Level<'_, 'f, 'a> {

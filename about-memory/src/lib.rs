@@ -1,17 +1,29 @@
 //! Views of memory reports: Firefox's about:memory as text, for any Rust program.
 //!
-//! [`text`] shows a [`ReportSet`](memory_reporter::ReportSet): a collected one, one read from a file, or the
+//! [`text`] shows a [`ReportSet`](memory_report::ReportSet): a collected one, one read from a file, or the
 //! [`diff`](diff()) of two. [`assert_memory!`], [`assert_memory_diff!`] and [`assert_no_skipped!`] check one in a
-//! test. The program `about-memory` shows files (`about-memory show memory-report.json.gz`) and, through [`live`],
-//! running processes (`about-memory show PID`).
+//! test, and [`assert_coverage!`] checks a dump of DMD. The program `about-memory` shows files
+//! (`about-memory show memory-report.json.gz`) and, through `live`, running processes (`about-memory show PID`).
 //!
 //! Tests check that the text equals that of Firefox (ESR 153) byte for byte.
 //!
 //! [`changes`] lists each change with both amounts, and accepts more rules for names than [`diff`](diff()). A
-//! [`Limit`] bounds an amount or its growth; a [`Budget`] is a file of limits; a [`Series`] shows amounts over time.
+//! [`Limit`] bounds an amount or its growth; a [`Series`] shows amounts over time.
 //!
-//! [`html`](html()) makes one page of a set or a diff for any browser: the same text, to open, close and filter, and
-//! a treemap.
+//! # Features
+//!
+//! By default there is all of the above except for the program, and it adds four crates to those of `memory-reporter`.
+//!
+//! - `budget`: `Budget`, a file of limits.
+//! - `collation`: names in Unicode's order. Without it the order is the same for ASCII and accented Latin letters; other
+//!   characters follow by code point.
+//! - `html`: the function `html`, which makes one page of a set or a diff for any browser: the same text, to open, close
+//!   and filter, and a treemap.
+//! - `live`: the module `live`, which asks running processes.
+//! - `regex`: expressions of the crate `regex`. Without it those of `regex-lite`, which take longer and whose classes
+//!   contain ASCII only.
+//! - `symbols`: a failing [`assert_coverage!`] names crates and not only files.
+//! - `program`: all of these, and the program.
 //!
 //! # Differences from Firefox
 //!
@@ -33,31 +45,41 @@
 //!   an inner node is always in `(fake child)`; Firefox loses it beside a single child.
 //!
 //! The `[N]` behind a name is Firefox's count of added reports, which omits reports added to a sum of 0.
-//! [`Node::reports`](memory_reporter::tree::Node::reports) counts all.
+//! [`Node::reports`](memory_report::tree::Node::reports) counts all.
 #![forbid(unsafe_code)]
 
 mod assert;
+#[cfg(feature = "budget")]
 mod budget;
+mod collation;
 mod diff;
 mod escape;
 mod filter;
+#[cfg(feature = "html")]
 mod html;
 mod layout;
 mod limit;
 mod normalize;
 mod number;
+mod pattern;
+#[cfg(feature = "live")]
 mod platform;
 mod series;
 mod text;
 mod view;
 
+#[cfg(feature = "program")]
 pub mod launch;
+#[cfg(feature = "live")]
 pub mod live;
 
+#[cfg(feature = "budget")]
 pub use budget::{Budget, BudgetCheck, BudgetError, BudgetOptions};
 pub use diff::{changes, check_limits, diff};
+pub use dmd_analyze::assert_coverage;
 pub use escape::escape;
 pub use filter::{Filter, FilterError};
+#[cfg(feature = "html")]
 pub use html::{HtmlOptions, html};
 pub use limit::{Limit, LimitError, Verdict};
 pub use normalize::{DiffOptions, NormalizeError, NormalizeNames, NormalizeRule};

@@ -134,6 +134,7 @@ impl Limit {
     }
 
     /// Whether an amount of 0 meets the limit.
+    #[cfg(feature = "budget")]
     pub(crate) fn holds_for_nothing(&self) -> bool {
         self.comparison.holds(self.bound.number.compare(0, 1))
     }

@@ -9,6 +9,7 @@
 
 mod ask;
 mod collect;
+#[cfg(feature = "program")]
 mod ending;
 mod error;
 mod gather;
@@ -19,6 +20,7 @@ mod watch;
 
 pub use ask::{AskOptions, amounts, minimize};
 pub use collect::{collect, collect_all, collect_tree};
+#[cfg(feature = "program")]
 pub use ending::before_ending;
 pub use error::LiveError;
 pub use gather::{Gathered, gather};

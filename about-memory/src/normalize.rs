@@ -9,7 +9,8 @@ use core::fmt;
 use std::borrow::Cow;
 
 use memory_report::{Report, ReportSet, Warning, WarningKind};
-use regex::{Regex, RegexBuilder, RegexSet};
+
+use crate::pattern::{self, AnyOf, Regex, RegexBuilder};
 
 /// A compiled pattern may use this many bytes: patterns in files are untrusted.
 const MAX_PATTERN_MEMORY: usize = 1 << 20;
@@ -139,7 +140,7 @@ impl DiffOptions {
 pub struct NormalizeError {
     /// The rule, or its pattern.
     pub rule: String,
-    source: Option<Box<regex::Error>>,
+    source: Option<Box<pattern::Error>>,
 }
 
 impl fmt::Display for NormalizeError {
@@ -261,8 +262,8 @@ impl Compiled {
 #[derive(Debug)]
 struct Rules {
     rules: Vec<Compiled>,
-    /// All patterns in one automaton, since most names match none. `None` if the automaton would be too large.
-    any: Option<RegexSet>,
+    /// All patterns as one, since most names match none.
+    any: AnyOf,
 }
 
 /// A name may grow to four times its length plus this many bytes. A rule that exceeds this is skipped: rules in
@@ -273,13 +274,13 @@ const MAX_NAME: usize = 16 << 20;
 
 impl Rules {
     fn new(rules: Vec<Compiled>) -> Self {
-        let any = RegexSet::new(rules.iter().map(|rule| rule.regex.as_str())).ok();
+        let any = AnyOf::new(rules.iter().map(|rule| &rule.regex));
         Self { rules, any }
     }
 
     fn apply<'n>(&self, name: &'n str) -> Cow<'n, str> {
         let mut name = Cow::Borrowed(name);
-        if self.any.as_ref().is_some_and(|any| !any.is_match(&name)) {
+        if !self.any.may_match(&name) {
             return name;
         }
         let most_bytes = 4 * name.len() + MAX_GROWTH;

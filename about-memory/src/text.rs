@@ -5,11 +5,10 @@ mod process;
 use core::cell::OnceCell;
 use core::fmt;
 
-use icu_collator::options::CollatorOptions;
-use icu_collator::{Collator, CollatorBorrowed};
 use memory_report::tree::{Forest, Node, Process};
 use memory_report::{ReportSet, Units, Warning};
 
+use crate::collation::Collator;
 use crate::escape;
 use crate::filter::Filter;
 use crate::number::ByteUnits;
@@ -160,7 +159,7 @@ impl fmt::Display for Text<'_> {
         if processes.is_empty() {
             return f.write_str("No results found.\n");
         }
-        let collator = collator();
+        let collator = Collator::new();
         for process in processes {
             let text = ProcessText {
                 process,
@@ -173,12 +172,6 @@ impl fmt::Display for Text<'_> {
         }
         Ok(())
     }
-}
-
-/// The collation of the root locale, as in `localeCompare`.
-pub(crate) fn collator() -> CollatorBorrowed<'static> {
-    Collator::try_new(Default::default(), CollatorOptions::default())
-        .expect("the root collation is compiled in")
 }
 
 /// What a process adds to the total: the main process all of its resident memory, the others what they do not
@@ -205,10 +198,7 @@ pub(crate) fn compare(a: &Process<'_>, b: &Process<'_>) -> core::cmp::Ordering {
 }
 
 /// Sorts trees or lines by name; equal names keep the order of the set.
-pub(crate) fn sorted<'p, 'a>(
-    nodes: impl Iterator<Item = Node<'p, 'a>>,
-    by: &CollatorBorrowed<'_>,
-) -> Vec<Node<'p, 'a>> {
+pub(crate) fn sorted<'p, 'a>(nodes: impl Iterator<Item = Node<'p, 'a>>, by: &Collator) -> Vec<Node<'p, 'a>> {
     let mut nodes: Vec<_> = nodes.collect();
     let order = |node: &Node<'_, '_>| node.first_report();
     nodes.sort_by(|a, b| by.compare(a.path(), b.path()).then(order(a).cmp(&order(b))));

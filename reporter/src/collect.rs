@@ -3,6 +3,7 @@
 
 mod admission;
 mod answer_here;
+mod collector;
 mod consistency;
 mod dark_matter;
 mod driver;

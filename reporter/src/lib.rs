@@ -48,8 +48,12 @@
 //! # Features
 //!
 //! - `derive` (default): `#[derive(MallocSizeOf)]`.
+//! - `serde`: a [`SizeTree`] can be serialized.
 //! - `jemalloc`, `mimalloc`: declare these allocators, and read their statistics.
 //! - one for each crate whose types can be measured, by the name of the crate: see [`docs`].
+//!
+//! Files are compressed by `flate2`, whose default backend is in Rust. An application that turns on another backend of
+//! `flate2` (`zlib-rs`, `zlib-ng`) has that one here, too.
 
 #![deny(unsafe_code)]
 

@@ -39,6 +39,7 @@
 mod dmd_dump;
 mod environment;
 mod functions;
+mod json;
 mod listening;
 mod protocol;
 mod serve;

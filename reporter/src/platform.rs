@@ -18,6 +18,12 @@ pub(crate) use linux::*;
 #[cfg(not(target_os = "linux"))]
 mod unknown;
 
+#[cfg(not(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"))))]
+mod portable_stack;
+
+#[cfg(not(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"))))]
+pub(crate) use portable_stack::{on_fresh_stack, remaining_stack};
+
 #[cfg(not(target_os = "linux"))]
 pub(crate) use unknown::*;
 

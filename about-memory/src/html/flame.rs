@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use dmd::analyze::FlameGraph;
+use dmd_analyze::FlameGraph;
 use serde::Serialize;
 
 use super::columns::{Numbers, Texts};

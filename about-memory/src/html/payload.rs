@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use dmd::analyze::FlameGraph;
+use dmd_analyze::FlameGraph;
 use memory_report::diff::Presence;
 use memory_report::tree::{Forest, Node, Process};
 use memory_report::{Kind, ReportSet, Units, Warning};
@@ -14,7 +14,8 @@ use serde::Serialize;
 
 use super::columns::{Numbers, Texts};
 use super::flame::{self, FlameHeader};
-use crate::text::{collator, compare, resident_share, sorted};
+use crate::collation::Collator;
+use crate::text::{compare, resident_share, sorted};
 
 /// The version of the format, which page and data must share.
 const VERSION: u32 = 1;
@@ -72,7 +73,7 @@ pub(super) fn payload(set: &ReportSet, flame: Option<&FlameGraph>) -> Vec<u8> {
     processes.sort_by(|a, b| compare(a, b));
     let mut nodes = Nodes::new(set, &processes);
     let mut headers = Vec::with_capacity(processes.len());
-    let by_name = collator();
+    let by_name = Collator::new();
     for (index, process) in processes.iter().enumerate() {
         let trees = sorted(process.trees(), &by_name);
         let lines = sorted(process.lines(), &by_name);

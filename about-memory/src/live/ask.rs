@@ -149,8 +149,9 @@ fn first(answer: &mut BufReader<Stream>, timeout: Duration) -> Result<u8, LiveEr
 }
 
 /// Reads an answer of one line.
-fn line<T: for<'de> Deserialize<'de>>(
+fn line<T>(
     mut answer: BufReader<Stream>,
+    parse: impl FnOnce(&str) -> Option<T>,
     timeout: Duration,
 ) -> Result<T, LiveError> {
     first(&mut answer, timeout)?;
@@ -160,19 +161,19 @@ fn line<T: for<'de> Deserialize<'de>>(
     if let Ok(refusal) = serde_json::from_slice::<Refusal>(&line) {
         return Err(LiveError::Refused(refusal.error));
     }
-    serde_json::from_slice(&line).map_err(|_| LiveError::Garbage)
+    core::str::from_utf8(&line).ok().and_then(parse).ok_or(LiveError::Garbage)
 }
 
 /// Returns the answer if it is compressed, as reports and dumps are. Any other answer can only be a refusal.
 fn compressed(mut answer: BufReader<Stream>, timeout: Duration) -> Result<BufReader<Stream>, LiveError> {
     match first(&mut answer, timeout)? {
         0x1f => Ok(answer),
-        _ => Err(line::<Refusal>(answer, timeout).err().unwrap_or(LiveError::Garbage)),
+        _ => Err(line(answer, |_| None::<()>, timeout).err().unwrap_or(LiveError::Garbage)),
     }
 }
 
 pub(super) fn hello(socket: &Path, timeout: Duration) -> Result<Hello, LiveError> {
-    line(send(socket, &Request::new("hello"), timeout)?, timeout)
+    line(send(socket, &Request::new("hello"), timeout)?, Hello::from_json, timeout)
 }
 
 /// Requests the reports of a process, under its own name if it is `named`.
@@ -203,7 +204,7 @@ pub(super) fn file(socket: &Path, request: &str, timeout: Duration) -> Result<im
 /// If the process does not listen, refuses, or takes longer than `timeout`.
 pub fn minimize(pid: u32, timeout: Duration) -> Result<Minimized, LiveError> {
     let socket = sockets_of(&[pid])?.pop().flatten().ok_or(LiveError::NotListening)?;
-    line(send(&socket.path, &Request::new("minimize"), timeout)?, timeout)
+    line(send(&socket.path, &Request::new("minimize"), timeout)?, Minimized::from_json, timeout)
 }
 
 /// Asks a process for amounts that cost it no collection.
@@ -213,7 +214,7 @@ pub fn minimize(pid: u32, timeout: Duration) -> Result<Minimized, LiveError> {
 /// If the process does not listen, refuses, or takes longer than `timeout`.
 pub fn amounts(pid: u32, timeout: Duration) -> Result<Amounts, LiveError> {
     let socket = sockets_of(&[pid])?.pop().flatten().ok_or(LiveError::NotListening)?;
-    line(send(&socket.path, &Request::new("amounts"), timeout)?, timeout)
+    line(send(&socket.path, &Request::new("amounts"), timeout)?, Amounts::from_json, timeout)
 }
 
 /// Asks about all `items` on several threads, and returns the answers in order.

@@ -6,7 +6,6 @@ use std::path::Path;
 use std::time::Duration;
 
 use flate2::read::MultiGzDecoder;
-use heap_graph::live::SNAPSHOT_REQUEST;
 use memory_reporter::live::Hello;
 use tempfile::{Builder, NamedTempFile};
 
@@ -15,8 +14,10 @@ use super::error::LiveError;
 use super::sockets::sockets_of;
 
 const DUMP_REQUEST: &str = "dmd-dump";
+/// The request that `heap_graph::answer_snapshots` answers.
+const SNAPSHOT_REQUEST: &str = "heap-snapshot";
 
-/// Saves a heap snapshot of a process that answers such requests ([`heap_graph::answer_snapshots`]).
+/// Saves a heap snapshot of a process that answers such requests (`heap_graph::answer_snapshots`).
 ///
 /// Only this user can read the file. Its name starts with `incomplete-` until the whole snapshot has arrived.
 ///

@@ -3,15 +3,15 @@
 use core::fmt;
 use std::collections::HashMap;
 
-use icu_collator::CollatorBorrowed;
 use memory_report::tree::{FAKE_CHILD, Forest, ITSELF, Node, Process};
 use memory_report::{ReportSet, Units};
 
+use crate::collation::Collator;
 use crate::filter::Filter;
 use crate::layout::{Layout, Shown};
 use crate::number::ByteUnits;
 use crate::view::{Sort, View};
-use crate::{escape, number, text};
+use crate::{escape, number};
 
 /// How an amount differs from the previous one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -143,7 +143,7 @@ impl Watch {
             Some(filter) => Forest::filtered(set, |path| filter.accepts(path)),
             None => Forest::new(set),
         };
-        let collator = text::collator();
+        let collator = Collator::new();
         let mut now = Before { amounts: amounts(&forest), shown: Vec::new() };
         let mut rows = Vec::new();
         let shown = |process: &&Process<'_>| !process.is_empty() && self.view.shows(process.name());
@@ -169,7 +169,7 @@ impl Watch {
         &self,
         process: &Process<'_>,
         tree: Node<'_, '_>,
-        collator: &CollatorBorrowed<'_>,
+        collator: &Collator,
         now: &mut Before,
         rows: &mut Vec<WatchRow>,
     ) {
@@ -267,7 +267,7 @@ fn key(process: &str, path: &str) -> String {
 }
 
 /// The explicit tree, the other trees, then the lines; each group by name.
-fn sorted<'p, 'a>(process: &'p Process<'a>, collator: &CollatorBorrowed<'_>) -> Vec<Node<'p, 'a>> {
+fn sorted<'p, 'a>(process: &'p Process<'a>, collator: &Collator) -> Vec<Node<'p, 'a>> {
     let order = |nodes: &mut Vec<Node<'p, 'a>>| {
         nodes.sort_by(|a, b| {
             let explicit = |node: &Node<'_, '_>| node.path() != "explicit";

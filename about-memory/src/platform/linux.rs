@@ -1,5 +1,6 @@
 //! Linux: Unix sockets and `/proc`.
 
+#[cfg(feature = "program")]
 mod program;
 
 use std::fs;
@@ -14,6 +15,7 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
 use super::{ConnectError, Found};
 
+#[cfg(feature = "program")]
 pub(crate) use program::{before_ending, end_like, ending_signal, is_executable, is_privileged, run_to_end};
 
 /// A connection whose reads and writes fail after a point in time.

@@ -2,9 +2,9 @@
 
 use core::fmt::{self, Write as _};
 
-use icu_collator::CollatorBorrowed;
 use memory_report::tree::{Mark, Node, Process};
 
+use crate::collation::Collator;
 use crate::escape::{escape, push_name};
 use crate::layout::{Layout, Shown, is_invalid};
 use crate::number;
@@ -30,7 +30,7 @@ pub(super) struct ProcessText<'p, 'a> {
     /// Whether a process whose rows are missing deserves a warning.
     pub(super) is_whole: bool,
     pub(super) usable_size_known: bool,
-    pub(super) collator: &'p CollatorBorrowed<'static>,
+    pub(super) collator: &'p Collator,
 }
 
 impl<'p, 'a> ProcessText<'p, 'a> {

@@ -8,7 +8,11 @@ use memory_reporter::{ReportSet, file};
 use serde_json::Value;
 
 fn folder(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name)
+    // The package `light` has these tests, too.
+    let folders = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors();
+    let golden =
+        folders.map(|folder| folder.join("about-memory/tests/golden")).find(|golden| golden.exists());
+    golden.unwrap().join(name)
 }
 
 /// All inputs of a folder, each with the start of the names of its answers.
@@ -80,6 +84,10 @@ fn text_is_that_of_firefox() {
     let folder = folder("firefox");
     for (input, stem) in inputs(&folder) {
         let (set, stem) = case(&input, &stem);
+        // Its names need the feature `collation`, which the package `light` does not turn on.
+        if stem == "sortnames" && env!("CARGO_PKG_NAME") == "light" {
+            continue;
+        }
         let options = fs::read_to_string(folder.join(format!("{stem}.opts.json")));
         let options = options.unwrap_or_else(|_| "[{}]".to_owned());
         for options in serde_json::from_str::<Vec<Value>>(&options).unwrap() {

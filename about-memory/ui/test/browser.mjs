@@ -23,7 +23,7 @@ export const folder = mkdtempSync(join(tmpdir(), "about-memory-ui-"));
 let browser;
 
 before(async () => {
-  if (!program) throw new Error("no program: run `cargo build -p about-memory` first");
+  if (!program) throw new Error("no program: run `cargo build -p about-memory --features program` first");
   browser = await chromium.launch({
     executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
     args: [

@@ -33,6 +33,11 @@
 //! dark_matter            blocks that an engine passes in memory
 //! ```
 //!
+//! # Features
+//!
+//! `symbols` (on by default) looks up functions and lines of the addresses in a dump: `symbolize`. It is most of the
+//! crates that this one depends on. Amounts and coverage need no symbols.
+//!
 //! # Limits
 //!
 //! The crate does not record blocks: the crate `dmd` does. It does not change a dump, except in [`clamp`].
@@ -49,13 +54,16 @@ mod clean;
 mod container;
 mod coverage;
 pub mod dark_matter;
+#[cfg_attr(not(feature = "symbols"), allow(dead_code, reason = "the look-up of symbols needs a part of it"))]
 mod dump;
 mod error;
 mod flame;
 mod fold;
 mod folded;
+#[cfg_attr(not(feature = "symbols"), allow(dead_code, reason = "the look-up of symbols needs a part of it"))]
 mod frame;
 mod frame_names;
+#[cfg_attr(not(feature = "symbols"), allow(dead_code, reason = "the look-up of symbols needs a part of it"))]
 mod frames;
 mod json;
 mod keys;
@@ -69,9 +77,11 @@ mod read;
 mod records;
 mod referrers;
 mod scanned;
+#[cfg_attr(not(feature = "symbols"), allow(dead_code, reason = "the look-up of symbols needs a part of it"))]
 mod source_path;
 mod stacks;
 mod suggest;
+#[cfg(feature = "symbols")]
 pub mod symbolize;
 mod text;
 mod trace_id;

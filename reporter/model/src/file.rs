@@ -106,23 +106,38 @@ pub fn write(path: impl AsRef<Path>, set: &ReportSet) -> io::Result<()> {
     let path = path.as_ref();
     let file = private::create_or_replace(path)?;
     if path.extension().is_some_and(|extension| extension == "gz") {
-        let encoder = flate2::write::GzEncoder::new(file, flate2::Compression::default());
-        let mut encoder = io::BufWriter::with_capacity(1 << 16, encoder);
-        write_to(&mut encoder, set)?;
-        encoder.into_inner().map_err(io::IntoInnerError::into_error)?.finish()?;
-        Ok(())
+        write_compressed(file, set, COMPRESSION)
     } else {
-        let mut file = io::BufWriter::with_capacity(1 << 16, file);
-        write_to(&mut file, set)?;
-        file.flush()
+        write_to(file, set)
     }
 }
 
-/// Writes all reports of `set` as text. It makes many small writes, so `writer` should be buffered.
+/// The level of compression of files.
+pub const COMPRESSION: u32 = 6;
+
+/// Writes all reports of `set`, compressed by gzip. `level` is from 0 (none) to 9 (smallest); larger ones count as 9.
+/// [`COMPRESSION`] is that of [`write`].
 ///
 /// # Errors
 ///
 /// If `writer` fails.
-pub fn write_to(writer: impl Write, set: &ReportSet) -> io::Result<()> {
-    write::document(writer, set)
+pub fn write_compressed(mut writer: impl Write, set: &ReportSet, level: u32) -> io::Result<()> {
+    compress(&mut writer, set, level)
+}
+
+/// Not generic, so that a program contains it once.
+fn compress(writer: &mut dyn Write, set: &ReportSet, level: u32) -> io::Result<()> {
+    let mut encoder = flate2::write::GzEncoder::new(writer, flate2::Compression::new(level.min(9)));
+    write::document(&mut encoder, set)?;
+    encoder.finish()?;
+    Ok(())
+}
+
+/// Writes all reports of `set` as text, in pieces of at least 16 KiB.
+///
+/// # Errors
+///
+/// If `writer` fails.
+pub fn write_to(mut writer: impl Write, set: &ReportSet) -> io::Result<()> {
+    write::document(&mut writer, set)
 }

@@ -24,7 +24,7 @@
 //!
 //! - [`Report`] is the datum, [`ReportSet`] many of them with their [`Warning`]s.
 //! - [`tree`] adds a set up, [`diff`] compares two sets.
-//! - [`mod@file`] reads and writes a set; [`reader`] is the bounded parser below it.
+//! - [`mod@file`] reads and writes a set; [`reader`] is the bounded parser below it, and [`json`] writes texts.
 //! - [`dmd`] is what DMD's engine and the readers of its dumps share.
 
 #![forbid(unsafe_code)]
@@ -43,6 +43,7 @@ mod warning;
 pub mod diff;
 pub mod dmd;
 pub mod file;
+pub mod json;
 pub mod reader;
 pub mod tree;
 

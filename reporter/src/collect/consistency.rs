@@ -1,26 +1,26 @@
 //! The faults that only the whole set shows: one path reported as two kinds, or in two units.
 
-use core::hash::BuildHasher;
+use core::hash::BuildHasher as _;
 
-use hashbrown::HashTable;
+use hashbrown::{DefaultHashBuilder, HashTable};
 use memory_report::{ReportSet, Warning, WarningKind};
-use rustc_hash::FxBuildHasher;
 
 /// More warnings would say nothing new.
 const MOST_WARNINGS: usize = 20;
 
 pub(crate) fn check(set: &mut ReportSet) {
     let mut firsts: HashTable<u32> = HashTable::with_capacity(set.len());
+    let hasher = DefaultHashBuilder::default();
     let mut warnings = Vec::new();
     for (index, report) in set.iter().enumerate() {
-        let hash = FxBuildHasher.hash_one(report.path);
+        let hash = hasher.hash_one(report.path);
         let same = |&first: &u32| {
             let first = set.get(first as usize);
             first.path == report.path && first.process == report.process
         };
         let Some(&first) = firsts.find(hash, same) else {
             // A set has fewer than 2^32 reports: its rows count text in 32 bits too.
-            firsts.insert_unique(hash, index as u32, |&i| FxBuildHasher.hash_one(set.get(i as usize).path));
+            firsts.insert_unique(hash, index as u32, |&i| hasher.hash_one(set.get(i as usize).path));
             continue;
         };
         let first = set.get(first as usize);

@@ -3,8 +3,7 @@
 //! A reporter that panics or hangs loses its own reports, and a warning names it. The driver then forgets the shared
 //! blocks that it counted, so that later reporters count them.
 
-use std::sync::{Arc, mpsc};
-use std::thread;
+use std::sync::Arc;
 use std::time::Duration;
 
 use memory_report::{ReportSet, ReporterRun, SkipReason, Warning, WarningKind};
@@ -20,6 +19,7 @@ use crate::reporting::{
 };
 
 use super::admission::{self, Admitted};
+use super::collector::{Collector, Job};
 use super::one_run::{Brief, Outcome};
 use super::tag_rows::TagRows;
 use super::{answer_here, consistency, dark_matter, pressure};
@@ -252,7 +252,7 @@ struct Driver<'a> {
     options: &'a CollectOptions,
     brief: Brief,
     set: ReportSet,
-    collector: Option<Collector>,
+    collector: Option<Collector<Given>>,
     /// Blocks with a tag that the reports have counted.
     tagged: TaggedBytes,
     /// With DMD.
@@ -373,7 +373,7 @@ impl<'a> Driver<'a> {
         }
     }
 
-    fn on_collector(&mut self, job: Job, deadline: Duration) -> Answer {
+    fn on_collector(&mut self, job: Job<Given>, deadline: Duration) -> Answer {
         let collector = match self.collector.take().map_or_else(Collector::start, Ok) {
             Ok(collector) => collector,
             Err(error) => return Answer::NoThread(error),
@@ -482,37 +482,9 @@ impl<'a> Driver<'a> {
 
 /// The result of a run of an entry, and how the drop of its reporter went.
 type Given = (Outcome, Ran<()>);
-type Job = Box<dyn FnOnce() -> Given + Send>;
 
 enum Answer {
     Given(Box<Given>),
     TimedOut(Duration),
     NoThread(std::io::Error),
-}
-
-/// The thread that runs reporters if there is a deadline. It ends with the collection, or with its job after the
-/// collection gave up on it.
-struct Collector {
-    jobs: mpsc::Sender<Job>,
-    given: mpsc::Receiver<Given>,
-}
-
-impl Collector {
-    fn start() -> std::io::Result<Self> {
-        let (jobs, to_do) = mpsc::channel::<Job>();
-        let (done, given) = mpsc::channel();
-        thread::Builder::new().name("memory-reporter".to_owned()).spawn(move || {
-            for job in to_do {
-                if done.send(job()).is_err() {
-                    break;
-                }
-            }
-        })?;
-        Ok(Self { jobs, given })
-    }
-
-    fn run(&self, job: Job, deadline: Duration) -> Option<Given> {
-        self.jobs.send(job).ok()?;
-        self.given.recv_timeout(deadline).ok()
-    }
 }

@@ -1,6 +1,6 @@
 //! The requests and answers on the socket.
 
-use serde::{Deserialize, Serialize};
+use super::json::{self, Fault, Object, Value};
 
 /// The version of the protocol, in every request and answer but a report.
 pub const VERSION: u32 = 1;
@@ -9,7 +9,7 @@ pub const VERSION: u32 = 1;
 pub const MAX_REQUEST: usize = 4096;
 
 /// The answer to `hello`: the process.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Hello {
     /// The version of the protocol that is spoken.
@@ -19,17 +19,38 @@ pub struct Hello {
     /// The name of the process; see [`ListenOptions::name`](super::ListenOptions::name).
     pub name: String,
     /// The program's file.
-    #[serde(default)]
     pub exe: String,
     /// When the process started, in seconds since 1970; 0 if unknown.
-    #[serde(default)]
     pub started: u64,
     /// The other requests that the process answers.
-    #[serde(default)]
     pub requests: Vec<String>,
 }
 
 impl Hello {
+    /// Reads the answer to `hello`, one line of JSON; `None` if the line is something else.
+    pub fn from_json(line: &str) -> Option<Self> {
+        let object = Object::read(line).ok()?;
+        Some(Self {
+            version: object.required("version").ok()?,
+            pid: object.required("pid").ok()?,
+            name: object.required("name").ok()?,
+            exe: object.optional("exe").ok()?.unwrap_or_default(),
+            started: object.optional("started").ok()?.unwrap_or_default(),
+            requests: object.optional("requests").ok()?.unwrap_or_default(),
+        })
+    }
+
+    pub(super) fn to_line(&self) -> String {
+        json::line(&[
+            ("version", Value::Number(self.version.into())),
+            ("pid", Value::Number(self.pid.into())),
+            ("name", Value::Text(&self.name)),
+            ("exe", Value::Text(&self.exe)),
+            ("started", Value::Number(self.started)),
+            ("requests", Value::Texts(&self.requests)),
+        ])
+    }
+
     /// Whether the process answers requests for dumps of DMD.
     pub fn has_dmd(&self) -> bool {
         self.requests.iter().any(|request| request == "dmd-dump")
@@ -37,7 +58,7 @@ impl Hello {
 }
 
 /// The answer to `minimize`: the effect of minimizing memory usage.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Minimized {
     /// The version of the protocol that is spoken.
@@ -48,8 +69,28 @@ pub struct Minimized {
     pub resident: Option<u64>,
 }
 
+impl Minimized {
+    /// Reads the answer to `minimize`, one line of JSON; `None` if the line is something else.
+    pub fn from_json(line: &str) -> Option<Self> {
+        let object = Object::read(line).ok()?;
+        Some(Self {
+            version: object.required("version").ok()?,
+            resident_before: object.optional("resident_before").ok()?,
+            resident: object.optional("resident").ok()?,
+        })
+    }
+
+    pub(super) fn to_line(&self) -> String {
+        json::line(&[
+            ("version", Value::Number(self.version.into())),
+            ("resident_before", Value::Amount(self.resident_before)),
+            ("resident", Value::Amount(self.resident)),
+        ])
+    }
+}
+
 /// The answer to `amounts`: amounts that cost no collection, in bytes; `None` if the process does not know one.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Amounts {
     /// The version of the protocol that is spoken.
@@ -62,23 +103,56 @@ pub struct Amounts {
     pub vsize: Option<u64>,
 }
 
-#[derive(Debug, Deserialize)]
+impl Amounts {
+    /// Reads the answer to `amounts`, one line of JSON; `None` if the line is something else.
+    pub fn from_json(line: &str) -> Option<Self> {
+        let object = Object::read(line).ok()?;
+        Some(Self {
+            version: object.required("version").ok()?,
+            heap_allocated: object.optional("heap_allocated").ok()?,
+            resident: object.optional("resident").ok()?,
+            vsize: object.optional("vsize").ok()?,
+        })
+    }
+
+    pub(super) fn to_line(&self) -> String {
+        json::line(&[
+            ("version", Value::Number(self.version.into())),
+            ("heap_allocated", Value::Amount(self.heap_allocated)),
+            ("resident", Value::Amount(self.resident)),
+            ("vsize", Value::Amount(self.vsize)),
+        ])
+    }
+}
+
+#[derive(Debug)]
 pub(super) struct Request {
     pub(super) version: u32,
     pub(super) request: String,
-    #[serde(default)]
     pub(super) anonymize: bool,
-    #[serde(default)]
     pub(super) minimize: bool,
-    #[serde(default)]
     pub(super) resident_map: bool,
-    #[serde(default)]
     pub(super) named: bool,
     pub(super) deadline_ms: Option<u64>,
 }
 
-#[derive(Serialize)]
-pub(super) struct Refusal<'a> {
-    pub(super) version: u32,
-    pub(super) error: &'a str,
+impl Request {
+    pub(super) fn from_json(line: &str) -> Result<Self, Fault> {
+        let object = Object::read(line)?;
+        let flag = |key| object.optional(key).map(Option::unwrap_or_default);
+        Ok(Self {
+            version: object.required("version")?,
+            request: object.required("request")?,
+            anonymize: flag("anonymize")?,
+            minimize: flag("minimize")?,
+            resident_map: flag("resident_map")?,
+            named: flag("named")?,
+            deadline_ms: object.optional("deadline_ms")?,
+        })
+    }
+}
+
+/// The line that refuses a request.
+pub(super) fn refusal(error: &str) -> String {
+    json::line(&[("version", Value::Number(VERSION.into())), ("error", Value::Text(error))])
 }

@@ -1,19 +1,16 @@
 //! The answer to one peer. Whatever a peer does or fails to do costs one thread, for a while.
 
 use core::time::Duration;
-use std::io::{self, BufRead as _, BufReader, BufWriter, Read as _, Write};
+use std::io::{self, BufRead as _, BufReader, Read as _, Write};
 
-use flate2::Compression;
-use flate2::write::GzEncoder;
 use memory_report::file;
-use serde::Serialize;
 
 use crate::collect::CollectOptions;
 use crate::platform::Peer;
 use crate::reporting::amounts;
 
 use super::functions;
-use super::protocol::{Amounts, Hello, MAX_REQUEST, Minimized, Refusal, Request, VERSION};
+use super::protocol::{Amounts, Hello, MAX_REQUEST, Minimized, Request, VERSION, refusal};
 use super::turns::{DEADLINE, collect_alone, minimize_alone};
 use super::workers::{Busy, Workers};
 
@@ -23,6 +20,8 @@ const TIME_TO_READ: Duration = Duration::from_secs(60);
 const TIME_TO_REFUSE: Duration = Duration::from_millis(10);
 const MAX_DEADLINE: Duration = Duration::from_secs(600);
 const MAX_NAME: usize = 100;
+/// The level of compression: a peer waits, and its process reads the report once.
+const FAST: u32 = 1;
 
 /// The server of this process.
 pub(super) struct Server(Workers<Peer>);
@@ -68,13 +67,15 @@ impl Who {
         if line.is_empty() {
             return Ok(());
         }
-        let request: Request = if line.ends_with(b"\n") {
-            match serde_json::from_slice(&line) {
-                Ok(request) => request,
-                Err(error) => return refuse(peer, &format!("not a request: {error}")),
-            }
-        } else {
+        if !line.ends_with(b"\n") {
             return refuse(peer, &format!("not a request: no line of at most {MAX_REQUEST} bytes"));
+        }
+        let Ok(line) = core::str::from_utf8(&line) else {
+            return refuse(peer, "not a request: no UTF-8");
+        };
+        let request = match Request::from_json(line) {
+            Ok(request) => request,
+            Err(error) => return refuse(peer, &format!("not a request: {error}")),
         };
         if request.version != VERSION {
             let version = request.version;
@@ -85,8 +86,7 @@ impl Who {
             "report" => self.report(peer, &request),
             "minimize" => minimize(peer),
             "amounts" => amounts_now(peer),
-            // The line is UTF-8, or it would not have been read.
-            other => hand_on(peer, other, &String::from_utf8_lossy(&line)),
+            other => hand_on(peer, other, line),
         }
     }
 
@@ -99,7 +99,7 @@ impl Who {
             started: self.started,
             requests: functions::names(),
         };
-        send_line(peer, &hello)
+        peer.write_all(hello.to_line().as_bytes())
     }
 
     fn report(&self, peer: &mut Peer, request: &Request) -> io::Result<()> {
@@ -123,11 +123,7 @@ impl Who {
             return Ok(());
         }
         peer.allow(TIME_TO_READ);
-        let encoder = GzEncoder::new(peer, Compression::fast());
-        let mut to = BufWriter::with_capacity(1 << 16, encoder);
-        file::write_to(&mut to, &set)?;
-        to.into_inner().map_err(io::IntoInnerError::into_error)?.finish()?;
-        Ok(())
+        file::write_compressed(peer, &set, FAST)
     }
 }
 
@@ -138,14 +134,16 @@ fn minimize(peer: &mut Peer) -> io::Result<()> {
     }
     let resident = amounts::resident();
     peer.allow(TIME_TO_ASK);
-    send_line(peer, &Minimized { version: VERSION, resident_before, resident })
+    let minimized = Minimized { version: VERSION, resident_before, resident };
+    peer.write_all(minimized.to_line().as_bytes())
 }
 
 fn amounts_now(peer: &mut Peer) -> io::Result<()> {
     let [heap_allocated, resident, vsize] =
         [amounts::heap_allocated(), amounts::resident(), amounts::vsize()];
     peer.allow(TIME_TO_ASK);
-    send_line(peer, &Amounts { version: VERSION, heap_allocated, resident, vsize })
+    let amounts = Amounts { version: VERSION, heap_allocated, resident, vsize };
+    peer.write_all(amounts.to_line().as_bytes())
 }
 
 fn hand_on(peer: &mut Peer, request: &str, line: &str) -> io::Result<()> {
@@ -185,11 +183,5 @@ impl Write for Answer<'_> {
 }
 
 fn refuse(peer: &mut Peer, error: &str) -> io::Result<()> {
-    send_line(peer, &Refusal { version: VERSION, error })
-}
-
-fn send_line(peer: &mut Peer, answer: &impl Serialize) -> io::Result<()> {
-    let mut line = serde_json::to_vec(answer)?;
-    line.push(b'\n');
-    peer.write_all(&line)
+    peer.write_all(refusal(error).as_bytes())
 }

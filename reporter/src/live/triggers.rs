@@ -1,12 +1,10 @@
 //! Reports saved at a signal, under Firefox's names.
 
 use std::fs;
-use std::io::{self, BufWriter, Write as _};
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use flate2::Compression;
-use flate2::write::GzEncoder;
 use memory_report::{ReportSet, file};
 
 use crate::collect::CollectOptions;
@@ -69,7 +67,8 @@ fn save(set: &ReportSet, folder: &Path) -> io::Result<()> {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
             created => created?,
         };
-        let written = write(created, set).and_then(|()| fs::rename(&incomplete, &path));
+        let written = file::write_compressed(created, set, file::COMPRESSION)
+            .and_then(|()| fs::rename(&incomplete, &path));
         if written.is_err() {
             let _ = fs::remove_file(&incomplete);
         }
@@ -77,11 +76,4 @@ fn save(set: &ReportSet, folder: &Path) -> io::Result<()> {
         return dmd_dump::save(folder, &name("dmd"));
     }
     Err(io::ErrorKind::AlreadyExists.into())
-}
-
-fn write(created: fs::File, set: &ReportSet) -> io::Result<()> {
-    let mut to = BufWriter::with_capacity(1 << 16, GzEncoder::new(created, Compression::default()));
-    file::write_to(&mut to, set)?;
-    to.into_inner().map_err(io::IntoInnerError::into_error)?.finish()?;
-    Ok(())
 }

@@ -50,7 +50,7 @@ impl<J: Send + 'static> Workers<J> {
         state.workers += 1;
         drop(state);
         let shared = Arc::clone(&self.0);
-        if spawn_without_signals("about-memory", move || shared.work(job)).is_err() {
+        if spawn_without_signals("about-memory", Box::new(move || shared.work(job))).is_err() {
             self.0.lock().workers -= 1;
         }
         Ok(())

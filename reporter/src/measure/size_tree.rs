@@ -46,6 +46,7 @@ mod by_field;
 mod finish;
 mod folded;
 mod growth;
+#[cfg(feature = "serde")]
 mod json;
 mod node;
 mod paths;

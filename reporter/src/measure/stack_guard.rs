@@ -1,13 +1,15 @@
 //! Deep values: a walk that comes near the end of its stack continues on a fresh one.
 //!
 //! The check is one comparison for each pointer that the walk follows: of the stack pointer with a window that is known
-//! to be safe. Outside the window it asks `stacker` again, so that ops that are used at another depth, or on a stack
+//! to be safe. Outside the window it asks the system again, so that ops that are used at another depth, or on a stack
 //! that other code has grown, stay right.
 //!
 //! Below a check a walk needs room for its frames up to the next one. The derive bounds its own ([`apart`]). Those of
 //! hand-written impls and of functions (`with = path`) are unknown until they occur, but a deep value shows them again
 //! and again: windows are short, so a step that is not small leaves its window, and twice the largest step so far stays
 //! free.
+
+use crate::platform;
 
 /// The least room that stays free, for frames that have not occurred yet and for code that never checks.
 const RED_ZONE: usize = 256 * 1024;
@@ -37,7 +39,7 @@ impl StackGuard {
     pub(crate) fn learn(&mut self) -> bool {
         let here = stack_pointer();
         self.learn_step(here);
-        match stacker::remaining_stack() {
+        match platform::remaining_stack(here) {
             Some(left) if left > self.red_zone => {
                 let below = (left - self.red_zone).min(WINDOW);
                 (self.low, self.span) = (here - below, below + WINDOW);
@@ -76,7 +78,7 @@ impl StackGuard {
 
     /// Runs `f` on a stack of its own.
     pub(crate) fn on_fresh_stack<T>(self, f: impl FnOnce() -> T) -> T {
-        stacker::grow(FRESH_STACK.max(4 * self.red_zone), f)
+        platform::on_fresh_stack(FRESH_STACK.max(4 * self.red_zone), f)
     }
 }
 

@@ -10,7 +10,6 @@ use std::sync::Arc;
 
 use hashbrown::HashSet;
 use memory_report::{SkipReason, Skipped};
-use rustc_hash::FxBuildHasher;
 
 use crate::allocator::tags;
 use crate::engine_abi::Marks;
@@ -18,7 +17,7 @@ use crate::engine_abi::Marks;
 use super::block::Block;
 use super::tagged_bytes::TaggedBytes;
 
-pub(crate) type Addresses = HashSet<usize, FxBuildHasher>;
+pub(crate) type Addresses = HashSet<usize>;
 
 /// Shared blocks counted and parts skipped, of one walk or of one reporter.
 #[derive(Debug, Default)]

@@ -1,9 +1,12 @@
-//! Linux: procfs, glibc's mallinfo2, Unix sockets and signals.
+//! Linux: `/proc`, glibc's mallinfo2, Unix sockets and signals.
 
 mod local_socket;
 mod private_folder;
+mod proc;
 mod resident;
 mod signals;
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+mod stack;
 mod start_up;
 
 pub(crate) use local_socket::{Listener, Peer};
@@ -13,12 +16,13 @@ pub(crate) use private_folder::{
 };
 pub(crate) use resident::resident_in;
 pub(crate) use signals::{ignore_triggers, on_triggers};
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+pub(crate) use stack::{on_fresh_stack, remaining_stack};
 pub(crate) use start_up::{call_at_exit, call_before_main, runs_with_other_rights, spawn_without_signals};
 
 use core::ptr::{NonNull, null_mut};
 
-use procfs::Current as _;
-use procfs::process::{MMPermissions, MMapPath, MemoryMap, Process, Syscall};
+use proc::Map;
 
 use super::{CHeap, FoundSymbol, Mapping, MappingKind, PageFaults, Statm, ThreadStack};
 
@@ -72,38 +76,44 @@ pub(crate) unsafe fn return_pages(pages: NonNull<u8>, bytes: usize) {
 }
 
 pub(crate) fn statm() -> Option<Statm> {
-    let statm = Process::myself().ok()?.statm().ok()?;
-    let page = procfs::page_size();
-    Some(Statm { vsize: statm.size * page, resident: statm.resident * page })
+    let statm = proc::short_file("/proc/self/statm")?;
+    let mut pages = statm.split_ascii_whitespace().map(|word| word.parse::<u64>().ok());
+    let page = system_value(libc::_SC_PAGESIZE)?;
+    let mut bytes = || pages.next()??.checked_mul(page);
+    Some(Statm { vsize: bytes()?, resident: bytes()? })
+}
+
+/// A value that the system has for all processes; `None` if it is not positive.
+#[allow(unsafe_code, reason = "asks the C library")]
+fn system_value(name: libc::c_int) -> Option<u64> {
+    // SAFETY: `sysconf` has no precondition.
+    let value = unsafe { libc::sysconf(name) };
+    u64::try_from(value).ok().filter(|value| *value > 0)
 }
 
 pub(crate) fn resident_peak() -> Option<u64> {
-    Process::myself().ok()?.status().ok()?.vmhwm.map(|kib| kib * 1024)
+    proc::status("VmHWM")
 }
 
 /// As Firefox: the private pages of all mappings, which `statm`'s shared field does not give.
 pub(crate) fn resident_unique() -> Option<u64> {
-    let process = Process::myself().ok()?;
-    let private = |map: &MemoryMap| {
-        ["Private_Clean", "Private_Dirty"].iter().filter_map(|key| map.extension.map.get(*key)).sum::<u64>()
-    };
-    match process.smaps_rollup() {
-        Ok(rollup) => Some(rollup.memory_map_rollup.iter().map(private).sum()),
-        Err(_) => Some(process.smaps().ok()?.iter().map(private).sum()),
+    let private =
+        |map: &Map| ["Private_Clean", "Private_Dirty"].iter().filter_map(|key| map.amount(key)).sum::<u64>();
+    match proc::maps_rollup() {
+        Some(rollup) => Some(private(&rollup)),
+        None => Some(proc::maps()?.iter().map(private).sum()),
     }
 }
 
 pub(crate) fn page_faults() -> Option<PageFaults> {
-    let stat = Process::myself().ok()?.stat().ok()?;
-    Some(PageFaults { hard: stat.majflt, soft: stat.minflt })
+    Some(PageFaults { hard: proc::stat(12)?, soft: proc::stat(10)? })
 }
 
 /// When this process started: in clock ticks since the machine started, and in seconds since 1970.
 pub(crate) fn start_time() -> Option<(u64, u64)> {
-    let ticks = Process::myself().ok()?.stat().ok()?.starttime;
-    let uptime = procfs::Uptime::current().ok()?.uptime_duration();
+    let ticks = proc::stat(22)?;
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).ok()?;
-    let alive = uptime.as_secs().saturating_sub(ticks / procfs::ticks_per_second());
+    let alive = proc::uptime()?.saturating_sub(ticks / system_value(libc::_SC_CLK_TCK)?);
     Some((ticks, now.as_secs().saturating_sub(alive)))
 }
 
@@ -121,14 +131,13 @@ pub(crate) fn thread_id() -> u32 {
 /// `noted` or, if the kernel shows it, the stack pointer of the system call in which the thread waits. As in
 /// Firefox, the bytes are the `Referenced` pages of the mapping around that address.
 pub(crate) fn thread_stacks(noted: &[(u32, usize)]) -> Vec<ThreadStack> {
-    let Ok(process) = Process::myself() else { return Vec::new() };
-    let (threads, Ok(maps)) = (threads(&process, noted), process.smaps()) else { return Vec::new() };
+    let Some(maps) = proc::maps() else { return Vec::new() };
     let stack = |thread: Thread| {
         let map = maps.iter().find(|map| thread.is_on(map));
-        let bytes = map.and_then(|map| map.extension.map.get("Referenced").copied());
+        let bytes = map.and_then(|map| map.amount("Referenced"));
         ThreadStack { name: thread.name, tid: thread.tid, bytes }
     };
-    let mut stacks: Vec<_> = threads.into_iter().map(stack).collect();
+    let mut stacks: Vec<_> = threads(noted).into_iter().map(stack).collect();
     stacks.sort_by_key(|stack| stack.tid);
     stacks
 }
@@ -142,42 +151,29 @@ struct Thread {
 }
 
 impl Thread {
-    fn is_on(&self, map: &MemoryMap) -> bool {
+    fn is_on(&self, map: &Map) -> bool {
         match self.address {
-            Some(address) => (map.address.0..map.address.1).contains(&(address as u64)),
-            None => self.main && map.pathname == MMapPath::Stack,
+            Some(address) => map.contains(address),
+            None => self.main && map.name == "[stack]",
         }
     }
 }
 
-fn threads(process: &Process, noted: &[(u32, usize)]) -> Vec<Thread> {
+fn threads(noted: &[(u32, usize)]) -> Vec<Thread> {
     let here = 0u8;
     let (own_id, own_address) = (thread_id(), (&raw const here).addr());
-    let Ok(tasks) = process.tasks() else { return Vec::new() };
-    tasks
-        .flatten()
-        .filter_map(|task| {
-            let tid = u32::try_from(task.tid).ok()?;
-            let name = task.status().ok()?.name;
-            let address = if tid == own_id {
-                Some(own_address)
-            } else if let Some((_, address)) = noted.iter().find(|(noted, _)| *noted == tid) {
-                Some(*address)
-            } else {
-                waiting_at(task.tid)
-            };
-            Some(Thread { name, tid, address, main: task.tid == process.pid })
-        })
-        .collect()
-}
-
-/// An address on a thread's stack while the thread waits in the kernel; many kernels do not show it.
-fn waiting_at(tid: i32) -> Option<usize> {
-    let task = Process::new_with_root(format!("/proc/self/task/{tid}").into()).ok()?;
-    match task.syscall().ok()? {
-        Syscall::Blocked { stack_pointer, .. } => usize::try_from(stack_pointer).ok(),
-        _ => None,
-    }
+    let thread = |tid: u32| {
+        let name = proc::thread_name(tid)?;
+        let address = if tid == own_id {
+            Some(own_address)
+        } else if let Some((_, address)) = noted.iter().find(|(noted, _)| *noted == tid) {
+            Some(*address)
+        } else {
+            proc::waiting_at(tid)
+        };
+        Some(Thread { name, tid, address, main: tid == std::process::id() })
+    };
+    proc::threads().into_iter().filter_map(thread).collect()
 }
 
 /// Looks up a symbol in all loaded files.
@@ -207,15 +203,14 @@ pub(crate) fn find_symbol(name: &core::ffi::CStr) -> FoundSymbol {
 
 /// The bytes of this process's page tables, which belong to the kernel.
 pub(crate) fn page_tables() -> Option<u64> {
-    Process::myself().ok()?.status().ok()?.vmpte.map(|kib| kib * 1024)
+    proc::status("VmPTE")
 }
 
 /// All mappings of the process. `noted` has the numbers of threads and an address on the stack of each.
 pub(crate) fn mappings(noted: &[(u32, usize)]) -> Option<Vec<Mapping>> {
-    let process = Process::myself().ok()?;
-    let threads = threads(&process, noted);
-    let mapping = |map: &MemoryMap| {
-        let told = |key: &str| map.extension.map.get(key).copied().unwrap_or(0);
+    let threads = threads(noted);
+    let mapping = |map: &Map| {
+        let told = |key: &str| map.amount(key).unwrap_or(0);
         let (mut kind, name) = kind_and_name(map);
         if kind == MappingKind::Anonymous && threads.iter().any(|thread| thread.is_on(map)) {
             kind = MappingKind::Stack;
@@ -230,31 +225,34 @@ pub(crate) fn mappings(noted: &[(u32, usize)]) -> Option<Vec<Mapping>> {
             hugetlb: told("Shared_Hugetlb") + told("Private_Hugetlb"),
         }
     };
-    Some(process.smaps().ok()?.iter().map(mapping).collect())
+    Some(proc::maps()?.iter().map(mapping).collect())
 }
 
-fn kind_and_name(map: &MemoryMap) -> (MappingKind, String) {
-    let shared = map.perms.contains(MMPermissions::SHARED);
-    let of_file = if shared {
-        MappingKind::Shared
-    } else if map.perms.contains(MMPermissions::EXECUTE) {
-        MappingKind::Code
-    } else {
-        MappingKind::File
+fn kind_and_name(map: &Map) -> (MappingKind, String) {
+    let of_file = match map {
+        Map { shared: true, .. } => MappingKind::Shared,
+        Map { executable: true, .. } => MappingKind::Code,
+        _ => MappingKind::File,
     };
-    let of_memory = if shared { MappingKind::Shared } else { MappingKind::Anonymous };
-    match &map.pathname {
-        MMapPath::Path(path) => (of_file, path.display().to_string()),
-        MMapPath::Heap => (MappingKind::Heap, "[heap]".to_owned()),
-        MMapPath::Stack | MMapPath::TStack(_) => (MappingKind::Stack, "[stack]".to_owned()),
-        MMapPath::Anonymous => (of_memory, "[anonymous]".to_owned()),
-        MMapPath::Vsys(key) => (MappingKind::Shared, format!("[SysV segment {key:x}]")),
-        MMapPath::Vdso => (MappingKind::Kernel, "[vdso]".to_owned()),
-        MMapPath::Vvar => (MappingKind::Kernel, "[vvar]".to_owned()),
-        MMapPath::Vsyscall => (MappingKind::Kernel, "[vsyscall]".to_owned()),
-        MMapPath::Rollup => (MappingKind::Kernel, "[rollup]".to_owned()),
-        // `anon:name` is memory to which the program gave a name.
-        MMapPath::Other(name) if name.starts_with("anon") => (of_memory, format!("[{name}]")),
-        MMapPath::Other(name) => (MappingKind::Kernel, format!("[{name}]")),
+    let of_memory = if map.shared { MappingKind::Shared } else { MappingKind::Anonymous };
+    let name = map.name.as_str();
+    match name {
+        "" => (of_memory, "[anonymous]".to_owned()),
+        "[heap]" => (MappingKind::Heap, name.to_owned()),
+        "[stack]" => (MappingKind::Stack, name.to_owned()),
+        // `[stack:TID]` is the stack of a thread, in old kernels.
+        name if name.starts_with("[stack:") => (MappingKind::Stack, "[stack]".to_owned()),
+        // `[anon:NAME]` is memory to which the program gave a name.
+        name if name.starts_with("[anon") => (of_memory, name.to_owned()),
+        name if name.starts_with('[') && name.ends_with(']') => (MappingKind::Kernel, name.to_owned()),
+        name => match segment_key(name) {
+            Some(key) => (MappingKind::Shared, format!("[SysV segment {key:x}]")),
+            None => (of_file, name.to_owned()),
+        },
     }
+}
+
+/// The key in `/SYSV0052e2c1 (deleted)`.
+fn segment_key(name: &str) -> Option<u32> {
+    u32::from_str_radix(name.strip_prefix("/SYSV")?.get(..8)?, 16).ok()
 }

@@ -163,9 +163,6 @@ pub(crate) fn on_triggers(_: impl Fn(Trigger) + Send + 'static) -> Result<(), Li
 
 pub(crate) fn call_at_exit(_: fn()) {}
 
-pub(crate) fn spawn_without_signals(
-    name: &str,
-    run: impl FnOnce() + Send + 'static,
-) -> io::Result<JoinHandle<()>> {
+pub(crate) fn spawn_without_signals(name: &str, run: Box<dyn FnOnce() + Send>) -> io::Result<JoinHandle<()>> {
     thread::Builder::new().name(name.to_owned()).spawn(run)
 }

@@ -1,7 +1,8 @@
 //! Warnings in a file, under a key that Firefox does not have and ignores.
 
-use std::io::{self, Write};
+use core::fmt::Write as _;
 
+use crate::json::push_string;
 use crate::report_set::ReportSet;
 use crate::warning::{Warning, WarningKind};
 
@@ -9,21 +10,21 @@ use crate::reader::{Scan, Stop};
 
 pub(super) const KEY: &str = "warnings";
 
-/// Writes the key and its array as the last member; nothing if there is no warning.
-pub(super) fn member(mut to: impl Write, set: &ReportSet) -> io::Result<()> {
-    let mut before = format!(",\n \"{KEY}\": [\n");
+/// Appends the key and its array as the last member; nothing if there is no warning.
+pub(super) fn member(to: &mut String, set: &ReportSet) {
+    let mut before = ",\n \"warnings\": [\n";
     for warning in set.warnings() {
-        write!(to, "{before}  {{\n   \"kind\": \"{}\",\n   \"subject\": ", warning.kind)?;
-        serde_json::to_writer(&mut to, &warning.subject)?;
-        to.write_all(b",\n   \"message\": ")?;
-        serde_json::to_writer(&mut to, &warning.message)?;
-        to.write_all(b"\n  }")?;
-        before = ",\n".to_owned();
+        // Writing to a string does not fail.
+        let _ = write!(to, "{before}  {{\n   \"kind\": \"{}\",\n   \"subject\": ", warning.kind);
+        push_string(to, &warning.subject);
+        to.push_str(",\n   \"message\": ");
+        push_string(to, &warning.message);
+        to.push_str("\n  }");
+        before = ",\n";
     }
     if !set.warnings().is_empty() {
-        to.write_all(b"\n ]")?;
+        to.push_str("\n ]");
     }
-    Ok(())
 }
 
 /// Takes one element; `None` if it is not a warning.

@@ -5,9 +5,7 @@
 //! number of types bounds the depth. [`DEPTH`] and [`NODES`] bound trees of many mutually recursive types; a part beyond
 //! them is merged with its parent.
 
-use std::collections::HashMap;
-
-use rustc_hash::FxBuildHasher;
+use hashbrown::HashMap;
 
 use crate::measure::block::Edge;
 use crate::measure::size_summary::SizeSummary;
@@ -70,7 +68,7 @@ pub(super) struct Growth {
     nodes: Vec<Grown>,
     hot: Box<[Link; HOT]>,
     warm: Box<[Link; HOT]>,
-    links: HashMap<(u32, Key), Found, FxBuildHasher>,
+    links: HashMap<(u32, Key), Found>,
     /// The node to which blocks belong.
     current: u32,
     /// Blocks not yet added to the node `here_of`: a sum that a loop can keep in registers.

@@ -1,6 +1,6 @@
 //! A tree for serde. Writing recurses, by at most the 60 levels that a tree can have.
 
-use serde::ser::{Serialize, SerializeSeq, SerializeStruct, Serializer};
+use serde_core::ser::{Serialize, SerializeSeq, SerializeStruct, Serializer};
 
 use super::{SizeNode, SizeTree};
 

@@ -55,7 +55,7 @@ impl Listener {
             stopped: AtomicBool::new(false),
         });
         let listener = Self(Arc::clone(&shared));
-        spawn_without_signals("about-memory", move || shared.accept_all(answer))
+        spawn_without_signals("about-memory", Box::new(move || shared.accept_all(answer)))
             .map_err(ListenError::Thread)?;
         Ok(listener)
     }

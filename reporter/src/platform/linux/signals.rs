@@ -28,12 +28,15 @@ pub(crate) fn on_triggers(run: impl Fn(Trigger) + Send + 'static) -> Result<(), 
     // It is never closed, since a handler may run at any time.
     PIPE.store(to.into_raw_fd(), Ordering::SeqCst);
     OWNER.store(std::process::id(), Ordering::SeqCst);
-    spawn_without_signals("memory-signals", move || {
-        let mut byte = [0];
-        while from.read_exact(&mut byte).is_ok() {
-            run(if byte[0] == 0 { Trigger::Report } else { Trigger::MinimizeAndReport });
-        }
-    })
+    spawn_without_signals(
+        "memory-signals",
+        Box::new(move || {
+            let mut byte = [0];
+            while from.read_exact(&mut byte).is_ok() {
+                run(if byte[0] == 0 { Trigger::Report } else { Trigger::MinimizeAndReport });
+            }
+        }),
+    )
     .map_err(ListenError::Thread)?;
     for signal in signals {
         set_handler(signal)?;

@@ -46,10 +46,7 @@ pub(crate) fn call_at_exit(function: fn()) {
 
 /// Starts a thread on which no signal handler of the program runs, except those for the thread's own faults.
 #[allow(unsafe_code, reason = "asks the C library")]
-pub(crate) fn spawn_without_signals(
-    name: &str,
-    run: impl FnOnce() + Send + 'static,
-) -> io::Result<JoinHandle<()>> {
+pub(crate) fn spawn_without_signals(name: &str, run: Box<dyn FnOnce() + Send>) -> io::Result<JoinHandle<()>> {
     let (mut blocked, mut before) = (empty_set(), empty_set());
     // SAFETY: `empty_set` has initialized the set.
     unsafe { libc::sigfillset(&raw mut blocked) };

@@ -1,0 +1,75 @@
+//! Regular expressions: of the crate `regex` with the feature of that name, else of `regex-lite`, which has the same
+//! syntax without classes of Unicode, and is slower.
+
+#[cfg(feature = "regex")]
+mod engine {
+    pub(crate) use regex::bytes::Regex as BytesRegex;
+    pub(crate) use regex::{Error, Regex, RegexBuilder};
+
+    /// Many patterns as one.
+    #[derive(Debug)]
+    pub(crate) struct AnyOf(Option<regex::RegexSet>);
+
+    impl AnyOf {
+        pub(crate) fn new<'p>(patterns: impl Iterator<Item = &'p Regex>) -> Self {
+            // Without a set, if it would be too large, any name may match.
+            Self(regex::RegexSet::new(patterns.map(Regex::as_str)).ok())
+        }
+
+        /// `false` only if no pattern matches.
+        pub(crate) fn may_match(&self, text: &str) -> bool {
+            self.0.as_ref().is_none_or(|any| any.is_match(text))
+        }
+    }
+
+    /// Whether a pattern of a filter matches.
+    pub(crate) fn is_match(regex: &BytesRegex, text: &str) -> bool {
+        regex.is_match(text.as_bytes())
+    }
+
+    /// The boundary between characters of words in ASCII, and its opposite.
+    pub(crate) const BOUNDARY: [&str; 2] = [r"(?-u:\b)", r"(?-u:\B)"];
+    /// Blanks, as a class and inside of a class.
+    pub(crate) const BLANK: [&str; 2] = [r"\s", r"\s"];
+    /// What is no blank, outside of a class.
+    pub(crate) const NO_BLANK: &str = r"\S";
+}
+
+#[cfg(not(feature = "regex"))]
+mod engine {
+    pub(crate) use regex_lite::Regex as BytesRegex;
+    pub(crate) use regex_lite::{Error, Regex, RegexBuilder};
+
+    /// Many patterns, which are tried one after the other anyway.
+    #[derive(Debug)]
+    pub(crate) struct AnyOf;
+
+    impl AnyOf {
+        pub(crate) fn new<'p>(_: impl Iterator<Item = &'p Regex>) -> Self {
+            Self
+        }
+
+        /// `false` only if no pattern matches.
+        pub(crate) fn may_match(&self, _: &str) -> bool {
+            true
+        }
+    }
+
+    /// Whether a pattern of a filter matches.
+    pub(crate) fn is_match(regex: &BytesRegex, text: &str) -> bool {
+        regex.is_match(text)
+    }
+
+    /// The boundary between characters of words in ASCII, and its opposite.
+    pub(crate) const BOUNDARY: [&str; 2] = [r"\b", r"\B"];
+    /// Blanks, as a class and inside of a class.
+    pub(crate) const BLANK: [&str; 2] = [
+        r"[\t-\r \u{85}\u{a0}\u{1680}\u{2000}-\u{200a}\u{2028}\u{2029}\u{202f}\u{205f}\u{3000}]",
+        r"\t-\r \u{85}\u{a0}\u{1680}\u{2000}-\u{200a}\u{2028}\u{2029}\u{202f}\u{205f}\u{3000}",
+    ];
+    /// What is no blank, outside of a class.
+    pub(crate) const NO_BLANK: &str =
+        r"[^\t-\r \u{85}\u{a0}\u{1680}\u{2000}-\u{200a}\u{2028}\u{2029}\u{202f}\u{205f}\u{3000}]";
+}
+
+pub(crate) use engine::{AnyOf, BLANK, BOUNDARY, BytesRegex, Error, NO_BLANK, Regex, RegexBuilder, is_match};

@@ -1,0 +1,163 @@
+//! One line of JSON: an object whose values are read by key, and the writer of such lines.
+
+use std::borrow::Cow;
+
+use memory_report::json::push_string;
+use memory_report::reader::{Scan, Stop};
+
+/// Why a line is not an object, or a value is not of its type.
+pub(super) type Fault = String;
+
+/// The members of an object. Of several with one key the last counts.
+pub(super) struct Object<'t>(Vec<(Cow<'t, str>, &'t str)>);
+
+impl<'t> Object<'t> {
+    /// Reads a line that contains one object and nothing else.
+    pub(super) fn read(line: &'t str) -> Result<Self, Fault> {
+        let mut scan = Scan::new(line, true);
+        let members = members(&mut scan).and_then(|members| match scan.at_end()? {
+            true => Ok(members),
+            false => scan.expected("the end of the line"),
+        });
+        match members {
+            Ok(members) => Ok(Self(members)),
+            Err(Stop::More) => Err("the line ends too early".to_owned()),
+            Err(Stop::Expected(at, what)) => Err(format!("expected {what} at column {}", at + 1)),
+            Err(Stop::TooDeep(at)) => Err(format!("values are nested too deeply at column {}", at + 1)),
+        }
+    }
+
+    /// The value of a key, which must be there.
+    pub(super) fn required<T: FromJson>(&self, key: &str) -> Result<T, Fault> {
+        self.optional(key)?.ok_or_else(|| format!("missing field `{key}`"))
+    }
+
+    /// The value of a key; `None` if it is not there or `null`.
+    pub(super) fn optional<T: FromJson>(&self, key: &str) -> Result<Option<T>, Fault> {
+        match self.0.iter().rev().find(|(found, _)| found == key) {
+            None | Some((_, "null")) => Ok(None),
+            Some((_, value)) => match T::from_json(value) {
+                Some(value) => Ok(Some(value)),
+                None => Err(format!("`{key}` is not {}", T::WHAT)),
+            },
+        }
+    }
+}
+
+fn members<'t>(scan: &mut Scan<'t>) -> Result<Vec<(Cow<'t, str>, &'t str)>, Stop> {
+    let mut members = Vec::new();
+    scan.expect(b'{', "`{`")?;
+    if scan.eat(b'}')? {
+        return Ok(members);
+    }
+    loop {
+        let key = scan.string()?;
+        scan.expect(b':', "`:`")?;
+        scan.peek()?;
+        let start = scan.at();
+        scan.skip(1)?;
+        members.push((key, scan.since(start)));
+        if !scan.eat(b',')? {
+            scan.expect(b'}', "`,` or `}`")?;
+            return Ok(members);
+        }
+    }
+}
+
+/// A type that a value of JSON can have.
+pub(super) trait FromJson: Sized {
+    /// What the value is, in the error.
+    const WHAT: &'static str;
+
+    /// Reads the text of one value.
+    fn from_json(value: &str) -> Option<Self>;
+}
+
+impl FromJson for bool {
+    const WHAT: &'static str = "true or false";
+
+    fn from_json(value: &str) -> Option<Self> {
+        value.parse().ok()
+    }
+}
+
+impl FromJson for u32 {
+    const WHAT: &'static str = "a whole number below 2^32";
+
+    fn from_json(value: &str) -> Option<Self> {
+        value.parse().ok()
+    }
+}
+
+impl FromJson for u64 {
+    const WHAT: &'static str = "a whole number below 2^64";
+
+    fn from_json(value: &str) -> Option<Self> {
+        value.parse().ok()
+    }
+}
+
+impl FromJson for String {
+    const WHAT: &'static str = "a string";
+
+    fn from_json(value: &str) -> Option<Self> {
+        Scan::new(value, true).string().ok().map(Cow::into_owned)
+    }
+}
+
+impl FromJson for Vec<String> {
+    const WHAT: &'static str = "a list of strings";
+
+    fn from_json(value: &str) -> Option<Self> {
+        let mut scan = Scan::new(value, true);
+        let mut list = Self::new();
+        scan.expect(b'[', "`[`").ok()?;
+        if scan.eat(b']').ok()? {
+            return Some(list);
+        }
+        loop {
+            list.push(scan.string().ok()?.into_owned());
+            if !scan.eat(b',').ok()? {
+                return scan.eat(b']').ok()?.then_some(list);
+            }
+        }
+    }
+}
+
+/// A value to write.
+pub(super) enum Value<'a> {
+    Number(u64),
+    /// `None` is `null`.
+    Amount(Option<u64>),
+    Text(&'a str),
+    Texts(&'a [String]),
+}
+
+/// One line with an object, its newline included.
+pub(super) fn line(members: &[(&str, Value<'_>)]) -> String {
+    let mut to = String::from("{");
+    for (at, (key, value)) in members.iter().enumerate() {
+        if at > 0 {
+            to.push(',');
+        }
+        push_string(&mut to, key);
+        to.push(':');
+        match value {
+            Value::Number(number) | Value::Amount(Some(number)) => to.push_str(&number.to_string()),
+            Value::Amount(None) => to.push_str("null"),
+            Value::Text(text) => push_string(&mut to, text),
+            Value::Texts(texts) => {
+                to.push('[');
+                for (at, text) in texts.iter().enumerate() {
+                    if at > 0 {
+                        to.push(',');
+                    }
+                    push_string(&mut to, text);
+                }
+                to.push(']');
+            }
+        }
+    }
+    to.push_str("}\n");
+    to
+}

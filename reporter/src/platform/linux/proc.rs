@@ -1,0 +1,220 @@
+//! The files of `/proc` about this process.
+//!
+//! The kernel writes them, but names in them come from programs. Whatever a file contains, a reader here finds a value
+//! or none: it neither panics nor keeps more than one line.
+
+use std::fs::{self, File};
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::path::Path;
+
+/// The longest line that is read whole. The kernel writes at most a page for a path, each of its bytes as up to four.
+const LONGEST_LINE: u64 = 1 << 16;
+/// The files with one value or one line have far less.
+const SHORT_FILE: u64 = 1 << 16;
+
+/// The text of a short file.
+pub(super) fn short_file(path: impl AsRef<Path>) -> Option<String> {
+    let mut bytes = Vec::new();
+    File::open(path).ok()?.take(SHORT_FILE).read_to_end(&mut bytes).ok()?;
+    Some(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// Calls `f` with each line of a file. Of longer lines than [`LONGEST_LINE`] it gets the pieces.
+fn each_line(path: &str, mut f: impl FnMut(&str)) -> Option<()> {
+    let mut file = BufReader::new(File::open(path).ok()?);
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        if (&mut file).take(LONGEST_LINE).read_until(b'\n', &mut line).ok()? == 0 {
+            return Some(());
+        }
+        let text = String::from_utf8_lossy(&line);
+        f(text.strip_suffix('\n').unwrap_or(&text));
+    }
+}
+
+/// The amount of `KEY:  123 kB`, in bytes.
+fn amount(line: &str) -> Option<(&str, u64)> {
+    let (key, value) = line.split_once(':')?;
+    let number: u64 = value.trim().strip_suffix("kB")?.trim_end().parse().ok()?;
+    Some((key, number.saturating_mul(1024)))
+}
+
+/// An amount of `/proc/self/status`, in bytes.
+pub(super) fn status(key: &str) -> Option<u64> {
+    let status = short_file("/proc/self/status")?;
+    status.lines().filter_map(amount).find(|(found, _)| *found == key).map(|(_, bytes)| bytes)
+}
+
+/// A number of `/proc/self/stat`, by its number in proc(5), from 3 on: before them stands a name with any characters.
+pub(super) fn stat(field: usize) -> Option<u64> {
+    stat_field(&short_file("/proc/self/stat")?, field)
+}
+
+fn stat_field(stat: &str, field: usize) -> Option<u64> {
+    let (_, fields) = stat.rsplit_once(')')?;
+    fields.split_ascii_whitespace().nth(field.checked_sub(3)?)?.parse().ok()
+}
+
+/// How long the machine has run, in whole seconds.
+pub(super) fn uptime() -> Option<u64> {
+    short_file("/proc/uptime")?.split('.').next()?.parse().ok()
+}
+
+/// The numbers of the threads of this process.
+pub(super) fn threads() -> Vec<u32> {
+    let Ok(entries) = fs::read_dir("/proc/self/task") else { return Vec::new() };
+    entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+}
+
+/// The name of a thread.
+pub(super) fn thread_name(tid: u32) -> Option<String> {
+    let mut name = short_file(format!("/proc/self/task/{tid}/comm"))?;
+    if name.ends_with('\n') {
+        name.pop();
+    }
+    Some(name)
+}
+
+/// The stack pointer of a thread that waits in the kernel; many kernels do not show it.
+pub(super) fn waiting_at(tid: u32) -> Option<usize> {
+    stack_pointer(&short_file(format!("/proc/self/task/{tid}/syscall"))?)
+}
+
+/// The line ends with the stack pointer and the program counter, unless it is `running`.
+fn stack_pointer(syscall: &str) -> Option<usize> {
+    let mut words = syscall.split_ascii_whitespace().rev().skip(1);
+    usize::from_str_radix(words.next()?.strip_prefix("0x")?, 16).ok()
+}
+
+/// One mapping of `/proc/self/smaps`.
+#[derive(Debug, Default)]
+pub(super) struct Map {
+    pub(super) start: u64,
+    pub(super) end: u64,
+    pub(super) executable: bool,
+    pub(super) shared: bool,
+    /// The path, `[name]`, or nothing.
+    pub(super) name: String,
+    amounts: Vec<(Key, u64)>,
+}
+
+/// The amounts of a mapping that are used.
+const KEYS: [&str; 11] = [
+    "Rss",
+    "Pss",
+    "Referenced",
+    "Swap",
+    "AnonHugePages",
+    "ShmemPmdMapped",
+    "FilePmdMapped",
+    "Shared_Hugetlb",
+    "Private_Hugetlb",
+    "Private_Clean",
+    "Private_Dirty",
+];
+
+/// An index into [`KEYS`].
+type Key = u8;
+
+impl Map {
+    /// An amount in bytes; `None` if the kernel does not give it.
+    pub(super) fn amount(&self, key: &str) -> Option<u64> {
+        self.amounts.iter().find(|(at, _)| KEYS[usize::from(*at)] == key).map(|(_, bytes)| *bytes)
+    }
+
+    pub(super) fn contains(&self, address: usize) -> bool {
+        (self.start..self.end).contains(&(address as u64))
+    }
+
+    /// Parses `start-end perms offset dev inode name`.
+    fn parse(line: &str) -> Option<Self> {
+        let mut rest = line;
+        let mut word = || {
+            let (word, tail) = rest.split_once(' ').unwrap_or((rest, ""));
+            rest = tail.trim_start_matches(' ');
+            word
+        };
+        let (start, end) = word().split_once('-')?;
+        let hex = |text| u64::from_str_radix(text, 16).ok();
+        let (start, end) = (hex(start)?, hex(end)?);
+        let (rights, _offset, _device, _inode) = (word(), word(), word(), word());
+        let (executable, shared) = (rights.contains('x'), rights.contains('s'));
+        Some(Self { start, end, executable, shared, name: rest.trim_end().to_owned(), amounts: Vec::new() })
+    }
+}
+
+/// All mappings with their amounts.
+pub(super) fn maps() -> Option<Vec<Map>> {
+    read_maps("/proc/self/smaps")
+}
+
+/// The sums over all mappings, as one mapping; `None` before Linux 4.14.
+pub(super) fn maps_rollup() -> Option<Map> {
+    read_maps("/proc/self/smaps_rollup")?.into_iter().next()
+}
+
+fn read_maps(path: &str) -> Option<Vec<Map>> {
+    let mut maps: Vec<Map> = Vec::new();
+    each_line(path, |line| {
+        if let Some((key, bytes)) = amount(line) {
+            let key = KEYS.iter().position(|known| *known == key);
+            if let (Some(key), Some(map)) = (key, maps.last_mut()) {
+                map.amounts.push((key as Key, bytes));
+            }
+        } else if let Some(map) = Map::parse(line) {
+            maps.push(map);
+        }
+    })?;
+    Some(maps)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn odd_lines_give_a_value_or_none() {
+        assert_eq!(stat_field("1 (a) b) c) S 7 8", 4), Some(7));
+        for odd in ["", ")", "1 (x", "1 (x) S", "1 (x) S -1", "1 (x) S 99999999999999999999"] {
+            assert_eq!(stat_field(odd, 4), None, "{odd}");
+        }
+        assert_eq!(stat_field("1 (x) S 7", 2), None);
+        assert_eq!(stack_pointer("0 0x0 0x1 0x2 0x3 0x4 0x5 0x7ffc 0x7fab\n"), Some(0x7ffc));
+        assert_eq!(stack_pointer("-1 0x7ffc 0x7fab\n"), Some(0x7ffc));
+        for odd in ["", "running\n", "0x1", "x y", "0xfffffffffffffffff 0x1"] {
+            assert_eq!(stack_pointer(odd), None, "{odd}");
+        }
+        assert_eq!(amount("Rss:      12 kB"), Some(("Rss", 12 << 10)));
+        assert_eq!(amount("Rss: 18446744073709551615 kB"), Some(("Rss", u64::MAX)));
+        for odd in
+            ["", ":", "Rss: 12", "Rss: -1 kB", "Rss: kB", "VmFlags: rd wr", "7f00-7f01 rw-p 0 08:01 1 /a:kB"]
+        {
+            assert_eq!(amount(odd), None, "{odd}");
+        }
+    }
+
+    #[test]
+    fn maps_have_names_with_any_characters() {
+        let map = Map::parse("7f00-7f10 r-xs 00001000 08:01 42        /a b/c  d (deleted)").unwrap();
+        assert_eq!((map.start, map.end, &*map.name), (0x7f00, 0x7f10, "/a b/c  d (deleted)"));
+        assert!(map.executable && map.shared && map.contains(0x7f0f) && !map.contains(0x7f10));
+        assert_eq!(Map::parse("7f00-7f10 rw-p 00000000 00:00 0 ").unwrap().name, "");
+        assert_eq!(Map::parse("7f00-7f10").unwrap().name, "");
+        for odd in ["", "-", "x-y rw-p", "7f00 7f10", "7f00-fffffffffffffffff r"] {
+            assert!(Map::parse(odd).is_none(), "{odd}");
+        }
+    }
+
+    #[test]
+    fn this_process_has_what_the_kernel_shows() {
+        let here = 0_u8;
+        let address = (&raw const here).addr();
+        let maps = maps().unwrap();
+        let own = maps.iter().find(|map| map.contains(address)).unwrap();
+        assert!(own.amount("Rss").unwrap() > 0 && own.amount("Nothing").is_none());
+        assert!(maps_rollup().unwrap().amount("Private_Dirty").unwrap() > 0);
+        assert!(status("VmHWM").unwrap() > 0 && stat(22).unwrap() > 0 && uptime().is_some());
+        assert!(threads().iter().all(|tid| thread_name(*tid).is_some()));
+    }
+}
