@@ -5,8 +5,9 @@ use core::ffi::c_void;
 use crate::system::memory;
 
 const PAGE: usize = 4096;
-/// Dumps needed up to 10 KiB.
-const BYTES: usize = 256 << 10;
+/// A dump itself needs up to 10 KiB. Backends of flate2 make their tables on the stack before they move them to the
+/// heap: in a debug build the one in Rust needs some 500 KiB. Untouched pages cost nothing.
+const BYTES: usize = 2 << 20;
 
 /// Runs `body` on a stack of its own, or on the caller's if there is no memory for one.
 pub(crate) fn run<T, F: FnOnce() -> T>(body: F) -> T {
