@@ -180,14 +180,13 @@ impl Measured {
     /// The reading of the program's allocator, or `None` if
     /// [`global_allocator!`](crate::global_allocator) has not declared one.
     pub fn new() -> Option<Self> {
-        Self::with_state(WalkState::default()).ok()
+        Self::taking(&mut WalkState::default())
     }
 
-    pub(crate) fn with_state(state: WalkState) -> Result<Self, WalkState> {
-        match allocator::declared() {
-            Some(allocator) => Ok(Self { usable_size: allocator.usable_size(), state }),
-            None => Err(state),
-        }
+    /// Continues with the state of earlier reports, which it takes; leaves it if no allocator is declared.
+    pub(crate) fn taking(state: &mut WalkState) -> Option<Self> {
+        let usable_size = allocator::declared()?.usable_size();
+        Some(Self { usable_size, state: core::mem::take(state) })
     }
 }
 

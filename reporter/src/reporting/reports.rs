@@ -85,11 +85,11 @@ impl Reports {
         if self.refuses(path) {
             return;
         }
-        let bytes = self.measured(path, |state, marks| match marks {
+        let bytes = self.measured(path, |mut state, marks| match marks {
             Some(marks) => walk_value(MallocSizeOfOps::new(Marking::with_state(marks, state)), value),
-            None => match Measured::with_state(state) {
-                Ok(reading) => walk_value(MallocSizeOfOps::new(reading), value),
-                Err(state) => walk_value(MallocSizeOfOps::new(Computed::with_state(state)), value),
+            None => match Measured::taking(&mut state) {
+                Some(reading) => walk_value(MallocSizeOfOps::new(reading), value),
+                None => walk_value(MallocSizeOfOps::new(Computed::with_state(state)), value),
             },
         });
         self.push_measured(path, bytes, description);
@@ -106,15 +106,13 @@ impl Reports {
         if self.refuses(path) {
             return;
         }
-        let bytes = self.measured(path, |state, marks| match marks {
+        let bytes = self.measured(path, |mut state, marks| match marks {
             Some(marks) => {
                 finish(MallocSizeOfOps::new(Marking::with_state(marks, state)), |ops| ops.erased(walk))
             }
-            None => match Measured::with_state(state) {
-                Ok(reading) => finish(MallocSizeOfOps::new(reading), |ops| ops.erased(walk)),
-                Err(state) => {
-                    finish(MallocSizeOfOps::new(Computed::with_state(state)), |ops| ops.erased(walk))
-                }
+            None => match Measured::taking(&mut state) {
+                Some(reading) => finish(MallocSizeOfOps::new(reading), |ops| ops.erased(walk)),
+                None => finish(MallocSizeOfOps::new(Computed::with_state(state)), |ops| ops.erased(walk)),
             },
         });
         self.push_measured(path, bytes, description);
@@ -208,14 +206,14 @@ impl Reports {
         let mut sizes = S::default();
         // The engine marks blocks for the reporter, since the paths are not known here.
         let marks = Marks::of(&self.reporter);
-        let state = self.begin_walk();
+        let mut state = self.begin_walk();
         let walked = match marks {
             Some(marks) => {
                 add_value(MallocSizeOfOps::new(Marking::with_state(marks, state)), value, &mut sizes)
             }
-            None => match Measured::with_state(state) {
-                Ok(reading) => add_value(MallocSizeOfOps::new(reading), value, &mut sizes),
-                Err(state) => add_value(MallocSizeOfOps::new(Computed::with_state(state)), value, &mut sizes),
+            None => match Measured::taking(&mut state) {
+                Some(reading) => add_value(MallocSizeOfOps::new(reading), value, &mut sizes),
+                None => add_value(MallocSizeOfOps::new(Computed::with_state(state)), value, &mut sizes),
             },
         };
         self.end_walk(marks, walked);
