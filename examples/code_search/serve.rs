@@ -1,4 +1,4 @@
-//! Stays up when the work is done, so that every command of `about-memory` can be tried on a running program.
+//! Stays up after the work, so that a user can try every command of `about-memory` on a running program.
 
 use std::io::Write;
 use std::process;
@@ -30,7 +30,7 @@ pub(crate) fn serve(engine: &Arc<Engine>, workers: &Workers, out: &mut impl Writ
     let pid = process::id();
     writeln!(
         out,
-        "\nProcess {pid} answers until it is ended. From another terminal: about-memory show {pid}"
+        "\nProcess {pid} answers requests until you end it (Ctrl-C). From another terminal: about-memory show {pid}"
     )?;
     out.flush()?;
     for query in workload::generate(engine).iter().cycle() {

@@ -161,7 +161,7 @@ pub fn collect_reports(options: &CollectOptions) -> ReportSet {
 /// A collection of exactly the reporters given to it, and none of the registered ones.
 ///
 /// It is for tests, which then do not see each other's reporters, and for reporters that live on the stack. Without
-/// [`with_process`](Self::with_process) nothing is amiss if the program declares no allocator, and no warning says so.
+/// [`with_process`](Self::with_process) the program need not declare an allocator, and no warning asks for one.
 ///
 /// ```
 /// use memory_reporter::{Collection, MemoryReporter, Reports, collect_report};

@@ -42,7 +42,7 @@ impl MemoryReporter for TagRows<'_> {
             out.unavailable(&format!("the tag `{}`", fault.path.escape_debug()), fault.why);
         }
         if known.beyond > 0 {
-            let why = "the process has tags for as many paths as there can be";
+            let why = "a process can have tags for 32,767 paths, and this one has them";
             out.unavailable(&format!("tags for {} more paths", known.beyond), why);
         }
         if known.paths.is_empty() {

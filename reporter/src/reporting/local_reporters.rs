@@ -41,7 +41,7 @@ pub struct LocalRegistration {
 
 /// Registers a reporter that runs only on this thread: for data that other threads must not access.
 ///
-/// It runs in collections on this thread. If the thread also calls [`answer_here`](crate::answer_here) over and over, it
+/// It runs in collections on this thread. If the thread also calls [`answer_here`](crate::answer_here) repeatedly, it
 /// runs there for live requests and for other collections with [`CollectOptions::ask_threads`](crate::CollectOptions).
 pub fn register_local(reporter: Rc<dyn MemoryReporter>) -> LocalRegistration {
     let id = NEXT.replace(NEXT.get() + 1);

@@ -31,7 +31,8 @@ use super::reports::Reports;
 /// Pointers to a reporter and cells and locks around one are reporters themselves: `&T`, `Box`, `Rc`, `Arc`, `Option`,
 /// `RefCell`, `OnceCell`, `LazyCell`, `Mutex`, `RwLock`, `OnceLock`, `LazyLock`, and with the features of their names
 /// those of `once_cell`, `parking_lot` and `tokio`. A collection never waits for a lock and initializes nothing: it
-/// warns of a value that is borrowed or locked, and one without a value reports nothing. A poisoned lock is read.
+/// warns of a value that is borrowed or locked, reads through a poisoned lock, and gets no report of a cell without a
+/// value. (Before Rust 1.94, std does not show whether a `LazyLock` or `LazyCell` has one: a collection warns of each.)
 /// A pointer has the name of its reporter; a cell or lock is named by the type inside.
 ///
 /// ```

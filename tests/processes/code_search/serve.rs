@@ -31,7 +31,7 @@ impl Serving {
             .unwrap();
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
         let mut line = String::new();
-        let announced = format!("Process {} answers until it is ended.", child.id());
+        let announced = format!("Process {} answers requests until you end it (Ctrl-C).", child.id());
         while !line.starts_with(&announced) {
             line.clear();
             assert!(stdout.read_line(&mut line).unwrap() > 0, "it has ended");

@@ -1,9 +1,10 @@
 //! Indexes generated documents in memory and searches them. Lines that end in `// +` are what accounting for memory adds.
 
 use tantivy::collector::TopDocs;
+use tantivy::directory::RamDirectory;
 use tantivy::query::QueryParser;
 use tantivy::schema::{STORED, STRING, Schema, TEXT};
-use tantivy::{Index, SingleSegmentIndexWriter, TantivyDocument, doc};
+use tantivy::{Index, IndexSettings, SingleSegmentIndexWriter, TantivyDocument, doc};
 
 memory_reporter::global_allocator!(std::alloc::System); // +
 
@@ -31,7 +32,8 @@ fn main() -> tantivy::Result<()> {
     let guard = tag.enter(); // +
     let mut schema = Schema::builder();
     let (id, body) = (schema.add_text_field("id", STRING | STORED), schema.add_text_field("body", TEXT | STORED));
-    let index = Index::create_in_ram(schema.build());
+    let settings = IndexSettings { docstore_compress_dedicated_thread: false, ..IndexSettings::default() };
+    let index = Index::create(RamDirectory::create(), schema.build(), settings)?;
     let mut writer: SingleSegmentIndexWriter<TantivyDocument> =
         SingleSegmentIndexWriter::new(index.clone(), 50_000_000)?;
     for i in 0..count {

@@ -21,7 +21,8 @@ impl<'a> SizeNode<'a> {
         &self.tree.nodes[self.id]
     }
 
-    /// The field's name, `Variant.field`, `(elements)`, `(keys)`, `(values)` or `(stated)`; for the root its type without modules.
+    /// The field's name, `Variant.field`, `(elements)`, `(keys)`, `(values)` or `(stated)`; for the root its type
+    /// without modules.
     /// If one field leads to several types, as below a `dyn` value, the type follows, so siblings have different
     /// names.
     pub fn name(self) -> &'a str {
