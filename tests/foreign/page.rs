@@ -51,7 +51,8 @@ fn the_page_has_the_code_of_every_way() {
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
     let mut text = String::from(
         "Code for types that no feature of memory-reporter measures. Tests compile each piece, and compare it with a \
-         counting allocator where it gives bytes.\n\nA function belongs to a field: `#[malloc_size_of(with = measure)]`. *Stated* means that the crate states the figure, which nobody checks.\n\n| crate | how exactly | what to know |\n|---|---|---|\n",
+         counting allocator where it gives bytes.\n\nA function belongs to a field: `#[malloc_size_of(with = measure)]`. *Stated* means that \
+         the crate states the figure, which nobody checks.\n\n| crate | how exactly | what to know |\n|---|---|---|\n",
     );
     for (name, seen, note, _) in WAYS {
         writeln!(text, "| [`{name}`](#{name}) | {seen} | {note} |").unwrap();
