@@ -11,9 +11,9 @@ use std::sync::mpsc;
 
 use allocators::Random;
 use memory_reporter::{
-    CollectOptions, CounterSite, CountingMalloc, MallocSizeOf, MemoryCounter, MemoryReporter, ReportSet,
-    Reports, Tag, Tagged, collect_report, collect_reports, malloc_size_of, register_local, spawn_tagged, tag,
-    tree::Forest,
+    CollectOptions, CounterSite, CountingMalloc, Erased, MallocSizeOf, MallocSizeOfOps, MemoryCounter,
+    MemoryReporter, ReportSet, Reports, Tag, Tagged, collect_report, collect_reports, malloc_size_of,
+    register_local, spawn_tagged, tag, tree::Forest,
 };
 
 fn reports() -> ReportSet {
@@ -163,7 +163,10 @@ fn a_block_keeps_its_tag_while_it_grows() {
     grown.shrink_to_fit();
     assert_eq!(grown, [1, 0, 1]);
     assert_eq!(amount("explicit/grows/first"), malloc_size_of(&grown));
-    // A block without a tag gets that of the thread in which it grows.
+    // A block without a tag gets that of the thread in which it grows, and none when it shrinks.
+    let mut shrunk: Vec<u8> = Vec::with_capacity(5000);
+    second.run(|| shrunk.shrink_to(100));
+    assert_eq!(amount("explicit/grows/second"), 0);
     let mut other = vec![7_u8];
     second.run(|| other.extend([8; 100]));
     other.extend([9; 10_000]);
@@ -215,7 +218,7 @@ fn any_sequence_of_calls_is_exact() {
                 assert!(bytes.iter().all(|b| *b == fill));
                 // SAFETY: the block has this size.
                 unsafe { moved.write_bytes(fill, size) };
-                let owner = if owner == 3 { current } else { owner };
+                let owner = if owner == 3 && size > layout.size() { current } else { owner };
                 let layout = Layout::from_size_align(size, layout.align()).unwrap();
                 live[place] = (moved, layout, owner, fill);
             }
@@ -240,7 +243,7 @@ fn any_sequence_of_calls_is_exact() {
 }
 
 fn usable(block: *mut u8, layout: Layout) -> usize {
-    let mut ops = memory_reporter::MallocSizeOfOps::measured().expect("an allocator is declared");
+    let mut ops = MallocSizeOfOps::measured().expect("an allocator is declared");
     // SAFETY: the callers pass a live block of the global allocator, with its layout.
     unsafe { ops.block(block, layout) }
 }
@@ -274,6 +277,27 @@ fn a_reporter_wins_over_a_tag() {
     assert_eq!(amount(path), whole);
     drop(values);
     assert_eq!(amount(path), malloc_size_of(&rest));
+}
+
+#[test]
+fn a_reporter_of_a_part_of_a_block_takes_that_part_from_the_tag() {
+    struct Half(Rc<Vec<u8>>, usize);
+    impl MemoryReporter for Half {
+        fn collect_reports(&self, out: &mut Reports) {
+            let half = &self.0[self.1..self.1 + self.0.len() / 2];
+            let walk = |ops: &mut MallocSizeOfOps<Erased<'_>>| ops.enclosing(half, Layout::for_value(half));
+            out.heap_with("explicit/half", walk, "Memory used by one half of a buffer.");
+        }
+    }
+    let path = "explicit/halves";
+    let (buffer, other) = Tag::new(path).run(|| (Rc::new(vec![1_u8; 64 << 10]), text(5000)));
+    let whole = amount(path);
+    // One half starts in the middle of the block, so its pointer does not lead to the tag.
+    let first = register_local(Rc::new(Half(Rc::clone(&buffer), 0)));
+    assert_eq!(amount(path), whole - (32 << 10));
+    drop(first);
+    assert_eq!(amount(path), whole);
+    drop((buffer, other));
 }
 
 #[test]

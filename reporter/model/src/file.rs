@@ -116,7 +116,7 @@ pub fn write(path: impl AsRef<Path>, set: &ReportSet) -> io::Result<()> {
 pub const COMPRESSION: u32 = 6;
 
 /// Writes all reports of `set`, compressed by gzip. `level` is from 0 (none) to 9 (smallest); larger ones count as 9.
-/// [`COMPRESSION`] is that of [`write`].
+/// [`COMPRESSION`] is that of [`write`](write()).
 ///
 /// # Errors
 ///

@@ -100,8 +100,11 @@ fn answer() {
     }
     let Some(thread) = local_reporters::this_thread() else { return };
     let requests = {
-        let requests = lock(&REQUESTS);
+        let mut requests = lock(&REQUESTS);
         SEEN.set(NUMBER.load(Ordering::Relaxed));
+        // In the child of a fork nobody waits for answers to its parent's requests.
+        let process = std::process::id();
+        requests.retain(|request| request.process == process);
         requests.clone()
     };
     for request in requests {
@@ -164,16 +167,21 @@ pub(super) struct Answers {
     pub(super) late: Vec<Marker>,
 }
 
+/// Stands for a time that the clock cannot add.
+const LONGEST: Duration = Duration::from_secs(1 << 30);
+
 /// Asks the other threads that have reporters, and waits for them at most this long.
 pub(super) fn ask(brief: &Brief, at_most: Duration) -> Answers {
     let threads = local_reporters::other_threads();
     if threads.is_empty() {
         return Answers { answers: Vec::new(), absences: Vec::new(), late: Vec::new() };
     }
-    let until = Instant::now() + at_most;
+    let now = Instant::now();
+    let until = now.checked_add(at_most).unwrap_or(now + LONGEST);
     let asked = threads.into_iter().map(|thread| Asked { thread, progress: Progress::Asked }).collect();
     let request = Arc::new(Request {
         brief: brief.clone(),
+        process: std::process::id(),
         state: Mutex::new(State {
             asked,
             counted: Arc::clone(&brief.counted),
@@ -197,6 +205,8 @@ pub(super) fn ask(brief: &Brief, at_most: Duration) -> Answers {
 /// A collection that asks other threads.
 struct Request {
     brief: Brief,
+    /// The process whose collection this is.
+    process: u32,
     state: Mutex<State>,
     /// A thread has ended its turn, or the request is closed.
     turn: Condvar,

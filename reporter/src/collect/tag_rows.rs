@@ -39,7 +39,8 @@ impl MemoryReporter for TagRows<'_> {
     fn collect_reports(&self, out: &mut Reports) {
         let known = &self.known;
         for fault in &known.faults {
-            out.unavailable(&format!("the tag `{}`", fault.path.escape_debug()), fault.why);
+            let path = if out.anonymize() { "<anonymized>" } else { &fault.path };
+            out.unavailable(&format!("the tag `{}`", path.escape_debug()), fault.why);
         }
         if known.beyond > 0 {
             let why = "a process can have tags for 32,767 paths, and this one has them";

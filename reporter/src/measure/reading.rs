@@ -202,7 +202,7 @@ impl Observe for Measured {
 
     #[inline]
     fn enclosing(&mut self, block: Block) -> usize {
-        self.state.note_tag_around(&block);
+        self.state.note_tag_around(&block, block.layout.size());
         block.layout.size()
     }
 
@@ -256,12 +256,12 @@ impl Observe for Marking {
     }
 
     fn enclosing(&mut self, block: Block) -> usize {
-        self.state.note_tag_around(&block);
         let marked = self.marks.enclosing(block.pointer);
         if marked.is_some() {
             self.state.note_marked(&block);
         }
         let bytes = marked.unwrap_or(block.layout.size());
+        self.state.note_tag_around(&block, bytes);
         self.state.note_named(&block, bytes);
         bytes
     }

@@ -7,6 +7,9 @@ use super::reading::Reading;
 /// The part of a value that is known by its own figure only. A size tree shows it by this name.
 pub(super) const STATED: Edge = Edge::Field("(stated)");
 
+/// No value holds more. A larger figure is a fault of the value's method, and sums must have room for several.
+const MOST: usize = isize::MAX as usize >> 16;
+
 /// The type of that part. A tree merges parts of one type, so it is not the value's own.
 struct Stated<T: ?Sized>(core::marker::PhantomData<T>);
 
@@ -20,7 +23,8 @@ impl<R: Reading> MallocSizeOfOps<R> {
     /// `estimated_size()`, and returns them. Such a method can leave slop and whole blocks out, or count memory that the
     /// value shares or only reserves, so the bytes are marked:
     ///
-    /// - The description of the report says how many of its bytes are stated, and by values of which types.
+    /// - The description of the report says how many of its bytes are stated, and by values of which types; except for
+    ///   reports of what [`Reports::split`](crate::Reports::split) has measured.
     /// - A [`SizeTree`](crate::SizeTree) has them in a node `(stated)`, and a [`SizeSummary`](crate::SizeSummary) in no
     ///   block.
     /// - With DMD they are reported by amount: the blocks stay unreported, and the row `(reported by amount, blocks
@@ -49,6 +53,7 @@ impl<R: Reading> MallocSizeOfOps<R> {
     /// ```
     pub fn stated<T: ?Sized>(&mut self, value: &T, bytes: usize) -> usize {
         let _ = value;
+        let bytes = bytes.min(MOST);
         if bytes == 0 {
             return 0;
         }

@@ -2,6 +2,9 @@
 
 use crate::allocator::tags::{TagNumber, TaggedBlock};
 
+/// Allocators round the size of a block up by at most a quarter, or by at most this many bytes.
+const MOST_SLOP: usize = 24;
+
 /// Bytes by tag. It takes one word where no block has a tag.
 #[derive(Debug, Default)]
 pub(crate) struct TaggedBytes(Option<Box<ByTag>>);
@@ -20,6 +23,18 @@ impl TaggedBytes {
     pub(crate) fn add_found(&mut self, block: Option<TaggedBlock>) {
         if let Some(block) = block {
             add(&mut self.0.get_or_insert_default().current, block.tag.into(), block.bytes);
+        }
+    }
+
+    /// The current report counts `bytes` of a block, if one was found: all of it unless more than slop is left.
+    #[cold]
+    pub(crate) fn add_part(&mut self, block: Option<TaggedBlock>, bytes: usize) {
+        if let Some(mut block) = block {
+            if block.bytes.saturating_sub(bytes) > bytes / 4 + MOST_SLOP {
+                // Another value may have the rest, such as the other half of a split buffer.
+                block.bytes = bytes;
+            }
+            self.add_found(Some(block));
         }
     }
 

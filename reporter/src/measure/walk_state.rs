@@ -96,11 +96,11 @@ impl WalkState {
         }
     }
 
-    /// The walk counts this block, which has its pointer inside.
+    /// The walk counts `bytes` of this block, which has its pointer inside.
     #[inline]
-    pub(crate) fn note_tag_around(&mut self, block: &Block) {
+    pub(crate) fn note_tag_around(&mut self, block: &Block, bytes: usize) {
         if tags::in_use() {
-            self.tagged.add_found(tags::around(block.pointer, block.layout.size()));
+            self.tagged.add_part(tags::around(block.pointer, block.layout.size()), bytes);
         }
     }
 

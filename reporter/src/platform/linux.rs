@@ -61,7 +61,13 @@ pub(crate) fn zeroed_pages(bytes: usize) -> Option<NonNull<u8>> {
         (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE);
     // SAFETY: an anonymous mapping at an address that the kernel chooses overwrites nothing.
     let pages = unsafe { libc::mmap(null_mut(), bytes, access, kind, -1, 0) };
-    if pages == libc::MAP_FAILED { None } else { NonNull::new(pages.cast()) }
+    if pages == libc::MAP_FAILED {
+        return None;
+    }
+    // A huge page would take memory for hundreds of pages that nobody writes to. The kernel may have none.
+    // SAFETY: the mapping is new, and the advice does not change its contents.
+    unsafe { libc::madvise(pages, bytes, libc::MADV_NOHUGEPAGE) };
+    NonNull::new(pages.cast())
 }
 
 /// Returns pages of [`zeroed_pages`] to the system.

@@ -20,7 +20,7 @@ pub(crate) fn trim_c_heap() {}
 /// Pages of zeros, from the system's allocator. `None` if it has no memory.
 #[allow(unsafe_code, reason = "asks an allocator for memory")]
 pub(crate) fn zeroed_pages(bytes: usize) -> Option<NonNull<u8>> {
-    let layout = Layout::from_size_align(bytes, PAGE).ok().filter(|layout| layout.size() > 0)?;
+    let layout = Layout::from_size_align(bytes, ALIGN).ok().filter(|layout| layout.size() > 0)?;
     // SAFETY: the size is not 0.
     NonNull::new(unsafe { System.alloc_zeroed(layout) })
 }
@@ -32,13 +32,14 @@ pub(crate) fn zeroed_pages(bytes: usize) -> Option<NonNull<u8>> {
 /// `zeroed_pages` has returned them for this size, and nobody uses them.
 #[allow(unsafe_code, reason = "gives an allocator memory back")]
 pub(crate) unsafe fn return_pages(pages: NonNull<u8>, bytes: usize) {
-    if let Ok(layout) = Layout::from_size_align(bytes, PAGE) {
+    if let Ok(layout) = Layout::from_size_align(bytes, ALIGN) {
         // SAFETY: the caller guarantees that `zeroed_pages` has allocated this block with this layout.
         unsafe { System.dealloc(pages.as_ptr(), layout) };
     }
 }
 
-const PAGE: usize = 4096;
+/// The system then hands out fresh pages without writing zeros to them.
+const ALIGN: usize = 16;
 
 pub(crate) fn statm() -> Option<Statm> {
     None

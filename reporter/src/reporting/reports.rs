@@ -345,8 +345,10 @@ impl Reports {
 
     /// Reports bytes that a walk measured. The description also says which of them values state of themselves.
     fn push_measured(&mut self, path: &str, bytes: i64, description: &str) {
-        let description = with_stated(description, &mem::take(&mut self.stated));
-        self.push(path, Kind::Heap, Units::Bytes, bytes, &description);
+        let stated = with_stated(description, &mem::take(&mut self.stated));
+        // A fault in the program's own part must not hide behind the sentence about stated bytes.
+        let description = if description_fault(description).is_some() { description } else { &stated };
+        self.push(path, Kind::Heap, Units::Bytes, bytes, description);
     }
 
     fn push(&mut self, path: &str, kind: Kind, units: Units, amount: i64, description: &str) {

@@ -39,7 +39,9 @@ use super::conventions::{is_explicit, kind_fault, path_fault};
 ///   block without one gets the current tag when it grows.
 /// - With nested tags the innermost counts. A panic that drops the guard ends its tag.
 /// - A report wins over a tag: a collection subtracts the blocks that its reporters measured. An amount that a
-///   reporter computes names no blocks, so it counts beside the tag.
+///   reporter computes, bytes that a value states of itself, and the few blocks that a walk knows by their size only
+///   (the table of indices of an `IndexMap`) name no blocks, so they count beside the tag.
+/// - The path appears in reports also if somebody asks for anonymous ones, so it must not contain private data.
 /// - [`collect_reports`](crate::collect_reports) adds one report for each path, of kind Heap. A
 ///   [`Collection`](crate::Collection) of borrowed reporters does not.
 /// - DMD counts blocks with a tag as reported.

@@ -228,7 +228,8 @@ pub(super) fn remove(block: usize) -> TagNumber {
     match leaf.entries.get(place + 1) {
         Some(size) => match size.load(Ordering::Relaxed) & (IS_SIZE | MORE) {
             0 => {}
-            IS_SIZE => size.store(0, Ordering::Relaxed),
+            // A reader that sees this sees the tag's end, too.
+            IS_SIZE => size.store(0, Ordering::Release),
             _ => remove_size(block),
         },
         None => remove_size(block),
@@ -246,7 +247,7 @@ fn remove_size(block: usize) {
             return;
         }
         if let Some(leaf) = leaf(address) {
-            leaf.entries[place(address)].store(0, Ordering::Relaxed);
+            leaf.entries[place(address)].store(0, Ordering::Release);
         }
         if size & MORE == 0 {
             return;
@@ -318,7 +319,8 @@ pub(super) fn for_each(mut each: impl FnMut(TaggedBlock)) {
 
 /// Bytes of the table that are backed by memory.
 pub(super) fn bytes() -> usize {
-    leaves().map(|leaf| leaf.touched_pages().count() * PAGE * size_of::<u16>()).sum()
+    let pages = |leaf: &Leaf| leaf.touched_pages().count() * PAGE * size_of::<u16>();
+    leaves().map(|leaf| pages(leaf) + size_of::<Leaf>() - ENTRIES * size_of::<u16>()).sum()
 }
 
 fn leaves() -> impl Iterator<Item = &'static Leaf> {

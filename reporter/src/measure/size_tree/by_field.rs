@@ -99,9 +99,6 @@ impl Observe for ByField {
     #[inline]
     fn enclosing(&mut self, block: Block) -> usize {
         let asked = block.layout.size();
-        if self.usable_size_known() {
-            self.state.note_tag_around(&block);
-        }
         let usable = match self.ask {
             Ask::Engine(marks, _) => {
                 let marked = marks.enclosing(block.pointer);
@@ -114,6 +111,9 @@ impl Observe for ByField {
             }
             Ask::Nobody | Ask::Allocator(_) => asked,
         };
+        if self.usable_size_known() {
+            self.state.note_tag_around(&block, usable);
+        }
         self.growth.add(SizeSummary { asked, usable, blocks: 1 });
         usable
     }

@@ -32,6 +32,10 @@ mod lazy {
 }
 #[cfg(not(lazy_get))]
 wrapped!(
-    [T: MemoryReporter, F] LazyCell<T, F>, of T: |_this, out| out.skip::<Self>(SkipReason::Opaque);
-    [T: MemoryReporter, F] LazyLock<T, F>, of T: |_this, out| out.skip::<Self>(SkipReason::Opaque);
+    [T: MemoryReporter, F] LazyCell<T, F>, of T: |_this, out| {
+        out.unavailable(core::any::type_name::<Self>(), "before Rust 1.94 std does not show whether it has a value");
+    };
+    [T: MemoryReporter, F] LazyLock<T, F>, of T: |_this, out| {
+        out.unavailable(core::any::type_name::<Self>(), "before Rust 1.94 std does not show whether it has a value");
+    };
 );

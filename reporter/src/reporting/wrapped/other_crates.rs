@@ -1,5 +1,6 @@
 //! Locks and cells of `once_cell`, `parking_lot` and `tokio`: as those of std.
 
+#[cfg(any(feature = "parking_lot", feature = "tokio"))]
 use memory_report::SkipReason;
 
 use super::wrapped;
