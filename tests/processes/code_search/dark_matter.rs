@@ -38,25 +38,25 @@ fn text(dump: Dump) -> String {
     Analysis::new(dump, &AnalyzeOptions::new().max_frames(64).ignore_alloc_fns(true)).text(&[]).to_string()
 }
 
-/// The name of the method that answers a query. A release build has only debug information of lines, which does not
-/// have the type of an inlined method.
-const ANSWER: &str = if cfg!(debug_assertions) {
-    "code_search::engine::Engine::answer"
-} else {
-    "code_search::engine::answer"
-};
+/// Whether a stack has the method that answers a query. A release build may inline it, and then has only debug
+/// information of lines, without the method's type.
+fn answers(record: &str) -> bool {
+    ["code_search::engine::Engine::answer", "code_search::engine::answer"]
+        .iter()
+        .any(|name| record.contains(name))
+}
 
 #[test]
 fn the_query_cache_is_the_top_unreported_record() {
     let folder = tempfile::tempdir().unwrap();
     let without = text(dump(folder.path(), &[]));
     let record = top(&without, "Unreported").unwrap();
-    assert!(record.contains(ANSWER), "{record}");
+    assert!(answers(&record), "{record}");
     assert!(top(&without, "Twice-reported").is_none(), "{without}");
 
     let with = text(dump(folder.path(), &["--report-cache"]));
     let record = top(&with, "Unreported").unwrap();
-    assert!(!record.contains(ANSWER), "{record}");
+    assert!(!answers(&record), "{record}");
     let record = top(&with, "Once-reported").unwrap();
     assert!(record.contains("code_search::"), "{record}");
 }
