@@ -23,6 +23,10 @@ std::thread_local! {
 }
 
 /// Runs code of the program. The error is the text of its panic.
+///
+/// It is never inlined: Rust 1.95 compiled a larger function around it, in release on x86-64, into a landing pad that
+/// passes another register than that of the panic.
+#[inline(never)]
 pub fn contain<T>(code: impl FnOnce() -> T) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(code)).map_err(panic_text)
 }
