@@ -55,7 +55,7 @@ use super::conventions::{is_explicit, kind_fault, path_fault};
 /// [`Tag::keep`].
 ///
 /// While no thread has ever had a tag, an allocation reads one thread-local variable and a deallocation one word. An
-/// active tag takes about a nanosecond for an allocation with its deallocation, and two bytes for each 16 bytes of
+/// active tag takes three nanoseconds or so for an allocation with its deallocation, and two bytes for each 16 bytes of
 /// memory around blocks with a tag. Such blocks take at least 16 bytes.
 #[must_use = "the tag ends when the guard is dropped"]
 pub fn tag(path: impl AsRef<str>) -> TagGuard {
