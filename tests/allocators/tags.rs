@@ -1,4 +1,4 @@
-//! Tags under the global allocator of this binary: the tag of each block, whoever frees it.
+//! Tags under the global allocator of this binary: each block has the right tag, and any thread may free it.
 
 use core::alloc::Layout;
 use core::pin::Pin;
@@ -392,6 +392,22 @@ fn a_counter_wins_over_a_tag() {
     assert_eq!(amount("explicit/library"), 0);
     // SAFETY: a live block of these functions.
     unsafe { CountingMalloc::<Library>::free(block) };
+}
+
+#[test]
+fn a_process_has_tags_for_many_paths_and_says_when_it_has_no_more() {
+    for i in 0..40_000 {
+        let tag = Tag::new(format!("explicit/many/{i}"));
+        assert_eq!(tag == Tag::NONE, i >= 32_767, "{i}");
+    }
+    let last = Tag::new("explicit/many/32766").run(|| text(100));
+    let none = Tag::new("explicit/many/32767").run(|| text(100));
+    let set = reports();
+    let paths: Vec<&str> =
+        set.iter().map(|r| r.path).filter(|path| path.starts_with("explicit/many/")).collect();
+    assert_eq!(paths, ["explicit/many/32766"]);
+    assert!(set.warnings().iter().any(|w| w.message.contains("32,767 paths")), "{:?}", set.warnings());
+    drop((last, none));
 }
 
 #[test]

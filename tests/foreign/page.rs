@@ -42,7 +42,7 @@ const WAYS: &[Way] = &[
         "futures show nothing: their number is a report, a tag has their memory",
         "tokio_tasks",
     ),
-    ("toml", "at least", "exact but for the nodes of tables", "toml"),
+    ("toml", "at least", "exact, except that it leaves out the nodes of tables", "toml"),
     ("typed-arena", "at least", "the values; what they own is not visible", "typed_arena"),
 ];
 

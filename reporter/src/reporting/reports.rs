@@ -164,7 +164,7 @@ impl Reports {
         });
         if let Some(tree) = tree {
             tree.for_each_path(path, depth, |path, node, bytes| {
-                // A node's own bytes are none that a value states.
+                // No value states the bytes of a node's own blocks.
                 let stated = if bytes == node.total().usable { node.stated() } else { Stated::new() };
                 let bytes = memory_report::amount(bytes);
                 self.push(path, Kind::Heap, Units::Bytes, bytes, &with_stated(description, &stated));

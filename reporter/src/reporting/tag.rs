@@ -307,7 +307,7 @@ fn names() -> MutexGuard<'static, Names> {
     NAMES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The paths of all tags, and the faults of paths that are none.
+/// The paths of all tags, and the paths that no tag can have, each with its fault.
 #[derive(Debug)]
 pub(crate) struct TagPaths {
     /// The path of tag 1 comes first.

@@ -142,7 +142,7 @@ fn a_lazy_value_that_panicked_while_it_began_reports_nothing() {
     assert!(catch_unwind(AssertUnwindSafe(|| LazyLock::force(&lazy).0)).is_err());
     let set = collect(&lazy);
     assert!(set.is_empty());
-    // std panics for whoever looks at such a value; that panic costs this reporter only its reports.
+    // std panics when the reporter looks at such a value; the panic costs only the reports of this reporter.
     assert!(set.warnings().iter().all(|warning| warning.subject == type_name::<Numbered>()));
 }
 

@@ -70,7 +70,8 @@ impl<T: Zeros> Kept<T> {
         unsafe { self.0.load(Ordering::Acquire).as_ref() }
     }
 
-    /// Maps pages if there are none. The flag says whether this call did. `None` if the system has no memory.
+    /// Maps pages if there are none. Returns the memory and whether this call mapped it, or `None` if the
+    /// system has no memory.
     fn get_or_map(&self) -> Option<(&'static T, bool)> {
         let pages = zeroed_pages(size_of::<T>())?;
         let pointer = pages.cast().as_ptr();
