@@ -133,13 +133,14 @@ impl<'f, 'a> Level<'_, 'f, 'a> {
             has_children: !node.is_leaf(),
             collapsed: false,
             too_deep: false,
-            invalid: !self.is_diff && is_invalid(amount, self.total),
+            invalid: !self.is_diff && is_invalid(&node, self.total),
             invalid_below: false,
         });
     }
 
     fn weight(&self, node: &Node<'_, '_>) -> i128 {
-        if self.is_diff { signed(node.largest_change()) } else { node.amount() }
+        let by_magnitude = self.is_diff || node.is_correction();
+        if by_magnitude { signed(node.largest_change()) } else { node.amount() }
     }
 
     fn children(&mut self, at: usize) {
@@ -208,7 +209,7 @@ impl<'f, 'a> Level<'_, 'f, 'a> {
             has_children: true,
             collapsed: true,
             too_deep: false,
-            invalid: !self.is_diff && is_invalid(amount, self.total),
+            invalid: !self.is_diff && is_out_of_range(amount, self.total),
             invalid_below: false,
         });
     }
@@ -223,15 +224,19 @@ fn signed(amount: u128) -> i128 {
     i128::try_from(amount).unwrap_or(i128::MAX)
 }
 
-pub(crate) fn is_invalid(amount: i128, total: i128) -> bool {
+pub(crate) fn is_out_of_range(amount: i128, total: i128) -> bool {
     !(0 <= amount && amount <= total)
+}
+
+fn is_invalid(node: &Node<'_, '_>, total: i128) -> bool {
+    is_out_of_range(node.amount(), total) && !node.is_correction()
 }
 
 fn any_invalid(root: Node<'_, '_>) -> bool {
     let total = root.amount();
     let mut left = vec![root];
     while let Some(node) = left.pop() {
-        if is_invalid(node.amount(), total) {
+        if is_invalid(&node, total) {
             return true;
         }
         left.extend(node.children());

@@ -6,7 +6,7 @@ use memory_report::tree::{Mark, Node, Process};
 
 use crate::collation::Collator;
 use crate::escape::{escape, push_name};
-use crate::layout::{Layout, Shown, is_invalid};
+use crate::layout::{Layout, Shown, is_out_of_range};
 use crate::number;
 use crate::text::sorted;
 use crate::view::View;
@@ -185,7 +185,7 @@ struct Open {
 }
 
 fn is_invalid_line(line: &Node<'_, '_>) -> bool {
-    !line.is_diff() && is_invalid(line.amount(), line.amount())
+    !line.is_diff() && is_out_of_range(line.amount(), line.amount())
 }
 
 fn push_shown_name(to: &mut String, shown: &Shown<'_, '_>) {

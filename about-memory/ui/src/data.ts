@@ -6,6 +6,8 @@ import { type FlameGraph, type FlameHeader, readFlame } from "./flame";
 
 const VERSION = 1;
 export const HEAP_UNCLASSIFIED = "heap-unclassified";
+/** Rows of DMD below heap-unclassified that are negative by intention, so that unreported memory adds up. */
+const CORRECTIONS = ["(counted twice)", "(reported by amount, blocks unknown)"];
 export const ITSELF = "(itself)";
 export const FAKE_CHILD = "(fake child)";
 
@@ -86,6 +88,16 @@ export function mark(data: Data, node: number): string {
 /** The name below the parent, as reported. */
 export function rawName(data: Data, node: number): string {
   return node < data.descriptionOf.length ? data.names.get(node) : HEAP_UNCLASSIFIED;
+}
+
+/** Whether the node is one of the rows that are negative by intention. */
+export function isCorrection(data: Data, node: number): boolean {
+  const above = data.parent[node];
+  return (
+    data.processes.some(({ explicit }) => explicit >= 0 && above >= 0 && data.parent[above] === explicit) &&
+    rawName(data, above) === HEAP_UNCLASSIFIED &&
+    CORRECTIONS.includes(rawName(data, node))
+  );
 }
 
 /** Removes the data from its element and decodes it. */

@@ -95,7 +95,7 @@ function addProcessWarnings(rows: Rows, layout: Layout, process: Process, trees:
   const invalid = trees.flatMap((root) => invalidPaths(layout, root));
   for (const line of lines) {
     const amount = forest.amount(line);
-    if (forest.isInvalid(amount, amount)) invalid.push(showName(forest.name(line, line)));
+    if (forest.isOutOfRange(amount, amount)) invalid.push(showName(forest.name(line, line)));
   }
   if (invalid.length === 0) return;
   rows.addText("");

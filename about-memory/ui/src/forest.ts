@@ -1,7 +1,7 @@
 // The trees of the reports that pass the filter: sums, and invalid values.
 
-import { type Amount, add } from "./amount";
-import { type Data, HEAP_UNCLASSIFIED, heapPart, isItself, isLeaf, rawName } from "./data";
+import { type Amount, add, magnitude } from "./amount";
+import { type Data, HEAP_UNCLASSIFIED, heapPart, isCorrection, isItself, isLeaf, rawName } from "./data";
 import { type Filter, passing } from "./filter";
 
 export class Forest {
@@ -54,15 +54,21 @@ export class Forest {
   /** The sort key of a node: in a diff the largest change in it or below it. */
   weight(node: number): Amount {
     if (this.largestChange) return this.largestChange[node];
-    return this.bigLargest ? this.bigLargest[node] : this.amount(node);
+    if (this.bigLargest) return this.bigLargest[node];
+    const amount = this.amount(node);
+    return this.isCorrection(node) ? magnitude(amount) : amount;
   }
 
   isLeft(node: number): boolean {
     return this.left[node] > 0;
   }
 
-  isInvalid(amount: Amount, total: Amount): boolean {
+  isOutOfRange(amount: Amount, total: Amount): boolean {
     return !this.data.isDiff && !(0 <= amount && amount <= total);
+  }
+
+  isInvalid(node: number, root: number): boolean {
+    return this.isOutOfRange(this.amount(node), this.amount(root)) && !this.isCorrection(node);
   }
 
   /** The children that pass the filter, each with the end of the chain of only children that it starts. */
@@ -95,6 +101,10 @@ export class Forest {
       while (this.left[node] === 0) node = this.data.nextSibling[node];
     }
     return node;
+  }
+
+  private isCorrection(node: number): boolean {
+    return this.amount(node) < 0 && isCorrection(this.data, node);
   }
 
   private clear(node: number) {
@@ -142,7 +152,7 @@ export class Forest {
     const { data } = this;
     const { count, parent } = data;
     // A value can only exceed its total if another value is negative.
-    const suspect = (node: number) => this.left[node] > 0 && this.amount(node) < 0;
+    const suspect = (node: number) => this.left[node] > 0 && this.amount(node) < 0 && !this.isCorrection(node);
     let any = false;
     for (let node = 0; node < count && !any; node++) any = suspect(node);
     if (data.isDiff || !any) return null;
@@ -151,7 +161,7 @@ export class Forest {
     const below = new Uint8Array(count);
     for (let node = count - 1; node >= 0; node--) {
       if (this.left[node] === 0 || parent[node] < 0) continue;
-      const invalid = this.isInvalid(this.amount(node), this.amount(root[node]));
+      const invalid = this.isInvalid(node, root[node]);
       if (invalid || below[node]) below[parent[node]] = 1;
     }
     return below;

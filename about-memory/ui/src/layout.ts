@@ -47,14 +47,10 @@ export class Layout {
     return true;
   }
 
-  isInvalid(node: number, root: number): boolean {
-    return this.forest.isInvalid(this.forest.amount(node), this.forest.amount(root));
-  }
-
   /** Whether a value below the node is invalid. */
   hidesInvalid(node: number, root: number): boolean {
     if (this.forest.invalidBelow?.[node]) return true;
-    return this.forest.invalidBelow !== null && this.isInvalid(node, root) && this.level(node, root).tinyInvalid;
+    return this.forest.invalidBelow !== null && this.forest.isInvalid(node, root) && this.level(node, root).tinyInvalid;
   }
 
   /** Whether a value in `(N tiny)` below a node is invalid. */
@@ -62,7 +58,7 @@ export class Layout {
     if (!this.forest.invalidBelow) return false;
     const { nodes, cut } = this.level(node, root);
     for (let i = cut; i < nodes.length; i++) {
-      if (this.isInvalid(nodes[i], root) || this.hidesInvalid(nodes[i], root)) return true;
+      if (this.forest.isInvalid(nodes[i], root) || this.hidesInvalid(nodes[i], root)) return true;
     }
     return false;
   }
@@ -130,7 +126,7 @@ export class Layout {
     }
     level.cut = cut;
     level.tinyAmount = amount;
-    level.tinyInvalid = forest.isInvalid(amount, forest.amount(root));
+    level.tinyInvalid = forest.isOutOfRange(amount, forest.amount(root));
     if (forest.data.isDiff && magnitude(amount) > largest) largest = magnitude(amount);
     const own = forest.data.isDiff ? largest : amount;
     const name = tinyName(count - cut);

@@ -186,11 +186,11 @@ export class Rows {
     if (kind === Kind.Line) {
       parts.branch = " ".repeat(this.tops[row] - parts.value.length);
       parts.separator = " ── ";
-      parts.invalid = forest.isInvalid(amount, amount);
+      parts.invalid = forest.isOutOfRange(amount, amount);
     } else {
       const total = forest.amount(this.root(row));
       parts.percent = ` (${formatShare(amount, total)})`;
-      parts.invalid = forest.isInvalid(amount, total);
+      parts.invalid = kind === Kind.Tiny ? forest.isOutOfRange(amount, total) : forest.isInvalid(node, this.root(row));
       const bits = this.bits[row];
       // An invalid entry looks open even if it is not, unless the reader closed it.
       const looksOpen = bits & OPEN || (parts.invalid && this.opened.nodes.get(node) !== false);
@@ -324,7 +324,7 @@ export function invalidPaths(layout: Layout, root: number): string[] {
       continue;
     }
     path = above + showName(forest.name(top, node));
-    if (layout.isInvalid(node, root)) paths.push(path);
+    if (forest.isInvalid(node, root)) paths.push(path);
     if (isLeaf(forest.data, node) || !layout.hidesInvalid(node, root)) continue;
     const { tops, nodes, cut, place } = level();
     const push = (i: number) => left.push({ tiny: false, top: tops[i], node: nodes[i], above: `${path}/` });

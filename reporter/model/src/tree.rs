@@ -37,7 +37,7 @@ use crate::warning::Warning;
 
 use build::Builder;
 
-pub use node::{FAKE_CHILD, ITSELF, Mark, Node};
+pub use node::{BY_AMOUNT, COUNTED_TWICE, FAKE_CHILD, ITSELF, Mark, Node};
 pub use process::Process;
 
 /// The trees of all processes of a [`ReportSet`].

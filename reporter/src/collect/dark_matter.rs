@@ -6,7 +6,7 @@
 use core::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use memory_report::{Kind, Report, ReportSet, Units, path_segment};
+use memory_report::{Kind, Report, ReportSet, Units, path_segment, tree};
 
 use crate::engine_abi::{Collecting, DarkMatter, Rows};
 use crate::reporting::{ByAmount, amounts, is_explicit};
@@ -50,19 +50,18 @@ pub(crate) fn add(
             rest = 0;
         }
         modules.report(set, process, &Tree { root: UNCLASSIFIED, kind: Kind::Heap, least: sums.tiny() });
-        let mut row = |name: &str, amount: i64, description: &str| {
-            let path = format!("{UNCLASSIFIED}/{name}");
+        let mut row = |path: &str, amount: i64, description: &str| {
             let (kind, units) = (Kind::Heap, Units::Bytes);
-            set.push(Report { process, path: &path, kind, units, amount, description });
+            set.push(Report { process, path, kind, units, amount, description });
         };
         if counted_twice > 0 {
-            row("(counted twice)", -counted_twice, "What `twice-reported` is of, counted once too often.");
+            row(tree::COUNTED_TWICE, -counted_twice, "What `twice-reported` is of, counted once too often.");
         }
         if by_amount.total() > 0 {
-            row("(reported by amount, blocks unknown)", -by_amount.total(), &by_amount.describe());
+            row(tree::BY_AMOUNT, -by_amount.total(), &by_amount.describe());
         }
         row(
-            "(rest)",
+            "explicit/heap-unclassified/(rest)",
             rest,
             "Memory in heap-allocated that no reporter claims, and of which DMD knows no block. Negative \
              where DMD knows blocks that heap-allocated does not count, or where other threads allocated \

@@ -18,6 +18,13 @@ pub const ITSELF: &str = "(itself)";
 /// in the other.
 pub const FAKE_CHILD: &str = "(fake child)";
 
+/// The path of what two reporters counted, less than 0: with DMD, the unreported memory by crate contains none of it.
+pub const COUNTED_TWICE: &str = "explicit/heap-unclassified/(counted twice)";
+
+/// The path of what reporters said by amount, less than 0: with DMD, the unreported memory by crate still contains the
+/// blocks, since nobody named them.
+pub const BY_AMOUNT: &str = "explicit/heap-unclassified/(reported by amount, blocks unknown)";
+
 /// The mark of a leaf in a diff.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Mark {
@@ -70,6 +77,12 @@ impl<'f, 'a> Node<'f, 'a> {
     /// The amount: of a leaf its reports' sum, of an inner node the sum of its children.
     pub fn amount(self) -> i128 {
         self.data().amount
+    }
+
+    /// Whether the amount is negative by intention, so that unreported memory adds up: [`COUNTED_TWICE`] and
+    /// [`BY_AMOUNT`].
+    pub fn is_correction(self) -> bool {
+        self.amount() < 0 && [COUNTED_TWICE, BY_AMOUNT].contains(&self.path())
     }
 
     /// Whether amounts are differences of two sets.
