@@ -119,6 +119,7 @@ const LAYERS: &[(&str, &[&str])] = &[
         "reporter",
         &[
             "docs",
+            "small_sort",
             "platform",
             "allocator",
             "engine_abi",

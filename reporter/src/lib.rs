@@ -62,6 +62,7 @@ mod collect;
 mod measure;
 mod platform;
 mod reporting;
+mod small_sort;
 mod start_up;
 
 pub mod docs;

@@ -17,6 +17,7 @@ use crate::measure::Addresses;
 use crate::reporting::ReporterName;
 use crate::reporting::isolation::{self, Ran};
 use crate::reporting::local_reporters::{self, LocalThread};
+use crate::small_sort::sort_by;
 
 use super::one_run::{Brief, Outcome};
 
@@ -304,7 +305,7 @@ impl Request {
         }
         drop(state);
         self.turn.notify_all();
-        answers.sort_by(|a, b| a.name.text().cmp(b.name.text()).then(a.thread.cmp(&b.thread)));
+        sort_by(&mut answers, |a, b| a.name.text().cmp(b.name.text()).then(a.thread.cmp(&b.thread)));
         Answers { answers, absences, late }
     }
 }

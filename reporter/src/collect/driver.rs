@@ -419,7 +419,7 @@ impl<'a> Driver<'a> {
             self.warn(WarningKind::Nested, name, "called collect_reports; nothing was collected there");
         }
         if outcome.time > self.options.slow {
-            self.warn(WarningKind::Slow, name, &format!("took {:.1} s", outcome.time.as_secs_f64()));
+            self.warn(WarningKind::Slow, name, &format!("took {} s", tenths(outcome.time)));
         }
         if let Some(message) = outcome.panic {
             let mut message = format!("panicked, its reports are left out: {}", message.escape_debug());
@@ -478,6 +478,12 @@ impl<'a> Driver<'a> {
         consistency::check(&mut self.set);
         self.set
     }
+}
+
+/// Seconds with one digit behind the point.
+fn tenths(time: Duration) -> String {
+    let tenths = time.as_millis().saturating_add(50) / 100;
+    format!("{}.{}", tenths / 10, tenths % 10)
 }
 
 /// The result of a run of an entry, and how the drop of its reporter went.

@@ -1,10 +1,12 @@
 //! Dumps of DMD, if an engine records this process.
 
+use core::hash::BuildHasher as _;
 use std::ffi::CString;
 use std::fs::{self, File};
-use std::hash::{BuildHasher as _, RandomState};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+
+use hashbrown::DefaultHashBuilder;
 
 use crate::collect::asking_threads;
 use crate::{engine_abi, platform};
@@ -32,7 +34,7 @@ impl Temporary {
     fn new(parent: &Path) -> io::Result<Self> {
         let mut tries = 0;
         loop {
-            let random = RandomState::new().hash_one(tries);
+            let random = DefaultHashBuilder::default().hash_one(tries);
             let path = parent.join(format!("incomplete-dmd-{}-{random:016x}", std::process::id()));
             match platform::create_private_folder(&path) {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists && tries < 100 => tries += 1,

@@ -24,6 +24,8 @@ use core::ptr::{NonNull, null_mut};
 
 use proc::Map;
 
+use crate::small_sort::sort_by;
+
 use super::{CHeap, FoundSymbol, Mapping, MappingKind, PageFaults, Statm, ThreadStack};
 
 /// The C library's heap; only glibc has these figures.
@@ -144,7 +146,7 @@ pub(crate) fn thread_stacks(noted: &[(u32, usize)]) -> Vec<ThreadStack> {
         ThreadStack { name: thread.name, tid: thread.tid, bytes }
     };
     let mut stacks: Vec<_> = threads(noted).into_iter().map(stack).collect();
-    stacks.sort_by_key(|stack| stack.tid);
+    sort_by(&mut stacks, |a, b| a.tid.cmp(&b.tid));
     stacks
 }
 

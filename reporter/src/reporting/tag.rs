@@ -6,10 +6,10 @@
 use core::cell::RefCell;
 use core::fmt;
 use core::marker::PhantomData;
-use std::collections::HashMap;
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
+use hashbrown::HashMap;
 use memory_report::{Kind, Units};
 
 use crate::allocator::tags::{self, LAST_TAG, NO_TAG, TagNumber};
