@@ -11,6 +11,7 @@ mod one_run;
 mod pressure;
 mod program;
 mod tag_rows;
+mod times;
 
 pub use answer_here::answer_here;
 pub use driver::{CollectOptions, Collection, collect_reports};

@@ -5,6 +5,7 @@
 //! reader trusts no file: [`ReadOptions`] has the limits. A fault of a single report becomes a
 //! [`Warning`](crate::Warning) whose subject is the place, such as `reports[12].amount`.
 
+mod gzip;
 mod name_patterns;
 mod parse;
 mod private;
@@ -122,15 +123,7 @@ pub const COMPRESSION: u32 = 6;
 ///
 /// If `writer` fails.
 pub fn write_compressed(mut writer: impl Write, set: &ReportSet, level: u32) -> io::Result<()> {
-    compress(&mut writer, set, level)
-}
-
-/// Not generic, so that a program contains it once.
-fn compress(writer: &mut dyn Write, set: &ReportSet, level: u32) -> io::Result<()> {
-    let mut encoder = flate2::write::GzEncoder::new(writer, flate2::Compression::new(level.min(9)));
-    write::document(&mut encoder, set)?;
-    encoder.finish()?;
-    Ok(())
+    gzip::document(&mut |piece| writer.write_all(piece), set, level.min(9))
 }
 
 /// Writes all reports of `set` as text, in pieces of at least 16 KiB.
@@ -139,5 +132,5 @@ fn compress(writer: &mut dyn Write, set: &ReportSet, level: u32) -> io::Result<(
 ///
 /// If `writer` fails.
 pub fn write_to(mut writer: impl Write, set: &ReportSet) -> io::Result<()> {
-    write::document(&mut writer, set)
+    write::document(&mut |piece| writer.write_all(piece), set)
 }

@@ -18,7 +18,7 @@ pub(super) const REQUEST: &str = "dmd-dump";
 
 /// Sends a dump, for which the engine runs all reporters and marks the blocks that they report.
 pub(super) fn answer(out: &mut dyn Write) -> io::Result<()> {
-    let folder = Temporary::new(&std::path::absolute(std::env::temp_dir())?)?;
+    let folder = Temporary::new(&std::env::current_dir()?.join(std::env::temp_dir()))?;
     let path = folder.0.join("dmd.json.gz");
     let mut dump = write(&path).and_then(|()| File::open(&path))?;
     // The folder is gone before the peer reads, so nothing stays behind.
@@ -46,8 +46,11 @@ impl Temporary {
 
 impl Drop for Temporary {
     fn drop(&mut self) {
-        // There is no caller to return an error to.
-        let _ = fs::remove_dir_all(&self.0);
+        // There is no caller to return an error to. The engine creates files here, and no folders.
+        for file in fs::read_dir(&self.0).into_iter().flatten().flatten() {
+            let _ = fs::remove_file(file.path());
+        }
+        let _ = fs::remove_dir(&self.0);
     }
 }
 

@@ -2,7 +2,7 @@
 //! level.
 
 use core::fmt::Write as _;
-use std::io::{self, Write};
+use std::io;
 
 use crate::json::push_string;
 use crate::process_name::own_process_name;
@@ -11,7 +11,10 @@ use crate::report_set::ReportSet;
 /// The text is handed on in pieces of at least this many bytes.
 const PIECE: usize = 1 << 14;
 
-pub(super) fn document(to: &mut dyn Write, set: &ReportSet) -> io::Result<()> {
+/// Takes the pieces. A function is smaller in a program than each type that implements `Write`.
+pub(super) type To<'a> = &'a mut dyn FnMut(&[u8]) -> io::Result<()>;
+
+pub(super) fn document(to: To<'_>, set: &ReportSet) -> io::Result<()> {
     let mut text = String::with_capacity(2 * PIECE);
     text.push_str("{\n \"version\": 1,\n \"hasMozMallocUsableSize\": ");
     text.push_str(if set.usable_size_known() { "true," } else { "false," });
@@ -33,14 +36,14 @@ pub(super) fn document(to: &mut dyn Write, set: &ReportSet) -> io::Result<()> {
         text.push_str("\n  }");
         before = ",\n";
         if text.len() >= PIECE {
-            to.write_all(text.as_bytes())?;
+            to(text.as_bytes())?;
             text.clear();
         }
     }
     text.push_str("\n ]");
     super::warning::member(&mut text, set);
     text.push_str("\n}");
-    to.write_all(text.as_bytes())
+    to(text.as_bytes())
 }
 
 /// This key is ours; Firefox ignores unknown keys.

@@ -1,8 +1,10 @@
 //! Folders and files that only this user can read.
 
-use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};
+use std::ffi::CString;
+use std::fs::{self, File, Metadata, OpenOptions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use crate::platform::ListenError;
@@ -31,7 +33,7 @@ pub(crate) fn socket_folder() -> Result<PathBuf, ListenError> {
 
 /// Creates the folder unless it exists, and checks it.
 pub(crate) fn make_private_folder(folder: &Path) -> Result<(), ListenError> {
-    match DirBuilder::new().mode(0o700).create(folder) {
+    match create_private_folder(folder) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
             return Err(ListenError::Io(folder.to_owned(), error));
         }
@@ -72,9 +74,15 @@ fn mode(found: &Metadata) -> u32 {
     found.permissions().mode() & 0o7777
 }
 
-/// Creates a folder that must not exist, for this user only.
+/// Creates a folder that must not exist, for this user only. The builder of std would bring its recursion along.
+#[allow(unsafe_code, reason = "asks the kernel")]
 pub(crate) fn create_private_folder(path: &Path) -> io::Result<()> {
-    DirBuilder::new().mode(0o700).create(path)
+    let path = CString::new(path.as_os_str().as_bytes())?;
+    // SAFETY: `path` is a string of C that lives during the call.
+    if unsafe { libc::mkdir(path.as_ptr(), 0o700) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
 }
 
 /// Creates a file that must not exist, readable by this user only.
