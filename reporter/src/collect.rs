@@ -18,4 +18,5 @@ pub use driver::{CollectOptions, Collection, collect_reports};
 pub use pressure::{PressureHook, minimize_memory_usage, on_memory_pressure};
 pub use program::run_reporters;
 
+#[cfg(feature = "live")]
 pub(crate) use program::asking_threads;

@@ -291,7 +291,6 @@ impl Tree<'_> {
         self.push(&path, rest.bytes, &format!("What {number} function{plural} allocated and {what}."));
     }
 
-    #[inline(never)]
     fn push(&mut self, path: &str, amount: i64, description: &str) {
         let (process, kind, units) = (self.process, self.kind, Units::Bytes);
         self.set.push(Report { process, path, kind, units, amount, description });

@@ -61,6 +61,7 @@ fn stat_field(stat: &str, field: usize) -> Option<u64> {
 }
 
 /// How long the machine has run, in whole seconds.
+#[cfg(any(feature = "live", test))]
 pub(super) fn uptime() -> Option<u64> {
     short_file("/proc/uptime")?.split('.').next()?.parse().ok()
 }
