@@ -11,10 +11,12 @@ mod one_run;
 mod pressure;
 mod program;
 mod tag_rows;
+mod times;
 
 pub use answer_here::answer_here;
 pub use driver::{CollectOptions, Collection, collect_reports};
 pub use pressure::{PressureHook, minimize_memory_usage, on_memory_pressure};
 pub use program::run_reporters;
 
+#[cfg(feature = "live")]
 pub(crate) use program::asking_threads;

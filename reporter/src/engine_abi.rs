@@ -56,7 +56,9 @@ use core::fmt;
 use core::mem::MaybeUninit;
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+#[cfg(feature = "live")]
 use core::time::Duration;
+#[cfg(feature = "live")]
 use std::io;
 
 use crate::platform::{self, FoundSymbol};
@@ -296,6 +298,7 @@ pub(crate) fn heap() -> Option<u64> {
 
 /// Lets the engine run all reporters, each with a deadline, and write a dump.
 #[allow(unsafe_code, reason = "calls a function of another library")]
+#[cfg(feature = "live")]
 pub(crate) fn report_and_dump(path: &CStr, deadline: Duration) -> io::Result<()> {
     let engine = engine().ok_or(io::ErrorKind::Unsupported)?;
     let milliseconds = u64::try_from(deadline.as_millis().max(1)).unwrap_or(u64::MAX);

@@ -48,6 +48,7 @@
 //! # Features
 //!
 //! - `derive` (default): `#[derive(MallocSizeOf)]`.
+//! - `live` (default): the module `live`, and the variable `ABOUT_MEMORY`. Without it a program is smaller.
 //! - `serde`: a [`SizeTree`] can be serialized.
 //! - `jemalloc`, `mimalloc`: declare these allocators, and read their statistics.
 //! - one for each crate whose types can be measured, by the name of the crate: see [`docs`].
@@ -62,11 +63,13 @@ mod collect;
 mod measure;
 mod platform;
 mod reporting;
+mod small_sort;
 mod start_up;
 
 pub mod docs;
 #[doc(hidden)]
 pub mod engine_abi;
+#[cfg(feature = "live")]
 pub mod live;
 
 pub use memory_report::{
@@ -81,6 +84,7 @@ pub use collect::{
     CollectOptions, Collection, PressureHook, answer_here, collect_reports, minimize_memory_usage,
     on_memory_pressure,
 };
+#[cfg(feature = "live")]
 pub use live::{listen, listen_to_signals};
 pub use measure::{
     AddSizeOf, Block, Computed, Edge, Erased, ErasedMallocSizeOf, MallocSizeOf, MallocSizeOfEach,
@@ -90,6 +94,7 @@ pub use measure::{
 };
 #[cfg(feature = "derive")]
 pub use memory_reporter_derive::MallocSizeOf;
+#[cfg(feature = "live")]
 pub use platform::ListenError;
 pub use reporting::{
     CounterSite, CountingMalloc, LocalRegistration, MemoryCounter, MemoryReporter, Registration, Reports,

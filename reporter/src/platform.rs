@@ -3,11 +3,13 @@
 //! On an unknown system every answer is `None`, and nothing else changes.
 
 mod c_malloc;
+#[cfg(feature = "live")]
 mod error;
 #[cfg(target_os = "linux")]
 mod linux;
 
 pub use c_malloc::CUsableSize;
+#[cfg(feature = "live")]
 pub use error::ListenError;
 
 pub(crate) use c_malloc::{C_USABLE_SIZE, c_usable_size};
@@ -17,6 +19,8 @@ pub(crate) use linux::*;
 
 #[cfg(not(target_os = "linux"))]
 mod unknown;
+#[cfg(all(feature = "live", not(target_os = "linux")))]
+mod unknown_live;
 
 #[cfg(not(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"))))]
 mod portable_stack;
@@ -26,6 +30,8 @@ pub(crate) use portable_stack::{on_fresh_stack, remaining_stack};
 
 #[cfg(not(target_os = "linux"))]
 pub(crate) use unknown::*;
+#[cfg(all(feature = "live", not(target_os = "linux")))]
+pub(crate) use unknown_live::*;
 
 /// Where a symbol is.
 #[allow(dead_code, reason = "not every system has a loader to ask")]
@@ -37,6 +43,7 @@ pub(crate) enum FoundSymbol {
 }
 
 /// What a signal asks for.
+#[cfg(feature = "live")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(dead_code, reason = "not every system has signals")]
 pub(crate) enum Trigger {

@@ -147,10 +147,13 @@ impl ReportSet {
 
     /// Adds patterns, each once.
     pub fn add_name_patterns(&mut self, patterns: impl IntoIterator<Item = NamePattern>) {
-        for pattern in patterns {
-            if !self.name_patterns.contains(&pattern) {
-                self.name_patterns.push(pattern);
-            }
+        patterns.into_iter().for_each(|pattern| self.add_name_pattern(pattern));
+    }
+
+    #[inline(never)]
+    fn add_name_pattern(&mut self, pattern: NamePattern) {
+        if !self.name_patterns.contains(&pattern) {
+            self.name_patterns.push(pattern);
         }
     }
 

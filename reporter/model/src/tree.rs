@@ -120,19 +120,22 @@ fn named(process: &str) -> Cow<'_, str> {
 /// With fewer reports a thread costs more than it saves.
 const REPORTS_A_THREAD: usize = 100_000;
 
+/// More would not help the few processes that most sets have. The number of processors takes ten kilobytes to find out.
+const MOST_THREADS: usize = 4;
+
 /// The trees of all processes, built on several threads if there are many reports; no thread outlives the call.
 fn finish_all(builders: Vec<Builder<'_>>, reports: usize) -> Vec<(Process<'_>, Vec<Warning>)> {
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let threads = cores.min(reports / REPORTS_A_THREAD).min(builders.len());
+    let threads = MOST_THREADS.min(reports / REPORTS_A_THREAD).min(builders.len());
     if threads < 2 {
         return builders.into_iter().map(Builder::finish).collect();
     }
+    let processes = builders.len();
     let left = Mutex::new(builders.into_iter().enumerate());
     let work = || {
         let next = || left.lock().unwrap_or_else(PoisonError::into_inner).next();
         std::iter::from_fn(next).map(|(i, builder)| (i, builder.finish())).collect::<Vec<_>>()
     };
-    let mut done = std::thread::scope(|scope| {
+    let done = std::thread::scope(|scope| {
         let spawn = |_| std::thread::Builder::new().spawn_scoped(scope, work);
         // If a thread cannot start, the others do its work.
         let helpers: Vec<_> = (1..threads).map_while(|i| spawn(i).ok()).collect();
@@ -142,6 +145,7 @@ fn finish_all(builders: Vec<Builder<'_>>, reports: usize) -> Vec<(Process<'_>, V
         }
         done
     });
-    done.sort_unstable_by_key(|(i, _)| *i);
-    done.into_iter().map(|(_, finished)| finished).collect()
+    let mut finished: Vec<_> = (0..processes).map(|_| None).collect();
+    done.into_iter().for_each(|(i, tree)| finished[i] = Some(tree));
+    finished.into_iter().flatten().collect()
 }

@@ -17,8 +17,10 @@ use crate::measure::Addresses;
 use crate::reporting::ReporterName;
 use crate::reporting::isolation::{self, Ran};
 use crate::reporting::local_reporters::{self, LocalThread};
+use crate::small_sort::sort_by;
 
 use super::one_run::{Brief, Outcome};
+use super::times;
 
 /// Grows with each request, under the lock of [`REQUESTS`].
 static NUMBER: AtomicU64 = AtomicU64::new(1);
@@ -228,9 +230,9 @@ impl Request {
         let Some(at) = self.begin_turn(thread) else { return };
         for entry in local_reporters::local_entries() {
             let marker = self.brief.run.map(Run::marker);
-            let ran = self
-                .begin(at, marker)
-                .map(|brief| brief.run(marker, entry.name.text(), |out| entry.reporter.collect_reports(out)));
+            let ran = self.begin(at, marker).map(|brief| {
+                brief.run(marker, entry.name.text(), &mut |out| entry.reporter.collect_reports(out))
+            });
             let name = entry.name.clone();
             let dropped = isolation::as_reporter(|| drop(entry));
             if let Some(outcome) = ran {
@@ -304,7 +306,7 @@ impl Request {
         }
         drop(state);
         self.turn.notify_all();
-        answers.sort_by(|a, b| a.name.text().cmp(b.name.text()).then(a.thread.cmp(&b.thread)));
+        sort_by(&mut answers, |a, b| a.name.text().cmp(b.name.text()).then(a.thread.cmp(&b.thread)));
         Answers { answers, absences, late }
     }
 }
@@ -323,15 +325,16 @@ impl Asked {
             }
             Progress::Asked => {
                 self.thread.set_silent(true);
-                let why = format!("it did not call memory_reporter::answer_here() within {at_most:?}");
+                let within = times::shortest(at_most);
+                let why = format!("it did not call memory_reporter::answer_here() within {within}");
                 (WarningKind::TimedOut, why)
             }
             Progress::Queued => {
-                let why = format!("other threads took all of the {at_most:?} for answers");
+                let why = format!("other threads took all of the {} for answers", times::shortest(at_most));
                 (WarningKind::TimedOut, why)
             }
             Progress::Answering(_) => {
-                let why = format!("they still ran after {at_most:?}");
+                let why = format!("they still ran after {}", times::shortest(at_most));
                 (WarningKind::TimedOut, why)
             }
         };

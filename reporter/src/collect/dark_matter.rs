@@ -3,13 +3,12 @@
 //! Invariant: the reports under `explicit/heap-unclassified/` add up to `heap-allocated` less all other
 //! HEAP reports under `explicit/`, to the byte. So a view shows what it would have computed.
 
-use core::cmp::Reverse;
-use std::collections::BTreeMap;
-
-use memory_report::{Kind, Report, ReportSet, Units, path_segment, tree};
+use memory_report::tree::{BY_AMOUNT, COUNTED_TWICE};
+use memory_report::{Kind, Report, ReportSet, Units, path_segment};
 
 use crate::engine_abi::{Collecting, DarkMatter, Rows};
 use crate::reporting::{ByAmount, amounts, is_explicit};
+use crate::small_sort::sort_by;
 
 const UNCLASSIFIED: &str = "explicit/heap-unclassified";
 const TWICE: &str = "twice-reported";
@@ -49,16 +48,16 @@ pub(crate) fn add(
             modules.take_from_largest(-rest);
             rest = 0;
         }
-        modules.report(set, process, &Tree { root: UNCLASSIFIED, kind: Kind::Heap, least: sums.tiny() });
+        let mut tree = Tree { set, process, root: UNCLASSIFIED, kind: Kind::Heap, least: sums.tiny() };
+        tree.report(&modules);
         let mut row = |path: &str, amount: i64, description: &str| {
-            let (kind, units) = (Kind::Heap, Units::Bytes);
-            set.push(Report { process, path, kind, units, amount, description });
+            tree.push(path, amount, description);
         };
         if counted_twice > 0 {
-            row(tree::COUNTED_TWICE, -counted_twice, "What `twice-reported` is of, counted once too often.");
+            row(COUNTED_TWICE, -counted_twice, "What `twice-reported` is of, counted once too often.");
         }
         if by_amount.total() > 0 {
-            row(tree::BY_AMOUNT, -by_amount.total(), &by_amount.describe());
+            row(BY_AMOUNT, -by_amount.total(), &by_amount.describe());
         }
         row(
             "explicit/heap-unclassified/(rest)",
@@ -69,7 +68,7 @@ pub(crate) fn add(
         );
     }
     sums.explicit = counted_twice;
-    twice.report(set, process, &Tree { root: TWICE, kind: Kind::Other, least: sums.tiny() });
+    Tree { set, process, root: TWICE, kind: Kind::Other, least: sums.tiny() }.report(&twice);
     true
 }
 
@@ -109,55 +108,122 @@ impl Sums {
 }
 
 /// The bytes that reports claim without blocks, by path.
-struct Amounts<'a>(BTreeMap<&'a str, i64>);
+struct Amounts<'a>(Vec<(&'a str, i64)>);
 
 impl<'a> Amounts<'a> {
     fn of(claims: &'a [ByAmount]) -> Self {
-        let mut amounts: BTreeMap<&str, i64> = BTreeMap::new();
-        for ByAmount { path, bytes } in claims {
-            let amount = amounts.entry(path).or_default();
-            *amount = amount.saturating_add(*bytes);
-        }
+        let mut amounts: Vec<(&str, i64)> = claims.iter().map(|claim| (&*claim.path, claim.bytes)).collect();
+        sort_by(&mut amounts, |(a, _), (b, _)| a.cmp(b));
+        amounts.dedup_by(|(path, bytes), (known, sum)| {
+            let is_known = path == known;
+            if is_known {
+                *sum = sum.saturating_add(*bytes);
+            }
+            is_known
+        });
         Self(amounts)
     }
 
     fn total(&self) -> i64 {
-        self.0.values().fold(0, |total, bytes| total.saturating_add(*bytes))
+        self.0.iter().fold(0, |total, (_, bytes)| total.saturating_add(*bytes))
     }
 
     fn describe(&self) -> String {
-        let mut largest: Vec<(&str, i64)> = self.0.iter().map(|(path, bytes)| (*path, *bytes)).collect();
-        largest.sort_by_key(|(_, bytes)| Reverse(*bytes));
-        let others = largest.len().saturating_sub(NAMED);
-        largest.truncate(NAMED);
-        let mut paths: Vec<String> =
-            largest.iter().map(|(path, bytes)| format!("`{path}` ({bytes} bytes)")).collect();
-        if others > 0 {
-            paths.push(format!("{others} more"));
+        let mut largest = self.0.clone();
+        sort_by(&mut largest, |(_, a), (_, b)| b.cmp(a));
+        let mut paths = String::new();
+        for (path, bytes) in largest.iter().take(NAMED) {
+            let comma = if paths.is_empty() { "" } else { ", " };
+            paths.push_str(&format!("{comma}`{path}` ({bytes} bytes)"));
+        }
+        if let Some(others @ 1..) = largest.len().checked_sub(NAMED) {
+            paths.push_str(&format!(", {others} more"));
         }
         format!(
             "Reporters computed these amounts and named no blocks, so that the blocks are still listed here by \
-             crate: {}.",
-            paths.join(", ")
+             crate: {paths}."
         )
     }
 }
 
-#[derive(Default)]
-struct Function {
-    bytes: i64,
-    estimated: bool,
-    /// Empty if no reporter claims the blocks.
-    reporters: String,
+/// Functions, sorted by module, type and name. Those whose blocks have no known type come first, with an empty one.
+struct Modules(Vec<DarkMatter>);
+
+impl Modules {
+    fn of(mut rows: Vec<DarkMatter>) -> Self {
+        sort_by(&mut rows, |a, b| a.key().cmp(&b.key()));
+        // Of several rows of one function the last counts.
+        rows.dedup_by(|later, earlier| {
+            let is_same = later.key() == earlier.key();
+            if is_same {
+                core::mem::swap(later, earlier);
+            }
+            is_same
+        });
+        Self(rows)
+    }
+
+    fn total(&self) -> i64 {
+        total(&self.0)
+    }
+
+    /// Subtracts at most this many bytes from the functions of a module; returns how many are left.
+    fn take_from(&mut self, module: &str, mut bytes: i64) -> i64 {
+        for function in self.0.iter_mut().filter(|function| function.module == module) {
+            let taken = bytes.clamp(0, function.bytes.max(0));
+            function.bytes -= taken;
+            bytes -= taken;
+        }
+        bytes
+    }
+
+    fn take_from_largest(&mut self, bytes: i64) {
+        if let Some(largest) = self.0.iter_mut().max_by_key(|function| function.bytes) {
+            largest.bytes -= bytes;
+            largest.estimated = true;
+        }
+    }
 }
 
-type Functions = BTreeMap<String, Function>;
+fn total(functions: &[DarkMatter]) -> i64 {
+    functions.iter().map(|function| function.bytes).sum()
+}
 
-/// Functions by type, by module. Functions whose blocks have no known type are under an empty name.
-struct Modules(BTreeMap<String, BTreeMap<String, Functions>>);
+impl DarkMatter {
+    fn key(&self) -> (&str, &str, &str) {
+        (&self.module, self.type_name(), &self.function)
+    }
+
+    /// Empty if the type of the blocks is not known.
+    fn type_name(&self) -> &str {
+        if self.twice { "" } else { &self.detail }
+    }
+
+    fn mark(&self) -> &'static str {
+        mark(self.estimated)
+    }
+
+    fn describe(&self) -> String {
+        let estimate = if self.estimated { " An estimate from the blocks with a stack." } else { "" };
+        // Nothing is reported twice by nobody.
+        match &*self.detail {
+            reporters if self.twice && !reporters.is_empty() => {
+                format!("What the function allocated and was reported twice, by {reporters}.{estimate}")
+            }
+            _ => format!("What the function allocated and no reporter claims.{estimate}"),
+        }
+    }
+}
+
+/// What comes before the name of an estimate.
+fn mark(estimated: bool) -> &'static str {
+    if estimated { "~" } else { "" }
+}
 
 /// The tree of the reports.
-struct Tree {
+struct Tree<'a> {
+    set: &'a mut ReportSet,
+    process: &'a str,
     root: &'static str,
     kind: Kind,
     /// Functions with fewer bytes are reported together.
@@ -172,103 +238,50 @@ struct Rest {
     estimated: bool,
 }
 
-impl Modules {
-    fn of(rows: Vec<DarkMatter>) -> Self {
-        let mut modules: BTreeMap<String, BTreeMap<String, Functions>> = BTreeMap::new();
-        for row in rows {
-            let DarkMatter { module, function, detail, bytes, twice, estimated } = row;
-            let (type_name, reporters) =
-                if twice { (String::new(), detail) } else { (detail, String::new()) };
-            let functions = modules.entry(module).or_default().entry(type_name).or_default();
-            functions.insert(function, Function { bytes, estimated, reporters });
-        }
-        Self(modules)
-    }
-
-    fn functions(&mut self) -> impl Iterator<Item = &mut Function> {
-        self.0.values_mut().flat_map(BTreeMap::values_mut).flat_map(BTreeMap::values_mut)
-    }
-
-    fn total(&self) -> i64 {
-        self.0.values().flat_map(BTreeMap::values).map(total).sum()
-    }
-
-    /// Subtracts at most this many bytes from the functions of a module; returns how many are left.
-    fn take_from(&mut self, module: &str, mut bytes: i64) -> i64 {
-        let types = self.0.get_mut(module).into_iter().flat_map(BTreeMap::values_mut);
-        for function in types.flat_map(BTreeMap::values_mut) {
-            let taken = bytes.clamp(0, function.bytes.max(0));
-            function.bytes -= taken;
-            bytes -= taken;
-        }
-        bytes
-    }
-
-    fn take_from_largest(&mut self, bytes: i64) {
-        if let Some(largest) = self.functions().max_by_key(|function| function.bytes) {
-            largest.bytes -= bytes;
-            largest.estimated = true;
-        }
-    }
-
-    fn report(&self, set: &mut ReportSet, process: &str, tree: &Tree) {
-        for (module, types) in &self.0 {
-            let path = format!("{}/{}", tree.root, path_segment(module));
-            let mut push = |path: &str, amount: i64, description: &str| {
-                let (kind, units) = (tree.kind, Units::Bytes);
-                set.push(Report { process, path, kind, units, amount, description });
-            };
+impl Tree<'_> {
+    fn report(&mut self, modules: &Modules) {
+        for module in modules.0.chunk_by(|a, b| a.module == b.module) {
+            let path = format!("{}/{}", self.root, path_segment(&module[0].module));
             let (mut rest, mut shown) = (Rest::default(), 0);
-            for (type_name, functions) in types {
+            for functions in module.chunk_by(|a, b| a.type_name() == b.type_name()) {
+                let type_name = functions[0].type_name();
                 if type_name.is_empty() {
-                    shown += tree.report_each(functions, &path, &mut rest, &mut push);
-                } else if total(functions) < tree.least {
-                    functions.values().for_each(|function| rest.add(function));
+                    shown += self.report_each(functions, &path, &mut rest);
+                } else if total(functions) < self.least {
+                    functions.iter().for_each(|function| rest.add(function));
                 } else {
                     shown += 1;
                     let path = format!("{path}/{}", path_segment(type_name));
                     let mut rest = Rest::default();
-                    let shown = tree.report_each(functions, &path, &mut rest, &mut push);
-                    tree.report_rest(&rest, &path, shown, &mut push);
+                    let shown = self.report_each(functions, &path, &mut rest);
+                    self.report_rest(&rest, &path, shown);
                 }
             }
-            tree.report_rest(&rest, &path, shown, &mut push);
+            self.report_rest(&rest, &path, shown);
         }
     }
-}
 
-fn total(functions: &Functions) -> i64 {
-    functions.values().map(|function| function.bytes).sum()
-}
-
-impl Tree {
     /// Reports the large functions of a node, and returns their number. The others add to `rest`.
-    fn report_each(
-        &self,
-        functions: &Functions,
-        path: &str,
-        rest: &mut Rest,
-        push: &mut impl FnMut(&str, i64, &str),
-    ) -> usize {
+    fn report_each(&mut self, functions: &[DarkMatter], path: &str, rest: &mut Rest) -> usize {
         let mut shown = 0;
-        for (name, function) in functions {
+        for function in functions {
             if function.bytes < self.least {
                 rest.add(function);
                 continue;
             }
             shown += 1;
-            let mark = if function.estimated { "~" } else { "" };
-            push(&format!("{path}/{mark}{}", path_segment(name)), function.bytes, &function.describe());
+            let path = format!("{path}/{}{}", function.mark(), path_segment(&function.function));
+            self.push(&path, function.bytes, &function.describe());
         }
         shown
     }
 
     /// Reports the other functions of a node: as the node itself, if there are no nodes below it.
-    fn report_rest(&self, rest: &Rest, path: &str, shown: usize, push: &mut impl FnMut(&str, i64, &str)) {
+    fn report_rest(&mut self, rest: &Rest, path: &str, shown: usize) {
         if rest.bytes == 0 {
             return;
         }
-        let mark = if rest.estimated { "~" } else { "" };
+        let mark = mark(rest.estimated);
         let path = match path.rsplit_once('/') {
             Some((parent, name)) if shown == 0 => format!("{parent}/{mark}{name}"),
             _ => format!("{path}/{mark}(others)"),
@@ -276,26 +289,19 @@ impl Tree {
         let what = if self.kind == Kind::Heap { "no reporter claims" } else { "was reported twice" };
         let plural = if rest.functions == 1 { "" } else { "s" };
         let number = rest.functions;
-        push(&path, rest.bytes, &format!("What {number} function{plural} allocated and {what}."));
+        self.push(&path, rest.bytes, &format!("What {number} function{plural} allocated and {what}."));
+    }
+
+    fn push(&mut self, path: &str, amount: i64, description: &str) {
+        let (process, kind, units) = (self.process, self.kind, Units::Bytes);
+        self.set.push(Report { process, path, kind, units, amount, description });
     }
 }
 
 impl Rest {
-    fn add(&mut self, function: &Function) {
+    fn add(&mut self, function: &DarkMatter) {
         self.bytes += function.bytes;
         self.functions += 1;
         self.estimated |= function.estimated;
-    }
-}
-
-impl Function {
-    fn describe(&self) -> String {
-        let estimate = if self.estimated { " An estimate from the blocks with a stack." } else { "" };
-        match &*self.reporters {
-            "" => format!("What the function allocated and no reporter claims.{estimate}"),
-            reporters => {
-                format!("What the function allocated and was reported twice, by {reporters}.{estimate}")
-            }
-        }
     }
 }

@@ -22,7 +22,7 @@ use super::admission::{self, Admitted};
 use super::collector::{Collector, Job};
 use super::one_run::{Brief, Outcome};
 use super::tag_rows::TagRows;
-use super::{answer_here, consistency, dark_matter, pressure};
+use super::{answer_here, consistency, dark_matter, pressure, times};
 
 /// How to collect.
 #[derive(Clone, Debug)]
@@ -319,7 +319,7 @@ impl<'a> Driver<'a> {
     /// On this thread.
     fn run(&mut self, name: &ReporterName, reporter: &dyn MemoryReporter) {
         let marker = self.brief.run.map(Run::marker);
-        let outcome = self.brief.run(marker, name.text(), |out| reporter.collect_reports(out));
+        let outcome = self.brief.run(marker, name.text(), &mut |out| reporter.collect_reports(out));
         self.absorb(name, outcome);
     }
 
@@ -342,7 +342,7 @@ impl<'a> Driver<'a> {
                 let (brief, name) = (self.brief.clone(), entry.name().text().to_owned());
                 let marker = brief.run.map(Run::marker);
                 let job = move || {
-                    running.run(|reporter| brief.run(marker, &name, |out| reporter.collect_reports(out)))
+                    running.run(|reporter| brief.run(marker, &name, &mut |out| reporter.collect_reports(out)))
                 };
                 let answer = match self.options.deadline {
                     None => Answer::Given(Box::new(job())),
@@ -361,7 +361,7 @@ impl<'a> Driver<'a> {
                             marker.withdraw(&[]);
                             self.late.push(marker);
                         }
-                        let message = format!("did not answer within {deadline:?}");
+                        let message = format!("did not answer within {}", times::shortest(deadline));
                         self.warn(WarningKind::TimedOut, entry.name().text(), &message);
                     }
                     Answer::NoThread(error) => {
@@ -419,7 +419,7 @@ impl<'a> Driver<'a> {
             self.warn(WarningKind::Nested, name, "called collect_reports; nothing was collected there");
         }
         if outcome.time > self.options.slow {
-            self.warn(WarningKind::Slow, name, &format!("took {:.1} s", outcome.time.as_secs_f64()));
+            self.warn(WarningKind::Slow, name, &format!("took {} s", times::tenths(outcome.time)));
         }
         if let Some(message) = outcome.panic {
             let mut message = format!("panicked, its reports are left out: {}", message.escape_debug());

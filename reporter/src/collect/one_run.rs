@@ -42,7 +42,7 @@ impl Brief {
         &self,
         marker: Option<Marker>,
         name: &str,
-        collect: impl FnOnce(&mut Reports),
+        collect: &mut dyn FnMut(&mut Reports),
     ) -> Outcome {
         // What reporters allocate belongs to no tag.
         let _untagged = Tag::NONE.enter();

@@ -13,6 +13,7 @@ std::thread_local! {
 
 /// Runs `dump`, in which the engine calls [`run_reporters`] on this thread. The reporters of other threads run, too, and
 /// have this time together. Dumps at the end of the process do without them: no thread may answer any more.
+#[cfg(feature = "live")]
 pub(crate) fn asking_threads<T>(at_most: Duration, dump: impl FnOnce() -> T) -> T {
     ASK_THREADS.set(Some(at_most));
     let dumped = dump();

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::engine_abi;
 use crate::reporting::isolation;
+use crate::small_sort::sort_by;
 
 use super::dmd_dump;
 
@@ -68,7 +69,7 @@ pub(super) fn names() -> Vec<String> {
     if engine_abi::is_connected() {
         names.push(dmd_dump::REQUEST.to_owned());
     }
-    names.sort();
+    sort_by(&mut names, Ord::cmp);
     names.dedup();
     names
 }

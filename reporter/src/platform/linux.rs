@@ -1,28 +1,40 @@
 //! Linux: `/proc`, glibc's mallinfo2, Unix sockets and signals.
 
+#[cfg(feature = "live")]
+mod background;
+#[cfg(feature = "live")]
 mod local_socket;
+#[cfg(feature = "live")]
 mod private_folder;
 mod proc;
 mod resident;
+#[cfg(feature = "live")]
 mod signals;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 mod stack;
 mod start_up;
 
+#[cfg(feature = "live")]
+pub(crate) use background::{call_at_exit, runs_with_other_rights, spawn_without_signals};
+#[cfg(feature = "live")]
 pub(crate) use local_socket::{Listener, Peer};
+#[cfg(feature = "live")]
 pub(crate) use private_folder::{
     check_private_folder, create_private_file, create_private_folder, make_private_folder, own_uid,
     socket_folder,
 };
 pub(crate) use resident::resident_in;
+#[cfg(feature = "live")]
 pub(crate) use signals::{ignore_triggers, on_triggers};
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 pub(crate) use stack::{on_fresh_stack, remaining_stack};
-pub(crate) use start_up::{call_at_exit, call_before_main, runs_with_other_rights, spawn_without_signals};
+pub(crate) use start_up::call_before_main;
 
 use core::ptr::{NonNull, null_mut};
 
 use proc::Map;
+
+use crate::small_sort::sort_by;
 
 use super::{CHeap, FoundSymbol, Mapping, MappingKind, PageFaults, Statm, ThreadStack};
 
@@ -116,6 +128,7 @@ pub(crate) fn page_faults() -> Option<PageFaults> {
 }
 
 /// When this process started: in clock ticks since the machine started, and in seconds since 1970.
+#[cfg(feature = "live")]
 pub(crate) fn start_time() -> Option<(u64, u64)> {
     let ticks = proc::stat(22)?;
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).ok()?;
@@ -144,7 +157,7 @@ pub(crate) fn thread_stacks(noted: &[(u32, usize)]) -> Vec<ThreadStack> {
         ThreadStack { name: thread.name, tid: thread.tid, bytes }
     };
     let mut stacks: Vec<_> = threads(noted).into_iter().map(stack).collect();
-    stacks.sort_by_key(|stack| stack.tid);
+    sort_by(&mut stacks, |a, b| a.tid.cmp(&b.tid));
     stacks
 }
 

@@ -3,13 +3,8 @@
 use core::alloc::{GlobalAlloc as _, Layout};
 use core::ptr::NonNull;
 use std::alloc::System;
-use std::fs::File;
-use std::io;
-use std::path::{Path, PathBuf};
-use std::thread::{self, JoinHandle};
-use std::time::Duration;
 
-use super::{CHeap, FoundSymbol, ListenError, Mapping, PageFaults, Statm, ThreadStack, Trigger};
+use super::{CHeap, FoundSymbol, Mapping, PageFaults, Statm, ThreadStack};
 
 pub(crate) fn c_heap() -> Option<CHeap> {
     None
@@ -77,13 +72,7 @@ pub(crate) fn resident_in(_: std::ops::Range<usize>) -> Option<u64> {
     None
 }
 
-pub(crate) fn ignore_triggers() {}
-
 pub(crate) fn page_tables() -> Option<u64> {
-    None
-}
-
-pub(crate) fn start_time() -> Option<(u64, u64)> {
     None
 }
 
@@ -95,75 +84,3 @@ macro_rules! call_before_main {
 }
 
 pub(crate) use call_before_main;
-
-pub(crate) fn runs_with_other_rights() -> bool {
-    false
-}
-
-/// A listener that cannot start.
-pub(crate) enum Listener {}
-
-impl Listener {
-    pub(crate) fn start(_: &Path, _: impl Fn(Peer) + Send + 'static) -> Result<Self, ListenError> {
-        Err(ListenError::Unsupported)
-    }
-}
-
-/// A peer that never connects.
-pub(crate) enum Peer {}
-
-impl Peer {
-    pub(crate) fn allow(&mut self, _: Duration) {
-        match *self {}
-    }
-
-    pub(crate) fn finish(self) {
-        match self {}
-    }
-}
-
-impl io::Read for Peer {
-    fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
-        match *self {}
-    }
-}
-
-impl io::Write for Peer {
-    fn write(&mut self, _: &[u8]) -> io::Result<usize> {
-        match *self {}
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        match *self {}
-    }
-}
-
-pub(crate) fn socket_folder() -> Result<PathBuf, ListenError> {
-    Err(ListenError::Unsupported)
-}
-
-pub(crate) fn make_private_folder(_: &Path) -> Result<(), ListenError> {
-    Err(ListenError::Unsupported)
-}
-
-pub(crate) fn check_private_folder(_: &Path) -> Result<(), ListenError> {
-    Err(ListenError::Unsupported)
-}
-
-pub(crate) fn create_private_folder(path: &Path) -> io::Result<()> {
-    std::fs::create_dir(path)
-}
-
-pub(crate) fn create_private_file(path: &Path) -> io::Result<File> {
-    File::create_new(path)
-}
-
-pub(crate) fn on_triggers(_: impl Fn(Trigger) + Send + 'static) -> Result<(), ListenError> {
-    Err(ListenError::Unsupported)
-}
-
-pub(crate) fn call_at_exit(_: fn()) {}
-
-pub(crate) fn spawn_without_signals(name: &str, run: Box<dyn FnOnce() + Send>) -> io::Result<JoinHandle<()>> {
-    thread::Builder::new().name(name.to_owned()).spawn(run)
-}

@@ -11,6 +11,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use crate::platform;
+use crate::small_sort::sort_by;
 
 use super::memory_reporter::MemoryReporter;
 use super::reporter_name::ReporterName;
@@ -79,7 +80,7 @@ impl fmt::Debug for LocalRegistration {
 pub(crate) fn local_entries() -> Vec<Rc<LocalEntry>> {
     // The list is empty after the thread has ended: an engine of DMD may still ask at the end of the process.
     let mut entries = LOCAL.try_with(|local| local.borrow().clone()).unwrap_or_default();
-    entries.sort_by(|a, b| a.name.text().cmp(b.name.text()));
+    sort_by(&mut entries, |a, b| a.name.text().cmp(b.name.text()));
     entries
 }
 

@@ -5,6 +5,8 @@ use core::fmt;
 
 use memory_report::NamePattern;
 
+use crate::small_sort::sort_by;
+
 /// A pattern that [`normalize_names!`](crate::normalize_names) submits.
 pub struct StaticNamePattern {
     pattern: &'static str,
@@ -31,7 +33,7 @@ pub(crate) fn linked() -> Vec<NamePattern> {
     let mut patterns: Vec<_> = inventory::iter::<StaticNamePattern>()
         .map(|linked| NamePattern::new(linked.pattern, linked.replacement))
         .collect();
-    patterns.sort();
+    sort_by(&mut patterns, Ord::cmp);
     patterns.dedup();
     patterns
 }

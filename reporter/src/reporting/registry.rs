@@ -9,6 +9,7 @@ use core::fmt;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 
 use crate::measure::{Erased, MallocSizeOf, MallocSizeOfOps, Reading};
+use crate::small_sort::sort_by;
 
 use super::isolation::{self, Ran};
 use super::memory_reporter::MemoryReporter;
@@ -263,7 +264,7 @@ fn linked() -> Vec<Arc<Entry>> {
 pub(crate) fn entries() -> Vec<Arc<Entry>> {
     let mut entries = linked();
     entries.extend(lock(&REGISTERED).iter().cloned());
-    entries.sort_by(|a, b| a.name.text().cmp(b.name.text()));
+    sort_by(&mut entries, |a, b| a.name.text().cmp(b.name.text()));
     entries
 }
 

@@ -5,12 +5,11 @@
 //! mapping a live block lies, so the bytes of `explicit` are subtracted from the heap and then from anonymous memory,
 //! at most down to 0.
 
-use std::collections::BTreeMap;
-
 use memory_report::{Kind, ReportSet, Units, amount, path_segment};
 
 use crate::allocator;
 use crate::platform::{self, Mapping, MappingKind};
+use crate::small_sort::sort_by;
 
 use super::memory_reporter::MemoryReporter;
 use super::reports::Reports;
@@ -100,15 +99,17 @@ impl MemoryReporter for ResidentMap {
         ] {
             row(out, "resident-map", path, take(kinds, wanted), description);
         }
+        let mut rows: Vec<Row<'_>> = mappings.iter().zip(left).collect();
+        sort_by(&mut rows, |(a, _), (b, _)| a.kind.cmp(&b.kind).then_with(|| a.name.cmp(&b.name)));
         by_mapping(
             out,
             "resident-map",
-            mappings.iter().zip(left),
+            &rows,
+            &|(_, left)| *left,
             "Resident memory of a mapping beside what was taken from it above; shared pages included.",
         );
         for (tree, bytes, description) in TREES {
-            let all = mappings.iter().map(|mapping| (mapping, bytes(mapping)));
-            by_mapping(out, tree, all, description);
+            by_mapping(out, tree, &rows, &|(mapping, _)| bytes(mapping), description);
         }
         if let Some(bytes) = platform::page_tables() {
             let description = "Memory of the kernel for the page tables of this process; in no mapping.";
@@ -136,18 +137,20 @@ const TREES: [Tree; 4] = [
     ),
 ];
 
-/// A report for each kind and name.
-fn by_mapping<'a>(
+/// A mapping, and the resident bytes of it that were not taken.
+type Row<'a> = (&'a Mapping, u64);
+
+/// A report for each kind and name, by which the rows are sorted.
+fn by_mapping(
     out: &mut Reports,
     tree: &str,
-    mappings: impl Iterator<Item = (&'a Mapping, u64)>,
+    rows: &[Row<'_>],
+    bytes: &dyn Fn(&Row<'_>) -> u64,
     description: &str,
 ) {
-    let mut rows = BTreeMap::<_, u64>::new();
-    for (mapping, bytes) in mappings {
-        *rows.entry((mapping.kind, mapping.name.as_str())).or_default() += bytes;
-    }
-    for ((kind, name), bytes) in rows {
+    for alike in rows.chunk_by(|(a, _), (b, _)| a.kind == b.kind && a.name == b.name) {
+        let Mapping { kind, name, .. } = alike[0].0;
+        let bytes = alike.iter().map(bytes).sum();
         let name = if out.anonymize() && !name.starts_with('[') {
             "<anonymized>".into()
         } else {

@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
+use crate::small_sort::sort_by;
+
 /// Types, and the bytes that their values state of themselves.
 pub(super) type Stated = Vec<(&'static str, usize)>;
 
@@ -16,7 +18,7 @@ pub(super) fn with_stated<'a>(description: &'a str, stated: &[(&'static str, usi
     }
     let sum = stated.iter().fold(0_usize, |sum, (_, bytes)| sum.saturating_add(*bytes));
     let mut types = stated.to_vec();
-    types.sort_by_key(|(name, bytes)| (core::cmp::Reverse(*bytes), *name));
+    sort_by(&mut types, |(a, a_bytes), (b, b_bytes)| b_bytes.cmp(a_bytes).then_with(|| a.cmp(b)));
     let mut text = format!("{description} {sum} of these bytes are stated by values themselves: ");
     for (place, (name, _)) in types.iter().take(TYPES).enumerate() {
         let comma = if place == 0 { "" } else { ", " };

@@ -6,7 +6,6 @@
 use core::cell::RefCell;
 use core::fmt;
 use core::marker::PhantomData;
-use std::collections::HashMap;
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
@@ -248,7 +247,8 @@ impl Drop for Suspended {
 struct Names {
     /// The path of tag 1 comes first.
     paths: Vec<String>,
-    numbers: HashMap<String, TagNumber>,
+    /// The numbers of all tags, sorted by path.
+    by_path: Vec<TagNumber>,
     faults: Vec<Fault>,
     /// The number of paths for which there was no room.
     beyond: u64,
@@ -266,9 +266,12 @@ const FAULTS: usize = 16;
 
 impl Names {
     fn number(&mut self, path: &str) -> TagNumber {
-        if let Some(number) = self.numbers.get(path) {
-            return *number;
-        }
+        let found =
+            self.by_path.binary_search_by(|number| self.paths[usize::from(*number) - 1].as_str().cmp(path));
+        let place = match found {
+            Ok(place) => return self.by_path[place],
+            Err(place) => place,
+        };
         if let Some(why) = fault(path) {
             let fault = Fault { path: path.to_owned(), why };
             if self.faults.len() < FAULTS && !self.faults.contains(&fault) {
@@ -279,7 +282,7 @@ impl Names {
         match TagNumber::try_from(self.paths.len() + 1) {
             Ok(number) if number <= LAST_TAG => {
                 self.paths.push(path.to_owned());
-                self.numbers.insert(path.to_owned(), number);
+                self.by_path.insert(place, number);
                 number
             }
             _ => {

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 
 use crate::measure::block::Edge;
 use crate::measure::size_summary::SizeSummary;
+use crate::small_sort::sort_by;
 
 use super::growth::Grown;
 
@@ -60,7 +61,7 @@ pub(super) fn finish(mut grown: Vec<Grown>, bytes: usize) -> Vec<NodeData> {
             end: 0,
         });
         let mut named = named(&children[id], &grown);
-        named.sort_by(|(a, a_name), (b, b_name)| {
+        sort_by(&mut named, |(a, a_name), (b, b_name)| {
             totals[*b].usable.cmp(&totals[*a].usable).then_with(|| a_name.cmp(b_name))
         });
         left.extend(named.into_iter().rev().map(|(child, name)| (child, depth + 1, name)));

@@ -14,6 +14,10 @@ const SHORT_FILE: u64 = 1 << 16;
 
 /// The text of a short file.
 pub(super) fn short_file(path: impl AsRef<Path>) -> Option<String> {
+    read_short(path.as_ref())
+}
+
+fn read_short(path: &Path) -> Option<String> {
     let mut bytes = Vec::new();
     File::open(path).ok()?.take(SHORT_FILE).read_to_end(&mut bytes).ok()?;
     Some(String::from_utf8_lossy(&bytes).into_owned())
@@ -57,6 +61,7 @@ fn stat_field(stat: &str, field: usize) -> Option<u64> {
 }
 
 /// How long the machine has run, in whole seconds.
+#[cfg(any(feature = "live", test))]
 pub(super) fn uptime() -> Option<u64> {
     short_file("/proc/uptime")?.split('.').next()?.parse().ok()
 }
