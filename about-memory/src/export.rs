@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use dmd_analyze::program::Folds;
-use dmd_analyze::{At, Blocks, Dump, Mode, TypeNames};
+use dmd_analyze::{At, Blocks, Dump, Mode};
 use memory_export::{
     ExportError, Frame, FrameId, Labels, LabelsId, ModuleId, StackId, Stacks, StacksBuilder, Value,
 };
@@ -152,7 +152,7 @@ fn add(
     options: &StacksOptions,
     builder: &mut StacksBuilder,
 ) -> Result<(), ExportError> {
-    let types = options.types.then(|| dump.types());
+    let types = if options.types { Types::of(&dump) } else { Types::default() };
     if !options.all_frames {
         dump.fold(&Folds::new());
     }
@@ -186,15 +186,44 @@ fn add(
     Ok(())
 }
 
+/// The types of blocks by their stacks.
+#[derive(Default)]
+struct Types {
+    names: Vec<String>,
+    /// Empty if nobody asked for types.
+    of_stacks: Vec<Option<u32>>,
+}
+
+impl Types {
+    fn of(dump: &Dump) -> Self {
+        let found = dump.types();
+        let mut types = Self::default();
+        let mut known: FxHashMap<usize, Option<u32>> = FxHashMap::default();
+        for stack in 0..dump.stacks().len() {
+            let number = found.number(stack).unwrap_or(usize::MAX);
+            let name = *known.entry(number).or_insert_with(|| {
+                types.names.push(found.get(stack)?.type_name()?);
+                Some(types.names.len() as u32 - 1)
+            });
+            types.of_stacks.push(name);
+        }
+        types
+    }
+
+    fn of_stack(&self, stack: usize) -> Option<u32> {
+        self.of_stacks.get(stack).copied().flatten()
+    }
+}
+
 /// The labels of blocks. Few of millions of blocks have labels of their own.
 struct OfBlocks {
-    types: Option<TypeNames>,
+    types: Types,
     /// The number of a name in `texts` by what a block says of its reporters.
     reporters: FxHashMap<ReporterKey, u32>,
     names: HashMap<Option<String>, u32>,
     texts: Vec<Option<String>>,
     /// By kind, name of the reporter, and type.
-    known: FxHashMap<(Option<usize>, u32, Option<usize>), LabelsId>,
+    known: FxHashMap<(Option<usize>, u32, Option<u32>), LabelsId>,
 }
 
 type ReporterKey = [(u32, Option<usize>); 2];
@@ -209,14 +238,13 @@ impl OfBlocks {
                 texts.len() as u32 - 1
             })
         });
-        let of_type = types.as_ref().zip(block.stack());
-        let number = of_type.and_then(|(types, stack)| types.number(stack));
-        *known.entry((block.reports(), reporter, number)).or_insert_with(|| {
-            let type_name = of_type.and_then(|(types, stack)| types.get(stack)?.type_name());
+        let type_name = block.stack().and_then(|stack| types.of_stack(stack));
+        *known.entry((block.reports(), reporter, type_name)).or_insert_with(|| {
+            let type_name = type_name.map(|number| types.names[number as usize].as_str());
             builder.labels(&Labels {
                 kind: block.reports().map(|reports| ["unreported", "once", "twice"][reports.min(2)]),
                 reporter: texts[reporter as usize].as_deref(),
-                type_name: type_name.as_deref(),
+                type_name,
                 thread: None,
             })
         })

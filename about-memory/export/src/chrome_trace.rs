@@ -1,4 +1,4 @@
-//! Chrome's trace events as JSON: counters over time, for ui.perfetto.dev and chrome://tracing.
+//! Chrome's trace events as JSON: counters over time, for ui.perfetto.dev.
 //!
 //! Each path is a counter (`ph` is `C`) of its process. Times are microseconds. Source: "Trace Event Format".
 

@@ -23,13 +23,13 @@ const FORMAT: &str = "heaptrack";
 #[non_exhaustive]
 pub struct Options {
     /// The maximum of allocations. With more blocks, some equal blocks become one allocation of their sum. Default:
-    /// 10,000,000.
+    /// 5,000,000.
     pub most: u64,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { most: 10_000_000 }
+        Self { most: 5_000_000 }
     }
 }
 
@@ -162,7 +162,7 @@ fn most_each(counts: impl Iterator<Item = u64> + Clone, most: u64) -> u64 {
         let lines = counts.clone().map(|count| if count > limit { 1 } else { u128::from(count) });
         lines.sum::<u128>()
     };
-    let mut limit = u64::MAX;
+    let mut limit = counts.clone().max().unwrap_or(0);
     while limit > 1 && lines(limit) > u128::from(most) {
         limit /= 2;
     }

@@ -29,7 +29,7 @@
 //! | [`firefox_profiler`] | processed profile | profiler.firefox.com, `samply load` |
 //! | [`folded`] | folded stacks | inferno, speedscope, Perfetto |
 //! | [`chrome_trace`] | trace events: counters over time | ui.perfetto.dev |
-//! | [`open_metrics`] | OpenMetrics, and the text of Prometheus | Prometheus, Grafana, VictoriaMetrics |
+//! | [`open_metrics`] | `OpenMetrics`, and the text of Prometheus | Prometheus, Grafana |
 //!
 //! What it does not do: read dumps and look up symbols (`dmd-analyze` does), or send anything anywhere.
 

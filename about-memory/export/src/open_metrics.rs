@@ -1,4 +1,4 @@
-//! Reports as metrics: OpenMetrics 1.0, and the text of Prometheus (0.0.4).
+//! Reports as metrics: `OpenMetrics` 1.0, and the text of Prometheus (0.0.4).
 //!
 //! | metric | type | amounts |
 //! | --- | --- | --- |
@@ -34,7 +34,7 @@ use label::{escaped, sanitized};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Form {
-    /// OpenMetrics 1.0: `application/openmetrics-text; version=1.0.0; charset=utf-8`.
+    /// `OpenMetrics` 1.0: `application/openmetrics-text; version=1.0.0; charset=utf-8`.
     #[default]
     OpenMetrics,
     /// Prometheus's text: `text/plain; version=0.0.4`.

@@ -79,6 +79,13 @@ pub struct Module {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ModuleId(pub(crate) u32);
 
+impl ModuleId {
+    /// The index in [`Stacks::modules`].
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
 /// The id of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FrameId(pub(crate) u32);
@@ -227,6 +234,8 @@ pub struct Stacks {
     texts: Texts,
     modules: Vec<Module>,
     frames: Vec<StoredFrame>,
+    /// Whether a frame has an address at which it is inlined into the next.
+    joins: Vec<bool>,
     calls: Vec<FrameId>,
     stacks: Vec<Range<u32>>,
     labels: Vec<StoredLabels>,
@@ -276,10 +285,9 @@ impl Stacks {
         Frame { function, system_name, file, line, column, module, offset, inlined }
     }
 
-    /// Whether the compiler inlined a frame into the next, and the module and the offset.
-    fn place(&self, id: FrameId) -> (bool, Option<(ModuleId, u64)>) {
-        let StoredFrame { module, offset, inlined, .. } = self.frames[id.0 as usize];
-        (inlined, module.zip(offset))
+    fn place(&self, id: FrameId) -> Option<(ModuleId, u64)> {
+        let StoredFrame { module, offset, .. } = self.frames[id.0 as usize];
+        module.zip(offset)
     }
 
     /// The frames of a stack, those at one address together: the functions that the compiler inlined there, the innermost
@@ -287,20 +295,35 @@ impl Stacks {
     pub(crate) fn addresses(&self, stack: StackId) -> impl Iterator<Item = &[FrameId]> {
         let mut rest = self.stack(stack);
         core::iter::from_fn(move || {
-            let (mut inlined, place) = self.place(*rest.first()?);
+            let first = *rest.first()?;
             let mut end = 1;
-            while inlined && place.is_some() && end < rest.len() {
-                let (more, of_next) = self.place(rest[end]);
-                if of_next != place {
-                    break;
-                }
-                inlined = more;
+            while self.joins[rest[end - 1].0 as usize]
+                && rest.get(end).is_some_and(|next| self.place(*next) == self.place(first))
+            {
                 end += 1;
             }
             let (frames, after) = rest.split_at(end);
             rest = after;
             Some(frames)
         })
+    }
+
+    /// Texts of frames and labels, sorted.
+    pub(crate) fn texts(&self) -> &Texts {
+        &self.texts
+    }
+
+    /// The function, the system name and the file of a frame.
+    pub(crate) fn frame_texts(&self, id: FrameId) -> [Option<TextId>; 3] {
+        let StoredFrame { function, system_name, file, .. } = self.frames[id.0 as usize];
+        [function, system_name, file]
+    }
+
+    /// The known labels with their names in files.
+    pub(crate) fn label_texts(&self, id: LabelsId) -> impl Iterator<Item = (&'static str, TextId)> {
+        let StoredLabels { kind, reporter, type_name, thread } = self.labels[id.0 as usize];
+        let all = [("kind", kind), ("reporter", reporter), ("type", type_name), ("thread", thread)];
+        all.into_iter().filter_map(|(name, value)| Some((name, value?)))
     }
 
     /// The number of different stacks.

@@ -22,6 +22,24 @@ impl Texts {
         &self.all[start..self.ends[index]]
     }
 
+    pub(crate) fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// The id of a text, if the texts are sorted and have it.
+    pub(crate) fn find(&self, text: &str) -> Option<TextId> {
+        let (mut low, mut high) = (0, self.ends.len());
+        while low < high {
+            let middle = low + (high - low) / 2;
+            match self.get(TextId(middle as u32)).cmp(text) {
+                core::cmp::Ordering::Equal => return Some(TextId(middle as u32)),
+                core::cmp::Ordering::Less => low = middle + 1,
+                core::cmp::Ordering::Greater => high = middle,
+            }
+        }
+        None
+    }
+
     fn push(&mut self, text: &str) {
         self.all.push_str(text);
         self.ends.push(self.all.len());

@@ -24,7 +24,7 @@ out private data in names, and no label has an address or a URL.";
 
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
 enum FormName {
-    /// OpenMetrics 1.0
+    /// `OpenMetrics` 1.0
     #[default]
     Openmetrics,
     /// The text of Prometheus

@@ -186,8 +186,18 @@ impl<'a, W: Write> Writer<'a, W> {
         }
         let is_known = self.kinds > 0 && self.last_kind == (size, trace);
         let kind = if is_known { self.kinds - 1 } else { self.kind(size, trace)? };
-        for _ in 0..count {
-            self.line(b'+', &[kind])?;
+        let start = self.lines.len();
+        self.line(b'+', &[kind])?;
+        // A piece that was sent has no line to repeat.
+        let line = self.lines.get(start..).unwrap_or_default().to_vec();
+        for _ in 1..count {
+            match &*line {
+                [] => self.line(b'+', &[kind])?,
+                line => self.lines.extend_from_slice(line),
+            }
+            if self.lines.len() >= PIECE {
+                self.send()?;
+            }
         }
         Ok(())
     }

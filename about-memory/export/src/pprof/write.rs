@@ -9,6 +9,7 @@ use rustc_hash::FxHashMap;
 use super::wire::Message;
 use crate::error::ExportError;
 use crate::stacks::{Frame, FrameId, LabelsId, ModuleId, StackId, Stacks, Value};
+use crate::texts::{TextId, Texts};
 
 /// How a profile names code.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -87,7 +88,7 @@ pub fn write(stacks: &Stacks, options: &Options, out: impl Write) -> Result<(), 
         message: Message::default(),
         inner: Message::default(),
         room: Message::default(),
-        texts: Interned::default(),
+        texts: Interned::new(stacks.texts()),
         locations: Locations::default(),
         location_ids: Vec::new(),
         of_stack: None,
@@ -107,7 +108,7 @@ struct Writer<'a, W: Write> {
     message: Message,
     inner: Message,
     room: Message,
-    texts: Interned,
+    texts: Interned<'a>,
     locations: Locations,
     /// The locations of a stack.
     location_ids: Vec<u64>,
@@ -117,25 +118,48 @@ struct Writer<'a, W: Write> {
 }
 
 /// The string table. The first text is empty.
-struct Interned {
-    ids: FxHashMap<String, u64>,
-    all: Vec<String>,
+struct Interned<'a> {
+    texts: &'a Texts,
+    /// The numbers of the texts of the stacks; 0 if a text has none.
+    numbers: Vec<u32>,
+    own: FxHashMap<String, u64>,
+    all: Vec<Entry>,
 }
 
-impl Default for Interned {
-    fn default() -> Self {
-        Self { ids: FxHashMap::from_iter([(String::new(), 0)]), all: vec![String::new()] }
+enum Entry {
+    Text(TextId),
+    Own(String),
+}
+
+impl<'a> Interned<'a> {
+    fn new(texts: &'a Texts) -> Self {
+        let (numbers, own) = (vec![0; texts.len()], FxHashMap::default());
+        Self { texts, numbers, own, all: vec![Entry::Own(String::new())] }
     }
-}
 
-impl Interned {
+    /// The number of a text of the stacks.
+    fn number(&mut self, text: TextId) -> u64 {
+        let number = &mut self.numbers[text.0 as usize];
+        if *number == 0 && !self.texts.get(text).is_empty() {
+            *number = self.all.len() as u32;
+            self.all.push(Entry::Text(text));
+        }
+        u64::from(*number)
+    }
+
     fn id(&mut self, text: &str) -> u64 {
-        if let Some(known) = self.ids.get(text) {
+        if text.is_empty() {
+            return 0;
+        }
+        if let Some(known) = self.texts.find(text) {
+            return self.number(known);
+        }
+        if let Some(known) = self.own.get(text) {
             return *known;
         }
         let next = self.all.len() as u64;
-        self.ids.insert(text.to_owned(), next);
-        self.all.push(text.to_owned());
+        self.own.insert(text.to_owned(), next);
+        self.all.push(Entry::Own(text.to_owned()));
         next
     }
 }
@@ -193,9 +217,15 @@ impl<W: Write> Writer<'_, W> {
         self.mappings()?;
         self.locations_and_functions()?;
         self.facts()?;
-        for text in core::mem::take(&mut self.texts.all) {
+        for entry in core::mem::take(&mut self.texts.all) {
             self.message.clear();
-            self.message.bytes(6, text.as_bytes());
+            self.message.bytes(
+                6,
+                match &entry {
+                    Entry::Text(text) => self.stacks.texts().get(*text).as_bytes(),
+                    Entry::Own(text) => text.as_bytes(),
+                },
+            );
             self.out.write_all(&self.message.0)?;
         }
         Ok(())
@@ -257,10 +287,10 @@ impl<W: Write> Writer<'_, W> {
         }
         if self.labels[labels.0 as usize].is_none() {
             let mut encoded = Message::default();
-            for (key, value) in self.stacks.labels(labels).iter() {
+            for (key, value) in self.stacks.label_texts(labels) {
                 self.room.clear();
                 self.room.number(1, self.texts.id(key));
-                self.room.number(2, self.texts.id(value));
+                self.room.number(2, self.texts.number(value));
                 encoded.bytes(3, &self.room.0);
             }
             self.labels[labels.0 as usize] = Some(encoded.0.into());
@@ -327,19 +357,15 @@ impl<W: Write> Writer<'_, W> {
             }
             for id in frames {
                 let frame = self.stacks.frame(*id);
-                let Frame { function, system_name, file, line, column, module, .. } = frame;
+                let Frame { function, line, column, .. } = frame;
                 if place.is_some() && (self.options.symbols == Symbols::BuildId || function.is_none()) {
                     continue;
                 }
-                let name = match (function, module) {
-                    (Some(function), _) => self.texts.id(function),
-                    (None, _) => self.texts.id(&self.stacks.frame_name(&frame)),
-                };
-                let key = (
-                    name,
-                    self.texts.id(system_name.unwrap_or_default()),
-                    self.texts.id(file.unwrap_or_default()),
-                );
+                let [name, system_name, file] =
+                    self.stacks.frame_texts(*id).map(|text| text.map_or(0, |text| self.texts.number(text)));
+                let name =
+                    if function.is_some() { name } else { self.texts.id(&self.stacks.frame_name(&frame)) };
+                let key = (name, system_name, file);
                 let next = functions.len() as u64 + 1;
                 let function = *ids.entry(key).or_insert(next);
                 if function == next {

@@ -1,4 +1,4 @@
-//! OpenMetrics and the text of Prometheus, by the rules of the specification.
+//! `OpenMetrics` and the text of Prometheus, by the rules of the specification.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -47,7 +47,7 @@ fn read(set: &ReportSet, options: &Options) -> Vec<Sample> {
                     assert!(families.insert(family.clone()), "{family} is interleaved");
                 }
                 "UNIT" => {
-                    assert!(is_open && words[1] == family && family.ends_with(&format!("_{}", words[2])))
+                    assert!(is_open && words[1] == family && family.ends_with(&format!("_{}", words[2])));
                 }
                 "HELP" => assert_eq!(words[1], family),
                 "EOF" => {}
@@ -199,7 +199,7 @@ fn leaves_at_the_cut_add_up() {
             let below = |other: &&Sample| {
                 other.1["process"] == labels["process"] && other.1["path"].starts_with(&prefix)
             };
-            assert!(!bytes.iter().any(|other| below(&other)), "{prefix} counts twice");
+            assert!(!bytes.iter().any(|other| below(other)), "{prefix} counts twice");
         }
     }
     let samples = read(&reports, &Options::new());

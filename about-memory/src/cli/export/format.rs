@@ -9,11 +9,11 @@ use clap::ValueEnum;
 pub(crate) enum Format {
     /// pprof: go tool pprof, Pyroscope, Parca, speedscope
     Pprof,
-    /// DHAT's JSON: dh_view.html of Valgrind
+    /// DHAT's JSON: `dh_view.html` of Valgrind
     Dhat,
     /// speedscope's JSON: speedscope
     Speedscope,
-    /// heaptrack's text: heaptrack_gui, heaptrack_print
+    /// heaptrack's text: `heaptrack_gui`, `heaptrack_print`
     Heaptrack,
     /// The Firefox Profiler's JSON: profiler.firefox.com, samply load
     FirefoxProfiler,
@@ -21,9 +21,9 @@ pub(crate) enum Format {
     Folded,
     /// Chrome's trace events, counters of a series: ui.perfetto.dev
     ChromeTrace,
-    /// OpenMetrics 1.0: Prometheus, Grafana, VictoriaMetrics
+    /// `OpenMetrics` 1.0: Prometheus, Grafana
     Openmetrics,
-    /// The text of Prometheus: the textfile collector of node_exporter
+    /// The text of Prometheus: the textfile collector of `node_exporter`
     Prometheus,
     /// V8's heap snapshot: Chrome's developer tools, memlab
     V8,

@@ -19,7 +19,7 @@ use super::super::{Failure, dump_limits};
 
 /// A source of stacks.
 pub(crate) enum Profile {
-    Dump(Dump),
+    Dump(Box<Dump>),
     Pprof(Stacks),
 }
 
@@ -30,7 +30,7 @@ pub(crate) fn read(input: &Input, limits: &DumpLimits) -> Result<Profile, Failur
         let file = folder.path().join("dmd.json");
         live::save_dump(pid, &file, DEFAULT_DUMP_TIMEOUT)
             .map_err(|error| live_input::failure(&[pid], error))?;
-        return dump_limits::read(&file, &limits.options()).map(Profile::Dump);
+        return dump_limits::read(&file, &limits.options()).map(|dump| Profile::Dump(Box::new(dump)));
     }
     if input.is_stdin() {
         return read_from(input, io::stdin().lock(), limits);
@@ -41,7 +41,7 @@ pub(crate) fn read(input: &Input, limits: &DumpLimits) -> Result<Profile, Failur
             read_from(input, Progress::new(file, input.name(), metadata.len()), limits)
         }
         // Reports what is wrong with the path.
-        _ => dump_limits::read(input.path(), &limits.options()).map(Profile::Dump),
+        _ => dump_limits::read(input.path(), &limits.options()).map(|dump| Profile::Dump(Box::new(dump))),
     }
 }
 
@@ -62,7 +62,7 @@ fn read_from(input: &Input, reader: impl Read, limits: &DumpLimits) -> Result<Pr
         return pprof::read(reader, &options).map(Profile::Pprof).map_err(|error| failure(error.into()));
     }
     match analyze::read_from(reader, &limits.options()) {
-        Ok(dump) => Ok(Profile::Dump(dump)),
+        Ok(dump) => Ok(Profile::Dump(Box::new(dump))),
         Err(AnalyzeError::Version(version)) if version == "1" => Err(failure(anyhow::anyhow!(
             "is a memory report, which has no stacks; the formats of reports are openmetrics, prometheus and \
              chrome-trace"
@@ -96,7 +96,7 @@ impl Making<'_> {
         match read(input, self.limits)? {
             Profile::Pprof(stacks) => Ok(stacks),
             Profile::Dump(dump) => {
-                let dump = self.prepared(input, dump, None)?;
+                let dump = self.prepared(input, *dump, None)?;
                 let stacks = export::stacks(dump, &self.options);
                 stacks.map_err(|error| Failure::File(input.name(), error.into()))
             }
@@ -106,7 +106,7 @@ impl Making<'_> {
     /// What the second dump has more than the first.
     pub(crate) fn difference(&self, first: &Input, second: &Input) -> Result<Stacks, Failure> {
         let dump = |input: &Input| match read(input, self.limits)? {
-            Profile::Dump(dump) => self.prepared(input, dump, Some(At::End)),
+            Profile::Dump(dump) => self.prepared(input, *dump, Some(At::End)),
             Profile::Pprof(_) => Err(Failure::Usage(format!(
                 "{}: a difference is of two dumps; for two pprof profiles use about-memory diff",
                 input.name()
