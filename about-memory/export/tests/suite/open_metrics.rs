@@ -199,7 +199,7 @@ fn leaves_at_the_cut_add_up() {
             let below = |other: &&Sample| {
                 other.1["process"] == labels["process"] && other.1["path"].starts_with(&prefix)
             };
-            assert!(!bytes.iter().any(|other| below(other)), "{prefix} counts twice");
+            assert!(!bytes.iter().any(below), "{prefix} counts twice");
         }
     }
     let samples = read(&reports, &Options::new());

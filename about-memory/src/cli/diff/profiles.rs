@@ -45,7 +45,7 @@ struct Change<'a> {
 pub(super) fn run(first: &Input, second: &Input, json: bool, max_bytes: u64) -> Result<(), Failure> {
     let limits = DumpLimits::of_bytes(max_bytes);
     let read = |input: &Input| match profile::read(input, &limits)? {
-        Profile::Pprof(stacks) => Ok(stacks),
+        Profile::Pprof(stacks) => Ok(*stacks),
         Profile::Dump(_) => Err(Failure::Usage(format!(
             "{}: the other file is a pprof profile, and this one is a dump; compare two of a kind",
             input.name()

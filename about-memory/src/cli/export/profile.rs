@@ -20,7 +20,7 @@ use super::super::{Failure, dump_limits};
 /// A source of stacks.
 pub(crate) enum Profile {
     Dump(Box<Dump>),
-    Pprof(Stacks),
+    Pprof(Box<Stacks>),
 }
 
 /// Reads a dump or a pprof profile, or asks a process for a dump.
@@ -59,7 +59,9 @@ fn read_from(input: &Input, reader: impl Read, limits: &DumpLimits) -> Result<Pr
     let start = reader.fill_buf().map_err(|error| failure(error.into()))?;
     if pprof::is_pprof(start) {
         let options = pprof::ReadOptions::new().max_bytes(limits.options().max_bytes);
-        return pprof::read(reader, &options).map(Profile::Pprof).map_err(|error| failure(error.into()));
+        return pprof::read(reader, &options)
+            .map(|stacks| Profile::Pprof(Box::new(stacks)))
+            .map_err(|error| failure(error.into()));
     }
     match analyze::read_from(reader, &limits.options()) {
         Ok(dump) => Ok(Profile::Dump(Box::new(dump))),
@@ -94,7 +96,7 @@ impl Making<'_> {
 
     pub(crate) fn stacks(&self, input: &Input) -> Result<Stacks, Failure> {
         match read(input, self.limits)? {
-            Profile::Pprof(stacks) => Ok(stacks),
+            Profile::Pprof(stacks) => Ok(*stacks),
             Profile::Dump(dump) => {
                 let dump = self.prepared(input, *dump, None)?;
                 let stacks = export::stacks(dump, &self.options);
