@@ -62,7 +62,11 @@ fn crates_depend_along_the_arrows_only() {
         ("dmd/preload", &["dmd"]),
         ("dmd/unwind", &[]),
         ("heap-graph", &["memory-report", "memory-reporter"]),
-        ("about-memory", &["memory-report", "memory-reporter", "dmd-analyze", "dmd", "heap-graph"]),
+        (
+            "about-memory",
+            &["memory-report", "memory-reporter", "dmd-analyze", "dmd", "heap-graph", "memory-export"],
+        ),
+        ("about-memory/export", &["memory-report"]),
         ("examples", &["memory-reporter", "about-memory", "dmd", "heap-graph"]),
         ("tests", &["allocators", "memory-reporter", "about-memory", "dmd", "heap-graph"]),
         ("tests/allocators", &["memory-reporter"]),
@@ -207,6 +211,7 @@ fn unsafe_code_is_forbidden_or_named() {
         ("dmd/analyze/src/lib.rs", "#![deny(unsafe_code)]"),
         ("dmd/unwind/src/lib.rs", "#![deny(unsafe_code)]"),
         ("heap-graph/src/lib.rs", "#![deny(unsafe_code)]"),
+        ("about-memory/export/src/lib.rs", "#![forbid(unsafe_code)]"),
     ] {
         assert!(read(file).contains(attribute), "{file}: {attribute}");
     }
@@ -214,7 +219,9 @@ fn unsafe_code_is_forbidden_or_named() {
 
 #[test]
 fn only_the_platform_module_names_an_operating_system() {
-    for crate_folder in ["reporter", "reporter/model", "about-memory", "reporter-derive", "heap-graph"] {
+    for crate_folder in
+        ["reporter", "reporter/model", "about-memory", "about-memory/export", "reporter-derive", "heap-graph"]
+    {
         for path in files(&root().join(crate_folder).join("src"), ".rs") {
             let relative = path.strip_prefix(root()).unwrap().display().to_string();
             if relative.starts_with(&format!("{crate_folder}/src/platform")) {

@@ -10,11 +10,14 @@ mod diff;
 mod dmd;
 mod dump;
 mod dump_limits;
+mod export;
 mod html;
 mod input;
 mod list;
 mod live_input;
+mod metrics;
 mod minimize;
+mod new_file;
 mod program_view;
 mod progress;
 mod replay;
@@ -97,6 +100,12 @@ enum Command {
     /// Write a page for a browser that shows a report, a diff or a DMD dump.
     #[command(after_help = html::EXAMPLES)]
     Html(html::Html),
+    /// Write a dump, a report or a heap snapshot in the format of another tool.
+    #[command(after_help = export::EXAMPLES)]
+    Export(Box<export::Export>),
+    /// Show a report file or running processes as metrics, for collectors such as Prometheus.
+    #[command(after_help = metrics::EXAMPLES)]
+    Metrics(metrics::Metrics),
     /// Run a program under DMD, which writes a dump of its allocations when it ends.
     #[command(after_help = run::EXAMPLES)]
     Run(run::Run),
@@ -160,6 +169,8 @@ pub(crate) fn run() -> ExitCode {
         Command::Check(check) => check.run(),
         Command::Series(series) => series.run(),
         Command::Html(html) => html.run(),
+        Command::Export(export) => export.run(),
+        Command::Metrics(metrics) => metrics.run(),
         Command::Run(run) => match run.run() {
             Ok(status) => return status,
             Err(failure) => Err(failure),

@@ -1,5 +1,7 @@
 //! `about-memory diff`: what changed between two reports, and whether the changes exceed limits.
 
+mod profiles;
+
 use std::io::{self, Write};
 
 use about_memory::{DiffOptions, Filter, Limit, LimitError, NormalizeRule, Verdict, changes, check_limits};
@@ -9,6 +11,7 @@ use memory_report::diff::{Change, Diff as Changes, Presence};
 use serde::Serialize;
 
 use super::Failure;
+use super::export::profile::is_pprof;
 use super::input::{Input, Reading, say_warnings};
 use super::view::View;
 
@@ -17,6 +20,7 @@ Examples:
   about-memory diff before.json.gz after.json.gz
   about-memory diff before.json.gz after.json.gz --filter explicit/cache --verbose
   about-memory diff before.json.gz 1234
+  about-memory diff before.pb.gz after.pb.gz
   about-memory diff before.json after.json --fail-if 'explicit > +5%' --fail-if 'explicit/cache > 64MiB'
   about-memory diff before.json after.json --fail-if '[Main Process] resident >= +10 MiB' --json
   about-memory diff before.json after.json --normalize 'session\\(id=[0-9]+\\)=>session(id=N)'
@@ -25,6 +29,9 @@ A condition is a PATH, one of < <= > >= ==, and a limit: 64MiB is an amount in t
 +5% and +10 MiB are growth since the first. The amount is the sum over all processes;
 [NAME] PATH > 5 MiB counts only processes whose name contains NAME. An amount that one report lacks
 is 0 there.
+
+Of two pprof profiles it shows the stacks that grew or shrank the most, the largest first. Functions are compared by name
+and file, without lines.
 
 Before the comparison, Firefox's rules replace the parts of names that change from run to run
 (pid 12, tid=12, addresses). Then come the rules that the reports contain: see normalize_names! of
@@ -35,7 +42,8 @@ Exit status: 0 on success, 1 if a file cannot be read, 2 for wrong usage, 3 if a
 
 #[derive(Args)]
 pub(crate) struct Diff {
-    /// The earlier report: a file, compressed or not, `-` for standard input, or the number of a running process.
+    /// The earlier report: a file, compressed or not, `-` for standard input, or the number of a running process; or a
+    /// pprof profile.
     first: Input,
     /// The later report.
     second: Input,
@@ -56,6 +64,14 @@ pub(crate) struct Diff {
 
 impl Diff {
     pub(super) fn run(self) -> Result<(), Failure> {
+        if is_pprof(self.first.path()) || is_pprof(self.second.path()) {
+            if !self.fail_if.is_empty() || !self.normalize.is_empty() {
+                return Err(Failure::Usage(
+                    "--fail-if and --normalize are for reports, not for pprof profiles".to_owned(),
+                ));
+            }
+            return profiles::run(&self.first, &self.second, self.json, self.reading.options().max_bytes);
+        }
         let filter = self.view.filter()?;
         let options = self.normalize.iter().cloned().fold(DiffOptions::new(), DiffOptions::normalize);
         let (first, second) = Input::read_two(&self.first, &self.second, &self.reading)?;

@@ -19,6 +19,10 @@ pub(crate) struct DumpLimits {
 }
 
 impl DumpLimits {
+    pub(super) fn of_bytes(max_bytes: u64) -> Self {
+        Self { max_bytes, max_entries: ReadOptions::default().max_entries }
+    }
+
     pub(super) fn options(&self) -> ReadOptions {
         ReadOptions::new().max_bytes(self.max_bytes).max_entries(self.max_entries)
     }

@@ -1,6 +1,5 @@
 //! `about-memory html`: a report, a diff of two reports or a DMD dump as one page for a browser.
 
-use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
@@ -9,14 +8,13 @@ use clap::Args;
 use dmd::analyze::program::Overview;
 use dmd::analyze::{self, Analysis, AnalyzeError, AnalyzeOptions, Dump, FlameGraph};
 use memory_report::{ReadError, ReportSet, file};
-use tempfile::Builder;
 
-use super::Failure;
 use super::dump_limits;
 use super::input::{Input, Reading};
 use super::program_view::At;
 use super::replay::Replay;
 use super::symbols::Symbols;
+use super::{Failure, new_file};
 
 /// Most frames of a flame graph: a browser draws this many without delay.
 const FRAMES: usize = 20_000;
@@ -97,7 +95,7 @@ impl Html {
             let mut out = io::stdout().lock();
             return out.write_all(page.as_bytes()).and_then(|()| out.flush()).map_err(Failure::Output);
         }
-        write(&self.output, &page, private)
+        new_file::write(&self.output, private, |out| out.write_all(page.as_bytes()))
             .map_err(|error| Failure::File(self.output.display().to_string(), error.into()))
     }
 
@@ -158,24 +156,4 @@ pub(super) fn flame_graph(dump: Dump) -> FlameGraph {
 
 fn is_version_of_dumps(error: &anyhow::Error) -> bool {
     matches!(error.downcast_ref(), Some(ReadError::Version(version)) if version == "5")
-}
-
-/// Writes a temporary file in the same folder and renames it, so that nobody sees half a page. Writes directly to
-/// anything but a plain file, such as `/dev/null` or a pipe.
-pub(super) fn write(path: &Path, page: &str, private: bool) -> io::Result<()> {
-    if path.exists() && !fs::metadata(path)?.is_file() {
-        return fs::write(path, page);
-    }
-    let mut beside = Builder::new();
-    beside.prefix(".about-memory-").suffix(".incomplete");
-    #[cfg(unix)]
-    if !private {
-        beside.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-    }
-    let folder = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
-    // The name is random. Dropping the file removes it, unless it has become the page.
-    let mut file = beside.tempfile_in(folder)?;
-    file.write_all(page.as_bytes())?;
-    file.persist(path)?;
-    Ok(())
 }

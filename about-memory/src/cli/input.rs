@@ -75,7 +75,10 @@ impl Input {
     }
 
     pub(crate) fn read(&self, reading: &Reading) -> Result<ReportSet, Failure> {
-        let options = reading.options();
+        self.read_with(reading.options())
+    }
+
+    pub(crate) fn read_with(&self, options: ReadOptions) -> Result<ReportSet, Failure> {
         if let Some(pid) = self.process()? {
             return live_input::read(pid, options);
         }

@@ -12,6 +12,9 @@ use super::{Failure, say};
 /// The time a process has to answer if no option sets it.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// The time a process has to write a dump if no option sets it.
+pub(crate) const DEFAULT_DUMP_TIMEOUT: Duration = Duration::from_secs(60);
+
 /// Options of requests to processes.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct LiveOptions {

@@ -6,6 +6,7 @@ mod assertions;
 mod budget;
 mod diff;
 mod dmd;
+mod export;
 mod golden;
 mod hostile;
 mod html;

@@ -133,6 +133,11 @@ impl Frames {
         (0..self.frames.len() as u32).map(FrameId)
     }
 
+    /// The frame with an index.
+    pub(crate) fn at(&self, index: usize) -> Frame<'_> {
+        self.get(FrameId(index as u32))
+    }
+
     pub(crate) fn get(&self, id: FrameId) -> Frame<'_> {
         let Stored { text, code } = self.frames[id.index()];
         let frame = self.texts.get(text).frame();

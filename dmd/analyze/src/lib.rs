@@ -22,6 +22,7 @@
 //! input                  the bounded reader of JSON
 //! frame, frames          calls on stacks as data: parsed once when read, printed once at the end
 //! dump, read, peak, at   a dump, its blocks at the peak, and how to read it from a file
+//! blocks                 its blocks, stacks and frames one by one, for programs that write other formats
 //! symbolize              addresses to functions and lines, by build id
 //! allocators, owner, container, source_path    facts about a function from names and files
 //! type_name              the type of each block, from its allocation stack
@@ -47,6 +48,7 @@
 mod allocators;
 mod amounts;
 mod at;
+mod blocks;
 mod by_text;
 mod clamp;
 mod classic;
@@ -87,6 +89,7 @@ mod text;
 mod trace_id;
 mod type_name;
 
+pub use blocks::Blocks;
 pub use by_text::ByText;
 pub use clamp::{ClampStats, clamp};
 pub use classic::Classic;

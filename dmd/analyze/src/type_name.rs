@@ -86,8 +86,8 @@ impl TypeNames {
         self.verdicts.iter().map(|verdict| &**verdict)
     }
 
-    /// The place of a stack's verdict among all.
-    pub(crate) fn number(&self, stack: usize) -> Option<usize> {
+    /// A number of a stack's verdict. Stacks with equal numbers have equal verdicts.
+    pub fn number(&self, stack: usize) -> Option<usize> {
         self.of_stacks.get(stack).map(|number| *number as usize)
     }
 

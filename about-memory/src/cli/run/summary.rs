@@ -10,7 +10,7 @@ use dmd::analyze::{self, Analysis, AnalyzeOptions, Dump, ReadOptions};
 use memory_report::ReportSet;
 
 use super::super::symbols::Symbols;
-use super::super::{Failure, html, program_view, say};
+use super::super::{Failure, html, new_file, program_view, say};
 use super::resident::Comparison;
 
 /// Prints the summary of a dump on standard error. `resident` is the peak of its process's resident memory, and
@@ -58,7 +58,8 @@ pub(super) fn open(path: &Path) -> Result<(), Failure> {
     options.flame_graph = Some(graph);
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let text = about_memory::html(&ReportSet::new(), &options.title(name));
-    html::write(&page, &text, true).map_err(|error| failure(format!("cannot be written: {error}")))?;
+    new_file::write(&page, true, |out| out.write_all(text.as_bytes()))
+        .map_err(|error| failure(format!("cannot be written: {error}")))?;
     say(&format!("wrote {}", page.display()));
     // Linux has xdg-open, macOS has open.
     let start = |opener: &str| Command::new(opener).arg(&page).stdin(Stdio::null()).status();

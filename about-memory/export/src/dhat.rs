@@ -1,0 +1,170 @@
+//! DHAT's JSON, version 2, for `dh_view.html` of Valgrind.
+//!
+//! A profile with the whole history (allocated and live blocks, those at the peak, the most of each stack, life times,
+//! and the times themselves) has the blocks' life times (`bklt`). Any other profile has one amount of blocks and bytes.
+//!
+//! The viewer's tree starts at the allocation. The owner of the blocks comes before it: the first level of the tree is
+//! `unreported`, `reported once` and `reported twice`. Points with equal frames become one, as the viewer refuses others.
+//!
+//! Source: `dhat/dh_view.js` of Valgrind 3.19.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+
+use rustc_hash::FxHashMap;
+
+use crate::error::ExportError;
+use crate::json::{Json, exact};
+use crate::stacks::{FrameId, Stacks, Value};
+
+const FORMAT: &str = "DHAT";
+
+/// The values that a profile with life times has, with their names in a point.
+const HISTORY: [(Value, &str); 9] = [
+    (Value::AllocatedBytes, "tb"),
+    (Value::AllocatedBlocks, "tbk"),
+    (Value::Lifetimes, "tl"),
+    (Value::OwnPeakBytes, "mb"),
+    (Value::OwnPeakBlocks, "mbk"),
+    (Value::PeakBytes, "gb"),
+    (Value::PeakBlocks, "gbk"),
+    (Value::LiveBytes, "eb"),
+    (Value::LiveBlocks, "ebk"),
+];
+
+/// Writes a profile.
+///
+/// # Errors
+///
+/// If `out` fails, or if an amount is negative or exceeds 2^53, above which the viewer's numbers are not exact.
+pub fn write(stacks: &Stacks, out: impl Write) -> Result<(), ExportError> {
+    let facts = stacks.facts();
+    let recorded = |value: Value| stacks.index_of(value);
+    let has_history = HISTORY.iter().all(|(value, _)| recorded(*value).is_some());
+    let (history, verb) = match (facts.duration, facts.peak) {
+        (Some(end), Some(peak)) if has_history => (Some((end, peak)), "Allocated"),
+        _ if recorded(Value::LiveBytes).is_some() => (None, "Live"),
+        _ => (None, "Allocated"),
+    };
+    let columns: Vec<(usize, &str)> = match history {
+        Some(_) => HISTORY.iter().filter_map(|(value, name)| Some((recorded(*value)?, *name))).collect(),
+        None => {
+            let first = |values: [Value; 2]| values.into_iter().find_map(recorded);
+            let bytes = first([Value::LiveBytes, Value::AllocatedBytes]);
+            let blocks = first([Value::LiveBlocks, Value::AllocatedBlocks]);
+            let (Some(bytes), Some(blocks)) = (bytes, blocks) else {
+                return Err(ExportError::NotRecorded(FORMAT, "blocks with their bytes"));
+            };
+            vec![(bytes, "tb"), (blocks, "tbk")]
+        }
+    };
+    for (column, _) in &columns {
+        let value = stacks.values()[*column];
+        exact(FORMAT, value.name(), stacks.total(value).unwrap_or_default())?;
+    }
+    let mut json = Json::new(out);
+    json.raw("{\"dhatFileVersion\":2,\"mode\":\"memory-export\",\"verb\":")?;
+    json.string(verb)?;
+    json.raw(if history.is_some() { ",\"bklt\":true" } else { ",\"bklt\":false" })?;
+    json.raw(
+        ",\"bkacc\":false,\"bu\":\"byte\",\"bsu\":\"bytes\",\"bksu\":\"blocks\",\"tu\":\"µs\",\"Mtu\":\"s\"",
+    )?;
+    json.raw(",\"tuth\":10,\"cmd\":")?;
+    json.string(&facts.program)?;
+    json.raw(",\"pid\":")?;
+    json.number(facts.pid.unwrap_or_default().into())?;
+    json.raw(",\"te\":")?;
+    json.number(facts.duration.unwrap_or_default().as_micros() as i128)?;
+    if let Some((_, peak)) = history {
+        json.raw(",\"tg\":")?;
+        json.number(peak.as_micros() as i128)?;
+    }
+    let mut frames = Frames::new(stacks);
+    let points = points(stacks, &columns, &mut frames);
+    json.raw(",\n\"pps\":")?;
+    json.array(points, |json, (fs, sums)| {
+        json.raw("\n{")?;
+        for (sum, (column, name)) in sums.into_iter().zip(&columns) {
+            json.raw("\"")?;
+            json.raw(name)?;
+            json.raw("\":")?;
+            json.number(exact(FORMAT, stacks.values()[*column].name(), sum)?)?;
+            json.raw(",")?;
+        }
+        json.raw("\"fs\":")?;
+        json.array(fs, |json, frame| json.number(frame.into()))?;
+        json.raw("}").map_err(ExportError::Write)
+    })?;
+    json.raw(",\n\"ftbl\":")?;
+    json.array(frames.texts, |json, text| {
+        json.raw("\n")?;
+        json.string(&text)
+    })?;
+    json.raw("}\n")?;
+    json.finish()?;
+    Ok(())
+}
+
+/// The frames of each point and its sums. No two points have equal frames.
+fn points(
+    stacks: &Stacks,
+    columns: &[(usize, &str)],
+    frames: &mut Frames<'_>,
+) -> BTreeMap<Vec<u32>, Vec<i128>> {
+    let mut points: BTreeMap<Vec<u32>, Vec<i128>> = BTreeMap::new();
+    for owned in stacks.owned().iter() {
+        let sums = columns.iter().map(|(column, _)| owned.sums[*column]);
+        if sums.clone().all(|sum| sum == 0) {
+            continue;
+        }
+        let owner = owned.owner.frames().map(|text| frames.text(text)).collect::<Vec<_>>();
+        let own = stacks.stack(owned.stack).iter().map(|id| frames.frame(*id)).collect::<Vec<_>>();
+        let all = points.entry([owner, own].concat()).or_insert_with(|| vec![0; columns.len()]);
+        all.iter_mut().zip(sums).for_each(|(all, sum)| *all += sum);
+    }
+    points
+}
+
+/// The table of frames. Frames with equal texts are one.
+struct Frames<'a> {
+    stacks: &'a Stacks,
+    texts: Vec<String>,
+    by_text: FxHashMap<String, u32>,
+    by_frame: FxHashMap<FrameId, u32>,
+}
+
+impl<'a> Frames<'a> {
+    fn new(stacks: &'a Stacks) -> Self {
+        // The viewer takes the first for the root.
+        let texts = vec!["[root]".to_owned()];
+        Self { stacks, texts, by_text: FxHashMap::default(), by_frame: FxHashMap::default() }
+    }
+
+    fn text(&mut self, text: String) -> u32 {
+        if let Some(known) = self.by_text.get(&text) {
+            return *known;
+        }
+        let next = self.texts.len() as u32;
+        self.texts.push(text.clone());
+        self.by_text.insert(text, next);
+        next
+    }
+
+    fn frame(&mut self, id: FrameId) -> u32 {
+        if let Some(known) = self.by_frame.get(&id) {
+            return *known;
+        }
+        let frame = self.stacks.frame(id);
+        let mut text = self.stacks.frame_name(&frame);
+        if let Some(file) = frame.file {
+            text += &format!(" ({file}");
+            for number in frame.line.into_iter().chain(frame.line.and(frame.column)) {
+                text += &format!(":{number}");
+            }
+            text.push(')');
+        }
+        let number = self.text(text);
+        self.by_frame.insert(id, number);
+        number
+    }
+}

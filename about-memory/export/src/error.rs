@@ -1,0 +1,93 @@
+//! Why an export or an import fails.
+
+use core::fmt;
+use std::io;
+
+/// Why data cannot be written in a format.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum ExportError {
+    /// The stream failed.
+    Write(io::Error),
+    /// An amount exceeds what a format, or a [`Stacks`](crate::Stacks), can hold: who, the amount's name, the amount,
+    /// and the limit.
+    TooLarge(&'static str, &'static str, i128, i128),
+    /// The format has no negative amounts: its name, the amount's name, and the amount.
+    Negative(&'static str, &'static str, i128),
+    /// The format needs an amount that was not recorded: its name, and the amount's name.
+    NotRecorded(&'static str, &'static str),
+}
+
+impl fmt::Display for ExportError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Write(error) => error.fmt(f),
+            Self::TooLarge(who, what, amount, most) => {
+                write!(f, "{who} cannot hold {what} of {amount}: numbers are exact only up to {most}")
+            }
+            Self::Negative(who, what, amount) => {
+                write!(f, "{who} cannot hold {what} of {amount}: the format has no negative amounts")
+            }
+            Self::NotRecorded(who, what) => write!(f, "{who} needs {what}, which were not recorded"),
+        }
+    }
+}
+
+impl std::error::Error for ExportError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Write(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl From<io::Error> for ExportError {
+    fn from(error: io::Error) -> Self {
+        Self::Write(error)
+    }
+}
+
+/// Why a profile cannot be read.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum ImportError {
+    /// The stream failed.
+    Read(io::Error),
+    /// The uncompressed profile has more than this many bytes.
+    TooLong(u64),
+    /// The bytes at this offset of the uncompressed profile are not what the format requires.
+    Malformed(u64, &'static str),
+    /// A part refers to another by a number that no part has: the part, and the number.
+    Dangling(&'static str, u64),
+    /// The profile has no amounts of memory; the names of those that it has.
+    NotOfMemory(String),
+    /// The profile's amounts cannot be added up.
+    Amounts(ExportError),
+}
+
+impl fmt::Display for ImportError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Read(error) => error.fmt(f),
+            Self::TooLong(most) => write!(f, "the profile has more than {most} bytes once it is unpacked"),
+            Self::Malformed(at, what) => write!(f, "not a pprof profile: {what} at byte {at}"),
+            Self::Dangling(part, number) => write!(f, "the profile has no {part} {number}"),
+            Self::NotOfMemory(names) if names.is_empty() => f.write_str("the profile has no sample types"),
+            Self::NotOfMemory(names) => {
+                write!(f, "the profile has no amounts of memory; its sample types are {names}")
+            }
+            Self::Amounts(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for ImportError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Read(error) => Some(error),
+            Self::Amounts(error) => Some(error),
+            _ => None,
+        }
+    }
+}

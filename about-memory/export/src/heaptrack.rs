@@ -1,0 +1,170 @@
+//! heaptrack's text, file version 2, for `heaptrack_print` and `heaptrack_gui`.
+//!
+//! A snapshot has one allocation for each live block and none is freed, so that the client's peak and leaks are the live
+//! blocks. The outermost frames say who owns the blocks. A history has when blocks are allocated and freed.
+//!
+//! Source: `src/analyze` and `src/interpret` of heaptrack 1.4. All numbers are hexadecimal. Texts, instructions and traces
+//! are numbered from 1, kinds of allocations from 0.
+
+mod writer;
+
+use std::io::Write;
+
+use rustc_hash::FxHashMap;
+
+use crate::error::ExportError;
+use crate::stacks::{Event, Sample, StackId, Stacks, Value};
+use writer::Writer;
+
+const FORMAT: &str = "heaptrack";
+
+/// How a profile is written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Options {
+    /// The maximum of allocations. With more blocks, some equal blocks become one allocation of their sum. Default:
+    /// 5,000,000.
+    pub most: u64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { most: 5_000_000 }
+    }
+}
+
+impl Options {
+    /// The defaults.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets [`most`](Self::most).
+    #[must_use]
+    pub fn most(mut self, most: u64) -> Self {
+        self.most = most;
+        self
+    }
+}
+
+/// What the file cannot say.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Written {
+    /// The number of blocks that are missing from the client's counts, as several became one allocation.
+    pub merged: u64,
+}
+
+/// Writes live blocks, or allocated ones where live ones were not recorded.
+///
+/// # Errors
+///
+/// If `out` fails, if an amount is negative, or if the bytes exceed 63 bits.
+pub fn write(stacks: &Stacks, options: &Options, out: impl Write) -> Result<Written, ExportError> {
+    let recorded = |blocks: Value, bytes: Value| stacks.index_of(blocks).zip(stacks.index_of(bytes));
+    let columns = recorded(Value::LiveBlocks, Value::LiveBytes)
+        .or_else(|| recorded(Value::AllocatedBlocks, Value::AllocatedBytes));
+    let Some((blocks, bytes)) = columns else {
+        return Err(ExportError::NotRecorded(FORMAT, "blocks with their bytes"));
+    };
+    let amounts = |sample: &Sample<'_>| (sample.amounts[blocks], sample.amounts[bytes]);
+    let mut sum = 0;
+    for (of_blocks, of_bytes) in stacks.samples().map(|sample| amounts(&sample)) {
+        for (amount, column) in [(of_blocks, blocks), (of_bytes, bytes)] {
+            if amount < 0 {
+                return Err(ExportError::Negative(FORMAT, stacks.values()[column].name(), amount.into()));
+            }
+        }
+        sum += i128::from(of_bytes);
+    }
+    if sum > i128::from(i64::MAX) {
+        return Err(ExportError::TooLarge(FORMAT, stacks.values()[bytes].name(), sum, i128::from(i64::MAX)));
+    }
+    let most = most_each(stacks.samples().map(|sample| amounts(&sample).0 as u64), options.most);
+
+    // All blocks of an owner together: their traces have a common start.
+    let owners = stacks.owners();
+    let mut of_owner: Vec<Vec<u32>> = vec![Vec::new(); owners.all.len()];
+    for (index, sample) in stacks.samples().enumerate() {
+        of_owner[owners.index(sample.labels)].push(index as u32);
+    }
+    let mut writer = Writer::new(stacks, out)?;
+    let mut written = Written::default();
+    for (owner, samples) in owners.all.iter().zip(of_owner) {
+        writer.begin_owner(owner)?;
+        for index in samples {
+            let sample = stacks.sample(index as usize);
+            let (blocks, bytes) = amounts(&sample);
+            let (blocks, bytes) = (blocks as u64, bytes as u64);
+            if blocks == 0 && bytes == 0 {
+                continue;
+            }
+            let trace = writer.next_trace(sample.stack)?;
+            if blocks > most || blocks == 0 {
+                written.merged += blocks.saturating_sub(1);
+                writer.allocate(bytes, trace, 1)?;
+                continue;
+            }
+            // If sizes are not known they are equal, but for one byte.
+            let (size, larger) = (bytes / blocks, bytes % blocks);
+            writer.allocate(size, trace, blocks - larger)?;
+            writer.allocate(size + 1, trace, larger)?;
+        }
+    }
+    writer.finish(stacks.facts().duration)?;
+    Ok(written)
+}
+
+/// Writes what happened, in order. An event that is earlier than the one before it counts as at the same time.
+///
+/// # Errors
+///
+/// If `out` fails.
+pub fn write_history(
+    stacks: &Stacks,
+    events: impl IntoIterator<Item = Event>,
+    out: impl Write,
+) -> Result<(), ExportError> {
+    let mut writer = Writer::new(stacks, out)?;
+    let mut traces: FxHashMap<StackId, u64> = FxHashMap::default();
+    let mut kinds: FxHashMap<(StackId, u64), u64> = FxHashMap::default();
+    let mut last = 0;
+    for event in events {
+        let time = event.time.as_millis();
+        if time > last {
+            writer.time(event.time)?;
+            last = time;
+        }
+        let kind = match kinds.get(&(event.stack, event.size)) {
+            Some(kind) => *kind,
+            None => {
+                let trace = match traces.get(&event.stack) {
+                    Some(trace) => *trace,
+                    None => {
+                        let trace = writer.next_trace(event.stack)?;
+                        traces.insert(event.stack, trace);
+                        trace
+                    }
+                };
+                let kind = writer.kind(event.size, trace)?;
+                kinds.insert((event.stack, event.size), kind);
+                kind
+            }
+        };
+        writer.event(if event.is_free { '-' } else { '+' }, kind)?;
+    }
+    writer.finish(stacks.facts().duration)
+}
+
+/// The largest number of equal blocks that are written one by one, so that all allocations are at most `most`.
+fn most_each(counts: impl Iterator<Item = u64> + Clone, most: u64) -> u64 {
+    let lines = |limit: u64| {
+        let lines = counts.clone().map(|count| if count > limit { 1 } else { u128::from(count) });
+        lines.sum::<u128>()
+    };
+    let mut limit = counts.clone().max().unwrap_or(0);
+    while limit > 1 && lines(limit) > u128::from(most) {
+        limit /= 2;
+    }
+    limit
+}

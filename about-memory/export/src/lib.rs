@@ -1,0 +1,56 @@
+//! Memory profiles and reports in the formats of other tools.
+//!
+//! All formats of stacks are written from one [`Stacks`], so that a fault is mended once. Equal data gives equal bytes.
+//! What a format cannot say is an [`ExportError`] that names the format and the amount.
+//!
+//! ```
+//! use memory_export::{Frame, Labels, StacksBuilder, Value, pprof};
+//!
+//! let mut builder = StacksBuilder::new(&[Value::LiveBlocks, Value::LiveBytes]);
+//! let frame = builder.frame(&Frame { function: Some("app::load"), ..Frame::default() });
+//! let stack = builder.stack(&[frame]);
+//! let labels = builder.labels(&Labels { reporter: Some("explicit/cache"), ..Labels::default() });
+//! builder.sample(stack, labels, Some(64), &[2, 128]);
+//! let stacks = builder.finish()?;
+//!
+//! let mut file = Vec::new();
+//! pprof::write(&stacks, &pprof::Options::new(), &mut file)?;
+//! let read = pprof::read(&*file, &pprof::ReadOptions::new())?;
+//! assert_eq!(read.total(Value::LiveBytes), Some(128));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! | module | format | clients |
+//! | --- | --- | --- |
+//! | [`pprof`] | `profile.proto`, compressed; also read | `go tool pprof`, Pyroscope, Parca, speedscope |
+//! | [`dhat`] | DHAT's JSON, version 2 | `dh_view.html` of Valgrind |
+//! | [`speedscope`] | speedscope's JSON | speedscope |
+//! | [`heaptrack`] | heaptrack's text | `heaptrack_gui`, `heaptrack_print` |
+//! | [`firefox_profiler`] | processed profile | profiler.firefox.com, `samply load` |
+//! | [`folded`] | folded stacks | inferno, speedscope, Perfetto |
+//! | [`chrome_trace`] | trace events: counters over time | ui.perfetto.dev |
+//! | [`open_metrics`] | `OpenMetrics`, and the text of Prometheus | Prometheus, Grafana |
+//!
+//! What it does not do: read dumps and look up symbols (`dmd-analyze` does), or send anything anywhere.
+
+#![forbid(unsafe_code)]
+
+mod error;
+mod json;
+mod stacks;
+mod texts;
+
+pub mod chrome_trace;
+pub mod dhat;
+pub mod firefox_profiler;
+pub mod folded;
+pub mod heaptrack;
+pub mod open_metrics;
+pub mod pprof;
+pub mod speedscope;
+
+pub use error::{ExportError, ImportError};
+pub use stacks::{
+    Event, Facts, Frame, FrameId, Labels, LabelsId, Module, ModuleId, NewStacks, Owned, OwnedStacks, Owner,
+    Sample, StackId, Stacks, StacksBuilder, Value,
+};

@@ -1,0 +1,247 @@
+//! Reports as metrics: `OpenMetrics` 1.0, and the text of Prometheus (0.0.4).
+//!
+//! | metric | type | amounts |
+//! | --- | --- | --- |
+//! | `memory_report_bytes` | gauge | bytes |
+//! | `memory_report_count` | gauge | counts |
+//! | `memory_report_events_total` | counter | counts of what happened since the start |
+//! | `memory_report_ratio` | gauge | percentages, 1 is 100 % |
+//! | `memory_report_duration_seconds` | gauge | the time of all reporters; not for a file |
+//! | `memory_report_warnings` | gauge | the number of warnings |
+//! | `memory_report_omitted` | gauge | reports without a series: ratios and events beyond the limit, negative events |
+//!
+//! The labels are `process`, `path` and `kind` (`heap`, `nonheap` or `other`). The number of series is bounded: see
+//! [`Options`]. A path is that of a report, of a whole subtree, or ends in `(other)` and stands for the rest of a subtree.
+//! Each report is in one series, so that a sum over the paths of one tree is the tree's sum. Different trees and lines
+//! describe the same memory in different ways, and a sum over all of them means nothing.
+//!
+//! Labels have no addresses and no URLs: `ADDRESS` and `URL` stand in their place. A collector reads amounts as doubles,
+//! so amounts above 2^53 are rounded.
+
+mod cut;
+mod label;
+
+use std::io::{BufWriter, Write};
+
+use memory_report::tree::{Forest, ITSELF, Node};
+use memory_report::{Kind, ReportSet, Units};
+
+use crate::error::ExportError;
+use cut::{Leaf, Series, cut};
+use label::{escaped, sanitized};
+
+/// The form of the text.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Form {
+    /// `OpenMetrics` 1.0: `application/openmetrics-text; version=1.0.0; charset=utf-8`.
+    #[default]
+    OpenMetrics,
+    /// Prometheus's text: `text/plain; version=0.0.4`.
+    Prometheus,
+}
+
+impl Form {
+    /// The content type.
+    pub fn content_type(self) -> &'static str {
+        match self {
+            Self::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
+            Self::Prometheus => "text/plain; version=0.0.4; charset=utf-8",
+        }
+    }
+}
+
+/// How reports become metrics.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Options {
+    /// The form of the text.
+    pub form: Form,
+    /// The maximum of series of reports, of all processes together. The largest amounts have series of their own. Each
+    /// process and unit has at least one for each kind. Default: 500.
+    pub max_series: usize,
+    /// The number of names of the longest path with a series of its own. Default: 3.
+    pub depth: usize,
+    /// A longer path has a series of its own if its amount is at least this percentage of its tree. Default: 1.
+    pub threshold: f64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { form: Form::OpenMetrics, max_series: 500, depth: 3, threshold: 1.0 }
+    }
+}
+
+impl Options {
+    /// The defaults.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets [`form`](Self::form).
+    #[must_use]
+    pub fn form(mut self, form: Form) -> Self {
+        self.form = form;
+        self
+    }
+
+    /// Sets [`max_series`](Self::max_series).
+    #[must_use]
+    pub fn max_series(mut self, series: usize) -> Self {
+        self.max_series = series;
+        self
+    }
+
+    /// Sets [`depth`](Self::depth).
+    #[must_use]
+    pub fn depth(mut self, names: usize) -> Self {
+        self.depth = names;
+        self
+    }
+
+    /// Sets [`threshold`](Self::threshold).
+    #[must_use]
+    pub fn threshold(mut self, percent: f64) -> Self {
+        self.threshold = percent;
+        self
+    }
+}
+
+/// Writes the reports.
+///
+/// # Errors
+///
+/// If `out` fails.
+pub fn write(set: &ReportSet, options: &Options, out: impl Write) -> Result<(), ExportError> {
+    let forest = Forest::new(set);
+    let mut leaves = Vec::new();
+    let mut omitted = 0;
+    for process in forest.processes() {
+        let name = escaped(&sanitized(process.name()));
+        for tree in process.trees() {
+            collect(set, &name, tree, &mut leaves);
+        }
+        for line in process.lines() {
+            collect(set, &name, line, &mut leaves);
+        }
+    }
+    leaves.retain(|leaf| {
+        let is_kept = leaf.units != Units::CountCumulative || leaf.amount >= 0;
+        omitted += usize::from(!is_kept);
+        is_kept
+    });
+    let cut = cut(leaves, options);
+    omitted += cut.omitted;
+
+    let mut writer = Writer { form: options.form, out: BufWriter::with_capacity(1 << 16, out) };
+    for (units, name, unit, help) in [
+        (Units::Bytes, "memory_report_bytes", "bytes", "Memory by path, as about:memory shows it."),
+        (Units::Count, "memory_report_count", "", "Things that exist now, by path."),
+        (
+            Units::CountCumulative,
+            "memory_report_events",
+            "",
+            "Things that happened since the start, by path.",
+        ),
+        (Units::Percentage, "memory_report_ratio", "ratio", "Shares by path; 1 is 100 %."),
+    ] {
+        let series: Vec<&Series> = cut.series.iter().filter(|series| series.units == units).collect();
+        if series.is_empty() {
+            continue;
+        }
+        let is_counter = units == Units::CountCumulative;
+        writer.family(name, is_counter, unit, help)?;
+        let suffix = if is_counter { "_total" } else { "" };
+        for Series { process, path, kind, amount, .. } in series {
+            let kind = match kind {
+                Kind::Heap => "heap",
+                Kind::NonHeap => "nonheap",
+                Kind::Other => "other",
+            };
+            let amount = match units {
+                Units::Percentage => hundredths(*amount),
+                _ => amount.to_string(),
+            };
+            let path = escaped(path);
+            writeln!(
+                writer.out,
+                "{name}{suffix}{{process=\"{process}\",path=\"{path}\",kind=\"{kind}\"}} {amount}"
+            )?;
+        }
+    }
+    if !set.runs().is_empty() {
+        let name = "memory_report_duration_seconds";
+        writer.family(name, false, "seconds", "The time that all reporters took.")?;
+        let time: f64 = set.runs().iter().map(|run| run.time.as_secs_f64()).sum();
+        writeln!(writer.out, "{name} {time:?}")?;
+    }
+    for (name, help, count) in [
+        (
+            "memory_report_warnings",
+            "Warnings about reports and reporters.",
+            set.warnings().len() + forest.warnings().len(),
+        ),
+        ("memory_report_omitted", "Reports that no series contains.", omitted),
+    ] {
+        writer.family(name, false, "", help)?;
+        writeln!(writer.out, "{name} {count}")?;
+    }
+    if options.form == Form::OpenMetrics {
+        writer.out.write_all(b"# EOF\n")?;
+    }
+    writer.out.flush()?;
+    Ok(())
+}
+
+/// An amount in ten thousandths, exactly.
+fn hundredths(amount: i128) -> String {
+    let (whole, part) = (amount.unsigned_abs() / 10_000, amount.unsigned_abs() % 10_000);
+    format!("{}{whole}.{part:04}", if amount < 0 { "-" } else { "" })
+}
+
+struct Writer<W: Write> {
+    form: Form,
+    out: BufWriter<W>,
+}
+
+impl<W: Write> Writer<W> {
+    fn family(&mut self, name: &str, is_counter: bool, unit: &str, help: &str) -> Result<(), ExportError> {
+        let kind = if is_counter { "counter" } else { "gauge" };
+        // Only OpenMetrics has names of families that differ from those of their samples.
+        let suffix = if is_counter && self.form == Form::Prometheus { "_total" } else { "" };
+        writeln!(self.out, "# TYPE {name}{suffix} {kind}")?;
+        if !unit.is_empty() && self.form == Form::OpenMetrics {
+            writeln!(self.out, "# UNIT {name} {unit}")?;
+        }
+        writeln!(self.out, "# HELP {name}{suffix} {help}")?;
+        Ok(())
+    }
+}
+
+/// Adds the leaves of a tree or line.
+fn collect(set: &ReportSet, process: &str, root: Node<'_, '_>, leaves: &mut Vec<Leaf>) {
+    let mut left = vec![root];
+    while let Some(node) = left.pop() {
+        if !node.is_leaf() {
+            left.extend(node.children());
+            continue;
+        }
+        let mut path = sanitized(node.path());
+        let is_itself = node.name() == ITSELF && !node.path().ends_with(ITSELF);
+        if is_itself {
+            path += "/";
+            path += ITSELF;
+        }
+        // Only the amount that the tree computes has no report.
+        let first = node.first_report() as usize;
+        let kind = if first < set.len() { set.get(first).kind } else { Kind::Heap };
+        leaves.push(Leaf {
+            process: process.to_owned(),
+            path,
+            kind,
+            units: node.units(),
+            amount: node.amount(),
+            always: node.path() == "explicit/heap-unclassified",
+        });
+    }
+}

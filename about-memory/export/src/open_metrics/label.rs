@@ -1,0 +1,62 @@
+//! Values of labels.
+
+use memory_report::is_deceptive;
+
+/// The maximum length of a value, in bytes. Paths have no limit.
+const LONGEST: usize = 512;
+
+/// Digits of the shortest number that is taken for an address.
+const ADDRESS: usize = 4;
+
+/// A path without addresses and URLs, which differ from run to run or are private, and not too long.
+pub(super) fn sanitized(path: &str) -> String {
+    let mut out = String::with_capacity(path.len());
+    let mut rest = path;
+    while let Some(c) = rest.chars().next() {
+        if let Some(after) = rest.strip_prefix("0x") {
+            let digits = after.bytes().take_while(u8::is_ascii_hexdigit).count();
+            if digits >= ADDRESS {
+                out.push_str("ADDRESS");
+                rest = &after[digits..];
+                continue;
+            }
+        }
+        // In a path a `/` of a name is written as `\`.
+        if let Some(after) = rest.strip_prefix(":\\\\").or_else(|| rest.strip_prefix("://")) {
+            let scheme =
+                out.bytes().rev().take_while(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(byte));
+            let scheme = scheme.count();
+            if scheme > 0 {
+                out.truncate(out.len() - scheme);
+                out.push_str("URL");
+                rest = &after[after.find(['/', ' ', ',', ')', ']', '"', '\'']).unwrap_or(after.len())..];
+                continue;
+            }
+        }
+        match c {
+            c if is_deceptive(c) => out.extend(c.escape_unicode()),
+            c => out.push(c),
+        }
+        rest = &rest[c.len_utf8()..];
+    }
+    if out.len() > LONGEST {
+        let end = (0..=LONGEST).rfind(|at| out.is_char_boundary(*at)).unwrap_or(0);
+        out.truncate(end);
+        out.push('…');
+    }
+    out
+}
+
+/// A value with the escapes of both forms.
+pub(super) fn escaped(value: &str) -> String {
+    let mut out = String::with_capacity(value.len());
+    for c in value.chars() {
+        match c {
+            '\\' => out.push_str("\\\\"),
+            '"' => out.push_str("\\\""),
+            '\n' => out.push_str("\\n"),
+            c => out.push(c),
+        }
+    }
+    out
+}

@@ -1,0 +1,158 @@
+//! The encoding of protocol buffers: numbers, and messages as bytes with their length.
+
+/// A message that is being written.
+#[derive(Debug, Default)]
+pub(super) struct Message(pub(super) Vec<u8>);
+
+impl Message {
+    pub(super) fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    fn varint(&mut self, mut number: u64) {
+        while number >= 0x80 {
+            self.0.push(number as u8 | 0x80);
+            number >>= 7;
+        }
+        self.0.push(number as u8);
+    }
+
+    /// A number; readers take a missing one for 0.
+    pub(super) fn number(&mut self, field: u32, number: u64) {
+        if number != 0 {
+            self.varint(u64::from(field << 3));
+            self.varint(number);
+        }
+    }
+
+    /// A number that may be negative.
+    pub(super) fn signed(&mut self, field: u32, number: i64) {
+        self.number(field, number as u64);
+    }
+
+    /// Bytes, a text or a message.
+    pub(super) fn bytes(&mut self, field: u32, bytes: &[u8]) {
+        self.varint(u64::from(field << 3 | 2));
+        self.varint(bytes.len() as u64);
+        self.0.extend_from_slice(bytes);
+    }
+
+    /// Many numbers. `room` is scratch space.
+    pub(super) fn numbers(&mut self, field: u32, numbers: impl Iterator<Item = u64>, room: &mut Self) {
+        room.clear();
+        numbers.for_each(|number| room.varint(number));
+        if !room.0.is_empty() {
+            self.bytes(field, &room.0);
+        }
+    }
+}
+
+/// A field of a message that is being read.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Field<'b> {
+    Number(u64),
+    Bytes(&'b [u8]),
+    /// A number of fixed length, which no field of a profile has.
+    Fixed,
+}
+
+/// Reads the fields of a message.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Fields<'b> {
+    bytes: &'b [u8],
+    /// The place of `bytes` in the whole.
+    at: u64,
+}
+
+/// A place and what is wrong there.
+pub(super) type Fault = (u64, &'static str);
+
+impl<'b> Fields<'b> {
+    pub(super) fn new(bytes: &'b [u8]) -> Self {
+        Self { bytes, at: 0 }
+    }
+
+    fn varint(&mut self) -> Result<u64, Fault> {
+        let mut number = 0;
+        for (place, byte) in self.bytes.iter().enumerate().take(10) {
+            number |= u64::from(byte & 0x7f) << (7 * place);
+            if byte & 0x80 == 0 {
+                self.skip(place + 1);
+                return Ok(number);
+            }
+        }
+        Err((self.at, "a number without an end"))
+    }
+
+    fn skip(&mut self, bytes: usize) {
+        self.bytes = &self.bytes[bytes..];
+        self.at += bytes as u64;
+    }
+
+    fn take(&mut self, bytes: u64) -> Result<&'b [u8], Fault> {
+        let length = usize::try_from(bytes).ok().filter(|length| *length <= self.bytes.len());
+        let Some(length) = length else { return Err((self.at, "a field beyond the end")) };
+        let (taken, _) = self.bytes.split_at(length);
+        self.skip(length);
+        Ok(taken)
+    }
+
+    /// The next field and its number.
+    pub(super) fn next(&mut self) -> Result<Option<(u32, Field<'b>)>, Fault> {
+        if self.bytes.is_empty() {
+            return Ok(None);
+        }
+        let start = self.at;
+        let key = self.varint()?;
+        let field = match key & 7 {
+            0 => Field::Number(self.varint()?),
+            1 => self.take(8).map(|_| Field::Fixed)?,
+            2 => {
+                let length = self.varint()?;
+                Field::Bytes(self.take(length)?)
+            }
+            5 => self.take(4).map(|_| Field::Fixed)?,
+            _ => return Err((start, "a field of an unknown type")),
+        };
+        match u32::try_from(key >> 3) {
+            Ok(number) if number > 0 => Ok(Some((number, field))),
+            _ => Err((start, "a field without a number")),
+        }
+    }
+
+    /// The place of the next field.
+    pub(super) fn at(&self) -> u64 {
+        self.at
+    }
+}
+
+impl<'b> Field<'b> {
+    /// The fields of a message. `end` is the place after it.
+    pub(super) fn message(self, end: u64) -> Result<Fields<'b>, Fault> {
+        match self {
+            Self::Bytes(bytes) => Ok(Fields { bytes, at: end - bytes.len() as u64 }),
+            _ => Err((end, "a number in place of a message")),
+        }
+    }
+
+    pub(super) fn number(self, end: u64) -> Result<u64, Fault> {
+        match self {
+            Self::Number(number) => Ok(number),
+            _ => Err((end, "bytes in place of a number")),
+        }
+    }
+
+    /// Adds a number or many of them.
+    pub(super) fn add_to(self, end: u64, numbers: &mut Vec<u64>) -> Result<(), Fault> {
+        match self {
+            Self::Number(number) => numbers.push(number),
+            _ => {
+                let mut packed = self.message(end)?;
+                while !packed.bytes.is_empty() {
+                    numbers.push(packed.varint()?);
+                }
+            }
+        }
+        Ok(())
+    }
+}

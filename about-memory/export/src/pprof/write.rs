@@ -1,0 +1,414 @@
+//! Writes a profile, field by field, without holding it in memory.
+
+use std::io::{BufWriter, Write};
+use std::time::Duration;
+
+use flate2::{Compression, GzBuilder};
+use rustc_hash::FxHashMap;
+
+use super::wire::Message;
+use crate::error::ExportError;
+use crate::stacks::{Frame, FrameId, LabelsId, ModuleId, StackId, Stacks, Value};
+use crate::texts::{TextId, Texts};
+
+/// How a profile names code.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Symbols {
+    /// With functions, files and lines; clients look nothing up.
+    #[default]
+    Inline,
+    /// By address and build id, where a frame has them; clients look up the functions.
+    BuildId,
+}
+
+/// How a profile is written.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Options {
+    /// How the profile names code. Default: with functions.
+    pub symbols: Symbols,
+    /// Whether blocks of different sizes are samples of their own, with a label `bytes`. Default: no.
+    pub sizes: bool,
+}
+
+impl Options {
+    /// The defaults.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets [`symbols`](Self::symbols).
+    #[must_use]
+    pub fn symbols(mut self, symbols: Symbols) -> Self {
+        self.symbols = symbols;
+        self
+    }
+
+    /// Sets [`sizes`](Self::sizes).
+    #[must_use]
+    pub fn sizes(mut self, sizes: bool) -> Self {
+        self.sizes = sizes;
+        self
+    }
+}
+
+/// The values that clients know, in the order that they expect.
+pub(super) const VALUES: [(Value, &str, &str); 4] = [
+    (Value::AllocatedBlocks, "alloc_objects", "count"),
+    (Value::AllocatedBytes, "alloc_space", "bytes"),
+    (Value::LiveBlocks, "inuse_objects", "count"),
+    (Value::LiveBytes, "inuse_space", "bytes"),
+];
+
+/// Functions that allocate for others. Clients drop them after they have looked up the functions.
+const DROPPED: &str = "__rust_.*|__rdl_.*|__rg_.*|alloc::alloc::.*|dmd::.*|malloc|calloc|realloc|reallocarray|\
+                       memalign|posix_memalign|aligned_alloc";
+
+/// Files have hundreds of megabytes before compression; a higher level takes longer than all else.
+const LEVEL: u32 = 2;
+
+/// Writes a profile, compressed. Equal stacks give equal bytes.
+///
+/// # Errors
+///
+/// If `out` fails, if a sum over sizes exceeds 63 bits, or if none of the values is one that pprof knows.
+pub fn write(stacks: &Stacks, options: &Options, out: impl Write) -> Result<(), ExportError> {
+    let columns: Vec<usize> = VALUES.iter().filter_map(|(value, ..)| stacks.index_of(*value)).collect();
+    if columns.is_empty() {
+        return Err(ExportError::NotRecorded("pprof", "live or allocated blocks"));
+    }
+    // The default header has no time, so that equal profiles are equal files.
+    let out = GzBuilder::new().write(out, Compression::new(LEVEL));
+    let mut writer = Writer {
+        stacks,
+        options,
+        columns,
+        out: BufWriter::with_capacity(1 << 16, out),
+        message: Message::default(),
+        inner: Message::default(),
+        room: Message::default(),
+        texts: Interned::new(stacks.texts()),
+        locations: Locations::default(),
+        location_ids: Vec::new(),
+        of_stack: None,
+        labels: Vec::new(),
+    };
+    writer.profile()?;
+    let out = writer.out.into_inner().map_err(std::io::IntoInnerError::into_error)?;
+    out.finish()?;
+    Ok(())
+}
+
+struct Writer<'a, W: Write> {
+    stacks: &'a Stacks,
+    options: &'a Options,
+    columns: Vec<usize>,
+    out: BufWriter<flate2::write::GzEncoder<W>>,
+    message: Message,
+    inner: Message,
+    room: Message,
+    texts: Interned<'a>,
+    locations: Locations,
+    /// The locations of a stack.
+    location_ids: Vec<u64>,
+    of_stack: Option<StackId>,
+    /// The fields of labels, as they are written.
+    labels: Vec<Option<Box<[u8]>>>,
+}
+
+/// The string table. The first text is empty.
+struct Interned<'a> {
+    texts: &'a Texts,
+    /// The numbers of the texts of the stacks; 0 if a text has none.
+    numbers: Vec<u32>,
+    own: FxHashMap<String, u64>,
+    all: Vec<Entry>,
+}
+
+enum Entry {
+    Text(TextId),
+    Own(String),
+}
+
+impl<'a> Interned<'a> {
+    fn new(texts: &'a Texts) -> Self {
+        let (numbers, own) = (vec![0; texts.len()], FxHashMap::default());
+        Self { texts, numbers, own, all: vec![Entry::Own(String::new())] }
+    }
+
+    /// The number of a text of the stacks.
+    fn number(&mut self, text: TextId) -> u64 {
+        let number = &mut self.numbers[text.0 as usize];
+        if *number == 0 && !self.texts.get(text).is_empty() {
+            *number = self.all.len() as u32;
+            self.all.push(Entry::Text(text));
+        }
+        u64::from(*number)
+    }
+
+    fn id(&mut self, text: &str) -> u64 {
+        if text.is_empty() {
+            return 0;
+        }
+        if let Some(known) = self.texts.find(text) {
+            return self.number(known);
+        }
+        if let Some(known) = self.own.get(text) {
+            return *known;
+        }
+        let next = self.all.len() as u64;
+        self.own.insert(text.to_owned(), next);
+        self.all.push(Entry::Own(text.to_owned()));
+        next
+    }
+}
+
+/// The locations, each an address with the functions that the compiler inlined there, innermost first.
+#[derive(Default)]
+struct Locations {
+    /// The first frame and the number of frames of each location in `frames`.
+    all: Vec<(u32, u32)>,
+    frames: Vec<FrameId>,
+    /// The location of one frame alone.
+    single: Vec<u64>,
+    others: FxHashMap<Vec<FrameId>, u64>,
+}
+
+impl Locations {
+    fn id(&mut self, frames: &[FrameId]) -> u64 {
+        let next = self.all.len() as u64 + 1;
+        let id = match frames {
+            [frame] => {
+                let index = frame.0 as usize;
+                if index >= self.single.len() {
+                    self.single.resize(index + 1, 0);
+                }
+                let known = &mut self.single[index];
+                if *known == 0 {
+                    *known = next;
+                }
+                *known
+            }
+            frames => match self.others.get(frames) {
+                Some(known) => *known,
+                None => {
+                    self.others.insert(frames.to_vec(), next);
+                    next
+                }
+            },
+        };
+        if id == next {
+            self.all.push((self.frames.len() as u32, frames.len() as u32));
+            self.frames.extend_from_slice(frames);
+        }
+        id
+    }
+}
+
+impl<W: Write> Writer<'_, W> {
+    fn profile(&mut self) -> Result<(), ExportError> {
+        for (value, name, unit) in VALUES {
+            if self.stacks.index_of(value).is_some() {
+                self.value_type(1, name, unit)?;
+            }
+        }
+        self.samples()?;
+        self.mappings()?;
+        self.locations_and_functions()?;
+        self.facts()?;
+        for entry in core::mem::take(&mut self.texts.all) {
+            self.message.clear();
+            self.message.bytes(
+                6,
+                match &entry {
+                    Entry::Text(text) => self.stacks.texts().get(*text).as_bytes(),
+                    Entry::Own(text) => text.as_bytes(),
+                },
+            );
+            self.out.write_all(&self.message.0)?;
+        }
+        Ok(())
+    }
+
+    /// Writes `inner` as a field of the profile.
+    fn send(&mut self, field: u32) -> Result<(), ExportError> {
+        self.message.clear();
+        self.message.bytes(field, &self.inner.0);
+        self.out.write_all(&self.message.0)?;
+        self.inner.clear();
+        Ok(())
+    }
+
+    fn value_type(&mut self, field: u32, name: &str, unit: &str) -> Result<(), ExportError> {
+        let (name, unit) = (self.texts.id(name), self.texts.id(unit));
+        self.inner.number(1, name);
+        self.inner.number(2, unit);
+        self.send(field)
+    }
+
+    fn samples(&mut self) -> Result<(), ExportError> {
+        let stacks = self.stacks;
+        if self.options.sizes {
+            return stacks.samples().try_for_each(|sample| {
+                let amounts: Vec<i128> = sample.amounts.iter().map(|amount| i128::from(*amount)).collect();
+                self.sample(sample.stack, sample.labels, sample.size, &amounts)
+            });
+        }
+        stacks.without_sizes(|stack, labels, sums| self.sample(stack, labels, None, sums))
+    }
+
+    fn sample(
+        &mut self,
+        stack: StackId,
+        labels: LabelsId,
+        size: Option<u64>,
+        amounts: &[i128],
+    ) -> Result<(), ExportError> {
+        if self.columns.iter().all(|column| amounts[*column] == 0) {
+            return Ok(());
+        }
+        if self.of_stack != Some(stack) {
+            self.find_locations(stack);
+            self.of_stack = Some(stack);
+        }
+        self.inner.numbers(1, self.location_ids.iter().copied(), &mut self.room);
+        for column in &self.columns {
+            let amount = amounts[*column];
+            if i64::try_from(amount).is_err() {
+                let name = self.stacks.values()[*column].name();
+                return Err(ExportError::TooLarge("pprof", name, amount, i128::from(i64::MAX)));
+            }
+        }
+        // Two's complement, as above every amount fits.
+        self.inner.numbers(2, self.columns.iter().map(|column| amounts[*column] as u64), &mut self.room);
+        if self.labels.len() <= labels.0 as usize {
+            self.labels.resize(labels.0 as usize + 1, None);
+        }
+        if self.labels[labels.0 as usize].is_none() {
+            let mut encoded = Message::default();
+            for (key, value) in self.stacks.label_texts(labels) {
+                self.room.clear();
+                self.room.number(1, self.texts.id(key));
+                self.room.number(2, self.texts.number(value));
+                encoded.bytes(3, &self.room.0);
+            }
+            self.labels[labels.0 as usize] = Some(encoded.0.into());
+        }
+        self.inner.0.extend_from_slice(self.labels[labels.0 as usize].as_deref().unwrap_or_default());
+        if let Some(size) = size {
+            self.room.clear();
+            self.room.number(1, self.texts.id("bytes"));
+            self.room.number(3, size);
+            self.room.number(4, self.texts.id("bytes"));
+            self.inner.bytes(3, &self.room.0);
+        }
+        self.send(2)
+    }
+
+    fn find_locations(&mut self, stack: StackId) {
+        self.location_ids.clear();
+        let by_address = self.options.symbols == Symbols::BuildId;
+        for frames in self.stacks.addresses(stack) {
+            // By address alone, the innermost frame stands for all.
+            let frames = if by_address { &frames[..1] } else { frames };
+            self.location_ids.push(self.locations.id(frames));
+        }
+    }
+
+    fn mappings(&mut self) -> Result<(), ExportError> {
+        let modules = self.stacks.modules();
+        let mut used = vec![false; modules.len()];
+        for frame in &self.locations.frames {
+            if let Some(ModuleId(module)) = self.stacks.frame(*frame).module {
+                used[module as usize] = true;
+            }
+        }
+        for (index, module) in modules.iter().enumerate() {
+            // Clients name the profile by the first mapping, which is the main program.
+            if index > 0 && !used[index] {
+                continue;
+            }
+            self.inner.number(1, index as u64 + 1);
+            self.inner.number(3, u64::MAX);
+            self.inner.number(5, self.texts.id(&module.path));
+            self.inner.number(6, self.texts.id(&module.build_id));
+            if self.options.symbols == Symbols::Inline {
+                // Functions, files, lines and inlined functions are there: clients look nothing up.
+                (7..=10).for_each(|field| self.inner.number(field, 1));
+            }
+            self.send(3)?;
+        }
+        Ok(())
+    }
+
+    fn locations_and_functions(&mut self) -> Result<(), ExportError> {
+        let Locations { all, frames, .. } = core::mem::take(&mut self.locations);
+        let mut ids: FxHashMap<(u64, u64, u64), u64> = FxHashMap::default();
+        let mut functions: Vec<(u64, u64, u64)> = Vec::new();
+        for (index, (first, count)) in all.into_iter().enumerate() {
+            let frames = &frames[first as usize..(first + count) as usize];
+            self.inner.number(1, index as u64 + 1);
+            let place = self.stacks.frame(frames[0]);
+            let place = place.module.zip(place.offset);
+            if let Some((ModuleId(module), offset)) = place {
+                self.inner.number(2, u64::from(module) + 1);
+                self.inner.number(3, offset);
+            }
+            for id in frames {
+                let frame = self.stacks.frame(*id);
+                let Frame { function, line, column, .. } = frame;
+                if place.is_some() && (self.options.symbols == Symbols::BuildId || function.is_none()) {
+                    continue;
+                }
+                let [name, system_name, file] =
+                    self.stacks.frame_texts(*id).map(|text| text.map_or(0, |text| self.texts.number(text)));
+                let name =
+                    if function.is_some() { name } else { self.texts.id(&self.stacks.frame_name(&frame)) };
+                let key = (name, system_name, file);
+                let next = functions.len() as u64 + 1;
+                let function = *ids.entry(key).or_insert(next);
+                if function == next {
+                    functions.push(key);
+                }
+                self.room.clear();
+                self.room.number(1, function);
+                self.room.number(2, line.unwrap_or_default().into());
+                self.room.number(3, column.unwrap_or_default().into());
+                self.inner.bytes(4, &self.room.0);
+            }
+            self.send(4)?;
+        }
+        for (index, (name, system_name, file)) in functions.into_iter().enumerate() {
+            self.inner.number(1, index as u64 + 1);
+            self.inner.number(2, name);
+            self.inner.number(3, system_name);
+            self.inner.number(4, file);
+            self.send(5)?;
+        }
+        Ok(())
+    }
+
+    fn facts(&mut self) -> Result<(), ExportError> {
+        let facts = self.stacks.facts();
+        let nanoseconds =
+            |time: Option<Duration>| time.and_then(|time| i64::try_from(time.as_nanos()).ok()).unwrap_or(0);
+        self.value_type(11, "space", "bytes")?;
+        let is_live = self.stacks.index_of(Value::LiveBytes).is_some();
+        let default = self.texts.id(if is_live { "inuse_space" } else { "alloc_space" });
+        let dropped = match self.options.symbols {
+            Symbols::Inline => 0,
+            Symbols::BuildId => self.texts.id(DROPPED),
+        };
+        let comment = self.texts.id(&facts.comment);
+        self.message.clear();
+        self.message.number(7, dropped);
+        self.message.signed(9, nanoseconds(facts.time));
+        self.message.signed(10, nanoseconds(facts.duration));
+        self.message.number(12, 1);
+        self.message.number(13, comment);
+        self.message.number(14, default);
+        self.out.write_all(&self.message.0)?;
+        Ok(())
+    }
+}

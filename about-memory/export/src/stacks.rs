@@ -1,0 +1,393 @@
+//! Stacks with amounts: the one intermediate form from which every format of stacks is written.
+//!
+//! A [`Stacks`] is canonical: its frames, stacks and labels are sorted by what they contain, each is there once, and so
+//! is each sample. So equal data gives equal files, whatever the order in which somebody built it.
+
+mod build;
+mod owners;
+
+use core::ops::Range;
+use std::time::Duration;
+
+use crate::texts::{TextId, Texts};
+
+pub use build::{NewStacks, StacksBuilder};
+pub use owners::{Owned, OwnedStacks, Owner};
+
+/// An amount of each sample.
+///
+/// A dump has the two of one time; the history of a program has more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Value {
+    /// Blocks that were ever allocated.
+    AllocatedBlocks,
+    /// Bytes that were ever allocated.
+    AllocatedBytes,
+    /// Blocks that are live at the time of the profile.
+    LiveBlocks,
+    /// Bytes of the blocks that are live at the time of the profile.
+    LiveBytes,
+    /// Blocks that were live at the peak of the whole heap.
+    PeakBlocks,
+    /// Bytes of the blocks that were live at the peak of the whole heap.
+    PeakBytes,
+    /// The most blocks that the stack ever held at once.
+    OwnPeakBlocks,
+    /// The bytes that the stack held when it held the most bytes.
+    OwnPeakBytes,
+    /// The sum of the life times of all blocks, in microseconds.
+    Lifetimes,
+}
+
+impl Value {
+    /// The name for people.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::AllocatedBlocks => "allocated blocks",
+            Self::AllocatedBytes => "allocated bytes",
+            Self::LiveBlocks => "live blocks",
+            Self::LiveBytes => "live bytes",
+            Self::PeakBlocks => "blocks at the peak",
+            Self::PeakBytes => "bytes at the peak",
+            Self::OwnPeakBlocks => "most blocks",
+            Self::OwnPeakBytes => "most bytes",
+            Self::Lifetimes => "life times",
+        }
+    }
+
+    /// The unit: `bytes`, `count` or `microseconds`.
+    pub fn unit(self) -> &'static str {
+        match self {
+            Self::AllocatedBytes | Self::LiveBytes | Self::PeakBytes | Self::OwnPeakBytes => "bytes",
+            Self::Lifetimes => "microseconds",
+            _ => "count",
+        }
+    }
+}
+
+/// A program or library.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Module {
+    /// The path of its file.
+    pub path: String,
+    /// The build id, hexadecimal; empty if it is unknown.
+    pub build_id: String,
+}
+
+/// The index of a module in [`Stacks::modules`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ModuleId(pub(crate) u32);
+
+impl ModuleId {
+    /// The index in [`Stacks::modules`].
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// The id of a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct FrameId(pub(crate) u32);
+
+/// The id of a stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct StackId(pub(crate) u32);
+
+/// The id of the labels of a sample.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct LabelsId(pub(crate) u32);
+
+/// A call on a stack. Unknown parts are `None`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Frame<'t> {
+    /// The function, as people read it.
+    pub function: Option<&'t str>,
+    /// The function, as the linker names it.
+    pub system_name: Option<&'t str>,
+    /// The source file.
+    pub file: Option<&'t str>,
+    /// The line of the file.
+    pub line: Option<u32>,
+    /// The column of the line.
+    pub column: Option<u32>,
+    /// The program or library that holds the code.
+    pub module: Option<ModuleId>,
+    /// The place of the call instruction, as an address in the module's file.
+    pub offset: Option<u64>,
+    /// The compiler inlined the function into the next frame, which has the same offset.
+    pub inlined: bool,
+}
+
+/// What is known about the blocks of a sample besides their stack. Unknown parts are `None`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Labels<'t> {
+    /// Whether reporters reported the blocks: `unreported`, `once` or `twice`.
+    pub kind: Option<&'t str>,
+    /// The path in about:memory of the reporter that reported the blocks.
+    pub reporter: Option<&'t str>,
+    /// The type of the blocks.
+    pub type_name: Option<&'t str>,
+    /// The thread that allocated the blocks.
+    pub thread: Option<&'t str>,
+}
+
+impl<'t> Labels<'t> {
+    /// The known labels with their names in files.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, &'t str)> + use<'t> {
+        let all = [
+            ("kind", self.kind),
+            ("reporter", self.reporter),
+            ("type", self.type_name),
+            ("thread", self.thread),
+        ];
+        all.into_iter().filter_map(|(name, value)| Some((name, value?)))
+    }
+}
+
+/// Facts about the whole profile. Unknown ones are `None` or empty.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Facts {
+    /// The name of the program, or its command line.
+    pub program: String,
+    /// The process id.
+    pub pid: Option<u32>,
+    /// What the profile is, as a sentence.
+    pub comment: String,
+    /// The time of the profile, since 1970.
+    pub time: Option<Duration>,
+    /// The time from the start of the recording to that of the profile.
+    pub duration: Option<Duration>,
+    /// The time from the start of the recording to the heap's peak.
+    pub peak: Option<Duration>,
+}
+
+/// Equal blocks: a stack, labels, a size, and an amount for each of [`Stacks::values`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Sample<'a> {
+    /// The stack.
+    pub stack: StackId,
+    /// The labels.
+    pub labels: LabelsId,
+    /// The size of each block in bytes, if it is known.
+    pub size: Option<u64>,
+    /// The amounts.
+    pub amounts: &'a [i64],
+}
+
+/// A time at which a block was allocated or freed: an element of the time line of a history.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Event {
+    /// The time since the start.
+    pub time: Duration,
+    /// The stack that allocated the block.
+    pub stack: StackId,
+    /// The bytes of the block.
+    pub size: u64,
+    /// Whether the block is freed.
+    pub is_free: bool,
+}
+
+impl Event {
+    /// A stack allocates a block of this size at this time, or the block is freed.
+    pub fn new(time: Duration, stack: StackId, size: u64, is_free: bool) -> Self {
+        Self { time, stack, size, is_free }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+struct StoredFrame {
+    function: Option<TextId>,
+    file: Option<TextId>,
+    line: Option<u32>,
+    column: Option<u32>,
+    module: Option<ModuleId>,
+    offset: Option<u64>,
+    inlined: bool,
+    system_name: Option<TextId>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+struct StoredLabels {
+    kind: Option<TextId>,
+    reporter: Option<TextId>,
+    type_name: Option<TextId>,
+    thread: Option<TextId>,
+}
+
+/// The key of a sample. `size` is one more than the size, or 0 if the size is unknown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Key {
+    stack: StackId,
+    labels: LabelsId,
+    size: u64,
+}
+
+/// Stacks with amounts. A [`StacksBuilder`] makes one.
+#[derive(Debug)]
+pub struct Stacks {
+    facts: Facts,
+    values: Vec<Value>,
+    texts: Texts,
+    modules: Vec<Module>,
+    frames: Vec<StoredFrame>,
+    /// Whether a frame has an address at which it is inlined into the next.
+    joins: Vec<bool>,
+    calls: Vec<FrameId>,
+    stacks: Vec<Range<u32>>,
+    labels: Vec<StoredLabels>,
+    keys: Vec<Key>,
+    /// For each key one for each value.
+    amounts: Vec<i64>,
+    totals: Vec<i128>,
+}
+
+impl Stacks {
+    /// Facts about the whole profile.
+    pub fn facts(&self) -> &Facts {
+        &self.facts
+    }
+
+    /// The amounts that each sample has, in order.
+    pub fn values(&self) -> &[Value] {
+        &self.values
+    }
+
+    /// The place of a value among the amounts of a sample, if it was recorded.
+    pub fn index_of(&self, value: Value) -> Option<usize> {
+        self.values.iter().position(|known| *known == value)
+    }
+
+    /// The sum over all samples, if the value was recorded.
+    pub fn total(&self, value: Value) -> Option<i128> {
+        Some(self.totals[self.index_of(value)?])
+    }
+
+    /// The programs and libraries, the main program first.
+    pub fn modules(&self) -> &[Module] {
+        &self.modules
+    }
+
+    /// The number of different frames.
+    pub fn frame_count(&self) -> usize {
+        self.frames.len()
+    }
+
+    /// A frame.
+    pub fn frame(&self, id: FrameId) -> Frame<'_> {
+        let StoredFrame { function, system_name, file, line, column, module, offset, inlined } =
+            self.frames[id.0 as usize];
+        let text = |id: Option<TextId>| id.map(|id| self.texts.get(id));
+        let (function, system_name, file) = (text(function), text(system_name), text(file));
+        Frame { function, system_name, file, line, column, module, offset, inlined }
+    }
+
+    fn place(&self, id: FrameId) -> Option<(ModuleId, u64)> {
+        let StoredFrame { module, offset, .. } = self.frames[id.0 as usize];
+        module.zip(offset)
+    }
+
+    /// The frames of a stack, those at one address together: the functions that the compiler inlined there, the innermost
+    /// first, and the one that contains them.
+    pub(crate) fn addresses(&self, stack: StackId) -> impl Iterator<Item = &[FrameId]> {
+        let mut rest = self.stack(stack);
+        core::iter::from_fn(move || {
+            let first = *rest.first()?;
+            let mut end = 1;
+            while self.joins[rest[end - 1].0 as usize]
+                && rest.get(end).is_some_and(|next| self.place(*next) == self.place(first))
+            {
+                end += 1;
+            }
+            let (frames, after) = rest.split_at(end);
+            rest = after;
+            Some(frames)
+        })
+    }
+
+    /// Texts of frames and labels, sorted.
+    pub(crate) fn texts(&self) -> &Texts {
+        &self.texts
+    }
+
+    /// The function, the system name and the file of a frame.
+    pub(crate) fn frame_texts(&self, id: FrameId) -> [Option<TextId>; 3] {
+        let StoredFrame { function, system_name, file, .. } = self.frames[id.0 as usize];
+        [function, system_name, file]
+    }
+
+    /// The known labels with their names in files.
+    pub(crate) fn label_texts(&self, id: LabelsId) -> impl Iterator<Item = (&'static str, TextId)> {
+        let StoredLabels { kind, reporter, type_name, thread } = self.labels[id.0 as usize];
+        let all = [("kind", kind), ("reporter", reporter), ("type", type_name), ("thread", thread)];
+        all.into_iter().filter_map(|(name, value)| Some((name, value?)))
+    }
+
+    /// The number of different stacks.
+    pub fn stack_count(&self) -> usize {
+        self.stacks.len()
+    }
+
+    /// The frames of a stack, innermost first.
+    pub fn stack(&self, id: StackId) -> &[FrameId] {
+        let Range { start, end } = self.stacks[id.0 as usize];
+        &self.calls[start as usize..end as usize]
+    }
+
+    /// Labels.
+    pub fn labels(&self, id: LabelsId) -> Labels<'_> {
+        let StoredLabels { kind, reporter, type_name, thread } = self.labels[id.0 as usize];
+        let text = |id: Option<TextId>| id.map(|id| self.texts.get(id));
+        Labels {
+            kind: text(kind),
+            reporter: text(reporter),
+            type_name: text(type_name),
+            thread: text(thread),
+        }
+    }
+
+    /// All samples, by stack, then by labels, then by size.
+    pub fn samples(&self) -> impl ExactSizeIterator<Item = Sample<'_>> + Clone {
+        (0..self.keys.len()).map(|index| self.sample(index))
+    }
+
+    pub(crate) fn sample(&self, index: usize) -> Sample<'_> {
+        let Key { stack, labels, size } = self.keys[index];
+        let width = self.values.len();
+        let amounts = &self.amounts[index * width..(index + 1) * width];
+        Sample { stack, labels, size: size.checked_sub(1), amounts }
+    }
+
+    /// Calls `each` for each stack and labels, with the sums over all sizes, by stack and then by labels.
+    pub(crate) fn without_sizes<E>(
+        &self,
+        mut each: impl FnMut(StackId, LabelsId, &[i128]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut sums = vec![0_i128; self.values.len()];
+        let mut samples = self.samples().peekable();
+        while let Some(Sample { stack, labels, amounts, .. }) = samples.next() {
+            sums.iter_mut().zip(amounts).for_each(|(sum, amount)| *sum += i128::from(*amount));
+            if samples.peek().is_none_or(|next| (next.stack, next.labels) != (stack, labels)) {
+                each(stack, labels, &sums)?;
+                sums.fill(0);
+            }
+        }
+        Ok(())
+    }
+
+    /// The text of a frame without its line: the function or, if it is unknown, the place in its module.
+    pub(crate) fn frame_name(&self, frame: &Frame<'_>) -> String {
+        match (frame.function, frame.module) {
+            (Some(function), _) => function.to_owned(),
+            (None, Some(module)) => {
+                let path = &self.modules[module.0 as usize].path;
+                let file = path.rsplit('/').next().unwrap_or(path);
+                format!("{file} +0x{:x}", frame.offset.unwrap_or_default())
+            }
+            (None, None) => "???".to_owned(),
+        }
+    }
+}

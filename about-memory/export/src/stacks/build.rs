@@ -1,0 +1,279 @@
+//! Builds stacks in any order, and sorts them.
+
+use core::ops::Range;
+
+use rustc_hash::FxHashMap;
+
+use super::{
+    Event, Facts, Frame, FrameId, Key, Labels, LabelsId, Module, ModuleId, StackId, Stacks, StoredFrame,
+    StoredLabels, Value,
+};
+use crate::error::ExportError;
+use crate::texts::{Interner, TextId};
+
+/// Collects samples for a [`Stacks`].
+///
+/// ```
+/// use memory_export::{Frame, Labels, StacksBuilder, Value};
+///
+/// let mut builder = StacksBuilder::new(&[Value::LiveBlocks, Value::LiveBytes]);
+/// let frame = builder.frame(&Frame { function: Some("app::load"), ..Frame::default() });
+/// let stack = builder.stack(&[frame]);
+/// let labels = builder.labels(&Labels { kind: Some("unreported"), ..Labels::default() });
+/// builder.sample(stack, labels, Some(64), &[2, 128]);
+/// let stacks = builder.finish()?;
+/// assert_eq!(stacks.total(Value::LiveBytes), Some(128));
+/// # Ok::<(), memory_export::ExportError>(())
+/// ```
+#[derive(Debug)]
+pub struct StacksBuilder {
+    facts: Facts,
+    values: Vec<Value>,
+    interner: Interner,
+    modules: Vec<Module>,
+    by_module: FxHashMap<(TextId, TextId), ModuleId>,
+    frames: Vec<StoredFrame>,
+    calls: Vec<FrameId>,
+    stacks: Vec<Range<u32>>,
+    labels: Vec<StoredLabels>,
+    by_labels: FxHashMap<StoredLabels, LabelsId>,
+    keys: Vec<Key>,
+    amounts: Vec<i64>,
+}
+
+impl StacksBuilder {
+    /// A builder for samples that have these amounts, in this order.
+    pub fn new(values: &[Value]) -> Self {
+        Self {
+            facts: Facts::default(),
+            values: values.to_vec(),
+            interner: Interner::default(),
+            modules: Vec::new(),
+            by_module: FxHashMap::default(),
+            frames: Vec::new(),
+            calls: Vec::new(),
+            stacks: Vec::new(),
+            labels: Vec::new(),
+            by_labels: FxHashMap::default(),
+            keys: Vec::new(),
+            amounts: Vec::new(),
+        }
+    }
+
+    /// Facts about the whole profile, to set.
+    pub fn facts(&mut self) -> &mut Facts {
+        &mut self.facts
+    }
+
+    /// Makes room for this many samples.
+    pub fn reserve(&mut self, samples: usize) {
+        self.keys.reserve_exact(samples);
+        self.amounts.reserve_exact(samples * self.values.len());
+    }
+
+    /// Adds a module; the main program is the first. Modules with equal paths and build ids become one.
+    pub fn module(&mut self, path: &str, build_id: &str) -> ModuleId {
+        let key = (self.interner.id(path), self.interner.id(build_id));
+        *self.by_module.entry(key).or_insert_with(|| {
+            self.modules.push(Module { path: path.to_owned(), build_id: build_id.to_owned() });
+            ModuleId(self.modules.len() as u32 - 1)
+        })
+    }
+
+    /// Adds a frame. Equal frames become one at the end.
+    pub fn frame(&mut self, frame: &Frame<'_>) -> FrameId {
+        let Frame { function, system_name, file, line, column, module, offset, inlined } = *frame;
+        let mut id = |text: Option<&str>| text.map(|text| self.interner.id(text));
+        let (function, system_name, file) = (id(function), id(system_name), id(file));
+        self.frames.push(StoredFrame { function, file, line, column, module, offset, inlined, system_name });
+        FrameId(self.frames.len() as u32 - 1)
+    }
+
+    /// Adds a stack, the innermost frame first. Equal stacks become one at the end.
+    pub fn stack(&mut self, frames: &[FrameId]) -> StackId {
+        let start = self.calls.len() as u32;
+        self.calls.extend_from_slice(frames);
+        self.stacks.push(start..self.calls.len() as u32);
+        StackId(self.stacks.len() as u32 - 1)
+    }
+
+    /// Adds labels.
+    pub fn labels(&mut self, labels: &Labels<'_>) -> LabelsId {
+        let Labels { kind, reporter, type_name, thread } = *labels;
+        let mut id = |text: Option<&str>| text.map(|text| self.interner.id(text));
+        let stored = StoredLabels {
+            kind: id(kind),
+            reporter: id(reporter),
+            type_name: id(type_name),
+            thread: id(thread),
+        };
+        *self.by_labels.entry(stored).or_insert_with(|| {
+            self.labels.push(stored);
+            LabelsId(self.labels.len() as u32 - 1)
+        })
+    }
+
+    /// Adds amounts to the sample with this stack, these labels and this size. The largest size counts as unknown.
+    ///
+    /// # Panics
+    ///
+    /// If there are not as many amounts as values.
+    pub fn sample(&mut self, stack: StackId, labels: LabelsId, size: Option<u64>, amounts: &[i64]) {
+        assert_eq!(amounts.len(), self.values.len(), "a sample has an amount for each value");
+        let size = size.map_or(0, |size| size.wrapping_add(1));
+        self.keys.push(Key { stack, labels, size });
+        self.amounts.extend_from_slice(amounts);
+    }
+
+    /// Sorts all samples, and adds equal ones up.
+    ///
+    /// # Errors
+    ///
+    /// [`ExportError::TooLarge`] if a sum exceeds 63 bits.
+    pub fn finish(self) -> Result<Stacks, ExportError> {
+        Ok(self.finish_with_stacks()?.0)
+    }
+
+    /// As [`finish`](Self::finish), with the new ids of stacks, for the [`Event`]s of a time line.
+    ///
+    /// # Errors
+    ///
+    /// As [`finish`](Self::finish).
+    pub fn finish_with_stacks(self) -> Result<(Stacks, NewStacks), ExportError> {
+        let Self {
+            facts, values, interner, modules, frames, calls, stacks, labels, mut keys, amounts, ..
+        } = self;
+        let (texts, new_texts) = interner.texts.sorted();
+        drop(interner);
+        let text = |id: Option<TextId>| id.map(|id| new_texts[id.0 as usize]);
+        let (frames, new_frames) = unique(frames.into_iter().map(|frame| StoredFrame {
+            function: text(frame.function),
+            system_name: text(frame.system_name),
+            file: text(frame.file),
+            ..frame
+        }));
+        let (labels, new_labels) = unique(labels.into_iter().map(|labels| StoredLabels {
+            kind: text(labels.kind),
+            reporter: text(labels.reporter),
+            type_name: text(labels.type_name),
+            thread: text(labels.thread),
+        }));
+        let calls: Vec<FrameId> =
+            calls.into_iter().map(|frame| FrameId(new_frames[frame.0 as usize])).collect();
+        let (calls, stacks, new_stacks) = sorted_stacks(&calls, &stacks);
+        for key in &mut keys {
+            key.stack = StackId(new_stacks[key.stack.0 as usize]);
+            key.labels = LabelsId(new_labels[key.labels.0 as usize]);
+        }
+        let (keys, amounts) = merged(keys, amounts, &values)?;
+        let totals = (0..values.len())
+            .map(|column| amounts.iter().skip(column).step_by(values.len()).map(|n| i128::from(*n)).sum())
+            .collect();
+        let joins = frames.iter().map(|f| f.inlined && f.module.is_some() && f.offset.is_some()).collect();
+        let stacks = Stacks {
+            facts,
+            values,
+            texts,
+            modules,
+            frames,
+            joins,
+            calls,
+            stacks,
+            labels,
+            keys,
+            amounts,
+            totals,
+        };
+        Ok((stacks, NewStacks(new_stacks)))
+    }
+}
+
+/// The new id of each stack of a builder.
+#[derive(Debug)]
+pub struct NewStacks(Vec<u32>);
+
+impl NewStacks {
+    /// The event with the new id of its stack.
+    pub fn event(&self, event: Event) -> Event {
+        Event { stack: StackId(self.0[event.stack.0 as usize]), ..event }
+    }
+}
+
+/// The elements sorted, each once, and the new index of each.
+fn unique<T: Ord + Copy>(all: impl Iterator<Item = T>) -> (Vec<T>, Vec<u32>) {
+    let all: Vec<T> = all.collect();
+    let mut order: Vec<u32> = (0..all.len() as u32).collect();
+    order.sort_unstable_by_key(|index| all[*index as usize]);
+    let mut new = vec![0; all.len()];
+    let mut kept: Vec<T> = Vec::new();
+    for old in order {
+        let element = all[old as usize];
+        if kept.last() != Some(&element) {
+            kept.push(element);
+        }
+        new[old as usize] = kept.len() as u32 - 1;
+    }
+    (kept, new)
+}
+
+/// The frames and ranges of the stacks in order, each once, and the new index of each stack.
+fn sorted_stacks(calls: &[FrameId], stacks: &[Range<u32>]) -> (Vec<FrameId>, Vec<Range<u32>>, Vec<u32>) {
+    let get = |index: u32| {
+        let Range { start, end } = stacks[index as usize];
+        &calls[start as usize..end as usize]
+    };
+    let mut order: Vec<u32> = (0..stacks.len() as u32).collect();
+    // From the outermost frame on, so that stacks with a common start are neighbours.
+    order.sort_unstable_by(|a, b| get(*a).iter().rev().cmp(get(*b).iter().rev()));
+    let mut new = vec![0; stacks.len()];
+    let mut kept_calls = Vec::with_capacity(calls.len());
+    let mut kept: Vec<Range<u32>> = Vec::with_capacity(stacks.len());
+    let mut last: Option<u32> = None;
+    for old in order {
+        if last.is_none_or(|last| get(last) != get(old)) {
+            let start = kept_calls.len() as u32;
+            kept_calls.extend_from_slice(get(old));
+            kept.push(start..kept_calls.len() as u32);
+        }
+        last = Some(old);
+        new[old as usize] = kept.len() as u32 - 1;
+    }
+    (kept_calls, kept, new)
+}
+
+/// The keys sorted, each once, with the sums of their amounts. A key without any amount is left out.
+fn merged(keys: Vec<Key>, amounts: Vec<i64>, values: &[Value]) -> Result<(Vec<Key>, Vec<i64>), ExportError> {
+    let width = values.len();
+    // With their keys beside them, since reading millions of keys in another order takes longer than sorting.
+    let mut order: Vec<(Key, u32)> = keys.into_iter().zip(0..).collect();
+    order.sort_unstable();
+    let mut kept: Vec<Key> = Vec::with_capacity(order.len());
+    let mut sums: Vec<i64> = Vec::with_capacity(amounts.len());
+    for (key, index) in order {
+        let own = &amounts[index as usize * width..(index as usize + 1) * width];
+        if kept.last() == Some(&key) {
+            let start = sums.len() - width;
+            for ((sum, amount), value) in sums[start..].iter_mut().zip(own).zip(values) {
+                let exact = i128::from(*sum) + i128::from(*amount);
+                *sum = i64::try_from(exact).map_err(|_| {
+                    ExportError::TooLarge("a profile", value.name(), exact, i128::from(i64::MAX))
+                })?;
+            }
+        } else {
+            drop_last_if_nothing(&mut kept, &mut sums, width);
+            kept.push(key);
+            sums.extend_from_slice(own);
+        }
+    }
+    drop_last_if_nothing(&mut kept, &mut sums, width);
+    Ok((kept, sums))
+}
+
+/// Drops the last key if all of its sums are 0.
+fn drop_last_if_nothing(kept: &mut Vec<Key>, sums: &mut Vec<i64>, width: usize) {
+    let start = sums.len().saturating_sub(width);
+    if !kept.is_empty() && sums[start..].iter().all(|sum| *sum == 0) {
+        kept.pop();
+        sums.truncate(start);
+    }
+}

@@ -1,0 +1,130 @@
+//! The owners of blocks as frames, for formats without labels.
+
+use super::{Labels, LabelsId, StackId, Stacks};
+
+/// Who owns the blocks of a sample: whether reporters reported them, and which.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub struct Owner<'t> {
+    /// `unreported`, `once` or `twice`.
+    pub kind: Option<&'t str>,
+    /// The reporter.
+    pub reporter: Option<&'t str>,
+}
+
+impl<'t> Owner<'t> {
+    /// The frames that stand for the owner, the kind first.
+    pub fn frames(&self) -> impl Iterator<Item = String> + use<'t> {
+        let kind = self.kind.map(|kind| match kind {
+            "once" | "twice" => format!("reported {kind}"),
+            kind => kind.to_owned(),
+        });
+        kind.into_iter().chain(self.reporter.map(|reporter| format!("reported by {reporter}")))
+    }
+}
+
+/// The owners of all labels.
+pub(crate) struct Owners<'t> {
+    /// Sorted.
+    pub(crate) all: Vec<Owner<'t>>,
+    /// By labels.
+    of_labels: Vec<u32>,
+}
+
+impl Owners<'_> {
+    /// The index of the owner of these labels.
+    pub(crate) fn index(&self, labels: LabelsId) -> usize {
+        self.of_labels[labels.0 as usize] as usize
+    }
+}
+
+/// The sums of one owner's blocks of a stack.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Owned<'a> {
+    /// The stack.
+    pub stack: StackId,
+    /// The owner.
+    pub owner: Owner<'a>,
+    /// A sum for each of [`Stacks::values`].
+    pub sums: &'a [i128],
+}
+
+/// The sums of each stack and owner.
+#[derive(Debug)]
+pub struct OwnedStacks<'t> {
+    owners: Vec<Owner<'t>>,
+    keys: Vec<(StackId, u32)>,
+    sums: Vec<i128>,
+    width: usize,
+}
+
+impl OwnedStacks<'_> {
+    /// By stack and then by owner. No two elements have the same stack and owner.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = Owned<'_>> + Clone {
+        self.keys.iter().enumerate().map(|(index, (stack, owner))| Owned {
+            stack: *stack,
+            owner: self.owners[*owner as usize],
+            sums: &self.sums[index * self.width..(index + 1) * self.width],
+        })
+    }
+
+    /// The number of elements.
+    pub fn len(&self) -> usize {
+        self.keys.len()
+    }
+
+    /// Whether there is no element.
+    pub fn is_empty(&self) -> bool {
+        self.keys.is_empty()
+    }
+
+    /// The owners, sorted, and the index of that of each element.
+    pub(crate) fn owners(&self) -> (&[Owner<'_>], impl Iterator<Item = usize>) {
+        (&self.owners, self.keys.iter().map(|(_, owner)| *owner as usize))
+    }
+}
+
+impl Stacks {
+    pub(crate) fn owners(&self) -> Owners<'_> {
+        let of = |index: usize| {
+            let Labels { kind, reporter, .. } = self.labels(LabelsId(index as u32));
+            Owner { kind, reporter }
+        };
+        let of_labels: Vec<Owner<'_>> = (0..self.labels.len()).map(of).collect();
+        let mut all = of_labels.clone();
+        all.sort_unstable();
+        all.dedup();
+        let of_labels =
+            of_labels.iter().map(|owner| all.binary_search(owner).unwrap_or_default() as u32).collect();
+        Owners { all, of_labels }
+    }
+
+    /// The sums of each stack and owner, over all sizes and other labels.
+    pub fn owned(&self) -> OwnedStacks<'_> {
+        let owners = self.owners();
+        let width = self.values.len();
+        let mut keys: Vec<(StackId, u32)> = Vec::new();
+        let mut sums: Vec<i128> = Vec::new();
+        // The owners of one stack, with the indices of their samples.
+        let mut of_stack: Vec<(u32, usize)> = Vec::new();
+        let mut samples = self.keys.iter().enumerate().peekable();
+        while let Some((index, key)) = samples.next() {
+            of_stack.push((owners.index(key.labels) as u32, index));
+            if samples.peek().is_some_and(|(_, next)| next.stack == key.stack) {
+                continue;
+            }
+            of_stack.sort_unstable();
+            for (owner, index) in of_stack.drain(..) {
+                if keys.last() != Some(&(key.stack, owner)) {
+                    keys.push((key.stack, owner));
+                    sums.resize(sums.len() + width, 0);
+                }
+                let start = sums.len() - width;
+                let amounts = &self.amounts[index * width..(index + 1) * width];
+                sums[start..].iter_mut().zip(amounts).for_each(|(sum, amount)| *sum += i128::from(*amount));
+            }
+        }
+        OwnedStacks { owners: owners.all, keys, sums, width }
+    }
+}

@@ -1,0 +1,83 @@
+//! Texts, each stored once.
+
+use std::hash::{BuildHasher as _, RandomState};
+
+use hashbrown::HashTable;
+
+/// The index of a text.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct TextId(pub(crate) u32);
+
+/// Texts by their ids.
+#[derive(Debug, Default)]
+pub(crate) struct Texts {
+    all: String,
+    ends: Vec<usize>,
+}
+
+impl Texts {
+    pub(crate) fn get(&self, id: TextId) -> &str {
+        let index = id.0 as usize;
+        let start = index.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.all[start..self.ends[index]]
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// The id of a text, if the texts are sorted and have it.
+    pub(crate) fn find(&self, text: &str) -> Option<TextId> {
+        let (mut low, mut high) = (0, self.ends.len());
+        while low < high {
+            let middle = low + (high - low) / 2;
+            match self.get(TextId(middle as u32)).cmp(text) {
+                core::cmp::Ordering::Equal => return Some(TextId(middle as u32)),
+                core::cmp::Ordering::Less => low = middle + 1,
+                core::cmp::Ordering::Greater => high = middle,
+            }
+        }
+        None
+    }
+
+    fn push(&mut self, text: &str) {
+        self.all.push_str(text);
+        self.ends.push(self.all.len());
+    }
+
+    /// The texts in their order, and the new id of each old one.
+    pub(crate) fn sorted(&self) -> (Self, Vec<TextId>) {
+        let mut order: Vec<u32> = (0..self.ends.len() as u32).collect();
+        order.sort_unstable_by_key(|id| self.get(TextId(*id)));
+        let mut sorted = Self { all: String::with_capacity(self.all.len()), ends: Vec::new() };
+        let mut new = vec![TextId(0); order.len()];
+        for (rank, old) in order.into_iter().enumerate() {
+            sorted.push(self.get(TextId(old)));
+            new[old as usize] = TextId(rank as u32);
+        }
+        (sorted, new)
+    }
+}
+
+/// Gives equal texts equal ids.
+#[derive(Debug, Default)]
+pub(crate) struct Interner {
+    pub(crate) texts: Texts,
+    ids: HashTable<TextId>,
+    /// Random, so that the author of an input cannot foresee hashes.
+    hasher: RandomState,
+}
+
+impl Interner {
+    pub(crate) fn id(&mut self, text: &str) -> TextId {
+        let hash = self.hasher.hash_one(text);
+        if let Some(known) = self.ids.find(hash, |id| self.texts.get(*id) == text) {
+            return *known;
+        }
+        let next = TextId(self.texts.ends.len() as u32);
+        self.texts.push(text);
+        let (texts, hasher) = (&self.texts, &self.hasher);
+        self.ids.insert_unique(hash, next, |id| hasher.hash_one(texts.get(*id)));
+        next
+    }
+}

@@ -1,0 +1,118 @@
+//! Stacks that each format is tried on.
+
+use memory_export::{Frame, Labels, Stacks, StacksBuilder, Value};
+
+pub(crate) const LIVE: [Value; 2] = [Value::LiveBlocks, Value::LiveBytes];
+
+/// Names that are hard to write: markup, separators, quotes, lines, marks of text direction, generics.
+pub(crate) const HOSTILE: [&str; 9] = [
+    "<script>alert(1)</script>",
+    "a;b,c (d) e",
+    "\"quoted\\\"",
+    "two\nlines\r\tand\u{1}more",
+    "\u{202e}right to left\u{2066}",
+    "<alloc::vec::Vec<T> as core::iter::Extend>::extend",
+    "no utf-8: \u{fffd}",
+    "",
+    "]]>}{'",
+];
+
+pub(crate) fn empty() -> Stacks {
+    StacksBuilder::new(&LIVE).finish().unwrap()
+}
+
+fn named(builder: &mut StacksBuilder, names: &[&str]) -> memory_export::StackId {
+    let frames: Vec<_> =
+        names.iter().map(|name| builder.frame(&Frame { function: Some(name), ..Frame::default() })).collect();
+    builder.stack(&frames)
+}
+
+pub(crate) fn one_block() -> Stacks {
+    let mut builder = StacksBuilder::new(&LIVE);
+    let stack = named(&mut builder, &["app::load", "app::main"]);
+    let labels = builder.labels(&Labels::default());
+    builder.sample(stack, labels, Some(100), &[1, 100]);
+    builder.finish().unwrap()
+}
+
+/// Owners, types and files with hostile names, inlined frames, and addresses without functions.
+pub(crate) fn hostile() -> Stacks {
+    let mut builder = StacksBuilder::new(&LIVE);
+    builder.facts().program = "/opt/a \"b\"\n;c".to_owned();
+    let program = builder.module("/opt/a \"b\"\n;c", "00ff");
+    let library = builder.module("/lib/libc.so.6", "abcdef");
+    let address = builder.frame(&Frame { module: Some(library), offset: Some(0x1234), ..Frame::default() });
+    for (index, name) in HOSTILE.into_iter().enumerate() {
+        let inner = builder.frame(&Frame {
+            function: Some(name),
+            file: Some(name),
+            line: Some(7),
+            column: Some(3),
+            module: Some(program),
+            offset: Some(0x100 + index as u64),
+            inlined: true,
+            ..Frame::default()
+        });
+        let outer = builder.frame(&Frame {
+            function: Some("app::main"),
+            system_name: Some("_RNvC3app4main"),
+            file: Some("src/main.rs"),
+            line: Some(index as u32),
+            module: Some(program),
+            offset: Some(0x100 + index as u64),
+            ..Frame::default()
+        });
+        let stack = builder.stack(&[inner, outer, address]);
+        for (kind, reporter) in [("unreported", None), ("once", Some(name)), ("twice", Some(name))] {
+            let labels =
+                builder.labels(&Labels { kind: Some(kind), reporter, type_name: Some(name), thread: None });
+            builder.sample(stack, labels, Some(16), &[2, 32]);
+            builder.sample(stack, labels, Some(24), &[1, 24]);
+        }
+    }
+    builder.finish().unwrap()
+}
+
+/// 100,000 stacks of 10 frames.
+pub(crate) fn many() -> Stacks {
+    let mut builder = StacksBuilder::new(&LIVE);
+    let frames: Vec<_> = (0..1000)
+        .map(|index| {
+            let name = format!("app::function_{index}");
+            builder.frame(&Frame {
+                function: Some(&name),
+                file: Some("src/app.rs"),
+                line: Some(index),
+                ..Frame::default()
+            })
+        })
+        .collect();
+    let labels = builder.labels(&Labels { kind: Some("unreported"), ..Labels::default() });
+    for index in 0..100_000_usize {
+        let calls: Vec<_> =
+            (0..10).map(|depth| frames[index.wrapping_mul(2_654_435_761 >> depth) / 7 % 1000]).collect();
+        let first = frames[index % 1000];
+        let second = frames[index / 1000];
+        let stack = builder.stack(&[&[first, second][..], &calls].concat());
+        builder.sample(stack, labels, Some(8 + index as u64 % 5), &[3, 3 * (8 + index as i64 % 5)]);
+    }
+    builder.finish().unwrap()
+}
+
+/// One sample with these numbers of blocks and bytes.
+pub(crate) fn with_amounts(blocks: i64, bytes: i64) -> Stacks {
+    let mut builder = StacksBuilder::new(&LIVE);
+    let stack = named(&mut builder, &["app::load"]);
+    let other = named(&mut builder, &["app::store"]);
+    let labels = builder.labels(&Labels::default());
+    builder.sample(stack, labels, None, &[blocks, bytes]);
+    builder.sample(other, labels, Some(10), &[1, 10]);
+    builder.finish().unwrap()
+}
+
+/// All that each format must be able to say.
+pub(crate) fn ordinary() -> [(&'static str, Stacks); 4] {
+    [("empty", empty()), ("one block", one_block()), ("hostile names", hostile()), ("100,000 stacks", many())]
+}
+
+pub(crate) const BEYOND: i64 = (1 << 53) + 1;

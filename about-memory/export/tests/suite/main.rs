@@ -1,0 +1,14 @@
+//! Tests of the writers: what they write is read by the published schema, and its sums are those of the stacks.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod building;
+mod chrome_trace;
+mod dhat;
+mod firefox_profiler;
+mod folded;
+mod heaptrack;
+mod inputs;
+mod open_metrics;
+mod pprof;
+mod speedscope;

@@ -1,0 +1,348 @@
+//! pprof, decoded by messages that are derived from `profile.proto`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Read as _;
+
+use memory_export::pprof::{Options, ReadOptions, Symbols, is_pprof, read, write};
+use memory_export::{ExportError, ImportError, Stacks, Value};
+use prost::Message as _;
+
+use crate::inputs::{self, BEYOND, HOSTILE};
+
+/// The messages of `profile.proto`.
+#[allow(missing_docs, unreachable_pub, reason = "named as in the schema")]
+mod schema {
+    #[derive(Clone, PartialEq, prost::Message)]
+    pub struct Profile {
+        #[prost(message, repeated, tag = "1")]
+        pub sample_type: Vec<ValueType>,
+        #[prost(message, repeated, tag = "2")]
+        pub sample: Vec<Sample>,
+        #[prost(message, repeated, tag = "3")]
+        pub mapping: Vec<Mapping>,
+        #[prost(message, repeated, tag = "4")]
+        pub location: Vec<Location>,
+        #[prost(message, repeated, tag = "5")]
+        pub function: Vec<Function>,
+        #[prost(string, repeated, tag = "6")]
+        pub string_table: Vec<String>,
+        #[prost(int64, tag = "7")]
+        pub drop_frames: i64,
+        #[prost(int64, tag = "9")]
+        pub time_nanos: i64,
+        #[prost(int64, tag = "10")]
+        pub duration_nanos: i64,
+        #[prost(message, optional, tag = "11")]
+        pub period_type: Option<ValueType>,
+        #[prost(int64, tag = "12")]
+        pub period: i64,
+        #[prost(int64, repeated, tag = "13")]
+        pub comment: Vec<i64>,
+        #[prost(int64, tag = "14")]
+        pub default_sample_type: i64,
+    }
+    #[derive(Clone, Copy, PartialEq, prost::Message)]
+    pub struct ValueType {
+        #[prost(int64, tag = "1")]
+        pub r#type: i64,
+        #[prost(int64, tag = "2")]
+        pub unit: i64,
+    }
+    #[derive(Clone, PartialEq, prost::Message)]
+    pub struct Sample {
+        #[prost(uint64, repeated, tag = "1")]
+        pub location_id: Vec<u64>,
+        #[prost(int64, repeated, tag = "2")]
+        pub value: Vec<i64>,
+        #[prost(message, repeated, tag = "3")]
+        pub label: Vec<Label>,
+    }
+    #[derive(Clone, Copy, PartialEq, prost::Message)]
+    pub struct Label {
+        #[prost(int64, tag = "1")]
+        pub key: i64,
+        #[prost(int64, tag = "2")]
+        pub str: i64,
+        #[prost(int64, tag = "3")]
+        pub num: i64,
+        #[prost(int64, tag = "4")]
+        pub num_unit: i64,
+    }
+    #[derive(Clone, Copy, PartialEq, prost::Message)]
+    pub struct Mapping {
+        #[prost(uint64, tag = "1")]
+        pub id: u64,
+        #[prost(uint64, tag = "2")]
+        pub memory_start: u64,
+        #[prost(uint64, tag = "3")]
+        pub memory_limit: u64,
+        #[prost(int64, tag = "5")]
+        pub filename: i64,
+        #[prost(int64, tag = "6")]
+        pub build_id: i64,
+        #[prost(bool, tag = "7")]
+        pub has_functions: bool,
+    }
+    #[derive(Clone, PartialEq, prost::Message)]
+    pub struct Location {
+        #[prost(uint64, tag = "1")]
+        pub id: u64,
+        #[prost(uint64, tag = "2")]
+        pub mapping_id: u64,
+        #[prost(uint64, tag = "3")]
+        pub address: u64,
+        #[prost(message, repeated, tag = "4")]
+        pub line: Vec<Line>,
+    }
+    #[derive(Clone, Copy, PartialEq, prost::Message)]
+    pub struct Line {
+        #[prost(uint64, tag = "1")]
+        pub function_id: u64,
+        #[prost(int64, tag = "2")]
+        pub line: i64,
+        #[prost(int64, tag = "3")]
+        pub column: i64,
+    }
+    #[derive(Clone, Copy, PartialEq, prost::Message)]
+    pub struct Function {
+        #[prost(uint64, tag = "1")]
+        pub id: u64,
+        #[prost(int64, tag = "2")]
+        pub name: i64,
+        #[prost(int64, tag = "3")]
+        pub system_name: i64,
+        #[prost(int64, tag = "4")]
+        pub filename: i64,
+    }
+}
+
+use schema::Profile;
+
+fn written(stacks: &Stacks, options: &Options) -> Vec<u8> {
+    let mut file = Vec::new();
+    write(stacks, options, &mut file).unwrap();
+    file
+}
+
+fn unpacked(file: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    flate2::read::GzDecoder::new(file).read_to_end(&mut bytes).unwrap();
+    bytes
+}
+
+/// Decodes a profile, and checks all that pprof's `CheckValid` and the other clients require.
+fn decoded(stacks: &Stacks, options: &Options) -> Profile {
+    let profile = Profile::decode(&*unpacked(&written(stacks, options))).unwrap();
+    let text = |number: i64| profile.string_table[number as usize].as_str();
+    assert_eq!(profile.string_table[0], "");
+    let texts: BTreeSet<_> = profile.string_table.iter().collect();
+    assert_eq!(texts.len(), profile.string_table.len(), "a text is there twice");
+    let in_order = |ids: Vec<u64>| assert_eq!(ids, (1..=ids.len() as u64).collect::<Vec<_>>());
+    in_order(profile.location.iter().map(|location| location.id).collect());
+    in_order(profile.function.iter().map(|function| function.id).collect());
+    for sample in &profile.sample {
+        assert_eq!(sample.value.len(), profile.sample_type.len());
+        assert!(sample.location_id.iter().all(|id| (1..=profile.location.len() as u64).contains(id)));
+        let keys: BTreeSet<_> = sample.label.iter().map(|label| label.key).collect();
+        assert_eq!(keys.len(), sample.label.len(), "a key has two values");
+    }
+    for location in &profile.location {
+        assert!(
+            location.line.iter().all(|line| (1..=profile.function.len() as u64).contains(&line.function_id))
+        );
+        let mapping = profile.mapping.iter().find(|mapping| mapping.id == location.mapping_id);
+        assert_eq!(mapping.is_some(), location.mapping_id != 0);
+        assert!(mapping.is_none_or(|mapping| location.address < mapping.memory_limit));
+    }
+    assert_eq!(profile.period, 1);
+    assert_eq!(
+        profile.period_type.map(|kind| (text(kind.r#type), text(kind.unit))),
+        Some(("space", "bytes"))
+    );
+    assert_eq!(text(profile.default_sample_type), "inuse_space");
+    let types: Vec<_> = profile.sample_type.iter().map(|kind| (text(kind.r#type), text(kind.unit))).collect();
+    assert_eq!(types, [("inuse_objects", "count"), ("inuse_space", "bytes")]);
+    for (index, value) in inputs::LIVE.into_iter().enumerate() {
+        let sum: i128 = profile.sample.iter().map(|sample| i128::from(sample.value[index])).sum();
+        assert_eq!(Some(sum), stacks.total(value), "{value:?}");
+    }
+    profile
+}
+
+#[test]
+fn sums_are_those_of_the_stacks() {
+    for (name, stacks) in inputs::ordinary() {
+        for options in [Options::new(), Options::new().sizes(true), Options::new().symbols(Symbols::BuildId)]
+        {
+            println!("{name}, {options:?}");
+            decoded(&stacks, &options);
+            assert_eq!(written(&stacks, &options), written(&stacks, &options));
+        }
+    }
+}
+
+#[test]
+fn large_and_negative_amounts_are_exact() {
+    for stacks in [
+        inputs::with_amounts(-3, -BEYOND),
+        inputs::with_amounts(1, BEYOND),
+        inputs::with_amounts(1, i64::MAX - 10),
+        inputs::with_amounts(i64::MIN, i64::MIN),
+    ] {
+        decoded(&stacks, &Options::new());
+    }
+}
+
+#[test]
+fn labels_name_the_owner_and_the_type() {
+    let stacks = inputs::hostile();
+    let profile = decoded(&stacks, &Options::new());
+    let text = |number: i64| profile.string_table[number as usize].as_str();
+    let mut by_kind: BTreeMap<&str, i64> = BTreeMap::new();
+    let mut reporters = BTreeSet::new();
+    for sample in &profile.sample {
+        for label in &sample.label {
+            match text(label.key) {
+                "kind" => *by_kind.entry(text(label.str)).or_default() += sample.value[1],
+                "reporter" => drop(reporters.insert(text(label.str))),
+                key => assert_eq!(key, "type"),
+            }
+        }
+    }
+    let each = 56 * HOSTILE.len() as i64;
+    assert_eq!(by_kind, BTreeMap::from([("once", each), ("twice", each), ("unreported", each)]));
+    assert_eq!(reporters, HOSTILE.into());
+}
+
+#[test]
+fn sizes_are_labels_with_a_unit() {
+    let profile = decoded(&inputs::hostile(), &Options::new().sizes(true));
+    let text = |number: i64| profile.string_table[number as usize].as_str();
+    for sample in &profile.sample {
+        let size = sample.label.iter().find(|label| text(label.key) == "bytes").unwrap();
+        assert_eq!(text(size.num_unit), "bytes");
+        assert_eq!(size.num * sample.value[0], sample.value[1]);
+    }
+}
+
+/// Clients demangle a name that is equal to its system name, and so shorten `<Vec<T> as Extend>::extend` to `::extend`.
+#[test]
+fn a_readable_name_is_not_the_system_name() {
+    let profile = decoded(&inputs::hostile(), &Options::new());
+    let text = |number: i64| profile.string_table[number as usize].as_str();
+    let names: BTreeMap<&str, &str> =
+        profile.function.iter().map(|function| (text(function.name), text(function.system_name))).collect();
+    assert_eq!(names["<alloc::vec::Vec<T> as core::iter::Extend>::extend"], "");
+    assert_eq!(names["app::main"], "_RNvC3app4main");
+}
+
+#[test]
+fn inlined_functions_are_lines_of_one_location() {
+    let profile = decoded(&inputs::hostile(), &Options::new());
+    let text = |number: i64| profile.string_table[number as usize].as_str();
+    let name = |line: &schema::Line| text(profile.function[line.function_id as usize - 1].name);
+    for sample in &profile.sample {
+        let [inner, outer] = sample.location_id[..] else { panic!("{sample:?}") };
+        let inner = &profile.location[inner as usize - 1];
+        assert_eq!(inner.line.len(), 2);
+        assert!(HOSTILE.contains(&name(&inner.line[0])));
+        assert_eq!((inner.line[0].line, inner.line[0].column), (7, 3));
+        assert_eq!(name(&inner.line[1]), "app::main");
+        let outer = &profile.location[outer as usize - 1];
+        assert_eq!((outer.line.len(), outer.address), (0, 0x1234));
+        let library = profile.mapping.iter().find(|mapping| mapping.id == outer.mapping_id).unwrap();
+        assert_eq!((text(library.filename), text(library.build_id)), ("/lib/libc.so.6", "abcdef"));
+    }
+    assert!(profile.mapping.iter().all(|mapping| mapping.has_functions));
+    assert_eq!(text(profile.mapping[0].build_id), "00ff");
+}
+
+#[test]
+fn by_build_id_there_are_addresses_and_no_names() {
+    let profile = decoded(&inputs::hostile(), &Options::new().symbols(Symbols::BuildId));
+    assert!(profile.function.is_empty());
+    assert!(profile.mapping.iter().all(|mapping| !mapping.has_functions && mapping.memory_limit == u64::MAX));
+    assert!(profile.location.iter().all(|location| location.address != 0 && location.line.is_empty()));
+    assert!(profile.string_table[profile.drop_frames as usize].contains("__rust_"));
+}
+
+#[test]
+fn what_is_written_is_read() {
+    for (name, stacks) in inputs::ordinary() {
+        println!("{name}");
+        let file = written(&stacks, &Options::new().sizes(true));
+        assert!(is_pprof(&file[..file.len().min(512)]));
+        let read = read(&*file, &ReadOptions::new()).unwrap();
+        for value in inputs::LIVE {
+            assert_eq!(read.total(value), stacks.total(value));
+        }
+        assert_eq!(read.samples().len(), stacks.samples().len());
+        assert_eq!(read.stack_count(), stacks.stack_count());
+        if name == "100,000 stacks" {
+            // Without names that are empty, nothing is lost.
+            assert_eq!(written(&read, &Options::new().sizes(true)), file);
+        }
+    }
+}
+
+#[test]
+fn other_programs_profiles_are_read() {
+    let mut profile = Profile {
+        sample_type: vec![schema::ValueType { r#type: 1, unit: 2 }, schema::ValueType { r#type: 3, unit: 4 }],
+        sample: vec![schema::Sample { location_id: vec![1], value: vec![3, 300], label: Vec::new() }],
+        location: vec![schema::Location { id: 1, mapping_id: 0, address: 0x10, line: Vec::new() }],
+        string_table: ["", "objects", "count", "space", "bytes"].map(str::to_owned).into(),
+        ..Profile::default()
+    };
+    let stacks = read(&*profile.encode_to_vec(), &ReadOptions::new()).unwrap();
+    assert_eq!((stacks.total(Value::LiveBlocks), stacks.total(Value::LiveBytes)), (Some(3), Some(300)));
+
+    let check = |change: &dyn Fn(&mut Profile), message: &str| {
+        let mut changed = profile.clone();
+        change(&mut changed);
+        let error = read(&*changed.encode_to_vec(), &ReadOptions::new()).unwrap_err();
+        assert_eq!(error.to_string(), message);
+    };
+    check(&|p| p.sample[0].location_id = vec![2], "the profile has no location 2");
+    check(&|p| p.sample_type[0].r#type = 9, "the profile has no text 9");
+    check(&|p| p.location[0].mapping_id = 5, "the profile has no mapping 5");
+    check(
+        &|p| p.location[0].line = vec![schema::Line { function_id: 7, ..Default::default() }],
+        "the profile has no function 7",
+    );
+    check(
+        &|p| p.string_table = ["", "cpu", "nanoseconds", "samples", "count"].map(str::to_owned).into(),
+        "the profile has no amounts of memory; its sample types are cpu, samples",
+    );
+    profile.sample[0].value.pop();
+    let error = read(&*profile.encode_to_vec(), &ReadOptions::new()).unwrap_err();
+    assert!(matches!(error, ImportError::Malformed(_, "a sample without an amount for each type")));
+}
+
+#[test]
+fn a_reader_has_bounds_and_never_panics() {
+    let file = written(&inputs::hostile(), &Options::new());
+    let error = read(&*file, &ReadOptions::new().max_bytes(100)).unwrap_err();
+    assert_eq!(error.to_string(), "the profile has more than 100 bytes once it is unpacked");
+    let bytes = unpacked(&file);
+    for end in 0..bytes.len() {
+        let _ = read(&bytes[..end], &ReadOptions::new());
+    }
+    for at in 0..bytes.len() {
+        for value in [0, 0x7f, 0x80, 0xff] {
+            let mut mutated = bytes.clone();
+            mutated[at] = value;
+            let _ = read(&*mutated, &ReadOptions::new());
+        }
+    }
+    for text in ["{\"version\": 5}", "\n\n {\"version\": 1}", "", "[1]"] {
+        assert!(!is_pprof(text.as_bytes()), "{text}");
+    }
+}
+
+#[test]
+fn a_profile_needs_amounts_that_pprof_knows() {
+    let stacks = memory_export::StacksBuilder::new(&[Value::PeakBytes]).finish().unwrap();
+    let error = write(&stacks, &Options::new(), Vec::new()).unwrap_err();
+    assert!(matches!(error, ExportError::NotRecorded("pprof", _)));
+}

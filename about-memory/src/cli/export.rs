@@ -1,0 +1,258 @@
+//! `about-memory export`: a dump, a report or a heap snapshot in the format of another tool.
+
+mod format;
+pub(super) mod profile;
+mod series;
+
+use std::io::{self, IsTerminal as _, Write};
+use std::path::{Path, PathBuf};
+
+use about_memory::export::StacksOptions;
+use clap::{Args, ValueEnum};
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use memory_export::{
+    ExportError, chrome_trace, dhat, firefox_profiler, folded, heaptrack, open_metrics, pprof, speedscope,
+};
+use memory_report::file::ReadOptions as ReportOptions;
+use memory_report::{ReadError, ReportSet};
+
+use super::dump_limits::DumpLimits;
+use super::input::Input;
+use super::program_view::At;
+use super::symbols::Symbols;
+use super::{Failure, live_input, new_file, say};
+use format::{Format, Kind};
+use profile::Making;
+
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  about-memory export dmd-1234.json.gz -o heap.pb.gz            # go tool pprof -http=: heap.pb.gz
+  about-memory export dmd-1234.json.gz -o heap.speedscope.json  # drop it on speedscope
+  about-memory export dmd-1234.json.gz -o heaptrack.app.gz      # heaptrack_gui heaptrack.app.gz
+  about-memory export dmd-1234.json.gz -o dhat.json             # load it in dh_view.html of Valgrind
+  about-memory export dmd-1234.json.gz -o heap.profile.json.gz  # load it in profiler.firefox.com
+  about-memory export 1234 -o live.pb.gz --symbols-in build-id
+  about-memory export before.json.gz after.json.gz -o growth.speedscope.json
+  about-memory export dmd-1234.json.gz --format folded | inferno-flamegraph > graph.svg
+  about-memory export monday.json.gz tuesday.json.gz -o week.trace.json
+  about-memory export memory-report.json.gz -o memory.prom
+  about-memory export heap.fxsnapshot -o heap.heapsnapshot
+
+The name of the output tells the format:
+  .pb.gz .pprof       pprof             dumps of DMD, and pprof profiles
+  .speedscope.json    speedscope        the same
+  .dhat.json          dhat              the same; also dhat*.json
+  .heaptrack[.gz]     heaptrack         the same; also heaptrack.*
+  .profile.json[.gz]  firefox-profiler  the same
+  .folded             folded            the same
+  .trace.json[.gz]    chrome-trace      report files; each is one point in time
+  .om .prom           openmetrics, prometheus  one report file or process
+  .heapsnapshot       v8                a heap snapshot (.fxsnapshot)
+
+In pprof, the owner of memory is a label: go tool pprof -tagroot=reporter heap.pb.gz shows the reporters as the roots of
+all stacks, -tagfocus=kind=unreported only memory that nobody reports. Other formats have the kind and the reporter as
+frames. What a format cannot say (a negative amount, an amount above 2^53) is an error that names it.
+
+Exit status: 0 on success, 1 if a file cannot be read or does not fit the format, 2 for wrong usage.";
+
+/// How a pprof profile names code.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum SymbolsIn {
+    /// Functions, files and lines are in the profile
+    #[default]
+    Inline,
+    /// The profile has addresses and build ids, and its reader looks functions up
+    BuildId,
+}
+
+#[derive(Args)]
+pub(crate) struct Export {
+    /// A dump of DMD, a pprof profile, report files (the earliest first), a heap snapshot, or a process; `-` for
+    /// standard input. Of two dumps, the second minus the first.
+    #[arg(value_name = "SOURCE", required = true)]
+    sources: Vec<Input>,
+    /// The format. [default: by the name of the output]
+    #[arg(long, short, value_enum)]
+    format: Option<Format>,
+    /// The file to write, compressed if its name ends in .gz; `-` for standard output. [default: -]
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Of a dump, the time whose blocks to write. [default: peak if no reporter reported a block and the heap has shrunk
+    /// by a tenth since, else end; for differences end]
+    #[arg(long, value_enum)]
+    at: Option<At>,
+    /// Keep frames of allocators, of libraries, and through which threads and `main` start.
+    #[arg(long)]
+    all_frames: bool,
+    /// Count the bytes that the program requested, not those that it can use.
+    #[arg(long)]
+    requested: bool,
+    /// Of pprof: how the profile names code.
+    #[arg(long, value_enum, default_value_t)]
+    symbols_in: SymbolsIn,
+    /// Of pprof: make blocks of different sizes samples of their own, with a label `bytes`.
+    #[arg(long)]
+    sizes: bool,
+    #[command(flatten)]
+    symbols: Symbols,
+    #[command(flatten)]
+    limits: DumpLimits,
+}
+
+impl Export {
+    pub(super) fn run(self) -> Result<(), Failure> {
+        let format = self.format()?;
+        let most = match format {
+            Format::ChromeTrace => usize::MAX,
+            _ if format.kind() == Kind::Stacks => 2,
+            _ => 1,
+        };
+        if self.sources.len() > most {
+            return Err(Failure::Usage(format!(
+                "the format takes at most {most} of the {} sources",
+                self.sources.len()
+            )));
+        }
+        if self.sources.iter().filter(|source| source.is_stdin()).count() > 1 {
+            return Err(Failure::Usage("only one file can be standard input".to_owned()));
+        }
+        let first = &self.sources[0];
+        match format.kind() {
+            Kind::Stacks => self.stacks(format),
+            Kind::Reports if format == Format::ChromeTrace => {
+                let counters = series::counters(&self.sources, |source| self.report(source))?;
+                self.write(|out| chrome_trace::write(&counters, out))
+            }
+            Kind::Reports => {
+                let set = self.report(first)?;
+                let form = match format {
+                    Format::Prometheus => open_metrics::Form::Prometheus,
+                    _ => open_metrics::Form::OpenMetrics,
+                };
+                self.write(|out| open_metrics::write(&set, &open_metrics::Options::new().form(form), out))
+            }
+            Kind::Graph => {
+                let options =
+                    heap_graph::snapshot::ReadOptions::new().max_bytes(self.limits.options().max_bytes);
+                let graph = match first.is_stdin() {
+                    true => heap_graph::snapshot::read_from(io::stdin().lock(), &options),
+                    false => heap_graph::snapshot::read_with(first.path(), &options),
+                };
+                let graph = graph.map_err(|error| Failure::File(first.name(), error.into()))?;
+                self.write(|out| Ok(heap_graph::export::write_v8(&graph, out)?))
+            }
+        }
+    }
+
+    fn format(&self) -> Result<Format, Failure> {
+        let name = match (self.format, &self.output) {
+            (Some(format), _) => return Ok(format),
+            (None, None) => "--format or --output is required".to_owned(),
+            (None, Some(path)) => match Format::guess(path) {
+                Some(format) => return Ok(format),
+                None => format!("{}: the name tells no format; use --format", path.display()),
+            },
+        };
+        Err(Failure::Usage(format!("{name}: one of {}", Format::names())))
+    }
+
+    fn stacks(&self, format: Format) -> Result<(), Failure> {
+        let by_build_id = format == Format::Pprof && self.symbols_in == SymbolsIn::BuildId;
+        let making = Making {
+            symbols: (!by_build_id).then_some(&self.symbols),
+            limits: &self.limits,
+            at: self.at.map(At::time),
+            options: StacksOptions::new()
+                // Without functions nobody knows which frames are the program's.
+                .all_frames(self.all_frames || by_build_id)
+                .types(format == Format::Pprof && !by_build_id)
+                .requested(self.requested),
+        };
+        let stacks = match &*self.sources {
+            [first, second] => making.difference(first, second)?,
+            sources => making.stacks(&sources[0])?,
+        };
+        let mut merged = 0;
+        self.write(|out| match format {
+            Format::Dhat => dhat::write(&stacks, out),
+            Format::Speedscope => speedscope::write(&stacks, &speedscope::Options::new(), out),
+            Format::Heaptrack => {
+                let written = heaptrack::write(&stacks, &heaptrack::Options::new(), out)?;
+                merged = written.merged;
+                Ok(())
+            }
+            Format::FirefoxProfiler => firefox_profiler::write(&stacks, [], out),
+            Format::Folded => folded::write(&stacks, out),
+            _ => {
+                let symbols = if by_build_id { pprof::Symbols::BuildId } else { pprof::Symbols::Inline };
+                pprof::write(&stacks, &pprof::Options::new().symbols(symbols).sizes(self.sizes), out)
+            }
+        })?;
+        if merged > 0 {
+            say(&format!(
+                "{merged} blocks are missing from heaptrack's counts, as they became parts of larger ones"
+            ));
+        }
+        Ok(())
+    }
+
+    fn report(&self, source: &Input) -> Result<ReportSet, Failure> {
+        let options = ReportOptions::new().max_bytes(self.limits.options().max_bytes);
+        if let Some(pid) = source.process()? {
+            return live_input::read(pid, options);
+        }
+        match source.read_with(options) {
+            Err(Failure::File(name, error)) if matches!(error.downcast_ref(), Some(ReadError::Version(version)) if version == "5") => {
+                Err(Failure::File(
+                    name,
+                    anyhow::anyhow!(
+                        "is a dump of DMD, which has no reports; the formats of dumps are pprof, dhat, speedscope, \
+                         heaptrack, firefox-profiler and folded"
+                    ),
+                ))
+            }
+            read => read,
+        }
+    }
+
+    fn write(&self, write: impl FnOnce(&mut dyn Write) -> Result<(), ExportError>) -> Result<(), Failure> {
+        let path = self.output.as_deref().filter(|path| path.as_os_str() != "-");
+        let Some(path) = path else {
+            if io::stdout().is_terminal() && matches!(self.format(), Ok(Format::Pprof)) {
+                return Err(Failure::Usage("pprof is binary: use --output FILE".to_owned()));
+            }
+            let mut out = io::BufWriter::with_capacity(1 << 16, io::stdout().lock());
+            let written = write(&mut out).and_then(|()| Ok(out.flush()?));
+            return written.map_err(|error| match error {
+                ExportError::Write(error) => Failure::Output(error),
+                error => Failure::File(self.sources[0].name(), error.into()),
+            });
+        };
+        // Only this user may read what a running process says.
+        let mut private = false;
+        for source in &self.sources {
+            private |= source.process()?.is_some();
+        }
+        let compress = has_end(path, "gz") && !matches!(self.format(), Ok(Format::Pprof));
+        let written = new_file::write(path, private, |out| {
+            if !compress {
+                return write(out);
+            }
+            let mut encoder = GzEncoder::new(out, Compression::new(2));
+            write(&mut encoder)?;
+            encoder.finish()?;
+            Ok(())
+        });
+        written.map_err(|error| match error {
+            ExportError::Write(error) => {
+                Failure::File(path.display().to_string(), anyhow::anyhow!("cannot be written: {error}"))
+            }
+            error => Failure::File(self.sources[0].name(), error.into()),
+        })
+    }
+}
+
+fn has_end(path: &Path, end: &str) -> bool {
+    path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case(end))
+}

@@ -1,0 +1,79 @@
+//! The formats of exports, and how a file's name tells them.
+
+use std::path::Path;
+
+use clap::ValueEnum;
+
+/// A format of another tool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// pprof: go tool pprof, Pyroscope, Parca, speedscope
+    Pprof,
+    /// DHAT's JSON: `dh_view.html` of Valgrind
+    Dhat,
+    /// speedscope's JSON: speedscope
+    Speedscope,
+    /// heaptrack's text: `heaptrack_gui`, `heaptrack_print`
+    Heaptrack,
+    /// The Firefox Profiler's JSON: profiler.firefox.com, samply load
+    FirefoxProfiler,
+    /// Folded stacks: inferno-flamegraph, speedscope, ui.perfetto.dev
+    Folded,
+    /// Chrome's trace events, counters of a series: ui.perfetto.dev
+    ChromeTrace,
+    /// `OpenMetrics` 1.0: Prometheus, Grafana
+    Openmetrics,
+    /// The text of Prometheus: the textfile collector of `node_exporter`
+    Prometheus,
+    /// V8's heap snapshot: Chrome's developer tools, memlab
+    V8,
+}
+
+/// What a format is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Stacks,
+    Reports,
+    Graph,
+}
+
+impl Format {
+    pub(crate) fn kind(self) -> Kind {
+        match self {
+            Self::ChromeTrace | Self::Openmetrics | Self::Prometheus => Kind::Reports,
+            Self::V8 => Kind::Graph,
+            _ => Kind::Stacks,
+        }
+    }
+
+    /// The format that a file's name tells.
+    pub(crate) fn guess(path: &Path) -> Option<Self> {
+        let name = path.file_name()?.to_str()?.to_ascii_lowercase();
+        let name = name.strip_suffix(".gz").unwrap_or(&name);
+        let ends = [
+            (Self::Pprof, &[".pb", ".pprof"][..]),
+            (Self::Dhat, &[".dhat.json", ".dhat"]),
+            (Self::Speedscope, &[".speedscope.json", ".speedscope"]),
+            (Self::Heaptrack, &[".heaptrack"]),
+            (Self::FirefoxProfiler, &[".profile.json", ".firefox.json"]),
+            (Self::Folded, &[".folded", ".collapsed"]),
+            (Self::ChromeTrace, &[".trace.json"]),
+            (Self::Openmetrics, &[".openmetrics", ".om"]),
+            (Self::Prometheus, &[".prom"]),
+            (Self::V8, &[".heapsnapshot"]),
+        ];
+        let by_end = ends.into_iter().find(|(_, ends)| ends.iter().any(|end| name.ends_with(end)));
+        by_end.map(|(format, _)| format).or_else(|| match name {
+            // As the tools name their own files.
+            name if name.starts_with("heaptrack.") => Some(Self::Heaptrack),
+            name if name.starts_with("dhat") && name.ends_with(".json") => Some(Self::Dhat),
+            _ => None,
+        })
+    }
+
+    /// The names of all formats.
+    pub(crate) fn names() -> String {
+        let names = Self::value_variants().iter().filter_map(ValueEnum::to_possible_value);
+        names.map(|value| value.get_name().to_owned()).collect::<Vec<_>>().join(", ")
+    }
+}

@@ -1,0 +1,121 @@
+//! Stacks from dumps of DMD and from pprof profiles.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::Path;
+
+use about_memory::export::{self, StacksOptions};
+use about_memory::live;
+use dmd::analyze::program::Overview;
+use dmd::analyze::{self, AnalyzeError, At, Dump};
+use memory_export::{Stacks, pprof};
+
+use super::super::dump_limits::DumpLimits;
+use super::super::input::Input;
+use super::super::live_input::{self, DEFAULT_DUMP_TIMEOUT};
+use super::super::progress::Progress;
+use super::super::symbols::Symbols;
+use super::super::{Failure, dump_limits};
+
+/// A source of stacks.
+pub(crate) enum Profile {
+    Dump(Box<Dump>),
+    Pprof(Box<Stacks>),
+}
+
+/// Reads a dump or a pprof profile, or asks a process for a dump.
+pub(crate) fn read(input: &Input, limits: &DumpLimits) -> Result<Profile, Failure> {
+    if let Some(pid) = input.process()? {
+        let folder = tempfile::tempdir().map_err(|error| Failure::File("a dump".to_owned(), error.into()))?;
+        let file = folder.path().join("dmd.json");
+        live::save_dump(pid, &file, DEFAULT_DUMP_TIMEOUT)
+            .map_err(|error| live_input::failure(&[pid], error))?;
+        return dump_limits::read(&file, &limits.options()).map(|dump| Profile::Dump(Box::new(dump)));
+    }
+    if input.is_stdin() {
+        return read_from(input, io::stdin().lock(), limits);
+    }
+    match std::fs::metadata(input.path()) {
+        Ok(metadata) if metadata.is_file() => {
+            let file = File::open(input.path()).map_err(|error| Failure::File(input.name(), error.into()))?;
+            read_from(input, Progress::new(file, input.name(), metadata.len()), limits)
+        }
+        // Reports what is wrong with the path.
+        _ => dump_limits::read(input.path(), &limits.options()).map(|dump| Profile::Dump(Box::new(dump))),
+    }
+}
+
+/// Whether a file is a pprof profile. The command that reads it reports why it cannot be read.
+pub(crate) fn is_pprof(path: &Path) -> bool {
+    let mut start = Vec::new();
+    let is_file = std::fs::metadata(path).is_ok_and(|metadata| metadata.is_file());
+    let mut read = |path| File::open(path)?.take(512).read_to_end(&mut start);
+    is_file && read(path).is_ok() && pprof::is_pprof(&start)
+}
+
+fn read_from(input: &Input, reader: impl Read, limits: &DumpLimits) -> Result<Profile, Failure> {
+    let failure = |error: anyhow::Error| Failure::File(input.name(), error);
+    let mut reader = BufReader::with_capacity(1 << 16, reader);
+    let start = reader.fill_buf().map_err(|error| failure(error.into()))?;
+    if pprof::is_pprof(start) {
+        let options = pprof::ReadOptions::new().max_bytes(limits.options().max_bytes);
+        return pprof::read(reader, &options)
+            .map(|stacks| Profile::Pprof(Box::new(stacks)))
+            .map_err(|error| failure(error.into()));
+    }
+    match analyze::read_from(reader, &limits.options()) {
+        Ok(dump) => Ok(Profile::Dump(Box::new(dump))),
+        Err(AnalyzeError::Version(version)) if version == "1" => Err(failure(anyhow::anyhow!(
+            "is a memory report, which has no stacks; the formats of reports are openmetrics, prometheus and \
+             chrome-trace"
+        ))),
+        Err(error) => Err(failure(error.into())),
+    }
+}
+
+/// How a dump becomes stacks.
+pub(crate) struct Making<'a> {
+    pub(crate) symbols: Option<&'a Symbols>,
+    pub(crate) limits: &'a DumpLimits,
+    pub(crate) at: Option<At>,
+    pub(crate) options: StacksOptions,
+}
+
+impl Making<'_> {
+    /// The dump with symbols, at the chosen time.
+    fn prepared(&self, input: &Input, mut dump: Dump, default: Option<At>) -> Result<Dump, Failure> {
+        if let Some(symbols) = self.symbols {
+            symbols.fix(&mut dump, &self.limits.options());
+        }
+        let at = match self.at.or(default) {
+            Some(at) => at,
+            None => Overview::new(&dump, None).at,
+        };
+        dump.at(at).map_err(|error| Failure::File(input.name(), error.into()))
+    }
+
+    pub(crate) fn stacks(&self, input: &Input) -> Result<Stacks, Failure> {
+        match read(input, self.limits)? {
+            Profile::Pprof(stacks) => Ok(*stacks),
+            Profile::Dump(dump) => {
+                let dump = self.prepared(input, *dump, None)?;
+                let stacks = export::stacks(dump, &self.options);
+                stacks.map_err(|error| Failure::File(input.name(), error.into()))
+            }
+        }
+    }
+
+    /// What the second dump has more than the first.
+    pub(crate) fn difference(&self, first: &Input, second: &Input) -> Result<Stacks, Failure> {
+        let dump = |input: &Input| match read(input, self.limits)? {
+            Profile::Dump(dump) => self.prepared(input, *dump, Some(At::End)),
+            Profile::Pprof(_) => Err(Failure::Usage(format!(
+                "{}: a difference is of two dumps; for two pprof profiles use about-memory diff",
+                input.name()
+            ))),
+        };
+        let (first_dump, second_dump) = (dump(first)?, dump(second)?);
+        export::difference(first_dump, second_dump, &self.options)
+            .map_err(|error| Failure::File(second.name(), error.into()))
+    }
+}

@@ -1,0 +1,286 @@
+//! Dumps of DMD as [`Stacks`], from which the crate `memory-export` writes the formats of other tools.
+//!
+//! A dump has the live blocks of one time or, in cumulative mode, all blocks ever allocated. Each sample has the stack,
+//! the size, and as labels whether reporters reported the blocks, which, and the type.
+
+use core::fmt;
+use std::collections::HashMap;
+use std::time::Duration;
+
+use dmd_analyze::program::Folds;
+use dmd_analyze::{At, Blocks, Dump, Mode};
+use memory_export::{
+    ExportError, Frame, FrameId, Labels, LabelsId, ModuleId, StackId, Stacks, StacksBuilder, Value,
+};
+use rustc_hash::FxHashMap;
+
+/// The frame of blocks whose stack was not recorded.
+const NO_STACK: &str = "(no stack recorded)";
+
+/// How a dump becomes stacks.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct StacksOptions {
+    /// Keep the frames that say nothing about the program: those of allocators, of Rust's library, and through which
+    /// threads and `main` start. Default: no.
+    pub all_frames: bool,
+    /// Find the types of blocks, for formats with labels. Default: no.
+    pub types: bool,
+    /// Count the bytes that the program requested, and not those that it can use. Default: no.
+    pub requested: bool,
+}
+
+impl StacksOptions {
+    /// The defaults.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets [`all_frames`](Self::all_frames).
+    #[must_use]
+    pub fn all_frames(mut self, all_frames: bool) -> Self {
+        self.all_frames = all_frames;
+        self
+    }
+
+    /// Sets [`types`](Self::types).
+    #[must_use]
+    pub fn types(mut self, types: bool) -> Self {
+        self.types = types;
+        self
+    }
+
+    /// Sets [`requested`](Self::requested).
+    #[must_use]
+    pub fn requested(mut self, requested: bool) -> Self {
+        self.requested = requested;
+        self
+    }
+}
+
+/// Why dumps do not become stacks.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum StacksError {
+    /// Two dumps of a difference have different modes.
+    DifferentModes(Mode, Mode),
+    /// An amount is too large.
+    Amount(ExportError),
+}
+
+impl fmt::Display for StacksError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::DifferentModes(first, second) => {
+                write!(f, "its mode is {second}, but that of the first dump is {first}")
+            }
+            Self::Amount(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for StacksError {}
+
+impl From<ExportError> for StacksError {
+    fn from(error: ExportError) -> Self {
+        Self::Amount(error)
+    }
+}
+
+/// The blocks of a dump with symbols, at the time that it [shows](Dump::shown).
+///
+/// # Errors
+///
+/// If the bytes of equal blocks exceed 63 bits.
+pub fn stacks(dump: Dump, options: &StacksOptions) -> Result<Stacks, StacksError> {
+    let mut builder = StacksBuilder::new(&values(&dump));
+    describe(&dump, &mut builder);
+    add(dump, 1, options, &mut builder)?;
+    Ok(builder.finish()?)
+}
+
+/// The blocks of the second dump minus those of the first. Amounts may be negative.
+///
+/// # Errors
+///
+/// As [`stacks`], and if one of the dumps is cumulative and the other is not.
+pub fn difference(first: Dump, second: Dump, options: &StacksOptions) -> Result<Stacks, StacksError> {
+    let is_of_all = |dump: &Dump| dump.mode() == Mode::Cumulative;
+    if is_of_all(&first) != is_of_all(&second) {
+        return Err(StacksError::DifferentModes(first.mode(), second.mode()));
+    }
+    let mut builder = StacksBuilder::new(&values(&second));
+    describe(&second, &mut builder);
+    builder.facts().comment += ", minus an earlier dump";
+    // The main program of the later dump is that of the difference.
+    add(second, 1, options, &mut builder)?;
+    add(first, -1, options, &mut builder)?;
+    Ok(builder.finish()?)
+}
+
+fn values(dump: &Dump) -> [Value; 2] {
+    match dump.mode() {
+        Mode::Cumulative => [Value::AllocatedBlocks, Value::AllocatedBytes],
+        _ => [Value::LiveBlocks, Value::LiveBytes],
+    }
+}
+
+fn describe(dump: &Dump, builder: &mut StacksBuilder) {
+    let facts = builder.facts();
+    let seconds = |seconds: f64| Duration::try_from_secs_f64(seconds).ok();
+    let peak = dump.peak().and_then(|peak| seconds(peak.seconds()));
+    let at = match dump.shown() {
+        At::Peak => " at the heap's peak",
+        _ => "",
+    };
+    facts.comment = format!("blocks{at}, recorded by DMD in the mode {}", dump.mode());
+    facts.time = dump.time().map(Duration::from_secs);
+    facts.peak = peak;
+    facts.duration = match dump.shown() {
+        At::Peak => peak,
+        _ => dump.statistics().and_then(|statistics| seconds(statistics.seconds)),
+    };
+    if let Some(module) = dump.modules().first() {
+        facts.program.clone_from(&module.path);
+    }
+}
+
+/// Adds the blocks of a dump, which count negative if `sign` is -1.
+fn add(
+    mut dump: Dump,
+    sign: i64,
+    options: &StacksOptions,
+    builder: &mut StacksBuilder,
+) -> Result<(), ExportError> {
+    let types = if options.types { Types::of(&dump) } else { Types::default() };
+    if !options.all_frames {
+        dump.fold(&Folds::new());
+    }
+    let stack_ids = add_stacks(&dump, builder);
+    let no_stack = builder.frame(&Frame { function: Some(NO_STACK), ..Frame::default() });
+    let no_stack = builder.stack(&[no_stack]);
+    let mut labels = OfBlocks {
+        types,
+        reporters: FxHashMap::default(),
+        names: HashMap::new(),
+        texts: Vec::new(),
+        known: FxHashMap::default(),
+    };
+    builder.reserve(dump.blocks().len());
+    for block in dump.blocks() {
+        let stack = block.stack();
+        let labels = labels.of(&block, builder);
+        let slop = if options.requested { 0 } else { block.slop() };
+        let size = i128::from(block.requested()) + i128::from(slop);
+        let amount = |value: Value, exact: Option<i128>| {
+            let exact = exact.unwrap_or(i128::MAX);
+            let amount = i64::try_from(exact).ok().and_then(|amount| amount.checked_mul(sign));
+            amount.ok_or(ExportError::TooLarge("a profile", value.name(), exact, i128::from(i64::MAX)))
+        };
+        let count = i128::from(block.count());
+        let [blocks, bytes] = values(&dump);
+        let amounts = [amount(blocks, Some(count))?, amount(bytes, size.checked_mul(count))?];
+        let stack = stack.map_or(no_stack, |stack| stack_ids[stack].unwrap_or(no_stack));
+        builder.sample(stack, labels, u64::try_from(size).ok(), &amounts);
+    }
+    Ok(())
+}
+
+/// The types of blocks by their stacks.
+#[derive(Default)]
+struct Types {
+    names: Vec<String>,
+    /// Empty if nobody asked for types.
+    of_stacks: Vec<Option<u32>>,
+}
+
+impl Types {
+    fn of(dump: &Dump) -> Self {
+        let found = dump.types();
+        let mut types = Self::default();
+        let mut known: FxHashMap<usize, Option<u32>> = FxHashMap::default();
+        for stack in 0..dump.stacks().len() {
+            let number = found.number(stack).unwrap_or(usize::MAX);
+            let name = *known.entry(number).or_insert_with(|| {
+                types.names.push(found.get(stack)?.type_name()?);
+                Some(types.names.len() as u32 - 1)
+            });
+            types.of_stacks.push(name);
+        }
+        types
+    }
+
+    fn of_stack(&self, stack: usize) -> Option<u32> {
+        self.of_stacks.get(stack).copied().flatten()
+    }
+}
+
+/// The labels of blocks. Few of millions of blocks have labels of their own.
+struct OfBlocks {
+    types: Types,
+    /// The number of a name in `texts` by what a block says of its reporters.
+    reporters: FxHashMap<ReporterKey, u32>,
+    names: HashMap<Option<String>, u32>,
+    texts: Vec<Option<String>>,
+    /// By kind, name of the reporter, and type.
+    known: FxHashMap<(Option<usize>, u32, Option<u32>), LabelsId>,
+}
+
+type ReporterKey = [(u32, Option<usize>); 2];
+
+impl OfBlocks {
+    fn of(&mut self, block: &Blocks<'_>, builder: &mut StacksBuilder) -> LabelsId {
+        let Self { types, reporters, names, texts, known } = self;
+        let reporter = *reporters.entry(block.reporter_keys()).or_insert_with(|| {
+            let name = block.reporter().map(|name| name.into_owned());
+            *names.entry(name).or_insert_with_key(|name| {
+                texts.push(name.clone());
+                texts.len() as u32 - 1
+            })
+        });
+        let type_name = block.stack().and_then(|stack| types.of_stack(stack));
+        *known.entry((block.reports(), reporter, type_name)).or_insert_with(|| {
+            let type_name = type_name.map(|number| types.names[number as usize].as_str());
+            builder.labels(&Labels {
+                kind: block.reports().map(|reports| ["unreported", "once", "twice"][reports.min(2)]),
+                reporter: texts[reporter as usize].as_deref(),
+                type_name,
+                thread: None,
+            })
+        })
+    }
+}
+
+/// Adds all stacks. `None` stands for a stack without frames.
+fn add_stacks(dump: &Dump, builder: &mut StacksBuilder) -> Vec<Option<StackId>> {
+    let mut modules: HashMap<&str, ModuleId> = HashMap::new();
+    for module in dump.modules() {
+        let id = builder.module(&module.path, &module.build_id);
+        modules.entry(&module.path).or_insert(id);
+    }
+    let frames: Vec<FrameId> = dump
+        .frames()
+        .map(|frame| {
+            let module =
+                frame.module.map(|path| *modules.entry(path).or_insert_with(|| builder.module(path, "")));
+            builder.frame(&Frame {
+                function: frame.function,
+                system_name: None,
+                file: frame.file,
+                line: frame.line,
+                column: frame.column,
+                module,
+                offset: frame.offset,
+                inlined: frame.inlined,
+            })
+        })
+        .collect();
+    let mut calls = Vec::new();
+    dump.frame_indices()
+        .map(|stack| {
+            calls.clear();
+            calls.extend(stack.map(|index| frames[index]));
+            (!calls.is_empty()).then(|| builder.stack(&calls))
+        })
+        .collect()
+}

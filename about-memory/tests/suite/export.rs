@@ -1,0 +1,311 @@
+//! `about-memory export`, `metrics`, and `diff` of profiles, on golden dumps and reports.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use memory_export::pprof::{ReadOptions, read};
+use memory_export::{Stacks, Value};
+use serde_json::Value as Json;
+
+fn golden(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name)
+}
+
+fn about_memory(arguments: &[&str], folder: &Path) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_about-memory")).args(arguments).current_dir(folder).output().unwrap()
+}
+
+/// Runs the program, which must succeed, and returns its standard output.
+fn run(arguments: &[&str], folder: &Path) -> Vec<u8> {
+    let output = about_memory(arguments, folder);
+    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    output.stdout
+}
+
+/// The error of the program, one line.
+fn error(arguments: &[&str], folder: &Path, status: i32) -> String {
+    let output = about_memory(arguments, folder);
+    assert_eq!(output.status.code(), Some(status), "{arguments:?}");
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(text.lines().count(), 1, "{text}");
+    text.trim_end().strip_prefix("about-memory: ").unwrap().to_owned()
+}
+
+fn path(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+fn profile(file: impl AsRef<Path>) -> Stacks {
+    read(&*fs::read(file).unwrap(), &ReadOptions::new()).unwrap()
+}
+
+/// Usable bytes and blocks of each kind, as `about-memory dmd --json` gives them.
+fn sums(dump: &Path, folder: &Path) -> BTreeMap<String, (i128, i128)> {
+    let json = run(&["dmd", "--json", "--no-fix-stacks", path(dump)], folder);
+    let json: Json = serde_json::from_slice(&json).unwrap();
+    let kinds = json["kinds"].as_array().unwrap().iter();
+    let number = |kind: &Json, name: &str| kind[name].to_string().parse::<i128>().unwrap();
+    kinds
+        .map(|kind| {
+            (kind["kind"].as_str().unwrap().to_owned(), (number(kind, "usable"), number(kind, "blocks")))
+        })
+        .collect()
+}
+
+const DUMPS: [&str; 6] = [
+    "live-basic.json",
+    "dark-matter-mixed.json",
+    "empty-dark-matter.json",
+    "scan-contents.json",
+    "zipped.json.gz",
+    "many-records.json",
+];
+
+#[test]
+fn profiles_have_the_sums_of_the_dump_for_each_kind() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in DUMPS {
+        let dump = golden("dmd").join(name);
+        for extra in [&[][..], &["--all-frames"], &["--sizes"], &["--symbols-in", "build-id"]] {
+            let arguments =
+                [&["export", "--no-fix-stacks", path(&dump), "-o", "heap.pb.gz"][..], extra].concat();
+            run(&arguments, folder.path());
+            let stacks = profile(folder.path().join("heap.pb.gz"));
+            let mut found: BTreeMap<String, (i128, i128)> = BTreeMap::new();
+            for sample in stacks.samples() {
+                let kind = match stacks.labels(sample.labels).kind {
+                    None => "live",
+                    Some("once") => "once-reported",
+                    Some("twice") => "twice-reported",
+                    Some(kind) => kind,
+                };
+                let [blocks, bytes] = [Value::LiveBlocks, Value::LiveBytes]
+                    .map(|value| i128::from(sample.amounts[stacks.index_of(value).unwrap()]));
+                let sums = found.entry(kind.to_owned()).or_default();
+                *sums = (sums.0 + bytes, sums.1 + blocks);
+            }
+            let mut expected = sums(&dump, folder.path());
+            expected.retain(|_, sums| *sums != (0, 0));
+            assert_eq!(found, expected, "{name} {extra:?}");
+        }
+    }
+}
+
+#[test]
+fn every_format_has_the_sum_of_the_dump() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in DUMPS {
+        let dump = golden("dmd").join(name);
+        let expected: i128 = sums(&dump, folder.path()).values().map(|(bytes, _)| bytes).sum();
+        let export = |format: &str| {
+            run(&["export", "--no-fix-stacks", "--format", format, path(&dump)], folder.path())
+        };
+        let json = |format: &str| -> Json { serde_json::from_slice(&export(format)).unwrap() };
+        let sum = |column: &Json| {
+            column.as_array().unwrap().iter().map(|n| i128::from(n.as_i64().unwrap())).sum::<i128>()
+        };
+
+        let dhat: i128 = json("dhat")["pps"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|point| i128::from(point["tb"].as_i64().unwrap()))
+            .sum();
+        assert_eq!(dhat, expected, "{name}");
+        let speedscope = json("speedscope");
+        let profiles = speedscope["profiles"].as_array().unwrap().iter();
+        let bytes = profiles.filter(|profile| profile["unit"] == "bytes");
+        assert_eq!(bytes.map(|profile| sum(&profile["weights"])).sum::<i128>(), expected, "{name}");
+        assert_eq!(sum(&json("firefox-profiler")["threads"][0]["samples"]["weight"]), expected, "{name}");
+        let folded = String::from_utf8(export("folded")).unwrap();
+        let folded: i128 =
+            folded.lines().map(|line| line.rsplit_once(' ').unwrap().1.parse::<i128>().unwrap()).sum();
+        assert_eq!(folded, expected, "{name}");
+    }
+}
+
+/// The client's own sums. It comes with Debian's heaptrack, which `./test` installs.
+#[cfg(target_os = "linux")]
+#[test]
+fn heaptrack_agrees() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, compressed) in DUMPS.into_iter().zip([false, true].into_iter().cycle()) {
+        let dump = golden("dmd").join(name);
+        let file = if compressed { "heaptrack.app.gz" } else { "app.heaptrack" };
+        run(&["export", "--no-fix-stacks", path(&dump), "-o", file], folder.path());
+        let client = Command::new("heaptrack_print").arg("-f").arg(folder.path().join(file)).output();
+        let Ok(client) = client else {
+            assert!(std::env::var_os("PROGRAMS_ARE_BUILT").is_none(), "./test installs heaptrack");
+            return;
+        };
+        let text = String::from_utf8(client.stdout).unwrap();
+        assert!(client.status.success(), "{name}: {text}");
+        let (bytes, blocks) = sums(&dump, folder.path())
+            .values()
+            .fold((0, 0), |(bytes, blocks), (more, other)| (bytes + more, blocks + other));
+        let line = |start: &str| text.lines().find_map(|line| line.strip_prefix(start)).unwrap().to_owned();
+        let calls = line("calls to allocation functions: ");
+        assert_eq!(calls.split(' ').next(), Some(&*blocks.to_string()), "{name}");
+        // The client prints three digits.
+        assert_eq!(line("total memory leaked: "), line("peak heap memory consumption: "));
+        let leaked = line("total memory leaked: ");
+        let unit = leaked.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
+        let factor =
+            [("B", 1.0), ("K", 1e3), ("M", 1e6), ("G", 1e9)].into_iter().find(|(name, _)| *name == unit);
+        let shown = leaked.trim_end_matches(unit).parse::<f64>().unwrap() * factor.unwrap().1;
+        assert!((shown - bytes as f64).abs() <= 0.006 * factor.unwrap().1, "{name}: {leaked} {bytes}");
+    }
+}
+
+#[test]
+fn amounts_that_a_format_cannot_hold_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let dump = golden("dmd").join("degenerate-live.json");
+    for (format, client) in
+        [("speedscope", "speedscope"), ("dhat", "DHAT"), ("firefox-profiler", "the Firefox Profiler")]
+    {
+        let output = folder.path().join("out");
+        let message =
+            error(&["export", "--format", format, path(&dump), "-o", path(&output)], folder.path(), 1);
+        assert!(
+            message.contains(&format!("degenerate-live.json: {client} cannot hold live bytes of 46387")),
+            "{message}"
+        );
+        assert!(!output.exists(), "half a file");
+    }
+    let (first, second) = (golden("dmd").join("diff-live-1.json"), golden("dmd").join("diff-live-2.json"));
+    for format in ["dhat", "heaptrack", "folded"] {
+        let arguments = ["export", path(&first), path(&second), "--format", format];
+        let message = error(&arguments, folder.path(), 1);
+        assert!(message.contains("the format has no negative amounts"), "{message}");
+    }
+}
+
+#[test]
+fn a_difference_is_exact() {
+    let folder = tempfile::tempdir().unwrap();
+    let [first, second] = ["diff-live-1.json", "diff-live-2.json"].map(|name| golden("dmd").join(name));
+    run(&["export", path(&first), path(&second), "-o", "growth.pb.gz"], folder.path());
+    let total = |dump: &Path| sums(dump, folder.path())["live"].0;
+    let stacks = profile(folder.path().join("growth.pb.gz"));
+    assert_eq!(stacks.total(Value::LiveBytes), Some(total(&second) - total(&first)));
+    let message = error(
+        &["export", path(&first), path(&golden("dmd").join("cumulative-churn.json")), "-o", "x.pb.gz"],
+        folder.path(),
+        1,
+    );
+    assert!(message.ends_with("its mode is cumulative, but that of the first dump is live"), "{message}");
+}
+
+#[test]
+fn cumulative_dumps_have_allocations_only() {
+    let folder = tempfile::tempdir().unwrap();
+    run(&["export", path(&golden("dmd").join("cumulative-churn.json")), "-o", "all.pprof"], folder.path());
+    let stacks = profile(folder.path().join("all.pprof"));
+    assert_eq!(stacks.values(), [Value::AllocatedBlocks, Value::AllocatedBytes]);
+}
+
+#[test]
+fn profiles_become_other_formats_and_differences() {
+    let folder = tempfile::tempdir().unwrap();
+    let [first, second] = ["diff-live-1.json", "diff-live-2.json"].map(|name| golden("dmd").join(name));
+    run(&["export", path(&first), "-o", "first.pb.gz"], folder.path());
+    run(&["export", path(&second), "-o", "second.pb.gz"], folder.path());
+    let folded = |source: &str| run(&["export", source, "--format", "folded"], folder.path());
+    assert_eq!(folded("first.pb.gz"), folded(path(&first)));
+
+    let json = run(&["diff", "first.pb.gz", "second.pb.gz", "--json"], folder.path());
+    let json: Json = serde_json::from_slice(&json).unwrap();
+    let (before, after) = (sums(&first, folder.path())["live"].0, sums(&second, folder.path())["live"].0);
+    assert_eq!(json["first"].to_string(), before.to_string());
+    assert_eq!(json["second"].to_string(), after.to_string());
+    let changes = json["changes"].as_array().unwrap();
+    let change: i128 = changes.iter().map(|change| i128::from(change["change"].as_i64().unwrap())).sum();
+    assert_eq!(change, after - before);
+    let text = String::from_utf8(run(&["diff", "first.pb.gz", "second.pb.gz"], folder.path())).unwrap();
+    assert!(text.starts_with(&format!("live bytes: {before} -> {after} ({:+})\n", after - before)), "{text}");
+    let same = String::from_utf8(run(&["diff", "first.pb.gz", "first.pb.gz"], folder.path())).unwrap();
+    assert_eq!(same.lines().count(), 2, "{same}");
+
+    let message = error(&["diff", "first.pb.gz", path(&second)], folder.path(), 2);
+    assert!(message.contains("compare two of a kind"), "{message}");
+    let bytes = fs::read(folder.path().join("first.pb.gz")).unwrap();
+    fs::write(folder.path().join("cut.pb.gz"), &bytes[..bytes.len() / 2]).unwrap();
+    let message = error(&["diff", "first.pb.gz", "cut.pb.gz"], folder.path(), 1);
+    assert!(message.starts_with("cut.pb.gz: "), "{message}");
+}
+
+#[test]
+fn the_name_of_the_output_tells_the_format() {
+    let folder = tempfile::tempdir().unwrap();
+    let dump = golden("dmd").join("live-basic.json");
+    for (name, start) in [
+        ("a.pb.gz", "\u{1f}"),
+        ("a.PPROF", "\u{1f}"),
+        ("a.speedscope.json", "{\"$schema\""),
+        ("dhat-heap.json", "{\"dhatFileVersion\":2"),
+        ("a.dhat.json", "{\"dhatFileVersion\":2"),
+        ("heaptrack.app.1234", "v 10400 2\n"),
+        ("a.profile.json", "{\"meta\""),
+        ("a.folded", "(no stack recorded) "),
+        ("a.folded.gz", "\u{1f}"),
+    ] {
+        run(&["export", path(&dump), "-o", name], folder.path());
+        let bytes = fs::read(folder.path().join(name)).unwrap();
+        assert!(bytes.starts_with(start.as_bytes()), "{name}: {:?}", &bytes[..bytes.len().min(40)]);
+    }
+    let message = error(&["export", path(&dump), "-o", "a.json"], folder.path(), 2);
+    assert!(
+        message.starts_with("a.json: the name tells no format; use --format: one of pprof, dhat"),
+        "{message}"
+    );
+    let message = error(&["export", path(&dump)], folder.path(), 2);
+    assert!(message.starts_with("--format or --output is required"), "{message}");
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 9, "a file is left over");
+}
+
+#[test]
+fn a_source_that_does_not_fit_the_format_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let report = golden("ours/counted.json");
+    let dump = golden("dmd/live-basic.json");
+    let message = error(&["export", path(&report), "-o", "a.pb.gz"], folder.path(), 1);
+    assert!(message.contains("is a memory report, which has no stacks"), "{message}");
+    let message = error(&["export", path(&dump), "-o", "a.prom"], folder.path(), 1);
+    assert!(message.contains("is a dump of DMD, which has no reports"), "{message}");
+    let message = error(&["export", "none.json", "-o", "a.pb.gz"], folder.path(), 1);
+    assert!(message.starts_with("none.json: "), "{message}");
+    let message =
+        error(&["export", path(&dump), path(&dump), path(&dump), "-o", "a.pb.gz"], folder.path(), 2);
+    assert!(message.contains("at most 2"), "{message}");
+}
+
+#[test]
+fn metrics_and_series_come_from_reports() {
+    let folder = tempfile::tempdir().unwrap();
+    let report = golden("ours/counted.json");
+    let metrics = run(&["metrics", path(&report)], folder.path());
+    assert_eq!(metrics, run(&["export", path(&report), "--format", "openmetrics"], folder.path()));
+    let text = String::from_utf8(metrics).unwrap();
+    assert!(
+        text.starts_with("# TYPE memory_report_bytes gauge\n# UNIT memory_report_bytes bytes\n"),
+        "{text}"
+    );
+    assert!(text.ends_with("# EOF\n"));
+    let prometheus =
+        run(&["metrics", path(&report), "--format", "prometheus", "--max-series", "3"], folder.path());
+    let prometheus = String::from_utf8(prometheus).unwrap();
+    assert!(!prometheus.contains("# EOF") && !prometheus.contains("# UNIT"));
+    run(&["export", path(&report), "-o", "memory.prom"], folder.path());
+
+    let [first, second] = ["firefox/diff-isolated.a.json", "firefox/diff-isolated.b.json"].map(golden);
+    run(&["export", path(&first), path(&second), "-o", "week.trace.json"], folder.path());
+    let json: Json =
+        serde_json::from_slice(&fs::read(folder.path().join("week.trace.json")).unwrap()).unwrap();
+    let events = json["traceEvents"].as_array().unwrap();
+    assert!(events.iter().any(|event| event["ph"] == "C"), "{json}");
+    let message = error(&["metrics", path(&report), "--timeout", "3"], folder.path(), 2);
+    assert!(message.contains("--timeout is for running processes"), "{message}");
+}

@@ -1,0 +1,145 @@
+//! The blocks, stacks and frames of a dump one by one, for programs that write other formats.
+
+use std::borrow::Cow;
+
+use crate::allocators::AllocatorFrames;
+use crate::dump::{Block, Dump, Module};
+use crate::fold::{Folds, Sited};
+use crate::frame::Frame;
+use crate::frames::FrameId;
+use crate::mode::Mode;
+use crate::peak::At;
+use crate::trace_id::TraceId;
+
+/// An entry of a dump's list of blocks: equal blocks.
+#[derive(Clone, Copy, Debug)]
+pub struct Blocks<'d> {
+    dump: &'d Dump,
+    block: &'d Block,
+}
+
+impl<'d> Blocks<'d> {
+    /// The number of blocks.
+    pub fn count(&self) -> u64 {
+        self.block.num
+    }
+
+    /// The bytes that the program requested for each block.
+    pub fn requested(&self) -> u64 {
+        self.block.req
+    }
+
+    /// The bytes of each block that the program did not request, but can use.
+    pub fn slop(&self) -> u64 {
+        self.block.slop
+    }
+
+    /// The index in [`Dump::stacks`] of the stack that allocated the blocks, if the dump has it.
+    pub fn stack(&self) -> Option<usize> {
+        self.block.alloc.index()
+    }
+
+    /// How often reporters reported the blocks: never, once, or twice or more often. `None` unless the mode is
+    /// [`Mode::DarkMatter`].
+    pub fn reports(&self) -> Option<usize> {
+        let reports = || self.block.reps.iter().filter(|trace| trace.index().is_some()).count();
+        (self.dump.mode == Mode::DarkMatter).then(reports)
+    }
+
+    /// A number for each reporter of the blocks. Entries with equal numbers have equal reporters.
+    pub fn reporter_keys(&self) -> [(u32, Option<usize>); 2] {
+        [0, 1].map(|nth| (self.block.reporters[nth], self.block.reps[nth].index()))
+    }
+
+    /// Who reported the blocks: the path of the reporter or, if the dump has no paths, the reporting function. Two
+    /// reporters are joined by `and`. `None` if nobody reported the blocks.
+    pub fn reporter(&self) -> Option<Cow<'d, str>> {
+        self.reports()?;
+        let name = |nth: usize| {
+            let path =
+                self.dump.reporters.get(self.block.reporters[nth] as usize).map(|reporter| &*reporter.path);
+            if let Some(path) = path.filter(|path| !path.is_empty()) {
+                return Some(path);
+            }
+            self.block.reps[nth].index()?;
+            let frames = || self.dump.trace(self.block.reps[nth]).iter().map(|id| self.dump.frames.get(*id));
+            let frame = frames().find(|frame| !frame.is_measuring()).or_else(|| frames().next())?;
+            Some(frame.name())
+        };
+        match (name(0), name(1)) {
+            (None, _) => None,
+            (Some(first), None) => Some(first.into()),
+            (Some(first), Some(second)) => Some(format!("{first} and {second}").into()),
+        }
+    }
+}
+
+impl Dump {
+    /// All blocks, in the order of the dump.
+    pub fn blocks(&self) -> impl ExactSizeIterator<Item = Blocks<'_>> {
+        self.blocks.iter().map(|block| Blocks { dump: self, block })
+    }
+
+    /// The programs and libraries that were loaded; empty if the dump does not list them.
+    pub fn modules(&self) -> &[Module] {
+        self.modules.as_deref().unwrap_or_default()
+    }
+
+    /// The time at which the dump was written, in seconds since 1970. Dumps of Firefox do not have it.
+    pub fn time(&self) -> Option<u64> {
+        self.time
+    }
+
+    /// The time whose blocks the dump shows.
+    pub fn shown(&self) -> At {
+        self.shown
+    }
+
+    /// All frames, each once.
+    pub fn frames(&self) -> impl ExactSizeIterator<Item = Frame<'_>> {
+        (0..self.frames.len()).map(|index| self.frames.at(index))
+    }
+
+    /// The stacks of the dump as indices into [`frames`](Self::frames), innermost first.
+    pub fn frame_indices(&self) -> impl ExactSizeIterator<Item = impl ExactSizeIterator<Item = usize>> {
+        self.traces.iter().map(|range| {
+            self.calls[range.start as usize..range.end as usize].iter().map(|frame| frame.index())
+        })
+    }
+
+    /// Drops the frames that say nothing about the program from all stacks: the frames of allocators at the start of
+    /// each stack and, in a dump of the crate `dmd`, those that `folds` folds. A stack of such frames alone keeps one.
+    ///
+    /// Views that need whole stacks, such as [`types`](Self::types), come before.
+    pub fn fold(&mut self, folds: &Folds) {
+        let has_modules = self.has_modules();
+        let which = if has_modules { AllocatorFrames::CAndRust } else { AllocatorFrames::C };
+        let dropped: Vec<bool> = self.frames.ids().map(|id| which.has(self.frames.text(id))).collect();
+        let folded: Vec<_> = match has_modules {
+            true => self.frames.ids().map(|id| folds.of(&self.frames.get(id))).collect(),
+            false => Vec::new(),
+        };
+        let mut calls = Vec::with_capacity(self.calls.len());
+        for trace in 0..self.traces.len() {
+            let start = calls.len() as u32;
+            let all: &[FrameId] = self.trace(TraceId(trace as u32));
+            let inner = all.iter().take_while(|id| dropped[id.index()]).count();
+            if has_modules {
+                let Sited { shown, .. } = Sited::of_folds(all.len(), |at| folded[all[at].index()]);
+                let kept = match &shown[shown.partition_point(|at| *at < inner)..] {
+                    [] => &shown[..],
+                    kept => kept,
+                };
+                calls.extend(kept.iter().map(|at| all[*at]));
+            } else {
+                calls.extend_from_slice(if inner < all.len() {
+                    &all[inner..]
+                } else {
+                    &all[..all.len().min(1)]
+                });
+            }
+            self.traces[trace] = start..calls.len() as u32;
+        }
+        self.calls = calls;
+    }
+}
