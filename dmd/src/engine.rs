@@ -179,6 +179,10 @@ impl Engine {
         if setup.options.mode == Mode::Scan {
             setup.options.stacks = Stacks::Full;
         }
+        // A recording has every block, with its stack.
+        if setup.options.record.is_some() {
+            (setup.options.stacks, setup.options.sample_below) = (Stacks::Full, None);
+        }
         let options = setup.options;
         let below = options.sample_below.unwrap_or(0);
         self.full.store(options.stacks == Stacks::Full || below > 0, Ordering::Relaxed);

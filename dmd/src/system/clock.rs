@@ -19,6 +19,22 @@ pub(crate) fn start() {
     }
 }
 
+/// Picoseconds of a tick, to one percent or so.
+pub(crate) fn tick_picoseconds() -> u64 {
+    const SPIN: u64 = 50_000;
+    if SHIFT.load(Ordering::Relaxed) == SYSTEM {
+        return 1000 << NANOSECONDS_SHIFT;
+    }
+    let (first_tick, start) = (ticks(), nanoseconds());
+    let passed = loop {
+        let passed = nanoseconds().saturating_sub(start);
+        if passed >= SPIN {
+            break passed;
+        }
+    };
+    passed * 1000 / ticks().saturating_sub(first_tick).max(1)
+}
+
 /// The time in ticks.
 #[inline(always)]
 pub(crate) fn ticks() -> u64 {

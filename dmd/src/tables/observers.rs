@@ -66,6 +66,9 @@ pub(crate) trait Observer: Sync {
     /// Gets the next events of a thread.
     fn observe(&self, source: Source, batch: &Batch<'_>);
 
+    /// A thread gets a lease: it is about to record its first block. It holds no lock.
+    fn thread_began(&self);
+
     /// The thread has ended: its lease may get another one.
     fn thread_ended(&self, source: Source);
 
@@ -111,6 +114,11 @@ fn for_each_active(mut each: impl FnMut(&'static dyn Observer)) {
 /// The caller holds the lock of the source's lease.
 pub(super) fn observe(source: Source, batch: &Batch<'_>) {
     for_each_active(|observer| observer.observe(source, batch));
+}
+
+/// The caller holds no lock.
+pub(super) fn thread_began() {
+    for_each_active(|observer| observer.thread_began());
 }
 
 /// The caller holds the lock of the source's lease.
@@ -198,7 +206,15 @@ pub(crate) fn observe_alone(address: usize, happened: Happened, block: Block) {
     place.ready.store(number + 1, Ordering::Release);
 }
 
+/// Whether many events wait in the queue.
+#[inline]
+pub(super) fn many_wait() -> bool {
+    const MANY: u64 = 32;
+    ADDED.load(Ordering::Relaxed).wrapping_sub(TAKEN.load(Ordering::Relaxed)) >= MANY
+}
+
 /// Hands the events of the queue over. The caller is inside the engine.
+#[cold]
 pub(super) fn take_alone() {
     let _taking = TAKING.hold();
     loop {

@@ -10,6 +10,7 @@ use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 use std::sync::OnceLock;
 
 use crate::sampler::Sampler;
+use crate::system::background::system_id;
 use crate::system::errno::keeping_errno;
 use crate::system::lock::{Held, Lock};
 use crate::system::memory::{Arena, OwnLine};
@@ -178,6 +179,9 @@ impl Lease {
             && let Some(list) = self.pending.take_list()
         {
             observers::observe(self.source(), &Batch::List(list));
+            if observers::many_wait() {
+                observers::take_alone();
+            }
         }
     }
 
@@ -194,6 +198,9 @@ impl Lease {
         self.thread.store(THREADS.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
         let observed = observers::any();
         self.system_id.store(if observed { system_id() } else { 0 }, Ordering::Relaxed);
+        if observed {
+            observers::thread_began();
+        }
         if observed || self.pending.is_observed() {
             let _held = self.hold();
             self.pending.set_observed(observers::any());
@@ -211,12 +218,6 @@ impl Lease {
     fn hold(&self) -> Held<'_> {
         SETTLING[self.number.load(Ordering::Relaxed) % SETTLING.len()].0.hold()
     }
-}
-
-/// The system's number of this thread.
-fn system_id() -> u32 {
-    // SAFETY: the function has no precondition.
-    unsafe { libc::syscall(libc::SYS_gettid) as u32 }
 }
 
 /// This thread's lease, if it has one. The caller is [`Inside`].

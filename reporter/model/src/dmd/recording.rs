@@ -53,8 +53,8 @@
 //! A *tick* is a reading of the processor's clock, some ten nanoseconds long. It is the same clock in all threads.
 //! Each clock chunk has a tick and the nanoseconds since the start of the recording at that tick; readers interpolate.
 //! The tick of an allocation was read after the allocator returned, the tick of an end before the allocator was
-//! called. So if several threads use one address, the order of ticks is that of the events; at equal ticks ends come
-//! before begins.
+//! called. So if several threads use one address, the order of ticks is that of the events; at equal ticks of several
+//! threads ends come before begins. The events of one thread stay in their order.
 //!
 //! # Events
 //!

@@ -135,6 +135,60 @@ impl EventEncoder {
         let Some(out) = payload.get_mut(self.length..).and_then(|rest| rest.first_chunk_mut::<MOST>()) else {
             return false;
         };
+        let length = match self.push_common(out, event) {
+            Some(length) => length,
+            None => self.push_any(out, event),
+        };
+        self.length += length;
+        self.events += 1;
+        true
+    }
+
+    /// Adds an event that fits two words, and returns its length; otherwise changes nothing.
+    #[inline(always)]
+    fn push_common(&mut self, out: &mut [u8; MOST], event: &Event) -> Option<usize> {
+        const BYTES: u32 = 8;
+        let ticks = event.tick.saturating_sub(self.state.tick);
+        let place = event.address >> 4;
+        let (place_word, place_bytes) = numbers::packed(zigzag(place.wrapping_sub(self.state.place) as i64));
+        if ticks >= MANY_TICKS || event.address & 15 != 0 || place_bytes >= BYTES {
+            return None;
+        }
+        let word = place_word << BYTES | ticks << TICK_SHIFT;
+        let mut length = 1 + place_bytes;
+        match event.what {
+            What::End(None) => numbers::write_word(out, 0, word | u64::from(END)),
+            What::EndByMove(None) => numbers::write_word(out, 0, word | u64::from(END_BY_MOVE)),
+            What::Begin(block) => {
+                let (size_word, size_bytes) = numbers::packed(block.requested << 1);
+                let is_predicted = *self.state.prediction() == block.stack;
+                let (stack_word, stack_bytes) = if is_predicted {
+                    (0, 0)
+                } else {
+                    numbers::packed(zigzag(i64::from(block.stack) - i64::from(self.state.stack)))
+                };
+                // A stack has at most 5 bytes.
+                if block.slop != natural_slop(block.requested) || size_bytes > 3 {
+                    return None;
+                }
+                let kind = if is_predicted { BEGIN | PREDICTED } else { BEGIN };
+                numbers::write_word(out, 0, word | u64::from(kind));
+                // The bytes of the first word behind its end are 0, or the second one overwrites them.
+                numbers::write_word(out, length as usize, size_word | stack_word << (BYTES * size_bytes));
+                length += size_bytes + stack_bytes;
+                self.state.next_stack(block.stack);
+            }
+            _ => return None,
+        }
+        self.state.tick += ticks;
+        self.state.place = place;
+        Some(length as usize)
+    }
+
+    /// Adds any event, and returns its length.
+    #[cold]
+    #[inline(never)]
+    fn push_any(&mut self, out: &mut [u8; MOST], event: &Event) -> usize {
         let out = out.as_mut_slice();
         let mut at = 0;
         let low = event.address as u8 & 15;
@@ -181,9 +235,7 @@ impl EventEncoder {
             }
             self.state.next_stack(block.stack);
         }
-        self.length += at;
-        self.events += 1;
-        true
+        at
     }
 }
 

@@ -23,6 +23,20 @@ pub(super) fn write(out: &mut [u8], at: usize, number: u64) -> usize {
     at + MOST
 }
 
+/// The bytes of a varint, from the lowest on, and their number; more than 8 bytes of a number that has 9.
+#[inline(always)]
+pub(super) fn packed(number: u64) -> (u64, u32) {
+    let bits = u64::BITS - (number | 1).leading_zeros();
+    let bytes = bits.div_ceil(BITS_OF_A_BYTE);
+    ((number << 1 | 1) << ((bytes - 1) & 7), bytes)
+}
+
+/// Writes the eight bytes of a word. The caller has room for them.
+#[inline(always)]
+pub(super) fn write_word(out: &mut [u8], at: usize, word: u64) {
+    put(out, at, word.to_le_bytes());
+}
+
 #[inline(always)]
 fn put<const N: usize>(out: &mut [u8], at: usize, bytes: [u8; N]) {
     if let Some(place) = out.get_mut(at..).and_then(|rest| rest.first_chunk_mut::<N>()) {
