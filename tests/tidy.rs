@@ -75,7 +75,7 @@ fn crates_depend_along_the_arrows_only() {
         ("tests/processes", &["memory-reporter", "about-memory", "dmd"]),
         ("tests/ui", &[]),
         ("benches", &["memory-reporter", "about-memory", "dmd", "heap-graph", "tests"]),
-        ("benches/profilers", &["dmd"]),
+        ("benches/profilers", &["dmd", "memory-report"]),
     ]);
     let members = members();
     let ours: BTreeSet<String> =
@@ -146,6 +146,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "tables",
             "engine",
             "dump",
+            "recording",
             "boundary",
             "unsupported",
             "global_alloc",

@@ -7,8 +7,8 @@
 mod at_peak;
 mod blocks;
 mod contents;
-#[allow(unsafe_code, reason = "flags of a descriptor")]
-mod file;
+#[allow(unsafe_code, reason = "descriptors and their flags")]
+pub(crate) mod file;
 mod json;
 #[allow(unsafe_code, reason = "asks the loader")]
 pub(crate) mod modules;

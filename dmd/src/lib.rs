@@ -33,6 +33,7 @@
 //! tables    live blocks, the tree of calls, marks
 //! engine    the one of the process: what hooks record
 //! dump      the file
+//! recording the file of all events
 //! boundary  hooks, entry points, the reporters of programs
 //! ```
 //!
@@ -64,6 +65,7 @@ cfg_if::cfg_if! {
         mod dump;
         #[allow(unsafe_code, reason = "one cell behind a protocol")]
         mod engine;
+        mod recording;
         mod system;
         mod tables;
 

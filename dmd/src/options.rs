@@ -36,7 +36,7 @@ pub enum Run {
     Stress,
 }
 
-/// How to record. Firefox's DMD lacks `max_frames`, `output`, `dump_at_exit`, `children`, `quiet` and `verbose`.
+/// How to record. Firefox's DMD lacks `max_frames`, `output`, `record`, `dump_at_exit`, `children`, `quiet` and `verbose`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Options {
@@ -64,6 +64,9 @@ pub struct Options {
     /// Write lines about what DMD does to stderr, even if that is not a terminal; [`quiet`](Self::quiet) wins. Default:
     /// no.
     pub verbose: bool,
+    /// Where the recording of all events goes, with `%p` and numbers as in [`output`](Self::output). It has the stacks
+    /// of all blocks, and nothing is sampled. Default: DMD keeps no recording.
+    pub record: Option<&'static str>,
     /// What the process is for. Default: [`Run::Normal`].
     pub run: Run,
 }
@@ -103,6 +106,7 @@ impl Options {
             children: true,
             quiet: false,
             verbose: false,
+            record: None,
             run: Run::Normal,
         }
     }
@@ -169,11 +173,18 @@ impl Options {
         self
     }
 
+    /// Sets [`record`](Self::record).
+    #[must_use]
+    pub const fn record(mut self, path: &'static str) -> Self {
+        self.record = Some(path);
+        self
+    }
+
     /// Reads the value of `$DMD`: `1`, or options separated by white space.
     ///
     /// # Errors
     ///
-    /// The first word that is not exactly one of the options.
+    /// The first word that is not exactly one of the options, or `--record` beside `--sample-below`.
     pub fn parse(text: &'static [u8]) -> Result<Self, BadEntry<'static>> {
         let mut options = Self::new();
         if text == b"1" {
@@ -182,8 +193,12 @@ impl Options {
         let mut words =
             text.split(|byte| byte.is_ascii_whitespace() || *byte == 0x0b).filter(|word| !word.is_empty());
         words.try_for_each(|word| options.apply(word).ok_or(BadEntry(word)))?;
-        if options.mode == Mode::Scan {
+        if options.mode == Mode::Scan || options.record.is_some() {
             options.stacks = Stacks::Full;
+        }
+        if options.record.is_some() && options.sample_below.is_some() {
+            // A recording has every block.
+            return Err(BadEntry(b"--record with --sample-below"));
         }
         Ok(options)
     }
@@ -216,6 +231,7 @@ impl Options {
                 self.max_frames = number(value).filter(|frames| (1..=MOST_FRAMES).contains(frames))?;
             }
             b"--output" => self.output = Some(value).filter(|path| !path.is_empty()),
+            b"--record" => self.record = Some(Some(value).filter(|path| !path.is_empty())?),
             b"--dump-at-exit" => self.dump_at_exit = word.len() == name.len() || yes_or_no()?,
             b"--children" => self.children = yes_or_no()?,
             b"--quiet" => self.quiet = word.len() == name.len() || yes_or_no()?,

@@ -4,6 +4,7 @@ mod dumps;
 mod library;
 mod meanwhile;
 mod own_allocator;
+mod recording;
 mod resident;
 mod summary;
 
@@ -29,11 +30,14 @@ Examples:
   about-memory run --open -- target/release/my-program
   about-memory run --mode cumulative -o 'make-%p.json.gz' -- make
   about-memory run --every 10s --when 'heap > 1 GiB' -- my-server
+  about-memory run --record my.dmdrec -- my-program
 
 The output and the exit status of the program stay the same. When it has ended, standard error names the
 dumps, and shows which places in the program held the most memory. Show a dump with: about-memory dmd FILE
 With --listen the program answers requests while it runs, such as `about-memory dump PID`.
-SIGTERM and SIGINT write a dump before they end a program that does not handle them.";
+SIGTERM and SIGINT write a dump before they end a program that does not handle them.
+A recording has every allocation and every end of a block, with time, stack and thread: see
+about-memory leaks FILE and about-memory history FILE. With --record there is a dump only with -o.";
 
 #[derive(Args)]
 pub(crate) struct Run {
@@ -44,15 +48,18 @@ pub(crate) struct Run {
     #[arg(long, value_enum, default_value_t = Stacks::Full)]
     stacks: Stacks,
     /// Sample blocks smaller than this: record one per this many allocated bytes.
-    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "BYTES", conflicts_with = "record", value_parser = clap::value_parser!(u64).range(1..))]
     sample_below: Option<u64>,
     /// Frames to keep of each stack. [default: 24]
     #[arg(long, value_name = "1..256", value_parser = clap::value_parser!(u16).range(1..=256))]
     max_frames: Option<u16>,
     /// The dump to write; %p in the name becomes the process id. Without %p, child processes put their
-    /// process id before the extension.
-    #[arg(long, short, value_name = "FILE", default_value = "dmd-%p.json.gz")]
-    output: PathBuf,
+    /// process id before the extension. [default: dmd-%p.json.gz, and no dump with --record]
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Record every allocation and every end of a block into this file, whose name is as that of a dump.
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
     /// The path of libdmd.so. [default: beside this program, in ../lib, or in the target folder]
     #[arg(long, value_name = "FILE")]
     library: Option<PathBuf>,
@@ -106,8 +113,10 @@ impl Run {
         memory_reporter::live::ignore_environment();
         let (program, arguments) = self.command.split_first().expect("one is required");
         let library = library::find(self.library.as_deref())?;
-        let variable = self.variable()?;
-        let dumps = Dumps::new(&self.output)?;
+        let output = self.output.clone().unwrap_or_else(|| PathBuf::from("dmd-%p.json.gz"));
+        let dumps = Dumps::new("--output", &output)?;
+        let recordings = self.record.as_deref().map(|file| Dumps::new("--record", file)).transpose()?;
+        let variable = self.variable(&output)?;
         self.plan.check()?;
         let failure =
             |reason: String| Failure::File(program.to_string_lossy().into_owned(), anyhow::anyhow!(reason));
@@ -126,7 +135,7 @@ impl Run {
         }
         let (mut meanwhile, mut first, mut resident) = (None, None, None);
         let status = launch::run_with(&mut command, |pid| {
-            meanwhile = Meanwhile::start(&self.plan, &self.output, pid);
+            meanwhile = Meanwhile::start(&self.plan, &output, pid);
             first = Some(pid);
             // Only the summary shows it.
             resident = if self.quiet { None } else { ResidentPeak::start(pid) };
@@ -140,7 +149,7 @@ impl Run {
         for path in &written {
             say(&format!("wrote {}", path.display()));
         }
-        if written.is_empty() && !matches!(self.mode, Mode::Test | Mode::Stress) {
+        if written.is_empty() && self.writes_dump() && records {
             say(&match launch::ending_signal(status) {
                 Some(signal) => {
                     format!("no dump: signal {signal} ended the program before it could write one")
@@ -148,13 +157,15 @@ impl Run {
                 None => format!(
                     "no dump: the program ended without running its exit handlers, restricted its own system calls, or \
                      cannot write {}",
-                    self.output.display()
+                    output.display()
                 ),
             });
         }
+        if let Some(recordings) = recordings.filter(|_| records) {
+            recording::print(&recordings.written(), self.quiet);
+        }
         // Of several processes, the one with the largest dump.
-        let size = |path: &&PathBuf| fs::metadata(path).map_or(0, |metadata| metadata.len());
-        if let Some(largest) = written.iter().max_by_key(size) {
+        if let Some(largest) = written.iter().max_by_key(|path| size(path)) {
             // Only the peak of the first process is known.
             let is_first = first.is_some_and(|pid| dumps.is_of(pid, largest));
             let resident = resident.filter(|_| is_first);
@@ -171,20 +182,24 @@ impl Run {
         Ok(launch::end_like(status))
     }
 
+    /// Whether each process writes a dump at its end.
+    fn writes_dump(&self) -> bool {
+        self.record.is_none() || self.output.is_some()
+    }
+
     /// The value of `$DMD`: words separated by white space, then the words for the first process.
-    fn variable(&self) -> Result<OsString, Failure> {
-        let output =
-            self.output.to_str().filter(|path| !path.is_empty() && !path.contains(char::is_whitespace));
-        let Some(output) = output else {
-            let output = self.output.display();
-            return Err(Failure::Usage(format!("--output {output}: must be UTF-8 without white space")));
-        };
+    fn variable(&self, output: &Path) -> Result<OsString, Failure> {
         let mut words = vec![
             format!("--mode={}", name(self.mode)),
             format!("--stacks={}", name(self.stacks)),
-            "--dump-at-exit".to_owned(),
-            format!("--output={output}"),
+            format!("--output={}", word("--output", output)?),
         ];
+        if self.writes_dump() {
+            words.push("--dump-at-exit".to_owned());
+        }
+        if let Some(file) = &self.record {
+            words.push(format!("--record={}", word("--record", file)?));
+        }
         words.extend(self.sample_below.map(|bytes| format!("--sample-below={bytes}")));
         words.extend(self.max_frames.map(|frames| format!("--max-frames={frames}")));
         words.push(if self.verbose { "--verbose" } else { "--quiet" }.to_owned());
@@ -192,6 +207,19 @@ impl Run {
         variable.push(launch::words_for_first_process());
         Ok(variable)
     }
+}
+
+/// A file's name as a part of a word of `$DMD`.
+fn word<'a>(option: &str, file: &'a Path) -> Result<&'a str, Failure> {
+    let name = file.to_str().filter(|path| !path.is_empty() && !path.contains(char::is_whitespace));
+    name.ok_or_else(|| {
+        Failure::Usage(format!("{option} {}: must be UTF-8 without white space", file.display()))
+    })
+}
+
+/// The length of a file in bytes.
+fn size(path: &Path) -> u64 {
+    fs::metadata(path).map_or(0, |metadata| metadata.len())
 }
 
 /// Our library before those that `$LD_PRELOAD` already names.

@@ -72,6 +72,38 @@ fn compile(folder: &Path, name: &str, source: &str, arguments: &[&str]) {
     fs::remove_file(file).unwrap();
 }
 
+/// With a recording there is a dump only if somebody asks for it.
+#[test]
+fn a_recording_is_beside_a_dump_or_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = run(folder.path(), &["--record", "r.dmdrec", "true"]);
+    assert!(output.status.success());
+    assert_eq!(files(folder.path()), ["r.dmdrec"]);
+    let text = stderr(&output);
+    assert!(text.contains("recorded r.dmdrec (") && !text.contains("no dump"), "{text}");
+    assert!(fs::read(folder.path().join("r.dmdrec")).unwrap().starts_with(b"DMDREC\n"));
+
+    run(folder.path(), &["--record", "s.dmdrec", "-o", "d.json.gz", "true"]);
+    assert_eq!(files(folder.path()), ["d.json.gz", "r.dmdrec", "s.dmdrec"]);
+
+    let text = stderr(&run(folder.path(), &["--record", "/nowhere/r.dmdrec", "true"]));
+    assert!(text.contains("/nowhere/r.dmdrec: there is no folder /nowhere"), "{text}");
+    let text = stderr(&run(folder.path(), &["--record", "r.dmdrec", "--sample-below", "64", "true"]));
+    assert!(text.contains("cannot be used with"), "{text}");
+}
+
+/// The summary says what to do with the recording.
+#[test]
+fn a_recording_has_next_steps() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_about-memory"));
+    command.args(["run", "--library", libdmd().to_str().unwrap(), "--record", "r.dmdrec", "true"]);
+    let output = command.current_dir(folder.path()).env_remove("DMD").output().unwrap();
+    let text = stderr(&output);
+    assert!(text.contains("Next: about-memory leaks r.dmdrec "), "{text}");
+    assert!(text.contains("about-memory history r.dmdrec "), "{text}");
+}
+
 /// Programs read what their children write to stderr, so DMD says what it does only when it is asked.
 #[test]
 fn verbose_lets_dmd_say_what_it_does() {

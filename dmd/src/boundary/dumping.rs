@@ -11,6 +11,7 @@ use crate::boundary::reporter_hosts;
 use crate::dump;
 use crate::engine::{ENGINE, Phase, Setup};
 use crate::options::Options;
+use crate::recording;
 use crate::system::process::{self, Output};
 use crate::system::slot::{Inside, slot};
 use crate::system::{confined, fork, internal_alloc, log, own_stack, signals};
@@ -145,9 +146,11 @@ const BETWEEN_TRIES: Duration = Duration::from_millis(10);
 /// A reporter that waits for a thread which never comes must not keep the process alive.
 const DEADLINE: Duration = Duration::from_secs(5);
 
-/// Writes the dump at the end of the process, if the options ask for one.
+/// Writes the dump at the end of the process, and ends the recording, if the options ask for them.
 pub(crate) fn process_ends() {
-    if ENGINE.phase() != Phase::On || !ENGINE.setup().options.dump_at_exit || confined::is_confined() {
+    let options = ENGINE.setup().options;
+    let is_wanted = options.dump_at_exit || recording::is_on();
+    if ENGINE.phase() != Phase::On || !is_wanted || confined::is_confined() {
         return;
     }
     if slot().guard.is_set() {
@@ -157,17 +160,19 @@ pub(crate) fn process_ends() {
         }
         slot().guard.clear();
     }
-    let options = ENGINE.setup().options;
-    if options.children || !fork::is_child() {
+    if options.dump_at_exit && (options.children || !fork::is_child()) {
         let run = slot().run.get();
         if run != 0 {
             // A reporter ends the process. It does not return, and reporters after it do not run, so nothing is
             // worth waiting for.
-            return last_dump(|| write_partial(run));
+            last_dump(|| write_partial(run));
+        } else {
+            // SAFETY: `report_and_write` takes null.
+            last_dump(|| unsafe { report_and_write(core::ptr::null(), Some(DEADLINE)) });
         }
-        // SAFETY: `report_and_write` takes null.
-        last_dump(|| unsafe { report_and_write(core::ptr::null(), Some(DEADLINE)) });
     }
+    // After the dump: its reporters allocate, too.
+    recording::process_ends();
 }
 
 /// Tries until no other thread writes a dump or collects reports.

@@ -48,7 +48,7 @@ fn is_wanted() -> bool {
     let options = ENGINE.setup().options;
     // Default actions do not end the first process of a namespace.
     ENGINE.phase() == Phase::On
-        && options.dump_at_exit
+        && (options.dump_at_exit || options.record.is_some())
         && options.run == Run::Normal
         && std::process::id() != 1
 }

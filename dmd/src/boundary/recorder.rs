@@ -16,6 +16,7 @@ use crate::engine::{ENGINE, Phase, Setup};
 use crate::first_process::{self, First};
 use crate::linked_mark::LINKED_MARK;
 use crate::options::Options;
+use crate::recording;
 use crate::system::errno::keeping_errno;
 use crate::system::slot::{Guard, Inside, slot};
 use crate::system::{log, process};
@@ -134,6 +135,9 @@ fn start_local(options: Option<Options>) {
     // SAFETY: `first`, if any, is from this variable, and nobody else uses the environment before `main`.
     unsafe { process::start(first, value) };
     if ENGINE.start(setup) {
+        recording::start();
+        // The program's Rust code runs, so that the C library is ready.
+        recording::start_writer();
         engine_abi::connect_local();
     }
 }

@@ -4,6 +4,7 @@ use core::ffi::{CStr, c_char, c_void};
 
 use crate::boundary::{ending, engine_abi, entry, listening, recorder};
 use crate::engine::{BlockMove, ENGINE, Phase, Setup};
+use crate::recording;
 use crate::system::errno::keeping_errno;
 use crate::system::process;
 use crate::system::slot::{Inside, slot};
@@ -12,6 +13,17 @@ use crate::system::slot::{Inside, slot};
 #[used]
 #[unsafe(link_section = ".fini_array")]
 static AT_END: extern "C" fn() = entry::process_ends;
+
+/// Runs before the program's `main`, once the C library is ready.
+#[used]
+#[unsafe(link_section = ".init_array")]
+static AT_START: extern "C" fn() = recording_starts;
+
+extern "C" fn recording_starts() {
+    if ENGINE.phase() == Phase::On {
+        recording::start_writer();
+    }
+}
 
 /// Whether a preloaded library records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,6 +82,7 @@ pub unsafe fn start_preloaded(environment: *mut *mut c_char) {
         // SAFETY: the value of the entry found above, and the process has no second thread.
         unsafe { process::start(first, entry.wrapping_add(NAME.len())) };
         ENGINE.start(setup);
+        recording::start();
         recorder::is_preloaded();
         ending::start();
         if !setup.options.children {

@@ -151,6 +151,23 @@ fn loaded() -> Vec<Module> {
     modules
 }
 
+/// How often the loader has loaded and unloaded modules.
+pub(crate) fn changes() -> (u64, u64) {
+    let mut changes = (0, 0);
+    // SAFETY: `count` takes the data for the pair that it is, and the loader keeps neither.
+    unsafe { libc::dl_iterate_phdr(Some(count), (&raw mut changes).cast()) };
+    changes
+}
+
+unsafe extern "C" fn count(info: *mut libc::dl_phdr_info, _: usize, data: *mut c_void) -> c_int {
+    // SAFETY: the loader passes a record that is valid during the call.
+    let info = unsafe { &*info };
+    // SAFETY: `changes` passes its pair, and waits meanwhile.
+    unsafe { data.cast::<(u64, u64)>().write((info.dlpi_adds, info.dlpi_subs)) };
+    // All records have the same counts.
+    1
+}
+
 unsafe extern "C" fn add(info: *mut libc::dl_phdr_info, _: usize, data: *mut c_void) -> c_int {
     // SAFETY: the loader passes a record that is valid during the call.
     let info = unsafe { &*info };

@@ -14,6 +14,7 @@ use crate::system::slot::slot;
 static FIRST_THREAD: AtomicUsize = AtomicUsize::new(0);
 static ANY: AtomicBool = AtomicBool::new(false);
 static FIRST: AtomicBool = AtomicBool::new(false);
+static ALL: AtomicBool = AtomicBool::new(false);
 /// The process started with filters: what they allow is enough for programs.
 static AT_START: AtomicBool = AtomicBool::new(false);
 
@@ -30,9 +31,22 @@ pub(crate) fn start() {
 /// Notes a new filter for this thread, or for all.
 pub fn note(all_threads: bool) {
     ANY.store(true, Ordering::Relaxed);
+    if all_threads {
+        ALL.store(true, Ordering::Relaxed);
+    }
     if all_threads || this_thread() == FIRST_THREAD.load(Ordering::Relaxed) {
         FIRST.store(true, Ordering::Relaxed);
     }
+}
+
+/// Whether any thread was seen to install a filter.
+pub(crate) fn any_noted() -> bool {
+    ANY.load(Ordering::Relaxed)
+}
+
+/// Whether a filter was seen that holds for all threads.
+pub(crate) fn all_noted() -> bool {
+    ALL.load(Ordering::Relaxed)
 }
 
 /// Whether this thread may have a filter that it did not have at the start. A thread inherits the filters of the

@@ -64,6 +64,12 @@ pub(crate) fn map_for_dump(bytes: usize) -> *mut u8 {
     pages
 }
 
+/// Bytes of a page of the system.
+pub(crate) fn page_size() -> u64 {
+    // SAFETY: a question that changes nothing.
+    unsafe { libc::sysconf(libc::_SC_PAGESIZE) as u64 }
+}
+
 fn map_pages(bytes: usize) -> *mut u8 {
     keeping_errno(|| {
         // SAFETY: an anonymous mapping anywhere overwrites nothing.

@@ -72,11 +72,9 @@ pub(crate) unsafe fn start(first: Option<First>, value: *mut c_char) {
 
 /// Whether processes that this one starts must know it, for the names of their dumps.
 pub(crate) fn hands_on(options: &Options) -> bool {
-    let depends = match options.output {
-        Some(pattern) => !pattern.starts_with('/') || !pattern.contains("%p"),
-        None => options.dump_at_exit,
-    };
-    options.children && depends
+    let depends_on = |pattern: &str| !pattern.starts_with('/') || !pattern.contains("%p");
+    let depends = options.output.map_or(options.dump_at_exit, depends_on);
+    options.children && (depends || options.record.is_some_and(depends_on))
 }
 
 /// Starts the program once more, with our words behind its user's in `$DMD`. `entry` is the variable's entry in the
@@ -170,6 +168,15 @@ pub(crate) struct Numbered {
     process: Process,
 }
 
+/// The names of a recording.
+#[derive(Debug)]
+pub(crate) struct RecordingNames {
+    /// The name without a number, if this process may have it.
+    pub(crate) plain: Option<PathBuf>,
+    /// Otherwise, or if another recording has that name, the first of these that no file has.
+    pub(crate) numbered: Numbered,
+}
+
 impl Numbered {
     pub(crate) fn name(&self, which: u32) -> PathBuf {
         let number = match which {
@@ -200,11 +207,19 @@ impl Numbered {
 pub(crate) fn output(options: &Options) -> Output {
     let pattern = options.output.unwrap_or("dmd-%p.json.gz");
     let process = Process::this();
+    plain_name(pattern, process).map_or(Output::Numbered(Numbered { pattern, process }), Output::At)
+}
+
+/// Where the recording of this process goes.
+pub(crate) fn recording_names(pattern: &'static str) -> RecordingNames {
+    let process = Process::this();
+    RecordingNames { plain: plain_name(pattern, process), numbered: Numbered { pattern, process } }
+}
+
+/// The name without a number, which is that of the first process.
+fn plain_name(pattern: &str, process: Process) -> Option<PathBuf> {
     let is_first = !fork::is_child() && FIRST.get().is_none_or(|first| first.is(process));
-    if is_first && !pattern.contains("%p") {
-        return Output::At(absolute(Path::new(pattern)));
-    }
-    Output::Numbered(Numbered { pattern, process })
+    (is_first && !pattern.contains("%p")).then(|| absolute(Path::new(pattern)))
 }
 
 /// A path, relative to the folder in which the process started.

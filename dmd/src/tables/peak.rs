@@ -83,6 +83,11 @@ impl Level {
         ((self.0 - (self.octave() << OCTAVE_BITS)) << (u64::from(STEP_BITS) + self.octave())) as i64
     }
 
+    /// The smallest sum of this level, in bytes.
+    pub(crate) fn bytes(self) -> u64 {
+        self.floor() as u64
+    }
+
     /// Bytes that all threads together may keep pending.
     fn pending(self) -> i64 {
         (self.floor() >> PENDING_SHIFT).max(PENDING)

@@ -30,7 +30,10 @@ struct Node {
 
 /// Later epochs take no stacks: they would share nodes with stacks of other libraries. No return address is this
 /// small, since nothing is mapped there.
-const MOST_EPOCHS: usize = 0xFFFF;
+const MOST_EPOCHS: usize = FIRST_PC as usize - 1;
+
+/// Smaller numbers of a node are no return addresses.
+pub(crate) const FIRST_PC: u64 = 1 << 16;
 
 /// Most children in a list.
 const LISTED: u32 = 8;
@@ -222,8 +225,8 @@ impl TraceTree {
             return None;
         }
         let node = self.node(TraceId(id))?;
-        node.pc.store(pc as u64, Ordering::Relaxed);
         node.parent.store(parent.0, Ordering::Relaxed);
+        node.pc.store(pc as u64, Ordering::Release);
         seen_modules::note(pc, TraceId(id));
         Some(TraceId(id))
     }
@@ -295,6 +298,13 @@ impl TraceTree {
         // SAFETY: null, or a segment of `new_node`, and the tree never unmaps one.
         let segment = unsafe { segment.as_ref() }?;
         Some(&segment[id.0 as usize % SEGMENT])
+    }
+
+    /// The parent and the return address of a node; `None` if no thread has made it, or not all of it yet.
+    pub(crate) fn entry(&self, id: TraceId) -> Option<(TraceId, usize)> {
+        let node = self.node(id)?;
+        let pc = node.pc.load(Ordering::Acquire);
+        (pc != 0).then(|| (TraceId(node.parent.load(Ordering::Relaxed)), pc as usize))
     }
 
     /// The return addresses of a stack, innermost first.

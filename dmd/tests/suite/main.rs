@@ -18,6 +18,7 @@ mod overlapping;
 mod peak;
 mod processes;
 mod real_programs;
+mod recordings;
 mod reporting;
 mod sampler;
 mod smoke;

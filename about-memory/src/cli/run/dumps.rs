@@ -1,4 +1,4 @@
-//! Finds the dumps that a program wrote: files of the right name that are new or have changed.
+//! Finds the dumps, or the recordings, that a program wrote: files of the right name that are new or have changed.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,9 +17,9 @@ pub(super) struct Dumps {
 }
 
 impl Dumps {
-    /// Records which files exist before the program runs.
-    pub(super) fn new(output: &Path) -> Result<Self, Failure> {
-        let usage = |reason: &str| Failure::Usage(format!("--output {}: {reason}", output.display()));
+    /// Records which files exist before the program runs. `option` is the one that names them.
+    pub(super) fn new(option: &str, output: &Path) -> Result<Self, Failure> {
+        let usage = |reason: &str| Failure::Usage(format!("{option} {}: {reason}", output.display()));
         let name = output.file_name().ok_or_else(|| usage("is not a file name"))?;
         let folder = match output.parent() {
             Some(folder) if folder != Path::new("") => folder.to_owned(),

@@ -3,8 +3,11 @@
 
 use std::collections::BTreeMap;
 use std::error::Error;
+use std::fs::File;
+use std::io::BufReader;
 use std::path::Path;
 
+use memory_report::dmd::recording::{ChunkKind, Chunks, End, EventDecoder, What};
 use serde_json::Value;
 
 use crate::program::{Program, field};
@@ -30,6 +33,32 @@ pub(crate) fn count(folder: &Path, workload: &str, scale: f64) -> Result<Counted
 pub(crate) fn nothing_is_lost(dump: &Path, counted: &Counted) -> Result<(), Box<dyn Error>> {
     let blocks = blocks_of(&read(dump)?)?;
     near("live blocks", blocks, counted.live)
+}
+
+/// Checks that a recording has as many new blocks as the counting program counted and as many as its last chunk says,
+/// and returns the bytes that an event takes in the file.
+pub(crate) fn bytes_of_an_event(file: &Path, counted: &Counted) -> Result<f64, Box<dyn Error>> {
+    let mut chunks = Chunks::open(BufReader::new(File::open(file)?))?;
+    let (mut begun, mut events, mut end) = (0_u64, 0_u64, None);
+    while let Some(chunk) = chunks.next() {
+        let chunk = chunk?;
+        match chunk.kind() {
+            Some(ChunkKind::Events) => {
+                for event in EventDecoder::new(chunk.payload)? {
+                    events += 1;
+                    begun += u64::from(matches!(event?.what, What::Begin(_)));
+                }
+            }
+            Some(ChunkKind::End) => end = Some(End::decode(chunk.payload)?),
+            _ => {}
+        }
+    }
+    let end = end.ok_or("the recording has no end")?;
+    if (end.lost_events, end.dropped_blocks) != (0, 0) || begun < end.allocations {
+        return Err(format!("{begun} blocks begin in the recording, whose end says {end:?}").into());
+    }
+    near("blocks of the recording", begun as f64, counted.new)?;
+    Ok(std::fs::metadata(file)?.len() as f64 / events as f64)
 }
 
 /// Checks that the dump of a run that also keeps freed blocks has as many blocks as the counting program counted.

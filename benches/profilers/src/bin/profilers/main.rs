@@ -31,6 +31,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     let plain = Program::new(folder.join("plain"));
     let dmd = plain.preloading(&library).with("DMD", "--mode=live --stacks=full --quiet");
     let dmd = dmd.with("PROFILERS_DUMP", &dump);
+    let file = output.path().join("recording.dmdrec");
+    let recording = plain.preloading(&library);
+    let recording = recording
+        .with("DMD", format!("--mode=live --stacks=full --quiet --record={}", file.display()))
+        .with("PROFILERS_DUMP", &dump);
     let heaptrack = HEAPTRACK.iter().find(|path| Path::new(path).exists()).map(|path| {
         plain.preloading(Path::new(path)).with("DUMP_HEAPTRACK_OUTPUT", output.path().join("heaptrack"))
     });
@@ -40,15 +45,21 @@ fn main() -> Result<(), Box<dyn Error>> {
         check::all_are_recorded(&plain.preloading(&library), &dump, workload, scale, &counted)?;
         let mut ratios = Ratios::default();
         let mut rivals = Ratios::default();
+        let (mut recorded, mut bytes) = (Ratios::default(), 0.0);
         for _ in 0..rounds {
             let base = plain.run(workload, scale)?;
-            ratios.add(&dmd.run(workload, scale)?, &base);
+            let exact = dmd.run(workload, scale)?;
+            ratios.add(&exact, &base);
             check::nothing_is_lost(&dump, &counted)?;
+            recorded.add(&recording.run(workload, scale)?, &exact);
+            check::nothing_is_lost(&dump, &counted)?;
+            bytes = check::bytes_of_an_event(&file, &counted)?;
             if let Some(heaptrack) = &heaptrack {
                 rivals.add(&heaptrack.run(workload, scale)?, &base);
             }
         }
         println!("{workload} dmd {}", ratios.text());
+        println!("{workload} recording, to dmd: {}, {bytes:.2} bytes an event", recorded.text());
         if heaptrack.is_some() {
             println!("{workload} heaptrack {}", rivals.text());
         }

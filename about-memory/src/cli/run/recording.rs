@@ -1,0 +1,28 @@
+//! What `run` says of recordings when the program has ended.
+
+use std::io::{self, Write as _};
+use std::path::PathBuf;
+
+use dmd::analyze::program::bytes;
+
+use super::super::say;
+use super::size;
+
+/// Names the recordings that the program wrote, and unless `quiet` what to do with the largest.
+pub(super) fn print(written: &[PathBuf], quiet: bool) {
+    for path in written {
+        say(&format!("recorded {} ({})", path.display(), bytes(size(path).into())));
+    }
+    let Some(largest) = written.iter().max_by_key(|path| size(path)) else {
+        return say("no recording: the program could not write one");
+    };
+    if !quiet {
+        let path = largest.display();
+        let text = format!(
+            "\nNext: about-memory leaks {path}    what was never freed\n\
+             \x20     about-memory history {path}  the heap over time\n"
+        );
+        // If stderr is closed, there is nobody to read it.
+        let _ = io::stderr().write_all(text.as_bytes());
+    }
+}

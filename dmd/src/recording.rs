@@ -1,0 +1,364 @@
+//! The recording of all events into a file, whose format is `memory_report::dmd::recording`.
+//!
+//! A thread encodes its events into a buffer of its own, while it settles them for the peak. Full buffers go into a
+//! bounded queue; a thread of the engine compresses and writes them, so that the program does not wait for the
+//! disk. If the queue is full, or that thread is missing, the thread with the full buffer writes the queue and then its
+//! own: so memory is bounded, and each thread's events stay in order.
+//!
+//! The child of a fork starts a file of its own when it has filled a buffer, started a thread, lived for a tenth of a
+//! second, or ends: most children replace themselves by another program before.
+//!
+//! A thread takes locks in this order: that of its lease, that of the queue or that of the file. The holder of the
+//! file's lock takes no lock of a lease, and does not ask the loader.
+
+#[allow(unsafe_code, reason = "buffers from our own memory")]
+mod buffer;
+mod live;
+mod names;
+mod output;
+#[allow(unsafe_code, reason = "buffers that change their owners")]
+mod slots;
+mod writer;
+
+use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::fs;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use memory_report::dmd::recording::{self as format, About, ChunkKind, LiveBlock, What};
+
+use crate::dump::file;
+use crate::engine::ENGINE;
+use crate::options::Run;
+use crate::system::errno::keeping_errno;
+use crate::system::lock::Lock;
+use crate::system::slot::Inside;
+use crate::system::{clock, confined, internal_alloc, log, memory, own_stack, process, signals};
+use crate::tables::events::{Event, Happened};
+use crate::tables::observers::{self, Batch, Observer, Place, Source};
+use crate::tables::statistics::End;
+use crate::tables::thread;
+use buffer::Owned;
+use live::Before;
+use output::{Output, output};
+
+static RECORDING: Recording = Recording {
+    state: AtomicU8::new(OFF),
+    process: AtomicU32::new(0),
+    forked_from: AtomicU32::new(0),
+    since: AtomicU64::new(0),
+    lost: AtomicU64::new(0),
+};
+
+struct Recording {
+    state: AtomicU8,
+    /// The process whose events these are.
+    process: AtomicU32,
+    /// The parent, if a fork made this process.
+    forked_from: AtomicU32,
+    /// The system's nanoseconds of the start, or of the fork.
+    since: AtomicU64,
+    /// Events that found no memory, or no way into the file.
+    lost: AtomicU64,
+}
+
+/// Nothing is recorded.
+const OFF: u8 = 0;
+/// This is the child of a fork, and has no file yet.
+const WAITING: u8 = 1;
+const ON: u8 = 2;
+/// The recording has ended.
+const ENDED: u8 = 3;
+
+/// Whether this process has a recording that has not ended, or may begin one.
+pub(crate) fn is_on() -> bool {
+    RECORDING.is_on()
+}
+
+/// Opens the file and begins to record, if the options ask for it. Called once, when the engine has started.
+pub(crate) fn start() {
+    let options = ENGINE.setup().options;
+    if options.record.is_none() || options.run != Run::Normal {
+        return;
+    }
+    calmly(|| {
+        RECORDING.process.store(std::process::id(), Ordering::Relaxed);
+        RECORDING.since.store(clock::nanoseconds(), Ordering::Relaxed);
+        if RECORDING.open(&mut output(), &live::now(), &Before::new()) {
+            thread::observe(Place::Recording, &RECORDING);
+        }
+    });
+}
+
+/// Starts the thread that writes, if there is a recording. The first call comes before `main`, where the loader and the
+/// C library are ready; without it, the first full buffer starts the thread.
+pub(crate) fn start_writer() {
+    if RECORDING.state.load(Ordering::Relaxed) == ON {
+        let _inside = Inside::deeper();
+        keeping_errno(writer::start);
+    }
+}
+
+/// Writes the rest and ends the recording. The caller has made sure that this thread holds no lock.
+pub(crate) fn process_ends() {
+    if !is_on() || RECORDING.process.load(Ordering::Relaxed) != std::process::id() {
+        return;
+    }
+    calmly(|| {
+        RECORDING.begin_if_waiting();
+        let modules = writer::list_modules();
+        writer::hand_over();
+        let names = names::take();
+        let mut end = format::End::new();
+        let (statistics, peak) = (ENGINE.statistics(), ENGINE.peak());
+        (end.allocations, end.frees) = (statistics.allocations, statistics.frees);
+        (end.reallocations, end.temporary) = (statistics.reallocations, statistics.temporary);
+        end.dropped_blocks = ENGINE.dropped();
+        end.lost_events = RECORDING.lost.load(Ordering::Relaxed) + observers::lost();
+        let level = peak.level();
+        (end.peak_bytes, end.peak_within) = (level.bytes(), peak.within(level, thread::made()));
+        let mut output = output();
+        RECORDING.state.store(ENDED, Ordering::Relaxed);
+        let Some(mut output) = output.take().filter(Output::is_open) else { return };
+        output.drain();
+        output.nodes();
+        output.modules(&modules);
+        output.chunk(ChunkKind::Threads, &names);
+        output.clock();
+        (end.tick, end.nanoseconds) = output.time();
+        output.end(end);
+    });
+}
+
+/// Runs `body` where it may use the stack, allocate and write: inside the engine, on another stack, with signals held.
+fn calmly<T>(body: impl FnOnce() -> T) -> T {
+    let _inside = Inside::deeper();
+    keeping_errno(|| signals::held(|| own_stack::run(body)))
+}
+
+impl Recording {
+    /// Opens the file, and writes what comes before the events. False if that fails: it says so.
+    fn open(&self, place: &mut Option<Output>, now: &[LiveBlock], before: &Before) -> bool {
+        let setup = ENGINE.setup();
+        let Some(pattern) = setup.options.record.filter(|_| internal_alloc::is_ready()) else { return false };
+        let (path, file) = file::open_recording(&process::recording_names(pattern));
+        let opened = file.and_then(|file| Output::create(path.clone(), file));
+        let mut opened = match opened {
+            Ok(opened) => opened,
+            Err(error) => {
+                log::say_anyway(format_args!("no recording: {}: {error}", path.display()));
+                self.state.store(ENDED, Ordering::Relaxed);
+                return false;
+            }
+        };
+        log::mention(format_args!("records into {}", path.display()));
+        let mut about = About::new();
+        about.process = std::process::id().into();
+        about.forked_from = self.forked_from.load(Ordering::Relaxed).into();
+        about.wall_time = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .map_or(0, |time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
+        about.tick_picoseconds = clock::tick_picoseconds();
+        about.tick = clock::ticks();
+        about.page_size = memory::page_size();
+        about.max_frames = setup.options.max_frames as u64;
+        about.mode = setup.options.mode.name().as_bytes().to_vec();
+        about.options = setup.variable.unwrap_or_default().to_vec();
+        let command = fs::read("/proc/self/cmdline").unwrap_or_default();
+        let command = command.strip_suffix(b"\0").unwrap_or(&command);
+        about.command = command.split(|byte| *byte == 0).map(<[u8]>::to_vec).collect();
+        opened.chunk(ChunkKind::About, &about.encode());
+        opened.clock();
+        live::write(&mut opened, now, before);
+        *place = Some(opened);
+        self.state.store(ON, Ordering::Relaxed);
+        true
+    }
+
+    /// Opens the file of a child that has waited. The caller holds no lock.
+    fn begin_if_waiting(&self) {
+        if self.state.load(Ordering::Relaxed) == WAITING {
+            let (now, mut before) = (live::now(), Before::new());
+            thread::hand_over_all(|lease| {
+                let Some(slot) = slots::of(Some(lease)) else { return };
+                if let Some(buffer) = slot.take() {
+                    before.add(&buffer);
+                    slot.put(buffer);
+                }
+            });
+            self.begin_forked(&now, &before);
+        }
+    }
+
+    /// [`begin_if_waiting`](Self::begin_if_waiting), if no other thread has done so. `before` has the buffers of all
+    /// threads, of which there is one before the file is there.
+    fn begin_forked(&self, now: &[LiveBlock], before: &Before) {
+        let mut place = output();
+        if self.state.load(Ordering::Relaxed) == WAITING {
+            self.open(&mut place, now, before);
+        }
+    }
+
+    fn is_on(&self) -> bool {
+        matches!(self.state.load(Ordering::Relaxed), WAITING | ON) && !output::has_failed()
+    }
+
+    fn lose(&self, events: usize) {
+        self.lost.fetch_add(events as u64, Ordering::Relaxed);
+    }
+
+    /// Whether this process may write now.
+    fn may_write(&self) -> bool {
+        // A child that shares the memory, or a copy of it that no handler has seen, has another number.
+        !confined::any_noted() && self.process.load(Ordering::Relaxed) == std::process::id()
+    }
+
+    /// Hands a full buffer over, and leaves an empty one in its place. The caller is inside the engine, and holds the
+    /// lock of the source's lease.
+    #[cold]
+    #[inline(never)]
+    fn hand_over(&self, buffer: &mut Option<Owned>) {
+        let Some(mut full) = buffer.take() else { return };
+        if writer::runs() {
+            let pushed = buffer::queue().push(full, false);
+            match pushed {
+                Ok(()) => {
+                    if !confined::any_noted() {
+                        let _inside = Inside::deeper();
+                        keeping_errno(writer::wake);
+                    }
+                    *buffer = buffer::empty();
+                    return;
+                }
+                Err(returned) => full = returned,
+            }
+        }
+        if !self.may_write() {
+            self.lose(full.events());
+            full.clear();
+            *buffer = Some(full);
+            return;
+        }
+        calmly(|| {
+            if self.state.load(Ordering::Relaxed) == WAITING {
+                let (now, mut before) = (live::now(), Before::new());
+                before.add(&full);
+                self.begin_forked(&now, &before);
+            }
+            if let Some(output) = output().as_mut() {
+                output.drain();
+                output.events(&full);
+            }
+            writer::start();
+        });
+        self.since.store(clock::nanoseconds(), Ordering::Relaxed);
+        full.clear();
+        *buffer = Some(full);
+    }
+
+    /// Whether it is time to write, since no other thread does.
+    fn is_due(&self) -> bool {
+        !writer::runs()
+            && clock::nanoseconds().saturating_sub(self.since.load(Ordering::Relaxed))
+                > writer::PERIOD.as_nanos() as u64
+    }
+}
+
+impl Observer for Recording {
+    fn observe(&self, source: Source, batch: &Batch<'_>) {
+        if !self.is_on() {
+            return;
+        }
+        let Some(slot) = slots::of(source.lease) else {
+            return batch.for_each(|_| self.lose(1));
+        };
+        slot.set_thread(source.thread, source.system_id);
+        let mut taken = slot.take().or_else(buffer::empty);
+        let with_blocks = self.state.load(Ordering::Relaxed) == WAITING;
+        batch.for_each(|event| {
+            let event = encoded(event, with_blocks);
+            let pushed = taken.as_mut().is_some_and(|buffer| buffer.push(source.thread, &event));
+            if !pushed {
+                self.hand_over(&mut taken);
+                if !taken.as_mut().is_some_and(|buffer| buffer.push(source.thread, &event)) {
+                    self.lose(1);
+                }
+            }
+        });
+        if !writer::runs() && self.is_due() {
+            self.hand_over(&mut taken);
+        }
+        if let Some(buffer) = taken {
+            slot.put(buffer);
+        }
+    }
+
+    fn thread_began(&self) {
+        // From here on several threads allocate.
+        if self.state.load(Ordering::Relaxed) == WAITING && self.may_write() {
+            calmly(|| self.begin_if_waiting());
+        }
+    }
+
+    fn thread_ended(&self, source: Source) {
+        let Some(slot) = slots::of(source.lease) else { return };
+        slot.forget_thread();
+        let is_on = self.is_on();
+        if is_on && !confined::any_noted() {
+            let _inside = Inside::deeper();
+            names::thread_ends(source.thread, source.system_id);
+        }
+        let mut taken = slot.take();
+        if is_on && taken.as_ref().is_some_and(|buffer| !buffer.is_empty()) {
+            self.hand_over(&mut taken);
+        }
+        if let Some(mut buffer) = taken {
+            self.lose(buffer.events());
+            buffer.clear();
+            buffer::give_back(buffer);
+        }
+    }
+
+    fn for_each_lock(&self, each: &mut dyn FnMut(&Lock)) {
+        each(output::lock());
+        each(buffer::lock());
+        each(names::lock());
+    }
+
+    fn after_fork_in_child(&self) {
+        if !matches!(self.state.load(Ordering::Relaxed), WAITING | ON) {
+            return;
+        }
+        writer::after_fork_in_child();
+        for slot in slots::all() {
+            if let Some(mut buffer) = slot.take() {
+                buffer.clear();
+                slot.put(buffer);
+            }
+        }
+        while let Some(buffer) = { buffer::queue().pop() } {
+            buffer::give_back(buffer);
+        }
+        if let Some(output) = output().as_mut() {
+            output.leave_to_parent();
+        }
+        self.forked_from.store(self.process.swap(std::process::id(), Ordering::Relaxed), Ordering::Relaxed);
+        self.since.store(clock::nanoseconds(), Ordering::Relaxed);
+        self.lost.store(0, Ordering::Relaxed);
+        let children = ENGINE.setup().options.children;
+        self.state.store(if children { WAITING } else { ENDED }, Ordering::Relaxed);
+    }
+}
+
+/// An event as the format has it. `with_blocks` says that ends contain their blocks.
+#[inline(always)]
+fn encoded(event: Event, with_blocks: bool) -> format::Event {
+    let block = live::block(event.block);
+    let of_end = with_blocks.then_some(block);
+    let what = match event.happened {
+        Happened::Began => What::Begin(block),
+        Happened::Ended(End::Freed) => What::End(of_end),
+        Happened::Ended(End::Moved) => What::EndByMove(of_end),
+        Happened::CameBack => What::Back(block),
+    };
+    format::Event { tick: event.tick, address: event.address as u64, what }
+}

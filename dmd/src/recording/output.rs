@@ -1,0 +1,245 @@
+//! The file of a recording. The thread that holds its lock writes, in the order of the queue.
+
+use core::sync::atomic::{AtomicBool, Ordering};
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+
+use memory_report::dmd::recording::{
+    ChunkKind, Clock, End, FIRST_PC, MAGIC, Module, Node, NodeEncoder, Watermark, encode_modules,
+    frame_chunk, most_framed,
+};
+
+use crate::dump::file;
+use crate::engine::ENGINE;
+use crate::recording::buffer::{self, Buffer};
+use crate::system::lock::{Guarded, Lock, Use};
+use crate::system::pages::{self, DumpVec};
+use crate::system::{clock, log};
+use crate::tables::trace_id::TraceId;
+
+/// Bytes of a chunk of nodes, or of live blocks, about.
+pub(super) const CHUNK: usize = 256 << 10;
+
+/// The most nodes that another thread was making when they were due, and which are written later.
+const MOST_MISSING: usize = 4096;
+
+/// The file, and what it contains so far.
+pub(super) struct Output {
+    file: Option<File>,
+    path: PathBuf,
+    /// Device and inode: a program may close descriptors that are not its own, and open its own files there.
+    identity: (u64, u64),
+    length: u64,
+    /// Pages of our own: a program may count what its allocator has.
+    framed: DumpVec<u8>,
+    /// The first node that is not written.
+    next_node: u32,
+    missing: Vec<u32>,
+    modules: Vec<u8>,
+    /// Nanoseconds of the system's clock at the start.
+    started: u64,
+    /// The tick up to which a watermark may say that all is written: the start of the last pass.
+    passed: u64,
+    /// Passes since the last event, up to 2. Nothing is new after 2.
+    quiet_passes: u32,
+    pub(super) lost_events: u64,
+}
+
+static OUTPUT: Guarded<Option<Output>> = Guarded::new(None);
+
+/// The file could not be written any further.
+static FAILED: AtomicBool = AtomicBool::new(false);
+
+/// Whether the file could not be written to its end.
+pub(super) fn has_failed() -> bool {
+    FAILED.load(Ordering::Relaxed)
+}
+
+/// The output, for as long as the result lives. `None` inside before the start and after the end.
+pub(super) fn output() -> Use<'static, Option<Output>> {
+    OUTPUT.hold()
+}
+
+pub(super) fn lock() -> &'static Lock {
+    OUTPUT.lock()
+}
+
+impl Output {
+    /// Writes the first bytes of a file.
+    pub(super) fn create(path: PathBuf, file: File) -> io::Result<Self> {
+        let about = file.metadata()?;
+        let mut output = Self {
+            file: Some(file),
+            path,
+            identity: (about.dev(), about.ino()),
+            length: 0,
+            framed: pages::list(),
+            next_node: 1,
+            missing: Vec::new(),
+            modules: Vec::new(),
+            started: clock::nanoseconds(),
+            passed: clock::ticks(),
+            quiet_passes: 0,
+            lost_events: 0,
+        };
+        FAILED.store(false, Ordering::Relaxed);
+        output.write(&MAGIC)?;
+        Ok(output)
+    }
+
+    /// Whether the file may still grow.
+    pub(super) fn is_open(&self) -> bool {
+        self.file.is_some()
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let Some(mut file) = self.file.take() else { return Ok(()) };
+        let is_ours =
+            |file: &File| file.metadata().is_ok_and(|about| (about.dev(), about.ino()) == self.identity);
+        if !is_ours(&file) {
+            // The descriptor is the program's now.
+            let _ = std::os::fd::IntoRawFd::into_raw_fd(file);
+            file = file::open_again(&self.path)?;
+            if !is_ours(&file) {
+                return Err(io::Error::other(
+                    "the program has closed the file, and another one has its name",
+                ));
+            }
+        }
+        let written = file.write_all(bytes);
+        if written.is_err() {
+            // Up to here the file is whole.
+            let _ = file.set_len(self.length);
+            return written;
+        }
+        self.length += bytes.len() as u64;
+        self.file = Some(file);
+        Ok(())
+    }
+
+    /// Writes a chunk. If that fails, says so, and the recording ends here.
+    pub(super) fn chunk(&mut self, kind: ChunkKind, payload: &[u8]) {
+        let mut framed = core::mem::replace(&mut self.framed, pages::list());
+        let most = most_framed(payload.len());
+        if framed.len() < most && framed.try_reserve(most).is_ok() {
+            framed.resize(most, 0);
+        }
+        let written = match frame_chunk(kind, payload, &mut framed) {
+            Some(length) => self.write(&framed[..length]),
+            None => Err(io::ErrorKind::OutOfMemory.into()),
+        };
+        self.framed = framed;
+        if let Err(error) = written {
+            self.file = None;
+            FAILED.store(true, Ordering::Relaxed);
+            log::say_anyway(format_args!("the recording {} ends here: {error}", self.path.display()));
+        }
+    }
+
+    /// Writes the nodes that are new.
+    pub(super) fn nodes(&mut self) {
+        let tree = ENGINE.tree();
+        let end = tree.nodes() as u32;
+        if self.next_node >= end && self.missing.is_empty() {
+            return;
+        }
+        let missing = core::mem::take(&mut self.missing);
+        let mut encoder = NodeEncoder::new();
+        for id in missing.into_iter().chain(self.next_node..end) {
+            match tree.entry(TraceId(id)) {
+                Some((parent, pc)) => encoder.push(Node { id, parent: parent.0, pc: pc as u64 }),
+                // Another thread is making it, or memory was short.
+                None if self.missing.len() < MOST_MISSING => self.missing.push(id),
+                None => {}
+            }
+            if encoder.payload().len() >= CHUNK {
+                self.chunk(ChunkKind::Nodes, encoder.payload());
+                encoder.clear();
+            }
+        }
+        self.next_node = self.next_node.max(end);
+        if !encoder.payload().is_empty() {
+            self.chunk(ChunkKind::Nodes, encoder.payload());
+        }
+    }
+
+    /// Writes the events of a thread.
+    pub(super) fn events(&mut self, buffer: &Buffer) {
+        if buffer.is_empty() {
+            return;
+        }
+        self.nodes();
+        self.chunk(ChunkKind::Events, buffer.payload());
+        if !self.is_open() {
+            self.lost_events += buffer.events() as u64;
+        }
+        self.quiet_passes = 0;
+    }
+
+    /// Writes the buffers that wait.
+    pub(super) fn drain(&mut self) {
+        loop {
+            // The queue's lock is free again before the writing.
+            let buffer = buffer::queue().pop();
+            let Some(buffer) = buffer else { return };
+            self.events(&buffer);
+            buffer::give_back(buffer);
+        }
+    }
+
+    /// Writes the modules, unless they are as they were.
+    pub(super) fn modules(&mut self, modules: &[Module]) {
+        let payload = encode_modules(modules);
+        if payload != self.modules {
+            self.chunk(ChunkKind::Modules, &payload);
+            self.modules = payload;
+        }
+    }
+
+    /// Writes the time.
+    pub(super) fn clock(&mut self) {
+        let mut clock = Clock::new();
+        (clock.tick, clock.nanoseconds) = self.time();
+        self.chunk(ChunkKind::Clock, &clock.encode());
+    }
+
+    /// The tick, and the nanoseconds since the start.
+    pub(super) fn time(&self) -> (u64, u64) {
+        (clock::ticks(), clock::nanoseconds().saturating_sub(self.started))
+    }
+
+    /// Says that a pass which began at this tick has handed over what all threads had. The watermark is that of the pass
+    /// before: a thread may have been in the middle of an event.
+    pub(super) fn passed(&mut self, tick: u64) {
+        const UNTIL_ALL_IS_SAID: u32 = 2;
+        if self.quiet_passes < UNTIL_ALL_IS_SAID {
+            let mut watermark = Watermark::new();
+            watermark.tick = self.passed;
+            self.clock();
+            self.chunk(ChunkKind::Watermark, &watermark.encode());
+            self.quiet_passes += 1;
+        }
+        self.passed = tick;
+    }
+
+    /// Writes the last chunk.
+    pub(super) fn end(&mut self, mut end: End) {
+        end.lost_events += self.lost_events;
+        self.chunk(ChunkKind::End, &end.encode());
+        self.file = None;
+    }
+
+    /// For the child of a fork: the file is the parent's.
+    pub(super) fn leave_to_parent(&mut self) {
+        FAILED.store(false, Ordering::Relaxed);
+        if let Some(file) = self.file.take()
+            && !file.metadata().is_ok_and(|about| (about.dev(), about.ino()) == self.identity)
+        {
+            let _ = std::os::fd::IntoRawFd::into_raw_fd(file);
+        }
+    }
+}
+
+const _: () = assert!(FIRST_PC == crate::tables::trace_tree::FIRST_PC, "readers know what is no frame");

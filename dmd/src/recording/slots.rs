@@ -1,0 +1,97 @@
+//! The buffer and the name of each thread, by the number of its lease.
+
+use core::ptr::null_mut;
+use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
+
+use crate::recording::buffer::{Buffer, Owned};
+use crate::system::memory;
+
+const SEGMENT: usize = 256;
+const SEGMENTS: usize = 1024;
+
+/// What the recording has for a lease. All zero at first.
+pub(super) struct Slot {
+    buffer: AtomicPtr<Buffer>,
+    /// The number of the lease's thread; 0 if no event of it was recorded.
+    thread: AtomicU32,
+    system_id: AtomicU32,
+    /// How often the name of the thread was looked up.
+    names: AtomicU32,
+}
+
+impl Slot {
+    const fn new() -> Self {
+        Self {
+            buffer: AtomicPtr::new(null_mut()),
+            thread: AtomicU32::new(0),
+            system_id: AtomicU32::new(0),
+            names: AtomicU32::new(0),
+        }
+    }
+
+    /// Takes the buffer away. Of several threads that do so, one gets it.
+    pub(super) fn take(&self) -> Option<Owned> {
+        // SAFETY: null or a pointer of `put`, and the exchange gives it to one thread only.
+        unsafe { Owned::from_raw(self.buffer.swap(null_mut(), Ordering::AcqRel)) }
+    }
+
+    /// Puts a buffer where none is.
+    pub(super) fn put(&self, buffer: Owned) {
+        self.buffer.store(buffer.into_raw(), Ordering::Release);
+    }
+
+    /// Notes whose events come. Only the thread that holds the lock of the lease calls this.
+    pub(super) fn set_thread(&self, thread: u32, system_id: u32) {
+        if self.thread.load(Ordering::Relaxed) != thread {
+            self.names.store(0, Ordering::Relaxed);
+            self.system_id.store(system_id, Ordering::Relaxed);
+            self.thread.store(thread, Ordering::Release);
+        }
+    }
+
+    /// The thread's number and the system's, if its name is to be looked up once more: the first names of threads are
+    /// mostly those of their parents.
+    pub(super) fn nameless(&self) -> Option<(u32, u32)> {
+        const LOOKS: u32 = 3;
+        let thread = self.thread.load(Ordering::Acquire);
+        let looks = self.names.load(Ordering::Relaxed);
+        if thread == 0 || looks >= LOOKS {
+            return None;
+        }
+        self.names.store(looks + 1, Ordering::Relaxed);
+        Some((thread, self.system_id.load(Ordering::Relaxed)))
+    }
+
+    pub(super) fn forget_thread(&self) {
+        self.thread.store(0, Ordering::Release);
+    }
+}
+
+type Segment = [Slot; SEGMENT];
+
+static ALL: [AtomicPtr<Segment>; SEGMENTS] = [const { AtomicPtr::new(null_mut()) }; SEGMENTS];
+static MAPPED: AtomicUsize = AtomicUsize::new(0);
+/// For events whose thread is not known.
+static UNKNOWN: Slot = Slot::new();
+
+/// The slot of a lease, or that of all unknown threads; `None` if memory is short.
+#[inline]
+pub(super) fn of(lease: Option<usize>) -> Option<&'static Slot> {
+    let Some(lease) = lease else { return Some(&UNKNOWN) };
+    let place = ALL.get(lease / SEGMENT)?;
+    if place.load(Ordering::Relaxed).is_null() && !memory::map_once(place, &MAPPED) {
+        return None;
+    }
+    // SAFETY: a segment of `map_once`, whose zeroes are slots, and which nobody unmaps.
+    let segment = unsafe { place.load(Ordering::Acquire).as_ref() }?;
+    Some(&segment[lease % SEGMENT])
+}
+
+/// All slots that there are.
+pub(super) fn all() -> impl Iterator<Item = &'static Slot> {
+    let segments = ALL.iter().filter_map(|place| {
+        // SAFETY: null, or a segment of `map_once`, which nobody unmaps.
+        unsafe { place.load(Ordering::Acquire).as_ref() }
+    });
+    segments.flatten().chain([&UNKNOWN])
+}

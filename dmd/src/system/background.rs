@@ -1,0 +1,136 @@
+//! A thread of the engine's own, how others wake it, and what the system knows of threads.
+
+use core::ffi::c_void;
+use core::mem::MaybeUninit;
+use core::ptr::null_mut;
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use core::time::Duration;
+use std::ffi::{CStr, CString};
+
+use crate::system::slot::Inside;
+
+/// Room for what the thread does, in debug builds too. Untouched pages cost nothing.
+const STACK: usize = 1 << 20;
+
+/// Starts a thread that runs `body` inside the engine, so that none of its blocks is recorded, and that gets no signals.
+/// False if the system refuses.
+pub(crate) fn start(body: fn()) -> bool {
+    let mut attributes = MaybeUninit::<libc::pthread_attr_t>::uninit();
+    // SAFETY: `attributes` is a place for attributes.
+    if unsafe { libc::pthread_attr_init(attributes.as_mut_ptr()) } != 0 {
+        return false;
+    }
+    // SAFETY: `pthread_attr_init` made the attributes.
+    unsafe { libc::pthread_attr_setstacksize(attributes.as_mut_ptr(), STACK) };
+    // SAFETY: as above.
+    unsafe { libc::pthread_attr_setdetachstate(attributes.as_mut_ptr(), libc::PTHREAD_CREATE_DETACHED) };
+    let started = with_signals_blocked(|| {
+        let mut thread = MaybeUninit::<libc::pthread_t>::uninit();
+        let body: *mut c_void = body as *mut c_void;
+        // SAFETY: a place for the thread, attributes, and a function that takes such a pointer.
+        unsafe { libc::pthread_create(thread.as_mut_ptr(), attributes.as_ptr(), run, body) == 0 }
+    });
+    // SAFETY: as above.
+    unsafe { libc::pthread_attr_destroy(attributes.as_mut_ptr()) };
+    started
+}
+
+extern "C" fn run(body: *mut c_void) -> *mut c_void {
+    let _inside = Inside::deeper();
+    // SAFETY: names this thread, by a string that ends in 0.
+    unsafe { libc::prctl(libc::PR_SET_NAME, c"dmd-recorder".as_ptr()) };
+    // SAFETY: `start` passes a function of this type.
+    let body: fn() = unsafe { core::mem::transmute(body) };
+    body();
+    null_mut()
+}
+
+/// Ends this thread by the one system call that every filter of system calls allows.
+pub(crate) fn vanish() {
+    // SAFETY: ends this thread, which holds no lock and nobody waits for.
+    unsafe { libc::syscall(libc::SYS_exit, 0) };
+}
+
+/// The system's number of this thread.
+pub(crate) fn system_id() -> u32 {
+    // SAFETY: the function has no precondition.
+    unsafe { libc::syscall(libc::SYS_gettid) as u32 }
+}
+
+/// The name of this thread; empty if the system does not tell it.
+pub(crate) fn name() -> CString {
+    const LONGEST: usize = 16;
+    let mut name = [0_u8; LONGEST];
+    // SAFETY: `name` is a place for a name, which has this many bytes with the 0 at its end.
+    unsafe { libc::prctl(libc::PR_GET_NAME, name.as_mut_ptr()) };
+    CStr::from_bytes_until_nul(&name).map(CStr::to_owned).unwrap_or_default()
+}
+
+/// The thread that `body` starts inherits the mask.
+fn with_signals_blocked<T>(body: impl FnOnce() -> T) -> T {
+    let mut all = MaybeUninit::<libc::sigset_t>::uninit();
+    // SAFETY: `all` is a place for the set.
+    unsafe { libc::sigfillset(all.as_mut_ptr()) };
+    let mut before = MaybeUninit::<libc::sigset_t>::uninit();
+    // SAFETY: `sigfillset` filled the set, and `before` is a place for the old one.
+    if unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr()) } != 0 {
+        return body();
+    }
+    let result = body();
+    // SAFETY: `pthread_sigmask` above succeeded and wrote the set.
+    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, before.as_ptr(), null_mut()) };
+    result
+}
+
+/// Wakes a thread that waits.
+pub(crate) struct Bell {
+    rings: AtomicU32,
+    is_awaited: AtomicBool,
+}
+
+impl Bell {
+    pub(crate) const fn new() -> Self {
+        Self { rings: AtomicU32::new(0), is_awaited: AtomicBool::new(false) }
+    }
+
+    /// Wakes the thread that waits, if there is one.
+    pub(crate) fn ring(&self) {
+        self.rings.fetch_add(1, Ordering::SeqCst);
+        if self.is_awaited.swap(false, Ordering::SeqCst) {
+            // SAFETY: the word lives in a static.
+            unsafe {
+                libc::syscall(
+                    libc::SYS_futex,
+                    self.rings.as_ptr(),
+                    libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG,
+                    1,
+                )
+            };
+        }
+    }
+
+    /// The number of rings so far.
+    pub(crate) fn rings(&self) -> u32 {
+        self.rings.load(Ordering::SeqCst)
+    }
+
+    /// Waits until there were more rings than `known`, or for a time.
+    pub(crate) fn wait(&self, known: u32, longest: Duration) {
+        self.is_awaited.store(true, Ordering::SeqCst);
+        let time = libc::timespec {
+            tv_sec: longest.as_secs() as libc::time_t,
+            tv_nsec: longest.subsec_nanos().into(),
+        };
+        // SAFETY: the word lives in a static, and `time` is a time.
+        unsafe {
+            libc::syscall(
+                libc::SYS_futex,
+                self.rings.as_ptr(),
+                libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG,
+                known,
+                &raw const time,
+            )
+        };
+        self.is_awaited.store(false, Ordering::SeqCst);
+    }
+}

@@ -1,0 +1,224 @@
+//! Recordings, replayed, agree with dumps and with a counting allocator.
+
+mod replay;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::support::{c_program, command, preloaded, read_dump, run, succeed, victim};
+use replay::{Recording, State, kinds_of_dump};
+
+const EXACT: &str = "--mode=live --stacks=full --quiet";
+
+/// The numbers behind each name that a victim printed last.
+fn told(stdout: &[u8]) -> BTreeMap<String, Vec<i64>> {
+    let lines = std::str::from_utf8(stdout).unwrap().lines();
+    let parsed = lines.map(|line| {
+        let (name, numbers) = line.split_once(' ').unwrap_or((line, ""));
+        (name.to_owned(), numbers.split(' ').filter_map(|number| number.parse().ok()).collect())
+    });
+    parsed.collect()
+}
+
+/// Files of a folder that end so.
+fn files(folder: &Path, end: &str) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let mut files: Vec<_> = entries.filter(|path| path.to_string_lossy().ends_with(end)).collect();
+    files.sort();
+    files
+}
+
+/// A story by the wrapper or the preloaded library, with a recording and a dump at the end.
+fn story(folder: &Path, name: &str, by_preload: bool) -> Command {
+    let options = format!("{EXACT} --record=r.dmdrec --dump-at-exit --output=d.json");
+    let mut command =
+        if by_preload { preloaded(victim("recorded"), &options) } else { command(victim("recorded")) };
+    command.env("DMD", options).arg(name).current_dir(folder);
+    command
+}
+
+/// The recording is whole, and has the blocks of the dump.
+fn agrees(recording: &Recording, dump: &Path) -> State {
+    let state = recording.replay();
+    let end = recording.end.expect("an end");
+    let what = dump.display();
+    assert_eq!((end.lost_events, end.dropped_blocks, state.faults), (0, 0, 0), "{what}");
+    let dump = read_dump(dump);
+    let (ours, theirs) = (recording.kinds(&state, 24), kinds_of_dump(&dump));
+    for (kind, number) in &theirs {
+        assert_eq!(ours.get(kind), Some(number), "{what}: {kind:?}");
+    }
+    for (kind, number) in &ours {
+        assert_eq!(theirs.get(kind), Some(number), "{what}: {kind:?}");
+    }
+    let statistics = &dump["statistics"];
+    let number = |name: &str| statistics[name].as_u64().unwrap();
+    let is_forked = recording.about.forked_from != 0;
+    if !is_forked {
+        let begun = state.begun + state.at_start as u64;
+        assert_eq!(begun - state.moved, number("allocations"), "{what}");
+        assert_eq!(state.ended, number("frees"), "{what}");
+        assert_eq!(state.moved, number("reallocations"), "{what}");
+    }
+    assert_eq!((end.allocations, end.frees), (number("allocations"), number("frees")), "{what}");
+    // The engine looks now and then, the recording after every event. A child inherits its parent's peak.
+    assert!(is_forked || state.peak >= end.peak_bytes, "{what}: {} {end:?}", state.peak);
+    assert!(is_forked || state.peak <= end.peak_bytes + end.peak_within, "{what}: {} {end:?}", state.peak);
+    state
+}
+
+fn check(name: &str, by_preload: bool) {
+    let folder = tempfile::tempdir().unwrap();
+    let output = succeed(&mut story(folder.path(), name, by_preload));
+    let told = told(&output.stdout);
+    let recording = Recording::read(folder.path().join("r.dmdrec"));
+    let state = agrees(&recording, &folder.path().join("d.json"));
+    let (live, peak) = (told["live"][0], told["peak"][0]);
+    let (bytes, what) = (state.bytes as i64, format!("{name} {by_preload}"));
+    // The preloaded library also records what the C library allocates. The counting allocator around the wrapper also
+    // counts what the engine allocates for itself.
+    let others = 80 << 10;
+    assert!((bytes - live).abs() <= others, "{what}: {bytes} {live}");
+    assert!((state.peak as i64 - peak).abs() <= peak / 100 + others, "{what}: {} {peak}", state.peak);
+    assert!(by_preload || state.peak as i64 <= peak, "{what}: {} {peak}", state.peak);
+}
+
+#[test]
+fn one_thread_by_the_wrapper() {
+    check("churn", false);
+}
+
+#[test]
+fn one_thread_by_the_preloaded_library() {
+    check("churn", true);
+}
+
+#[test]
+fn eight_threads_by_the_wrapper() {
+    check("threads", false);
+}
+
+#[test]
+fn eight_threads_by_the_preloaded_library() {
+    check("threads", true);
+}
+
+#[test]
+fn threads_have_names() {
+    let folder = tempfile::tempdir().unwrap();
+    succeed(&mut story(folder.path(), "threads", true));
+    let recording = Recording::read(folder.path().join("r.dmdrec"));
+    let names = &recording.names;
+    assert!(names.values().any(|name| name == "recorded"), "{names:?}");
+    assert!((0..8).all(|n| names.values().any(|name| *name == format!("worker {n}"))), "{names:?}");
+    assert!(recording.events.keys().filter(|thread| **thread != 0).count() >= 9);
+}
+
+/// A child has the blocks of its parent at its start, and a file of its own.
+#[test]
+fn forks_have_their_own_files() {
+    for by_preload in [false, true] {
+        let folder = tempfile::tempdir().unwrap();
+        succeed(&mut story(folder.path(), "fork", by_preload));
+        let (recordings, dumps) = (files(folder.path(), ".dmdrec"), files(folder.path(), ".json"));
+        assert_eq!((recordings.len(), dumps.len()), (2, 2));
+        for (recording, dump) in recordings.iter().zip(&dumps) {
+            let recording = Recording::read(recording);
+            let state = agrees(&recording, dump);
+            let is_child = recording.about.forked_from != 0;
+            assert_eq!(state.at_start > 1000, is_child);
+            assert!(state.bytes > if is_child { 500_000 } else { 100_000 });
+        }
+    }
+}
+
+/// The file of a killed process lacks its last tenth of a second, and is good otherwise.
+#[test]
+fn a_killed_process_leaves_what_it_had() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = run(&mut story(folder.path(), "killed", true));
+    assert!(!output.status.success());
+    let recording = Recording::read(folder.path().join("r.dmdrec"));
+    assert!(recording.end.is_none() && recording.fault.is_none());
+    let state = recording.replay();
+    let known = recording.kinds(&state, 24).into_iter().filter(|((frames, bytes, _), _)| {
+        *bytes == 100 && frames.iter().any(|frame| frame.contains("recorded +0x"))
+    });
+    let known: u64 = known.map(|(_, number)| number).sum();
+    assert!((1000..=1001).contains(&known), "{known}");
+}
+
+/// Each program of a process has its own file.
+#[test]
+fn a_program_that_replaces_itself_starts_another_file() {
+    for by_preload in [false, true] {
+        let folder = tempfile::tempdir().unwrap();
+        succeed(&mut story(folder.path(), "replaced", by_preload));
+        let recordings: Vec<_> = files(folder.path(), ".dmdrec").iter().map(Recording::read).collect();
+        assert_eq!(recordings.len(), 2);
+        let (whole, cut): (Vec<_>, Vec<_>) = recordings.into_iter().partition(|one| one.end.is_some());
+        assert!(cut[0].replay().blocks.values().filter(|block| block.requested == 100).count() >= 1000);
+        assert_eq!(whole[0].about.process, cut[0].about.process);
+        agrees(&whole[0], &folder.path().join("d.json"));
+    }
+}
+
+#[test]
+fn a_program_that_closes_all_files_keeps_its_recording() {
+    check("closed", true);
+    check("closed", false);
+}
+
+#[test]
+fn a_signal_that_ends_the_program_ends_the_recording() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = run(&mut story(folder.path(), "terminated", true));
+    assert!(!output.status.success());
+    agrees(&Recording::read(folder.path().join("r.dmdrec")), &folder.path().join("d.json"));
+    // Without a dump, too.
+    let options = format!("{EXACT} --record=alone.dmdrec");
+    run(preloaded(victim("recorded"), &options).arg("terminated").current_dir(folder.path()));
+    assert!(Recording::read(folder.path().join("alone.dmdrec")).end.is_some());
+}
+
+/// The program runs on, and what is in the file is good.
+#[test]
+fn a_full_disk_ends_the_recording() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = format!("{EXACT} --record=r.dmdrec");
+    let mut command = preloaded(victim("recorded"), &options);
+    let output = succeed(command.arg("limited").current_dir(folder.path()));
+    assert!(String::from_utf8_lossy(&output.stdout).contains("alive"));
+    let said = String::from_utf8(output.stderr).unwrap();
+    let file = folder.path().canonicalize().unwrap().join("r.dmdrec");
+    assert_eq!(said.lines().count(), 1, "{said}");
+    assert!(said.contains(&format!("] the recording {} ends here: ", file.display())), "{said}");
+    let recording = Recording::read(file);
+    assert!(recording.fault.is_none() && recording.end.is_none());
+    assert!(recording.number_of_events() > 10_000);
+    recording.replay();
+}
+
+#[test]
+fn a_file_that_cannot_be_made_is_said() {
+    let options = format!("{EXACT} --record=/nowhere/r.dmdrec");
+    let output = succeed(preloaded("/bin/true", &options).env_remove("ABOUT_MEMORY"));
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("] no recording: /nowhere/r.dmdrec: No such file or directory"), "{said}");
+}
+
+/// Handlers that interrupt the engine, and threads that fork.
+#[test]
+fn c_programs_keep_all_their_events() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["handler_counts", "handler_frees", "churn", "edges", "large"] {
+        let program = c_program(folder.path(), name);
+        let folder = tempfile::tempdir().unwrap();
+        let options = format!("{EXACT} --record=r.dmdrec --dump-at-exit --output=d.json");
+        // Some end with a status of their own.
+        run(preloaded(&program, &options).current_dir(folder.path()));
+        let recording = Recording::read(folder.path().join("r.dmdrec"));
+        agrees(&recording, &folder.path().join("d.json"));
+    }
+}

@@ -1,0 +1,206 @@
+//! A small reader of recordings: it keeps all events in memory, and replays them one after another.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+use std::fs::File;
+use std::path::Path;
+
+use memory_report::dmd::recording::*;
+use serde_json::Value;
+
+/// Frames as dumps have them, innermost first; requested bytes and slop.
+pub(crate) type Kind = (Vec<String>, u64, u64);
+
+/// What a file contains.
+#[derive(Default)]
+pub(crate) struct Recording {
+    pub(crate) about: About,
+    pub(crate) end: Option<End>,
+    /// Why the file ends too early, if it does.
+    pub(crate) fault: Option<String>,
+    pub(crate) names: BTreeMap<u32, String>,
+    modules: Vec<Module>,
+    nodes: BTreeMap<u32, Node>,
+    live: Vec<LiveBlock>,
+    /// The events of each thread.
+    pub(crate) events: BTreeMap<u32, Vec<Event>>,
+}
+
+impl Recording {
+    pub(crate) fn read(path: impl AsRef<Path>) -> Self {
+        let path = path.as_ref();
+        let file = File::open(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        let mut chunks = Chunks::open(std::io::BufReader::new(file)).unwrap();
+        let mut recording = Self::default();
+        let mut watermark = 0;
+        while let Some(chunk) = chunks.next() {
+            let chunk = match chunk {
+                Ok(chunk) => chunk,
+                Err(error) => {
+                    recording.fault = Some(error.to_string());
+                    continue;
+                }
+            };
+            assert!(recording.end.is_none(), "{}: a chunk after the end", path.display());
+            match chunk.kind().unwrap() {
+                ChunkKind::About => recording.about = About::decode(chunk.payload).unwrap(),
+                ChunkKind::Modules => recording.modules = decode_modules(chunk.payload).unwrap(),
+                ChunkKind::Nodes => {
+                    let nodes = NodeDecoder::new(chunk.payload).map(Result::unwrap);
+                    recording.nodes.extend(nodes.map(|node| (node.id, node)));
+                }
+                ChunkKind::Threads => {
+                    for thread in decode_threads(chunk.payload).unwrap() {
+                        recording.names.insert(thread.number, String::from_utf8(thread.name).unwrap());
+                    }
+                }
+                ChunkKind::Live => recording.live.extend(LiveDecoder::new(chunk.payload).map(Result::unwrap)),
+                ChunkKind::Events => recording.add_events(chunk.payload, watermark),
+                ChunkKind::Watermark => watermark = Watermark::decode(chunk.payload).unwrap().tick,
+                ChunkKind::End => recording.end = Some(End::decode(chunk.payload).unwrap()),
+                _ => {}
+            }
+        }
+        recording
+    }
+
+    fn add_events(&mut self, payload: &[u8], watermark: u64) {
+        let decoder = EventDecoder::new(payload).unwrap();
+        let events = self.events.entry(decoder.thread()).or_default();
+        for event in decoder.map(Result::unwrap) {
+            assert!(event.tick >= watermark && events.last().is_none_or(|last| last.tick <= event.tick));
+            if let What::Begin(block) = event.what {
+                assert!(
+                    block.stack == 0 || self.nodes.contains_key(&block.stack),
+                    "a node before its first use"
+                );
+            }
+            events.push(event);
+        }
+    }
+
+    pub(crate) fn number_of_events(&self) -> usize {
+        self.events.values().map(Vec::len).sum()
+    }
+
+    /// Replays all events in the order of time.
+    pub(crate) fn replay(&self) -> State {
+        let mut state = State::default();
+        for live in &self.live {
+            state.begin(live.address, live.block);
+        }
+        state.at_start = state.blocks.len();
+        let mut next: BTreeMap<u32, usize> = self.events.keys().map(|thread| (*thread, 0)).collect();
+        let key = |thread: u32, at: usize| {
+            let event = self.events[&thread].get(at)?;
+            Some(Reverse((event.tick, matches!(event.what, What::Begin(_)), thread)))
+        };
+        let mut heap: BinaryHeap<_> = next.iter().filter_map(|(thread, at)| key(*thread, *at)).collect();
+        while let Some(Reverse((_, _, thread))) = heap.pop() {
+            let at = next.get_mut(&thread).unwrap();
+            state.apply(&self.events[&thread][*at]);
+            *at += 1;
+            heap.extend(key(thread, *at));
+        }
+        state
+    }
+
+    /// The number of blocks of each kind, with stacks of the first `most` frames.
+    pub(crate) fn kinds(&self, state: &State, most: usize) -> BTreeMap<Kind, u64> {
+        let mut kinds = BTreeMap::new();
+        for block in state.blocks.values() {
+            let kind = (self.frames(block.stack, most), block.requested, block.slop);
+            *kinds.entry(kind).or_default() += 1;
+        }
+        kinds
+    }
+
+    fn frames(&self, mut id: u32, most: usize) -> Vec<String> {
+        let mut frames = Vec::new();
+        let mut seen = BTreeSet::new();
+        while let Some(node) = self.nodes.get(&id).filter(|node| node.pc >= FIRST_PC) {
+            assert!(seen.insert(id), "a circle");
+            if frames.len() == most {
+                break;
+            }
+            let pc = node.pc - 1;
+            let holds = |module: &&Module| (module.start..module.end).contains(&pc);
+            let mut all = self.modules.iter().filter(holds);
+            let module = all.find(|module| module.unloaded_since.is_none_or(|since| since <= id));
+            frames.push(match module {
+                Some(module) => {
+                    let path = String::from_utf8_lossy(&module.path);
+                    format!("#00: ???[{path} +0x{:x}]", pc.wrapping_sub(module.bias))
+                }
+                None => "#00: ??? (???:???)".to_owned(),
+            });
+            id = node.parent;
+        }
+        frames
+    }
+}
+
+/// The heap at a moment.
+#[derive(Default)]
+pub(crate) struct State {
+    pub(crate) blocks: BTreeMap<u64, Block>,
+    pub(crate) bytes: u64,
+    pub(crate) peak: u64,
+    pub(crate) begun: u64,
+    pub(crate) ended: u64,
+    pub(crate) moved: u64,
+    pub(crate) at_start: usize,
+    /// Blocks that began where one was, and ends where none was.
+    pub(crate) faults: u64,
+}
+
+impl State {
+    fn begin(&mut self, address: u64, block: Block) {
+        if let Some(lost) = self.blocks.insert(address, block) {
+            self.faults += 1;
+            self.bytes -= lost.requested;
+        }
+        self.bytes += block.requested;
+        self.peak = self.peak.max(self.bytes);
+    }
+
+    fn end(&mut self, address: u64) {
+        match self.blocks.remove(&address) {
+            Some(block) => self.bytes -= block.requested,
+            None => self.faults += 1,
+        }
+    }
+
+    fn apply(&mut self, event: &Event) {
+        match event.what {
+            What::Begin(block) => {
+                self.begun += 1;
+                self.begin(event.address, block);
+            }
+            What::Back(block) => {
+                self.moved -= 1;
+                self.begin(event.address, block);
+            }
+            What::End(_) => {
+                self.ended += 1;
+                self.end(event.address);
+            }
+            What::EndByMove(_) => {
+                self.moved += 1;
+                self.end(event.address);
+            }
+        }
+    }
+}
+
+/// The number of blocks of each kind in a dump.
+pub(crate) fn kinds_of_dump(dump: &Value) -> BTreeMap<Kind, u64> {
+    let mut kinds = BTreeMap::new();
+    for block in dump["blockList"].as_array().unwrap() {
+        let stack = block.get("alloc");
+        let frames = stack.map_or_else(Vec::new, |stack| crate::support::frames(dump, stack));
+        let size = |name: &str| block.get(name).map_or(0, |size| size.as_u64().unwrap());
+        *kinds.entry((frames, size("req"), size("slop"))).or_default() += crate::support::number_of(block);
+    }
+    kinds
+}
