@@ -6,6 +6,7 @@ use crate::frame::Frame;
 use crate::frames::{FrameId, Frames};
 use crate::measurements::Measurements;
 use crate::mode::Mode;
+use crate::outline::Outline;
 use crate::peak::{At, Peak, Statistics};
 use crate::trace_id::TraceId;
 
@@ -84,6 +85,8 @@ pub struct Dump {
     pub(crate) shown: At,
     pub(crate) peak: Option<Peak>,
     pub(crate) statistics: Option<Statistics>,
+    /// Only dumps from a recording have it.
+    pub(crate) outline: Option<Outline>,
 }
 
 impl Dump {
@@ -105,6 +108,7 @@ impl Dump {
             shown: At::End,
             peak: None,
             statistics: None,
+            outline: None,
         }
     }
 

@@ -35,6 +35,12 @@ pub enum AnalyzeError {
     NotDarkMatter(Mode),
     /// The dump does not have the state of the heap at its peak.
     NoPeak,
+    /// The dump has the blocks of another time only.
+    OneTime,
+    /// The file is not a recording, or not one of a known version: the reason.
+    Recording(String),
+    /// The second time of a window, in seconds, is before the first one.
+    Backwards(f64, f64),
     /// The dump has no block to clamp contents to.
     NoBlocks,
     /// Two blocks, at these addresses, overlap.
@@ -65,6 +71,11 @@ impl fmt::Display for AnalyzeError {
                 write!(f, "taken in mode {mode}: only dark-matter mode knows what was reported")
             }
             Self::NoPeak => f.write_str("peak: the dump does not have the state of the heap at its peak"),
+            Self::OneTime => f.write_str("the dump has the blocks of another time only"),
+            Self::Recording(reason) => write!(f, "not a readable recording: {reason}"),
+            Self::Backwards(first, second) => {
+                write!(f, "the window ends at {second:.2} s, before it starts at {first:.2} s")
+            }
             Self::NoBlocks => f.write_str("blockList: no blocks to clamp contents to"),
             Self::Overlap(a, b) => write!(f, "blockList: the blocks at 0x{a:x} and 0x{b:x} overlap"),
             Self::NotClamped(block, word) => {

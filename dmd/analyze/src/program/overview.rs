@@ -41,7 +41,18 @@ impl Dump {
 impl Overview {
     /// The facts of a dump, and the time that a view of it should show: `at`, or by default the peak if no reporter
     /// reported a block and the heap has shrunk by a tenth or more since.
+    ///
+    /// A dump from a recording has the blocks of one time, which the view shows.
     pub fn new(dump: &Dump, at: Option<At>) -> Self {
+        if let Some(outline) = &dump.outline {
+            return Self {
+                at: dump.shown,
+                peak: dump.peak.clone(),
+                statistics: Some(outline.statistics),
+                is_sample: false,
+                end: Some((outline.end.bytes, outline.end.blocks.into())),
+            };
+        }
         let end = dump.blocks.iter().fold((0, 0), |(bytes, blocks), block| {
             let num = u128::from(block.num);
             (bytes + num * u128::from(block.req), blocks + num)
@@ -71,11 +82,14 @@ impl Display for Overview {
         if let Some(peak) = &self.peak {
             writeln!(
                 f,
-                "Peak: {} in {}, {} after the start; at most {} from the true peak.",
+                "Peak: {} in {}, {} after the start{}.",
                 size(peak.bytes().into()),
                 count(peak.blocks().into()),
                 seconds(peak.seconds()),
-                size(peak.within().into())
+                match peak.within() {
+                    0 => String::new(),
+                    within => format!("; at most {} from the true peak", size(within.into())),
+                }
             )?;
         }
         if let Some((bytes, blocks)) = self.end {
@@ -103,11 +117,18 @@ impl Display for Overview {
         match (self.at, &self.peak) {
             (At::Peak, Some(_)) => writeln!(f, "\nAt the peak (--at end shows the end):"),
             (At::End, Some(_)) => writeln!(f, "\nAt the end (--at peak shows the peak):"),
+            (At::Time(time), _) => writeln!(f, "\n{} after the start:", seconds(time.as_secs_f64())),
+            (At::Window(from, to), _) => writeln!(
+                f,
+                "\nAllocated between {} and {}, and still alive then:",
+                seconds(from.as_secs_f64()),
+                seconds(to.as_secs_f64())
+            ),
             _ => writeln!(f),
         }
     }
 }
 
-fn seconds(seconds: f64) -> String {
+pub(super) fn seconds(seconds: f64) -> String {
     if seconds < 10.0 { format!("{seconds:.2} s") } else { format!("{seconds:.0} s") }
 }
