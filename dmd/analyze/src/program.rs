@@ -3,7 +3,9 @@
 //!
 //! Firefox's dumps have the text of `dmd.py` instead.
 
+mod chart;
 mod closure;
+mod history;
 mod holder;
 mod line;
 mod node;
@@ -15,6 +17,7 @@ mod text;
 mod tree;
 
 pub use crate::fold::{Fold, Folds};
+pub use history::{History, HistoryJson, HistoryText};
 pub use holder::HolderKey;
 pub use line::bytes;
 pub use overview::Overview;

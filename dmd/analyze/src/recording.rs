@@ -73,10 +73,9 @@ pub use crate::outline::{HeapAt, Outline};
 pub use line::{LIFE_CLASSES, Line, SIZE_CLASSES};
 pub use moment::{Moment, NotAMoment};
 
-pub(crate) use event::NO_STACK;
 pub(crate) use leaked::{LeakedStack, STEPS as LEAK_STEPS};
 pub(crate) use line::{Groups, LIFE_LIMITS};
-pub(crate) use usage::{Findings, Freed, Grown};
+pub(crate) use usage::{Findings, Freed, StackUse};
 
 /// A heap with less than this share of its peak's bytes is shown at its peak.
 const SHRUNK: u128 = 10;

@@ -1,5 +1,6 @@
 //! Recordings, made by hand, and what the replay says about them.
 
+mod history;
 mod hostile;
 pub(crate) mod script;
 
