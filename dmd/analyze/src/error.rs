@@ -33,6 +33,8 @@ pub enum AnalyzeError {
     NotScan(Mode),
     /// The dump is of this mode, but only dumps of dark-matter mode have reports.
     NotDarkMatter(Mode),
+    /// The dump has freed blocks too, and does not tell which.
+    Cumulative,
     /// The dump does not have the state of the heap at its peak.
     NoPeak,
     /// The dump has the blocks of another time only.
@@ -70,6 +72,7 @@ impl fmt::Display for AnalyzeError {
             Self::NotDarkMatter(mode) => {
                 write!(f, "taken in mode {mode}: only dark-matter mode knows what was reported")
             }
+            Self::Cumulative => f.write_str("taken in mode cumulative, which has freed blocks, too"),
             Self::NoPeak => f.write_str("peak: the dump does not have the state of the heap at its peak"),
             Self::OneTime => f.write_str("the dump has the blocks of another time only"),
             Self::Recording(reason) => write!(f, "not a readable recording: {reason}"),

@@ -304,10 +304,6 @@ impl Recording {
         self.index.tree.end()
     }
 
-    pub(crate) fn time_of(&self, tick: u64) -> Duration {
-        self.index.clock.time(tick)
-    }
-
     fn whole(&mut self) -> Result<Whole, AnalyzeError> {
         if let Some(whole) = self.whole {
             return Ok(whole);

@@ -2,6 +2,7 @@
 
 mod history;
 mod hostile;
+mod leaks;
 pub(crate) mod script;
 
 use std::collections::BTreeMap;
