@@ -117,6 +117,11 @@ impl Dump {
         self.mode
     }
 
+    /// The facts of the recording that the dump is from.
+    pub fn outline(&self) -> Option<&Outline> {
+        self.outline.as_ref()
+    }
+
     /// Whether the dump lists the loaded modules with their build ids. Dumps of the crate `dmd` do; Firefox's do
     /// not.
     pub fn has_modules(&self) -> bool {

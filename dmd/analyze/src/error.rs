@@ -37,7 +37,7 @@ pub enum AnalyzeError {
     Cumulative,
     /// The dump does not have the state of the heap at its peak.
     NoPeak,
-    /// The dump has the blocks of another time only.
+    /// The dump does not have the blocks of the time that somebody asked for.
     OneTime,
     /// The file is not a recording, or not one of a known version: the reason.
     Recording(String),
@@ -74,7 +74,9 @@ impl fmt::Display for AnalyzeError {
             }
             Self::Cumulative => f.write_str("taken in mode cumulative, which has freed blocks, too"),
             Self::NoPeak => f.write_str("peak: the dump does not have the state of the heap at its peak"),
-            Self::OneTime => f.write_str("the dump has the blocks of another time only"),
+            Self::OneTime => f.write_str(
+                "it does not have the blocks of that time: only a recording has those of any time",
+            ),
             Self::Recording(reason) => write!(f, "not a readable recording: {reason}"),
             Self::Backwards(first, second) => {
                 write!(f, "the window ends at {second:.2} s, before it starts at {first:.2} s")

@@ -229,5 +229,8 @@ fn a_dump_of_a_recording_has_one_time_only() {
     let mut recording = small().recording();
     assert!(recording.state_at(Moment::Peak).unwrap().at(At::Peak).is_ok());
     let error = recording.state_at(Moment::End).unwrap().at(At::Peak).unwrap_err();
-    assert_eq!(error.to_string(), "the dump has the blocks of another time only");
+    assert_eq!(
+        error.to_string(),
+        "it does not have the blocks of that time: only a recording has those of any time"
+    );
 }
