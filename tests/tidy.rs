@@ -70,7 +70,7 @@ fn crates_depend_along_the_arrows_only() {
         ("tests/light", &[]),
         ("tests/processes", &["memory-reporter", "about-memory", "dmd"]),
         ("tests/ui", &[]),
-        ("benches", &["memory-reporter", "about-memory", "dmd", "heap-graph", "tests"]),
+        ("benches", &["memory-report", "memory-reporter", "about-memory", "dmd", "heap-graph", "tests"]),
         ("benches/profilers", &["dmd"]),
     ]);
     let members = members();
@@ -143,6 +143,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "dump",
             "boundary",
             "unsupported",
+            "leaks",
             "global_alloc",
         ],
     ),

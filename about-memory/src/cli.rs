@@ -10,6 +10,7 @@ mod diff;
 mod dmd;
 mod dump;
 mod dump_limits;
+mod heap_diff;
 mod history;
 mod html;
 mod input;
@@ -94,7 +95,7 @@ enum Command {
     /// Show running processes repeatedly and mark the changes.
     #[command(after_help = watch::EXAMPLES)]
     Watch(watch::Watch),
-    /// Show what changed between two report files.
+    /// Show what changed between two report files, DMD dumps or recordings.
     #[command(after_help = diff::EXAMPLES)]
     Diff(Box<diff::Diff>),
     /// Check a report against a budget, or write a budget.

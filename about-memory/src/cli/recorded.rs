@@ -29,11 +29,6 @@ pub(crate) struct When {
 }
 
 impl When {
-    /// Whether the user asks for a time.
-    pub(super) fn is_given(&self) -> bool {
-        self.at.is_some() || self.between.is_some()
-    }
-
     /// The blocks of a file at the time that the user asks for, or at `default`, or else at the usual time of the file;
     /// and what the file says about the life of its program. `symbolize` looks up the symbols.
     pub(super) fn read(

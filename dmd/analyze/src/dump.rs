@@ -122,6 +122,21 @@ impl Dump {
         self.outline.as_ref()
     }
 
+    /// The dump without what reporters reported: of mode [`Live`](Mode::Live) if it was of mode
+    /// [`DarkMatter`](Mode::DarkMatter), so that it can be compared with any other.
+    #[must_use]
+    pub fn without_reports(mut self) -> Self {
+        if self.mode == Mode::DarkMatter {
+            self.mode = Mode::Live;
+            self.reporters.clear();
+            for block in &mut self.blocks {
+                block.reps = [TraceId::NONE; 2];
+                block.reporters = [u32::MAX; 2];
+            }
+        }
+        self
+    }
+
     /// Whether the dump lists the loaded modules with their build ids. Dumps of the crate `dmd` do; Firefox's do
     /// not.
     pub fn has_modules(&self) -> bool {
