@@ -74,7 +74,7 @@ fn crates_depend_along_the_arrows_only() {
         ("tests/light", &[]),
         ("tests/processes", &["memory-reporter", "about-memory", "dmd"]),
         ("tests/ui", &[]),
-        ("benches", &["memory-reporter", "about-memory", "dmd", "heap-graph", "tests"]),
+        ("benches", &["memory-report", "memory-reporter", "about-memory", "dmd", "heap-graph", "tests"]),
         ("benches/profilers", &["dmd", "memory-report"]),
     ]);
     let members = members();
@@ -149,6 +149,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "recording",
             "boundary",
             "unsupported",
+            "leaks",
             "global_alloc",
         ],
     ),

@@ -11,8 +11,11 @@ mod dmd;
 mod dump;
 mod dump_limits;
 mod export;
+mod heap_diff;
+mod history;
 mod html;
 mod input;
+mod leaks;
 mod list;
 mod live_input;
 mod metrics;
@@ -20,6 +23,7 @@ mod minimize;
 mod new_file;
 mod program_view;
 mod progress;
+mod recorded;
 mod replay;
 mod run;
 mod save;
@@ -64,9 +68,15 @@ enum Command {
     /// Show a report file or running processes as text.
     #[command(after_help = show::EXAMPLES)]
     Show(show::Show),
-    /// Show who allocated the blocks in a DMD dump.
+    /// Show who allocated the blocks in a DMD dump, or those of any time of a recording.
     #[command(after_help = dmd::EXAMPLES, args_override_self = true)]
     Dmd(Box<dmd::Dmd>),
+    /// Show how the heap changed over the time, from a recording of DMD.
+    #[command(after_help = history::EXAMPLES)]
+    History(history::History),
+    /// Show what is never freed, from a recording or a dump of DMD.
+    #[command(after_help = leaks::EXAMPLES)]
+    Leaks(leaks::Leaks),
     /// Show how much of the heap the reporters cover, from a dump of DMD's dark-matter mode.
     #[command(after_help = coverage::EXAMPLES)]
     Coverage(coverage::Coverage),
@@ -88,7 +98,7 @@ enum Command {
     /// Show running processes repeatedly and mark the changes.
     #[command(after_help = watch::EXAMPLES)]
     Watch(watch::Watch),
-    /// Show what changed between two report files.
+    /// Show what changed between two report files, DMD dumps or recordings.
     #[command(after_help = diff::EXAMPLES)]
     Diff(Box<diff::Diff>),
     /// Check a report against a budget, or write a budget.
@@ -160,6 +170,8 @@ pub(crate) fn run() -> ExitCode {
         Command::Dmd(dmd) => dmd.run(),
         Command::Block(block) => block.run(),
         Command::Coverage(coverage) => coverage.run(),
+        Command::History(history) => history.run(),
+        Command::Leaks(leaks) => leaks.run(),
         Command::List(list) => list.run(),
         Command::Save(save) => save.run(),
         Command::Dump(dump) => dump.run(),

@@ -52,6 +52,8 @@ mod first_process;
 #[allow(unsafe_code, reason = "an allocator")]
 mod global_alloc;
 #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "no wrapper records"))]
+#[cfg(feature = "analyze")]
+mod leaks;
 mod linked_mark;
 mod options;
 mod sampler;
@@ -108,6 +110,9 @@ pub use error::DumpError;
 #[doc(hidden)]
 pub use first_process::words_for_first_process;
 pub use global_alloc::Dmd;
+#[cfg(feature = "analyze")]
+#[doc(hidden)]
+pub use leaks::check as __check_leaks;
 #[doc(hidden)]
 pub use linked_mark::LINKED_MARK;
 pub use options::{BadEntry, Mode, Options, Run, Stacks};

@@ -9,7 +9,8 @@ use clap::Args;
 use dmd::analyze::{self, BlockOptions};
 
 use super::Failure;
-use super::dump_limits::{self, DumpLimits};
+use super::dump_limits::DumpLimits;
+use super::recorded::Source;
 use super::spelling::frames;
 use super::symbols::Symbols;
 
@@ -62,7 +63,7 @@ impl Block {
         let failure =
             |error: analyze::AnalyzeError| Failure::File(self.file.display().to_string(), error.into());
         let read = self.limits.options().contents(true);
-        let mut dump = dump_limits::read(&self.file, &read)?;
+        let mut dump = Source::read(&self.file, &read)?.into_dump(&self.file)?;
         self.symbols.fix(&mut dump, &read);
         if self.retained || self.chain {
             let file = |error| Failure::File(self.file.display().to_string(), error);

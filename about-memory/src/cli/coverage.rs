@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use dmd::analyze;
 
-use super::dump_limits::{self, DumpLimits};
+use super::dump_limits::DumpLimits;
+use super::recorded::Source;
 use super::{Failure, symbols};
 
 pub(crate) const EXAMPLES: &str = "\
@@ -40,7 +41,7 @@ pub(crate) struct Coverage {
 impl Coverage {
     pub(super) fn run(self) -> Result<(), Failure> {
         let options = self.limits.options();
-        let mut dump = dump_limits::read(&self.file, &options)?;
+        let mut dump = Source::read(&self.file, &options)?.into_dump(&self.file)?;
         self.symbols.fix(&mut dump, &options);
         let key = match self.by {
             Key::Crate => analyze::CoverageKey::Crate,

@@ -6,13 +6,17 @@ use std::io::{self, Write};
 
 use about_memory::{DiffOptions, Filter, Limit, LimitError, NormalizeRule, Verdict, changes, check_limits};
 use clap::Args;
+use dmd::analyze::recording::Recording;
 use memory_report::ReportSet;
 use memory_report::diff::{Change, Diff as Changes, Presence};
 use serde::Serialize;
 
 use super::Failure;
 use super::export::profile::is_pprof;
+use super::heap_diff::HeapDiff;
+use super::html::is_version_of_dumps;
 use super::input::{Input, Reading, say_warnings};
+use super::program_view::{self, on_terminal};
 use super::view::View;
 
 pub(crate) const EXAMPLES: &str = "\
@@ -33,7 +37,12 @@ is 0 there.
 Of two pprof profiles it shows the stacks that grew or shrank the most, the largest first. Functions are compared by name
 and file, without lines.
 
-Before the comparison, Firefox's rules replace the parts of names that change from run to run
+Two DMD dumps or recordings are compared by stacks: by functions and files, not by lines, so that two builds of a
+program can be compared. The blocks are those at the end, or at the time of --at or --between.
+  about-memory diff before.dmdrec after.dmdrec --at peak
+  about-memory diff dmd-1.json.gz dmd-2.json.gz --filter my_crate::
+
+Before the comparison of reports, Firefox's rules replace the parts of names that change from run to run
 (pid 12, tid=12, addresses). Then come the rules that the reports contain: see normalize_names! of
 the crate memory-reporter.
 
@@ -42,8 +51,8 @@ Exit status: 0 on success, 1 if a file cannot be read, 2 for wrong usage, 3 if a
 
 #[derive(Args)]
 pub(crate) struct Diff {
-    /// The earlier report: a file, compressed or not, `-` for standard input, or the number of a running process; or a
-    /// pprof profile.
+    /// The earlier report: a file, compressed or not, `-` for standard input, or the number of a running process. Or a
+    /// pprof profile, a DMD dump or a recording.
     first: Input,
     /// The later report.
     second: Input,
@@ -58,6 +67,8 @@ pub(crate) struct Diff {
     /// Print JSON: each changed report with both amounts, and each condition.
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    heaps: HeapDiff,
     #[command(flatten)]
     reading: Reading,
 }
@@ -74,7 +85,13 @@ impl Diff {
         }
         let filter = self.view.filter()?;
         let options = self.normalize.iter().cloned().fold(DiffOptions::new(), DiffOptions::normalize);
-        let (first, second) = Input::read_two(&self.first, &self.second, &self.reading)?;
+        if Recording::is_at(self.first.path()) || Recording::is_at(self.second.path()) {
+            return self.of_heaps();
+        }
+        let (first, second) = match Input::read_two(&self.first, &self.second, &self.reading) {
+            Err(Failure::File(_, error)) if is_version_of_dumps(&error) => return self.of_heaps(),
+            read => read?,
+        };
         let usage = |error: about_memory::NormalizeError| Failure::Usage(error.to_string());
         let verdicts = match self.fail_if.as_slice() {
             [] => Vec::new(),
@@ -96,6 +113,22 @@ impl Diff {
         out.flush().map_err(Failure::Output)?;
         let reasons: Vec<_> = checked.into_iter().filter(|c| c.failed).map(|c| c.reason).collect();
         if reasons.is_empty() { Ok(()) } else { Err(Failure::Exceeded(reasons)) }
+    }
+
+    /// The difference of two dumps or recordings.
+    fn of_heaps(&self) -> Result<(), Failure> {
+        if !self.fail_if.is_empty() || !self.normalize.is_empty() {
+            let reason = "--fail-if and --normalize are for reports; for dumps and recordings there is: about-memory leaks \
+                          FILE --fail-if BYTES";
+            return Err(Failure::Usage(reason.to_owned()));
+        }
+        if self.first.is_stdin() || self.second.is_stdin() {
+            return Err(Failure::Usage("dumps and recordings cannot be standard input here".to_owned()));
+        }
+        let mut view = program_view::options(on_terminal());
+        view.verbose = self.view.is_verbose();
+        let paths = [self.first.path(), self.second.path()];
+        self.heaps.write(paths, &self.reading.dump_options(), self.view.filter_text(), &view, self.json)
     }
 
     fn write_text(&self, mut out: impl Write, set: &ReportSet, filter: Option<Filter>) -> io::Result<()> {

@@ -7,11 +7,13 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use dmd::analyze::program::{HolderKey, Overview};
+use dmd::analyze::recording::Moment;
 use dmd::analyze::{self, Analysis, AnalyzeOptions, ClampStats, Dump, Filter, Suggestions};
 
 use super::Failure;
 use super::dump_limits::{self, DumpLimits};
-use super::program_view::{At, ProgramView, on_terminal};
+use super::program_view::{ProgramView, on_terminal};
+use super::recorded::When;
 use super::spelling::frames;
 use super::symbols::Symbols;
 
@@ -32,6 +34,8 @@ Examples:
   about-memory dmd dmd.json.gz --by crate,type,site
   about-memory dmd dmd.json.gz --by module --by size --estimate
   about-memory dmd dmd.json.gz --suggest
+  about-memory dmd my-program.dmdrec --at 12.5s
+  about-memory dmd my-program.dmdrec --between 10s peak --by type
   ssh host cat dmd.json.gz | about-memory dmd -
   about-memory dmd dmd.json.gz --folded | inferno-flamegraph > graph.svg
 
@@ -42,18 +46,15 @@ options have the same meaning and give the same output.";
 
 #[derive(Args)]
 pub(crate) struct Dmd {
-    /// The dump, compressed or not; `-` for standard input.
+    /// The dump, compressed or not, or the recording; `-` for standard input.
     file: PathBuf,
-    /// A later dump: show its difference from the first.
+    /// A later dump or recording: show its difference from the first.
     file2: Option<PathBuf>,
     /// Write to this file instead of standard output; `-` for standard output.
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// The time whose blocks to show. At the peak, a block has the mean size of its stack's blocks. [default: peak if
-    /// no reporter reported a block and the heap has shrunk by a tenth since, else end; for the text of dmd.py, for
-    /// --suggest and for differences end]
-    #[arg(long, value_enum, conflicts_with = "clamp_contents")]
-    at: Option<At>,
+    #[command(flatten)]
+    when: When,
     /// Frames to keep of each stack; blocks whose kept frames are equal make one record.
     /// [default: all; 8 for the text of dmd.py, --json and flat tables; 24 with --classic]
     #[arg(long, short = 'f', value_name = "1..24", value_parser = frames)]
@@ -67,7 +68,7 @@ pub(crate) struct Dmd {
     #[command(flatten)]
     symbols: Symbols,
     /// Rewrite the file of a scan dump: replace each word by the start of the block it points into, or by 0.
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["at", "between"])]
     clamp_contents: bool,
     /// Print on standard error how many words were replaced.
     #[arg(long)]
@@ -95,7 +96,7 @@ pub(crate) struct Dmd {
     /// Suggest reporters for unreported memory: its type, who allocates it, and the code to write. Uses
     /// whole stacks; all amounts are estimates.
     #[arg(long, conflicts_with_all = [
-        "file2", "at", "by", "json", "folded", "classic",
+        "file2", "at", "between", "by", "json", "folded", "classic",
         "max_frames", "sort_by", "ignore_alloc_fns", "estimate", "report_filter",
     ])]
     suggest: bool,
@@ -179,15 +180,12 @@ impl Dmd {
         if from_stdin > 0 && self.clamp_contents {
             return Err(Failure::Usage("--clamp-contents rewrites a file, not standard input".to_owned()));
         }
-        let first = self.read(&self.file)?;
+        let is_of_end =
+            self.file2.is_some() || self.suggest || self.firefox || self.classic || self.clamp_contents;
+        let (first, overview) = self.read(&self.file, is_of_end.then_some(Moment::End))?;
         let of_rust = first.has_modules();
         let for_author = of_rust && !self.wants_another_form();
         let types_as_tree = of_rust && self.has_types();
-        let overview = Overview::new(&first, self.at.map(At::time));
-        let is_of_end =
-            self.file2.is_some() || self.suggest || self.firefox || self.classic || self.clamp_contents;
-        let default = if is_of_end { analyze::At::End } else { overview.at };
-        let first = self.at(first, &self.file, default)?;
         let options = self.options(for_author, types_as_tree);
         if self.suggest {
             let limit = self.limit.unwrap_or(SUGGESTIONS);
@@ -198,7 +196,7 @@ impl Dmd {
         let analysis = match &self.file2 {
             None => Analysis::new(first, &options),
             Some(path) => {
-                let second = self.at(self.read(path)?, path, analyze::At::End)?;
+                let (second, _) = self.read(path, Some(Moment::End))?;
                 Analysis::difference(first, second, &options).map_err(|error| failure(path, error))?
             }
         };
@@ -291,25 +289,16 @@ impl Dmd {
         }
     }
 
-    fn read(&self, path: &Path) -> Result<Dump, Failure> {
+    /// The blocks at the time that the user asks for, or `default`, or else at the usual one.
+    fn read(&self, path: &Path, default: Option<Moment>) -> Result<(Dump, Overview), Failure> {
         let options = self.limits.options();
-        let read = if self.clamp_contents {
-            let clamped = analyze::clamp(path, &options).map_err(|error| failure(path, error));
-            clamped.map(|(dump, stats)| {
-                print_clamped(self.print_clamp_stats.then_some(stats));
-                dump
-            })
-        } else {
-            dump_limits::read(path, &options)
-        };
-        let mut dump = read?;
-        self.symbols.fix(&mut dump, &options);
-        Ok(dump)
-    }
-
-    /// The dump at the time that the user asks for, or `default`.
-    fn at(&self, dump: Dump, path: &Path, default: analyze::At) -> Result<Dump, Failure> {
-        dump.at(self.at.map_or(default, At::time)).map_err(|error| failure(path, error))
+        let fix = |dump: &mut Dump| self.symbols.fix(dump, &options);
+        if !self.clamp_contents {
+            return self.when.read(path, &options, default, fix);
+        }
+        let (dump, stats) = analyze::clamp(path, &options).map_err(|error| failure(path, error))?;
+        print_clamped(self.print_clamp_stats.then_some(stats));
+        self.when.of_dump(dump, path, default, fix)
     }
 
     fn write(&self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Failure> {

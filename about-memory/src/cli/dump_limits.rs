@@ -1,12 +1,9 @@
 //! Reading DMD dumps within limits.
 
-use std::io;
 use std::path::Path;
 
 use clap::Args;
-use dmd::analyze::{self, Dump, ReadOptions};
-
-use super::Failure;
+use dmd::analyze::ReadOptions;
 
 #[derive(Args)]
 pub(crate) struct DumpLimits {
@@ -31,13 +28,4 @@ impl DumpLimits {
 /// Whether a name is `-`, standard input.
 pub(super) fn is_stdin(path: &Path) -> bool {
     path.as_os_str() == "-"
-}
-
-/// Reads a dump; `-` is standard input.
-pub(super) fn read(path: &Path, options: &ReadOptions) -> Result<Dump, Failure> {
-    let read = match is_stdin(path) {
-        true => analyze::read_from(io::stdin().lock(), options),
-        false => analyze::read_with(path, options),
-    };
-    read.map_err(|error| Failure::File(path.display().to_string(), error.into()))
 }

@@ -19,7 +19,7 @@ use memory_report::{ReadError, ReportSet};
 
 use super::dump_limits::DumpLimits;
 use super::input::Input;
-use super::program_view::At;
+use super::recorded::When;
 use super::symbols::Symbols;
 use super::{Failure, live_input, new_file, say};
 use format::{Format, Kind};
@@ -33,6 +33,7 @@ Examples:
   about-memory export dmd-1234.json.gz -o dhat.json             # load it in dh_view.html of Valgrind
   about-memory export dmd-1234.json.gz -o heap.profile.json.gz  # load it in profiler.firefox.com
   about-memory export 1234 -o live.pb.gz --symbols-in build-id
+  about-memory export app.dmdrec -o leaks.pb.gz --between 10s end
   about-memory export before.json.gz after.json.gz -o growth.speedscope.json
   about-memory export dmd-1234.json.gz --format folded | inferno-flamegraph > graph.svg
   about-memory export monday.json.gz tuesday.json.gz -o week.trace.json
@@ -40,7 +41,7 @@ Examples:
   about-memory export heap.fxsnapshot -o heap.heapsnapshot
 
 The name of the output tells the format:
-  .pb.gz .pprof       pprof             dumps of DMD, and pprof profiles
+  .pb.gz .pprof       pprof             dumps and recordings of DMD, and pprof profiles
   .speedscope.json    speedscope        the same
   .dhat.json          dhat              the same; also dhat*.json
   .heaptrack[.gz]     heaptrack         the same; also heaptrack.*
@@ -68,8 +69,8 @@ enum SymbolsIn {
 
 #[derive(Args)]
 pub(crate) struct Export {
-    /// A dump of DMD, a pprof profile, report files (the earliest first), a heap snapshot, or a process; `-` for
-    /// standard input. Of two dumps, the second minus the first.
+    /// A dump of DMD, a recording, a pprof profile, report files (the earliest first), a heap snapshot, or a process; `-`
+    /// for standard input. Of two dumps or recordings, the second minus the first.
     #[arg(value_name = "SOURCE", required = true)]
     sources: Vec<Input>,
     /// The format. [default: by the name of the output]
@@ -78,10 +79,8 @@ pub(crate) struct Export {
     /// The file to write, compressed if its name ends in .gz; `-` for standard output. [default: -]
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Of a dump, the time whose blocks to write. [default: peak if no reporter reported a block and the heap has shrunk
-    /// by a tenth since, else end; for differences end]
-    #[arg(long, value_enum)]
-    at: Option<At>,
+    #[command(flatten)]
+    when: When,
     /// Keep frames of allocators, of libraries, and through which threads and `main` start.
     #[arg(long)]
     all_frames: bool,
@@ -162,7 +161,7 @@ impl Export {
         let making = Making {
             symbols: (!by_build_id).then_some(&self.symbols),
             limits: &self.limits,
-            at: self.at.map(At::time),
+            when: &self.when,
             options: StacksOptions::new()
                 // Without functions nobody knows which frames are the program's.
                 .all_frames(self.all_frames || by_build_id)

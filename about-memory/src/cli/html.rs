@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 
 use about_memory::{DiffOptions, HtmlOptions, NormalizeRule, changes};
 use clap::Args;
-use dmd::analyze::program::Overview;
-use dmd::analyze::{self, Analysis, AnalyzeError, AnalyzeOptions, Dump, FlameGraph};
+use dmd::analyze::recording::Recording;
+use dmd::analyze::{self, Analysis, AnalyzeOptions, Dump, FlameGraph};
 use memory_report::{ReadError, ReportSet, file};
 
 use super::dump_limits;
 use super::input::{Input, Reading};
-use super::program_view::At;
+use super::recorded::When;
 use super::replay::Replay;
 use super::symbols::Symbols;
 use super::{Failure, new_file};
@@ -25,6 +25,7 @@ Examples:
   about-memory html before.json.gz after.json.gz -o changes.html
   zcat memory-report.json.gz | about-memory html - -o - > page.html
   about-memory html dmd.json.gz -o stacks.html
+  about-memory html my-program.dmdrec --at 12.5s -o stacks.html
   about-memory html memory-report.json.gz --dmd dmd.json.gz -o page.html
 
 The page of a DMD dump shows a flame graph: all stacks as one tree, without frames of allocators and libraries. It
@@ -34,9 +35,10 @@ The page is one file that loads nothing else. It shows all names in a report as 
 
 #[derive(Args)]
 pub(crate) struct Html {
-    /// The report file or DMD dump, compressed or not; `-` for standard input.
+    /// The report file, DMD dump or recording, compressed or not; `-` for standard input (not a recording).
     file: Input,
     /// A later report: the page shows what changed.
+    #[arg(conflicts_with_all = ["at", "between"])]
     second: Option<Input>,
     /// The page to write; `-` for standard output.
     #[arg(long, short, value_name = "PAGE")]
@@ -50,10 +52,8 @@ pub(crate) struct Html {
     /// A DMD dump that belongs to the report: the page also shows its flame graph.
     #[arg(long, value_name = "DUMP", conflicts_with = "second")]
     dmd: Option<PathBuf>,
-    /// Of a DMD dump, the time whose blocks to show. [default: peak if no reporter reported a block and the heap has
-    /// shrunk by a tenth since, else end]
-    #[arg(long, value_enum, conflicts_with = "second")]
-    at: Option<At>,
+    #[command(flatten)]
+    when: When,
     #[command(flatten)]
     symbols: Symbols,
     #[command(flatten)]
@@ -68,6 +68,9 @@ impl Html {
         }
         let set = if self.file.is_stdin() && self.may_be_dump() {
             self.read_stdin(&mut options)?
+        } else if self.may_be_dump() && Recording::is_at(self.file.path()) {
+            options.flame_graph = Some(self.flame_graph_of(self.file.path())?);
+            ReportSet::new()
         } else {
             match self.read() {
                 Err(Failure::File(_, error)) if self.may_be_dump() && is_version_of_dumps(&error) => {
@@ -116,21 +119,18 @@ impl Html {
             Some(stdin) => {
                 let dump = analyze::read_from(stdin, &self.reading.dump_options())
                     .map_err(|error| failure(error.into()))?;
-                options.flame_graph = Some(self.flame_graph(dump).map_err(|error| failure(error.into()))?);
+                let fix = |dump: &mut Dump| self.symbols.fix(dump, &self.reading.dump_options());
+                let (dump, _) = self.when.of_dump(dump, self.file.path(), None, fix)?;
+                options.flame_graph = Some(flame_graph(dump));
                 Ok(ReportSet::new())
             }
         }
     }
 
     fn flame_graph_of(&self, path: &Path) -> Result<FlameGraph, Failure> {
-        let dump = dump_limits::read(path, &self.reading.dump_options())?;
-        self.flame_graph(dump).map_err(|error| Failure::File(path.display().to_string(), error.into()))
-    }
-
-    fn flame_graph(&self, mut dump: Dump) -> Result<FlameGraph, AnalyzeError> {
-        self.symbols.fix(&mut dump, &self.reading.dump_options());
-        let at = Overview::new(&dump, self.at.map(At::time)).at;
-        Ok(flame_graph(dump.at(at)?))
+        let limits = self.reading.dump_options();
+        let (dump, _) = self.when.read(path, &limits, None, |dump| self.symbols.fix(dump, &limits))?;
+        Ok(flame_graph(dump))
     }
 
     fn read(&self) -> Result<ReportSet, Failure> {
@@ -154,6 +154,7 @@ pub(super) fn flame_graph(dump: Dump) -> FlameGraph {
     Analysis::new(dump, &options).flame_graph(FRAMES)
 }
 
-fn is_version_of_dumps(error: &anyhow::Error) -> bool {
+/// Whether reading a report failed since the file is a DMD dump.
+pub(super) fn is_version_of_dumps(error: &anyhow::Error) -> bool {
     matches!(error.downcast_ref(), Some(ReadError::Version(version)) if version == "5")
 }

@@ -3,28 +3,9 @@
 use std::env;
 use std::io::{self, IsTerminal as _};
 
-use clap::{Args, ValueEnum};
-use dmd::analyze;
+use clap::Args;
 use dmd::analyze::program::{Folds, ProgramOptions};
 use regex::Regex;
-
-/// The time whose blocks a view shows.
-#[derive(Clone, Copy, ValueEnum)]
-pub(crate) enum At {
-    /// The highest sum of requested bytes
-    Peak,
-    /// The time at which the dump was written
-    End,
-}
-
-impl At {
-    pub(super) fn time(self) -> analyze::At {
-        match self {
-            Self::Peak => analyze::At::Peak,
-            Self::End => analyze::At::End,
-        }
-    }
-}
 
 #[derive(Args, Clone)]
 pub(crate) struct ProgramView {
@@ -37,6 +18,28 @@ pub(crate) struct ProgramView {
     /// Show whole names and paths.
     #[arg(long, short, conflicts_with_all = ["firefox", "json", "classic", "folded", "suggest"])]
     verbose: bool,
+}
+
+/// The same for commands whose only view is that of the author.
+#[derive(Args, Clone)]
+pub(crate) struct StackView {
+    /// Show also frames of allocators, of libraries, and through which threads and `main` start.
+    #[arg(long)]
+    all_frames: bool,
+    /// Fold frames that match this, too: their text is `FUNCTION (FILE:LINE)`. Repeatable.
+    #[arg(long, value_name = "REGEX")]
+    fold: Vec<Regex>,
+    /// Show whole names and paths.
+    #[arg(long, short)]
+    verbose: bool,
+}
+
+impl StackView {
+    /// The options of a view that goes to a terminal, or does not.
+    pub(super) fn options(&self, terminal: bool) -> ProgramOptions {
+        let Self { all_frames, fold, verbose } = self.clone();
+        ProgramView { all_frames, fold, verbose }.options(terminal)
+    }
 }
 
 impl ProgramView {

@@ -33,6 +33,25 @@ impl<R> Progress<R> {
     }
 }
 
+/// Shows a bar while a recording is being replayed for long.
+pub(crate) fn of_recording(name: String) -> impl FnMut(u64, u64) + Send + 'static {
+    let mut shown = Progress::new((), name, 0);
+    move |read, bytes| {
+        // Each replay starts anew.
+        if read < shown.read {
+            shown.bar = None;
+            shown.started = Instant::now();
+        }
+        (shown.read, shown.bytes) = (read, bytes);
+        if shown.bar.is_none() && shown.started.elapsed() >= LONG {
+            shown.bar = Some(shown.bar());
+        }
+        if let Some(bar) = &shown.bar {
+            bar.set_position(read);
+        }
+    }
+}
+
 impl<R: Read> Read for Progress<R> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let read = self.reader.read(into)?;

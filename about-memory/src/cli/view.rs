@@ -133,6 +133,15 @@ impl View {
         }
     }
 
+    /// The text that a shown path contains.
+    pub(crate) fn filter_text(&self) -> Option<&str> {
+        self.filter.as_deref()
+    }
+
+    pub(crate) fn is_verbose(&self) -> bool {
+        self.verbose
+    }
+
     pub(crate) fn shows_process(&self, name: &str) -> bool {
         self.process.as_ref().is_none_or(|part| name.contains(part.as_str()))
     }

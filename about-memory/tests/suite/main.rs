@@ -14,8 +14,8 @@ mod html;
 mod live;
 mod numbers;
 mod program;
-mod properties;
 mod reach;
+mod recordings;
 #[cfg(target_os = "linux")]
 mod run;
 mod series;

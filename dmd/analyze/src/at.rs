@@ -22,10 +22,14 @@ impl Dump {
     ///
     /// # Errors
     ///
-    /// If the dump does not have the state at the peak.
+    /// If the dump does not have the blocks of that time. A dump from a [recording](crate::recording) has those of one
+    /// time only.
     pub fn at(mut self, at: At) -> Result<Self, AnalyzeError> {
-        if at == At::End {
+        if at == self.shown {
             return Ok(self);
+        }
+        if at != At::Peak || self.outline.is_some() {
+            return Err(AnalyzeError::OneTime);
         }
         let peak = self.peak.as_ref().ok_or(AnalyzeError::NoPeak)?;
         self.blocks = peak.stacks.iter().flat_map(blocks).collect();

@@ -6,6 +6,7 @@ use crate::frame::Frame;
 use crate::frames::{FrameId, Frames};
 use crate::measurements::Measurements;
 use crate::mode::Mode;
+use crate::outline::Outline;
 use crate::peak::{At, Peak, Statistics};
 use crate::trace_id::TraceId;
 
@@ -84,6 +85,8 @@ pub struct Dump {
     pub(crate) shown: At,
     pub(crate) peak: Option<Peak>,
     pub(crate) statistics: Option<Statistics>,
+    /// Only dumps from a recording have it.
+    pub(crate) outline: Option<Outline>,
 }
 
 impl Dump {
@@ -105,12 +108,33 @@ impl Dump {
             shown: At::End,
             peak: None,
             statistics: None,
+            outline: None,
         }
     }
 
     /// The mode in which DMD recorded the dump.
     pub fn mode(&self) -> Mode {
         self.mode
+    }
+
+    /// The facts of the recording that the dump is from.
+    pub fn outline(&self) -> Option<&Outline> {
+        self.outline.as_ref()
+    }
+
+    /// The dump without what reporters reported: of mode [`Live`](Mode::Live) if it was of mode
+    /// [`DarkMatter`](Mode::DarkMatter), so that it can be compared with any other.
+    #[must_use]
+    pub fn without_reports(mut self) -> Self {
+        if self.mode == Mode::DarkMatter {
+            self.mode = Mode::Live;
+            self.reporters.clear();
+            for block in &mut self.blocks {
+                block.reps = [TraceId::NONE; 2];
+                block.reporters = [u32::MAX; 2];
+            }
+        }
+        self
     }
 
     /// Whether the dump lists the loaded modules with their build ids. Dumps of the crate `dmd` do; Firefox's do

@@ -33,8 +33,16 @@ pub enum AnalyzeError {
     NotScan(Mode),
     /// The dump is of this mode, but only dumps of dark-matter mode have reports.
     NotDarkMatter(Mode),
+    /// The dump has freed blocks too, and does not tell which.
+    Cumulative,
     /// The dump does not have the state of the heap at its peak.
     NoPeak,
+    /// The dump does not have the blocks of the time that somebody asked for.
+    OneTime,
+    /// The file is not a recording, or not one of a known version: the reason.
+    Recording(String),
+    /// The second time of a window, in seconds, is before the first one.
+    Backwards(f64, f64),
     /// The dump has no block to clamp contents to.
     NoBlocks,
     /// Two blocks, at these addresses, overlap.
@@ -64,7 +72,15 @@ impl fmt::Display for AnalyzeError {
             Self::NotDarkMatter(mode) => {
                 write!(f, "taken in mode {mode}: only dark-matter mode knows what was reported")
             }
+            Self::Cumulative => f.write_str("taken in mode cumulative, which has freed blocks, too"),
             Self::NoPeak => f.write_str("peak: the dump does not have the state of the heap at its peak"),
+            Self::OneTime => f.write_str(
+                "it does not have the blocks of that time: only a recording has those of any time",
+            ),
+            Self::Recording(reason) => write!(f, "not a readable recording: {reason}"),
+            Self::Backwards(first, second) => {
+                write!(f, "the window ends at {second:.2} s, before it starts at {first:.2} s")
+            }
             Self::NoBlocks => f.write_str("blockList: no blocks to clamp contents to"),
             Self::Overlap(a, b) => write!(f, "blockList: the blocks at 0x{a:x} and 0x{b:x} overlap"),
             Self::NotClamped(block, word) => {

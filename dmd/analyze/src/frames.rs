@@ -50,6 +50,21 @@ impl Texts {
         self.add_parsed(text, || Parsed::new(text))
     }
 
+    pub(crate) fn ids(&self) -> impl Iterator<Item = TextId> + use<> {
+        (0..self.texts.len() as u32).map(TextId)
+    }
+
+    /// The id of the same function in the same file, whatever the line.
+    pub(crate) fn add_without_line(&mut self, id: TextId) -> TextId {
+        let frame = self.get(id).frame();
+        let Frame { function: Some(_), line, offset, .. } = frame else { return id };
+        if line.is_none() && offset.is_none() {
+            return id;
+        }
+        let (text, parsed) = Parsed::of(&Frame { line: None, offset: None, ..frame });
+        self.add_parsed(&text, || parsed)
+    }
+
     /// The id of a text that stands for a type.
     pub(crate) fn add_type(&mut self, name: &str) -> TextId {
         self.add(&format!("{TYPE}{name}"))

@@ -103,7 +103,7 @@ fn table(f: &mut fmt::Formatter<'_>, table: &Table) -> fmt::Result {
     f.write_str("]}")
 }
 
-fn list<T>(
+pub(crate) fn list<T>(
     f: &mut fmt::Formatter<'_>,
     items: &[T],
     line: &str,
@@ -128,7 +128,7 @@ fn sums(f: &mut fmt::Formatter<'_>, sums: Sums, estimated: bool) -> fmt::Result 
     if estimated { f.write_str(", \"estimated\": true") } else { Ok(()) }
 }
 
-struct Quoted<'t>(&'t str);
+pub(crate) struct Quoted<'t>(pub(crate) &'t str);
 
 impl Display for Quoted<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -21,8 +21,9 @@
 //! ```text
 //! input                  the bounded reader of JSON
 //! frame, frames          calls on stacks as data: parsed once when read, printed once at the end
-//! dump, read, peak, at   a dump, its blocks at the peak, and how to read it from a file
+//! dump, read, peak, at, outline    a dump, its blocks at the peak, and how to read it from a file
 //! blocks                 its blocks, stacks and frames one by one, for programs that write other formats
+//! recording              every event of a process: the dump of any time, lines over time, leaks
 //! symbolize              addresses to functions and lines, by build id
 //! allocators, owner, container, source_path    facts about a function from names and files
 //! type_name              the type of each block, from its allocation stack
@@ -72,10 +73,12 @@ mod keys;
 mod measurements;
 mod mode;
 mod options;
+mod outline;
 mod owner;
 mod peak;
 pub mod program;
 mod read;
+pub mod recording;
 mod records;
 mod referrers;
 mod scanned;

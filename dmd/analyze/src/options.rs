@@ -81,6 +81,9 @@ pub struct AnalyzeOptions {
     /// those of allocators and libraries, and those through which threads and `main` start. A stack of such frames
     /// alone keeps one. See [`Folds`](crate::program::Folds). Default: no.
     pub fold: bool,
+    /// Compare stacks by functions and files, without lines, and without the offsets of known functions, so that
+    /// stacks of two builds of a program are the same. Default: no.
+    pub without_lines: bool,
     /// Find the type of each record's blocks, for views that show it. Default: no.
     pub types: bool,
     /// Put the type of the blocks before the innermost frame of each stack, where the stack names it. Records of
@@ -111,6 +114,7 @@ impl Default for AnalyzeOptions {
             max_frames: 8,
             ignore_alloc_fns: false,
             fold: false,
+            without_lines: false,
             types: false,
             type_frames: false,
             filters: Vec::new(),
@@ -155,6 +159,13 @@ impl AnalyzeOptions {
     #[must_use]
     pub fn fold(mut self, fold: bool) -> Self {
         self.fold = fold;
+        self
+    }
+
+    /// Sets [`without_lines`](Self::without_lines).
+    #[must_use]
+    pub fn without_lines(mut self, without_lines: bool) -> Self {
+        self.without_lines = without_lines;
         self
     }
 

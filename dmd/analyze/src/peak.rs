@@ -1,5 +1,7 @@
 //! The state of the heap at its peak, which dumps of the crate `dmd` have beside the state at the end.
 
+use core::time::Duration;
+
 use crate::trace_id::TraceId;
 
 /// The time whose blocks a [`Dump`](crate::Dump) shows.
@@ -8,9 +10,13 @@ use crate::trace_id::TraceId;
 pub enum At {
     /// The peak of the heap: the highest sum of requested bytes of all live blocks.
     Peak,
-    /// The time at which the dump was written.
+    /// The time at which the dump was written, or the end of the recording.
     #[default]
     End,
+    /// This long after the start of the recording that the dump is from.
+    Time(Duration),
+    /// The blocks that the program allocated between two times, and that were still alive at the second.
+    Window(Duration, Duration),
 }
 
 /// The peak of the heap, as far as DMD recorded blocks.

@@ -3,19 +3,25 @@
 //!
 //! Firefox's dumps have the text of `dmd.py` instead.
 
+mod chart;
 mod closure;
+mod history;
 mod holder;
+mod leaks;
 mod line;
 mod node;
 mod overview;
 mod short_name;
 mod short_path;
+mod stack_text;
 mod summary;
 mod text;
 mod tree;
 
 pub use crate::fold::{Fold, Folds};
+pub use history::{History, HistoryJson, HistoryText};
 pub use holder::HolderKey;
+pub use leaks::{LeakOptions, Leaks, LeaksJson, LeaksText, OneTime};
 pub use line::bytes;
 pub use overview::Overview;
 pub use summary::{Summary, SummaryRow, SummaryTable};

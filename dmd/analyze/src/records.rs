@@ -172,6 +172,15 @@ impl Analysis {
         grouping.finish(vec![invocation])
     }
 
+    /// The stacks of a dump, and which of them each block of the dump has.
+    pub(crate) fn of_stacks(mut dump: Dump, options: &AnalyzeOptions) -> (Self, Vec<StackId>) {
+        let mut grouping = Grouping::new(dump.mode, options);
+        let (cut, _, no_stack) = grouping.add_stacks(&mut dump);
+        let stack = |block: &Block| block.alloc.index().map_or(no_stack, |index| cut.stacks[index]);
+        let of_blocks = dump.blocks.iter().map(stack).collect();
+        (grouping.finish(vec![Invocation::of(&dump)]), of_blocks)
+    }
+
     /// Groups the blocks of `second` minus those of `first`.
     ///
     /// # Errors

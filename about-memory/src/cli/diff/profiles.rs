@@ -46,7 +46,7 @@ pub(super) fn run(first: &Input, second: &Input, json: bool, max_bytes: u64) -> 
     let limits = DumpLimits::of_bytes(max_bytes);
     let read = |input: &Input| match profile::read(input, &limits)? {
         Profile::Pprof(stacks) => Ok(*stacks),
-        Profile::Dump(_) => Err(Failure::Usage(format!(
+        Profile::Heap(_) => Err(Failure::Usage(format!(
             "{}: the other file is a pprof profile, and this one is a dump; compare two of a kind",
             input.name()
         ))),

@@ -6,42 +6,49 @@ use std::path::Path;
 
 use about_memory::export::{self, StacksOptions};
 use about_memory::live;
-use dmd::analyze::program::Overview;
-use dmd::analyze::{self, AnalyzeError, At, Dump};
+use dmd::analyze::recording::{Moment, Recording};
+use dmd::analyze::{self, AnalyzeError, Dump};
 use memory_export::{Stacks, pprof};
 
+use super::super::Failure;
 use super::super::dump_limits::DumpLimits;
 use super::super::input::Input;
 use super::super::live_input::{self, DEFAULT_DUMP_TIMEOUT};
 use super::super::progress::Progress;
+use super::super::recorded::{Source, When};
 use super::super::symbols::Symbols;
-use super::super::{Failure, dump_limits};
 
 /// A source of stacks.
 pub(crate) enum Profile {
-    Dump(Box<Dump>),
+    Heap(Box<Source>),
     Pprof(Box<Stacks>),
 }
 
-/// Reads a dump or a pprof profile, or asks a process for a dump.
+impl From<Source> for Profile {
+    fn from(source: Source) -> Self {
+        Self::Heap(Box::new(source))
+    }
+}
+
+/// Reads a dump, a recording or a pprof profile, or asks a process for a dump.
 pub(crate) fn read(input: &Input, limits: &DumpLimits) -> Result<Profile, Failure> {
     if let Some(pid) = input.process()? {
         let folder = tempfile::tempdir().map_err(|error| Failure::File("a dump".to_owned(), error.into()))?;
         let file = folder.path().join("dmd.json");
         live::save_dump(pid, &file, DEFAULT_DUMP_TIMEOUT)
             .map_err(|error| live_input::failure(&[pid], error))?;
-        return dump_limits::read(&file, &limits.options()).map(|dump| Profile::Dump(Box::new(dump)));
+        return Source::read(&file, &limits.options()).map(Profile::from);
     }
     if input.is_stdin() {
         return read_from(input, io::stdin().lock(), limits);
     }
     match std::fs::metadata(input.path()) {
-        Ok(metadata) if metadata.is_file() => {
+        Ok(metadata) if metadata.is_file() && !Recording::is_at(input.path()) => {
             let file = File::open(input.path()).map_err(|error| Failure::File(input.name(), error.into()))?;
             read_from(input, Progress::new(file, input.name(), metadata.len()), limits)
         }
-        // Reports what is wrong with the path.
-        _ => dump_limits::read(input.path(), &limits.options()).map(|dump| Profile::Dump(Box::new(dump))),
+        // A recording; or the error says what is wrong with the path.
+        _ => Source::read(input.path(), &limits.options()).map(Profile::from),
     }
 }
 
@@ -63,8 +70,13 @@ fn read_from(input: &Input, reader: impl Read, limits: &DumpLimits) -> Result<Pr
             .map(|stacks| Profile::Pprof(Box::new(stacks)))
             .map_err(|error| failure(error.into()));
     }
+    if Recording::is_start(start) {
+        return Recording::from_stream(reader, &limits.options())
+            .map(|recording| Source::Recording(recording).into())
+            .map_err(|error| failure(error.into()));
+    }
     match analyze::read_from(reader, &limits.options()) {
-        Ok(dump) => Ok(Profile::Dump(Box::new(dump))),
+        Ok(dump) => Ok(Source::Dump(dump).into()),
         Err(AnalyzeError::Version(version)) if version == "1" => Err(failure(anyhow::anyhow!(
             "is a memory report, which has no stacks; the formats of reports are openmetrics, prometheus and \
              chrome-trace"
@@ -77,38 +89,35 @@ fn read_from(input: &Input, reader: impl Read, limits: &DumpLimits) -> Result<Pr
 pub(crate) struct Making<'a> {
     pub(crate) symbols: Option<&'a Symbols>,
     pub(crate) limits: &'a DumpLimits,
-    pub(crate) at: Option<At>,
+    pub(crate) when: &'a When,
     pub(crate) options: StacksOptions,
 }
 
 impl Making<'_> {
-    /// The dump with symbols, at the chosen time.
-    fn prepared(&self, input: &Input, mut dump: Dump, default: Option<At>) -> Result<Dump, Failure> {
-        if let Some(symbols) = self.symbols {
-            symbols.fix(&mut dump, &self.limits.options());
-        }
-        let at = match self.at.or(default) {
-            Some(at) => at,
-            None => Overview::new(&dump, None).at,
+    /// The blocks of the chosen time, with symbols.
+    fn prepared(&self, input: &Input, source: Source, default: Option<Moment>) -> Result<Dump, Failure> {
+        let symbolize = |dump: &mut Dump| {
+            if let Some(symbols) = self.symbols {
+                symbols.fix(dump, &self.limits.options());
+            }
         };
-        dump.at(at).map_err(|error| Failure::File(input.name(), error.into()))
+        let name = input.name();
+        self.when.of(source, name.as_ref(), default, symbolize).map(|(dump, _)| dump)
     }
 
     pub(crate) fn stacks(&self, input: &Input) -> Result<Stacks, Failure> {
-        match read(input, self.limits)? {
-            Profile::Pprof(stacks) => Ok(*stacks),
-            Profile::Dump(dump) => {
-                let dump = self.prepared(input, *dump, None)?;
-                let stacks = export::stacks(dump, &self.options);
-                stacks.map_err(|error| Failure::File(input.name(), error.into()))
-            }
-        }
+        let source = match read(input, self.limits)? {
+            Profile::Pprof(stacks) => return Ok(*stacks),
+            Profile::Heap(source) => *source,
+        };
+        let dump = self.prepared(input, source, None)?;
+        export::stacks(dump, &self.options).map_err(|error| Failure::File(input.name(), error.into()))
     }
 
     /// What the second dump has more than the first.
     pub(crate) fn difference(&self, first: &Input, second: &Input) -> Result<Stacks, Failure> {
         let dump = |input: &Input| match read(input, self.limits)? {
-            Profile::Dump(dump) => self.prepared(input, *dump, Some(At::End)),
+            Profile::Heap(source) => self.prepared(input, *source, Some(Moment::End)),
             Profile::Pprof(_) => Err(Failure::Usage(format!(
                 "{}: a difference is of two dumps; for two pprof profiles use about-memory diff",
                 input.name()

@@ -58,7 +58,7 @@ pub(super) struct Holder {
 const FURTHER: usize = 6;
 
 impl Holder {
-    fn plain(name: impl Into<String>) -> Self {
+    pub(super) fn plain(name: impl Into<String>) -> Self {
         Self { whole: name.into(), form: Form::Plain }
     }
 
@@ -71,6 +71,11 @@ impl Holder {
             Verdict::In { function: None } => Self::plain(verdict.to_string()),
             Verdict::Typed { .. } => Self { whole: verdict.to_string(), form: Form::Type },
         }
+    }
+
+    /// The whole name.
+    pub(super) fn whole(&self) -> String {
+        Clean(&self.whole).to_string()
     }
 
     /// The name in at most `width` characters, or the whole name if the view shows those.
@@ -155,9 +160,13 @@ impl<'a> Holders<'a> {
 
     /// The holder of a record under each key, and the place of a site.
     pub(super) fn of(&self, record: &Record, keys: &[HolderKey]) -> Vec<(Holder, String)> {
-        let has_stack =
-            self.analysis.frames(record.alloc).next().is_some_and(|text| text.as_str() != NO_STACK);
-        let frames = self.named.frames(record.alloc);
+        self.of_stack(record.alloc, keys)
+    }
+
+    /// The holder of a stack's blocks under each key, and the place of a site.
+    pub(super) fn of_stack(&self, stack: StackId, keys: &[HolderKey]) -> Vec<(Holder, String)> {
+        let has_stack = self.analysis.frames(stack).next().is_some_and(|text| text.as_str() != NO_STACK);
+        let frames = self.named.frames(stack);
         let site = Sited::of(&frames, &self.options.folds).site().filter(|_| has_stack);
         let site = site.map(|site| &frames[site]);
         let plain = |name: String| (Holder::plain(name), String::new());
@@ -172,8 +181,8 @@ impl<'a> Holders<'a> {
                 (holder, place(site, &self.workspace, self.options))
             }
             (Some(site), HolderKey::Crate) => plain(site.crate_name().into_owned()),
-            (Some(_), HolderKey::Type) => match self.analysis.type_of(record.alloc) {
-                Some(verdict) => (Holder::of_type(verdict, record.alloc, &self.named), String::new()),
+            (Some(_), HolderKey::Type) => match self.analysis.type_of(stack) {
+                Some(verdict) => (Holder::of_type(verdict, stack, &self.named), String::new()),
                 None => plain("?".to_owned()),
             },
         };

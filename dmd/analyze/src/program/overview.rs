@@ -7,6 +7,7 @@ use crate::amounts::{blocks, number};
 use crate::dump::Dump;
 use crate::fold::is_of_program;
 use crate::mode::Mode;
+use crate::outline::Outline;
 use crate::peak::At;
 use crate::peak::{Peak, Statistics};
 
@@ -41,7 +42,12 @@ impl Dump {
 impl Overview {
     /// The facts of a dump, and the time that a view of it should show: `at`, or by default the peak if no reporter
     /// reported a block and the heap has shrunk by a tenth or more since.
+    ///
+    /// A dump from a recording has the blocks of one time, which the view shows.
     pub fn new(dump: &Dump, at: Option<At>) -> Self {
+        if let Some(outline) = &dump.outline {
+            return Self::of(outline, dump.shown);
+        }
         let end = dump.blocks.iter().fold((0, 0), |(bytes, blocks), block| {
             let num = u128::from(block.num);
             (bytes + num * u128::from(block.req), blocks + num)
@@ -66,16 +72,55 @@ impl Overview {
 
 impl Display for Overview {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.life(f)?;
+        match (self.at, &self.peak) {
+            (At::Peak, Some(_)) => writeln!(f, "\nAt the peak (--at end shows the end):"),
+            (At::End, Some(_)) => writeln!(f, "\nAt the end (--at peak shows the peak):"),
+            (At::Time(time), _) => writeln!(f, "\n{} after the start:", seconds(time.as_secs_f64())),
+            (At::Window(from, to), _) => writeln!(
+                f,
+                "\nAllocated between {} and {}, and still alive then:",
+                seconds(from.as_secs_f64()),
+                seconds(to.as_secs_f64())
+            ),
+            _ => writeln!(f),
+        }
+    }
+}
+
+impl Overview {
+    /// The facts of a recording.
+    pub(super) fn of(outline: &Outline, at: At) -> Self {
+        Self {
+            at,
+            peak: Some(Peak {
+                bytes: u64::try_from(outline.peak.bytes).unwrap_or(u64::MAX),
+                blocks: outline.peak.blocks,
+                seconds: outline.peak.time.as_secs_f64(),
+                within: 0,
+                stacks: Vec::new(),
+            }),
+            statistics: Some(outline.statistics),
+            is_sample: false,
+            end: Some((outline.end.bytes, outline.end.blocks.into())),
+        }
+    }
+
+    /// The lines about the peak, the end and the allocations.
+    pub(super) fn life(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let size = |amount: u128| bytes(i128::try_from(amount).unwrap_or(i128::MAX));
         let count = |count: u128| blocks(i128::try_from(count).unwrap_or(i128::MAX));
         if let Some(peak) = &self.peak {
             writeln!(
                 f,
-                "Peak: {} in {}, {} after the start; at most {} from the true peak.",
+                "Peak: {} in {}, {} after the start{}.",
                 size(peak.bytes().into()),
                 count(peak.blocks().into()),
                 seconds(peak.seconds()),
-                size(peak.within().into())
+                match peak.within() {
+                    0 => String::new(),
+                    within => format!("; at most {} from the true peak", size(within.into())),
+                }
             )?;
         }
         if let Some((bytes, blocks)) = self.end {
@@ -100,14 +145,10 @@ impl Display for Overview {
             }
             _ => {}
         }
-        match (self.at, &self.peak) {
-            (At::Peak, Some(_)) => writeln!(f, "\nAt the peak (--at end shows the end):"),
-            (At::End, Some(_)) => writeln!(f, "\nAt the end (--at peak shows the peak):"),
-            _ => writeln!(f),
-        }
+        Ok(())
     }
 }
 
-fn seconds(seconds: f64) -> String {
+pub(super) fn seconds(seconds: f64) -> String {
     if seconds < 10.0 { format!("{seconds:.2} s") } else { format!("{seconds:.0} s") }
 }

@@ -2,15 +2,11 @@
 
 use core::fmt::{self, Display};
 
-use super::closure::Named;
-use super::holder::Holder;
-use super::line::{bold, bytes, dim, frames};
-use super::short_path::Workspace;
+use super::line::{bold, bytes};
+use super::stack_text::StackText;
 use super::{ProgramOptions, Summary};
 use crate::amounts::{blocks, mark, number, percent};
-use crate::fold::Sited;
-use crate::frame::Frame;
-use crate::records::{Analysis, NO_STACK, Record, RecordKind, Section};
+use crate::records::{Analysis, Record, RecordKind, Section};
 use crate::stacks::StackId;
 
 /// The most sizes of blocks that a record lists.
@@ -47,10 +43,7 @@ impl Analysis {
 impl Display for ProgramText<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let analysis = self.analysis;
-        let stacks = StackText {
-            named: Named::of(analysis),
-            workspace: Workspace::of(analysis.texts.iter().map(|text| text.frame())),
-        };
+        let stacks = StackText::new(analysis, self.options);
         write!(f, "{}", Summary::new(analysis, self.options))?;
         for section in &analysis.sections {
             if section.kept > 0 {
@@ -59,12 +52,6 @@ impl Display for ProgramText<'_> {
         }
         Ok(())
     }
-}
-
-/// How the text shows stacks.
-struct StackText<'a> {
-    named: Named<'a>,
-    workspace: Workspace,
 }
 
 impl ProgramText<'_> {
@@ -114,63 +101,12 @@ impl ProgramText<'_> {
         let num = blocks(record.sums.num);
         let sizes = sizes(record);
         writeln!(f, "\n{index}. {amount}  {share} ({so_far} so far)  in {mark}{num}{sizes}")?;
-        if let Some(verdict) = self.analysis.type_of(record.alloc) {
-            let width = self.options.width.saturating_sub("   ".len());
-            let holder = Holder::of_type(verdict, record.alloc, &stacks.named);
-            writeln!(f, "   {}", holder.name(width, self.options))?;
-        }
-        self.stack(f, "", record.alloc, stacks)?;
+        stacks.type_of(f, record.alloc)?;
+        stacks.stack(f, "", record.alloc)?;
         for (title, stack) in ["reported at", "reported again at"].into_iter().zip(record.reps) {
             if stack != StackId::NONE {
-                self.stack(f, title, stack, stacks)?;
+                stacks.stack(f, title, stack)?;
             }
-        }
-        Ok(())
-    }
-
-    fn stack(
-        &self,
-        f: &mut fmt::Formatter<'_>,
-        title: &str,
-        stack: StackId,
-        stacks: &StackText<'_>,
-    ) -> fmt::Result {
-        let options = self.options;
-        if !title.is_empty() {
-            writeln!(f, "   {title}")?;
-        }
-        if self.analysis.frames(stack).any(|text| text.as_str() == NO_STACK) {
-            return writeln!(f, "   {}", dim("no stack: DMD recorded stacks for a sample only", options));
-        }
-        let all = stacks.named.frames(stack);
-        if all.is_empty() {
-            return writeln!(f, "   {}", dim("no stack", options));
-        }
-        let sited = Sited::of(&all, &options.folds);
-        let folded = |count: usize| {
-            let plural = if count == 1 { "" } else { "s" };
-            dim(&format!("     ({count} frame{plural} folded)"), options)
-        };
-        if sited.inner > 0 && options.verbose && !options.all_frames {
-            writeln!(f, "{}", folded(sited.inner))?;
-        }
-        let shown: Vec<Frame<'_>> = match options.all_frames {
-            true => all.clone(),
-            false => sited.shown.iter().map(|at| all[*at]).collect(),
-        };
-        for line in frames(&shown, "  ", &stacks.workspace, options) {
-            writeln!(f, "{line}")?;
-        }
-        // The view folds even the frame that it shows.
-        let is_all_folded = matches!(shown[..], [only] if options.folds.of(&only).is_some());
-        let count = match () {
-            () if options.all_frames => 0,
-            () if options.verbose => sited.outer,
-            () if is_all_folded => sited.inner + sited.outer,
-            () => 0,
-        };
-        if count > 0 {
-            writeln!(f, "{}", folded(count))?;
         }
         Ok(())
     }

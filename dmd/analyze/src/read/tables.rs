@@ -185,6 +185,7 @@ impl<R: Read> Reader<'_, R> {
             shown: At::End,
             peak: self.peak,
             statistics: self.statistics,
+            outline: None,
         })
     }
 }

@@ -33,6 +33,10 @@ impl Cut {
             let ours: Vec<TextId> = read.iter().map(|text| texts.add(text.as_str())).collect();
             text_of.iter_mut().for_each(|text| *text = ours[text.index()]);
         }
+        if options.without_lines {
+            let all: Vec<TextId> = texts.ids().map(|text| texts.add_without_line(text)).collect();
+            text_of.iter_mut().for_each(|text| *text = all[text.index()]);
+        }
         let marks = |which: AllocatorFrames| texts.iter().map(|text| which.has(text)).collect();
         let dropped: Vec<bool> = match (options.ignore_alloc_fns, has_modules) {
             (false, _) => Vec::new(),

@@ -47,21 +47,27 @@ impl<'o> Grouping<'o> {
         Self { groups, by_key: FxHashMap::default(), unreported: Vec::new() }
     }
 
-    /// Adds the blocks of a dump, which count negative if `sign` is -1.
-    pub(super) fn add(&mut self, mut dump: Dump, sign: i128) {
+    /// Adds the stacks of a dump. Gives them cut, the types of their blocks, and the stack for a missing one.
+    pub(super) fn add_stacks(&mut self, dump: &mut Dump) -> (Cut, TypeNames, StackId) {
         let Groups { options, texts, stacks, types: of_stacks, .. } = &mut self.groups;
         let with_types = options.types || options.type_frames || options.by.contains(&By::Type);
         let types = if with_types { dump.types() } else { TypeNames::default() };
-        let Cut { stacks: cut, owners } = Cut::new(&mut dump, options, &types, texts, stacks);
+        let cut = Cut::new(dump, options, &types, texts, stacks);
         let no_stack = texts.add(NO_STACK);
         let no_stack = stacks.add(&[no_stack]);
         self.unreported.resize(stacks.len(), NOWHERE);
         if options.types {
             of_stacks.resize(stacks.len(), None);
-            for (trace, stack) in cut.iter().enumerate() {
+            for (trace, stack) in cut.stacks.iter().enumerate() {
                 of_stacks[stack.index()] = types.shared(trace).cloned();
             }
         }
+        (cut, types, no_stack)
+    }
+
+    /// Adds the blocks of a dump, which count negative if `sign` is -1.
+    pub(super) fn add(&mut self, mut dump: Dump, sign: i128) {
+        let (Cut { stacks: cut, owners }, types, no_stack) = self.add_stacks(&mut dump);
         let stack = |trace: TraceId| trace.index().map(|index| cut[index]);
         let dark_matter = dump.mode == Mode::DarkMatter;
         let mut groups = Vec::with_capacity(dump.blocks.len());

@@ -36,7 +36,7 @@ fn analysis(options: &AnalyzeOptions) -> Analysis {
 }
 
 /// Compares a text with a file beside this one.
-pub(super) fn golden(name: &str, text: &str) {
+pub(crate) fn golden(name: &str, text: &str) {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
     if std::env::var_os("UPDATE_GOLDEN").is_some_and(|value| value == "1") {
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();

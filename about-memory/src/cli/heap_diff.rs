@@ -1,0 +1,63 @@
+//! What changed between two DMD dumps or recordings, by stacks.
+
+use std::io::{self, Write as _};
+use std::path::Path;
+
+use clap::Args;
+use dmd::analyze::program::ProgramOptions;
+use dmd::analyze::recording::Moment;
+use dmd::analyze::{Analysis, AnalyzeOptions, Filter, ReadOptions};
+
+use super::Failure;
+use super::recorded::When;
+use super::symbols::Symbols;
+
+/// Default number of stacks.
+const STACKS: usize = 10;
+
+/// Options for dumps and recordings.
+#[derive(Args)]
+pub(crate) struct HeapDiff {
+    #[command(flatten)]
+    when: When,
+    /// Of dumps and recordings, the stacks to show. [default: 10; all with --json]
+    #[arg(long, value_name = "STACKS")]
+    limit: Option<usize>,
+    #[command(flatten)]
+    symbols: Symbols,
+}
+
+impl HeapDiff {
+    /// Writes the difference. Stacks are compared by functions and files, so that those of two builds are the same.
+    pub(super) fn write(
+        &self,
+        [first, second]: [&Path; 2],
+        limits: &ReadOptions,
+        filter: Option<&str>,
+        view: &ProgramOptions,
+        json: bool,
+    ) -> Result<(), Failure> {
+        let read = |path: &Path| {
+            let read = self.when.read(path, limits, Some(Moment::End), |dump| self.symbols.fix(dump, limits));
+            read.map(|(dump, _)| dump.without_reports())
+        };
+        let (before, after) = (read(first)?, read(second)?);
+        let shown = self.limit.unwrap_or(if json { usize::MAX } else { STACKS });
+        let mut options = AnalyzeOptions::new()
+            .max_frames(usize::MAX)
+            .limit(if json { shown } else { usize::MAX })
+            .types(!json)
+            .without_lines(true)
+            .estimate(true);
+        // The text of a filter counts as it is.
+        options.filters.extend(filter.map(|text| Filter::new(&format!("\\{text}"))));
+        let analysis = Analysis::difference(before, after, &options)
+            .map_err(|error| Failure::File(second.display().to_string(), error.into()))?;
+        let mut out = io::BufWriter::with_capacity(1 << 16, io::stdout().lock());
+        let written = match json {
+            true => write!(out, "{}", analysis.json()),
+            false => write!(out, "{}", analysis.program_text(shown, view)),
+        };
+        written.and_then(|()| out.flush()).map_err(Failure::Output)
+    }
+}

@@ -1,0 +1,137 @@
+//! `about-memory leaks`.
+
+use std::io::{self, Write as _};
+use std::path::PathBuf;
+
+use clap::Args;
+use dmd::analyze::AnalyzeError;
+use dmd::analyze::program::{LeakOptions, Leaks as Facts, bytes};
+use regex::Regex;
+
+use super::Failure;
+use super::dump_limits::DumpLimits;
+use super::program_view::{StackView, on_terminal};
+use super::recorded::{self, Source};
+use super::symbols::Symbols;
+
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  about-memory leaks my-program.dmdrec
+  about-memory leaks my-program.dmdrec --fail-if 0
+  about-memory leaks my-program.dmdrec --fail-if 64KiB --ignore '^my_crate::cache'
+  about-memory leaks dmd.json.gz --json
+
+A leak is a block that is alive at the end of the recording, or in the dump. Blocks that Rust's library, the C library
+and the loader allocate once for a process are listed apart, as are blocks that are older than the recording.
+
+Exit status: 0 on success, 1 if a file cannot be read, 2 for wrong usage, 3 if leaks exceed the limit of --fail-if.";
+
+/// Default number of stacks.
+const STACKS: usize = 10;
+
+#[derive(Args)]
+pub(crate) struct Leaks {
+    /// The recording or the dump; `-` for standard input.
+    file: PathBuf,
+    /// Exit with status 3 if more bytes (`64KiB`, `10 MiB`, `500B`) or more blocks (`10`, `0`) than this leaked.
+    #[arg(long, value_name = "BYTES|BLOCKS", value_parser = Most::parse)]
+    fail_if: Vec<Most>,
+    /// Leave out stacks with a frame that matches this: its text is `FUNCTION (FILE:LINE)`. Repeatable.
+    #[arg(long, value_name = "REGEX")]
+    ignore: Vec<Regex>,
+    /// Show what libraries allocate once as all other leaks.
+    #[arg(long)]
+    known: bool,
+    /// Stacks to show of each kind. [default: 10; all with --json]
+    #[arg(long, value_name = "STACKS")]
+    limit: Option<usize>,
+    /// Write JSON.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    view: StackView,
+    #[command(flatten)]
+    symbols: Symbols,
+    #[command(flatten)]
+    limits: DumpLimits,
+}
+
+/// The most that may leak.
+#[derive(Clone, Copy, Debug)]
+enum Most {
+    Bytes(u128),
+    Blocks(u64),
+}
+
+impl Most {
+    fn parse(text: &str) -> Result<Self, String> {
+        let wrong = || "must be a number of blocks such as 10, or of bytes such as 64KiB or 500B".to_owned();
+        let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+        let (number, unit) = text.split_at(digits);
+        let number: u64 = number.parse().map_err(|_| wrong())?;
+        let shift = match unit.trim() {
+            "" => return Ok(Self::Blocks(number)),
+            "B" => 0,
+            "KiB" => 10,
+            "MiB" => 20,
+            "GiB" => 30,
+            _ => return Err(wrong()),
+        };
+        Ok(Self::Bytes(u128::from(number) << shift))
+    }
+
+    /// Why leaks exceed the limit.
+    fn exceeded(self, leaks: &Facts) -> Option<String> {
+        let (leaked, count) = (leaks.bytes(), leaks.blocks());
+        let size = |bytes_of: u128| bytes(i128::try_from(bytes_of).unwrap_or(i128::MAX));
+        match self {
+            Self::Bytes(most) if leaked > most => {
+                Some(format!("{} in {count} blocks leaked, more than {}", size(leaked), size(most)))
+            }
+            Self::Blocks(most) if count > most => {
+                Some(format!("{count} blocks with {} leaked, more than {most}", size(leaked)))
+            }
+            _ => None,
+        }
+    }
+}
+
+impl Leaks {
+    pub(super) fn run(self) -> Result<(), Failure> {
+        let failure = |error: AnalyzeError| Failure::File(self.file.display().to_string(), error.into());
+        let limits = self.limits.options();
+        let of_leaks = LeakOptions::new().known(self.known);
+        let of_leaks = self
+            .ignore
+            .iter()
+            .cloned()
+            .fold(of_leaks, |options, rule| options.ignore(move |frame| rule.is_match(frame)));
+        let leaks = match Source::read(&self.file, &limits)? {
+            Source::Dump(mut dump) => {
+                self.symbols.fix(&mut dump, &limits);
+                Facts::of_dump(dump, &of_leaks).map_err(failure)?
+            }
+            Source::Recording(mut recording) => {
+                let fix = |dump: &mut _| self.symbols.fix(dump, &limits);
+                let leaks = Facts::new(&mut recording, &of_leaks, fix).map_err(failure)?;
+                recorded::say_warnings(&self.file, &recording);
+                leaks
+            }
+        };
+        let options = self.view.options(on_terminal());
+        let mut out = io::BufWriter::with_capacity(1 << 16, io::stdout().lock());
+        let written = match self.json {
+            true => write!(out, "{}", leaks.json(self.limit.unwrap_or(usize::MAX))),
+            false => write!(out, "{}", leaks.text(self.limit.unwrap_or(STACKS), &options)),
+        };
+        written.and_then(|()| out.flush()).map_err(Failure::Output)?;
+        let name = self.file.display();
+        let reasons: Vec<String> = self.fail_if.iter().filter_map(|most| most.exceeded(&leaks)).collect();
+        match reasons.is_empty() {
+            true => Ok(()),
+            false => {
+                Err(Failure::Exceeded(reasons.into_iter().map(|why| format!("{name}: {why}")).collect()))
+            }
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! Reading recordings, and the blocks of one time from a dump or a recording.
+
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::Path;
+
+use clap::Args;
+use dmd::analyze::program::Overview;
+use dmd::analyze::recording::{Moment, Recording};
+use dmd::analyze::{self, AnalyzeError, Dump, ReadOptions};
+
+use super::dump_limits::is_stdin;
+use super::{Failure, progress, say};
+
+/// The bytes from which a file's format can be told.
+const START: usize = 8;
+
+/// The time whose blocks a view shows.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct When {
+    /// The time whose blocks to show: `peak`, `end`, or of a recording a time such as `12.5s` or `1m30s` after its start. At
+    /// the peak of a dump, a block has the mean size of its stack's blocks. [default: peak if no reporter reported a block
+    /// and the heap has shrunk by a tenth since, else end; for the text of dmd.py, for --suggest and for differences end]
+    #[arg(long, value_name = "TIME")]
+    at: Option<Moment>,
+    /// Of a recording, show the blocks that the program allocated between two times and that are alive at the second.
+    #[arg(long, num_args = 2, value_names = ["TIME", "TIME"], conflicts_with = "at")]
+    between: Option<Vec<Moment>>,
+}
+
+impl When {
+    /// The blocks of a file at the time that the user asks for, or at `default`, or else at the usual time of the file;
+    /// and what the file says about the life of its program. `symbolize` looks up the symbols.
+    pub(super) fn read(
+        &self,
+        path: &Path,
+        limits: &ReadOptions,
+        default: Option<Moment>,
+        symbolize: impl FnOnce(&mut Dump),
+    ) -> Result<(Dump, Overview), Failure> {
+        self.of(Source::read(path, limits)?, path, default, symbolize)
+    }
+
+    /// As [`read`](Self::read), of what was read.
+    pub(super) fn of(
+        &self,
+        source: Source,
+        path: &Path,
+        default: Option<Moment>,
+        symbolize: impl FnOnce(&mut Dump),
+    ) -> Result<(Dump, Overview), Failure> {
+        match source {
+            Source::Dump(dump) => self.of_dump(dump, path, default, symbolize),
+            Source::Recording(recording) => self.of_recording(recording, path, default, symbolize),
+        }
+    }
+
+    /// As [`read`](Self::read), of a dump that was read.
+    pub(super) fn of_dump(
+        &self,
+        mut dump: Dump,
+        path: &Path,
+        default: Option<Moment>,
+        symbolize: impl FnOnce(&mut Dump),
+    ) -> Result<(Dump, Overview), Failure> {
+        let failure = |error| failure(path, error);
+        let at = match (self.at, &self.between) {
+            (Some(Moment::Peak), None) => Some(analyze::At::Peak),
+            (Some(Moment::End), None) => Some(analyze::At::End),
+            (None, None) => None,
+            _ => return Err(failure(AnalyzeError::OneTime)),
+        };
+        symbolize(&mut dump);
+        let overview = Overview::new(&dump, at);
+        let by_default = match default {
+            Some(Moment::End) => analyze::At::End,
+            _ => overview.at,
+        };
+        let dump = dump.at(at.unwrap_or(by_default)).map_err(failure)?;
+        Ok((dump, overview))
+    }
+
+    fn of_recording(
+        &self,
+        mut recording: Recording,
+        path: &Path,
+        default: Option<Moment>,
+        symbolize: impl FnOnce(&mut Dump),
+    ) -> Result<(Dump, Overview), Failure> {
+        let failure = |error| failure(path, error);
+        let dump = match (self.at.or(default), self.between.as_deref()) {
+            (_, Some([from, to])) => recording.between(*from, *to),
+            (Some(moment), _) => recording.state_at(moment),
+            (None, _) => recording.usual_moment().and_then(|moment| recording.state_at(moment)),
+        };
+        let mut dump = dump.map_err(failure)?;
+        say_warnings(path, &recording);
+        symbolize(&mut dump);
+        let overview = Overview::new(&dump, None);
+        Ok((dump, overview))
+    }
+}
+
+/// A dump, or a recording.
+pub(super) enum Source {
+    Dump(Dump),
+    Recording(Recording),
+}
+
+impl Source {
+    /// Reads a file; `-` is standard input.
+    pub(super) fn read(path: &Path, limits: &ReadOptions) -> Result<Self, Failure> {
+        let failure = |error| failure(path, error);
+        if !is_stdin(path) {
+            if Recording::is_at(path) {
+                return Ok(Self::Recording(open(path, limits).map_err(failure)?));
+            }
+            return analyze::read_with(path, limits).map(Self::Dump).map_err(failure);
+        }
+        let mut stdin = io::stdin().lock();
+        let mut start = Vec::new();
+        let read = (&mut stdin).take(START as u64).read_to_end(&mut start);
+        read.map_err(|error| failure(memory_report::ReadError::Io(error).into()))?;
+        let is_recording = Recording::is_start(&start);
+        let stream = start.as_slice().chain(stdin);
+        match is_recording {
+            true => Recording::from_stream(stream, limits).map(Self::Recording),
+            false => analyze::read_from(stream, limits).map(Self::Dump),
+        }
+        .map_err(failure)
+    }
+
+    /// The dump, or what is alive at the end of the recording.
+    pub(super) fn into_dump(self, path: &Path) -> Result<Dump, Failure> {
+        match self {
+            Self::Dump(dump) => Ok(dump),
+            Self::Recording(mut recording) => {
+                let dump = recording.state_at(Moment::End).map_err(|error| failure(path, error))?;
+                say_warnings(path, &recording);
+                Ok(dump)
+            }
+        }
+    }
+}
+
+fn open(path: &Path, limits: &ReadOptions) -> Result<Recording, AnalyzeError> {
+    let file = File::open(path).map_err(memory_report::ReadError::Io)?;
+    let mut recording = Recording::from_file(file, limits)?;
+    recording.set_progress(progress::of_recording(path.display().to_string()));
+    Ok(recording)
+}
+
+/// Reads a recording; `-` is standard input.
+pub(super) fn read(path: &Path, limits: &ReadOptions) -> Result<Recording, Failure> {
+    match Source::read(path, limits)? {
+        Source::Recording(recording) => Ok(recording),
+        Source::Dump(_) => {
+            let reason = "a dump has one moment only; record a program with: about-memory run --record FILE";
+            Err(Failure::File(path.display().to_string(), anyhow::anyhow!(reason)))
+        }
+    }
+}
+
+/// Says what is wrong with a recording.
+pub(super) fn say_warnings(path: &Path, recording: &Recording) {
+    for warning in recording.warnings() {
+        say(&format!("{}: {warning}", path.display()));
+    }
+}
+
+fn failure(path: &Path, error: AnalyzeError) -> Failure {
+    Failure::File(path.display().to_string(), error.into())
+}

@@ -1,0 +1,39 @@
+//! The facts of a whole recording.
+
+use core::time::Duration;
+
+use crate::peak::Statistics;
+
+/// The live blocks at one time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct HeapAt {
+    /// The time since the start of the recording.
+    pub time: Duration,
+    /// Requested bytes.
+    pub bytes: u128,
+    /// The number of blocks.
+    pub blocks: u64,
+}
+
+/// The facts of a whole recording.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct Outline {
+    /// The program and its arguments.
+    pub command: Vec<String>,
+    /// The number of the process.
+    pub process: u64,
+    /// What happened until the end.
+    pub statistics: Statistics,
+    /// The highest sum of requested bytes.
+    pub peak: HeapAt,
+    /// The end.
+    pub end: HeapAt,
+    /// The blocks that were alive when the recording started.
+    pub older: HeapAt,
+    /// The number of threads that allocated or freed.
+    pub threads: usize,
+    /// The file has an end. Without, the process was killed, or the disk was full.
+    pub is_complete: bool,
+}

@@ -1,0 +1,177 @@
+//! How the heap of a recording changed over its time.
+
+mod grouping;
+mod json;
+mod text;
+
+use super::ProgramOptions;
+use super::holder::{Holder, HolderKey, Holders};
+use crate::dump::Dump;
+use crate::error::AnalyzeError;
+use crate::options::AnalyzeOptions;
+use crate::outline::Outline;
+use crate::recording::{Findings, Freed, Line, Recording};
+use crate::records::Analysis;
+use grouping::{Grouped, Held};
+
+pub use json::HistoryJson;
+pub use text::HistoryText;
+
+/// The steps into which the time is divided.
+const STEPS: usize = 240;
+
+/// The history of a recording: live bytes, allocations, sizes and life-times, in total and by site, type and thread.
+///
+/// [`text`](Self::text) and [`json`](Self::json) show it.
+#[derive(Debug)]
+pub struct History {
+    outline: Outline,
+    warnings: Vec<String>,
+    total: Line,
+    sites: Vec<Row>,
+    types: Vec<Row>,
+    threads: Vec<Row>,
+    grown: Vec<GrownRow>,
+    pairs: Vec<Pair>,
+    other_pairs: Freed,
+}
+
+/// The blocks of one holder.
+#[derive(Debug)]
+struct Row {
+    holder: Holder,
+    place: String,
+    line: Line,
+}
+
+/// Blocks of one site that only grew.
+#[derive(Debug)]
+struct GrownRow {
+    holder: Holder,
+    place: String,
+    blocks: u64,
+    moves: u64,
+    /// Bytes that moves to another place copied.
+    copied: u128,
+    /// The first and the last size of the block that grew the largest, and its moves.
+    largest: (u64, u64, u64),
+}
+
+/// Blocks that one thread allocated and another freed or moved.
+#[derive(Debug)]
+struct Pair {
+    allocated_by: String,
+    freed_by: String,
+    freed: Freed,
+}
+
+impl History {
+    /// Replays a recording. `symbolize` looks up the symbols of a dump with its stacks, such as by
+    /// [`Dump::symbolize`](crate::Dump::symbolize); the folds of the options decide which function is a site.
+    ///
+    /// # Errors
+    ///
+    /// As [`Recording::state_at`].
+    pub fn new(
+        recording: &mut Recording,
+        options: &ProgramOptions,
+        symbolize: impl FnOnce(&mut Dump),
+    ) -> Result<Self, AnalyzeError> {
+        let findings = recording.findings()?;
+        let outline = recording.outline()?;
+        let stacks = findings.usage.stacks();
+        let mut dump = recording.stacks(stacks.iter().map(|usage| usage.stack))?;
+        symbolize(&mut dump);
+        let of_analysis = AnalyzeOptions::new().max_frames(usize::MAX).types(true);
+        let (analysis, of_blocks) = Analysis::of_stacks(dump, &of_analysis);
+        let holders = Holders::new(&analysis, options);
+        let held = Held::new(&holders, stacks, &of_blocks, &[HolderKey::Site, HolderKey::Type]);
+        let names: Vec<String> =
+            recording.threads().map(|(number, id, name)| thread_name(number, id, name)).collect();
+        let grouped = Grouped::new(&held, &names, recording.stacks_end());
+        let lines = recording.lines(grouped.groups.clone(), STEPS)?;
+        let (total, [sites, types, threads]) = grouped.rows(lines);
+        Ok(Self {
+            outline,
+            warnings: recording.warnings(),
+            total,
+            sites,
+            types,
+            threads,
+            grown: grown(&findings, &held),
+            pairs: pairs(&findings, &names),
+            other_pairs: findings.other_pairs,
+        })
+    }
+
+    /// The facts of the whole recording.
+    pub fn outline(&self) -> &Outline {
+        &self.outline
+    }
+
+    /// The whole heap over the time.
+    pub fn total(&self) -> &Line {
+        &self.total
+    }
+
+    /// The history as text, with at most `rows` rows of each table.
+    pub fn text<'h>(&'h self, rows: usize, options: &'h ProgramOptions) -> HistoryText<'h> {
+        HistoryText::new(self, rows, options)
+    }
+
+    /// The history as JSON, with at most `rows` rows of each table.
+    pub fn json(&self, rows: usize) -> HistoryJson<'_> {
+        HistoryJson::new(self, rows)
+    }
+
+    /// The nanoseconds of a step.
+    fn step(&self) -> f64 {
+        self.outline.end.time.as_secs_f64() * 1e9 / STEPS as f64
+    }
+}
+
+fn thread_name(number: u32, system_id: u32, name: &str) -> String {
+    match (number, name) {
+        (0, _) => "(unknown thread)".to_owned(),
+        (_, "") => format!("thread {system_id}"),
+        _ => format!("{name} ({system_id})"),
+    }
+}
+
+fn grown(findings: &Findings, held: &Held) -> Vec<GrownRow> {
+    let mut rows: Vec<GrownRow> = Vec::new();
+    let mut by_holder = std::collections::BTreeMap::new();
+    for (stack, grown) in &findings.grown {
+        let (holder, place) = held.of(*stack, 0);
+        let at = *by_holder.entry(holder.clone()).or_insert_with(|| {
+            rows.push(GrownRow {
+                holder,
+                place: place.clone(),
+                blocks: 0,
+                moves: 0,
+                copied: 0,
+                largest: (0, 0, 0),
+            });
+            rows.len() - 1
+        });
+        let row = &mut rows[at];
+        row.blocks += grown.blocks;
+        row.moves += grown.moves;
+        row.copied += grown.copied;
+        if grown.largest.last > row.largest.1 {
+            row.largest = (grown.largest.first, grown.largest.last, grown.largest.moves);
+            row.place = place;
+        }
+    }
+    rows.sort_by(|a, b| {
+        let key = |row: &GrownRow| core::cmp::Reverse((row.copied, row.largest.1));
+        key(a).cmp(&key(b)).then_with(|| a.holder.cmp(&b.holder))
+    });
+    rows
+}
+
+fn pairs(findings: &Findings, names: &[String]) -> Vec<Pair> {
+    let name = |thread: u32| names.get(thread as usize).cloned().unwrap_or_default();
+    let pairs = findings.pairs().into_iter();
+    pairs.map(|((from, to), freed)| Pair { allocated_by: name(from), freed_by: name(to), freed }).collect()
+}

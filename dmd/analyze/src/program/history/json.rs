@@ -1,0 +1,128 @@
+//! A history as JSON, for programs.
+
+use core::fmt::{self, Display};
+
+use super::{History, Row, STEPS};
+use crate::json::{Quoted, list};
+use crate::outline::HeapAt;
+use crate::recording::{LIFE_LIMITS, Line};
+
+/// A history as JSON.
+///
+/// The text is an object with `version` (1), `command`, `process`, `complete` (false if the process was killed),
+/// `warnings`, the heap (`seconds` since the start, requested `bytes`, `blocks`) at its `peak`, at the `end` and `older`
+/// than the recording, the counts `allocations`, `frees`, `reallocations` and `temporary`, and the lines: `total`,
+/// and the lists `sites`, `types` and `threads`, each with `name`, `place` and the members of a line.
+///
+/// A line has the live bytes `highest`, `atPeak` and `atEnd`, the counts `allocations` (with reallocations) and
+/// `temporary`, the bytes `allocated`, and the lists `live` (the most live bytes) and `made` (allocations and
+/// reallocations), which have one number for each of the equal steps of `stepSeconds`. `sizes` has pairs of the
+/// largest size of a class and its allocations; `lives` has pairs of the nanoseconds at which a class of life-times ends
+/// (`null`: never) and its freed blocks.
+///
+/// `grown` has the blocks that only grew, by site: `blocks`, `moves`, the bytes `copied`, and `largest`, the block that
+/// grew to the largest size, with its first size `from`, its last size `to` and its `moves`. `freedByOthers` has
+/// `blocks` and `bytes` that thread `freedBy` freed or moved for thread `allocatedBy`.
+#[derive(Debug)]
+pub struct HistoryJson<'h> {
+    history: &'h History,
+    rows: usize,
+}
+
+impl<'h> HistoryJson<'h> {
+    pub(super) fn new(history: &'h History, rows: usize) -> Self {
+        Self { history, rows }
+    }
+
+    fn rows(&self, f: &mut fmt::Formatter<'_>, name: &str, rows: &[Row]) -> fmt::Result {
+        write!(f, ",\n \"{name}\": [")?;
+        list(f, &rows[..rows.len().min(self.rows)], "\n  ", |f, row| {
+            let name = row.holder.whole();
+            write!(f, "{{\"name\": {}, \"place\": {}, ", Quoted(&name), Quoted(&row.place))?;
+            line(f, &row.line)?;
+            f.write_str("}")
+        })?;
+        f.write_str("]")
+    }
+}
+
+impl Display for HistoryJson<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let History { outline, warnings, total, sites, types, threads, grown, pairs, .. } = self.history;
+        f.write_str("{\n \"version\": 1,\n \"command\": [")?;
+        list(f, &outline.command, "", |f, word| write!(f, "{}", Quoted(word)))?;
+        write!(
+            f,
+            "],\n \"process\": {},\n \"complete\": {},\n \"warnings\": [",
+            outline.process, outline.is_complete
+        )?;
+        list(f, warnings, "", |f, warning| write!(f, "{}", Quoted(warning)))?;
+        f.write_str("]")?;
+        for (name, heap) in [("peak", &outline.peak), ("end", &outline.end), ("older", &outline.older)] {
+            let HeapAt { time, bytes, blocks } = heap;
+            let seconds = time.as_secs_f64();
+            write!(
+                f,
+                ",\n \"{name}\": {{\"seconds\": {seconds}, \"bytes\": {bytes}, \"blocks\": {blocks}}}"
+            )?;
+        }
+        let counts = &outline.statistics;
+        for (name, count) in [
+            ("allocations", counts.allocations),
+            ("frees", counts.frees),
+            ("reallocations", counts.reallocations),
+            ("temporary", counts.temporary),
+        ] {
+            write!(f, ",\n \"{name}\": {count}")?;
+        }
+        let step = outline.end.time.as_secs_f64() / STEPS as f64;
+        write!(f, ",\n \"stepSeconds\": {step},\n \"total\": {{")?;
+        line(f, total)?;
+        f.write_str("}")?;
+        self.rows(f, "sites", sites)?;
+        self.rows(f, "types", types)?;
+        self.rows(f, "threads", threads)?;
+        f.write_str(",\n \"grown\": [")?;
+        list(f, &grown[..grown.len().min(self.rows)], "\n  ", |f, row| {
+            let (from, to, of_largest) = row.largest;
+            let name = row.holder.whole();
+            write!(f, "{{\"site\": {}, \"place\": {}, ", Quoted(&name), Quoted(&row.place))?;
+            write!(f, "\"blocks\": {}, \"moves\": {}, \"copied\": {}, ", row.blocks, row.moves, row.copied)?;
+            write!(f, "\"largest\": {{\"from\": {from}, \"to\": {to}, \"moves\": {of_largest}}}}}")
+        })?;
+        f.write_str("],\n \"freedByOthers\": [")?;
+        list(f, &pairs[..pairs.len().min(self.rows)], "\n  ", |f, pair| {
+            let (from, to) = (Quoted(&pair.allocated_by), Quoted(&pair.freed_by));
+            write!(f, "{{\"allocatedBy\": {from}, \"freedBy\": {to}, ")?;
+            write!(f, "\"blocks\": {}, \"bytes\": {}}}", pair.freed.blocks, pair.freed.bytes)
+        })?;
+        f.write_str("]\n}\n")
+    }
+}
+
+fn line(f: &mut fmt::Formatter<'_>, line: &Line) -> fmt::Result {
+    let Line { live, made, highest, at_peak, at_end, allocations, allocated, temporary, sizes, lives } = line;
+    write!(f, "\"highest\": {highest}, \"atPeak\": {at_peak}, \"atEnd\": {at_end}, ")?;
+    write!(f, "\"allocations\": {allocations}, \"allocated\": {allocated}, \"temporary\": {temporary}")?;
+    for (name, amounts) in [("live", live), ("made", made)] {
+        write!(f, ", \"{name}\": [")?;
+        list(f, amounts, "", |f, amount| write!(f, "{amount}"))?;
+        f.write_str("]")?;
+    }
+    let sizes: Vec<(u128, u64)> = sizes
+        .iter()
+        .enumerate()
+        .filter(|(_, count)| **count > 0)
+        .map(|(class, count)| (class.checked_sub(1).map_or(0, |power| 1 << power), *count))
+        .collect();
+    f.write_str(", \"sizes\": [")?;
+    list(f, &sizes, "", |f, (top, count)| write!(f, "[{top}, {count}]"))?;
+    f.write_str("], \"lives\": [")?;
+    let lives: Vec<(Option<&u64>, u64)> =
+        lives.iter().enumerate().map(|(class, count)| (LIFE_LIMITS.get(class), *count)).collect();
+    list(f, &lives, "", |f, (end, count)| match end {
+        Some(end) => write!(f, "[{end}, {count}]"),
+        None => write!(f, "[null, {count}]"),
+    })?;
+    f.write_str("]")
+}

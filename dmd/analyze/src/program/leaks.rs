@@ -1,0 +1,305 @@
+//! Blocks that are never freed: who allocated them, how often, and which of them a library makes once.
+
+mod json;
+mod one_time;
+mod text;
+
+use core::fmt;
+use core::time::Duration;
+
+use rustc_hash::FxHashMap;
+
+use crate::dump::Dump;
+use crate::error::AnalyzeError;
+use crate::mode::Mode;
+use crate::options::AnalyzeOptions;
+use crate::outline::Outline;
+use crate::recording::{LEAK_STEPS, LeakedStack, Recording};
+use crate::records::{Analysis, NO_STACK};
+use crate::stacks::StackId;
+
+pub use json::LeaksJson;
+pub use one_time::OneTime;
+pub use text::LeaksText;
+
+/// The blocks of a stack are allocated again and again if they are from at least this many twentieths of the time.
+const AGAIN: usize = 3;
+
+type Rule = Box<dyn Fn(&str) -> bool + Send + Sync>;
+
+/// Which blocks count as leaks.
+#[derive(Default)]
+#[non_exhaustive]
+pub struct LeakOptions {
+    /// Count blocks that libraries allocate once as all others. Default: no.
+    pub known: bool,
+    ignored: Vec<Rule>,
+}
+
+impl fmt::Debug for LeakOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LeakOptions")
+            .field("known", &self.known)
+            .field("ignored", &self.ignored.len())
+            .finish()
+    }
+}
+
+impl LeakOptions {
+    /// The defaults.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets [`known`](Self::known).
+    #[must_use]
+    pub fn known(mut self, known: bool) -> Self {
+        self.known = known;
+        self
+    }
+
+    /// Leaves out the blocks of stacks with a frame for whose text, such as `app::f (/home/me/app/src/f.rs:7)`, `rule`
+    /// returns true.
+    #[must_use]
+    pub fn ignore(mut self, rule: impl Fn(&str) -> bool + Send + Sync + 'static) -> Self {
+        self.ignored.push(Box::new(rule));
+        self
+    }
+}
+
+/// How blocks of a stack became as many as they are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Growth {
+    /// In several parts of the time: they grow.
+    Again,
+    /// In one or two parts of the time.
+    Once,
+    /// The file does not say: a dump.
+    Unknown,
+}
+
+/// Why blocks are not leaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Apart {
+    OneTime(OneTime),
+    Ignored,
+    Older,
+}
+
+/// The blocks of one stack.
+#[derive(Debug)]
+struct Group {
+    stack: StackId,
+    blocks: u64,
+    requested: u128,
+    /// The allocations of the stack, alive or not.
+    allocations: Option<u64>,
+    times: Option<(Duration, Duration)>,
+    steps: [u64; LEAK_STEPS],
+    /// Sizes with their counts, the largest first.
+    sizes: Vec<(u64, u64)>,
+    growth: Growth,
+    apart: Option<Apart>,
+}
+
+/// The blocks that are alive at the end of a recording or in a dump, by the stacks that allocated them.
+///
+/// Bytes are requested bytes. Blocks that a library or the loader allocates once for the whole process, and blocks that
+/// are older than the recording, are apart: see [`OneTime`].
+#[derive(Debug)]
+pub struct Leaks {
+    analysis: Analysis,
+    outline: Option<Outline>,
+    warnings: Vec<String>,
+    /// The largest first.
+    groups: Vec<Group>,
+}
+
+impl Leaks {
+    /// What is alive at the end of a recording. `symbolize` looks up the symbols of a dump with its stacks, such as by
+    /// [`Dump::symbolize`](crate::Dump::symbolize).
+    ///
+    /// # Errors
+    ///
+    /// As [`Recording::state_at`].
+    pub fn new(
+        recording: &mut Recording,
+        options: &LeakOptions,
+        symbolize: impl FnOnce(&mut Dump),
+    ) -> Result<Self, AnalyzeError> {
+        let leaked = recording.leaked()?;
+        let mut dump = recording.stacks(leaked.iter().map(|leaked| leaked.stack))?;
+        symbolize(&mut dump);
+        let (analysis, of_blocks) = Analysis::of_stacks(dump, &whole_stacks());
+        let mut groups: Vec<Group> = Vec::new();
+        let mut by_stack: FxHashMap<(StackId, bool), usize> = FxHashMap::default();
+        for (leaked, stack) in leaked.into_iter().zip(of_blocks) {
+            let at = *by_stack.entry((stack, leaked.older)).or_insert_with(|| {
+                let apart = leaked.older.then_some(Apart::Older);
+                groups.push(Group { apart, ..Group::new(stack) });
+                groups.len() - 1
+            });
+            groups[at].add(leaked);
+        }
+        for group in &mut groups {
+            group.sizes = merged(core::mem::take(&mut group.sizes));
+            let parts = group.steps.iter().filter(|blocks| **blocks > 0).count();
+            group.growth = if parts >= AGAIN { Growth::Again } else { Growth::Once };
+        }
+        let outline = Some(recording.outline()?);
+        Ok(Self { analysis, outline, warnings: recording.warnings(), groups }.judged(options))
+    }
+
+    /// What is alive in a dump with symbols.
+    ///
+    /// # Errors
+    ///
+    /// If the dump is of mode [`Cumulative`](crate::Mode::Cumulative), which has freed blocks, too.
+    pub fn of_dump(dump: Dump, options: &LeakOptions) -> Result<Self, AnalyzeError> {
+        if dump.mode() == Mode::Cumulative {
+            return Err(AnalyzeError::Cumulative);
+        }
+        Ok(Self::of_analysis(Analysis::new(dump, &whole_stacks()), options))
+    }
+
+    /// What is alive in the second dump, beyond what is alive in the first: stacks with more blocks than before. Both
+    /// dumps need symbols.
+    ///
+    /// # Errors
+    ///
+    /// As [`of_dump`](Self::of_dump), and if the dumps have different modes.
+    pub fn of_difference(first: Dump, second: Dump, options: &LeakOptions) -> Result<Self, AnalyzeError> {
+        if [first.mode(), second.mode()].contains(&Mode::Cumulative) {
+            return Err(AnalyzeError::Cumulative);
+        }
+        Ok(Self::of_analysis(Analysis::difference(first, second, &whole_stacks())?, options))
+    }
+
+    fn of_analysis(analysis: Analysis, options: &LeakOptions) -> Self {
+        let mut groups: Vec<Group> = Vec::new();
+        let mut by_stack: FxHashMap<StackId, usize> = FxHashMap::default();
+        for record in analysis.sections.iter().flat_map(|section| &section.records) {
+            let Ok(blocks) = u64::try_from(record.sums.num) else { continue };
+            if blocks == 0 {
+                continue;
+            }
+            let at = *by_stack.entry(record.alloc).or_insert_with(|| {
+                groups.push(Group::new(record.alloc));
+                groups.len() - 1
+            });
+            let group = &mut groups[at];
+            group.blocks += blocks;
+            group.requested += u128::try_from(record.sums.req).unwrap_or_default();
+            let size = |(size, count): &(i128, i128)| {
+                Some((u64::try_from(*size).ok()?, u64::try_from(*count).ok()?))
+            };
+            group.sizes.extend(record.sizes.iter().filter_map(size));
+        }
+        groups.iter_mut().for_each(|group| group.sizes = merged(core::mem::take(&mut group.sizes)));
+        Self { analysis, outline: None, warnings: Vec::new(), groups }.judged(options)
+    }
+
+    /// Finds the blocks that are no leaks, and sorts.
+    fn judged(mut self, options: &LeakOptions) -> Self {
+        let analysis = &self.analysis;
+        for group in &mut self.groups {
+            let frames: Vec<_> = analysis.frames(group.stack).collect();
+            if group.apart.is_some() || frames.iter().any(|text| text.as_str() == NO_STACK) {
+                continue;
+            }
+            let is_ignored =
+                || frames.iter().any(|text| options.ignored.iter().any(|rule| rule(text.without_number())));
+            let frames: Vec<_> = frames.iter().map(|text| text.frame()).collect();
+            let one_time = OneTime::of(&frames).filter(|_| !options.known);
+            group.apart = one_time.map(Apart::OneTime).or_else(|| is_ignored().then_some(Apart::Ignored));
+        }
+        // Equal amounts stay in the order of their stacks.
+        self.groups.sort_by_key(|group| {
+            (group.apart, group.growth, core::cmp::Reverse((group.requested, group.blocks)), group.stack)
+        });
+        self
+    }
+
+    /// The number of leaked blocks.
+    pub fn blocks(&self) -> u64 {
+        self.leaked().map(|group| group.blocks).sum()
+    }
+
+    /// The requested bytes of leaked blocks.
+    pub fn bytes(&self) -> u128 {
+        self.leaked().map(|group| group.requested).sum()
+    }
+
+    /// The leaks as text, with at most `rows` stacks.
+    pub fn text<'l>(&'l self, rows: usize, options: &'l super::ProgramOptions) -> LeaksText<'l> {
+        LeaksText::new(self, rows, options)
+    }
+
+    /// The leaks as JSON, with at most `rows` stacks.
+    pub fn json(&self, rows: usize) -> LeaksJson<'_> {
+        LeaksJson::new(self, rows)
+    }
+
+    fn leaked(&self) -> impl Iterator<Item = &Group> {
+        self.groups.iter().filter(|group| group.apart.is_none())
+    }
+
+    /// The blocks and bytes of what is apart, by the reason.
+    fn apart(&self) -> std::collections::BTreeMap<Apart, (u64, u128)> {
+        let mut sums = std::collections::BTreeMap::new();
+        for group in &self.groups {
+            if let Some(apart) = group.apart {
+                let (blocks, bytes) = sums.entry(apart).or_insert((0, 0));
+                *blocks += group.blocks;
+                *bytes += group.requested;
+            }
+        }
+        sums
+    }
+}
+
+impl Group {
+    fn new(stack: StackId) -> Self {
+        Self {
+            stack,
+            blocks: 0,
+            requested: 0,
+            allocations: None,
+            times: None,
+            steps: [0; LEAK_STEPS],
+            sizes: Vec::new(),
+            growth: Growth::Unknown,
+            apart: None,
+        }
+    }
+
+    fn add(&mut self, leaked: LeakedStack) {
+        self.blocks += leaked.blocks;
+        self.requested += leaked.requested;
+        *self.allocations.get_or_insert_default() += leaked.allocations;
+        self.times = match (self.times, leaked.times) {
+            (Some((first, last)), Some((a, b))) => Some((first.min(a), last.max(b))),
+            (times, None) | (None, times) => times,
+        };
+        self.steps.iter_mut().zip(leaked.steps).for_each(|(sum, blocks)| *sum += blocks);
+        self.sizes.extend(leaked.sizes);
+    }
+
+    /// Bytes a second from the first block to the last, if these are apart.
+    fn rate(&self) -> Option<f64> {
+        let (first, last) = self.times?;
+        let seconds = last.checked_sub(first)?.as_secs_f64();
+        (seconds > 0.0).then(|| self.requested as f64 / seconds)
+    }
+}
+
+/// Sizes with their counts, each size once, the largest first.
+fn merged(sizes: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
+    let mut by_size = std::collections::BTreeMap::new();
+    sizes.into_iter().for_each(|(size, count)| *by_size.entry(size).or_insert(0) += count);
+    by_size.into_iter().rev().collect()
+}
+
+fn whole_stacks() -> AnalyzeOptions {
+    AnalyzeOptions::new().max_frames(usize::MAX).limit(usize::MAX).types(true)
+}

@@ -1,0 +1,79 @@
+//! Leaks as JSON, for programs.
+
+use core::fmt::{self, Display};
+
+use super::{Apart, Group, Growth, Leaks};
+use crate::frame::FrameText;
+use crate::json::{Quoted, list};
+
+/// Leaks as JSON.
+///
+/// The text is an object with `version` (1), `warnings`, the sums `blocks` and `bytes` (requested bytes) of all leaks,
+/// `stacks` (the number of their stacks), and the lists `leaks` and `apart`. A leak has `blocks`, `bytes`, `sizes` (pairs
+/// of size and count, the largest first) and the stack `allocatedAt`, innermost frame first. A leak of a recording has
+/// also `growth` (`again` if it is from several parts of the time, or else `once`), `allocations` (those of the stack, freed ones
+/// too), and the seconds `first` and `last` of its first and last block, and `times`: its blocks by twentieths of the
+/// time. `apart` has `blocks` and `bytes` of blocks that are no leaks, with the reason as `what`.
+#[derive(Debug)]
+pub struct LeaksJson<'l> {
+    leaks: &'l Leaks,
+    rows: usize,
+}
+
+impl<'l> LeaksJson<'l> {
+    pub(super) fn new(leaks: &'l Leaks, rows: usize) -> Self {
+        Self { leaks, rows }
+    }
+
+    fn group(&self, f: &mut fmt::Formatter<'_>, group: &Group) -> fmt::Result {
+        write!(f, "{{\"blocks\": {}, \"bytes\": {}, \"sizes\": [", group.blocks, group.requested)?;
+        list(f, &group.sizes, "", |f, (size, count)| write!(f, "[{size}, {count}]"))?;
+        f.write_str("]")?;
+        match group.growth {
+            Growth::Again => f.write_str(", \"growth\": \"again\"")?,
+            Growth::Once => f.write_str(", \"growth\": \"once\"")?,
+            Growth::Unknown => {}
+        }
+        if let Some(allocations) = group.allocations {
+            write!(f, ", \"allocations\": {allocations}")?;
+        }
+        if let Some((first, last)) = group.times {
+            write!(
+                f,
+                ", \"first\": {}, \"last\": {}, \"times\": [",
+                first.as_secs_f64(),
+                last.as_secs_f64()
+            )?;
+            list(f, &group.steps, "", |f, blocks| write!(f, "{blocks}"))?;
+            f.write_str("]")?;
+        }
+        f.write_str(", \"allocatedAt\": [")?;
+        let frames: Vec<&str> =
+            self.leaks.analysis.frames(group.stack).map(FrameText::without_number).collect();
+        list(f, &frames, "", |f, frame| write!(f, "{}", Quoted(frame)))?;
+        f.write_str("]}")
+    }
+}
+
+impl Display for LeaksJson<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let leaks = self.leaks;
+        f.write_str("{\n \"version\": 1,\n \"warnings\": [")?;
+        list(f, &leaks.warnings, "", |f, warning| write!(f, "{}", Quoted(warning)))?;
+        let groups: Vec<&Group> = leaks.leaked().collect();
+        write!(f, "],\n \"blocks\": {},\n \"bytes\": {},\n", leaks.blocks(), leaks.bytes())?;
+        write!(f, " \"stacks\": {},\n \"leaks\": [", groups.len())?;
+        list(f, &groups[..groups.len().min(self.rows)], "\n  ", |f, group| self.group(f, group))?;
+        f.write_str("],\n \"apart\": [")?;
+        let apart: Vec<(Apart, (u64, u128))> = leaks.apart().into_iter().collect();
+        list(f, &apart, "\n  ", |f, (apart, (blocks, bytes))| {
+            let what = match apart {
+                Apart::OneTime(kind) => kind.name(),
+                Apart::Ignored => "ignored",
+                Apart::Older => "from before the recording",
+            };
+            write!(f, "{{\"what\": \"{what}\", \"blocks\": {blocks}, \"bytes\": {bytes}}}")
+        })?;
+        f.write_str("]\n}\n")
+    }
+}

@@ -1,0 +1,212 @@
+//! Blocks that libraries and the loader allocate once for a process or a thread, and keep until it ends.
+//!
+//! All rules are data, in one table.
+
+use core::fmt;
+
+use crate::fold::{Folds, Sited};
+use crate::frame::Frame;
+
+/// What a library or the loader allocates once, and keeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum OneTime {
+    /// The start of the program or of a thread: no function of the program is on the stack.
+    Start,
+    /// The list of a thread's destructors, and thread-local values of Rust's library.
+    ThreadLocals,
+    /// The handle of a thread.
+    Thread,
+    /// Buffers of standard input and output.
+    Stdio,
+    /// Functions to run at exit.
+    AtExit,
+    /// The loader: libraries, and the thread-local data of theirs.
+    Loader,
+    /// Locales, character sets and time zones.
+    Locale,
+    /// Names of users, hosts and services.
+    Names,
+    /// Caches of symbols for backtraces.
+    Backtrace,
+    /// The reserve of C++ for exceptions.
+    Exceptions,
+}
+
+impl OneTime {
+    /// What it is, in a few words.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Start => "start of the program and its threads",
+            Self::ThreadLocals => "thread-local data of Rust's library",
+            Self::Thread => "handles of threads",
+            Self::Stdio => "buffers of standard input and output",
+            Self::AtExit => "functions to run at exit",
+            Self::Loader => "loader",
+            Self::Locale => "locales and time zones of the C library",
+            Self::Names => "users, hosts and services of the C library",
+            Self::Backtrace => "symbols for backtraces",
+            Self::Exceptions => "reserve of C++ for exceptions",
+        }
+    }
+}
+
+impl fmt::Display for OneTime {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// How a rule finds its frames.
+enum By {
+    /// The function's name starts so, after the marks of types and references.
+    Prefix(&'static [&'static str]),
+    /// The function has this name, with or without the name of a version after an `@`, and its source file is not Rust's.
+    Symbol(&'static [&'static str]),
+    /// The name of the module's file starts so.
+    Module(&'static [&'static str]),
+}
+
+/// The first rule that fits a frame between the allocator and the program's innermost function counts.
+const RULES: &[(OneTime, By)] = &[
+    (
+        OneTime::AtExit,
+        By::Symbol(&[
+            "__new_exitfn",
+            "__internal_atexit",
+            "__cxa_atexit",
+            "__cxa_at_quick_exit",
+            "atexit",
+            "on_exit",
+        ]),
+    ),
+    (OneTime::ThreadLocals, By::Symbol(&["__cxa_thread_atexit_impl", "__cxa_thread_atexit"])),
+    (
+        OneTime::ThreadLocals,
+        By::Prefix(&[
+            "std::sys::thread_local::",
+            "std::sys::sync::thread_parking::",
+            "std::sync::mpmc::context::",
+            "std::thread::spawnhook::",
+        ]),
+    ),
+    (
+        OneTime::Thread,
+        By::Prefix(&[
+            "std::thread::current",
+            "std::thread::Thread::new",
+            "std::thread::thread::Thread::new",
+            "std::thread::main_thread",
+        ]),
+    ),
+    (OneTime::Stdio, By::Prefix(&["std::io::stdio::"])),
+    (OneTime::Stdio, By::Symbol(&["_IO_file_doallocate", "_IO_wfile_doallocate", "_IO_doallocbuf"])),
+    (
+        OneTime::Backtrace,
+        By::Prefix(&[
+            "std::backtrace::",
+            "std::backtrace_rs::",
+            "std::sys::backtrace::",
+            "backtrace::symbolize::",
+        ]),
+    ),
+    (
+        OneTime::Loader,
+        By::Symbol(&[
+            "_dl_allocate_tls",
+            "_dl_allocate_tls_storage",
+            "allocate_dtv",
+            "_dl_resize_dtv",
+            "tls_get_addr_tail",
+            "__tls_get_addr",
+            "_dl_open",
+            "dl_open_worker",
+            "_dl_map_object",
+            "_dl_map_object_from_fd",
+            "_dl_map_object_deps",
+            "_dl_new_object",
+            "_dl_check_map_versions",
+            "_dlerror_run",
+            "dlerror",
+        ]),
+    ),
+    (OneTime::Loader, By::Module(&["ld-linux", "ld-musl", "ld.so"])),
+    (
+        OneTime::Locale,
+        By::Symbol(&[
+            "setlocale",
+            "newlocale",
+            "_nl_find_locale",
+            "_nl_load_locale",
+            "_nl_load_locale_from_archive",
+            "_nl_intern_locale_data",
+            "_nl_make_l10nflist",
+            "_nl_find_domain",
+            "__dcigettext",
+            "bindtextdomain",
+            "textdomain",
+            "set_binding_values",
+            "tzset_internal",
+            "tzset",
+            "__tzfile_read",
+            "__tz_convert",
+            "__gconv_open",
+            "__gconv_load_cache",
+            "__wcsmbs_load_conv",
+        ]),
+    ),
+    (
+        OneTime::Names,
+        By::Symbol(&[
+            "__nss_database_get",
+            "nss_database_check_reload_and_get",
+            "__nss_module_load",
+            "__nss_module_get_function",
+            "nss_action_parse",
+            "__nss_lookup_function",
+            "nss_parse_service_list",
+            "__res_vinit",
+            "__resolv_conf_load",
+            "__resolv_conf_allocate",
+            "__resolv_conf_attach",
+        ]),
+    ),
+    (
+        OneTime::Exceptions,
+        By::Prefix(&["(anonymous namespace)::pool::pool", "__gnu_cxx::__freeres", "_GLOBAL__sub_I_eh_alloc"]),
+    ),
+];
+
+impl OneTime {
+    /// What the blocks of a stack are, innermost frame first; `None` if they are the program's.
+    pub(crate) fn of(frames: &[Frame<'_>]) -> Option<Self> {
+        let folds = Folds::new();
+        let sited = Sited::of(frames, &folds);
+        let site = sited.site()?;
+        // The site itself is a library's if no frame is the program's.
+        let has_program = folds.of(&frames[site]).is_none();
+        let inner = if has_program { &frames[..site] } else { frames };
+        let rule = RULES.iter().find(|(_, by)| inner.iter().any(|frame| fits(frame, by)));
+        // A frame without a name may be the program's.
+        let is_named = frames.iter().all(|frame| frame.function.is_some() || frame.module.is_some());
+        rule.map(|(kind, _)| *kind).or((!has_program && is_named).then_some(Self::Start))
+    }
+}
+
+fn fits(frame: &Frame<'_>, by: &By) -> bool {
+    let function = frame.function.unwrap_or_default();
+    match by {
+        By::Prefix(starts) => {
+            let owner = function.trim_start_matches(['<', '&', '[', '*']);
+            starts.iter().any(|start| owner.starts_with(start))
+        }
+        By::Symbol(names) => {
+            let name = function.split('@').next().unwrap_or_default();
+            !frame.file.is_some_and(|file| file.ends_with(".rs")) && names.contains(&name)
+        }
+        By::Module(starts) => {
+            let file = frame.module.map(|module| module.rsplit('/').next().unwrap_or(module));
+            file.is_some_and(|file| starts.iter().any(|start| file.starts_with(start)))
+        }
+    }
+}

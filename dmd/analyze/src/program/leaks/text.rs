@@ -1,0 +1,150 @@
+//! Leaks as text.
+
+use core::fmt::{self, Display};
+
+use super::{Apart, Group, Growth, Leaks};
+use crate::amounts::{blocks, number, percent};
+use crate::peak::At;
+use crate::program::ProgramOptions;
+use crate::program::chart::bars;
+use crate::program::line::{bold, bytes};
+use crate::program::overview::{Overview, seconds};
+use crate::program::stack_text::StackText;
+
+/// The most sizes of blocks that a stack lists.
+const SIZES: usize = 4;
+
+/// Leaks as text. Its `Display` gives the text.
+#[derive(Debug)]
+pub struct LeaksText<'l> {
+    leaks: &'l Leaks,
+    rows: usize,
+    options: &'l ProgramOptions,
+}
+
+impl<'l> LeaksText<'l> {
+    pub(super) fn new(leaks: &'l Leaks, rows: usize, options: &'l ProgramOptions) -> Self {
+        Self { leaks, rows, options }
+    }
+}
+
+impl Growth {
+    fn title(self) -> &'static str {
+        match self {
+            Self::Again => "Allocated again and again, and never freed",
+            Self::Once => "Allocated at one time, and never freed",
+            Self::Unknown => "Not freed",
+        }
+    }
+}
+
+fn sums(count: u64, size: u128) -> String {
+    format!("{} in {}", bytes(signed(size)), blocks(count.into()))
+}
+
+impl Display for LeaksText<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let leaks = self.leaks;
+        if let Some(outline) = &leaks.outline {
+            Overview::of(outline, At::End).life(f)?;
+            f.write_str("\n")?;
+        }
+        writeln!(f, "{}", bold(&format!("Leaked: {}.", sums(leaks.blocks(), leaks.bytes())), self.options))?;
+        let stacks = StackText::new(&leaks.analysis, self.options);
+        let mut index = 0;
+        for growth in [Growth::Again, Growth::Once, Growth::Unknown] {
+            let groups: Vec<&Group> = leaks.leaked().filter(|group| group.growth == growth).collect();
+            if groups.is_empty() {
+                continue;
+            }
+            let count = groups.iter().map(|group| group.blocks).sum();
+            let size = groups.iter().map(|group| group.requested).sum();
+            writeln!(f, "\n{}", bold(&format!("{}: {}", growth.title(), sums(count, size)), self.options))?;
+            for group in groups.iter().take(self.rows) {
+                index += 1;
+                self.group(f, index, group, &stacks)?;
+            }
+            let rest = &groups[groups.len().min(self.rows)..];
+            if !rest.is_empty() {
+                let size = rest.iter().map(|group| group.requested).sum();
+                let more = number(rest.len() as i128);
+                writeln!(f, "\n{more} more stacks with {}; --limit shows more.", bytes(signed(size)))?;
+            }
+        }
+        self.apart(f)
+    }
+}
+
+impl LeaksText<'_> {
+    fn group(
+        &self,
+        f: &mut fmt::Formatter<'_>,
+        index: usize,
+        group: &Group,
+        stacks: &StackText<'_>,
+    ) -> fmt::Result {
+        let amount = bold(&bytes(signed(group.requested)), self.options);
+        let share = percent(signed(group.requested), signed(self.leaks.bytes()));
+        let count = blocks(group.blocks.into());
+        writeln!(f, "\n{index}. {amount}  {share}  in {count}{}", sizes(&group.sizes))?;
+        if let Some((first, last)) = group.times {
+            let (first, last) = (first.as_secs_f64(), last.as_secs_f64());
+            let mut line = match group.blocks {
+                1 => format!("   allocated after {}", seconds(first)),
+                _ => format!("   allocated after {} to {}", seconds(first), seconds(last)),
+            };
+            if let Some(allocations) = group.allocations.filter(|all| *all > group.blocks) {
+                line += &format!(", what is left of {} allocations", number(allocations.into()));
+            }
+            if let Some(rate) = group.rate().filter(|_| group.growth == Growth::Again) {
+                line += &format!(", {} a second", bytes(rate as i128));
+                let bars = bars(&group.steps, group.steps.len());
+                line += &format!("  {}", bars.trim_end());
+            }
+            writeln!(f, "{line}")?;
+        }
+        stacks.type_of(f, group.stack)?;
+        stacks.stack(f, "", group.stack)
+    }
+
+    fn apart(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let apart = self.leaks.apart();
+        if apart.is_empty() {
+            return Ok(());
+        }
+        writeln!(
+            f,
+            "\n{}",
+            bold(&format!("{:>13}  {:>9}  alive, but no leaks", "bytes", "blocks"), self.options)
+        )?;
+        for (apart, (count, size)) in apart {
+            let name = match apart {
+                Apart::OneTime(kind) => format!("made once: {kind}"),
+                Apart::Ignored => "ignored".to_owned(),
+                Apart::Older => "from before the recording".to_owned(),
+            };
+            writeln!(f, "{:>13}  {:>9}  {name}", bytes(signed(size)), number(count.into()))?;
+        }
+        Ok(())
+    }
+}
+
+fn signed(amount: u128) -> i128 {
+    i128::try_from(amount).unwrap_or(i128::MAX)
+}
+
+/// The sizes of blocks, such as `: 8.00 MB x 5, 2.00 MB`.
+fn sizes(all: &[(u64, u64)]) -> String {
+    if matches!(all, [] | [(_, 1)]) {
+        return String::new();
+    }
+    let one = |(size, count): &(u64, u64)| match count {
+        1 => bytes((*size).into()),
+        _ => format!("{} x {}", bytes((*size).into()), number((*count).into())),
+    };
+    let mut shown: Vec<String> = all.iter().take(SIZES).map(one).collect();
+    if all.len() > SIZES {
+        shown.push("...".to_owned());
+    }
+    format!(": {}", shown.join(", "))
+}

@@ -1,0 +1,417 @@
+//! Recordings: every allocation, reallocation and end of a block of a process, with its time, thread and stack.
+//!
+//! `libdmd.so` and programs with the crate `dmd` write them. The format is [`memory_report::dmd::recording`]'s.
+//!
+//! ```no_run
+//! use dmd_analyze::recording::{Moment, Recording};
+//! use dmd_analyze::{Analysis, AnalyzeOptions, RecordKind};
+//!
+//! let mut recording = Recording::open("my-program.dmdrec")?;
+//! let dump = recording.state_at("12.5s".parse::<Moment>().expect("a time"))?;
+//! let analysis = Analysis::new(dump, &AnalyzeOptions::new());
+//! println!("{} bytes", analysis.sums(RecordKind::Live).req);
+//! # Ok::<(), dmd_analyze::AnalyzeError>(())
+//! ```
+//!
+//! Each question replays the events from the file, so memory grows with the live blocks and the stacks, not with the
+//! length of the recording. What is known of a time is a [`Dump`], so every view of dumps shows it.
+//!
+//! # How it hangs together
+//!
+//! ```text
+//! source, index     the chunks of the file; its facts, and where the events of each thread are
+//! clock, moment     ticks and times
+//! merge             the events of all threads in one order
+//! replay, player    live blocks while events happen, up to a time
+//! tree              stacks and modules, and a dump of some blocks
+//! line, usage       observers of a replay: figures over time, by stack and by thread
+//! leaked            what is alive at the end
+//! ```
+//!
+//! # Faults
+//!
+//! A file may be damaged, cut off, or made to harm its reader. An error means that nothing can be read. Anything less is
+//! one of the [warnings](Recording::warnings): the reader leaves damaged bytes out and keeps the rest. A block whose
+//! beginning is missing is unknown, and one whose end is missing stays alive until another block is at its address.
+
+mod clock;
+mod event;
+mod index;
+mod leaked;
+mod line;
+mod merge;
+mod moment;
+mod player;
+mod replay;
+mod source;
+mod tree;
+mod usage;
+
+use core::fmt;
+use core::time::Duration;
+use std::fs::File;
+use std::io::{Cursor, Read, Seek};
+use std::path::Path;
+
+use memory_report::ReadError;
+use memory_report::dmd::recording::MAGIC;
+use rustc_hash::FxHashMap;
+
+use crate::dump::Dump;
+use crate::error::AnalyzeError;
+use crate::peak::{At, Peak, Statistics};
+use crate::read::ReadOptions;
+use index::Index;
+use line::Lines;
+use player::{Player, Progress, Until};
+use replay::{HeapSums, Live, Observer, Replay};
+use source::Source;
+use tree::Kind;
+use usage::Usage;
+
+pub use crate::outline::{HeapAt, Outline};
+pub use line::{LIFE_CLASSES, Line, SIZE_CLASSES};
+pub use moment::{Moment, NotAMoment};
+
+pub(crate) use leaked::{LeakedStack, STEPS as LEAK_STEPS};
+pub(crate) use line::{Groups, LIFE_LIMITS};
+pub(crate) use usage::{Findings, Freed, StackUse};
+
+/// A heap with less than this share of its peak's bytes is shown at its peak.
+const SHRUNK: u128 = 10;
+
+/// A recording of one process.
+pub struct Recording {
+    source: Source,
+    index: Index,
+    max_entries: usize,
+    progress: Option<Progress>,
+    whole: Option<Whole>,
+}
+
+/// What a replay of the whole recording found.
+#[derive(Clone, Copy, Debug)]
+struct Whole {
+    peak: HeapSums,
+    end: HeapSums,
+    older: HeapSums,
+    counts: replay::Counts,
+}
+
+impl fmt::Debug for Recording {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Recording")
+            .field("source", &self.source)
+            .field("about", &self.index.about)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Recording {
+    /// Whether a file starts as a recording does. A file that cannot be read does not.
+    pub fn is_at(path: impl AsRef<Path>) -> bool {
+        let is_file = std::fs::metadata(&path).is_ok_and(|metadata| metadata.is_file());
+        let mut start = [0; MAGIC.len()];
+        is_file
+            && File::open(path)
+                .is_ok_and(|mut file| file.read_exact(&mut start).is_ok() && Self::is_start(&start))
+    }
+
+    /// Whether bytes start as a recording does, of whatever version.
+    pub fn is_start(bytes: &[u8]) -> bool {
+        bytes.len() >= MAGIC.len() && bytes[..MAGIC.len() - 1] == MAGIC[..MAGIC.len() - 1]
+    }
+
+    /// Opens a file with the default limits.
+    ///
+    /// # Errors
+    ///
+    /// If `path` is not a regular file, or the file is not a recording.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, AnalyzeError> {
+        Self::open_with(path, &ReadOptions::default())
+    }
+
+    /// Opens a file. [`ReadOptions::max_entries`] bounds chunks, calls on stacks, live blocks, and the events that are in
+    /// memory, each on its own.
+    ///
+    /// # Errors
+    ///
+    /// As [`open`](Self::open), and if the limit is exceeded.
+    pub fn open_with(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Self, AnalyzeError> {
+        Self::from_file(crate::read::open(path.as_ref())?, options)
+    }
+
+    /// Reads a whole stream into memory, at most [`ReadOptions::max_bytes`].
+    ///
+    /// # Errors
+    ///
+    /// As [`open_with`](Self::open_with), and if the stream is longer.
+    pub fn from_stream(stream: impl Read, options: &ReadOptions) -> Result<Self, AnalyzeError> {
+        let mut bytes = Vec::new();
+        stream.take(options.max_bytes.saturating_add(1)).read_to_end(&mut bytes).map_err(ReadError::Io)?;
+        if bytes.len() as u64 > options.max_bytes {
+            return Err(ReadError::TooLarge(options.max_bytes).into());
+        }
+        Self::from_file(Cursor::new(bytes), options)
+    }
+
+    /// As [`open_with`](Self::open_with), with a file that is open already.
+    ///
+    /// # Errors
+    ///
+    /// As [`open_with`](Self::open_with).
+    pub fn from_file(
+        file: impl Read + Seek + Send + 'static,
+        options: &ReadOptions,
+    ) -> Result<Self, AnalyzeError> {
+        let mut source = Source::new(file)?;
+        let max_entries = options.max_entries;
+        let index = Index::new(&mut source, max_entries)?;
+        Ok(Self { source, index, max_entries, progress: None, whole: None })
+    }
+
+    /// Calls `progress` now and then during a replay, with the bytes that were read and the bytes of the file.
+    pub fn set_progress(&mut self, progress: impl FnMut(u64, u64) + Send + 'static) {
+        self.progress = Some(Box::new(progress));
+    }
+
+    /// What is wrong with the file, one line each, with the place. Later replays may find more.
+    pub fn warnings(&self) -> Vec<String> {
+        let mut warnings: Vec<String> = self.index.warnings.lines().collect();
+        let unknown = self.whole.map_or(0, |whole| whole.counts.unknown_ends);
+        if unknown > 0 {
+            warnings.push(format!("{unknown} blocks ended whose beginning is not in the file"));
+        }
+        warnings
+    }
+
+    /// The facts of the whole recording.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be read any more, or the live blocks exceed [`ReadOptions::max_entries`].
+    pub fn outline(&mut self) -> Result<Outline, AnalyzeError> {
+        let Whole { peak, end, older, counts } = self.whole()?;
+        let text = |bytes: &Vec<u8>| String::from_utf8_lossy(bytes).into_owned();
+        let length = self.length(&end);
+        Ok(Outline {
+            command: self.index.about.command.iter().map(text).collect(),
+            process: self.index.about.process,
+            statistics: statistics(&counts, length),
+            peak: self.heap_at(&peak),
+            end: HeapAt { time: length, ..self.heap_at(&end) },
+            older: self.heap_at(&older),
+            threads: self.index.threads.iter().filter(|thread| !thread.chunks.is_empty()).count(),
+            is_complete: self.index.end.is_some(),
+        })
+    }
+
+    /// The time that a view should show if nobody asks for another: the peak, if the heap has shrunk by a tenth or more
+    /// since, or else the end.
+    ///
+    /// # Errors
+    ///
+    /// As [`outline`](Self::outline).
+    pub fn usual_moment(&mut self) -> Result<Moment, AnalyzeError> {
+        let Whole { peak, end, .. } = self.whole()?;
+        let has_shrunk = end.bytes < peak.bytes - peak.bytes / SHRUNK;
+        Ok(if has_shrunk { Moment::Peak } else { Moment::End })
+    }
+
+    /// The live blocks at a time, as a dump of mode [`Live`](crate::Mode::Live). A time after the end is the end.
+    ///
+    /// # Errors
+    ///
+    /// As [`outline`](Self::outline), and if blocks, stacks and frames together exceed [`ReadOptions::max_entries`].
+    pub fn state_at(&mut self, moment: Moment) -> Result<Dump, AnalyzeError> {
+        let outline = self.outline()?;
+        let (at, until) = match moment {
+            Moment::Peak => (At::Peak, self.until(moment)?),
+            Moment::End => (At::End, Until::End),
+            Moment::After(time) => (At::Time(time), self.until(moment)?),
+        };
+        let time = self.time(moment, &outline);
+        let replay = self.replay(until, &mut ())?;
+        self.dump(&replay, outline, at, time, |_| true)
+    }
+
+    /// The blocks that the program allocated, moved or resized after the first time, and that are alive at the second.
+    ///
+    /// # Errors
+    ///
+    /// As [`state_at`](Self::state_at), and if the second time is before the first.
+    pub fn between(&mut self, from: Moment, to: Moment) -> Result<Dump, AnalyzeError> {
+        let outline = self.outline()?;
+        let (first, second) = (self.time(from, &outline), self.time(to, &outline));
+        if second < first {
+            return Err(AnalyzeError::Backwards(first.as_secs_f64(), second.as_secs_f64()));
+        }
+        let after = match from {
+            Moment::Peak => Some(self.whole()?.peak.tick),
+            Moment::End => Some(u64::MAX),
+            // All that happened at this very time is before the window.
+            Moment::After(time) => self.last_tick(time),
+        };
+        let until = self.until(to)?;
+        let replay = self.replay(until, &mut ())?;
+        let is_new =
+            |block: &Live| block.thread != replay::OLDER && after.is_none_or(|after| block.since > after);
+        self.dump(&replay, outline, At::Window(first, second), second, is_new)
+    }
+
+    /// A dump with a block without bytes for each stack, in the order of `stacks`.
+    pub(crate) fn stacks(&self, stacks: impl IntoIterator<Item = u32>) -> Result<Dump, AnalyzeError> {
+        let kind = |stack| (Kind { stack, requested: 0, slop: 0 }, 1);
+        let mut dump = self.index.tree.dump(stacks.into_iter().map(kind), self.max_entries)?;
+        dump.time = Some(Duration::from_nanos(self.index.about.wall_time).as_secs());
+        Ok(dump)
+    }
+
+    /// What a history shows besides lines.
+    pub(crate) fn findings(&mut self) -> Result<Findings, AnalyzeError> {
+        let mut findings = Findings::default();
+        self.play_whole(&mut findings)?;
+        Ok(findings)
+    }
+
+    /// The lines of groups of blocks, with this many steps.
+    pub(crate) fn lines(&mut self, groups: Groups, steps: usize) -> Result<Vec<Line>, AnalyzeError> {
+        let Whole { peak, end, .. } = self.whole()?;
+        let mut lines = Lines::new(groups, steps, end.tick, &self.index.clock);
+        let progress = self.progress.as_mut();
+        let mut player =
+            Player::new(&mut self.source, &mut self.index, progress, self.max_entries, &mut lines)?;
+        player.play(Until::Event(peak.event), &mut lines)?;
+        lines.at_peak();
+        player.play(Until::End, &mut lines)?;
+        Ok(lines.finish())
+    }
+
+    /// The blocks that are alive at the end.
+    pub(crate) fn leaked(&mut self) -> Result<Vec<LeakedStack>, AnalyzeError> {
+        let mut usage = Usage::default();
+        let replay = self.play_whole(&mut usage)?;
+        Ok(leaked::leaked(&replay, &usage, &self.index.clock, replay.now().tick))
+    }
+
+    /// The threads by their indices: number in the file, system's number, name.
+    pub(crate) fn threads(&self) -> impl ExactSizeIterator<Item = (u32, u32, &str)> {
+        self.index.threads.iter().map(|thread| (thread.number, thread.system_id, &*thread.name))
+    }
+
+    /// The number above those of all stacks.
+    pub(crate) fn stacks_end(&self) -> usize {
+        self.index.tree.end()
+    }
+
+    fn whole(&mut self) -> Result<Whole, AnalyzeError> {
+        if let Some(whole) = self.whole {
+            return Ok(whole);
+        }
+        self.play_whole(&mut ())?;
+        self.whole.ok_or(AnalyzeError::OneTime)
+    }
+
+    /// Replays everything, and keeps what every such replay finds.
+    fn play_whole(&mut self, observer: &mut impl Observer) -> Result<Replay, AnalyzeError> {
+        let mut player = Player::new(
+            &mut self.source,
+            &mut self.index,
+            self.progress.as_mut(),
+            self.max_entries,
+            observer,
+        )?;
+        let older = player.replay.now();
+        player.play(Until::End, observer)?;
+        let replay = player.replay;
+        let (peak, end, counts) = (replay.peak(), replay.now(), replay.counts());
+        self.whole = Some(Whole { peak, end, older, counts });
+        Ok(replay)
+    }
+
+    fn replay(&mut self, until: Until, observer: &mut impl Observer) -> Result<Replay, AnalyzeError> {
+        if until == Until::End {
+            return self.play_whole(observer);
+        }
+        let mut player = Player::new(
+            &mut self.source,
+            &mut self.index,
+            self.progress.as_mut(),
+            self.max_entries,
+            observer,
+        )?;
+        player.play(until, observer)?;
+        Ok(player.replay)
+    }
+
+    fn until(&mut self, moment: Moment) -> Result<Until, AnalyzeError> {
+        Ok(match moment {
+            Moment::End => Until::End,
+            Moment::Peak => Until::Event(self.whole()?.peak.event),
+            Moment::After(time) => self.last_tick(time).map_or(Until::Event(0), Until::Tick),
+        })
+    }
+
+    /// The last tick that is not after a time.
+    fn last_tick(&self, time: Duration) -> Option<u64> {
+        let nanoseconds = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        self.index.clock.tick(nanoseconds.saturating_add(1)).checked_sub(1)
+    }
+
+    fn time(&self, moment: Moment, outline: &Outline) -> Duration {
+        match moment {
+            Moment::Peak => outline.peak.time,
+            Moment::End => outline.end.time,
+            Moment::After(time) => time,
+        }
+    }
+
+    /// The length of the recording, whose last event is this one.
+    fn length(&self, end: &HeapSums) -> Duration {
+        let known = self.index.end.map_or(0, |end| end.nanoseconds);
+        self.index.clock.time(end.tick).max(Duration::from_nanos(known))
+    }
+
+    fn heap_at(&self, sums: &HeapSums) -> HeapAt {
+        HeapAt { time: self.index.clock.time(sums.tick), bytes: sums.bytes, blocks: sums.blocks }
+    }
+
+    /// A dump of some live blocks.
+    fn dump(
+        &self,
+        replay: &Replay,
+        outline: Outline,
+        shown: At,
+        time: Duration,
+        keeps: impl Fn(&Live) -> bool,
+    ) -> Result<Dump, AnalyzeError> {
+        let mut kinds: FxHashMap<Kind, u64> = FxHashMap::default();
+        for block in replay.live().filter(|block| keeps(block)) {
+            let Live { stack, requested, slop, .. } = *block;
+            *kinds.entry(Kind { stack, requested, slop }).or_default() += 1;
+        }
+        let mut kinds: Vec<(Kind, u64)> = kinds.into_iter().collect();
+        kinds.sort_unstable();
+        let mut dump = self.index.tree.dump(kinds, self.max_entries)?;
+        let about = &self.index.about;
+        dump.variable =
+            (!about.options.is_empty()).then(|| String::from_utf8_lossy(&about.options).into_owned());
+        dump.time = Some((Duration::from_nanos(about.wall_time) + time).as_secs());
+        dump.shown = shown;
+        dump.peak = Some(Peak {
+            bytes: u64::try_from(outline.peak.bytes).unwrap_or(u64::MAX),
+            blocks: outline.peak.blocks,
+            seconds: outline.peak.time.as_secs_f64(),
+            within: 0,
+            stacks: Vec::new(),
+        });
+        dump.statistics = Some(statistics(&replay.counts(), time));
+        dump.outline = Some(outline);
+        Ok(dump)
+    }
+}
+
+fn statistics(counts: &replay::Counts, time: Duration) -> Statistics {
+    let replay::Counts { allocations, frees, reallocations, temporary, .. } = *counts;
+    Statistics { seconds: time.as_secs_f64(), allocations, frees, reallocations, temporary }
+}

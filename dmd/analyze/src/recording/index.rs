@@ -1,0 +1,207 @@
+//! The first pass over a recording: all facts but events, and where the events of each thread are.
+
+use hashbrown::{DefaultHashBuilder, HashMap};
+use memory_report::dmd::recording::{
+    About, ChunkKind, Clock as ClockPair, End, EventDecoder, Malformed, NodeDecoder, Watermark,
+    decode_modules, decode_threads,
+};
+
+use super::clock::Clock;
+use super::source::Source;
+use super::tree::Tree;
+use crate::error::AnalyzeError;
+
+/// Warnings beyond this number are only counted.
+const MAX_WARNINGS: usize = 20;
+
+/// The length of a tick of a file that does not say it.
+const USUAL_TICK: u64 = 10_000;
+
+/// Faults of a file that cost only a part of it.
+#[derive(Debug, Default)]
+pub(crate) struct Warnings {
+    all: Vec<String>,
+    more: usize,
+}
+
+impl Warnings {
+    pub(crate) fn add(&mut self, warning: String) {
+        if self.all.contains(&warning) {
+        } else if self.all.len() < MAX_WARNINGS {
+            self.all.push(warning);
+        } else {
+            self.more += 1;
+        }
+    }
+
+    pub(crate) fn malformed(&mut self, offset: u64, error: Malformed) {
+        self.add(format!("the chunk at byte {offset} is malformed, the rest of it is left out: {error}"));
+    }
+
+    /// All warnings, one line each.
+    pub(crate) fn lines(&self) -> impl Iterator<Item = String> {
+        let more = (self.more > 0).then(|| format!("and {} more faults", self.more));
+        self.all.iter().cloned().chain(more)
+    }
+}
+
+/// A thread, and where its events are.
+#[derive(Debug, Default)]
+pub(crate) struct ThreadIndex {
+    /// The number in the file. 0 stands for an unknown thread.
+    pub(crate) number: u32,
+    pub(crate) system_id: u32,
+    pub(crate) name: String,
+    /// For each chunk a tick that is not after its first event, and its place. In order of the ticks.
+    pub(crate) chunks: Vec<(u64, u64)>,
+}
+
+/// All of a recording but its events.
+#[derive(Debug)]
+pub(crate) struct Index {
+    pub(crate) about: About,
+    pub(crate) clock: Clock,
+    pub(crate) tree: Tree,
+    pub(crate) threads: Vec<ThreadIndex>,
+    by_number: HashMap<u32, usize, DefaultHashBuilder>,
+    /// The places of chunks with blocks that are older than the recording.
+    pub(crate) older: Vec<u64>,
+    pub(crate) end: Option<End>,
+    watermark: u64,
+    pub(crate) warnings: Warnings,
+    entries: usize,
+    max_entries: usize,
+}
+
+impl Index {
+    pub(crate) fn new(source: &mut Source, max_entries: usize) -> Result<Self, AnalyzeError> {
+        let mut index = Self {
+            about: About::new(),
+            clock: Clock::new(0.0),
+            tree: Tree::new(),
+            threads: Vec::new(),
+            by_number: HashMap::default(),
+            older: Vec::new(),
+            end: None,
+            watermark: 0,
+            warnings: Warnings::default(),
+            entries: 0,
+            max_entries,
+        };
+        let mut pairs = Vec::new();
+        let damaged = source.each(|kind, payload, offset| index.chunk(kind, payload, offset, &mut pairs))?;
+        let length = source.length;
+        for (from, to) in damaged {
+            index.warnings.add(match to {
+                to if to < length => format!("bytes {from} to {to} are damaged, and left out"),
+                _ => format!("it ends in the middle of the chunk at byte {from}"),
+            });
+        }
+        let start = index.about.tick;
+        let picoseconds = match index.about.tick_picoseconds {
+            0 => USUAL_TICK,
+            known => known,
+        };
+        index.clock = Clock::new(picoseconds as f64 / 1000.0);
+        index.clock.add(0, 0);
+        pairs.sort_unstable();
+        pairs
+            .iter()
+            .for_each(|(tick, nanoseconds)| index.clock.add(tick.saturating_sub(start), *nanoseconds));
+        for thread in &mut index.threads {
+            thread.chunks.iter_mut().for_each(|chunk| chunk.0 = chunk.0.saturating_sub(start));
+            thread.chunks.sort_by_key(|chunk| chunk.0);
+        }
+        index.tree.set_max_frames(index.about.max_frames);
+        index.note_the_end();
+        Ok(index)
+    }
+
+    fn note_the_end(&mut self) {
+        match self.end {
+            None => {
+                let sure = self.clock.time(self.watermark.saturating_sub(self.about.tick)).as_secs_f64();
+                self.warnings.add(format!(
+                    "the recording has no end: the process was killed, or the disk was full; events after {sure:.2} s may \
+                     be missing"
+                ));
+            }
+            Some(End { dropped_blocks, lost_events, .. }) => {
+                if dropped_blocks > 0 {
+                    self.warnings.add(format!("the engine did not record {dropped_blocks} blocks"));
+                }
+                if lost_events > 0 {
+                    self.warnings.add(format!("the engine lost {lost_events} events"));
+                }
+            }
+        }
+    }
+
+    fn chunk(
+        &mut self,
+        kind: ChunkKind,
+        payload: &[u8],
+        offset: u64,
+        pairs: &mut Vec<(u64, u64)>,
+    ) -> Result<(), AnalyzeError> {
+        self.entries += 1;
+        let read = match kind {
+            ChunkKind::About => About::decode(payload).map(|about| self.about = about),
+            ChunkKind::Modules => decode_modules(payload).map(|modules| self.tree.set_modules(modules)),
+            ChunkKind::Nodes => self.nodes(payload)?,
+            ChunkKind::Threads => decode_threads(payload).map(|threads| {
+                for thread in threads {
+                    let at = self.thread(thread.number);
+                    self.threads[at].system_id = thread.system_id;
+                    self.threads[at].name = String::from_utf8_lossy(&thread.name).into_owned();
+                }
+            }),
+            ChunkKind::Events => EventDecoder::new(payload).map(|events| {
+                let at = self.thread(events.thread());
+                self.threads[at].chunks.push((events.tick(), offset));
+            }),
+            ChunkKind::Live => {
+                self.older.push(offset);
+                Ok(())
+            }
+            ChunkKind::Clock => {
+                ClockPair::decode(payload).map(|pair| pairs.push((pair.tick, pair.nanoseconds)))
+            }
+            ChunkKind::Watermark => {
+                Watermark::decode(payload).map(|mark| self.watermark = self.watermark.max(mark.tick))
+            }
+            ChunkKind::End => End::decode(payload).map(|end| self.end = Some(end)),
+            _ => Ok(()),
+        };
+        if let Err(error) = read {
+            self.warnings.malformed(offset, error);
+        }
+        match self.entries + self.tree.len() + self.threads.len() > self.max_entries {
+            true => Err(AnalyzeError::TooManyEntries(self.max_entries)),
+            false => Ok(()),
+        }
+    }
+
+    /// Adds nodes up to the first malformed one. The inner error is its fault.
+    fn nodes(&mut self, payload: &[u8]) -> Result<Result<(), Malformed>, AnalyzeError> {
+        for node in NodeDecoder::new(payload) {
+            match node {
+                Err(error) => return Ok(Err(error)),
+                Ok(node) if node.id as usize > self.max_entries => {
+                    return Err(AnalyzeError::TooManyEntries(self.max_entries));
+                }
+                Ok(node) => self.tree.add(node),
+            }
+        }
+        Ok(Ok(()))
+    }
+
+    fn thread(&mut self, number: u32) -> usize {
+        let next = self.threads.len();
+        let at = *self.by_number.entry(number).or_insert(next);
+        if at == next {
+            self.threads.push(ThreadIndex { number, ..ThreadIndex::default() });
+        }
+        at
+    }
+}

@@ -1,0 +1,163 @@
+//! The events of all threads in one order.
+
+use core::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::vec;
+
+use memory_report::dmd::recording::{EventDecoder, What};
+
+use super::event::{Event, EventKind};
+use super::index::{ThreadIndex, Warnings};
+use super::source::Source;
+use crate::error::AnalyzeError;
+
+/// Orders events by their ticks; at equal ticks ends come before begins.
+fn key(event: &Event) -> u64 {
+    let begins = matches!(event.kind, EventKind::Begin(_) | EventKind::Back(_));
+    event.tick.saturating_mul(2).saturating_add(u64::from(begins))
+}
+
+/// The next events of a thread: those of one chunk.
+#[derive(Debug, Default)]
+struct Cursor {
+    events: vec::IntoIter<Event>,
+    next: Option<Event>,
+    /// The number of chunks that were read.
+    read: usize,
+    /// The events that the chunk had.
+    length: usize,
+}
+
+/// Merges threads. It keeps one chunk of each thread that has events at the time.
+#[derive(Debug)]
+pub(crate) struct Merge<'r> {
+    source: &'r mut Source,
+    warnings: &'r mut Warnings,
+    threads: &'r [ThreadIndex],
+    start: u64,
+    cursors: Vec<Cursor>,
+    /// The key of each thread's next event, or a smaller one.
+    waiting: BinaryHeap<Reverse<(u64, u32)>>,
+    /// The thread whose events come next, up to the key of the next other thread.
+    current: Option<u32>,
+    bound: u64,
+    kept: usize,
+    max_kept: usize,
+    /// Bytes of the file up to the last chunk.
+    pub(crate) position: u64,
+}
+
+impl<'r> Merge<'r> {
+    pub(crate) fn new(
+        source: &'r mut Source,
+        warnings: &'r mut Warnings,
+        threads: &'r [ThreadIndex],
+        start: u64,
+        max_kept: usize,
+    ) -> Self {
+        let first = |(index, thread): (usize, &ThreadIndex)| {
+            thread.chunks.first().map(|(tick, _)| Reverse((tick.saturating_mul(2), index as u32)))
+        };
+        Self {
+            waiting: threads.iter().enumerate().filter_map(first).collect(),
+            cursors: threads.iter().map(|_| Cursor::default()).collect(),
+            source,
+            warnings,
+            threads,
+            start,
+            current: None,
+            bound: 0,
+            kept: 0,
+            max_kept,
+            position: 0,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn next(&mut self) -> Result<Option<Event>, AnalyzeError> {
+        if let Some(current) = self.current {
+            let cursor = &mut self.cursors[current as usize];
+            if let Some(event) = cursor.next
+                && key(&event) <= self.bound
+            {
+                cursor.next = cursor.events.next();
+                return Ok(Some(event));
+            }
+        }
+        self.next_of_another()
+    }
+
+    fn next_of_another(&mut self) -> Result<Option<Event>, AnalyzeError> {
+        loop {
+            if let Some(current) = self.current.take() {
+                let cursor = &mut self.cursors[current as usize];
+                let next = match cursor.next {
+                    Some(event) => Some(key(&event)),
+                    None => {
+                        self.kept -= cursor.length;
+                        cursor.length = 0;
+                        cursor.events = vec::IntoIter::default();
+                        let chunk = self.threads[current as usize].chunks.get(cursor.read);
+                        chunk.map(|(tick, _)| tick.saturating_mul(2))
+                    }
+                };
+                self.waiting.extend(next.map(|key| Reverse((key, current))));
+            }
+            let Some(Reverse((_, thread))) = self.waiting.pop() else { return Ok(None) };
+            if self.cursors[thread as usize].next.is_none() {
+                self.read(thread as usize)?;
+            }
+            self.current = Some(thread);
+            self.bound = self.waiting.peek().map_or(u64::MAX, |Reverse((key, _))| *key);
+            let cursor = &mut self.cursors[thread as usize];
+            if let Some(event) = cursor.next
+                && key(&event) <= self.bound
+            {
+                cursor.next = cursor.events.next();
+                return Ok(Some(event));
+            }
+        }
+    }
+
+    /// Reads the next chunk of a thread.
+    fn read(&mut self, thread: usize) -> Result<(), AnalyzeError> {
+        let cursor = &mut self.cursors[thread];
+        let Some((_, offset)) = self.threads[thread].chunks.get(cursor.read).copied() else { return Ok(()) };
+        cursor.read += 1;
+        self.position = self.position.max(offset);
+        let Some(payload) = self.source.payload(offset)? else {
+            self.warnings
+                .add(format!("the chunk at byte {offset} has changed while the file was being read"));
+            return Ok(());
+        };
+        let mut events = Vec::with_capacity(payload.len() / 4);
+        match EventDecoder::new(&payload) {
+            Err(error) => self.warnings.malformed(offset, error),
+            Ok(decoder) => {
+                for event in decoder {
+                    match event {
+                        Err(error) => self.warnings.malformed(offset, error),
+                        Ok(event) => {
+                            let kind = match event.what {
+                                What::Begin(block) => EventKind::Begin(block),
+                                What::End(_) => EventKind::End,
+                                What::EndByMove(_) => EventKind::EndByMove,
+                                What::Back(block) => EventKind::Back(block),
+                            };
+                            let tick = event.tick.saturating_sub(self.start);
+                            events.push(Event { tick, thread: thread as u32, address: event.address, kind });
+                        }
+                    }
+                }
+            }
+        }
+        cursor.length = events.len();
+        self.kept += cursor.length;
+        if self.kept > self.max_kept {
+            return Err(AnalyzeError::TooManyEntries(self.max_kept));
+        }
+        cursor.events = events.into_iter();
+        cursor.next = cursor.events.next();
+        Ok(())
+    }
+}

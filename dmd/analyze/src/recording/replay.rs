@@ -1,0 +1,305 @@
+//! The heap while events are replayed: its live blocks, its sums, and what each event means.
+//!
+//! An event may be wrong, or its partner may be missing from a damaged file. The replay then counts the fault, and
+//! keeps all blocks whose events agree.
+
+use hashbrown::hash_map::Entry;
+use hashbrown::{DefaultHashBuilder, HashMap};
+
+use super::event::{Block, Event, EventKind};
+use crate::error::AnalyzeError;
+
+/// Stands for the thread of a block that is older than the recording.
+pub(crate) const OLDER: u32 = u32::MAX;
+
+/// A live block.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Live {
+    pub(crate) requested: u64,
+    pub(crate) slop: u64,
+    /// The tick at which the block got its present place and size.
+    pub(crate) since: u64,
+    pub(crate) stack: u32,
+    /// The thread that allocated the block, or [`OLDER`].
+    pub(crate) thread: u32,
+    /// The number of the block's chain of moves, plus 1; 0 without one.
+    chain: u32,
+}
+
+/// The life of a block that was moved or resized at least once.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Chain {
+    /// The tick of the first allocation.
+    pub(crate) born: u64,
+    pub(crate) first: u64,
+    pub(crate) last: u64,
+    pub(crate) moves: u64,
+    /// Moves that changed the address.
+    pub(crate) relocations: u64,
+    /// Bytes that relocations copied.
+    pub(crate) copied: u128,
+    pub(crate) shrank: bool,
+    /// The stack of the last move.
+    pub(crate) stack: u32,
+}
+
+/// The end of a block.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ended {
+    pub(crate) tick: u64,
+    /// The thread that freed or moved the block.
+    pub(crate) thread: u32,
+    /// The tick of the block's first allocation, before its moves.
+    pub(crate) born: u64,
+    /// The block goes on at another place.
+    pub(crate) moved: bool,
+    /// The same thread had allocated nothing since.
+    pub(crate) temporary: bool,
+}
+
+/// Sees what the replay finds. Each method has a default that does nothing.
+pub(crate) trait Observer {
+    fn began(&mut self, _tick: u64, _block: &Live, _moved: bool) {}
+    fn ended(&mut self, _block: &Live, _end: &Ended) {}
+    /// The heap is higher than ever before.
+    fn peaked(&mut self) {}
+    /// A block that was moved ends, or is alive when the replay ends.
+    fn chain(&mut self, _chain: &Chain) {}
+}
+
+impl Observer for () {}
+
+/// The sums of live blocks at one time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct HeapSums {
+    /// Requested bytes.
+    pub(crate) bytes: u128,
+    pub(crate) blocks: u64,
+    pub(crate) tick: u64,
+    /// The number of events until then.
+    pub(crate) event: u64,
+}
+
+/// Counts of events, and of faults.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counts {
+    pub(crate) allocations: u64,
+    pub(crate) frees: u64,
+    pub(crate) reallocations: u64,
+    pub(crate) temporary: u64,
+    /// Ends of blocks whose beginning is not in the file.
+    pub(crate) unknown_ends: u64,
+    /// Blocks that begin where another block is still live: the engine did not see that one's end.
+    pub(crate) missing_ends: u64,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Thread {
+    /// The block that the thread allocated last, until it ends.
+    last: u64,
+    /// The block that the thread is moving, and its old address.
+    moving: Option<(u64, Live)>,
+}
+
+/// The state of the heap after some events.
+#[derive(Debug)]
+pub(crate) struct Replay {
+    blocks: HashMap<u64, Live, DefaultHashBuilder>,
+    threads: Vec<Thread>,
+    chains: Vec<Chain>,
+    /// Chains that ended, whose place is free.
+    free: Vec<u32>,
+    now: HeapSums,
+    peak: HeapSums,
+    counts: Counts,
+    max_blocks: usize,
+}
+
+impl Replay {
+    pub(crate) fn new(max_blocks: usize) -> Self {
+        Self {
+            blocks: HashMap::default(),
+            threads: Vec::new(),
+            chains: Vec::new(),
+            free: Vec::new(),
+            now: HeapSums::default(),
+            peak: HeapSums::default(),
+            counts: Counts::default(),
+            max_blocks,
+        }
+    }
+
+    pub(crate) fn now(&self) -> HeapSums {
+        self.now
+    }
+
+    /// The time of the highest sum of requested bytes; of several, the first.
+    pub(crate) fn peak(&self) -> HeapSums {
+        self.peak
+    }
+
+    pub(crate) fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// The live blocks, in no order.
+    pub(crate) fn live(&self) -> impl Iterator<Item = &Live> {
+        self.blocks.values()
+    }
+
+    /// A block that was alive when the recording started.
+    pub(crate) fn add_older(
+        &mut self,
+        address: u64,
+        Block { requested, slop, stack }: Block,
+        observer: &mut impl Observer,
+    ) -> Result<(), AnalyzeError> {
+        let block = Live { requested, slop, since: 0, stack, thread: OLDER, chain: 0 };
+        self.insert(0, address, block, false, observer)
+    }
+
+    /// Takes the next event.
+    #[inline]
+    pub(crate) fn apply(&mut self, event: &Event, observer: &mut impl Observer) -> Result<(), AnalyzeError> {
+        self.now.event += 1;
+        self.now.tick = self.now.tick.max(event.tick);
+        let index = event.thread as usize;
+        if index >= self.threads.len() {
+            self.threads.resize(index + 1, Thread::default());
+        }
+        match event.kind {
+            EventKind::Begin(Block { requested, slop, stack }) => {
+                let thread = &mut self.threads[index];
+                thread.last = event.address;
+                let moving = thread.moving.take();
+                let mut block =
+                    Live { requested, slop, since: event.tick, stack, thread: event.thread, chain: 0 };
+                match moving {
+                    None => self.counts.allocations += 1,
+                    Some((address, old)) => {
+                        self.counts.reallocations += 1;
+                        block.chain = self.continued(&old, address != event.address, &block);
+                    }
+                }
+                self.insert(event.tick, event.address, block, moving.is_some(), observer)?;
+            }
+            EventKind::End | EventKind::EndByMove => self.end(event, observer),
+            EventKind::Back(Block { requested, slop, stack }) => {
+                let old = self.threads[index].moving.take().filter(|(address, _)| *address == event.address);
+                let unknown = Live { requested, slop, since: event.tick, stack, thread: OLDER, chain: 0 };
+                let block = old.map_or(unknown, |(_, block)| block);
+                self.insert(event.tick, event.address, block, true, observer)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Shows the chains of live blocks to an observer, at the end of a replay.
+    pub(crate) fn finish(&mut self, observer: &mut impl Observer) {
+        let mut live: Vec<u32> =
+            self.blocks.values().map(|block| block.chain).filter(|chain| *chain > 0).collect();
+        live.sort_unstable();
+        live.iter().for_each(|chain| observer.chain(&self.chains[*chain as usize - 1]));
+    }
+
+    #[inline]
+    fn insert(
+        &mut self,
+        tick: u64,
+        address: u64,
+        block: Live,
+        moved: bool,
+        observer: &mut impl Observer,
+    ) -> Result<(), AnalyzeError> {
+        if self.blocks.len() >= self.max_blocks {
+            return Err(AnalyzeError::TooManyEntries(self.max_blocks));
+        }
+        self.now.bytes += u128::from(block.requested);
+        self.now.blocks += 1;
+        match self.blocks.entry(address) {
+            Entry::Vacant(place) => {
+                place.insert(block);
+            }
+            Entry::Occupied(mut place) => {
+                let old = place.insert(block);
+                self.counts.missing_ends += 1;
+                let end = Ended { tick, thread: old.thread, born: 0, moved: false, temporary: false };
+                self.ended(old, end, observer);
+            }
+        }
+        observer.began(tick, &block, moved);
+        if self.now.bytes > self.peak.bytes {
+            self.peak = self.now;
+            observer.peaked();
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn end(&mut self, event: &Event, observer: &mut impl Observer) {
+        let Some(block) = self.blocks.remove(&event.address) else {
+            self.counts.unknown_ends += 1;
+            return;
+        };
+        let thread = &mut self.threads[event.thread as usize];
+        let temporary = thread.last == event.address;
+        if temporary {
+            thread.last = 0;
+            self.counts.temporary += 1;
+        }
+        let moved = event.kind == EventKind::EndByMove;
+        if moved {
+            thread.moving = Some((event.address, block));
+        } else {
+            self.counts.frees += 1;
+        }
+        let end = Ended { tick: event.tick, thread: event.thread, born: 0, moved, temporary };
+        self.ended(block, end, observer);
+    }
+
+    #[inline]
+    fn ended(&mut self, block: Live, end: Ended, observer: &mut impl Observer) {
+        self.now.bytes -= u128::from(block.requested);
+        self.now.blocks -= 1;
+        let mut born = block.since;
+        if block.chain > 0 {
+            let chain = &self.chains[block.chain as usize - 1];
+            born = chain.born;
+            if !end.moved {
+                observer.chain(chain);
+                self.free.push(block.chain);
+            }
+        }
+        observer.ended(&block, &Ended { born, ..end });
+    }
+
+    /// The number of the chain of a block that moved.
+    fn continued(&mut self, old: &Live, relocated: bool, new: &Live) -> u32 {
+        let number = match old.chain {
+            0 => {
+                let first = Chain { born: old.since, first: old.requested, ..Chain::default() };
+                match self.free.pop() {
+                    Some(number) => {
+                        self.chains[number as usize - 1] = first;
+                        number
+                    }
+                    None => {
+                        self.chains.push(first);
+                        self.chains.len() as u32
+                    }
+                }
+            }
+            number => number,
+        };
+        let chain = &mut self.chains[number as usize - 1];
+        chain.moves += 1;
+        if relocated {
+            chain.relocations += 1;
+            chain.copied += u128::from(old.requested.min(new.requested));
+        }
+        chain.shrank |= new.requested < old.requested;
+        chain.last = new.requested;
+        chain.stack = new.stack;
+        number
+    }
+}

@@ -1,0 +1,149 @@
+//! The bytes of a recording: chunks from any place, and the way past damaged ones.
+
+use std::io::{self, BufReader, Chain, Read, Seek, SeekFrom};
+
+use memory_report::ReadError;
+use memory_report::dmd::recording::{CHUNK_HEADER, ChunkError, ChunkKind, Chunks, MAGIC, MOST_PAYLOAD};
+
+use crate::error::AnalyzeError;
+
+/// A file or bytes in memory.
+pub(crate) trait Bytes: Read + Seek + Send {}
+
+impl<T: Read + Seek + Send> Bytes for T {}
+
+type ChunksAt<'f> = Chunks<Chain<&'static [u8], BufReader<&'f mut Box<dyn Bytes>>>>;
+
+/// The bytes that a file of damaged chunks may make a reader check again and again, in lengths of the file.
+const TRIES: u64 = 4;
+
+/// The bytes of a recording.
+pub(crate) struct Source {
+    bytes: Box<dyn Bytes>,
+    pub(crate) length: u64,
+}
+
+impl core::fmt::Debug for Source {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Source").field("length", &self.length).finish_non_exhaustive()
+    }
+}
+
+impl Source {
+    /// Checks the first bytes.
+    pub(crate) fn new(mut bytes: impl Read + Seek + Send + 'static) -> Result<Self, AnalyzeError> {
+        let length = bytes.seek(SeekFrom::End(0)).map_err(ReadError::Io)?;
+        bytes.seek(SeekFrom::Start(0)).map_err(ReadError::Io)?;
+        Chunks::open(&mut bytes).map_err(failure)?;
+        Ok(Self { bytes: Box::new(bytes), length })
+    }
+
+    /// The chunks from a place on.
+    pub(crate) fn chunks(&mut self, offset: u64, buffer: usize) -> Result<ChunksAt<'_>, AnalyzeError> {
+        self.bytes.seek(SeekFrom::Start(offset)).map_err(ReadError::Io)?;
+        let rest = BufReader::with_capacity(buffer, &mut self.bytes);
+        Chunks::open(MAGIC.as_slice().chain(rest)).map_err(failure)
+    }
+
+    /// Calls `each` with every good chunk: its kind, its payload and its place. Gives the damaged places: where each
+    /// starts, and where the next good chunk is; the end of the file if there is none.
+    pub(crate) fn each(
+        &mut self,
+        mut each: impl FnMut(ChunkKind, &[u8], u64) -> Result<(), AnalyzeError>,
+    ) -> Result<Vec<(u64, u64)>, AnalyzeError> {
+        let mut damaged = Vec::new();
+        let mut allowance = self.length.saturating_mul(TRIES);
+        let mut start = MAGIC.len() as u64;
+        while start < self.length {
+            let base = start - MAGIC.len() as u64;
+            let mut chunks = self.chunks(start, 1 << 16)?;
+            let failed = loop {
+                match chunks.next() {
+                    None => return Ok(damaged),
+                    Some(Ok(chunk)) => {
+                        if let Some(kind) = chunk.kind() {
+                            each(kind, chunk.payload, base + chunk.offset)?;
+                        }
+                    }
+                    Some(Err(ChunkError::Io(error))) => return Err(ReadError::Io(error).into()),
+                    Some(Err(
+                        ChunkError::Damaged(at) | ChunkError::Truncated(at) | ChunkError::TooLong(at),
+                    )) => {
+                        break base + at;
+                    }
+                    Some(Err(error)) => return Err(failure(error)),
+                }
+            };
+            start = self.next_good(failed + 1, &mut allowance)?;
+            damaged.push((failed, start));
+        }
+        Ok(damaged)
+    }
+
+    /// The place of the first good chunk at or after a place, or the end of the file. `allowance` bounds the bytes that
+    /// are read to check candidates.
+    fn next_good(&mut self, from: u64, allowance: &mut u64) -> Result<u64, AnalyzeError> {
+        const WINDOW: usize = 1 << 16;
+        let mut at = from;
+        let mut window = vec![0; WINDOW];
+        while at + (CHUNK_HEADER as u64) <= self.length {
+            self.bytes.seek(SeekFrom::Start(at)).map_err(ReadError::Io)?;
+            let read = fill(&mut self.bytes, &mut window).map_err(ReadError::Io)?;
+            let places = read.saturating_sub(CHUNK_HEADER - 1);
+            for candidate in 0..places {
+                let Some(stored) = stored(&window[candidate..candidate + CHUNK_HEADER]) else { continue };
+                if *allowance == 0 {
+                    return Ok(self.length);
+                }
+                *allowance = allowance.saturating_sub((CHUNK_HEADER + stored) as u64);
+                let offset = at + candidate as u64;
+                if let Some(Ok(_)) = self.chunks(offset, 1 << 13)?.next() {
+                    return Ok(offset);
+                }
+            }
+            if places == 0 {
+                break;
+            }
+            at += places as u64;
+        }
+        Ok(self.length)
+    }
+
+    /// Reads one chunk, which was good before.
+    pub(crate) fn payload(&mut self, offset: u64) -> Result<Option<Vec<u8>>, AnalyzeError> {
+        let mut chunks = self.chunks(offset, 1 << 13)?;
+        let payload = match chunks.next() {
+            Some(Ok(chunk)) => Some(chunk.payload.to_vec()),
+            _ => None,
+        };
+        Ok(payload)
+    }
+}
+
+/// The stored length, if the bytes look as a chunk's header.
+fn stored(header: &[u8]) -> Option<usize> {
+    let word =
+        |at: usize| u32::from_le_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]) as usize;
+    let is_header = ChunkKind::of(header[0]).is_some() && header[1] <= 1 && header[2..4] == [0, 0];
+    (is_header && word(4) <= MOST_PAYLOAD && word(8) <= MOST_PAYLOAD).then(|| word(8))
+}
+
+fn fill(bytes: &mut dyn Bytes, buffer: &mut [u8]) -> io::Result<usize> {
+    let mut length = 0;
+    while length < buffer.len() {
+        match bytes.read(&mut buffer[length..]) {
+            Ok(0) => break,
+            Ok(read) => length += read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(length)
+}
+
+pub(crate) fn failure(error: ChunkError) -> AnalyzeError {
+    match error {
+        ChunkError::Io(error) => ReadError::Io(error).into(),
+        error => AnalyzeError::Recording(error.to_string()),
+    }
+}

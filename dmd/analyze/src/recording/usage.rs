@@ -1,0 +1,137 @@
+//! What each stack allocated, which threads freed the blocks of others, and which blocks only grew.
+
+use std::collections::BTreeMap;
+
+use rustc_hash::FxHashMap;
+
+use super::replay::{Chain, Ended, Live, OLDER, Observer};
+
+/// Pairs of threads beyond this number count together.
+const MAX_PAIRS: usize = 1 << 16;
+
+/// The blocks of one stack.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct StackUse {
+    pub(crate) stack: u32,
+    /// Allocations and reallocations.
+    pub(crate) allocations: u64,
+    pub(crate) temporary: u64,
+    now: u64,
+    /// The most live bytes.
+    pub(crate) highest: u64,
+}
+
+/// The use of each stack that allocated.
+#[derive(Debug, Default)]
+pub(crate) struct Usage {
+    /// The index in `all` of each stack, plus 1.
+    index: Vec<u32>,
+    all: Vec<StackUse>,
+}
+
+impl Usage {
+    /// The stacks in the order of their first block.
+    pub(crate) fn stacks(&self) -> &[StackUse] {
+        &self.all
+    }
+
+    #[inline]
+    fn of(&mut self, stack: u32) -> &mut StackUse {
+        let at = stack as usize;
+        if at >= self.index.len() {
+            self.index.resize(at + 1, 0);
+        }
+        let index = &mut self.index[at];
+        if *index == 0 {
+            self.all.push(StackUse { stack, ..StackUse::default() });
+            *index = self.all.len() as u32;
+        }
+        &mut self.all[*index as usize - 1]
+    }
+}
+
+impl Observer for Usage {
+    fn began(&mut self, _: u64, block: &Live, _: bool) {
+        let usage = self.of(block.stack);
+        usage.allocations += u64::from(block.thread != OLDER);
+        usage.now = usage.now.saturating_add(block.requested);
+        usage.highest = usage.highest.max(usage.now);
+    }
+
+    fn ended(&mut self, block: &Live, end: &Ended) {
+        let usage = self.of(block.stack);
+        usage.now = usage.now.saturating_sub(block.requested);
+        usage.temporary += u64::from(end.temporary);
+    }
+}
+
+/// Blocks of one thread that another thread freed or moved.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Freed {
+    pub(crate) blocks: u64,
+    pub(crate) bytes: u128,
+}
+
+/// Chains of moves from one stack that only grew.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Grown {
+    pub(crate) blocks: u64,
+    pub(crate) moves: u64,
+    pub(crate) copied: u128,
+    /// The block that grew to the largest size.
+    pub(crate) largest: Chain,
+}
+
+/// What a history shows besides lines.
+#[derive(Debug, Default)]
+pub(crate) struct Findings {
+    pub(crate) usage: Usage,
+    /// By the threads that allocated and freed.
+    pairs: FxHashMap<(u32, u32), Freed>,
+    /// The blocks of further pairs.
+    pub(crate) other_pairs: Freed,
+    /// By the stack of the last move.
+    pub(crate) grown: BTreeMap<u32, Grown>,
+}
+
+impl Findings {
+    /// The pairs of the threads that allocated and freed, with the most blocks first.
+    pub(crate) fn pairs(&self) -> Vec<((u32, u32), Freed)> {
+        let mut pairs: Vec<_> = self.pairs.iter().map(|(pair, freed)| (*pair, *freed)).collect();
+        pairs.sort_by_key(|(pair, freed)| (core::cmp::Reverse((freed.blocks, freed.bytes)), *pair));
+        pairs
+    }
+}
+
+impl Observer for Findings {
+    fn began(&mut self, tick: u64, block: &Live, moved: bool) {
+        self.usage.began(tick, block, moved);
+    }
+
+    fn ended(&mut self, block: &Live, end: &Ended) {
+        self.usage.ended(block, end);
+        if block.thread != end.thread && block.thread != OLDER {
+            let is_full = self.pairs.len() >= MAX_PAIRS;
+            let freed = match self.pairs.get_mut(&(block.thread, end.thread)) {
+                Some(freed) => freed,
+                None if is_full => &mut self.other_pairs,
+                None => self.pairs.entry((block.thread, end.thread)).or_default(),
+            };
+            freed.blocks += 1;
+            freed.bytes += u128::from(block.requested);
+        }
+    }
+
+    fn chain(&mut self, chain: &Chain) {
+        if chain.shrank || chain.last <= chain.first {
+            return;
+        }
+        let grown = self.grown.entry(chain.stack).or_default();
+        grown.blocks += 1;
+        grown.moves += chain.moves;
+        grown.copied += chain.copied;
+        if chain.last > grown.largest.last {
+            grown.largest = *chain;
+        }
+    }
+}

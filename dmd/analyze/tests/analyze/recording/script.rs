@@ -1,0 +1,199 @@
+//! Recordings made by hand.
+
+use std::collections::BTreeMap;
+use std::io::Cursor;
+
+use dmd_analyze::ReadOptions;
+use dmd_analyze::recording::Recording;
+use memory_report::dmd::recording::{
+    About, Block, ChunkKind, Clock, EVENT_BUFFER, End, Event, EventEncoder, LiveBlock, LiveEncoder, MAGIC,
+    Module, Node, NodeEncoder, Thread, Watermark, What, encode_modules, encode_threads, push_chunk,
+};
+
+/// Ticks of a microsecond.
+pub(crate) const MICROSECOND: u64 = 100;
+
+/// The tick at the start.
+const START: u64 = 1_000_000;
+
+/// What happens, at microseconds after the start.
+#[derive(Clone, Debug)]
+pub(crate) struct Script {
+    pub(crate) events: BTreeMap<u32, Vec<Event>>,
+    pub(crate) older: Vec<LiveBlock>,
+    /// The stacks, each with the offsets of its calls in the program, outermost first.
+    pub(crate) stacks: Vec<Vec<u64>>,
+    pub(crate) modules: Vec<Module>,
+    pub(crate) end: Option<End>,
+    pub(crate) command: Vec<Vec<u8>>,
+    /// The most events of a chunk.
+    pub(crate) chunk: usize,
+}
+
+pub(crate) const BASE: u64 = 0x5500_0000_0000;
+
+impl Script {
+    pub(crate) fn new() -> Self {
+        let program = Module {
+            path: b"/app/server".to_vec(),
+            build_id: "00ff".to_owned(),
+            start: BASE,
+            end: BASE + 0x10_0000,
+            bias: BASE,
+            unloaded_since: None,
+        };
+        let mut end = End::new();
+        end.tick = START;
+        Self {
+            events: BTreeMap::new(),
+            older: Vec::new(),
+            stacks: Vec::new(),
+            modules: vec![program],
+            end: Some(end),
+            command: vec![b"server".to_vec(), b"--port=80".to_vec()],
+            chunk: 1000,
+        }
+    }
+
+    /// Adds a stack, and returns its number for events.
+    pub(crate) fn stack(&mut self, calls: &[u64]) -> u32 {
+        self.stacks.push(calls.to_vec());
+        self.stacks.iter().map(Vec::len).sum::<usize>() as u32
+    }
+
+    pub(crate) fn push(&mut self, at: u64, thread: u32, address: u64, what: What) {
+        let tick = START + at * MICROSECOND;
+        self.events.entry(thread).or_default().push(Event { tick, address, what });
+    }
+
+    pub(crate) fn begin(&mut self, at: u64, thread: u32, address: u64, requested: u64, stack: u32) {
+        self.push(at, thread, address, What::Begin(Block { requested, slop: 0, stack }));
+    }
+
+    pub(crate) fn end(&mut self, at: u64, thread: u32, address: u64) {
+        self.push(at, thread, address, What::End(None));
+    }
+
+    /// Moves a block.
+    pub(crate) fn resize(&mut self, at: u64, thread: u32, from: u64, to: u64, requested: u64, stack: u32) {
+        self.push(at, thread, from, What::EndByMove(None));
+        self.begin(at, thread, to, requested, stack);
+    }
+
+    /// The file.
+    pub(crate) fn bytes(&self) -> Vec<u8> {
+        let mut file = MAGIC.to_vec();
+        let mut about = About::new();
+        (about.process, about.tick, about.tick_picoseconds, about.wall_time) =
+            (77, START, 10_000, 1_700_000_000 << 30);
+        about.command.clone_from(&self.command);
+        push_chunk(&mut file, ChunkKind::About, &about.encode());
+        push_chunk(&mut file, ChunkKind::Modules, &encode_modules(&self.modules));
+        let mut nodes = NodeEncoder::new();
+        let mut id = 0;
+        for stack in &self.stacks {
+            let mut parent = 0;
+            for offset in stack {
+                id += 1;
+                nodes.push(Node { id, parent, pc: BASE + offset + 1 });
+                parent = id;
+            }
+        }
+        push_chunk(&mut file, ChunkKind::Nodes, nodes.payload());
+        let mut live = LiveEncoder::new();
+        self.older.iter().for_each(|block| live.push(block));
+        push_chunk(&mut file, ChunkKind::Live, live.payload());
+        let names: Vec<Thread> = self
+            .events
+            .keys()
+            .map(|number| Thread {
+                number: *number,
+                system_id: 100 + number,
+                name: format!("worker-{number}").into_bytes(),
+            })
+            .collect();
+        let mut threads = Vec::new();
+        encode_threads(&mut threads, &names);
+        push_chunk(&mut file, ChunkKind::Threads, &threads);
+        // The chunks of all threads in turn, as an engine writes them.
+        let mut chunks: Vec<(u64, u32, Vec<u8>)> = Vec::new();
+        for (thread, events) in &self.events {
+            for events in events.chunks(self.chunk) {
+                let mut payload = vec![0; EVENT_BUFFER];
+                let mut encoder = EventEncoder::new();
+                encoder.start(&mut payload, *thread, events[0].tick);
+                assert!(events.iter().all(|event| encoder.push(&mut payload, event)));
+                payload.truncate(encoder.len());
+                chunks.push((events[0].tick, *thread, payload));
+            }
+        }
+        chunks.sort_by_key(|(tick, thread, _)| (*tick, *thread));
+        let last = chunks.last().map_or(START, |(tick, ..)| *tick);
+        for (_, _, payload) in &chunks {
+            push_chunk(&mut file, ChunkKind::Events, payload);
+        }
+        let mut clock = Clock::new();
+        (clock.tick, clock.nanoseconds) = (last, (last - START) * 10);
+        push_chunk(&mut file, ChunkKind::Clock, &clock.encode());
+        let mut mark = Watermark::new();
+        mark.tick = last;
+        push_chunk(&mut file, ChunkKind::Watermark, &mark.encode());
+        if let Some(end) = &self.end {
+            push_chunk(&mut file, ChunkKind::End, &end.encode());
+        }
+        file
+    }
+
+    pub(crate) fn recording(&self) -> Recording {
+        Recording::from_file(Cursor::new(self.bytes()), &ReadOptions::new()).unwrap()
+    }
+}
+
+/// A generator of pseudo-random numbers with a fixed seed (xorshift).
+pub(crate) struct Random(pub(crate) u64);
+
+impl Random {
+    pub(crate) fn below(&mut self, n: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 % n as u64) as usize
+    }
+}
+
+/// A script of random events of some threads, which free each other's blocks.
+pub(crate) fn random(seed: u64, events: usize, threads: u32) -> Script {
+    let mut random = Random(seed);
+    let mut script = Script::new();
+    let stacks: Vec<u32> = (0..8).map(|n| script.stack(&[0x10, 0x20 + n, 0x40 * n])).collect();
+    let mut live: Vec<u64> = Vec::new();
+    let mut next = 0x1000;
+    for at in 0..events as u64 {
+        let thread = 1 + random.below(threads as usize) as u32;
+        let stack = stacks[random.below(stacks.len())];
+        let size = 1 + random.below(5000) as u64;
+        match random.below(8) {
+            0..3 if !live.is_empty() => {
+                let address = live.swap_remove(random.below(live.len()));
+                script.end(at, thread, address);
+            }
+            3 if !live.is_empty() => {
+                let place = random.below(live.len());
+                let (from, to) = (live[place], if size.is_multiple_of(2) { live[place] } else { next });
+                next += 0x10;
+                live[place] = to;
+                script.resize(at, thread, from, to, size, stack);
+            }
+            _ => {
+                // Addresses come back.
+                let address = next % 0x8000;
+                next += 0x30;
+                if !live.contains(&address) {
+                    live.push(address);
+                    script.begin(at, thread, address, size, stack);
+                }
+            }
+        }
+    }
+    script
+}

@@ -1,0 +1,89 @@
+//! `assert_no_leaks!`: what a part of a program allocated, it must free.
+//!
+//! Two dumps, before and after, tell which stacks have more live blocks than before. Nothing else happens in between: files are
+//! read and symbols are looked up afterwards, since that allocates, too.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use dmd_analyze::program::{LeakOptions, Leaks, ProgramOptions};
+use dmd_analyze::symbolize::SymbolOptions;
+use dmd_analyze::{AnalyzeError, Dump};
+
+#[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
+use crate::boundary::entry::{dump, is_running};
+#[cfg(not(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"))))]
+use crate::unsupported::{dump, is_running};
+
+/// The most stacks that a message names.
+const STACKS: usize = 10;
+
+/// Asserts that what a closure allocates is freed when the closure has returned and its result was dropped.
+///
+/// The program needs DMD: a global allocator that is switched on (see [`Dmd::switched_on`](crate::Dmd::switched_on)), in any
+/// mode but cumulative, or `about-memory run`. Blocks that libraries allocate once for a process are no leaks: see
+/// [`OneTime`](dmd_analyze::program::OneTime). Blocks of other threads that run at the same time count, too, so such a
+/// test runs alone in its process: as the only test of a file, or under `cargo nextest`.
+///
+/// ```
+/// use dmd::{Dmd, Mode, Options};
+/// use std::alloc::System;
+///
+/// #[global_allocator]
+/// static ALLOCATOR: Dmd<System> = Dmd::switched_on(System, Options::new().mode(Mode::Live).quiet(true));
+///
+/// dmd::assert_no_leaks!(|| vec![1, 2, 3].len());
+/// let leaks = || dmd::assert_no_leaks!(|| std::mem::forget(vec![1, 2, 3]));
+/// assert!(std::panic::catch_unwind(leaks).is_err());
+/// ```
+///
+/// # Panics
+///
+/// If more blocks of some stack are alive than before: the message names the stacks. If DMD does not record, or a dump
+/// cannot be written to the folder for temporary files.
+#[macro_export]
+macro_rules! assert_no_leaks {
+    ($closure:expr $(,)?) => {
+        $crate::__check_leaks($closure)
+    };
+}
+
+/// Implements `assert_no_leaks!`.
+#[doc(hidden)]
+#[track_caller]
+pub fn check<R>(run: impl FnOnce() -> R) {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    assert!(
+        is_running(),
+        "DMD does not record this program: its global allocator must be a `Dmd` that is switched on"
+    );
+    let name = format!("dmd-leaks-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+    let [before, after] =
+        ["before", "after"].map(|part| std::env::temp_dir().join(format!("{name}-{part}.json.gz")));
+    let written = dump(&before);
+    drop(run());
+    let written = written.and_then(|()| dump(&after));
+    let leaks = match written {
+        Ok(()) => leaks(&before, &after).map_err(|error| error.to_string()),
+        Err(error) => Err(error.to_string()),
+    };
+    for file in [&before, &after] {
+        // Nobody needs the file any more, so it does not matter if it cannot be removed.
+        let _ = std::fs::remove_file(file);
+    }
+    let leaks = leaks.unwrap_or_else(|error| panic!("{}: {error}", before.display()));
+    assert!(
+        leaks.blocks() == 0,
+        "the closure leaks memory\n\n{}",
+        leaks.text(STACKS, &ProgramOptions::new())
+    );
+}
+
+fn leaks(before: &Path, after: &Path) -> Result<Leaks, AnalyzeError> {
+    let read = |path: &Path| -> Result<Dump, AnalyzeError> {
+        let mut dump = dmd_analyze::read(path)?;
+        dump.symbolize(&SymbolOptions::new());
+        Ok(dump.without_reports())
+    };
+    Leaks::of_difference(read(before)?, read(after)?, &LeakOptions::new())
+}

@@ -1,0 +1,46 @@
+//! `assert_no_leaks!`, in a process of its own: blocks of other threads would count, too.
+
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::alloc::System;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use dmd::{Dmd, Mode, Options};
+
+#[global_allocator]
+static ALLOCATOR: Dmd<System> = Dmd::switched_on(System, Options::new().mode(Mode::Live).quiet(true));
+
+#[inline(never)]
+fn lose(bytes: usize) {
+    std::mem::forget(std::hint::black_box(vec![1_u8; bytes]));
+}
+
+/// The message of the panic.
+fn message(run: impl FnOnce()) -> Option<String> {
+    let panic = catch_unwind(AssertUnwindSafe(run)).err()?;
+    panic.downcast::<String>().ok().map(|message| *message)
+}
+
+#[test]
+fn what_is_left_is_named() {
+    std::panic::set_hook(Box::new(|_| ()));
+    // Results are dropped, and so is what the closure owns.
+    let owned = vec![String::from("a"); 100];
+    let freed = message(|| dmd::assert_no_leaks!(move || owned.iter().cloned().collect::<Vec<String>>()));
+    // What the library allocates once is no leak.
+    let printed = message(|| dmd::assert_no_leaks!(|| print!("")));
+    let lost = message(|| {
+        dmd::assert_no_leaks!(|| {
+            for _ in 0..3 {
+                lose(1000);
+            }
+        });
+    });
+    let _ = std::panic::take_hook();
+    assert_eq!(freed, None);
+    assert_eq!(printed, None);
+    let lost = lost.unwrap();
+    assert!(lost.starts_with("the closure leaks memory\n\nLeaked: 2.93 KB in 3 blocks."), "{lost}");
+    assert!(lost.contains("lose") && lost.contains("1000 B x 3"), "{lost}");
+}
