@@ -161,7 +161,9 @@ fn is_version_of_dumps(error: &anyhow::Error) -> bool {
 }
 
 /// Writes a temporary file in the same folder and renames it, so that nobody sees half a page. Writes directly to
-/// anything but a plain file, such as `/dev/null` or a pipe.
+/// anything but a plain file, such as `/dev/null` or a pipe. Where files have no mode, the folder decides who reads the
+/// page, private or not.
+#[cfg_attr(not(unix), allow(unused_variables, reason = "files have no mode"))]
 pub(super) fn write(path: &Path, page: &str, private: bool) -> io::Result<()> {
     if path.exists() && !fs::metadata(path)?.is_file() {
         return fs::write(path, page);
