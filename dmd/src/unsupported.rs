@@ -47,8 +47,9 @@ pub(crate) mod recorder {
     #[derive(Clone, Copy, Debug)]
     pub(crate) enum Recorder {}
 
-    /// A block on its way from one address to another: there is none.
-    pub(crate) type Moving = Recorder;
+    /// A block on its way from one address to another: nobody makes one.
+    #[derive(Debug)]
+    pub(crate) struct Moving;
 
     pub(crate) fn is_off() -> bool {
         true

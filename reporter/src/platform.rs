@@ -1,6 +1,7 @@
 //! What the operating system knows about this process. No other module names an operating system.
 //!
-//! On an unknown system every answer is `None`, and nothing else changes.
+//! macOS and Windows answer with the sizes of the process. On an unknown system every answer is `None`, and nothing else
+//! changes.
 
 mod c_malloc;
 #[cfg(feature = "live")]
@@ -22,11 +23,21 @@ mod unknown;
 #[cfg(all(feature = "live", not(target_os = "linux")))]
 mod unknown_live;
 
+/// The sizes of the process where it is not Linux that knows them.
+#[cfg(not(target_os = "linux"))]
+#[cfg_attr(target_os = "macos", path = "platform/macos.rs")]
+#[cfg_attr(windows, path = "platform/windows.rs")]
+#[cfg_attr(not(any(target_os = "macos", windows)), path = "platform/no_sizes.rs")]
+mod sizes;
+
 #[cfg(not(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"))))]
 mod portable_stack;
 
 #[cfg(not(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"))))]
 pub(crate) use portable_stack::{on_fresh_stack, remaining_stack};
+
+#[cfg(not(target_os = "linux"))]
+pub(crate) use sizes::{page_faults, resident_peak, statm};
 
 #[cfg(not(target_os = "linux"))]
 pub(crate) use unknown::*;
@@ -103,6 +114,7 @@ pub(crate) struct Mapping {
 
 /// What a mapping is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[allow(dead_code, reason = "not every system lists its mappings")]
 pub(crate) enum MappingKind {
     /// Executable, of a file.
     Code,

@@ -8,7 +8,8 @@ use tempfile::Builder;
 
 /// Writes a temporary file in the same folder and renames it, so that nobody sees half a file. Writes directly to
 /// anything but a plain file, such as `/dev/null` or a pipe. If the file is private, only this user may read it; else
-/// the umask decides.
+/// the umask decides. Where files have no mode, the folder decides.
+#[cfg_attr(not(unix), allow(unused_variables, reason = "files have no mode"))]
 pub(super) fn write<E: From<io::Error>>(
     path: &Path,
     private: bool,

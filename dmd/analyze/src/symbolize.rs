@@ -13,6 +13,7 @@ mod lookup;
 #[allow(unsafe_code, reason = "maps files")]
 mod map;
 mod name;
+mod path_text;
 mod resolved;
 mod scopes;
 mod split;

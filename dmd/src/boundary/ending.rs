@@ -186,8 +186,7 @@ fn send_later(signal: c_int, after: Duration) -> bool {
         TIMER.store(timer, Ordering::Relaxed);
     }
     DUE.store(now().saturating_add(u64::try_from(after.as_nanos()).unwrap_or(u64::MAX)), Ordering::Relaxed);
-    let nanoseconds =
-        libc::timespec { tv_sec: after.as_secs() as libc::time_t, tv_nsec: after.subsec_nanos().into() };
+    let nanoseconds = libc::timespec { tv_sec: after.as_secs() as _, tv_nsec: after.subsec_nanos().into() };
     let once = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     let time = libc::itimerspec { it_interval: once, it_value: nanoseconds };
     // SAFETY: the number of a timer or one that the kernel refuses, and a time.

@@ -6,8 +6,9 @@
 
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::fs::File;
-use std::io::Read;
+use std::io::{self, Read};
 
+use crate::system::errno::keeping_errno;
 use crate::system::slot::slot;
 
 /// The address of the first thread's slot, as long as that thread lives.
@@ -67,7 +68,11 @@ fn filters_at_start() -> bool {
     line.is_some_and(|line| !line.ends_with(b"\t0"))
 }
 
+/// A kernel without filters, or an emulator, does not know the question. A filter refuses it with another error.
 fn has_filters() -> bool {
-    // SAFETY: a question that changes nothing.
-    unsafe { libc::prctl(libc::PR_GET_SECCOMP) != 0 }
+    keeping_errno(|| {
+        // SAFETY: a question that changes nothing.
+        let answer = unsafe { libc::prctl(libc::PR_GET_SECCOMP) };
+        answer > 0 || (answer < 0 && io::Error::last_os_error().raw_os_error() != Some(libc::EINVAL))
+    })
 }

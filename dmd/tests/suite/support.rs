@@ -78,9 +78,19 @@ pub(crate) fn compile(folder: &Path, compiler: &str, source: &str, name: &str, f
     program
 }
 
-/// A command without the variables that affect DMD.
+/// A command without the variables that affect DMD. `$PROGRAM_RUNNER` is the command of an emulator, if the tests are
+/// built for another processor.
 pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
-    let mut command = Command::new(program);
+    let runner = std::env::var("PROGRAM_RUNNER").unwrap_or_default();
+    let mut words = runner.split_whitespace();
+    let mut command = match words.next() {
+        Some(emulator) => {
+            let mut command = Command::new(emulator);
+            command.args(words).arg(program);
+            command
+        }
+        None => Command::new(program),
+    };
     command.env_remove("DMD").env_remove("LD_PRELOAD");
     command
 }

@@ -49,6 +49,7 @@ impl Module {
     /// The whole module of which `self` may be one segment, if the kernel mapped it: the program, the loader or the
     /// vDSO. `_dl_find_object` gives one segment only where there are gaps between segments; modules that the loader
     /// maps have no gaps.
+    #[cfg(target_env = "gnu")]
     fn whole(self) -> Module {
         let mapped = [auxiliary(libc::AT_PHDR), auxiliary(libc::AT_BASE), auxiliary(libc::AT_SYSINFO_EHDR)];
         let whole = mapped.into_iter().filter(|address| *address != 0).find_map(|address| {
@@ -216,6 +217,7 @@ impl ProgramHeaders {
     }
 
     /// The address where the last segment ends.
+    #[cfg(target_env = "gnu")]
     fn end(self, bias: usize) -> usize {
         let loaded = self.list().filter(|header| header.p_type == libc::PT_LOAD);
         loaded.map(|header| bias.wrapping_add((header.p_vaddr + header.p_memsz) as usize)).max().unwrap_or(0)

@@ -52,6 +52,7 @@ pub(crate) fn stack_of_this_thread() -> Option<(usize, usize)> {
         let top = start.checked_add(size)?;
         let holds = start >= 16 * PAGE && start < pointer && guard < pointer - start;
         let ends = (at + 3 * WORD).max(pointer) <= top && top - pointer <= block::BEHIND;
-        (holds && ends).then_some((start + guard, pointer))
+        // Other words may overflow, so that only these are added up.
+        (holds && ends).then(|| (start + guard, pointer))
     })
 }

@@ -1,5 +1,6 @@
 //! Allocation stacks of a program that DMD records.
 
+use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -14,8 +15,12 @@ fn victim() -> PathBuf {
 fn saved(dmd: Option<&str>) -> Graph {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("heap.fxsnapshot");
-    let mut command = Command::new(victim());
-    command.arg(&path).env_remove("DMD").envs(dmd.map(|dmd| ("DMD", dmd)));
+    // The command of an emulator, if the tests are built for another processor.
+    let runner = std::env::var("PROGRAM_RUNNER").unwrap_or_default();
+    let program = victim();
+    let mut words = runner.split_whitespace().map(OsStr::new).chain([program.as_os_str()]);
+    let mut command = Command::new(words.next().unwrap());
+    command.args(words).arg(&path).env_remove("DMD").envs(dmd.map(|dmd| ("DMD", dmd)));
     assert!(command.status().unwrap().success());
     snapshot::read(&path).unwrap()
 }

@@ -1,10 +1,10 @@
-//! A system that this crate does not know: it answers nothing.
+//! A system of which this crate knows at most the sizes of the process: it answers nothing else.
 
 use core::alloc::{GlobalAlloc as _, Layout};
 use core::ptr::NonNull;
 use std::alloc::System;
 
-use super::{CHeap, FoundSymbol, Mapping, PageFaults, Statm, ThreadStack};
+use super::{CHeap, FoundSymbol, Mapping, ThreadStack};
 
 pub(crate) fn c_heap() -> Option<CHeap> {
     None
@@ -36,19 +36,7 @@ pub(crate) unsafe fn return_pages(pages: NonNull<u8>, bytes: usize) {
 /// The system then hands out fresh pages without writing zeros to them.
 const ALIGN: usize = 16;
 
-pub(crate) fn statm() -> Option<Statm> {
-    None
-}
-
-pub(crate) fn resident_peak() -> Option<u64> {
-    None
-}
-
 pub(crate) fn resident_unique() -> Option<u64> {
-    None
-}
-
-pub(crate) fn page_faults() -> Option<PageFaults> {
     None
 }
 

@@ -10,6 +10,7 @@ mod requests;
 mod signals;
 mod victim;
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::Shutdown;
@@ -48,7 +49,12 @@ impl Victim {
     /// Also gives what it told before it was ready.
     fn told(task: &str, prepare: impl FnOnce(&mut Command, &Path)) -> (Self, Vec<String>) {
         let runtime = tempfile::tempdir().unwrap();
-        let mut command = Command::new(std::env::current_exe().unwrap());
+        // The command of an emulator, if the tests are built for another processor.
+        let runner = std::env::var("PROGRAM_RUNNER").unwrap_or_default();
+        let this = std::env::current_exe().unwrap();
+        let mut words = runner.split_whitespace().map(OsStr::new).chain([this.as_os_str()]);
+        let mut command = Command::new(words.next().unwrap());
+        command.args(words);
         command
             .args(["--exact", "victim::victim", "--nocapture", "--test-threads=1"])
             .env_remove("ABOUT_MEMORY")

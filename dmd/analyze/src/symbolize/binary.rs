@@ -1,15 +1,15 @@
 //! Finds the file that was loaded, and its debug information, by build id.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, Read as _};
-use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
 use object::{Object as _, ObjectSegment as _};
 
 use super::map::map;
+use super::path_text::path_text;
 use super::split::SplitPlaces;
 use super::{SymbolOptions, SymbolProblem};
 use crate::dump::Module;
@@ -221,9 +221,9 @@ fn look(path: &Path) -> io::Result<Known> {
         (path.parent().unwrap_or(path).join(link), hexadecimal(id))
     });
     let link = object.gnu_debuglink().ok().flatten();
-    let link = link.map(|(name, checksum)| (OsStr::from_bytes(name).to_owned(), checksum));
+    let link = link.map(|(name, checksum)| (path_text(name), checksum));
     // A link must not lead to another folder.
-    let link = link.filter(|(name, _)| !name.as_bytes().contains(&b'/'));
+    let link = link.filter(|(name, _)| Path::new(name).file_name() == Some(name.as_os_str()));
     Ok(Known { build_id, base, has_lines, supplement, link })
 }
 

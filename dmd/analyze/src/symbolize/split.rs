@@ -6,7 +6,6 @@
 use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
-use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -20,6 +19,7 @@ use super::SymbolBound;
 use super::allowance::{Allowance, READ, unpacked_size};
 use super::bounds::{Bounds, Slice};
 use super::map::map;
+use super::path_text::path_text;
 
 /// The places of such files.
 #[derive(Clone, Debug, Default)]
@@ -143,7 +143,7 @@ impl<'s> Split<'s> {
         if let Some(unit) = packed {
             return Some(Arc::new(unit));
         }
-        let text = |part: &Option<Slice<'_>>| part.map(|part| OsStr::from_bytes(part.slice()).to_owned());
+        let text = |part: &Option<Slice<'_>>| part.map(|part| path_text(part.slice()));
         let path = Path::new(&text(&load.comp_dir).unwrap_or_default()).join(text(&load.path)?);
         let unit = self.places.units(&path).find_map(|candidate| self.unit(&candidate, load));
         if unit.is_none() {
