@@ -1,9 +1,10 @@
 //! The blocks that start in one short stretch of heap: a line of a processor's cache, with a cell for each block.
 //!
 //! A cell belongs to the block that it describes, and after the block's end to whoever takes it first. A block
-//! starts at one of 32 places of the stretch, its *key*; a key has at most one cell, or three with the sizes of a
-//! wide block. Where the cells of a line do not suffice, another line follows it. A chain has at most as many cells
-//! as there are keys, so that it stays short, and lines are never taken out of it.
+//! starts at one of 32 places of the stretch, its *key*. A key has at most one cell, or three with the sizes of a
+//! wide block, and in each line only two cells to choose from, so that a search is short. Where those of a line do not
+//! suffice, another line follows it. Lines are never taken out of a chain, whose length depends only on how many
+//! blocks lived there at once.
 //!
 //! A thread takes a free cell by exchange, since other threads may begin blocks in the same stretch. Only the thread
 //! that owns the block changes the cell afterwards, except for the mark bit, which threads set by exchange.
@@ -12,7 +13,7 @@ use core::ptr::null_mut;
 use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
 use super::GRAIN_BITS;
-use super::word::{FREED, KEY, KEY_BITS, KEY_SHIFT, LIVE, SIZE, TAG};
+use super::word::{FREED, KEY, KEY_BITS, KEY_SHIFT, LIVE, SIZE, TAG, is_live};
 use crate::system::memory::Pool;
 
 /// Logarithm of the bytes of heap for a line. Blocks have about 100 bytes in most programs: one line is enough for
@@ -27,6 +28,8 @@ const SIZE_SHIFT: u32 = KEY_SHIFT + KEY_BITS;
 
 /// The bit that live blocks and sizes have in common, and that free cells do not have.
 const TAKEN: u64 = 1;
+/// A free cell that names no block.
+const UNUSED: u64 = FREED | SLOP;
 const _: () = assert!(LIVE & TAKEN != 0 && SIZE & TAKEN != 0 && FREED & TAKEN == 0);
 
 /// All zero at first.
@@ -64,10 +67,14 @@ impl Line {
         self.chain().flat_map(|line| &line.cells)
     }
 
-    /// The words of this line.
+    /// The cells of this line in which a block with this key may be, its first choice first.
+    ///
+    /// A cell that was once used is never empty again, and a block takes an empty cell before it looks at a later one.
+    /// So a search for a key ends at the first empty cell.
     #[inline(always)]
-    fn words(&self) -> [u64; CELLS] {
-        self.cells.each_ref().map(|cell| cell.load(Ordering::Acquire))
+    fn choices(&self, key: u64) -> [&AtomicU64; 2] {
+        let first = place_of(key) * CELLS / KEYS;
+        [&self.cells[first], &self.cells[if first + 1 < CELLS { first + 1 } else { 0 }]]
     }
 
     /// The cell of the live block with this key.
@@ -75,9 +82,14 @@ impl Line {
     pub(super) fn live(&self, key: u64) -> Option<&AtomicU64> {
         let mut line = self;
         loop {
-            let found = matching(line.words(), |word| word & (TAG | KEY) == LIVE | key);
-            if found != 0 {
-                return line.cells.get(found.trailing_zeros() as usize);
+            for cell in line.choices(key) {
+                let word = cell.load(Ordering::Acquire);
+                if is_live(word, key) {
+                    return Some(cell);
+                }
+                if word == 0 {
+                    return None;
+                }
             }
             line = line.next()?;
         }
@@ -103,25 +115,21 @@ impl Line {
         }
     }
 
-    /// The cell for a block with this key, and the word there: the cell of its key or, if there is none, a free one.
-    /// A cell that was never used is the best: the others still name blocks that were freed.
+    /// The cell for a block with this key, and the word there: the cell of its key or, if there is none, a free one. An
+    /// empty cell is the best of these: the others still name blocks that were freed.
     #[inline(always)]
     pub(super) fn cell_for(&self, key: u64) -> Option<(&AtomicU64, u64)> {
         let mut free = None;
         let mut line = self;
         loop {
-            let words = line.words();
-            let cell = |bits: u32| {
-                let at = bits.trailing_zeros() as usize;
-                Some((line.cells.get(at)?, *words.get(at)?))
-            };
-            let own = matching(words, |word| is_block(word, key));
-            if own != 0 {
-                return cell(own);
-            }
-            if free.is_none() {
-                let empty = matching(words, |word| word == 0);
-                free = cell(if empty == 0 { matching(words, |word| word & TAKEN == 0) } else { empty });
+            for cell in line.choices(key) {
+                let word = cell.load(Ordering::Acquire);
+                if is_block(word, key) || word == 0 {
+                    return Some((cell, word));
+                }
+                if word & TAKEN == 0 && free.is_none() {
+                    free = Some((cell, word));
+                }
             }
             match line.next() {
                 Some(next) => line = next,
@@ -177,13 +185,13 @@ impl Line {
         Some((size(0)?, size(SLOP)?))
     }
 
-    /// Frees the cells with the sizes of a wide block.
+    /// Frees the cells with the sizes of a wide block, which are not empty then: see [`choices`](Self::choices).
     #[cold]
     pub(super) fn remove_sizes(&self, key: u64) {
         for cell in self.cells() {
             let word = cell.load(Ordering::Relaxed);
             if is_size(word, key, 0) || is_size(word, key, SLOP) {
-                cell.store(0, Ordering::Release);
+                cell.store(UNUSED, Ordering::Release);
             }
         }
     }
@@ -196,16 +204,10 @@ impl Line {
     }
 }
 
-/// The words that are as `is`, as bits. No branch for each: nobody can predict in which cell a block is.
-#[inline(always)]
-fn matching(words: [u64; CELLS], is: impl Fn(u64) -> bool) -> u32 {
-    words.iter().enumerate().fold(0, |bits, (at, word)| bits | u32::from(is(*word)) << at)
-}
-
 /// Whether a word is that of a block with this key, which lives or was freed.
 #[inline(always)]
 pub(super) fn is_block(word: u64, key: u64) -> bool {
-    word & KEY == key && (word.wrapping_add(1)) & 0b10 != 0
+    is_live(word, key) || word == FREED | key
 }
 
 fn is_size(word: u64, key: u64, which: u64) -> bool {
