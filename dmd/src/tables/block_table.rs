@@ -1,27 +1,33 @@
-//! The live blocks, indexed by address. The table has a word for each 16 bytes of heap, and touches its memory only
-//! where blocks are. A stretch of heap with only large blocks has a few slots instead: see [`sparse`]. A word that
-//! is not 0 takes precedence over a slot of the same address, so that nothing moves when words replace slots.
+//! The live blocks, indexed by address. The table has a line of 64 bytes for each 512 bytes of heap, and a further
+//! one where many small blocks are: see [`line`]. It touches its memory only where blocks are. A stretch of heap with
+//! only large blocks has a few slots instead: see [`sparse`]. A cell of a line takes precedence over a slot of the
+//! same address, so that nothing moves when lines replace slots.
 //!
-//! The table has no lock. The engine records a block by one store, after the allocator handed it out, and forgets
-//! it by one store, before it is freed. So each word has one writer at a time, except for its mark bit, which
-//! threads set by exchange. An allocator that aligns to less than 16 gets a plane of the table for each remainder
-//! modulo 16.
+//! The table has no lock. The engine records a block by one exchange, after the allocator handed it out, and forgets
+//! it by one store, before it is freed. An allocator that aligns to less than 16 gets a plane of the table for each
+//! remainder modulo 16.
 //!
 //! [`around`] finds the block around an address in a bounded number of looks, however empty the heap before it is.
 
 mod around;
+mod line;
 mod place;
 mod sparse;
 #[cfg(test)]
 mod tests;
+mod word;
 
 use core::ptr::null_mut;
-use core::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
 use crate::system::memory::{self, Pool};
 use crate::tables::trace_id::TraceId;
+use line::{KEYS, LINE_BITS, Line, is_block, key_of, place_of};
 use place::Place;
 use sparse::{Chunk, Slot};
+use word::{FREED, LIVE, MARKED, SAMPLED, SLOP_SHIFT, TAG, WIDE, fingerprint, is_live, packed};
+
+pub(crate) use word::Word;
 
 /// What the table knows about one block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,64 +48,6 @@ impl Block {
     }
 }
 
-/// A block whose sizes fit a word, and that stands for itself alone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Word(u64);
-
-impl Word {
-    /// `None` if the sizes do not fit, or if the block stands for others.
-    #[inline(always)]
-    pub(crate) fn of(block: Block) -> Option<Self> {
-        let word = packed(block);
-        (word & (WIDE | SAMPLED) == 0).then_some(Self(word))
-    }
-
-    /// The bits, of which [`SPARE_BITS`](Self::SPARE_BITS) are 0.
-    #[inline(always)]
-    pub(crate) fn bits(self) -> u64 {
-        self.0
-    }
-
-    #[inline(always)]
-    pub(crate) fn from_bits(bits: u64) -> Self {
-        Self(bits & !(Self::SPARE_BITS[0] | Self::SPARE_BITS[1]))
-    }
-
-    /// Bits that are always 0.
-    pub(crate) const SPARE_BITS: [u64; 2] = [WIDE, SAMPLED];
-
-    #[inline(always)]
-    pub(crate) fn requested(self) -> usize {
-        (self.0 >> REQUESTED_SHIFT & ((1 << REQUESTED_BITS) - 1)) as usize
-    }
-
-    #[inline(always)]
-    pub(crate) fn trace(self) -> TraceId {
-        TraceId((self.0 >> TRACE_SHIFT & u64::from(TraceId::MAX)) as u32)
-    }
-
-    #[inline(always)]
-    fn slop(self) -> usize {
-        (self.0 >> SLOP_SHIFT & ((1 << SLOP_BITS) - 1)) as usize
-    }
-
-    #[inline(always)]
-    fn usable(self) -> usize {
-        self.requested() + self.slop()
-    }
-
-    #[inline(always)]
-    pub(crate) fn block(self) -> Block {
-        Block {
-            requested: self.requested(),
-            slop: self.slop(),
-            trace: self.trace(),
-            sampled: self.0 & SAMPLED != 0,
-            marked: self.0 & MARKED != 0,
-        }
-    }
-}
-
 /// The answer to a look at an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Found {
@@ -111,39 +59,23 @@ pub(crate) enum Found {
     Nothing,
 }
 
-// Bits of a word: tag 2, wide 1, sampled 1, marked 1, trace 25, slop 12, requested 22.
-const TAG: u64 = 0b11;
-const LIVE: u64 = 0b01;
-const FREED: u64 = 0b10;
-/// Not a block, but one of the two words behind the word of a wide block. Each has one size.
-const SIZE: u64 = 0b11;
-const WIDE: u64 = 1 << 2;
-const SAMPLED: u64 = 1 << 3;
-const MARKED: u64 = 1 << 4;
-const TRACE_SHIFT: u32 = 5;
-const SLOP_SHIFT: u32 = TRACE_SHIFT + TraceId::BITS;
-const SLOP_BITS: u32 = 12;
-const REQUESTED_SHIFT: u32 = SLOP_SHIFT + SLOP_BITS;
-const REQUESTED_BITS: u32 = 22;
-const _: () = assert!(REQUESTED_SHIFT + REQUESTED_BITS == 64);
-
 /// A thread reads a wide block at most this many times while others change it.
 const TRIES: usize = 32;
 
 const GRAIN_BITS: u32 = 4;
-/// Logarithm of the bytes of heap per leaf, which takes half as many. Small blocks use nearly all of a leaf, so
+/// Logarithm of the bytes of heap per leaf, which takes an eighth of them. Small blocks use nearly all of a leaf, so
 /// that the mapped bytes are about the resident ones.
 const LEAF_BITS: u32 = 17;
 const MIDDLE_BITS: u32 = 31;
 const ADDRESS_BITS: u32 = 48;
-const LEAF_WORDS: usize = 1 << (LEAF_BITS - GRAIN_BITS);
+const LEAF_LINES: usize = 1 << (LEAF_BITS - LINE_BITS);
 const LEAVES: usize = 1 << (MIDDLE_BITS - LEAF_BITS);
 const ROOTS: usize = 1 << (ADDRESS_BITS - MIDDLE_BITS);
 const PLANES: usize = 1 << GRAIN_BITS;
 
 /// All zero at first, like the other parts of the table.
 struct Leaf {
-    words: [AtomicU64; LEAF_WORDS],
+    lines: [Line; LEAF_LINES],
 }
 
 struct Middle {
@@ -160,6 +92,8 @@ pub(crate) struct Table {
     planes: [AtomicPtr<Root>; PLANES],
     starts: around::InTable,
     leaves: Pool<Leaf>,
+    /// Lines that follow those of leaves.
+    lines: Pool<Line>,
     chunks: Pool<Chunk>,
     /// Bytes of roots and middles.
     mapped: AtomicUsize,
@@ -174,6 +108,7 @@ impl Table {
             planes: [const { AtomicPtr::new(null_mut()) }; PLANES],
             starts: around::InTable::new(),
             leaves: Pool::new(),
+            lines: Pool::new(),
             chunks: Pool::new(),
             mapped: AtomicUsize::new(0),
             largest: AtomicUsize::new(0),
@@ -182,7 +117,10 @@ impl Table {
 
     /// Bytes mapped for the table.
     pub(crate) fn mapped(&self) -> usize {
-        self.mapped.load(Ordering::Relaxed) + self.leaves.mapped() + self.chunks.mapped()
+        self.mapped.load(Ordering::Relaxed)
+            + self.leaves.mapped()
+            + self.lines.mapped()
+            + self.chunks.mapped()
     }
 
     /// Resident bytes of the table, without those of middles.
@@ -204,14 +142,14 @@ impl Table {
                 pages += resident.iter().filter(|page| **page & 1 == 1).count();
             }
         });
-        pages * PAGE + self.chunks.used()
+        pages * PAGE + self.lines.used() + self.chunks.used()
     }
 
     /// Records a block; false if there is no memory to do so.
     #[inline]
     pub(crate) fn insert(&self, address: usize, block: Block) -> bool {
-        let stored = match self.word(address) {
-            Some(word) => self.store(address, word, block),
+        let stored = match self.line(address) {
+            Some(line) => self.store(address, line, block),
             None => self.insert_first(address, block),
         };
         if stored && block.usable() >= around::LARGE {
@@ -220,93 +158,89 @@ impl Table {
         stored
     }
 
-    /// Records a block at an address that has no word.
+    /// Records a block at an address that has no line.
     #[cold]
     fn insert_first(&self, address: usize, block: Block) -> bool {
         if block.usable() >= around::LARGE
             && let Some(slot) = self.make_slot(address)
         {
-            slot.store(packed(block), block);
+            slot.store(packed(block) | key_of(address), block);
             return true;
         }
-        self.make_word(address).is_some_and(|word| self.store(address, word, block))
+        self.make_line(address).is_some_and(|line| self.store(address, line, block))
     }
 
     #[inline]
-    fn store(&self, address: usize, word: &AtomicU64, block: Block) -> bool {
-        let value = packed(block);
-        if value & WIDE != 0 {
-            for (size, offset) in [(block.requested, 16), (block.slop, 32)] {
-                let Some(word) = self.word(address + offset).or_else(|| self.make_word(address + offset))
-                else {
-                    return false;
-                };
-                word.store((size as u64) << 2 | SIZE, Ordering::Relaxed);
-            }
+    fn store(&self, address: usize, line: &Line, block: Block) -> bool {
+        let (word, key) = (packed(block), key_of(address));
+        let (requested, slop) = (block.requested as u64, block.slop as u64);
+        if word & WIDE != 0 && line.store_sizes(key, requested, slop, &self.lines).is_none() {
+            return false;
         }
-        word.store(value, Ordering::Release);
-        true
+        line.store(word | key, &self.lines).is_some()
     }
 
-    /// Prefetches the word of a block that the engine is about to record. The word is rarely in a cache, since the
+    /// Prefetches the line of a block that the engine is about to record. The line is rarely in a cache, since the
     /// table is large, and the engine walks the stack meanwhile.
     #[inline(always)]
     pub(crate) fn prefetch(&self, address: usize) {
-        if let Some(word) = self.word(address) {
-            memory::prefetch(word);
+        if let Some(line) = self.line(address) {
+            memory::prefetch(line);
         }
     }
 
     /// Records a block where the table has room and no live block; otherwise returns false, and changes nothing.
     #[inline(always)]
     pub(crate) fn insert_word(&self, address: usize, word: Word) -> bool {
-        let Some(place) = self.word(address) else { return false };
-        let free = match place.load(Ordering::Relaxed) {
-            0 => self.has_no_slots(address),
-            value => value & TAG != LIVE,
-        };
-        if free && word.usable() < around::LARGE {
-            place.store(word.0, Ordering::Release);
-            return true;
-        }
-        false
+        let Some(line) = self.line(address) else { return false };
+        let key = key_of(address);
+        let Some((cell, old)) = line.cell_for(key) else { return false };
+        let free = old & TAG != LIVE && (is_block(old, key) || self.has_no_slots(address));
+        free && word.usable() < around::LARGE
+            && cell.compare_exchange(old, word.bits() | key, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
 
     /// Forgets the block that starts here and returns its word; `None`, and nothing changes, if its
     /// sizes do not fit a word, or if it stands for others.
     #[inline(always)]
     pub(crate) fn remove_word(&self, address: usize) -> Option<Word> {
-        let place = self.word(address)?;
-        let value = place.load(Ordering::Relaxed);
-        if value & (TAG | WIDE | SAMPLED) != LIVE {
+        let key = key_of(address);
+        let cell = self.line(address)?.live(key)?;
+        let value = cell.load(Ordering::Relaxed);
+        if value & (WIDE | SAMPLED) != 0 {
             return None;
         }
-        place.store(FREED, Ordering::Relaxed);
-        Some(Word(value))
+        cell.store(FREED | key, Ordering::Release);
+        Some(Word::from_bits(value))
     }
 
     /// Forgets the block that starts here and returns it.
     pub(crate) fn remove(&self, address: usize) -> Option<Block> {
         let place = self.find_place(address)?;
-        let value = place.word().load(Ordering::Relaxed);
-        if value & TAG != LIVE {
+        let (value, key) = (place.word().load(Ordering::Relaxed), key_of(address));
+        if !is_live(value, key) {
             return None;
         }
         let block = self.block(address, place, value);
-        place.word().store(FREED, Ordering::Relaxed);
+        place.word().store(FREED | key, Ordering::Release);
+        if let Place::Cell(_, line) = place
+            && value & WIDE != 0
+        {
+            line.remove_sizes(key);
+        }
         Some(block)
     }
 
     /// Whether a live block starts here.
     #[inline]
     pub(crate) fn is_live(&self, address: usize) -> bool {
-        self.find_place(address).is_some_and(|place| place.word().load(Ordering::Relaxed) & TAG == LIVE)
+        self.value(address) & TAG == LIVE
     }
 
     /// Sets the mark bit and returns whether it was clear before; `None` if no block starts here.
     pub(crate) fn mark(&self, address: usize) -> Option<bool> {
         let place = self.find_place(address)?;
-        let marked = |value| (value & TAG == LIVE).then_some(value | MARKED);
+        let marked = |value| is_live(value, key_of(address)).then_some(value | MARKED);
         let before = place.word().fetch_update(Ordering::AcqRel, Ordering::Acquire, marked).ok()?;
         Some(before & MARKED == 0)
     }
@@ -316,7 +250,7 @@ impl Table {
         if let Some(place) = self.find_place(address) {
             // This fails if another thread freed the block meanwhile: then the block has no mark.
             let _ = place.word().fetch_update(Ordering::AcqRel, Ordering::Acquire, |value| {
-                (value & TAG == LIVE).then_some(value & !MARKED)
+                is_live(value, key_of(address)).then_some(value & !MARKED)
             });
         }
     }
@@ -333,7 +267,7 @@ impl Table {
         let mut read = None;
         for _ in 0..TRIES {
             let value = place.word().load(Ordering::Acquire);
-            if value & TAG != LIVE {
+            if !is_live(value, key_of(address)) {
                 return None;
             }
             let block = self.block(address, place, value);
@@ -372,22 +306,33 @@ impl Table {
 
     /// Forgets all blocks.
     pub(crate) fn clear(&self) {
-        self.for_each_place(|_, place| {
-            if place.word().load(Ordering::Relaxed) != 0 {
-                place.word().store(0, Ordering::Relaxed);
-            }
+        self.for_each_stretch(|_, leaf, slots| {
+            let cells = leaf.into_iter().flat_map(|leaf| &leaf.lines).flat_map(Line::cells);
+            let slots = sparse::in_order(slots).into_iter().flatten().map(|(_, slot)| &slot.word);
+            cells.chain(slots).for_each(|word| word.store(0, Ordering::Relaxed));
         });
-        // The first pass did not reach slots behind a word that was not 0.
-        self.for_each_place(|_, place| place.word().store(0, Ordering::Relaxed));
     }
 
     fn for_each_place<'t>(&'t self, mut each: impl FnMut(usize, Place<'t>)) {
         self.for_each_stretch(|start, leaf, slots| {
             let mut slots = sparse::in_order(slots).into_iter().flatten().peekable();
-            for (index, word) in leaf.map_or(&[][..], |leaf| &leaf.words).iter().enumerate() {
-                let slot = slots.next_if(|(at, _)| *at == index).map(|(_, slot)| slot);
-                let word = Place::Word(word);
-                each(start + (index << GRAIN_BITS), slot.map_or(word, |slot| word.or(slot)));
+            for (at, line) in leaf.map_or(&[][..], |leaf| &leaf.lines).iter().enumerate() {
+                let first = at * KEYS;
+                let mut places = [None; KEYS];
+                while let Some((index, slot)) = slots.next_if(|(index, _)| *index < first + KEYS) {
+                    places[index - first] = Some(Place::Slot(slot));
+                }
+                for cell in line.cells() {
+                    let word = cell.load(Ordering::Acquire);
+                    if is_block(word, word & word::KEY) {
+                        places[place_of(word)] = Some(Place::Cell(cell, line));
+                    }
+                }
+                for (index, place) in places.into_iter().enumerate() {
+                    if let Some(place) = place {
+                        each(start + ((first + index) << GRAIN_BITS), place);
+                    }
+                }
             }
             for (index, slot) in slots {
                 each(start + (index << GRAIN_BITS), Place::Slot(slot));
@@ -403,7 +348,7 @@ impl Table {
                 // SAFETY: null, or a middle of `make`, and the table never unmaps one.
                 let Some(middle) = (unsafe { middle.load(Ordering::Acquire).as_ref() }) else { continue };
                 for (low, (leaf, chunk)) in middle.leaves.iter().zip(&middle.sparse).enumerate() {
-                    // SAFETY: null, or a leaf of `make_word`, and the table never unmaps one.
+                    // SAFETY: null, or a leaf of `make_line`, and the table never unmaps one.
                     let leaf = unsafe { leaf.load(Ordering::Acquire).as_ref() };
                     // SAFETY: null, or a chunk of `make_slot`, and the table never unmaps one.
                     let chunk = unsafe { chunk.load(Ordering::Acquire).as_ref() };
@@ -420,36 +365,25 @@ impl Table {
         if value & WIDE == 0 {
             return block;
         }
-        let (requested, slop) = self.sizes(address, place).unwrap_or_default();
+        let (requested, slop) = place.sizes(key_of(address)).unwrap_or_default();
         Block { requested: requested as usize, slop: slop as usize, ..block }
     }
 
-    /// Requested bytes and slop of a wide block. `None` if other blocks have overwritten them meanwhile.
-    fn sizes(&self, address: usize, place: Place<'_>) -> Option<(u64, u64)> {
-        let size = |address: usize| {
-            let value = self.word(address)?.load(Ordering::Acquire);
-            (value & TAG == SIZE).then_some(value >> 2)
-        };
-        match place {
-            Place::Word(_) => Some((size(address + 16)?, size(address + 32)?)),
-            Place::Slot(slot) => Some(slot.sizes()),
-        }
-    }
-
+    /// The word of the block that starts here, or was freed; 0 if there is none.
     fn value(&self, address: usize) -> u64 {
-        self.find_place(address).map_or(0, |place| place.word().load(Ordering::Acquire))
+        let value = self.find_place(address).map_or(0, |place| place.word().load(Ordering::Acquire));
+        // Another block may have taken the cell meanwhile.
+        if is_block(value, key_of(address)) { value } else { 0 }
     }
 
     /// The place where the block that starts here is recorded, or was.
     #[inline]
     fn find_place(&self, address: usize) -> Option<Place<'_>> {
-        match self.word(address) {
-            Some(word) if word.load(Ordering::Relaxed) != 0 => Some(Place::Word(word)),
-            word => self.slot(address).map(Place::Slot).or(word.map(Place::Word)),
-        }
+        let cell = self.line(address).and_then(|line| Some(Place::Cell(line.find(key_of(address))?, line)));
+        cell.or_else(|| self.slot(address).map(Place::Slot))
     }
 
-    /// Whether the stretch of heap around an address has no slots. It has a word for the address.
+    /// Whether the stretch of heap around an address has no slots. It has a line for the address.
     #[inline(always)]
     fn has_no_slots(&self, address: usize) -> bool {
         self.middle(address)
@@ -460,13 +394,13 @@ impl Table {
     fn slot(&self, address: usize) -> Option<&Slot> {
         let first = self.middle(address)?.sparse[leaf_index(address)].load(Ordering::Acquire);
         // SAFETY: null, or a chunk of `make_slot`, and the table never unmaps one.
-        unsafe { first.as_ref() }?.find(word_index(address))
+        unsafe { first.as_ref() }?.find(place_index(address))
     }
 
     /// The slot of an address, made if necessary; `None` if its stretch of heap has too many, or memory is short.
     fn make_slot(&self, address: usize) -> Option<&Slot> {
         let middle = self.make_middle(address)?;
-        sparse::make(&middle.sparse[leaf_index(address)], word_index(address), &self.chunks)
+        sparse::make(&middle.sparse[leaf_index(address)], place_index(address), &self.chunks)
     }
 
     #[inline]
@@ -486,20 +420,17 @@ impl Table {
         unsafe { middle.as_ref() }
     }
 
+    /// The first line for the stretch of heap around an address.
     #[inline]
-    fn leaf(&self, address: usize) -> Option<&Leaf> {
+    fn line(&self, address: usize) -> Option<&Line> {
         let leaf = self.middle(address)?.leaves[leaf_index(address)].load(Ordering::Acquire);
-        // SAFETY: null, or a leaf of `make_word`, and the table never unmaps one.
-        unsafe { leaf.as_ref() }
-    }
-
-    #[inline]
-    fn word(&self, address: usize) -> Option<&AtomicU64> {
-        Some(&self.leaf(address)?.words[word_index(address)])
+        // SAFETY: null, or a leaf of `make_line`, and the table never unmaps one.
+        let leaf = unsafe { leaf.as_ref() }?;
+        Some(&leaf.lines[place_index(address) / KEYS])
     }
 
     #[cold]
-    fn make_word(&self, address: usize) -> Option<&AtomicU64> {
+    fn make_line(&self, address: usize) -> Option<&Line> {
         let place = &self.make_middle(address)?.leaves[leaf_index(address)];
         if place.load(Ordering::Acquire).is_null() {
             let fresh = self.leaves.take();
@@ -509,7 +440,7 @@ impl Table {
             // If another thread was faster, its leaf counts, and nobody ever touches this one.
             let _ = place.compare_exchange(null_mut(), fresh, Ordering::AcqRel, Ordering::Acquire);
         }
-        self.word(address)
+        self.line(address)
     }
 
     fn make_middle(&self, address: usize) -> Option<&Middle> {
@@ -553,27 +484,8 @@ fn leaf_index(address: usize) -> usize {
     address >> LEAF_BITS & (LEAVES - 1)
 }
 
+/// The number of an address within its leaf's stretch of heap.
 #[inline(always)]
-fn word_index(address: usize) -> usize {
-    address >> GRAIN_BITS & (LEAF_WORDS - 1)
-}
-
-/// The word of a live block.
-#[inline(always)]
-fn packed(block: Block) -> u64 {
-    let mut value = LIVE | u64::from(block.trace.0) << TRACE_SHIFT;
-    if block.sampled {
-        value |= SAMPLED;
-    }
-    if block.requested < 1 << REQUESTED_BITS && block.slop < 1 << SLOP_BITS {
-        value | (block.requested as u64) << REQUESTED_SHIFT | (block.slop as u64) << SLOP_SHIFT
-    } else {
-        value | WIDE | fingerprint(block.requested as u64, block.slop as u64) << SLOP_SHIFT
-    }
-}
-
-/// Tells whether sizes belong to the word of a wide block. It fills the bits into which the sizes do not fit.
-fn fingerprint(requested: u64, slop: u64) -> u64 {
-    let mixed = requested.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ slop.wrapping_mul(0xc2b2_ae3d_27d4_eb4f);
-    mixed >> (64 - SLOP_BITS - REQUESTED_BITS)
+fn place_index(address: usize) -> usize {
+    address >> GRAIN_BITS & (LEAF_LINES * KEYS - 1)
 }

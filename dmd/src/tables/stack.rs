@@ -18,6 +18,7 @@ pub(crate) struct ThreadStack {
     /// start.
     epoch: u32,
     root: TraceId,
+    calls: KnownCalls,
 }
 
 impl ThreadStack {
@@ -39,7 +40,8 @@ impl ThreadStack {
 
     #[inline(always)]
     fn tag(&mut self, registers: &Registers, caller: usize, tree: &TraceTree) -> TraceId {
-        let child = |parent, pc| tree.child(parent, pc);
+        let calls = &mut self.calls;
+        let child = |parent, pc| calls.child(parent, pc, tree);
         let trace = self.last.tag(registers, &mut self.range, Some(caller), self.root, child).0;
         // A stack without frames is no stack.
         if trace == self.root { TraceId::NONE } else { trace }
@@ -57,6 +59,39 @@ impl ThreadStack {
         };
         (self.epoch, self.root) = (epoch, root);
         self.tag(registers, caller, tree)
+    }
+}
+
+/// Nodes of the tree that this thread has looked up, by parent and return address. One load then replaces the search
+/// through a node's children, of which each look waits for the one before. A node never changes its parent or its
+/// address, so that an entry stays true for good.
+struct KnownCalls([KnownCall; CALLS]);
+
+const CALLS: usize = 512;
+
+#[derive(Clone, Copy)]
+#[repr(align(16))]
+struct KnownCall {
+    pc: u64,
+    parent: TraceId,
+    /// [`TraceId::NONE`] if the entry is empty.
+    node: TraceId,
+}
+
+impl KnownCalls {
+    #[inline(always)]
+    fn child(&mut self, parent: TraceId, pc: usize, tree: &TraceTree) -> TraceId {
+        let mixed = (pc as u64 ^ u64::from(parent.0) << 40).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let known = &mut self.0[(mixed >> (u64::BITS - CALLS.ilog2())) as usize];
+        if known.pc == pc as u64 && known.parent == parent && known.node != TraceId::NONE {
+            return known.node;
+        }
+        let node = tree.child(parent, pc);
+        // A full tree gives the parent.
+        if node != parent {
+            *known = KnownCall { pc: pc as u64, parent, node };
+        }
+        node
     }
 }
 
@@ -101,8 +136,9 @@ mod tests {
             let root = TREE.root(epoch).unwrap();
             assert_eq!(root == TraceId::NONE, epoch == 0);
             let last = LastStack::new(root);
+            let calls = KnownCalls([KnownCall { pc: 0, parent: root, node: TraceId::NONE }; CALLS]);
             let mut stack =
-                ThreadStack { range: StackRange::new(), last, epoch: dmd_unwind::replaced(), root };
+                ThreadStack { range: StackRange::new(), last, epoch: dmd_unwind::replaced(), root, calls };
             // No frame of the stack continues at this address, so that no frame counts.
             assert_eq!(stack.trace(1, &TREE), TraceId::NONE, "{epoch}");
         }

@@ -1,15 +1,16 @@
 //! The block around an address.
 //!
-//! A look back over the words finds small blocks. A large block may start far before the address, and the words
+//! A look back over the lines finds small blocks. A large block may start far before the address, and the lines
 //! between say nothing. So each stretch of heap has a place with the start of the last large block in it. Blocks do
 //! not overlap: only one block at least as long as the stretch can start in it at a time. A search looks up the
 //! block that a place names, so that a free has nothing to do here.
 
-use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicUsize, Ordering};
 
-use super::{ADDRESS_BITS, Block, GRAIN_BITS, LEAF_BITS, LIVE, MIDDLE_BITS, PLANES, TAG, Table, word_index};
+use super::line::{LINE_BITS, key_of};
+use super::{ADDRESS_BITS, Block, GRAIN_BITS, MIDDLE_BITS, PLANES, Table};
 
-/// Blocks of this many usable bytes have a place; words are enough to find smaller ones.
+/// Blocks of this many usable bytes have a place; lines are enough to find smaller ones.
 pub(super) const LARGE: usize = 1 << LARGE_BITS;
 const LARGE_BITS: u32 = 14;
 const LONG_BITS: u32 = 20;
@@ -66,15 +67,11 @@ impl Table {
         let plane = last % PLANES;
         let first = last.saturating_sub(LARGE - (1 << GRAIN_BITS)).max(plane);
         loop {
-            let from = first.max((last >> LEAF_BITS << LEAF_BITS) + plane);
-            if let Some(leaf) = self.leaf(last) {
-                let is_live = |word: &AtomicU64| {
-                    looked();
-                    word.load(Ordering::Acquire) & TAG == LIVE
-                };
-                if let Some(at) = leaf.words[word_index(from)..=word_index(last)].iter().rposition(is_live) {
-                    return self.if_around(address, from + (at << GRAIN_BITS));
-                }
+            let start = (last >> LINE_BITS << LINE_BITS) + plane;
+            let from = first.max(start);
+            let found = self.line(last).and_then(|line| line.last_live(key_of(from), key_of(last), looked));
+            if let Some(place) = found {
+                return self.if_around(address, start + (place << GRAIN_BITS));
             }
             if from == first {
                 return None;

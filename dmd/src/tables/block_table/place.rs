@@ -1,25 +1,30 @@
 //! The place where a block is recorded.
 
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::AtomicU64;
 
+use super::line::Line;
 use super::sparse::Slot;
 
 #[derive(Clone, Copy)]
 pub(super) enum Place<'t> {
-    Word(&'t AtomicU64),
+    /// A cell, and the first line of its chain.
+    Cell(&'t AtomicU64, &'t Line),
     Slot(&'t Slot),
 }
 
 impl<'t> Place<'t> {
     pub(super) fn word(self) -> &'t AtomicU64 {
         match self {
-            Place::Word(word) => word,
+            Place::Cell(cell, _) => cell,
             Place::Slot(slot) => &slot.word,
         }
     }
 
-    /// The slot of the same address, unless the word takes precedence.
-    pub(super) fn or(self, slot: &'t Slot) -> Self {
-        if self.word().load(Ordering::Relaxed) == 0 { Place::Slot(slot) } else { self }
+    /// Requested bytes and slop of a wide block with this key. `None` if it ended meanwhile.
+    pub(super) fn sizes(self, key: u64) -> Option<(u64, u64)> {
+        match self {
+            Place::Cell(_, line) => line.sizes(key),
+            Place::Slot(slot) => Some(slot.sizes()),
+        }
     }
 }

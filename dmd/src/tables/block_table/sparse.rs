@@ -1,7 +1,8 @@
 //! Large blocks where no small one was recorded: each has a slot in a short chain of chunks.
 //!
 //! A slot belongs to its address for good, so that a thread that found it may use it whatever others do. There are
-//! a few more slots than large blocks fit into the stretch of heap. A block that finds no free slot gets words.
+//! a few more slots than large blocks fit into the stretch of heap. A block that finds no free slot gets a
+//! cell.
 
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicPtr, AtomicU16, AtomicU64, Ordering};

@@ -90,17 +90,87 @@ fn a_place_is_another_block_s_when_its_own_was_freed() {
     }
 }
 
-/// While a dump reads a block, another thread may free it.
+/// The cells of a large block and of its sizes are free after its end: the table does not grow with their number.
 #[test]
-fn sizes_of_a_large_block_are_not_read_from_what_took_its_place() {
+fn a_large_block_leaves_its_cells_to_others() {
     static TABLE: Table = Table::new();
-    // Where small blocks are, the sizes of a large block lie behind its word.
     assert!(TABLE.insert(HEAP + 64, block(16)));
-    assert!(TABLE.insert(HEAP, block(1 << 30)));
-    for offset in [16, 32] {
-        assert!(TABLE.insert(HEAP + offset, block(16)));
+    let before = TABLE.touched();
+    for round in 1..100 {
+        let large = HEAP + 80 + round % 4 * 16;
+        assert!(TABLE.insert(large, block(round << 30)));
+        assert_eq!(TABLE.get(large), Some(block(round << 30)));
+        assert_eq!(TABLE.remove(large), Some(block(round << 30)));
+        assert_eq!(TABLE.get(large), None);
     }
-    assert_eq!(TABLE.get(HEAP), Some(block(0)));
+    assert_eq!(TABLE.get(HEAP + 64), Some(block(16)));
+    assert!(TABLE.touched() <= before + 2 * 64, "{} {before}", TABLE.touched());
+}
+
+/// Wherever blocks begin and end, the table knows those that live, in order, and grows only with their number.
+#[test]
+fn blocks_in_any_order_at_any_place() {
+    static TABLE: Table = Table::new();
+    let mut live = std::collections::BTreeMap::new();
+    let mut random = 1_u64;
+    for round in 0..200_000_usize {
+        random = random.wrapping_mul(0x2545_f491_4f6c_dd1d).wrapping_add(0x1234_5677);
+        let start = HEAP + ((random >> 40) as usize % 256) * 16 + [0, 8][round % 2];
+        let size = [1, 15, 5000, 300_000][(random >> 20) as usize % 4];
+        if live.remove(&start).is_some() {
+            assert!(TABLE.remove(start).is_some());
+            assert_eq!(TABLE.remove(start), None);
+        } else if live.len() < 300 {
+            assert!(TABLE.insert(start, block(size)));
+            live.insert(start, size);
+        }
+        assert_eq!(TABLE.get(start).map(|block| block.requested), live.get(&start).copied());
+    }
+    for plane in [0, 8] {
+        let mut found = Vec::new();
+        TABLE
+            .for_each(|start, block| found.extend((start % 16 == plane).then_some((start, block.requested))));
+        let known: Vec<_> =
+            live.iter().filter(|(start, _)| *start % 16 == plane).map(|(s, b)| (*s, *b)).collect();
+        assert_eq!(found, known);
+    }
+    assert!(TABLE.touched() < 64 << 10, "{}", TABLE.touched());
+}
+
+/// Threads begin and end blocks side by side, each its own: no block is lost, none stays, none is another's.
+#[test]
+fn threads_share_a_stretch_of_heap() {
+    static TABLE: Table = Table::new();
+    const THREADS: usize = 4;
+    std::thread::scope(|scope| {
+        for thread in 0..THREADS {
+            scope.spawn(move || {
+                let starts = || (thread..256).step_by(THREADS).map(|at| HEAP + at * 16);
+                for round in 0..2000 {
+                    for start in starts().filter(|start| start / 64 % 5 != round % 5) {
+                        assert!(TABLE.insert(start, block(start % 4096 + round % 7)));
+                    }
+                    for start in starts().filter(|start| start / 64 % 5 != round % 5) {
+                        assert_eq!(TABLE.mark(start), Some(true));
+                        let marked = Block { marked: true, ..block(start % 4096 + round % 7) };
+                        assert_eq!(TABLE.remove(start), Some(marked));
+                    }
+                    assert!(starts().all(|start| TABLE.get(start).is_none()));
+                }
+            });
+        }
+        scope.spawn(|| {
+            for _ in 0..200 {
+                let mut last = 0;
+                TABLE.for_each(|start, block| {
+                    assert!(last < start && block.requested < 4096 + 7);
+                    assert_eq!(block.requested - start % 4096, block.requested % 16 % 7);
+                    last = start;
+                });
+            }
+        });
+    });
+    TABLE.for_each(|address, _| panic!("{address:#x}"));
 }
 
 /// A block is the same whether or not blocks around it are small, whichever came first.
@@ -118,7 +188,7 @@ fn large_blocks_among_small_ones() {
     assert_eq!(all(), [(large, 17 << 10), (second, 5 << 30)]);
     let before = TABLE.mapped();
     assert!(TABLE.insert(small, block(48)));
-    assert!(TABLE.mapped() > before, "small blocks need words");
+    assert!(TABLE.mapped() > before, "small blocks need lines");
     assert_eq!(all(), [(large, 17 << 10), (small, 48), (second, 5 << 30)]);
     assert_eq!(TABLE.find(second + 9), inside(second, 5 << 30));
     assert_eq!((TABLE.mark(large), TABLE.mark(large)), (Some(true), Some(false)));
@@ -126,7 +196,7 @@ fn large_blocks_among_small_ones() {
     TABLE.unmark(large);
     assert_eq!(TABLE.remove(large), Some(block(17 << 10)));
     assert_eq!((TABLE.remove(large), TABLE.find(large)), (None, Found::Freed));
-    // A word takes precedence over the slot.
+    // A cell takes precedence over the slot.
     assert!(TABLE.insert(large, block(100)));
     TABLE.remove(second);
     assert_eq!(all(), [(large, 100), (small, 48)]);
@@ -134,7 +204,7 @@ fn large_blocks_among_small_ones() {
     assert_eq!((all(), TABLE.find(large)), (Vec::new(), Found::Nothing));
 }
 
-/// A slot belongs to its address for good: blocks without a free slot get words.
+/// A slot belongs to its address for good: blocks without a free slot get cells.
 #[test]
 fn large_blocks_at_more_addresses_than_there_are_slots() {
     static TABLE: Table = Table::new();
