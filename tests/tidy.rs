@@ -124,6 +124,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "engine_abi",
             "measure",
             "reporting",
+            "watching",
             "collect",
             "live",
             "start_up",

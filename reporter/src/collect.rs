@@ -14,7 +14,7 @@ mod tag_rows;
 
 pub use answer_here::answer_here;
 pub use driver::{CollectOptions, Collection, collect_reports};
-pub use pressure::{PressureHook, minimize_memory_usage, on_memory_pressure};
+pub use pressure::{AllocatorPurge, MemoryPressure, PressureHook, minimize_memory_usage, on_memory_pressure};
 pub use program::run_reporters;
 
 pub(crate) use program::asking_threads;
