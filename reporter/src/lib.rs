@@ -83,6 +83,7 @@ pub use collect::{
     AllocatorPurge, CollectOptions, Collection, MemoryPressure, PressureHook, answer_here, collect_reports,
     minimize_memory_usage, on_memory_pressure,
 };
+pub use engine_abi::SiteFrame;
 pub use live::{listen, listen_to_signals};
 pub use measure::{
     AddSizeOf, Block, Computed, Edge, Erased, ErasedMallocSizeOf, MallocSizeOf, MallocSizeOfEach,
@@ -98,8 +99,9 @@ pub use reporting::{
     Tag, TagGuard, Tagged, amounts, register_local, register_strong, register_weak, spawn_tagged, tag,
 };
 pub use watching::{
-    Collector, CycleProgress, GarbageCollection, GarbageCollectionCycle, GarbageCollectionHook,
-    GarbageCollectionSlice, WatchedCollector, on_garbage_collection,
+    AllocationsLogEntry, ClassName, Collector, CycleProgress, GarbageCollection, GarbageCollectionCycle,
+    GarbageCollectionHook, GarbageCollectionSlice, MemoryObserver, NurseryRegistration, ObserverError,
+    SavedStack, WatchedCollector, allocation_site, describe_block, on_garbage_collection, register_nursery,
 };
 
 /// For the macros of this crate, for `heap-graph` and for `dmd`. Not for direct use; it may change at any time.

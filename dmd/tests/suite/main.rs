@@ -23,3 +23,4 @@ mod sampler;
 mod smoke;
 mod stacks;
 mod support;
+mod watching;
