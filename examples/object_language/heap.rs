@@ -34,9 +34,12 @@ struct Class {
 
 type Names<'gc> = RefLock<BTreeMap<String, Value<'gc>>>;
 
+/// The arena of all objects. Its root has the names.
+type Objects = Arena<Rootable![Gc<'_, Names<'_>>]>;
+
 /// The objects, and what the program has defined.
 pub(crate) struct Heap {
-    arena: WatchedCollector<Arena<Rootable![Gc<'_, Names<'_>>]>>,
+    arena: WatchedCollector<Objects>,
     classes: Vec<Class>,
 }
 
@@ -56,7 +59,9 @@ impl Heap {
                 }
                 Statement::Let { name, class, values } => self.make(name, class, values)?,
                 Statement::Forget { name } => {
-                    self.arena.mutate(|mc, names| drop(names.borrow_mut(mc).remove(name)));
+                    self.arena.mutate(|mc, names| {
+                        names.borrow_mut(mc).remove(name);
+                    });
                 }
                 Statement::Repeat { times, body } => {
                     for _ in 0..*times {

@@ -4,6 +4,8 @@ use core::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use memory_reporter::engine_abi::{BlockRow, FrameRow};
+#[cfg(feature = "analyze")]
+use rustc_hash::FxHashSet;
 
 #[cfg(feature = "analyze")]
 use crate::boundary::live_frames::LiveFrames;
@@ -108,9 +110,14 @@ fn for_each_frame(trace: TraceId, each: &mut dyn FnMut(&FrameRow<'_>)) {
 /// Looks up the frames of many stacks at once. The caller is inside the engine's guard.
 #[cfg(feature = "analyze")]
 pub(crate) fn look_up(traces: impl Iterator<Item = TraceId>) {
-    let traces: rustc_hash::FxHashSet<TraceId> = traces.collect();
-    let asked = traces.into_iter().flat_map(|trace| ENGINE.tree().frames(trace)).collect();
-    LiveFrames::known().look_up(asked, &Modules::now());
+    let traces: FxHashSet<TraceId> = traces.collect();
+    let mut live_frames = LiveFrames::known();
+    let known = live_frames.frames();
+    let pcs = traces.into_iter().flat_map(|trace| ENGINE.tree().frames(trace));
+    let asked: FxHashSet<usize> = pcs.filter(|pc| !known.has(*pc)).collect();
+    if !asked.is_empty() {
+        live_frames.look_up(asked, &Modules::now());
+    }
 }
 
 /// Without symbols there is nothing to look up.
@@ -125,7 +132,7 @@ fn with_frames(trace: TraceId, each: impl FnOnce(&[dmd_analyze::Frame<'_>])) {
     if pcs.iter().any(|pc| !live_frames.frames().has(*pc)) {
         // Opening a file with symbols costs more than all lookups in it, and a caller that asks for one stack will
         // ask for those of the other blocks.
-        let mut traces = rustc_hash::FxHashSet::from_iter([trace]);
+        let mut traces = FxHashSet::from_iter([trace]);
         ENGINE.table().for_each(|_, block| {
             traces.insert(block.trace);
         });

@@ -1,5 +1,7 @@
 //! Censuses of a running program. Usage: with `DMD`: `heap_graph_censuses`; prints two of them as JSON, each on a line.
 
+#![allow(clippy::print_stdout, reason = "the test reads it")]
+
 use std::alloc::System;
 use std::hint::black_box;
 

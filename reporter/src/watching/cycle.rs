@@ -33,7 +33,8 @@ pub struct GarbageCollection {
     pub gc_cycle_number: u64,
 }
 
-/// One slice of a cycle, in milliseconds since the process started.
+/// One slice of a cycle, in milliseconds since the process started. Linux tells the start in hundredths of a second, so
+/// all time stamps of a process may be off by the same 10 ms.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct GarbageCollectionSlice {

@@ -28,7 +28,11 @@ impl Collector for Work {
             return CycleProgress::Idle;
         }
         self.done += 1;
-        if self.done % self.slices == 0 { CycleProgress::Finished } else { CycleProgress::Unfinished }
+        if self.done.is_multiple_of(self.slices) {
+            CycleProgress::Finished
+        } else {
+            CycleProgress::Unfinished
+        }
     }
 
     fn finish(&mut self) {
