@@ -13,6 +13,7 @@ pub(crate) mod entry;
 pub(crate) mod listening;
 #[cfg(feature = "analyze")]
 pub(crate) mod live_frames;
+pub(crate) mod logs;
 #[allow(unsafe_code, reason = "calls and is called through a table of C functions")]
 pub(crate) mod recorder;
 #[allow(unsafe_code, reason = "functions of other programs")]

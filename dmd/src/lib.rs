@@ -106,6 +106,11 @@ cfg_if::cfg_if! {
     }
 }
 
+pub use memory_reporter::{
+    AllocationsLogEntry, ClassName, MemoryObserver, NurseryRegistration, ObserverError, SavedStack,
+    SiteFrame, allocation_site, describe_block, register_nursery,
+};
+
 pub use error::DumpError;
 #[doc(hidden)]
 pub use first_process::words_for_first_process;

@@ -4,6 +4,8 @@
 pub(crate) mod block_table;
 pub(crate) mod dead_blocks;
 pub(crate) mod events;
+#[allow(unsafe_code, reason = "a mapping behind a lock")]
+pub(crate) mod logs;
 pub(crate) mod mark;
 pub(crate) mod observers;
 #[allow(unsafe_code, reason = "segments that are never unmapped, and the clock")]

@@ -8,6 +8,7 @@
 //!   [`snapshot::SnapshotWriter`] writes a heap node by node, without a graph in memory.
 //! - [`HeapGraph::collect`] walks values of this program with the derive that measures them;
 //!   [`HeapGraph::save`] writes them to a file during the walk.
+//! - [`live::allocated_blocks`] has all blocks that DMD records in this program, and [`take_census`] takes their census.
 //! - [`GraphBuilder`] builds a graph of any other heap.
 //!
 //! The analyses answer these questions:
@@ -84,6 +85,6 @@ pub mod worker;
 pub use census::{Breakdown, CensusReport, CensusTree, census};
 pub use dominators::DominatorTree;
 pub use graph::{Graph, GraphBuilder, Node, NodeId, NodeIndex, NodeParts};
-pub use live::{HeapGraph, Roots, answer_snapshots};
+pub use live::{HeapGraph, Roots, answer_snapshots, take_census};
 pub use paths::shortest_paths;
 pub use progress::{Cancelled, Progress};

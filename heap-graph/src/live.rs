@@ -1,6 +1,7 @@
 //! The graph of the running program, from the same derive that measures its heap.
 
 mod answer;
+mod blocks;
 mod collected;
 mod descriptions;
 mod dmd;
@@ -17,6 +18,7 @@ mod sites;
 mod stream;
 
 pub use answer::{SNAPSHOT_REQUEST, answer_snapshots};
+pub use blocks::{NotRecording, TakeCensusError, allocated_blocks, take_census};
 pub use naming::{BlockTypes, coarse_type};
 pub use options::LiveOptions;
 pub use roots::Roots;

@@ -15,7 +15,7 @@ mod times;
 
 pub use answer_here::answer_here;
 pub use driver::{CollectOptions, Collection, collect_reports};
-pub use pressure::{PressureHook, minimize_memory_usage, on_memory_pressure};
+pub use pressure::{AllocatorPurge, MemoryPressure, PressureHook, minimize_memory_usage, on_memory_pressure};
 pub use program::run_reporters;
 
 #[cfg(feature = "live")]

@@ -41,11 +41,17 @@
 //! (`dmd/tests/suite/engine_versions.rs`) run programs under engines with fewer and more entries and another version.
 
 mod marks;
+mod observing;
 mod rows;
 mod run;
 mod sites;
 
 pub(crate) use marks::{Marks, mark_on_alloc};
+pub use observing::{
+    BlockRow, EachBlock, EachName, LogLimits, LogState, TypeName, enclosing_site, for_each_live_block,
+    site_type,
+};
+pub(crate) use observing::{Log, NoLog, ticks};
 pub(crate) use rows::DarkMatter;
 pub use rows::{DarkRow, EachRow, Rows, Sizes};
 pub(crate) use run::{Collecting, Marker, Run};
@@ -177,6 +183,26 @@ pub struct EngineTable {
     /// For tests: forgets all blocks and continues with other options, a C string with words as in `$DMD`. Returns 0, or
     /// the system's number of an error.
     pub reset: unsafe extern "C" fn(options: *const c_char) -> c_int,
+
+    /// Calls `each` with every live block and with `context`.
+    pub live_blocks: unsafe extern "C" fn(context: *mut c_void, each: EachBlock),
+    /// As `site`, for the block around the address.
+    pub enclosing_site: extern "C" fn(address: *const c_void) -> u64,
+    /// Calls `each` with the type of the blocks that a stack allocated and with `context`; not at all if the type is
+    /// unknown.
+    pub site_type: unsafe extern "C" fn(site: u64, context: *mut c_void, each: EachName),
+    /// Opens a log of the allocations from now on. Returns its number, or 0 if there is no room for it.
+    pub open_log: extern "C" fn(limits: LogLimits) -> u32,
+    /// Changes the limits of a log; false, and nothing changes, if there is no memory for them.
+    pub limit_log: extern "C" fn(log: u32, limits: LogLimits) -> bool,
+    /// Writes to `state` what a log contains.
+    pub log_state: unsafe extern "C" fn(log: u32, state: *mut LogState),
+    /// Empties a log: calls `each` with every allocation, the oldest first, and with `context`.
+    pub drain_log: unsafe extern "C" fn(log: u32, context: *mut c_void, each: EachBlock),
+    /// Closes a log. Its number may then stand for another.
+    pub close_log: extern "C" fn(log: u32),
+    /// The time now on the clock of [`BlockRow::tick`].
+    pub ticks: extern "C" fn() -> u64,
 }
 
 /// What a program finds when it looks for a preloaded engine.

@@ -51,6 +51,7 @@
 //! - `live` (default): the module `live`, and the variable `ABOUT_MEMORY`. Without it a program is smaller.
 //! - `serde`: a [`SizeTree`] can be serialized.
 //! - `jemalloc`, `mimalloc`: declare these allocators, and read their statistics.
+//! - `gc-arena`: an arena of this crate is a [`Collector`].
 //! - one for each crate whose types can be measured, by the name of the crate: see [`docs`].
 //!
 //! Files are compressed by `flate2`, whose default backend is in Rust. An application that turns on another backend of
@@ -65,6 +66,7 @@ mod platform;
 mod reporting;
 mod small_sort;
 mod start_up;
+mod watching;
 
 pub mod docs;
 #[doc(hidden)]
@@ -81,9 +83,10 @@ pub use allocator::{
     AllocatorStatistics, CUsableSize, DeclaredAllocator, UsableSize, declared as declared_allocator,
 };
 pub use collect::{
-    CollectOptions, Collection, PressureHook, answer_here, collect_reports, minimize_memory_usage,
-    on_memory_pressure,
+    AllocatorPurge, CollectOptions, Collection, MemoryPressure, PressureHook, answer_here, collect_reports,
+    minimize_memory_usage, on_memory_pressure,
 };
+pub use engine_abi::SiteFrame;
 #[cfg(feature = "live")]
 pub use live::{listen, listen_to_signals};
 pub use measure::{
@@ -99,6 +102,11 @@ pub use platform::ListenError;
 pub use reporting::{
     CounterSite, CountingMalloc, LocalRegistration, MemoryCounter, MemoryReporter, Registration, Reports,
     Tag, TagGuard, Tagged, amounts, register_local, register_strong, register_weak, spawn_tagged, tag,
+};
+pub use watching::{
+    AllocationsLogEntry, ClassName, Collector, CycleProgress, GarbageCollection, GarbageCollectionCycle,
+    GarbageCollectionHook, GarbageCollectionSlice, MemoryObserver, NurseryRegistration, ObserverError,
+    SavedStack, WatchedCollector, allocation_site, describe_block, on_garbage_collection, register_nursery,
 };
 
 /// For the macros of this crate, for `heap-graph` and for `dmd`. Not for direct use; it may change at any time.

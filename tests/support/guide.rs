@@ -23,3 +23,6 @@ mod heap_graphs {}
 
 #[doc = include_str!("../../docs/src/budgets.md")]
 mod budgets {}
+
+#[doc = include_str!("../../docs/src/watching.md")]
+mod watching {}

@@ -5,11 +5,12 @@ use core::slice;
 use core::time::Duration;
 
 use memory_reporter::engine_abi::{
-    ENCLOSING, EachFrame, EachRow, EngineTable, MoveRoom, ON_ALLOC, Rows, RunReporters, Sizes,
+    ENCLOSING, EachBlock, EachFrame, EachName, EachRow, EngineTable, LogState, MoveRoom, ON_ALLOC, Rows,
+    RunReporters, Sizes, TypeName,
 };
 
 use crate::boundary::with_caller::with_caller;
-use crate::boundary::{dark_matter, dumping, listening, reporter_hosts, sites};
+use crate::boundary::{dark_matter, dumping, listening, logs, reporter_hosts, sites};
 use crate::dump::sizes;
 use crate::engine::{BlockMove, ENGINE, Phase};
 use crate::options::Mode;
@@ -47,6 +48,15 @@ pub(crate) static TABLE: EngineTable = EngineTable {
     dump: dumping::local_dump,
     report_and_dump,
     reset: dumping::local_reset,
+    live_blocks,
+    enclosing_site: sites::enclosing_site,
+    site_type,
+    open_log: logs::open,
+    limit_log: logs::limit,
+    log_state,
+    drain_log,
+    close_log: logs::close,
+    ticks: logs::ticks,
 };
 
 const _: () = assert!(
@@ -209,6 +219,32 @@ unsafe extern "C" fn site_frames(site: u64, context: *mut c_void, each: EachFram
     sites::frames(site, &mut |frame| {
         // SAFETY: the caller passes the context that `each` takes, and waits for this function.
         unsafe { each(context, frame) };
+    });
+}
+
+unsafe extern "C" fn live_blocks(context: *mut c_void, each: EachBlock) {
+    sites::live_blocks(&mut |block| {
+        // SAFETY: the caller passes the context that `each` takes, and waits for this function.
+        unsafe { each(context, block) };
+    });
+}
+
+unsafe extern "C" fn site_type(site: u64, context: *mut c_void, each: EachName) {
+    sites::type_name(site, &mut |name| {
+        // SAFETY: the caller passes the context that `each` takes, and waits for this function.
+        unsafe { each(context, &TypeName::new(name)) };
+    });
+}
+
+unsafe extern "C" fn log_state(log: u32, state: *mut LogState) {
+    // SAFETY: the caller passes a place for the state.
+    unsafe { state.write(logs::state(log)) };
+}
+
+unsafe extern "C" fn drain_log(log: u32, context: *mut c_void, each: EachBlock) {
+    logs::drain(log, &mut |block| {
+        // SAFETY: the caller passes the context that `each` takes, and waits for this function.
+        unsafe { each(context, block) };
     });
 }
 

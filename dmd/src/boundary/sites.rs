@@ -3,11 +3,16 @@
 use core::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use memory_reporter::engine_abi::FrameRow;
+use memory_reporter::engine_abi::{BlockRow, FrameRow};
+#[cfg(feature = "analyze")]
+use rustc_hash::FxHashSet;
 
+#[cfg(feature = "analyze")]
+use crate::boundary::live_frames::LiveFrames;
 use crate::dump::modules::Modules;
 use crate::engine::{ENGINE, Phase};
 use crate::system::slot::Inside;
+use crate::tables::block_table::Found;
 use crate::tables::trace_id::TraceId;
 
 /// The number of the stack that allocated the block which starts here; 0 if the block or its stack is not known.
@@ -17,6 +22,61 @@ pub(crate) extern "C" fn site(address: *const c_void) -> u64 {
     }
     ENGINE.table().get(address.addr()).map_or(0, |block| block.trace.0.into())
 }
+
+/// As [`site`], for the block around the address.
+pub(crate) extern "C" fn enclosing_site(address: *const c_void) -> u64 {
+    if ENGINE.phase() != Phase::On {
+        return 0;
+    }
+    match ENGINE.table().find(address.addr()) {
+        Found::Start(block) | Found::Inside(_, block) => block.trace.0.into(),
+        Found::Freed | Found::Nothing => 0,
+    }
+}
+
+/// Calls `each` with every live block.
+pub(crate) fn live_blocks(each: &mut dyn FnMut(&BlockRow)) {
+    if ENGINE.phase() != Phase::On {
+        return;
+    }
+    // The engine does not record what this allocates.
+    let _inside = Inside::deeper();
+    // A panic must not reach the caller, which may be another library. It loses the rest of the blocks.
+    let _ = catch_unwind(AssertUnwindSafe(|| {
+        // The caller may look at a block's stack, so the table is not in use meanwhile.
+        let mut rows = Vec::new();
+        ENGINE.table().for_each(|address, block| {
+            let counted = ENGINE.counted(block);
+            rows.push(BlockRow {
+                address,
+                requested: counted.requested as u64,
+                usable: counted.usable() as u64,
+                site: counted.trace.0.into(),
+                tick: 0,
+                nanoseconds: 0,
+            });
+        });
+        rows.iter().for_each(each);
+    }));
+}
+
+/// The Rust type of the blocks that a stack allocated.
+#[cfg(feature = "analyze")]
+pub(crate) fn type_name(site: u64, each: &mut dyn FnMut(&str)) {
+    let _inside = Inside::deeper();
+    let Some(trace) = u32::try_from(site).ok().filter(|trace| *trace <= TraceId::MAX) else { return };
+    let _ = catch_unwind(AssertUnwindSafe(|| {
+        with_frames(TraceId(trace), |frames| {
+            if let Some(name) = dmd_analyze::Verdict::of(frames).type_name() {
+                each(&name);
+            }
+        });
+    }));
+}
+
+/// Without symbols nobody knows a type.
+#[cfg(not(feature = "analyze"))]
+pub(crate) fn type_name(_: u64, _: &mut dyn FnMut(&str)) {}
 
 /// Calls `each` with the frames of a stack, the innermost first; not at all if there is no such stack.
 pub(crate) fn frames(site: u64, each: &mut dyn FnMut(&FrameRow<'_>)) {
@@ -31,14 +91,48 @@ pub(crate) fn frames(site: u64, each: &mut dyn FnMut(&FrameRow<'_>)) {
 /// guard.
 #[cfg(feature = "analyze")]
 fn for_each_frame(trace: TraceId, each: &mut dyn FnMut(&FrameRow<'_>)) {
-    use crate::boundary::live_frames::LiveFrames;
+    with_frames(trace, |frames| {
+        let own = frames.iter().take_while(|frame| frame.is_of_allocator()).count();
+        // If all frames are the allocator's, keep them.
+        let own = if own == frames.len() { 0 } else { own };
+        for frame in &frames[own..] {
+            let function = frame.function.unwrap_or_default();
+            each(&match (frame.file, frame.module, frame.offset) {
+                (None, Some(module), Some(offset)) => FrameRow::in_module(function, module, offset),
+                (file, ..) => {
+                    FrameRow::in_file(function, file.unwrap_or_default(), frame.line.unwrap_or_default())
+                }
+            });
+        }
+    });
+}
 
+/// Looks up the frames of many stacks at once. The caller is inside the engine's guard.
+#[cfg(feature = "analyze")]
+pub(crate) fn look_up(traces: impl Iterator<Item = TraceId>) {
+    let traces: FxHashSet<TraceId> = traces.collect();
+    let mut live_frames = LiveFrames::known();
+    let known = live_frames.frames();
+    let pcs = traces.into_iter().flat_map(|trace| ENGINE.tree().frames(trace));
+    let asked: FxHashSet<usize> = pcs.filter(|pc| !known.has(*pc)).collect();
+    if !asked.is_empty() {
+        live_frames.look_up(asked, &Modules::now());
+    }
+}
+
+/// Without symbols there is nothing to look up.
+#[cfg(not(feature = "analyze"))]
+pub(crate) fn look_up(_: impl Iterator<Item = TraceId>) {}
+
+/// Calls `each` with all frames of a stack, innermost first. The caller is inside the engine's guard.
+#[cfg(feature = "analyze")]
+fn with_frames(trace: TraceId, each: impl FnOnce(&[dmd_analyze::Frame<'_>])) {
     let pcs: Vec<usize> = ENGINE.tree().frames(trace).collect();
     let mut live_frames = LiveFrames::known();
     if pcs.iter().any(|pc| !live_frames.frames().has(*pc)) {
         // Opening a file with symbols costs more than all lookups in it, and a caller that asks for one stack will
         // ask for those of the other blocks.
-        let mut traces = rustc_hash::FxHashSet::from_iter([trace]);
+        let mut traces = FxHashSet::from_iter([trace]);
         ENGINE.table().for_each(|_, block| {
             traces.insert(block.trace);
         });
@@ -46,19 +140,8 @@ fn for_each_frame(trace: TraceId, each: &mut dyn FnMut(&FrameRow<'_>)) {
         live_frames.look_up(asked, &Modules::now());
     }
     let known = &*live_frames.frames();
-    let frames = || pcs.iter().flat_map(|pc| known.get(*pc));
-    let own = frames().take_while(dmd_analyze::Frame::is_of_allocator).count();
-    // If all frames are the allocator's, keep them.
-    let own = if own == frames().count() { 0 } else { own };
-    for frame in frames().skip(own) {
-        let function = frame.function.unwrap_or_default();
-        each(&match (frame.file, frame.module, frame.offset) {
-            (None, Some(module), Some(offset)) => FrameRow::in_module(function, module, offset),
-            (file, ..) => {
-                FrameRow::in_file(function, file.unwrap_or_default(), frame.line.unwrap_or_default())
-            }
-        });
-    }
+    let frames: Vec<_> = pcs.iter().flat_map(|pc| known.get(*pc)).collect();
+    each(&frames);
 }
 
 /// Passes on the places of a stack, innermost first.

@@ -24,7 +24,6 @@ use crate::tables::trace_id::TraceId;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
     Recording,
-    #[allow(dead_code, reason = "the logs of allocations take it")]
     Logs,
 }
 

@@ -320,7 +320,6 @@ pub(crate) fn observe(place: Place, observer: &'static dyn Observer) {
 }
 
 /// Hands the observer of a place no more events.
-#[allow(dead_code, reason = "the logs of allocations end")]
 pub(crate) fn stop_observing(place: Place) {
     observers::switch_off(place);
     set_observed();

@@ -24,3 +24,4 @@ mod sampler;
 mod smoke;
 mod stacks;
 mod support;
+mod watching;

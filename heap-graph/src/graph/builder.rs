@@ -1,6 +1,7 @@
 //! Building a graph node by node. The edges of a node follow it; their targets may come later.
 
 use hashbrown::HashMap;
+use memory_reporter::SiteFrame;
 
 use super::coarse_type::CoarseType;
 use super::error::GraphError;
@@ -122,6 +123,30 @@ impl GraphBuilder {
     pub fn frame(&mut self, mut frame: FrameParts) -> Result<FrameId, GraphError> {
         frame.function = frame.function.filter(|name| !self.texts.get(*name).as_wtf8().is_empty());
         self.frames.intern(frame).ok_or(GraphError::TooMany("frames"))
+    }
+
+    /// Adds a stack, whose youngest frame is the first, or finds the equal one added before. Returns the youngest frame;
+    /// `None` if the stack has no frames.
+    ///
+    /// # Errors
+    ///
+    /// [`GraphError::TooMany`] after 2^32 - 1 frames or texts.
+    pub fn stack(&mut self, frames: &[SiteFrame]) -> Result<Option<FrameId>, GraphError> {
+        let mut youngest = None;
+        for frame in frames.iter().rev() {
+            let function = frame.function.as_deref().map(|function| self.text(function)).transpose()?;
+            let parts = FrameParts {
+                parent: youngest,
+                source: self.text(&frame.source)?,
+                line: frame.line,
+                column: frame.column,
+                function,
+                is_system: frame.is_system,
+                is_self_hosted: false,
+            };
+            youngest = Some(self.frame(parts)?);
+        }
+        Ok(youngest)
     }
 
     /// The number of nodes added so far.

@@ -6,9 +6,7 @@ use super::found::{Found, KindId};
 use super::naming::BlockTypes;
 use super::options::LiveOptions;
 use super::sites::AllocationSites;
-use crate::graph::{
-    CoarseType, FrameId, FrameParts, Frames, GraphBuilder, NodeId, NodeParts, Text, TextId, Texts,
-};
+use crate::graph::{CoarseType, FrameId, Frames, GraphBuilder, NodeId, NodeParts, Text, TextId, Texts};
 
 #[derive(Clone, Copy, Debug)]
 struct Kind {
@@ -76,21 +74,8 @@ impl<'a> Descriptions<'a> {
         if let Some(known) = self.stacks.get(&site) {
             return *known;
         }
-        let mut youngest = None;
-        for frame in sites.frames(site).into_iter().rev() {
-            let source = self.text(&frame.source);
-            let function = frame.function.as_ref().map(|function| self.text(function));
-            let parts = FrameParts {
-                parent: youngest,
-                source,
-                line: frame.line,
-                column: frame.column,
-                function,
-                is_system: frame.is_system,
-                is_self_hosted: false,
-            };
-            youngest = Some(self.builder.frame(parts).expect("a program has less than 2^32 frames"));
-        }
+        let few = "a program has less than 2^32 frames";
+        let youngest = self.builder.stack(&sites.frames(site)).expect(few);
         self.stacks.insert(site, youngest);
         youngest
     }

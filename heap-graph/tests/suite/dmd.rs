@@ -5,11 +5,12 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use heap_graph::{Graph, snapshot};
+use serde_json::{Value, json};
 
-/// The program, in a folder beside that of this test.
-fn victim() -> PathBuf {
+/// A program, in a folder beside that of this test.
+fn victim(name: &str) -> PathBuf {
     let test = std::env::current_exe().unwrap();
-    test.parent().unwrap().with_file_name("examples").join("heap_graph_victim")
+    test.parent().unwrap().with_file_name("examples").join(name)
 }
 
 fn saved(dmd: Option<&str>) -> Graph {
@@ -17,7 +18,7 @@ fn saved(dmd: Option<&str>) -> Graph {
     let path = folder.path().join("heap.fxsnapshot");
     // The command of an emulator, if the tests are built for another processor.
     let runner = std::env::var("PROGRAM_RUNNER").unwrap_or_default();
-    let program = victim();
+    let program = victim("heap_graph_victim");
     let mut words = runner.split_whitespace().map(OsStr::new).chain([program.as_os_str()]);
     let mut command = Command::new(words.next().unwrap());
     command.args(words).arg(&path).env_remove("DMD").envs(dmd.map(|dmd| ("DMD", dmd)));
@@ -66,4 +67,60 @@ fn without_dmd_there_are_no_stacks() {
     let graph = saved(None);
     assert_eq!(graph.frame_count(), 0);
     assert!(graph.node_count() > 100);
+}
+
+/// The lines of the program `heap_graph_censuses`.
+fn censuses(dmd: Option<&str>) -> Vec<String> {
+    let mut command = Command::new(victim("heap_graph_censuses"));
+    let output = command.env_remove("DMD").envs(dmd.map(|dmd| ("DMD", dmd))).output().unwrap();
+    assert!(output.status.success());
+    String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect()
+}
+
+/// The reports of the stacks with this function, class by class.
+fn of_function(census: &str, function: &str) -> Vec<(String, Value)> {
+    let census: Value = serde_json::from_str(census).unwrap();
+    let stacks = census["@map"].as_array().unwrap();
+    let is_asked = |stack: &Value| {
+        stack.as_array().is_some_and(|frames| {
+            frames.iter().any(|frame| frame[3].as_str().is_some_and(|name| name.contains(function)))
+        })
+    };
+    let reports = stacks.iter().filter(|pair| is_asked(&pair[0])).map(|pair| &pair[1]);
+    let counted = |report: &Value| report["count"] != 0;
+    let mut classes: Vec<_> = reports
+        .flat_map(|report| report.as_object().unwrap())
+        .filter(|(_, report)| counted(report))
+        .map(|(class, report)| (class.clone(), report.clone()))
+        .collect();
+    classes.sort_by(|a, b| a.0.cmp(&b.0));
+    classes
+}
+
+#[test]
+fn a_running_program_takes_censuses_by_stack_and_class() {
+    let lines = censuses(Some("--mode=live --stacks=full --quiet"));
+    let [all, reached] = &lines[..] else { panic!("{lines:?}") };
+    // What no value measures is in the census of all blocks only.
+    let counts = |classes: &[(String, Value)]| -> Vec<(String, u64)> {
+        classes.iter().map(|(class, report)| (class.clone(), report["count"].as_u64().unwrap())).collect()
+    };
+    let expected = |counts: &[(&str, u64)]| -> Vec<(String, u64)> {
+        counts.iter().map(|(class, count)| ((*class).to_owned(), *count)).collect()
+    };
+    assert_eq!(counts(&of_function(all, "make_foreign")), expected(&[("[Vec]", 1), ("[u64]", 7)]));
+    assert!(of_function(reached, "make_foreign").is_empty());
+    let pages = of_function(all, "make_page");
+    assert_eq!(counts(&pages), expected(&[("Page", 10), ("[u32]", 10), ("other", 10)]));
+    let bytes = pages[0].1["bytes"].as_u64().unwrap();
+    assert!((480..=640).contains(&bytes), "usable bytes of 10 pages: {bytes}");
+    let pages = of_function(reached, "make_page");
+    assert_eq!(pages[0], ("Page".to_owned(), json!({"count": 10, "bytes": bytes})));
+}
+
+#[test]
+fn a_census_of_blocks_needs_dmd() {
+    let lines = censuses(None);
+    assert!(lines[0].starts_with("no census of allocated blocks: DMD does not record"), "{}", lines[0]);
+    assert!(lines[1].contains("noStack"), "the values have no stacks");
 }

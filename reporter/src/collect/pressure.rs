@@ -2,11 +2,13 @@
 
 use core::cell::Cell;
 use core::fmt;
+use std::borrow::Cow;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::allocator::declared;
 use crate::platform;
 use crate::reporting::isolation;
+use crate::watching::{Collector, CycleProgress, WatchedCollector};
 
 type Hook = dyn Fn() + Send + Sync;
 
@@ -49,21 +51,105 @@ impl fmt::Debug for PressureHook {
 /// return unused pages to the system. If a hook panics, the others still run; if a hook calls this function, the call
 /// does nothing.
 ///
+/// It is a cycle of the collector [`MemoryPressure`], for the reason `"MEM_PRESSURE"`: the callbacks of
+/// [`on_garbage_collection`](crate::on_garbage_collection) learn of it, with a slice for each of the three rounds and
+/// one for the allocator.
+///
 /// Source: `nsMemoryReporterManager::MinimizeMemoryUsage` of Firefox.
 pub fn minimize_memory_usage() {
-    if MINIMIZING.replace(true) {
+    if MINIMIZING.get() {
         return;
     }
-    for _ in 0..3 {
-        let hooks = HOOKS.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        for hook in hooks {
-            // The panic hook has reported a panic, and there is no result to put it into.
-            let _ = isolation::contain(|| hook());
-            // If the hook was removed meanwhile, this is its last owner.
-            let _ = isolation::discard(hook);
+    let mut pressure = WatchedCollector::new(MemoryPressure::new());
+    while pressure.slice("MEM_PRESSURE") == CycleProgress::Unfinished {}
+}
+
+/// How often a cycle runs the hooks.
+const ROUNDS: u8 = 3;
+
+/// Memory pressure as a collector: a slice runs the memory-pressure hooks once, and the last of four lets the allocator
+/// return unused pages.
+///
+/// Slice by slice, a program does some of the work of [`minimize_memory_usage`] at a time:
+///
+/// ```
+/// use memory_reporter::{CycleProgress, MemoryPressure, WatchedCollector};
+///
+/// let mut pressure = WatchedCollector::new(MemoryPressure::new());
+/// assert_eq!(pressure.slice("INTER_SLICE_GC"), CycleProgress::Unfinished);
+/// pressure.collect("API"); // the rest
+/// ```
+#[derive(Debug, Default)]
+pub struct MemoryPressure {
+    rounds: u8,
+}
+
+impl MemoryPressure {
+    /// Memory pressure without an open cycle.
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+impl Collector for MemoryPressure {
+    fn name(&self) -> Cow<'static, str> {
+        "memory-pressure".into()
+    }
+
+    /// Idle inside of a hook.
+    fn slice(&mut self) -> CycleProgress {
+        if MINIMIZING.get() {
+            return CycleProgress::Idle;
         }
+        if self.rounds < ROUNDS {
+            run_hooks();
+            self.rounds += 1;
+            return CycleProgress::Unfinished;
+        }
+        purge();
+        self.rounds = 0;
+        CycleProgress::Finished
+    }
+
+    fn finish(&mut self) {
+        while self.slice() == CycleProgress::Unfinished {}
+    }
+}
+
+/// The declared allocator and the C library's as a collector: its only slice lets both return unused pages to the
+/// system.
+#[derive(Debug, Default)]
+pub struct AllocatorPurge;
+
+impl Collector for AllocatorPurge {
+    fn name(&self) -> Cow<'static, str> {
+        "allocator".into()
+    }
+
+    fn slice(&mut self) -> CycleProgress {
+        purge();
+        CycleProgress::Finished
+    }
+
+    fn finish(&mut self) {
+        purge();
+    }
+}
+
+/// Runs each hook once. The caller is not inside of one.
+fn run_hooks() {
+    MINIMIZING.set(true);
+    let hooks = HOOKS.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    for hook in hooks {
+        // The panic hook has reported a panic, and there is no result to put it into.
+        let _ = isolation::contain(|| hook());
+        // If the hook was removed meanwhile, this is its last owner.
+        let _ = isolation::discard(hook);
     }
     MINIMIZING.set(false);
+}
+
+fn purge() {
     if let Some(allocator) = declared() {
         allocator.purge();
     }

@@ -136,6 +136,31 @@ pub(crate) fn start_time() -> Option<(u64, u64)> {
     Some((ticks, now.as_secs().saturating_sub(alive)))
 }
 
+/// When this process started, on the clock of [`monotonic_nanoseconds`]. The kernel gives it in hundredths of a second.
+pub(crate) fn process_start() -> Option<u64> {
+    let ticks = proc::stat(22)?;
+    let since_boot = u128::from(ticks) * 1_000_000_000 / u128::from(system_value(libc::_SC_CLK_TCK)?);
+    // The kernel counts from the boot, with the time asleep, which the monotonic clock leaves out.
+    let age = u128::from(clock(libc::CLOCK_BOOTTIME)).saturating_sub(since_boot);
+    Some(monotonic_nanoseconds().saturating_sub(u64::try_from(age).ok()?))
+}
+
+/// The system's monotonic clock.
+pub(crate) fn monotonic_nanoseconds() -> u64 {
+    clock(libc::CLOCK_MONOTONIC)
+}
+
+/// The time on a clock, in nanoseconds; 0 if the system does not have the clock.
+#[allow(unsafe_code, reason = "asks the system")]
+fn clock(clock: libc::clockid_t) -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` is a place for the time.
+    if unsafe { libc::clock_gettime(clock, &raw mut time) } != 0 {
+        return 0;
+    }
+    (time.tv_sec as u64).saturating_mul(1_000_000_000).saturating_add(time.tv_nsec as u64)
+}
+
 /// The kernel's number of this thread. It neither allocates nor fails.
 #[allow(unsafe_code, reason = "asks the kernel")]
 pub(crate) fn thread_id() -> u32 {

@@ -64,6 +64,17 @@ pub(crate) fn page_tables() -> Option<u64> {
     None
 }
 
+pub(crate) fn process_start() -> Option<u64> {
+    None
+}
+
+/// Counts from the first call.
+pub(crate) fn monotonic_nanoseconds() -> u64 {
+    static FIRST: std::sync::OnceLock<std::time::Instant> = std::sync::OnceLock::new();
+    let since = FIRST.get_or_init(std::time::Instant::now).elapsed();
+    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+}
+
 /// Nothing runs before `main` here.
 macro_rules! call_before_main {
     ($function:path) => {

@@ -6,6 +6,7 @@ mod answer_here;
 mod collecting;
 mod counting;
 mod destructors;
+mod garbage_collection;
 mod locks;
 mod macros;
 mod names;

@@ -1,0 +1,122 @@
+//! Logs of allocations, for observers in the program.
+
+use core::sync::atomic::{AtomicU64, Ordering};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use memory_reporter::engine_abi::{BlockRow, LogLimits, LogState};
+
+use crate::boundary::sites;
+use crate::engine::{ENGINE, Phase};
+use crate::system::clock;
+use crate::system::slot::Inside;
+use crate::tables::logs::{Allocation, LOGS, MOST};
+use crate::tables::observers::Place;
+use crate::tables::thread;
+
+/// Opens a log, and returns its number, from 1; 0 if there is no room for it.
+pub(crate) extern "C" fn open(limits: LogLimits) -> u32 {
+    if ENGINE.phase() != Phase::On {
+        return 0;
+    }
+    let _inside = Inside::deeper();
+    let length = usize::try_from(limits.length).unwrap_or(usize::MAX);
+    if FIRST.1.load(Ordering::Acquire) == 0 {
+        let (tick, nanoseconds) = now();
+        FIRST.0.store(tick, Ordering::Relaxed);
+        FIRST.1.store(nanoseconds, Ordering::Release);
+    }
+    let Some(log) = LOGS.open(limits.probability, length, clock::ticks()) else { return 0 };
+    thread::observe(Place::Logs, &LOGS);
+    log as u32 + 1
+}
+
+/// The tick and the nanoseconds when the first log was opened; 0 before.
+static FIRST: (AtomicU64, AtomicU64) = (AtomicU64::new(0), AtomicU64::new(0));
+
+/// The tick and the nanoseconds of the system's monotonic clock now.
+fn now() -> (u64, u64) {
+    (clock::ticks(), clock::nanoseconds())
+}
+
+/// Turns ticks into nanoseconds of the system's monotonic clock, between the first log and now.
+struct Times {
+    first: (u64, u64),
+    nanoseconds_per_tick: f64,
+}
+
+impl Times {
+    fn until_now() -> Self {
+        let (first, now) = ((FIRST.0.load(Ordering::Relaxed), FIRST.1.load(Ordering::Acquire)), now());
+        let ticks = now.0.saturating_sub(first.0).max(1);
+        Self { first, nanoseconds_per_tick: now.1.saturating_sub(first.1) as f64 / ticks as f64 }
+    }
+
+    fn nanoseconds(&self, tick: u64) -> u64 {
+        let (first, start) = self.first;
+        start + (tick.saturating_sub(first) as f64 * self.nanoseconds_per_tick) as u64
+    }
+}
+
+/// The index of a log by its number.
+fn index(log: u32) -> Option<usize> {
+    (log as usize).checked_sub(1).filter(|log| *log < MOST)
+}
+
+/// Changes the limits of a log, for allocations from now on.
+pub(crate) extern "C" fn limit(log: u32, limits: LogLimits) -> bool {
+    let _inside = Inside::deeper();
+    let Some(log) = index(log) else { return false };
+    thread::hand_over_all(|_| {});
+    LOGS.limit(log, limits.probability, usize::try_from(limits.length).unwrap_or(usize::MAX))
+}
+
+pub(crate) fn state(log: u32) -> LogState {
+    let _inside = Inside::deeper();
+    let Some(log) = index(log) else { return LogState::default() };
+    thread::hand_over_all(|_| {});
+    let state = LOGS.state(log);
+    LogState { length: state.length, overflowed: state.overflowed, lost: state.lost }
+}
+
+/// Calls `each` with the allocations of a log, and empties it. The engine does not record what `each` allocates.
+pub(crate) fn drain(log: u32, each: &mut dyn FnMut(&BlockRow)) {
+    let _inside = Inside::deeper();
+    let Some(log) = index(log) else { return };
+    thread::hand_over_all(|_| {});
+    // A panic must not reach the caller, which may be another library. It loses the rest of the entries.
+    let _ = catch_unwind(AssertUnwindSafe(|| {
+        let list = LOGS.drain(log);
+        sites::look_up(list.iter().map(|allocation| allocation.trace));
+        let times = Times::until_now();
+        for Allocation { tick, address, requested, slop, trace } in list {
+            each(&BlockRow {
+                address,
+                requested: requested as u64,
+                usable: requested as u64 + u64::from(slop),
+                site: trace.0.into(),
+                tick,
+                nanoseconds: times.nanoseconds(tick),
+            });
+        }
+    }));
+}
+
+/// Closes a log.
+pub(crate) extern "C" fn close(log: u32) {
+    let _inside = Inside::deeper();
+    let Some(log) = index(log) else { return };
+    LOGS.close(log);
+    if LOGS.any() {
+        return;
+    }
+    thread::stop_observing(Place::Logs);
+    // Another thread may have opened a log between the two.
+    if LOGS.any() {
+        thread::observe(Place::Logs, &LOGS);
+    }
+}
+
+/// The time on the clock of the logs.
+pub(crate) extern "C" fn ticks() -> u64 {
+    clock::ticks()
+}

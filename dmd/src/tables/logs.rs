@@ -1,0 +1,305 @@
+//! Logs of allocations, for observers in the program: Firefox's `Debugger.Memory`.
+//!
+//! Threads hand over what they allocated in batches, when it suits them. So a log keeps some more entries than its
+//! limit, in the order in which they came, and a drain sorts them by time and takes the newest. An entry that was
+//! dropped is older than as many entries as the limit has, if no more than [`SLACK`] allocations were waiting in the
+//! lists of threads.
+//!
+//! Each allocation is drawn for once while any log is open, and enters each log whose share is above the draw. The nth
+//! draw since the first log was opened is a function of n alone.
+
+use core::cell::UnsafeCell;
+use core::ptr::null_mut;
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use crate::system::lock::Lock;
+use crate::system::memory;
+use crate::tables::events::{Event, Happened};
+use crate::tables::observers::{self, Batch, Observer, Source};
+use crate::tables::trace_id::TraceId;
+
+/// The most logs at one time.
+pub(crate) const MOST: usize = 16;
+
+/// Entries beyond the limit of a log: the lists of 256 threads.
+const SLACK: usize = 64 * 256;
+
+/// Draws are from 0 to this, exclusively.
+const DRAWS: u64 = 1 << 53;
+
+/// An allocation.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub(crate) struct Allocation {
+    pub(crate) tick: u64,
+    pub(crate) address: usize,
+    pub(crate) requested: usize,
+    pub(crate) slop: u32,
+    pub(crate) trace: TraceId,
+}
+
+const _: () = assert!(size_of::<Allocation>() == 32);
+
+impl Allocation {
+    fn of(event: &Event) -> Self {
+        let Event { tick, address, block, .. } = *event;
+        let slop = u32::try_from(block.slop).unwrap_or(u32::MAX);
+        Self { tick, address, requested: block.requested, slop, trace: block.trace }
+    }
+}
+
+/// What a log has and had.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct State {
+    pub(crate) length: u64,
+    pub(crate) overflowed: bool,
+    /// Events since the last drain that observers did not get.
+    pub(crate) lost: u64,
+}
+
+/// The logs of the process.
+pub(crate) static LOGS: Logs = Logs::new();
+
+/// See [`LOGS`].
+pub(crate) struct Logs {
+    /// The share of each log, times [`DRAWS`]; 0 for closed logs. Hooks look at these first.
+    shares: [AtomicU64; MOST],
+    /// The number of the next draw.
+    draws: AtomicU64,
+    logs: [Log; MOST],
+}
+
+struct Log {
+    lock: Lock,
+    ring: UnsafeCell<Ring>,
+}
+
+// SAFETY: every access to a ring happens while its lock is held.
+unsafe impl Sync for Logs {}
+
+/// The newest entries in the order in which they came: `written` modulo `capacity` is the next place. Closed without
+/// rows.
+struct Ring {
+    rows: *mut Allocation,
+    capacity: usize,
+    limit: usize,
+    /// Since the last drain.
+    written: usize,
+    /// The entries that a drain may return.
+    length: usize,
+    overflowed: bool,
+    /// Allocations before this tick are not the log's.
+    since: u64,
+    /// Lost events of the process at the last drain.
+    lost: u64,
+}
+
+impl Ring {
+    const CLOSED: Self = Self {
+        rows: null_mut(),
+        capacity: 0,
+        limit: 0,
+        written: 0,
+        length: 0,
+        overflowed: false,
+        since: 0,
+        lost: 0,
+    };
+
+    fn push(&mut self, allocation: Allocation) {
+        if self.rows.is_null() || allocation.tick < self.since {
+            return;
+        }
+        // SAFETY: the mapping has `capacity` places, and the lock keeps others away.
+        unsafe { self.rows.wrapping_add(self.written % self.capacity).write(allocation) };
+        self.written += 1;
+        if self.length < self.limit { self.length += 1 } else { self.overflowed = true }
+    }
+
+    /// The entries that are still there, in the order in which they came.
+    fn rows(&self) -> impl Iterator<Item = Allocation> + '_ {
+        let first = self.written.saturating_sub(self.capacity);
+        // SAFETY: these places have been written, and the lock keeps writers away.
+        (first..self.written).map(|at| unsafe { self.rows.wrapping_add(at % self.capacity).read() })
+    }
+
+    fn unmap(&mut self) {
+        if !self.rows.is_null() {
+            // SAFETY: mapped with this capacity, and no pointer to it is left.
+            unsafe { memory::unmap(self.rows.cast(), self.capacity * size_of::<Allocation>()) };
+        }
+    }
+}
+
+/// A new ring for so many entries.
+fn map(limit: usize) -> Option<(*mut Allocation, usize)> {
+    let capacity = limit.checked_add(SLACK)?;
+    let rows = memory::map(capacity.checked_mul(size_of::<Allocation>())?);
+    (!rows.is_null()).then_some((rows.cast(), capacity))
+}
+
+/// The share that a probability stands for.
+fn share(probability: f64) -> u64 {
+    // Converting saturates, and makes 0 of what is not a number.
+    ((probability * DRAWS as f64) as u64).min(DRAWS)
+}
+
+/// The nth draw: the nth number of `SplitMix64` (Steele, Lea and Flood: Fast Splittable Pseudorandom Number
+/// Generators, 2014).
+fn draw(n: u64) -> u64 {
+    const GAMMA: u64 = 0x9E37_79B9_7F4A_7C15;
+    let mut bits = n.wrapping_add(1).wrapping_mul(GAMMA);
+    bits = (bits ^ bits >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    bits = (bits ^ bits >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
+    (bits ^ bits >> 31) >> 11
+}
+
+impl Logs {
+    pub(crate) const fn new() -> Self {
+        Self {
+            shares: [const { AtomicU64::new(0) }; MOST],
+            draws: AtomicU64::new(0),
+            logs: [const { Log { lock: Lock::new(), ring: UnsafeCell::new(Ring::CLOSED) } }; MOST],
+        }
+    }
+
+    fn with<T>(&self, log: usize, body: impl FnOnce(&mut Ring) -> T) -> T {
+        let log = &self.logs[log];
+        let _held = log.lock.hold();
+        // SAFETY: the lock is held, and every access takes it. The reference ends before the lock.
+        body(unsafe { &mut *log.ring.get() })
+    }
+
+    /// Opens a log of allocations from this tick on; `None` if there is no room for it.
+    pub(crate) fn open(&self, probability: f64, limit: usize, since: u64) -> Option<usize> {
+        let (rows, capacity) = map(limit)?;
+        let lost = observers::lost();
+        let fresh = Ring { rows, capacity, limit, since, lost, ..Ring::CLOSED };
+        let mut fresh = Some(fresh);
+        let mut others = 0;
+        let mut opened = None;
+        for log in 0..MOST {
+            self.with(log, |ring| {
+                if !ring.rows.is_null() {
+                    others += 1;
+                } else if let Some(fresh) = fresh.take() {
+                    *ring = fresh;
+                    opened = Some(log);
+                }
+            });
+        }
+        if let Some(mut unused) = fresh {
+            unused.unmap();
+        }
+        let opened = opened?;
+        if others == 0 {
+            self.draws.store(0, Ordering::Relaxed);
+        }
+        self.shares[opened].store(share(probability), Ordering::Release);
+        Some(opened)
+    }
+
+    /// Changes the limits of a log; false, and nothing changes, if there is no memory for them.
+    pub(crate) fn limit(&self, log: usize, probability: f64, limit: usize) -> bool {
+        let Some((rows, capacity)) = map(limit) else { return false };
+        let is_open = self.with(log, |ring| {
+            let mut old = core::mem::replace(ring, Ring { rows, capacity, limit, ..Ring::CLOSED });
+            if old.rows.is_null() {
+                ring.unmap();
+                *ring = old;
+                return false;
+            }
+            (ring.since, ring.lost) = (old.since, old.lost);
+            old.rows().for_each(|allocation| ring.push(allocation));
+            ring.length = old.length.min(limit);
+            ring.overflowed = old.overflowed;
+            old.unmap();
+            true
+        });
+        if is_open {
+            self.shares[log].store(share(probability), Ordering::Release);
+        }
+        is_open
+    }
+
+    pub(crate) fn state(&self, log: usize) -> State {
+        self.with(log, |ring| State {
+            length: ring.length as u64,
+            overflowed: ring.overflowed,
+            lost: observers::lost() - ring.lost,
+        })
+    }
+
+    /// Closes a log.
+    pub(crate) fn close(&self, log: usize) {
+        self.shares[log].store(0, Ordering::Release);
+        self.with(log, |ring| core::mem::replace(ring, Ring::CLOSED).unmap());
+    }
+
+    /// Whether any log is open.
+    pub(crate) fn any(&self) -> bool {
+        (0..MOST).any(|log| self.with(log, |ring| !ring.rows.is_null()))
+    }
+
+    /// Empties a log into a list, the oldest first. The caller is inside the engine, which does not record the list.
+    pub(crate) fn drain(&self, log: usize) -> Vec<Allocation> {
+        let mut list: Vec<Allocation> = Vec::new();
+        loop {
+            // The list grows while the lock is free: threads that allocate wait for it.
+            let count = self.with(log, |ring| ring.written.min(ring.capacity));
+            list.reserve_exact(count + SLACK);
+            let length = self.with(log, |ring| {
+                if ring.written.min(ring.capacity) > list.capacity() {
+                    return None;
+                }
+                list.extend(ring.rows());
+                (ring.written, ring.overflowed, ring.lost) = (0, false, observers::lost());
+                Some(core::mem::take(&mut ring.length))
+            });
+            if let Some(length) = length {
+                list.sort_by_key(|allocation| allocation.tick);
+                list.drain(..list.len().saturating_sub(length));
+                return list;
+            }
+        }
+    }
+}
+
+impl Observer for Logs {
+    fn thread_began(&self) {}
+
+    fn observe(&self, _: Source, batch: &Batch<'_>) {
+        let mut count = 0;
+        batch.for_each(|event| count += u64::from(event.happened == Happened::Began));
+        if count == 0 {
+            return;
+        }
+        let first = self.draws.fetch_add(count, Ordering::Relaxed);
+        for (log, share) in self.shares.iter().enumerate() {
+            let share = share.load(Ordering::Acquire);
+            if share == 0 {
+                continue;
+            }
+            self.with(log, |ring| {
+                let mut n = first;
+                batch.for_each(|event| {
+                    if event.happened == Happened::Began {
+                        if draw(n) < share {
+                            ring.push(Allocation::of(&event));
+                        }
+                        n += 1;
+                    }
+                });
+            });
+        }
+    }
+
+    fn thread_ended(&self, _: Source) {}
+
+    fn for_each_lock(&self, each: &mut dyn FnMut(&Lock)) {
+        self.logs.iter().for_each(|log| each(&log.lock));
+    }
+
+    /// The child has logs of its own, which begin with what the parent had.
+    fn after_fork_in_child(&self) {}
+}

@@ -1,0 +1,36 @@
+//! Observers of allocations in a program: the program `watching` checks itself, under either engine.
+
+use std::process::Command;
+
+use crate::support::{command, libdmd, succeed, victim};
+
+const CASES: [&str; 9] =
+    ["settings", "entries", "overflow", "shares", "two-limits", "threads", "classes", "collections", "forks"];
+
+fn watching(case: &str) -> Command {
+    let mut command = command(victim("watching"));
+    command.arg(case);
+    command
+}
+
+#[test]
+fn an_observer_needs_an_engine() {
+    succeed(&mut watching("nothing"));
+}
+
+#[test]
+fn the_linked_engine_keeps_logs() {
+    for case in CASES {
+        succeed(watching(case).env("DMD", "--mode=live --stacks=full --quiet"));
+    }
+}
+
+/// That engine looks no symbols up in the process.
+#[test]
+fn the_preloaded_engine_keeps_logs() {
+    for case in CASES {
+        let mut command = watching(case);
+        command.env("LD_PRELOAD", libdmd()).env("WITHOUT_SYMBOLS", "1");
+        succeed(command.env("DMD", "--mode=live --stacks=full --quiet"));
+    }
+}

@@ -1,0 +1,176 @@
+//! The graph of all blocks that DMD records in this process, whether or not a value of the program measures them.
+
+use core::fmt;
+
+use hashbrown::HashMap;
+use memory_reporter::engine_abi::{self, BlockRow};
+
+use super::dmd::Dmd;
+use super::now;
+use super::sites::AllocationSites;
+use crate::census::{Breakdown, CensusError, CensusReport, census};
+use crate::graph::{CoarseType, FrameId, Graph, GraphBuilder, NodeId, NodeParts, TextId};
+
+/// DMD does not record this process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct NotRecording;
+
+impl fmt::Display for NotRecording {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(
+            "no census of allocated blocks: DMD does not record this process; declare dmd::Dmd as the global \
+             allocator and set $DMD, or start the program with about-memory run",
+        )
+    }
+}
+
+impl std::error::Error for NotRecording {}
+
+/// Why [`take_census`] failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TakeCensusError {
+    /// DMD does not record this process.
+    NotRecording,
+    /// The breakdown does not fit the blocks.
+    Census(CensusError),
+}
+
+impl fmt::Display for TakeCensusError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotRecording => NotRecording.fmt(f),
+            Self::Census(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for TakeCensusError {}
+
+/// Takes a census of all blocks that DMD records in this process: Firefox's `Debugger.Memory.takeCensus`.
+///
+/// ```no_run
+/// use heap_graph::{Breakdown, take_census};
+///
+/// let by_stack_and_class =
+///     Breakdown::parse(r#"{"by": "allocationStack", "then": {"by": "objectClass"}}"#)?;
+/// println!("{}", take_census(&by_stack_and_class)?.to_json());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// The blocks are those of [`allocated_blocks`]. For what keeps a value alive, and for the classes of a language of the
+/// program's own, make a [`HeapGraph`](super::HeapGraph) or use a [`GraphBuilder`], and take the
+/// [`census`](crate::census()) of that.
+///
+/// # Errors
+///
+/// [`TakeCensusError`].
+pub fn take_census(breakdown: &Breakdown) -> Result<CensusReport, TakeCensusError> {
+    let graph = allocated_blocks().map_err(|NotRecording| TakeCensusError::NotRecording)?;
+    census(&graph, breakdown).map_err(TakeCensusError::Census)
+}
+
+/// The graph of all blocks that DMD records in this process. The root leads to each block, by an edge without a name,
+/// and blocks have no other edges.
+///
+/// The id of a node is the block's address, and its size the usable bytes. Its type is the one that the allocation
+/// stack tells, as in DMD's dumps: `Vec<String>` is `[String]`, the array of its elements. Its class is that type
+/// without path and parameters, in the brackets of an array. Text is a string; blocks of an unknown type are "other"
+/// and have no class.
+///
+/// Other threads may allocate meanwhile: the graph contains every block that lives all the time, and some of the
+/// others. It does not contain itself.
+///
+/// # Errors
+///
+/// [`NotRecording`].
+pub fn allocated_blocks() -> Result<Graph, NotRecording> {
+    let mut blocks = Vec::new();
+    // DMD does not record this list, which it fills in.
+    if !engine_abi::for_each_live_block(&mut |block| blocks.push(*block)) {
+        return Err(NotRecording);
+    }
+    Ok(graph(&blocks))
+}
+
+/// What the blocks of one stack have in common.
+#[derive(Clone, Copy)]
+struct Site {
+    type_name: TextId,
+    class_name: Option<TextId>,
+    coarse_type: CoarseType,
+    stack: Option<FrameId>,
+}
+
+fn graph(blocks: &[BlockRow]) -> Graph {
+    let few = "a process has less than 2^32 blocks";
+    let mut builder = GraphBuilder::new();
+    builder.set_creation_time(now());
+    let roots = builder.text("roots").expect(few);
+    builder.node(NodeParts::new(NodeId(0), 0, roots)).expect(few);
+    // Two planes of the table can name an address twice while a thread reuses it.
+    let mut blocks: Vec<&BlockRow> = blocks.iter().collect();
+    blocks.sort_by_key(|block| block.address);
+    blocks.dedup_by_key(|block| block.address);
+    for block in &blocks {
+        builder.edge(NodeId(block.address as u64), None).expect(few);
+    }
+    let mut sites = HashMap::new();
+    for block in blocks {
+        let site = *sites.entry(block.site).or_insert_with(|| site(&mut builder, block.site));
+        let node = NodeParts {
+            coarse_type: site.coarse_type,
+            class_name: site.class_name,
+            allocation_stack: site.stack,
+            ..NodeParts::new(NodeId(block.address as u64), block.usable, site.type_name)
+        };
+        builder.node(node).expect(few);
+    }
+    builder.finish().expect("each block has its own address, and edges lead to blocks")
+}
+
+fn site(builder: &mut GraphBuilder, site: u64) -> Site {
+    let few = "a program has less than 2^32 names";
+    let stack = match site {
+        0 => None,
+        site => builder.stack(&Dmd.frames(site)).expect(few),
+    };
+    let name = if site == 0 { None } else { engine_abi::site_type(site) };
+    let Some(name) = name else {
+        let type_name = builder.text(UNKNOWN).expect(few);
+        return Site { type_name, class_name: None, coarse_type: CoarseType::Other, stack };
+    };
+    let coarse_type = if is_text(&name) { CoarseType::String } else { CoarseType::Object };
+    let type_name = builder.text(&name).expect(few);
+    let class_name = (coarse_type == CoarseType::Object).then(|| builder.text(&class(&name)).expect(few));
+    Site { type_name, class_name, coarse_type, stack }
+}
+
+/// The type of a block whose stack tells none.
+const UNKNOWN: &str = "unknown type";
+
+/// Types of text, as DMD writes them.
+fn is_text(name: &str) -> bool {
+    matches!(name, "str" | "String" | "OsStr" | "OsString" | "Path" | "PathBuf" | "CStr" | "CString")
+        || matches!(name, "str boxed slice" | "RcInner<str>" | "ArcInner<str>")
+}
+
+/// A type without path and parameters: `LeafNode` of `LeafNode<String, app::V>`, `[Stmt]` of `[syn::Stmt]`.
+fn class(name: &str) -> String {
+    let name = name.strip_prefix("table ").unwrap_or(name);
+    let name = name.strip_suffix(" boxed slice").unwrap_or(name);
+    if let Some(element) = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')) {
+        return format!("[{}]", class(element));
+    }
+    let end = match name.find(['<', '(', '[', '{', ' ', ';']) {
+        Some(0) | None => name.len(),
+        Some(end) => end,
+    };
+    // What begins with a bracket is a tuple or an array: it has no path of its own.
+    let path = &name[..end];
+    match path.rsplit_once("::") {
+        Some((_, last)) if !path.starts_with(['(', '[', '{', '&', '*']) => last.to_owned(),
+        _ => path.to_owned(),
+    }
+}

@@ -1,0 +1,22 @@
+//! Watching the process as Firefox's `Debugger.Memory` does: cycles of garbage collectors, and the allocations that an
+//! engine of DMD records.
+
+mod clock;
+mod collector;
+mod cycle;
+mod described;
+#[cfg(feature = "gc-arena")]
+mod gc_arena;
+mod nursery;
+mod observer;
+mod saved_stack;
+
+pub use collector::{Collector, CycleProgress, WatchedCollector};
+pub use cycle::{
+    GarbageCollection, GarbageCollectionCycle, GarbageCollectionHook, GarbageCollectionSlice,
+    on_garbage_collection,
+};
+pub use described::{ClassName, describe_block};
+pub use nursery::{NurseryRegistration, register_nursery};
+pub use observer::{AllocationsLogEntry, MemoryObserver, ObserverError};
+pub use saved_stack::{SavedStack, allocation_site};

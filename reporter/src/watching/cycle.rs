@@ -1,0 +1,206 @@
+//! Cycles of garbage collectors, and the callbacks that learn of each.
+//!
+//! Invariant: a callback runs on the thread that ended the cycle, while this module holds no lock, and its panic stays
+//! here.
+
+use core::cell::Cell;
+use core::fmt;
+use core::sync::atomic::{AtomicU64, Ordering};
+use std::borrow::Cow;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use memory_report::json::push_string;
+
+use super::clock;
+use crate::reporting::isolation;
+
+/// The statistics of one cycle of a garbage collector: Firefox's object of `Debugger.Memory.onGarbageCollection`.
+///
+/// Firefox has no `collector`, since it has only one.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct GarbageCollection {
+    /// The collector, such as `"gc-arena"` or `"memory-pressure"`.
+    pub collector: Cow<'static, str>,
+    /// The slices of the cycle, in order. The program may run between two slices.
+    pub collections: Vec<GarbageCollectionSlice>,
+    /// A short text that says why the cycle began, such as `"API"` or `"ALLOC_TRIGGER"`.
+    pub reason: Cow<'static, str>,
+    /// A short text that says why the collector did all the work at once, such as `"requested"`; `None` if it worked
+    /// slice by slice. (The documents of Firefox promise `null` for that; Firefox gives `"None"`.)
+    pub nonincremental_reason: Option<Cow<'static, str>>,
+    /// Numbers the cycles of the process in the order in which they end, from 1.
+    pub gc_cycle_number: u64,
+}
+
+/// One slice of a cycle, in milliseconds since the process started. Linux tells the start in hundredths of a second, so
+/// all time stamps of a process may be off by the same 10 ms.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct GarbageCollectionSlice {
+    /// When the slice began.
+    pub start_timestamp: f64,
+    /// When it ended.
+    pub end_timestamp: f64,
+}
+
+impl GarbageCollection {
+    /// The object as JSON, with Firefox's names and order, and then `collector`.
+    pub fn to_json(&self) -> String {
+        let mut json = String::from("{\"nonincrementalReason\":");
+        match &self.nonincremental_reason {
+            Some(reason) => push_string(&mut json, reason),
+            None => json.push_str("null"),
+        }
+        json.push_str(",\"reason\":");
+        push_string(&mut json, &self.reason);
+        json.push_str(&format!(",\"gcCycleNumber\":{},\"collections\":[", self.gc_cycle_number));
+        for (at, slice) in self.collections.iter().enumerate() {
+            let GarbageCollectionSlice { start_timestamp, end_timestamp } = slice;
+            let comma = if at == 0 { "" } else { "," };
+            json.push_str(&format!(
+                "{comma}{{\"startTimestamp\":{start_timestamp},\"endTimestamp\":{end_timestamp}}}"
+            ));
+        }
+        json.push_str("],\"collector\":");
+        push_string(&mut json, &self.collector);
+        json.push('}');
+        json
+    }
+}
+
+/// The most slices that a cycle lists. The last of them ends with the cycle's last slice.
+const MOST_SLICES: usize = 10_000;
+
+/// A cycle of a collector that has begun and not ended. A collector without an adapter ([`Collector`](super::Collector))
+/// describes its work with it.
+///
+/// A cycle that is dropped without [`end`](Self::end) was given up, and no callback learns of it.
+///
+/// ```
+/// use memory_reporter::GarbageCollectionCycle;
+///
+/// let mut cycle = GarbageCollectionCycle::begin("interner", "ALLOC_TRIGGER");
+/// let freed = cycle.slice(|| 2 + 2);
+/// let statistics = cycle.end();
+/// assert_eq!((freed, statistics.collections.len()), (4, 1));
+/// ```
+#[derive(Debug)]
+#[must_use = "a cycle that does not end calls no callback"]
+pub struct GarbageCollectionCycle {
+    collector: Cow<'static, str>,
+    reason: Cow<'static, str>,
+    nonincremental_reason: Option<Cow<'static, str>>,
+    slices: Vec<GarbageCollectionSlice>,
+}
+
+impl GarbageCollectionCycle {
+    /// Begins a cycle of the collector with this name, for this reason.
+    pub fn begin(collector: impl Into<Cow<'static, str>>, reason: impl Into<Cow<'static, str>>) -> Self {
+        Self {
+            collector: collector.into(),
+            reason: reason.into(),
+            nonincremental_reason: None,
+            slices: Vec::new(),
+        }
+    }
+
+    /// Runs a slice, and keeps its times, even if it panics.
+    pub fn slice<T>(&mut self, work: impl FnOnce() -> T) -> T {
+        struct Timed<'a>(&'a mut GarbageCollectionCycle, f64);
+        impl Drop for Timed<'_> {
+            fn drop(&mut self) {
+                self.0.ran(self.1, clock::now());
+            }
+        }
+        let _timed = Timed(self, clock::now());
+        work()
+    }
+
+    /// Adds a slice that has run.
+    pub(super) fn ran(&mut self, start_timestamp: f64, end_timestamp: f64) {
+        if self.slices.len() < MOST_SLICES {
+            self.slices.push(GarbageCollectionSlice { start_timestamp, end_timestamp });
+        } else if let Some(last) = self.slices.last_mut() {
+            last.end_timestamp = end_timestamp;
+        }
+    }
+
+    /// Says why the collector does all the work of the cycle at once.
+    pub fn nonincremental(&mut self, reason: impl Into<Cow<'static, str>>) {
+        self.nonincremental_reason = Some(reason.into());
+    }
+
+    /// Ends the cycle, and runs the callbacks of [`on_garbage_collection`] on this thread.
+    ///
+    /// A cycle that ends inside of a callback runs no callbacks.
+    pub fn end(self) -> GarbageCollection {
+        static NUMBER: AtomicU64 = AtomicU64::new(1);
+        let statistics = GarbageCollection {
+            collector: self.collector,
+            collections: self.slices,
+            reason: self.reason,
+            nonincremental_reason: self.nonincremental_reason,
+            gc_cycle_number: NUMBER.fetch_add(1, Ordering::Relaxed),
+        };
+        call_back(&statistics);
+        statistics
+    }
+}
+
+type Callback = dyn Fn(&GarbageCollection) + Send + Sync;
+
+std::thread_local! {
+    /// This thread runs callbacks.
+    static CALLING: Cell<bool> = const { Cell::new(false) };
+}
+
+static CALLBACKS: Mutex<Vec<Arc<Callback>>> = Mutex::new(Vec::new());
+
+/// Keeps a callback of [`on_garbage_collection`]; dropping it removes the callback.
+#[must_use = "dropping it removes the callback"]
+pub struct GarbageCollectionHook {
+    callback: Arc<Callback>,
+}
+
+/// Calls `callback` after each cycle of a garbage collector in this process, with its statistics: of each
+/// [`WatchedCollector`](super::WatchedCollector), of each [`GarbageCollectionCycle`] that ends, and of
+/// [`minimize_memory_usage`](crate::minimize_memory_usage).
+///
+/// It runs on the thread that ended the cycle. If it panics, the others still run.
+///
+/// Source: `Debugger.Memory.onGarbageCollection` of Firefox, which calls back from the event loop.
+pub fn on_garbage_collection(
+    callback: impl Fn(&GarbageCollection) + Send + Sync + 'static,
+) -> GarbageCollectionHook {
+    let callback: Arc<Callback> = Arc::new(callback);
+    CALLBACKS.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&callback));
+    GarbageCollectionHook { callback }
+}
+
+fn call_back(statistics: &GarbageCollection) {
+    if CALLING.replace(true) {
+        return;
+    }
+    let callbacks = CALLBACKS.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    for callback in callbacks {
+        // The panic hook has reported a panic, and there is no result to put it into.
+        let _ = isolation::contain(|| callback(statistics));
+        // If the callback was removed meanwhile, this is its last owner.
+        let _ = isolation::discard(callback);
+    }
+    CALLING.set(false);
+}
+
+impl Drop for GarbageCollectionHook {
+    fn drop(&mut self) {
+        let mut callbacks = CALLBACKS.lock().unwrap_or_else(PoisonError::into_inner);
+        callbacks.retain(|callback| !Arc::ptr_eq(callback, &self.callback));
+    }
+}
+
+impl fmt::Debug for GarbageCollectionHook {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("GarbageCollectionHook")
+    }
+}

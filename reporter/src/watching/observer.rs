@@ -1,0 +1,307 @@
+//! An observer of allocations: Firefox's `Debugger.Memory` of one `Debugger`.
+
+use core::fmt;
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use memory_report::json::push_string;
+
+use super::clock;
+use super::cycle::{GarbageCollection, GarbageCollectionHook, on_garbage_collection};
+use super::described::{ClassName, Classes, KeepsNotes};
+use super::nursery::NurseryLookup;
+use super::saved_stack::SavedStack;
+use crate::engine_abi::{self, BlockRow, Log, LogLimits, LogState, NoLog};
+
+/// Watches the allocations of this process: Firefox's `Debugger.Memory`, with its names and defaults.
+///
+/// DMD must record the process: the program declares `dmd::Dmd` as its allocator and runs with `$DMD` set, or it runs
+/// under `libdmd.so`. A program may have several observers, each with its own log. Observers are for every thread.
+///
+/// The log contains the allocations of all threads and languages that DMD records: blocks of the heap. (Firefox logs
+/// objects of JavaScript only, not strings.) With DMD's option `--sample-below` it lacks the small blocks that DMD
+/// does not record.
+///
+/// # Where Firefox answers differently
+///
+/// - If several observers have different sampling probabilities, the largest applies to all logs in Firefox. Here each
+///   log gets its own share: an allocation is drawn for once, and enters each log whose probability is above the draw.
+///   So a log with a smaller share contains a part of the entries of one with a larger share.
+/// - The draws have a fixed seed, so that a program with one thread logs the same allocations in each run.
+/// - A limit or probability of a wrong kind does not compile; Firefox converts texts and `null`.
+/// - `frame` is `None` if DMD took no stack. `class` is `None` if neither the program nor the stack names a type.
+/// - An entry has the block's address and requested bytes, too.
+/// - Switching tracking off also clears `allocations_log_overflowed`.
+#[derive(Debug, Default)]
+pub struct MemoryObserver {
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    limits: LogLimits,
+    /// Open while allocation sites are tracked.
+    log: Option<(Log, KeepsNotes)>,
+    hook: Option<GarbageCollectionHook>,
+}
+
+impl Default for State {
+    fn default() -> Self {
+        Self { limits: LogLimits { probability: 1.0, length: 5000 }, log: None, hook: None }
+    }
+}
+
+/// An entry of an allocations log.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct AllocationsLogEntry {
+    /// When the block was allocated, in milliseconds since the process started.
+    pub timestamp: f64,
+    /// The stack that allocated it.
+    pub frame: Option<SavedStack>,
+    /// What the program said with [`describe_block`](super::describe_block), or else the Rust type that the stack
+    /// names.
+    pub class: Option<ClassName>,
+    /// Bytes that the program can use.
+    pub size: u64,
+    /// Whether an arena of the program owns the block, as it said with
+    /// [`register_nursery`](super::register_nursery).
+    pub in_nursery: bool,
+    /// Bytes that the program asked for.
+    pub requested: u64,
+    /// Where the block started. The program may have freed it since.
+    pub address: usize,
+}
+
+impl AllocationsLogEntry {
+    /// The entry as JSON, with Firefox's names and order, and then `requested`. The stack is an array of frames.
+    pub fn to_json(&self) -> String {
+        let mut json = String::from("{\"frame\":");
+        match &self.frame {
+            Some(frame) => frame.push_json(&mut json),
+            None => json.push_str("null"),
+        }
+        json.push_str(&format!(",\"timestamp\":{},\"class\":", self.timestamp));
+        match &self.class {
+            Some(class) => push_string(&mut json, class.as_str()),
+            None => json.push_str("null"),
+        }
+        let Self { size, in_nursery, requested, .. } = self;
+        json.push_str(&format!(",\"size\":{size},\"inNursery\":{in_nursery},\"requested\":{requested}}}"));
+        json
+    }
+}
+
+/// Why an observer refused to do something.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum ObserverError {
+    /// DMD does not record this process.
+    NotRecording,
+    /// Sixteen observers track allocation sites, or there is no memory for the log.
+    NoRoom,
+    /// The observer does not track allocation sites.
+    NotTracking,
+    /// A sampling probability is not between 0 and 1.
+    BadProbability(f64),
+    /// The length of a log is not from 1 to 2147483647.
+    BadLength(u64),
+}
+
+impl fmt::Display for ObserverError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotRecording => f.write_str(
+                "cannot track allocation sites: DMD does not record this process; declare dmd::Dmd as the global \
+                 allocator and set $DMD, or start the program with about-memory run",
+            ),
+            Self::NoRoom => f.write_str(
+                "cannot track allocation sites: 16 observers do so already, or there is no memory for the log",
+            ),
+            Self::NotTracking => f.write_str(
+                "cannot drain the allocations log: call set_tracking_allocation_sites(true) first",
+            ),
+            Self::BadProbability(value) => {
+                write!(f, "the allocation sampling probability {value} is not a number between 0 and 1")
+            }
+            Self::BadLength(value) => {
+                write!(f, "the length {value} of an allocations log is not between 1 and {MAX_LENGTH}")
+            }
+        }
+    }
+}
+
+impl core::error::Error for ObserverError {}
+
+/// As in Firefox.
+const MAX_LENGTH: u64 = i32::MAX as u64;
+
+impl MemoryObserver {
+    /// An observer that does not track allocation sites yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Whether this observer logs allocations. At first it does not.
+    pub fn tracking_allocation_sites(&self) -> bool {
+        self.state().log.is_some()
+    }
+
+    /// Begins to log allocations, or ends that and empties the log.
+    ///
+    /// # Errors
+    ///
+    /// [`ObserverError::NotRecording`] or [`ObserverError::NoRoom`].
+    pub fn set_tracking_allocation_sites(&self, tracking: bool) -> Result<(), ObserverError> {
+        let mut state = self.state();
+        if !tracking {
+            state.log = None;
+        } else if state.log.is_none() {
+            let log = Log::open(state.limits).map_err(|error| match error {
+                NoLog::NotRecording => ObserverError::NotRecording,
+                NoLog::NoRoom => ObserverError::NoRoom,
+            })?;
+            state.log = Some((log, KeepsNotes::new()));
+        }
+        Ok(())
+    }
+
+    /// The probability with which an allocation enters the log: 1 at first.
+    pub fn allocation_sampling_probability(&self) -> f64 {
+        self.state().limits.probability
+    }
+
+    /// Sets the probability with which an allocation enters the log, from now on.
+    ///
+    /// # Errors
+    ///
+    /// [`ObserverError::BadProbability`] for what is not between 0 and 1.
+    pub fn set_allocation_sampling_probability(&self, probability: f64) -> Result<(), ObserverError> {
+        if !(0.0..=1.0).contains(&probability) {
+            return Err(ObserverError::BadProbability(probability));
+        }
+        self.limit(|limits| limits.probability = probability)
+    }
+
+    /// The most entries that the log keeps: 5000 at first.
+    pub fn max_allocations_log_length(&self) -> u64 {
+        self.state().limits.length
+    }
+
+    /// Sets the most entries that the log keeps. If the log has more, it drops the oldest without a sign, as in
+    /// Firefox.
+    ///
+    /// # Errors
+    ///
+    /// [`ObserverError::BadLength`] for 0 and for 2^31 or more, [`ObserverError::NoRoom`].
+    pub fn set_max_allocations_log_length(&self, length: u64) -> Result<(), ObserverError> {
+        if !(1..=MAX_LENGTH).contains(&length) {
+            return Err(ObserverError::BadLength(length));
+        }
+        self.limit(|limits| limits.length = length)
+    }
+
+    /// Whether the log has lost entries since it was drained last, because it was full.
+    pub fn allocations_log_overflowed(&self) -> bool {
+        self.log_state().overflowed
+    }
+
+    /// How many allocations since the last drain DMD could not note for any log. Signal handlers that interrupt DMD
+    /// itself make such allocations. Firefox has no such number.
+    pub fn lost_allocations(&self) -> u64 {
+        self.log_state().lost
+    }
+
+    fn log_state(&self) -> LogState {
+        self.state().log.as_ref().map(|(log, _)| log.state()).unwrap_or_default()
+    }
+
+    /// Empties the log, and returns its entries, the oldest first.
+    ///
+    /// DMD does not record what this function allocates. The first call reads symbols from the files of the program,
+    /// which can take a second.
+    ///
+    /// # Errors
+    ///
+    /// [`ObserverError::NotTracking`] while this observer does not track allocation sites.
+    pub fn drain_allocations_log(&self) -> Result<Vec<AllocationsLogEntry>, ObserverError> {
+        let state = self.state();
+        let (log, _) = state.log.as_ref().ok_or(ObserverError::NotTracking)?;
+        // Made where DMD does not record what it allocates.
+        let mut drained = None;
+        log.drain(&mut |row| drained.get_or_insert_with(Drained::new).add(row));
+        Ok(drained.map(Drained::finish).unwrap_or_default())
+    }
+
+    /// Calls `handler` after each garbage collection, as [`on_garbage_collection`] does; it takes the place of the
+    /// handler before. `None` removes that.
+    pub fn set_on_garbage_collection<F>(&self, handler: Option<F>)
+    where
+        F: Fn(&GarbageCollection) + Send + Sync + 'static,
+    {
+        let hook = handler.map(on_garbage_collection);
+        // The destructor of the handler is the program's, and may call this observer.
+        drop(core::mem::replace(&mut self.state().hook, hook));
+    }
+
+    fn limit(&self, change: impl FnOnce(&mut LogLimits)) -> Result<(), ObserverError> {
+        let mut state = self.state();
+        let mut limits = state.limits;
+        change(&mut limits);
+        if state.log.as_ref().is_some_and(|(log, _)| !log.limit(limits)) {
+            return Err(ObserverError::NoRoom);
+        }
+        state.limits = limits;
+        Ok(())
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Entries that a log hands over, with each stack looked up once.
+struct Drained {
+    entries: Vec<AllocationsLogEntry>,
+    sites: HashMap<u64, (SavedStack, Option<ClassName>)>,
+    classes: Classes,
+    nurseries: NurseryLookup,
+}
+
+impl Drained {
+    fn new() -> Self {
+        Self {
+            entries: Vec::new(),
+            sites: HashMap::new(),
+            classes: Classes::new(),
+            nurseries: NurseryLookup::new(),
+        }
+    }
+
+    fn add(&mut self, row: &BlockRow) {
+        let end = row.address.saturating_add(usize::try_from(row.usable).unwrap_or(usize::MAX));
+        self.classes.add(row.address, end, row.tick);
+        let site = (row.site != 0).then(|| {
+            let class = || engine_abi::site_type(row.site).map(ClassName::new);
+            let new = || (SavedStack::of_site(row.site), class());
+            &*self.sites.entry(row.site).or_insert_with(new)
+        });
+        self.entries.push(AllocationsLogEntry {
+            timestamp: clock::timestamp(row.nanoseconds),
+            frame: site.map(|(stack, _)| stack.clone()),
+            class: site.and_then(|(_, type_name)| type_name.clone()),
+            size: row.usable,
+            in_nursery: self.nurseries.owns(row.address..end, row.tick),
+            requested: row.requested,
+            address: row.address,
+        });
+    }
+
+    fn finish(self) -> Vec<AllocationsLogEntry> {
+        let Self { mut entries, classes, .. } = self;
+        for (entry, class) in entries.iter_mut().zip(classes.finish()) {
+            entry.class = class.or(entry.class.take());
+        }
+        entries
+    }
+}

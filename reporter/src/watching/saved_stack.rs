@@ -1,0 +1,68 @@
+//! The stack that allocated a block, kept as a value.
+
+use core::fmt;
+use std::sync::Arc;
+
+use memory_report::json::push_string;
+
+use crate::engine_abi::{self, SiteFrame};
+
+/// The stack that allocated a block, the youngest frame first: Firefox's `SavedFrame` with its parents.
+///
+/// Clones share the frames. A stack that DMD could not walk has no frames.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SavedStack(Arc<[SiteFrame]>);
+
+impl SavedStack {
+    /// The stack with this number.
+    pub(super) fn of_site(site: u64) -> Self {
+        Self(engine_abi::allocation_frames(site).into())
+    }
+
+    /// The frames, the youngest first.
+    pub fn frames(&self) -> &[SiteFrame] {
+        &self.0
+    }
+
+    pub(super) fn push_json(&self, json: &mut String) {
+        json.push('[');
+        for (at, frame) in self.0.iter().enumerate() {
+            json.push_str(if at == 0 { "{\"functionDisplayName\":" } else { ",{\"functionDisplayName\":" });
+            match &frame.function {
+                Some(function) => push_string(json, function),
+                None => json.push_str("null"),
+            }
+            json.push_str(",\"source\":");
+            push_string(json, &frame.source);
+            json.push_str(&format!(",\"line\":{},\"column\":{}}}", frame.line, frame.column));
+        }
+        json.push(']');
+    }
+}
+
+/// A line for each frame: `app::load (src/load.rs:12)`.
+impl fmt::Display for SavedStack {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, frame) in self.0.iter().enumerate() {
+            if at > 0 {
+                f.write_str("\n")?;
+            }
+            let function = frame.function.as_deref().unwrap_or("???");
+            match frame.line {
+                0 => write!(f, "{function} ({})", frame.source)?,
+                line => write!(f, "{function} ({}:{line})", frame.source)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The stack that allocated the block in which this value lies; `None` if no block is there, or DMD does not record
+/// this process, or took no stack.
+///
+/// The first call reads symbols from the files of the program, which can take a second.
+///
+/// Source: `Debugger.Object.prototype.allocationSite` of Firefox.
+pub fn allocation_site<T: ?Sized>(block: *const T) -> Option<SavedStack> {
+    engine_abi::enclosing_site(block.addr()).map(SavedStack::of_site)
+}
