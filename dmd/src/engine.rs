@@ -17,9 +17,10 @@ use crate::system::errno::keeping_errno;
 use crate::system::fork::{self, Forking};
 use crate::system::lock::Lock;
 use crate::system::slot::{self, Inside, slot};
-use crate::system::{internal_alloc, log, memory};
+use crate::system::{clock, internal_alloc, log, memory};
 use crate::tables::block_table::{Block, Found, Table, Word};
 use crate::tables::dead_blocks::DeadBlocks;
+use crate::tables::events::{Event, Happened};
 use crate::tables::mark::{Fault, FaultKind, Marks, PathId, Report, Reports};
 use crate::tables::peak::Peak;
 use crate::tables::pending::{Amount, Pending};
@@ -27,7 +28,7 @@ use crate::tables::runs::{Reporter, Runs};
 use crate::tables::statistics::{Counts, End, Statistics};
 use crate::tables::trace_id::TraceId;
 use crate::tables::trace_tree::TraceTree;
-use crate::tables::{seen_modules, stack, thread};
+use crate::tables::{observers, seen_modules, stack, thread};
 
 pub(crate) static ENGINE: Engine = Engine::new();
 
@@ -162,6 +163,7 @@ impl Engine {
         let _inside = Inside::deeper();
         keeping_errno(|| {
             self.set(setup);
+            clock::start();
             thread::start(|pending| ENGINE.peak().add(ENGINE.tree(), pending.net(), pending.settled()));
             self.peak().start();
             internal_alloc::reserve();
@@ -219,6 +221,7 @@ impl Engine {
         self.marks.for_each_lock(each);
         self.dead.for_each_lock(each);
         thread::for_each_lock(each);
+        observers::for_each_lock(each);
         self.tree().for_each_lock(each);
         seen_modules::for_each_lock(each);
         internal_alloc::for_each_lock(each);
@@ -301,12 +304,13 @@ impl Engine {
         }
         let begun = thread::with_lease(|lease| {
             let amount = Amount::of(self.counted(block));
-            lease.settle_after(self.peak().allowance(), |pending| {
+            let event = || Event::now(address, Happened::Began, self.counted(block));
+            lease.settle_after(self.peak().allowance(), event, |pending| {
                 pending.begin_other(address, block.trace, amount);
             });
         });
         if begun.is_none() {
-            self.begin_alone(block);
+            self.begin_alone(address, block);
         }
     }
 
@@ -325,7 +329,7 @@ impl Engine {
         let slop = usable.saturating_sub(requested);
         let block = Block { requested, slop, trace: TraceId::NONE, sampled: false, marked: false };
         if self.table().insert(address, block) {
-            self.begin_alone(block);
+            self.begin_alone(address, block);
         } else {
             self.drop_block();
         }
@@ -355,7 +359,7 @@ impl Engine {
         let slop = usable.saturating_sub(requested);
         let block = Block { requested, slop, trace: TraceId::NONE, sampled: false, marked: false };
         if self.insert(address, block) {
-            self.begin_alone(block);
+            self.begin_alone(address, block);
         }
     }
 
@@ -382,13 +386,15 @@ impl Engine {
     #[inline(never)]
     fn take_live(&self, address: usize) -> Option<Block> {
         let lost = self.table().remove(address)?;
+        // Observers see it by the begin of the next block.
         self.end_alone(lost, End::Freed);
         Some(lost)
     }
 
     /// Counts a new block without the state of a thread.
     #[cold]
-    fn begin_alone(&self, block: Block) {
+    fn begin_alone(&self, address: usize, block: Block) {
+        observers::observe_alone(address, Happened::Began, self.counted(block));
         self.counts.begin();
         self.count_alone(block, Amount::of(self.counted(block)));
     }
@@ -412,12 +418,14 @@ impl Engine {
         let ended = Self::enter_with_room().and_then(|_inside| {
             thread::with_lease_unless_ending(|lease| {
                 let amount = Amount::of(self.counted(block));
-                lease.settle_after(self.peak().allowance(), |pending| {
+                let event = || Event::now(address, Happened::Ended(end), self.counted(block));
+                lease.settle_after(self.peak().allowance(), event, |pending| {
                     pending.end_other(address, block.trace, amount, end);
                 });
             })
         });
         if ended.is_none() {
+            observers::observe_alone(address, Happened::Ended(end), self.counted(block));
             self.end_alone(block, end);
         }
         Some(block)
@@ -521,6 +529,7 @@ impl Engine {
         if self.table().insert(address, block) {
             self.counts.roll_back();
             self.count_alone(block, Amount::of(self.counted(block)));
+            self.observe_back(address, block);
         }
         if reports[0].is_none() {
             return;
@@ -531,6 +540,17 @@ impl Engine {
         };
         for report in reports.into_iter().flatten() {
             self.mark(address, report, || true);
+        }
+    }
+
+    #[cold]
+    fn observe_back(&self, address: usize, block: Block) {
+        let observed = Self::enter_with_room().and_then(|_inside| {
+            let event = || Event::now(address, Happened::CameBack, self.counted(block));
+            thread::with_lease_unless_ending(|lease| lease.observe(event))
+        });
+        if observed.is_none() {
+            observers::observe_alone(address, Happened::CameBack, self.counted(block));
         }
     }
 

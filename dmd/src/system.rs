@@ -1,6 +1,8 @@
 //! The parts of the system that the engine needs, made to run inside an allocation: memory, locks, the thread's own
 //! slot, forks, the process among others. They know nothing about recorded blocks.
 
+#[allow(unsafe_code, reason = "reads a register")]
+pub(crate) mod clock;
 #[allow(unsafe_code, reason = "a system call")]
 pub(crate) mod confined;
 #[allow(unsafe_code, reason = "writes a variable of the C library")]

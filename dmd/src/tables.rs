@@ -3,7 +3,9 @@
 #[allow(unsafe_code, reason = "memory indexed by address")]
 pub(crate) mod block_table;
 pub(crate) mod dead_blocks;
+pub(crate) mod events;
 pub(crate) mod mark;
+pub(crate) mod observers;
 #[allow(unsafe_code, reason = "segments that are never unmapped, and the clock")]
 pub(crate) mod peak;
 pub(crate) mod pending;

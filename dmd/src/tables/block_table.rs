@@ -54,7 +54,7 @@ impl Word {
         (word & (WIDE | SAMPLED) == 0).then_some(Self(word))
     }
 
-    /// The bits, of which [`SPARE_BIT`](Self::SPARE_BIT) is 0.
+    /// The bits, of which [`SPARE_BITS`](Self::SPARE_BITS) are 0.
     #[inline(always)]
     pub(crate) fn bits(self) -> u64 {
         self.0
@@ -62,11 +62,11 @@ impl Word {
 
     #[inline(always)]
     pub(crate) fn from_bits(bits: u64) -> Self {
-        Self(bits & !Self::SPARE_BIT)
+        Self(bits & !(Self::SPARE_BITS[0] | Self::SPARE_BITS[1]))
     }
 
-    /// A bit that is always 0.
-    pub(crate) const SPARE_BIT: u64 = WIDE;
+    /// Bits that are always 0.
+    pub(crate) const SPARE_BITS: [u64; 2] = [WIDE, SAMPLED];
 
     #[inline(always)]
     pub(crate) fn requested(self) -> usize {

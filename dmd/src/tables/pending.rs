@@ -6,9 +6,13 @@
 //! another thread finds a peak, few bytes of this thread are missing. Settled events of one stack are one entry: most
 //! blocks that end soon thus leave nothing to count.
 
-use core::sync::atomic::{AtomicI32, AtomicI64, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use core::sync::atomic::{
+    AtomicBool, AtomicI32, AtomicI64, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering,
+};
 
+use crate::system::clock;
 use crate::tables::block_table::{Block, Word};
+use crate::tables::events::{Event, Happened};
 use crate::tables::statistics::{Counts, End, Statistics};
 use crate::tables::trace_id::TraceId;
 
@@ -28,8 +32,9 @@ const GROSS_SHARES: usize = 4;
 /// Most lists that the thread settles between two peaks, so that a number of blocks fits its entry.
 const MOST_LISTS: u32 = 4096;
 
-/// In an event: the block ended.
-const ENDED: u64 = Word::SPARE_BIT;
+/// In an event: the block ended, and that was by a move.
+const ENDED: u64 = Word::SPARE_BITS[0];
+const MOVED: u64 = Word::SPARE_BITS[1];
 
 /// Blocks and requested bytes; negative if more ended than began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -46,6 +51,18 @@ struct Entry {
     bytes: AtomicI64,
 }
 
+/// Where and when an event of the list happened. All zero if that was before anybody observed.
+struct Seen {
+    address: AtomicUsize,
+    tick: AtomicU64,
+}
+
+/// A part of the list, for observers.
+pub(crate) struct List<'a> {
+    events: &'a [AtomicU64],
+    seen: &'a [Seen],
+}
+
 /// All zero at first.
 pub(crate) struct Pending {
     /// The address of the block that this thread allocated last.
@@ -54,7 +71,12 @@ pub(crate) struct Pending {
     net: AtomicI64,
     share: AtomicUsize,
     length: AtomicUsize,
+    /// Whether the thread keeps the address and the tick of each event of the list.
+    observed: AtomicBool,
     recent: [AtomicU64; RECENT],
+    seen: [Seen; RECENT],
+    /// The events of the list that observers have. The thread changes it while it holds the lock of its lease.
+    handed: AtomicUsize,
     slots: [Entry; SLOTS],
     /// The slots in use, as the first `entries` of these.
     used: [AtomicU8; SLOTS],
@@ -94,7 +116,7 @@ impl Pending {
     #[inline(always)]
     pub(crate) fn begin(&self, address: usize, word: Word) -> bool {
         self.last.store(address, Ordering::Relaxed);
-        self.push(word.bits(), word.requested() as i64)
+        self.push(address, word.bits(), word.requested() as i64)
     }
 
     /// [`begin`](Self::begin) for any block. The thread is to settle. No other thread reads the events meanwhile.
@@ -108,7 +130,8 @@ impl Pending {
     #[inline(always)]
     pub(crate) fn end(&self, address: usize, word: Word, end: End) -> bool {
         self.end_last(address);
-        let full = self.push(word.bits() | ENDED, -(word.requested() as i64));
+        let moved = if end == End::Moved { MOVED } else { 0 };
+        let full = self.push(address, word.bits() | ENDED | moved, -(word.requested() as i64));
         if end == End::Moved {
             self.counts.add_move();
         }
@@ -134,12 +157,17 @@ impl Pending {
     }
 
     #[inline(always)]
-    fn push(&self, event: u64, bytes: i64) -> bool {
+    fn push(&self, address: usize, event: u64, bytes: i64) -> bool {
         let net = self.net.load(Ordering::Relaxed).wrapping_add(bytes);
         self.net.store(net, Ordering::Relaxed);
         let length = self.length.load(Ordering::Relaxed);
         // The list has room unless the jump of a signal handler kept the thread from settling.
         self.recent[length % RECENT].store(event, Ordering::Relaxed);
+        if self.observed.load(Ordering::Relaxed) {
+            let seen = &self.seen[length % RECENT];
+            seen.address.store(address, Ordering::Relaxed);
+            seen.tick.store(clock::ticks(), Ordering::Relaxed);
+        }
         self.length.store(length + 1, Ordering::Release);
         length + 1 >= RECENT || net.unsigned_abs() as usize >= self.share.load(Ordering::Relaxed)
     }
@@ -197,7 +225,7 @@ impl Pending {
         if begun + ended > 0 {
             self.add(TraceId::NONE, without_stack);
         }
-        self.length.store(0, Ordering::Relaxed);
+        self.empty_list();
         self.counts.add(begun, ended);
         self.gross.store(gross, Ordering::Relaxed);
         let lists = self.lists.load(Ordering::Relaxed) + 1;
@@ -206,6 +234,42 @@ impl Pending {
             || gross / GROSS_SHARES >= share
             || self.entries.load(Ordering::Relaxed) >= MOST
             || lists >= MOST_LISTS
+    }
+
+    fn empty_list(&self) {
+        self.length.store(0, Ordering::Relaxed);
+        self.handed.store(0, Ordering::Relaxed);
+    }
+
+    /// Begins or ends to keep addresses and ticks. The caller holds the lock of the lease.
+    pub(crate) fn set_observed(&self, observed: bool) {
+        if observed && !self.is_observed() {
+            for seen in &self.seen {
+                seen.address.store(0, Ordering::Relaxed);
+            }
+            self.skip_list();
+        }
+        self.observed.store(observed, Ordering::Relaxed);
+    }
+
+    #[inline]
+    pub(crate) fn is_observed(&self) -> bool {
+        self.observed.load(Ordering::Relaxed)
+    }
+
+    /// Takes the list for one that observers have. The caller holds the lock of the lease.
+    pub(crate) fn skip_list(&self) {
+        self.handed.store(self.length.load(Ordering::Acquire), Ordering::Relaxed);
+    }
+
+    /// The events of the list that observers do not have, and which they have from now on. The caller holds the lock
+    /// of the lease.
+    pub(crate) fn take_list(&self) -> Option<List<'_>> {
+        let length = self.length.load(Ordering::Acquire).min(RECENT);
+        let handed = self.handed.load(Ordering::Relaxed);
+        self.handed.store(length, Ordering::Relaxed);
+        let events = self.recent.get(handed..length).filter(|events| !events.is_empty())?;
+        Some(List { events, seen: self.seen.get(handed..length)? })
     }
 
     /// The events of the list.
@@ -251,7 +315,7 @@ impl Pending {
             entry.set(Amount::default());
         }
         self.entries.store(0, Ordering::Relaxed);
-        self.length.store(0, Ordering::Relaxed);
+        self.empty_list();
         self.lists.store(0, Ordering::Relaxed);
         self.net.store(0, Ordering::Relaxed);
         self.gross.store(0, Ordering::Relaxed);
@@ -261,6 +325,26 @@ impl Pending {
     pub(crate) fn clear(&self) {
         self.forget();
         self.counts.clear();
+    }
+}
+
+impl List<'_> {
+    /// Calls `each` for the events, without those from before anybody observed.
+    #[inline(always)]
+    pub(crate) fn for_each(&self, mut each: impl FnMut(Event)) {
+        for (event, seen) in self.events.iter().zip(self.seen) {
+            let (event, address) = (event.load(Ordering::Relaxed), seen.address.load(Ordering::Relaxed));
+            if address == 0 {
+                continue;
+            }
+            let happened = match (event & ENDED, event & MOVED) {
+                (0, _) => Happened::Began,
+                (_, 0) => Happened::Ended(End::Freed),
+                _ => Happened::Ended(End::Moved),
+            };
+            let block = Word::from_bits(event).block();
+            each(Event { tick: seen.tick.load(Ordering::Relaxed), address, happened, block });
+        }
     }
 }
 

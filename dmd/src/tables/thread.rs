@@ -14,6 +14,8 @@ use crate::system::errno::keeping_errno;
 use crate::system::lock::{Held, Lock};
 use crate::system::memory::{Arena, OwnLine};
 use crate::system::slot::{Inside, slot};
+use crate::tables::events::Event;
+use crate::tables::observers::{self, Batch, Observer, Place, Source};
 use crate::tables::pending::Pending;
 use crate::tables::stack::ThreadStack;
 
@@ -30,6 +32,9 @@ pub(crate) struct Lease {
     state: UnsafeCell<ThreadState>,
     pub(crate) pending: Pending,
     number: AtomicUsize,
+    /// The thread's number, and the system's number of it.
+    thread: AtomicU32,
+    system_id: AtomicU32,
     next: AtomicPtr<Lease>,
     next_free: AtomicPtr<Lease>,
 }
@@ -37,6 +42,9 @@ pub(crate) struct Lease {
 /// A thread holds one of these, by its number, while it settles events and hands them over, so that a dump, or the
 /// child of a fork, finds none half done.
 static SETTLING: [OwnLine<Lock>; 16] = [const { OwnLine(Lock::new()) }; 16];
+
+/// Threads that have been, with a lease.
+static THREADS: AtomicU32 = AtomicU32::new(0);
 
 /// Counts events for the peak.
 static COUNT: OnceLock<fn(&Pending)> = OnceLock::new();
@@ -101,6 +109,10 @@ extern "C" fn thread_ends(_: *mut c_void) {
 
 fn give_back(lease: &'static Lease) {
     lease.hand_over();
+    if lease.pending.is_observed() {
+        let _held = lease.hold();
+        observers::thread_ended(lease.source());
+    }
     let _held = POOL.lock.hold();
     lease.next_free.store(POOL.free.load(Ordering::Relaxed), Ordering::Relaxed);
     POOL.free.store(core::ptr::from_ref(lease).cast_mut(), Ordering::Relaxed);
@@ -111,13 +123,25 @@ impl Lease {
     /// bytes, which all threads divide. Only the thread that leased them does so.
     #[inline(never)]
     pub(crate) fn settle(&self, allowance: usize) {
-        self.settle_after(allowance, |_| {});
+        let _held = self.hold();
+        self.show_list();
+        self.settle_held(allowance);
     }
 
-    /// As [`settle`](Self::settle), after adding events that have no place in the list.
-    pub(crate) fn settle_after(&self, allowance: usize, add: impl FnOnce(&Pending)) {
+    /// As [`settle`](Self::settle), after adding an event that has no place in the list: `add` adds it.
+    pub(crate) fn settle_after(
+        &self,
+        allowance: usize,
+        event: impl FnOnce() -> Event,
+        add: impl FnOnce(&Pending),
+    ) {
         let _held = self.hold();
+        self.show(event);
         add(&self.pending);
+        self.settle_held(allowance);
+    }
+
+    fn settle_held(&self, allowance: usize) {
         if self.pending.settle(allowance / made().max(1)) {
             self.count();
         }
@@ -126,8 +150,54 @@ impl Lease {
     /// Hands the pending events over. Only the thread that leased them does so, or nobody else can.
     fn hand_over(&self) {
         let _held = self.hold();
+        self.show_list();
         self.pending.settle(0);
         self.count();
+    }
+
+    /// Hands an event that has no place in the list to observers.
+    pub(crate) fn observe(&self, event: impl FnOnce() -> Event) {
+        if self.pending.is_observed() {
+            let _held = self.hold();
+            self.show(event);
+        }
+    }
+
+    /// [`observe`](Self::observe), for a caller that holds the lock.
+    fn show(&self, event: impl FnOnce() -> Event) {
+        if self.pending.is_observed() {
+            self.show_list();
+            observers::observe(self.source(), &Batch::One(event()));
+        }
+    }
+
+    /// Hands the list to observers. The caller holds the lock.
+    #[inline]
+    fn show_list(&self) {
+        if self.pending.is_observed()
+            && let Some(list) = self.pending.take_list()
+        {
+            observers::observe(self.source(), &Batch::List(list));
+        }
+    }
+
+    fn source(&self) -> Source {
+        Source {
+            lease: Some(self.number.load(Ordering::Relaxed)),
+            thread: self.thread.load(Ordering::Relaxed),
+            system_id: self.system_id.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Says that the lease has another thread: this one.
+    fn begin_thread(&self) {
+        self.thread.store(THREADS.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
+        let observed = observers::any();
+        self.system_id.store(if observed { system_id() } else { 0 }, Ordering::Relaxed);
+        if observed || self.pending.is_observed() {
+            let _held = self.hold();
+            self.pending.set_observed(observers::any());
+        }
     }
 
     /// Hands settled events over.
@@ -141,6 +211,12 @@ impl Lease {
     fn hold(&self) -> Held<'_> {
         SETTLING[self.number.load(Ordering::Relaxed) % SETTLING.len()].0.hold()
     }
+}
+
+/// The system's number of this thread.
+fn system_id() -> u32 {
+    // SAFETY: the function has no precondition.
+    unsafe { libc::syscall(libc::SYS_gettid) as u32 }
 }
 
 /// This thread's lease, if it has one. The caller is [`Inside`].
@@ -181,6 +257,7 @@ fn with_new_lease<T>(body: impl FnOnce(&Lease) -> T) -> Option<T> {
     let lease = new_lease()?;
     // SAFETY: leased above, so that nobody else uses it.
     unsafe { &mut *lease.state.get() }.stack.forget();
+    lease.begin_thread();
     if slot.ending.get() {
         let result = body(lease);
         give_back(lease);
@@ -235,8 +312,45 @@ pub(crate) fn for_each_pending(mut each: impl FnMut(&Pending)) {
     }
 }
 
+/// Gives a place its observer, and hands it the events from now on.
+pub(crate) fn observe(place: Place, observer: &'static dyn Observer) {
+    observers::switch_on(place, observer);
+    set_observed();
+}
+
+/// Hands the observer of a place no more events.
+#[allow(dead_code, reason = "the logs of allocations end")]
+pub(crate) fn stop_observing(place: Place) {
+    observers::switch_off(place);
+    set_observed();
+}
+
+fn set_observed() {
+    for lease in leases() {
+        let _held = lease.hold();
+        lease.pending.set_observed(observers::any());
+    }
+}
+
+/// Hands the events of all threads to the observers. Calls `each` for the number of every lease, with its lock held.
+/// The caller is [`Inside`].
+pub(crate) fn hand_over_all(mut each: impl FnMut(usize)) {
+    for lease in leases() {
+        let _held = lease.hold();
+        lease.show_list();
+        each(lease.number.load(Ordering::Relaxed));
+    }
+    observers::take_alone();
+}
+
 /// For the child of a fork: frees the leases of threads that are not here any more.
 pub(crate) fn forget_other_threads() {
+    // The events so far are the parent's.
+    leases().for_each(|lease| lease.pending.skip_list());
+    if let Some(lease) = lease().filter(|lease| lease.pending.is_observed()) {
+        lease.system_id.store(system_id(), Ordering::Relaxed);
+    }
+    observers::after_fork_in_child();
     let mine = slot().state.get().cast::<Lease>();
     POOL.free.store(null_mut(), Ordering::Relaxed);
     for lease in leases().filter(|lease| !core::ptr::eq(*lease, mine)) {

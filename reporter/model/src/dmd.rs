@@ -1,5 +1,8 @@
 //! What an engine of DMD and the readers of its dumps share.
 
+#[cfg(feature = "recording")]
+pub mod recording;
+
 use core::fmt;
 
 /// What DMD records and writes.

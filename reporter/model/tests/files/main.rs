@@ -5,6 +5,8 @@
 mod diff;
 mod name_patterns;
 mod reading;
+#[cfg(feature = "recording")]
+mod recording;
 mod trees;
 mod writing;
 

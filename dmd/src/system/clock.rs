@@ -1,0 +1,86 @@
+//! The clock of events: ticks of some ten nanoseconds, the same in all threads.
+//!
+//! It is the processor's counter if that counts evenly, and otherwise the system's monotonic clock, which takes three
+//! times as long to read. Readers of a recording get pairs of ticks and nanoseconds.
+
+use core::sync::atomic::{AtomicU8, Ordering};
+
+/// By how many bits a reading of the counter is shifted; [`SYSTEM`] before [`start`], and without a counter.
+static SHIFT: AtomicU8 = AtomicU8::new(SYSTEM);
+
+/// The ticks are the system's nanoseconds, shifted by [`NANOSECONDS_SHIFT`].
+const SYSTEM: u8 = u8::MAX;
+const NANOSECONDS_SHIFT: u8 = 3;
+
+/// Chooses the counter if there is one. Called once, before anybody reads the clock.
+pub(crate) fn start() {
+    if let Some(shift) = counter_shift() {
+        SHIFT.store(shift, Ordering::Relaxed);
+    }
+}
+
+/// The time in ticks.
+#[inline(always)]
+pub(crate) fn ticks() -> u64 {
+    match SHIFT.load(Ordering::Relaxed) {
+        SYSTEM => nanoseconds() >> NANOSECONDS_SHIFT,
+        shift => counter() >> shift,
+    }
+}
+
+/// Nanoseconds of the system's monotonic clock.
+#[cold]
+#[inline(never)]
+pub(crate) fn nanoseconds() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` is a place for the time.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
+    (time.tv_sec as u64).wrapping_mul(1_000_000_000).wrapping_add(time.tv_nsec as u64)
+}
+
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+fn counter() -> u64 {
+    // SAFETY: all processors of this architecture have the instruction.
+    unsafe { core::arch::x86_64::_rdtsc() }
+}
+
+/// Processors of 2 to 4 GHz: a tick is 8 to 16 nanoseconds.
+#[cfg(target_arch = "x86_64")]
+fn counter_shift() -> Option<u8> {
+    use core::arch::x86_64::__cpuid;
+
+    const MOST_LEAF: u32 = 0x8000_0000;
+    const POWER: u32 = 0x8000_0007;
+    const INVARIANT: u32 = 1 << 8;
+    #[allow(unused_unsafe, reason = "later versions of Rust have these functions safe")]
+    // SAFETY: all processors of this architecture have the instruction and its leaf.
+    let most = unsafe { __cpuid(MOST_LEAF) }.eax;
+    #[allow(unused_unsafe, reason = "later versions of Rust have these functions safe")]
+    // SAFETY: as above.
+    let is_even = most >= POWER && unsafe { __cpuid(POWER) }.edx & INVARIANT != 0;
+    is_even.then_some(5)
+}
+
+#[cfg(target_arch = "aarch64")]
+#[inline(always)]
+fn counter() -> u64 {
+    let count: u64;
+    // SAFETY: reads a register that Linux lets programs read, and changes nothing.
+    unsafe {
+        core::arch::asm!("mrs {}, cntvct_el0", out(reg) count, options(nomem, nostack, preserves_flags))
+    };
+    count
+}
+
+#[cfg(target_arch = "aarch64")]
+fn counter_shift() -> Option<u8> {
+    let frequency: u64;
+    // SAFETY: reads a register that Linux lets programs read, and changes nothing.
+    unsafe {
+        core::arch::asm!("mrs {}, cntfrq_el0", out(reg) frequency, options(nomem, nostack, preserves_flags))
+    };
+    // Counters of up to 100 MHz are not shifted, those of 1 GHz by 3 bits.
+    let ticks_of_ten_nanoseconds = (frequency / 100_000_000).max(1);
+    (frequency != 0).then(|| ticks_of_ten_nanoseconds.ilog2() as u8)
+}

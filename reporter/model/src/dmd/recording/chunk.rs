@@ -1,0 +1,282 @@
+//! Chunks: framed, compressed and checked.
+
+use core::fmt;
+use std::io::{self, Read};
+
+use super::{CHUNK_HEADER, MAGIC, MOST_PAYLOAD};
+
+/// What a chunk contains.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ChunkKind {
+    /// The process and its options: [`About`](super::About).
+    About = 1,
+    /// Executables and libraries: [`decode_modules`](super::decode_modules).
+    Modules = 2,
+    /// Nodes of the tree of stacks: [`NodeDecoder`](super::NodeDecoder).
+    Nodes = 3,
+    /// Names of threads: [`decode_threads`](super::decode_threads).
+    Threads = 4,
+    /// Events of a thread: [`EventDecoder`](super::EventDecoder).
+    Events = 5,
+    /// Blocks that were alive when the recording started: [`LiveDecoder`](super::LiveDecoder).
+    Live = 6,
+    /// The time of a tick: [`Clock`](super::Clock).
+    Clock = 7,
+    /// Events before a tick are in the file: [`Watermark`](super::Watermark).
+    Watermark = 8,
+    /// The end of the recording: [`End`](super::End).
+    End = 9,
+}
+
+impl ChunkKind {
+    const ALL: [Self; 9] = [
+        Self::About,
+        Self::Modules,
+        Self::Nodes,
+        Self::Threads,
+        Self::Events,
+        Self::Live,
+        Self::Clock,
+        Self::Watermark,
+        Self::End,
+    ];
+
+    /// The kind with this number.
+    pub fn of(number: u8) -> Option<Self> {
+        Self::ALL.get(usize::from(number).checked_sub(1)?).copied()
+    }
+}
+
+const COMPRESSED: u8 = 1;
+
+/// Most bytes of a chunk with a payload of this length: header and payload.
+pub fn most_framed(payload: usize) -> usize {
+    CHUNK_HEADER + lz4_flex::block::get_maximum_output_size(payload).max(payload)
+}
+
+/// Writes a chunk into `out`, compressed if that makes it smaller, and returns its length in bytes; `None` if the
+/// payload has more than [`MOST_PAYLOAD`] bytes, or `out` has less room than [`most_framed`].
+pub fn frame_chunk(kind: ChunkKind, payload: &[u8], out: &mut [u8]) -> Option<usize> {
+    if payload.len() > MOST_PAYLOAD || out.len() < most_framed(payload.len()) {
+        return None;
+    }
+    let (header, body) = out.split_at_mut(CHUNK_HEADER);
+    let compressed = lz4_flex::block::compress_into(payload, body).ok();
+    let (flags, stored) = match compressed.filter(|length| *length < payload.len()) {
+        Some(length) => (COMPRESSED, length),
+        None => {
+            body[..payload.len()].copy_from_slice(payload);
+            (0, payload.len())
+        }
+    };
+    header[..4].copy_from_slice(&[kind as u8, flags, 0, 0]);
+    header[4..8].copy_from_slice(&(payload.len() as u32).to_le_bytes());
+    header[8..12].copy_from_slice(&(stored as u32).to_le_bytes());
+    let sum = checksum(&header[..12], &body[..stored]);
+    header[12..].copy_from_slice(&sum.to_le_bytes());
+    Some(CHUNK_HEADER + stored)
+}
+
+/// Adds a chunk to a list.
+///
+/// # Panics
+///
+/// If the payload has more than [`MOST_PAYLOAD`] bytes.
+pub fn push_chunk(out: &mut Vec<u8>, kind: ChunkKind, payload: &[u8]) {
+    let before = out.len();
+    out.resize(before + most_framed(payload.len()), 0);
+    let length = frame_chunk(kind, payload, &mut out[before..]).expect("the payload is not too long");
+    out.truncate(before + length);
+}
+
+fn checksum(header: &[u8], stored: &[u8]) -> u32 {
+    let mut hasher = crc32fast::Hasher::new();
+    hasher.update(header);
+    hasher.update(stored);
+    hasher.finalize()
+}
+
+/// A chunk of a file.
+#[derive(Clone, Copy, Debug)]
+pub struct Chunk<'a> {
+    /// The number of the kind, which may be unknown.
+    pub number: u8,
+    /// The payload, decompressed.
+    pub payload: &'a [u8],
+    /// The place of the chunk in the file, in bytes.
+    pub offset: u64,
+}
+
+impl Chunk<'_> {
+    /// The kind; `None` if it is unknown.
+    pub fn kind(&self) -> Option<ChunkKind> {
+        ChunkKind::of(self.number)
+    }
+}
+
+/// Why a chunk cannot be read.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum ChunkError {
+    /// The file cannot be read.
+    Io(io::Error),
+    /// The file does not start as a recording does.
+    NoRecording,
+    /// The file has a version that is not known here.
+    Version(u8),
+    /// The file ends in the middle of the chunk at this offset: its writer was killed, or its disk was full.
+    Truncated(u64),
+    /// The chunk at this offset is longer than a chunk may be.
+    TooLong(u64),
+    /// The chunk at this offset has changed since it was written.
+    Damaged(u64),
+}
+
+impl ChunkError {
+    /// Whether later chunks can be read.
+    pub fn is_of_one_chunk(&self) -> bool {
+        matches!(self, Self::Damaged(_))
+    }
+}
+
+impl fmt::Display for ChunkError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Io(error) => error.fmt(f),
+            Self::NoRecording => f.write_str("it does not start as a recording of DMD does"),
+            Self::Version(version) => {
+                write!(f, "it has version {version} of the format, and version {} is known", MAGIC[7])
+            }
+            Self::Truncated(offset) => write!(f, "it ends in the middle of the chunk at byte {offset}"),
+            Self::TooLong(offset) => {
+                write!(f, "the chunk at byte {offset} has more than {MOST_PAYLOAD} bytes")
+            }
+            Self::Damaged(offset) => write!(f, "the chunk at byte {offset} is damaged"),
+        }
+    }
+}
+
+impl core::error::Error for ChunkError {
+    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
+        match self {
+            Self::Io(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+/// The chunks of a recording, one after another. It keeps one chunk at a time, in at most twice [`MOST_PAYLOAD`]
+/// bytes and a little.
+#[derive(Debug)]
+pub struct Chunks<R> {
+    source: R,
+    offset: u64,
+    stored: Vec<u8>,
+    payload: Vec<u8>,
+    is_at_end: bool,
+}
+
+impl<R: Read> Chunks<R> {
+    /// Reads the first bytes of a recording.
+    ///
+    /// # Errors
+    ///
+    /// If the stream cannot be read, is no recording, or has a version that is not known.
+    pub fn open(mut source: R) -> Result<Self, ChunkError> {
+        let mut magic = [0; MAGIC.len()];
+        let length = fill(&mut source, &mut magic).map_err(ChunkError::Io)?;
+        let (name, version) = (MAGIC.len() - 1, magic[MAGIC.len() - 1]);
+        if length < magic.len() || magic[..name] != MAGIC[..name] {
+            return Err(ChunkError::NoRecording);
+        }
+        if version != MAGIC[name] {
+            return Err(ChunkError::Version(version));
+        }
+        let offset = magic.len() as u64;
+        Ok(Self { source, offset, stored: Vec::new(), payload: Vec::new(), is_at_end: false })
+    }
+
+    /// The offset of the next chunk, in bytes.
+    pub fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// The next chunk; `None` at the end of the file, and after an error unless
+    /// [`is_of_one_chunk`](ChunkError::is_of_one_chunk).
+    #[allow(clippy::should_implement_trait, reason = "a chunk borrows from its reader")]
+    pub fn next(&mut self) -> Option<Result<Chunk<'_>, ChunkError>> {
+        if self.is_at_end {
+            return None;
+        }
+        let offset = self.offset;
+        match self.read() {
+            Ok(None) => {
+                self.is_at_end = true;
+                None
+            }
+            Ok(Some((number, length))) => {
+                Some(Ok(Chunk { number, payload: self.payload.get(..length).unwrap_or_default(), offset }))
+            }
+            Err(error) => {
+                self.is_at_end = !error.is_of_one_chunk();
+                Some(Err(error))
+            }
+        }
+    }
+
+    /// Reads the next chunk, and returns its kind and the length of its payload.
+    fn read(&mut self) -> Result<Option<(u8, usize)>, ChunkError> {
+        let offset = self.offset;
+        let mut header = [0; CHUNK_HEADER];
+        match fill(&mut self.source, &mut header).map_err(ChunkError::Io)? {
+            0 => return Ok(None),
+            CHUNK_HEADER => {}
+            _ => return Err(ChunkError::Truncated(offset)),
+        }
+        let word = |at: usize| {
+            let bytes = header[at..].first_chunk().copied().unwrap_or_default();
+            u32::from_le_bytes(bytes)
+        };
+        let (raw, stored, sum) = (word(4) as usize, word(8) as usize, word(12));
+        if raw > MOST_PAYLOAD || stored > MOST_PAYLOAD {
+            return Err(ChunkError::TooLong(offset));
+        }
+        // The list grows with the bytes that there are, not with those that a header promises.
+        self.stored.clear();
+        let mut part = (&mut self.source).take(stored as u64);
+        let read = part.read_to_end(&mut self.stored).map_err(ChunkError::Io)?;
+        if read < stored {
+            return Err(ChunkError::Truncated(offset));
+        }
+        self.offset += (CHUNK_HEADER + stored) as u64;
+        if checksum(&header[..12], &self.stored) != sum {
+            return Err(ChunkError::Damaged(offset));
+        }
+        if header[1] & COMPRESSED == 0 {
+            core::mem::swap(&mut self.stored, &mut self.payload);
+            return if raw == stored { Ok(Some((header[0], raw))) } else { Err(ChunkError::Damaged(offset)) };
+        }
+        if self.payload.len() < raw {
+            self.payload.resize(raw, 0);
+        }
+        match lz4_flex::block::decompress_into(&self.stored, &mut self.payload[..raw]) {
+            Ok(length) if length == raw => Ok(Some((header[0], raw))),
+            _ => Err(ChunkError::Damaged(offset)),
+        }
+    }
+}
+
+/// Fills a buffer as far as the stream has bytes, and returns how many it had.
+fn fill(source: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
+    let mut length = 0;
+    while length < buffer.len() {
+        match source.read(&mut buffer[length..]) {
+            Ok(0) => break,
+            Ok(read) => length += read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(length)
+}

@@ -1,0 +1,286 @@
+//! Events of one thread.
+
+use super::numbers::{self, Payload, zigzag};
+use super::{Block, Malformed, PREDICTIONS, natural_slop};
+
+/// What happened to a block, when.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Event {
+    /// When, in ticks.
+    pub tick: u64,
+    /// The start of the block.
+    pub address: u64,
+    /// What happened.
+    pub what: What,
+}
+
+/// What happened to a block. An end has the block if no chunk of the file says otherwise which one it was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum What {
+    /// The program got the block.
+    Begin(Block),
+    /// The program frees the block.
+    End(Option<Block>),
+    /// The allocator is about to move the block: the thread's next begin is the new one.
+    EndByMove(Option<Block>),
+    /// The allocator did not move the block that ended by a move: it is still there.
+    Back(Block),
+}
+
+const BEGIN: u8 = 0;
+const END: u8 = 1;
+const END_BY_MOVE: u8 = 2;
+const OTHER: u8 = 3;
+const PREDICTED: u8 = 1 << 2;
+const TICK_SHIFT: u32 = 3;
+/// The ticks of the first byte say that more follow.
+const MANY_TICKS: u64 = 31;
+
+const BACK: u8 = 0;
+const END_OF: u8 = 1;
+const END_BY_MOVE_OF: u8 = 2;
+/// Plus the low bits of an address.
+const LOW_BITS: u8 = 16;
+
+/// Most bytes of an event: two of its low bits, two of its kind, five numbers.
+const MOST: usize = 4 + 5 * numbers::MOST;
+
+/// What encoder and decoder of a chunk both know.
+#[derive(Clone, Debug)]
+struct State {
+    tick: u64,
+    /// The address divided by 16.
+    place: u64,
+    stack: u32,
+    predicted: [u32; PREDICTIONS],
+}
+
+impl State {
+    const fn new() -> Self {
+        Self { tick: 0, place: 0, stack: 0, predicted: [0; PREDICTIONS] }
+    }
+
+    fn start(&mut self, tick: u64) {
+        (self.tick, self.place, self.stack) = (tick, 0, 0);
+        self.predicted.fill(0);
+    }
+
+    /// The entry of the stack that comes next.
+    #[inline(always)]
+    fn prediction(&mut self) -> &mut u32 {
+        &mut self.predicted[self.stack as usize % PREDICTIONS]
+    }
+
+    #[inline(always)]
+    fn next_stack(&mut self, stack: u32) {
+        *self.prediction() = stack;
+        self.stack = stack;
+    }
+}
+
+/// Encodes events of one thread into the payload of a chunk. It neither allocates nor panics. A value whose bytes
+/// are all zero is as good as a new one, once it [`start`](Self::start)s.
+#[derive(Clone, Debug)]
+pub struct EventEncoder {
+    state: State,
+    length: usize,
+    events: usize,
+}
+
+impl Default for EventEncoder {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl EventEncoder {
+    /// An encoder that must [`start`](Self::start).
+    pub const fn new() -> Self {
+        Self { state: State::new(), length: 0, events: 0 }
+    }
+
+    /// Starts a chunk for a thread. `tick` is that of its first event, or an earlier one.
+    pub fn start(&mut self, payload: &mut [u8], thread: u32, tick: u64) {
+        self.state.start(tick);
+        (self.length, self.events) = (0, 0);
+        if payload.len() >= MOST {
+            self.length = numbers::write(payload, 0, thread.into());
+            self.length = numbers::write(payload, self.length, tick);
+        }
+    }
+
+    /// The bytes of the payload so far.
+    #[inline(always)]
+    #[allow(clippy::len_without_is_empty, reason = "a chunk that has started is not empty")]
+    pub fn len(&self) -> usize {
+        self.length
+    }
+
+    /// The number of events of the chunk so far.
+    #[inline(always)]
+    pub fn events(&self) -> usize {
+        self.events
+    }
+
+    /// Whether the payload has room for this many more events of any kind.
+    #[inline(always)]
+    pub fn has_room(&self, payload: &[u8], events: usize) -> bool {
+        payload.len() - self.length.min(payload.len()) >= events.saturating_mul(MOST)
+    }
+
+    /// Adds an event to the payload of the chunk, and returns whether it had room. A tick before that of the event
+    /// before counts as that.
+    #[inline(always)]
+    pub fn push(&mut self, payload: &mut [u8], event: &Event) -> bool {
+        let Some(out) = payload.get_mut(self.length..).and_then(|rest| rest.first_chunk_mut::<MOST>()) else {
+            return false;
+        };
+        let out = out.as_mut_slice();
+        let mut at = 0;
+        let low = event.address as u8 & 15;
+        if low != 0 {
+            out[..2].copy_from_slice(&[OTHER, LOW_BITS + low]);
+            at = 2;
+        }
+        let (kind, other, block) = match event.what {
+            What::Begin(block) => (BEGIN, 0, Some(block)),
+            What::End(None) => (END, 0, None),
+            What::EndByMove(None) => (END_BY_MOVE, 0, None),
+            What::Back(block) => (OTHER, BACK, Some(block)),
+            What::End(block) => (OTHER, END_OF, block),
+            What::EndByMove(block) => (OTHER, END_BY_MOVE_OF, block),
+        };
+        let ticks = event.tick.saturating_sub(self.state.tick);
+        self.state.tick += ticks;
+        let mut head = kind | (ticks.min(MANY_TICKS) as u8) << TICK_SHIFT;
+        let is_predicted = block.is_some_and(|block| *self.state.prediction() == block.stack);
+        if is_predicted {
+            head |= PREDICTED;
+        }
+        out[at] = head;
+        at += 1;
+        if ticks >= MANY_TICKS {
+            at = numbers::write(out, at, ticks - MANY_TICKS);
+        }
+        if kind == OTHER {
+            out[at] = other;
+            at += 1;
+        }
+        let place = event.address >> 4;
+        at = numbers::write(out, at, zigzag(place.wrapping_sub(self.state.place) as i64));
+        self.state.place = place;
+        if let Some(block) = block {
+            let has_slop = block.slop != natural_slop(block.requested);
+            // No block has half of all addresses.
+            at = numbers::write(out, at, block.requested << 1 | u64::from(has_slop));
+            if has_slop {
+                at = numbers::write(out, at, block.slop);
+            }
+            if !is_predicted {
+                at = numbers::write(out, at, zigzag(i64::from(block.stack) - i64::from(self.state.stack)));
+            }
+            self.state.next_stack(block.stack);
+        }
+        self.length += at;
+        self.events += 1;
+        true
+    }
+}
+
+/// The events of a chunk. After an error there are no more.
+#[derive(Clone, Debug)]
+pub struct EventDecoder<'a> {
+    payload: Payload<'a>,
+    thread: u32,
+    state: Box<State>,
+}
+
+impl<'a> EventDecoder<'a> {
+    /// Reads the start of an events chunk's payload.
+    ///
+    /// # Errors
+    ///
+    /// If the payload is not that of an events chunk.
+    pub fn new(payload: &'a [u8]) -> Result<Self, Malformed> {
+        let mut decoder = Self { payload: Payload::new(payload), thread: 0, state: Box::new(State::new()) };
+        decoder.thread = decoder.payload.small_number()?;
+        decoder.state.tick = decoder.payload.number()?;
+        Ok(decoder)
+    }
+
+    /// The number of the thread, from 1; 0 if the thread is not known.
+    pub fn thread(&self) -> u32 {
+        self.thread
+    }
+
+    /// The tick of the last event; before the first one, a tick that is not after it.
+    pub fn tick(&self) -> u64 {
+        self.state.tick
+    }
+
+    #[inline]
+    fn event(&mut self) -> Result<Event, Malformed> {
+        let payload = &mut self.payload;
+        let mut low = 0;
+        let mut head = payload.byte()?;
+        if head == OTHER && payload.clone().byte()? > LOW_BITS {
+            low = payload.byte()? - LOW_BITS;
+            if low > 15 {
+                return Err(payload.malformed("an event of an unknown kind"));
+            }
+            head = payload.byte()?;
+        }
+        let mut ticks = u64::from(head >> TICK_SHIFT);
+        if ticks == MANY_TICKS {
+            ticks = payload.number()?.saturating_add(MANY_TICKS);
+        }
+        let state = &mut *self.state;
+        state.tick = state.tick.saturating_add(ticks);
+        let kind = head & 3;
+        let other = if kind == OTHER { payload.byte()? } else { 0 };
+        state.place = state.place.wrapping_add(payload.signed()? as u64);
+        let address = state.place << 4 | u64::from(low);
+        let what = match (kind, other) {
+            (END, _) => What::End(None),
+            (END_BY_MOVE, _) => What::EndByMove(None),
+            (BEGIN, _) => What::Begin(block(payload, state, head)?),
+            (_, BACK) => What::Back(block(payload, state, head)?),
+            (_, END_OF) => What::End(Some(block(payload, state, head)?)),
+            (_, END_BY_MOVE_OF) => What::EndByMove(Some(block(payload, state, head)?)),
+            _ => return Err(payload.malformed("an event of an unknown kind")),
+        };
+        Ok(Event { tick: state.tick, address, what })
+    }
+}
+
+#[inline(always)]
+fn block(payload: &mut Payload<'_>, state: &mut State, head: u8) -> Result<Block, Malformed> {
+    let word = payload.number()?;
+    let requested = word >> 1;
+    let slop = if word & 1 == 1 { payload.number()? } else { natural_slop(requested) };
+    let stack = if head & PREDICTED != 0 {
+        *state.prediction()
+    } else {
+        let stack = i64::from(state.stack).checked_add(payload.signed()?);
+        let stack = stack.and_then(|stack| u32::try_from(stack).ok());
+        stack.ok_or_else(|| payload.malformed("no stack has such a number"))?
+    };
+    state.next_stack(stack);
+    Ok(Block { requested, slop, stack })
+}
+
+impl Iterator for EventDecoder<'_> {
+    type Item = Result<Event, Malformed>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.payload.is_empty() {
+            return None;
+        }
+        let event = self.event();
+        if event.is_err() {
+            self.payload.end();
+        }
+        Some(event)
+    }
+}

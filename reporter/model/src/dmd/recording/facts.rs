@@ -1,0 +1,214 @@
+//! Chunks with single facts: about the process, the clock, watermarks, and the end.
+//!
+//! Each is a list of fields: a varint with the number of the field, and its bytes after their length. The bytes of a
+//! number are one varint. Readers pass over unknown fields, and a missing field is 0 or empty.
+
+use super::Malformed;
+use super::numbers::{self, Payload};
+
+/// The process, and how it was recorded.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct About {
+    /// Field 1: the number of the process.
+    pub process: u64,
+    /// Field 2: the number of the process that this one was forked from, if its `live` chunks have the blocks of
+    /// that; otherwise 0.
+    pub forked_from: u64,
+    /// Field 3: the start of the recording, in nanoseconds since 1970 in UTC.
+    pub wall_time: u64,
+    /// Field 4: the tick at the start of the recording.
+    pub tick: u64,
+    /// Field 5: picoseconds of a tick, about.
+    pub tick_picoseconds: u64,
+    /// Field 6: bytes of a page of the system.
+    pub page_size: u64,
+    /// Field 7: most frames that a reader shows of a stack.
+    pub max_frames: u64,
+    /// Field 8: the name of DMD's [`Mode`](crate::dmd::Mode).
+    pub mode: Vec<u8>,
+    /// Field 9: the value of `$DMD`; empty if the program chose the options.
+    pub options: Vec<u8>,
+    /// Field 10, once for each: the program and its arguments.
+    pub command: Vec<Vec<u8>>,
+}
+
+/// The time of a tick.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct Clock {
+    /// Field 1.
+    pub tick: u64,
+    /// Field 2: nanoseconds since the start of the recording.
+    pub nanoseconds: u64,
+}
+
+/// All events before a tick are in earlier chunks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct Watermark {
+    /// Field 1.
+    pub tick: u64,
+}
+
+/// The end of a recording, with what the engine counted up to then.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct End {
+    /// Field 1: the tick of the end.
+    pub tick: u64,
+    /// Field 2: nanoseconds since the start of the recording.
+    pub nanoseconds: u64,
+    /// Field 3: new blocks, without those of moves.
+    pub allocations: u64,
+    /// Field 4: freed blocks.
+    pub frees: u64,
+    /// Field 5: moves that were begun.
+    pub reallocations: u64,
+    /// Field 6: blocks that ended before their thread allocated another one.
+    pub temporary: u64,
+    /// Field 7: blocks that the engine did not record.
+    pub dropped_blocks: u64,
+    /// Field 8: events that are missing in the file.
+    pub lost_events: u64,
+    /// Field 9: the engine's peak of requested bytes, which may be a little below the true one.
+    pub peak_bytes: u64,
+    /// Field 10: how many bytes above `peak_bytes` the true peak may be.
+    pub peak_within: u64,
+}
+
+fn push_number(payload: &mut Vec<u8>, field: u64, number: u64) {
+    let mut bytes = Vec::with_capacity(numbers::MOST);
+    numbers::push(&mut bytes, number);
+    push_bytes(payload, field, &bytes);
+}
+
+fn push_bytes(payload: &mut Vec<u8>, field: u64, bytes: &[u8]) {
+    numbers::push(payload, field);
+    numbers::push_bytes(payload, bytes);
+}
+
+fn for_each_field<'a>(payload: &'a [u8], mut each: impl FnMut(u64, &'a [u8])) -> Result<(), Malformed> {
+    let mut payload = Payload::new(payload);
+    while !payload.is_empty() {
+        let field = payload.number()?;
+        each(field, payload.counted_bytes()?);
+    }
+    Ok(())
+}
+
+/// Decodes fields that are all numbers; `number` gives the place of a field.
+fn decode_numbers<T: Default>(
+    payload: &[u8],
+    place: impl Fn(&mut T, u64) -> Option<&mut u64>,
+) -> Result<T, Malformed> {
+    let mut fact = T::default();
+    for_each_field(payload, |field, bytes| {
+        if let (Some(place), Ok(number)) = (place(&mut fact, field), Payload::new(bytes).number()) {
+            *place = number;
+        }
+    })?;
+    Ok(fact)
+}
+
+impl About {
+    /// An empty one.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    fn number(&mut self, field: u64) -> Option<&mut u64> {
+        Some(match field {
+            1 => &mut self.process,
+            2 => &mut self.forked_from,
+            3 => &mut self.wall_time,
+            4 => &mut self.tick,
+            5 => &mut self.tick_picoseconds,
+            6 => &mut self.page_size,
+            7 => &mut self.max_frames,
+            _ => return None,
+        })
+    }
+
+    /// The payload of a chunk.
+    pub fn encode(&self) -> Vec<u8> {
+        let (mut payload, mut copy) = (Vec::new(), self.clone());
+        for field in 1..=7 {
+            if let Some(number) = copy.number(field) {
+                push_number(&mut payload, field, *number);
+            }
+        }
+        push_bytes(&mut payload, 8, &self.mode);
+        push_bytes(&mut payload, 9, &self.options);
+        for argument in &self.command {
+            push_bytes(&mut payload, 10, argument);
+        }
+        payload
+    }
+
+    /// Decodes an about chunk's payload.
+    ///
+    /// # Errors
+    ///
+    /// If the payload is not that of an about chunk.
+    pub fn decode(payload: &[u8]) -> Result<Self, Malformed> {
+        let mut about = decode_numbers(payload, Self::number)?;
+        for_each_field(payload, |field, bytes| match field {
+            8 => about.mode = bytes.to_vec(),
+            9 => about.options = bytes.to_vec(),
+            10 => about.command.push(bytes.to_vec()),
+            _ => {}
+        })?;
+        Ok(about)
+    }
+}
+
+macro_rules! of_numbers {
+    ($name:ident, $($field:literal $member:ident),*) => {
+        impl $name {
+            /// All numbers are 0.
+            pub fn new() -> Self {
+                Self::default()
+            }
+
+            fn number(&mut self, field: u64) -> Option<&mut u64> {
+                Some(match field {
+                    $($field => &mut self.$member,)*
+                    _ => return None,
+                })
+            }
+
+            /// The payload of a chunk.
+            pub fn encode(&self) -> Vec<u8> {
+                let mut payload = Vec::new();
+                $(push_number(&mut payload, $field, self.$member);)*
+                payload
+            }
+
+            /// Decodes the payload of a chunk of this kind.
+            ///
+            /// # Errors
+            ///
+            /// If the payload is not a list of fields.
+            pub fn decode(payload: &[u8]) -> Result<Self, Malformed> {
+                decode_numbers(payload, Self::number)
+            }
+        }
+    };
+}
+
+of_numbers!(Clock, 1 tick, 2 nanoseconds);
+of_numbers!(Watermark, 1 tick);
+of_numbers!(
+    End,
+    1 tick,
+    2 nanoseconds,
+    3 allocations,
+    4 frees,
+    5 reallocations,
+    6 temporary,
+    7 dropped_blocks,
+    8 lost_events,
+    9 peak_bytes,
+    10 peak_within
+);

@@ -1,0 +1,254 @@
+//! Recordings of DMD: what is encoded is decoded, and hostile bytes are errors.
+
+use memory_report::dmd::recording::*;
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+fn blocks() -> impl Strategy<Value = Block> {
+    let sizes = prop_oneof![0..200_u64, 0..1_u64 << 20, 0..1_u64 << 62];
+    let slops = prop_oneof![Just(None), (0..5000_u64).prop_map(Some), any::<u64>().prop_map(Some)];
+    let stacks = prop_oneof![0..20_u32, 0..1_u32 << 25, any::<u32>()];
+    (sizes, slops, stacks).prop_map(|(requested, slop, stack)| Block {
+        requested,
+        slop: slop.unwrap_or(natural_slop(requested)),
+        stack,
+    })
+}
+
+fn events() -> impl Strategy<Value = Vec<Event>> {
+    let what = prop_oneof![
+        blocks().prop_map(What::Begin),
+        blocks().prop_map(What::Back),
+        proptest::option::of(blocks()).prop_map(What::End),
+        proptest::option::of(blocks()).prop_map(What::EndByMove),
+    ];
+    let ticks = prop_oneof![0..40_u64, 0..100_000_u64, 0..1_u64 << 40];
+    let addresses = prop_oneof![(0..1_u64 << 20).prop_map(|at| 0x7f00_0000_0000 + at * 16), any::<u64>()];
+    vec((ticks, addresses, what), 0..300).prop_map(|parts| {
+        let mut tick = 0;
+        let event = |(ticks, address, what)| {
+            tick += ticks;
+            Event { tick, address, what }
+        };
+        parts.into_iter().map(event).collect()
+    })
+}
+
+fn encoded(thread: u32, events: &[Event]) -> Vec<u8> {
+    let mut payload = vec![0; EVENT_BUFFER];
+    let mut encoder = Box::new(EventEncoder::new());
+    encoder.start(&mut payload, thread, 0);
+    for event in events {
+        assert!(encoder.push(&mut payload, event));
+    }
+    assert_eq!(encoder.events(), events.len());
+    payload.truncate(encoder.len());
+    payload
+}
+
+fn decoded(payload: &[u8]) -> Result<Vec<Event>, Malformed> {
+    EventDecoder::new(payload)?.collect()
+}
+
+proptest! {
+    #[test]
+    fn events_are_decoded_as_they_were(thread: u32, events in events()) {
+        let payload = encoded(thread, &events);
+        prop_assert_eq!(EventDecoder::new(&payload).unwrap().thread(), thread);
+        prop_assert_eq!(decoded(&payload).unwrap(), events);
+    }
+
+    #[test]
+    fn nodes_are_decoded_as_they_were(nodes in vec((any::<u32>(), any::<u32>(), any::<u64>()), 0..50)) {
+        let nodes: Vec<_> = nodes.into_iter().map(|(id, parent, pc)| Node { id, parent, pc }).collect();
+        let mut encoder = NodeEncoder::new();
+        nodes.iter().for_each(|node| encoder.push(*node));
+        let decoded: Result<Vec<_>, _> = NodeDecoder::new(encoder.payload()).collect();
+        prop_assert_eq!(decoded.unwrap(), nodes);
+    }
+
+    #[test]
+    fn live_blocks_are_decoded_as_they_were(blocks in vec((any::<u64>(), blocks()), 0..50)) {
+        let blocks: Vec<_> = blocks.into_iter().map(|(address, block)| LiveBlock { address, block }).collect();
+        let mut encoder = LiveEncoder::new();
+        blocks.iter().for_each(|block| encoder.push(block));
+        let decoded: Result<Vec<_>, _> = LiveDecoder::new(encoder.payload()).collect();
+        prop_assert_eq!(decoded.unwrap(), blocks);
+    }
+
+    #[test]
+    fn any_payload_is_decoded_or_refused(payload in vec(any::<u8>(), 0..400)) {
+        let _ = decoded(&payload);
+        let _ = NodeDecoder::new(&payload).count();
+        let _ = LiveDecoder::new(&payload).count();
+        let _ = decode_modules(&payload);
+        let _ = decode_threads(&payload);
+        let _ = About::decode(&payload);
+        let _ = End::decode(&payload);
+    }
+
+    #[test]
+    fn any_file_is_read_or_refused(bytes in vec(any::<u8>(), 0..200)) {
+        let file = [&MAGIC[..], &bytes].concat();
+        let mut chunks = Chunks::open(&file[..]).unwrap();
+        while let Some(chunk) = chunks.next() {
+            if let Ok(chunk) = chunk {
+                let _ = decoded(chunk.payload);
+            }
+        }
+    }
+}
+
+/// What the documentation says of numbers, ticks, addresses and predictions, byte by byte.
+#[test]
+fn the_bytes_are_those_of_the_documentation() {
+    let first = Block { requested: 100, slop: 4, stack: 3 };
+    let second = Block { requested: 100, slop: 4, stack: 5 };
+    let third = Block { requested: 8, slop: 0, stack: 3 };
+    let event = |tick, address, what| Event { tick, address, what };
+    let events = [
+        event(0, 0x40, What::Begin(first)),
+        event(3, 0x40, What::End(None)),
+        event(37, 0x20, What::Begin(second)),
+        event(37, 0x28, What::Begin(third)),
+        event(37, 0x20, What::EndByMove(None)),
+        event(38, 0x20, What::Begin(Block { slop: 16, ..third })),
+        event(38, 0x20, What::Back(second)),
+    ];
+    let (one, many) = (|number: u8| number << 1 | 1, [0x22, 0x03]);
+    let bytes: &[&[u8]] = &[
+        &[one(9), one(0)],
+        &[0b0000_0000, one(8), many[0], many[1], one(6)],
+        &[0b0001_1001, one(0)],
+        &[0b1111_1000, one(3), one(3), many[0], many[1], one(4)],
+        &[3, 16 + 8, 0b0000_0000, one(0), one(17), one(0), one(3)],
+        &[0b0000_0010, one(0)],
+        // The stack 3 came after 5, and 5 after 3.
+        &[0b0000_1000, one(0), one(16), one(0)],
+        &[0b0000_0011, 0, one(0), many[0], many[1], one(4)],
+    ];
+    let payload = encoded(9, &events);
+    assert_eq!(decoded(&payload).unwrap(), events);
+    assert_eq!(payload[..bytes[..4].concat().len()], bytes[..4].concat());
+}
+
+#[test]
+fn a_full_payload_takes_no_more() {
+    let mut payload = vec![0; 200];
+    let mut encoder = EventEncoder::new();
+    encoder.start(&mut payload, 1, 0);
+    let event = Event { tick: 1, address: 64, what: What::End(None) };
+    let pushed = (0..200).take_while(|_| encoder.push(&mut payload, &event)).count();
+    assert!(pushed > 50 && pushed == encoder.events());
+    assert!(!encoder.has_room(&payload, 1));
+    assert_eq!(decoded(&payload[..encoder.len()]).unwrap().len(), pushed);
+}
+
+#[test]
+fn facts_are_decoded_as_they_were() {
+    let mut about = About::new();
+    (about.process, about.wall_time, about.tick) = (7, 1 << 60, u64::MAX);
+    about.command = vec![b"program".to_vec(), b"--flag".to_vec()];
+    about.mode = b"live".to_vec();
+    assert_eq!(About::decode(&about.encode()).unwrap(), about);
+    let mut end = End::new();
+    (end.tick, end.frees, end.peak_within) = (1, 2, 3);
+    assert_eq!(End::decode(&end.encode()).unwrap(), end);
+    let thread = Thread { number: 1, system_id: 99, name: b"main".to_vec() };
+    let mut payload = Vec::new();
+    encode_threads(&mut payload, [&thread, &thread]);
+    assert_eq!(decode_threads(&payload).unwrap(), [thread.clone(), thread]);
+    let library = Module {
+        path: b"/lib/a.so".to_vec(),
+        build_id: "00ff".to_owned(),
+        start: 0x1000,
+        end: 0x9000,
+        bias: 0x1000,
+        unloaded_since: Some(0),
+    };
+    let modules = [Module { unloaded_since: None, ..library.clone() }, library];
+    assert_eq!(decode_modules(&encode_modules(&modules)).unwrap(), modules);
+}
+
+fn file() -> (Vec<u8>, Vec<usize>) {
+    let mut file = MAGIC.to_vec();
+    let mut ends = vec![];
+    let long = vec![7; 10_000];
+    for (kind, payload) in [
+        (ChunkKind::About, About::new().encode()),
+        (ChunkKind::Nodes, long),
+        (ChunkKind::Events, encoded(1, &[])),
+        (ChunkKind::End, End::new().encode()),
+    ] {
+        push_chunk(&mut file, kind, &payload);
+        ends.push(file.len());
+    }
+    (file, ends)
+}
+
+#[test]
+fn chunks_are_compressed_and_come_back() {
+    let (file, ends) = file();
+    assert!(ends[1] - ends[0] < 200, "10,000 equal bytes");
+    let mut chunks = Chunks::open(&file[..]).unwrap();
+    let mut kinds = vec![];
+    while let Some(chunk) = chunks.next() {
+        let chunk = chunk.unwrap();
+        kinds.push(chunk.kind().unwrap());
+        assert!(kinds.len() != 2 || chunk.payload == vec![7; 10_000]);
+    }
+    assert_eq!(kinds, [ChunkKind::About, ChunkKind::Nodes, ChunkKind::Events, ChunkKind::End]);
+}
+
+#[test]
+fn the_prefix_of_a_file_is_readable_up_to_its_last_whole_chunk() {
+    let (file, ends) = file();
+    for length in MAGIC.len()..file.len() {
+        let mut chunks = Chunks::open(&file[..length]).unwrap();
+        let mut good = 0;
+        let mut last = None;
+        while let Some(chunk) = chunks.next() {
+            match chunk {
+                Ok(_) => good += 1,
+                Err(error) => last = Some(error.to_string()),
+            }
+        }
+        let whole = ends.iter().filter(|end| **end <= length).count();
+        assert_eq!(good, whole);
+        let start = whole.checked_sub(1).map_or(MAGIC.len(), |at| ends[at]);
+        let said = (start < length).then(|| format!("it ends in the middle of the chunk at byte {start}"));
+        assert_eq!(last, said);
+    }
+}
+
+#[test]
+fn a_damaged_chunk_costs_only_itself() {
+    let (file, ends) = file();
+    for at in ends[0] + CHUNK_HEADER..ends[1] {
+        let mut file = file.clone();
+        file[at] ^= 1;
+        let mut chunks = Chunks::open(&file[..]).unwrap();
+        let mut good = 0;
+        while let Some(chunk) = chunks.next() {
+            match chunk {
+                Ok(_) => good += 1,
+                Err(error) => {
+                    assert_eq!(error.to_string(), format!("the chunk at byte {} is damaged", ends[0]));
+                }
+            }
+        }
+        assert_eq!(good, 3);
+    }
+}
+
+#[test]
+fn other_files_are_refused() {
+    let error = |bytes: &[u8]| Chunks::open(bytes).unwrap_err().to_string();
+    assert_eq!(error(b""), "it does not start as a recording of DMD does");
+    assert_eq!(error(b"{\"version\": 5}"), "it does not start as a recording of DMD does");
+    assert_eq!(error(b"DMDREC\n\x09more"), "it has version 9 of the format, and version 1 is known");
+    let mut file = MAGIC.to_vec();
+    file.extend_from_slice(&[5, 0, 0, 0, 255, 255, 255, 255, 1, 0, 0, 0, 0, 0, 0, 0, 0]);
+    let refused = Chunks::open(&file[..]).unwrap().next().unwrap().unwrap_err().to_string();
+    assert_eq!(refused, "the chunk at byte 8 has more than 4194304 bytes");
+}
