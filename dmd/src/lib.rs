@@ -45,6 +45,7 @@
 
 #![deny(unsafe_code)]
 
+mod byte_sampler;
 mod error;
 #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "what starts others needs a part of it"))]
 mod first_process;
@@ -52,6 +53,7 @@ mod first_process;
 mod global_alloc;
 #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "no wrapper records"))]
 mod linked_mark;
+mod logarithm;
 mod options;
 mod sampler;
 
@@ -84,8 +86,8 @@ cfg_if::cfg_if! {
             pub use crate::boundary::entry::reset;
             pub use crate::boundary::self_test::{Allocator, run as run_self_test};
             pub use crate::boundary::start::{
-                Recording, begin_move, commit_move, forget, listen_if_asked, passes_by, record, recording, roll_back_move,
-                start_preloaded,
+                Recording, begin_move, commit_move, forget, has_no_record, listen_if_asked, passes_by, passes_over,
+                record, recording, roll_back_move, start_preloaded,
             };
             pub use crate::engine::BlockMove;
             pub use crate::system::confined::note as confined;
@@ -102,6 +104,7 @@ cfg_if::cfg_if! {
     }
 }
 
+pub use byte_sampler::ByteSampler;
 pub use error::DumpError;
 #[doc(hidden)]
 pub use first_process::words_for_first_process;

@@ -7,6 +7,7 @@ use crate::frames::{FrameId, Frames};
 use crate::measurements::Measurements;
 use crate::mode::Mode;
 use crate::peak::{At, Peak, Statistics};
+use crate::sample::Sample;
 use crate::trace_id::TraceId;
 
 /// An entry of `blockList`: `num` equal blocks.
@@ -20,8 +21,10 @@ pub(crate) struct Block {
     pub(crate) reps: [TraceId; 2],
     /// Its reporters, as indices into [`Dump::reporters`]; only dumps of the crate `dmd` have them.
     pub(crate) reporters: [u32; 2],
-    /// A placeholder for smaller blocks, with the size that they have together.
+    /// A placeholder for smaller blocks, with the size that they have together; or one of a sample by bytes.
     pub(crate) sampled: bool,
+    /// How many blocks of its size each stands for; 1 except in a sample by bytes.
+    pub(crate) weight: f64,
 }
 
 impl Block {
@@ -84,6 +87,8 @@ pub struct Dump {
     pub(crate) shown: At,
     pub(crate) peak: Option<Peak>,
     pub(crate) statistics: Option<Statistics>,
+    /// The dump is a sample by bytes.
+    pub(crate) sample: Option<Sample>,
 }
 
 impl Dump {
@@ -105,12 +110,18 @@ impl Dump {
             shown: At::End,
             peak: None,
             statistics: None,
+            sample: None,
         }
     }
 
     /// The mode in which DMD recorded the dump.
     pub fn mode(&self) -> Mode {
         self.mode
+    }
+
+    /// The sample that the dump is, if DMD recorded with `--sample-bytes`.
+    pub fn sample(&self) -> Option<&Sample> {
+        self.sample.as_ref()
     }
 
     /// Whether the dump lists the loaded modules with their build ids. Dumps of the crate `dmd` do; Firefox's do

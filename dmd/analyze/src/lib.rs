@@ -20,6 +20,7 @@
 //!
 //! ```text
 //! input                  the bounded reader of JSON
+//! sample                 what a sample by bytes is
 //! frame, frames          calls on stacks as data: parsed once when read, printed once at the end
 //! dump, read, peak, at   a dump, its blocks at the peak, and how to read it from a file
 //! symbolize              addresses to functions and lines, by build id
@@ -76,6 +77,7 @@ pub mod program;
 mod read;
 mod records;
 mod referrers;
+mod sample;
 mod scanned;
 #[cfg_attr(not(feature = "symbols"), allow(dead_code, reason = "the look-up of symbols needs a part of it"))]
 mod source_path;
@@ -104,6 +106,7 @@ pub use peak::{Peak, Statistics};
 pub use read::{ReadOptions, read, read_from, read_with};
 pub use records::{Analysis, RecordKind, Sums};
 pub use referrers::{BlockOptions, BlockText};
+pub use sample::Sample;
 pub use scanned::ScannedBlock;
 pub use suggest::{Suggestion, Suggestions};
 pub use text::Text;

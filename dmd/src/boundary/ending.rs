@@ -16,7 +16,7 @@ use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
 use core::time::Duration;
 
 use crate::boundary::dumping;
-use crate::engine::{ENGINE, Phase};
+use crate::engine::ENGINE;
 use crate::options::Run;
 use crate::system::errno::keeping_errno;
 use crate::system::signals::ENDING;
@@ -47,10 +47,7 @@ const LONGEST_DUMP: Duration = Duration::from_secs(60);
 fn is_wanted() -> bool {
     let options = ENGINE.setup().options;
     // Default actions do not end the first process of a namespace.
-    ENGINE.phase() == Phase::On
-        && options.dump_at_exit
-        && options.run == Run::Normal
-        && std::process::id() != 1
+    ENGINE.records() && options.dump_at_exit && options.run == Run::Normal && std::process::id() != 1
 }
 
 /// Installs the handler for each signal with the default action. The process has no second thread.

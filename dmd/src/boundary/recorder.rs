@@ -18,7 +18,7 @@ use crate::linked_mark::LINKED_MARK;
 use crate::options::Options;
 use crate::system::errno::keeping_errno;
 use crate::system::slot::{Guard, Inside, slot};
-use crate::system::{log, process};
+use crate::system::{internal_alloc, log, process};
 
 /// The engine that records for this process, through its table.
 #[derive(Clone, Copy, Debug)]
@@ -37,6 +37,28 @@ static IS_OFF: AtomicBool = AtomicBool::new(false);
 #[inline(always)]
 pub(crate) fn is_off() -> bool {
     IS_OFF.load(Ordering::Relaxed)
+}
+
+/// Lets the hooks of this copy of the library call its own engine, which starts or stops to record on a request.
+pub(crate) fn switch_hooks(on: bool) {
+    if on {
+        remember(LOCAL);
+    }
+    IS_OFF.store(!on, Ordering::Relaxed);
+}
+
+/// Whether this copy's engine samples blocks by bytes and does not sample a new block of this size. A hook asks once
+/// for each block, and does not record such a block.
+#[inline(always)]
+pub(crate) fn passes_over(requested: usize) -> bool {
+    ENGINE.passes_over(requested)
+}
+
+/// Whether it is certain that this copy's engine samples blocks by bytes and has no record of this one, which is no
+/// block of [`internal_alloc`] either.
+#[inline(always)]
+pub(crate) fn has_no_record(block: *mut u8) -> bool {
+    ENGINE.phase() == Phase::Sampling && ENGINE.has_no_record(block.addr()) && !internal_alloc::owns(block)
 }
 
 /// The engine that records, if one does. The first call looks for a preloaded engine, or starts one
@@ -73,7 +95,7 @@ fn decide(options: &Option<Options>) -> Option<Recorder> {
     let inside = Inside::deeper();
     let preloaded = keeping_errno(|| {
         let found = preloaded();
-        let usable = usable(found).filter(|recorder| recorder.is_running());
+        let usable = usable(found).filter(|recorder| recorder.may_record());
         if usable.is_none() {
             start_local(*options);
             if matches!(found, Preloaded::Older) {
@@ -86,10 +108,11 @@ fn decide(options: &Option<Options>) -> Option<Recorder> {
     });
     let recorder = match (preloaded, ENGINE.phase()) {
         (Some(preloaded), _) => Some(preloaded),
-        (None, Phase::On) => Some(LOCAL),
+        (None, Phase::On | Phase::Sampling) => Some(LOCAL),
         // Another thread starts the engine: this block is not recorded, and the next call looks again.
         (None, Phase::Starting) => return None,
-        (None, Phase::Undecided | Phase::Off) => None,
+        // An engine that waits switches its hooks on later.
+        (None, Phase::Undecided | Phase::Off | Phase::Waiting) => None,
     };
     match recorder {
         Some(recorder) => remember(recorder),
@@ -168,7 +191,7 @@ pub(crate) fn running_one() -> Option<Recorder> {
         return None;
     }
     if let Some(recorder) = known() {
-        return Some(recorder);
+        return Some(recorder).filter(|recorder| recorder.is_running());
     }
     // The loader may allocate: those blocks are not recorded.
     let _inside = Inside::deeper();
@@ -184,7 +207,7 @@ pub(crate) fn running_one() -> Option<Recorder> {
 /// Notes that this copy of the library is preloaded: if its engine runs, all calls use it without the loader.
 pub(crate) fn is_preloaded() {
     dumping::hooks_are_here();
-    if LOCAL.is_running() {
+    if LOCAL.may_record() {
         remember(LOCAL);
     }
 }
@@ -199,6 +222,11 @@ pub(crate) fn any() -> Recorder {
 pub(crate) struct Moving(MoveRoom);
 
 impl Recorder {
+    /// Whether the engine records, or waits for a request to record.
+    fn may_record(self) -> bool {
+        (self.0.may_record)()
+    }
+
     fn is_running(self) -> bool {
         (self.0.is_running)()
     }

@@ -6,13 +6,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use memory_reporter::engine_abi::FrameRow;
 
 use crate::dump::modules::Modules;
-use crate::engine::{ENGINE, Phase};
+use crate::engine::ENGINE;
 use crate::system::slot::Inside;
 use crate::tables::trace_id::TraceId;
 
 /// The number of the stack that allocated the block which starts here; 0 if the block or its stack is not known.
 pub(crate) extern "C" fn site(address: *const c_void) -> u64 {
-    if ENGINE.phase() != Phase::On {
+    if !ENGINE.records() {
         return 0;
     }
     ENGINE.table().get(address.addr()).map_or(0, |block| block.trace.0.into())

@@ -11,6 +11,7 @@
 
 mod around;
 mod place;
+mod sampled_blocks;
 mod sparse;
 #[cfg(test)]
 mod tests;
@@ -18,6 +19,7 @@ mod tests;
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
+use crate::system::lock::Lock;
 use crate::system::memory::{self, Pool};
 use crate::tables::trace_id::TraceId;
 use place::Place;
@@ -161,6 +163,8 @@ pub(crate) struct Table {
     starts: around::InTable,
     leaves: Pool<Leaf>,
     chunks: Pool<Chunk>,
+    /// Held while a sampled block comes, or a page goes.
+    pages: Lock,
     /// Bytes of roots and middles.
     mapped: AtomicUsize,
     /// Usable bytes of the largest block so far.
@@ -175,9 +179,14 @@ impl Table {
             starts: around::InTable::new(),
             leaves: Pool::new(),
             chunks: Pool::new(),
+            pages: Lock::new(),
             mapped: AtomicUsize::new(0),
             largest: AtomicUsize::new(0),
         }
+    }
+
+    pub(crate) fn for_each_lock(&self, each: &mut dyn FnMut(&Lock)) {
+        each(&self.pages);
     }
 
     /// Bytes mapped for the table.
@@ -379,6 +388,19 @@ impl Table {
         });
         // The first pass did not reach slots behind a word that was not 0.
         self.for_each_place(|_, place| place.word().store(0, Ordering::Relaxed));
+    }
+
+    /// Forgets all blocks, and gives the memory of their words back.
+    pub(crate) fn release(&self) {
+        self.clear();
+        self.for_each_stretch(|_, leaf, _| {
+            if let Some(leaf) = leaf {
+                let (start, bytes) = (core::ptr::from_ref(leaf).cast_mut().cast(), size_of::<Leaf>());
+                // SAFETY: whole pages of a private mapping without a file, which are zero from then on, as atomic words
+                // without blocks are.
+                unsafe { libc::madvise(start, bytes, libc::MADV_DONTNEED) };
+            }
+        });
     }
 
     fn for_each_place<'t>(&'t self, mut each: impl FnMut(usize, Place<'t>)) {
