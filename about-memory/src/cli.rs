@@ -19,12 +19,14 @@ mod program_view;
 mod progress;
 mod replay;
 mod run;
+mod sample_bytes;
 mod save;
 mod series;
 mod show;
 mod snapshot;
 mod spelling;
 mod symbols;
+mod track;
 mod view;
 mod watch;
 
@@ -79,6 +81,9 @@ enum Command {
     /// Save a DMD dump of a running process.
     #[command(after_help = dump::EXAMPLES)]
     Dump(dump::Dump),
+    /// Let DMD record a running process for a while.
+    #[command(after_help = track::EXAMPLES)]
+    Track(track::Track),
     /// Free caches in a running process.
     #[command(after_help = minimize::EXAMPLES)]
     Minimize(minimize::Minimize),
@@ -154,6 +159,7 @@ pub(crate) fn run() -> ExitCode {
         Command::List(list) => list.run(),
         Command::Save(save) => save.run(),
         Command::Dump(dump) => dump.run(),
+        Command::Track(track) => track.run(),
         Command::Minimize(minimize) => minimize.run(),
         Command::Watch(watch) => watch.run(),
         Command::Diff(diff) => diff.run(),

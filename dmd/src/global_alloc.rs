@@ -44,6 +44,16 @@ impl<A: GlobalAlloc + 'static> Dmd<A> {
         Self { allocator, options: None, usable_size: None }
     }
 
+    /// Records nothing until `about-memory track` asks the running program for it, and nothing again afterwards. If
+    /// the environment variable `DMD` is set, the options in it decide, as for [`new`](Self::new).
+    ///
+    /// Until then an allocation costs one look at a flag. The program must answer requests: see
+    /// `memory_reporter::listen`.
+    pub const fn on_request(allocator: A) -> Self {
+        let options = Options::new().wait_for_track(true).quiet(true);
+        Self { allocator, options: Some(options), usable_size: None }
+    }
+
     /// For tests: records with these options, whatever the variable `DMD` says.
     pub const fn switched_on(allocator: A, options: Options) -> Self {
         Self { allocator, options: Some(options), usable_size: None }

@@ -20,7 +20,7 @@ use self::dumps::Dumps;
 use self::meanwhile::{Meanwhile, Plan};
 use self::own_allocator::OwnAllocator;
 use self::resident::ResidentPeak;
-use super::{Failure, say};
+use super::{Failure, sample_bytes, say};
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -28,6 +28,7 @@ Examples:
   about-memory run --mode live --stacks partial -o ls.json.gz -- ls -l
   about-memory run --open -- target/release/my-program
   about-memory run --mode cumulative -o 'make-%p.json.gz' -- make
+  about-memory run --sample -- my-server
   about-memory run --every 10s --when 'heap > 1 GiB' -- my-server
 
 The output and the exit status of the program stay the same. When it has ended, standard error names the
@@ -46,6 +47,13 @@ pub(crate) struct Run {
     /// Sample blocks smaller than this: record one per this many allocated bytes.
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u64).range(1..))]
     sample_below: Option<u64>,
+    /// Record a sample by bytes, cheap enough for production: one block per this many allocated bytes, on average. A
+    /// number, with KiB, MiB or GiB; 512KiB if none is given.
+    #[arg(long, value_name = "SIZE", num_args = 0..=1, require_equals = true, default_missing_value = sample_bytes::DEFAULT, value_parser = sample_bytes::parse, conflicts_with = "sample_below")]
+    sample: Option<u64>,
+    /// Record nothing until `about-memory track` asks for it; implies --listen.
+    #[arg(long, conflicts_with_all = ["sample", "sample_below", "open"])]
+    wait_for_track: bool,
     /// Frames to keep of each stack. [default: 24]
     #[arg(long, value_name = "1..256", value_parser = clap::value_parser!(u16).range(1..=256))]
     max_frames: Option<u16>,
@@ -121,7 +129,7 @@ impl Run {
 
         let mut command = Command::new(program);
         command.args(arguments).env("DMD", variable).env("LD_PRELOAD", preloaded(&library));
-        if let Some(words) = self.plan.listening() {
+        if let Some(words) = self.plan.listening(self.wait_for_track) {
             command.env("ABOUT_MEMORY", words);
         }
         let (mut meanwhile, mut first, mut resident) = (None, None, None);
@@ -140,7 +148,7 @@ impl Run {
         for path in &written {
             say(&format!("wrote {}", path.display()));
         }
-        if written.is_empty() && !matches!(self.mode, Mode::Test | Mode::Stress) {
+        if written.is_empty() && !self.wait_for_track && !matches!(self.mode, Mode::Test | Mode::Stress) {
             say(&match launch::ending_signal(status) {
                 Some(signal) => {
                     format!("no dump: signal {signal} ended the program before it could write one")
@@ -158,7 +166,7 @@ impl Run {
             // Only the peak of the first process is known.
             let is_first = first.is_some_and(|pid| dumps.is_of(pid, largest));
             let resident = resident.filter(|_| is_first);
-            let is_sample = self.sample_below.is_some();
+            let is_sample = self.sample_below.is_some() || self.sample.is_some();
             let shown = if self.quiet { Ok(()) } else { summary::print(largest, resident, is_sample) };
             let opened = if self.open { summary::open(largest) } else { Ok(()) };
             // The exit status stays the program's.
@@ -182,9 +190,10 @@ impl Run {
         let mut words = vec![
             format!("--mode={}", name(self.mode)),
             format!("--stacks={}", name(self.stacks)),
-            "--dump-at-exit".to_owned(),
             format!("--output={output}"),
         ];
+        words.push(if self.wait_for_track { "--wait-for-track" } else { "--dump-at-exit" }.to_owned());
+        words.extend(self.sample.map(|bytes| format!("--sample-bytes={bytes}")));
         words.extend(self.sample_below.map(|bytes| format!("--sample-below={bytes}")));
         words.extend(self.max_frames.map(|frames| format!("--max-frames={frames}")));
         words.push(if self.verbose { "--verbose" } else { "--quiet" }.to_owned());

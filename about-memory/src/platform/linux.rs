@@ -45,6 +45,11 @@ impl Stream {
         Ok(Self { stream, until })
     }
 
+    /// From now on, reading and writing end at this time.
+    pub(crate) fn allow(&mut self, until: Instant) {
+        self.until = until;
+    }
+
     fn left(&self) -> io::Result<Option<std::time::Duration>> {
         let left = self.until.saturating_duration_since(Instant::now());
         if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(Some(left)) }

@@ -141,11 +141,13 @@ const THIS_PROGRAM: Allocator = Allocator {
 };
 
 fn start_local(options: Option<Options>) {
+    // SAFETY: the name ends in 0.
+    let variable = || unsafe { libc::getenv(c"DMD".as_ptr()) };
+    let options = options.filter(|options| !options.wait_for_track || variable().is_null());
     let (setup, first, value) = match options {
         Some(options) => (Setup { options, variable: None }, None, null_mut()),
         None => {
-            // SAFETY: the name ends in 0.
-            let variable = unsafe { libc::getenv(c"DMD".as_ptr()) };
+            let variable = variable();
             if variable.is_null() {
                 return ENGINE.switch_off();
             }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::engine_abi;
 use crate::reporting::isolation;
 
-use super::dmd_dump;
+use super::{dmd_dump, tracking};
 
 type Answer = dyn Fn(&str, &mut dyn Write) -> io::Result<()> + Send + Sync;
 
@@ -67,6 +67,9 @@ pub(super) fn names() -> Vec<String> {
     let mut names: Vec<_> = lock().iter().map(|entry| entry.request.clone()).collect();
     if engine_abi::is_connected() {
         names.push(dmd_dump::REQUEST.to_owned());
+        if engine_abi::may_record() {
+            names.push(tracking::REQUEST.to_owned());
+        }
     }
     names.sort();
     names.dedup();
