@@ -20,6 +20,8 @@ mod processes;
 mod real_programs;
 mod reporting;
 mod sampler;
+mod samples;
 mod smoke;
 mod stacks;
 mod support;
+mod tracking;

@@ -9,6 +9,7 @@ mod hostile;
 mod peak;
 mod program;
 mod real_programs;
+mod samples;
 mod separate;
 mod suggestions;
 mod sums;
