@@ -134,6 +134,8 @@ const LAYERS: &[(&str, &[&str])] = &[
         &[
             "error",
             "options",
+            "logarithm",
+            "byte_sampler",
             "sampler",
             "first_process",
             "linked_mark",

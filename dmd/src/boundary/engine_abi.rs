@@ -9,7 +9,7 @@ use memory_reporter::engine_abi::{
 };
 
 use crate::boundary::with_caller::with_caller;
-use crate::boundary::{dark_matter, dumping, listening, recorder, reporter_hosts, sites};
+use crate::boundary::{dark_matter, dumping, hooks_off, listening, reporter_hosts, sites};
 use crate::dump::sizes;
 use crate::engine::{BlockMove, ENGINE, Phase};
 use crate::options::Mode;
@@ -230,7 +230,7 @@ extern "C" fn may_record() -> bool {
 extern "C" fn start_tracking(mean: u64) -> c_int {
     let mean = usize::try_from(mean).unwrap_or(usize::MAX);
     if ENGINE.start_tracking((mean > 0).then_some(mean)) {
-        recorder::switch_hooks(true);
+        hooks_off::set_off(false);
         return 0;
     }
     if ENGINE.records() { libc::EBUSY } else { dumping::NOT_RUNNING }
@@ -238,7 +238,7 @@ extern "C" fn start_tracking(mean: u64) -> c_int {
 
 extern "C" fn stop_tracking() {
     if ENGINE.setup().options.wait_for_track {
-        recorder::switch_hooks(false);
+        hooks_off::set_off(true);
         ENGINE.stop_tracking();
     }
 }

@@ -6,10 +6,12 @@
 use core::alloc::Layout;
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::ptr::null_mut;
-use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+use core::sync::atomic::{AtomicPtr, Ordering};
 
 use memory_reporter::engine_abi::{EngineTable, MoveRoom, NO_PATH, ON_ALLOC, Preloaded, preloaded};
 
+pub(crate) use crate::boundary::hooks_off::is_off;
+use crate::boundary::hooks_off::set_off;
 use crate::boundary::self_test::{self, Allocator};
 use crate::boundary::{dumping, engine_abi};
 use crate::engine::{ENGINE, Phase, Setup};
@@ -29,23 +31,6 @@ const LOCAL: Recorder = Recorder(&engine_abi::TABLE);
 
 /// Null until a call finds the engine.
 static CURRENT: AtomicPtr<EngineTable> = AtomicPtr::new(null_mut());
-
-/// Whether nothing records, for certain. A flag of its own: a hook then costs one look at it.
-static IS_OFF: AtomicBool = AtomicBool::new(false);
-
-/// Whether nothing records, for certain.
-#[inline(always)]
-pub(crate) fn is_off() -> bool {
-    IS_OFF.load(Ordering::Relaxed)
-}
-
-/// Lets the hooks of this copy of the library call its own engine, which starts or stops to record on a request.
-pub(crate) fn switch_hooks(on: bool) {
-    if on {
-        remember(LOCAL);
-    }
-    IS_OFF.store(!on, Ordering::Relaxed);
-}
 
 /// Whether this copy's engine samples blocks by bytes and does not sample a new block of this size. A hook asks once
 /// for each block, and does not record such a block.
@@ -111,12 +96,16 @@ fn decide(options: &Option<Options>) -> Option<Recorder> {
         (None, Phase::On | Phase::Sampling) => Some(LOCAL),
         // Another thread starts the engine: this block is not recorded, and the next call looks again.
         (None, Phase::Starting) => return None,
-        // An engine that waits switches its hooks on later.
-        (None, Phase::Undecided | Phase::Off | Phase::Waiting) => None,
+        (None, Phase::Undecided | Phase::Off) => None,
+        // A request switches the hooks on.
+        (None, Phase::Waiting) => {
+            remember(LOCAL);
+            None
+        }
     };
     match recorder {
         Some(recorder) => remember(recorder),
-        None => IS_OFF.store(true, Ordering::Relaxed),
+        None => set_off(true),
     }
     drop(inside);
     if ENGINE.phase() == Phase::On {

@@ -13,7 +13,7 @@ use crate::support::{command, count, preloaded, read_dump, victim};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Blocks of 104 bytes that the program has after each line.
+/// Blocks of 107 bytes that the program has after each line.
 const YOUNG: u64 = 160_000;
 
 /// A session of tracking.
@@ -68,7 +68,7 @@ fn check_sessions(mut waiting: Waiting) {
     assert!(busy.contains("already"), "{busy}");
     let dump = session.end();
     assert_eq!(dump["invocation"]["mode"], "live");
-    assert_eq!([of_size(&dump, 104), of_size(&dump, 200), of_size(&dump, 3000)], [YOUNG, 0, 0]);
+    assert_eq!([of_size(&dump, 107), of_size(&dump, 200), of_size(&dump, 3000)], [YOUNG, 0, 0]);
     assert!(refused(&waiting).contains("DMD records nothing"));
 
     // The blocks of the first session end in the second one, in which they are unknown.
@@ -78,8 +78,8 @@ fn check_sessions(mut waiting: Waiting) {
         let dump = session.end();
         assert_eq!(dump["invocation"]["sampleBytes"], mean);
         assert_eq!([of_size(&dump, 200), of_size(&dump, 3000)], [0, 0]);
-        let recorded = of_size(&dump, 104) as f64;
-        let estimate = recorded * weight(104, mean);
+        let recorded = of_size(&dump, 107) as f64;
+        let estimate = recorded * weight(107, mean);
         // The deviation of a number of rare events is its root.
         assert!((estimate / YOUNG as f64 - 1.0).abs() < 5.0 / recorded.sqrt(), "{mean}: {estimate}");
         let stacks = dump["blockList"].as_array().unwrap();
@@ -92,7 +92,7 @@ fn check_sessions(mut waiting: Waiting) {
     loop {
         let (session, line) = Session::ask(&waiting, ",\"sample_bytes\":0");
         if !line.contains("error") {
-            assert_eq!(of_size(&session.end(), 104), 0);
+            assert_eq!(of_size(&session.end(), 107), 0);
             break;
         }
         assert!(start.elapsed() < PATIENCE, "{line}");
@@ -123,7 +123,7 @@ fn hostile_requests_get_one_line() {
     // The largest mean distance samples nothing, and works.
     let session = Session::begin(&waiting, u64::MAX);
     grow(&mut waiting, "largest");
-    assert_eq!(of_size(&session.end(), 104), 0);
+    assert_eq!(of_size(&session.end(), 107), 0);
     // A peer that never ends its line.
     let mut session = Session::begin(&waiting, 0);
     _ = session.0.get_mut().write_all(&[b'x'; 5000]);
@@ -146,10 +146,10 @@ fn a_sampled_run_estimates_its_heap() {
     let dump = read_dump(&path);
     assert!(dump.get("statistics").is_none(), "a sample does not count allocations");
     let estimate = |size| of_size(&dump, size) as f64 * weight(size, 8192);
-    assert!((estimate(104) / YOUNG as f64 - 1.0).abs() < 0.12, "{}", estimate(104));
+    assert!((estimate(107) / YOUNG as f64 - 1.0).abs() < 0.12, "{}", estimate(107));
     assert!((estimate(3000) / 500.0 - 1.0).abs() < 0.5, "{}", estimate(3000));
     assert_eq!(of_size(&dump, 200), 0);
     // The peak is an estimate of the same heap.
     let peak = dump["peak"]["bytes"].as_f64().unwrap();
-    assert!(peak > 0.8 * 104.0 * YOUNG as f64, "{peak}");
+    assert!(peak > 0.8 * 107.0 * YOUNG as f64, "{peak}");
 }

@@ -22,7 +22,7 @@ fn blocks(size: usize, count: usize) -> Blocks {
     (0..count).map(|_| vec![1; size].into_boxed_slice()).collect()
 }
 
-/// Blocks of 104 bytes that stay, while another thread frees each block of 200 bytes.
+/// Blocks of 107 bytes that stay, while another thread frees each block of 200 bytes.
 fn grow() -> Vec<Blocks> {
     let (send, receive) = mpsc::sync_channel::<Blocks>(4);
     let freeing = thread::spawn(move || receive.into_iter().for_each(drop));
@@ -32,7 +32,7 @@ fn grow() -> Vec<Blocks> {
             thread::spawn(move || {
                 let mut kept = Vec::new();
                 for _ in 0..100 {
-                    kept.extend(blocks(104, BLOCKS / 100));
+                    kept.extend(blocks(107, BLOCKS / 100));
                     send.send(blocks(200, BLOCKS / 100)).expect("the other thread receives all");
                 }
                 kept

@@ -1,7 +1,7 @@
 //! Dumps of a sample by bytes: weights, standard errors, and what a hostile dump can say.
 
 use dmd_analyze::{Analysis, AnalyzeOptions, Dump, RecordKind};
-use memory_report::dmd::sample::weight;
+use memory_report::dmd::sample::{variance, weight};
 
 use super::{TABLES, document, read};
 
@@ -21,8 +21,9 @@ fn blocks_are_weighed() {
     let sample = *dump.sample().unwrap();
     assert_eq!((sample.mean, sample.recorded), (524_288, 4));
     let (small, large) = (3.0 * weight(1000, 524_288), weight(1 << 20, 524_288));
-    // Each small block stands for 524,788 bytes, whose square is its part of the variance.
-    assert!((sample.standard_error / (3.0_f64.sqrt() * 524_788.0 * 1.008) - 1.0).abs() < 0.1);
+    let of = |requested: u64, usable: f64| variance(requested, 524_288) * usable * usable;
+    let error = (3.0 * of(1000, 1008.0) + of(1 << 20, 1_048_576.0)).sqrt();
+    assert!((sample.standard_error / error - 1.0).abs() < 1e-9, "{}", sample.standard_error);
     assert!(sample.largest_error(100 << 20) > 7e6 && sample.largest_error(100 << 20) < 8e6);
     let expected = [
         (small.round() + large.round()) as i128,
