@@ -140,6 +140,8 @@ const LAYERS: &[(&str, &[&str])] = &[
         &[
             "error",
             "options",
+            "logarithm",
+            "byte_sampler",
             "sampler",
             "first_process",
             "linked_mark",

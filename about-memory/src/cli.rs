@@ -26,12 +26,14 @@ mod progress;
 mod recorded;
 mod replay;
 mod run;
+mod sample_bytes;
 mod save;
 mod series;
 mod show;
 mod snapshot;
 mod spelling;
 mod symbols;
+mod track;
 mod view;
 mod watch;
 
@@ -92,6 +94,9 @@ enum Command {
     /// Save a DMD dump of a running process.
     #[command(after_help = dump::EXAMPLES)]
     Dump(dump::Dump),
+    /// Let DMD record a running process for a while.
+    #[command(after_help = track::EXAMPLES)]
+    Track(track::Track),
     /// Free caches in a running process.
     #[command(after_help = minimize::EXAMPLES)]
     Minimize(minimize::Minimize),
@@ -175,6 +180,7 @@ pub(crate) fn run() -> ExitCode {
         Command::List(list) => list.run(),
         Command::Save(save) => save.run(),
         Command::Dump(dump) => dump.run(),
+        Command::Track(track) => track.run(),
         Command::Minimize(minimize) => minimize.run(),
         Command::Watch(watch) => watch.run(),
         Command::Diff(diff) => diff.run(),

@@ -177,9 +177,10 @@ fn add(
             let amount = i64::try_from(exact).ok().and_then(|amount| amount.checked_mul(sign));
             amount.ok_or(ExportError::TooLarge("a profile", value.name(), exact, i128::from(i64::MAX)))
         };
-        let count = i128::from(block.count());
+        let all = if options.requested { 0 } else { block.all_slop() };
+        let all = i128::try_from(block.all_requested() + all).ok();
         let [blocks, bytes] = values(&dump);
-        let amounts = [amount(blocks, Some(count))?, amount(bytes, size.checked_mul(count))?];
+        let amounts = [amount(blocks, Some(block.count().into()))?, amount(bytes, all)?];
         let stack = stack.map_or(no_stack, |stack| stack_ids[stack].unwrap_or(no_stack));
         builder.sample(stack, labels, u64::try_from(size).ok(), &amounts);
     }

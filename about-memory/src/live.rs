@@ -16,14 +16,16 @@ mod gather;
 mod listener;
 mod save;
 mod sockets;
+mod track;
 mod watch;
 
 pub use ask::{AskOptions, amounts, minimize};
 pub use collect::{collect, collect_all, collect_tree};
 #[cfg(feature = "program")]
-pub use ending::before_ending;
+pub use ending::{before_ending, note_ending};
 pub use error::LiveError;
 pub use gather::{Gathered, gather};
 pub use listener::{Listener, list};
 pub use save::{save_dump, save_snapshot};
+pub use track::{Tracking, track};
 pub use watch::{Change, Watch, WatchRow};

@@ -10,6 +10,7 @@ pub(crate) mod ending;
 pub(crate) mod engine_abi;
 #[allow(unsafe_code, reason = "functions for C")]
 pub(crate) mod entry;
+pub(crate) mod hooks_off;
 pub(crate) mod listening;
 #[cfg(feature = "analyze")]
 pub(crate) mod live_frames;

@@ -153,6 +153,10 @@ impl<W: Write> Dump<W> {
             None => self.json.null("dmdEnvVar")?,
         }
         self.json.text("mode", setup.options.mode.name().as_bytes())?;
+        // This key is not Firefox's. Readers weigh the blocks by it.
+        if ENGINE.mean() > 0 {
+            self.json.number("sampleBytes", ENGINE.mean() as u64)?;
+        }
         self.json.end('}')
     }
 
@@ -316,7 +320,11 @@ impl<W: Write> Dump<W> {
         self.json.end('}')
     }
 
+    /// A sample does not tell how many blocks there were.
     fn statistics(&mut self) -> io::Result<()> {
+        if ENGINE.mean() > 0 {
+            return Ok(());
+        }
         let statistics = ENGINE.statistics();
         let json = &mut self.json;
         json.open("statistics", '{')?;
@@ -361,7 +369,9 @@ impl<W: Write> Dump<W> {
 
         json.open("sampling", '{')?;
         json.text("stacks", options.stacks.name().as_bytes())?;
-        if let Some(bytes) = options.sample_below {
+        if ENGINE.mean() > 0 {
+            json.number("sampleBytes", ENGINE.mean() as u64)?;
+        } else if let Some(bytes) = options.sample_below {
             json.number("sampleBelow", bytes as u64)?;
         } else if options.stacks == Stacks::Partial {
             json.float("chancePerByte", sampler::CHANCE)?;

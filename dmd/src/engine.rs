@@ -8,9 +8,12 @@
 //! A program that recovers from a stack overflow jumps out of the hook. So hooks check that the stack has room
 //! before a step that must not stay half done. The engine counts what is lost.
 
-use core::cell::UnsafeCell;
-use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
+mod sampling;
 
+use core::cell::UnsafeCell;
+use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+
+use crate::byte_sampler::ByteSampler;
 use crate::options::{Mode, Options, Stacks};
 use crate::sampler::Sampler;
 use crate::system::errno::keeping_errno;
@@ -25,6 +28,7 @@ use crate::tables::mark::{Fault, FaultKind, Marks, PathId, Report, Reports};
 use crate::tables::peak::Peak;
 use crate::tables::pending::{Amount, Pending};
 use crate::tables::runs::{Reporter, Runs};
+use crate::tables::sample_filter::SampleFilter;
 use crate::tables::statistics::{Counts, End, Statistics};
 use crate::tables::trace_id::TraceId;
 use crate::tables::trace_tree::TraceTree;
@@ -36,6 +40,7 @@ pub(crate) static ENGINE: Engine = Engine::new();
 static TABLE: Table = Table::new();
 static TREE: TraceTree = TraceTree::new();
 static PEAK: Peak = Peak::new();
+static SAMPLED: SampleFilter = SampleFilter::new();
 
 static FORKING: Forking =
     Forking { for_each_lock: |each| ENGINE.for_each_lock(each), in_child: || ENGINE.after_fork_in_child() };
@@ -49,11 +54,22 @@ pub(crate) enum Phase {
     Starting,
     /// The engine records nothing, for good.
     Off,
+    /// The engine records every block, or a sample of the small ones.
     On,
+    /// The engine records a sample by bytes.
+    Sampling,
+    /// The engine records nothing until a request asks for it.
+    Waiting,
 }
 
 pub(crate) struct Engine {
     phase: AtomicU8,
+    /// The number of the session of sampling by bytes; [`NO_SESSION`](sampling::NO_SESSION) if there is none.
+    session: AtomicU32,
+    /// Sessions so far.
+    sessions: AtomicU32,
+    /// The mean distance in bytes of the samples; 0 if the engine does not sample by bytes.
+    mean: AtomicUsize,
     full: AtomicBool,
     /// The engine samples blocks of fewer usable bytes; 0 if the engine records every block.
     below: AtomicUsize,
@@ -105,6 +121,9 @@ impl Engine {
     const fn new() -> Self {
         Self {
             phase: AtomicU8::new(0),
+            session: AtomicU32::new(sampling::NO_SESSION),
+            sessions: AtomicU32::new(0),
+            mean: AtomicUsize::new(0),
             full: AtomicBool::new(false),
             below: AtomicUsize::new(0),
             cumulative: AtomicBool::new(false),
@@ -146,6 +165,8 @@ impl Engine {
             0 => Phase::Undecided,
             2 => Phase::On,
             3 => Phase::Starting,
+            sampling::SAMPLING => Phase::Sampling,
+            sampling::WAITING => Phase::Waiting,
             _ => Phase::Off,
         }
     }
@@ -169,19 +190,27 @@ impl Engine {
             internal_alloc::reserve();
             fork::start(&FORKING);
             log::start(setup.variable);
-            self.phase.store(2, Ordering::Release);
+            self.begin(setup.options);
         });
         true
     }
 
     fn set(&self, mut setup: Setup) {
-        // Scan mode implies full stacks, and a dump names the options that are in force.
-        if setup.options.mode == Mode::Scan {
-            setup.options.stacks = Stacks::Full;
+        // A dump names the options that are in force.
+        if setup.options.wait_for_track {
+            (setup.options.mode, setup.options.sample_bytes) = (Mode::Live, None);
+            setup.options.record = None;
         }
         // A recording has every block, with its stack.
         if setup.options.record.is_some() {
-            (setup.options.stacks, setup.options.sample_below) = (Stacks::Full, None);
+            (setup.options.sample_bytes, setup.options.sample_below) = (None, None);
+            setup.options.stacks = Stacks::Full;
+        }
+        if setup.options.sample_bytes.is_some() {
+            setup.options.sample_below = None;
+        }
+        if setup.options.mode == Mode::Scan || setup.options.sample_bytes.is_some() {
+            setup.options.stacks = Stacks::Full;
         }
         let options = setup.options;
         let below = options.sample_below.unwrap_or(0);
@@ -216,12 +245,15 @@ impl Engine {
         }
         thread::with_state(|state| {
             state.sampler = Sampler::new();
+            state.byte_sampler = ByteSampler::of_thread(0);
             state.below = 0;
         });
+        self.begin(self.setup().options);
     }
 
     /// Calls `each` for all locks, in the order in which a thread may take them together.
     fn for_each_lock(&self, each: &mut dyn FnMut(&Lock)) {
+        self.table().for_each_lock(each);
         self.marks.for_each_lock(each);
         self.dead.for_each_lock(each);
         thread::for_each_lock(each);
@@ -259,6 +291,9 @@ impl Engine {
     /// Records a block. `caller` is a return address into the hook: frames further in belong to DMD.
     #[inline]
     pub(crate) fn record(&self, address: usize, requested: usize, usable: usize, caller: usize) {
+        if !self.records_all() {
+            return self.record_sample(address, requested, usable, caller);
+        }
         if !slot::has_room() {
             return self.drop_block();
         }
@@ -307,7 +342,7 @@ impl Engine {
             return;
         }
         let begun = thread::with_lease(|lease| {
-            let amount = Amount::of(self.counted(block));
+            let amount = self.amount(block);
             let event = || Event::now(address, Happened::Began, self.counted(block));
             lease.settle_after(self.peak().allowance(), event, |pending| {
                 pending.begin_other(address, block.trace, amount);
@@ -349,11 +384,12 @@ impl Engine {
         self.dropped_dead.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// A block as dumps count it: a sampled block has the bytes of all blocks that it stands for.
+    /// A block as dumps count it: a sample of small blocks has the bytes of all blocks that it stands for. A sample by
+    /// bytes has its own, which readers weigh.
     #[inline(always)]
     pub(crate) fn counted(&self, block: Block) -> Block {
         match block.sampled {
-            true => Block { requested: self.below.load(Ordering::Relaxed), slop: 0, ..block },
+            true => self.counted_sample(block),
             false => block,
         }
     }
@@ -373,7 +409,7 @@ impl Engine {
         if let Some(lost) = self.take_lost(address) {
             self.bury(lost);
         }
-        let inserted = self.table().insert(address, block);
+        let inserted = self.insert_any(address, block);
         if !inserted {
             self.drop_block();
         }
@@ -391,6 +427,7 @@ impl Engine {
     fn take_live(&self, address: usize) -> Option<Block> {
         let lost = self.table().remove(address)?;
         // Observers see it by the begin of the next block.
+        self.forget_sample(address, lost);
         self.end_alone(lost, End::Freed);
         Some(lost)
     }
@@ -400,7 +437,7 @@ impl Engine {
     fn begin_alone(&self, address: usize, block: Block) {
         observers::observe_alone(address, Happened::Began, self.counted(block));
         self.counts.begin();
-        self.count_alone(block, Amount::of(self.counted(block)));
+        self.count_alone(block, self.amount(block));
     }
 
     /// Forgets the block that starts here, and counts its end. `None`, and nothing changes, if that is not simple.
@@ -419,9 +456,10 @@ impl Engine {
     #[inline(never)]
     fn remove_other(&self, address: usize, end: End) -> Option<Block> {
         let block = self.table().remove(address)?;
+        self.forget_sample(address, block);
         let ended = Self::enter_with_room().and_then(|_inside| {
             thread::with_lease_unless_ending(|lease| {
-                let amount = Amount::of(self.counted(block));
+                let amount = self.amount(block);
                 let event = || Event::now(address, Happened::Ended(end), self.counted(block));
                 lease.settle_after(self.peak().allowance(), event, |pending| {
                     pending.end_other(address, block.trace, amount, end);
@@ -439,7 +477,7 @@ impl Engine {
     #[cold]
     fn end_alone(&self, block: Block, end: End) {
         self.counts.end(end);
-        self.count_alone(block, Amount::of(self.counted(block)).negative());
+        self.count_alone(block, self.amount(block).negative());
     }
 
     fn count_alone(&self, block: Block, amount: Amount) {
@@ -470,6 +508,9 @@ impl Engine {
     /// the address in between.
     #[inline(always)]
     pub(crate) fn forget(&self, address: usize) {
+        if self.has_no_record(address) {
+            return;
+        }
         // Most allocators look in front of the block next. Both waits for memory overlap.
         memory::prefetch(core::ptr::without_provenance::<u8>(address.wrapping_sub(8)));
         if self.watches_frees.load(Ordering::Relaxed) {
@@ -487,7 +528,7 @@ impl Engine {
     /// Forgets the block that starts here, before the allocator moves it.
     #[inline]
     pub(crate) fn begin_move(&self, address: usize) -> BlockMove {
-        self.take(address, End::Moved)
+        if self.has_no_record(address) { BlockMove(None) } else { self.take(address, End::Moved) }
     }
 
     #[inline(never)]
@@ -530,9 +571,10 @@ impl Engine {
     /// The allocator left the block where it was.
     pub(crate) fn roll_back_move(&self, begun: BlockMove) {
         let Some((address, block, reports)) = begun.0 else { return };
+        self.note_sample(address, block);
         if self.table().insert(address, block) {
             self.counts.roll_back();
-            self.count_alone(block, Amount::of(self.counted(block)));
+            self.count_alone(block, self.amount(block));
             self.observe_back(address, block);
         }
         if reports[0].is_none() {
@@ -590,7 +632,7 @@ impl Engine {
             marking = false;
         }
         let _inside = Inside::anyway();
-        let sampling = self.below.load(Ordering::Relaxed) > 0;
+        let sampling = self.below.load(Ordering::Relaxed) > 0 || self.mean() > 0;
         // Report unknown pointers only if the engine records every block.
         let found = if enclosing || (marking && !sampling) {
             self.table().find(address)
@@ -629,7 +671,7 @@ impl Engine {
             let reporter = slot().reporter.get() as Reporter;
             let report = Report { trace, path, on_alloc, reporter };
             self.mark(start, report, || on_alloc || self.runs.may_mark());
-            self.marks.count_marked(path, self.counted(block).usable());
+            self.marks.count_marked(path, self.usable_of(block));
             block.usable()
         })
     }
@@ -639,7 +681,7 @@ impl Engine {
         if reporter == 0 {
             return;
         }
-        let usable = |address| self.table().get(address).map_or(0, |block| self.counted(block).usable());
+        let usable = |address| self.table().get(address).map_or(0, |block| self.usable_of(block));
         self.marks.withdraw(reporter, path, usable, |address| self.table().unmark(address));
     }
 

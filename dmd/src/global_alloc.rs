@@ -44,6 +44,16 @@ impl<A: GlobalAlloc + 'static> Dmd<A> {
         Self { allocator, options: None, usable_size: None }
     }
 
+    /// Records nothing until `about-memory track` asks the running program for it, and nothing again afterwards. If
+    /// the environment variable `DMD` is set, the options in it decide, as for [`new`](Self::new).
+    ///
+    /// Until then an allocation costs one look at a flag. The program must answer requests: see
+    /// `memory_reporter::listen`.
+    pub const fn on_request(allocator: A) -> Self {
+        let options = Options::new().wait_for_track(true).quiet(true);
+        Self { allocator, options: Some(options), usable_size: None }
+    }
+
     /// For tests: records with these options, whatever the variable `DMD` says.
     pub const fn switched_on(allocator: A, options: Options) -> Self {
         Self { allocator, options: Some(options), usable_size: None }
@@ -107,6 +117,10 @@ unsafe impl<A: GlobalAlloc + 'static> GlobalAlloc for Dmd<A> {
             // SAFETY: a layout whose size is not 0: the caller of `alloc` passes it.
             return unsafe { self.allocator.alloc(layout) };
         }
+        if recorder::passes_over(layout.size()) {
+            // SAFETY: as above.
+            return unsafe { self.allocator.alloc(layout) };
+        }
         // SAFETY: a layout whose size is not 0: the caller of `alloc` passes it.
         unsafe { self.alloc_recorded(layout) }
     }
@@ -117,13 +131,17 @@ unsafe impl<A: GlobalAlloc + 'static> GlobalAlloc for Dmd<A> {
             // SAFETY: a layout whose size is not 0: the caller of `alloc` passes it.
             return unsafe { self.allocator.alloc_zeroed(layout) };
         }
+        if recorder::passes_over(layout.size()) {
+            // SAFETY: as above.
+            return unsafe { self.allocator.alloc_zeroed(layout) };
+        }
         // SAFETY: a layout whose size is not 0: the caller of `alloc` passes it.
         unsafe { self.alloc_zeroed_recorded(layout) }
     }
 
     #[inline]
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-        if recorder::is_off() {
+        if recorder::is_off() || recorder::has_no_record(block) {
             // SAFETY: a live block of `self.allocator` with its layout: the caller of `dealloc` passes them.
             return unsafe { self.allocator.dealloc(block, layout) };
         }
@@ -135,6 +153,10 @@ unsafe impl<A: GlobalAlloc + 'static> GlobalAlloc for Dmd<A> {
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         if recorder::is_off() {
             // SAFETY: a live block with its layout, and a size that is not 0: `realloc`'s caller passes them.
+            return unsafe { self.allocator.realloc(block, layout, size) };
+        }
+        if recorder::has_no_record(block) && recorder::passes_over(size) {
+            // SAFETY: as above.
             return unsafe { self.allocator.realloc(block, layout, size) };
         }
         // SAFETY: a live block with its layout, and a size that is not 0: `realloc`'s caller passes them.

@@ -46,6 +46,7 @@
 
 #![deny(unsafe_code)]
 
+mod byte_sampler;
 mod error;
 #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "what starts others needs a part of it"))]
 mod first_process;
@@ -55,6 +56,7 @@ mod global_alloc;
 #[cfg(feature = "analyze")]
 mod leaks;
 mod linked_mark;
+mod logarithm;
 mod options;
 mod sampler;
 
@@ -88,8 +90,8 @@ cfg_if::cfg_if! {
             pub use crate::boundary::entry::reset;
             pub use crate::boundary::self_test::{Allocator, run as run_self_test};
             pub use crate::boundary::start::{
-                Recording, begin_move, commit_move, forget, listen_if_asked, passes_by, record, recording, roll_back_move,
-                start_preloaded,
+                Recording, begin_move, commit_move, forget, has_no_record, listen_if_asked, passes_by, passes_over,
+                record, recording, roll_back_move, start_preloaded,
             };
             pub use crate::engine::BlockMove;
             pub use crate::system::confined::note as confined;
@@ -106,11 +108,7 @@ cfg_if::cfg_if! {
     }
 }
 
-pub use memory_reporter::{
-    AllocationsLogEntry, ClassName, MemoryObserver, NurseryRegistration, ObserverError, SavedStack,
-    SiteFrame, allocation_site, describe_block, register_nursery,
-};
-
+pub use byte_sampler::ByteSampler;
 pub use error::DumpError;
 #[doc(hidden)]
 pub use first_process::words_for_first_process;
@@ -120,5 +118,9 @@ pub use global_alloc::Dmd;
 pub use leaks::check as __check_leaks;
 #[doc(hidden)]
 pub use linked_mark::LINKED_MARK;
+pub use memory_reporter::{
+    AllocationsLogEntry, ClassName, MemoryObserver, NurseryRegistration, ObserverError, SavedStack,
+    SiteFrame, allocation_site, describe_block, register_nursery,
+};
 pub use options::{BadEntry, Mode, Options, Run, Stacks};
 pub use sampler::Sampler;

@@ -47,6 +47,13 @@ pub struct Options {
     /// DMD samples blocks of fewer usable bytes: whenever their sum passes this size, the block at hand stands for
     /// that many bytes and gets a stack. Default: DMD records every block.
     pub sample_below: Option<usize>,
+    /// DMD records a block with the probability 1 - exp(-n / this), where n is its requested size in bytes, and gives
+    /// it a stack. Readers of the dump weigh each block, so that their sums are unbiased estimates. This option takes
+    /// precedence over [`stacks`](Self::stacks) and [`sample_below`](Self::sample_below). Default: DMD records every
+    /// block.
+    pub sample_bytes: Option<usize>,
+    /// Record nothing until `about-memory track` asks for it, in the mode [`Mode::Live`]. Default: no.
+    pub wait_for_track: bool,
     /// Write the sizes of DMD's own tables to stderr after a dump. Default: no.
     pub show_dump_stats: bool,
     /// Most frames of a stack, 1 to 256. Default: 24, Firefox's limit.
@@ -99,6 +106,8 @@ impl Options {
             mode: Mode::DarkMatter,
             stacks: Stacks::Partial,
             sample_below: None,
+            sample_bytes: None,
+            wait_for_track: false,
             show_dump_stats: false,
             max_frames: 24,
             output: None,
@@ -129,6 +138,20 @@ impl Options {
     #[must_use]
     pub const fn sample_below(mut self, bytes: usize) -> Self {
         self.sample_below = Some(bytes);
+        self
+    }
+
+    /// Sets [`sample_bytes`](Self::sample_bytes), at least 1.
+    #[must_use]
+    pub const fn sample_bytes(mut self, bytes: usize) -> Self {
+        self.sample_bytes = Some(if bytes == 0 { 1 } else { bytes });
+        self
+    }
+
+    /// Sets [`wait_for_track`](Self::wait_for_track).
+    #[must_use]
+    pub const fn wait_for_track(mut self, wait: bool) -> Self {
+        self.wait_for_track = wait;
         self
     }
 
@@ -184,7 +207,8 @@ impl Options {
     ///
     /// # Errors
     ///
-    /// The first word that is not exactly one of the options, or `--record` beside `--sample-below`.
+    /// The first word that is not exactly one of the options, or `--record` beside
+    /// `--sample-below`, `--sample-bytes` or `--wait-for-track`.
     pub fn parse(text: &'static [u8]) -> Result<Self, BadEntry<'static>> {
         let mut options = Self::new();
         if text == b"1" {
@@ -196,9 +220,16 @@ impl Options {
         if options.mode == Mode::Scan || options.record.is_some() {
             options.stacks = Stacks::Full;
         }
-        if options.record.is_some() && options.sample_below.is_some() {
+        if options.record.is_some() {
             // A recording has every block.
-            return Err(BadEntry(b"--record with --sample-below"));
+            let refused: [(bool, &[u8]); 3] = [
+                (options.sample_below.is_some(), b"--record with --sample-below"),
+                (options.sample_bytes.is_some(), b"--record with --sample-bytes"),
+                (options.wait_for_track, b"--record with --wait-for-track"),
+            ];
+            if let Some((_, words)) = refused.into_iter().find(|(is_refused, _)| *is_refused) {
+                return Err(BadEntry(words));
+            }
         }
         Ok(options)
     }
@@ -226,6 +257,8 @@ impl Options {
                 _ => return None,
             },
             b"--sample-below" => self.sample_below = Some(number(value).filter(|bytes| *bytes >= 1)?),
+            b"--sample-bytes" => self.sample_bytes = Some(bytes(value).filter(|bytes| *bytes >= 1)?),
+            b"--wait-for-track" => self.wait_for_track = word.len() == name.len() || yes_or_no()?,
             b"--show-dump-stats" => self.show_dump_stats = yes_or_no()?,
             b"--max-frames" => {
                 self.max_frames = number(value).filter(|frames| (1..=MOST_FRAMES).contains(frames))?;
@@ -240,6 +273,14 @@ impl Options {
         }
         (!(name == b"--output" && self.output.is_none())).then_some(())
     }
+}
+
+/// A number of bytes, or of these units.
+fn bytes(text: &str) -> Option<usize> {
+    let units = [("KiB", 10), ("MiB", 20), ("GiB", 30)];
+    let unit = units.iter().find_map(|(unit, shift)| Some((text.strip_suffix(unit)?, *shift)));
+    let (digits, shift) = unit.unwrap_or((text, 0));
+    number(digits)?.checked_mul(1 << shift)
 }
 
 /// A number of decimal digits and nothing else.

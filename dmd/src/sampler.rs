@@ -4,6 +4,8 @@
 //! are fixed, so runs repeat. The first thread has Firefox's seeds, so a program with one thread gets the stacks
 //! that Firefox would take.
 
+use crate::logarithm::ln;
+
 /// The chance of one byte.
 pub(crate) const CHANCE: f64 = 0.003;
 const SEEDS: (u64, u64) = (0x8e26_eeee_166b_c8ca, 0x5682_0f30_4a9c_9ae0);
@@ -66,6 +68,6 @@ impl Sampler {
         let low = next.wrapping_add(b) & ((1 << 53) - 1);
         let unit = low as f64 / (1u64 << 53) as f64;
         // A unit of 0 gives infinity, which the conversion turns into the largest number.
-        (unit.ln() / (1.0 - CHANCE).ln()).floor() as usize
+        (ln(unit) / ln(1.0 - CHANCE)) as usize
     }
 }

@@ -12,6 +12,7 @@ pub(crate) mod observers;
 pub(crate) mod peak;
 pub(crate) mod pending;
 pub(crate) mod runs;
+pub(crate) mod sample_filter;
 #[allow(unsafe_code, reason = "records that are never unmapped")]
 pub(crate) mod seen_modules;
 pub(crate) mod stack;

@@ -203,6 +203,13 @@ pub struct EngineTable {
     pub close_log: extern "C" fn(log: u32),
     /// The time now on the clock of [`BlockRow::tick`].
     pub ticks: extern "C" fn() -> u64,
+    /// Whether the engine records blocks, or waits for `start_tracking`.
+    pub may_record: extern "C" fn() -> bool,
+    /// Starts to record in an engine that waits: a sample by bytes with this mean distance, or with 0 every block.
+    /// Returns 0, the system's number for "busy" if the engine records already, or -1 if it neither records nor waits.
+    pub start_tracking: extern "C" fn(mean: u64) -> c_int,
+    /// Ends what `start_tracking` began; the engine forgets all blocks and waits again.
+    pub stop_tracking: extern "C" fn(),
 }
 
 /// What a program finds when it looks for a preloaded engine.
@@ -277,7 +284,7 @@ pub(crate) fn is_itself() -> bool {
 pub(crate) fn connect_preloaded(run_reporters: RunReporters) -> bool {
     match preloaded() {
         Preloaded::Itself => return false,
-        Preloaded::Engine(engine) if (engine.is_running)() => {
+        Preloaded::Engine(engine) if (engine.may_record)() => {
             (engine.add_program)(run_reporters);
             // SAFETY: the table of `libdmd.so`, whose functions are those of the crate `dmd`.
             unsafe { connect(engine) };
@@ -322,6 +329,40 @@ pub(crate) fn heap() -> Option<u64> {
     (bytes != 0).then_some(bytes)
 }
 
+/// Whether an engine waits for [`start_tracking`], or records since then.
+pub(crate) fn may_record() -> bool {
+    engine().is_some_and(|engine| (engine.may_record)())
+}
+
+/// Lets an engine that waits record: a sample with this mean distance in bytes, or with 0 every block.
+pub(crate) fn start_tracking(mean: u64) -> io::Result<()> {
+    let engine = engine().ok_or(io::ErrorKind::Unsupported)?;
+    done((engine.start_tracking)(mean))
+}
+
+/// Lets the engine wait again.
+pub(crate) fn stop_tracking() {
+    if let Some(engine) = engine() {
+        (engine.stop_tracking)();
+    }
+}
+
+/// Lets the engine write a dump without running reporters.
+#[allow(unsafe_code, reason = "calls a function of another library")]
+pub(crate) fn dump(path: &CStr) -> io::Result<()> {
+    let engine = engine().ok_or(io::ErrorKind::Unsupported)?;
+    // SAFETY: the maker of the table guarantees that the function only reads a C string, which `path` is.
+    done(unsafe { (engine.dump)(path.as_ptr()) })
+}
+
+fn done(result: c_int) -> io::Result<()> {
+    match result {
+        0 => Ok(()),
+        number if number > 0 => Err(io::Error::from_raw_os_error(number)),
+        _ => Err(io::ErrorKind::Unsupported.into()),
+    }
+}
+
 /// Lets the engine run all reporters, each with a deadline, and write a dump.
 #[allow(unsafe_code, reason = "calls a function of another library")]
 #[cfg(feature = "live")]
@@ -329,9 +370,5 @@ pub(crate) fn report_and_dump(path: &CStr, deadline: Duration) -> io::Result<()>
     let engine = engine().ok_or(io::ErrorKind::Unsupported)?;
     let milliseconds = u64::try_from(deadline.as_millis().max(1)).unwrap_or(u64::MAX);
     // SAFETY: the maker of the table guarantees that the function only reads a C string, which `path` is.
-    match unsafe { (engine.report_and_dump)(path.as_ptr(), milliseconds) } {
-        0 => Ok(()),
-        number if number > 0 => Err(io::Error::from_raw_os_error(number)),
-        _ => Err(io::ErrorKind::Unsupported.into()),
-    }
+    done(unsafe { (engine.report_and_dump)(path.as_ptr(), milliseconds) })
 }

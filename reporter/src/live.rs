@@ -22,14 +22,18 @@
 //! | `minimize` | | one line of JSON: [`Minimized`] |
 //! | `amounts` | | one line of JSON: [`Amounts`] |
 //! | `dmd-dump` | | a dump of DMD, compressed; only if it records this process |
+//! | `dmd-track` | `sample_bytes` (524,288; 0: every block) | one line of JSON: [`Tracking`]; then, after a line of the peer, a dump as above; only if DMD waits for it |
 //! | any other of [`answer_requests`] | as it likes | as it likes |
 //!
 //! With `named` the reports call the process `NAME (pid N)`, not `Main Process (pid N)`.
 //!
+//! `dmd-track` lets DMD record from its answer on. DMD stops when the peer has its dump, or hangs up. Blocks that the
+//! program allocated before are not in the dump, and their ends change nothing.
+//!
 //! # Threads
 //!
 //! One thread listens; another answers each peer. At most eight peers get answers at the same time, others get an error.
-//! A peer has five seconds to send its request and a minute to read the answer. Collections run one after the other,
+//! A peer has five seconds to send its request and a minute to read the answer; tracking lasts as long as its peer likes. Collections run one after the other,
 //! each reporter with a deadline. Reporters of [`register_local`](crate::register_local) run on their own threads,
 //! when these call [`answer_here`](crate::answer_here). No signal handler of the program runs on the threads that listen
 //! and answer.
@@ -43,6 +47,7 @@ mod json;
 mod listening;
 mod protocol;
 mod serve;
+mod tracking;
 mod triggers;
 mod turns;
 mod workers;
@@ -52,7 +57,7 @@ pub use environment::ignore_environment;
 pub use environment::is_asked_to_listen;
 pub use functions::{Answering, answer_requests};
 pub use listening::{ListenOptions, Listening, folder, listen, listen_until_dropped, listen_with};
-pub use protocol::{Amounts, Hello, MAX_REQUEST, Minimized, VERSION};
+pub use protocol::{Amounts, Hello, MAX_REQUEST, Minimized, Tracking, VERSION};
 pub use triggers::listen_to_signals;
 
 pub(crate) use environment::start_up;

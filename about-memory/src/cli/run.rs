@@ -21,7 +21,7 @@ use self::dumps::Dumps;
 use self::meanwhile::{Meanwhile, Plan};
 use self::own_allocator::OwnAllocator;
 use self::resident::ResidentPeak;
-use super::{Failure, say};
+use super::{Failure, sample_bytes, say};
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -29,6 +29,7 @@ Examples:
   about-memory run --mode live --stacks partial -o ls.json.gz -- ls -l
   about-memory run --open -- target/release/my-program
   about-memory run --mode cumulative -o 'make-%p.json.gz' -- make
+  about-memory run --sample -- my-server
   about-memory run --every 10s --when 'heap > 1 GiB' -- my-server
   about-memory run --record my.dmdrec -- my-program
 
@@ -50,6 +51,13 @@ pub(crate) struct Run {
     /// Sample blocks smaller than this: record one per this many allocated bytes.
     #[arg(long, value_name = "BYTES", conflicts_with = "record", value_parser = clap::value_parser!(u64).range(1..))]
     sample_below: Option<u64>,
+    /// Record a sample by bytes, cheap enough for production: one block per this many allocated bytes, on average. A
+    /// number, with KiB, MiB or GiB; 512KiB if none is given.
+    #[arg(long, value_name = "SIZE", num_args = 0..=1, require_equals = true, default_missing_value = sample_bytes::DEFAULT, value_parser = sample_bytes::parse, conflicts_with = "sample_below")]
+    sample: Option<u64>,
+    /// Record nothing until `about-memory track` asks for it; implies --listen.
+    #[arg(long, conflicts_with_all = ["sample", "sample_below", "open"])]
+    wait_for_track: bool,
     /// Frames to keep of each stack. [default: 24]
     #[arg(long, value_name = "1..256", value_parser = clap::value_parser!(u16).range(1..=256))]
     max_frames: Option<u16>,
@@ -58,7 +66,7 @@ pub(crate) struct Run {
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Record every allocation and every end of a block into this file, whose name is as that of a dump.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["sample", "wait_for_track"])]
     record: Option<PathBuf>,
     /// The path of libdmd.so. [default: beside this program, in ../lib, or in the target folder]
     #[arg(long, value_name = "FILE")]
@@ -130,7 +138,7 @@ impl Run {
 
         let mut command = Command::new(program);
         command.args(arguments).env("DMD", variable).env("LD_PRELOAD", preloaded(&library));
-        if let Some(words) = self.plan.listening() {
+        if let Some(words) = self.plan.listening(self.wait_for_track) {
             command.env("ABOUT_MEMORY", words);
         }
         let (mut meanwhile, mut first, mut resident) = (None, None, None);
@@ -149,7 +157,7 @@ impl Run {
         for path in &written {
             say(&format!("wrote {}", path.display()));
         }
-        if written.is_empty() && self.writes_dump() && records {
+        if written.is_empty() && self.writes_dump() && !self.wait_for_track && records {
             say(&match launch::ending_signal(status) {
                 Some(signal) => {
                     format!("no dump: signal {signal} ended the program before it could write one")
@@ -169,7 +177,7 @@ impl Run {
             // Only the peak of the first process is known.
             let is_first = first.is_some_and(|pid| dumps.is_of(pid, largest));
             let resident = resident.filter(|_| is_first);
-            let is_sample = self.sample_below.is_some();
+            let is_sample = self.sample_below.is_some() || self.sample.is_some();
             let shown = if self.quiet { Ok(()) } else { summary::print(largest, resident, is_sample) };
             let opened = if self.open { summary::open(largest) } else { Ok(()) };
             // The exit status stays the program's.
@@ -194,12 +202,15 @@ impl Run {
             format!("--stacks={}", name(self.stacks)),
             format!("--output={}", word("--output", output)?),
         ];
-        if self.writes_dump() {
+        if self.wait_for_track {
+            words.push("--wait-for-track".to_owned());
+        } else if self.writes_dump() {
             words.push("--dump-at-exit".to_owned());
         }
         if let Some(file) = &self.record {
             words.push(format!("--record={}", word("--record", file)?));
         }
+        words.extend(self.sample.map(|bytes| format!("--sample-bytes={bytes}")));
         words.extend(self.sample_below.map(|bytes| format!("--sample-below={bytes}")));
         words.extend(self.max_frames.map(|frames| format!("--max-frames={frames}")));
         words.push(if self.verbose { "--verbose" } else { "--quiet" }.to_owned());

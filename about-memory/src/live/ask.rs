@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use memory_report::ReportSet;
 use memory_report::file::{self, ReadOptions};
-use memory_reporter::live::{Amounts, Hello, Minimized, VERSION};
+use memory_reporter::live::{Amounts, Hello, Minimized, Tracking, VERSION};
 use serde::{Deserialize, Serialize};
 
 use crate::platform::Stream;
@@ -107,6 +107,8 @@ struct Request<'a> {
     named: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     deadline_ms: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sample_bytes: Option<u64>,
 }
 
 impl<'a> Request<'a> {
@@ -119,6 +121,7 @@ impl<'a> Request<'a> {
             resident_map: false,
             named: false,
             deadline_ms: None,
+            sample_bytes: None,
         }
     }
 }
@@ -150,11 +153,11 @@ fn first(answer: &mut BufReader<Stream>, timeout: Duration) -> Result<u8, LiveEr
 
 /// Reads an answer of one line.
 fn line<T>(
-    mut answer: BufReader<Stream>,
+    answer: &mut BufReader<Stream>,
     parse: impl FnOnce(&str) -> Option<T>,
     timeout: Duration,
 ) -> Result<T, LiveError> {
-    first(&mut answer, timeout)?;
+    first(answer, timeout)?;
     let mut line = Vec::new();
     let read = answer.take(MAX_LINE).read_until(b'\n', &mut line);
     read.map_err(|error| LiveError::of(error, timeout))?;
@@ -165,15 +168,18 @@ fn line<T>(
 }
 
 /// Returns the answer if it is compressed, as reports and dumps are. Any other answer can only be a refusal.
-fn compressed(mut answer: BufReader<Stream>, timeout: Duration) -> Result<BufReader<Stream>, LiveError> {
+pub(super) fn compressed(
+    mut answer: BufReader<Stream>,
+    timeout: Duration,
+) -> Result<BufReader<Stream>, LiveError> {
     match first(&mut answer, timeout)? {
         0x1f => Ok(answer),
-        _ => Err(line(answer, |_| None::<()>, timeout).err().unwrap_or(LiveError::Garbage)),
+        _ => Err(line(&mut answer, |_| None::<()>, timeout).err().unwrap_or(LiveError::Garbage)),
     }
 }
 
 pub(super) fn hello(socket: &Path, timeout: Duration) -> Result<Hello, LiveError> {
-    line(send(socket, &Request::new("hello"), timeout)?, Hello::from_json, timeout)
+    line(&mut send(socket, &Request::new("hello"), timeout)?, Hello::from_json, timeout)
 }
 
 /// Requests the reports of a process, under its own name if it is `named`.
@@ -197,6 +203,18 @@ pub(super) fn file(socket: &Path, request: &str, timeout: Duration) -> Result<im
     compressed(send(socket, &Request::new(request), timeout)?, timeout)
 }
 
+/// Lets DMD record a process, and returns the connection, which ends the recording when it is dropped.
+pub(super) fn track(
+    socket: &Path,
+    sample_bytes: u64,
+    timeout: Duration,
+) -> Result<BufReader<Stream>, LiveError> {
+    let request = Request { sample_bytes: Some(sample_bytes), ..Request::new("dmd-track") };
+    let mut answer = send(socket, &request, timeout)?;
+    line(&mut answer, Tracking::from_json, timeout)?;
+    Ok(answer)
+}
+
 /// Asks a process to free its caches.
 ///
 /// # Errors
@@ -204,7 +222,7 @@ pub(super) fn file(socket: &Path, request: &str, timeout: Duration) -> Result<im
 /// If the process does not listen, refuses, or takes longer than `timeout`.
 pub fn minimize(pid: u32, timeout: Duration) -> Result<Minimized, LiveError> {
     let socket = sockets_of(&[pid])?.pop().flatten().ok_or(LiveError::NotListening)?;
-    line(send(&socket.path, &Request::new("minimize"), timeout)?, Minimized::from_json, timeout)
+    line(&mut send(&socket.path, &Request::new("minimize"), timeout)?, Minimized::from_json, timeout)
 }
 
 /// Asks a process for amounts that cost it no collection.
@@ -214,7 +232,7 @@ pub fn minimize(pid: u32, timeout: Duration) -> Result<Minimized, LiveError> {
 /// If the process does not listen, refuses, or takes longer than `timeout`.
 pub fn amounts(pid: u32, timeout: Duration) -> Result<Amounts, LiveError> {
     let socket = sockets_of(&[pid])?.pop().flatten().ok_or(LiveError::NotListening)?;
-    line(send(&socket.path, &Request::new("amounts"), timeout)?, Amounts::from_json, timeout)
+    line(&mut send(&socket.path, &Request::new("amounts"), timeout)?, Amounts::from_json, timeout)
 }
 
 /// Asks about all `items` on several threads, and returns the answers in order.

@@ -26,6 +26,8 @@ pub enum LiveError {
     NoSnapshots,
     /// DMD does not record the process.
     NotRecorded,
+    /// DMD does not wait in the process for a request to record it.
+    NotTracked,
     /// The process refused with this message.
     Refused(String),
     /// The process hung up without an answer.
@@ -96,6 +98,10 @@ impl fmt::Display for LiveError {
             ),
             Self::NotRecorded => f.write_str(
                 "DMD does not record it: start it with `about-memory run`, or with DMD=1 if its allocator is dmd::Dmd",
+            ),
+            Self::NotTracked => f.write_str(
+                "DMD does not wait in it: start it with `about-memory run --wait-for-track`, or declare \
+                 dmd::Dmd::on_request as its allocator",
             ),
             Self::Refused(message) => write!(f, "refused: {message}"),
             Self::NoAnswer => f.write_str("hung up without an answer"),

@@ -13,6 +13,7 @@ use super::ask;
 use super::error::LiveError;
 use super::sockets::sockets_of;
 
+pub(super) const TRACK_REQUEST: &str = "dmd-track";
 const DUMP_REQUEST: &str = "dmd-dump";
 /// The request that `heap_graph::answer_snapshots` answers.
 const SNAPSHOT_REQUEST: &str = "heap-snapshot";
@@ -43,15 +44,25 @@ pub fn save_dump(pid: u32, path: &Path, timeout: Duration) -> Result<(), LiveErr
 
 fn save(pid: u32, request: &str, path: &Path, timeout: Duration) -> Result<(), LiveError> {
     let socket = sockets_of(&[pid])?.pop().flatten().ok_or(LiveError::NotListening)?;
-    let refused = |error| match error {
+    let answer = ask::file(&socket.path, request, timeout);
+    let answer = answer.map_err(|error| explained(&socket.path, request, error, timeout))?;
+    receive(answer, path, timeout)
+}
+
+/// Why a request failed, in words for the user.
+pub(super) fn explained(socket: &Path, request: &str, error: LiveError, timeout: Duration) -> LiveError {
+    match error {
         LiveError::Refused(message) => {
             // A process that does not know the request says so in words about requests, which help nobody.
-            let is_offered = ask::hello(&socket.path, timeout).map(|hello| offers(&hello, request));
+            let is_offered = ask::hello(socket, timeout).map(|hello| offers(&hello, request));
             if is_offered.unwrap_or(true) { LiveError::Refused(message) } else { not_offered(request) }
         }
         error => error,
-    };
-    let answer = ask::file(&socket.path, request, timeout).map_err(refused)?;
+    }
+}
+
+/// Saves a compressed answer. Its file has the name `path` once it is complete.
+pub(super) fn receive(answer: impl Read, path: &Path, timeout: Duration) -> Result<(), LiveError> {
     let failed = |error| LiveError::Write(path.to_owned(), error);
     let name = path.file_name().ok_or_else(|| failed(io::ErrorKind::InvalidFilename.into()))?;
     let mut incomplete = OsString::from("incomplete-");
@@ -74,7 +85,11 @@ fn offers(hello: &Hello, request: &str) -> bool {
 }
 
 fn not_offered(request: &str) -> LiveError {
-    if request == SNAPSHOT_REQUEST { LiveError::NoSnapshots } else { LiveError::NotRecorded }
+    match request {
+        SNAPSHOT_REQUEST => LiveError::NoSnapshots,
+        TRACK_REQUEST => LiveError::NotTracked,
+        _ => LiveError::NotRecorded,
+    }
 }
 
 /// Writes to the file what the decoder reads.

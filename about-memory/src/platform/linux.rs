@@ -16,7 +16,9 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use super::{ConnectError, Found};
 
 #[cfg(feature = "program")]
-pub(crate) use program::{before_ending, end_like, ending_signal, is_executable, is_privileged, run_to_end};
+pub(crate) use program::{
+    before_ending, end_like, ending_signal, is_executable, is_privileged, note_ending, run_to_end,
+};
 
 /// A connection whose reads and writes fail after a point in time.
 #[derive(Debug)]
@@ -43,6 +45,11 @@ impl Stream {
         let stream = UnixStream::from(socket);
         stream.set_nonblocking(false).map_err(ConnectError::Io)?;
         Ok(Self { stream, until })
+    }
+
+    /// From now on, reading and writing end at this time.
+    pub(crate) fn allow(&mut self, until: Instant) {
+        self.until = until;
     }
 
     fn left(&self) -> io::Result<Option<std::time::Duration>> {

@@ -32,7 +32,8 @@ impl Dump {
             return Err(AnalyzeError::OneTime);
         }
         let peak = self.peak.as_ref().ok_or(AnalyzeError::NoPeak)?;
-        self.blocks = peak.stacks.iter().flat_map(blocks).collect();
+        let sampled = self.sample.is_some();
+        self.blocks = peak.stacks.iter().flat_map(|stack| blocks(stack, sampled)).collect();
         self.measurements.counts[0] = self.blocks.len();
         self.mode = Mode::Live;
         self.shown = at;
@@ -45,7 +46,7 @@ impl Dump {
 
 /// A stack's blocks as entries of a block list. DMD keeps only the sum of the sizes, so each block has their mean,
 /// rounded down or up so that the sum is exact.
-fn blocks(stack: &PeakStack) -> impl Iterator<Item = Block> {
+fn blocks(stack: &PeakStack, sampled: bool) -> impl Iterator<Item = Block> + use<> {
     let PeakStack { alloc, num, bytes } = *stack;
     let (size, larger) = (bytes / num, bytes % num);
     let of_size = move |(req, num)| Block {
@@ -55,7 +56,9 @@ fn blocks(stack: &PeakStack) -> impl Iterator<Item = Block> {
         alloc,
         reps: [TraceId::NONE; 2],
         reporters: [u32::MAX; 2],
-        sampled: false,
+        sampled,
+        // DMD has weighed them.
+        weight: 1.0,
     };
     let sizes = [(size, num - larger), (size.saturating_add(1), larger)];
     sizes.into_iter().filter(|(_, num)| *num > 0).map(of_size)

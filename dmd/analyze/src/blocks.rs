@@ -9,6 +9,7 @@ use crate::frame::Frame;
 use crate::frames::FrameId;
 use crate::mode::Mode;
 use crate::peak::At;
+use crate::records::Sums;
 use crate::trace_id::TraceId;
 
 /// An entry of a dump's list of blocks: equal blocks.
@@ -19,9 +20,9 @@ pub struct Blocks<'d> {
 }
 
 impl<'d> Blocks<'d> {
-    /// The number of blocks.
+    /// The number of blocks. In a sample by bytes, those that the sampled blocks stand for.
     pub fn count(&self) -> u64 {
-        self.block.num
+        self.sums().0
     }
 
     /// The bytes that the program requested for each block.
@@ -32,6 +33,21 @@ impl<'d> Blocks<'d> {
     /// The bytes of each block that the program did not request, but can use.
     pub fn slop(&self) -> u64 {
         self.block.slop
+    }
+
+    /// The bytes that the program requested for all the blocks. In a sample by bytes, an estimate.
+    pub fn all_requested(&self) -> u128 {
+        self.sums().1
+    }
+
+    /// The bytes of all the blocks that the program did not request, but can use. In a sample by bytes, an estimate.
+    pub fn all_slop(&self) -> u128 {
+        self.sums().2
+    }
+
+    fn sums(&self) -> (u64, u128, u128) {
+        let Sums { num, req, slop } = Sums::of(self.block);
+        (u64::try_from(num).unwrap_or(u64::MAX), req.unsigned_abs(), slop.unsigned_abs())
     }
 
     /// The index in [`Dump::stacks`] of the stack that allocated the blocks, if the dump has it.

@@ -107,6 +107,7 @@ impl DarkMatter {
             reps: blocks.reported_by.map(trace),
             reporters: [u32::MAX; 2],
             sampled: blocks.sampled,
+            weight: 1.0,
         });
     }
 

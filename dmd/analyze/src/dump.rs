@@ -8,6 +8,7 @@ use crate::measurements::Measurements;
 use crate::mode::Mode;
 use crate::outline::Outline;
 use crate::peak::{At, Peak, Statistics};
+use crate::sample::Sample;
 use crate::trace_id::TraceId;
 
 /// An entry of `blockList`: `num` equal blocks.
@@ -21,8 +22,10 @@ pub(crate) struct Block {
     pub(crate) reps: [TraceId; 2],
     /// Its reporters, as indices into [`Dump::reporters`]; only dumps of the crate `dmd` have them.
     pub(crate) reporters: [u32; 2],
-    /// A placeholder for smaller blocks, with the size that they have together.
+    /// A placeholder for smaller blocks, with the size that they have together; or one of a sample by bytes.
     pub(crate) sampled: bool,
+    /// How many blocks of its size each stands for; 1 except in a sample by bytes.
+    pub(crate) weight: f64,
 }
 
 impl Block {
@@ -87,6 +90,8 @@ pub struct Dump {
     pub(crate) statistics: Option<Statistics>,
     /// Only dumps from a recording have it.
     pub(crate) outline: Option<Outline>,
+    /// The dump is a sample by bytes.
+    pub(crate) sample: Option<Sample>,
 }
 
 impl Dump {
@@ -109,6 +114,7 @@ impl Dump {
             peak: None,
             statistics: None,
             outline: None,
+            sample: None,
         }
     }
 
@@ -135,6 +141,11 @@ impl Dump {
             }
         }
         self
+    }
+
+    /// The sample that the dump is, if DMD recorded with `--sample-bytes`.
+    pub fn sample(&self) -> Option<&Sample> {
+        self.sample.as_ref()
     }
 
     /// Whether the dump lists the loaded modules with their build ids. Dumps of the crate `dmd` do; Firefox's do

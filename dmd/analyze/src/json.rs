@@ -16,8 +16,9 @@ use crate::stacks::StackId;
 /// `kinds`. Each kind has `kind`, sums, `records` (their number without filters), and `shown`: the records, each
 /// with sums, `sizes` (pairs of usable size and count, as in the text), `addresses` (scan mode), and the stacks
 /// `allocatedAt` and `reportedAt`, innermost frame first. `tables` has the requested tables. Sums are `blocks`,
-/// `requested`, `slop` and `usable` (bytes), and `estimated` if they contain sampled blocks. All numbers are whole,
-/// and may exceed 53 bits.
+/// `requested`, `slop` and `usable` (bytes), and `estimated` if they contain sampled blocks. For a sample by bytes the
+/// invocation has `sampleBytes`, its mean distance, and estimated sums have `standardError`, a bound on the standard
+/// error of `usable`. All numbers are whole, and may exceed 53 bits.
 #[derive(Debug)]
 pub struct Json<'a>(&'a Analysis);
 
@@ -38,10 +39,14 @@ impl Display for Json<'_> {
                 None => f.write_str("null")?,
             }
             let at = if invocation.at == At::Peak { ", \"at\": \"peak\"" } else { "" };
-            write!(f, ", \"mode\": \"{}\"{at}}}", invocation.mode)
+            write!(f, ", \"mode\": \"{}\"{at}", invocation.mode)?;
+            if let Some(sample) = &invocation.sample {
+                write!(f, ", \"sampleBytes\": {}", sample.mean)?;
+            }
+            f.write_str("}")
         })?;
         f.write_str("],\n \"total\": {")?;
-        sums(f, self.0.total, self.0.estimated)?;
+        self.sums(f, self.0.total, self.0.estimated)?;
         f.write_str("},\n \"kinds\": [")?;
         list(f, &self.0.sections, "\n  ", |f, section| self.section(f, section))?;
         f.write_str("\n ]\n}\n")
@@ -51,13 +56,13 @@ impl Display for Json<'_> {
 impl Json<'_> {
     fn section(&self, f: &mut fmt::Formatter<'_>, section: &Section) -> fmt::Result {
         write!(f, "{{\"kind\": \"{}\", ", section.kind.name().to_ascii_lowercase())?;
-        sums(f, section.sums, section.estimated)?;
+        self.sums(f, section.sums, section.estimated)?;
         write!(f, ", \"records\": {}, \"shown\": [", section.all)?;
         list(f, &section.records, "\n   ", |f, record| self.record(f, record))?;
         f.write_str("]")?;
         if !section.tables.is_empty() {
             f.write_str(", \"tables\": [")?;
-            list(f, &section.tables, "\n   ", table)?;
+            list(f, &section.tables, "\n   ", |f, table| self.table(f, table))?;
             f.write_str("]")?;
         }
         f.write_str("}")
@@ -65,7 +70,7 @@ impl Json<'_> {
 
     fn record(&self, f: &mut fmt::Formatter<'_>, record: &Record) -> fmt::Result {
         f.write_str("{")?;
-        sums(f, record.sums, record.estimated)?;
+        self.sums(f, record.sums, record.estimated)?;
         f.write_str(", \"sizes\": [")?;
         list(f, &record.sizes, "", |f, (size, count)| write!(f, "[{size}, {count}]"))?;
         f.write_str("]")?;
@@ -85,22 +90,39 @@ impl Json<'_> {
         f.write_str("}")
     }
 
+    fn table(&self, f: &mut fmt::Formatter<'_>, table: &Table) -> fmt::Result {
+        write!(f, "{{\"by\": \"{}\", \"rows\": {}, \"shown\": [", table.by.name(), table.all)?;
+        list(f, &table.rows, "\n    ", |f, row| {
+            write!(f, "{{\"name\": {}, ", Quoted(&row.name))?;
+            self.sums(f, row.sums, row.estimated)?;
+            f.write_str("}")
+        })?;
+        f.write_str("]}")
+    }
+
+    fn sums(&self, f: &mut fmt::Formatter<'_>, sums: Sums, estimated: bool) -> fmt::Result {
+        let Sums { num, req, slop } = sums;
+        let usable = sums.usable();
+        write!(f, "\"blocks\": {num}, \"requested\": {req}, \"slop\": {slop}, \"usable\": {usable}")?;
+        if !estimated {
+            return Ok(());
+        }
+        f.write_str(", \"estimated\": true")?;
+        match self.0.sample() {
+            Some(sample) => {
+                let bytes = u64::try_from(usable).unwrap_or_default();
+                write!(f, ", \"standardError\": {:.0}", sample.largest_error(bytes))
+            }
+            None => Ok(()),
+        }
+    }
+
     fn stack(&self, f: &mut fmt::Formatter<'_>, stack: StackId) -> fmt::Result {
         let frames: Vec<&str> = self.0.frames(stack).map(FrameText::without_number).collect();
         f.write_str("[")?;
         list(f, &frames, "", |f, frame| write!(f, "{}", Quoted(frame)))?;
         f.write_str("]")
     }
-}
-
-fn table(f: &mut fmt::Formatter<'_>, table: &Table) -> fmt::Result {
-    write!(f, "{{\"by\": \"{}\", \"rows\": {}, \"shown\": [", table.by.name(), table.all)?;
-    list(f, &table.rows, "\n    ", |f, row| {
-        write!(f, "{{\"name\": {}, ", Quoted(&row.name))?;
-        sums(f, row.sums, row.estimated)?;
-        f.write_str("}")
-    })?;
-    f.write_str("]}")
 }
 
 pub(crate) fn list<T>(
@@ -119,13 +141,6 @@ pub(crate) fn list<T>(
         each(f, item)?;
     }
     Ok(())
-}
-
-fn sums(f: &mut fmt::Formatter<'_>, sums: Sums, estimated: bool) -> fmt::Result {
-    let Sums { num, req, slop } = sums;
-    let usable = sums.usable();
-    write!(f, "\"blocks\": {num}, \"requested\": {req}, \"slop\": {slop}, \"usable\": {usable}")?;
-    if estimated { f.write_str(", \"estimated\": true") } else { Ok(()) }
 }
 
 pub(crate) struct Quoted<'t>(pub(crate) &'t str);

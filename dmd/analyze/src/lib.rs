@@ -20,6 +20,7 @@
 //!
 //! ```text
 //! input                  the bounded reader of JSON
+//! sample                 what a sample by bytes is
 //! frame, frames          calls on stacks as data: parsed once when read, printed once at the end
 //! dump, read, peak, at, outline    a dump, its blocks at the peak, and how to read it from a file
 //! blocks                 its blocks, stacks and frames one by one, for programs that write other formats
@@ -81,6 +82,7 @@ mod read;
 pub mod recording;
 mod records;
 mod referrers;
+mod sample;
 mod scanned;
 #[cfg_attr(not(feature = "symbols"), allow(dead_code, reason = "the look-up of symbols needs a part of it"))]
 mod source_path;
@@ -110,6 +112,7 @@ pub use peak::{Peak, Statistics};
 pub use read::{ReadOptions, read, read_from, read_with};
 pub use records::{Analysis, RecordKind, Sums};
 pub use referrers::{BlockOptions, BlockText};
+pub use sample::Sample;
 pub use scanned::ScannedBlock;
 pub use suggest::{Suggestion, Suggestions};
 pub use text::Text;

@@ -7,6 +7,7 @@ mod block;
 mod peak;
 mod tables;
 mod value;
+mod weights;
 
 use std::fs::File;
 use std::io::Read;
@@ -23,6 +24,7 @@ use crate::measurements::Measurements;
 use crate::mode::Mode;
 use crate::peak::{Peak, Statistics};
 use value::{Found, shorten};
+use weights::LARGEST_MEAN;
 
 /// Limits of the reader, and parts that it may leave out.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -136,6 +138,7 @@ pub(crate) fn open(path: &Path) -> Result<File, AnalyzeError> {
 struct Invocation {
     variable: Option<String>,
     mode: Mode,
+    sample_bytes: Option<u64>,
 }
 
 struct Reader<'o, R: Read> {
@@ -202,6 +205,7 @@ impl<R: Read> Reader<'_, R> {
     fn invocation(&mut self) -> Result<(), AnalyzeError> {
         let mut variable = None;
         let mut mode = None;
+        let mut sample_bytes = None;
         self.members("invocation", &mut |reader, key| match key {
             "dmdEnvVar" => {
                 variable = Some(match reader.value(2)? {
@@ -220,11 +224,20 @@ impl<R: Read> Reader<'_, R> {
                 });
                 Ok(())
             }
+            "sampleBytes" => {
+                let bytes = reader.count(2, || "invocation.sampleBytes".to_owned())?;
+                if !(1..=LARGEST_MEAN).contains(&bytes) {
+                    return Err(wrong("invocation.sampleBytes", format!("{bytes}, not 1 to {LARGEST_MEAN}")));
+                }
+                sample_bytes = Some(bytes);
+                Ok(())
+            }
             _ => reader.skip(2),
         })?;
         self.invocation = Some(Invocation {
             variable: variable.ok_or_else(|| missing("invocation.dmdEnvVar"))?,
             mode: mode.ok_or_else(|| missing("invocation.mode"))?,
+            sample_bytes,
         });
         Ok(())
     }

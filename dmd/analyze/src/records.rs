@@ -21,6 +21,7 @@ use crate::measurements::Measurements;
 use crate::mode::Mode;
 use crate::options::AnalyzeOptions;
 use crate::peak::At;
+use crate::sample::Sample;
 use crate::stacks::{StackId, Stacks};
 use crate::type_name::Verdict;
 use grouping::Grouping;
@@ -84,9 +85,14 @@ impl Sums {
     }
 
     /// The sums of all blocks of an entry.
-    fn of(block: &Block) -> Self {
+    pub(crate) fn of(block: &Block) -> Self {
         let num = i128::from(block.num);
-        Self { num, req: num * i128::from(block.req), slop: num * i128::from(block.slop) }
+        if block.weight == 1.0 {
+            return Self { num, req: num * i128::from(block.req), slop: num * i128::from(block.slop) };
+        }
+        let weighed = block.num as f64 * block.weight;
+        let rounded = |size: u64| (weighed * size as f64).round() as i128;
+        Self { num: rounded(1), req: rounded(block.req), slop: rounded(block.slop) }
     }
 
     fn times(self, factor: i128) -> Self {
@@ -139,12 +145,19 @@ pub(crate) struct Invocation {
     pub(crate) mode: Mode,
     pub(crate) at: At,
     pub(crate) measurements: Measurements,
+    pub(crate) sample: Option<Sample>,
 }
 
 impl Invocation {
     fn of(dump: &Dump) -> Self {
-        let Dump { variable, mode, shown, measurements, .. } = dump;
-        Self { variable: variable.clone(), mode: *mode, at: *shown, measurements: measurements.clone() }
+        let Dump { variable, mode, shown, measurements, sample, .. } = dump;
+        Self {
+            variable: variable.clone(),
+            mode: *mode,
+            at: *shown,
+            measurements: measurements.clone(),
+            sample: *sample,
+        }
     }
 }
 
@@ -196,6 +209,14 @@ impl Analysis {
         grouping.add(first, -1);
         grouping.add(second, 1);
         Ok(grouping.finish(invocations))
+    }
+
+    /// The sample that the dump is, if DMD recorded with `--sample-bytes`; `None` for a difference.
+    pub(crate) fn sample(&self) -> Option<&Sample> {
+        match &*self.invocations {
+            [only] => only.sample.as_ref(),
+            _ => None,
+        }
     }
 
     /// Blocks and bytes of the whole heap, without filters.

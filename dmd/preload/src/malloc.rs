@@ -8,7 +8,8 @@ use core::ffi::{c_int, c_void};
 use core::ptr::null_mut;
 
 use engine::__private::{
-    Allocator, Recording, begin_move, commit_move, forget, passes_by, record, recording, roll_back_move,
+    Allocator, Recording, begin_move, commit_move, forget, has_no_record, passes_by, passes_over, record,
+    recording, roll_back_move,
 };
 
 use crate::real::Giver;
@@ -30,6 +31,7 @@ pub(crate) const THIS_LIBRARY: Allocator = Allocator {
 #[inline(always)]
 fn recorded(giver: Giver, block: *mut c_void, requested: usize) -> *mut c_void {
     match recording() {
+        Recording::Sample if passes_over(requested) => return block,
         Recording::No => return block,
         Recording::Undecided => {
             start::try_to_start(THIS_LIBRARY);
@@ -37,7 +39,7 @@ fn recorded(giver: Giver, block: *mut c_void, requested: usize) -> *mut c_void {
                 return block;
             }
         }
-        Recording::Yes => {}
+        Recording::Yes | Recording::Sample => {}
     }
     if !block.is_null() && !passes_by() {
         // SAFETY: the real function has just returned this block, and the program has not seen it yet: it is live.
@@ -102,6 +104,10 @@ pub(crate) unsafe extern "C" fn realloc(block: *mut c_void, bytes: usize) -> *mu
         // SAFETY: the program passes a live block. A real function made it, so the real functions are known.
         return unsafe { real::realloc(block, bytes) };
     }
+    if has_no_record(block) {
+        // SAFETY: as above.
+        return recorded(Giver::Realloc, unsafe { real::realloc(block, bytes) }, bytes);
+    }
     let begun = begin_move(block);
     // SAFETY: as above.
     let moved = unsafe { real::realloc(block, bytes) };
@@ -165,10 +171,20 @@ pub(crate) unsafe extern "C" fn free(block: *mut c_void) {
     if block.is_null() || bootstrap::owns(block) || !real::known() {
         return;
     }
-    if recording() != Recording::No {
-        forget(block);
+    if recording() != Recording::No && !has_no_record(block) {
+        // SAFETY: the program passes a live block that it does not use again.
+        return unsafe { free_recorded(block) };
     }
     // SAFETY: the real functions are known, and the program passes a live block that it does not use again.
+    unsafe { real::free(block) }
+    stay_on_the_stack();
+}
+
+/// [`free`] for a block that may be recorded: a function of its own, so that the other path saves no registers.
+#[inline(never)]
+unsafe fn free_recorded(block: *mut c_void) {
+    forget(block);
+    // SAFETY: `free` has looked for the real functions, and the program passes a live block that it does not use again.
     unsafe { real::free(block) }
     stay_on_the_stack();
 }

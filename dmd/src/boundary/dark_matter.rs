@@ -5,14 +5,14 @@ use memory_reporter::engine_abi::{DarkRow, Rows};
 
 #[cfg(feature = "analyze")]
 use crate::boundary::unreported;
-use crate::engine::{ENGINE, Phase};
+use crate::engine::ENGINE;
 use crate::options::Mode;
 use crate::system::slot::{Inside, slot};
 use crate::tables::runs::Run;
 
 /// Returns the number of a run of reporters, or 0 if nothing is marked at all.
 pub(crate) extern "C" fn begin(rows: bool) -> Run {
-    if ENGINE.phase() != Phase::On || ENGINE.setup().options.mode != Mode::DarkMatter {
+    if !ENGINE.records() || ENGINE.setup().options.mode != Mode::DarkMatter {
         return 0;
     }
     let dumping = slot().run.get();

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use crate::boundary::reporter_hosts;
 use crate::dump;
-use crate::engine::{ENGINE, Phase, Setup};
+use crate::engine::{ENGINE, Setup};
 use crate::options::Options;
 use crate::recording;
 use crate::system::process::{self, Output};
@@ -33,7 +33,7 @@ pub(crate) fn hooks_are_here() {
 }
 
 pub(crate) unsafe extern "C" fn local_dump(path: *const c_char) -> c_int {
-    if ENGINE.phase() != Phase::On {
+    if !ENGINE.records() {
         return NOT_RUNNING;
     }
     if fork::would_wait_for_itself() {
@@ -62,7 +62,7 @@ pub(crate) unsafe fn local_report_and_dump(path: *const c_char, deadline: Option
 ///
 /// The path is null or ends in 0.
 unsafe fn report_and_write(path: *const c_char, deadline: Option<Duration>) -> c_int {
-    if ENGINE.phase() != Phase::On {
+    if !ENGINE.records() {
         return NOT_RUNNING;
     }
     let Some(dumping) = ENGINE.dumping.try_hold() else { return libc::EBUSY };
@@ -150,7 +150,7 @@ const DEADLINE: Duration = Duration::from_secs(5);
 pub(crate) fn process_ends() {
     let options = ENGINE.setup().options;
     let is_wanted = options.dump_at_exit || recording::is_on();
-    if ENGINE.phase() != Phase::On || !is_wanted || confined::is_confined() {
+    if !ENGINE.records() || !is_wanted || confined::is_confined() {
         return;
     }
     if slot().guard.is_set() {

@@ -16,7 +16,7 @@ use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
 use core::time::Duration;
 
 use crate::boundary::dumping;
-use crate::engine::{ENGINE, Phase};
+use crate::engine::ENGINE;
 use crate::options::Run;
 use crate::system::errno::keeping_errno;
 use crate::system::signals::ENDING;
@@ -47,7 +47,7 @@ const LONGEST_DUMP: Duration = Duration::from_secs(60);
 fn is_wanted() -> bool {
     let options = ENGINE.setup().options;
     // Default actions do not end the first process of a namespace.
-    ENGINE.phase() == Phase::On
+    ENGINE.records()
         && (options.dump_at_exit || options.record.is_some())
         && options.run == Run::Normal
         && std::process::id() != 1

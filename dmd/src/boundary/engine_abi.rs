@@ -10,7 +10,7 @@ use memory_reporter::engine_abi::{
 };
 
 use crate::boundary::with_caller::with_caller;
-use crate::boundary::{dark_matter, dumping, listening, logs, reporter_hosts, sites};
+use crate::boundary::{dark_matter, dumping, hooks_off, listening, logs, reporter_hosts, sites};
 use crate::dump::sizes;
 use crate::engine::{BlockMove, ENGINE, Phase};
 use crate::options::Mode;
@@ -57,6 +57,9 @@ pub(crate) static TABLE: EngineTable = EngineTable {
     drain_log,
     close_log: logs::close,
     ticks: logs::ticks,
+    may_record,
+    start_tracking,
+    stop_tracking,
 };
 
 const _: () = assert!(
@@ -86,7 +89,7 @@ pub(crate) fn connect_itself() {
 }
 
 extern "C" fn is_running() -> bool {
-    ENGINE.phase() == Phase::On
+    ENGINE.records()
 }
 
 extern "C" fn add_program(run_reporters: RunReporters) {
@@ -199,7 +202,9 @@ unsafe extern "C" fn sizes(sizes: *mut Sizes) {
 
 extern "C" fn heap(probe: *const c_void) -> u64 {
     let _inside = Inside::deeper();
-    let are_all = ENGINE.setup().options.sample_below.is_none() && ENGINE.dropped() == 0;
+    let options = ENGINE.setup().options;
+    let is_part = options.wait_for_track || options.sample_below.is_some() || ENGINE.mean() > 0;
+    let are_all = ENGINE.phase() == Phase::On && !is_part && ENGINE.dropped() == 0;
     if !are_all || (!probe.is_null() && ENGINE.table().get(probe.addr()).is_none()) {
         return 0;
     }
@@ -252,4 +257,24 @@ unsafe extern "C" fn report_and_dump(path: *const c_char, milliseconds: u64) -> 
     let deadline = (milliseconds != 0).then(|| Duration::from_millis(milliseconds));
     // SAFETY: the caller passes null or a string that ends in 0.
     unsafe { dumping::local_report_and_dump(path, deadline) }
+}
+
+extern "C" fn may_record() -> bool {
+    ENGINE.records() || ENGINE.phase() == Phase::Waiting
+}
+
+extern "C" fn start_tracking(mean: u64) -> c_int {
+    let mean = usize::try_from(mean).unwrap_or(usize::MAX);
+    if ENGINE.start_tracking((mean > 0).then_some(mean)) {
+        hooks_off::set_off(false);
+        return 0;
+    }
+    if ENGINE.records() { libc::EBUSY } else { dumping::NOT_RUNNING }
+}
+
+extern "C" fn stop_tracking() {
+    if ENGINE.setup().options.wait_for_track {
+        hooks_off::set_off(true);
+        ENGINE.stop_tracking();
+    }
 }

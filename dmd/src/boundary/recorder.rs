@@ -6,10 +6,12 @@
 use core::alloc::Layout;
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::ptr::null_mut;
-use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+use core::sync::atomic::{AtomicPtr, Ordering};
 
 use memory_reporter::engine_abi::{EngineTable, MoveRoom, NO_PATH, ON_ALLOC, Preloaded, preloaded};
 
+pub(crate) use crate::boundary::hooks_off::is_off;
+use crate::boundary::hooks_off::set_off;
 use crate::boundary::self_test::{self, Allocator};
 use crate::boundary::{dumping, engine_abi};
 use crate::engine::{ENGINE, Phase, Setup};
@@ -19,7 +21,7 @@ use crate::options::Options;
 use crate::recording;
 use crate::system::errno::keeping_errno;
 use crate::system::slot::{Guard, Inside, slot};
-use crate::system::{log, process};
+use crate::system::{internal_alloc, log, process};
 
 /// The engine that records for this process, through its table.
 #[derive(Clone, Copy, Debug)]
@@ -31,13 +33,18 @@ const LOCAL: Recorder = Recorder(&engine_abi::TABLE);
 /// Null until a call finds the engine.
 static CURRENT: AtomicPtr<EngineTable> = AtomicPtr::new(null_mut());
 
-/// Whether nothing records, for certain. A flag of its own: a hook then costs one look at it.
-static IS_OFF: AtomicBool = AtomicBool::new(false);
-
-/// Whether nothing records, for certain.
+/// Whether this copy's engine samples blocks by bytes and does not sample a new block of this size. A hook asks once
+/// for each block, and does not record such a block.
 #[inline(always)]
-pub(crate) fn is_off() -> bool {
-    IS_OFF.load(Ordering::Relaxed)
+pub(crate) fn passes_over(requested: usize) -> bool {
+    ENGINE.passes_over(requested)
+}
+
+/// Whether it is certain that this copy's engine samples blocks by bytes and has no record of this one, which is no
+/// block of [`internal_alloc`] either.
+#[inline(always)]
+pub(crate) fn has_no_record(block: *mut u8) -> bool {
+    ENGINE.phase() == Phase::Sampling && ENGINE.has_no_record(block.addr()) && !internal_alloc::owns(block)
 }
 
 /// The engine that records, if one does. The first call looks for a preloaded engine, or starts one
@@ -74,7 +81,7 @@ fn decide(options: &Option<Options>) -> Option<Recorder> {
     let inside = Inside::deeper();
     let preloaded = keeping_errno(|| {
         let found = preloaded();
-        let usable = usable(found).filter(|recorder| recorder.is_running());
+        let usable = usable(found).filter(|recorder| recorder.may_record());
         if usable.is_none() {
             start_local(*options);
             if matches!(found, Preloaded::Older) {
@@ -87,14 +94,19 @@ fn decide(options: &Option<Options>) -> Option<Recorder> {
     });
     let recorder = match (preloaded, ENGINE.phase()) {
         (Some(preloaded), _) => Some(preloaded),
-        (None, Phase::On) => Some(LOCAL),
+        (None, Phase::On | Phase::Sampling) => Some(LOCAL),
         // Another thread starts the engine: this block is not recorded, and the next call looks again.
         (None, Phase::Starting) => return None,
         (None, Phase::Undecided | Phase::Off) => None,
+        // A request switches the hooks on.
+        (None, Phase::Waiting) => {
+            remember(LOCAL);
+            None
+        }
     };
     match recorder {
         Some(recorder) => remember(recorder),
-        None => IS_OFF.store(true, Ordering::Relaxed),
+        None => set_off(true),
     }
     drop(inside);
     if ENGINE.phase() == Phase::On {
@@ -119,11 +131,13 @@ const THIS_PROGRAM: Allocator = Allocator {
 };
 
 fn start_local(options: Option<Options>) {
+    // SAFETY: the name ends in 0.
+    let variable = || unsafe { libc::getenv(c"DMD".as_ptr()) };
+    let options = options.filter(|options| !options.wait_for_track || variable().is_null());
     let (setup, first, value) = match options {
         Some(options) => (Setup { options, variable: None }, None, null_mut()),
         None => {
-            // SAFETY: the name ends in 0.
-            let variable = unsafe { libc::getenv(c"DMD".as_ptr()) };
+            let variable = variable();
             if variable.is_null() {
                 return ENGINE.switch_off();
             }
@@ -172,7 +186,7 @@ pub(crate) fn running_one() -> Option<Recorder> {
         return None;
     }
     if let Some(recorder) = known() {
-        return Some(recorder);
+        return Some(recorder).filter(|recorder| recorder.is_running());
     }
     // The loader may allocate: those blocks are not recorded.
     let _inside = Inside::deeper();
@@ -188,7 +202,7 @@ pub(crate) fn running_one() -> Option<Recorder> {
 /// Notes that this copy of the library is preloaded: if its engine runs, all calls use it without the loader.
 pub(crate) fn is_preloaded() {
     dumping::hooks_are_here();
-    if LOCAL.is_running() {
+    if LOCAL.may_record() {
         remember(LOCAL);
     }
 }
@@ -203,6 +217,11 @@ pub(crate) fn any() -> Recorder {
 pub(crate) struct Moving(MoveRoom);
 
 impl Recorder {
+    /// Whether the engine records, or waits for a request to record.
+    fn may_record(self) -> bool {
+        (self.0.may_record)()
+    }
+
     fn is_running(self) -> bool {
         (self.0.is_running)()
     }

@@ -10,14 +10,14 @@ use rustc_hash::FxHashSet;
 #[cfg(feature = "analyze")]
 use crate::boundary::live_frames::LiveFrames;
 use crate::dump::modules::Modules;
-use crate::engine::{ENGINE, Phase};
+use crate::engine::ENGINE;
 use crate::system::slot::Inside;
 use crate::tables::block_table::Found;
 use crate::tables::trace_id::TraceId;
 
 /// The number of the stack that allocated the block which starts here; 0 if the block or its stack is not known.
 pub(crate) extern "C" fn site(address: *const c_void) -> u64 {
-    if ENGINE.phase() != Phase::On {
+    if !ENGINE.records() {
         return 0;
     }
     ENGINE.table().get(address.addr()).map_or(0, |block| block.trace.0.into())
@@ -25,7 +25,7 @@ pub(crate) extern "C" fn site(address: *const c_void) -> u64 {
 
 /// As [`site`], for the block around the address.
 pub(crate) extern "C" fn enclosing_site(address: *const c_void) -> u64 {
-    if ENGINE.phase() != Phase::On {
+    if !ENGINE.records() {
         return 0;
     }
     match ENGINE.table().find(address.addr()) {
@@ -36,7 +36,7 @@ pub(crate) extern "C" fn enclosing_site(address: *const c_void) -> u64 {
 
 /// Calls `each` with every live block.
 pub(crate) fn live_blocks(each: &mut dyn FnMut(&BlockRow)) {
-    if ENGINE.phase() != Phase::On {
+    if !ENGINE.records() {
         return;
     }
     // The engine does not record what this allocates.

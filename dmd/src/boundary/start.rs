@@ -34,6 +34,8 @@ pub enum Recording {
     No,
     /// Yes.
     Yes,
+    /// A sample by bytes: [`passes_over`] and [`has_no_record`] say which blocks are no part of it.
+    Sample,
 }
 
 /// Whether the preloaded library records blocks.
@@ -41,8 +43,9 @@ pub enum Recording {
 pub fn recording() -> Recording {
     match ENGINE.phase() {
         Phase::Undecided => Recording::Undecided,
-        Phase::Starting | Phase::Off => Recording::No,
+        Phase::Starting | Phase::Off | Phase::Waiting => Recording::No,
         Phase::On => Recording::Yes,
+        Phase::Sampling => Recording::Sample,
     }
 }
 
@@ -95,7 +98,8 @@ pub unsafe fn start_preloaded(environment: *mut *mut c_char) {
 /// Lets the preloaded library answer requests if it records and `ABOUT_MEMORY` asks for it. The library calls this
 /// once, before `main`.
 pub fn listen_if_asked() {
-    if ENGINE.phase() != Phase::On || !memory_reporter::live::is_asked_to_listen() {
+    let may_record = ENGINE.records() || ENGINE.phase() == Phase::Waiting;
+    if !may_record || !memory_reporter::live::is_asked_to_listen() {
         return;
     }
     let _inside = Inside::deeper();
@@ -103,6 +107,19 @@ pub fn listen_if_asked() {
         engine_abi::connect_itself();
         listening::start();
     });
+}
+
+/// Whether the library samples blocks by bytes and does not sample a new block of this size. A hook asks once for each
+/// block, and does not record such a block.
+#[inline(always)]
+pub fn passes_over(requested: usize) -> bool {
+    ENGINE.passes_over(requested)
+}
+
+/// Whether it is certain that the library has no record of this block.
+#[inline(always)]
+pub fn has_no_record(block: *mut c_void) -> bool {
+    ENGINE.has_no_record(block.addr())
 }
 
 /// Records a block. The hook itself calls this: its frame is the innermost of the stack.

@@ -68,7 +68,8 @@ fn kinds() -> Vec<(Kind, u64)> {
         let Block { requested, slop, trace, sampled, marked } = ENGINE.counted(block);
         let reports =
             if marked { ENGINE.marks.get(address).map(|r| r.map(|report| report.path)) } else { [None; 2] };
-        *kinds.entry(Kind { requested, slop, sampled, trace, reports }).or_default() += 1;
+        let sampled = sampled || ENGINE.mean() > 0;
+        *kinds.entry(Kind { requested, slop, sampled, trace, reports }).or_default() += ENGINE.number(block);
     });
     let mut kinds: Vec<(Kind, u64)> = kinds.into_iter().collect();
     let path = |path: Option<PathId>| path.map(|path| path.0);

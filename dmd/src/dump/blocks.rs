@@ -7,7 +7,6 @@ use crate::system::pages::{self, DumpMap, DumpVec};
 use crate::tables::block_table::Block;
 use crate::tables::dead_blocks::DeadKind;
 use crate::tables::mark::Reports;
-use crate::tables::pending::Amount;
 use crate::tables::trace_id::TraceId;
 
 /// All that a dump says about a block, except its address.
@@ -37,7 +36,7 @@ impl BlockKind {
 pub(super) fn for_each(mode: Mode, stacks: &mut LiveStacks, mut each: impl FnMut(BlockKind, u64)) {
     *stacks = LiveStacks::new();
     ENGINE.table().for_each(|address, block| {
-        stacks.add(block.trace, Amount::of(ENGINE.counted(block)));
+        stacks.add(block.trace, ENGINE.amount(block));
         let mut kind = BlockKind::of(block);
         if block.marked {
             kind.reports = ENGINE.marks.get(address);

@@ -29,6 +29,9 @@ pub(crate) struct ThreadSlot {
     pub(crate) reporter: Cell<u32>,
     /// The state that this thread has leased, of a type that only its pool knows.
     pub(crate) state: Cell<*mut c_void>,
+    /// Bytes up to the next sampled one, and the session of sampling that drew them.
+    pub(crate) skip: Cell<usize>,
+    pub(crate) session: Cell<u32>,
     room: Room,
 }
 

@@ -12,6 +12,7 @@
 mod around;
 mod line;
 mod place;
+mod sampled_blocks;
 mod sparse;
 #[cfg(test)]
 mod tests;
@@ -20,6 +21,7 @@ mod word;
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
+use crate::system::lock::Lock;
 use crate::system::memory::{self, Pool};
 use crate::tables::trace_id::TraceId;
 use line::{KEYS, LINE_BITS, Line, is_block, key_of, place_of};
@@ -95,6 +97,8 @@ pub(crate) struct Table {
     /// Lines that follow those of leaves.
     lines: Pool<Line>,
     chunks: Pool<Chunk>,
+    /// Held while a sampled block comes, or a page goes.
+    pages: Lock,
     /// Bytes of roots and middles.
     mapped: AtomicUsize,
     /// Usable bytes of the largest block so far.
@@ -110,9 +114,14 @@ impl Table {
             leaves: Pool::new(),
             lines: Pool::new(),
             chunks: Pool::new(),
+            pages: Lock::new(),
             mapped: AtomicUsize::new(0),
             largest: AtomicUsize::new(0),
         }
+    }
+
+    pub(crate) fn for_each_lock(&self, each: &mut dyn FnMut(&Lock)) {
+        each(&self.pages);
     }
 
     /// Bytes mapped for the table.
@@ -423,10 +432,14 @@ impl Table {
     /// The first line for the stretch of heap around an address.
     #[inline]
     fn line(&self, address: usize) -> Option<&Line> {
+        Some(&self.leaf(address)?.lines[place_index(address) / KEYS])
+    }
+
+    #[inline]
+    fn leaf(&self, address: usize) -> Option<&Leaf> {
         let leaf = self.middle(address)?.leaves[leaf_index(address)].load(Ordering::Acquire);
         // SAFETY: null, or a leaf of `make_line`, and the table never unmaps one.
-        let leaf = unsafe { leaf.as_ref() }?;
-        Some(&leaf.lines[place_index(address) / KEYS])
+        unsafe { leaf.as_ref() }
     }
 
     #[cold]

@@ -9,6 +9,7 @@ use core::ptr::null_mut;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 use std::sync::OnceLock;
 
+use crate::byte_sampler::ByteSampler;
 use crate::sampler::Sampler;
 use crate::system::background::system_id;
 use crate::system::errno::keeping_errno;
@@ -23,6 +24,7 @@ use crate::tables::stack::ThreadStack;
 /// A thread's state for recording blocks. Only the thread that leased it touches it, inside the engine.
 pub(crate) struct ThreadState {
     pub(crate) sampler: Sampler,
+    pub(crate) byte_sampler: ByteSampler,
     pub(crate) stack: ThreadStack,
     /// Usable bytes of small blocks since the engine recorded one for them all.
     pub(crate) below: usize,
@@ -291,7 +293,9 @@ fn new_lease() -> Option<&'static Lease> {
     let lease = unsafe { fresh.as_ref() }?;
     let made = POOL.made.fetch_add(1, Ordering::Relaxed);
     // SAFETY: nobody else has seen the lease.
-    unsafe { &mut *lease.state.get() }.sampler = Sampler::of_thread(made);
+    let state = unsafe { &mut *lease.state.get() };
+    state.sampler = Sampler::of_thread(made);
+    state.byte_sampler = ByteSampler::of_thread(made);
     lease.number.store(made, Ordering::Relaxed);
     lease.next.store(POOL.all.load(Ordering::Relaxed), Ordering::Relaxed);
     POOL.all.store(fresh, Ordering::Release);

@@ -38,10 +38,13 @@ impl Waiting {
         Self { child, folder }
     }
 
-    pub(crate) fn ask(&self, request: &str) -> Vec<u8> {
+    pub(crate) fn socket(&self) -> PathBuf {
         let sockets = fs::read_dir(self.folder.path().join("about-memory")).unwrap();
-        let socket = sockets.map(|entry| entry.unwrap().path()).next().unwrap();
-        let mut stream = UnixStream::connect(socket).unwrap();
+        sockets.map(|entry| entry.unwrap().path()).next().unwrap()
+    }
+
+    pub(crate) fn ask(&self, request: &str) -> Vec<u8> {
+        let mut stream = UnixStream::connect(self.socket()).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         stream.write_all(format!("{{\"version\":1,\"request\":\"{request}\"}}\n").as_bytes()).unwrap();
         let mut answer = Vec::new();
@@ -49,7 +52,7 @@ impl Waiting {
         answer
     }
 
-    fn requests(&self) -> Vec<String> {
+    pub(crate) fn requests(&self) -> Vec<String> {
         let hello: Value = serde_json::from_slice(&self.ask("hello")).unwrap();
         let requests = hello["requests"].as_array().unwrap();
         requests.iter().map(|request| request.as_str().unwrap().to_owned()).collect()
@@ -64,7 +67,7 @@ impl Waiting {
     }
 
     /// Waits until the folder has files of this kind, and returns them.
-    fn saved(&self, kind: &str) -> Vec<PathBuf> {
+    pub(crate) fn saved(&self, kind: &str) -> Vec<PathBuf> {
         let start = Instant::now();
         loop {
             let found = named(self.folder.path(), kind);

@@ -2,6 +2,7 @@
 
 #[cfg(feature = "recording")]
 pub mod recording;
+pub mod sample;
 
 use core::fmt;
 

@@ -1,6 +1,6 @@
 //! Dumps of DMD, if an engine records this process.
 
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 use std::fs::{self, File};
 use std::hash::{BuildHasher as _, RandomState};
 use std::io::{self, Write};
@@ -16,13 +16,21 @@ pub(super) const REQUEST: &str = "dmd-dump";
 
 /// Sends a dump, for which the engine runs all reporters and marks the blocks that they report.
 pub(super) fn answer(out: &mut dyn Write) -> io::Result<()> {
-    let folder = Temporary::new(&std::path::absolute(std::env::temp_dir())?)?;
-    let path = folder.0.join("dmd.json.gz");
-    let mut dump = write(&path).and_then(|()| File::open(&path))?;
-    // The folder is gone before the peer reads, so nothing stays behind.
-    drop(folder);
+    let mut dump = temporary(report_and_dump)?;
     io::copy(&mut dump, out)?;
     Ok(())
+}
+
+/// A dump that `write` writes. Its name is gone before the peer reads, so nothing stays behind.
+pub(super) fn temporary(write: impl FnOnce(&CStr) -> io::Result<()>) -> io::Result<File> {
+    let folder = Temporary::new(&std::path::absolute(std::env::temp_dir())?)?;
+    let path = folder.0.join("dmd.json.gz");
+    let name = CString::new(path.as_os_str().as_encoded_bytes())?;
+    write(&name).map_err(|error| match error.kind() {
+        io::ErrorKind::Unsupported => io::Error::other("DMD records nothing in this process now"),
+        _ => error,
+    })?;
+    File::open(&path)
 }
 
 /// A folder for this user only. Its name is random, so nobody can create it first.
@@ -61,7 +69,10 @@ pub(super) fn save(folder: &Path, name: &str) -> io::Result<()> {
 }
 
 fn write(path: &Path) -> io::Result<()> {
-    let path = CString::new(path.as_os_str().as_encoded_bytes())?;
+    report_and_dump(&CString::new(path.as_os_str().as_encoded_bytes())?)
+}
+
+fn report_and_dump(path: &CStr) -> io::Result<()> {
     let wait = turns::time_for_threads(turns::DEADLINE);
-    turns::alone(|| asking_threads(wait, || engine_abi::report_and_dump(&path, turns::DEADLINE)))
+    turns::alone(|| asking_threads(wait, || engine_abi::report_and_dump(path, turns::DEADLINE)))
 }

@@ -8,7 +8,7 @@ use crate::engine_abi;
 use crate::reporting::isolation;
 use crate::small_sort::sort_by;
 
-use super::dmd_dump;
+use super::{dmd_dump, tracking};
 
 type Answer = dyn Fn(&str, &mut dyn Write) -> io::Result<()> + Send + Sync;
 
@@ -68,6 +68,9 @@ pub(super) fn names() -> Vec<String> {
     let mut names: Vec<_> = lock().iter().map(|entry| entry.request.clone()).collect();
     if engine_abi::is_connected() {
         names.push(dmd_dump::REQUEST.to_owned());
+        if engine_abi::may_record() {
+            names.push(tracking::REQUEST.to_owned());
+        }
     }
     sort_by(&mut names, Ord::cmp);
     names.dedup();

@@ -134,6 +134,7 @@ pub(super) struct Request {
     pub(super) resident_map: bool,
     pub(super) named: bool,
     pub(super) deadline_ms: Option<u64>,
+    pub(super) sample_bytes: Option<u64>,
 }
 
 impl Request {
@@ -148,7 +149,36 @@ impl Request {
             resident_map: flag("resident_map")?,
             named: flag("named")?,
             deadline_ms: object.optional("deadline_ms")?,
+            sample_bytes: object.optional("sample_bytes")?,
         })
+    }
+}
+
+/// The answer to `dmd-track`: DMD records from now on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Tracking {
+    /// The version of the protocol that is spoken.
+    pub version: u32,
+    /// The mean distance of the samples in bytes; 0 if DMD records every block.
+    pub sample_bytes: u64,
+}
+
+impl Tracking {
+    /// Reads the answer to `dmd-track`, one line of JSON; `None` if the line is something else.
+    pub fn from_json(line: &str) -> Option<Self> {
+        let object = Object::read(line).ok()?;
+        Some(Self {
+            version: object.required("version").ok()?,
+            sample_bytes: object.required("sample_bytes").ok()?,
+        })
+    }
+
+    pub(super) fn to_line(&self) -> String {
+        json::line(&[
+            ("version", Value::Number(self.version.into())),
+            ("sample_bytes", Value::Number(self.sample_bytes)),
+        ])
     }
 }
 

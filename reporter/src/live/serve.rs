@@ -6,11 +6,13 @@ use std::io::{self, BufRead as _, BufReader, Read as _, Write};
 use memory_report::file;
 
 use crate::collect::CollectOptions;
+use crate::engine_abi;
 use crate::platform::Peer;
 use crate::reporting::amounts;
 
 use super::functions;
-use super::protocol::{Amounts, Hello, MAX_REQUEST, Minimized, Request, VERSION, refusal};
+use super::protocol::{Amounts, Hello, MAX_REQUEST, Minimized, Request, Tracking, VERSION, refusal};
+use super::tracking::{self, Session};
 use super::turns::{DEADLINE, collect_alone, minimize_alone};
 use super::workers::{Busy, Workers};
 
@@ -86,6 +88,9 @@ impl Who {
             "report" => self.report(peer, &request),
             "minimize" => minimize(peer),
             "amounts" => amounts_now(peer),
+            tracking::REQUEST if engine_abi::may_record() => {
+                track(peer, request.sample_bytes.unwrap_or(tracking::SAMPLE_BYTES))
+            }
             other => hand_on(peer, other, line),
         }
     }
@@ -125,6 +130,49 @@ impl Who {
         peer.allow(TIME_TO_READ);
         file::write_compressed(peer, &set, FAST)
     }
+}
+
+/// Records until the peer sends a line or hangs up. A line gets a dump of what was allocated since and is alive.
+fn track(peer: &mut Peer, mean: u64) -> io::Result<()> {
+    let session = match Session::start(mean) {
+        Ok(session) => session,
+        Err(error) => return refuse(peer, &error.to_string()),
+    };
+    peer.write_all(Tracking { version: VERSION, sample_bytes: mean }.to_line().as_bytes())?;
+    if !wait_for_line(peer)? {
+        return Ok(());
+    }
+    match session.end() {
+        Ok(mut dump) => {
+            peer.allow(TIME_TO_READ);
+            io::copy(&mut dump, peer).map(drop)
+        }
+        Err(error) => {
+            peer.allow(TIME_TO_ASK);
+            refuse(peer, &error.to_string())
+        }
+    }
+}
+
+/// Waits for a line, however long that takes. Returns false if the peer hangs up first.
+fn wait_for_line(peer: &mut Peer) -> io::Result<bool> {
+    let (mut byte, mut length) = ([0], 0);
+    while length < MAX_REQUEST {
+        peer.allow(TIME_TO_READ);
+        match peer.read(&mut byte) {
+            Ok(0) => return Ok(false),
+            Ok(_) if byte == *b"\n" => return Ok(true),
+            Ok(_) => length += 1,
+            Err(error) if is_no_answer_yet(&error) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(false)
+}
+
+fn is_no_answer_yet(error: &io::Error) -> bool {
+    use io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
+    matches!(error.kind(), Interrupted | TimedOut | WouldBlock)
 }
 
 fn minimize(peer: &mut Peer) -> io::Result<()> {

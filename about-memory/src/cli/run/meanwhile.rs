@@ -52,9 +52,10 @@ impl Plan {
         Ok(())
     }
 
-    /// The value of `$ABOUT_MEMORY` that lets the program listen; `None` if it stays as it is.
-    pub(super) fn listening(&self) -> Option<String> {
-        let is_needed = self.listen || self.every.is_some() || !self.when.is_empty();
+    /// The value of `$ABOUT_MEMORY` that lets the program listen, `always` or if the options need it; `None` if it stays as
+    /// it is.
+    pub(super) fn listening(&self, always: bool) -> Option<String> {
+        let is_needed = always || self.listen || self.every.is_some() || !self.when.is_empty();
         let words = env::var("ABOUT_MEMORY").unwrap_or_default();
         if !is_needed || words.split(',').any(|word| word.trim() == "listen") {
             return None;

@@ -6,6 +6,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 use std::process::{Command, ExitCode, ExitStatus};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
 use std::time::Duration;
@@ -90,6 +91,12 @@ pub(crate) fn before_ending(restore: impl FnOnce() + Send + 'static) -> io::Resu
         let _ = signal_hook::low_level::emulate_default_handler(signal);
     })?;
     Ok(())
+}
+
+/// Lets signals that end programs set a flag instead.
+pub(crate) fn note_ending(flag: &Arc<AtomicBool>) -> io::Result<()> {
+    not_ignored(&[SIGHUP, SIGINT, SIGTERM])
+        .try_for_each(|signal| signal_hook::flag::register(signal, Arc::clone(flag)).map(drop))
 }
 
 fn pass_on(pid: Pid, signal: i32) {

@@ -3,13 +3,15 @@
 use core::fmt::{self, Display};
 
 use super::line::bytes;
-use crate::amounts::{blocks, number};
+use crate::amounts::{blocks, mark, number};
 use crate::dump::Dump;
 use crate::fold::is_of_program;
 use crate::mode::Mode;
 use crate::outline::Outline;
 use crate::peak::At;
 use crate::peak::{Peak, Statistics};
+use crate::records::Sums;
+use crate::sample::Sample;
 
 /// A heap that has shrunk by less than this part since the peak counts as a heap at its peak.
 const SHRUNK: u128 = 10;
@@ -24,6 +26,8 @@ pub struct Overview {
     statistics: Option<Statistics>,
     /// The counts of allocations are those of a sample.
     is_sample: bool,
+    /// All amounts are estimates from this sample.
+    sample: Option<Sample>,
     /// Requested bytes, and blocks, at the end. A cumulative dump does not have them.
     end: Option<(u128, u128)>,
 }
@@ -49,8 +53,8 @@ impl Overview {
             return Self::of(outline, dump.shown);
         }
         let end = dump.blocks.iter().fold((0, 0), |(bytes, blocks), block| {
-            let num = u128::from(block.num);
-            (bytes + num * u128::from(block.req), blocks + num)
+            let sums = Sums::of(block);
+            (bytes + sums.req.unsigned_abs(), blocks + sums.num.unsigned_abs())
         });
         let has_shrunk = dump.peak().is_some_and(|peak| {
             let peak = u128::from(peak.bytes());
@@ -65,6 +69,7 @@ impl Overview {
             peak: dump.peak().cloned(),
             statistics: dump.statistics().copied(),
             is_sample,
+            sample: dump.sample().copied(),
             end: (dump.mode != Mode::Cumulative).then_some(end),
         }
     }
@@ -102,6 +107,7 @@ impl Overview {
             }),
             statistics: Some(outline.statistics),
             is_sample: false,
+            sample: None,
             end: Some((outline.end.bytes, outline.end.blocks.into())),
         }
     }
@@ -110,23 +116,34 @@ impl Overview {
     pub(super) fn life(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let size = |amount: u128| bytes(i128::try_from(amount).unwrap_or(i128::MAX));
         let count = |count: u128| blocks(i128::try_from(count).unwrap_or(i128::MAX));
+        let mark = mark(self.sample.is_some());
         if let Some(peak) = &self.peak {
-            writeln!(
+            write!(
                 f,
-                "Peak: {} in {}, {} after the start{}.",
+                "Peak: {mark}{} in {mark}{}, {} after the start",
                 size(peak.bytes().into()),
                 count(peak.blocks().into()),
                 seconds(peak.seconds()),
-                match peak.within() {
-                    0 => String::new(),
-                    within => format!("; at most {} from the true peak", size(within.into())),
-                }
             )?;
+            match &self.sample {
+                None if peak.within() == 0 => writeln!(f, ".")?,
+                None => writeln!(f, "; at most {} from the true peak.", size(peak.within().into()))?,
+                Some(sample) => {
+                    writeln!(
+                        f,
+                        "; standard error at most {}.",
+                        size(whole(sample.largest_error(peak.bytes())))
+                    )?;
+                }
+            }
         }
         if let Some((bytes, blocks)) = self.end {
-            write!(f, "End:  {} in {}", size(bytes), count(blocks))?;
+            write!(f, "End:  {mark}{} in {mark}{}", size(bytes), count(blocks))?;
             match &self.statistics {
-                None => writeln!(f, ".")?,
+                None => match &self.sample {
+                    None => writeln!(f, ".")?,
+                    Some(sample) => writeln!(f, "; standard error {}.", size(whole(sample.standard_error)))?,
+                },
                 Some(statistics) => writeln!(f, ", {} after the start.", seconds(statistics.seconds))?,
             }
         }
@@ -145,8 +162,26 @@ impl Overview {
             }
             _ => {}
         }
+        if let Some(sample) = &self.sample {
+            let amounts = [1 << 20, 100 << 20];
+            let [small, large] = amounts.map(|amount| size(whole(sample.largest_error(amount))));
+            writeln!(
+                f,
+                "Estimated from a sample of {}, one per {} allocated. The standard error of an amount is at most\n\
+                 {small} for {}, {large} for {}.",
+                count(sample.recorded.into()),
+                size(sample.mean.into()),
+                size(amounts[0].into()),
+                size(amounts[1].into())
+            )?;
+        }
         Ok(())
     }
+}
+
+/// Bytes as a whole number.
+fn whole(bytes: f64) -> u128 {
+    bytes.round() as u128
 }
 
 pub(super) fn seconds(seconds: f64) -> String {

@@ -98,6 +98,7 @@ impl<R: Read> Reader<'_, R> {
             reps: partial.reps,
             reporters: partial.reporters,
             sampled: partial.sampled,
+            weight: 1.0,
         };
         let bytes = block.usable().checked_mul(i128::from(block.num));
         self.total = bytes

@@ -92,7 +92,7 @@ impl<R: Read> Reader<'_, R> {
         Ok(())
     }
 
-    fn count(&mut self, depth: u32, place: impl FnOnce() -> String) -> Result<u64, AnalyzeError> {
+    pub(super) fn count(&mut self, depth: u32, place: impl FnOnce() -> String) -> Result<u64, AnalyzeError> {
         self.window.take(|scan| size(scan, depth))?.map_err(|how| wrong(place(), how))
     }
 

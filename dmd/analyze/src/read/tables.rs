@@ -3,6 +3,7 @@
 use std::io::Read;
 
 use super::value::shorten;
+use super::weights::weigh;
 use super::{Reader, missing, quoted, wrong};
 use crate::dump::Dump;
 use crate::error::AnalyzeError;
@@ -136,7 +137,12 @@ impl<R: Read> Reader<'_, R> {
             return Err(missing("version"));
         }
         let invocation = self.invocation.ok_or_else(|| missing("invocation"))?;
-        let blocks = self.blocks.ok_or_else(|| missing("blockList"))?;
+        let mut blocks = self.blocks.ok_or_else(|| missing("blockList"))?;
+        let weighed = |mean| {
+            let sample = weigh(&mut blocks, mean);
+            sample.ok_or_else(|| AnalyzeError::Overflow("invocation.sampleBytes".to_owned()))
+        };
+        let sample = invocation.sample_bytes.map(weighed).transpose()?;
         let found = self.traces.ok_or_else(|| missing("traceTable"))?;
         let (frames, ids) = self.frames.ok_or_else(|| missing("frameTable"))?;
         let no_trace = |number| {
@@ -186,6 +192,7 @@ impl<R: Read> Reader<'_, R> {
             peak: self.peak,
             statistics: self.statistics,
             outline: None,
+            sample,
         })
     }
 }

@@ -110,6 +110,7 @@ impl Tree {
                 reps: [TraceId::NONE; 2],
                 reporters: [u32::MAX; 2],
                 sampled: false,
+                weight: 1.0,
             });
             let entries =
                 dump.blocks.len() + 2 * (dump.traces.len() + dump.frames.len()) + dump.calls.len() / 8;

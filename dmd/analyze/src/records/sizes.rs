@@ -19,7 +19,7 @@ pub(super) fn sizes(groups: &Groups<'_>, place: &[u32], places: usize) -> Vec<Ve
                 && !taken
             {
                 let (count, of) = counts.entry(block.usable()).or_default();
-                *count += dump.sign * i128::from(block.num);
+                *count += dump.sign * Sums::of(block).num;
                 of[usize::from(dump.sign > 0)] = true;
             }
         });

@@ -62,6 +62,12 @@ impl Line {
         core::iter::successors(Some(self), |line| line.next())
     }
 
+    /// Whether neither a block nor another line needs this one.
+    pub(super) fn is_free(&self) -> bool {
+        let is_taken = |cell: &AtomicU64| cell.load(Ordering::Relaxed) & TAKEN != 0;
+        self.next.load(Ordering::Acquire).is_null() && !self.cells.iter().any(is_taken)
+    }
+
     /// All cells of a chain.
     pub(super) fn cells(&self) -> impl Iterator<Item = &AtomicU64> {
         self.chain().flat_map(|line| &line.cells)

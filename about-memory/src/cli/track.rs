@@ -1,0 +1,78 @@
+//! `about-memory track`.
+
+use std::io::IsTerminal as _;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use about_memory::live;
+use clap::Args;
+use indicatif::ProgressBar;
+
+use super::input::{self, Input};
+use super::live_input::{self, seconds};
+use super::sample_bytes::{self, DEFAULT};
+use super::{Failure, say};
+
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  about-memory track 1234 --seconds 60
+  about-memory track my-server --bytes 64KiB -o growth.json.gz
+  about-memory track my-server --exact --seconds 10
+
+DMD must wait in the process: start it with `about-memory run --wait-for-track`, or declare its allocator with
+dmd::Dmd::on_request. The dump has the blocks that the process allocated while it was tracked and that were alive at
+the end; older blocks are not in it. Afterwards DMD waits again. Show the dump with: about-memory dmd FILE";
+
+#[derive(Args)]
+pub(crate) struct Track {
+    /// The process id or the name of a running process.
+    #[arg(value_name = "PID")]
+    process: Input,
+    /// Record a sample: one block per this many allocated bytes, on average. A number, with KiB, MiB or GiB.
+    #[arg(long, value_name = "SIZE", default_value = DEFAULT, value_parser = sample_bytes::parse, conflicts_with = "exact")]
+    bytes: u64,
+    /// Record every block.
+    #[arg(long)]
+    exact: bool,
+    /// How long to record. [default: until Ctrl-C]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    seconds: Option<Duration>,
+    /// The file to write, which is compressed. [default: dmd-PID.json.gz]
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// The time the process has for each answer.
+    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = seconds)]
+    timeout: Duration,
+}
+
+impl Track {
+    pub(super) fn run(self) -> Result<(), Failure> {
+        let pid = input::pid(&self.process)?;
+        let file = self.output.unwrap_or_else(|| PathBuf::from(format!("dmd-{pid}.json.gz")));
+        let failure = |error| live_input::failure(&[pid], error);
+        let stop = Arc::new(AtomicBool::new(false));
+        live::note_ending(&stop)
+            .map_err(|error| Failure::File("cannot wait for signals".to_owned(), error.into()))?;
+        let sample_bytes = if self.exact { 0 } else { self.bytes };
+        let mut tracking = live::track(pid, sample_bytes, self.timeout).map_err(failure)?;
+        let until = self.seconds.map(|seconds| Instant::now() + seconds);
+        let end = if until.is_some() { "" } else { "; Ctrl-C ends it and writes the dump" };
+        let shown = std::io::stderr().is_terminal().then(|| spinner(format!("tracking {pid}{end}")));
+        let waited = tracking.wait(until, &stop);
+        if let Some(shown) = shown {
+            shown.finish_and_clear();
+        }
+        waited.map_err(failure)?;
+        tracking.save(&file).map_err(failure)?;
+        say(&format!("wrote {}", file.display()));
+        Ok(())
+    }
+}
+
+fn spinner(message: String) -> ProgressBar {
+    let bar = ProgressBar::new_spinner().with_message(message);
+    bar.enable_steady_tick(Duration::from_millis(200));
+    bar
+}

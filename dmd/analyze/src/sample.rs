@@ -1,0 +1,22 @@
+//! What a dump says about its sample by bytes.
+
+use memory_report::dmd::sample;
+
+/// A sample that DMD drew with `--sample-bytes`. All amounts of its dump are estimates, without bias.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Sample {
+    /// The mean distance of the points of the sample, in bytes.
+    pub mean: u64,
+    /// The blocks that DMD recorded.
+    pub recorded: u64,
+    /// The standard error of the sum of all blocks' usable bytes, in bytes.
+    pub standard_error: f64,
+}
+
+impl Sample {
+    /// A bound on the standard error of an amount of this sample, both in bytes.
+    pub fn largest_error(&self, bytes: u64) -> f64 {
+        sample::largest_error(bytes, self.mean)
+    }
+}

@@ -1,0 +1,16 @@
+//! Whether the wrapper's hooks do nothing: a flag of its own, so that a hook then costs one look at it.
+
+use core::sync::atomic::{AtomicBool, Ordering};
+
+static IS_OFF: AtomicBool = AtomicBool::new(false);
+
+/// Whether nothing records, for certain, or until the engine in this copy of the library gets a request.
+#[inline(always)]
+pub(crate) fn is_off() -> bool {
+    IS_OFF.load(Ordering::Relaxed)
+}
+
+/// Switches the hooks off or on.
+pub(crate) fn set_off(off: bool) {
+    IS_OFF.store(off, Ordering::Relaxed);
+}

@@ -1,0 +1,242 @@
+//! Recording a sample by bytes, and recording that a request switches on and off in a running process.
+//!
+//! Hooks first ask [`Engine::passes_over`] and [`Engine::has_no_record`], which cost a few instructions: most blocks are
+//! not sampled, and leave no trace. A thread counts its bytes down to the next sample in its slot. The session number
+//! tells a thread that its countdown is of an earlier session, whose mean distance may be another.
+//!
+//! A block that the program allocated before a session is not in the table, so its end changes nothing.
+
+use core::sync::atomic::Ordering;
+
+use super::{Engine, Phase, SAMPLED};
+use crate::options::Options;
+use crate::system::slot::{self, Inside, slot};
+use crate::tables::block_table::Block;
+use crate::tables::pending::{Amount, Pending};
+use crate::tables::thread;
+use memory_report::dmd::sample;
+
+/// The numbers of [`Phase::Sampling`] and [`Phase::Waiting`]. No phase in which the engine records every block is as
+/// high.
+pub(super) const SAMPLING: u8 = 4;
+pub(super) const WAITING: u8 = 5;
+
+/// No slot has this number.
+pub(super) const NO_SESSION: u32 = 1;
+
+/// Samples of a larger mean distance than this are none.
+const LARGEST_MEAN: usize = 1 << 40;
+
+impl Engine {
+    /// Whether the engine records blocks now.
+    pub(crate) fn records(&self) -> bool {
+        matches!(self.phase(), Phase::On | Phase::Sampling)
+    }
+
+    /// The mean distance in bytes of samples by bytes; 0 if the engine takes none.
+    pub(crate) fn mean(&self) -> usize {
+        self.mean.load(Ordering::Relaxed)
+    }
+
+    #[inline(always)]
+    pub(super) fn records_all(&self) -> bool {
+        self.phase.load(Ordering::Relaxed) < SAMPLING
+    }
+
+    /// Whether the engine samples by bytes and does not sample a new block of this size. The caller asks once for each
+    /// block, and does not record such a block.
+    #[inline(always)]
+    pub(crate) fn passes_over(&self, requested: usize) -> bool {
+        let slot = slot();
+        // A block of another hook, or of the engine itself, does not count.
+        slot.session.get() == self.session.load(Ordering::Relaxed)
+            && !slot.guard.is_used()
+            && count_down(slot, requested)
+    }
+
+    /// Whether it is certain that the engine has no record of this block.
+    #[inline(always)]
+    pub(crate) fn has_no_record(&self, address: usize) -> bool {
+        match self.phase.load(Ordering::Relaxed) {
+            SAMPLING => !SAMPLED.may_have(address),
+            phase => phase == WAITING,
+        }
+    }
+
+    /// Records a block if it is sampled. `caller` as for [`record`](Self::record).
+    #[inline(never)]
+    pub(super) fn record_sample(&self, address: usize, requested: usize, usable: usize, caller: usize) {
+        if self.phase() != Phase::Sampling || !slot::has_room() {
+            return;
+        }
+        // A handler that interrupts the engine allocates too little to matter.
+        let Some(_inside) = Inside::enter() else { return };
+        let slot = slot();
+        let session = self.session.load(Ordering::Relaxed);
+        let mean = self.mean() as u64;
+        let trace = thread::with_state(|state| {
+            let mut next = || state.byte_sampler.next(mean) as usize;
+            if slot.session.get() != session {
+                slot.skip.set(next());
+                slot.session.set(session);
+            }
+            if count_down(slot, requested) {
+                return None;
+            }
+            slot.skip.set(next());
+            Some(state.stack.trace(caller, self.tree()))
+        });
+        let trace = match trace {
+            Some(Some(trace)) => trace,
+            Some(None) => return,
+            None => return self.drop_block(),
+        };
+        let slop = usable.saturating_sub(requested);
+        SAMPLED.add(address);
+        self.record_inside(address, Block { requested, slop, trace, sampled: true, marked: false });
+    }
+
+    /// Notes that the table gets a block back.
+    pub(super) fn note_sample(&self, address: usize, block: Block) {
+        if block.sampled && self.mean() > 0 {
+            SAMPLED.add(address);
+        }
+    }
+
+    /// Notes that the table has forgotten a block.
+    pub(super) fn forget_sample(&self, address: usize, block: Block) {
+        if block.sampled && self.mean() > 0 {
+            SAMPLED.remove(address);
+            if let Some(_inside) = Self::enter_with_room() {
+                self.table().forget_page(address);
+            }
+        }
+    }
+
+    /// False if there is no memory for the block. The caller is inside the engine if the block is sampled by bytes.
+    #[inline(always)]
+    pub(super) fn insert_any(&self, address: usize, block: Block) -> bool {
+        if !block.sampled || self.mean() == 0 {
+            return self.table().insert(address, block);
+        }
+        let inserted = self.table().insert_sampled(address, block);
+        if !inserted {
+            SAMPLED.remove(address);
+        }
+        inserted
+    }
+
+    #[cold]
+    pub(super) fn counted_sample(&self, block: Block) -> Block {
+        match self.mean() {
+            0 => Block { requested: self.below.load(Ordering::Relaxed), slop: 0, ..block },
+            _ => Block { sampled: false, ..block },
+        }
+    }
+
+    /// How many blocks of its size a block stands for.
+    fn weight(&self, block: Block) -> f64 {
+        match self.mean() {
+            mean if mean > 0 && block.sampled => sample::weight(block.requested as u64, mean as u64),
+            _ => 1.0,
+        }
+    }
+
+    /// The blocks and requested bytes that a block stands for.
+    #[inline]
+    pub(crate) fn amount(&self, block: Block) -> Amount {
+        if !block.sampled || self.mean() == 0 {
+            return Amount::of(self.counted(block));
+        }
+        let weight = self.weight(block);
+        Amount { blocks: weight.round() as i64, bytes: (weight * block.requested as f64).round() as i64 }
+    }
+
+    /// The number of blocks of its size that a block stands for, rounded.
+    pub(crate) fn number(&self, block: Block) -> u64 {
+        self.weight(block).round() as u64
+    }
+
+    /// The usable bytes that a block stands for.
+    pub(crate) fn usable_of(&self, block: Block) -> usize {
+        (self.weight(block) * self.counted(block).usable() as f64).round() as usize
+    }
+
+    /// Begins to record as the options say, or to wait.
+    pub(super) fn begin(&self, options: Options) {
+        if options.wait_for_track {
+            return self.set_phase(WAITING, 0);
+        }
+        self.record_every(options.sample_bytes);
+    }
+
+    fn record_every(&self, mean: Option<usize>) {
+        match mean {
+            Some(mean) => {
+                // Blocks from before the options were known have no weight.
+                self.table().release();
+                SAMPLED.clear();
+                self.set_phase(SAMPLING, mean.min(LARGEST_MEAN));
+            }
+            None => self.set_phase(2, 0),
+        }
+    }
+
+    fn set_phase(&self, phase: u8, mean: usize) {
+        self.mean.store(mean, Ordering::Relaxed);
+        let session = if phase == SAMPLING { self.next_session() } else { NO_SESSION };
+        // A thread that sees the session samples at once.
+        self.session.store(session, Ordering::Relaxed);
+        self.phase.store(phase, Ordering::Release);
+    }
+
+    /// A number that no slot has: neither 0 nor [`NO_SESSION`].
+    fn next_session(&self) -> u32 {
+        let number = self.sessions.fetch_add(1, Ordering::Relaxed).wrapping_add(2);
+        if number <= NO_SESSION { NO_SESSION + 1 } else { number }
+    }
+
+    /// Starts to record in a process that waits for it: a sample by bytes, or with `None` every block. False if the
+    /// engine does not wait, since it records or is off. Blocks from before stay unknown.
+    pub(crate) fn start_tracking(&self, mean: Option<usize>) -> bool {
+        let starting = self.phase.compare_exchange(WAITING, 3, Ordering::AcqRel, Ordering::Acquire);
+        if starting.is_err() {
+            return false;
+        }
+        let _inside = Inside::deeper();
+        self.forget_all();
+        self.full.store(true, Ordering::Relaxed);
+        self.record_every(mean);
+        true
+    }
+
+    /// Ends what [`start_tracking`](Self::start_tracking) began, and gives the memory of the table back.
+    pub(crate) fn stop_tracking(&self) {
+        if !self.setup().options.wait_for_track || !self.records() {
+            return;
+        }
+        let _inside = Inside::deeper();
+        self.set_phase(WAITING, 0);
+        self.forget_all();
+    }
+
+    /// Forgets all blocks and counts. A thread that is in the middle of recording a block may still add it: the next
+    /// session forgets it, since this runs again before that.
+    fn forget_all(&self) {
+        self.table().release();
+        SAMPLED.clear();
+        self.counts.clear();
+        thread::for_each_pending(Pending::clear);
+        self.peak().clear(self.tree());
+    }
+}
+
+/// Counts the bytes of a new block down to the next sample. Returns false and changes nothing if that is in the block.
+#[inline(always)]
+fn count_down(slot: &slot::ThreadSlot, requested: usize) -> bool {
+    let (skip, bytes) = (slot.skip.get(), requested.max(1));
+    if skip > bytes {
+        slot.skip.set(skip - bytes);
+    }
+    skip > bytes
+}

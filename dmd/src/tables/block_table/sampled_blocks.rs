@@ -1,0 +1,47 @@
+//! Blocks of a sample by bytes: few, and far apart. A page of lines goes back to the system when it has no block any
+//! more, so that the table's memory follows the blocks that are alive, and not all places where a sampled block ever was.
+
+use super::line::{KEYS, Line};
+use super::{Block, Leaf, Table, place_index};
+use crate::system::errno::keeping_errno;
+
+const PAGE: usize = 4096;
+const LINES_IN_PAGE: usize = PAGE / size_of::<Line>();
+const _: () = assert!(size_of::<Leaf>() % PAGE == 0);
+
+impl Table {
+    /// [`insert`](Self::insert) for a block that [`forget_page`](Self::forget_page) may have as a neighbour. The caller is
+    /// inside the engine.
+    pub(crate) fn insert_sampled(&self, address: usize, block: Block) -> bool {
+        let _held = self.pages.hold();
+        self.insert(address, block)
+    }
+
+    /// Gives the page of an address back if it has no block. The caller is inside the engine.
+    pub(crate) fn forget_page(&self, address: usize) {
+        let Some(leaf) = self.leaf(address) else { return };
+        let page = place_index(address) / KEYS / LINES_IN_PAGE;
+        let _held = self.pages.hold();
+        give_back(&leaf.lines[page * LINES_IN_PAGE..][..LINES_IN_PAGE]);
+    }
+
+    /// Forgets all blocks, and gives the memory of their lines back. No other thread records a block meanwhile.
+    pub(crate) fn release(&self) {
+        self.clear();
+        let _held = self.pages.hold();
+        self.for_each_stretch(|_, leaf, _| {
+            leaf.into_iter().flat_map(|leaf| leaf.lines.chunks(LINES_IN_PAGE)).for_each(give_back);
+        });
+    }
+}
+
+/// Gives a page of a leaf back if all its lines are free. A line that others follow stays, or those would be lost.
+fn give_back(lines: &[Line]) {
+    if lines.iter().all(Line::is_free) {
+        // SAFETY: a page of a private mapping without a file. It is zero from then on, as lines without a block are, and
+        // no block comes meanwhile: a thread that inserts one holds the lock.
+        keeping_errno(|| unsafe {
+            libc::madvise(lines.as_ptr().cast_mut().cast(), PAGE, libc::MADV_DONTNEED)
+        });
+    }
+}

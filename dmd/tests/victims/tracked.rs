@@ -1,0 +1,60 @@
+//! A program that records nothing until it is asked. For each line of its input it frees what it has and allocates
+//! anew, on eight threads; then it makes the file of the line's name. Usage: `tracked`, with `ABOUT_MEMORY`; it prints
+//! `ready` when it has its first blocks.
+
+#![allow(clippy::print_stdout, reason = "tells the test")]
+
+use std::alloc::System;
+use std::sync::mpsc;
+use std::thread;
+
+#[global_allocator]
+static ALLOCATOR: dmd::Dmd<System> = dmd::Dmd::on_request(System);
+
+const THREADS: usize = 8;
+/// Blocks of each thread.
+const BLOCKS: usize = 20_000;
+
+type Blocks = Vec<Box<[u8]>>;
+
+#[inline(never)]
+fn blocks(size: usize, count: usize) -> Blocks {
+    (0..count).map(|_| vec![1; size].into_boxed_slice()).collect()
+}
+
+/// Blocks of 107 bytes that stay, while another thread frees each block of 200 bytes.
+fn grow() -> Vec<Blocks> {
+    let (send, receive) = mpsc::sync_channel::<Blocks>(4);
+    let freeing = thread::spawn(move || receive.into_iter().for_each(drop));
+    let threads: Vec<_> = (0..THREADS)
+        .map(|_| {
+            let send = send.clone();
+            thread::spawn(move || {
+                let mut kept = Vec::new();
+                for _ in 0..100 {
+                    kept.extend(blocks(107, BLOCKS / 100));
+                    send.send(blocks(200, BLOCKS / 100)).expect("the other thread receives all");
+                }
+                kept
+            })
+        })
+        .collect();
+    drop(send);
+    let kept = threads.into_iter().map(|thread| thread.join().expect("no panic")).collect();
+    freeing.join().expect("no panic");
+    kept
+}
+
+fn main() {
+    let mut old = blocks(3000, 1000);
+    println!("ready");
+    let mut young = Vec::new();
+    for line in std::io::stdin().lines() {
+        // Half of the older blocks end while DMD may record, the others stay.
+        old.truncate(500);
+        drop(young);
+        young = grow();
+        std::fs::write(line.expect("readable").trim(), "").expect("writable");
+    }
+    drop(young);
+}
