@@ -13,7 +13,7 @@ static ALLOCATOR: Dmd<System> = Dmd::switched_on(System, Options::new().mode(Mod
 
 #[inline(never)]
 fn lose(bytes: usize) {
-    std::mem::forget(std::hint::black_box(vec![1_u8; bytes]));
+    std::hint::black_box(vec![1_u8; bytes].leak());
 }
 
 /// The message of the panic.
@@ -27,9 +27,13 @@ fn what_is_left_is_named() {
     std::panic::set_hook(Box::new(|_| ()));
     // Results are dropped, and so is what the closure owns.
     let owned = vec![String::from("a"); 100];
-    let freed = message(|| dmd::assert_no_leaks!(move || owned.iter().cloned().collect::<Vec<String>>()));
+    let freed = message(|| {
+        dmd::assert_no_leaks!(move || owned.iter().map(|text| text.to_uppercase()).collect::<Vec<_>>());
+    });
     // What the library allocates once is no leak.
-    let printed = message(|| dmd::assert_no_leaks!(|| print!("")));
+    let printed = message(|| {
+        dmd::assert_no_leaks!(|| print!(""));
+    });
     let lost = message(|| {
         dmd::assert_no_leaks!(|| {
             for _ in 0..3 {

@@ -18,6 +18,9 @@ mod reports {}
 #[doc = include_str!("../../docs/src/dmd.md")]
 mod dmd {}
 
+#[doc = include_str!("../../docs/src/recordings.md")]
+mod recordings {}
+
 #[doc = include_str!("../../docs/src/production.md")]
 mod production {}
 

@@ -50,8 +50,8 @@ impl When {
         symbolize: impl FnOnce(&mut Dump),
     ) -> Result<(Dump, Overview), Failure> {
         match source {
-            Source::Dump(dump) => self.of_dump(dump, path, default, symbolize),
-            Source::Recording(recording) => self.of_recording(recording, path, default, symbolize),
+            Source::Dump(dump) => self.of_dump(*dump, path, default, symbolize),
+            Source::Recording(recording) => self.of_recording(*recording, path, default, symbolize),
         }
     }
 
@@ -103,8 +103,8 @@ impl When {
 
 /// A dump, or a recording.
 pub(super) enum Source {
-    Dump(Dump),
-    Recording(Recording),
+    Dump(Box<Dump>),
+    Recording(Box<Recording>),
 }
 
 impl Source {
@@ -113,9 +113,9 @@ impl Source {
         let failure = |error| failure(path, error);
         if !is_stdin(path) {
             if Recording::is_at(path) {
-                return Ok(Self::Recording(open(path, limits).map_err(failure)?));
+                return open(path, limits).map(|opened| Self::Recording(Box::new(opened))).map_err(failure);
             }
-            return analyze::read_with(path, limits).map(Self::Dump).map_err(failure);
+            return analyze::read_with(path, limits).map(|dump| Self::Dump(Box::new(dump))).map_err(failure);
         }
         let mut stdin = io::stdin().lock();
         let mut start = Vec::new();
@@ -124,8 +124,8 @@ impl Source {
         let is_recording = Recording::is_start(&start);
         let stream = start.as_slice().chain(stdin);
         match is_recording {
-            true => Recording::from_stream(stream, limits).map(Self::Recording),
-            false => analyze::read_from(stream, limits).map(Self::Dump),
+            true => Recording::from_stream(stream, limits).map(|read| Self::Recording(Box::new(read))),
+            false => analyze::read_from(stream, limits).map(|dump| Self::Dump(Box::new(dump))),
         }
         .map_err(failure)
     }
@@ -133,7 +133,7 @@ impl Source {
     /// The dump, or what is alive at the end of the recording.
     pub(super) fn into_dump(self, path: &Path) -> Result<Dump, Failure> {
         match self {
-            Self::Dump(dump) => Ok(dump),
+            Self::Dump(dump) => Ok(*dump),
             Self::Recording(mut recording) => {
                 let dump = recording.state_at(Moment::End).map_err(|error| failure(path, error))?;
                 say_warnings(path, &recording);
@@ -153,7 +153,7 @@ fn open(path: &Path, limits: &ReadOptions) -> Result<Recording, AnalyzeError> {
 /// Reads a recording; `-` is standard input.
 pub(super) fn read(path: &Path, limits: &ReadOptions) -> Result<Recording, Failure> {
     match Source::read(path, limits)? {
-        Source::Recording(recording) => Ok(recording),
+        Source::Recording(recording) => Ok(*recording),
         Source::Dump(_) => {
             let reason = "a dump has one moment only; record a program with: about-memory run --record FILE";
             Err(Failure::File(path.display().to_string(), anyhow::anyhow!(reason)))

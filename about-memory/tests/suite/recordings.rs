@@ -6,6 +6,7 @@ use std::process::{Command, Output};
 
 use serde_json::Value;
 
+#[allow(dead_code, reason = "the tests of dmd-analyze use the rest")]
 #[path = "../../../dmd/analyze/tests/analyze/recording/script.rs"]
 mod script;
 

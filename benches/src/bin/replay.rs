@@ -69,7 +69,7 @@ fn recording() -> Vec<u8> {
         let number = (random.next() >> 20) as usize % THREADS;
         let thread = &mut threads[number];
         let word = random.next();
-        let is_end = thread.live.len() >= LIVE || (!thread.live.is_empty() && word & 1 == 0);
+        let is_end = thread.live.len() >= LIVE || (!thread.live.is_empty() && word & 3 == 0);
         let (address, what) = if is_end {
             // Most blocks are young.
             let age = if word & 14 == 0 { (word >> 8) as usize % thread.live.len() } else { 0 };
@@ -101,10 +101,21 @@ fn peak_of_process() -> u64 {
     line.and_then(|line| line.trim().strip_suffix(" kB")?.parse::<u64>().ok()).unwrap_or_default() / 1024
 }
 
+/// Nanoseconds that the main thread has run.
+fn processor_time() -> f64 {
+    let text = fs::read_to_string("/proc/self/schedstat").unwrap_or_default();
+    text.split(' ').next().and_then(|text| text.parse().ok()).unwrap_or_default()
+}
+
 fn timed<T>(what: &str, run: impl FnOnce() -> T) -> T {
-    let start = Instant::now();
+    let (start, before) = (Instant::now(), processor_time());
     let result = black_box(run());
-    println!("{what:<28} {:>6.2} s, process at most {} MB", start.elapsed().as_secs_f64(), peak_of_process());
+    let processor = (processor_time() - before) / 1e9;
+    let seconds = start.elapsed().as_secs_f64();
+    println!(
+        "{what:<22} {seconds:>6.2} s, processor {processor:.2} s, process at most {} MB",
+        peak_of_process()
+    );
     result
 }
 

@@ -20,13 +20,13 @@ use super::super::symbols::Symbols;
 
 /// A source of stacks.
 pub(crate) enum Profile {
-    Heap(Box<Source>),
+    Heap(Source),
     Pprof(Box<Stacks>),
 }
 
 impl From<Source> for Profile {
     fn from(source: Source) -> Self {
-        Self::Heap(Box::new(source))
+        Self::Heap(source)
     }
 }
 
@@ -72,11 +72,11 @@ fn read_from(input: &Input, reader: impl Read, limits: &DumpLimits) -> Result<Pr
     }
     if Recording::is_start(start) {
         return Recording::from_stream(reader, &limits.options())
-            .map(|recording| Source::Recording(recording).into())
+            .map(|recording| Source::Recording(Box::new(recording)).into())
             .map_err(|error| failure(error.into()));
     }
     match analyze::read_from(reader, &limits.options()) {
-        Ok(dump) => Ok(Source::Dump(dump).into()),
+        Ok(dump) => Ok(Source::Dump(Box::new(dump)).into()),
         Err(AnalyzeError::Version(version)) if version == "1" => Err(failure(anyhow::anyhow!(
             "is a memory report, which has no stacks; the formats of reports are openmetrics, prometheus and \
              chrome-trace"
@@ -108,7 +108,7 @@ impl Making<'_> {
     pub(crate) fn stacks(&self, input: &Input) -> Result<Stacks, Failure> {
         let source = match read(input, self.limits)? {
             Profile::Pprof(stacks) => return Ok(*stacks),
-            Profile::Heap(source) => *source,
+            Profile::Heap(source) => source,
         };
         let dump = self.prepared(input, source, None)?;
         export::stacks(dump, &self.options).map_err(|error| Failure::File(input.name(), error.into()))
@@ -117,7 +117,7 @@ impl Making<'_> {
     /// What the second dump has more than the first.
     pub(crate) fn difference(&self, first: &Input, second: &Input) -> Result<Stacks, Failure> {
         let dump = |input: &Input| match read(input, self.limits)? {
-            Profile::Heap(source) => self.prepared(input, *source, Some(Moment::End)),
+            Profile::Heap(source) => self.prepared(input, source, Some(Moment::End)),
             Profile::Pprof(_) => Err(Failure::Usage(format!(
                 "{}: a difference is of two dumps; for two pprof profiles use about-memory diff",
                 input.name()
