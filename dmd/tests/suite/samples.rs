@@ -61,7 +61,7 @@ fn weights_are_the_inverse_of_the_chance() {
 fn estimates_are_unbiased() {
     let mean = 16_384;
     let population: Vec<u64> =
-        (0..3000).map(|n: u64| 1 + n * n % 997 + if n % 500 == 0 { 50_000 } else { 0 }).collect();
+        (0..3000).map(|n: u64| 1 + n * n % 997 + if n.is_multiple_of(500) { 50_000 } else { 0 }).collect();
     let truth: u64 = population.iter().sum();
     let runs = 2000;
     let (mut sum, mut squares, mut said, mut blocks) = (0.0, 0.0, 0.0, 0.0);
