@@ -16,8 +16,7 @@ use super::GRAIN_BITS;
 use super::word::{FREED, KEY, KEY_BITS, KEY_SHIFT, LIVE, SIZE, TAG, is_live};
 use crate::system::memory::Pool;
 
-/// Logarithm of the bytes of heap for a line. Blocks have about 100 bytes in most programs: one line is enough for
-/// them, and it is an eighth of the heap.
+/// Logarithm of the bytes of heap for a line. One line, an eighth of the heap, is enough for blocks of 100 bytes.
 pub(super) const LINE_BITS: u32 = GRAIN_BITS + KEY_BITS;
 const CELLS: usize = 7;
 pub(super) const KEYS: usize = 1 << KEY_BITS;
