@@ -7,7 +7,7 @@ use crate::system::errno::keeping_errno;
 
 const PAGE: usize = 4096;
 const LINES_IN_PAGE: usize = PAGE / size_of::<Line>();
-const _: () = assert!(size_of::<Leaf>() % PAGE == 0);
+const _: () = assert!(size_of::<Leaf>().is_multiple_of(PAGE));
 
 impl Table {
     /// [`insert`](Self::insert) for a block that [`forget_page`](Self::forget_page) may have as a neighbour. The caller is
