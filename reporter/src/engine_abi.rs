@@ -42,6 +42,8 @@
 
 mod marks;
 mod observing;
+#[cfg(feature = "live")]
+mod requests;
 mod rows;
 mod run;
 mod sites;
@@ -52,6 +54,8 @@ pub use observing::{
     site_type,
 };
 pub(crate) use observing::{Log, NoLog, ticks};
+#[cfg(feature = "live")]
+pub(crate) use requests::{dump, may_record, report_and_dump, start_tracking, stop_tracking};
 pub(crate) use rows::DarkMatter;
 pub use rows::{DarkRow, EachRow, Rows, Sizes};
 pub(crate) use run::{Collecting, Marker, Run};
@@ -62,10 +66,6 @@ use core::fmt;
 use core::mem::MaybeUninit;
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
-#[cfg(feature = "live")]
-use core::time::Duration;
-#[cfg(feature = "live")]
-use std::io;
 
 use crate::platform::{self, FoundSymbol};
 
@@ -327,48 +327,4 @@ pub(crate) fn heap() -> Option<u64> {
     let probe = core::hint::black_box(Box::new(0_u64));
     let bytes = (engine.heap)((&raw const *probe).cast());
     (bytes != 0).then_some(bytes)
-}
-
-/// Whether an engine waits for [`start_tracking`], or records since then.
-pub(crate) fn may_record() -> bool {
-    engine().is_some_and(|engine| (engine.may_record)())
-}
-
-/// Lets an engine that waits record: a sample with this mean distance in bytes, or with 0 every block.
-pub(crate) fn start_tracking(mean: u64) -> io::Result<()> {
-    let engine = engine().ok_or(io::ErrorKind::Unsupported)?;
-    done((engine.start_tracking)(mean))
-}
-
-/// Lets the engine wait again.
-pub(crate) fn stop_tracking() {
-    if let Some(engine) = engine() {
-        (engine.stop_tracking)();
-    }
-}
-
-/// Lets the engine write a dump without running reporters.
-#[allow(unsafe_code, reason = "calls a function of another library")]
-pub(crate) fn dump(path: &CStr) -> io::Result<()> {
-    let engine = engine().ok_or(io::ErrorKind::Unsupported)?;
-    // SAFETY: the maker of the table guarantees that the function only reads a C string, which `path` is.
-    done(unsafe { (engine.dump)(path.as_ptr()) })
-}
-
-fn done(result: c_int) -> io::Result<()> {
-    match result {
-        0 => Ok(()),
-        number if number > 0 => Err(io::Error::from_raw_os_error(number)),
-        _ => Err(io::ErrorKind::Unsupported.into()),
-    }
-}
-
-/// Lets the engine run all reporters, each with a deadline, and write a dump.
-#[allow(unsafe_code, reason = "calls a function of another library")]
-#[cfg(feature = "live")]
-pub(crate) fn report_and_dump(path: &CStr, deadline: Duration) -> io::Result<()> {
-    let engine = engine().ok_or(io::ErrorKind::Unsupported)?;
-    let milliseconds = u64::try_from(deadline.as_millis().max(1)).unwrap_or(u64::MAX);
-    // SAFETY: the maker of the table guarantees that the function only reads a C string, which `path` is.
-    done(unsafe { (engine.report_and_dump)(path.as_ptr(), milliseconds) })
 }

@@ -190,8 +190,8 @@ fn a_saved_report_with_dark_matter_has_its_functions() {
     {
         assert!(has(name), "{name}");
     }
-    // 12 nodes of `explicit`, none of them computed, and 3 of `twice-reported`.
-    assert_eq!(header(&page)["nodes"], 15);
+    // 15 nodes of `explicit`, none of them computed, and 3 of `twice-reported`.
+    assert_eq!(header(&page)["nodes"], 18);
 }
 
 /// Runs `about-memory html -` on these bytes.

@@ -7,7 +7,9 @@ use memory_reporter::engine_abi::{DarkRow, Rows};
 use crate::boundary::unreported;
 use crate::engine::ENGINE;
 use crate::options::Mode;
-use crate::system::slot::{Inside, slot};
+#[cfg(feature = "analyze")]
+use crate::system::slot::Inside;
+use crate::system::slot::slot;
 use crate::tables::runs::Run;
 
 /// Returns the number of a run of reporters, or 0 if nothing is marked at all.

@@ -153,6 +153,7 @@ impl Engine {
     }
 
     /// The number of blocks of its size that a block stands for, rounded.
+    #[cfg(feature = "analyze")]
     pub(crate) fn number(&self, block: Block) -> u64 {
         self.weight(block).round() as u64
     }
