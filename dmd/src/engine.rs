@@ -24,7 +24,9 @@ use crate::system::{clock, internal_alloc, log, memory};
 use crate::tables::block_table::{Block, Found, Table, Word};
 use crate::tables::dead_blocks::DeadBlocks;
 use crate::tables::events::{Event, Happened};
+use crate::tables::logs::LOGS;
 use crate::tables::mark::{Fault, FaultKind, Marks, PathId, Report, Reports};
+use crate::tables::observers::Place;
 use crate::tables::peak::Peak;
 use crate::tables::pending::{Amount, Pending};
 use crate::tables::runs::{Reporter, Runs};
@@ -164,7 +166,7 @@ impl Engine {
         match self.phase.load(Ordering::Relaxed) {
             0 => Phase::Undecided,
             2 => Phase::On,
-            3 => Phase::Starting,
+            3 | sampling::STARTING => Phase::Starting,
             sampling::SAMPLING => Phase::Sampling,
             sampling::WAITING => Phase::Waiting,
             _ => Phase::Off,
@@ -187,6 +189,7 @@ impl Engine {
             clock::start();
             thread::start(|pending| ENGINE.peak().add(ENGINE.tree(), pending.net(), pending.settled()));
             self.peak().start();
+            observers::register(Place::Logs, &LOGS);
             internal_alloc::reserve();
             fork::start(&FORKING);
             log::start(setup.variable);
@@ -426,8 +429,8 @@ impl Engine {
     #[inline(never)]
     fn take_live(&self, address: usize) -> Option<Block> {
         let lost = self.table().remove(address)?;
-        // Observers see it by the begin of the next block.
-        self.forget_sample(address, lost);
+        // Observers see it by the begin of the next block, which takes its place.
+        self.uncount_sample(address, lost);
         self.end_alone(lost, End::Freed);
         Some(lost)
     }
@@ -571,11 +574,12 @@ impl Engine {
     /// The allocator left the block where it was.
     pub(crate) fn roll_back_move(&self, begun: BlockMove) {
         let Some((address, block, reports)) = begun.0 else { return };
-        self.note_sample(address, block);
-        if self.table().insert(address, block) {
+        if self.insert_again(address, block) {
             self.counts.roll_back();
             self.count_alone(block, self.amount(block));
             self.observe_back(address, block);
+        } else {
+            self.drop_block();
         }
         if reports[0].is_none() {
             return;

@@ -141,7 +141,7 @@ unsafe impl<A: GlobalAlloc + 'static> GlobalAlloc for Dmd<A> {
 
     #[inline]
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-        if recorder::is_off() || recorder::has_no_record(block) {
+        if (recorder::is_off() && !internal_alloc::owns(block)) || recorder::has_no_record(block) {
             // SAFETY: a live block of `self.allocator` with its layout: the caller of `dealloc` passes them.
             return unsafe { self.allocator.dealloc(block, layout) };
         }
@@ -151,7 +151,7 @@ unsafe impl<A: GlobalAlloc + 'static> GlobalAlloc for Dmd<A> {
 
     #[inline]
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        if recorder::is_off() {
+        if recorder::is_off() && !internal_alloc::owns(block) {
             // SAFETY: a live block with its layout, and a size that is not 0: `realloc`'s caller passes them.
             return unsafe { self.allocator.realloc(block, layout, size) };
         }
@@ -199,14 +199,15 @@ impl<A: GlobalAlloc + 'static> Dmd<A> {
     #[cold]
     #[inline(never)]
     unsafe fn dealloc_recorded(&self, block: *mut u8, layout: Layout) {
-        let Some(recorder) = recorder::current(&self.options) else {
-            // SAFETY: a live block of `self.allocator` with its layout: the caller of `dealloc` passes them.
-            return unsafe { self.allocator.dealloc(block, layout) };
-        };
+        // A block from a session of tracking may outlive the session.
         if internal_alloc::owns(block) {
             // SAFETY: a live block of `internal_alloc` with its layout: the caller of `dealloc` passes them.
             return unsafe { internal_alloc::dealloc(block, layout) };
         }
+        let Some(recorder) = recorder::current(&self.options) else {
+            // SAFETY: a live block of `self.allocator` with its layout: the caller of `dealloc` passes them.
+            return unsafe { self.allocator.dealloc(block, layout) };
+        };
         recorder.forget(block);
         // SAFETY: a live block of `self.allocator` with its layout: the caller of `dealloc` passes them.
         recorder.guarded(|| unsafe { self.allocator.dealloc(block, layout) });
@@ -215,10 +216,6 @@ impl<A: GlobalAlloc + 'static> Dmd<A> {
     #[cold]
     #[inline(never)]
     unsafe fn realloc_recorded(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        let Some(recorder) = recorder::current(&self.options) else {
-            // SAFETY: a live block with its layout, and a size that is not 0: `realloc`'s caller passes them.
-            return unsafe { self.allocator.realloc(block, layout, size) };
-        };
         // SAFETY: the caller of `realloc` promises that the size rounded up to the alignment fits.
         let new_layout = unsafe { Layout::from_size_align_unchecked(size, layout.align()) };
         if internal_alloc::owns(block) {
@@ -226,6 +223,10 @@ impl<A: GlobalAlloc + 'static> Dmd<A> {
             // caller passes them.
             return unsafe { self.move_internal(block, layout, new_layout) };
         }
+        let Some(recorder) = recorder::current(&self.options) else {
+            // SAFETY: a live block with its layout, and a size that is not 0: `realloc`'s caller passes them.
+            return unsafe { self.allocator.realloc(block, layout, size) };
+        };
         let moving = recorder.begin_move(block);
         // SAFETY: a live block with its layout, and a size that is not 0: `realloc`'s caller passes them.
         let moved = recorder.guarded(|| unsafe { self.allocator.realloc(block, layout, size) });

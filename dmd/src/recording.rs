@@ -329,7 +329,10 @@ impl Observer for Recording {
             return;
         }
         writer::after_fork_in_child();
+        names::forget();
         for slot in slots::all() {
+            // The thread that forked has another number in the child.
+            slot.forget_thread();
             if let Some(mut buffer) = slot.take() {
                 buffer.clear();
                 slot.put(buffer);

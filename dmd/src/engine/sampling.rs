@@ -20,6 +20,8 @@ use memory_report::dmd::sample;
 /// high.
 pub(super) const SAMPLING: u8 = 4;
 pub(super) const WAITING: u8 = 5;
+/// The number of [`Phase::Starting`] when a session starts.
+pub(super) const STARTING: u8 = 6;
 
 /// No slot has this number.
 pub(super) const NO_SESSION: u32 = 1;
@@ -96,21 +98,33 @@ impl Engine {
         self.record_inside(address, Block { requested, slop, trace, sampled: true, marked: false });
     }
 
-    /// Notes that the table gets a block back.
-    pub(super) fn note_sample(&self, address: usize, block: Block) {
-        if block.sampled && self.mean() > 0 {
-            SAMPLED.add(address);
+    /// Records a block again that the table has forgotten; false if there is no memory, or no room on the stack.
+    pub(super) fn insert_again(&self, address: usize, block: Block) -> bool {
+        if !block.sampled || self.mean() == 0 {
+            return self.table().insert(address, block);
         }
+        Self::enter_with_room().is_some_and(|_inside| {
+            SAMPLED.add(address);
+            self.insert_any(address, block)
+        })
     }
 
     /// Notes that the table has forgotten a block.
     pub(super) fn forget_sample(&self, address: usize, block: Block) {
-        if block.sampled && self.mean() > 0 {
-            SAMPLED.remove(address);
-            if let Some(_inside) = Self::enter_with_room() {
-                self.table().forget_page(address);
-            }
+        if self.uncount_sample(address, block)
+            && let Some(_inside) = Self::enter_with_room()
+        {
+            self.table().forget_page(address);
         }
+    }
+
+    /// Removes a block from the filter; false if it is not of a sample by bytes.
+    pub(super) fn uncount_sample(&self, address: usize, block: Block) -> bool {
+        let is_sample = block.sampled && self.mean() > 0;
+        if is_sample {
+            SAMPLED.remove(address);
+        }
+        is_sample
     }
 
     /// False if there is no memory for the block. The caller is inside the engine if the block is sampled by bytes.
@@ -200,7 +214,9 @@ impl Engine {
     /// Starts to record in a process that waits for it: a sample by bytes, or with `None` every block. False if the
     /// engine does not wait, since it records or is off. Blocks from before stay unknown.
     pub(crate) fn start_tracking(&self, mean: Option<usize>) -> bool {
-        let starting = self.phase.compare_exchange(WAITING, 3, Ordering::AcqRel, Ordering::Acquire);
+        // A dump reads the table.
+        let _dumping = self.dumping.hold();
+        let starting = self.phase.compare_exchange(WAITING, STARTING, Ordering::AcqRel, Ordering::Acquire);
         if starting.is_err() {
             return false;
         }
@@ -216,6 +232,7 @@ impl Engine {
         if !self.setup().options.wait_for_track || !self.records() {
             return;
         }
+        let _dumping = self.dumping.hold();
         let _inside = Inside::deeper();
         self.set_phase(WAITING, 0);
         self.forget_all();

@@ -23,6 +23,11 @@ pub(super) fn thread_ends(number: u32, system_id: u32) {
     }
 }
 
+/// For the child of a fork: forgets the names of its parent's threads.
+pub(super) fn forget() {
+    NAMES.hold().clear();
+}
+
 /// The payload of a chunk with the names that are new.
 pub(super) fn take() -> Vec<u8> {
     let mut payload = core::mem::take(&mut *NAMES.hold());

@@ -11,7 +11,7 @@ use crate::recording::output::output;
 use crate::recording::{buffer, names, slots};
 use crate::system::background::{self, Bell};
 use crate::system::{clock, confined, fork};
-use crate::tables::thread;
+use crate::tables::{observers, thread};
 
 /// The time between two passes.
 pub(super) const PERIOD: Duration = Duration::from_millis(100);
@@ -139,6 +139,7 @@ pub(super) fn hand_over() {
             }
         });
         if let Some(slot) = slots::of(None) {
+            let _held = observers::hold_unknown();
             take(slot);
         }
         if !is_full {

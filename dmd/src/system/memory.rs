@@ -24,7 +24,7 @@ pub(crate) fn mapped() -> usize {
 
 /// Maps zeroed pages for a table, or returns null.
 pub(crate) fn map(bytes: usize) -> *mut u8 {
-    if TABLES.fetch_add(bytes, Ordering::Relaxed) + bytes > BOUND {
+    if TABLES.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes) > BOUND {
         TABLES.fetch_sub(bytes, Ordering::Relaxed);
         return null_mut();
     }

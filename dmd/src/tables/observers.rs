@@ -13,7 +13,7 @@ use core::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::OnceLock;
 
 use crate::system::clock;
-use crate::system::lock::Lock;
+use crate::system::lock::{Held, Lock};
 use crate::tables::block_table::Block;
 use crate::tables::events::{Event, Happened};
 use crate::tables::pending::List;
@@ -88,9 +88,15 @@ pub(crate) fn any() -> bool {
     ACTIVE.load(Ordering::Relaxed) != 0
 }
 
-/// Gives a place its observer. Only [`thread::observe`](super::thread::observe) calls this: it also tells all leases.
-pub(super) fn switch_on(place: Place, observer: &'static dyn Observer) {
+/// Gives a place its observer, which gets no events yet. A fork takes the locks of all observers that it finds, so each
+/// registers before the process can have a second thread.
+pub(crate) fn register(place: Place, observer: &'static dyn Observer) {
     OBSERVERS[place as usize].get_or_init(|| observer);
+}
+
+/// Switches the observer of a place on. Only [`thread::observe`](super::thread::observe) calls this: it also tells all leases.
+pub(super) fn switch_on(place: Place, observer: &'static dyn Observer) {
+    register(place, observer);
     ACTIVE.fetch_or(1 << place as u8, Ordering::SeqCst);
 }
 
@@ -173,6 +179,11 @@ static TAKING: Lock = Lock::new();
 
 const HAPPENED: [Happened; 4] =
     [Happened::Began, Happened::Ended(End::Freed), Happened::Ended(End::Moved), Happened::CameBack];
+
+/// Keeps other threads from handing over events whose thread is not known.
+pub(crate) fn hold_unknown() -> Held<'static> {
+    TAKING.hold()
+}
 
 /// Events that were not handed over, since the queue was full.
 pub(crate) fn lost() -> u64 {

@@ -4,6 +4,7 @@
 use super::line::{KEYS, Line};
 use super::{Block, Leaf, Table, place_index};
 use crate::system::errno::keeping_errno;
+use crate::system::memory;
 
 const PAGE: usize = 4096;
 const LINES_IN_PAGE: usize = PAGE / size_of::<Line>();
@@ -35,10 +36,11 @@ impl Table {
     }
 }
 
-/// Gives a page of a leaf back if all its lines are free. A line that others follow stays, or those would be lost.
+/// Gives a page of a leaf back if all its lines are free. A line that others follow stays, or those would be lost. Where
+/// the system's pages are larger, they stay, too: they hold other lines.
 fn give_back(lines: &[Line]) {
-    if lines.iter().all(Line::is_free) {
-        // SAFETY: a page of a private mapping without a file. It is zero from then on, as lines without a block are, and
+    if lines.iter().all(Line::is_free) && memory::page_size() == PAGE as u64 {
+        // SAFETY: a page of the system, of a private mapping without a file. It is zero from then on, as lines without a block are, and
         // no block comes meanwhile: a thread that inserts one holds the lock.
         keeping_errno(|| unsafe {
             libc::madvise(lines.as_ptr().cast_mut().cast(), PAGE, libc::MADV_DONTNEED)
