@@ -60,6 +60,8 @@ pub enum ImportError {
     Malformed(u64, &'static str),
     /// A part refers to another by a number that no part has: the part, and the number.
     Dangling(&'static str, u64),
+    /// The stacks of the profile have more than this many frames.
+    TooManyFrames(usize),
     /// The profile has no amounts of memory; the names of those that it has.
     NotOfMemory(String),
     /// The profile's amounts cannot be added up.
@@ -73,6 +75,7 @@ impl fmt::Display for ImportError {
             Self::TooLong(most) => write!(f, "the profile has more than {most} bytes once it is unpacked"),
             Self::Malformed(at, what) => write!(f, "not a pprof profile: {what} at byte {at}"),
             Self::Dangling(part, number) => write!(f, "the profile has no {part} {number}"),
+            Self::TooManyFrames(most) => write!(f, "the profile's stacks have more than {most} frames"),
             Self::NotOfMemory(names) if names.is_empty() => f.write_str("the profile has no sample types"),
             Self::NotOfMemory(names) => {
                 write!(f, "the profile has no amounts of memory; its sample types are {names}")

@@ -87,11 +87,13 @@ impl Metrics {
             .max_series(self.max_series)
             .depth(self.depth)
             .threshold(self.threshold);
+        let names: Vec<String> = self.inputs.iter().map(Input::name).collect();
+        let names = if names.is_empty() { "all processes".to_owned() } else { names.join(", ") };
         let mut out = io::stdout().lock();
         let written = open_metrics::write(&set, &options, &mut out).and_then(|()| Ok(out.flush()?));
         written.map_err(|error| match error {
             ExportError::Write(error) => Failure::Output(error),
-            error => Failure::File("metrics".to_owned(), error.into()),
+            error => Failure::File(names, error.into()),
         })
     }
 }

@@ -38,6 +38,12 @@ impl ReadOptions {
     }
 }
 
+/// Most frames of all stacks together: a small profile can name a large location again and again.
+const MOST_FRAMES: usize = 100_000_000;
+
+/// The labels that a profile of this crate has, apart from sizes.
+const LABELS: [&str; 4] = ["kind", "reporter", "type", "thread"];
+
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 
 /// Whether a file that starts with these bytes may be a profile, compressed or not. A file of JSON is not.
@@ -191,10 +197,14 @@ impl<'b> Profile<'b> {
 
     /// A text. Bytes that are not UTF-8 are replaced.
     fn text(&self, number: u64) -> Result<String, ImportError> {
+        self.bytes(number).map(|text| String::from_utf8_lossy(text).into_owned())
+    }
+
+    fn bytes(&self, number: u64) -> Result<&'b [u8], ImportError> {
         let text = usize::try_from(number).ok().and_then(|index| self.texts.get(index));
         match text {
-            Some(text) => Ok(String::from_utf8_lossy(text).into_owned()),
-            None if number == 0 => Ok(String::new()),
+            Some(text) => Ok(text),
+            None if number == 0 => Ok(&[]),
             None => Err(ImportError::Dangling("text", number)),
         }
     }
@@ -243,6 +253,7 @@ impl<'b> Profile<'b> {
         }
         locations.sort_by_key(|(id, _)| *id);
         let (mut ids, mut amounts, mut frames) = (Vec::new(), Vec::new(), Vec::new());
+        let mut all_frames = 0;
         for Part(sample) in &self.samples {
             ids.clear();
             amounts.clear();
@@ -262,19 +273,26 @@ impl<'b> Profile<'b> {
                 let place = locations
                     .binary_search_by_key(id, |(id, _)| *id)
                     .map_err(|_| ImportError::Dangling("location", *id))?;
+                // A location may have many lines, and a sample may name it often.
+                all_frames += locations[place].1.len();
+                if all_frames > MOST_FRAMES {
+                    return Err(ImportError::TooManyFrames(MOST_FRAMES));
+                }
                 frames.extend_from_slice(&locations[place].1);
             }
-            let mut texts: Vec<(String, String)> = Vec::new();
+            let mut texts: Vec<(&'static str, String)> = Vec::new();
             for [key, value, number] in labels {
-                let key = self.text(key)?;
-                if key == "bytes" {
+                let key = self.bytes(key)?;
+                if key == b"bytes" {
                     size = Some(number);
-                } else {
-                    texts.push((key, self.text(value)?));
+                } else if let Some(name) = LABELS.into_iter().find(|name| name.as_bytes() == key)
+                    && texts.iter().all(|(known, _)| *known != name)
+                {
+                    texts.push((name, self.text(value)?));
                 }
             }
             let label = |name: &str| {
-                let found = texts.iter().find(|(key, value)| key == name && !value.is_empty());
+                let found = texts.iter().find(|(key, value)| *key == name && !value.is_empty());
                 found.map(|(_, value)| &**value)
             };
             let labels = Labels {

@@ -14,6 +14,9 @@ use crate::error::AnalyzeError;
 /// Warnings beyond this number are only counted.
 const MAX_WARNINGS: usize = 20;
 
+/// Bytes of a thread's name that are kept.
+const MOST_NAME: usize = 256;
+
 /// The length of a tick of a file that does not say it.
 const USUAL_TICK: u64 = 10_000;
 
@@ -153,7 +156,8 @@ impl Index {
                 for thread in threads {
                     let at = self.thread(thread.number);
                     self.threads[at].system_id = thread.system_id;
-                    self.threads[at].name = String::from_utf8_lossy(&thread.name).into_owned();
+                    let name = &thread.name[..thread.name.len().min(MOST_NAME)];
+                    self.threads[at].name = String::from_utf8_lossy(name).into_owned();
                 }
             }),
             ChunkKind::Events => EventDecoder::new(payload).map(|events| {

@@ -249,7 +249,9 @@ impl Replay {
         }
         let moved = event.kind == EventKind::EndByMove;
         if moved {
-            thread.moving = Some((event.address, block));
+            // The allocator never said what became of the block before.
+            let lost = thread.moving.replace((event.address, block)).filter(|(_, lost)| lost.chain > 0);
+            self.free.extend(lost.map(|(_, lost)| lost.chain));
         } else {
             self.counts.frees += 1;
         }

@@ -16,6 +16,10 @@ type ChunksAt<'f> = Chunks<Chain<&'static [u8], BufReader<&'f mut Box<dyn Bytes>
 
 /// The bytes that a file of damaged chunks may make a reader check again and again, in lengths of the file.
 const TRIES: u64 = 4;
+/// The bytes that every file may make a reader check.
+const LEAST_ALLOWANCE: u64 = 1 << 28;
+/// Bytes of a buffer for the header of a chunk that may be good.
+const LOOK: usize = 1 << 13;
 
 /// The bytes of a recording.
 pub(crate) struct Source {
@@ -52,7 +56,7 @@ impl Source {
         mut each: impl FnMut(ChunkKind, &[u8], u64) -> Result<(), AnalyzeError>,
     ) -> Result<Vec<(u64, u64)>, AnalyzeError> {
         let mut damaged = Vec::new();
-        let mut allowance = self.length.saturating_mul(TRIES);
+        let mut allowance = self.length.saturating_mul(TRIES).max(LEAST_ALLOWANCE);
         let mut start = MAGIC.len() as u64;
         while start < self.length {
             let base = start - MAGIC.len() as u64;
@@ -95,9 +99,9 @@ impl Source {
                 if *allowance == 0 {
                     return Ok(self.length);
                 }
-                *allowance = allowance.saturating_sub((CHUNK_HEADER + stored) as u64);
+                *allowance = allowance.saturating_sub((CHUNK_HEADER + stored).max(LOOK) as u64);
                 let offset = at + candidate as u64;
-                if let Some(Ok(_)) = self.chunks(offset, 1 << 13)?.next() {
+                if let Some(Ok(_)) = self.chunks(offset, LOOK)?.next() {
                     return Ok(offset);
                 }
             }
