@@ -66,7 +66,7 @@ pub(crate) enum Phase {
 
 pub(crate) struct Engine {
     phase: AtomicU8,
-    /// The number of the session of sampling by bytes; [`NO_SESSION`](sampling::NO_SESSION) if there is none.
+    /// The number of the session of sampling by bytes; [`NO_SESSION`](sampling::NO_SESSION) while the engine takes no sample.
     session: AtomicU32,
     /// Sessions so far.
     sessions: AtomicU32,

@@ -6,9 +6,9 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use dmd_analyze::Dump;
 use dmd_analyze::program::{LeakOptions, Leaks, ProgramOptions};
 use dmd_analyze::symbolize::SymbolOptions;
-use dmd_analyze::{AnalyzeError, Dump};
 
 #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 use crate::boundary::entry::{dump, is_running};
@@ -62,16 +62,17 @@ pub fn check<R>(run: impl FnOnce() -> R) {
         ["before", "after"].map(|part| std::env::temp_dir().join(format!("{name}-{part}.json.gz")));
     let written = dump(&before);
     drop(run());
-    let written = written.and_then(|()| dump(&after));
-    let leaks = match written {
-        Ok(()) => leaks(&before, &after).map_err(|error| error.to_string()),
-        Err(error) => Err(error.to_string()),
+    let written = [(&before, written), (&after, dump(&after))];
+    let failed = written.into_iter().find_map(|(path, written)| Some((path, written.err()?.to_string())));
+    let leaks = match failed {
+        None => leaks(&before, &after),
+        Some((path, error)) => Err(format!("{}: {error}", path.display())),
     };
     for file in [&before, &after] {
         // Nobody needs the file any more, so it does not matter if it cannot be removed.
         let _ = std::fs::remove_file(file);
     }
-    let leaks = leaks.unwrap_or_else(|error| panic!("{}: {error}", before.display()));
+    let leaks = leaks.unwrap_or_else(|error| panic!("{error}"));
     assert!(
         leaks.blocks() == 0,
         "the closure leaks memory\n\n{}",
@@ -79,11 +80,11 @@ pub fn check<R>(run: impl FnOnce() -> R) {
     );
 }
 
-fn leaks(before: &Path, after: &Path) -> Result<Leaks, AnalyzeError> {
-    let read = |path: &Path| -> Result<Dump, AnalyzeError> {
-        let mut dump = dmd_analyze::read(path)?;
+fn leaks(before: &Path, after: &Path) -> Result<Leaks, String> {
+    let read = |path: &Path| -> Result<Dump, String> {
+        let mut dump = dmd_analyze::read(path).map_err(|error| format!("{}: {error}", path.display()))?;
         dump.symbolize(&SymbolOptions::new());
         Ok(dump.without_reports())
     };
-    Leaks::of_difference(read(before)?, read(after)?, &LeakOptions::new())
+    Leaks::of_difference(read(before)?, read(after)?, &LeakOptions::new()).map_err(|error| error.to_string())
 }

@@ -27,7 +27,7 @@ pub struct Counter {
     pub path: String,
     /// The unit, as the client shows it.
     pub unit: String,
-    /// The amount at each time, `None` where there is none.
+    /// The amount at each time; `None` if the set of that time lacks it.
     pub amounts: Vec<Option<i128>>,
 }
 

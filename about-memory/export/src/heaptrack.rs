@@ -105,7 +105,7 @@ pub fn write(stacks: &Stacks, options: &Options, out: impl Write) -> Result<Writ
                 writer.allocate(bytes, trace, 1)?;
                 continue;
             }
-            // If sizes are not known they are equal, but for one byte.
+            // If the sizes are unknown, this gives all blocks nearly the same size: they differ by one byte at most.
             let (size, larger) = (bytes / blocks, bytes % blocks);
             writer.allocate(size, trace, blocks - larger)?;
             writer.allocate(size + 1, trace, larger)?;

@@ -116,6 +116,7 @@ impl Export {
         if self.sources.iter().filter(|source| source.is_stdin()).count() > 1 {
             return Err(Failure::Usage("only one file can be standard input".to_owned()));
         }
+        self.check_options(format)?;
         let first = &self.sources[0];
         match format.kind() {
             Kind::Stacks => self.stacks(format),
@@ -142,6 +143,23 @@ impl Export {
                 self.write(|out| Ok(heap_graph::export::write_v8(&graph, out)?))
             }
         }
+    }
+
+    /// Refuses options that would have no effect.
+    fn check_options(&self, format: Format) -> Result<(), Failure> {
+        let refuse = |options: &str, what: &str| Err(Failure::Usage(format!("{options} are for {what}")));
+        if format.kind() != Kind::Stacks {
+            if self.when.is_chosen() {
+                return refuse("--at and --between", "formats with stacks");
+            }
+            if self.all_frames || self.requested {
+                return refuse("--all-frames and --requested", "formats with stacks");
+            }
+        }
+        if format != Format::Pprof && (self.sizes || self.symbols_in != SymbolsIn::Inline) {
+            return refuse("--sizes and --symbols-in", "the format pprof");
+        }
+        Ok(())
     }
 
     fn format(&self) -> Result<Format, Failure> {

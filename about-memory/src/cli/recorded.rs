@@ -29,6 +29,11 @@ pub(crate) struct When {
 }
 
 impl When {
+    /// Whether the user chose a time.
+    pub(super) fn is_chosen(&self) -> bool {
+        self.at.is_some() || self.between.is_some()
+    }
+
     /// The blocks of a file at the time that the user asks for, or at `default`, or else at the usual time of the file;
     /// and what the file says about the life of its program. `symbolize` looks up the symbols.
     pub(super) fn read(

@@ -5,8 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use memory_export::pprof::{ReadOptions, read};
-use memory_export::{Stacks, Value};
+use memory_export::pprof::{self, ReadOptions, read};
+use memory_export::{Frame, Labels, Stacks, StacksBuilder, Value};
 use serde_json::Value as Json;
 
 fn golden(name: &str) -> PathBuf {
@@ -235,6 +235,49 @@ fn profiles_become_other_formats_and_differences() {
     fs::write(folder.path().join("cut.pb.gz"), &bytes[..bytes.len() / 2]).unwrap();
     let message = error(&["diff", "first.pb.gz", "cut.pb.gz"], folder.path(), 1);
     assert!(message.starts_with("cut.pb.gz: "), "{message}");
+}
+
+#[test]
+fn profiles_are_compared_by_what_both_have() {
+    let folder = tempfile::tempdir().unwrap();
+    let profile = |name: &str, values: &[Value], amounts: &[i64]| {
+        let mut builder = StacksBuilder::new(values);
+        let frame = builder.frame(&Frame { function: Some("app::run"), ..Frame::default() });
+        let stack = builder.stack(&[frame]);
+        let labels = builder.labels(&Labels::default());
+        builder.sample(stack, labels, None, amounts);
+        let file = fs::File::create(folder.path().join(name)).unwrap();
+        pprof::write(&builder.finish().unwrap(), &pprof::Options::new(), file).unwrap();
+    };
+    profile("a.pb.gz", &[Value::LiveBytes, Value::AllocatedBlocks, Value::AllocatedBytes], &[10, 2, 30]);
+    profile("b.pb.gz", &[Value::AllocatedBytes], &[50]);
+    profile("c.pb.gz", &[Value::LiveBytes], &[50]);
+    let text = String::from_utf8(run(&["diff", "a.pb.gz", "b.pb.gz"], folder.path())).unwrap();
+    assert_eq!(text, "allocated bytes: 30 -> 50 (+20)\n\n+20 bytes\n    app::run\n");
+    let json = run(&["diff", "a.pb.gz", "b.pb.gz", "--json"], folder.path());
+    let json: Json = serde_json::from_slice(&json).unwrap();
+    assert!(json["changes"][0].get("blocks").is_none(), "{json}");
+    let message = error(&["diff", "b.pb.gz", "c.pb.gz"], folder.path(), 1);
+    assert!(message.starts_with("c.pb.gz: has no amounts of bytes that b.pb.gz has, too"), "{message}");
+}
+
+#[test]
+fn options_without_effect_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let dump = golden("dmd/live-basic.json");
+    let report = golden("ours/counted.json");
+    for (arguments, message) in [
+        (["export", path(&report), "-o", "a.prom", "--at", "end"].as_slice(), "--at and --between are for"),
+        (&["export", path(&report), "-o", "a.prom", "--requested"], "--all-frames and --requested are for"),
+        (&["export", path(&dump), "-o", "a.folded", "--sizes"], "--sizes and --symbols-in are for"),
+        (&["export", path(&dump), "-o", "a.folded", "--symbols-in", "build-id"], "--sizes and --symbols-in"),
+    ] {
+        let told = error(arguments, folder.path(), 2);
+        assert!(told.starts_with(message), "{arguments:?}: {told}");
+    }
+    run(&["export", path(&dump), "-o", "a.pb.gz"], folder.path());
+    let told = error(&["export", "a.pb.gz", "-o", "a.folded", "--at", "end"], folder.path(), 2);
+    assert!(told.starts_with("a.pb.gz: a pprof profile has one time"), "{told}");
 }
 
 #[test]

@@ -22,7 +22,7 @@ pub(crate) struct Block {
     pub(crate) reps: [TraceId; 2],
     /// Its reporters, as indices into [`Dump::reporters`]; only dumps of the crate `dmd` have them.
     pub(crate) reporters: [u32; 2],
-    /// A placeholder for smaller blocks, with the size that they have together; or one of a sample by bytes.
+    /// The block stands for smaller ones, and has the size that they have together; or it is of a sample by bytes.
     pub(crate) sampled: bool,
     /// How many blocks of its size each stands for; 1 except in a sample by bytes.
     pub(crate) weight: f64,

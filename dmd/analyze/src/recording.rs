@@ -314,13 +314,7 @@ impl Recording {
 
     /// Replays everything, and keeps what every such replay finds.
     fn play_whole(&mut self, observer: &mut impl Observer) -> Result<Replay, AnalyzeError> {
-        let mut player = Player::new(
-            &mut self.source,
-            &mut self.index,
-            self.progress.as_mut(),
-            self.max_entries,
-            observer,
-        )?;
+        let mut player = self.player(observer)?;
         let older = player.replay.now();
         player.play(Until::End, observer)?;
         let replay = player.replay;
@@ -333,15 +327,14 @@ impl Recording {
         if until == Until::End {
             return self.play_whole(observer);
         }
-        let mut player = Player::new(
-            &mut self.source,
-            &mut self.index,
-            self.progress.as_mut(),
-            self.max_entries,
-            observer,
-        )?;
+        let mut player = self.player(observer)?;
         player.play(until, observer)?;
         Ok(player.replay)
+    }
+
+    fn player(&mut self, observer: &mut impl Observer) -> Result<Player<'_>, AnalyzeError> {
+        let (source, index, progress) = (&mut self.source, &mut self.index, self.progress.as_mut());
+        Player::new(source, index, progress, self.max_entries, observer)
     }
 
     fn until(&mut self, moment: Moment) -> Result<Until, AnalyzeError> {

@@ -269,7 +269,7 @@ extern "C" fn start_tracking(mean: u64) -> c_int {
         hooks_off::set_off(false);
         return 0;
     }
-    if ENGINE.records() { libc::EBUSY } else { dumping::NOT_RUNNING }
+    if ENGINE.records() || ENGINE.phase() == Phase::Waiting { libc::EBUSY } else { dumping::NOT_RUNNING }
 }
 
 extern "C" fn stop_tracking() {

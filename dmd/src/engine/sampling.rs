@@ -12,6 +12,7 @@ use super::{Engine, Phase, SAMPLED};
 use crate::options::Options;
 use crate::system::slot::{self, Inside, slot};
 use crate::tables::block_table::Block;
+use crate::tables::observers;
 use crate::tables::pending::{Amount, Pending};
 use crate::tables::thread;
 use memory_report::dmd::sample;
@@ -26,7 +27,7 @@ pub(super) const STARTING: u8 = 6;
 /// No slot has this number.
 pub(super) const NO_SESSION: u32 = 1;
 
-/// Samples of a larger mean distance than this are none.
+/// The largest mean distance, in bytes. A sample of a larger one would have no block.
 const LARGEST_MEAN: usize = 1 << 40;
 
 impl Engine {
@@ -212,10 +213,14 @@ impl Engine {
     }
 
     /// Starts to record in a process that waits for it: a sample by bytes, or with `None` every block. False if the
-    /// engine does not wait, since it records or is off. Blocks from before stay unknown.
+    /// engine does not wait, since it records or is off, or if a log would take samples for all allocations. Blocks from
+    /// before stay unknown.
     pub(crate) fn start_tracking(&self, mean: Option<usize>) -> bool {
         // A dump reads the table.
         let _dumping = self.dumping.hold();
+        if mean.is_some() && observers::any() {
+            return false;
+        }
         let starting = self.phase.compare_exchange(WAITING, STARTING, Ordering::AcqRel, Ordering::Acquire);
         if starting.is_err() {
             return false;

@@ -231,7 +231,13 @@ pub(super) fn take_alone() {
         let number = TAKEN.load(Ordering::Relaxed);
         let place = &QUEUE[number as usize % WAITING];
         if place.ready.load(Ordering::Acquire) != number + 1 {
-            return;
+            if ADDED.load(Ordering::Acquire).wrapping_sub(number) < WAITING as u64 / 2 {
+                return;
+            }
+            // A signal handler that jumped away never finishes its event. The others must not wait for it.
+            LOST.fetch_add(1, Ordering::Relaxed);
+            TAKEN.store(number + 1, Ordering::Release);
+            continue;
         }
         let word = place.trace_and_more.load(Ordering::Relaxed);
         let (code, sampled) = (word >> (u32::BITS + 1), word >> u32::BITS & 1 == 1);

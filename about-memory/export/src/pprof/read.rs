@@ -16,11 +16,14 @@ use crate::stacks::{Frame, FrameId, Labels, ModuleId, Stacks, StacksBuilder, Val
 pub struct ReadOptions {
     /// The maximum of bytes of the uncompressed profile, which the reader holds in memory. Default: 1 GiB.
     pub max_bytes: u64,
+    /// The maximum of frames of all stacks together: a small profile can name a location with many lines again and again.
+    /// Default: 100,000,000.
+    pub max_frames: usize,
 }
 
 impl Default for ReadOptions {
     fn default() -> Self {
-        Self { max_bytes: 1 << 30 }
+        Self { max_bytes: 1 << 30, max_frames: 100_000_000 }
     }
 }
 
@@ -36,10 +39,14 @@ impl ReadOptions {
         self.max_bytes = bytes;
         self
     }
-}
 
-/// Most frames of all stacks together: a small profile can name a large location again and again.
-const MOST_FRAMES: usize = 100_000_000;
+    /// Sets [`max_frames`](Self::max_frames).
+    #[must_use]
+    pub fn max_frames(mut self, frames: usize) -> Self {
+        self.max_frames = frames;
+        self
+    }
+}
 
 /// The labels that a profile of this crate has, apart from sizes.
 const LABELS: [&str; 4] = ["kind", "reporter", "type", "thread"];
@@ -81,7 +88,7 @@ const OTHERS: [(Value, &str); 6] = [
 pub fn read(reader: impl Read, options: &ReadOptions) -> Result<Stacks, ImportError> {
     let bytes = unpacked(reader, options.max_bytes)?;
     let profile = Profile::parse(&bytes)?;
-    profile.stacks()
+    profile.stacks(options.max_frames)
 }
 
 fn unpacked(reader: impl Read, most: u64) -> Result<Vec<u8>, ImportError> {
@@ -228,7 +235,7 @@ impl<'b> Profile<'b> {
         Ok(found)
     }
 
-    fn stacks(self) -> Result<Stacks, ImportError> {
+    fn stacks(self, max_frames: usize) -> Result<Stacks, ImportError> {
         let values = self.values()?;
         let mut builder = StacksBuilder::new(&values.iter().map(|(value, _)| *value).collect::<Vec<_>>());
         let time = |nanoseconds: i64| {
@@ -273,10 +280,9 @@ impl<'b> Profile<'b> {
                 let place = locations
                     .binary_search_by_key(id, |(id, _)| *id)
                     .map_err(|_| ImportError::Dangling("location", *id))?;
-                // A location may have many lines, and a sample may name it often.
                 all_frames += locations[place].1.len();
-                if all_frames > MOST_FRAMES {
-                    return Err(ImportError::TooManyFrames(MOST_FRAMES));
+                if all_frames > max_frames {
+                    return Err(ImportError::TooManyFrames(max_frames));
                 }
                 frames.extend_from_slice(&locations[place].1);
             }

@@ -340,6 +340,40 @@ fn a_reader_has_bounds_and_never_panics() {
     }
 }
 
+/// A location with many lines, which a sample names many times, has many more frames than the file has bytes.
+#[test]
+fn stacks_that_expand_are_bounded() {
+    let line = schema::Line { function_id: 1, ..Default::default() };
+    let profile = Profile {
+        sample_type: vec![schema::ValueType { r#type: 1, unit: 2 }],
+        sample: vec![schema::Sample { location_id: vec![1; 1000], value: vec![300], label: Vec::new() }],
+        location: vec![schema::Location { id: 1, mapping_id: 0, address: 0x10, line: vec![line; 1000] }],
+        function: vec![schema::Function { id: 1, ..Default::default() }],
+        string_table: ["", "inuse_space", "bytes"].map(str::to_owned).into(),
+        ..Profile::default()
+    };
+    let bytes = profile.encode_to_vec();
+    let error = read(&*bytes, &ReadOptions::new().max_frames(999_999)).unwrap_err();
+    assert_eq!(error.to_string(), "the profile's stacks have more than 999999 frames");
+    assert!(read(&*bytes, &ReadOptions::new().max_frames(1_000_000)).is_ok());
+}
+
+#[test]
+fn labels_of_other_programs_are_passed_over() {
+    let mut profile = decoded(&inputs::hostile(), &Options::new());
+    let known = read(&*profile.encode_to_vec(), &ReadOptions::new()).unwrap();
+    let text = profile.string_table.len() as i64;
+    profile.string_table.push("pod".to_owned());
+    for sample in &mut profile.sample {
+        sample.label.insert(0, schema::Label { key: text, str: text, ..Default::default() });
+        // The first label of a name counts.
+        let again = sample.label.last().map(|last| schema::Label { str: text, ..*last });
+        sample.label.extend(again);
+    }
+    let stacks = read(&*profile.encode_to_vec(), &ReadOptions::new()).unwrap();
+    assert_eq!(written(&stacks, &Options::new()), written(&known, &Options::new()));
+}
+
 #[test]
 fn a_profile_needs_amounts_that_pprof_knows() {
     let stacks = memory_export::StacksBuilder::new(&[Value::PeakBytes]).finish().unwrap();

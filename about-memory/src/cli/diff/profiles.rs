@@ -18,6 +18,13 @@ const SHOWN: usize = 20;
 /// A stack with its labels, as a text of each frame, the innermost first.
 type Key = (Vec<String>, Vec<(&'static str, String)>);
 
+/// What both profiles have: the bytes, with the places of their amounts in each profile, and those of the blocks.
+struct Columns {
+    value: Value,
+    bytes: [usize; 2],
+    blocks: Option<[usize; 2]>,
+}
+
 /// The amounts of a stack: bytes and blocks before and after.
 #[derive(Clone, Copy, Default)]
 struct Amounts {
@@ -36,7 +43,8 @@ struct Change<'a> {
     first: i128,
     second: i128,
     change: i128,
-    blocks: i128,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    blocks: Option<i128>,
     labels: BTreeMap<&'static str, &'a str>,
     stack: &'a [String],
 }
@@ -52,9 +60,7 @@ pub(super) fn run(first: &Input, second: &Input, json: bool, max_bytes: u64) -> 
         ))),
     };
     let (before, after) = (read(first)?, read(second)?);
-    let [before_values, after_values] = [&before, &after].map(columns);
-    let of_both = before_values.zip(after_values).filter(|(a, b)| a.0 == b.0);
-    let Some(((value, ..), _)) = of_both else {
+    let Some(columns) = Columns::of([&before, &after]) else {
         return Err(Failure::File(
             second.name(),
             anyhow::anyhow!("has no amounts of bytes that {} has, too", first.name()),
@@ -62,7 +68,7 @@ pub(super) fn run(first: &Input, second: &Input, json: bool, max_bytes: u64) -> 
     };
     let mut changes: BTreeMap<Key, Amounts> = BTreeMap::new();
     for (time, stacks) in [&before, &after].into_iter().enumerate() {
-        add(stacks, time, &mut changes);
+        add(stacks, time, &columns, &mut changes);
     }
     let mut total = Amounts::default();
     for amounts in changes.values() {
@@ -78,22 +84,28 @@ pub(super) fn run(first: &Input, second: &Input, json: bool, max_bytes: u64) -> 
     changes.sort_by_key(|(_, amounts)| core::cmp::Reverse(Amounts::change(amounts.bytes).abs()));
     let mut out = io::BufWriter::with_capacity(1 << 16, io::stdout().lock());
     let written = match json {
-        true => write_json(&mut out, value, &total, &changes),
-        false => write_text(&mut out, value, &total, &changes),
+        true => write_json(&mut out, &columns, &total, &changes),
+        false => write_text(&mut out, &columns, &total, &changes),
     };
     written.and_then(|()| out.flush()).map_err(Failure::Output)
 }
 
-/// The bytes that a profile is about, with the places of their amounts and of those of the blocks.
-fn columns(stacks: &Stacks) -> Option<(Value, usize, Option<usize>)> {
-    let values = [(Value::LiveBytes, Value::LiveBlocks), (Value::AllocatedBytes, Value::AllocatedBlocks)];
-    values
-        .into_iter()
-        .find_map(|(bytes, blocks)| Some((bytes, stacks.index_of(bytes)?, stacks.index_of(blocks))))
+impl Columns {
+    /// The first kind of bytes that both profiles have.
+    fn of(profiles: [&Stacks; 2]) -> Option<Self> {
+        let of_both = |value| match profiles.map(|stacks| stacks.index_of(value)) {
+            [Some(first), Some(second)] => Some([first, second]),
+            _ => None,
+        };
+        let values = [(Value::LiveBytes, Value::LiveBlocks), (Value::AllocatedBytes, Value::AllocatedBlocks)];
+        values
+            .into_iter()
+            .find_map(|(value, blocks)| Some(Self { value, bytes: of_both(value)?, blocks: of_both(blocks) }))
+    }
 }
 
-fn add(stacks: &Stacks, time: usize, changes: &mut BTreeMap<Key, Amounts>) {
-    let Some((_, bytes, blocks)) = columns(stacks) else { return };
+fn add(stacks: &Stacks, time: usize, columns: &Columns, changes: &mut BTreeMap<Key, Amounts>) {
+    let (bytes, blocks) = (columns.bytes[time], columns.blocks.map(|blocks| blocks[time]));
     let mut last: Option<((StackId, LabelsId), Key)> = None;
     for sample in stacks.samples() {
         let ids = (sample.stack, sample.labels);
@@ -127,16 +139,20 @@ fn text(stacks: &Stacks, frame: &Frame<'_>) -> String {
 
 fn write_text(
     mut out: impl Write,
-    value: Value,
+    columns: &Columns,
     total: &Amounts,
     changes: &[(&Key, &Amounts)],
 ) -> io::Result<()> {
     let Amounts { bytes, blocks } = *total;
-    writeln!(out, "{}: {} -> {} ({:+})", value.name(), bytes[0], bytes[1], Amounts::change(bytes))?;
-    writeln!(out, "blocks: {} -> {} ({:+})", blocks[0], blocks[1], Amounts::change(blocks))?;
+    writeln!(out, "{}: {} -> {} ({:+})", columns.value.name(), bytes[0], bytes[1], Amounts::change(bytes))?;
+    if columns.blocks.is_some() {
+        writeln!(out, "blocks: {} -> {} ({:+})", blocks[0], blocks[1], Amounts::change(blocks))?;
+    }
     for ((stack, labels), amounts) in changes.iter().take(SHOWN) {
-        let (bytes, blocks) = (Amounts::change(amounts.bytes), Amounts::change(amounts.blocks));
-        write!(out, "\n{bytes:+} bytes, {blocks:+} blocks")?;
+        write!(out, "\n{:+} bytes", Amounts::change(amounts.bytes))?;
+        if columns.blocks.is_some() {
+            write!(out, ", {:+} blocks", Amounts::change(amounts.blocks))?;
+        }
         for (name, value) in labels {
             write!(out, ", {name} {}", escape(value))?;
         }
@@ -154,7 +170,7 @@ fn write_text(
 
 fn write_json(
     mut out: impl Write,
-    value: Value,
+    columns: &Columns,
     total: &Amounts,
     changes: &[(&Key, &Amounts)],
 ) -> io::Result<()> {
@@ -162,14 +178,14 @@ fn write_json(
     write!(
         out,
         "{{\n \"value\": \"{}\",\n \"first\": {first},\n \"second\": {second},\n \"changes\": [",
-        value.name()
+        columns.value.name()
     )?;
     let mut before = "\n  ";
     for ((stack, labels), amounts) in changes {
         out.write_all(before.as_bytes())?;
         let [first, second] = amounts.bytes;
         let labels = labels.iter().map(|(name, value)| (*name, &**value)).collect();
-        let (change, blocks) = (second - first, Amounts::change(amounts.blocks));
+        let (change, blocks) = (second - first, columns.blocks.map(|_| Amounts::change(amounts.blocks)));
         serde_json::to_writer(&mut out, &Change { first, second, change, blocks, labels, stack })?;
         before = ",\n  ";
     }

@@ -33,11 +33,13 @@ impl From<Source> for Profile {
 /// Reads a dump, a recording or a pprof profile, or asks a process for a dump.
 pub(crate) fn read(input: &Input, limits: &DumpLimits) -> Result<Profile, Failure> {
     if let Some(pid) = input.process()? {
-        let folder = tempfile::tempdir().map_err(|error| Failure::File("a dump".to_owned(), error.into()))?;
+        let folders = std::env::temp_dir();
+        let failure = |error: io::Error| Failure::File(folders.display().to_string(), error.into());
+        let folder = tempfile::tempdir_in(&folders).map_err(failure)?;
         let file = folder.path().join("dmd.json");
         live::save_dump(pid, &file, DEFAULT_DUMP_TIMEOUT)
             .map_err(|error| live_input::failure(&[pid], error))?;
-        return Source::read(&file, &limits.options()).map(Profile::from);
+        return read_from(input, File::open(&file).map_err(failure)?, limits);
     }
     if input.is_stdin() {
         return read_from(input, io::stdin().lock(), limits);
@@ -107,6 +109,12 @@ impl Making<'_> {
 
     pub(crate) fn stacks(&self, input: &Input) -> Result<Stacks, Failure> {
         let source = match read(input, self.limits)? {
+            Profile::Pprof(_) if self.when.is_chosen() => {
+                return Err(Failure::Usage(format!(
+                    "{}: a pprof profile has one time; --at and --between are for dumps and recordings",
+                    input.name()
+                )));
+            }
             Profile::Pprof(stacks) => return Ok(*stacks),
             Profile::Heap(source) => source,
         };

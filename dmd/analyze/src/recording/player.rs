@@ -19,7 +19,7 @@ pub(crate) enum Until {
     Event(u64),
 }
 
-/// What is told of the progress: bytes that were read, and all bytes.
+/// A function that gets the progress: the bytes that the reader has read, and all bytes.
 pub(crate) type Progress = Box<dyn FnMut(u64, u64) + Send>;
 
 /// Events between two calls of the progress.

@@ -50,7 +50,7 @@ impl Source {
     }
 
     /// Calls `each` with every good chunk: its kind, its payload and its place. Gives the damaged places: where each
-    /// starts, and where the next good chunk is; the end of the file if there is none.
+    /// starts, and where the next good chunk is, or else the end of the file.
     pub(crate) fn each(
         &mut self,
         mut each: impl FnMut(ChunkKind, &[u8], u64) -> Result<(), AnalyzeError>,

@@ -1,5 +1,6 @@
 //! Dumps of a sample by bytes: weights, standard errors, and what a hostile dump can say.
 
+use dmd_analyze::program::{LeakOptions, Leaks, ProgramOptions};
 use dmd_analyze::{Analysis, AnalyzeOptions, Dump, RecordKind};
 use memory_report::dmd::sample::{variance, weight};
 
@@ -45,6 +46,24 @@ fn a_large_block_is_exact() {
     let dump = read(sampled("1024", r#"{"req": 1048576, "slop": 16, "alloc": "A"}"#)).unwrap();
     assert!(dump.sample().unwrap().standard_error.abs() < 1e-9);
     assert_eq!(live(dump), (1, 1 << 20, 16));
+}
+
+#[test]
+fn leaks_of_a_sample_are_marked_as_estimates() {
+    let blocks = r#"{"req": 1000, "slop": 8, "num": 3, "alloc": "A"}"#;
+    let leaks = |text: String| Leaks::of_dump(read(text).unwrap(), &LeakOptions::new()).unwrap();
+    let sample = leaks(sampled("524288", blocks));
+    let text = sample.text(5, &ProgramOptions::new()).to_string();
+    assert!(text.starts_with("Leaked: ~1.50 MB in ~1,574 blocks.\nEstimated from a sample"), "{text}");
+    assert!(text.contains("\n1. ~1.50 MB"), "{text}");
+    let json: serde_json::Value = serde_json::from_str(&sample.json(5).to_string()).unwrap();
+    assert_eq!(json["estimated"], true);
+    assert!(json["standardError"].as_u64().unwrap() > 1 << 19, "{json}");
+    let exact = leaks(document("live", blocks, TABLES));
+    let text = exact.text(5, &ProgramOptions::new()).to_string();
+    assert!(!text.contains('~') && !text.contains("Estimated"), "{text}");
+    let json: serde_json::Value = serde_json::from_str(&exact.json(5).to_string()).unwrap();
+    assert!(json.get("estimated").is_none(), "{json}");
 }
 
 #[test]

@@ -8,9 +8,10 @@ use crate::json::{Quoted, list};
 
 /// Leaks as JSON.
 ///
-/// The text is an object with `version` (1), `warnings`, the sums `blocks` and `bytes` (requested bytes) of all leaks,
+/// The text is an object with `version` (1), `warnings`, the sums `blocks` and `bytes` (requested bytes) of all leaks (for
+/// a sample by bytes with `estimated`, and `standardError` as a bound on the standard error of `bytes`),
 /// `stacks` (the number of their stacks), and the lists `leaks` and `apart`. A leak has `blocks`, `bytes`, `sizes` (pairs
-/// of size and count, the largest first) and the stack `allocatedAt`, innermost frame first. A leak of a recording has
+/// of size and count, the largest first: requested sizes of a recording, usable sizes of a dump) and the stack `allocatedAt`, innermost frame first. A leak of a recording has
 /// also `growth` (`again` if it is from several parts of the time, or else `once`), `allocations` (those of the stack, freed ones
 /// too), and the seconds `first` and `last` of its first and last block, and `times`: its blocks by twentieths of the
 /// time. `apart` has `blocks` and `bytes` of blocks that are no leaks, with the reason as `what`.
@@ -62,6 +63,10 @@ impl Display for LeaksJson<'_> {
         list(f, &leaks.warnings, "", |f, warning| write!(f, "{}", Quoted(warning)))?;
         let groups: Vec<&Group> = leaks.leaked().collect();
         write!(f, "],\n \"blocks\": {},\n \"bytes\": {},\n", leaks.blocks(), leaks.bytes())?;
+        if let Some(sample) = leaks.analysis.sample() {
+            let error = sample.largest_error(u64::try_from(leaks.bytes()).unwrap_or(u64::MAX));
+            write!(f, " \"estimated\": true,\n \"standardError\": {error:.0},\n")?;
+        }
         write!(f, " \"stacks\": {},\n \"leaks\": [", groups.len())?;
         list(f, &groups[..groups.len().min(self.rows)], "\n  ", |f, group| self.group(f, group))?;
         f.write_str("],\n \"apart\": [")?;

@@ -3,7 +3,7 @@
 use core::fmt::{self, Display};
 
 use super::{Apart, Group, Growth, Leaks};
-use crate::amounts::{blocks, number, percent};
+use crate::amounts::{blocks, mark, number, percent};
 use crate::peak::At;
 use crate::program::ProgramOptions;
 use crate::program::chart::bars;
@@ -38,10 +38,6 @@ impl Growth {
     }
 }
 
-fn sums(count: u64, size: u128) -> String {
-    format!("{} in {}", bytes(signed(size)), blocks(count.into()))
-}
-
 impl Display for LeaksText<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let leaks = self.leaks;
@@ -49,7 +45,16 @@ impl Display for LeaksText<'_> {
             Overview::of(outline, At::End).life(f)?;
             f.write_str("\n")?;
         }
-        writeln!(f, "{}", bold(&format!("Leaked: {}.", sums(leaks.blocks(), leaks.bytes())), self.options))?;
+        let all = self.sums(leaks.blocks(), leaks.bytes());
+        writeln!(f, "{}", bold(&format!("Leaked: {all}."), self.options))?;
+        if let Some(sample) = leaks.analysis.sample() {
+            let most = u64::try_from(leaks.bytes()).unwrap_or(u64::MAX);
+            let error = bytes(sample.largest_error(most).round() as i128);
+            writeln!(
+                f,
+                "Estimated from a sample by bytes; the standard error of the sum is at most {error}."
+            )?;
+        }
         let stacks = StackText::new(&leaks.analysis, self.options);
         let mut index = 0;
         for growth in [Growth::Again, Growth::Once, Growth::Unknown] {
@@ -59,7 +64,11 @@ impl Display for LeaksText<'_> {
             }
             let count = groups.iter().map(|group| group.blocks).sum();
             let size = groups.iter().map(|group| group.requested).sum();
-            writeln!(f, "\n{}", bold(&format!("{}: {}", growth.title(), sums(count, size)), self.options))?;
+            writeln!(
+                f,
+                "\n{}",
+                bold(&format!("{}: {}", growth.title(), self.sums(count, size)), self.options)
+            )?;
             for group in groups.iter().take(self.rows) {
                 index += 1;
                 self.group(f, index, group, &stacks)?;
@@ -76,6 +85,16 @@ impl Display for LeaksText<'_> {
 }
 
 impl LeaksText<'_> {
+    /// `~` before amounts that are estimates.
+    fn mark(&self) -> &'static str {
+        mark(self.leaks.analysis.sample().is_some())
+    }
+
+    fn sums(&self, count: u64, size: u128) -> String {
+        let mark = self.mark();
+        format!("{mark}{} in {mark}{}", bytes(signed(size)), blocks(count.into()))
+    }
+
     fn group(
         &self,
         f: &mut fmt::Formatter<'_>,
@@ -83,10 +102,11 @@ impl LeaksText<'_> {
         group: &Group,
         stacks: &StackText<'_>,
     ) -> fmt::Result {
-        let amount = bold(&bytes(signed(group.requested)), self.options);
+        let mark = self.mark();
+        let amount = bold(&format!("{mark}{}", bytes(signed(group.requested))), self.options);
         let share = percent(signed(group.requested), signed(self.leaks.bytes()));
         let count = blocks(group.blocks.into());
-        writeln!(f, "\n{index}. {amount}  {share}  in {count}{}", sizes(&group.sizes))?;
+        writeln!(f, "\n{index}. {amount}  {share}  in {mark}{count}{}", sizes(&group.sizes))?;
         if let Some((first, last)) = group.times {
             let (first, last) = (first.as_secs_f64(), last.as_secs_f64());
             let mut line = match group.blocks {
