@@ -100,6 +100,23 @@ fn check_sessions(mut waiting: Waiting) {
     grow(&mut waiting, "after");
 }
 
+/// A log says what every allocation was, which nobody knows of a sample.
+#[test]
+fn a_sample_waits_until_no_log_is_open() {
+    let mut waiting = Waiting::start(command(victim("tracked")));
+    let session = Session::begin(&waiting, 0);
+    grow(&mut waiting, "log");
+    drop(session.end());
+    let (_, line) = Session::ask(&waiting, ",\"sample_bytes\":4096");
+    assert!(line.contains("\"error\"") && line.contains("a log of all its allocations"), "{line}");
+    let session = Session::begin(&waiting, 0);
+    grow(&mut waiting, "no-log");
+    assert_eq!(of_size(&session.end(), 107), YOUNG);
+    let session = Session::begin(&waiting, 4096);
+    grow(&mut waiting, "sample");
+    assert!(of_size(&session.end(), 107) > 0);
+}
+
 #[test]
 fn a_declared_wrapper_records_on_request() {
     check_sessions(Waiting::start(command(victim("tracked"))));

@@ -1,5 +1,6 @@
 //! A program that records nothing until it is asked. For each line of its input it frees what it has and allocates
-//! anew, on eight threads; then it makes the file of the line's name. Usage: `tracked`, with `ABOUT_MEMORY`; it prints
+//! anew, on eight threads; then it makes the file of the line's name. From the line `log` on it observes its
+//! allocations, up to the line `no-log`. Usage: `tracked`, with `ABOUT_MEMORY`; it prints
 //! `ready` when it has its first blocks.
 
 #![allow(clippy::print_stdout, reason = "tells the test")]
@@ -49,12 +50,23 @@ fn main() {
     let mut old = blocks(3000, 1000);
     println!("ready");
     let mut young = Vec::new();
+    let mut observer = None;
     for line in std::io::stdin().lines() {
+        let line = line.expect("readable");
+        match line.trim() {
+            "log" => {
+                let log = dmd::MemoryObserver::new();
+                log.set_tracking_allocation_sites(true).expect("DMD records");
+                observer = Some(log);
+            }
+            "no-log" => observer = None,
+            _ => {}
+        }
         // Half of the older blocks end while DMD may record, the others stay.
         old.truncate(500);
         drop(young);
         young = grow();
-        std::fs::write(line.expect("readable").trim(), "").expect("writable");
+        std::fs::write(line.trim(), "").expect("writable");
     }
-    drop(young);
+    drop((young, observer));
 }

@@ -27,7 +27,10 @@ impl Session {
             Err(error) if error.kind() == io::ErrorKind::Unsupported => {
                 Err(io::Error::other("DMD neither records nor waits in this process"))
             }
-            Err(_) => Err(io::Error::other("DMD records this process already: a dump shows what is alive")),
+            Err(_) => Err(io::Error::other(
+                "DMD records this process already (a dump shows what is alive), or the program has a log of all its \
+                 allocations, which a sample would not fill",
+            )),
         }
     }
 
