@@ -21,16 +21,18 @@ const STACKS: usize = 10;
 /// Asserts that what a closure allocates is freed when the closure has returned and its result was dropped.
 ///
 /// The program needs DMD: a global allocator that is switched on (see [`Dmd::switched_on`](crate::Dmd::switched_on)), in any
-/// mode but cumulative, or `about-memory run`. Blocks that libraries allocate once for a process are no leaks: see
+/// mode but cumulative, or `about-memory run`. With [`Stacks::Full`](crate::Stacks::Full) each leak has a stack; by default DMD
+/// records stacks for a sample, and the message counts small blocks without one. Blocks that libraries allocate once for a process are no leaks: see
 /// [`OneTime`](dmd_analyze::program::OneTime). Blocks of other threads that run at the same time count, too, so such a
 /// test runs alone in its process: as the only test of a file, or under `cargo nextest`.
 ///
 /// ```
-/// use dmd::{Dmd, Mode, Options};
+/// use dmd::{Dmd, Mode, Options, Stacks};
 /// use std::alloc::System;
 ///
 /// #[global_allocator]
-/// static ALLOCATOR: Dmd<System> = Dmd::switched_on(System, Options::new().mode(Mode::Live).quiet(true));
+/// static ALLOCATOR: Dmd<System> =
+///     Dmd::switched_on(System, Options::new().mode(Mode::Live).stacks(Stacks::Full).quiet(true));
 ///
 /// dmd::assert_no_leaks!(|| vec![1, 2, 3].len());
 /// let leaks = || dmd::assert_no_leaks!(|| std::mem::forget(vec![1, 2, 3]));

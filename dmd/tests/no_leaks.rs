@@ -6,10 +6,11 @@
 use std::alloc::System;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use dmd::{Dmd, Mode, Options};
+use dmd::{Dmd, Mode, Options, Stacks};
 
 #[global_allocator]
-static ALLOCATOR: Dmd<System> = Dmd::switched_on(System, Options::new().mode(Mode::Live).quiet(true));
+static ALLOCATOR: Dmd<System> =
+    Dmd::switched_on(System, Options::new().mode(Mode::Live).stacks(Stacks::Full).quiet(true));
 
 #[inline(never)]
 fn lose(bytes: usize) {
