@@ -1,7 +1,8 @@
 //! SIGTERM and SIGINT: where the program has no handler, they write the last dump and then end the process.
 
-use std::fs::File;
+use std::fs::OpenOptions;
 use std::io::{BufRead as _, BufReader, Read as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -111,15 +112,15 @@ fn a_second_signal_ends_the_process_at_once() {
     let pipe = folder.path().join("pipe");
     succeed(command("mkfifo").arg(&pipe));
     let options = format!("--mode=scan --quiet --dump-at-exit --output={}", pipe.display());
-    let reader = std::thread::spawn({
-        let pipe = pipe.clone();
-        move || File::open(pipe).unwrap()
-    });
+    // A dump into a pipe that nobody reads fails, so somebody reads it before the program starts.
+    let mut pipe = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(pipe).unwrap();
     let child = start(preloaded(&program, &options).arg("waits"), folder.path());
     send(&child, libc::SIGTERM);
-    // The dump has begun.
-    let mut pipe = reader.join().unwrap();
-    pipe.read_exact(&mut [0]).unwrap();
+    let begun = Instant::now();
+    while !matches!(pipe.read(&mut [0]), Ok(1)) {
+        assert!(begun.elapsed() < Duration::from_secs(60), "the dump does not begin");
+        sleep(Duration::from_millis(1));
+    }
     // One request may be two signals at once.
     send(&child, libc::SIGINT);
     sleep(Duration::from_millis(400));
