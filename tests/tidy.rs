@@ -76,6 +76,7 @@ fn crates_depend_along_the_arrows_only() {
         ("tests/ui", &[]),
         ("benches", &["memory-report", "memory-reporter", "about-memory", "dmd", "heap-graph", "tests"]),
         ("benches/profilers", &["dmd", "memory-report"]),
+        ("benches/sizing", &["memory-reporter", "tests"]),
     ]);
     let members = members();
     let ours: BTreeSet<String> =
