@@ -67,6 +67,10 @@ fn crates_depend_along_the_arrows_only() {
             &["memory-report", "memory-reporter", "dmd-analyze", "dmd", "heap-graph", "memory-export"],
         ),
         ("about-memory/export", &["memory-report"]),
+        (
+            "about-memory/endpoint",
+            &["memory-report", "memory-reporter", "memory-export", "dmd-analyze", "about-memory"],
+        ),
         ("examples", &["memory-reporter", "about-memory", "dmd", "heap-graph"]),
         ("tests", &["allocators", "memory-reporter", "about-memory", "dmd", "heap-graph"]),
         ("tests/allocators", &["memory-reporter"]),
@@ -218,6 +222,7 @@ fn unsafe_code_is_forbidden_or_named() {
         ("dmd/unwind/src/lib.rs", "#![deny(unsafe_code)]"),
         ("heap-graph/src/lib.rs", "#![deny(unsafe_code)]"),
         ("about-memory/export/src/lib.rs", "#![forbid(unsafe_code)]"),
+        ("about-memory/endpoint/src/lib.rs", "#![forbid(unsafe_code)]"),
     ] {
         assert!(read(file).contains(attribute), "{file}: {attribute}");
     }
@@ -225,9 +230,15 @@ fn unsafe_code_is_forbidden_or_named() {
 
 #[test]
 fn only_the_platform_module_names_an_operating_system() {
-    for crate_folder in
-        ["reporter", "reporter/model", "about-memory", "about-memory/export", "reporter-derive", "heap-graph"]
-    {
+    for crate_folder in [
+        "reporter",
+        "reporter/model",
+        "about-memory",
+        "about-memory/endpoint",
+        "about-memory/export",
+        "reporter-derive",
+        "heap-graph",
+    ] {
         for path in files(&root().join(crate_folder).join("src"), ".rs") {
             let relative = path.strip_prefix(root()).unwrap().display().to_string();
             if relative.starts_with(&format!("{crate_folder}/src/platform")) {

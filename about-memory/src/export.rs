@@ -99,7 +99,8 @@ pub fn stacks(dump: Dump, options: &StacksOptions) -> Result<Stacks, StacksError
     Ok(builder.finish()?)
 }
 
-/// The blocks of the second dump minus those of the first. Amounts may be negative.
+/// The blocks of the second dump minus those of the first. Amounts may be negative. The duration is the time between both,
+/// if they are of one process.
 ///
 /// # Errors
 ///
@@ -112,10 +113,26 @@ pub fn difference(first: Dump, second: Dump, options: &StacksOptions) -> Result<
     let mut builder = StacksBuilder::new(&values(&second));
     describe(&second, &mut builder);
     builder.facts().comment += ", minus an earlier dump";
+    builder.facts().duration = between(&first, &second);
     // The main program of the later dump is that of the difference.
     add(second, 1, options, &mut builder)?;
     add(first, -1, options, &mut builder)?;
     Ok(builder.finish()?)
+}
+
+/// The time between two dumps of one process.
+fn between(first: &Dump, second: &Dump) -> Option<Duration> {
+    let start = |dump: &Dump| Some(dump.time()? as f64 - dump.statistics()?.seconds);
+    let seconds = match (start(first), start(second)) {
+        // The time of a dump is in whole seconds.
+        (Some(one), Some(other)) if (one - other).abs() < 2.0 => {
+            second.statistics()?.seconds - first.statistics()?.seconds
+        }
+        (Some(_), Some(_)) => return None,
+        // A sample has no statistics.
+        _ => second.time()?.checked_sub(first.time()?)? as f64,
+    };
+    Duration::try_from_secs_f64(seconds).ok()
 }
 
 fn values(dump: &Dump) -> [Value; 2] {

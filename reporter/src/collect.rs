@@ -19,4 +19,4 @@ pub use pressure::{AllocatorPurge, MemoryPressure, PressureHook, minimize_memory
 pub use program::run_reporters;
 
 #[cfg(feature = "live")]
-pub(crate) use program::asking_threads;
+pub(crate) use program::{ForDump, for_dump};

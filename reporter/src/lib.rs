@@ -109,11 +109,13 @@ pub use watching::{
     SavedStack, WatchedCollector, allocation_site, describe_block, on_garbage_collection, register_nursery,
 };
 
-/// For the macros of this crate, for `heap-graph` and for `dmd`. Not for direct use; it may change at any time.
+/// For the macros of this crate, for `heap-graph`, `dmd` and `memory-endpoint`. Not for direct use; it may change at any time.
 #[doc(hidden)]
 pub mod __private {
     pub use crate::allocator::{Declared, DeclaredAllocator};
     pub use crate::collect::run_reporters;
+    #[cfg(feature = "live")]
+    pub use crate::live::{__collect as collect_alone, __dump as dump};
     pub use crate::measure::{apart, bytes, of_the_mirrors_type};
     pub use crate::reporting::isolation::contain;
     pub use crate::reporting::registry::StaticReporter;

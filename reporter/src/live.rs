@@ -60,4 +60,8 @@ pub use listening::{ListenOptions, Listening, folder, listen, listen_until_dropp
 pub use protocol::{Amounts, Hello, MAX_REQUEST, Minimized, Tracking, VERSION};
 pub use triggers::listen_to_signals;
 
+#[doc(hidden)]
+pub use dmd_dump::dump as __dump;
 pub(crate) use environment::start_up;
+#[doc(hidden)]
+pub use turns::collect_alone as __collect;

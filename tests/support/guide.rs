@@ -27,6 +27,9 @@ mod production {}
 #[doc = include_str!("../../docs/src/heap-graphs.md")]
 mod heap_graphs {}
 
+#[doc = include_str!("../../docs/src/endpoints.md")]
+mod endpoints {}
+
 #[doc = include_str!("../../docs/src/budgets.md")]
 mod budgets {}
 

@@ -43,6 +43,10 @@ pub struct CollectOptions {
     /// but not waited for until it calls `answer_here` again. Default: none, no other thread is asked. Live requests
     /// set a quarter of their deadline.
     pub ask_threads: Option<Duration>,
+    /// While DMD records in dark-matter mode, the collection marks the blocks that it counts, and adds what DMD knows
+    /// of the others below `explicit/heap-unclassified`. DMD looks symbols up for that, in this process: with much debug
+    /// information it takes seconds, and more memory than the program. Default: yes.
+    pub dark_matter: bool,
     /// A reporter that takes longer gets a warning. Default: one second.
     pub slow: Duration,
     /// The name of the process. Default: `Main Process (pid N)`.
@@ -61,6 +65,7 @@ impl Default for CollectOptions {
             minimize: false,
             deadline: None,
             ask_threads: None,
+            dark_matter: true,
             slow: Duration::from_secs(1),
             process: None,
             resident_map: false,
@@ -106,6 +111,13 @@ impl CollectOptions {
     #[must_use]
     pub fn resident_map(mut self, resident_map: bool) -> Self {
         self.resident_map = resident_map;
+        self
+    }
+
+    /// Sets [`dark_matter`](Self::dark_matter).
+    #[must_use]
+    pub fn dark_matter(mut self, dark_matter: bool) -> Self {
+        self.dark_matter = dark_matter;
         self
     }
 
@@ -287,7 +299,8 @@ impl<'a> Driver<'a> {
         let mut set = ReportSet::new();
         set.set_usable_size_known(allocator::declared().is_some());
         set.add_name_patterns(name_pattern::linked());
-        let run = Run::begin(dark_matter);
+        // Without a run no block is marked, and marks of other runs stay as they are.
+        let run = if options.dark_matter { Run::begin(dark_matter) } else { None };
         let dark_matter = run.filter(|_| dark_matter).map(Collecting::new);
         let brief = Brief { process, anonymize: options.anonymize, counted: Arc::default(), run };
         Ok(Self {

@@ -7,17 +7,25 @@ use crate::reporting::isolation;
 
 use super::driver::{CollectOptions, collect_reports};
 
-std::thread_local! {
-    static ASK_THREADS: Cell<Option<Duration>> = const { Cell::new(None) };
+/// How the reporters of a dump run. Dumps at the end of the process ask no other thread: none may answer any more.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct ForDump {
+    /// The time of all other threads together.
+    pub(crate) ask_threads: Option<Duration>,
+    /// Reporters leave private data out of paths.
+    pub(crate) anonymize: bool,
 }
 
-/// Runs `dump`, in which the engine calls [`run_reporters`] on this thread. The reporters of other threads run, too, and
-/// have this time together. Dumps at the end of the process do without them: no thread may answer any more.
+std::thread_local! {
+    static FOR_DUMP: Cell<ForDump> = const { Cell::new(ForDump { ask_threads: None, anonymize: false }) };
+}
+
+/// Runs `dump`, in which the engine calls [`run_reporters`] on this thread.
 #[cfg(feature = "live")]
-pub(crate) fn asking_threads<T>(at_most: Duration, dump: impl FnOnce() -> T) -> T {
-    ASK_THREADS.set(Some(at_most));
+pub(crate) fn for_dump<T>(how: ForDump, dump: impl FnOnce() -> T) -> T {
+    FOR_DUMP.set(how);
     let dumped = dump();
-    ASK_THREADS.set(None);
+    FOR_DUMP.set(ForDump::default());
     dumped
 }
 
@@ -28,7 +36,8 @@ pub extern "C" fn run_reporters(milliseconds: u64) {
     if milliseconds != 0 {
         options = options.deadline(Duration::from_millis(milliseconds));
     }
-    options.ask_threads = ASK_THREADS.get();
+    let ForDump { ask_threads, anonymize } = FOR_DUMP.get();
+    (options.ask_threads, options.anonymize) = (ask_threads, anonymize);
     // The driver catches the panics of reporters one by one; this catches all others.
     let _ = isolation::contain(|| drop(collect_reports(&options)));
 }

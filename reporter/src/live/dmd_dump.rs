@@ -5,8 +5,9 @@ use std::fs::{self, File};
 use std::hash::{BuildHasher as _, RandomState};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use crate::collect::asking_threads;
+use crate::collect::{ForDump, for_dump};
 use crate::{engine_abi, platform};
 
 use super::turns;
@@ -16,9 +17,16 @@ pub(super) const REQUEST: &str = "dmd-dump";
 
 /// Sends a dump, for which the engine runs all reporters and marks the blocks that they report.
 pub(super) fn answer(out: &mut dyn Write) -> io::Result<()> {
-    let mut dump = temporary(report_and_dump)?;
+    let mut dump = dump(turns::DEADLINE, false)?;
     io::copy(&mut dump, out)?;
     Ok(())
+}
+
+/// A dump for which the engine runs all reporters, each with this deadline, and marks the blocks that they report. With
+/// `anonymize` they leave private data out of paths. The error is `Unsupported` if no engine records. For the crate
+/// `memory-endpoint`.
+pub fn dump(deadline: Duration, anonymize: bool) -> io::Result<File> {
+    temporary(|path| report_and_dump(path, deadline, anonymize))
 }
 
 /// A dump that `write` writes. Its name is gone before the peer reads, so nothing stays behind.
@@ -27,7 +35,9 @@ pub(super) fn temporary(write: impl FnOnce(&CStr) -> io::Result<()>) -> io::Resu
     let path = folder.0.join("dmd.json.gz");
     let name = CString::new(path.as_os_str().as_encoded_bytes())?;
     write(&name).map_err(|error| match error.kind() {
-        io::ErrorKind::Unsupported => io::Error::other("DMD records nothing in this process now"),
+        io::ErrorKind::Unsupported => {
+            io::Error::new(io::ErrorKind::Unsupported, "DMD records nothing in this process now")
+        }
         _ => error,
     })?;
     File::open(&path)
@@ -69,10 +79,10 @@ pub(super) fn save(folder: &Path, name: &str) -> io::Result<()> {
 }
 
 fn write(path: &Path) -> io::Result<()> {
-    report_and_dump(&CString::new(path.as_os_str().as_encoded_bytes())?)
+    report_and_dump(&CString::new(path.as_os_str().as_encoded_bytes())?, turns::DEADLINE, false)
 }
 
-fn report_and_dump(path: &CStr) -> io::Result<()> {
-    let wait = turns::time_for_threads(turns::DEADLINE);
-    turns::alone(|| asking_threads(wait, || engine_abi::report_and_dump(path, turns::DEADLINE)))
+fn report_and_dump(path: &CStr, deadline: Duration, anonymize: bool) -> io::Result<()> {
+    let how = ForDump { ask_threads: Some(turns::time_for_threads(deadline)), anonymize };
+    turns::alone(|| for_dump(how, || engine_abi::report_and_dump(path, deadline)))
 }

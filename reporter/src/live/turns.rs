@@ -18,8 +18,8 @@ pub(super) fn time_for_threads(deadline: Duration) -> Duration {
 }
 
 /// Collects, one collection at a time: reporters need not expect to run twice at the same time, and two collections
-/// would slow each other down. It asks the threads with reporters of their own.
-pub(super) fn collect_alone(options: &CollectOptions) -> ReportSet {
+/// would slow each other down. It asks the threads with reporters of their own. The crate `memory-endpoint` uses it, too.
+pub fn collect_alone(options: &CollectOptions) -> ReportSet {
     let wait = time_for_threads(options.deadline.unwrap_or(DEADLINE));
     let options = options.clone().ask_threads(wait);
     alone(|| collect_reports(&options))

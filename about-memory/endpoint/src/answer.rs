@@ -1,0 +1,22 @@
+//! The bodies of answers. They run on a thread of their own, one at a time.
+
+mod profile;
+mod reports;
+
+use std::io::{self, Write};
+
+use crate::bounded::Bounded;
+use crate::options::Options;
+use crate::response::{Body, Refusal};
+
+pub(crate) use profile::{dump, profile};
+pub(crate) use reports::{metrics, report};
+
+/// What the program writes as a snapshot.
+pub(crate) type WriteSnapshot = dyn Fn(&mut dyn Write) -> io::Result<()> + Send + Sync;
+
+pub(crate) fn snapshot(write: &WriteSnapshot, options: &Options) -> Result<Body, Refusal> {
+    let bytes = Bounded::new(options.max_bytes).fill("the snapshot", |body| write(body))?;
+    let content_type = "application/octet-stream";
+    Ok(Body { content_type, file_name: Some("heap.fxsnapshot"), bytes })
+}

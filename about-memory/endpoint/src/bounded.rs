@@ -1,0 +1,59 @@
+//! A body that stops growing at a limit.
+
+use std::io::{self, Write};
+
+use crate::response::Refusal;
+
+/// Bytes in memory, at most as many as a limit.
+#[derive(Debug)]
+pub(crate) struct Bounded {
+    bytes: Vec<u8>,
+    most: usize,
+    is_over: bool,
+}
+
+impl Bounded {
+    pub(crate) fn new(most: usize) -> Self {
+        Self { bytes: Vec::new(), most, is_over: false }
+    }
+
+    /// The bytes that `write` writes. `what` is the subject of a message about its error.
+    pub(crate) fn fill<E: std::fmt::Display>(
+        mut self,
+        what: &str,
+        write: impl FnOnce(&mut Self) -> Result<(), E>,
+    ) -> Result<Vec<u8>, Refusal> {
+        let written = write(&mut self);
+        match written {
+            // A writer may swallow the error of the stream.
+            _ if self.is_over => Err(Refusal::new(
+                503,
+                format!("{what} has more than {} bytes, the limit of the endpoint (max_bytes)", self.most),
+            )),
+            Err(error) => {
+                Err(Refusal::new(503, format!("{what} cannot be made: {}", one_line(&error.to_string()))))
+            }
+            Ok(()) => Ok(self.bytes),
+        }
+    }
+}
+
+impl Write for Bounded {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if bytes.len() > self.most - self.bytes.len() {
+            self.is_over = true;
+            return Err(io::Error::other("the body has reached its limit"));
+        }
+        self.bytes.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// The text of an error as a part of one line.
+pub(crate) fn one_line(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}

@@ -1,0 +1,150 @@
+//! The endpoint: whose turn it is, and what it answers.
+
+use core::fmt;
+use std::io::{self, Write};
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::answer::{self, WriteSnapshot};
+use crate::options::Options;
+use crate::request::{self, Request};
+use crate::response::{Body, Refusal, Response};
+use crate::turn::{self, DIFFERENCE, NoResult, Taken, WORK};
+
+/// A client that was refused is asked to wait this long.
+const SOON: Duration = Duration::from_secs(1);
+
+/// Answers requests for the memory of the program. See the [crate](crate) for paths, bounds and who may ask.
+pub struct Endpoint {
+    options: Options,
+    snapshot: Option<Arc<WriteSnapshot>>,
+}
+
+impl Endpoint {
+    /// An endpoint with the default options, and without snapshots.
+    pub fn new() -> Self {
+        Self::with_options(Options::default())
+    }
+
+    /// An endpoint without snapshots.
+    pub fn with_options(options: Options) -> Self {
+        Self { options, snapshot: None }
+    }
+
+    /// Answers `/memory/snapshot` with what `write` writes, such as `heap_graph::HeapGraph::stream`.
+    ///
+    /// ```
+    /// use heap_graph::HeapGraph;
+    /// use heap_graph::live::LiveOptions;
+    /// use heap_graph::snapshot::WriteOptions;
+    /// use memory_endpoint::Endpoint;
+    ///
+    /// static NAMES: std::sync::Mutex<Vec<String>> = std::sync::Mutex::new(Vec::new());
+    ///
+    /// let endpoint = Endpoint::new().snapshot(|file| {
+    ///     let roots = |roots: &mut heap_graph::live::Roots<'_>| roots.add("names", &NAMES);
+    ///     HeapGraph::stream(file, LiveOptions::new(), &WriteOptions::new(), roots).map(drop)
+    /// });
+    /// assert_eq!(endpoint.respond("/memory/snapshot", "", "*/*").status, 200);
+    /// ```
+    #[must_use]
+    pub fn snapshot(
+        mut self,
+        write: impl Fn(&mut dyn Write) -> io::Result<()> + Send + Sync + 'static,
+    ) -> Self {
+        self.snapshot = Some(Arc::new(write));
+        self
+    }
+
+    /// Answers a `GET`. `path` is as in [`PATHS`](crate::PATHS), without the prefix under which the server mounts the
+    /// endpoint; `query` is the part after `?`, or empty; `accept` is the header of that name, or empty.
+    ///
+    /// The call blocks for the time of the answer, so an asynchronous server makes it on a thread that may block. It
+    /// does not panic.
+    pub fn respond(&self, path: &str, query: &str, accept: &str) -> Response {
+        let answered = Request::parse(path, query, accept, &self.options).and_then(|request| match request {
+            Request::Profile(Some(seconds)) => self.difference(Duration::from_secs(seconds)),
+            _ => self.at_once(request),
+        });
+        match answered {
+            Ok(body) => Response::of(body),
+            Err(refusal) => Response::refused(refusal, request::is_pprof(path)),
+        }
+    }
+
+    fn at_once(&self, request: Request) -> Result<Body, Refusal> {
+        let end = turn::end_of(self.options.deadline);
+        let options = self.options.clone();
+        let snapshot = self.snapshot.clone();
+        if request == Request::Snapshot && snapshot.is_none() {
+            return Err(Refusal::new(404, "this program gives no heap snapshots (Endpoint::snapshot)"));
+        }
+        self.work(end, WORK.take(), move || match (request, snapshot) {
+            (Request::Metrics(form), _) => answer::metrics(form, &options),
+            (Request::Report { is_compressed }, _) => answer::report(is_compressed, &options),
+            (Request::Snapshot, Some(snapshot)) => answer::snapshot(&*snapshot, &options),
+            (Request::Snapshot, None) | (Request::Profile(_), _) => {
+                answer::profile(None, answer::dump(&options)?, &options)
+            }
+        })
+    }
+
+    /// Two dumps, so that the memory for the first profile does not count as growth. Others are answered between them.
+    fn difference(&self, wait: Duration) -> Result<Body, Refusal> {
+        let Some(_difference) = DIFFERENCE.take() else {
+            let message = "another request waits for its second profile";
+            return Err(Refusal::new(429, message).retry_after(wait));
+        };
+        let start = Instant::now();
+        let end = turn::end_of(self.options.deadline);
+        let options = self.options.clone();
+        let first = self.work(end, WORK.take(), move || answer::dump(&options))?;
+        let used = start.elapsed();
+        thread::sleep(wait);
+        let end = turn::end_of(self.options.deadline.saturating_sub(used));
+        let options = self.options.clone();
+        self.work(end, WORK.take_before(end), move || {
+            answer::profile(Some(first), answer::dump(&options)?, &options)
+        })
+    }
+
+    fn work<T: Send + 'static>(
+        &self,
+        end: Instant,
+        turn: Option<Taken>,
+        work: impl FnOnce() -> Result<T, Refusal> + Send + 'static,
+    ) -> Result<T, Refusal> {
+        let Some(turn) = turn else {
+            let message = "another request is at work; there is one at a time";
+            return Err(Refusal::new(429, message).retry_after(SOON));
+        };
+        turn::run_before(end, turn, work).unwrap_or_else(|error| {
+            Err(match error {
+                NoResult::Late => {
+                    let deadline = self.options.deadline;
+                    let message =
+                        format!("no answer within {deadline:?}, the limit of the endpoint (deadline)");
+                    Refusal::new(503, message).retry_after(SOON)
+                }
+                NoResult::Panicked => Refusal::new(500, "a part of the program panicked while it answered"),
+                NoResult::NoThread(error) => Refusal::new(503, format!("no thread can be started: {error}")),
+            })
+        })
+    }
+}
+
+impl Default for Endpoint {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Endpoint")
+            .field("options", &self.options)
+            .field("has_snapshot", &self.snapshot.is_some())
+            .finish()
+    }
+}

@@ -1,0 +1,109 @@
+//! The bounds of answers, and what they contain.
+
+use std::time::Duration;
+
+/// How an [`Endpoint`](crate::Endpoint) answers.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Options {
+    /// The maximum of time that a request takes, without the seconds for which a difference waits. A reporter has half
+    /// of it. Default: 30 seconds.
+    pub deadline: Duration,
+    /// The maximum of `seconds=`. Default: 300.
+    pub max_seconds: u64,
+    /// The maximum of bytes of a body. Default: 64 MiB.
+    pub max_bytes: usize,
+    /// The maximum of bytes of a dump of DMD, uncompressed. Default: 256 MiB.
+    pub max_dump_bytes: u64,
+    /// The maximum of series of reports in `/metrics`. Default: 500.
+    pub max_series: usize,
+    /// Whether reporters keep private data in paths and descriptions. Default: no.
+    pub private: bool,
+    /// The name of the process: the label `process` of metrics. It should be the same in each run of the program, or
+    /// each run has series of its own. Default: the name of the executable file.
+    pub process: Option<String>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            deadline: Duration::from_secs(30),
+            max_seconds: 300,
+            max_bytes: 64 << 20,
+            max_dump_bytes: 256 << 20,
+            max_series: 500,
+            private: false,
+            process: None,
+        }
+    }
+}
+
+impl Options {
+    /// The defaults.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets [`deadline`](Self::deadline).
+    #[must_use]
+    pub fn deadline(mut self, deadline: Duration) -> Self {
+        self.deadline = deadline;
+        self
+    }
+
+    /// Sets [`max_seconds`](Self::max_seconds).
+    #[must_use]
+    pub fn max_seconds(mut self, seconds: u64) -> Self {
+        self.max_seconds = seconds;
+        self
+    }
+
+    /// Sets [`max_bytes`](Self::max_bytes).
+    #[must_use]
+    pub fn max_bytes(mut self, bytes: usize) -> Self {
+        self.max_bytes = bytes;
+        self
+    }
+
+    /// Sets [`max_dump_bytes`](Self::max_dump_bytes).
+    #[must_use]
+    pub fn max_dump_bytes(mut self, bytes: u64) -> Self {
+        self.max_dump_bytes = bytes;
+        self
+    }
+
+    /// Sets [`max_series`](Self::max_series).
+    #[must_use]
+    pub fn max_series(mut self, series: usize) -> Self {
+        self.max_series = series;
+        self
+    }
+
+    /// Sets [`private`](Self::private).
+    #[must_use]
+    pub fn private(mut self, private: bool) -> Self {
+        self.private = private;
+        self
+    }
+
+    /// Sets [`process`](Self::process).
+    #[must_use]
+    pub fn process(mut self, name: impl Into<String>) -> Self {
+        self.process = Some(name.into());
+        self
+    }
+
+    /// The time of one reporter.
+    pub(crate) fn reporter_deadline(&self) -> Duration {
+        self.deadline / 2
+    }
+
+    /// The name of the process.
+    pub(crate) fn process_name(&self) -> String {
+        let of_executable = || {
+            let path = std::env::current_exe().ok()?;
+            Some(path.file_name()?.to_string_lossy().into_owned())
+        };
+        self.process.clone().or_else(of_executable).unwrap_or_else(|| "unknown".to_owned())
+    }
+}

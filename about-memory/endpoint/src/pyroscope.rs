@@ -1,0 +1,278 @@
+//! Pushes profiles to a server of Pyroscope, for programs that no collector reaches.
+//!
+//! The push service takes `POST /push.v1.PusherService/Push` with JSON (grafana/pyroscope `api/push/v1/push.proto`).
+//! The program sends it with the HTTP client that it has, so this module needs none: TLS, proxies and passwords are the
+//! client's.
+//!
+//! ```no_run
+//! use std::io;
+//! use std::sync::Arc;
+//!
+//! use memory_endpoint::Endpoint;
+//! use memory_endpoint::pyroscope::{Push, PushRequest};
+//!
+//! fn send(request: &PushRequest<'_>) -> io::Result<u16> {
+//!     # let post = |_url: &str, _headers: &[(&str, &str)], _body: &[u8]| Ok(200);
+//!     post(request.url, &request.headers, request.body) // of any HTTP client; returns the status
+//! }
+//!
+//! let endpoint = Arc::new(Endpoint::new());
+//! let pushing = Push::new("http://pyroscope:4040", "my-service").label("region", "eu").start(endpoint, send)?;
+//! // It pushes until `pushing` is dropped.
+//! # drop(pushing);
+//! # Ok::<(), io::Error>(())
+//! ```
+//!
+//! A profile has addresses and build ids, since the program looks no symbols up. Pyroscope shows functions if it can
+//! look them up: with its symbolizer and a server of debuginfod that has the program's debug information.
+
+use core::fmt;
+use std::hash::{BuildHasher as _, RandomState};
+use std::io;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use memory_report::json::push_string;
+
+use crate::Endpoint;
+
+/// The path of the push service below the address of the server.
+const SERVICE: &str = "push.v1.PusherService/Push";
+
+/// What goes where, and how often.
+#[derive(Clone, Debug)]
+pub struct Push {
+    url: String,
+    labels: Vec<(String, String)>,
+    tenant: Option<String>,
+    interval: Duration,
+}
+
+/// A `POST` to send.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct PushRequest<'a> {
+    /// The address.
+    pub url: &'a str,
+    /// The headers.
+    pub headers: Vec<(&'a str, &'a str)>,
+    /// The body: JSON.
+    pub body: &'a [u8],
+}
+
+/// Why a push failed.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum PushError {
+    /// There is no profile: the status of the endpoint's answer, and its line.
+    NoProfile(u16, String),
+    /// The client could not send it.
+    Send(io::Error),
+    /// The server answered with this status.
+    Refused(u16),
+}
+
+impl fmt::Display for PushError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoProfile(status, line) => write!(f, "no profile ({status}): {line}"),
+            Self::Send(error) => write!(f, "the profile cannot be sent: {error}"),
+            Self::Refused(status) => write!(f, "the server refused the profile with the status {status}"),
+        }
+    }
+}
+
+impl std::error::Error for PushError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Send(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl Push {
+    /// Pushes to the server at this address (`http://pyroscope:4040`), as the service of this name. One minute lies
+    /// between two pushes.
+    pub fn new(server: &str, service_name: impl Into<String>) -> Self {
+        Self {
+            url: format!("{}/{SERVICE}", server.trim_end_matches('/')),
+            labels: vec![
+                ("__name__".to_owned(), "memory".to_owned()),
+                ("service_name".to_owned(), service_name.into()),
+            ],
+            tenant: None,
+            interval: Duration::from_secs(60),
+        }
+    }
+
+    /// Adds a label to all profiles. A later label replaces an earlier one of the same name.
+    #[must_use]
+    pub fn label(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        let name = name.into();
+        self.labels.retain(|(known, _)| *known != name);
+        self.labels.push((name, value.into()));
+        self
+    }
+
+    /// Sets the tenant: the header `X-Scope-OrgID`.
+    #[must_use]
+    pub fn tenant(mut self, tenant: impl Into<String>) -> Self {
+        self.tenant = Some(tenant.into());
+        self
+    }
+
+    /// Sets the time between two pushes. Each costs a profile: see the [crate](crate#what-it-costs).
+    #[must_use]
+    pub fn interval(mut self, interval: Duration) -> Self {
+        self.interval = interval;
+        self
+    }
+
+    /// Pushes one profile now. `send` sends it and returns the status of the answer.
+    ///
+    /// # Errors
+    ///
+    /// If there is no profile, as for `/debug/pprof/heap`; if `send` fails; or if the status is not of the 200s.
+    pub fn once(
+        &self,
+        endpoint: &Endpoint,
+        send: impl FnOnce(&PushRequest<'_>) -> io::Result<u16>,
+    ) -> Result<(), PushError> {
+        let profile = endpoint.respond("/debug/pprof/heap", "", "");
+        if profile.status != 200 {
+            let line = String::from_utf8_lossy(&profile.body).trim_end().to_owned();
+            return Err(PushError::NoProfile(profile.status, line));
+        }
+        let body = self.body(&profile.body);
+        let mut headers = vec![("content-type", "application/json")];
+        headers.extend(self.tenant.as_deref().map(|tenant| ("x-scope-orgid", tenant)));
+        let status = send(&PushRequest { url: &self.url, headers, body: body.as_bytes() });
+        match status.map_err(PushError::Send)? {
+            200..300 => Ok(()),
+            status => Err(PushError::Refused(status)),
+        }
+    }
+
+    /// Pushes from now on, on a thread of its own. A push that fails is left out.
+    ///
+    /// # Errors
+    ///
+    /// If the system starts no thread.
+    pub fn start(
+        self,
+        endpoint: Arc<Endpoint>,
+        mut send: impl FnMut(&PushRequest<'_>) -> io::Result<u16> + Send + 'static,
+    ) -> io::Result<Pushing> {
+        let shared = Arc::new(Shared::default());
+        let threads = Arc::clone(&shared);
+        let push = move || {
+            while threads.wait(self.interval) {
+                let pushed = self.once(&endpoint, &mut send);
+                threads.note(pushed);
+            }
+        };
+        let thread = thread::Builder::new().name("memory-pyroscope".to_owned()).spawn(push)?;
+        Ok(Pushing { shared, thread: Some(thread) })
+    }
+
+    /// The message `PushRequest` as JSON: series of labels and samples.
+    fn body(&self, profile: &[u8]) -> String {
+        let mut json = "{\"series\":[{\"labels\":[".to_owned();
+        for (index, (name, value)) in self.labels.iter().enumerate() {
+            json.push_str(if index == 0 { "{\"name\":" } else { ",{\"name\":" });
+            push_string(&mut json, name);
+            json.push_str(",\"value\":");
+            push_string(&mut json, value);
+            json.push('}');
+        }
+        json.push_str("],\"samples\":[{\"ID\":\"");
+        json.push_str(&random_id());
+        json.push_str("\",\"rawProfile\":\"");
+        STANDARD.encode_string(profile, &mut json);
+        json.push_str("\"}]}]}");
+        json
+    }
+}
+
+/// A UUID of version 4. It only has to differ from those of other profiles.
+fn random_id() -> String {
+    let [high, low] = [0, 1].map(|part| RandomState::new().hash_one(part));
+    let high = high & !0xf000 | 0x4000;
+    let low = low & !(0b11 << 62) | 0b10 << 62;
+    let [a, b, c, d, e] = [high >> 32, high >> 16 & 0xffff, high & 0xffff, low >> 48, low & 0xffff_ffff_ffff];
+    format!("{a:08x}-{b:04x}-{c:04x}-{d:04x}-{e:012x}")
+}
+
+/// A thread that pushes, until dropped. Dropping it waits for a push that is under way.
+#[derive(Debug)]
+pub struct Pushing {
+    shared: Arc<Shared>,
+    /// `None` once it has ended.
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Pushing {
+    /// The number of pushes that the server took.
+    pub fn pushed(&self) -> u64 {
+        self.shared.lock().pushed
+    }
+
+    /// The number of pushes that failed, and the last error.
+    pub fn failed(&self) -> (u64, Option<String>) {
+        let state = self.shared.lock();
+        (state.failed, state.last_error.clone())
+    }
+}
+
+impl Drop for Pushing {
+    fn drop(&mut self) {
+        self.shared.lock().is_over = true;
+        self.shared.changed.notify_all();
+        if let Some(thread) = self.thread.take() {
+            // The panic hook has reported a panic of the program's client.
+            let _ = thread.join();
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    is_over: bool,
+    pushed: u64,
+    failed: u64,
+    last_error: Option<String>,
+}
+
+impl Shared {
+    /// False if there is nothing to wait for any more.
+    fn wait(&self, interval: Duration) -> bool {
+        let waited = self.changed.wait_timeout_while(self.lock(), interval, |state| !state.is_over);
+        let (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        !state.is_over
+    }
+
+    fn note(&self, pushed: Result<(), PushError>) {
+        let mut state = self.lock();
+        match pushed {
+            Ok(()) => state.pushed += 1,
+            Err(error) => {
+                state.failed += 1;
+                state.last_error = Some(error.to_string());
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,85 @@
+//! What an endpoint answers.
+
+use std::time::Duration;
+
+/// An answer to a `GET`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Response {
+    /// The status: 200, 400 (a bad query), 404 (no such path, or no snapshot), 429 (another request is at work), 500 (a
+    /// part of the program panicked), or 503 (no DMD, too slow, or too large).
+    pub status: u16,
+    /// The names of headers in lower case, and their values.
+    pub headers: Vec<(&'static str, String)>,
+    /// The body. That of an error is one line of text.
+    pub body: Vec<u8>,
+}
+
+impl Response {
+    /// The value of a header, whose name is in lower case.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(known, _)| *known == name).map(|(_, value)| &**value)
+    }
+
+    pub(crate) fn of(body: Body) -> Self {
+        let mut response = Self::with(200, body.content_type, body.bytes);
+        if let Some(name) = body.file_name {
+            response.headers.push(("content-disposition", format!("attachment; filename=\"{name}\"")));
+        }
+        response
+    }
+
+    pub(crate) fn refused(refusal: Refusal, is_pprof: bool) -> Self {
+        let mut line = refusal.message;
+        line.push('\n');
+        let mut response = Self::with(refusal.status, "text/plain; charset=utf-8", line.into_bytes());
+        if let Some(wait) = refusal.retry_after {
+            // A client that comes too early is refused again.
+            let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
+            response.headers.push(("retry-after", seconds.max(1).to_string()));
+        }
+        if is_pprof {
+            // `go tool pprof` shows the text of such an answer.
+            response.headers.push(("x-go-pprof", "1".to_owned()));
+        }
+        response
+    }
+
+    fn with(status: u16, content_type: &str, body: Vec<u8>) -> Self {
+        let headers = vec![
+            ("content-type", content_type.to_owned()),
+            ("cache-control", "no-store".to_owned()),
+            ("x-content-type-options", "nosniff".to_owned()),
+        ];
+        Self { status, headers, body }
+    }
+}
+
+/// The body of a successful answer.
+#[derive(Debug)]
+pub(crate) struct Body {
+    pub(crate) content_type: &'static str,
+    /// The name for a browser that saves it.
+    pub(crate) file_name: Option<&'static str>,
+    pub(crate) bytes: Vec<u8>,
+}
+
+/// Why a request gets no answer.
+#[derive(Debug)]
+pub(crate) struct Refusal {
+    pub(crate) status: u16,
+    /// One line.
+    pub(crate) message: String,
+    pub(crate) retry_after: Option<Duration>,
+}
+
+impl Refusal {
+    pub(crate) fn new(status: u16, message: impl Into<String>) -> Self {
+        Self { status, message: message.into(), retry_after: None }
+    }
+
+    pub(crate) fn retry_after(mut self, wait: Duration) -> Self {
+        self.retry_after = Some(wait);
+        self
+    }
+}

@@ -1,0 +1,212 @@
+//! What each path answers, and that its sums are those of the program.
+
+use std::collections::BTreeMap;
+
+use heap_graph::HeapGraph;
+use heap_graph::live::{LiveOptions, Roots};
+use heap_graph::snapshot::{self, WriteOptions};
+use memory_endpoint::{Endpoint, Options, PATHS};
+use memory_export::Value;
+use memory_report::{ReportSet, file};
+
+use crate::program::{self, NAMES, body, by_reporter, line, names_bytes, profile};
+
+fn endpoint() -> Endpoint {
+    Endpoint::new().snapshot(|file| {
+        let roots = |roots: &mut Roots<'_>| roots.add("names", &NAMES);
+        HeapGraph::stream(file, LiveOptions::new(), &WriteOptions::new(), roots).map(drop)
+    })
+}
+
+/// The amounts of a metric by path, by the grammar of the text forms: `name{label="value",...} number`.
+fn metric(text: &str, name: &str) -> BTreeMap<String, i128> {
+    let lines = text.lines().filter_map(|line| line.strip_prefix(name)?.strip_prefix('{'));
+    let path = |line: &str| line.split_once("path=\"").unwrap().1.split('"').next().unwrap().to_owned();
+    lines.map(|line| (path(line), line.rsplit_once(' ').unwrap().1.parse().unwrap())).collect()
+}
+
+#[test]
+fn metrics_add_up() {
+    let _alone = program::alone();
+    for accept in ["application/openmetrics-text", "text/plain"] {
+        let text = String::from_utf8(body(endpoint().respond("/metrics", "", accept))).unwrap();
+        let bytes = metric(&text, "memory_report_bytes");
+        assert_eq!(bytes["explicit/names"], names_bytes());
+        let is_heap = |line: &&str| line.contains("kind=\"heap\"") && line.contains("path=\"explicit/");
+        let heap = text.lines().filter(is_heap).map(|line| line.rsplit_once(' ').unwrap().1);
+        let heap: i128 = heap.map(|amount| amount.parse::<i128>().unwrap()).sum();
+        assert_eq!(heap, bytes["heap-allocated"], "heap-unclassified is the rest");
+        assert!(bytes["explicit/heap-unclassified"] >= 777_777);
+        assert!(text.contains("\nmemory_report_duration_seconds "));
+        // The series of a restarted program are the same.
+        assert!(!text.contains("(pid "), "{text}");
+    }
+}
+
+#[test]
+fn a_report_is_firefox_s_file() {
+    let _alone = program::alone();
+    let amounts = |set: &ReportSet| -> BTreeMap<String, i64> {
+        set.iter().map(|report| (report.path.to_owned(), report.amount)).collect()
+    };
+    for (accept, content_type) in [("*/*", "application/json"), ("application/gzip", "application/gzip")] {
+        let response = endpoint().respond("/memory/report", "", accept);
+        assert_eq!(response.header("content-type"), Some(content_type));
+        let body = body(response);
+        assert_eq!(body.starts_with(&[0x1f, 0x8b]), accept == "application/gzip");
+        let set = file::read_from(&*body, &file::ReadOptions::new()).unwrap();
+        let amounts = amounts(&set);
+        assert_eq!(i128::from(amounts["explicit/names"]), names_bytes());
+        assert!(amounts["heap-allocated"] >= amounts["explicit/names"] + 777_777);
+        // DMD would have looked symbols up for these.
+        assert!(amounts.keys().all(|path| !path.starts_with("explicit/heap-unclassified/")));
+        assert!(set.iter().all(|report| report.process.ends_with(&format!("(pid {})", std::process::id()))));
+    }
+}
+
+#[test]
+fn a_profile_has_addresses_build_ids_and_reporters() {
+    let _alone = program::alone();
+    for path in ["/debug/pprof/heap", "/debug/pprof/allocs"] {
+        let response = endpoint().respond(path, "debug=0&gc=1", "");
+        assert_eq!(response.header("content-type"), Some("application/octet-stream"));
+        let stacks = profile(&body(response));
+        let sums = by_reporter(&stacks);
+        assert_eq!(sums["explicit/names"], names_bytes());
+        assert_eq!(sums.values().sum::<i128>(), stacks.total(Value::LiveBytes).unwrap());
+        assert!(sums[""] >= 777_777);
+        let program = &stacks.modules()[0];
+        assert_eq!(program.path, std::env::current_exe().unwrap().display().to_string());
+        assert!(program.build_id.len() >= 16, "{program:?}");
+        let mut frames = 0;
+        for sample in stacks.samples() {
+            for frame in stacks.stack(sample.stack) {
+                let frame = stacks.frame(*frame);
+                let is_address = frame.module.is_some() && frame.offset.is_some();
+                // A frame without a module is what DMD calls it: `???`, or that no stack was recorded.
+                let name = frame.function.unwrap_or_default();
+                assert!(is_address == name.is_empty(), "{frame:?}");
+                assert!(is_address || name.contains("???") || name.starts_with('('), "{frame:?}");
+                frames += usize::from(is_address);
+            }
+        }
+        assert!(frames > 1000);
+    }
+}
+
+/// The addresses lead to functions of this program, once somebody who has the file looks them up.
+#[test]
+fn a_client_finds_the_functions() {
+    let _alone = program::alone();
+    let stacks = profile(&body(endpoint().respond("/debug/pprof/heap", "", "")));
+    let column = stacks.index_of(Value::LiveBytes).unwrap();
+    // The block that nobody reports, with the rest of its last page.
+    let is_it = |bytes: i128| (777_777..777_777 + 4096).contains(&bytes);
+    let stack = stacks
+        .owned()
+        .iter()
+        .find(|owned| owned.owner.kind == Some("unreported") && is_it(owned.sums[column]))
+        .map(|owned| owned.stack)
+        .unwrap();
+    let offsets: Vec<u64> = stacks
+        .stack(stack)
+        .iter()
+        .map(|frame| stacks.frame(*frame))
+        .filter(|frame| frame.module.is_some_and(|module| module.index() == 0))
+        .filter_map(|frame| frame.offset)
+        .collect();
+    let exe = std::env::current_exe().unwrap();
+    let text: String = offsets
+        .iter()
+        .map(|offset| format!("\"F{offset}\": \"#00: ???[{} +0x{offset:x}]\"", exe.display()))
+        .collect::<Vec<_>>()
+        .join(", ");
+    let keys: Vec<String> = offsets.iter().map(|offset| format!("\"F{offset}\"")).collect();
+    let dump = format!(
+        "{{\"version\": 5, \"invocation\": {{\"dmdEnvVar\": null, \"mode\": \"live\"}}, \
+         \"blockList\": [{{\"req\": 1, \"alloc\": \"A\"}}], \"traceTable\": {{\"A\": [{}]}}, \
+         \"frameTable\": {{{text}}}}}",
+        keys.join(", ")
+    );
+    let mut dump = dmd::analyze::read_from(dump.as_bytes(), &dmd::analyze::ReadOptions::new()).unwrap();
+    dump.symbolize(&dmd::symbolize::SymbolOptions::new());
+    let names: Vec<&str> = dump.frames().filter_map(|frame| frame.function).collect();
+    assert!(names.iter().any(|name| name.contains("program::alone")), "{names:?}");
+}
+
+#[test]
+fn a_snapshot_is_what_the_program_gives() {
+    let _alone = program::alone();
+    let response = endpoint().respond("/memory/snapshot", "", "");
+    let disposition = "attachment; filename=\"heap.fxsnapshot\"";
+    assert_eq!(response.header("content-disposition"), Some(disposition));
+    let graph = snapshot::read_from(&*body(response), &snapshot::ReadOptions::new()).unwrap();
+    // The root, the value, its block, and the blocks of 1,000 names.
+    assert_eq!(graph.node_count(), 1003);
+
+    let without = Endpoint::new().respond("/memory/snapshot", "", "");
+    assert_eq!(
+        (without.status, line(&without)),
+        (404, "this program gives no heap snapshots (Endpoint::snapshot)")
+    );
+}
+
+#[test]
+fn private_data_is_left_out_unless_asked_for() {
+    let _alone = program::alone();
+    let private = Endpoint::with_options(Options::new().private(true));
+    for (endpoint, is_private) in [(Endpoint::new(), false), (private, true)] {
+        for path in ["/metrics", "/memory/report"] {
+            let text = String::from_utf8(body(endpoint.respond(path, "", ""))).unwrap();
+            assert_eq!(text.contains("secret.txt"), is_private, "{path}");
+            assert_eq!(text.contains("<anonymized>"), !is_private, "{path}");
+        }
+    }
+}
+
+#[test]
+fn bad_queries_are_refused() {
+    let _alone = program::alone();
+    let endpoint = Endpoint::with_options(Options::new().max_seconds(5));
+    for (path, query, message) in [
+        ("/debug/pprof/heap", "seconds=0", "/debug/pprof/heap: seconds=0 is not a number from 1 to 5"),
+        ("/debug/pprof/heap", "seconds=6", "/debug/pprof/heap: seconds=6 is not a number from 1 to 5"),
+        ("/debug/pprof/heap", "seconds=-1", "/debug/pprof/heap: seconds=-1 is not a number from 1 to 5"),
+        ("/debug/pprof/heap", "seconds", "/debug/pprof/heap: seconds= is not a number from 1 to 5"),
+        ("/debug/pprof/heap", "seconds=1&seconds=2", "/debug/pprof/heap: seconds is given twice"),
+        (
+            "/debug/pprof/allocs",
+            "debug=1",
+            "/debug/pprof/allocs: debug=1 asks for text; there is only debug=0, the format of pprof",
+        ),
+        ("/debug/pprof/heap", "gc=yes", "/debug/pprof/heap: gc=yes is neither 0 nor 1"),
+        (
+            "/debug/pprof/heap",
+            "second=5",
+            "/debug/pprof/heap: no parameter second; it has only seconds, debug and gc",
+        ),
+        ("/metrics", "a\n\u{202e}b=1", "/metrics: no parameter a\\n\\u{202e}b; it has no parameters"),
+        ("/memory/report", "gz", "/memory/report: no parameter gz; it has no parameters"),
+    ] {
+        let response = endpoint.respond(path, query, "");
+        assert_eq!((response.status, line(&response)), (400, message), "{path}?{query}");
+        assert_eq!(response.header("x-go-pprof"), path.starts_with("/debug/").then_some("1"));
+    }
+    let long = endpoint.respond("/metrics", &"x".repeat(10_000), "");
+    assert!(line(&long).len() < 120, "{}", line(&long));
+    for path in ["", "/", "/metrics/", "/debug/pprof", "/debug/pprof/profile", "metrics", "/../metrics"] {
+        let response = endpoint.respond(path, "", "");
+        assert_eq!(response.status, 404, "{path}");
+        assert!(line(&response).ends_with(&PATHS.join(", ")));
+    }
+}
+
+#[test]
+fn no_answer_may_be_kept_or_guessed_at() {
+    let _alone = program::alone();
+    for path in PATHS {
+        let response = endpoint().respond(path, "", "");
+        assert_eq!(response.header("cache-control"), Some("no-store"), "{path}");
+        assert_eq!(response.header("x-content-type-options"), Some("nosniff"), "{path}");
+    }
+}

@@ -1,0 +1,54 @@
+//! The endpoint on hyper alone: a server of any kind passes path, query and `Accept` on, and sends the answer.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use http_body_util::Full;
+use hyper::body::{Bytes, Incoming};
+use hyper::header::ACCEPT;
+use hyper::service::service_fn;
+use hyper::{Method, Request, Response, StatusCode};
+use hyper_util::rt::TokioIo;
+use memory_endpoint::Endpoint;
+use tokio::net::TcpListener;
+
+// It records if the variable `DMD` asks for it.
+memory_reporter::global_allocator!(dmd::Dmd<std::alloc::System>: dmd::Dmd::new(std::alloc::System));
+
+async fn answer(endpoint: Arc<Endpoint>, request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
+    let status = |status: StatusCode| {
+        let mut response = Response::new(Full::default());
+        *response.status_mut() = status;
+        response
+    };
+    if request.method() != Method::GET {
+        return Ok(status(StatusCode::METHOD_NOT_ALLOWED));
+    }
+    let path = request.uri().path().to_owned();
+    let query = request.uri().query().unwrap_or_default().to_owned();
+    let accept = request.headers().get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned();
+    // An answer takes a while, so a thread that may block makes it.
+    let answered = tokio::task::spawn_blocking(move || endpoint.respond(&path, &query, &accept)).await;
+    let Ok(answered) = answered else { return Ok(status(StatusCode::SERVICE_UNAVAILABLE)) };
+    let mut response = Response::builder().status(answered.status);
+    for (name, value) in answered.headers {
+        response = response.header(name, value);
+    }
+    let response = response.body(Full::new(Bytes::from(answered.body)));
+    Ok(response.unwrap_or_else(|_| status(StatusCode::INTERNAL_SERVER_ERROR)))
+}
+
+#[tokio::main]
+async fn main() -> std::io::Result<()> {
+    let address = std::env::args().nth(1).unwrap_or_else(|| "127.0.0.1:9464".to_owned());
+    let admin = TcpListener::bind(address).await?;
+    println!("admin http://{}", admin.local_addr()?);
+    let endpoint = Arc::new(Endpoint::new());
+    loop {
+        let (stream, _) = admin.accept().await?;
+        let endpoint = Arc::clone(&endpoint);
+        let service = service_fn(move |request| answer(Arc::clone(&endpoint), request));
+        let connection = hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service);
+        tokio::spawn(async move { drop(connection.await) });
+    }
+}
