@@ -161,6 +161,9 @@ fn accept(listener: &TcpListener, state: &Arc<State>) {
         let _ = stream.set_write_timeout(Some(TIME_TO_TAKE));
         let _ = stream.set_nodelay(true);
         if state.connections.fetch_add(1, Ordering::SeqCst) >= MAX_CONNECTIONS {
+            // Closing with unread bytes would take the answer away from the client.
+            let _ = stream.set_read_timeout(Some(Duration::from_millis(100)));
+            let _ = stream.read(&mut [0; 4096]);
             let _ = refuse(&Refusal::new(503, "there are too many connections"), &mut stream);
             state.connections.fetch_sub(1, Ordering::SeqCst);
             continue;
