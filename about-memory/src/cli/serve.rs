@@ -72,9 +72,7 @@ impl Serve {
         if !self.no_open && !open(&file) {
             say("no browser can be started; open the address above in one");
         }
-        while !is_over.load(Ordering::Relaxed)
-            && self.idle.is_none_or(|idle| server.idle_for() < idle)
-        {
+        while !is_over.load(Ordering::Relaxed) && self.idle.is_none_or(|idle| server.idle_for() < idle) {
             std::thread::sleep(LOOK);
         }
         Ok(())

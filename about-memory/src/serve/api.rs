@@ -59,9 +59,7 @@ impl Api {
                     memory_report::file::write_compressed(out, &set, 6)
                 }))
             }
-            (Method::Post, ["query"]) => {
-                body::<Question>(request, stream)?.answer(&self.session, stream)
-            }
+            (Method::Post, ["query"]) => body::<Question>(request, stream)?.answer(&self.session, stream),
             (Method::Post, ["export"]) => body::<Export>(request, stream)?.run(&self.session, stream),
             (Method::Post, ["measure"]) => {
                 let measure: Measure = body(request, stream)?;

@@ -32,12 +32,14 @@ impl Guard {
                 return Err(Refusal::new(403, "the request is of another origin"));
             }
         }
+        let is_api = request.path.starts_with("/api/");
         if let Some(site) = request.header("sec-fetch-site")?
             && !matches!(site, b"same-origin" | b"none")
+            && (is_api || !is_navigation(request)?)
         {
             return Err(Refusal::new(403, "the request is of another site"));
         }
-        if !request.path.starts_with("/api/") {
+        if !is_api {
             return match request.method {
                 Method::Get => Ok(()),
                 _ => Err(Refusal::new(405, "the method must be GET")),
@@ -45,7 +47,10 @@ impl Guard {
         }
         let bearer = request.header("authorization")?.and_then(|value| value.strip_prefix(b"Bearer "));
         if !bearer.is_some_and(|token| self.token.is(token)) {
-            return Err(Refusal::new(401, "the token is missing or wrong: open the address that `serve` printed"));
+            return Err(Refusal::new(
+                401,
+                "the token is missing or wrong: open the address that `serve` printed",
+            ));
         }
         let media_type = request.header("content-type")?;
         let is_good = match request.method {
@@ -66,4 +71,11 @@ impl Guard {
             false => Ok(()),
         }
     }
+}
+
+/// Whether a browser opens the page in a tab, as it does for the link in a file. The page has neither data nor token, so
+/// anybody may do that; nobody else may load its parts.
+fn is_navigation(request: &Request) -> Result<bool, Refusal> {
+    let is = |name, value: &[u8]| Ok(request.header(name)? == Some(value));
+    Ok(is("sec-fetch-mode", b"navigate")? && is("sec-fetch-dest", b"document")?)
 }

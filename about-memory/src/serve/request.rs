@@ -105,9 +105,9 @@ impl Request {
             return Err(Refusal::new(411, "a body must have a length"));
         }
         if let Some(length) = request.header("content-length")? {
-            let digits = core::str::from_utf8(length).ok().filter(|text| {
-                !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
-            });
+            let digits = core::str::from_utf8(length)
+                .ok()
+                .filter(|text| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()));
             let length = digits.and_then(|text| text.parse().ok());
             request.length = length.ok_or(Refusal::new(400, "the length of the body is not a number"))?;
         }

@@ -42,9 +42,13 @@ pub(super) fn events(
             }
         }
         if has_jobs || had_jobs {
-            let jobs: Vec<_> = session.jobs().iter().map(|job| {
-                json!({ "id": job.id.0, "kind": job.kind, "done": job.steps.0, "of": job.steps.1 })
-            }).collect();
+            let jobs: Vec<_> = session
+                .jobs()
+                .iter()
+                .map(
+                    |job| json!({ "id": job.id.0, "kind": job.kind, "done": job.steps.0, "of": job.steps.1 }),
+                )
+                .collect();
             text += &format!("event: jobs\ndata: {}\n\n", json!(jobs));
         }
         had_jobs = has_jobs;

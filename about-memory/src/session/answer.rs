@@ -1,8 +1,8 @@
 //! Answers to queries.
 
+use heap_graph::NodeIndex;
 use heap_graph::census::{CensusReport, CensusTree};
 use heap_graph::dominators::SharedDominators;
-use heap_graph::NodeIndex;
 
 /// The answer to a query. A front end reads trees and lists of nodes as [`Rows`](super::Rows).
 #[derive(Debug)]

@@ -142,7 +142,9 @@ impl<K: Clone + Eq + Hash, V> TaskCache<K, V> {
                 slots.clock += 1;
                 let used = slots.clock;
                 slots.bytes += bytes;
-                slots.by_key.insert(key.clone(), Slot::Done { value: Arc::clone(value), bytes: *bytes, used });
+                slots
+                    .by_key
+                    .insert(key.clone(), Slot::Done { value: Arc::clone(value), bytes: *bytes, used });
                 slots.evict(self.budget);
             }
         }

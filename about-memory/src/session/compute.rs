@@ -4,7 +4,9 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use heap_graph::census::{CensusDifference, CensusError, CensusTreeNode, TreeOptions, census_watched};
-use heap_graph::dominators::{MAX_INDIVIDUALS, SharedDominators, SuspectOptions, individuals_watched, suspects};
+use heap_graph::dominators::{
+    MAX_INDIVIDUALS, SharedDominators, SuspectOptions, individuals_watched, suspects,
+};
 use heap_graph::paths::shortest_paths_watched;
 use heap_graph::{Cancelled, CensusReport, CensusTree, Graph, Node, NodeId, NodeIndex, Progress};
 
@@ -77,9 +79,8 @@ pub(super) fn compute(key: &Key, needs: &Needs<'_>) -> Result<Answer, SessionErr
         Key::Query(query) => query,
     };
     match query {
-        Query::Census { snapshot, by, invert, filter } => {
-            needs.report(*snapshot, by, |report| Answer::Tree(CensusTree::new(report, &shape(*invert, filter))))
-        }
+        Query::Census { snapshot, by, invert, filter } => needs
+            .report(*snapshot, by, |report| Answer::Tree(CensusTree::new(report, &shape(*invert, filter)))),
         Query::TreeMap { snapshot, by } => needs.report(*snapshot, by, |report| {
             let tree = CensusTree::new(report, &TreeOptions::new());
             Answer::TreeMap(tree_map_box(&tree, tree.root(), MAX_LEVELS))
@@ -103,8 +104,7 @@ pub(super) fn compute(key: &Key, needs: &Needs<'_>) -> Result<Answer, SessionErr
             let leaves: HashSet<u64> = leaves.iter().copied().collect();
             let of_tree = tree.tree();
             let is_wanted = |leaf| leaves.contains(&leaf);
-            let all =
-                individuals_watched(&of_tree, &by.breakdown(), is_wanted, usize::MAX, needs.progress)?;
+            let all = individuals_watched(&of_tree, &by.breakdown(), is_wanted, usize::MAX, needs.progress)?;
             let nodes = all.iter().take(MAX_INDIVIDUALS).map(|node| node.index()).collect();
             Ok(Answer::Nodes { nodes, found: all.len(), tree: tree.clone() })
         }

@@ -154,7 +154,8 @@ impl Engine {
     fn begin(&self, key: &Key, job: JobId) {
         let mut stages = self.stages();
         if stages.len() >= MAX_STAGES {
-            stages.clear();
+            let running: Vec<_> = self.jobs.list().iter().map(|job| job.id).collect();
+            stages.retain(|_, held| running.contains(&held.job));
         }
         let stage = match stages.remove(key).map(|held| held.stage) {
             // The cache has dropped the result.
@@ -241,8 +242,7 @@ impl Engine {
                 return false;
             }
             let is_first = *state == DominatorState::Computed;
-            let next =
-                if is_first { DominatorState::Fetching } else { DominatorState::IncrementalFetching };
+            let next = if is_first { DominatorState::Fetching } else { DominatorState::IncrementalFetching };
             state.advance(next).expect("rows follow their tree");
             is_first
         });

@@ -282,7 +282,11 @@ fn census_rows(tree: &CensusTree, options: &RowsOptions) -> Rows {
         numbers: CENSUS.iter().map(|column| (&tree).number(node, *column)).collect(),
         children: tree.child_count(node),
         is_open: options.open.contains(&id),
-        leaves: if node.leaves.len() > MAX_LEAVES { Vec::new() } else { node.leaves.iter().copied().collect() },
+        leaves: if node.leaves.len() > MAX_LEAVES {
+            Vec::new()
+        } else {
+            node.leaves.iter().copied().collect()
+        },
     });
     let root = tree.root();
     let whole = vec![root.total_bytes, root.total_count, root.total_bytes, root.total_count];

@@ -17,7 +17,7 @@ use super::id::{JobId, SnapshotId};
 use super::jobs::Job;
 use super::pending::Pending;
 use super::query::Query;
-use super::snapshots::{Snapshots, SnapshotInfo, Source};
+use super::snapshots::{SnapshotInfo, Snapshots, Source};
 use super::state::SnapshotState;
 
 /// Bounds of a session.

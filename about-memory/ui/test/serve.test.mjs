@@ -1,7 +1,7 @@
 // The page of `about-memory serve`: every view by its address, by mouse and by keyboard.
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
-import { fileURLToPath } from "node:url";
+import { fileURLToPath, pathToFileURL } from "node:url";
 import { after, test } from "node:test";
 import { golden, newPage, program } from "./browser.mjs";
 
@@ -19,12 +19,14 @@ async function serve(...args) {
     line += part;
     if (line.includes("\n")) break;
   }
-  const { url } = JSON.parse(line);
+  const { url, file } = JSON.parse(line);
   const [origin, token] = url.split("/#token=");
   const { page, faults, close } = await newPage();
   page.on("request", (request) => request.url().includes(token) && faults.push(`token in ${request.url()}`));
-  page.on("request", (request) => /^(blob|data):/.test(request.url()) || request.url().startsWith(`${origin}/`) || faults.push(request.url()));
-  await page.goto(url);
+  page.on("request", (request) => /^(blob|data|file):/.test(request.url()) || request.url().startsWith(`${origin}/`) || faults.push(request.url()));
+  // As a browser opens it: by the private file that leads to the address.
+  await page.goto(pathToFileURL(file).href);
+  await page.waitForURL(`${origin}/**`);
   await page.waitForFunction(() => document.documentElement.dataset.state === "ready");
   /** Goes to a view and waits for its rows. */
   const go = async (hash) => {

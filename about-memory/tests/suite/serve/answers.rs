@@ -108,7 +108,10 @@ fn snapshots_are_imported_saved_and_removed() {
     assert_eq!(imported.json()["snapshot"], 1);
     client.session.wait_until_read(about_memory::session::SnapshotId(1));
     let state = client.get("/api/state").json();
-    assert_eq!((&state["snapshots"][0]["state"], &state["snapshots"][0]["imported"]), (&json!("read"), &json!(true)));
+    assert_eq!(
+        (&state["snapshots"][0]["state"], &state["snapshots"][0]["imported"]),
+        (&json!("read"), &json!(true))
+    );
 
     let saved = client.post("/api/export", &json!({ "format": "fxsnapshot", "snapshot": 1 }));
     assert!(saved.header("content-disposition").unwrap().starts_with("attachment"));
@@ -123,7 +126,10 @@ fn snapshots_are_imported_saved_and_removed() {
     assert_eq!(client.post("/api/export", &wrong).status, 400);
 
     let remove = |path: &str| client.raw(client.head(&format!("DELETE {path}"), "").as_bytes()).status;
-    assert_eq!((remove("/api/snapshots/1"), remove("/api/snapshots/1"), remove("/api/jobs/7")), (200, 404, 404));
+    assert_eq!(
+        (remove("/api/snapshots/1"), remove("/api/snapshots/1"), remove("/api/jobs/7")),
+        (200, 404, 404)
+    );
     // A hostile upload becomes a failed snapshot, with a reason.
     client.send("PUT", "/api/snapshots", "application/octet-stream", b"hostile");
     client.session.wait_until_read(about_memory::session::SnapshotId(2));
@@ -170,7 +176,8 @@ fn a_page_that_goes_cancels_its_question() {
     let client = with_snapshot();
     let is_cancelled = (0..200).any(|number| {
         let body =
-            json!({ "query": { "view": "search", "snapshot": 1, "text": format!("nothing {number}") } }).to_string();
+            json!({ "query": { "view": "search", "snapshot": 1, "text": format!("nothing {number}") } })
+                .to_string();
         let more = format!("Content-Type: application/json\r\nContent-Length: {}\r\n", body.len());
         let mut stream = TcpStream::connect(client.server.address()).unwrap();
         stream.write_all(client.head("POST /api/query", &more).as_bytes()).unwrap();

@@ -69,12 +69,25 @@ fn requests_of_other_origins_are_refused() {
     let ask = |more: &str| client.raw(client.head("GET /api/state", more).as_bytes()).status;
     assert_eq!(ask(&format!("Origin: http://127.0.0.1:{port}\r\nSec-Fetch-Site: same-origin\r\n")), 200);
     assert_eq!(ask("Sec-Fetch-Site: none\r\n"), 200);
-    for origin in ["http://evil.example", "null", "http://127.0.0.1:1", &format!("https://127.0.0.1:{port}"), ""] {
+    for origin in
+        ["http://evil.example", "null", "http://127.0.0.1:1", &format!("https://127.0.0.1:{port}"), ""]
+    {
         assert_eq!(ask(&format!("Origin: {origin}\r\n")), 403, "{origin}");
     }
     for site in ["cross-site", "same-site", "something"] {
         assert_eq!(ask(&format!("Sec-Fetch-Site: {site}\r\n")), 403, "{site}");
     }
+    // The link in a file leads to the page, which has no data. No other page loads its parts or puts it into a frame.
+    let page = |more: &str| {
+        client.raw(client.head("GET /", &format!("Sec-Fetch-Site: cross-site\r\n{more}")).as_bytes()).status
+    };
+    assert_eq!(page("Sec-Fetch-Mode: navigate\r\nSec-Fetch-Dest: document\r\n"), 200);
+    assert_eq!(page("Sec-Fetch-Mode: navigate\r\nSec-Fetch-Dest: iframe\r\n"), 403);
+    assert_eq!(page("Sec-Fetch-Mode: no-cors\r\nSec-Fetch-Dest: script\r\n"), 403);
+    assert_eq!(
+        ask("Sec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: navigate\r\nSec-Fetch-Dest: document\r\n"),
+        403
+    );
 }
 
 #[test]
@@ -82,9 +95,14 @@ fn every_request_for_data_needs_the_token() {
     let client = client();
     let host = client.server.address();
     assert_eq!(client.token.len(), 64);
-    for path in
-        ["/api/state", "/api/processes", "/api/events", "/api/reports/1", "/api/reports/1/file", "/api/nothing"]
-    {
+    for path in [
+        "/api/state",
+        "/api/processes",
+        "/api/events",
+        "/api/reports/1",
+        "/api/reports/1/file",
+        "/api/nothing",
+    ] {
         for line in [
             String::new(),
             "Authorization: Bearer \r\n".to_owned(),
@@ -159,8 +177,14 @@ fn every_response_has_the_headers_that_keep_others_out() {
 fn a_body_needs_its_type() {
     let client = client();
     let body = json!({ "query": { "view": "dominators", "snapshot": 1 } }).to_string();
-    for media_type in ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", "application/jsonp"] {
-        assert_eq!(client.send("POST", "/api/query", media_type, body.as_bytes()).status, 415, "{media_type}");
+    for media_type in
+        ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", "application/jsonp"]
+    {
+        assert_eq!(
+            client.send("POST", "/api/query", media_type, body.as_bytes()).status,
+            415,
+            "{media_type}"
+        );
     }
     assert_eq!(client.send("POST", "/api/query", "application/json", body.as_bytes()).status, 404);
     assert_eq!(client.send("PUT", "/api/snapshots", "application/json", b"x").status, 415);

@@ -73,7 +73,8 @@ fn what_is_open_stays_open_under_another_filter() {
     let plain = census(id, "type");
     let objects = all(&session, &plain, &RowsOptions::first(0));
     let objects = objects.iter().find(|row| row.name == ["objects"]).unwrap();
-    let filtered = Query::Census { snapshot: id, by: by("type"), invert: false, filter: "Function".to_owned() };
+    let filtered =
+        Query::Census { snapshot: id, by: by("type"), invert: false, filter: "Function".to_owned() };
     let rows = all(&session, &filtered, &RowsOptions::first(0).open(objects.id));
     assert!(rows[0].is_open && rows[0].name == ["objects"]);
     assert!(rows[1..].iter().all(|row| row.level == 1 && row.name[0].contains("Function")));
@@ -108,7 +109,8 @@ fn dominators_individuals_and_paths_agree_with_the_tree() {
 
     // The nodes behind a group of the census.
     let groups = census(id, "objectClass");
-    let group = all(&session, &groups, &RowsOptions::first(0)).into_iter().find(|row| row.name == ["Function"]);
+    let group =
+        all(&session, &groups, &RowsOptions::first(0)).into_iter().find(|row| row.name == ["Function"]);
     let group = group.unwrap();
     let behind = Query::Individuals { snapshot: id, by: by("objectClass"), leaves: group.leaves.clone() };
     let answer = ask(&session, behind.clone());
@@ -136,8 +138,13 @@ fn a_difference_can_be_swapped() {
     let first = session.insert("first", chain(10)).unwrap();
     let second = session.insert("second", chain(25)).unwrap();
     let diff = |baseline, comparison| {
-        let query =
-            Query::Diff { baseline, comparison, by: by("internalType"), invert: false, filter: String::new() };
+        let query = Query::Diff {
+            baseline,
+            comparison,
+            by: by("internalType"),
+            invert: false,
+            filter: String::new(),
+        };
         all(&session, &query, &RowsOptions::first(0)).iter().map(|row| row.numbers[1]).sum::<i128>()
     };
     assert_eq!((diff(first, second), diff(second, first)), (15, -15));

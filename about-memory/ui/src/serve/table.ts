@@ -62,6 +62,8 @@ export class Table {
   private whole: number[] = [];
   private total = 0;
   private active = 0;
+  /** Whether the windows are of what was open before; they stay in sight until the first answer. */
+  private isStale = false;
   /** Answers to what was open before do not count. */
   private turn = 0;
 
@@ -98,7 +100,9 @@ export class Table {
       const rows = { start, count: WINDOW, open: [...this.open], ...(sort ? { sort } : {}) };
       const answer = await this.api.post<Window>("query", { query, rows }, request.signal);
       if (turn !== this.turn) return;
-      if (this.asked.size === 1 && !this.columns.length) this.drawHeads(answer.columns);
+      if (this.isStale) this.windows = new Map();
+      this.isStale = false;
+      if (!this.columns.length) this.drawHeads(answer.columns);
       this.whole = answer.whole;
       this.total = answer.total;
       this.windows.delete(start);
@@ -128,6 +132,7 @@ export class Table {
       const title = column === "name" ? (this.options.isOfNodes ? "Node" : "Group") : HEADS[column];
       const head = create("button", "", title + arrow);
       head.type = "button";
+      head.setAttribute("aria-pressed", String(isSorted));
       head.title = `Sort by ${title}`;
       head.addEventListener("click", () => this.options.onSort(column));
       return head;
@@ -198,7 +203,7 @@ export class Table {
     for (const request of this.asked.values()) request.abort();
     this.asked.clear();
     const { first, page } = this.list;
-    this.windows = new Map();
+    this.isStale = true;
     // The rows in sight may lie in two windows.
     void this.load(first - (first % WINDOW));
     const last = first + page;
