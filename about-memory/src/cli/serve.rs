@@ -90,7 +90,8 @@ impl Serve {
             return Ok(());
         }
         let set = input.read(&self.reading)?;
-        server.add_report(input.name(), set);
+        let name = input.path().file_name().map(|name| name.to_string_lossy().into_owned());
+        server.add_report(name.unwrap_or_else(|| input.name()), set);
         Ok(())
     }
 

@@ -51,7 +51,7 @@ export class MapView {
     if (!this.root || !width || !height) return;
     const own = (box: Box) => Math.max(0, box.bytes - box.inside.reduce((sum, child) => sum + child.bytes, 0));
     const tree = hierarchy(this.root, (box) => box.inside).sum(own);
-    const laid = treemap<Box>().size([width, height]).paddingTop(16).paddingInner(1)(tree);
+    const laid = treemap<Box>().size([width, height]).paddingTop((node) => (node.depth > 0 ? 16 : 0)).paddingInner(1)(tree);
     const boxes: HTMLElement[] = [];
     for (const node of laid.descendants()) {
       const [x, y, w, h] = [node.x0, node.y0, node.x1 - node.x0, node.y1 - node.y0];

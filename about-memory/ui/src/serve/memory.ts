@@ -159,6 +159,7 @@ function exports(api: Api, query: Record<string, unknown>, snapshot: number | nu
     if (value === "") return;
     api.download("export", formats[Number(value)][1]).catch((error: Error) => tell(error.message, true));
   });
+  menu.querySelector("select")!.className = "export";
   return menu;
 }
 
