@@ -112,11 +112,12 @@ fn is_snapshot(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "fxsnapshot")
 }
 
-/// Opens the file in the browser of the user's desktop. The address itself would show the token in the list of
-/// processes.
+/// Opens the file in the browser of the user's desktop, with the program that the desktop has for that. The address
+/// itself would show the token in the list of processes.
 fn open(file: &Path) -> bool {
-    let program = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
-    let mut command = Command::new(program);
-    command.arg(file).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    command.spawn().is_ok()
+    ["xdg-open", "open"].into_iter().any(|program| {
+        let mut command = Command::new(program);
+        command.arg(file).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command.spawn().is_ok()
+    })
 }
