@@ -210,10 +210,10 @@ fn flatten<F: Forest>(forest: &F, options: &RowsOptions) -> (Vec<Place<F::Node>>
                 }
             }
             Some(Sort { column, ascending: true }) => {
-                nodes.sort_by_key(|node| forest.number(*node, column));
+                nodes.sort_by_cached_key(|node| forest.number(*node, column));
             }
             Some(Sort { column, ascending: false }) => {
-                nodes.sort_by_key(|node| Reverse(forest.number(*node, column)));
+                nodes.sort_by_cached_key(|node| Reverse(forest.number(*node, column)));
             }
         }
         nodes.into_iter()
