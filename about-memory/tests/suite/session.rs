@@ -52,7 +52,7 @@ fn of_snapshot(session: &Session, id: SnapshotId) -> Vec<&'static str> {
 }
 
 /// A chain of nodes below a root that also holds each of them: the ids are 1 and up, the sizes 8.
-fn chain(nodes: u64) -> Graph {
+pub(crate) fn chain(nodes: u64) -> Graph {
     let mut builder = GraphBuilder::new();
     let names = ["Root", "Link"].map(|name| builder.text(name).unwrap());
     builder.node(NodeParts::new(NodeId(1), 8, names[0])).unwrap();
