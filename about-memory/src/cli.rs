@@ -29,6 +29,7 @@ mod run;
 mod sample_bytes;
 mod save;
 mod series;
+mod serve;
 mod show;
 mod snapshot;
 mod spelling;
@@ -112,6 +113,9 @@ enum Command {
     /// Show how amounts change over many report files.
     #[command(after_help = series::EXAMPLES)]
     Series(series::Series),
+    /// Serve a live page in the browser for running processes, reports and heap snapshots.
+    #[command(after_help = serve::EXAMPLES)]
+    Serve(serve::Serve),
     /// Write a page for a browser that shows a report, a diff or a DMD dump.
     #[command(after_help = html::EXAMPLES)]
     Html(html::Html),
@@ -186,6 +190,7 @@ pub(crate) fn run() -> ExitCode {
         Command::Diff(diff) => diff.run(),
         Command::Check(check) => check.run(),
         Command::Series(series) => series.run(),
+        Command::Serve(serve) => serve.run(),
         Command::Html(html) => html.run(),
         Command::Export(export) => export.run(),
         Command::Metrics(metrics) => metrics.run(),

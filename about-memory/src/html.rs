@@ -103,6 +103,12 @@ pub fn html(set: &ReportSet, options: &HtmlOptions) -> String {
     page
 }
 
+/// The data of the page, for a page that is served.
+#[cfg(feature = "serve")]
+pub(crate) fn payload(set: &ReportSet) -> Vec<u8> {
+    payload::payload(set, None)
+}
+
 fn compress(bytes: &[u8], level: u32) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::new(level.min(9)));
     encoder.write_all(bytes).and_then(|()| encoder.finish()).expect("writing to memory does not fail")

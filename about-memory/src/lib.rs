@@ -23,6 +23,8 @@
 //! - `live`: the module `live`, which asks running processes.
 //! - `regex`: expressions of the crate `regex`. Without it those of `regex-lite`, which take longer and whose classes
 //!   contain ASCII only.
+//! - `serve`: the module `serve`, a page in the browser for running processes and heap snapshots.
+//! - `session`: the module `session`, what a front end shows of heap snapshots, without HTTP.
 //! - `symbols`: a failing [`assert_coverage!`] names crates and not only files.
 //! - `program`: all of these, and the program.
 //!
@@ -75,6 +77,10 @@ pub mod export;
 pub mod launch;
 #[cfg(feature = "live")]
 pub mod live;
+#[cfg(feature = "serve")]
+pub mod serve;
+#[cfg(feature = "session")]
+pub mod session;
 
 #[cfg(feature = "budget")]
 pub use budget::{Budget, BudgetCheck, BudgetError, BudgetOptions};

@@ -40,10 +40,19 @@ const parts = {
 };
 const page = template.replace(/@[A-Z_]+@/g, (name) => parts[name] ?? name);
 
+// The page of `serve` is three files, which its server sends.
+const banner = `/* Contains d3-hierarchy:\n\n${license.trim()}\n*/\n`;
+const served = {
+  "serve.html": await readFile(here("serve.html"), "utf8"),
+  "serve.js": `${banner}${await bundle("src/serve/main.ts")}\n`,
+  "serve.css": `${await bundle("serve.css")}\n`,
+};
+const files = [[output, page], ...Object.entries(served).map(([name, text]) => [here(`../assets/${name}`), text])];
+
 if (process.argv.includes("--check")) {
-  const present = await readFile(output, "utf8").catch(() => "");
-  if (present !== page) {
-    console.error("assets/page.html is out of date: run `npm run build` and commit it");
+  for (const [file, text] of files) {
+    if ((await readFile(file, "utf8").catch(() => "")) === text) continue;
+    console.error(`${file.pathname.split("/").slice(-2).join("/")} is out of date: run \`npm run build\` and commit it`);
     process.exit(1);
   }
   // The lock file names the public registry, whichever mirror the packages came from.
@@ -53,6 +62,6 @@ if (process.argv.includes("--check")) {
   }
   console.log(`assets/page.html is up to date (${page.length} characters)`);
 } else {
-  await writeFile(output, page);
+  for (const [file, text] of files) await writeFile(file, text);
   console.log(`assets/page.html written (${page.length} characters)`);
 }

@@ -6,11 +6,13 @@ mod fetch;
 mod individuals;
 mod retained;
 mod semi_nca;
+mod shared;
 mod suspects;
 
 pub use fetch::{DominatorTreeNode, FetchOptions, FetchedChildren};
 pub use individuals::{MAX_INDIVIDUALS, individuals, individuals_watched};
 pub use retained::{ClassSizes, RetainedSet, sizes_by_class};
+pub use shared::SharedDominators;
 pub use suspects::{Accumulation, Suspect, SuspectOptions, suspects};
 
 use core::cmp::Reverse;

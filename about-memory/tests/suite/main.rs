@@ -19,6 +19,8 @@ mod recordings;
 #[cfg(target_os = "linux")]
 mod run;
 mod series;
+mod serve;
+mod session;
 mod snapshot;
 mod views;
 

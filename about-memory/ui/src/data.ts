@@ -118,7 +118,7 @@ function fromBase64(text: string): Uint8Array<ArrayBuffer> {
   return bytes;
 }
 
-function decode(bytes: Uint8Array): Data {
+export function decode(bytes: Uint8Array): Data {
   const length = new DataView(bytes.buffer, bytes.byteOffset).getUint32(0, true);
   const header: Header = JSON.parse(new TextDecoder().decode(bytes.subarray(4, 4 + length)));
   if (header.version !== VERSION) throw new Error(`data of version ${header.version}`);

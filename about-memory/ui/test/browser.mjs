@@ -43,6 +43,16 @@ after(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
+/** A page of its own; `faults` lists what a page must never do. */
+export async function newPage(options = {}) {
+  const context = await browser.newContext({ viewport: { width: 1200, height: 800 }, ...options });
+  const page = await context.newPage();
+  const faults = [];
+  page.on("pageerror", (error) => faults.push(`error: ${error}`));
+  page.on("console", (message) => faults.push(`console: ${message.text()}`));
+  return { page, faults, close: () => context.close() };
+}
+
 let pages = 0;
 
 /** Runs the program; returns the file of the page. */

@@ -4,7 +4,8 @@
 //! `cargo run --release -p benches --bin heap_graph [FILE.fxsnapshot]`
 //!
 //! With `growth` in place of a file: prints the cost of a census and of dominators for 10,000,000 nodes, as a multiple
-//! of the cost for 1,000,000 nodes of the same shape; `growth firefox`, `tangled` or `list` measures one shape.
+//! of the cost for 1,000,000 nodes of the same shape; `growth firefox`, `tangled` or `list` measures one shape. With
+//! `save FILE`: writes the graph that is like a heap of Firefox.
 
 #![allow(clippy::print_stdout, reason = "the figures are the output")]
 
@@ -320,6 +321,12 @@ fn live() {
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     match std::env::args_os().nth(1) {
         Some(word) if word == "growth" => growth(std::env::args().nth(2).as_deref())?,
+        Some(word) if word == "save" => {
+            let mut random = Random::new(7);
+            let graph = heap(&like_firefox(NODES, &mut random), &mut random)?;
+            let file = std::env::args_os().nth(2).ok_or("save needs a file")?;
+            write(&graph, std::fs::File::create(file)?, &WriteOptions::new())?;
+        }
         Some(file) => ask(&heap_graph::snapshot::read(file)?),
         None => {
             let mut random = Random::new(7);

@@ -145,6 +145,26 @@ impl CensusTree {
         node.children.iter().map(|child| &self.nodes[*child])
     }
 
+    /// The number of children of a node.
+    pub fn child_count(&self, node: &CensusTreeNode) -> usize {
+        node.children.len()
+    }
+
+    /// The node with this number, [`CensusTreeNode::id`].
+    pub fn find(&self, id: u64) -> Option<&CensusTreeNode> {
+        // Nodes come in the order of their numbers.
+        let place = self.nodes.binary_search_by_key(&id, |node| node.id).ok()?;
+        self.nodes.get(place)
+    }
+
+    /// Bytes of memory that the tree takes, about: without the texts of its names.
+    pub fn memory(&self) -> usize {
+        let lists = self.nodes.iter().map(|node| {
+            node.children.capacity() * size_of::<usize>() + node.leaves.capacity() * 2 * size_of::<u64>()
+        });
+        self.nodes.capacity() * size_of::<CensusTreeNode>() + lists.sum::<usize>()
+    }
+
     fn with_root(made: &mut u64) -> Self {
         let mut tree = Self { nodes: Vec::new() };
         tree.add(None, None, made);

@@ -1,0 +1,123 @@
+//! `about-memory serve`: a live page in the browser.
+
+use std::io::{self, Write as _};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use about_memory::live::{self, AskOptions};
+use about_memory::serve::{ServeOptions, Server, redirect_file};
+use about_memory::session::{Session, SessionOptions};
+use clap::Args;
+
+use super::input::{Input, Reading};
+use super::{Failure, live_input, say};
+
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  about-memory serve
+  about-memory serve heap.fxsnapshot memory-report.json.gz
+  about-memory serve 1234
+  about-memory serve before.fxsnapshot after.fxsnapshot --port 8123 --no-open
+  about-memory serve heap.fxsnapshot --read-only --idle 1800
+
+The page is for this user on this machine only: the server listens on 127.0.0.1, and each request needs a secret that
+`serve` makes. To look from another machine, forward the port: ssh -L 8123:127.0.0.1:8123 host.
+
+The server ends with Ctrl-C.";
+
+/// How often the program looks whether it has to end.
+const LOOK: Duration = Duration::from_millis(100);
+
+#[derive(Args)]
+pub(crate) struct Serve {
+    /// Heap snapshots (.fxsnapshot), report files, or process ids or names to measure.
+    #[arg(value_name = "FILE|PID")]
+    inputs: Vec<Input>,
+    /// The port. [default: a free one]
+    #[arg(long, value_name = "PORT", default_value_t = 0, hide_default_value = true)]
+    port: u16,
+    /// Do not open the browser.
+    #[arg(long)]
+    no_open: bool,
+    /// The page can change nothing: no buttons for processes, no import, no removal.
+    #[arg(long)]
+    read_only: bool,
+    /// End when no page has asked for this time.
+    #[arg(long, value_name = "SECONDS", value_parser = live_input::seconds)]
+    idle: Option<Duration>,
+    /// Print the address as JSON in one line.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    reading: Reading,
+}
+
+impl Serve {
+    pub(super) fn run(self) -> Result<(), Failure> {
+        let is_over = Arc::new(AtomicBool::new(false));
+        let cannot = |error: io::Error| Failure::File("cannot serve".to_owned(), error.into());
+        live::note_ending(&is_over).map_err(cannot)?;
+        let session = Session::new(SessionOptions::new());
+        let options = ServeOptions::new().port(self.port).read_only(self.read_only);
+        let server = Server::start(session.clone(), &options)
+            .map_err(|error| Failure::File(format!("127.0.0.1:{}", self.port), error.into()))?;
+        for input in &self.inputs {
+            self.add(input, &session, &server)?;
+        }
+        let file = redirect_file(&std::env::temp_dir(), &server.url()).map_err(cannot)?;
+        self.tell(&server, &file).map_err(Failure::Output)?;
+        if !self.no_open && !open(&file) {
+            say("no browser can be started; open the address above in one");
+        }
+        while !is_over.load(Ordering::Relaxed) && self.idle.is_none_or(|idle| server.idle_for() < idle) {
+            std::thread::sleep(LOOK);
+        }
+        Ok(())
+    }
+
+    fn add(&self, input: &Input, session: &Session, server: &Server) -> Result<(), Failure> {
+        if let Some(pid) = input.process()? {
+            let set = live::collect(&[pid], &AskOptions::new())
+                .map_err(|error| live_input::failure(&[pid], error))?;
+            server.add_report(format!("live measurement of process {pid}"), set);
+            return Ok(());
+        }
+        if is_snapshot(input.path()) {
+            session.open(input.path()).map_err(|error| Failure::File(input.name(), error.into()))?;
+            return Ok(());
+        }
+        let set = input.read(&self.reading)?;
+        let name = input.path().file_name().map(|name| name.to_string_lossy().into_owned());
+        server.add_report(name.unwrap_or_else(|| input.name()), set);
+        Ok(())
+    }
+
+    fn tell(&self, server: &Server, file: &Path) -> io::Result<()> {
+        let mut out = io::stdout().lock();
+        if self.json {
+            let (url, file) = (server.url(), file.display().to_string());
+            writeln!(out, "{}", serde_json::json!({ "url": url, "file": file, "pid": std::process::id() }))?;
+        } else {
+            writeln!(out, "about:memory is at {}", server.url())?;
+            writeln!(out, "The file {} leads there; only you can read it. Ctrl-C ends.", file.display())?;
+        }
+        out.flush()
+    }
+}
+
+fn is_snapshot(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "fxsnapshot")
+}
+
+/// Opens the file in the browser of the user's desktop, with the program that the desktop has for that. The address
+/// itself would show the token in the list of processes.
+fn open(file: &Path) -> bool {
+    ["xdg-open", "open"].into_iter().any(|program| {
+        let mut command = Command::new(program);
+        command.arg(file).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command.spawn().is_ok()
+    })
+}

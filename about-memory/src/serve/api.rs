@@ -1,0 +1,112 @@
+//! The requests to `/api`. They name all things by number.
+
+use std::net::TcpStream;
+
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::json;
+
+use super::answers;
+use super::guard::Guard;
+use super::processes::{self, Measure};
+use super::reports::Reports;
+use super::request::{Method, Request};
+use super::response::{Refusal, Response};
+use super::snapshots::{self, Export, Question};
+use crate::session::{JobId, Session, SnapshotId};
+
+/// The longest body of a question.
+const MAX_BODY: u64 = 1 << 20;
+
+/// What requests work with.
+#[derive(Debug)]
+pub(super) struct Api {
+    pub(super) session: Session,
+    pub(super) reports: Reports,
+    pub(super) guard: Guard,
+    pub(super) max_upload: u64,
+}
+
+/// Two reports, of which the second is the later.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Compare {
+    baseline: u32,
+    comparison: u32,
+}
+
+fn number<T: core::str::FromStr>(text: &str) -> Result<T, Refusal> {
+    text.parse().map_err(|_| Refusal::new(404, "the number is wrong"))
+}
+
+impl Api {
+    /// Answers a request that the guard has let in.
+    pub(super) fn answer(&self, request: &Request, stream: &mut TcpStream) -> Result<Response, Refusal> {
+        let parts: Vec<&str> = request.path.split('/').skip(2).collect();
+        match (request.method, parts.as_slice()) {
+            (Method::Get, ["state"]) => {
+                Ok(snapshots::state(&self.session, self.reports.list(), self.guard.read_only))
+            }
+            (Method::Get, ["processes"]) => processes::list(),
+            (Method::Get, ["reports", id]) => {
+                let report = self.report(number(id)?)?;
+                Ok(Response::bytes(crate::html::payload(&report.set)))
+            }
+            (Method::Get, ["reports", id, "file"]) => {
+                let id = number(id)?;
+                let set = self.report(id)?.set;
+                Ok(Response::download(format!("memory-report-{id}.json.gz"), move |out| {
+                    memory_report::file::write_compressed(out, &set, 6)
+                }))
+            }
+            (Method::Post, ["query"]) => body::<Question>(request, stream)?.answer(&self.session, stream),
+            (Method::Post, ["export"]) => body::<Export>(request, stream)?.run(&self.session, stream),
+            (Method::Post, ["measure"]) => {
+                let measure: Measure = body(request, stream)?;
+                if measure.changes() {
+                    self.guard.change()?;
+                }
+                Ok(Response::json(&measure.run(&self.reports)?))
+            }
+            (Method::Post, ["compare"]) => {
+                let Compare { baseline, comparison } = body(request, stream)?;
+                let (first, second) = (self.report(baseline)?, self.report(comparison)?);
+                let title = format!("diff of {} and {}", first.title, second.title);
+                let set = crate::diff(&first.set, &second.set);
+                Ok(Response::json(&json!({ "report": self.reports.add(title.clone(), set), "title": title })))
+            }
+            (Method::Post, ["processes", pid, action]) => {
+                self.guard.change()?;
+                processes::action(&self.session, number(pid)?, action)
+            }
+            (Method::Put, ["snapshots"]) => {
+                self.guard.change()?;
+                let mut from = request.body(stream, self.max_upload)?;
+                let id = self.session.import("imported", &mut from).map_err(answers::refusal)?;
+                Ok(Response::json(&json!({ "snapshot": id.0 })))
+            }
+            (Method::Delete, ["snapshots", id]) => {
+                self.guard.change()?;
+                match self.session.remove(SnapshotId(number(id)?)) {
+                    true => Ok(Response::json(&json!({}))),
+                    false => Err(Refusal::new(404, "there is no such snapshot")),
+                }
+            }
+            // A reader may cancel what a reader has begun.
+            (Method::Delete, ["jobs", id]) => match self.session.cancel(JobId(number(id)?)) {
+                true => Ok(Response::json(&json!({}))),
+                false => Err(Refusal::new(404, "there is no such computation")),
+            },
+            _ => Err(Refusal::new(404, "there is nothing here")),
+        }
+    }
+
+    fn report(&self, id: u32) -> Result<super::reports::Report, Refusal> {
+        self.reports.get(id).ok_or(Refusal::new(404, "there is no such report"))
+    }
+}
+
+fn body<T: DeserializeOwned>(request: &Request, stream: &mut TcpStream) -> Result<T, Refusal> {
+    let from = std::io::BufReader::new(request.body(stream, MAX_BODY)?);
+    serde_json::from_reader(from).map_err(|error| Refusal::new(400, format!("the body is wrong: {error}")))
+}

@@ -1,0 +1,81 @@
+//! Who may ask. The order of checks is that of the documentation of [`serve`](super).
+
+use super::request::{Method, Request};
+use super::response::Refusal;
+use super::token::Token;
+
+/// The names under which a browser on this machine reaches the server.
+const HOSTS: [&str; 3] = ["127.0.0.1", "localhost", "[::1]"];
+
+#[derive(Debug)]
+pub(super) struct Guard {
+    pub(super) port: u16,
+    pub(super) token: Token,
+    pub(super) read_only: bool,
+}
+
+impl Guard {
+    /// Whether a header's value is one of the server's own names.
+    fn is_own(&self, host: &[u8]) -> bool {
+        HOSTS.iter().any(|own| host.eq_ignore_ascii_case(format!("{own}:{}", self.port).as_bytes()))
+    }
+
+    /// Checks a request that has passed the checks of size and method.
+    pub(super) fn check(&self, request: &Request) -> Result<(), Refusal> {
+        match request.header("host")? {
+            Some(host) if self.is_own(host) => {}
+            _ => return Err(Refusal::new(403, "the host is not this server")),
+        }
+        if let Some(origin) = request.header("origin")? {
+            let host = origin.strip_prefix(b"http://".as_slice());
+            if !host.is_some_and(|host| self.is_own(host)) {
+                return Err(Refusal::new(403, "the request is of another origin"));
+            }
+        }
+        let is_api = request.path.starts_with("/api/");
+        if let Some(site) = request.header("sec-fetch-site")?
+            && !matches!(site, b"same-origin" | b"none")
+            && (is_api || !is_navigation(request)?)
+        {
+            return Err(Refusal::new(403, "the request is of another site"));
+        }
+        if !is_api {
+            return match request.method {
+                Method::Get => Ok(()),
+                _ => Err(Refusal::new(405, "the method must be GET")),
+            };
+        }
+        let bearer = request.header("authorization")?.and_then(|value| value.strip_prefix(b"Bearer "));
+        if !bearer.is_some_and(|token| self.token.is(token)) {
+            return Err(Refusal::new(
+                401,
+                "the token is missing or wrong: open the address that `serve` printed",
+            ));
+        }
+        let media_type = request.header("content-type")?;
+        let is_good = match request.method {
+            Method::Post => media_type == Some(b"application/json"),
+            Method::Put => media_type == Some(b"application/octet-stream"),
+            Method::Get | Method::Delete => request.length == 0,
+        };
+        if !is_good {
+            return Err(Refusal::new(415, "the body has the wrong type"));
+        }
+        Ok(())
+    }
+
+    /// Refuses what changes something, if the server is read-only.
+    pub(super) fn change(&self) -> Result<(), Refusal> {
+        match self.read_only {
+            true => Err(Refusal::new(403, "the server is read-only")),
+            false => Ok(()),
+        }
+    }
+}
+
+/// Whether a browser opens the page in a tab, as it does for the link in a file. The page has neither data nor token, so
+/// anybody may do that; nobody else may load its parts.
+fn is_navigation(request: &Request) -> Result<bool, Refusal> {
+    let is = |name, value: &[u8]| Ok(request.header(name)? == Some(value));
+    Ok(is("sec-fetch-mode", b"navigate")? && is("sec-fetch-dest", b"document")?)
+}

@@ -1,0 +1,103 @@
+//! Running processes: their list, and what the page asks of them.
+
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::reports::Reports;
+use super::response::{Refusal, Response};
+use crate::live::{self, AskOptions};
+use crate::session::Session;
+
+/// The time that a process has to tell its name and its amounts.
+const TIME_FOR_NAMES: Duration = Duration::from_secs(1);
+/// The time that a process has for a snapshot or a dump.
+const TIME_FOR_FILES: Duration = Duration::from_secs(60);
+/// The most processes of one measurement.
+const MOST: usize = 64;
+
+fn failed(error: live::LiveError) -> Refusal {
+    Refusal::new(409, error.to_string())
+}
+
+pub(super) fn list() -> Result<Response, Refusal> {
+    let listeners = live::list(TIME_FOR_NAMES).map_err(failed)?;
+    let rows = listeners.iter().map(|listener| match &listener.hello {
+        Ok(hello) => {
+            let amounts = live::amounts(listener.pid, TIME_FOR_NAMES).ok();
+            json!({
+                "pid": listener.pid, "name": hello.name, "started": hello.started, "requests": hello.requests,
+                "resident": amounts.as_ref().and_then(|amounts| amounts.resident),
+                "heap": amounts.as_ref().and_then(|amounts| amounts.heap_allocated),
+            })
+        }
+        Err(error) => json!({ "pid": listener.pid, "error": error.to_string() }),
+    });
+    Ok(Response::json(&json!({ "processes": rows.collect::<Vec<_>>() })))
+}
+
+/// A measurement.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Measure {
+    pids: Vec<u32>,
+    #[serde(default)]
+    minimize: bool,
+    #[serde(default)]
+    anonymize: bool,
+}
+
+impl Measure {
+    /// Whether it changes the processes.
+    pub(super) fn changes(&self) -> bool {
+        self.minimize
+    }
+
+    pub(super) fn run(&self, reports: &Reports) -> Result<Value, Refusal> {
+        if self.pids.is_empty() || self.pids.len() > MOST {
+            return Err(Refusal::new(400, format!("a measurement is of 1 to {MOST} processes")));
+        }
+        let options = AskOptions::new().minimize(self.minimize).anonymize(self.anonymize);
+        let set = live::collect(&self.pids, &options).map_err(failed)?;
+        let pids: Vec<_> = self.pids.iter().map(u32::to_string).collect();
+        let title = match self.pids.as_slice() {
+            [pid] => format!("live measurement of process {pid}"),
+            _ => format!("live measurement of processes {}", pids.join(", ")),
+        };
+        Ok(json!({ "report": reports.add(title.clone(), set), "title": title }))
+    }
+}
+
+/// What a button of a process does.
+pub(super) fn action(session: &Session, pid: u32, action: &str) -> Result<Response, Refusal> {
+    match action {
+        "minimize" => {
+            live::minimize(pid, TIME_FOR_FILES).map_err(failed)?;
+            Ok(Response::json(&json!({})))
+        }
+        "heap-snapshot" => {
+            let name = live::list(TIME_FOR_NAMES).ok().and_then(|listeners| {
+                let of = listeners.into_iter().find(|listener| listener.pid == pid)?;
+                of.hello.ok().map(|hello| hello.name)
+            });
+            let title = format!("{} (pid {pid})", name.as_deref().unwrap_or("process"));
+            let save = move |path: &std::path::Path| {
+                live::save_snapshot(pid, path, TIME_FOR_FILES).map_err(|error| error.to_string())
+            };
+            let id = session.take(&title, save).map_err(super::answers::refusal)?;
+            Ok(Response::json(&json!({ "snapshot": id.0 })))
+        }
+        "dmd-dump" => {
+            let folder = tempfile::tempdir().map_err(|error| Refusal::new(503, error.to_string()))?;
+            let path = folder.path().join("dmd.json.gz");
+            live::save_dump(pid, &path, TIME_FOR_FILES).map_err(failed)?;
+            Ok(Response::download(format!("dmd-{pid}.json.gz"), move |out| {
+                let copied = std::io::copy(&mut std::fs::File::open(&path)?, out);
+                drop(folder);
+                copied.map(drop)
+            }))
+        }
+        _ => Err(Refusal::new(404, "there is no such action")),
+    }
+}

@@ -1,0 +1,26 @@
+//! A file that leads a browser to the page.
+
+use std::io::{self, Write as _};
+use std::path::Path;
+
+use tempfile::{Builder, TempPath};
+
+/// Writes a page that leads to `url` into a new file in `folder`. Only this user can read it, so that other users learn
+/// the token neither from the list of processes nor from the file. Dropping the path removes the file.
+///
+/// # Errors
+///
+/// If the file cannot be written.
+pub fn redirect_file(folder: &Path, url: &str) -> io::Result<TempPath> {
+    // `tempfile` makes files with the mode 0600.
+    let mut file = Builder::new().prefix("about-memory-").suffix(".html").tempfile_in(folder)?;
+    let url = url.replace('&', "&amp;").replace('"', "&quot;").replace('<', "&lt;");
+    writeln!(
+        file,
+        "<!DOCTYPE html>\n<meta charset=\"utf-8\">\n<meta name=\"referrer\" content=\"no-referrer\">\n\
+         <meta http-equiv=\"refresh\" content=\"0; url={url}\">\n<title>about:memory</title>\n\
+         <p><a href=\"{url}\">about:memory</a></p>"
+    )?;
+    file.flush()?;
+    Ok(file.into_temp_path())
+}

@@ -1,0 +1,166 @@
+//! Requests, with limits on all that a client sends.
+
+use std::io::{self, Read};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+use super::response::Refusal;
+
+/// The most bytes of a request line with all headers.
+const MAX_HEAD: usize = 16 << 10;
+const MAX_HEADERS: usize = 64;
+/// The time in which the head of a request must arrive.
+const TIME_FOR_HEAD: Duration = Duration::from_secs(10);
+/// The time that a body may pause.
+const TIME_FOR_BODY: Duration = Duration::from_secs(10);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Method {
+    Get,
+    Post,
+    Put,
+    Delete,
+}
+
+/// A request without its body.
+#[derive(Debug)]
+pub(super) struct Request {
+    pub(super) method: Method,
+    /// The path, without the query.
+    pub(super) path: String,
+    pub(super) query: String,
+    headers: Vec<(String, Vec<u8>)>,
+    /// The length of the body.
+    pub(super) length: u64,
+    /// The start of the body, which came with the head.
+    rest: Vec<u8>,
+}
+
+impl Request {
+    /// Reads the head of a request.
+    pub(super) fn read(stream: &mut TcpStream) -> Result<Self, Refusal> {
+        let until = Instant::now() + TIME_FOR_HEAD;
+        let mut bytes = Vec::new();
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(Refusal::new(408, "the request took too long"));
+            }
+            stream.set_read_timeout(Some(left)).map_err(|_| Refusal::gone())?;
+            let mut part = [0; 4096];
+            let read = match stream.read(&mut part) {
+                Ok(0) => return Err(Refusal::gone()),
+                Ok(read) => read,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(_) => return Err(Refusal::new(408, "the request took too long")),
+            };
+            bytes.extend_from_slice(&part[..read]);
+            if let Some(request) = Self::parse(&bytes)? {
+                return Ok(request);
+            }
+            if bytes.len() > MAX_HEAD {
+                return Err(Refusal::new(431, "the headers are too long"));
+            }
+        }
+    }
+
+    /// The request, or `None` if its head is not complete.
+    fn parse(bytes: &[u8]) -> Result<Option<Self>, Refusal> {
+        let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
+        let mut head = httparse::Request::new(&mut headers);
+        let end = match head.parse(bytes) {
+            Ok(httparse::Status::Complete(end)) => end,
+            Ok(httparse::Status::Partial) => return Ok(None),
+            Err(httparse::Error::TooManyHeaders) => {
+                return Err(Refusal::new(431, "there are too many headers"));
+            }
+            Err(_) => return Err(Refusal::new(400, "this is not an HTTP request")),
+        };
+        if end > MAX_HEAD {
+            return Err(Refusal::new(431, "the headers are too long"));
+        }
+        let method = match head.method {
+            Some("GET") => Method::Get,
+            Some("POST") => Method::Post,
+            Some("PUT") => Method::Put,
+            Some("DELETE") => Method::Delete,
+            _ => return Err(Refusal::new(405, "the method must be GET, POST, PUT or DELETE")),
+        };
+        let target = head.path.unwrap_or_default();
+        if !target.starts_with('/') {
+            return Err(Refusal::new(400, "the target must be a path"));
+        }
+        let (path, query) = target.split_once('?').unwrap_or((target, ""));
+        let headers =
+            head.headers.iter().map(|header| (header.name.to_ascii_lowercase(), header.value.to_vec()));
+        let mut request = Self {
+            method,
+            path: path.to_owned(),
+            query: query.to_owned(),
+            headers: headers.collect(),
+            length: 0,
+            rest: bytes[end..].to_vec(),
+        };
+        if request.header("transfer-encoding")?.is_some() {
+            return Err(Refusal::new(411, "a body must have a length"));
+        }
+        if let Some(length) = request.header("content-length")? {
+            let digits = core::str::from_utf8(length)
+                .ok()
+                .filter(|text| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()));
+            let length = digits.and_then(|text| text.parse().ok());
+            request.length = length.ok_or(Refusal::new(400, "the length of the body is not a number"))?;
+        }
+        Ok(Some(request))
+    }
+
+    /// The value of a header. A header that decides who may ask must not come twice.
+    pub(super) fn header(&self, name: &str) -> Result<Option<&[u8]>, Refusal> {
+        let mut values = self.headers.iter().filter(|(known, _)| known == name);
+        let first = values.next();
+        match values.next() {
+            Some(_) => Err(Refusal::new(400, "a header came twice")),
+            None => Ok(first.map(|(_, value)| value.as_slice())),
+        }
+    }
+
+    /// The value of a parameter of the query. Numbers and plain words need no decoding.
+    pub(super) fn parameter(&self, name: &str) -> Option<&str> {
+        let pairs = self.query.split('&').filter_map(|pair| pair.split_once('='));
+        pairs.into_iter().find(|(known, _)| *known == name).map(|(_, value)| value)
+    }
+
+    /// The body as it comes, at most `most` bytes.
+    pub(super) fn body<'a>(
+        &'a self,
+        stream: &'a mut TcpStream,
+        most: u64,
+    ) -> Result<impl Read + use<'a>, Refusal> {
+        if self.length > most {
+            return Err(Refusal::new(413, "the body is too long"));
+        }
+        stream.set_read_timeout(Some(TIME_FOR_BODY)).map_err(|_| Refusal::gone())?;
+        Ok(Exact { from: self.rest.as_slice().chain(stream), left: self.length })
+    }
+}
+
+/// Exactly the announced number of bytes; fewer are an error.
+struct Exact<R> {
+    from: R,
+    left: u64,
+}
+
+impl<R: Read> Read for Exact<R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let most = usize::try_from(self.left).unwrap_or(usize::MAX).min(into.len());
+        if most == 0 {
+            return Ok(0);
+        }
+        let read = self.from.read(&mut into[..most])?;
+        if read == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        self.left -= read as u64;
+        Ok(read)
+    }
+}

@@ -1,0 +1,128 @@
+//! Responses. Each has the headers that keep other pages out.
+
+use std::io::{self, Write};
+use std::net::TcpStream;
+
+/// Nothing inline, nothing from elsewhere, no HTML from text, in no frame.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
+    img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; \
+    require-trusted-types-for 'script'; trusted-types 'none'";
+
+/// Why a request gets no answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Refusal {
+    /// The status; 0 if nobody is there to read it.
+    pub(super) status: u16,
+    pub(super) message: String,
+}
+
+impl Refusal {
+    pub(super) fn new(status: u16, message: impl Into<String>) -> Self {
+        Self { status, message: message.into() }
+    }
+
+    /// The client has gone.
+    pub(super) fn gone() -> Self {
+        Self::new(0, "")
+    }
+}
+
+/// A function that writes a body of unknown length.
+type Writer = Box<dyn FnOnce(&mut dyn Write) -> io::Result<()> + Send>;
+
+/// The body of a response.
+pub(super) enum Body {
+    Bytes(Vec<u8>),
+    Static(&'static [u8]),
+    /// A file for the user to keep, with its name.
+    Download(String, Writer),
+}
+
+pub(super) struct Response {
+    pub(super) media_type: &'static str,
+    pub(super) body: Body,
+}
+
+impl Response {
+    pub(super) fn json(value: &serde_json::Value) -> Self {
+        Self { media_type: "application/json", body: Body::Bytes(value.to_string().into_bytes()) }
+    }
+
+    pub(super) fn bytes(bytes: Vec<u8>) -> Self {
+        Self { media_type: "application/octet-stream", body: Body::Bytes(bytes) }
+    }
+
+    pub(super) fn download(
+        name: impl Into<String>,
+        writer: impl FnOnce(&mut dyn Write) -> io::Result<()> + Send + 'static,
+    ) -> Self {
+        let body = Body::Download(name.into(), Box::new(writer));
+        Self { media_type: "application/octet-stream", body }
+    }
+
+    pub(super) fn write(self, stream: &mut TcpStream) -> io::Result<()> {
+        match self.body {
+            Body::Bytes(bytes) => {
+                head(stream, 200, self.media_type, Some(bytes.len()), None)?;
+                stream.write_all(&bytes)
+            }
+            Body::Static(bytes) => {
+                head(stream, 200, self.media_type, Some(bytes.len()), None)?;
+                stream.write_all(bytes)
+            }
+            Body::Download(name, writer) => {
+                head(stream, 200, self.media_type, None, Some(&name))?;
+                let mut out = io::BufWriter::with_capacity(1 << 16, stream);
+                writer(&mut out)?;
+                out.flush()
+            }
+        }
+    }
+}
+
+pub(super) fn refuse(refusal: &Refusal, stream: &mut TcpStream) -> io::Result<()> {
+    if refusal.status == 0 {
+        return Ok(());
+    }
+    let body = serde_json::json!({ "error": refusal.message }).to_string();
+    head(stream, refusal.status, "application/json", Some(body.len()), None)?;
+    stream.write_all(body.as_bytes())
+}
+
+/// Writes the head of a response. Without a length the body ends with the connection.
+pub(super) fn head(
+    stream: &mut TcpStream,
+    status: u16,
+    media_type: &str,
+    length: Option<usize>,
+    download: Option<&str>,
+) -> io::Result<()> {
+    let reason = match status {
+        200 => "OK",
+        400 => "Bad Request",
+        401 => "Unauthorized",
+        403 => "Forbidden",
+        404 => "Not Found",
+        405 => "Method Not Allowed",
+        408 => "Request Timeout",
+        409 => "Conflict",
+        411 => "Length Required",
+        413 => "Content Too Large",
+        415 => "Unsupported Media Type",
+        429 => "Too Many Requests",
+        431 => "Request Header Fields Too Large",
+        503 => "Service Unavailable",
+        _ => "Error",
+    };
+    let length = length.map(|length| format!("Content-Length: {length}\r\n")).unwrap_or_default();
+    // The names of downloads are made of letters, digits and `-._`.
+    let download = download.map(|name| format!("Content-Disposition: attachment; filename=\"{name}\"\r\n"));
+    let head = format!(
+        "HTTP/1.1 {status} {reason}\r\nContent-Type: {media_type}\r\n{length}{}\
+         Content-Security-Policy: {POLICY}\r\nX-Content-Type-Options: nosniff\r\n\
+         Referrer-Policy: no-referrer\r\nCross-Origin-Resource-Policy: same-origin\r\n\
+         Cross-Origin-Opener-Policy: same-origin\r\nCache-Control: no-store\r\nConnection: close\r\n\r\n",
+        download.unwrap_or_default()
+    );
+    stream.write_all(head.as_bytes())
+}

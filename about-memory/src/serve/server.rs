@@ -1,0 +1,218 @@
+//! The server: its thread, its connections and its end.
+
+use std::io::{self, Read as _};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use memory_report::ReportSet;
+
+use super::api::Api;
+use super::assets;
+use super::guard::Guard;
+use super::reports::Reports;
+use super::request::{Method, Request};
+use super::response::{Refusal, Response, refuse};
+use super::stream;
+use super::token::Token;
+use crate::session::Session;
+
+/// The most connections at the same time.
+const MAX_CONNECTIONS: usize = 64;
+/// The time that a client has to take a part of a response.
+const TIME_TO_TAKE: Duration = Duration::from_secs(30);
+
+/// Options of a server.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct ServeOptions {
+    /// The port. Default: 0, one that is free.
+    pub port: u16,
+    /// Whether the page can change nothing, neither in processes nor in the session. Default: no.
+    pub read_only: bool,
+    /// The longest snapshot that a page may send, in bytes. Default: 4 GiB.
+    pub max_upload: u64,
+}
+
+impl Default for ServeOptions {
+    fn default() -> Self {
+        Self { port: 0, read_only: false, max_upload: 4 << 30 }
+    }
+}
+
+impl ServeOptions {
+    /// The defaults.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets [`port`](Self::port).
+    #[must_use]
+    pub fn port(self, port: u16) -> Self {
+        Self { port, ..self }
+    }
+
+    /// Sets [`read_only`](Self::read_only).
+    #[must_use]
+    pub fn read_only(self, read_only: bool) -> Self {
+        Self { read_only, ..self }
+    }
+
+    /// Sets [`max_upload`](Self::max_upload).
+    #[must_use]
+    pub fn max_upload(self, bytes: u64) -> Self {
+        Self { max_upload: bytes, ..self }
+    }
+}
+
+#[derive(Debug)]
+struct State {
+    api: Api,
+    is_over: AtomicBool,
+    connections: AtomicUsize,
+    last_request: Mutex<Instant>,
+}
+
+/// A server that runs on threads of its own until it is dropped.
+///
+/// ```
+/// use about_memory::serve::{ServeOptions, Server};
+/// use about_memory::session::{Session, SessionOptions};
+///
+/// let server = Server::start(Session::new(SessionOptions::new()), &ServeOptions::new()).unwrap();
+/// assert!(server.address().ip().is_loopback());
+/// assert!(server.url().contains("/#token="));
+/// ```
+#[derive(Debug)]
+pub struct Server {
+    state: Arc<State>,
+    address: SocketAddr,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Server {
+    /// Starts a server at 127.0.0.1.
+    ///
+    /// # Errors
+    ///
+    /// If the port is in use, or the system gives no random bytes or no thread.
+    pub fn start(session: Session, options: &ServeOptions) -> io::Result<Self> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, options.port))?;
+        let address = listener.local_addr()?;
+        let guard = Guard { port: address.port(), token: Token::new()?, read_only: options.read_only };
+        let api = Api { session, reports: Reports::default(), guard, max_upload: options.max_upload };
+        let state = Arc::new(State {
+            api,
+            is_over: AtomicBool::new(false),
+            connections: AtomicUsize::new(0),
+            last_request: Mutex::new(Instant::now()),
+        });
+        let there = Arc::clone(&state);
+        let accept = move || accept(&listener, &there);
+        let thread = thread::Builder::new().name("serve".to_owned()).spawn(accept)?;
+        Ok(Self { state, address, thread: Some(thread) })
+    }
+
+    /// The address that it listens on.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The address of the page, with the token. Whoever knows it may ask anything.
+    pub fn url(&self) -> String {
+        format!("http://{}/#token={}", self.address, self.state.api.guard.token.as_str())
+    }
+
+    /// Adds reports that the page shows.
+    pub fn add_report(&self, title: impl Into<String>, set: ReportSet) {
+        self.state.api.reports.add(title.into(), set);
+    }
+
+    /// The time since the latest request, or since the start. A page that reads events asks all the time.
+    pub fn idle_for(&self) -> Duration {
+        self.state.last_request.lock().unwrap_or_else(PoisonError::into_inner).elapsed()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.state.is_over.store(true, Ordering::SeqCst);
+        self.state.api.session.close();
+        // The thread waits for a connection.
+        let _ = TcpStream::connect(self.address);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn accept(listener: &TcpListener, state: &Arc<State>) {
+    for stream in listener.incoming() {
+        if state.is_over.load(Ordering::SeqCst) {
+            return;
+        }
+        // A connection that ended before it was accepted is no reason to end.
+        let Ok(mut stream) = stream else {
+            thread::sleep(Duration::from_millis(10));
+            continue;
+        };
+        let _ = stream.set_write_timeout(Some(TIME_TO_TAKE));
+        let _ = stream.set_nodelay(true);
+        if state.connections.fetch_add(1, Ordering::SeqCst) >= MAX_CONNECTIONS {
+            // Closing with unread bytes would take the answer away from the client.
+            let _ = stream.set_read_timeout(Some(Duration::from_millis(100)));
+            let _ = stream.read(&mut [0; 4096]);
+            let _ = refuse(&Refusal::new(503, "there are too many connections"), &mut stream);
+            state.connections.fetch_sub(1, Ordering::SeqCst);
+            continue;
+        }
+        let there = Arc::clone(state);
+        let work = move || {
+            serve(&there, &mut stream);
+            there.connections.fetch_sub(1, Ordering::SeqCst);
+        };
+        if thread::Builder::new().name("connection".to_owned()).spawn(work).is_err() {
+            state.connections.fetch_sub(1, Ordering::SeqCst);
+        }
+    }
+}
+
+fn serve(state: &State, stream: &mut TcpStream) {
+    // A client that goes away loses its answer, and nobody else does.
+    let _ = match answer(state, stream) {
+        Ok(Some(response)) => response.write(stream),
+        Ok(None) => Ok(()),
+        Err(refusal) => refuse(&refusal, stream),
+    };
+    // Closing with unread bytes would take the answer away from the client.
+    let _ = stream.shutdown(Shutdown::Write);
+    let _ = stream.set_read_timeout(Some(Duration::from_millis(500)));
+    let _ = io::copy(&mut stream.take(1 << 20), &mut io::sink());
+}
+
+/// The answer to the request of a connection; `None` if the function has sent it.
+fn answer(state: &State, stream: &mut TcpStream) -> Result<Option<Response>, Refusal> {
+    let request = Request::read(stream)?;
+    let api = &state.api;
+    api.guard.check(&request)?;
+    *state.last_request.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    if let Some(asset) = assets::asset(&request.path) {
+        return Ok(Some(asset));
+    }
+    if (request.method, request.path.as_str()) == (Method::Get, "/api/events") {
+        let since = request.parameter("since").and_then(|seq| seq.parse().ok()).unwrap_or(0);
+        let is_over = || {
+            *state.last_request.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+            state.is_over.load(Ordering::SeqCst)
+        };
+        // The stream ends when the page goes.
+        let _ = stream::events(&api.session, since, stream, is_over);
+        return Ok(None);
+    }
+    if !request.path.starts_with("/api/") {
+        return Err(Refusal::new(404, "there is nothing here"));
+    }
+    api.answer(&request, stream).map(Some)
+}

@@ -1,0 +1,139 @@
+//! What the page asks of snapshots.
+
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io;
+use std::net::TcpStream;
+
+use heap_graph::snapshot::WriteOptions;
+use serde::Deserialize;
+use serde_json::json;
+
+use super::answers;
+use super::response::{Refusal, Response};
+use crate::session::{Answer, Query, RowsOptions, Session, SnapshotId};
+
+/// A query and, for rows, which of them.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Question {
+    query: Query,
+    #[serde(default)]
+    rows: Option<RowsOptions>,
+}
+
+impl Question {
+    pub(super) fn answer(&self, session: &Session, stream: &TcpStream) -> Result<Response, Refusal> {
+        let pending = session.ask(self.query.clone()).map_err(answers::refusal)?;
+        let answer = answers::wait(&pending, stream)?;
+        let value = match &*answer {
+            Answer::TreeMap(root) => answers::tree_map(root),
+            Answer::Paths(paths) => answers::paths(paths),
+            _ => {
+                let first = RowsOptions::first(100);
+                let options = self.rows.as_ref().unwrap_or(&first);
+                let rows = session.rows(&self.query, &answer, options).map_err(answers::refusal)?;
+                answers::rows(&rows, options.start)
+            }
+        };
+        Ok(Response::json(&value))
+    }
+}
+
+/// An answer or a snapshot in a format for other tools.
+#[derive(Debug, Deserialize)]
+#[serde(tag = "format", rename_all = "kebab-case", deny_unknown_fields)]
+pub(super) enum Export {
+    /// The snapshot as Firefox's file.
+    Fxsnapshot { snapshot: SnapshotId },
+    /// The snapshot as V8's file.
+    Heapsnapshot { snapshot: SnapshotId },
+    /// The tree of a census or a difference, or paths, as JSON.
+    Json { query: Query },
+    /// The immediate dominator and the retained size of each node, or a list of nodes, as a table.
+    Tsv { query: Query },
+}
+
+impl Export {
+    pub(super) fn run(self, session: &Session, stream: &TcpStream) -> Result<Response, Refusal> {
+        let ask = |query: Query| {
+            let pending = session.ask(query).map_err(answers::refusal)?;
+            answers::wait(&pending, stream)
+        };
+        match self {
+            Self::Fxsnapshot { snapshot } => {
+                let name = format!("heap-{snapshot}.fxsnapshot");
+                if let Ok(path) = session.file(snapshot) {
+                    let mut file = File::open(path)
+                        .map_err(|error| Refusal::new(409, format!("the file cannot be opened: {error}")))?;
+                    return Ok(Response::download(name, move |out| io::copy(&mut file, out).map(drop)));
+                }
+                let graph = session.graph(snapshot).map_err(answers::refusal)?;
+                Ok(Response::download(name, move |out| {
+                    heap_graph::snapshot::write(&graph, out, &WriteOptions::new()).map(drop)
+                }))
+            }
+            Self::Heapsnapshot { snapshot } => {
+                let graph = session.graph(snapshot).map_err(answers::refusal)?;
+                Ok(Response::download(format!("heap-{snapshot}.heapsnapshot"), move |out| {
+                    heap_graph::export::write_v8(&graph, out)
+                }))
+            }
+            Self::Json { query } => {
+                let name = format!("{}.json", query.kind());
+                let answer = ask(query)?;
+                let text = match &*answer {
+                    Answer::Tree(tree) => tree.to_json(),
+                    Answer::TreeMap(root) => answers::tree_map(root).to_string(),
+                    Answer::Paths(paths) => answers::paths(paths).to_string(),
+                    _ => return Err(Refusal::new(400, "this view has no JSON; ask for tsv")),
+                };
+                Ok(Response::download(name, move |out| out.write_all(text.as_bytes())))
+            }
+            Self::Tsv { query } => {
+                let name = format!("{}.tsv", query.kind());
+                let answer = ask(query)?;
+                if !matches!(&*answer, Answer::Dominators(_) | Answer::Nodes { .. }) {
+                    return Err(Refusal::new(400, "this view has no table; ask for json"));
+                }
+                Ok(Response::download(name, move |out| table(&answer, out)))
+            }
+        }
+    }
+}
+
+/// A line for each node: id, immediate dominator, retained size, shallow size.
+fn table(answer: &Answer, out: &mut dyn io::Write) -> io::Result<()> {
+    let (shared, list) = match answer {
+        Answer::Dominators(shared) => (shared, None),
+        Answer::Nodes { tree, nodes, .. } => (tree, Some(nodes)),
+        _ => return Ok(()),
+    };
+    let tree = shared.tree();
+    writeln!(out, "#id\timmediate_dominator\tretained_size\tshallow_size")?;
+    let mut line = String::new();
+    let mut write = |node: heap_graph::Node<'_>| {
+        let Some(dominator) = tree.immediate_dominator(node.index()) else { return Ok(()) };
+        let retained = tree.retained_size(node.index()).unwrap_or_default();
+        line.clear();
+        let _ = writeln!(line, "{}\t{}\t{retained}\t{}", node.id(), dominator.id(), node.shallow_size());
+        out.write_all(line.as_bytes())
+    };
+    match list {
+        Some(list) => list.iter().try_for_each(|node| write(tree.graph().node(*node))),
+        None => tree.graph().nodes().try_for_each(write),
+    }
+}
+
+/// What the page shows first, and after a gap in the events.
+pub(super) fn state(session: &Session, reports: Vec<(u32, String)>, read_only: bool) -> Response {
+    let reports = reports.into_iter().map(|(id, title)| json!({ "id": id, "title": title }));
+    // The number comes first: what changes meanwhile makes an event that the page gets, too.
+    let seq = session.events().last();
+    Response::json(&json!({
+        "seq": seq, "readOnly": read_only,
+        "snapshots": session.snapshots().iter().map(answers::snapshot).collect::<Vec<_>>(),
+        "reports": reports.collect::<Vec<_>>(),
+        "cache": session.memory(),
+    }))
+}

@@ -1,0 +1,72 @@
+//! The stream of events, as server-sent events (HTML Standard, section 9.2). The page reads it with `fetch`, since an
+//! `EventSource` cannot send the token.
+
+use std::io::{self, Write as _};
+use std::net::TcpStream;
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::response::head;
+use crate::session::{Event, Session, Subject};
+
+/// While computations run, the page gets their progress this often.
+const PROGRESS: Duration = Duration::from_millis(100);
+/// A stream without events has a comment this often, so that the server notices when the page has gone.
+const BEAT: Duration = Duration::from_secs(2);
+
+/// Sends the events after `seq` until the page goes or `is_over`.
+pub(super) fn events(
+    session: &Session,
+    mut seq: u64,
+    stream: &mut TcpStream,
+    is_over: impl Fn() -> bool,
+) -> io::Result<()> {
+    head(stream, 200, "text/event-stream", None, None)?;
+    let mut had_jobs = false;
+    while !is_over() {
+        let jobs = session.jobs();
+        let has_jobs = !jobs.is_empty();
+        let mut text = String::new();
+        match session.events().wait(seq, if has_jobs { PROGRESS } else { BEAT }) {
+            Some(events) => {
+                for event in events {
+                    seq = event.seq;
+                    text += &format!("id: {seq}\ndata: {}\n\n", data(&event));
+                }
+            }
+            None => {
+                // The session no longer has these events; the page reads the whole state anew.
+                seq = session.events().last();
+                text += &format!("id: {seq}\nevent: reset\ndata: {{}}\n\n");
+            }
+        }
+        if has_jobs || had_jobs {
+            let jobs: Vec<_> = session
+                .jobs()
+                .iter()
+                .map(
+                    |job| json!({ "id": job.id.0, "kind": job.kind, "done": job.steps.0, "of": job.steps.1 }),
+                )
+                .collect();
+            text += &format!("event: jobs\ndata: {}\n\n", json!(jobs));
+        }
+        had_jobs = has_jobs;
+        if text.is_empty() {
+            text.push_str(":\n\n");
+        }
+        stream.write_all(text.as_bytes())?;
+    }
+    Ok(())
+}
+
+fn data(event: &Event) -> serde_json::Value {
+    let (subject, id) = match event.subject {
+        Subject::Snapshot(id) => ("snapshot", u64::from(id.0)),
+        Subject::Job(id) => ("job", id.0),
+    };
+    json!({
+        "seq": event.seq, "subject": subject, "id": id, "kind": event.kind, "state": event.state,
+        "message": event.message,
+    })
+}

@@ -1,0 +1,47 @@
+//! What a front end shows of heap snapshots and reports, without a server or a screen: snapshots, censuses, tree maps,
+//! differences, dominator trees, individuals, paths, and the jobs that compute them.
+//!
+//! A [`Session`] holds all state, so that a page that reloads, or a second page, loses nothing. A front end asks with a
+//! [`Query`] and gets a [`Pending`]; equal queries share one computation, and results stay in memory under a budget
+//! ([`SessionOptions::budget`]). Each change of a state is an [`Event`] with a number. The states are enums whose
+//! transitions are those of Firefox's Memory tool (`devtools/client/memory/constants.js` and `reducers/`); a transition
+//! that they do not have is an error, [`Misstep`].
+//!
+//! # Where Firefox's panel answers differently
+//!
+//! - A failure is part of the state, so that a front end shows it whatever failed.
+//! - Every snapshot can be removed, also one that failed or that nobody saved.
+//! - A failed difference keeps its two snapshots, and [`Session::ask`] tries again.
+//! - Paths are computed for one node, and the computation ends when nobody waits for it.
+//! - Rows that are open are named by node, so that another label or filter keeps them open.
+//! - Rows come as windows, sorted by any column.
+
+mod answer;
+mod cache;
+mod compute;
+mod engine;
+mod error;
+mod event;
+mod id;
+mod jobs;
+mod pending;
+mod query;
+mod rows;
+mod snapshots;
+mod state;
+mod store;
+
+pub use answer::{Answer, PathStep, TreeMapBox};
+pub use error::SessionError;
+pub use event::{Event, Events, Subject};
+pub use id::{JobId, SnapshotId};
+pub use jobs::Job;
+pub use pending::Pending;
+pub use query::{GroupBy, GroupByError, Query};
+pub use rows::{Column, Row, Rows, RowsOptions, Sort};
+pub use snapshots::SnapshotInfo;
+pub use state::{
+    CensusState, DiffState, DominatorState, IndividualsState, Misstep, SnapshotState, State, TreeMapState,
+    ViewState,
+};
+pub use store::{Session, SessionOptions};

@@ -1,0 +1,85 @@
+//! Answers to queries.
+
+use heap_graph::NodeIndex;
+use heap_graph::census::{CensusReport, CensusTree};
+use heap_graph::dominators::SharedDominators;
+
+/// The answer to a query. A front end reads trees and lists of nodes as [`Rows`](super::Rows).
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Answer {
+    /// The groups of a census before they are a tree.
+    Report(CensusReport),
+    /// A census or a difference.
+    Tree(CensusTree),
+    /// A tree map.
+    TreeMap(TreeMapBox),
+    /// A dominator tree.
+    Dominators(SharedDominators),
+    /// Nodes, those that retain most first, and how many there are if the list has not all of them.
+    Nodes {
+        /// The tree that has their sizes.
+        tree: SharedDominators,
+        /// The nodes.
+        nodes: Vec<NodeIndex>,
+        /// How many there are.
+        found: usize,
+    },
+    /// Paths, each from the root to the node.
+    Paths(Vec<Vec<PathStep>>),
+}
+
+/// A box of a tree map.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TreeMapBox {
+    /// The name of the group.
+    pub name: String,
+    /// The bytes of its nodes.
+    pub bytes: i128,
+    /// The number of its nodes.
+    pub count: i128,
+    /// The groups inside, the biggest first.
+    pub inside: Vec<TreeMapBox>,
+    /// The number of smaller groups inside that have no box.
+    pub left_out: usize,
+}
+
+/// A node of a path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PathStep {
+    /// The node's id.
+    pub node: u64,
+    /// Its name.
+    pub name: String,
+    /// The name of the edge that leads on from it; `None` for the last node, and for an edge without a name.
+    pub edge: Option<String>,
+}
+
+impl Answer {
+    /// Bytes of memory that the answer takes, about.
+    pub(super) fn memory(&self) -> usize {
+        match self {
+            Self::Report(report) => report_memory(report),
+            Self::Tree(tree) => tree.memory(),
+            Self::TreeMap(root) => box_memory(root),
+            Self::Dominators(tree) => tree.tree().memory(),
+            Self::Nodes { nodes, .. } => nodes.capacity() * size_of::<NodeIndex>(),
+            Self::Paths(paths) => {
+                let steps = paths.iter().flatten();
+                steps.map(|step| size_of::<PathStep>() + step.name.len()).sum()
+            }
+        }
+    }
+}
+
+fn report_memory(report: &CensusReport) -> usize {
+    let below = report.children().into_iter().map(|(_, below)| report_memory(below)).sum::<usize>();
+    let ids = if let CensusReport::Bucket(ids) = report { ids.len() * 8 } else { 0 };
+    size_of::<CensusReport>() + 48 + ids + below
+}
+
+fn box_memory(of: &TreeMapBox) -> usize {
+    size_of::<TreeMapBox>() + of.name.len() + of.inside.iter().map(box_memory).sum::<usize>()
+}

@@ -1,0 +1,198 @@
+//! The task cache: equal requests share one computation, and results stay under a budget of bytes.
+//!
+//! A computation that nobody waits for is cancelled. The lock of the cache guards the number of those who wait, so that
+//! nobody joins a computation while it is being cancelled.
+
+use core::hash::Hash;
+use std::collections::HashMap;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use heap_graph::Progress;
+
+use super::error::SessionError;
+use super::id::JobId;
+
+/// How often a waiting thread looks whether it has to give up.
+const LOOK: Duration = Duration::from_millis(20);
+
+type Outcome<V> = Result<Arc<V>, SessionError>;
+
+/// A computation that runs, or one that has ended while somebody still holds it.
+#[derive(Debug)]
+pub(super) struct Running<V> {
+    pub(super) job: JobId,
+    pub(super) progress: Progress,
+    outcome: Mutex<Option<Outcome<V>>>,
+    ended: Condvar,
+}
+
+impl<V> Running<V> {
+    /// The outcome, if there is one within `timeout`.
+    pub(super) fn wait(&self, timeout: Duration) -> Option<Outcome<V>> {
+        let outcome = self.outcome.lock().unwrap_or_else(PoisonError::into_inner);
+        let waited = self.ended.wait_timeout_while(outcome, timeout, |outcome| outcome.is_none());
+        waited.unwrap_or_else(PoisonError::into_inner).0.clone()
+    }
+
+    /// Waits for the outcome on behalf of another computation; gives up when that one is cancelled.
+    pub(super) fn wait_for(&self, other: &Progress) -> Outcome<V> {
+        loop {
+            if let Some(outcome) = self.wait(LOOK) {
+                return outcome;
+            }
+            if other.is_cancelled() {
+                return Err(SessionError::Cancelled);
+            }
+        }
+    }
+}
+
+#[derive(Debug)]
+enum Slot<V> {
+    Running { task: Arc<Running<V>>, waiting: usize },
+    Done { value: Arc<V>, bytes: usize, used: u64 },
+}
+
+#[derive(Debug)]
+struct Slots<K, V> {
+    by_key: HashMap<K, Slot<V>>,
+    bytes: usize,
+    clock: u64,
+}
+
+/// The cache.
+#[derive(Debug)]
+pub(super) struct TaskCache<K, V> {
+    slots: Mutex<Slots<K, V>>,
+    budget: usize,
+}
+
+/// What the cache has for a key.
+#[derive(Debug)]
+pub(super) enum Found<V> {
+    /// The result.
+    Done(Arc<V>),
+    /// A computation that the caller has joined.
+    Running(Arc<Running<V>>),
+    /// A new computation, which the caller has joined and has to run.
+    New(Arc<Running<V>>),
+}
+
+impl<K: Clone + Eq + Hash, V> TaskCache<K, V> {
+    pub(super) fn new(budget: usize) -> Self {
+        Self { slots: Mutex::new(Slots { by_key: HashMap::new(), bytes: 0, clock: 0 }), budget }
+    }
+
+    fn slots(&self) -> MutexGuard<'_, Slots<K, V>> {
+        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Finds a result or joins a computation, and makes a new one if there is none.
+    pub(super) fn join(&self, key: &K, new: impl FnOnce() -> JobId) -> Found<V> {
+        let mut slots = self.slots();
+        slots.clock += 1;
+        let now = slots.clock;
+        match slots.by_key.get_mut(key) {
+            Some(Slot::Done { value, used, .. }) => {
+                *used = now;
+                Found::Done(Arc::clone(value))
+            }
+            // A cancelled computation has no answer for a new request.
+            Some(Slot::Running { task, waiting }) if !task.progress.is_cancelled() => {
+                *waiting += 1;
+                Found::Running(Arc::clone(task))
+            }
+            Some(Slot::Running { .. }) | None => {
+                let task = Arc::new(Running {
+                    job: new(),
+                    progress: Progress::new(),
+                    outcome: Mutex::new(None),
+                    ended: Condvar::new(),
+                });
+                slots.by_key.insert(key.clone(), Slot::Running { task: Arc::clone(&task), waiting: 1 });
+                Found::New(task)
+            }
+        }
+    }
+
+    /// One waits less. Cancels the computation if that was the last.
+    pub(super) fn leave(&self, key: &K, task: &Arc<Running<V>>) {
+        let mut slots = self.slots();
+        if let Some(Slot::Running { task: present, waiting }) = slots.by_key.get_mut(key)
+            && Arc::ptr_eq(present, task)
+        {
+            *waiting -= 1;
+            if *waiting == 0 {
+                task.progress.cancel();
+                slots.by_key.remove(key);
+            }
+        }
+    }
+
+    /// Ends a computation. Its result stays in the cache, unless the computation was cancelled.
+    pub(super) fn finish(&self, key: &K, task: &Arc<Running<V>>, outcome: Result<(V, usize), SessionError>) {
+        let mut slots = self.slots();
+        let is_present = matches!(slots.by_key.get(key),
+            Some(Slot::Running { task: present, .. }) if Arc::ptr_eq(present, task));
+        let outcome = outcome.map(|(value, bytes)| (Arc::new(value), bytes));
+        if is_present {
+            slots.by_key.remove(key);
+            if let Ok((value, bytes)) = &outcome {
+                slots.clock += 1;
+                let used = slots.clock;
+                slots.bytes += bytes;
+                slots
+                    .by_key
+                    .insert(key.clone(), Slot::Done { value: Arc::clone(value), bytes: *bytes, used });
+                slots.evict(self.budget);
+            }
+        }
+        drop(slots);
+        *task.outcome.lock().unwrap_or_else(PoisonError::into_inner) = Some(outcome.map(|(value, _)| value));
+        task.ended.notify_all();
+    }
+
+    /// Forgets all keys that `is_gone` accepts, and cancels their computations.
+    pub(super) fn forget(&self, is_gone: impl Fn(&K) -> bool) {
+        let mut slots = self.slots();
+        let mut freed = 0;
+        slots.by_key.retain(|key, slot| {
+            if !is_gone(key) {
+                return true;
+            }
+            match slot {
+                Slot::Running { task, .. } => task.progress.cancel(),
+                Slot::Done { bytes, .. } => freed += *bytes,
+            }
+            false
+        });
+        slots.bytes -= freed;
+    }
+
+    /// Bytes of all results.
+    pub(super) fn bytes(&self) -> usize {
+        self.slots().bytes
+    }
+}
+
+impl<K: Clone + Eq + Hash, V> Slots<K, V> {
+    /// Drops the results that nobody has used for longest, until the rest is within the budget. The newest stays.
+    fn evict(&mut self, budget: usize) {
+        while self.bytes > budget {
+            let age = |slot: &Slot<V>| match slot {
+                Slot::Done { used, .. } => Some(*used),
+                Slot::Running { .. } => None,
+            };
+            let oldest = self.by_key.iter().filter_map(|(key, slot)| Some((age(slot)?, key)));
+            let Some((used, key)) = oldest.min_by_key(|(used, _)| *used) else { break };
+            if used == self.clock {
+                break;
+            }
+            let key = key.clone();
+            if let Some(Slot::Done { bytes, .. }) = self.by_key.remove(&key) {
+                self.bytes -= bytes;
+            }
+        }
+    }
+}

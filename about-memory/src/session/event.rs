@@ -1,0 +1,111 @@
+//! Events: each change of a state, with a number.
+
+use std::collections::VecDeque;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::id::{JobId, SnapshotId};
+
+/// What an event is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(clippy::exhaustive_enums, reason = "a front end shows each of them")]
+pub enum Subject {
+    /// A snapshot.
+    Snapshot(SnapshotId),
+    /// A computation.
+    Job(JobId),
+}
+
+/// A change of a state.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Event {
+    /// The number of the event: 1 for the first of the session, then one more for each.
+    pub seq: u64,
+    /// What changed.
+    pub subject: Subject,
+    /// The kind of the computation, such as `census`; `snapshot` for a snapshot.
+    pub kind: &'static str,
+    /// The state that it has now, such as `reading`; `removed` for a snapshot that nobody has any more.
+    pub state: &'static str,
+    /// The reason of a failure, or empty.
+    pub message: String,
+}
+
+/// The latest events of a session.
+#[derive(Debug)]
+pub struct Events {
+    log: Mutex<Log>,
+    added: Condvar,
+    kept: usize,
+}
+
+#[derive(Debug)]
+struct Log {
+    last: u64,
+    events: VecDeque<Event>,
+    is_closed: bool,
+}
+
+impl Events {
+    pub(super) fn new(kept: usize) -> Self {
+        let log = Log { last: 0, events: VecDeque::new(), is_closed: false };
+        Self { log: Mutex::new(log), added: Condvar::new(), kept }
+    }
+
+    fn log(&self) -> MutexGuard<'_, Log> {
+        self.log.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn add(&self, subject: Subject, kind: &'static str, state: &'static str, message: &str) {
+        let mut log = self.log();
+        log.last += 1;
+        let seq = log.last;
+        log.events.push_back(Event { seq, subject, kind, state, message: message.to_owned() });
+        if log.events.len() > self.kept {
+            log.events.pop_front();
+        }
+        drop(log);
+        self.added.notify_all();
+    }
+
+    /// The number of the latest event; 0 before the first.
+    pub fn last(&self) -> u64 {
+        self.log().last
+    }
+
+    /// The events after the one numbered `seq`, oldest first. `None` if the session has dropped some of them, or
+    /// has not made `seq` yet: the caller then has to look at the whole state.
+    pub fn since(&self, seq: u64) -> Option<Vec<Event>> {
+        since(&self.log(), seq)
+    }
+
+    /// As [`since`](Self::since), but waits up to `timeout` for the first.
+    pub fn wait(&self, seq: u64, timeout: Duration) -> Option<Vec<Event>> {
+        let until = Instant::now() + timeout;
+        let mut log = self.log();
+        while log.last == seq && !log.is_closed {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                break;
+            }
+            log = self.added.wait_timeout(log, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        since(&log, seq)
+    }
+
+    /// Ends all waiting, now and later.
+    pub fn close(&self) {
+        self.log().is_closed = true;
+        self.added.notify_all();
+    }
+}
+
+fn since(log: &Log, seq: u64) -> Option<Vec<Event>> {
+    let first = log.events.front().map_or(log.last + 1, |event| event.seq);
+    if seq > log.last || seq + 1 < first {
+        return None;
+    }
+    let skipped = usize::try_from(seq + 1 - first).unwrap_or(usize::MAX);
+    Some(log.events.iter().skip(skipped).cloned().collect())
+}

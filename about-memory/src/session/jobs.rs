@@ -1,0 +1,73 @@
+//! Jobs: computations that run, with their progress.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+use heap_graph::Progress;
+
+use super::id::JobId;
+
+/// A computation that runs.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Job {
+    /// Its number.
+    pub id: JobId,
+    /// What it computes, such as `census`.
+    pub kind: &'static str,
+    /// The steps done and all steps known so far, as [`Progress::steps`].
+    pub steps: (u64, u64),
+}
+
+/// All computations that run.
+#[derive(Debug, Default)]
+pub(super) struct Jobs(Mutex<AllJobs>);
+
+#[derive(Debug, Default)]
+struct AllJobs {
+    last: u64,
+    jobs: BTreeMap<JobId, (&'static str, Progress)>,
+}
+
+impl Jobs {
+    pub(super) fn next(&self) -> JobId {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.last += 1;
+        JobId(all.last)
+    }
+
+    /// Adds a job; returns whether there is room for it.
+    pub(super) fn add(&self, id: JobId, kind: &'static str, progress: &Progress, most: usize) -> bool {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let has_room = all.jobs.len() < most;
+        if has_room {
+            all.jobs.insert(id, (kind, progress.clone()));
+        }
+        has_room
+    }
+
+    pub(super) fn remove(&self, id: JobId) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).jobs.remove(&id);
+    }
+
+    pub(super) fn list(&self) -> Vec<Job> {
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let job = |(id, (kind, progress)): (&JobId, &(&'static str, Progress))| Job {
+            id: *id,
+            kind,
+            steps: progress.steps(),
+        };
+        all.jobs.iter().map(job).collect()
+    }
+
+    pub(super) fn cancel(&self, id: JobId) -> bool {
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let job = all.jobs.get(&id);
+        job.inspect(|(_, progress)| progress.cancel()).is_some()
+    }
+
+    pub(super) fn cancel_all(&self) {
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.jobs.values().for_each(|(_, progress)| progress.cancel());
+    }
+}

@@ -1,0 +1,166 @@
+//! The snapshots of a session.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use heap_graph::{Graph, Progress};
+use tempfile::TempPath;
+
+use super::error::SessionError;
+use super::event::{Events, Subject};
+use super::id::SnapshotId;
+use super::state::{SnapshotState, State as _};
+
+/// A snapshot for display.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct SnapshotInfo {
+    /// Its number.
+    pub id: SnapshotId,
+    /// The name of its file or process.
+    pub title: String,
+    /// Its state.
+    pub state: SnapshotState,
+    /// Whether a front end sent the file.
+    pub is_imported: bool,
+    /// The time at which it was taken, in microseconds since 1970 UTC; `None` before it is read and if unknown.
+    pub creation_time: Option<u64>,
+    /// The number of nodes, the root included; 0 before it is read.
+    pub nodes: usize,
+    /// The number of edges; 0 before it is read.
+    pub edges: usize,
+    /// Bytes of all nodes; 0 before it is read.
+    pub bytes: u128,
+}
+
+/// The file of a snapshot.
+#[derive(Debug)]
+pub(super) enum Source {
+    /// A file of the user's, which stays.
+    File(PathBuf),
+    /// A file of this session, which goes with the snapshot.
+    Temporary(TempPath),
+    /// No file yet, or none at all.
+    None,
+}
+
+#[derive(Debug)]
+struct Held {
+    info: SnapshotInfo,
+    source: Source,
+    graph: Option<Arc<Graph>>,
+    /// Cancels the saving, importing or reading of the snapshot when it is removed.
+    progress: Progress,
+}
+
+#[derive(Debug, Default)]
+struct All {
+    last: u32,
+    held: BTreeMap<SnapshotId, Held>,
+}
+
+#[derive(Debug)]
+pub(super) struct Snapshots {
+    all: Mutex<All>,
+    most: usize,
+    events: Arc<Events>,
+}
+
+impl Snapshots {
+    pub(super) fn new(most: usize, events: Arc<Events>) -> Self {
+        Self { all: Mutex::default(), most, events }
+    }
+
+    fn all(&self) -> MutexGuard<'_, All> {
+        self.all.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn tell(&self, id: SnapshotId, state: &SnapshotState) {
+        let message = state.error().unwrap_or_default();
+        self.events.add(Subject::Snapshot(id), "snapshot", state.name(), message);
+    }
+
+    pub(super) fn add(
+        &self,
+        title: &str,
+        state: SnapshotState,
+        source: Source,
+        progress: &Progress,
+    ) -> Result<SnapshotId, SessionError> {
+        let mut all = self.all();
+        if all.held.len() >= self.most {
+            return Err(SessionError::Full(self.most));
+        }
+        all.last += 1;
+        let id = SnapshotId(all.last);
+        let info = SnapshotInfo {
+            id,
+            title: title.to_owned(),
+            is_imported: state == SnapshotState::Importing,
+            state: state.clone(),
+            creation_time: None,
+            nodes: 0,
+            edges: 0,
+            bytes: 0,
+        };
+        all.held.insert(id, Held { info, source, graph: None, progress: progress.clone() });
+        self.tell(id, &state);
+        Ok(id)
+    }
+
+    /// Changes the state of a snapshot; returns whether the session still has it.
+    pub(super) fn advance(&self, id: SnapshotId, next: SnapshotState, source: Option<Source>) -> bool {
+        let mut all = self.all();
+        let Some(held) = all.held.get_mut(&id) else { return false };
+        if let Some(source) = source {
+            held.source = source;
+        }
+        held.info.state.advance(next).expect("the session follows the transitions of a snapshot");
+        self.tell(id, &held.info.state);
+        true
+    }
+
+    /// The snapshot has been read.
+    pub(super) fn fill(&self, id: SnapshotId, graph: Arc<Graph>) {
+        let bytes = graph.nodes().map(|node| u128::from(node.shallow_size())).sum();
+        {
+            let mut all = self.all();
+            let Some(held) = all.held.get_mut(&id) else { return };
+            let info = &mut held.info;
+            (info.nodes, info.edges, info.bytes) = (graph.node_count(), graph.edge_count(), bytes);
+            info.creation_time = graph.creation_time();
+            held.graph = Some(graph);
+        }
+        self.advance(id, SnapshotState::Read, None);
+    }
+
+    pub(super) fn graph(&self, id: SnapshotId) -> Result<Arc<Graph>, SessionError> {
+        let all = self.all();
+        let held = all.held.get(&id).ok_or(SessionError::NoSnapshot(id))?;
+        held.graph.clone().ok_or(SessionError::NotRead(id, held.info.state.name()))
+    }
+
+    pub(super) fn path(&self, id: SnapshotId) -> Result<PathBuf, SessionError> {
+        let all = self.all();
+        let held = all.held.get(&id).ok_or(SessionError::NoSnapshot(id))?;
+        match &held.source {
+            Source::File(path) => Ok(path.clone()),
+            Source::Temporary(path) => Ok(path.to_path_buf()),
+            Source::None => Err(SessionError::NotRead(id, held.info.state.name())),
+        }
+    }
+
+    pub(super) fn remove(&self, id: SnapshotId) -> bool {
+        let held = self.all().held.remove(&id);
+        if let Some(held) = &held {
+            held.progress.cancel();
+            self.events.add(Subject::Snapshot(id), "snapshot", "removed", "");
+        }
+        held.is_some()
+    }
+
+    pub(super) fn list(&self) -> Vec<SnapshotInfo> {
+        self.all().held.values().map(|held| held.info.clone()).collect()
+    }
+}

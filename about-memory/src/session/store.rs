@@ -1,0 +1,328 @@
+//! The session: what front ends call.
+
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread;
+
+use heap_graph::snapshot::ReadOptions;
+use heap_graph::worker::{HeapAnalysesWorker, WorkerError};
+use heap_graph::{Graph, Progress};
+
+use super::compute::Key;
+use super::engine::Engine;
+use super::error::SessionError;
+use super::event::Events;
+use super::id::{JobId, SnapshotId};
+use super::jobs::Job;
+use super::pending::Pending;
+use super::query::Query;
+use super::snapshots::{SnapshotInfo, Snapshots, Source};
+use super::state::SnapshotState;
+
+/// Bounds of a session.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct SessionOptions {
+    /// Bytes of results to keep, about, without the graphs. Default: 64 MiB. The latest result stays even if it
+    /// alone is larger.
+    pub budget: usize,
+    /// Snapshots at most. Default: 100.
+    pub max_snapshots: usize,
+    /// Computations at the same time, at most. Default: 32.
+    pub max_jobs: usize,
+    /// Events to keep for front ends that come later. Default: 10,000.
+    pub max_events: usize,
+    /// Limits on reading a snapshot, which is untrusted.
+    pub read: ReadOptions,
+}
+
+impl Default for SessionOptions {
+    fn default() -> Self {
+        Self {
+            budget: 64 << 20,
+            max_snapshots: 100,
+            max_jobs: 32,
+            max_events: 10_000,
+            read: ReadOptions::default(),
+        }
+    }
+}
+
+impl SessionOptions {
+    /// The defaults.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets [`budget`](Self::budget).
+    #[must_use]
+    pub fn budget(self, bytes: usize) -> Self {
+        Self { budget: bytes, ..self }
+    }
+
+    /// Sets [`max_snapshots`](Self::max_snapshots).
+    #[must_use]
+    pub fn max_snapshots(self, snapshots: usize) -> Self {
+        Self { max_snapshots: snapshots, ..self }
+    }
+
+    /// Sets [`max_jobs`](Self::max_jobs).
+    #[must_use]
+    pub fn max_jobs(self, jobs: usize) -> Self {
+        Self { max_jobs: jobs, ..self }
+    }
+
+    /// Sets [`max_events`](Self::max_events).
+    #[must_use]
+    pub fn max_events(self, events: usize) -> Self {
+        Self { max_events: events, ..self }
+    }
+}
+
+/// Snapshots, what was computed of them, and what is being computed. Clones are the same session.
+///
+/// ```
+/// use about_memory::session::{Session, SessionOptions, SnapshotState};
+///
+/// let session = Session::new(SessionOptions::new());
+/// let id = session.open("no-such-file.fxsnapshot".as_ref()).unwrap();
+/// session.wait_until_read(id);
+/// let snapshots = session.snapshots();
+/// assert_eq!(snapshots[0].state, SnapshotState::Error("not found".to_owned()));
+/// assert!(session.remove(id));
+/// ```
+#[derive(Clone, Debug)]
+pub struct Session {
+    pub(super) engine: Arc<Engine>,
+    read: ReadOptions,
+}
+
+impl Session {
+    /// A session without snapshots.
+    pub fn new(options: SessionOptions) -> Self {
+        let events = Events::new(options.max_events);
+        let engine = Engine::new(options.max_snapshots, options.max_jobs, options.budget, events);
+        Self { engine: Arc::new(engine), read: options.read }
+    }
+
+    fn snapshots_(&self) -> &Snapshots {
+        &self.engine.snapshots
+    }
+
+    /// Opens a file of the user's and reads it on another thread. The file stays when the snapshot is removed.
+    ///
+    /// # Errors
+    ///
+    /// [`SessionError::Full`]. A file that cannot be read becomes the state of the snapshot.
+    pub fn open(&self, path: &Path) -> Result<SnapshotId, SessionError> {
+        let title = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
+        let title = title.strip_suffix(".fxsnapshot").unwrap_or(&title).to_owned();
+        let progress = Progress::new();
+        let source = Source::File(path.to_owned());
+        let id = self.snapshots_().add(&title, SnapshotState::Saved, source, &progress)?;
+        let session = self.clone();
+        self.on_a_thread(id, move || session.read_now(id, &progress));
+        Ok(id)
+    }
+
+    /// Takes a snapshot with `save`, which writes a file of the name that it gets, and reads it, on another thread. The
+    /// file goes with the snapshot.
+    ///
+    /// # Errors
+    ///
+    /// [`SessionError::Full`]. A failure of `save` becomes the state of the snapshot.
+    pub fn take(
+        &self,
+        title: &str,
+        save: impl FnOnce(&Path) -> Result<(), String> + Send + 'static,
+    ) -> Result<SnapshotId, SessionError> {
+        let progress = Progress::new();
+        let id = self.snapshots_().add(title, SnapshotState::Saving, Source::None, &progress)?;
+        let session = self.clone();
+        self.on_a_thread(id, move || {
+            let saved = temporary().map_err(|error| error.to_string()).and_then(|path| {
+                save(&path)?;
+                Ok(path)
+            });
+            match saved {
+                Ok(path) => {
+                    if session.snapshots_().advance(id, SnapshotState::Saved, Some(Source::Temporary(path))) {
+                        session.read_now(id, &progress);
+                    }
+                }
+                Err(reason) => {
+                    session.snapshots_().advance(id, SnapshotState::Error(reason), None);
+                }
+            }
+        });
+        Ok(id)
+    }
+
+    /// Imports a snapshot that a front end sends: copies it on this thread, and reads the copy on another one.
+    ///
+    /// # Errors
+    ///
+    /// [`SessionError::Full`]; [`SessionError::Failed`] if the copy fails, which is the state of the snapshot, too.
+    pub fn import(&self, title: &str, from: &mut dyn Read) -> Result<SnapshotId, SessionError> {
+        let progress = Progress::new();
+        let id = self.snapshots_().add(title, SnapshotState::Importing, Source::None, &progress)?;
+        let copied = temporary().and_then(|path| {
+            io::copy(from, &mut std::fs::File::create(&path)?)?;
+            Ok(path)
+        });
+        match copied {
+            Ok(path) => {
+                let source = Some(Source::Temporary(path));
+                if self.snapshots_().advance(id, SnapshotState::Reading, source) {
+                    let session = self.clone();
+                    self.on_a_thread(id, move || session.read_graph(id, &progress));
+                }
+                Ok(id)
+            }
+            Err(error) => {
+                let reason = format!("cannot be imported: {error}");
+                self.snapshots_().advance(id, SnapshotState::Error(reason.clone()), None);
+                Err(SessionError::Failed(reason))
+            }
+        }
+    }
+
+    /// Adds a graph of this process as a snapshot that is read and has no file.
+    ///
+    /// # Errors
+    ///
+    /// [`SessionError::Full`].
+    pub fn insert(&self, title: &str, graph: Graph) -> Result<SnapshotId, SessionError> {
+        let state = SnapshotState::Reading;
+        let id = self.snapshots_().add(title, state, Source::None, &Progress::new())?;
+        self.snapshots_().fill(id, Arc::new(graph));
+        Ok(id)
+    }
+
+    fn on_a_thread(&self, id: SnapshotId, work: impl FnOnce() + Send + 'static) {
+        if let Err(error) = thread::Builder::new().name("session".to_owned()).spawn(work) {
+            let reason = format!("no thread can be started: {error}");
+            self.snapshots_().advance(id, SnapshotState::Error(reason), None);
+        }
+    }
+
+    fn read_now(&self, id: SnapshotId, progress: &Progress) {
+        if self.snapshots_().advance(id, SnapshotState::Reading, None) {
+            self.read_graph(id, progress);
+        }
+    }
+
+    fn read_graph(&self, id: SnapshotId, progress: &Progress) {
+        let Ok(path) = self.snapshots_().path(id) else { return };
+        let job = self.engine.jobs.next();
+        // Reading is no query: a snapshot has been accepted, so it is read.
+        self.engine.jobs.add(job, "read", progress, usize::MAX);
+        let mut worker = HeapAnalysesWorker::new();
+        let read = worker.read_heap_snapshot(&path, &self.read, progress);
+        let graph = read.and_then(|_| worker.graph(&path));
+        self.engine.jobs.remove(job);
+        match graph {
+            Ok(graph) => self.snapshots_().fill(id, graph),
+            Err(error) => {
+                let reason = match error {
+                    WorkerError::Cancelled => "cancelled".to_owned(),
+                    error => error.to_string(),
+                };
+                self.snapshots_().advance(id, SnapshotState::Error(reason), None);
+            }
+        }
+    }
+
+    /// Waits until a snapshot is read, has failed or is removed.
+    pub fn wait_until_read(&self, id: SnapshotId) {
+        loop {
+            let seq = self.engine.events.last();
+            let is_busy = |info: &SnapshotInfo| {
+                info.id == id && !matches!(info.state, SnapshotState::Read | SnapshotState::Error(_))
+            };
+            if !self.snapshots().iter().any(is_busy) {
+                return;
+            }
+            self.engine.events.wait(seq, core::time::Duration::from_secs(1));
+        }
+    }
+
+    /// All snapshots, in the order of their numbers.
+    pub fn snapshots(&self) -> Vec<SnapshotInfo> {
+        self.snapshots_().list()
+    }
+
+    /// Removes a snapshot in any state with all that was computed of it. Returns whether the session had it.
+    pub fn remove(&self, id: SnapshotId) -> bool {
+        let had = self.snapshots_().remove(id);
+        self.engine.cache.forget(|key| key.is_about(id));
+        had
+    }
+
+    /// The graph of a snapshot.
+    ///
+    /// # Errors
+    ///
+    /// [`SessionError::NoSnapshot`] or [`SessionError::NotRead`].
+    pub fn graph(&self, id: SnapshotId) -> Result<Arc<Graph>, SessionError> {
+        self.snapshots_().graph(id)
+    }
+
+    /// The file of a snapshot.
+    ///
+    /// # Errors
+    ///
+    /// [`SessionError::NoSnapshot`], or [`SessionError::NotRead`] if it has none.
+    pub fn file(&self, id: SnapshotId) -> Result<PathBuf, SessionError> {
+        self.snapshots_().path(id)
+    }
+
+    /// Asks a query. Equal queries share one computation.
+    ///
+    /// # Errors
+    ///
+    /// [`SessionError::TooMuch`], [`SessionError::NoSnapshot`], [`SessionError::NotRead`] or [`SessionError::Busy`]; all
+    /// other errors come with the answer.
+    pub fn ask(&self, query: Query) -> Result<Pending, SessionError> {
+        if let Some((what, most)) = query.excess() {
+            return Err(SessionError::TooMuch(what, most));
+        }
+        for snapshot in query.snapshots() {
+            self.graph(snapshot)?;
+        }
+        self.engine.ask(Key::Query(query))
+    }
+
+    /// The computations that run.
+    pub fn jobs(&self) -> Vec<Job> {
+        self.engine.jobs.list()
+    }
+
+    /// Cancels a computation. Returns whether it ran.
+    pub fn cancel(&self, job: JobId) -> bool {
+        self.engine.jobs.cancel(job)
+    }
+
+    /// The events.
+    pub fn events(&self) -> &Events {
+        &self.engine.events
+    }
+
+    /// Bytes of memory that the results in the cache take, about.
+    pub fn memory(&self) -> usize {
+        self.engine.cache.bytes()
+    }
+
+    /// Cancels all computations and ends all waiting for events.
+    pub fn close(&self) {
+        self.engine.jobs.cancel_all();
+        self.engine.events.close();
+    }
+}
+
+/// A file in the folder for temporary files that only this user can read.
+fn temporary() -> io::Result<tempfile::TempPath> {
+    let file = tempfile::Builder::new().prefix("about-memory-").suffix(".fxsnapshot").tempfile()?;
+    Ok(file.into_temp_path())
+}

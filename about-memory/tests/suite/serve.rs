@@ -1,0 +1,76 @@
+//! The server, by a raw client: security, requests, answers, events.
+
+mod answers;
+mod security;
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+
+use about_memory::serve::{ServeOptions, Server};
+use about_memory::session::{Session, SessionOptions};
+use serde_json::Value;
+
+struct Response {
+    status: u16,
+    head: String,
+    body: Vec<u8>,
+}
+
+impl Response {
+    fn header(&self, name: &str) -> Option<&str> {
+        let mut lines = self.head.lines().filter_map(|line| line.split_once(": "));
+        lines.find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value)
+    }
+
+    fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap()
+    }
+}
+
+struct Client {
+    server: Server,
+    session: Session,
+    token: String,
+}
+
+impl Client {
+    fn new(options: &ServeOptions) -> Self {
+        let session = Session::new(SessionOptions::new());
+        let server = Server::start(session.clone(), options).unwrap();
+        let token = server.url().split_once("#token=").unwrap().1.to_owned();
+        Self { server, session, token }
+    }
+
+    /// Sends bytes and returns all that comes back.
+    fn raw(&self, request: &[u8]) -> Response {
+        let mut stream = TcpStream::connect(self.server.address()).unwrap();
+        // The server may refuse before it has read everything.
+        let _ = stream.write_all(request);
+        let mut bytes = Vec::new();
+        let _ = stream.read_to_end(&mut bytes);
+        let end = bytes.windows(4).position(|part| part == b"\r\n\r\n").unwrap_or(bytes.len());
+        let head = String::from_utf8_lossy(&bytes[..end]).into_owned();
+        let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0);
+        Response { status, head, body: bytes.get(end + 4..).unwrap_or_default().to_vec() }
+    }
+
+    /// The head of a request as a browser sends it for the page.
+    fn head(&self, line: &str, more: &str) -> String {
+        let host = self.server.address();
+        format!("{line} HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {}\r\n{more}\r\n", self.token)
+    }
+
+    fn get(&self, path: &str) -> Response {
+        self.raw(self.head(&format!("GET {path}"), "").as_bytes())
+    }
+
+    fn send(&self, method: &str, path: &str, media_type: &str, body: &[u8]) -> Response {
+        let more = format!("Content-Type: {media_type}\r\nContent-Length: {}\r\n", body.len());
+        let head = self.head(&format!("{method} {path}"), &more);
+        self.raw(&[head.as_bytes(), body].concat())
+    }
+
+    fn post(&self, path: &str, body: &Value) -> Response {
+        self.send("POST", path, "application/json", body.to_string().as_bytes())
+    }
+}

@@ -1,0 +1,203 @@
+//! What the page asks, and what it gets.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::TcpStream;
+use std::path::Path;
+use std::time::Duration;
+
+use about_memory::serve::ServeOptions;
+use memory_reporter::{Kind, Report, ReportSet, Units};
+use serde_json::{Value, json};
+
+use super::Client;
+
+fn snapshot_file() -> std::path::PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../heap-graph/tests/golden/small-a.fxsnapshot")
+}
+
+/// A client of a server with one snapshot, which is number 1.
+fn with_snapshot() -> Client {
+    let client = Client::new(&ServeOptions::new());
+    let id = client.session.open(&snapshot_file()).unwrap();
+    client.session.wait_until_read(id);
+    client
+}
+
+fn set(mb: i64) -> ReportSet {
+    let mut set = ReportSet::new();
+    let (process, path, description) = ("Main Process (pid 1)", "explicit/cache", "A cache.");
+    set.push(Report { process, path, kind: Kind::Heap, units: Units::Bytes, amount: mb << 20, description });
+    set
+}
+
+#[test]
+fn rows_come_in_windows() {
+    let client = with_snapshot();
+    let query = json!({ "view": "census", "snapshot": 1, "by": "type" });
+    let all = client.post("/api/query", &json!({ "query": query })).json();
+    let total = all["total"].as_u64().unwrap();
+    assert!(total > 2);
+    assert_eq!(all["columns"], json!(["bytes", "count", "total-bytes", "total-count"]));
+    let part = json!({ "query": query, "rows": { "start": 1, "count": 2 } });
+    let part = client.post("/api/query", &part).json();
+    assert_eq!((&part["start"], &part["total"]), (&json!(1), &json!(total)));
+    assert_eq!(part["rows"].as_array().unwrap()[..], all["rows"].as_array().unwrap()[1..3]);
+    let open = all["rows"][0]["id"].clone();
+    let sorted = json!({ "query": query, "rows": {
+        "count": 500, "open": [open], "sort": { "column": "count", "ascending": true } } });
+    let sorted = client.post("/api/query", &sorted).json();
+    assert!(sorted["total"].as_u64().unwrap() > total);
+    let too_many = json!({ "query": query, "rows": { "count": 501 } });
+    assert_eq!(client.post("/api/query", &too_many).status, 400);
+}
+
+#[test]
+fn every_view_has_an_answer() {
+    let client = with_snapshot();
+    let id = client.session.import("later", &mut std::fs::File::open(snapshot_file()).unwrap()).unwrap();
+    client.session.wait_until_read(id);
+    let ask = |query: Value| {
+        let response = client.post("/api/query", &json!({ "query": query }));
+        assert_eq!(response.status, 200, "{query} {}", String::from_utf8_lossy(&response.body));
+        response.json()
+    };
+    let map = ask(json!({ "view": "tree-map", "snapshot": 1, "by": "type" }));
+    assert!(map["bytes"].as_u64().unwrap() > 0 && !map["inside"].as_array().unwrap().is_empty());
+    let nodes = ask(json!({ "view": "dominators", "snapshot": 1 }));
+    let node = nodes["rows"][0]["id"].clone();
+    let paths = ask(json!({ "view": "paths", "snapshot": 1, "node": node, "max": 5 }));
+    assert_eq!(paths["paths"][0].as_array().unwrap().last().unwrap()["node"], node);
+    let found = ask(json!({ "view": "individuals", "snapshot": 1, "by": "objectClass", "leaves": [1, 2] }));
+    assert!(found["found"].as_u64().unwrap() > 0);
+    ask(json!({ "view": "search", "snapshot": 1, "text": "Function" }));
+    ask(json!({ "view": "suspects", "snapshot": 1 }));
+    let same = ask(json!({ "view": "diff", "baseline": 1, "comparison": id.0, "by": "type" }));
+    assert_eq!(same["total"], 0, "equal snapshots have no difference");
+}
+
+#[test]
+fn a_page_sees_all_changes_as_events() {
+    let client = Client::new(&ServeOptions::new());
+    let mut stream = TcpStream::connect(client.server.address()).unwrap();
+    stream.write_all(client.head("GET /api/events?since=0", "").as_bytes()).unwrap();
+    let id = client.session.open(&snapshot_file()).unwrap();
+    let mut states = Vec::new();
+    for line in BufReader::new(stream).lines() {
+        let line = line.unwrap();
+        let Some(data) = line.strip_prefix("data: {") else { continue };
+        let event: Value = serde_json::from_str(&format!("{{{data}")).unwrap();
+        assert_eq!(event["seq"], states.len() + 1);
+        assert_eq!((&event["subject"], &event["id"]), (&json!("snapshot"), &json!(id.0)));
+        states.push(event["state"].as_str().unwrap().to_owned());
+        if states.len() == 3 {
+            break;
+        }
+    }
+    assert_eq!(states, ["saved", "reading", "read"]);
+    // A page that comes later begins where it likes, and one that is ahead of the server reads the state anew.
+    let mut late = TcpStream::connect(client.server.address()).unwrap();
+    late.write_all(client.head("GET /api/events?since=99", "").as_bytes()).unwrap();
+    let is_reset = |line: Result<String, std::io::Error>| line.unwrap() == "event: reset";
+    assert!(BufReader::new(late).lines().any(is_reset));
+}
+
+#[test]
+fn snapshots_are_imported_saved_and_removed() {
+    let client = Client::new(&ServeOptions::new());
+    let bytes = std::fs::read(snapshot_file()).unwrap();
+    let imported = client.send("PUT", "/api/snapshots", "application/octet-stream", &bytes);
+    assert_eq!(imported.json()["snapshot"], 1);
+    client.session.wait_until_read(about_memory::session::SnapshotId(1));
+    let state = client.get("/api/state").json();
+    assert_eq!(
+        (&state["snapshots"][0]["state"], &state["snapshots"][0]["imported"]),
+        (&json!("read"), &json!(true))
+    );
+
+    let saved = client.post("/api/export", &json!({ "format": "fxsnapshot", "snapshot": 1 }));
+    assert!(saved.header("content-disposition").unwrap().starts_with("attachment"));
+    assert_eq!(saved.body, bytes);
+    let v8 = client.post("/api/export", &json!({ "format": "heapsnapshot", "snapshot": 1 }));
+    assert!(v8.body.starts_with(b"{\"snapshot\""));
+    let dominators = json!({ "format": "tsv", "query": { "view": "dominators", "snapshot": 1 } });
+    assert!(client.post("/api/export", &dominators).body.starts_with(b"#id\t"));
+    let census = json!({ "format": "json", "query": { "view": "census", "snapshot": 1, "by": "type" } });
+    serde_json::from_slice::<Value>(&client.post("/api/export", &census).body).unwrap();
+    let wrong = json!({ "format": "tsv", "query": { "view": "census", "snapshot": 1, "by": "type" } });
+    assert_eq!(client.post("/api/export", &wrong).status, 400);
+
+    let remove = |path: &str| client.raw(client.head(&format!("DELETE {path}"), "").as_bytes()).status;
+    assert_eq!(
+        (remove("/api/snapshots/1"), remove("/api/snapshots/1"), remove("/api/jobs/7")),
+        (200, 404, 404)
+    );
+    // A hostile upload becomes a failed snapshot, with a reason.
+    client.send("PUT", "/api/snapshots", "application/octet-stream", b"hostile");
+    client.session.wait_until_read(about_memory::session::SnapshotId(2));
+    let state = client.get("/api/state").json();
+    assert_eq!(state["snapshots"][0]["state"], "error");
+    assert!(state["snapshots"][0]["error"].as_str().unwrap().contains("gzip"));
+}
+
+#[test]
+fn reports_are_shown_saved_and_compared() {
+    let client = Client::new(&ServeOptions::new());
+    client.server.add_report("before", set(10));
+    client.server.add_report("after", set(12));
+    let data = client.get("/api/reports/1");
+    let length = u32::from_le_bytes(data.body[..4].try_into().unwrap()) as usize;
+    let header: Value = serde_json::from_slice(&data.body[4..4 + length]).unwrap();
+    assert_eq!(header["processes"][0]["name"], "Main Process (pid 1)");
+    let file = client.get("/api/reports/2/file");
+    let set = memory_report::file::read_from(file.body.as_slice(), &Default::default()).unwrap();
+    assert_eq!(set.get(0).amount, 12 << 20);
+    let compared = client.post("/api/compare", &json!({ "baseline": 1, "comparison": 2 })).json();
+    assert_eq!(compared, json!({ "report": 3, "title": "diff of before and after" }));
+    assert_eq!(client.get("/api/reports/3").status, 200);
+    assert_eq!(client.get("/api/reports/4").status, 404);
+}
+
+#[test]
+fn processes_that_do_not_listen_are_an_error_in_words() {
+    let client = Client::new(&ServeOptions::new());
+    assert_eq!(client.get("/api/processes").status, 200);
+    let own = std::process::id();
+    let response = client.post("/api/measure", &json!({ "pids": [own] }));
+    assert_eq!(response.status, 409);
+    assert!(response.json()["error"].as_str().unwrap().contains("does not listen"));
+    assert_eq!(client.post("/api/measure", &json!({ "pids": [] })).status, 400);
+    let minimize = client.post(&format!("/api/processes/{own}/minimize"), &json!({}));
+    assert_eq!(minimize.status, 409);
+    assert_eq!(client.post(&format!("/api/processes/{own}/kill"), &json!({})).status, 404);
+}
+
+/// The page of a view that nobody looks at any more closes its connection. An answer may come before the server notices;
+/// then the test asks about another snapshot.
+#[test]
+fn a_page_that_goes_cancels_its_question() {
+    let client = Client::new(&ServeOptions::new());
+    let is_cancelled = (0..50).any(|_| {
+        let snapshot = client.session.insert("chain", crate::session::chain(200_000)).unwrap();
+        let query = json!({ "view": "search", "snapshot": snapshot.0, "text": "nothing" });
+        let body = json!({ "query": query }).to_string();
+        let more = format!("Content-Type: application/json\r\nContent-Length: {}\r\n", body.len());
+        let request = client.head("POST /api/query", &more) + &body;
+        let mut seq = client.session.events().last();
+        let mut stream = TcpStream::connect(client.server.address()).unwrap();
+        stream.write_all(request.as_bytes()).unwrap();
+        drop(stream);
+        let end = loop {
+            let events = client.session.events().wait(seq, Duration::from_secs(1)).unwrap();
+            seq = events.last().map_or(seq, |event| event.seq);
+            let mut ends =
+                events.into_iter().filter(|event| event.kind == "search" && event.state != "saving");
+            if let Some(end) = ends.next() {
+                break end.state;
+            }
+        };
+        client.session.remove(snapshot);
+        end == "cancelled"
+    });
+    assert!(is_cancelled);
+    assert_eq!(client.get("/api/state").status, 200);
+}

@@ -1,0 +1,168 @@
+//! Answers and rows equal what heap-graph says.
+
+use std::collections::BTreeSet;
+
+use about_memory::session::{Answer, Column, Query, Row, RowsOptions, Session, SessionOptions};
+use heap_graph::census::TreeOptions;
+use heap_graph::{Breakdown, CensusTree, DominatorTree, NodeIndex};
+
+use super::{ask, by, census, chain, golden, with_small};
+
+/// All rows, in windows of seven.
+fn all(session: &Session, query: &Query, options: &RowsOptions) -> Vec<Row> {
+    let answer = ask(session, query.clone());
+    let mut rows = Vec::new();
+    loop {
+        let mut part = options.clone();
+        (part.start, part.count) = (rows.len(), 7);
+        let part = session.rows(query, &answer, &part).unwrap();
+        let is_last = part.rows.is_empty();
+        rows.extend(part.rows);
+        if is_last {
+            assert_eq!(part.total, rows.len());
+            return rows;
+        }
+    }
+}
+
+/// Opens everything, level by level.
+fn opened(session: &Session, query: &Query) -> Vec<Row> {
+    let mut options = RowsOptions::first(0);
+    loop {
+        let rows = all(session, query, &options);
+        let before = options.open.len();
+        options.open.extend(rows.iter().filter(|row| row.children > 0).map(|row| row.id));
+        if options.open.len() == before {
+            return rows;
+        }
+    }
+}
+
+#[test]
+fn the_rows_of_a_census_are_those_of_its_tree() {
+    let (session, id) = with_small();
+    let graph = heap_graph::snapshot::read(golden("small-a.fxsnapshot")).unwrap();
+    for (invert, filter) in [(false, ""), (true, ""), (false, "Function"), (true, "Function")] {
+        let breakdown = Breakdown::preset("type").unwrap();
+        let report = heap_graph::census(&graph, &breakdown).unwrap();
+        let options = TreeOptions::new().invert(invert);
+        let options = if filter.is_empty() { options } else { options.filter(filter) };
+        let tree = CensusTree::new(&report, &options);
+        let mut expected = Vec::new();
+        let mut stack: Vec<_> = tree.children(tree.root()).map(|node| (node, 0)).collect();
+        stack.reverse();
+        while let Some((node, level)) = stack.pop() {
+            expected.push((level, vec![node.bytes, node.count, node.total_bytes, node.total_count]));
+            let at = stack.len();
+            stack.extend(tree.children(node).map(|child| (child, level + 1)));
+            stack[at..].reverse();
+            assert_eq!(tree.find(node.id), Some(node));
+        }
+        let query = Query::Census { snapshot: id, by: by("type"), invert, filter: filter.to_owned() };
+        let rows = opened(&session, &query);
+        let found: Vec<_> = rows.iter().map(|row| (row.level, row.numbers.clone())).collect();
+        assert_eq!(found, expected);
+        let ids: BTreeSet<_> = rows.iter().map(|row| row.id).collect();
+        assert_eq!(ids.len(), rows.len(), "ids are unique");
+    }
+}
+
+#[test]
+fn what_is_open_stays_open_under_another_filter() {
+    let (session, id) = with_small();
+    let plain = census(id, "type");
+    let objects = all(&session, &plain, &RowsOptions::first(0));
+    let objects = objects.iter().find(|row| row.name == ["objects"]).unwrap();
+    let filtered =
+        Query::Census { snapshot: id, by: by("type"), invert: false, filter: "Function".to_owned() };
+    let rows = all(&session, &filtered, &RowsOptions::first(0).open(objects.id));
+    assert!(rows[0].is_open && rows[0].name == ["objects"]);
+    assert!(rows[1..].iter().all(|row| row.level == 1 && row.name[0].contains("Function")));
+}
+
+#[test]
+fn rows_have_any_order() {
+    let (session, id) = with_small();
+    let query = census(id, "objectClass");
+    for (column, place) in
+        [(Column::Bytes, 0), (Column::Count, 1), (Column::TotalBytes, 2), (Column::TotalCount, 3)]
+    {
+        let numbers = |ascending| -> Vec<_> {
+            let rows = all(&session, &query, &RowsOptions::first(0).sort(column, ascending));
+            rows.iter().map(|row| row.numbers[place]).collect()
+        };
+        assert!(numbers(true).is_sorted() && numbers(false).iter().rev().is_sorted());
+    }
+    let rows = all(&session, &query, &RowsOptions::first(0).sort(Column::Name, true));
+    assert!(rows.iter().map(|row| &row.name).is_sorted());
+}
+
+#[test]
+fn dominators_individuals_and_paths_agree_with_the_tree() {
+    let (session, id) = with_small();
+    let graph = heap_graph::snapshot::read(golden("small-a.fxsnapshot")).unwrap();
+    let tree = DominatorTree::new(&graph);
+    let query = Query::Dominators { snapshot: id };
+    let rows = all(&session, &query, &RowsOptions::first(0));
+    let expected: Vec<_> = tree.immediately_dominated(NodeIndex::ROOT).map(|node| node.id().0).collect();
+    assert_eq!(rows.iter().map(|row| row.id).collect::<Vec<_>>(), expected);
+
+    // The nodes behind a group of the census.
+    let groups = census(id, "objectClass");
+    let group =
+        all(&session, &groups, &RowsOptions::first(0)).into_iter().find(|row| row.name == ["Function"]);
+    let group = group.unwrap();
+    let behind = Query::Individuals { snapshot: id, by: by("objectClass"), leaves: group.leaves.clone() };
+    let answer = ask(&session, behind.clone());
+    let rows = session.rows(&behind, &answer, &RowsOptions::first(500)).unwrap();
+    assert_eq!(rows.found as i128, group.numbers[1]);
+    assert!(rows.rows.iter().map(|row| row.numbers[0]).rev().is_sorted());
+
+    // A search finds one of them by its id, and a path leads to it.
+    let node = rows.rows[0].id;
+    let search = Query::Search { snapshot: id, text: format!("@0x{node:x}") };
+    let answer = ask(&session, search.clone());
+    assert_eq!(session.rows(&search, &answer, &RowsOptions::first(5)).unwrap().rows[0].id, node);
+    let paths = ask(&session, Query::Paths { snapshot: id, node, max: 3 });
+    let Answer::Paths(paths) = &*paths else { panic!("{paths:?}") };
+    assert!(!paths.is_empty() && paths.len() <= 3);
+    for path in paths {
+        assert_eq!(path[0].node, graph.root().id().0);
+        assert_eq!(path.last().unwrap().node, node);
+    }
+}
+
+#[test]
+fn a_difference_can_be_swapped() {
+    let session = Session::new(SessionOptions::new());
+    let first = session.insert("first", chain(10)).unwrap();
+    let second = session.insert("second", chain(25)).unwrap();
+    let diff = |baseline, comparison| {
+        let query = Query::Diff {
+            baseline,
+            comparison,
+            by: by("internalType"),
+            invert: false,
+            filter: String::new(),
+        };
+        all(&session, &query, &RowsOptions::first(0)).iter().map(|row| row.numbers[1]).sum::<i128>()
+    };
+    assert_eq!((diff(first, second), diff(second, first)), (15, -15));
+}
+
+#[test]
+fn a_deep_tree_and_wrong_requests_for_rows_are_no_danger() {
+    let session = Session::new(SessionOptions::new());
+    let id = session.insert("chain", chain(5_000)).unwrap();
+    let query = Query::Dominators { snapshot: id };
+    let answer = ask(&session, query.clone());
+    let mut options = RowsOptions::first(500).start(4_000);
+    options.open.extend(1..=5_000);
+    let rows = session.rows(&query, &answer, &options).unwrap();
+    assert_eq!((rows.total, rows.rows[0].id, rows.rows[0].level), (4_999, 4_002, 4_000));
+    assert!(session.rows(&query, &answer, &RowsOptions::first(501)).is_err());
+    let beyond = session.rows(&query, &answer, &RowsOptions::first(5).start(usize::MAX)).unwrap();
+    assert!(beyond.rows.is_empty());
+    let map = Query::TreeMap { snapshot: id, by: by("type") };
+    assert!(session.rows(&map, &ask(&session, map.clone()), &RowsOptions::first(1)).is_err());
+}

@@ -1,0 +1,126 @@
+//! Equal requests share one computation; results have a budget; what nobody waits for ends.
+
+use std::thread;
+use std::time::Duration;
+
+use about_memory::session::{GroupBy, Query, Session, SessionError, SessionOptions};
+
+use super::{ask, by, census, chain, names, with_small};
+
+#[test]
+fn equal_requests_share_one_computation() {
+    let (session, snapshot) = with_small();
+    thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| ask(&session, census(snapshot, "type")));
+        }
+    });
+    assert_eq!(names(&session, "census"), ["saving", "saved"]);
+    // Another shape and a tree map need no other count of the nodes.
+    let inverted = Query::Census { snapshot, by: by("type"), invert: true, filter: "Function".to_owned() };
+    ask(&session, inverted);
+    ask(&session, Query::TreeMap { snapshot, by: by("type") });
+    assert_eq!(names(&session, "report"), ["saving", "saved"]);
+}
+
+#[test]
+fn an_answer_in_the_cache_needs_no_job() {
+    let (session, snapshot) = with_small();
+    let first = session.ask(census(snapshot, "type")).unwrap();
+    let answer = first.join().unwrap();
+    let second = session.ask(census(snapshot, "type")).unwrap();
+    assert_eq!(second.job(), None);
+    assert!(std::sync::Arc::ptr_eq(&answer, &second.join().unwrap()));
+    assert!(session.memory() > 0);
+}
+
+#[test]
+fn results_stay_under_the_budget() {
+    let session = Session::new(SessionOptions::new().budget(1));
+    let id = session.insert("chain", chain(100)).unwrap();
+    ask(&session, census(id, "type"));
+    ask(&session, census(id, "coarseType"));
+    // The first has left the cache, so it is taken again.
+    ask(&session, census(id, "type"));
+    assert_eq!(names(&session, "census"), ["saving", "saved"].repeat(3));
+    let large = Session::new(SessionOptions::new());
+    let id = large.insert("chain", chain(100)).unwrap();
+    for _ in 0..2 {
+        ask(&large, census(id, "type"));
+        ask(&large, census(id, "coarseType"));
+    }
+    assert_eq!(names(&large, "census"), ["saving", "saved"].repeat(2));
+    let before = large.memory();
+    assert!(before > session.memory());
+    large.remove(id);
+    assert_eq!(large.memory(), 0, "results go with their snapshot");
+}
+
+/// How fast a computation is, is not up to the test: it may end before anybody cancels it. Then the test asks another.
+#[test]
+fn a_computation_that_nobody_waits_for_is_cancelled() {
+    let session = Session::new(SessionOptions::new());
+    let id = session.insert("chain", chain(200_000)).unwrap();
+    let is_cancelled = (0..1_000).any(|number| {
+        match session.ask(Query::Search { snapshot: id, text: format!("no such name {number}") }) {
+            Ok(pending) => drop(pending),
+            // A cancelled computation takes a moment to notice.
+            Err(error) => {
+                assert!(matches!(error, SessionError::Busy(_)));
+                let seq = session.events().last();
+                session.events().wait(seq, Duration::from_millis(100));
+            }
+        }
+        names(&session, "search").contains(&"cancelled")
+            || names(&session, "dominators").contains(&"cancelled")
+    });
+    assert!(is_cancelled);
+    while !session.jobs().is_empty() {
+        thread::yield_now();
+    }
+    // The session still answers.
+    ask(&session, census(id, "type"));
+}
+
+#[test]
+fn a_reader_cancels_a_computation_by_its_number() {
+    let session = Session::new(SessionOptions::new());
+    let id = session.insert("chain", chain(200_000)).unwrap();
+    let is_cancelled = (0..1_000).any(|number| {
+        let query = Query::Search { snapshot: id, text: format!("no such name {number}") };
+        let Ok(pending) = session.ask(query) else { return false };
+        session.cancel(pending.job().unwrap());
+        pending.join().err() == Some(SessionError::Cancelled)
+    });
+    assert!(is_cancelled);
+    assert!(!session.cancel(about_memory::session::JobId(u64::MAX)));
+}
+
+#[test]
+fn too_many_computations_and_snapshots_are_refused() {
+    let session = Session::new(SessionOptions::new().max_jobs(0).max_snapshots(1));
+    let id = session.insert("chain", chain(3)).unwrap();
+    assert_eq!(session.ask(census(id, "type")).unwrap_err(), SessionError::Busy(0));
+    assert_eq!(session.insert("chain", chain(3)).unwrap_err(), SessionError::Full(1));
+    assert!(session.jobs().is_empty());
+}
+
+#[test]
+fn queries_have_bounds() {
+    let session = Session::new(SessionOptions::new());
+    let id = session.insert("chain", chain(3)).unwrap();
+    let long = "x".repeat(5000);
+    let bad = [
+        Query::Census { snapshot: id, by: by("type"), invert: false, filter: long.clone() },
+        Query::Search { snapshot: id, text: long.clone() },
+        Query::Paths { snapshot: id, node: 1, max: 101 },
+        Query::Individuals { snapshot: id, by: by("type"), leaves: (0..20_000).collect() },
+    ];
+    for query in bad {
+        assert!(matches!(session.ask(query).unwrap_err(), SessionError::TooMuch(..)));
+    }
+    assert!(GroupBy::new(&long).is_err());
+    assert!(GroupBy::new("{").is_err());
+    let missing = session.ask(Query::Paths { snapshot: id, node: 99, max: 1 }).unwrap().join();
+    assert_eq!(missing.unwrap_err(), SessionError::NoNode(99));
+}

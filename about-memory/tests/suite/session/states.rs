@@ -1,0 +1,261 @@
+//! Every transition, and what Firefox's panel does wrong.
+
+use std::sync::mpsc::channel;
+
+use about_memory::session::{
+    CensusState, DiffState, DominatorState, IndividualsState, Query, Session, SessionError, SessionOptions,
+    SnapshotState, State, TreeMapState, ViewState,
+};
+
+use super::{ask, by, census, chain, golden, names, of_snapshot, states, with_small};
+
+/// Tries each pair of states: exactly those listed are transitions, a failure is reached from each state, and none
+/// leads out of it. A wrong one leaves the state as it was.
+fn check<S: State + Clone + PartialEq + std::fmt::Debug>(
+    states: &[S],
+    failed: impl Fn(String) -> S,
+    expected: &[(&str, &str)],
+) {
+    let mut found = Vec::new();
+    for from in states {
+        for to in states {
+            let mut state = from.clone();
+            match state.advance(to.clone()) {
+                Ok(()) => {
+                    assert_eq!(state, *to);
+                    found.push((from.name(), to.name()));
+                }
+                Err(misstep) => {
+                    assert_eq!((state, misstep.from, misstep.to), (from.clone(), from.name(), to.name()));
+                }
+            }
+        }
+        let mut state = from.clone();
+        state.advance(failed("reason".to_owned())).unwrap();
+        assert_eq!((state.name(), state.error()), ("error", Some("reason")));
+        assert!(states.iter().all(|next| !state.may_become(next)), "a failure is final");
+        assert!(!state.may_become(&failed(String::new())));
+        assert_eq!(from.error(), None);
+    }
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn snapshots_have_the_transitions_of_firefox() {
+    use SnapshotState::{Error, Importing, Read, Reading, Saved, Saving};
+    check(
+        &[Saving, Saved, Importing, Reading, Read],
+        Error,
+        &[("saving", "saved"), ("saved", "reading"), ("importing", "reading"), ("reading", "read")],
+    );
+}
+
+#[test]
+fn censuses_and_tree_maps_have_the_transitions_of_firefox() {
+    let expected = [("saving", "saved"), ("saved", "saving")];
+    check(&[CensusState::Saving, CensusState::Saved], CensusState::Error, &expected);
+    check(&[TreeMapState::Saving, TreeMapState::Saved], TreeMapState::Error, &expected);
+}
+
+#[test]
+fn differences_have_the_transitions_of_firefox() {
+    use DiffState::{Error, Selecting, TakingDiff, TookDiff};
+    check(
+        &[Selecting, TakingDiff, TookDiff],
+        Error,
+        &[("selecting", "taking-diff"), ("taking-diff", "took-diff"), ("took-diff", "taking-diff")],
+    );
+}
+
+#[test]
+fn dominator_trees_have_the_transitions_of_firefox() {
+    use DominatorState::{Computed, Computing, Error, Fetching, IncrementalFetching, Loaded};
+    check(
+        &[Computing, Computed, Fetching, Loaded, IncrementalFetching],
+        Error,
+        &[
+            ("computing", "computed"),
+            ("computed", "fetching"),
+            ("fetching", "loaded"),
+            ("loaded", "incremental-fetching"),
+            ("incremental-fetching", "loaded"),
+        ],
+    );
+}
+
+#[test]
+fn individuals_have_the_transitions_of_firefox() {
+    use IndividualsState::{ComputingDominatorTree, Error, Fetched, Fetching};
+    check(
+        &[ComputingDominatorTree, Fetching, Fetched],
+        Error,
+        &[("computing-dominator-tree", "fetching"), ("fetching", "fetched")],
+    );
+}
+
+#[test]
+fn individuals_lead_back_to_the_view_before() {
+    assert_eq!(ViewState::default(), ViewState::TreeMap);
+    for view in [ViewState::TreeMap, ViewState::Census, ViewState::DominatorTree, ViewState::Diffing] {
+        let inside = view.clone().individuals();
+        assert_eq!(inside, ViewState::Individuals(Box::new(view.clone())));
+        assert_eq!(inside.clone().individuals(), inside, "individuals of individuals are the same view");
+        assert_eq!(inside.back(), view);
+        assert_eq!(view.clone().back(), view);
+    }
+}
+
+#[test]
+fn a_file_is_saved_then_read() {
+    let (session, id) = with_small();
+    assert_eq!(of_snapshot(&session, id), ["saved", "reading", "read"]);
+    let info = &session.snapshots()[0];
+    assert_eq!((info.id, info.title.as_str(), info.is_imported), (id, "small-a", false));
+    assert!(info.nodes > 1000 && info.edges > info.nodes && info.bytes > 0 && info.creation_time.is_some());
+}
+
+#[test]
+fn a_snapshot_that_is_taken_is_saving_until_its_file_is_whole() {
+    let session = Session::new(SessionOptions::new());
+    let (go, wait) = channel::<()>();
+    let save = move |path: &std::path::Path| {
+        wait.recv().unwrap();
+        std::fs::copy(golden("small-a.fxsnapshot"), path).map(drop).map_err(|error| error.to_string())
+    };
+    let id = session.take("process (pid 7)", save).unwrap();
+    assert_eq!(session.snapshots()[0].state, SnapshotState::Saving);
+    assert_eq!(session.ask(census(id, "type")).unwrap_err(), SessionError::NotRead(id, "saving"));
+    go.send(()).unwrap();
+    session.wait_until_read(id);
+    assert_eq!(of_snapshot(&session, id), ["saving", "saved", "reading", "read"]);
+    let file = session.file(id).unwrap();
+    assert!(file.exists());
+    assert!(session.remove(id));
+    assert!(!file.exists(), "the file of the session goes with the snapshot");
+}
+
+#[test]
+fn an_import_is_copied_then_read() {
+    let session = Session::new(SessionOptions::new());
+    let bytes = std::fs::read(golden("small-a.fxsnapshot")).unwrap();
+    let id = session.import("sent", &mut bytes.as_slice()).unwrap();
+    session.wait_until_read(id);
+    assert_eq!(of_snapshot(&session, id), ["importing", "reading", "read"]);
+    assert!(session.snapshots()[0].is_imported);
+}
+
+#[test]
+fn a_hostile_import_fails_in_words() {
+    let session = Session::new(SessionOptions::new());
+    let id = session.import("sent", &mut b"no snapshot".as_slice()).unwrap();
+    session.wait_until_read(id);
+    assert_eq!(of_snapshot(&session, id), ["importing", "reading", "error"]);
+    let state = session.snapshots()[0].state.clone();
+    assert!(state.error().unwrap().contains("gzip"), "{state:?}");
+}
+
+/// Firefox's panel keeps failed snapshots when it clears the list, and has no button to remove a failed save.
+#[test]
+fn every_snapshot_can_be_removed() {
+    let session = Session::new(SessionOptions::new());
+    let failed = session.take("process", |_| Err("the process has ended".to_owned())).unwrap();
+    let missing = session.open(&golden("no-such-file.fxsnapshot")).unwrap();
+    let (go, wait) = channel::<()>();
+    let saving = session
+        .take("slow", move |_| {
+            wait.recv().unwrap();
+            Ok(())
+        })
+        .unwrap();
+    session.wait_until_read(failed);
+    session.wait_until_read(missing);
+    assert_eq!(of_snapshot(&session, failed), ["saving", "error"]);
+    for id in [failed, missing, saving] {
+        assert!(session.remove(id));
+        assert!(!session.remove(id));
+        assert_eq!(of_snapshot(&session, id).last(), Some(&"removed"));
+    }
+    assert!(session.snapshots().is_empty());
+    // What ends after its removal makes no event.
+    go.send(()).unwrap();
+    assert_eq!(session.ask(census(saving, "type")).unwrap_err(), SessionError::NoSnapshot(saving));
+    assert_eq!(of_snapshot(&session, saving), ["saving", "removed"]);
+}
+
+/// Firefox's panel compares the wrong values, and never shows why a census or a tree map failed.
+#[test]
+fn a_failed_census_has_its_reason_in_the_state() {
+    let (session, snapshot) = with_small();
+    // Most nodes have no descriptive name.
+    let groups = by(r#"{"by":"descriptiveType"}"#);
+    let query = Query::Census { snapshot, by: groups.clone(), invert: false, filter: String::new() };
+    let reason = session.ask(query.clone()).unwrap().join().unwrap_err().to_string();
+    assert_eq!(states(&session, "census"), [("saving", String::new()), ("error", reason)]);
+    assert!(session.ask(Query::TreeMap { snapshot, by: groups }).unwrap().join().is_err());
+    assert_eq!(names(&session, "tree-map"), ["saving", "error"]);
+    // Another try begins anew.
+    assert!(session.ask(query).unwrap().join().is_err());
+    assert_eq!(names(&session, "census"), ["saving", "error", "saving", "error"]);
+}
+
+/// Firefox's panel drops both snapshots when their difference fails.
+#[test]
+fn a_failed_difference_can_be_tried_again() {
+    let (session, snapshot) = with_small();
+    let other = session.insert("chain", chain(4)).unwrap();
+    let diff = |name: &str| Query::Diff {
+        baseline: snapshot,
+        comparison: other,
+        by: by(name),
+        invert: false,
+        filter: String::new(),
+    };
+    let failing = diff(r#"{"by":"descriptiveType"}"#);
+    for _ in 0..2 {
+        assert!(session.ask(failing.clone()).unwrap().join().is_err());
+    }
+    let once = ["selecting", "taking-diff", "error"];
+    assert_eq!(names(&session, "diff"), [once, once].concat());
+    ask(&session, diff("type"));
+    assert_eq!(names(&session, "diff")[6..], ["selecting", "taking-diff", "took-diff"]);
+}
+
+#[test]
+fn rows_of_a_dominator_tree_are_fetched_then_loaded() {
+    use about_memory::session::RowsOptions;
+    let (session, snapshot) = with_small();
+    let query = Query::Dominators { snapshot };
+    let tree = ask(&session, query.clone());
+    assert_eq!(names(&session, "dominators"), ["computing", "computed"]);
+    for start in [0, 10, 20] {
+        let rows = session.rows(&query, &tree, &RowsOptions::first(10).start(start)).unwrap();
+        assert_eq!(rows.rows.len(), 10);
+    }
+    // Scrolling makes no events.
+    assert_eq!(names(&session, "dominators"), ["computing", "computed", "fetching", "loaded"]);
+}
+
+#[test]
+fn individuals_wait_for_the_dominator_tree() {
+    let (session, snapshot) = with_small();
+    let nodes = ask(&session, Query::Individuals { snapshot, by: by("objectClass"), leaves: vec![1] });
+    let about_memory::session::Answer::Nodes { found, .. } = &*nodes else { panic!("{nodes:?}") };
+    assert!(*found > 0);
+    assert_eq!(names(&session, "individuals"), ["computing-dominator-tree", "fetching", "fetched"]);
+    assert_eq!(names(&session, "dominators"), ["computing", "computed"]);
+}
+
+#[test]
+fn events_have_numbers_without_gaps_and_a_late_reader_learns_of_a_loss() {
+    let session = Session::new(SessionOptions::new().max_events(4));
+    assert_eq!(session.events().since(0), Some(Vec::new()));
+    let id = session.insert("chain", chain(3)).unwrap();
+    assert_eq!(session.events().last(), 2);
+    ask(&session, census(id, "type"));
+    let last = session.events().last();
+    let seqs: Vec<_> = session.events().since(last - 4).unwrap().iter().map(|event| event.seq).collect();
+    assert_eq!(seqs, (last - 3..=last).collect::<Vec<_>>());
+    assert_eq!(session.events().since(last - 5), None, "dropped");
+    assert_eq!(session.events().since(last + 1), None, "not made yet");
+    assert_eq!(session.events().since(last), Some(Vec::new()));
+}

@@ -1,0 +1,109 @@
+// Requests to the server. The token is in the session's storage and never in an address.
+
+const KEY = "about-memory-token";
+
+/** Takes the token out of the address, so that neither history nor a copied link has it. */
+export function takeToken(): string {
+  const given = /^#token=([0-9a-f]{64})$/.exec(location.hash);
+  if (given) {
+    sessionStorage.setItem(KEY, given[1]);
+    history.replaceState(null, "", "#/");
+  }
+  return sessionStorage.getItem(KEY) ?? "";
+}
+
+export interface Snapshot {
+  id: number;
+  title: string;
+  state: string;
+  imported: boolean;
+  error: string | null;
+  /** In microseconds since 1970. */
+  time: number | null;
+  nodes: number;
+  edges: number;
+  bytes: number;
+}
+
+export interface State {
+  seq: number;
+  readOnly: boolean;
+  snapshots: Snapshot[];
+  reports: { id: number; title: string }[];
+}
+
+export interface Job {
+  id: number;
+  kind: string;
+  done: number;
+  of: number;
+}
+
+export class Api {
+  constructor(private readonly token: string) {}
+
+  private async fetch(path: string, options: RequestInit = {}): Promise<Response> {
+    const headers = { ...options.headers, Authorization: `Bearer ${this.token}` };
+    const response = await fetch(`/api/${path}`, { ...options, headers });
+    if (response.ok) return response;
+    const { error } = (await response.json().catch(() => ({ error: response.statusText }))) as { error: string };
+    throw new Error(error);
+  }
+
+  async get<T>(path: string): Promise<T> {
+    return (await this.fetch(path)).json() as Promise<T>;
+  }
+
+  async bytes(path: string): Promise<Uint8Array<ArrayBuffer>> {
+    return new Uint8Array(await (await this.fetch(path)).arrayBuffer());
+  }
+
+  private json(path: string, body: unknown, signal?: AbortSignal): Promise<Response> {
+    const headers = { "Content-Type": "application/json" };
+    const options: RequestInit = { method: "POST", headers, body: JSON.stringify(body) };
+    if (signal) options.signal = signal;
+    return this.fetch(path, options);
+  }
+
+  async post<T>(path: string, body: unknown, signal?: AbortSignal): Promise<T> {
+    return (await this.json(path, body, signal)).json() as Promise<T>;
+  }
+
+  async remove(path: string): Promise<void> {
+    await this.fetch(path, { method: "DELETE" });
+  }
+
+  async upload(file: File): Promise<void> {
+    const headers = { "Content-Type": "application/octet-stream" };
+    await this.fetch("snapshots", { method: "PUT", headers, body: file });
+  }
+
+  /** Fetches a file and hands it to the user; the token is in a header, so no address has it. */
+  async download(path: string, body?: unknown): Promise<void> {
+    const response = body === undefined ? await this.fetch(path) : await this.json(path, body);
+    const name = /filename="([^"]+)"/.exec(response.headers.get("Content-Disposition") ?? "")?.[1] ?? "download";
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(await response.blob());
+    link.download = name;
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
+  }
+
+  /** Reads events until the server ends. */
+  async events(since: number, take: (name: string, data: unknown, id: number) => void): Promise<void> {
+    const response = await this.fetch(`events?since=${since}`);
+    const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader();
+    let text = "";
+    for (;;) {
+      const { value, done } = await reader.read();
+      if (done) return;
+      const parts = (text + value).split("\n\n");
+      text = parts.pop()!;
+      for (const part of parts) {
+        const fields = new Map(part.split("\n").map((line) => line.split(/: ?(.*)/, 2) as [string, string]));
+        const data = fields.get("data");
+        if (data !== undefined) take(fields.get("event") ?? "message", JSON.parse(data), Number(fields.get("id")));
+      }
+    }
+  }
+}

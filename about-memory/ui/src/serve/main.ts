@@ -1,0 +1,121 @@
+// The page that `about-memory serve` serves: a function of the server's state and of the address.
+
+import { byId, create } from "../elements";
+import { Api, type Job, type State, takeToken } from "./api";
+import { memoryPage, type Page } from "./memory";
+import { processesPage } from "./processes";
+import { reportPage } from "./report";
+import { readRoute } from "./route";
+import { Side } from "./side";
+
+const token = takeToken();
+const api = new Api(token);
+const main = byId("main");
+const side = new Side(byId("side"), api, tell);
+let state: State = { seq: 0, readOnly: true, snapshots: [], reports: [] };
+let page: Page | null = null;
+/** The address and the state of its snapshots, as the page shows them. */
+let shown = "";
+
+function tell(text: string, isError: boolean) {
+  const status = byId("status");
+  status.textContent = text;
+  status.className = isError ? "error" : "";
+}
+
+/** Shows the address, if it or its snapshots have changed. */
+function show() {
+  const route = readRoute();
+  const [kind, ...ids] = route.parts;
+  const needed = kind === "memory" ? ids.slice(0, 1) : kind === "diff" ? ids.slice(0, 2) : [];
+  const own = needed.map((id) => state.snapshots.find((snapshot) => String(snapshot.id) === id));
+  const now = JSON.stringify([location.hash, own.map((snapshot) => snapshot?.state ?? "none"), state.readOnly]);
+  if (now === shown) return;
+  shown = now;
+  page?.close();
+  page = null;
+  tell("", false);
+  delete document.documentElement.dataset.rows;
+  const isProcesses = kind === undefined;
+  if (isProcesses) byId("to-processes").setAttribute("aria-current", "page");
+  else byId("to-processes").removeAttribute("aria-current");
+  const waiting = own.find((snapshot) => snapshot?.state !== "read");
+  if (own.includes(undefined)) main.replaceChildren(create("p", "empty", "This snapshot is gone. Choose another one."));
+  else if (waiting) main.replaceChildren(create("p", "empty", waiting.error ?? "Reading the snapshot …"));
+  else if (kind === "memory" || kind === "diff") page = memoryPage(main, api, route, tell);
+  else if (kind === "report") page = reportPage(main, api, route, tell);
+  else if (isProcesses) page = processesPage(main, api, state, tell);
+  else main.replaceChildren(create("p", "empty", "There is no such page. Choose one on the left."));
+}
+
+function showJobs(jobs: Job[]) {
+  const parts = jobs.map((job) => {
+    const part = create("span");
+    const bar = create("progress");
+    if (job.of > 0) {
+      bar.max = job.of;
+      bar.value = job.done;
+    }
+    const cancel = create("button", "", "Cancel");
+    cancel.type = "button";
+    cancel.addEventListener("click", () => void api.remove(`jobs/${job.id}`).catch(() => {}));
+    part.append(`${job.kind} `, bar, " ", cancel, " ");
+    return part;
+  });
+  byId("jobs").replaceChildren(...parts);
+}
+
+async function refresh() {
+  state = await api.get<State>("state");
+  side.draw(state);
+  show();
+  document.documentElement.dataset.state = "ready";
+}
+
+/** Follows the server's events for ever. */
+async function follow() {
+  for (;;) {
+    try {
+      await refresh();
+      let changes = Promise.resolve();
+      await api.events(state.seq, (name, data) => {
+        if (name === "jobs") showJobs(data as Job[]);
+        else if (name === "reset" || (data as { subject: string }).subject === "snapshot") {
+          changes = changes.then(refresh).catch(() => {});
+        }
+      });
+      tell("The server has ended.", true);
+    } catch (error) {
+      tell(token ? `The server does not answer: ${(error as Error).message}` : NO_TOKEN, true);
+      document.documentElement.dataset.state = "error";
+      if (!token) {
+        main.replaceChildren(create("p", "empty", NO_TOKEN));
+        return;
+      }
+    }
+    await new Promise((resolve) => setTimeout(resolve, 2_000));
+  }
+}
+
+const NO_TOKEN = "This page needs the whole address that `about-memory serve` printed, with #token= at its end.";
+
+/** Ctrl with an arrow goes to the snapshot before or after this one, if there is one. */
+addEventListener("keydown", (event) => {
+  const step = { ArrowUp: -1, ArrowDown: 1 }[event.key];
+  if (!step || !(event.ctrlKey || event.metaKey)) return;
+  const read = state.snapshots.filter((snapshot) => snapshot.state === "read");
+  if (read.length === 0) return;
+  event.preventDefault();
+  const route = readRoute();
+  const at = read.findIndex((snapshot) => String(snapshot.id) === route.parts[1]);
+  const next = read[Math.max(0, Math.min(read.length - 1, at + step))];
+  location.hash = `#/memory/${next.id}/${route.parts[0] === "memory" ? (route.parts[2] ?? "census") : "census"}`;
+});
+addEventListener("hashchange", () => {
+  if (takeToken() !== token) location.reload();
+  side.draw(state);
+  show();
+  // A measurement has added a report.
+  if (readRoute().parts[0] === "report") void refresh().catch(() => {});
+});
+void follow();

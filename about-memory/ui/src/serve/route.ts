@@ -1,0 +1,24 @@
+// The address of a view: all that one needs to see the same rows again.
+
+export interface Route {
+  /** `#/memory/1/census` is `["memory", "1", "census"]`. */
+  parts: string[];
+  query: URLSearchParams;
+}
+
+export function readRoute(): Route {
+  const [path, query] = location.hash.replace(/^#\/?/, "").split("?");
+  return { parts: path ? path.split("/") : [], query: new URLSearchParams(query ?? "") };
+}
+
+/** The address of a view. Empty values are left out. */
+export function link(parts: (string | number)[], query: Record<string, string> = {}): string {
+  const search = new URLSearchParams(Object.entries(query).filter(([, value]) => value !== ""));
+  const text = search.toString();
+  return `#/${parts.join("/")}${text ? `?${text}` : ""}`;
+}
+
+/** The address of the same view with other values. */
+export function changed(route: Route, changes: Record<string, string>): string {
+  return link(route.parts, { ...Object.fromEntries(route.query), ...changes });
+}

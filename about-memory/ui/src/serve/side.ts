@@ -1,0 +1,112 @@
+// The list of snapshots and reports beside each view.
+
+import { create } from "../elements";
+import type { Api, Snapshot, State } from "./api";
+import { bytes, count } from "./format";
+import type { Tell } from "./memory";
+import { link, readRoute } from "./route";
+
+const STATES: Record<string, string> = {
+  saving: "Saving snapshot…",
+  saved: "Saved",
+  importing: "Importing snapshot…",
+  reading: "Reading snapshot…",
+};
+
+export class Side {
+  /** The snapshot that a difference begins with. */
+  private baseline = 0;
+
+  constructor(
+    private readonly element: HTMLElement,
+    private readonly api: Api,
+    private readonly tell: Tell,
+  ) {}
+
+  draw(state: State) {
+    const parts: HTMLElement[] = [create("h2", "", "Heap snapshots")];
+    const list = create("ul");
+    list.append(...state.snapshots.map((snapshot) => this.snapshot(snapshot, state)));
+    parts.push(list);
+    if (state.snapshots.length === 0) parts.push(create("p", "none", "None yet. Take one of a process, or import one."));
+    if (!state.readOnly) parts.push(this.importer());
+    parts.push(create("h2", "", "Reports"));
+    const reports = create("ul");
+    for (const { id, title } of state.reports) {
+      const item = create("li");
+      const to = create("a", "title", title);
+      to.href = link(["report", id]);
+      item.append(to);
+      reports.append(item);
+    }
+    parts.push(reports);
+    this.element.replaceChildren(...parts);
+  }
+
+  private run(what: Promise<void>) {
+    what.catch((error: Error) => this.tell(error.message, true));
+  }
+
+  private snapshot(snapshot: Snapshot, state: State): HTMLElement {
+    const { id } = snapshot;
+    const item = create("li");
+    const { parts } = readRoute();
+    if ((parts[0] === "memory" && parts[1] === String(id)) || (parts[0] === "diff" && parts.includes(String(id), 1))) {
+      item.className = "current";
+    }
+    const isRead = snapshot.state === "read";
+    const title = create(isRead ? "a" : "span", "title", `${id}. ${snapshot.title}`);
+    if (title instanceof HTMLAnchorElement) title.href = link(["memory", id, "census"]);
+    item.append(title);
+    if (snapshot.error !== null) item.append(create("small", "error", snapshot.error));
+    else if (!isRead) item.append(create("small", "", STATES[snapshot.state] ?? snapshot.state));
+    else {
+      item.append(create("small", "", `${bytes(snapshot.bytes)} in ${count(snapshot.nodes)} nodes`));
+      if (snapshot.time !== null) item.append(create("small", "", new Date(snapshot.time / 1000).toLocaleString()));
+    }
+    const button = (text: string, title: string, act: () => void) => {
+      const element = create("button", "", text);
+      element.type = "button";
+      element.title = title;
+      element.setAttribute("aria-label", `${title}: ${snapshot.title}`);
+      element.addEventListener("click", act);
+      item.append(element, " ");
+    };
+    if (isRead) {
+      button("Save", "Save this snapshot as a file", () => {
+        this.run(this.api.download("export", { format: "fxsnapshot", snapshot: id }));
+      });
+      if (state.snapshots.filter((other) => other.state === "read").length > 1) {
+        const begins = this.baseline === id;
+        const text = this.baseline === 0 ? "Compare" : begins ? "Baseline" : "…with this";
+        button(text, "Compare two snapshots, the earlier first", () => {
+          if (this.baseline !== 0 && !begins) location.hash = link(["diff", this.baseline, id]);
+          this.baseline = this.baseline === 0 ? id : 0;
+          this.draw(state);
+        });
+      }
+    }
+    if (!state.readOnly) {
+      button("×", "Remove this snapshot", () => this.run(this.api.remove(`snapshots/${id}`)));
+    }
+    return item;
+  }
+
+  private importer(): HTMLElement {
+    const input = create("input");
+    input.type = "file";
+    input.accept = ".fxsnapshot";
+    input.hidden = true;
+    input.addEventListener("change", () => {
+      const file = input.files?.[0];
+      if (file) this.run(this.api.upload(file));
+      input.value = "";
+    });
+    const button = create("button", "", "Import…");
+    button.type = "button";
+    button.addEventListener("click", () => input.click());
+    const both = create("div");
+    both.append(button, input);
+    return both;
+  }
+}

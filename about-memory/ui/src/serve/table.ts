@@ -1,0 +1,251 @@
+// A table of rows that come in windows from the server, which sorts and filters. The page has only the windows in sight.
+
+import { create } from "../elements";
+import { VirtualList } from "../virtual_list";
+import type { Api } from "./api";
+import { bytes, count, percent } from "./format";
+
+export interface Row {
+  id: number;
+  level: number;
+  name: string[];
+  numbers: number[];
+  children: number;
+  open: boolean;
+  leaves: number[];
+}
+
+interface Window {
+  columns: string[];
+  whole: number[];
+  total: number;
+  found: number;
+  rows: Row[];
+}
+
+export interface TableOptions {
+  query: Record<string, unknown>;
+  /** Whether rows are nodes, with addresses, and not groups. */
+  isOfNodes: boolean;
+  /** Whether the numbers are changes. */
+  isDiff: boolean;
+  label: string;
+  sort: { column: string; ascending: boolean } | null;
+  onSort: (column: string) => void;
+  onFocus?: (row: Row) => void;
+  /** Shows the nodes behind a group. */
+  onBehind?: (row: Row) => void;
+  onState: (text: string, isError: boolean) => void;
+  empty: string;
+}
+
+const WINDOW = 200;
+/** Windows to keep: what is in sight and what is near. */
+const MOST = 10;
+const HEADS: Record<string, string> = {
+  bytes: "Bytes",
+  count: "Count",
+  "total-bytes": "Total Bytes",
+  "total-count": "Total Count",
+  retained: "Retained",
+  shallow: "Shallow",
+};
+
+export class Table {
+  readonly element = create("div", "table");
+  private readonly heads = create("div", "heads");
+  private readonly list = new VirtualList((row) => this.render(row));
+  private readonly open = new Set<number>();
+  private windows = new Map<number, Row[]>();
+  private readonly asked = new Map<number, AbortController>();
+  private columns: string[] = [];
+  private whole: number[] = [];
+  private total = 0;
+  private active = 0;
+  /** Whether the windows are of what was open before; they stay in sight until the first answer. */
+  private isStale = false;
+  /** Answers to what was open before do not count. */
+  private turn = 0;
+
+  constructor(
+    private readonly api: Api,
+    private readonly options: TableOptions,
+  ) {
+    const { element } = this.list;
+    element.setAttribute("role", "tree");
+    element.setAttribute("aria-label", options.label);
+    element.addEventListener("click", (event) => this.clicked(event));
+    element.addEventListener("keydown", (event) => this.pressed(event));
+    this.element.append(this.heads, element);
+    void this.load(0);
+  }
+
+  focus() {
+    this.list.element.focus();
+  }
+
+  /** Nobody looks at the table any more. */
+  close() {
+    this.turn++;
+    for (const request of this.asked.values()) request.abort();
+  }
+
+  private async load(start: number) {
+    if (this.asked.has(start)) return;
+    const { turn } = this;
+    const request = new AbortController();
+    this.asked.set(start, request);
+    try {
+      const { query, sort } = this.options;
+      const rows = { start, count: WINDOW, open: [...this.open], ...(sort ? { sort } : {}) };
+      const answer = await this.api.post<Window>("query", { query, rows }, request.signal);
+      if (turn !== this.turn) return;
+      if (this.isStale) this.windows = new Map();
+      this.isStale = false;
+      if (!this.columns.length) this.drawHeads(answer.columns);
+      this.whole = answer.whole;
+      this.total = answer.total;
+      this.windows.delete(start);
+      this.windows.set(start, answer.rows);
+      while (this.windows.size > MOST) this.windows.delete(this.windows.keys().next().value!);
+      this.active = Math.max(0, Math.min(this.active, this.total - 1));
+      this.list.update(this.total);
+      const { found, total } = answer;
+      const more = found > total ? ` of ${count(found)} found, those that retain most` : "";
+      this.options.onState(total === 0 ? this.options.empty : `${count(total)} rows${more}`, false);
+      document.documentElement.dataset.rows = String(total);
+      if (start === 0 && this.active === 0 && answer.rows[0]) this.options.onFocus?.(answer.rows[0]);
+    } catch (error) {
+      if (turn === this.turn) this.options.onState((error as Error).message, true);
+    } finally {
+      if (turn === this.turn) this.asked.delete(start);
+    }
+  }
+
+  private drawHeads(columns: string[]) {
+    this.columns = columns;
+    this.element.style.setProperty("--columns", String(columns.length));
+    const { sort } = this.options;
+    const heads = [...columns, "name"].map((column) => {
+      const isSorted = sort?.column === column;
+      const arrow = isSorted ? (sort.ascending ? " ▲" : " ▼") : "";
+      const title = column === "name" ? (this.options.isOfNodes ? "Node" : "Group") : HEADS[column];
+      const head = create("button", "", title + arrow);
+      head.type = "button";
+      head.setAttribute("aria-pressed", String(isSorted));
+      head.title = `Sort by ${title}`;
+      head.addEventListener("click", () => this.options.onSort(column));
+      return head;
+    });
+    this.heads.replaceChildren(...heads);
+  }
+
+  private row(at: number): Row | undefined {
+    const start = at - (at % WINDOW);
+    return this.windows.get(start)?.[at - start];
+  }
+
+  private render(at: number): HTMLElement {
+    const row = this.row(at);
+    const element = create("div", at === this.active ? "row active" : "row");
+    element.dataset.row = String(at);
+    element.setAttribute("role", "treeitem");
+    if (!row) {
+      void this.load(at - (at % WINDOW));
+      element.append(create("span", "branch", "…"));
+      return element;
+    }
+    element.id = `row-${at}`;
+    element.setAttribute("aria-level", String(row.level + 1));
+    if (row.children) element.setAttribute("aria-expanded", String(row.open));
+    row.numbers.forEach((number, place) => {
+      const cell = create("span", "number");
+      const isCount = this.columns[place].endsWith("count");
+      const sign = this.options.isDiff && number > 0 ? "+" : "";
+      if (this.options.isDiff && number !== 0) cell.classList.add(number > 0 ? "grow" : "shrink");
+      cell.append(create("span", "value", sign + (isCount ? count(number) : bytes(number))));
+      cell.append(create("span", "percent", percent(number, this.whole[place])));
+      cell.title = isCount ? count(number) : `${count(number)} B`;
+      element.append(cell);
+    });
+    const label = create("span", "label");
+    label.append("  ".repeat(row.level), create("span", "branch", row.children ? (row.open ? "▾ " : "▸ ") : "  "));
+    label.append(create("span", "name", row.name.join(" › ")));
+    if (this.options.isOfNodes) label.append(create("span", "address", ` @ 0x${row.id.toString(16)}`));
+    else if (this.options.onBehind && row.leaves.length) {
+      const behind = create("button", "behind", "⁂");
+      behind.type = "button";
+      behind.tabIndex = -1;
+      behind.title = "The nodes of this group (key: i)";
+      label.append(behind);
+    }
+    label.title = row.name.join(" › ");
+    element.append(label);
+    return element;
+  }
+
+  private clicked(event: MouseEvent) {
+    const target = event.target as Element;
+    const element = target.closest<HTMLElement>(".row");
+    if (!element) return;
+    const row = this.row(Number(element.dataset.row));
+    if (!row) return;
+    if (target.closest(".behind")) return this.options.onBehind?.(row);
+    if (target.closest(".branch")) this.toggle(row, !row.open);
+    this.go(Number(element.dataset.row));
+  }
+
+  private toggle(row: Row, open: boolean) {
+    if (!row.children || row.open === open) return;
+    if (open) this.open.add(row.id);
+    else this.open.delete(row.id);
+    this.turn++;
+    for (const request of this.asked.values()) request.abort();
+    this.asked.clear();
+    const { first, page } = this.list;
+    this.isStale = true;
+    // The rows in sight may lie in two windows.
+    void this.load(first - (first % WINDOW));
+    const last = first + page;
+    if (last - (last % WINDOW) !== first - (first % WINDOW)) void this.load(last - (last % WINDOW));
+  }
+
+  private go(to: number) {
+    this.active = Math.max(0, Math.min(to, this.total - 1));
+    this.list.reveal(this.active);
+    this.list.draw();
+    this.list.element.setAttribute("aria-activedescendant", `row-${this.active}`);
+    const row = this.row(this.active);
+    if (row) this.options.onFocus?.(row);
+  }
+
+  private parent(of: Row): number {
+    for (let at = this.active - 1; at >= 0; at--) {
+      const row = this.row(at);
+      if (!row) break;
+      if (row.level < of.level) return at;
+    }
+    return this.active;
+  }
+
+  private pressed(event: KeyboardEvent) {
+    if (event.ctrlKey || event.altKey || event.metaKey) return;
+    const row = this.row(this.active);
+    const moves: Record<string, () => void> = {
+      ArrowDown: () => this.go(this.active + 1),
+      ArrowUp: () => this.go(this.active - 1),
+      PageDown: () => this.go(this.active + this.list.page),
+      PageUp: () => this.go(this.active - this.list.page),
+      Home: () => this.go(0),
+      End: () => this.go(this.total - 1),
+      ArrowRight: () => (row?.children && !row.open ? this.toggle(row, true) : this.go(this.active + 1)),
+      ArrowLeft: () => row && (row.open ? this.toggle(row, false) : this.go(this.parent(row))),
+      Enter: () => row && this.toggle(row, !row.open),
+      i: () => row?.leaves.length && this.options.onBehind?.(row),
+    };
+    const move = moves[event.key];
+    if (!move) return;
+    event.preventDefault();
+    move();
+  }
+}

@@ -1,0 +1,181 @@
+// The page of `about-memory serve`: every view by its address, by mouse and by keyboard.
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { fileURLToPath, pathToFileURL } from "node:url";
+import { after, test } from "node:test";
+import { golden, newPage, program } from "./browser.mjs";
+
+const heap = (name) => fileURLToPath(new URL(`../../../heap-graph/tests/golden/${name}`, import.meta.url));
+const servers = [];
+
+after(() => servers.forEach((server) => server.kill("SIGTERM")));
+
+/** Starts a server and opens its page. */
+async function serve(...args) {
+  const server = spawn(program, ["serve", "--no-open", "--json", ...args], { stdio: ["ignore", "pipe", "inherit"] });
+  servers.push(server);
+  let line = "";
+  for await (const part of server.stdout.setEncoding("utf8")) {
+    line += part;
+    if (line.includes("\n")) break;
+  }
+  const { url, file } = JSON.parse(line);
+  const [origin, token] = url.split("/#token=");
+  const { page, faults, close } = await newPage();
+  page.on("request", (request) => request.url().includes(token) && faults.push(`token in ${request.url()}`));
+  page.on("request", (request) => /^(blob|data|file):/.test(request.url()) || request.url().startsWith(`${origin}/`) || faults.push(request.url()));
+  // As a browser opens it: by the private file that leads to the address.
+  await page.goto(pathToFileURL(file).href);
+  await page.waitForURL(`${origin}/**`);
+  await page.waitForFunction(() => document.documentElement.dataset.state === "ready");
+  /** Goes to a view and waits for its rows. */
+  const go = async (hash) => {
+    await page.evaluate((to) => {
+      delete document.documentElement.dataset.rows;
+      location.hash = to;
+    }, hash);
+    await page.waitForFunction(() => Number(document.documentElement.dataset.rows) > 0, null, { timeout: 30_000 });
+  };
+  const read = (count) =>
+    page.waitForFunction((n) => document.querySelectorAll("#side li a[href*='#/memory/']").length === n, count, { timeout: 30_000 });
+  const rows = () => page.$$eval(".table .row", (all) => all.map((row) => row.textContent));
+  return { page, faults, close, go, read, rows, origin, token };
+}
+
+test("the token leaves the address and a reload keeps the view", async () => {
+  const { page, faults, close, read, go, rows, token } = await serve(heap("small-a.fxsnapshot"));
+  assert.ok(!page.url().includes(token));
+  await read(1);
+  await go("#/memory/1/census?by=objectClass&sort=count&asc=1");
+  const before = await rows();
+  assert.ok(before.length > 3);
+  await page.reload();
+  await page.waitForFunction(() => Number(document.documentElement.dataset.rows) > 0);
+  assert.deepEqual(await rows(), before);
+  assert.deepEqual(faults, []);
+  await close();
+});
+
+test("a page without the token says what to do", async () => {
+  const { origin, close } = await serve();
+  const other = await newPage();
+  await other.page.goto(origin);
+  await other.page.waitForFunction(() => document.documentElement.dataset.state === "error");
+  assert.match(await other.page.textContent("#main"), /needs the whole address/);
+  await other.close();
+  await close();
+});
+
+test("the aggregate opens, closes, filters and sorts by mouse and keyboard", async () => {
+  const { page, faults, close, read, go, rows } = await serve(heap("small-a.fxsnapshot"));
+  await read(1);
+  await go("#/memory/1/census?by=type&invert=0");
+  const closed = await rows();
+  assert.match(closed[0], /▸/);
+  await page.focus(".table .list");
+  await page.keyboard.press("Home");
+  await page.keyboard.press("ArrowRight");
+  await page.waitForFunction((n) => Number(document.documentElement.dataset.rows) > n, closed.length);
+  assert.match((await rows())[0], /▾/);
+  assert.equal(await page.getAttribute("#row-1", "aria-level"), "2");
+  await page.keyboard.press("ArrowLeft");
+  await page.waitForFunction((n) => Number(document.documentElement.dataset.rows) === n, closed.length);
+  await page.click("#row-0 .branch");
+  await page.waitForFunction((n) => Number(document.documentElement.dataset.rows) > n, closed.length);
+  await page.fill("#filter", "Function");
+  await page.waitForFunction(() => location.hash.includes("filter=Function"));
+  await page.waitForFunction(() => document.querySelectorAll(".table .row .name").length > 0);
+  await page.fill("#filter", "no such name");
+  await page.waitForFunction(() => document.getElementById("status").textContent === "No matches.");
+  await go("#/memory/1/census?by=objectClass");
+  await page.click(".heads button:nth-child(2)");
+  await page.waitForFunction(() => location.hash.includes("sort=count"));
+  await page.waitForSelector("#row-1");
+  const counts = await page.$$eval(".table .row .number:nth-child(2) .value", (all) =>
+    all.map((cell) => Number(cell.textContent.replaceAll(",", ""))),
+  );
+  assert.deepEqual(counts, [...counts].sort((a, b) => b - a));
+  assert.deepEqual(faults, []);
+  await close();
+});
+
+test("from a group to its nodes and their paths", async () => {
+  const { page, faults, close, read, go } = await serve(heap("small-a.fxsnapshot"));
+  await read(1);
+  await go("#/memory/1/census?by=objectClass");
+  await page.focus(".table .list");
+  await page.keyboard.press("Home");
+  await page.keyboard.press("i");
+  await page.waitForFunction(() => location.hash.includes("individuals"));
+  await page.waitForSelector(".paths[data-node] .path");
+  assert.match(await page.textContent(".paths .path"), /@ 0x/);
+  const first = await page.getAttribute(".paths", "data-node");
+  await page.focus(".table .list");
+  await page.keyboard.press("ArrowDown");
+  await page.waitForFunction((old) => document.querySelector(".paths").dataset.node !== old, first);
+  await page.click("text=Back to the aggregate");
+  await page.waitForFunction(() => location.hash.includes("census?by=objectClass"));
+  assert.deepEqual(faults, []);
+  await close();
+});
+
+test("tree map, dominators, suspects, search and difference have addresses", async () => {
+  const { page, faults, close, read, go, rows } = await serve(heap("small-a.fxsnapshot"), heap("medium.fxsnapshot"));
+  await read(2);
+  await page.evaluate(() => (location.hash = "#/memory/1/treemap"));
+  await page.waitForFunction(() => Number(document.documentElement.dataset.boxes) > 5);
+  for (const hash of ["#/memory/1/dominators", "#/memory/2/search?q=Function", "#/diff/1/2?by=objectClass"]) {
+    await go(hash);
+    assert.ok((await rows()).length > 3, hash);
+  }
+  assert.match(await page.textContent(".table .row .number.grow"), /\+/);
+  await page.click("text=Swap");
+  await page.waitForSelector(".table .row .number.shrink");
+  await page.evaluate(() => (location.hash = "#/memory/1/suspects"));
+  await page.waitForFunction(() => document.getElementById("status").textContent !== "");
+  assert.equal(await page.getAttribute("#status", "class"), "");
+  assert.deepEqual(faults, []);
+  await close();
+});
+
+test("the menu exports and the buttons compare and remove", async () => {
+  const { page, faults, close, read, go } = await serve(heap("small-a.fxsnapshot"), heap("medium.fxsnapshot"));
+  await read(2);
+  await go("#/memory/1/dominators");
+  for (const [value, name] of [["0", "dominators.tsv"], ["1", "heap-1.fxsnapshot"], ["2", "heap-1.heapsnapshot"]]) {
+    const download = page.waitForEvent("download");
+    await page.selectOption("label:has-text('Export') select", value);
+    assert.equal((await download).suggestedFilename(), name);
+  }
+  await page.click("#side li:nth-child(1) button:has-text('Compare')");
+  await page.click("#side li:nth-child(2) button:has-text('with this')");
+  await page.waitForFunction(() => location.hash === "#/diff/1/2");
+  await page.click("#side li:nth-child(2) button:has-text('×')");
+  await read(1);
+  await page.waitForFunction(() => document.getElementById("main").textContent.includes("is gone"));
+  await page.keyboard.press("Control+ArrowDown");
+  await page.waitForFunction(() => location.hash === "#/memory/1/census");
+  assert.deepEqual(faults, []);
+  await close();
+});
+
+test("a report has the same lines as in the page of html", async () => {
+  const { page, faults, close } = await serve(golden("firefox/sample.json.gz"));
+  await page.click("#side a[href='#/report/1']");
+  await page.waitForSelector(".row.heading");
+  const lines = await page.$$eval(".row", (all) => all.map((row) => row.textContent));
+  assert.ok(lines.some((line) => /MB \(100\.0%\) -- explicit/.test(line)));
+  await page.fill("#filter", "no such path");
+  await page.waitForFunction(() => document.querySelector(".list").textContent.includes("No results found."));
+  await page.click("text=Treemap");
+  await page.waitForFunction(() => location.hash.includes("view=treemap"));
+  assert.deepEqual(faults, []);
+  await close();
+});
+
+test("without processes the page says how to get some", async () => {
+  const { page, faults, close } = await serve();
+  await page.waitForFunction(() => /ABOUT_MEMORY=listen|Measure/.test(document.getElementById("main").textContent));
+  assert.deepEqual(faults, []);
+  await close();
+});

@@ -1,0 +1,51 @@
+//! A dominator tree with a share of its graph, for front ends that keep both.
+
+use std::sync::Arc;
+
+use super::{Arrays, DominatorTree};
+use crate::graph::Graph;
+use crate::progress::{Cancelled, Progress};
+
+/// A dominator tree that keeps its graph alive. Clones share graph and tree.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use heap_graph::dominators::SharedDominators;
+/// use heap_graph::{GraphBuilder, NodeId, NodeIndex, NodeParts, Progress};
+///
+/// let mut builder = GraphBuilder::new();
+/// let name = builder.text("Root").unwrap();
+/// builder.node(NodeParts::new(NodeId(8), 24, name)).unwrap();
+/// let graph = Arc::new(builder.finish().unwrap());
+///
+/// let tree = SharedDominators::watched(graph, &Progress::new()).unwrap();
+/// assert_eq!(tree.tree().retained_size(NodeIndex::ROOT), Some(24));
+/// ```
+#[derive(Clone, Debug)]
+pub struct SharedDominators {
+    graph: Arc<Graph>,
+    arrays: Arc<Arrays>,
+}
+
+impl SharedDominators {
+    /// Computes the tree with a [`Progress`], which shows how far it is and can cancel it.
+    ///
+    /// # Errors
+    ///
+    /// [`Cancelled`].
+    pub fn watched(graph: Arc<Graph>, progress: &Progress) -> Result<Self, Cancelled> {
+        let arrays = DominatorTree::watched(&graph, progress)?.into_arrays();
+        Ok(Self { graph, arrays })
+    }
+
+    /// The tree.
+    pub fn tree(&self) -> DominatorTree<'_> {
+        DominatorTree::from_arrays(&self.graph, Arc::clone(&self.arrays))
+    }
+
+    /// The graph of the tree.
+    pub fn graph(&self) -> &Arc<Graph> {
+        &self.graph
+    }
+}
