@@ -91,9 +91,9 @@ fn settings() {
 /// The bytes of logs are a row of the reports.
 fn rows() {
     let bytes = || {
-        let set = memory_reporter::collect_reports();
-        let row = set.reports().iter().find(|report| report.path == "explicit/dmd/logs").expect("a row");
-        row.amount
+        let set = memory_reporter::collect_reports(&memory_reporter::CollectOptions::new());
+        let row = set.iter().find(|report| report.path == "explicit/dmd/logs");
+        row.expect("a row").amount
     };
     assert_eq!(bytes(), 0);
     let observer = tracking();
@@ -351,6 +351,7 @@ fn forks() {
 fn main() {
     match std::env::args().nth(1).expect("a case").as_str() {
         "nothing" => nothing(),
+        "rows" => rows(),
         "settings" => settings(),
         "entries" => entries(),
         "overflow" => overflow(),
