@@ -246,7 +246,9 @@ pub(super) fn recorded(answer: &mut BufReader<Stream>, timeout: Duration) -> Res
     match line(answer, Tracking::from_json, timeout)?.recording {
         true => Ok(()),
         // It does not know the key.
-        false => Err(LiveError::Refused("its version of memory-reporter cannot record on request".to_owned())),
+        false => {
+            Err(LiveError::Refused("its version of memory-reporter cannot record on request".to_owned()))
+        }
     }
 }
 
@@ -257,8 +259,7 @@ pub(super) fn log(
     length: u64,
     timeout: Duration,
 ) -> Result<BufReader<Stream>, LiveError> {
-    let request =
-        Request { per_million: Some(per_million), length: Some(length), ..Request::new("dmd-log") };
+    let request = Request { per_million: Some(per_million), length: Some(length), ..Request::new("dmd-log") };
     let mut answer = send(socket, &request, timeout)?;
     line(&mut answer, Tracking::from_json, timeout)?;
     Ok(answer)

@@ -8,8 +8,8 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
 use memory_reporter::engine_abi::{
-    Body, ENCLOSING, EachBlock, EachFrame, EachName, EachRow, EngineTable, LogState, MoveRoom, ON_ALLOC, Rows,
-    RunReporters, Sizes, TypeName,
+    Body, ENCLOSING, EachBlock, EachFrame, EachName, EachRow, EngineTable, LogState, MoveRoom, ON_ALLOC,
+    Rows, RunReporters, Sizes, TypeName,
 };
 
 use crate::boundary::with_caller::with_caller;

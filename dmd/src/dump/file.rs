@@ -64,7 +64,9 @@ pub(crate) fn open_recording(names: &RecordingNames) -> (PathBuf, io::Result<Fil
 /// Opens the file of a recording that a request asks for. It takes the place of an earlier file, which no process writes.
 pub(crate) fn open_requested(path: &Path) -> io::Result<File> {
     match open_plain(path, false) {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(io::Error::from_raw_os_error(libc::ETXTBSY)),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            Err(io::Error::from_raw_os_error(libc::ETXTBSY))
+        }
         file => file.map(out_of_the_way),
     }
 }

@@ -124,11 +124,7 @@ impl Ring {
     }
 
     fn state(&self) -> State {
-        State {
-            length: self.length as u64,
-            overflowed: self.overflowed,
-            lost: observers::lost() - self.lost,
-        }
+        State { length: self.length as u64, overflowed: self.overflowed, lost: observers::lost() - self.lost }
     }
 
     fn unmap(&mut self) {

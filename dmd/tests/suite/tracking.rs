@@ -215,9 +215,8 @@ fn check_logs(mut waiting: Waiting) {
     assert!(waiting.requests().contains(&"dmd-log".to_owned()));
     // Long enough for all: nothing is missing, and the thread that writes the lines logs nothing of its own.
     let lines = logged(&mut waiting, ",\"length\":1000000", "all");
-    let of = |lines: &[Value], size: u64| {
-        lines.iter().filter(|line| line["requested"] == size).count() as u64
-    };
+    let of =
+        |lines: &[Value], size: u64| lines.iter().filter(|line| line["requested"] == size).count() as u64;
     assert_eq!((of(&lines, 107), of(&lines, 200)), (YOUNG, YOUNG));
     assert!(lines.iter().all(|line| line.get("overflowed").is_none() && line["frame"].is_array()));
     assert!(lines.len() as u64 - 2 * YOUNG < 20_000, "{}", lines.len());

@@ -2,8 +2,8 @@
 
 use core::ffi::c_void;
 
-use super::{EngineTable, engine};
 use super::rows::Text;
+use super::{EngineTable, engine};
 
 /// Takes one frame. Unsafe to call: `context` must be the one that was passed with the function, to a call that has
 /// not returned yet.

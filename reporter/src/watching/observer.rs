@@ -298,10 +298,7 @@ impl Drained {
         self.classes.add(row.address, end, row.tick);
         let site = (row.site != 0).then(|| {
             let new = || match self.with_symbols {
-                true => (
-                    SavedStack::of_site(row.site),
-                    engine_abi::site_type(row.site).map(ClassName::new),
-                ),
+                true => (SavedStack::of_site(row.site), engine_abi::site_type(row.site).map(ClassName::new)),
                 false => (SavedStack::places_of_site(row.site), None),
             };
             &*self.sites.entry(row.site).or_insert_with(new)

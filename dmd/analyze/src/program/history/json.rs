@@ -52,11 +52,7 @@ impl Display for HistoryJson<'_> {
         let History { outline, warnings, total, sites, types, threads, grown, pairs, .. } = self.history;
         f.write_str("{\n \"version\": 1,\n \"command\": [")?;
         list(f, &outline.command, "", |f, word| write!(f, "{}", Quoted(word)))?;
-        write!(
-            f,
-            "],\n \"process\": {},\n \"complete\": {},\n",
-            outline.process, outline.is_complete
-        )?;
+        write!(f, "],\n \"process\": {},\n \"complete\": {},\n", outline.process, outline.is_complete)?;
         if outline.began_late {
             f.write_str(" \"beganLate\": true,\n")?;
         }
