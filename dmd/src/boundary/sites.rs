@@ -163,7 +163,7 @@ fn for_each_place(trace: TraceId, each: &mut dyn FnMut(&FrameRow<'_>)) {
             Some((String::from_utf8_lossy(&modules.iter().nth(module)?.path), offset))
         });
         each(&match &place {
-            Some((path, offset)) => FrameRow::in_module("", path, *offset as u64),
+            Some((path, offset)) => FrameRow::in_module("", path, *offset),
             None => FrameRow::in_file("", "", 0),
         });
     }
