@@ -18,6 +18,7 @@ mod input;
 mod leaks;
 mod list;
 mod live_input;
+mod log;
 mod metrics;
 mod minimize;
 mod new_file;
@@ -98,6 +99,9 @@ enum Command {
     /// Let DMD record a running process for a while.
     #[command(after_help = track::EXAMPLES)]
     Track(track::Track),
+    /// Write a line of JSON for each allocation of a running process.
+    #[command(after_help = log::EXAMPLES)]
+    Log(log::Log),
     /// Free caches in a running process.
     #[command(after_help = minimize::EXAMPLES)]
     Minimize(minimize::Minimize),
@@ -185,6 +189,7 @@ pub(crate) fn run() -> ExitCode {
         Command::Save(save) => save.run(),
         Command::Dump(dump) => dump.run(),
         Command::Track(track) => track.run(),
+        Command::Log(log) => log.run(),
         Command::Minimize(minimize) => minimize.run(),
         Command::Watch(watch) => watch.run(),
         Command::Diff(diff) => diff.run(),

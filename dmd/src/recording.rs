@@ -22,6 +22,8 @@ mod writer;
 
 use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::fs;
+use std::io;
+use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use memory_report::dmd::recording::{self as format, About, ChunkKind, LiveBlock, What};
@@ -47,6 +49,8 @@ static RECORDING: Recording = Recording {
     forked_from: AtomicU32::new(0),
     since: AtomicU64::new(0),
     lost: AtomicU64::new(0),
+    lost_before: AtomicU64::new(0),
+    dropped_before: AtomicU64::new(0),
 };
 
 struct Recording {
@@ -59,6 +63,10 @@ struct Recording {
     since: AtomicU64,
     /// Events that found no memory, or no way into the file.
     lost: AtomicU64,
+    /// Events that observers had lost when the recording began.
+    lost_before: AtomicU64,
+    /// Blocks that the engine had not recorded when a request began the recording.
+    dropped_before: AtomicU64,
 }
 
 /// Nothing is recorded.
@@ -66,8 +74,10 @@ const OFF: u8 = 0;
 /// This is the child of a fork, and has no file yet.
 const WAITING: u8 = 1;
 const ON: u8 = 2;
-/// The recording has ended.
+/// The recording has ended. A request may begin another one.
 const ENDED: u8 = 3;
+/// A request begins a recording.
+const STARTING: u8 = 4;
 
 /// Whether this process has a recording that has not ended, or may begin one.
 pub(crate) fn is_on() -> bool {
@@ -77,16 +87,81 @@ pub(crate) fn is_on() -> bool {
 /// Opens the file and begins to record, if the options ask for it. Called once, when the engine has started.
 pub(crate) fn start() {
     let options = ENGINE.setup().options;
+    if options.wait_for_track {
+        // For a request.
+        observers::register(Place::Recording, &RECORDING);
+    }
     if options.record.is_none() || options.run != Run::Normal {
         return;
     }
     calmly(|| {
         RECORDING.process.store(std::process::id(), Ordering::Relaxed);
         RECORDING.since.store(clock::nanoseconds(), Ordering::Relaxed);
-        if RECORDING.open(&mut output(), &live::now(), &Before::new()) {
+        let pattern = options.record.filter(|_| internal_alloc::is_ready());
+        if RECORDING.open_of(pattern, &mut output(), &live::now(), &Before::new()) {
             thread::observe(Place::Recording, &RECORDING);
         }
     });
+}
+
+/// Begins a recording into this file, since a request asks for it. The engine records no block yet, so that the file will
+/// have every block from here on, and nothing of older ones.
+///
+/// # Errors
+///
+/// If the file cannot be opened; `ResourceBusy` if there is a recording already.
+pub(crate) fn begin_requested(path: &Path) -> io::Result<()> {
+    let free = [OFF, ENDED].into_iter().any(|state| {
+        RECORDING.state.compare_exchange(state, STARTING, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+    });
+    if !free {
+        return Err(io::ErrorKind::ResourceBusy.into());
+    }
+    calmly(|| {
+        // What other threads have is from an earlier recording.
+        thread::hand_over_all(|lease| {
+            if let Some(slot) = slots::of(Some(lease)) {
+                slot.empty();
+            }
+        });
+        if let Some(slot) = slots::of(None) {
+            let _held = observers::hold_unknown();
+            slot.empty();
+        }
+        while let Some(buffer) = { buffer::queue().pop() } {
+            buffer::give_back(buffer);
+        }
+        names::forget();
+        RECORDING.process.store(std::process::id(), Ordering::Relaxed);
+        RECORDING.forked_from.store(0, Ordering::Relaxed);
+        RECORDING.since.store(clock::nanoseconds(), Ordering::Relaxed);
+        RECORDING.lost.store(0, Ordering::Relaxed);
+        RECORDING.lost_before.store(observers::lost(), Ordering::Relaxed);
+        RECORDING.dropped_before.store(ENGINE.dropped(), Ordering::Relaxed);
+        let opened = file::open_requested(path).and_then(|file| Output::create(path.to_owned(), file));
+        match opened {
+            Ok(opened) => {
+                RECORDING.begin(opened, &mut output(), true, &[], &Before::new());
+                thread::observe(Place::Recording, &RECORDING);
+                writer::start();
+                Ok(())
+            }
+            Err(error) => {
+                RECORDING.state.store(ENDED, Ordering::Relaxed);
+                Err(error)
+            }
+        }
+    })
+}
+
+/// Ends what [`begin_requested`] began.
+pub(crate) fn end_requested() {
+    if RECORDING.process.load(Ordering::Relaxed) != std::process::id() {
+        return;
+    }
+    end();
+    let _inside = Inside::deeper();
+    thread::stop_observing(Place::Recording);
 }
 
 /// Starts the thread that writes, if there is a recording. The first call comes before `main`, where the loader and the
@@ -100,6 +175,10 @@ pub(crate) fn start_writer() {
 
 /// Writes the rest and ends the recording. The caller has made sure that this thread holds no lock.
 pub(crate) fn process_ends() {
+    end();
+}
+
+fn end() {
     if !is_on() || RECORDING.process.load(Ordering::Relaxed) != std::process::id() {
         return;
     }
@@ -112,8 +191,11 @@ pub(crate) fn process_ends() {
         let (statistics, peak) = (ENGINE.statistics(), ENGINE.peak());
         (end.allocations, end.frees) = (statistics.allocations, statistics.frees);
         (end.reallocations, end.temporary) = (statistics.reallocations, statistics.temporary);
-        end.dropped_blocks = ENGINE.dropped();
-        end.lost_events = RECORDING.lost.load(Ordering::Relaxed) + observers::lost();
+        end.dropped_blocks =
+            ENGINE.dropped().saturating_sub(RECORDING.dropped_before.load(Ordering::Relaxed));
+        let lost_before = RECORDING.lost_before.load(Ordering::Relaxed);
+        end.lost_events =
+            RECORDING.lost.load(Ordering::Relaxed) + observers::lost().saturating_sub(lost_before);
         let level = peak.level();
         (end.peak_bytes, end.peak_within) = (level.bytes(), peak.within(level, thread::made()));
         let mut output = output();
@@ -136,21 +218,42 @@ fn calmly<T>(body: impl FnOnce() -> T) -> T {
 }
 
 impl Recording {
-    /// Opens the file, and writes what comes before the events. False if that fails: it says so.
-    fn open(&self, place: &mut Option<Output>, now: &[LiveBlock], before: &Before) -> bool {
-        let setup = ENGINE.setup();
-        let Some(pattern) = setup.options.record.filter(|_| internal_alloc::is_ready()) else { return false };
+    /// Opens the file with a name of this pattern, and writes what comes before the events. False if that fails: it says
+    /// so.
+    fn open_of(
+        &self,
+        pattern: Option<&'static str>,
+        place: &mut Option<Output>,
+        now: &[LiveBlock],
+        before: &Before,
+    ) -> bool {
+        let Some(pattern) = pattern else { return false };
         let (path, file) = file::open_recording(&process::recording_names(pattern));
         let opened = file.and_then(|file| Output::create(path.clone(), file));
-        let mut opened = match opened {
-            Ok(opened) => opened,
+        match opened {
+            Ok(opened) => {
+                log::mention(format_args!("records into {}", path.display()));
+                self.begin(opened, place, false, now, before);
+                true
+            }
             Err(error) => {
                 log::say_anyway(format_args!("no recording: {}: {error}", path.display()));
                 self.state.store(ENDED, Ordering::Relaxed);
-                return false;
+                false
             }
-        };
-        log::mention(format_args!("records into {}", path.display()));
+        }
+    }
+
+    /// Writes what comes before the events into an open file.
+    fn begin(
+        &self,
+        mut opened: Output,
+        place: &mut Option<Output>,
+        is_late: bool,
+        now: &[LiveBlock],
+        before: &Before,
+    ) {
+        let setup = ENGINE.setup();
         let mut about = About::new();
         about.process = std::process::id().into();
         about.forked_from = self.forked_from.load(Ordering::Relaxed).into();
@@ -166,12 +269,12 @@ impl Recording {
         let command = fs::read("/proc/self/cmdline").unwrap_or_default();
         let command = command.strip_suffix(b"\0").unwrap_or(&command);
         about.command = command.split(|byte| *byte == 0).map(<[u8]>::to_vec).collect();
+        about.began_late = is_late.into();
         opened.chunk(ChunkKind::About, &about.encode());
         opened.clock();
         live::write(&mut opened, now, before);
         *place = Some(opened);
         self.state.store(ON, Ordering::Relaxed);
-        true
     }
 
     /// Opens the file of a child that has waited. The caller holds no lock.
@@ -194,7 +297,8 @@ impl Recording {
     fn begin_forked(&self, now: &[LiveBlock], before: &Before) {
         let mut place = output();
         if self.state.load(Ordering::Relaxed) == WAITING {
-            self.open(&mut place, now, before);
+            let pattern = ENGINE.setup().options.record.filter(|_| internal_alloc::is_ready());
+            self.open_of(pattern, &mut place, now, before);
         }
     }
 
@@ -325,19 +429,15 @@ impl Observer for Recording {
     }
 
     fn after_fork_in_child(&self) {
-        if !matches!(self.state.load(Ordering::Relaxed), WAITING | ON) {
-            return;
-        }
         writer::after_fork_in_child();
-        names::forget();
-        for slot in slots::all() {
-            // The thread that forked has another number in the child.
-            slot.forget_thread();
-            if let Some(mut buffer) = slot.take() {
-                buffer.clear();
-                slot.put(buffer);
-            }
+        match self.state.load(Ordering::Relaxed) {
+            WAITING | ON => {}
+            STARTING => return self.state.store(ENDED, Ordering::Relaxed),
+            _ => return,
         }
+        names::forget();
+        // The thread that forked has another number in the child.
+        slots::all().for_each(slots::Slot::empty);
         while let Some(buffer) = { buffer::queue().pop() } {
             buffer::give_back(buffer);
         }
@@ -347,8 +447,12 @@ impl Observer for Recording {
         self.forked_from.store(self.process.swap(std::process::id(), Ordering::Relaxed), Ordering::Relaxed);
         self.since.store(clock::nanoseconds(), Ordering::Relaxed);
         self.lost.store(0, Ordering::Relaxed);
-        let children = ENGINE.setup().options.children;
-        self.state.store(if children { WAITING } else { ENDED }, Ordering::Relaxed);
+        // What the parent has lost is missing in its own file.
+        self.lost_before.store(observers::lost(), Ordering::Relaxed);
+        let options = ENGINE.setup().options;
+        // A request asked for the parent's events only.
+        let begins = options.children && options.record.is_some();
+        self.state.store(if begins { WAITING } else { ENDED }, Ordering::Relaxed);
     }
 }
 

@@ -55,10 +55,13 @@ pub use observing::{
 };
 pub(crate) use observing::{Log, NoLog, ticks};
 #[cfg(feature = "live")]
-pub(crate) use requests::{dump, may_record, report_and_dump, start_tracking, stop_tracking};
+pub(crate) use requests::{
+    dump, is_running, may_record, report_and_dump, start_recording, start_tracking, stop_tracking, unrecorded,
+};
 pub(crate) use rows::DarkMatter;
 pub use rows::{DarkRow, EachRow, Rows, Sizes};
 pub(crate) use run::{Collecting, Marker, Run};
+pub(crate) use sites::allocation_places;
 pub use sites::{EachFrame, FrameRow, SiteFrame, allocation_frames, allocation_site};
 
 use core::ffi::{CStr, c_char, c_int, c_void};
@@ -87,6 +90,10 @@ pub const ENCLOSING: u32 = 2;
 /// Runs all reporters of a program and drops their reports. Each reporter has `milliseconds` of time; 0 sets no deadline.
 /// The function does not unwind.
 pub type RunReporters = extern "C" fn(milliseconds: u64);
+
+/// Runs code. Unsafe to call: `context` must be the one that was passed with the function, to a call that has not
+/// returned yet.
+pub type Body = unsafe extern "C" fn(context: *mut c_void);
 
 /// Room for what an engine remembers of a block while its allocator moves it. Only the engine knows the contents.
 #[repr(C, align(16))]
@@ -208,8 +215,20 @@ pub struct EngineTable {
     /// Starts to record in an engine that waits: a sample by bytes with this mean distance, or with 0 every block.
     /// Returns 0, the system's number for "busy" if the engine records already, or -1 if it neither records nor waits.
     pub start_tracking: extern "C" fn(mean: u64) -> c_int,
-    /// Ends what `start_tracking` began; the engine forgets all blocks and waits again.
+    /// Ends what `start_tracking` or `start_recording` began; the engine forgets all blocks and waits again.
     pub stop_tracking: extern "C" fn(),
+    /// As `start_tracking` with 0, and records all events into a file with this absolute path, a C string. An error of the
+    /// file is returned by the system's number, too.
+    pub start_recording: unsafe extern "C" fn(path: *const c_char) -> c_int,
+    /// Calls `body` with `context`. The engine records no block that it allocates. It does not unwind.
+    pub unrecorded: unsafe extern "C" fn(context: *mut c_void, body: Body),
+    /// As `drain_log`, without looking up symbols. Writes to `state` what the log contained.
+    pub drain_log_places:
+        unsafe extern "C" fn(log: u32, state: *mut LogState, context: *mut c_void, each: EachBlock),
+    /// As `site_frames`, with modules and offsets only: without looking up symbols.
+    pub site_places: unsafe extern "C" fn(site: u64, context: *mut c_void, each: EachFrame),
+    /// Bytes of the rings of all logs, which the system gives when they are written.
+    pub log_bytes: extern "C" fn() -> u64,
 }
 
 /// What a program finds when it looks for a preloaded engine.
@@ -315,6 +334,11 @@ pub(crate) fn engine_sizes() -> Option<Sizes> {
     // SAFETY: the maker of the table guarantees that the function writes one `Sizes`, for which `sizes` has room.
     unsafe { (engine.sizes)(&raw mut sizes) };
     Some(sizes)
+}
+
+/// Bytes of all logs of allocations in the engine, if one is connected.
+pub(crate) fn log_bytes() -> Option<u64> {
+    Some((engine()?.log_bytes)())
 }
 
 /// Usable bytes of all live blocks, if an engine records the blocks that Rust allocates: it must know a block that

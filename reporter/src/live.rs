@@ -23,12 +23,21 @@
 //! | `amounts` | | one line of JSON: [`Amounts`] |
 //! | `dmd-dump` | | a dump of DMD, compressed; only if it records this process |
 //! | `dmd-track` | `sample_bytes` (524,288; 0: every block) | one line of JSON: [`Tracking`]; then, after a line of the peer, a dump as above; only if DMD waits for it |
+//! | `dmd-track` | `record`: the absolute path of a file | one line of JSON: [`Tracking`]; then, after a line of the peer, the same again; only if DMD waits for it |
+//! | `dmd-log` | `per_million` (1,000,000), `length` (5000) | one line of JSON: [`Tracking`]; then a line for each allocation until a line of the peer; only if DMD records every block or waits |
 //! | any other of [`answer_requests`] | as it likes | as it likes |
 //!
 //! With `named` the reports call the process `NAME (pid N)`, not `Main Process (pid N)`.
 //!
 //! `dmd-track` lets DMD record from its answer on. DMD stops when the peer has its dump, or hangs up. Blocks that the
-//! program allocated before are not in the dump, and their ends change nothing.
+//! program allocated before are not in the dump, and their ends change nothing. With `record` the process writes every
+//! allocation and end into the file ([`memory_report::dmd::recording`]), which is complete when the second answer comes,
+//! or the peer hangs up.
+//!
+//! `dmd-log` sends allocations as [`AllocationsLogEntry::to_json`](crate::AllocationsLogEntry::to_json) writes them, ten
+//! times a second, for so many of a million allocations. If the log was full, it has dropped its oldest entries, and a line
+//! `{"overflowed":true}` comes before the next entries; `{"lost":N}` counts allocations that DMD could not note. When the
+//! peer sends a line it gets the rest of the log.
 //!
 //! # Threads
 //!
@@ -45,6 +54,7 @@ mod environment;
 mod functions;
 mod json;
 mod listening;
+mod log;
 mod protocol;
 mod serve;
 mod tracking;

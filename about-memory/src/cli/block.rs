@@ -63,7 +63,8 @@ impl Block {
         let failure =
             |error: analyze::AnalyzeError| Failure::File(self.file.display().to_string(), error.into());
         let read = self.limits.options().contents(true);
-        let mut dump = Source::read(&self.file, &read)?.into_dump(&self.file)?;
+        let mut dump =
+            Source::read(&self.file, &read)?.into_dump(&self.file, "the contents of blocks", "scan")?;
         self.symbols.fix(&mut dump, &read);
         if self.retained || self.chain {
             let file = |error| Failure::File(self.file.display().to_string(), error);

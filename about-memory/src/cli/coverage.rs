@@ -41,7 +41,11 @@ pub(crate) struct Coverage {
 impl Coverage {
     pub(super) fn run(self) -> Result<(), Failure> {
         let options = self.limits.options();
-        let mut dump = Source::read(&self.file, &options)?.into_dump(&self.file)?;
+        let mut dump = Source::read(&self.file, &options)?.into_dump(
+            &self.file,
+            "the reports of memory reporters",
+            "dark-matter",
+        )?;
         self.symbols.fix(&mut dump, &options);
         let key = match self.by {
             Key::Crate => analyze::CoverageKey::Crate,

@@ -135,15 +135,16 @@ impl Source {
         .map_err(failure)
     }
 
-    /// The dump, or what is alive at the end of the recording.
-    pub(super) fn into_dump(self, path: &Path) -> Result<Dump, Failure> {
+    /// The dump. A recording is an error that says what it lacks, and which mode of DMD has that.
+    pub(super) fn into_dump(self, path: &Path, lacks: &str, mode: &str) -> Result<Dump, Failure> {
         match self {
             Self::Dump(dump) => Ok(*dump),
-            Self::Recording(mut recording) => {
-                let dump = recording.state_at(Moment::End).map_err(|error| failure(path, error))?;
-                say_warnings(path, &recording);
-                Ok(dump)
-            }
+            Self::Recording(_) => Err(Failure::File(
+                path.display().to_string(),
+                anyhow::anyhow!(
+                    "a recording does not have {lacks}; take a dump with: about-memory run --mode {mode} -- PROGRAM"
+                ),
+            )),
         }
     }
 }

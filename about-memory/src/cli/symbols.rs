@@ -45,9 +45,18 @@ impl Symbols {
     }
 
     fn notes(&self, dump: &mut Dump, limits: &ReadOptions) -> Vec<SymbolNote> {
+        dump.symbolize(&self.all_options(limits))
+    }
+
+    /// Where to look up symbols; `None` if the user wants none.
+    pub(super) fn options(&self, limits: &ReadOptions) -> Option<SymbolOptions> {
+        (!self.no_fix_stacks).then(|| self.all_options(limits))
+    }
+
+    fn all_options(&self, limits: &ReadOptions) -> SymbolOptions {
         let mut options = SymbolOptions::new().max_bytes(limits.max_bytes);
         options.folders = self.symbols.iter().cloned().chain(usual_folders()).collect();
-        dump.symbolize(&options)
+        options
     }
 }
 

@@ -20,10 +20,14 @@ Examples:
   about-memory track 1234 --seconds 60
   about-memory track my-server --bytes 64KiB -o growth.json.gz
   about-memory track my-server --exact --seconds 10
+  about-memory track my-server --record leak.dmdrec --seconds 60
 
 DMD must wait in the process: start it with `about-memory run --wait-for-track`, or declare its allocator with
 dmd::Dmd::on_request. The dump has the blocks that the process allocated while it was tracked and that were alive at
-the end; older blocks are not in it. Afterwards DMD waits again. Show the dump with: about-memory dmd FILE";
+the end; older blocks are not in it. Afterwards DMD waits again. Show the dump with: about-memory dmd FILE
+
+With --record the process writes every allocation and its end into the file, until the end or Ctrl-C. Show it with:
+about-memory leaks FILE, about-memory history FILE";
 
 #[derive(Args)]
 pub(crate) struct Track {
@@ -36,6 +40,9 @@ pub(crate) struct Track {
     /// Record every block.
     #[arg(long)]
     exact: bool,
+    /// Let the process record every allocation and end from now on into this file, instead of a dump.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["bytes", "exact", "output"])]
+    record: Option<PathBuf>,
     /// How long to record. [default: until Ctrl-C]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     seconds: Option<Duration>,
@@ -56,15 +63,28 @@ impl Track {
         live::note_ending(&stop)
             .map_err(|error| Failure::File("cannot wait for signals".to_owned(), error.into()))?;
         let sample_bytes = if self.exact { 0 } else { self.bytes };
-        let mut tracking = live::track(pid, sample_bytes, self.timeout).map_err(failure)?;
+        let begun = match &self.record {
+            Some(path) => live::record(pid, path, self.timeout),
+            None => live::track(pid, sample_bytes, self.timeout),
+        };
+        let mut tracking = begun.map_err(failure)?;
         let until = self.seconds.map(|seconds| Instant::now() + seconds);
-        let end = if until.is_some() { "" } else { "; Ctrl-C ends it and writes the dump" };
+        let end = match (until, &self.record) {
+            (Some(_), _) => "",
+            (None, None) => "; Ctrl-C ends it and writes the dump",
+            (None, Some(_)) => "; Ctrl-C ends the recording",
+        };
         let shown = std::io::stderr().is_terminal().then(|| spinner(format!("tracking {pid}{end}")));
         let waited = tracking.wait(until, &stop);
         if let Some(shown) = shown {
             shown.finish_and_clear();
         }
         waited.map_err(failure)?;
+        if let Some(path) = &self.record {
+            tracking.finish().map_err(failure)?;
+            say(&format!("recorded {0}; next: about-memory leaks {0}", path.display()));
+            return Ok(());
+        }
         tracking.save(&file).map_err(failure)?;
         say(&format!("wrote {}", file.display()));
         Ok(())

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use memory_report::ReportSet;
 use memory_report::file::{self, ReadOptions};
-use memory_reporter::live::{Amounts, Hello, Minimized, Tracking, VERSION};
+use memory_reporter::live::{Amounts, Hello, MAX_REQUEST, Minimized, Tracking, VERSION};
 use serde::{Deserialize, Serialize};
 
 use crate::platform::Stream;
@@ -109,6 +109,12 @@ struct Request<'a> {
     deadline_ms: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     sample_bytes: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    record: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    per_million: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    length: Option<u64>,
 }
 
 impl<'a> Request<'a> {
@@ -122,6 +128,9 @@ impl<'a> Request<'a> {
             named: false,
             deadline_ms: None,
             sample_bytes: None,
+            record: None,
+            per_million: None,
+            length: None,
         }
     }
 }
@@ -161,10 +170,15 @@ fn line<T>(
     let mut line = Vec::new();
     let read = answer.take(MAX_LINE).read_until(b'\n', &mut line);
     read.map_err(|error| LiveError::of(error, timeout))?;
-    if let Ok(refusal) = serde_json::from_slice::<Refusal>(&line) {
-        return Err(LiveError::Refused(refusal.error));
+    if let Some(refused) = refusal(&line) {
+        return Err(refused);
     }
     core::str::from_utf8(&line).ok().and_then(parse).ok_or(LiveError::Garbage)
+}
+
+/// The error if a line is a refusal.
+pub(super) fn refusal(line: &[u8]) -> Option<LiveError> {
+    serde_json::from_slice::<Refusal>(line).ok().map(|refusal| LiveError::Refused(refusal.error))
 }
 
 /// Returns the answer if it is compressed, as reports and dumps are. Any other answer can only be a refusal.
@@ -210,6 +224,42 @@ pub(super) fn track(
     timeout: Duration,
 ) -> Result<BufReader<Stream>, LiveError> {
     let request = Request { sample_bytes: Some(sample_bytes), ..Request::new("dmd-track") };
+    let mut answer = send(socket, &request, timeout)?;
+    line(&mut answer, Tracking::from_json, timeout)?;
+    Ok(answer)
+}
+
+/// Lets DMD record all events of a process into a file with this absolute path, and returns the connection, which ends
+/// the recording when it is dropped.
+pub(super) fn record(socket: &Path, path: &str, timeout: Duration) -> Result<BufReader<Stream>, LiveError> {
+    let request = Request { record: Some(path), ..Request::new("dmd-track") };
+    if serde_json::to_vec(&request).map_or(0, |line| line.len()) >= MAX_REQUEST {
+        return Err(LiveError::Write(path.into(), io::ErrorKind::InvalidFilename.into()));
+    }
+    let mut answer = send(socket, &request, timeout)?;
+    recorded(&mut answer, timeout)?;
+    Ok(answer)
+}
+
+/// Reads that the process records into a file, or has done so.
+pub(super) fn recorded(answer: &mut BufReader<Stream>, timeout: Duration) -> Result<(), LiveError> {
+    match line(answer, Tracking::from_json, timeout)?.recording {
+        true => Ok(()),
+        // It does not know the key.
+        false => {
+            Err(LiveError::Refused("its version of memory-reporter cannot record on request".to_owned()))
+        }
+    }
+}
+
+/// Opens a log of allocations, and returns the connection, which ends it when it is dropped.
+pub(super) fn log(
+    socket: &Path,
+    per_million: u64,
+    length: u64,
+    timeout: Duration,
+) -> Result<BufReader<Stream>, LiveError> {
+    let request = Request { per_million: Some(per_million), length: Some(length), ..Request::new("dmd-log") };
     let mut answer = send(socket, &request, timeout)?;
     line(&mut answer, Tracking::from_json, timeout)?;
     Ok(answer)

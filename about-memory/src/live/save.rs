@@ -14,6 +14,7 @@ use super::error::LiveError;
 use super::sockets::sockets_of;
 
 pub(super) const TRACK_REQUEST: &str = "dmd-track";
+pub(super) const LOG_REQUEST: &str = "dmd-log";
 const DUMP_REQUEST: &str = "dmd-dump";
 /// The request that `heap_graph::answer_snapshots` answers.
 const SNAPSHOT_REQUEST: &str = "heap-snapshot";
@@ -87,7 +88,7 @@ fn offers(hello: &Hello, request: &str) -> bool {
 fn not_offered(request: &str) -> LiveError {
     match request {
         SNAPSHOT_REQUEST => LiveError::NoSnapshots,
-        TRACK_REQUEST => LiveError::NotTracked,
+        TRACK_REQUEST | LOG_REQUEST => LiveError::NotTracked,
         _ => LiveError::NotRecorded,
     }
 }

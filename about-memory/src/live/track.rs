@@ -1,6 +1,6 @@
 //! Recording that is switched on and off in a running process.
 
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{self, BufRead as _, BufReader, Write as _};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -12,7 +12,7 @@ use super::error::LiveError;
 use super::save;
 use super::sockets::sockets_of;
 
-/// DMD records a process until this is dropped.
+/// DMD records a process until this is dropped: [`track`], or [`record`] into a file.
 #[derive(Debug)]
 pub struct Tracking {
     answer: BufReader<Stream>,
@@ -32,6 +32,23 @@ const LOOK: Duration = Duration::from_millis(50);
 pub fn track(pid: u32, sample_bytes: u64, timeout: Duration) -> Result<Tracking, LiveError> {
     let socket = sockets_of(&[pid])?.pop().flatten().ok_or(LiveError::NotListening)?;
     let begun = ask::track(&socket.path, sample_bytes, timeout);
+    let answer = begun.map_err(|error| save::explained(&socket.path, save::TRACK_REQUEST, error, timeout))?;
+    Ok(Tracking { answer, timeout })
+}
+
+/// Lets DMD record every allocation and end of a process that waits for it into a file, in the process. The file takes
+/// the place of one with this name. Blocks from before are unknown in it. Each answer of the process takes at most
+/// `timeout`.
+///
+/// # Errors
+///
+/// As for [`track`], and if the process cannot write the file, or the path is not UTF-8.
+pub fn record(pid: u32, path: &Path, timeout: Duration) -> Result<Tracking, LiveError> {
+    let failed = |error| LiveError::Write(path.to_owned(), error);
+    let whole = std::path::absolute(path).map_err(failed)?;
+    let text = whole.to_str().ok_or_else(|| failed(io::ErrorKind::InvalidFilename.into()))?;
+    let socket = sockets_of(&[pid])?.pop().flatten().ok_or(LiveError::NotListening)?;
+    let begun = ask::record(&socket.path, text, timeout);
     let answer = begun.map_err(|error| save::explained(&socket.path, save::TRACK_REQUEST, error, timeout))?;
     Ok(Tracking { answer, timeout })
 }
@@ -71,5 +88,16 @@ impl Tracking {
         self.answer.get_mut().write_all(b"\n").map_err(|error| LiveError::of(error, self.timeout))?;
         let answer = ask::compressed(self.answer, self.timeout)?;
         save::receive(answer, path, self.timeout)
+    }
+
+    /// Ends the recording into a file, which is complete afterwards.
+    ///
+    /// # Errors
+    ///
+    /// If the process has ended or takes longer than the timeout.
+    pub fn finish(mut self) -> Result<(), LiveError> {
+        self.answer.get_mut().allow(Instant::now() + self.timeout);
+        self.answer.get_mut().write_all(b"\n").map_err(|error| LiveError::of(error, self.timeout))?;
+        ask::recorded(&mut self.answer, self.timeout)
     }
 }

@@ -104,6 +104,62 @@ fn a_recording_has_next_steps() {
     assert!(text.contains("about-memory history r.dmdrec "), "{text}");
 }
 
+/// Allocates until it is killed.
+const GROWER: &str = "
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+__attribute__((noinline)) void *grow(void) { return malloc(4321); }
+int main(void) {
+    printf(\"%d\\n\", getpid());
+    fflush(stdout);
+    while (grow()) usleep(500);
+    return 1;
+}
+";
+
+/// A running program writes a recording on request, and streams its log.
+#[test]
+fn a_waiting_program_is_recorded_and_logged() {
+    let folder = tempfile::tempdir().unwrap();
+    compile(folder.path(), "grower", GROWER, &["-O1", "-rdynamic"]);
+    let mut command =
+        command(folder.path(), &["--library", libdmd().to_str().unwrap(), "--wait-for-track", "./grower"]);
+    let mut child = command.env("XDG_RUNTIME_DIR", folder.path()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut pid = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut pid).unwrap();
+    let about = |arguments: &[&str]| {
+        let mut about = Command::new(env!("CARGO_BIN_EXE_about-memory"));
+        about.args(arguments).current_dir(folder.path()).env("XDG_RUNTIME_DIR", folder.path());
+        let output = about.output().unwrap();
+        assert!(output.status.success(), "{arguments:?}: {}", stderr(&output));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    about(&["track", pid.trim(), "--record", "r.dmdrec", "--seconds", "1"]);
+    let leaks = about(&["leaks", "r.dmdrec"]);
+    assert!(leaks.contains("The recording began while the program ran."), "{leaks}");
+    assert!(
+        leaks.contains("grow") && about(&["leaks", "r.dmdrec", "--json"]).contains("\"beganLate\": true")
+    );
+    assert!(about(&["history", "r.dmdrec"]).contains("The recording began while the program ran."));
+    let log = about(&["log", pid.trim(), "--seconds", "1"]);
+    let entries: Vec<serde_json::Value> =
+        log.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let grown = |entry: &&serde_json::Value| {
+        entry["requested"] == 4321 && entry["frame"][0]["functionDisplayName"] == "grow"
+    };
+    assert!(entries.iter().any(|entry| grown(&entry)), "{log}");
+    let coverage = Command::new(env!("CARGO_BIN_EXE_about-memory"))
+        .args(["coverage", "r.dmdrec"])
+        .current_dir(folder.path())
+        .output()
+        .unwrap();
+    assert_eq!(coverage.status.code(), Some(1));
+    assert!(stderr(&coverage).contains("take a dump with: about-memory run --mode dark-matter"));
+    kill_process(Pid::from_raw(pid.trim().parse().unwrap()).unwrap(), Signal::KILL).unwrap();
+    child.wait().unwrap();
+}
+
 /// Programs read what their children write to stderr, so DMD says what it does only when it is asked.
 #[test]
 fn verbose_lets_dmd_say_what_it_does() {

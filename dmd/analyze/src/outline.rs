@@ -36,4 +36,6 @@ pub struct Outline {
     pub threads: usize,
     /// The file has an end. Without, the process was killed, or the disk was full.
     pub is_complete: bool,
+    /// The recording began while the program ran, and the blocks from before are not in it.
+    pub began_late: bool,
 }

@@ -203,6 +203,7 @@ impl Recording {
             older: self.heap_at(&older),
             threads: self.index.threads.iter().filter(|thread| !thread.chunks.is_empty()).count(),
             is_complete: self.index.end.is_some(),
+            began_late: self.index.about.began_late != 0,
         })
     }
 

@@ -1,12 +1,15 @@
 //! The table of this copy's engine: see [`memory_reporter::engine_abi`].
 
-use core::ffi::{c_char, c_int, c_void};
+use core::ffi::{CStr, c_char, c_int, c_void};
 use core::slice;
 use core::time::Duration;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
 
 use memory_reporter::engine_abi::{
-    ENCLOSING, EachBlock, EachFrame, EachName, EachRow, EngineTable, LogState, MoveRoom, ON_ALLOC, Rows,
-    RunReporters, Sizes, TypeName,
+    Body, ENCLOSING, EachBlock, EachFrame, EachName, EachRow, EngineTable, LogState, MoveRoom, ON_ALLOC,
+    Rows, RunReporters, Sizes, TypeName,
 };
 
 use crate::boundary::with_caller::with_caller;
@@ -14,6 +17,8 @@ use crate::boundary::{dark_matter, dumping, hooks_off, listening, logs, reporter
 use crate::dump::sizes;
 use crate::engine::{BlockMove, ENGINE, Phase};
 use crate::options::Mode;
+use crate::recording;
+use crate::system::memory;
 use crate::system::slot::{Inside, slot};
 use crate::tables::block_table::Found;
 use crate::tables::mark::PathId;
@@ -60,6 +65,11 @@ pub(crate) static TABLE: EngineTable = EngineTable {
     may_record,
     start_tracking,
     stop_tracking,
+    start_recording,
+    unrecorded,
+    drain_log_places,
+    site_places,
+    log_bytes,
 };
 
 const _: () = assert!(
@@ -247,10 +257,30 @@ unsafe extern "C" fn log_state(log: u32, state: *mut LogState) {
 }
 
 unsafe extern "C" fn drain_log(log: u32, context: *mut c_void, each: EachBlock) {
-    logs::drain(log, &mut |block| {
+    logs::drain(log, true, &mut |block| {
         // SAFETY: the caller passes the context that `each` takes, and waits for this function.
         unsafe { each(context, block) };
     });
+}
+
+unsafe extern "C" fn drain_log_places(log: u32, state: *mut LogState, context: *mut c_void, each: EachBlock) {
+    let contained = logs::drain(log, false, &mut |block| {
+        // SAFETY: the caller passes the context that `each` takes, and waits for this function.
+        unsafe { each(context, block) };
+    });
+    // SAFETY: the caller passes a place for the state.
+    unsafe { state.write(contained) };
+}
+
+unsafe extern "C" fn site_places(site: u64, context: *mut c_void, each: EachFrame) {
+    sites::places(site, &mut |frame| {
+        // SAFETY: the caller passes the context that `each` takes, and waits for this function.
+        unsafe { each(context, frame) };
+    });
+}
+
+extern "C" fn log_bytes() -> u64 {
+    memory::mapped_for_logs() as u64
 }
 
 unsafe extern "C" fn report_and_dump(path: *const c_char, milliseconds: u64) -> c_int {
@@ -275,6 +305,33 @@ extern "C" fn start_tracking(mean: u64) -> c_int {
 extern "C" fn stop_tracking() {
     if ENGINE.setup().options.wait_for_track {
         hooks_off::set_off(true);
+        recording::end_requested();
         ENGINE.stop_tracking();
     }
+}
+
+unsafe extern "C" fn start_recording(path: *const c_char) -> c_int {
+    match ENGINE.phase() {
+        Phase::Waiting => {}
+        Phase::On | Phase::Sampling => return libc::EBUSY,
+        _ => return dumping::NOT_RUNNING,
+    }
+    // SAFETY: the caller passes a string that ends in 0.
+    let path = unsafe { CStr::from_ptr(path) };
+    let path = Path::new(OsStr::from_bytes(path.to_bytes()));
+    // The file is open before the first block is recorded.
+    if let Err(error) = recording::begin_requested(path) {
+        return error.raw_os_error().unwrap_or(libc::EBUSY);
+    }
+    let started = start_tracking(0);
+    if started != 0 {
+        recording::end_requested();
+    }
+    started
+}
+
+unsafe extern "C" fn unrecorded(context: *mut c_void, body: Body) {
+    let _inside = Inside::deeper();
+    // SAFETY: the caller passes the context that `body` takes, and waits for this function.
+    unsafe { body(context) };
 }

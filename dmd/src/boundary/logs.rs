@@ -9,7 +9,7 @@ use crate::boundary::sites;
 use crate::engine::{ENGINE, Phase};
 use crate::system::clock;
 use crate::system::slot::Inside;
-use crate::tables::logs::{Allocation, LOGS, MOST};
+use crate::tables::logs::{Allocation, LOGS, MOST, State};
 use crate::tables::observers::Place;
 use crate::tables::thread;
 
@@ -74,19 +74,23 @@ pub(crate) fn state(log: u32) -> LogState {
     let _inside = Inside::deeper();
     let Some(log) = index(log) else { return LogState::default() };
     thread::hand_over_all(|_| {});
-    let state = LOGS.state(log);
-    LogState { length: state.length, overflowed: state.overflowed, lost: state.lost }
+    told(LOGS.state(log))
 }
 
-/// Calls `each` with the allocations of a log, and empties it. The engine does not record what `each` allocates.
-pub(crate) fn drain(log: u32, each: &mut dyn FnMut(&BlockRow)) {
+/// Calls `each` with the allocations of a log, and empties it. Returns what the log contained. The engine does not record
+/// what `each` allocates. With `symbols`, it looks up the frames of all stacks at once.
+pub(crate) fn drain(log: u32, symbols: bool, each: &mut dyn FnMut(&BlockRow)) -> LogState {
     let _inside = Inside::deeper();
-    let Some(log) = index(log) else { return };
+    let Some(log) = index(log) else { return LogState::default() };
     thread::hand_over_all(|_| {});
+    let mut contained = State::default();
     // A panic must not reach the caller, which may be another library. It loses the rest of the entries.
     let _ = catch_unwind(AssertUnwindSafe(|| {
-        let list = LOGS.drain(log);
-        sites::look_up(list.iter().map(|allocation| allocation.trace));
+        let list;
+        (list, contained) = LOGS.drain(log);
+        if symbols {
+            sites::look_up(list.iter().map(|allocation| allocation.trace));
+        }
         let times = Times::until_now();
         for Allocation { tick, address, requested, slop, trace } in list {
             each(&BlockRow {
@@ -99,6 +103,11 @@ pub(crate) fn drain(log: u32, each: &mut dyn FnMut(&BlockRow)) {
             });
         }
     }));
+    told(contained)
+}
+
+fn told(state: State) -> LogState {
+    LogState { length: state.length, overflowed: state.overflowed, lost: state.lost }
 }
 
 /// Closes a log.

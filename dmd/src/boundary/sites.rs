@@ -87,6 +87,13 @@ pub(crate) fn frames(site: u64, each: &mut dyn FnMut(&FrameRow<'_>)) {
     let _ = catch_unwind(AssertUnwindSafe(|| for_each_frame(TraceId(trace), each)));
 }
 
+/// As [`frames`], without symbols.
+pub(crate) fn places(site: u64, each: &mut dyn FnMut(&FrameRow<'_>)) {
+    let _inside = Inside::deeper();
+    let Some(trace) = u32::try_from(site).ok().filter(|trace| *trace <= TraceId::MAX) else { return };
+    let _ = catch_unwind(AssertUnwindSafe(|| for_each_place(TraceId(trace), each)));
+}
+
 /// Passes on the frames of a stack without the allocator's own, innermost first. The caller is inside the engine's
 /// guard.
 #[cfg(feature = "analyze")]
@@ -144,9 +151,11 @@ fn with_frames(trace: TraceId, each: impl FnOnce(&[dmd_analyze::Frame<'_>])) {
     each(&frames);
 }
 
-/// Passes on the places of a stack, innermost first.
 #[cfg(not(feature = "analyze"))]
-fn for_each_frame(trace: TraceId, each: &mut dyn FnMut(&FrameRow<'_>)) {
+use for_each_place as for_each_frame;
+
+/// Passes on the places of a stack, innermost first. The caller is inside the engine's guard.
+fn for_each_place(trace: TraceId, each: &mut dyn FnMut(&FrameRow<'_>)) {
     let modules = Modules::now();
     for (node, pc) in ENGINE.tree().calls(trace) {
         let place = modules.find(node, pc).and_then(|module| {
@@ -154,7 +163,7 @@ fn for_each_frame(trace: TraceId, each: &mut dyn FnMut(&FrameRow<'_>)) {
             Some((String::from_utf8_lossy(&modules.iter().nth(module)?.path), offset))
         });
         each(&match &place {
-            Some((path, offset)) => FrameRow::in_module("", path, *offset as u64),
+            Some((path, offset)) => FrameRow::in_module("", path, *offset),
             None => FrameRow::in_file("", "", 0),
         });
     }

@@ -46,7 +46,7 @@ fn open_numbered(names: &Numbered) -> (PathBuf, io::Result<File>) {
 /// of this process, and any file with a number in its name stay as they are.
 pub(crate) fn open_recording(names: &RecordingNames) -> (PathBuf, io::Result<File>) {
     if let Some(path) = &names.plain {
-        let file = open_plain(path);
+        let file = open_plain(path, true);
         if !matches!(&file, Err(error) if error.kind() == io::ErrorKind::AlreadyExists) {
             return (path.clone(), file.map(out_of_the_way));
         }
@@ -61,8 +61,18 @@ pub(crate) fn open_recording(names: &RecordingNames) -> (PathBuf, io::Result<Fil
     (PathBuf::new(), Err(io::ErrorKind::AlreadyExists.into()))
 }
 
-/// Opens a file that nobody else writes, and empties it.
-fn open_plain(path: &Path) -> io::Result<File> {
+/// Opens the file of a recording that a request asks for. It takes the place of an earlier file, which no process writes.
+pub(crate) fn open_requested(path: &Path) -> io::Result<File> {
+    match open_plain(path, false) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            Err(io::Error::from_raw_os_error(libc::ETXTBSY))
+        }
+        file => file.map(out_of_the_way),
+    }
+}
+
+/// Opens a file that nobody else writes, and empties it. With `keeps`, a recording of this process stays as it is.
+fn open_plain(path: &Path, keeps: bool) -> io::Result<File> {
     match open_at(path, true) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
         new => return new.inspect(|file| _ = lock(file)),
@@ -73,7 +83,7 @@ fn open_plain(path: &Path) -> io::Result<File> {
     if !file.metadata()?.is_file() {
         return open_at(path, false);
     }
-    if !lock(&file) || is_of_this_process(&file) {
+    if !lock(&file) || (keeps && is_of_this_process(&file)) {
         return Err(io::ErrorKind::AlreadyExists.into());
     }
     file.set_len(0)?;

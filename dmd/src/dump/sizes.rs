@@ -53,6 +53,7 @@ pub(crate) fn say_all() {
     say(format_args!("    Reports: {} bytes", sizes.marks));
     say(format_args!("    Threads: {} bytes", sizes.threads));
     say(format_args!("    Unwind rules: {} bytes mapped", sizes.unwinding));
+    say(format_args!("    Logs: {} bytes mapped", memory::mapped_for_logs()));
     say(format_args!("    All: {} bytes mapped", memory::mapped()));
     say(format_args!(
         "    Dropped: {} blocks, {} freed blocks, {} reports, {} frames",

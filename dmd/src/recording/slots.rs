@@ -40,6 +40,15 @@ impl Slot {
         self.buffer.store(buffer.into_raw(), Ordering::Release);
     }
 
+    /// Forgets the thread and its events. Only a caller that holds the lock of the lease calls this.
+    pub(super) fn empty(&self) {
+        self.forget_thread();
+        if let Some(mut buffer) = self.take() {
+            buffer.clear();
+            self.put(buffer);
+        }
+    }
+
     /// Notes whose events come. Only the thread that holds the lock of the lease calls this.
     pub(super) fn set_thread(&self, thread: u32, system_id: u32) {
         if self.thread.load(Ordering::Relaxed) != thread {

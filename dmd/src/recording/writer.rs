@@ -7,7 +7,7 @@ use core::time::Duration;
 use memory_report::dmd::recording::{ChunkKind, Module};
 
 use crate::dump::modules::{self, Modules};
-use crate::recording::output::output;
+use crate::recording::output::{Output, output};
 use crate::recording::{buffer, names, slots};
 use crate::system::background::{self, Bell};
 use crate::system::{clock, confined, fork};
@@ -48,6 +48,20 @@ pub(super) fn wake() {
 }
 
 fn run() {
+    loop {
+        write_one();
+        STATE.store(NONE, Ordering::Release);
+        // A recording may have begun since, and found this thread still there.
+        let is_open = output().as_ref().is_some_and(Output::is_open);
+        let again = || STATE.compare_exchange(NONE, RUNS, Ordering::AcqRel, Ordering::Relaxed).is_ok();
+        if !is_open || !again() {
+            return;
+        }
+    }
+}
+
+/// Writes until the recording ends.
+fn write_one() {
     let mut modules = list_modules();
     let mut changes = loaded_and_unloaded();
     while pass(&modules) {

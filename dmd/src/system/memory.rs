@@ -14,23 +14,42 @@ use crate::system::lock::Lock;
 /// Most bytes that all tables together may map. Beyond it the engine drops new blocks and counts them.
 const BOUND: usize = 16 << 30;
 
+/// Most bytes that all logs of allocations together may map: observers choose their lengths, and tables must not be short
+/// of memory because of that.
+const LOG_BOUND: usize = 4 << 30;
+
 static TABLES: AtomicUsize = AtomicUsize::new(0);
+static LOGS: AtomicUsize = AtomicUsize::new(0);
 static OTHERS: AtomicUsize = AtomicUsize::new(0);
 
-/// Bytes mapped by all tables, and for dumps.
+/// Bytes mapped by all tables, by logs and for dumps.
 pub(crate) fn mapped() -> usize {
-    TABLES.load(Ordering::Relaxed) + OTHERS.load(Ordering::Relaxed)
+    TABLES.load(Ordering::Relaxed) + LOGS.load(Ordering::Relaxed) + OTHERS.load(Ordering::Relaxed)
 }
 
 /// Maps zeroed pages for a table, or returns null.
 pub(crate) fn map(bytes: usize) -> *mut u8 {
-    if TABLES.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes) > BOUND {
-        TABLES.fetch_sub(bytes, Ordering::Relaxed);
+    map_within(&TABLES, BOUND, bytes)
+}
+
+/// Maps zeroed pages for a log of allocations, or returns null.
+pub(crate) fn map_for_log(bytes: usize) -> *mut u8 {
+    map_within(&LOGS, LOG_BOUND, bytes)
+}
+
+/// Bytes mapped for logs.
+pub(crate) fn mapped_for_logs() -> usize {
+    LOGS.load(Ordering::Relaxed)
+}
+
+fn map_within(mapped: &AtomicUsize, bound: usize, bytes: usize) -> *mut u8 {
+    if mapped.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes) > bound {
+        mapped.fetch_sub(bytes, Ordering::Relaxed);
         return null_mut();
     }
     let pages = map_pages(bytes);
     if pages.is_null() {
-        TABLES.fetch_sub(bytes, Ordering::Relaxed);
+        mapped.fetch_sub(bytes, Ordering::Relaxed);
     }
     pages
 }
@@ -130,6 +149,17 @@ pub(crate) unsafe fn unmap(pages: *mut u8, bytes: usize) {
 ///
 /// # Safety
 ///
+/// `pages` came from [`map_for_log`] with the same size, and nobody uses them any more.
+pub(crate) unsafe fn unmap_for_log(pages: *mut u8, bytes: usize) {
+    // SAFETY: pages of `map_pages` with this size, which nobody uses: this function's caller promises both.
+    unsafe { unmap_pages(pages, bytes) };
+    LOGS.fetch_sub(bytes, Ordering::Relaxed);
+}
+
+/// Unmaps pages.
+///
+/// # Safety
+///
 /// `pages` came from [`map_for_dump`] with the same size, and nobody uses them any more.
 pub(crate) unsafe fn unmap_for_dump(pages: *mut u8, bytes: usize) {
     // SAFETY: pages of `map_pages` with this size, which nobody uses: this function's caller promises both.
@@ -142,7 +172,7 @@ pub(crate) unsafe fn unmap_for_dump(pages: *mut u8, bytes: usize) {
 /// `pages` came from [`map_pages`] with the same size, and nobody uses them any more.
 unsafe fn unmap_pages(pages: *mut u8, bytes: usize) {
     keeping_errno(|| {
-        // SAFETY: a whole mapping that nobody uses: `unmap` and `unmap_for_dump` pass it.
+        // SAFETY: a whole mapping that nobody uses: `unmap` and its like pass it.
         unsafe { libc::munmap(pages.cast(), bytes) };
     });
 }

@@ -123,10 +123,14 @@ impl Ring {
         (first..self.written).map(|at| unsafe { self.rows.wrapping_add(at % self.capacity).read() })
     }
 
+    fn state(&self) -> State {
+        State { length: self.length as u64, overflowed: self.overflowed, lost: observers::lost() - self.lost }
+    }
+
     fn unmap(&mut self) {
         if !self.rows.is_null() {
             // SAFETY: mapped with this capacity, and no pointer to it is left.
-            unsafe { memory::unmap(self.rows.cast(), self.capacity * size_of::<Allocation>()) };
+            unsafe { memory::unmap_for_log(self.rows.cast(), self.capacity * size_of::<Allocation>()) };
         }
     }
 }
@@ -134,7 +138,7 @@ impl Ring {
 /// A new ring for so many entries.
 fn map(limit: usize) -> Option<(*mut Allocation, usize)> {
     let capacity = limit.checked_add(SLACK)?;
-    let rows = memory::map(capacity.checked_mul(size_of::<Allocation>())?);
+    let rows = memory::map_for_log(capacity.checked_mul(size_of::<Allocation>())?);
     (!rows.is_null()).then_some((rows.cast(), capacity))
 }
 
@@ -223,11 +227,7 @@ impl Logs {
     }
 
     pub(crate) fn state(&self, log: usize) -> State {
-        self.with(log, |ring| State {
-            length: ring.length as u64,
-            overflowed: ring.overflowed,
-            lost: observers::lost() - ring.lost,
-        })
+        self.with(log, |ring| ring.state())
     }
 
     /// Closes a log.
@@ -241,25 +241,28 @@ impl Logs {
         (0..MOST).any(|log| self.with(log, |ring| !ring.rows.is_null()))
     }
 
-    /// Empties a log into a list, the oldest first. The caller is inside the engine, which does not record the list.
-    pub(crate) fn drain(&self, log: usize) -> Vec<Allocation> {
+    /// Empties a log into a list, the oldest first, and says what it contained. The caller is inside the engine, which does not record the list.
+    pub(crate) fn drain(&self, log: usize) -> (Vec<Allocation>, State) {
         let mut list: Vec<Allocation> = Vec::new();
         loop {
             // The list grows while the lock is free: threads that allocate wait for it.
             let count = self.with(log, |ring| ring.written.min(ring.capacity));
             list.reserve_exact(count + SLACK);
-            let length = self.with(log, |ring| {
+            let contained = self.with(log, |ring| {
                 if ring.written.min(ring.capacity) > list.capacity() {
                     return None;
                 }
                 list.extend(ring.rows());
-                (ring.written, ring.overflowed, ring.lost) = (0, false, observers::lost());
-                Some(core::mem::take(&mut ring.length))
+                let contained = ring.state();
+                (ring.written, ring.length, ring.overflowed) = (0, 0, false);
+                ring.lost += contained.lost;
+                Some(contained)
             });
-            if let Some(length) = length {
+            if let Some(contained) = contained {
+                let length = contained.length as usize;
                 list.sort_by_key(|allocation| allocation.tick);
                 list.drain(..list.len().saturating_sub(length));
-                return list;
+                return (list, contained);
             }
         }
     }

@@ -1,6 +1,6 @@
 //! Recordings, replayed, agree with dumps and with a counting allocator.
 
-mod replay;
+pub(crate) mod replay;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -130,6 +130,20 @@ fn forks_have_their_own_files() {
             assert_eq!(state.at_start > 1000, is_child);
             assert!(state.bytes > if is_child { 500_000 } else { 100_000 });
         }
+    }
+}
+
+/// What a parent lost is missing in its own file only.
+#[test]
+fn a_child_counts_its_own_lost_events() {
+    let folder = tempfile::tempdir().unwrap();
+    succeed(&mut story(folder.path(), "lost", false));
+    let files = files(folder.path(), ".dmdrec");
+    let recordings: Vec<_> = files.iter().map(Recording::read).collect();
+    assert_eq!(recordings.len(), 2);
+    for recording in recordings {
+        let lost = recording.end.expect("an end").lost_events;
+        assert_eq!(lost == 0, recording.about.forked_from != 0, "{lost}");
     }
 }
 

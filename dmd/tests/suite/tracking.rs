@@ -2,13 +2,16 @@
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use flate2::read::GzDecoder;
+use memory_report::dmd::recording::{Event, What};
 use memory_report::dmd::sample::weight;
 use serde_json::Value;
 
 use crate::live::Waiting;
+use crate::recordings::replay::Recording;
 use crate::support::{command, count, preloaded, read_dump, victim};
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -22,10 +25,14 @@ struct Session(BufReader<UnixStream>);
 impl Session {
     /// Asks for a session, and returns it with the program's first answer.
     fn ask(waiting: &Waiting, members: &str) -> (Self, String) {
+        Self::request(waiting, "dmd-track", members)
+    }
+
+    fn request(waiting: &Waiting, request: &str, members: &str) -> (Self, String) {
         let mut stream = UnixStream::connect(waiting.socket()).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         stream
-            .write_all(format!("{{\"version\":1,\"request\":\"dmd-track\"{members}}}\n").as_bytes())
+            .write_all(format!("{{\"version\":1,\"request\":\"{request}\"{members}}}\n").as_bytes())
             .unwrap();
         let mut session = Self(BufReader::new(stream));
         let mut line = String::new();
@@ -37,6 +44,21 @@ impl Session {
         let (session, line) = Self::ask(waiting, &format!(",\"sample_bytes\":{sample_bytes}"));
         assert_eq!(line, format!("{{\"version\":1,\"sample_bytes\":{sample_bytes}}}\n"));
         session
+    }
+
+    /// Begins a recording into `record.dmdrec` of a folder.
+    fn record(waiting: &Waiting, path: &Path) -> Self {
+        let (session, line) = Self::ask(waiting, &format!(",\"record\":\"{}\"", path.display()));
+        assert_eq!(line, RECORDS);
+        session
+    }
+
+    /// Ends a recording, which is complete then.
+    fn finish(mut self) {
+        self.0.get_mut().write_all(b"\n").unwrap();
+        let mut rest = String::new();
+        self.0.read_to_string(&mut rest).unwrap();
+        assert_eq!(rest, RECORDS);
     }
 
     fn end(mut self) -> Value {
@@ -98,6 +120,164 @@ fn check_sessions(mut waiting: Waiting) {
         assert!(start.elapsed() < PATIENCE, "{line}");
     }
     grow(&mut waiting, "after");
+}
+
+const RECORDS: &str = "{\"version\":1,\"sample_bytes\":0,\"recording\":true}\n";
+
+/// The live blocks of this size at the end of a recording, and all that had it.
+fn recorded(recording: &Recording, size: u64) -> (u64, u64) {
+    let state = recording.replay();
+    assert_eq!(state.faults, 0, "each end belongs to a block of the recording");
+    let live = state.blocks.values().filter(|block| block.requested == size).count();
+    let begun = |event: &&Event| matches!(event.what, What::Begin(block) if block.requested == size);
+    let all = recording.events.values().flatten().filter(begun).count();
+    (live as u64, all as u64)
+}
+
+fn check_recordings(mut waiting: Waiting) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    grow(&mut waiting, "before");
+    // Each session has a file of its own. The blocks from before end in it, and leave no trace.
+    for name in ["first.dmdrec", "first.dmdrec"] {
+        let session = Session::record(&waiting, &path(name));
+        grow(&mut waiting, name);
+        let (_, busy) = Session::ask(&waiting, "");
+        assert!(busy.contains("already"), "{busy}");
+        let (_, busy) = Session::ask(&waiting, &format!(",\"record\":\"{}\"", path("third").display()));
+        assert!(busy.contains("already"), "{busy}");
+        session.finish();
+        let recording = Recording::read(path(name));
+        assert_eq!((recording.about.began_late, &recording.fault), (1, &None));
+        let end = recording.end.expect("an end");
+        assert_eq!((end.lost_events, end.dropped_blocks), (0, 0));
+        assert_eq!((recorded(&recording, 107), recorded(&recording, 200)), ((YOUNG, YOUNG), (0, YOUNG)));
+        assert_eq!(recorded(&recording, 3000), (0, 0));
+        std::fs::remove_file(waiting.saved(name).remove(0)).unwrap();
+    }
+    // A peer that hangs up ends its recording, and a dump is possible afterwards.
+    let session = Session::record(&waiting, &path("left.dmdrec"));
+    grow(&mut waiting, "left");
+    drop(session);
+    let start = Instant::now();
+    while Recording::read(path("left.dmdrec")).end.is_none() {
+        assert!(start.elapsed() < PATIENCE);
+        std::thread::yield_now();
+    }
+    assert_eq!(recorded(&Recording::read(path("left.dmdrec")), 107), (YOUNG, YOUNG));
+    let session = again(&waiting);
+    grow(&mut waiting, "dump");
+    assert_eq!(of_size(&session.end(), 107), YOUNG);
+    for (record, why) in [
+        ("relative".to_owned(), "is not an absolute path"),
+        ("/nowhere/r.dmdrec".to_owned(), "/nowhere/r.dmdrec: No such file or directory"),
+        (folder.path().display().to_string(), "Is a directory"),
+    ] {
+        let (_, line) = Session::ask(&waiting, &format!(",\"record\":\"{record}\""));
+        assert!(line.contains("\"error\"") && line.contains(why), "{line}");
+    }
+    grow(&mut waiting, "last");
+}
+
+/// A session of exact tracking, once the one before has ended.
+fn again(waiting: &Waiting) -> Session {
+    let start = Instant::now();
+    loop {
+        let (session, line) = Session::ask(waiting, ",\"sample_bytes\":0");
+        if !line.contains("error") {
+            return session;
+        }
+        assert!(start.elapsed() < PATIENCE, "{line}");
+    }
+}
+
+#[test]
+fn a_declared_wrapper_writes_recordings_on_request() {
+    check_recordings(Waiting::start(command(victim("tracked"))));
+}
+
+#[test]
+fn a_preloaded_library_writes_recordings_on_request() {
+    check_recordings(Waiting::start(preloaded(victim("tracked"), "--wait-for-track")));
+}
+
+/// The lines of a log up to its end.
+fn logged(waiting: &mut Waiting, members: &str, line: &str) -> Vec<String> {
+    let mut log = Session::request(waiting, "dmd-log", members);
+    assert_eq!(log.1, "{\"version\":1,\"sample_bytes\":0}\n");
+    grow(waiting, line);
+    log.0.0.get_mut().write_all(b"\n").unwrap();
+    log.0.0.lines().map(Result::unwrap).collect()
+}
+
+/// The lines of allocations of this size.
+fn logged_of(lines: &[String], size: u64) -> u64 {
+    let end = format!(",\"requested\":{size}}}");
+    lines.iter().filter(|line| line.ends_with(&end)).count() as u64
+}
+
+/// A hundredth of all allocations is in the log. The deviation of a number of rare events is its root.
+fn assert_share(lines: &[String]) {
+    let (found, expected) = (logged_of(lines, 107) as f64, YOUNG as f64 / 100.0);
+    assert!((found - expected).abs() < 5.0 * expected.sqrt(), "{found}");
+    let line: Value = serde_json::from_str(&lines[0]).unwrap();
+    assert!(line["frame"].is_array() && line["timestamp"].is_f64() && line["size"].is_u64());
+}
+
+fn check_logs(mut waiting: Waiting) {
+    assert!(waiting.requests().contains(&"dmd-log".to_owned()));
+    // Long enough for all: nothing is missing, and the thread that writes the lines logs nothing of its own.
+    let lines = logged(&mut waiting, ",\"length\":1000000", "all");
+    assert_eq!((logged_of(&lines, 107), logged_of(&lines, 200)), (YOUNG, YOUNG));
+    assert!(lines.iter().all(|line| line.starts_with("{\"frame\":")));
+    assert!(lines.len() as u64 - 2 * YOUNG < 20_000, "{}", lines.len());
+    // A short log says that it lacks entries, and a smaller share has no more than that.
+    let lines = logged(&mut waiting, ",\"length\":10", "short");
+    assert!(lines.iter().any(|line| line == "{\"overflowed\":true}"));
+    assert!(logged_of(&lines, 107) < YOUNG);
+    let lines = logged(&mut waiting, ",\"length\":1000000,\"per_million\":10000", "share");
+    assert_share(&lines);
+    assert_eq!(logged(&mut waiting, ",\"per_million\":0", "none").len(), 0);
+    // Two peers have a log each, and DMD waits again after the last.
+    let (first, _) = Session::request(&waiting, "dmd-log", "");
+    let (second, _) = Session::request(&waiting, "dmd-log", "");
+    let (_, busy) = Session::ask(&waiting, "");
+    assert!(busy.contains("already"), "{busy}");
+    drop(first);
+    drop(second);
+    drop(again(&waiting));
+    for (members, why) in [
+        (",\"length\":0", "between 1 and"),
+        (",\"length\":2000000000", "memory is short"),
+        (",\"per_million\":1000001", "not a number between 0 and 1"),
+        (",\"per_million\":\"x\"", "not a request"),
+    ] {
+        let (_, line) = Session::request(&waiting, "dmd-log", members);
+        assert!(line.contains("\"error\"") && line.contains(why), "{members}: {line}");
+    }
+    grow(&mut waiting, "last");
+}
+
+#[test]
+fn a_declared_wrapper_streams_its_log() {
+    check_logs(Waiting::start(command(victim("tracked"))));
+}
+
+#[test]
+fn a_preloaded_library_streams_its_log() {
+    check_logs(Waiting::start(preloaded(victim("tracked"), "--wait-for-track")));
+}
+
+/// A log of a process that DMD records from its start.
+#[test]
+fn a_recorded_process_streams_its_log() {
+    let mut command = command(victim("tracked"));
+    command.env("DMD", "--mode=live --stacks=full --quiet");
+    let mut waiting = Waiting::start(command);
+    for name in ["one", "two"] {
+        let lines = logged(&mut waiting, ",\"length\":1000000,\"per_million\":10000", name);
+        assert_share(&lines);
+    }
 }
 
 /// A log says what every allocation was, which nobody knows of a sample.

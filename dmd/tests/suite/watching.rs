@@ -4,8 +4,18 @@ use std::process::Command;
 
 use crate::support::{command, libdmd, succeed, victim};
 
-const CASES: [&str; 9] =
-    ["settings", "entries", "overflow", "shares", "two-limits", "threads", "classes", "collections", "forks"];
+const CASES: [&str; 10] = [
+    "settings",
+    "rows",
+    "entries",
+    "overflow",
+    "shares",
+    "two-limits",
+    "threads",
+    "classes",
+    "collections",
+    "forks",
+];
 
 fn watching(case: &str) -> Command {
     let mut command = command(victim("watching"));

@@ -98,6 +98,23 @@ fn known(number: usize) -> Blocks {
     (0..number).map(|_| black_box(vec![1; 100])).collect()
 }
 
+/// A thread frees blocks after the engine has taken its state back: nobody can hand over so many events in time.
+fn end_with_many_frees() {
+    extern "C" fn drop_blocks(blocks: *mut libc::c_void) {
+        // SAFETY: the pointer below, whose thread ends once.
+        drop(unsafe { Box::from_raw(blocks.cast::<Blocks>()) });
+    }
+    let ending = thread::spawn(|| {
+        let blocks = Box::into_raw(Box::new(known(200_000)));
+        let mut key = 0;
+        // SAFETY: `key` is a place for a key, which is newer than the engine's, so that its destructor runs later.
+        unsafe { libc::pthread_key_create(&raw mut key, Some(drop_blocks)) };
+        // SAFETY: the key made above.
+        unsafe { libc::pthread_setspecific(key, blocks.cast()) };
+    });
+    ending.join().expect("no panic");
+}
+
 /// Leaves a value alive to the end.
 fn keep<T>(value: T) {
     black_box(ManuallyDrop::new(value));
@@ -141,6 +158,17 @@ fn main() {
             };
             tell();
             keep(more);
+        }
+        "lost" => {
+            end_with_many_frees();
+            // SAFETY: the child allocates and ends, and there is one thread.
+            let child = unsafe { libc::fork() };
+            if child != 0 {
+                let mut status = 0;
+                // SAFETY: `status` is a place for the status of this child.
+                unsafe { libc::waitpid(child, &raw mut status, 0) };
+            }
+            keep(known(10));
         }
         "killed" => {
             let kept = known(1000);

@@ -81,9 +81,28 @@ fn settings() {
     drop(others);
     observer.set_tracking_allocation_sites(true).unwrap();
     assert!(observer.tracking_allocation_sites());
-    // The longest log would take 64 GiB.
-    assert_eq!(observer.set_max_allocations_log_length(i32::MAX as u64), Err(ObserverError::NoRoom));
+    // The longest log would take 64 GiB, and all logs together have at most 4 GiB.
+    for too_long in [i32::MAX as u64, 400 << 20, 130 << 20] {
+        assert_eq!(observer.set_max_allocations_log_length(too_long), Err(ObserverError::NoRoom));
+    }
     assert_eq!(observer.max_allocations_log_length(), 5000);
+}
+
+/// The bytes of logs are a row of the reports.
+fn rows() {
+    let bytes = || {
+        let set = memory_reporter::collect_reports(&memory_reporter::CollectOptions::new());
+        let row = set.iter().find(|report| report.path == "explicit/dmd/logs");
+        row.expect("a row").amount
+    };
+    assert_eq!(bytes(), 0);
+    let observer = tracking();
+    let short = bytes();
+    assert!(short >= 5000 * 32, "{short}");
+    observer.set_max_allocations_log_length(105_000).unwrap();
+    assert_eq!(bytes(), short + 100_000 * 32);
+    drop(observer);
+    assert_eq!(bytes(), 0);
 }
 
 fn entries() {
@@ -332,6 +351,7 @@ fn forks() {
 fn main() {
     match std::env::args().nth(1).expect("a case").as_str() {
         "nothing" => nothing(),
+        "rows" => rows(),
         "settings" => settings(),
         "entries" => entries(),
         "overflow" => overflow(),

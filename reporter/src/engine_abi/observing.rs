@@ -160,6 +160,19 @@ impl Log {
         // SAFETY: `for_each_block` passes a context and the function that takes it.
         for_each_block(each, |context, add| unsafe { (self.engine.drain_log)(self.number, context, add) });
     }
+
+    /// As [`drain`](Self::drain), where the engine looks up no symbols. Returns what the log contained.
+    #[allow(unsafe_code, reason = "calls a function of another library")]
+    #[cfg(feature = "live")]
+    pub(crate) fn drain_places(&self, each: &mut dyn FnMut(&BlockRow)) -> LogState {
+        let mut state = LogState::default();
+        let into = &raw mut state;
+        // SAFETY: `for_each_block` passes a context and the function that takes it, and `into` is a place for a state.
+        for_each_block(each, |context, add| unsafe {
+            (self.engine.drain_log_places)(self.number, into, context, add);
+        });
+        state
+    }
 }
 
 impl Drop for Log {

@@ -1,20 +1,64 @@
 //! What a request of the socket asks of an engine: dumps, and recording for a while.
 
-use core::ffi::{CStr, c_int};
+use core::ffi::{CStr, c_int, c_void};
 use core::time::Duration;
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-use super::engine;
+use super::{EngineTable, engine};
 
 /// Whether an engine waits for [`start_tracking`], or records since then.
 pub(crate) fn may_record() -> bool {
     engine().is_some_and(|engine| (engine.may_record)())
 }
 
+/// Whether an engine records.
+pub(crate) fn is_running() -> bool {
+    engine().is_some_and(|engine| (engine.is_running)())
+}
+
 /// Lets an engine that waits record: a sample with this mean distance in bytes, or with 0 every block.
 pub(crate) fn start_tracking(mean: u64) -> io::Result<()> {
     let engine = engine().ok_or(io::ErrorKind::Unsupported)?;
     done((engine.start_tracking)(mean))
+}
+
+/// As [`start_tracking`] for every block, and records all events into a file with this absolute path.
+#[allow(unsafe_code, reason = "calls a function of another library")]
+pub(crate) fn start_recording(path: &CStr) -> io::Result<()> {
+    let engine = engine().ok_or(io::ErrorKind::Unsupported)?;
+    // SAFETY: the maker of the table guarantees that the function only reads a C string, which `path` is.
+    done(unsafe { (engine.start_recording)(path.as_ptr()) })
+}
+
+/// Calls `body`. An engine, if there is one, records no block that it allocates. A panic goes through.
+#[allow(unsafe_code, reason = "lends a closure to another library")]
+pub(crate) fn unrecorded<T>(body: impl FnOnce() -> T) -> T {
+    struct Call<T, F>(Option<F>, Option<std::thread::Result<T>>);
+    unsafe extern "C" fn run<T, F: FnOnce() -> T>(context: *mut c_void) {
+        // SAFETY: the maker of the table guarantees that the engine passes on the context, which is the call below;
+        // nothing else uses it until the function returns.
+        let call = unsafe { &mut *context.cast::<Call<T, F>>() };
+        if let Some(body) = call.0.take() {
+            call.1 = Some(catch_unwind(AssertUnwindSafe(body)));
+        }
+    }
+    fn with<T, F: FnOnce() -> T>(engine: &EngineTable, body: F) -> T {
+        let mut call = Call(Some(body), None);
+        // SAFETY: `run` takes a pointer to this call, which outlives the engine's function.
+        unsafe { (engine.unrecorded)((&raw mut call).cast(), run::<T, F>) };
+        match (call.1, call.0) {
+            (Some(Ok(value)), _) => value,
+            (Some(Err(panic)), _) => resume_unwind(panic),
+            // An engine that does not do as its table says.
+            (None, Some(body)) => body(),
+            (None, None) => unreachable!("the body has run, or it is still there"),
+        }
+    }
+    match engine() {
+        Some(engine) => with(engine, body),
+        None => body(),
+    }
 }
 
 /// Lets the engine wait again.

@@ -2,8 +2,8 @@
 
 use core::ffi::c_void;
 
-use super::engine;
 use super::rows::Text;
+use super::{EngineTable, engine};
 
 /// Takes one frame. Unsafe to call: `context` must be the one that was passed with the function, to a call that has
 /// not returned yet.
@@ -80,18 +80,29 @@ pub fn allocation_site(address: usize) -> Option<u64> {
 
 /// The frames of a stack, the youngest first; none if there is no such stack. The first time, symbols are read
 /// from the files of the program.
-#[allow(unsafe_code, reason = "calls a function of another library")]
 pub fn allocation_frames(site: u64) -> Vec<SiteFrame> {
+    frames(site, |engine| engine.site_frames)
+}
+
+/// As [`allocation_frames`], with modules and offsets only. Nothing is read from files.
+pub(crate) fn allocation_places(site: u64) -> Vec<SiteFrame> {
+    frames(site, |engine| engine.site_places)
+}
+
+type SiteFrames = unsafe extern "C" fn(site: u64, context: *mut c_void, each: EachFrame);
+
+#[allow(unsafe_code, reason = "calls a function of another library")]
+fn frames(site: u64, of: impl FnOnce(&EngineTable) -> SiteFrames) -> Vec<SiteFrame> {
     unsafe extern "C" fn add(context: *mut c_void, frame: &FrameRow<'_>) {
         // SAFETY: the maker of the table guarantees that the engine passes on the context, which is the list below;
-        // nothing else uses that list until `site_frames` returns.
+        // nothing else uses that list until the engine's function returns.
         let frames = unsafe { &mut *context.cast::<Vec<SiteFrame>>() };
         frames.push(frame.read());
     }
     let mut frames = Vec::new();
     if let Some(engine) = engine() {
         // SAFETY: `add` takes a pointer to this list, which outlives the call.
-        unsafe { (engine.site_frames)(site, (&raw mut frames).cast(), add) };
+        unsafe { of(engine)(site, (&raw mut frames).cast(), add) };
     }
     frames
 }

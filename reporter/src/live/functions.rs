@@ -8,7 +8,7 @@ use crate::engine_abi;
 use crate::reporting::isolation;
 use crate::small_sort::sort_by;
 
-use super::{dmd_dump, tracking};
+use super::{dmd_dump, log, tracking};
 
 type Answer = dyn Fn(&str, &mut dyn Write) -> io::Result<()> + Send + Sync;
 
@@ -70,6 +70,7 @@ pub(super) fn names() -> Vec<String> {
         names.push(dmd_dump::REQUEST.to_owned());
         if engine_abi::may_record() {
             names.push(tracking::REQUEST.to_owned());
+            names.push(log::REQUEST.to_owned());
         }
     }
     sort_by(&mut names, Ord::cmp);

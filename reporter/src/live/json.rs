@@ -131,6 +131,7 @@ pub(super) enum Value<'a> {
     Amount(Option<u64>),
     Text(&'a str),
     Texts(&'a [String]),
+    True,
 }
 
 /// One line with an object, its newline included.
@@ -145,6 +146,7 @@ pub(super) fn line(members: &[(&str, Value<'_>)]) -> String {
         match value {
             Value::Number(number) | Value::Amount(Some(number)) => to.push_str(&number.to_string()),
             Value::Amount(None) => to.push_str("null"),
+            Value::True => to.push_str("true"),
             Value::Text(text) => push_string(&mut to, text),
             Value::Texts(texts) => {
                 to.push('[');

@@ -135,6 +135,9 @@ pub(super) struct Request {
     pub(super) named: bool,
     pub(super) deadline_ms: Option<u64>,
     pub(super) sample_bytes: Option<u64>,
+    pub(super) record: Option<String>,
+    pub(super) per_million: Option<u64>,
+    pub(super) length: Option<u64>,
 }
 
 impl Request {
@@ -150,6 +153,9 @@ impl Request {
             named: flag("named")?,
             deadline_ms: object.optional("deadline_ms")?,
             sample_bytes: object.optional("sample_bytes")?,
+            record: object.optional("record")?,
+            per_million: object.optional("per_million")?,
+            length: object.optional("length")?,
         })
     }
 }
@@ -162,6 +168,8 @@ pub struct Tracking {
     pub version: u32,
     /// The mean distance of the samples in bytes; 0 if DMD records every block.
     pub sample_bytes: u64,
+    /// Whether DMD records all events into the file that the peer has named.
+    pub recording: bool,
 }
 
 impl Tracking {
@@ -171,14 +179,19 @@ impl Tracking {
         Some(Self {
             version: object.required("version").ok()?,
             sample_bytes: object.required("sample_bytes").ok()?,
+            recording: object.optional("recording").ok()?.unwrap_or_default(),
         })
     }
 
     pub(super) fn to_line(&self) -> String {
-        json::line(&[
+        let mut members = vec![
             ("version", Value::Number(self.version.into())),
             ("sample_bytes", Value::Number(self.sample_bytes)),
-        ])
+        ];
+        if self.recording {
+            members.push(("recording", Value::True));
+        }
+        json::line(&members)
     }
 }
 

@@ -11,17 +11,20 @@ use crate::platform::Peer;
 use crate::reporting::amounts;
 
 use super::functions;
+use super::log::{self, Log};
 use super::protocol::{Amounts, Hello, MAX_REQUEST, Minimized, Request, Tracking, VERSION, refusal};
 use super::tracking::{self, Session};
 use super::turns::{DEADLINE, collect_alone, minimize_alone};
 use super::workers::{Busy, Workers};
 
 const TIME_TO_ASK: Duration = Duration::from_secs(5);
-const TIME_TO_READ: Duration = Duration::from_secs(60);
+pub(super) const TIME_TO_READ: Duration = Duration::from_secs(60);
 /// For an error to a peer on the listening thread.
 const TIME_TO_REFUSE: Duration = Duration::from_millis(10);
 const MAX_DEADLINE: Duration = Duration::from_secs(600);
 const MAX_NAME: usize = 100;
+/// The entries of a log of allocations if the request does not say: as many as Firefox's.
+const LENGTH: u64 = 5000;
 /// The level of compression: a peer waits, and its process reads the report once.
 const FAST: u32 = 1;
 
@@ -88,8 +91,12 @@ impl Who {
             "report" => self.report(peer, &request),
             "minimize" => minimize(peer),
             "amounts" => amounts_now(peer),
-            tracking::REQUEST if engine_abi::may_record() => {
-                track(peer, request.sample_bytes.unwrap_or(tracking::SAMPLE_BYTES))
+            tracking::REQUEST if engine_abi::may_record() => match &request.record {
+                Some(path) => record(peer, path),
+                None => track(peer, request.sample_bytes.unwrap_or(tracking::SAMPLE_BYTES)),
+            },
+            log::REQUEST if engine_abi::may_record() => {
+                stream_log(peer, request.per_million.unwrap_or(log::ALL), request.length)
             }
             other => hand_on(peer, other, line),
         }
@@ -138,7 +145,8 @@ fn track(peer: &mut Peer, mean: u64) -> io::Result<()> {
         Ok(session) => session,
         Err(error) => return refuse(peer, &error.to_string()),
     };
-    peer.write_all(Tracking { version: VERSION, sample_bytes: mean }.to_line().as_bytes())?;
+    let begun = Tracking { version: VERSION, sample_bytes: mean, recording: false };
+    peer.write_all(begun.to_line().as_bytes())?;
     if !wait_for_line(peer)? {
         return Ok(());
     }
@@ -154,20 +162,69 @@ fn track(peer: &mut Peer, mean: u64) -> io::Result<()> {
     }
 }
 
+/// Records into a file until the peer sends a line or hangs up. Both end the file. A line gets an answer then.
+fn record(peer: &mut Peer, path: &str) -> io::Result<()> {
+    let session = match Session::record(path) {
+        Ok(session) => session,
+        Err(error) => return refuse(peer, &error.to_string()),
+    };
+    let told = Tracking { version: VERSION, sample_bytes: 0, recording: true }.to_line();
+    peer.write_all(told.as_bytes())?;
+    let is_asked = wait_for_line(peer)?;
+    drop(session);
+    if is_asked {
+        peer.allow(TIME_TO_ASK);
+        peer.write_all(told.as_bytes())?;
+    }
+    Ok(())
+}
+
+/// Streams the log of allocations until the peer sends a line or hangs up.
+fn stream_log(peer: &mut Peer, per_million: u64, length: Option<u64>) -> io::Result<()> {
+    let streamed = Log::open(per_million, length.unwrap_or(LENGTH)).and_then(|log| log.send(peer));
+    match streamed {
+        Err(error) if error.kind() == io::ErrorKind::Other => {
+            peer.allow(TIME_TO_ASK);
+            refuse(peer, &error.to_string())
+        }
+        streamed => streamed,
+    }
+}
+
 /// Waits for a line, however long that takes. Returns false if the peer hangs up first.
 fn wait_for_line(peer: &mut Peer) -> io::Result<bool> {
+    loop {
+        match hear(peer, TIME_TO_READ)? {
+            Heard::Nothing => {}
+            Heard::Line => return Ok(true),
+            Heard::Gone => return Ok(false),
+        }
+    }
+}
+
+/// What a peer did while its answer waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Heard {
+    Nothing,
+    Line,
+    /// It hung up, or sends a line without an end.
+    Gone,
+}
+
+/// Waits at most so long for a line. The next call does not know the bytes of a line that has not ended.
+pub(super) fn hear(peer: &mut Peer, time: Duration) -> io::Result<Heard> {
     let (mut byte, mut length) = ([0], 0);
+    peer.allow(time);
     while length < MAX_REQUEST {
-        peer.allow(TIME_TO_READ);
         match peer.read(&mut byte) {
-            Ok(0) => return Ok(false),
-            Ok(_) if byte == *b"\n" => return Ok(true),
+            Ok(0) => return Ok(Heard::Gone),
+            Ok(_) if byte == *b"\n" => return Ok(Heard::Line),
             Ok(_) => length += 1,
-            Err(error) if is_no_answer_yet(&error) => {}
+            Err(error) if is_no_answer_yet(&error) => return Ok(Heard::Nothing),
             Err(error) => return Err(error),
         }
     }
-    Ok(false)
+    Ok(Heard::Gone)
 }
 
 fn is_no_answer_yet(error: &io::Error) -> bool {

@@ -3,8 +3,10 @@
 //! A session lasts as long as its peer is connected: a peer that dies leaves nothing switched on. There is one session
 //! at a time.
 
+use std::ffi::CString;
 use std::fs::File;
 use std::io;
+use std::path::Path;
 
 use crate::engine_abi;
 
@@ -24,19 +26,41 @@ impl Session {
     pub(super) fn start(mean: u64) -> io::Result<Self> {
         match engine_abi::start_tracking(mean) {
             Ok(()) => Ok(Self(())),
-            Err(error) if error.kind() == io::ErrorKind::Unsupported => {
-                Err(io::Error::other("DMD neither records nor waits in this process"))
-            }
-            Err(_) => Err(io::Error::other(
-                "DMD records this process already (a dump shows what is alive), or the program has a log of all its \
-                 allocations, which a sample would not fill",
-            )),
+            Err(error) => Err(refused(error).unwrap_or_else(|_| io::Error::other(BUSY))),
+        }
+    }
+
+    /// Starts to record every block, and all events into a file with this absolute path.
+    pub(super) fn record(path: &str) -> io::Result<Self> {
+        if !Path::new(path).is_absolute() {
+            return Err(io::Error::other(format!("{path:?} is not an absolute path")));
+        }
+        match engine_abi::start_recording(&CString::new(path)?) {
+            Ok(()) => Ok(Self(())),
+            Err(error) => Err(refused(error).unwrap_or_else(|error| match error.kind() {
+                io::ErrorKind::ExecutableFileBusy => {
+                    io::Error::other(format!("{path}: another process records into it"))
+                }
+                io::ErrorKind::ResourceBusy => io::Error::other(BUSY),
+                _ => io::Error::other(format!("{path}: {error}")),
+            })),
         }
     }
 
     /// Writes a dump of what was allocated since and is alive, and ends the session.
     pub(super) fn end(self) -> io::Result<File> {
         dmd_dump::temporary(engine_abi::dump)
+    }
+}
+
+const BUSY: &str = "DMD records this process already (a dump shows what is alive), or the program has a log of all its \
+                    allocations, which a sample would not fill";
+
+/// The error if no engine can be switched on; `Err` for any other reason.
+fn refused(error: io::Error) -> Result<io::Error, io::Error> {
+    match error.kind() {
+        io::ErrorKind::Unsupported => Ok(io::Error::other("DMD neither records nor waits in this process")),
+        _ => Err(error),
     }
 }
 

@@ -229,8 +229,20 @@ impl MemoryObserver {
         let (log, _) = state.log.as_ref().ok_or(ObserverError::NotTracking)?;
         // Made where DMD does not record what it allocates.
         let mut drained = None;
-        log.drain(&mut |row| drained.get_or_insert_with(Drained::new).add(row));
+        log.drain(&mut |row| drained.get_or_insert_with(|| Drained::new(true)).add(row));
         Ok(drained.map(Drained::finish).unwrap_or_default())
+    }
+
+    /// As [`drain_allocations_log`](Self::drain_allocations_log), and what the log contained. Frames are modules and
+    /// offsets, and classes only what the program said: nothing is read from files.
+    #[cfg(feature = "live")]
+    pub(crate) fn drain_places(&self) -> Result<(Vec<AllocationsLogEntry>, LogState), ObserverError> {
+        let state = self.state();
+        let (log, _) = state.log.as_ref().ok_or(ObserverError::NotTracking)?;
+        let mut drained = None;
+        let contained =
+            log.drain_places(&mut |row| drained.get_or_insert_with(|| Drained::new(false)).add(row));
+        Ok((drained.map(Drained::finish).unwrap_or_default(), contained))
     }
 
     /// Calls `handler` after each garbage collection, as [`on_garbage_collection`] does; it takes the place of the
@@ -262,6 +274,8 @@ impl MemoryObserver {
 
 /// Entries that a log hands over, with each stack looked up once.
 struct Drained {
+    /// Stacks have functions, and say the types of blocks.
+    with_symbols: bool,
     entries: Vec<AllocationsLogEntry>,
     sites: HashMap<u64, (SavedStack, Option<ClassName>)>,
     classes: Classes,
@@ -269,8 +283,9 @@ struct Drained {
 }
 
 impl Drained {
-    fn new() -> Self {
+    fn new(with_symbols: bool) -> Self {
         Self {
+            with_symbols,
             entries: Vec::new(),
             sites: HashMap::new(),
             classes: Classes::new(),
@@ -282,8 +297,10 @@ impl Drained {
         let end = row.address.saturating_add(usize::try_from(row.usable).unwrap_or(usize::MAX));
         self.classes.add(row.address, end, row.tick);
         let site = (row.site != 0).then(|| {
-            let class = || engine_abi::site_type(row.site).map(ClassName::new);
-            let new = || (SavedStack::of_site(row.site), class());
+            let new = || match self.with_symbols {
+                true => (SavedStack::of_site(row.site), engine_abi::site_type(row.site).map(ClassName::new)),
+                false => (SavedStack::places_of_site(row.site), None),
+            };
             &*self.sites.entry(row.site).or_insert_with(new)
         });
         self.entries.push(AllocationsLogEntry {

@@ -19,6 +19,11 @@ impl SavedStack {
         Self(engine_abi::allocation_frames(site).into())
     }
 
+    /// The stack with this number, with modules and offsets only.
+    pub(super) fn places_of_site(site: u64) -> Self {
+        Self(engine_abi::allocation_places(site).into())
+    }
+
     /// The frames, the youngest first.
     pub fn frames(&self) -> &[SiteFrame] {
         &self.0

@@ -43,6 +43,10 @@ impl Dump {
     }
 }
 
+/// The line of a recording that began while the program ran.
+pub(super) const LATE: &str =
+    "The recording began while the program ran. Blocks from before are not in it, nor are their ends.\n";
+
 impl Overview {
     /// The facts of a dump, and the time that a view of it should show: `at`, or by default the peak if no reporter
     /// reported a block and the heap has shrunk by a tenth or more since.

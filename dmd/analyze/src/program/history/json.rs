@@ -10,6 +10,7 @@ use crate::recording::{LIFE_LIMITS, Line};
 /// A history as JSON.
 ///
 /// The text is an object with `version` (1), `command`, `process`, `complete` (false if the process was killed),
+/// `beganLate` (only if true: the recording began while the program ran, and knows no older blocks),
 /// `warnings`, the heap (`seconds` since the start, requested `bytes`, `blocks`) at its `peak`, at the `end` and `older`
 /// than the recording, the counts `allocations`, `frees`, `reallocations` and `temporary`, and the lines: `total`,
 /// and the lists `sites`, `types` and `threads`, each with `name`, `place` and the members of a line.
@@ -51,11 +52,11 @@ impl Display for HistoryJson<'_> {
         let History { outline, warnings, total, sites, types, threads, grown, pairs, .. } = self.history;
         f.write_str("{\n \"version\": 1,\n \"command\": [")?;
         list(f, &outline.command, "", |f, word| write!(f, "{}", Quoted(word)))?;
-        write!(
-            f,
-            "],\n \"process\": {},\n \"complete\": {},\n \"warnings\": [",
-            outline.process, outline.is_complete
-        )?;
+        write!(f, "],\n \"process\": {},\n \"complete\": {},\n", outline.process, outline.is_complete)?;
+        if outline.began_late {
+            f.write_str(" \"beganLate\": true,\n")?;
+        }
+        f.write_str(" \"warnings\": [")?;
         list(f, warnings, "", |f, warning| write!(f, "{}", Quoted(warning)))?;
         f.write_str("]")?;
         for (name, heap) in [("peak", &outline.peak), ("end", &outline.end), ("older", &outline.older)] {

@@ -10,7 +10,7 @@ use crate::program::ProgramOptions;
 use crate::program::chart::{bars, chart};
 use crate::program::holder::{Holder, names};
 use crate::program::line::{bold, bytes, dim, tails};
-use crate::program::overview::Overview;
+use crate::program::overview::{LATE, Overview};
 use crate::recording::{LIFE_LIMITS, Line};
 
 /// The lines of the chart.
@@ -37,6 +37,9 @@ impl Display for HistoryText<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let History { outline, total, sites, types, threads, .. } = self.history;
         Overview::of(outline, At::End).life(f)?;
+        if outline.began_late {
+            f.write_str(LATE)?;
+        }
         if outline.older.blocks > 0 {
             let (size, count) = (bytes(signed(outline.older.bytes)), blocks(outline.older.blocks.into()));
             writeln!(f, "Before the recording: {size} in {count}.")?;

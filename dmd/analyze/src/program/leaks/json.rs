@@ -10,6 +10,7 @@ use crate::json::{Quoted, list};
 ///
 /// The text is an object with `version` (1), `warnings`, the sums `blocks` and `bytes` (requested bytes) of all leaks (for
 /// a sample by bytes with `estimated`, and `standardError` as a bound on the standard error of `bytes`),
+/// with `beganLate` a recording that began while the program ran, which knows no older blocks,
 /// `stacks` (the number of their stacks), and the lists `leaks` and `apart`. A leak has `blocks`, `bytes`, `sizes` (pairs
 /// of size and count, the largest first: requested sizes of a recording, usable sizes of a dump) and the stack `allocatedAt`, innermost frame first. A leak of a recording has
 /// also `growth` (`again` if it is from several parts of the time, or else `once`), `allocations` (those of the stack, freed ones
@@ -63,6 +64,9 @@ impl Display for LeaksJson<'_> {
         list(f, &leaks.warnings, "", |f, warning| write!(f, "{}", Quoted(warning)))?;
         let groups: Vec<&Group> = leaks.leaked().collect();
         write!(f, "],\n \"blocks\": {},\n \"bytes\": {},\n", leaks.blocks(), leaks.bytes())?;
+        if leaks.outline.as_ref().is_some_and(|outline| outline.began_late) {
+            f.write_str(" \"beganLate\": true,\n")?;
+        }
         if let Some(sample) = leaks.analysis.sample() {
             let error = sample.largest_error(u64::try_from(leaks.bytes()).unwrap_or(u64::MAX));
             write!(f, " \"estimated\": true,\n \"standardError\": {error:.0},\n")?;

@@ -8,7 +8,7 @@ use crate::peak::At;
 use crate::program::ProgramOptions;
 use crate::program::chart::bars;
 use crate::program::line::{bold, bytes};
-use crate::program::overview::{Overview, seconds};
+use crate::program::overview::{LATE, Overview, seconds};
 use crate::program::stack_text::StackText;
 
 /// The most sizes of blocks that a stack lists.
@@ -43,6 +43,9 @@ impl Display for LeaksText<'_> {
         let leaks = self.leaks;
         if let Some(outline) = &leaks.outline {
             Overview::of(outline, At::End).life(f)?;
+            if outline.began_late {
+                f.write_str(LATE)?;
+            }
             f.write_str("\n")?;
         }
         let all = self.sums(leaks.blocks(), leaks.bytes());

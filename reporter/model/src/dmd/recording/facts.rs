@@ -31,6 +31,8 @@ pub struct About {
     pub options: Vec<u8>,
     /// Field 10, once for each: the program and its arguments.
     pub command: Vec<Vec<u8>>,
+    /// Field 11: 1 if the recording began while the program ran, and has nothing of the blocks from before; otherwise 0.
+    pub began_late: u64,
 }
 
 /// The time of a tick.
@@ -126,6 +128,7 @@ impl About {
             5 => &mut self.tick_picoseconds,
             6 => &mut self.page_size,
             7 => &mut self.max_frames,
+            11 => &mut self.began_late,
             _ => return None,
         })
     }
@@ -142,6 +145,9 @@ impl About {
         push_bytes(&mut payload, 9, &self.options);
         for argument in &self.command {
             push_bytes(&mut payload, 10, argument);
+        }
+        if self.began_late != 0 {
+            push_number(&mut payload, 11, self.began_late);
         }
         payload
     }

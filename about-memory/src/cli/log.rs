@@ -1,0 +1,86 @@
+//! `about-memory log`.
+
+mod entry;
+
+use std::io::{self, Write as _};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use about_memory::live;
+use clap::Args;
+use dmd::analyze::ReadOptions;
+
+use super::input::{self, Input};
+use super::live_input::{self, seconds};
+use super::symbols::Symbols;
+use super::{Failure, say};
+use entry::Resolver;
+
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  about-memory log 1234 --seconds 10
+  about-memory log my-server --probability 0.01 > allocations.jsonl
+  about-memory log my-server --seconds 5 | jq -r .class
+
+Writes a line of JSON for each allocation, soon after it happened: its stack `frame` (the youngest call first), the
+`timestamp` in milliseconds since the process started, the Rust type `class` if it can be told, the usable bytes `size`,
+and the `requested` bytes. DMD must record the process, or wait in it: see `about-memory track --help`. The process keeps
+a bounded number of allocations (--length) until they are sent. If it had to drop some, the line {\"overflowed\":true} says
+so: ask for a smaller share then. The log ends with this program, and DMD waits again if it waited before.";
+
+/// The parts of a million that stand for all allocations.
+const MILLION: f64 = 1e6;
+
+#[derive(Args)]
+pub(crate) struct Log {
+    /// The process id or the name of a running process.
+    #[arg(value_name = "PID")]
+    process: Input,
+    /// The share of the allocations to log, from 0 to 1.
+    #[arg(long, value_name = "SHARE", default_value_t = 1.0, value_parser = probability)]
+    probability: f64,
+    /// The most allocations that the process keeps for the next line.
+    #[arg(long, value_name = "ENTRIES", default_value_t = 5000, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    length: u64,
+    /// How long to log. [default: until Ctrl-C, or the end of the process]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    seconds: Option<Duration>,
+    /// The time the process has for its first and last answer.
+    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = seconds)]
+    timeout: Duration,
+    #[command(flatten)]
+    symbols: Symbols,
+}
+
+fn probability(text: &str) -> Result<f64, String> {
+    let share = text.parse().ok().filter(|share| (0.0..=1.0).contains(share));
+    share.ok_or_else(|| "must be a number from 0 to 1".to_owned())
+}
+
+impl Log {
+    pub(super) fn run(self) -> Result<(), Failure> {
+        let pid = input::pid(&self.process)?;
+        let failure = |error| live_input::failure(&[pid], error);
+        let stop = Arc::new(AtomicBool::new(false));
+        live::note_ending(&stop)
+            .map_err(|error| Failure::File("cannot wait for signals".to_owned(), error.into()))?;
+        let per_million = (self.probability * MILLION).round() as u64;
+        let mut log = live::log(pid, per_million, self.length, self.timeout).map_err(failure)?;
+        let until = self.seconds.map(|seconds| Instant::now() + seconds);
+        let mut resolver = Resolver::new(self.symbols.options(&ReadOptions::default()));
+        let mut has_overflowed = false;
+        let mut out = io::BufWriter::with_capacity(1 << 16, io::stdout().lock());
+        while let Some(lines) = log.lines(until, &stop).map_err(failure)? {
+            for line in resolver.resolved(lines).map_err(|()| failure(live::LiveError::Garbage))? {
+                has_overflowed |= line.is_overflow;
+                out.write_all(line.text.as_bytes()).map_err(Failure::Output)?;
+            }
+            out.flush().map_err(Failure::Output)?;
+        }
+        if has_overflowed {
+            say(&format!("{pid}: the log was full, and lacks allocations: use a smaller --probability"));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,130 @@
+//! The log of a running process's allocations, as they happen.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::mem;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::platform::Stream;
+
+use super::ask;
+use super::error::LiveError;
+use super::save;
+use super::sockets::sockets_of;
+
+/// The longest line of a log, in bytes: an allocation with all frames of its stack.
+const MAX_LINE: usize = 1 << 22;
+
+/// The most lines that [`AllocationLog::lines`] returns at once.
+const AT_ONCE: usize = 10_000;
+
+/// How often a reader looks whether to end.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// The time that further lines have to come with the first.
+const TOGETHER: Duration = Duration::from_millis(5);
+
+/// A log of allocations, which the process keeps until this is dropped.
+#[derive(Debug)]
+pub struct AllocationLog {
+    answer: BufReader<Stream>,
+    timeout: Duration,
+    /// The start of the next line.
+    line: Vec<u8>,
+    /// When the process has to have sent the rest, since it was asked for that.
+    ends: Option<Instant>,
+}
+
+/// Opens a log of the allocations of a process that DMD records or waits in, from now on: of so many of a million
+/// allocations. The process keeps at most `length` allocations that were not sent yet, and drops the oldest. Each answer
+/// takes at most `timeout`.
+///
+/// # Errors
+///
+/// If the process does not listen, DMD neither records nor waits in it, it refuses, or takes longer than `timeout`.
+pub fn log(pid: u32, per_million: u64, length: u64, timeout: Duration) -> Result<AllocationLog, LiveError> {
+    let socket = sockets_of(&[pid])?.pop().flatten().ok_or(LiveError::NotListening)?;
+    let begun = ask::log(&socket.path, per_million, length, timeout);
+    let answer = begun.map_err(|error| save::explained(&socket.path, save::LOG_REQUEST, error, timeout))?;
+    Ok(AllocationLog { answer, timeout, line: Vec::new(), ends: None })
+}
+
+impl AllocationLog {
+    /// Waits for the next lines, without their newlines: objects of JSON as
+    /// [`mod@memory_reporter::live`] describes them, oldest first. `None` at the end of the log. When the time has come, or
+    /// `stop` is true, the process sends the rest and the log ends.
+    ///
+    /// # Errors
+    ///
+    /// If the connection breaks, the process refuses to go on, or it does not send the rest in time.
+    pub fn lines(
+        &mut self,
+        until: Option<Instant>,
+        stop: &AtomicBool,
+    ) -> Result<Option<Vec<String>>, LiveError> {
+        loop {
+            let now = Instant::now();
+            let is_over = stop.load(Ordering::Relaxed) || until.is_some_and(|until| now >= until);
+            match self.ends {
+                None if is_over => {
+                    self.ends = Some(now + self.timeout);
+                    self.answer.get_mut().allow(now + self.timeout);
+                    match self.answer.get_mut().write_all(b"\n") {
+                        // The process has ended, and what it sent is still to be read.
+                        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => {}
+                        sent => sent.map_err(|error| LiveError::of(error, self.timeout))?,
+                    }
+                }
+                Some(ends) if now >= ends => return Err(LiveError::TimedOut(self.timeout)),
+                _ => {}
+            }
+            let left = until.filter(|_| self.ends.is_none()).map_or(LOOK, |until| (until - now).min(LOOK));
+            let mut lines = Vec::new();
+            let mut wait = left;
+            while lines.len() < AT_ONCE {
+                match self.next_line(wait)? {
+                    Next::Line(line) => lines.push(line),
+                    Next::NotYet => break,
+                    Next::End if lines.is_empty() => return Ok(None),
+                    Next::End => break,
+                }
+                wait = TOGETHER;
+            }
+            if !lines.is_empty() {
+                return Ok(Some(lines));
+            }
+        }
+    }
+
+    fn next_line(&mut self, wait: Duration) -> Result<Next, LiveError> {
+        self.answer.get_mut().allow(Instant::now() + wait);
+        loop {
+            let bytes = match self.answer.fill_buf().map_err(|error| LiveError::of(error, wait)) {
+                Ok([]) => return Ok(Next::End),
+                Ok(bytes) => bytes,
+                Err(LiveError::TimedOut(_)) => return Ok(Next::NotYet),
+                Err(error) => return Err(error),
+            };
+            let newline = bytes.iter().position(|byte| *byte == b'\n');
+            let taken = newline.unwrap_or(bytes.len());
+            self.line.extend_from_slice(&bytes[..taken]);
+            self.answer.consume(taken + usize::from(newline.is_some()));
+            if self.line.len() > MAX_LINE {
+                return Err(LiveError::Garbage);
+            }
+            if newline.is_some() {
+                let line = String::from_utf8(mem::take(&mut self.line)).map_err(|_| LiveError::Garbage)?;
+                return match ask::refusal(line.as_bytes()) {
+                    Some(refused) => Err(refused),
+                    None => Ok(Next::Line(line)),
+                };
+            }
+        }
+    }
+}
+
+enum Next {
+    Line(String),
+    NotYet,
+    End,
+}

@@ -1,0 +1,138 @@
+//! A stream of the log of allocations, for a peer: a line of JSON for each allocation, soon after it happened.
+//!
+//! If an engine waits, it records while any peer has a log. A log lasts as long as its peer is connected. It is bounded
+//! in the engine: a peer that reads too slowly loses the oldest entries, and a line says so.
+
+use core::time::Duration;
+use std::io::{self, Write as _};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::engine_abi;
+use crate::platform::Peer;
+use crate::watching::{MemoryObserver, ObserverError};
+
+use super::protocol::{Tracking, VERSION};
+use super::serve::{Heard, TIME_TO_READ, hear};
+
+/// The name of the request.
+pub(super) const REQUEST: &str = "dmd-log";
+
+/// The parts of a million that stand for all allocations.
+pub(super) const ALL: u64 = 1_000_000;
+
+/// The time between two looks at the log.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Text that is sent at once, in bytes.
+const AT_ONCE: usize = 1 << 16;
+
+/// The peers whose logs keep an engine recording that would wait otherwise.
+static PEERS: Mutex<usize> = Mutex::new(0);
+
+fn peers() -> MutexGuard<'static, usize> {
+    PEERS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// An engine records until this is dropped.
+struct Recording {
+    /// Because of logs: it waits afterwards.
+    for_peers: bool,
+}
+
+impl Recording {
+    fn start() -> io::Result<Self> {
+        let mut peers = peers();
+        if *peers == 0 {
+            match engine_abi::start_tracking(0) {
+                Ok(()) => {}
+                Err(error) if error.kind() == io::ErrorKind::Unsupported => {
+                    return Err(io::Error::other("DMD neither records nor waits in this process"));
+                }
+                // It records for somebody else.
+                Err(_) => return Ok(Self { for_peers: false }),
+            }
+        }
+        *peers += 1;
+        Ok(Self { for_peers: true })
+    }
+}
+
+impl Drop for Recording {
+    fn drop(&mut self) {
+        if self.for_peers {
+            let mut peers = peers();
+            *peers -= 1;
+            if *peers == 0 {
+                engine_abi::stop_tracking();
+            }
+        }
+    }
+}
+
+/// A log for one peer.
+pub(super) struct Log {
+    /// Dropped first: the engine waits only after its logs have ended.
+    observer: MemoryObserver,
+    recording: Recording,
+}
+
+impl Log {
+    /// Opens a log of at most `length` entries, for so many of a million allocations.
+    pub(super) fn open(per_million: u64, length: u64) -> io::Result<Self> {
+        let observer = MemoryObserver::new();
+        let other = |error: ObserverError| io::Error::other(error.to_string());
+        observer.set_allocation_sampling_probability(per_million as f64 / ALL as f64).map_err(other)?;
+        observer.set_max_allocations_log_length(length).map_err(other)?;
+        let recording = Recording::start()?;
+        observer.set_tracking_allocation_sites(true).map_err(|error| match error {
+            ObserverError::NoRoom => io::Error::other(
+                "no log: DMD takes a sample of this process, 16 observers have a log already, or memory is short",
+            ),
+            error => other(error),
+        })?;
+        Ok(Self { observer, recording })
+    }
+
+    /// Sends what the log gets, until the peer sends a line or hangs up. A line gets the rest.
+    pub(super) fn send(&self, peer: &mut Peer) -> io::Result<()> {
+        let begun = Tracking { version: VERSION, sample_bytes: 0, recording: false };
+        // DMD must not log what this thread allocates: each entry would bring forth others.
+        engine_abi::unrecorded(|| {
+            peer.write_all(begun.to_line().as_bytes())?;
+            loop {
+                let heard = hear(peer, PAUSE)?;
+                if heard == Heard::Gone {
+                    return Ok(());
+                }
+                self.send_new(peer)?;
+                if heard == Heard::Line {
+                    return Ok(());
+                }
+                if !self.recording.for_peers && !engine_abi::is_running() {
+                    return Err(io::Error::other("DMD has stopped to record this process"));
+                }
+            }
+        })
+    }
+
+    fn send_new(&self, peer: &mut Peer) -> io::Result<()> {
+        let (entries, contained) = self.observer.drain_places().map_err(io::Error::other)?;
+        peer.allow(TIME_TO_READ);
+        let mut text = String::new();
+        if contained.overflowed {
+            text.push_str("{\"overflowed\":true}\n");
+        }
+        if contained.lost > 0 {
+            text.push_str(&format!("{{\"lost\":{}}}\n", contained.lost));
+        }
+        for entry in entries {
+            text.push_str(&entry.to_json());
+            text.push('\n');
+            if text.len() >= AT_ONCE {
+                peer.write_all(text.as_bytes())?;
+                text.clear();
+            }
+        }
+        peer.write_all(text.as_bytes())
+    }
+}
