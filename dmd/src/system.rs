@@ -19,6 +19,7 @@ pub(crate) mod lock;
 pub(crate) mod log;
 #[allow(unsafe_code, reason = "maps memory")]
 pub(crate) mod memory;
+#[cfg_attr(engine = "portable", path = "system/own_stack_portable.rs")]
 #[allow(unsafe_code, reason = "goes to another stack and back")]
 pub(crate) mod own_stack;
 #[allow(unsafe_code, reason = "an allocator of pages")]
@@ -30,3 +31,6 @@ pub(crate) mod process_id;
 pub(crate) mod signals;
 #[allow(unsafe_code, reason = "a thread-local without the language's")]
 pub(crate) mod slot;
+#[cfg_attr(engine = "portable", path = "system/waiting_portable.rs")]
+#[allow(unsafe_code, reason = "system calls")]
+mod waiting;

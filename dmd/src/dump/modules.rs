@@ -15,7 +15,7 @@ use std::path::Path;
 use crate::system::{fork, process};
 use crate::tables::seen_modules;
 use crate::tables::trace_id::TraceId;
-use dmd_unwind::{Loaded, Sample};
+use crate::tables::seen_modules::{Loaded, Sample, sample_at};
 
 /// One loaded file.
 #[derive(Debug)]
@@ -212,7 +212,7 @@ impl Module {
         let build_id = of_type(libc::PT_NOTE)
             .find_map(|header| build_id_at(at(header.p_vaddr), header.p_memsz as usize))
             .unwrap_or_default();
-        let sample = if build_id.is_empty() { dmd_unwind::sample_at(start) } else { Sample::default() };
+        let sample = if build_id.is_empty() { sample_at(start) } else { Sample::default() };
         Some(Self { path: Vec::new(), bias, start, end, build_id, sample, since: None })
     }
 }
