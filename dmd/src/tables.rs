@@ -17,7 +17,10 @@ pub(crate) mod sample_filter;
 #[allow(unsafe_code, reason = "records that are never unmapped")]
 pub(crate) mod seen_modules;
 #[cfg_attr(engine = "portable", path = "tables/stack_portable.rs")]
-#[cfg_attr(engine = "portable", allow(unsafe_code, reason = "a walk without the lock of the crate `backtrace`"))]
+#[cfg_attr(
+    engine = "portable",
+    allow(unsafe_code, reason = "a walk without the lock of the crate `backtrace`")
+)]
 pub(crate) mod stack;
 pub(crate) mod statistics;
 #[allow(unsafe_code, reason = "memory that a thread leases")]

@@ -14,6 +14,7 @@ use crate::boundary::{dark_matter, dumping, hooks_off, listening, logs, reporter
 use crate::dump::sizes;
 use crate::engine::{BlockMove, ENGINE, Phase};
 use crate::options::Mode;
+use crate::system::error_numbers;
 use crate::system::slot::{Inside, slot};
 use crate::tables::block_table::Found;
 use crate::tables::mark::PathId;
@@ -269,7 +270,11 @@ extern "C" fn start_tracking(mean: u64) -> c_int {
         hooks_off::set_off(false);
         return 0;
     }
-    if ENGINE.records() || ENGINE.phase() == Phase::Waiting { libc::EBUSY } else { dumping::NOT_RUNNING }
+    if ENGINE.records() || ENGINE.phase() == Phase::Waiting {
+        error_numbers::BUSY
+    } else {
+        dumping::NOT_RUNNING
+    }
 }
 
 extern "C" fn stop_tracking() {

@@ -5,16 +5,25 @@ use crate::engine::{ENGINE, Phase};
 use crate::recording;
 
 /// Runs after the program's own exit handlers, while other threads may continue.
+#[cfg(target_os = "linux")]
 #[used]
 #[unsafe(link_section = ".fini_array")]
 static AT_END: extern "C" fn() = entry::process_ends;
 
 /// Runs before the program's `main`, once the C library is ready.
 #[used]
-#[unsafe(link_section = ".init_array")]
-static AT_START: extern "C" fn() = recording_starts;
+#[cfg_attr(target_os = "linux", unsafe(link_section = ".init_array"))]
+#[cfg_attr(target_os = "macos", unsafe(link_section = "__DATA,__mod_init_func"))]
+#[cfg_attr(windows, unsafe(link_section = ".CRT$XCU"))]
+static AT_START: extern "C" fn() = process_starts;
 
-extern "C" fn recording_starts() {
+extern "C" fn process_starts() {
+    // Exit handlers that the program registers later run earlier.
+    #[cfg(not(target_os = "linux"))]
+    // SAFETY: a function of this library, which the C library calls at the end of the process.
+    unsafe {
+        libc::atexit(entry::process_ends)
+    };
     if ENGINE.phase() == Phase::On {
         recording::start_writer();
     }

@@ -31,12 +31,7 @@ pub(crate) fn wake_one(word: &AtomicU32) {
     keeping_errno(|| {
         // SAFETY: the word is borrowed, and the kernel takes its address only as a name.
         unsafe {
-            libc::syscall(
-                libc::SYS_futex,
-                word.as_ptr(),
-                libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG,
-                1,
-            )
+            libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG, 1)
         };
     });
 }
