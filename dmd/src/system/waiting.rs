@@ -9,7 +9,7 @@ use crate::system::errno::keeping_errno;
 /// Sleeps while the word has this value, until [`wake_one`], or for a time. May return earlier.
 pub(crate) fn wait(word: &AtomicU32, value: u32, longest: Option<Duration>) {
     let time = longest.map(|longest| libc::timespec {
-        tv_sec: longest.as_secs() as libc::time_t,
+        tv_sec: longest.as_secs() as _,
         tv_nsec: longest.subsec_nanos().into(),
     });
     keeping_errno(|| {

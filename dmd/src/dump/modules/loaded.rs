@@ -48,7 +48,8 @@ unsafe extern "C" fn add(info: *mut libc::dl_phdr_info, _: usize, data: *mut c_v
         // SAFETY: the loader's names end in 0.
         unsafe { CStr::from_ptr(info.dlpi_name) }.to_bytes()
     };
-    let is_program = name.is_empty() && modules.is_empty();
+    // The second name is that of musl, which another process would take for its own program.
+    let is_program = modules.is_empty() && (name.is_empty() || name == b"/proc/self/exe");
     let notes = |address: usize, bytes: usize| {
         // SAFETY: the loader's headers place notes in a loaded segment.
         let notes = unsafe { slice::from_raw_parts(core::ptr::with_exposed_provenance(address), bytes) };
