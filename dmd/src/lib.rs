@@ -74,7 +74,7 @@ cfg_if::cfg_if! {
         mod dump;
         #[allow(unsafe_code, reason = "one cell behind a protocol")]
         mod engine;
-        #[cfg_attr(not(target_os = "linux"), path = "recording_none.rs")]
+        #[cfg_attr(not(target_os = "linux"), path = "recording/none.rs")]
         mod recording;
         mod system;
         mod tables;
