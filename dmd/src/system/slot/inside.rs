@@ -40,11 +40,6 @@ pub(crate) fn jumps() -> &'static AtomicU64 {
 }
 
 impl Guard {
-    #[cfg(engine = "portable")]
-    pub(super) const fn new() -> Self {
-        Self { inside: Cell::new(0), at: Cell::new(0) }
-    }
-
     /// Whether this thread is inside.
     #[inline(always)]
     pub(crate) fn is_set(&self) -> bool {

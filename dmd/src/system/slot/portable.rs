@@ -4,26 +4,14 @@
 //! runs no code of Rust, and it lives as long as the thread. Windows with GNU's tools has no such data for Rust: there
 //! the slot is behind a key of the system, in memory of its own that stays when the thread ends (128 bytes).
 
-use core::cell::Cell;
-use core::ptr::null_mut;
+use core::mem::MaybeUninit;
 
-use super::{Guard, Room, ThreadSlot};
+use super::ThreadSlot;
 
-impl ThreadSlot {
-    const fn new() -> Self {
-        Self {
-            guard: Guard::new(),
-            forking: Cell::new(false),
-            ending: Cell::new(false),
-            locks: Cell::new(0),
-            run: Cell::new(0),
-            reporter: Cell::new(0),
-            state: Cell::new(null_mut()),
-            skip: Cell::new(0),
-            session: Cell::new(0),
-            room: Room,
-        }
-    }
+/// The slot of a new thread.
+const fn fresh() -> ThreadSlot {
+    // SAFETY: zeros are valid in all its cells: numbers, null pointers, and `false`.
+    unsafe { MaybeUninit::zeroed().assume_init() }
 }
 
 #[cfg(not(all(windows, target_env = "gnu")))]
@@ -31,7 +19,7 @@ mod place {
     use super::ThreadSlot;
 
     std::thread_local! {
-        static SLOT: ThreadSlot = const { ThreadSlot::new() };
+        static SLOT: ThreadSlot = const { super::fresh() };
     }
 
     pub(super) fn slot() -> *const ThreadSlot {
@@ -86,7 +74,7 @@ mod place {
             std::process::abort();
         }
         // SAFETY: fresh memory for this type.
-        unsafe { fresh.write(ThreadSlot::new()) };
+        unsafe { fresh.write(super::fresh()) };
         fresh
     }
 }
