@@ -10,6 +10,7 @@ static KEY: AtomicU64 = AtomicU64::new(0);
 
 /// Makes the key. From now on, `ends` runs at the end of each thread that called [`watch`]. Called once.
 #[cfg(unix)]
+#[allow(clippy::useless_conversion, reason = "the key has another type on macOS")]
 pub(crate) fn start(ends: extern "C" fn(*mut c_void)) {
     let mut key: libc::pthread_key_t = 0;
     // SAFETY: `key` is a place for the key, and `ends` is a function that takes such a pointer.
@@ -21,6 +22,7 @@ pub(crate) fn start(ends: extern "C" fn(*mut c_void)) {
 /// Asks for the call at the end of this thread, with this pointer, which is not null. The C library may allocate a list
 /// for the key.
 #[cfg(unix)]
+#[allow(clippy::unnecessary_cast, reason = "the key has another type on macOS")]
 pub(crate) fn watch(pointer: *mut c_void) {
     if let Some(key) = KEY.load(Ordering::Acquire).checked_sub(1) {
         keeping_errno(|| {
