@@ -23,7 +23,13 @@ fn generic<T: Default + Clone>(elements: usize) {
 
 #[inline(never)]
 fn recursive(depth: usize, bytes: usize) {
-    if depth == 0 { keep(bytes) } else { black_box(recursive(depth - 1, bytes)) }
+    if depth == 0 {
+        keep(bytes)
+    } else {
+        recursive(depth - 1, bytes)
+    }
+    // Without this the recursion may become a loop.
+    black_box(depth);
 }
 
 struct Dropped(usize);
