@@ -4,6 +4,7 @@
 pub(crate) mod dark_matter;
 #[allow(unsafe_code, reason = "takes paths of C")]
 pub(crate) mod dumping;
+#[cfg(engine = "native")]
 #[allow(unsafe_code, reason = "handles signals")]
 pub(crate) mod ending;
 #[allow(unsafe_code, reason = "gives functions to C")]
@@ -11,10 +12,14 @@ pub(crate) mod engine_abi;
 #[allow(unsafe_code, reason = "functions for C")]
 pub(crate) mod entry;
 pub(crate) mod hooks_off;
+#[cfg_attr(engine = "portable", allow(dead_code, reason = "`libdmd.so` answers"))]
 pub(crate) mod listening;
 #[cfg(feature = "analyze")]
 pub(crate) mod live_frames;
 pub(crate) mod logs;
+#[cfg(engine = "native")]
+#[allow(unsafe_code, reason = "reads the environment before main")]
+pub(crate) mod preload;
 #[allow(unsafe_code, reason = "calls and is called through a table of C functions")]
 pub(crate) mod recorder;
 #[allow(unsafe_code, reason = "functions of other programs")]
@@ -26,5 +31,6 @@ pub(crate) mod sites;
 pub(crate) mod start;
 #[cfg(feature = "analyze")]
 pub(crate) mod unreported;
+#[cfg_attr(engine = "portable", path = "boundary/with_caller_portable.rs")]
 #[allow(unsafe_code, reason = "functions without a frame")]
 pub(crate) mod with_caller;

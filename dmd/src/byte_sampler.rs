@@ -34,13 +34,13 @@ impl ByteSampler {
     }
 
     /// The sampler of the nth thread, without a mean distance.
-    #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "nothing is sampled elsewhere"))]
+    #[cfg_attr(not(engine = "native"), allow(dead_code, reason = "nothing is sampled elsewhere"))]
     pub(crate) fn of_thread(n: usize) -> Self {
         Self::new((n as u64 + 1).wrapping_mul(0xD1B5_4A32_D192_ED03), 1)
     }
 
     /// Draws the number of the next chosen byte, from 1, at a mean distance.
-    #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "nothing is sampled elsewhere"))]
+    #[cfg_attr(not(engine = "native"), allow(dead_code, reason = "nothing is sampled elsewhere"))]
     pub(crate) fn next(&mut self, mean: u64) -> u64 {
         self.mean = mean.max(1);
         self.draw()

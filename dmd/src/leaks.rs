@@ -10,9 +10,9 @@ use dmd_analyze::Dump;
 use dmd_analyze::program::{LeakOptions, Leaks, ProgramOptions};
 use dmd_analyze::symbolize::SymbolOptions;
 
-#[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
+#[cfg(any(engine = "native", engine = "portable"))]
 use crate::boundary::entry::{dump, is_running};
-#[cfg(not(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"))))]
+#[cfg(not(any(engine = "native", engine = "portable")))]
 use crate::unsupported::{dump, is_running};
 
 /// The most stacks that a message names.

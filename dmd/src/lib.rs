@@ -39,20 +39,25 @@
 //!
 //! # What it does not do
 //!
-//! It records only on Linux on `x86_64` and `aarch64`: on other platforms [`Dmd`] only forwards. Programs read
-//! dumps on every platform.
+//! On Linux on `x86_64` and `aarch64` the engine has its own walker of stacks. Elsewhere on Linux, on macOS and on
+//! Windows, with addresses of 64 bits, a portable engine of the same tables takes stacks with the crate `backtrace`, and
+//! is slower. On other platforms [`Dmd`] only forwards. Programs read dumps on every platform.
 //!
 //! It does not see memory outside of `malloc` and the wrapped allocator: mappings, stacks, static data.
 
 #![deny(unsafe_code)]
+#![cfg_attr(
+    engine = "portable",
+    allow(dead_code, unreachable_pub, reason = "`libdmd.so` alone uses it, which has the native engine")
+)]
 
 mod byte_sampler;
 mod error;
-#[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "what starts others needs a part of it"))]
+#[cfg_attr(not(engine = "native"), allow(dead_code, reason = "what starts others needs a part of it"))]
 mod first_process;
 #[allow(unsafe_code, reason = "an allocator")]
 mod global_alloc;
-#[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "no wrapper records"))]
+#[cfg_attr(not(engine = "native"), allow(dead_code, reason = "no wrapper records"))]
 #[cfg(feature = "analyze")]
 mod leaks;
 mod linked_mark;
@@ -64,11 +69,12 @@ mod sampler;
 pub use dmd_analyze::{self as analyze, assert_coverage, symbolize};
 
 cfg_if::cfg_if! {
-    if #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))] {
+    if #[cfg(any(engine = "native", engine = "portable"))] {
         mod boundary;
         mod dump;
         #[allow(unsafe_code, reason = "one cell behind a protocol")]
         mod engine;
+        #[cfg_attr(not(target_os = "linux"), path = "recording/none.rs")]
         mod recording;
         mod system;
         mod tables;
@@ -76,11 +82,20 @@ cfg_if::cfg_if! {
         use boundary::recorder;
         use system::internal_alloc;
 
+        #[cfg(engine = "native")]
         #[doc(hidden)]
         pub use dmd_unwind as unwind;
         pub use boundary::entry::{clear_reports, dump, is_running, report, report_and_dump, report_on_alloc};
 
+        /// For tests. Not for direct use, and without any promise.
+        #[cfg(engine = "portable")]
+        #[doc(hidden)]
+        pub mod __private {
+            pub use crate::boundary::entry::reset;
+        }
+
         /// The parts of `libdmd.so`. Not for direct use, and without any promise.
+        #[cfg(engine = "native")]
         #[doc(hidden)]
         pub mod __private {
             pub use memory_reporter::engine_abi::EngineTable;
@@ -89,7 +104,7 @@ cfg_if::cfg_if! {
             pub use crate::boundary::engine_abi::table as engine_table;
             pub use crate::boundary::entry::reset;
             pub use crate::boundary::self_test::{Allocator, run as run_self_test};
-            pub use crate::boundary::start::{
+            pub use crate::boundary::preload::{
                 Recording, begin_move, commit_move, forget, has_no_record, listen_if_asked, passes_by, passes_over,
                 record, recording, roll_back_move, start_preloaded,
             };

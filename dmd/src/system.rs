@@ -1,6 +1,7 @@
 //! The parts of the system that the engine needs, made to run inside an allocation: memory, locks, the thread's own
 //! slot, forks, the process among others. They know nothing about recorded blocks.
 
+#[cfg_attr(not(target_os = "linux"), path = "system/background_none.rs")]
 #[allow(unsafe_code, reason = "starts a thread")]
 pub(crate) mod background;
 #[allow(unsafe_code, reason = "reads a register")]
@@ -9,24 +10,43 @@ pub(crate) mod clock;
 pub(crate) mod confined;
 #[allow(unsafe_code, reason = "writes a variable of the C library")]
 pub(crate) mod errno;
+pub(crate) mod error_numbers;
 #[allow(unsafe_code, reason = "registers handlers")]
 pub(crate) mod fork;
 #[allow(unsafe_code, reason = "an allocator")]
 pub(crate) mod internal_alloc;
+#[cfg_attr(windows, path = "system/libraries_windows.rs")]
+#[allow(unsafe_code, reason = "asks the loader")]
+pub(crate) mod libraries;
 #[allow(unsafe_code, reason = "a lock")]
 pub(crate) mod lock;
-#[allow(unsafe_code, reason = "system calls")]
 pub(crate) mod log;
+#[cfg_attr(windows, path = "system/mapping_windows.rs")]
+#[allow(unsafe_code, reason = "system calls")]
+mod mapping;
 #[allow(unsafe_code, reason = "maps memory")]
 pub(crate) mod memory;
+#[allow(unsafe_code, reason = "system calls")]
+pub(crate) mod own_memory;
+#[cfg_attr(engine = "portable", path = "system/own_stack_portable.rs")]
 #[allow(unsafe_code, reason = "goes to another stack and back")]
 pub(crate) mod own_stack;
 #[allow(unsafe_code, reason = "an allocator of pages")]
 pub(crate) mod pages;
+pub(crate) mod path_bytes;
 #[allow(unsafe_code, reason = "changes the environment before main")]
 pub(crate) mod process;
 pub(crate) mod process_id;
+#[cfg_attr(not(target_os = "linux"), path = "system/signals_none.rs")]
 #[allow(unsafe_code, reason = "masks signals")]
 pub(crate) mod signals;
 #[allow(unsafe_code, reason = "a thread-local without the language's")]
 pub(crate) mod slot;
+#[cfg_attr(windows, path = "system/standard_error_windows.rs")]
+#[allow(unsafe_code, reason = "system calls")]
+mod standard_error;
+#[allow(unsafe_code, reason = "registers a function")]
+pub(crate) mod thread_end;
+#[cfg_attr(engine = "portable", path = "system/waiting_portable.rs")]
+#[allow(unsafe_code, reason = "system calls")]
+mod waiting;

@@ -13,8 +13,14 @@ pub(crate) mod peak;
 pub(crate) mod pending;
 pub(crate) mod runs;
 pub(crate) mod sample_filter;
+#[cfg_attr(engine = "portable", path = "tables/seen_modules_portable.rs")]
 #[allow(unsafe_code, reason = "records that are never unmapped")]
 pub(crate) mod seen_modules;
+#[cfg_attr(engine = "portable", path = "tables/stack_portable.rs")]
+#[cfg_attr(
+    engine = "portable",
+    allow(unsafe_code, reason = "a walk without the lock of the crate `backtrace`")
+)]
 pub(crate) mod stack;
 pub(crate) mod statistics;
 #[allow(unsafe_code, reason = "memory that a thread leases")]

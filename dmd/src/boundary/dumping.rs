@@ -3,18 +3,16 @@
 use core::ffi::{CStr, c_char, c_int};
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use core::time::Duration;
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
 
 use crate::boundary::reporter_hosts;
 use crate::dump;
 use crate::engine::{ENGINE, Setup};
 use crate::options::Options;
 use crate::recording;
+use crate::system::path_bytes::path_of;
 use crate::system::process::{self, Output};
 use crate::system::slot::{Inside, slot};
-use crate::system::{confined, fork, internal_alloc, log, own_stack, signals};
+use crate::system::{confined, error_numbers, fork, internal_alloc, log, own_stack, signals};
 use crate::tables::runs::{Entered, Run};
 use crate::tables::stack;
 
@@ -37,9 +35,9 @@ pub(crate) unsafe extern "C" fn local_dump(path: *const c_char) -> c_int {
         return NOT_RUNNING;
     }
     if fork::would_wait_for_itself() {
-        return libc::EBUSY;
+        return error_numbers::BUSY;
     }
-    let Some(_dumping) = ENGINE.dumping.try_hold() else { return libc::EBUSY };
+    let Some(_dumping) = ENGINE.dumping.try_hold() else { return error_numbers::BUSY };
     // SAFETY: `path` is null or ends in 0, as the caller guarantees.
     unsafe { write(path) }
 }
@@ -52,7 +50,7 @@ pub(crate) unsafe extern "C" fn local_dump(path: *const c_char) -> c_int {
 pub(crate) unsafe fn local_report_and_dump(path: *const c_char, deadline: Option<Duration>) -> c_int {
     // Reporters allocate. They could wait for ever for an allocator that a signal handler has interrupted.
     if slot().guard.is_set() || (HOOKS_ARE_HERE.load(Ordering::Relaxed) && stack::is_interrupted_here()) {
-        return libc::EBUSY;
+        return error_numbers::BUSY;
     }
     // SAFETY: `path` is null or ends in 0: the caller of this function passes such a one.
     unsafe { report_and_write(path, deadline) }
@@ -65,7 +63,7 @@ unsafe fn report_and_write(path: *const c_char, deadline: Option<Duration>) -> c
     if !ENGINE.records() {
         return NOT_RUNNING;
     }
-    let Some(dumping) = ENGINE.dumping.try_hold() else { return libc::EBUSY };
+    let Some(dumping) = ENGINE.dumping.try_hold() else { return error_numbers::BUSY };
     let run = ENGINE.runs.next();
     ENGINE.runs.begin_dump(run);
     ENGINE.begin_reports();
@@ -75,7 +73,7 @@ unsafe fn report_and_write(path: *const c_char, deadline: Option<Duration>) -> c
     }
     if !ENGINE.runs.end_reporters(run) {
         dumping.leave();
-        return libc::ECANCELED;
+        return error_numbers::CANCELED;
     }
     // SAFETY: `path` is null or ends in 0: the caller of this function passes such a one.
     unsafe { write(path) }
@@ -89,7 +87,7 @@ unsafe fn write(path: *const c_char) -> c_int {
     let _inside = Inside::deeper();
     if !internal_alloc::is_ready() {
         log::say(format_args!("no dump: no memory is left"));
-        return libc::ENOMEM;
+        return error_numbers::NO_MEMORY;
     }
     signals::held(|| {
         own_stack::run(|| {
@@ -107,8 +105,8 @@ unsafe fn write_here(path: *const c_char) -> c_int {
         process::output(&ENGINE.setup().options)
     } else {
         // SAFETY: not null, and so a string that ends in 0: each caller of `write` passes one.
-        let path = Path::new(OsStr::from_bytes(unsafe { CStr::from_ptr(path) }.to_bytes()));
-        Output::At(process::absolute(path))
+        let path = path_of(unsafe { CStr::from_ptr(path) }.to_bytes());
+        Output::At(process::absolute(&path))
     };
     let number = DUMPS.fetch_add(1, Ordering::Relaxed) + 1;
     let written = dump::write(&output, number);
@@ -116,7 +114,7 @@ unsafe fn write_here(path: *const c_char) -> c_int {
     ENGINE.begin_reports();
     match written {
         Ok(()) => 0,
-        Err(error) => error.raw_os_error().unwrap_or(libc::EIO),
+        Err(error) => error.raw_os_error().unwrap_or(error_numbers::IO),
     }
 }
 
@@ -135,7 +133,7 @@ pub(crate) unsafe extern "C" fn local_reset(options: *const c_char) -> c_int {
         }
         Err(bad) => {
             log::say(format_args!("{bad}"));
-            libc::EINVAL
+            error_numbers::INVALID
         }
     }
 }
@@ -178,7 +176,7 @@ pub(crate) fn process_ends() {
 /// Tries until no other thread writes a dump or collects reports.
 fn last_dump(mut write: impl FnMut() -> c_int) {
     for _ in 0..TRIES {
-        if write() != libc::EBUSY {
+        if write() != error_numbers::BUSY {
             return;
         }
         std::thread::sleep(BETWEEN_TRIES);
@@ -191,7 +189,7 @@ fn write_partial(run: Run) -> c_int {
     let _dumping = if ENGINE.runs.take_over(run) {
         None
     } else {
-        let Some(dumping) = ENGINE.dumping.try_hold() else { return libc::EBUSY };
+        let Some(dumping) = ENGINE.dumping.try_hold() else { return error_numbers::BUSY };
         Some(dumping)
     };
     if ENGINE.runs.is_owner(run) {

@@ -3,9 +3,6 @@
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::slice;
 use core::time::Duration;
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt as _;
-use std::path::Path;
 
 use memory_reporter::engine_abi::{
     Body, ENCLOSING, EachBlock, EachFrame, EachName, EachRow, EngineTable, LogState, MoveRoom, ON_ALLOC,
@@ -18,7 +15,8 @@ use crate::dump::sizes;
 use crate::engine::{BlockMove, ENGINE, Phase};
 use crate::options::Mode;
 use crate::recording;
-use crate::system::memory;
+use crate::system::{error_numbers, memory};
+use crate::system::path_bytes::path_of;
 use crate::system::slot::{Inside, slot};
 use crate::tables::block_table::Found;
 use crate::tables::mark::PathId;
@@ -299,7 +297,11 @@ extern "C" fn start_tracking(mean: u64) -> c_int {
         hooks_off::set_off(false);
         return 0;
     }
-    if ENGINE.records() || ENGINE.phase() == Phase::Waiting { libc::EBUSY } else { dumping::NOT_RUNNING }
+    if ENGINE.records() || ENGINE.phase() == Phase::Waiting {
+        error_numbers::BUSY
+    } else {
+        dumping::NOT_RUNNING
+    }
 }
 
 extern "C" fn stop_tracking() {
@@ -313,15 +315,15 @@ extern "C" fn stop_tracking() {
 unsafe extern "C" fn start_recording(path: *const c_char) -> c_int {
     match ENGINE.phase() {
         Phase::Waiting => {}
-        Phase::On | Phase::Sampling => return libc::EBUSY,
+        Phase::On | Phase::Sampling => return error_numbers::BUSY,
         _ => return dumping::NOT_RUNNING,
     }
     // SAFETY: the caller passes a string that ends in 0.
     let path = unsafe { CStr::from_ptr(path) };
-    let path = Path::new(OsStr::from_bytes(path.to_bytes()));
+    let path = path_of(path.to_bytes());
     // The file is open before the first block is recorded.
-    if let Err(error) = recording::begin_requested(path) {
-        return error.raw_os_error().unwrap_or(libc::EBUSY);
+    if let Err(error) = recording::begin_requested(&path) {
+        return error.raw_os_error().unwrap_or(error_numbers::BUSY);
     }
     let started = start_tracking(0);
     if started != 0 {

@@ -2,11 +2,11 @@
 
 use core::ffi::{c_char, c_int, c_void};
 use std::io;
-use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use crate::boundary::{dumping, recorder};
 use crate::error::DumpError;
+use crate::system::error_numbers;
 
 /// Runs all memory reporters of the process, and writes which blocks they reported.
 ///
@@ -38,9 +38,9 @@ fn with_path(path: &Path, call: impl FnOnce(*const c_char) -> c_int) -> Result<(
     let error = |source| DumpError::Write { path: path.to_owned(), source };
     // The text is on the stack: the dump would contain an allocation made here.
     let mut text = [0; 4097];
-    let bytes = path.as_os_str().as_bytes();
+    let bytes = path.as_os_str().as_encoded_bytes();
     if bytes.len() >= text.len() || bytes.contains(&0) {
-        return Err(error(io::Error::from_raw_os_error(libc::EINVAL)));
+        return Err(error(io::Error::from_raw_os_error(error_numbers::INVALID)));
     }
     text[..bytes.len()].copy_from_slice(bytes);
     match call(text.as_ptr().cast()) {

@@ -1,163 +1,30 @@
-//! The start and the end of a process, and the functions that `libdmd.so` calls.
+//! The start and the end of a process.
 
-use core::ffi::{CStr, c_char, c_void};
-
-use crate::boundary::{ending, engine_abi, entry, listening, recorder};
-use crate::engine::{BlockMove, ENGINE, Phase, Setup};
+use crate::boundary::entry;
+use crate::engine::{ENGINE, Phase};
 use crate::recording;
-use crate::system::errno::keeping_errno;
-use crate::system::process;
-use crate::system::slot::{Inside, slot};
 
 /// Runs after the program's own exit handlers, while other threads may continue.
+#[cfg(target_os = "linux")]
 #[used]
 #[unsafe(link_section = ".fini_array")]
 static AT_END: extern "C" fn() = entry::process_ends;
 
 /// Runs before the program's `main`, once the C library is ready.
 #[used]
-#[unsafe(link_section = ".init_array")]
-static AT_START: extern "C" fn() = recording_starts;
+#[cfg_attr(target_os = "linux", unsafe(link_section = ".init_array"))]
+#[cfg_attr(target_os = "macos", unsafe(link_section = "__DATA,__mod_init_func"))]
+#[cfg_attr(windows, unsafe(link_section = ".CRT$XCU"))]
+static AT_START: extern "C" fn() = process_starts;
 
-extern "C" fn recording_starts() {
+extern "C" fn process_starts() {
+    // Exit handlers that the program registers later run earlier.
+    #[cfg(not(target_os = "linux"))]
+    // SAFETY: a function of this library, which the C library calls at the end of the process.
+    unsafe {
+        libc::atexit(entry::process_ends)
+    };
     if ENGINE.phase() == Phase::On {
         recording::start_writer();
     }
-}
-
-/// Whether a preloaded library records.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Recording {
-    /// Nobody has read the options: blocks are recorded without stacks.
-    Undecided,
-    /// No.
-    No,
-    /// Yes.
-    Yes,
-    /// A sample by bytes: [`passes_over`] and [`has_no_record`] say which blocks are no part of it.
-    Sample,
-}
-
-/// Whether the preloaded library records blocks.
-#[inline(always)]
-pub fn recording() -> Recording {
-    match ENGINE.phase() {
-        Phase::Undecided => Recording::Undecided,
-        Phase::Starting | Phase::Off | Phase::Waiting => Recording::No,
-        Phase::On => Recording::Yes,
-        Phase::Sampling => Recording::Sample,
-    }
-}
-
-const NAME: &[u8] = b"DMD=";
-
-/// Reads the environment of the process that loads the library, and starts the engine. Called once, before `main`.
-///
-/// # Safety
-///
-/// `environment` is the process's, and there is no second thread.
-pub unsafe fn start_preloaded(environment: *mut *mut c_char) {
-    let mut at = environment;
-    let (entry, variable) = loop {
-        if at.is_null() {
-            return ENGINE.switch_off();
-        }
-        // SAFETY: `at` is not beyond the null that ends the list.
-        let entry = unsafe { *at };
-        if entry.is_null() {
-            return ENGINE.switch_off();
-        }
-        // SAFETY: strings of the environment end in 0, and nobody frees these.
-        let text: &'static CStr = unsafe { CStr::from_ptr(entry) };
-        if text.to_bytes().starts_with(NAME) {
-            break (entry, CStr::from_bytes_with_nul(&text.to_bytes_with_nul()[NAME.len()..]).unwrap_or(c""));
-        }
-        at = at.wrapping_add(1);
-    };
-    // The program's first allocation may call this, and must find `errno` as it was.
-    keeping_errno(|| {
-        let (setup, first) = Setup::parse(variable);
-        if first.is_none() && process::hands_on(&setup.options) {
-            let users = setup.variable.unwrap_or_default();
-            // SAFETY: the environment of the process, which has no second thread, and the entry found in it.
-            unsafe { process::start_again(environment.cast_const().cast(), entry, users) };
-        }
-        // SAFETY: the value of the entry found above, and the process has no second thread.
-        unsafe { process::start(first, entry.wrapping_add(NAME.len())) };
-        ENGINE.start(setup);
-        recording::start();
-        recorder::is_preloaded();
-        ending::start();
-        if !setup.options.children {
-            // SAFETY: the entry's place in the environment, and the process has no second thread.
-            unsafe { process::leave_out(at) };
-        }
-    });
-}
-
-/// Lets the preloaded library answer requests if it records and `ABOUT_MEMORY` asks for it. The library calls this
-/// once, before `main`.
-pub fn listen_if_asked() {
-    let may_record = ENGINE.records() || ENGINE.phase() == Phase::Waiting;
-    if !may_record || !memory_reporter::live::is_asked_to_listen() {
-        return;
-    }
-    let _inside = Inside::deeper();
-    keeping_errno(|| {
-        engine_abi::connect_itself();
-        listening::start();
-    });
-}
-
-/// Whether the library samples blocks by bytes and does not sample a new block of this size. A hook asks once for each
-/// block, and does not record such a block.
-#[inline(always)]
-pub fn passes_over(requested: usize) -> bool {
-    ENGINE.passes_over(requested)
-}
-
-/// Whether it is certain that the library has no record of this block.
-#[inline(always)]
-pub fn has_no_record(block: *mut c_void) -> bool {
-    ENGINE.has_no_record(block.addr())
-}
-
-/// Records a block. The hook itself calls this: its frame is the innermost of the stack.
-#[inline(always)]
-pub fn record(block: *mut c_void, requested: usize, usable: usize) {
-    if ENGINE.phase() == Phase::Undecided {
-        ENGINE.record_early(block.addr(), requested, usable);
-    } else {
-        engine_abi::record(block, requested, usable);
-    }
-}
-
-/// Forgets a block before the allocator frees it.
-#[inline(always)]
-pub fn forget(block: *mut c_void) {
-    ENGINE.forget(block.addr());
-}
-
-/// Forgets a block before the allocator moves it.
-#[inline(always)]
-pub fn begin_move(block: *mut c_void) -> BlockMove {
-    ENGINE.begin_move(block.addr())
-}
-
-/// The allocator moved the block.
-#[inline(always)]
-pub fn commit_move(begun: BlockMove) {
-    ENGINE.commit_move(begun);
-}
-
-/// The allocator did not move the block.
-#[inline(always)]
-pub fn roll_back_move(begun: BlockMove) {
-    ENGINE.roll_back_move(begun);
-}
-
-/// Whether a block that this thread allocates now is the engine's own, or part of one that another hook sees.
-#[inline(always)]
-pub fn passes_by() -> bool {
-    slot().guard.passes_by()
 }

@@ -1,21 +1,21 @@
 //! Reads the words of blocks, which other threads may free meanwhile. It reads through the kernel, which returns an
 //! error where a direct read would end the process.
 
-use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
+
+use crate::system::own_memory::OwnMemory;
 
 const WORD: usize = size_of::<usize>();
 const WINDOW: usize = 4096;
 
 pub(super) struct Contents {
-    memory: Option<File>,
+    memory: OwnMemory,
     window: [u8; WINDOW],
 }
 
 impl Contents {
     pub(super) fn open() -> Self {
-        Self { memory: File::open("/proc/self/mem").ok(), window: [0; WINDOW] }
+        Self { memory: OwnMemory::open(), window: [0; WINDOW] }
     }
 
     /// Calls `each` for the whole words of a block; words that cannot be read are 0.
@@ -29,8 +29,7 @@ impl Contents {
         let mut done = 0;
         while done < bytes {
             let window = &mut self.window[..WINDOW.min(bytes - done)];
-            let read = self.memory.as_ref().map(|memory| memory.read_exact_at(window, (start + done) as u64));
-            if !matches!(read, Some(Ok(()))) {
+            if !self.memory.read(start + done, window) {
                 window.fill(0);
             }
             for word in window.chunks_exact(WORD) {

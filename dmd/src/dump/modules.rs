@@ -3,22 +3,23 @@
 //! A dump looks them up; a hook never does, since a thread that allocates may hold the loader's lock. In the child
 //! of a fork that lock may be held for ever, so there a dump asks the kernel instead.
 
+#[cfg_attr(target_os = "macos", path = "modules/macos.rs")]
+#[cfg_attr(windows, path = "modules/windows.rs")]
+mod loaded;
+#[cfg(target_os = "linux")]
 mod mapped;
 
-use core::ffi::{CStr, c_int, c_void};
-use core::slice;
-use std::ffi::OsStr;
 use std::fmt::Write;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::Path;
 
+use crate::system::path_bytes::path_of;
 use crate::system::{fork, process};
-use crate::tables::seen_modules;
+use crate::tables::seen_modules::{self, Loaded, Sample};
 use crate::tables::trace_id::TraceId;
-use dmd_unwind::{Loaded, Sample};
+#[cfg(target_os = "linux")]
+pub(crate) use loaded::changes;
 
 /// One loaded file.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Module {
     /// The loader's name; for the executable, its path. If a later build is at the path now, the name also has the
     /// build.
@@ -36,7 +37,7 @@ pub(crate) struct Module {
 }
 
 /// Loaded modules in order of addresses, then unloaded ones, the newest first.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Modules {
     all: Vec<Module>,
     loaded: usize,
@@ -51,7 +52,10 @@ const LONGEST_FRAME: usize = 1023;
 impl Modules {
     pub(crate) fn now() -> Self {
         let by_loader = !fork::is_child();
-        let mut modules = if by_loader { loaded() } else { mapped::modules() };
+        #[cfg(target_os = "linux")]
+        let mut modules = if by_loader { loaded::modules() } else { mapped::modules() };
+        #[cfg(not(target_os = "linux"))]
+        let mut modules = loaded::modules();
         modules.sort_by_key(|module| module.start);
         let loaded = modules.len();
         for seen in seen_modules::iter() {
@@ -131,7 +135,7 @@ fn absolute(path: &[u8]) -> Vec<u8> {
     if path.starts_with(b"/") || !path.contains(&b'/') {
         return path.to_vec();
     }
-    process::absolute(Path::new(OsStr::from_bytes(path))).into_os_string().into_vec()
+    process::absolute(&path_of(path)).into_os_string().into_encoded_bytes()
 }
 
 fn hexadecimal(bytes: &[u8]) -> String {
@@ -141,113 +145,4 @@ fn hexadecimal(bytes: &[u8]) -> String {
         let _ = write!(text, "{byte:02x}");
     }
     text
-}
-
-/// The modules that the loader has.
-fn loaded() -> Vec<Module> {
-    let mut modules = Vec::<Module>::new();
-    // SAFETY: `add` takes the data for the list that it is, and the loader keeps neither.
-    unsafe { libc::dl_iterate_phdr(Some(add), (&raw mut modules).cast()) };
-    modules
-}
-
-/// How often the loader has loaded and unloaded modules.
-pub(crate) fn changes() -> (u64, u64) {
-    let mut changes = (0, 0);
-    // SAFETY: `count` takes the data for the pair that it is, and the loader keeps neither.
-    unsafe { libc::dl_iterate_phdr(Some(count), (&raw mut changes).cast()) };
-    changes
-}
-
-unsafe extern "C" fn count(info: *mut libc::dl_phdr_info, _: usize, data: *mut c_void) -> c_int {
-    // SAFETY: the loader passes a record that is valid during the call.
-    let info = unsafe { &*info };
-    // SAFETY: `changes` passes its pair, and waits meanwhile.
-    unsafe { data.cast::<(u64, u64)>().write((info.dlpi_adds, info.dlpi_subs)) };
-    // All records have the same counts.
-    1
-}
-
-unsafe extern "C" fn add(info: *mut libc::dl_phdr_info, _: usize, data: *mut c_void) -> c_int {
-    // SAFETY: the loader passes a record that is valid during the call.
-    let info = unsafe { &*info };
-    // SAFETY: `loaded` passes its list, and waits meanwhile.
-    let modules = unsafe { &mut *data.cast::<Vec<Module>>() };
-    if info.dlpi_phdr.is_null() {
-        return 0;
-    }
-    // SAFETY: the loader's record has this many headers.
-    let headers = unsafe { slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum)) };
-    let name = if info.dlpi_name.is_null() {
-        &[]
-    } else {
-        // SAFETY: the loader's names end in 0.
-        unsafe { CStr::from_ptr(info.dlpi_name) }.to_bytes()
-    };
-    let is_program = name.is_empty() && modules.is_empty();
-    let notes = |address: usize, bytes: usize| {
-        // SAFETY: the loader's headers place notes in a loaded segment.
-        let notes = unsafe { slice::from_raw_parts(core::ptr::with_exposed_provenance(address), bytes) };
-        build_id(notes)
-    };
-    if let Some(mut module) = Module::new(info.dlpi_addr as usize, headers, notes) {
-        module.path = if is_program { program(module.start) } else { absolute(name) };
-        modules.push(module);
-    }
-    0
-}
-
-impl Module {
-    /// A loaded module, by its program headers. Its path is still missing.
-    fn new(
-        bias: usize,
-        headers: &[libc::Elf64_Phdr],
-        build_id_at: impl Fn(usize, usize) -> Option<String>,
-    ) -> Option<Self> {
-        let of_type = |kind| headers.iter().filter(move |header| header.p_type == kind);
-        let at = |offset: u64| bias.wrapping_add(offset as usize);
-        let start = of_type(libc::PT_LOAD).map(|header| at(header.p_vaddr)).min()?;
-        let end =
-            of_type(libc::PT_LOAD).map(|header| at(header.p_vaddr.wrapping_add(header.p_memsz))).max()?;
-        let build_id = of_type(libc::PT_NOTE)
-            .find_map(|header| build_id_at(at(header.p_vaddr), header.p_memsz as usize))
-            .unwrap_or_default();
-        let sample = if build_id.is_empty() { dmd_unwind::sample_at(start) } else { Sample::default() };
-        Some(Self { path: Vec::new(), bias, start, end, build_id, sample, since: None })
-    }
-}
-
-/// The path of the executable, which the loader does not name. If the loader was started with the executable as its
-/// argument, the kernel takes the loader for the executable. Then the path comes from the mappings.
-fn program(start: usize) -> Vec<u8> {
-    // SAFETY: `getauxval` reads a vector that the kernel made and nobody changes.
-    let loader = unsafe { libc::getauxval(libc::AT_BASE) };
-    if loader != 0 {
-        let path = std::fs::read_link("/proc/self/exe");
-        return path.map(|path| path.into_os_string().into_vec()).unwrap_or_default();
-    }
-    let maps = std::fs::read("/proc/self/maps").unwrap_or_default();
-    let begin = format!("{start:x}-");
-    // The path is the last of six columns, and may contain blanks.
-    let line = maps.split(|byte| *byte == b'\n').find(|line| line.starts_with(begin.as_bytes()));
-    let path = line.and_then(|line| line.get(line.iter().position(|byte| *byte == b'/')?..));
-    path.unwrap_or_default().to_vec()
-}
-
-/// Finds the note of type 3 by "GNU".
-fn build_id(mut notes: &[u8]) -> Option<String> {
-    const GNU_BUILD_ID: u32 = 3;
-    loop {
-        let (header, rest) = notes.split_at_checked(12)?;
-        let word = |at: usize| {
-            header.get(at..at + 4).and_then(|bytes| bytes.try_into().ok()).map_or(0, u32::from_ne_bytes)
-        };
-        let (name_len, len) = (word(0) as usize, word(4) as usize);
-        let (name, rest) = rest.split_at_checked(name_len.next_multiple_of(4))?;
-        let id = rest.get(..len)?;
-        if word(8) == GNU_BUILD_ID && name == b"GNU\0" {
-            return Some(hexadecimal(id));
-        }
-        notes = rest.get(len.next_multiple_of(4)..)?;
-    }
 }

@@ -8,6 +8,7 @@ use core::time::Duration;
 use std::ffi::{CStr, CString};
 
 use crate::system::slot::Inside;
+use crate::system::waiting;
 
 /// Room for what the thread does, in debug builds too. Untouched pages cost nothing.
 const STACK: usize = 1 << 20;
@@ -97,15 +98,7 @@ impl Bell {
     pub(crate) fn ring(&self) {
         self.rings.fetch_add(1, Ordering::SeqCst);
         if self.is_awaited.swap(false, Ordering::SeqCst) {
-            // SAFETY: the word lives in a static.
-            unsafe {
-                libc::syscall(
-                    libc::SYS_futex,
-                    self.rings.as_ptr(),
-                    libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG,
-                    1,
-                )
-            };
+            waiting::wake_one(&self.rings);
         }
     }
 
@@ -117,20 +110,7 @@ impl Bell {
     /// Waits until there were more rings than `known`, or for a time.
     pub(crate) fn wait(&self, known: u32, longest: Duration) {
         self.is_awaited.store(true, Ordering::SeqCst);
-        let time = libc::timespec {
-            tv_sec: longest.as_secs() as libc::time_t,
-            tv_nsec: longest.subsec_nanos().into(),
-        };
-        // SAFETY: the word lives in a static, and `time` is a time.
-        unsafe {
-            libc::syscall(
-                libc::SYS_futex,
-                self.rings.as_ptr(),
-                libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG,
-                known,
-                &raw const time,
-            )
-        };
+        waiting::wait(&self.rings, known, Some(longest));
         self.is_awaited.store(false, Ordering::SeqCst);
     }
 }

@@ -45,6 +45,7 @@ pub(crate) fn ticks() -> u64 {
 }
 
 /// Nanoseconds of the system's monotonic clock.
+#[cfg(unix)]
 #[cold]
 #[inline(never)]
 pub(crate) fn nanoseconds() -> u64 {
@@ -54,7 +55,27 @@ pub(crate) fn nanoseconds() -> u64 {
     (time.tv_sec as u64).wrapping_mul(1_000_000_000).wrapping_add(time.tv_nsec as u64)
 }
 
-#[cfg(target_arch = "x86_64")]
+/// Nanoseconds of the system's monotonic clock, from the first call on.
+#[cfg(windows)]
+#[cold]
+#[inline(never)]
+pub(crate) fn nanoseconds() -> u64 {
+    static FIRST: std::sync::OnceLock<std::time::Instant> = std::sync::OnceLock::new();
+    FIRST.get_or_init(std::time::Instant::now).elapsed().as_nanos() as u64 + 1
+}
+
+/// There is none that all systems have.
+#[cfg(engine = "portable")]
+fn counter() -> u64 {
+    0
+}
+
+#[cfg(engine = "portable")]
+fn counter_shift() -> Option<u8> {
+    None
+}
+
+#[cfg(all(engine = "native", target_arch = "x86_64"))]
 #[inline(always)]
 fn counter() -> u64 {
     // SAFETY: all processors of this architecture have the instruction.
@@ -62,7 +83,7 @@ fn counter() -> u64 {
 }
 
 /// Processors of 2 to 4 GHz: a tick is 8 to 16 nanoseconds.
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(engine = "native", target_arch = "x86_64"))]
 fn counter_shift() -> Option<u8> {
     use core::arch::x86_64::__cpuid;
 
@@ -78,7 +99,7 @@ fn counter_shift() -> Option<u8> {
     is_even.then_some(5)
 }
 
-#[cfg(target_arch = "aarch64")]
+#[cfg(all(engine = "native", target_arch = "aarch64"))]
 #[inline(always)]
 fn counter() -> u64 {
     let count: u64;
@@ -89,7 +110,7 @@ fn counter() -> u64 {
     count
 }
 
-#[cfg(target_arch = "aarch64")]
+#[cfg(all(engine = "native", target_arch = "aarch64"))]
 fn counter_shift() -> Option<u8> {
     let frequency: u64;
     // SAFETY: reads a register that Linux lets programs read, and changes nothing.

@@ -5,9 +5,12 @@
 //! without the C library, this module asks the kernel.
 
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+#[cfg(target_os = "linux")]
 use std::fs::File;
+#[cfg(target_os = "linux")]
 use std::io::{self, Read};
 
+#[cfg(target_os = "linux")]
 use crate::system::errno::keeping_errno;
 use crate::system::slot::slot;
 
@@ -58,6 +61,7 @@ pub(crate) fn is_confined() -> bool {
 }
 
 /// Reads the kernel's status file, since a filter may forbid `prctl`.
+#[cfg(target_os = "linux")]
 fn filters_at_start() -> bool {
     // The buffer is not on the heap, which is the program's or not set up yet.
     let mut status = [0; 4096];
@@ -69,10 +73,22 @@ fn filters_at_start() -> bool {
 }
 
 /// A kernel without filters, or an emulator, does not know the question. A filter refuses it with another error.
+#[cfg(target_os = "linux")]
 fn has_filters() -> bool {
     keeping_errno(|| {
         // SAFETY: a question that changes nothing.
         let answer = unsafe { libc::prctl(libc::PR_GET_SECCOMP) };
         answer > 0 || (answer < 0 && io::Error::last_os_error().raw_os_error() != Some(libc::EINVAL))
     })
+}
+
+#[cfg(not(target_os = "linux"))]
+fn filters_at_start() -> bool {
+    false
+}
+
+/// This module knows no filters of other systems.
+#[cfg(not(target_os = "linux"))]
+fn has_filters() -> bool {
+    false
 }

@@ -1,13 +1,33 @@
-//! The error number of the C library. A hook must leave it as it was.
+//! The error number of the C library, on Windows that of the system. A hook must leave it as it was.
 
-/// Runs `body`, then restores `errno`.
+/// Runs `body`, then restores the error number.
+#[cfg(unix)]
 pub(crate) fn keeping_errno<T>(body: impl FnOnce() -> T) -> T {
     // SAFETY: the C library always returns a valid pointer to this thread's errno.
-    let errno = unsafe { libc::__errno_location() };
+    let errno = unsafe { place() };
     // SAFETY: the pointer above is valid as long as the thread lives.
     let before = unsafe { *errno };
     let result = body();
     // SAFETY: the pointer above is valid as long as the thread lives.
     unsafe { *errno = before };
+    result
+}
+
+#[cfg(target_os = "macos")]
+use libc::__error as place;
+
+#[cfg(all(unix, not(target_os = "macos")))]
+use libc::__errno_location as place;
+
+/// Runs `body`, then restores the error number.
+#[cfg(windows)]
+pub(crate) fn keeping_errno<T>(body: impl FnOnce() -> T) -> T {
+    use windows_sys::Win32::Foundation::{GetLastError, SetLastError};
+
+    // SAFETY: the function has no precondition.
+    let before = unsafe { GetLastError() };
+    let result = body();
+    // SAFETY: the function has no precondition.
+    unsafe { SetLastError(before) };
     result
 }

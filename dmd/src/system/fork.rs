@@ -37,8 +37,11 @@ pub(crate) fn is_child_of_fork(process: u32) -> bool {
 /// Registers the handlers, once. As early as possible: then they run last before a fork, and first after it.
 pub(crate) fn start(forking: &'static Forking) {
     if FORKING.set(forking).is_ok() {
+        #[cfg(unix)]
         // SAFETY: the handlers are functions of this library, which is never unloaded.
-        unsafe { libc::pthread_atfork(Some(before), Some(in_parent), Some(in_child)) };
+        unsafe {
+            libc::pthread_atfork(Some(before), Some(in_parent), Some(in_child))
+        };
     }
 }
 

@@ -1,4 +1,4 @@
-//! A lock for use inside an allocation: a waiting thread sleeps in the kernel and does not spin. The lock never
+//! A lock for use inside an allocation: a waiting thread sleeps. The lock never
 //! allocates, never panics, and the child of a fork can free it.
 //!
 //! While a thread forks it holds every lock (see `fork`) and its own calls ignore them: other libraries' fork
@@ -8,8 +8,8 @@ use core::cell::UnsafeCell;
 use core::ops::{Deref, DerefMut};
 use core::sync::atomic::{AtomicU32, Ordering};
 
-use crate::system::errno::keeping_errno;
 use crate::system::slot::slot;
+use crate::system::waiting;
 
 const FREE: u32 = 0;
 const HELD: u32 = 1;
@@ -54,20 +54,9 @@ impl Lock {
 
     #[cold]
     fn wait(&self) {
-        keeping_errno(|| {
-            while self.0.swap(AWAITED, Ordering::Acquire) != FREE {
-                // SAFETY: the word lives in a static or a leaked mapping, so that it outlives the wait.
-                unsafe {
-                    libc::syscall(
-                        libc::SYS_futex,
-                        self.0.as_ptr(),
-                        libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG,
-                        AWAITED,
-                        core::ptr::null::<libc::timespec>(),
-                    )
-                };
-            }
-        });
+        while self.0.swap(AWAITED, Ordering::Acquire) != FREE {
+            waiting::wait(&self.0, AWAITED, None);
+        }
     }
 
     #[inline]
@@ -80,17 +69,7 @@ impl Lock {
 
     #[cold]
     fn wake(&self) {
-        keeping_errno(|| {
-            // SAFETY: the word lives in a static or a leaked mapping.
-            unsafe {
-                libc::syscall(
-                    libc::SYS_futex,
-                    self.0.as_ptr(),
-                    libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG,
-                    1,
-                )
-            };
-        });
+        waiting::wake_one(&self.0);
     }
 
     /// For the child of a fork, whose only thread holds the lock: no thread waits for it.

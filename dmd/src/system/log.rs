@@ -7,6 +7,7 @@ use core::fmt::{self, Write};
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::system::errno::keeping_errno;
+use crate::system::standard_error;
 
 /// Device and inode of stderr at the start.
 static STDERR: [AtomicU64; 2] = [AtomicU64::new(0), AtomicU64::new(0)];
@@ -25,21 +26,12 @@ pub(crate) fn set(quiet: bool, verbose: bool) {
     VERBOSE.store(verbose, Ordering::Relaxed);
 }
 
-fn stderr() -> Option<[u64; 2]> {
-    let mut about = core::mem::MaybeUninit::<libc::stat>::uninit();
-    // SAFETY: `about` is a place for the answer.
-    let failed = unsafe { libc::fstat(2, about.as_mut_ptr()) } != 0;
-    // SAFETY: `fstat` succeeded, and filled it.
-    (!failed).then(|| unsafe { about.assume_init() }).map(|about| [about.st_dev, about.st_ino])
-}
-
 /// Notes what stderr is, and says that recording starts. `variable` is `$DMD`, if the options are from there.
 pub(crate) fn start(variable: Option<&[u8]>) {
-    for (place, value) in STDERR.iter().zip(stderr().unwrap_or_default()) {
+    for (place, value) in STDERR.iter().zip(standard_error::identity().unwrap_or_default()) {
         place.store(value, Ordering::Relaxed);
     }
-    // SAFETY: `isatty` takes any number, whether or not it is a descriptor.
-    if !QUIET.load(Ordering::Relaxed) && keeping_errno(|| unsafe { libc::isatty(2) }) == 1 {
+    if !QUIET.load(Ordering::Relaxed) && keeping_errno(standard_error::is_terminal) {
         TERMINAL.store(true, Ordering::Relaxed);
     }
     if let Some(variable) = variable {
@@ -60,7 +52,7 @@ pub(crate) fn mention(line: fmt::Arguments<'_>) {
 pub(crate) fn say(line: fmt::Arguments<'_>) {
     keeping_errno(|| {
         let known = [STDERR[0].load(Ordering::Relaxed), STDERR[1].load(Ordering::Relaxed)];
-        if !QUIET.load(Ordering::Relaxed) && stderr() == Some(known) {
+        if !QUIET.load(Ordering::Relaxed) && standard_error::identity() == Some(known) {
             say_anyway(line);
         }
     });
@@ -78,9 +70,7 @@ pub(crate) fn say_anyway(line: fmt::Arguments<'_>) {
     let _ = write!(text, "DMD[{}] ", std::process::id());
     let _ = text.write_fmt(line);
     text.bytes[text.len] = b'\n';
-    // SAFETY: the line has this many bytes. The system call is made by its number, since libc's function is a point
-    // where a thread may be cancelled.
-    unsafe { libc::syscall(libc::SYS_write, 2, text.bytes.as_ptr(), text.len + 1) };
+    standard_error::write(&text.bytes[..=text.len]);
 }
 
 struct Line {

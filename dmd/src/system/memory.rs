@@ -1,4 +1,4 @@
-//! Memory for DMD itself, from `mmap` and never from the measured heap.
+//! Memory for DMD itself, from the system and never from the measured heap.
 //!
 //! Everything here may run inside an allocation: it neither allocates nor panics, keeps `errno`, and returns null
 //! when the system has no memory or the bound of our own memory is reached. The bound is for tables that grow with
@@ -8,8 +8,10 @@ use core::marker::PhantomData;
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
-use crate::system::errno::keeping_errno;
 use crate::system::lock::Lock;
+#[cfg(target_os = "linux")]
+pub(crate) use crate::system::mapping::page_size;
+use crate::system::mapping::{map_pages, unmap_pages};
 
 /// Most bytes that all tables together may map. Beyond it the engine drops new blocks and counts them.
 const BOUND: usize = 16 << 30;
@@ -83,29 +85,6 @@ pub(crate) fn map_for_dump(bytes: usize) -> *mut u8 {
     pages
 }
 
-/// Bytes of a page of the system.
-pub(crate) fn page_size() -> u64 {
-    // SAFETY: a question that changes nothing.
-    unsafe { libc::sysconf(libc::_SC_PAGESIZE) as u64 }
-}
-
-fn map_pages(bytes: usize) -> *mut u8 {
-    keeping_errno(|| {
-        // SAFETY: an anonymous mapping anywhere overwrites nothing.
-        let pages = unsafe {
-            libc::mmap(
-                null_mut(),
-                bytes,
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
-                -1,
-                0,
-            )
-        };
-        if pages == libc::MAP_FAILED { null_mut() } else { pages.cast() }
-    })
-}
-
 /// Has lines of a processor's caches for itself: several threads write it, and read what would lie beside it.
 #[repr(align(128))]
 pub(crate) struct OwnLine<T>(pub(crate) T);
@@ -165,16 +144,6 @@ pub(crate) unsafe fn unmap_for_dump(pages: *mut u8, bytes: usize) {
     // SAFETY: pages of `map_pages` with this size, which nobody uses: this function's caller promises both.
     unsafe { unmap_pages(pages, bytes) };
     OTHERS.fetch_sub(bytes, Ordering::Relaxed);
-}
-
-/// # Safety
-///
-/// `pages` came from [`map_pages`] with the same size, and nobody uses them any more.
-unsafe fn unmap_pages(pages: *mut u8, bytes: usize) {
-    keeping_errno(|| {
-        // SAFETY: a whole mapping that nobody uses: `unmap` and its like pass it.
-        unsafe { libc::munmap(pages.cast(), bytes) };
-    });
 }
 
 /// Parts of one size, zeroed and never freed. A pool takes no lock, so that a signal handler may interrupt it.

@@ -1,8 +1,6 @@
 //! Processes by number and namespace, and the one that started.
 
 use core::sync::atomic::{AtomicU32, Ordering};
-use std::fs;
-use std::os::unix::fs::MetadataExt;
 
 static AT_START: Known = Known::nobody();
 
@@ -17,14 +15,25 @@ pub(crate) struct Process {
 
 impl Process {
     pub(crate) fn this() -> Self {
-        let namespace = fs::metadata("/proc/self/ns/pid").map_or(0, |namespace| namespace.ino() as u32);
-        Self { number: std::process::id(), namespace }
+        Self { number: std::process::id(), namespace: namespace() }
     }
 
     pub(crate) fn is(self, other: Self) -> bool {
         let same_namespace = self.namespace == other.namespace || self.namespace == 0 || other.namespace == 0;
         self.number == other.number && same_namespace
     }
+}
+
+#[cfg(target_os = "linux")]
+fn namespace() -> u32 {
+    use std::os::unix::fs::MetadataExt;
+
+    std::fs::metadata("/proc/self/ns/pid").map_or(0, |namespace| namespace.ino() as u32)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn namespace() -> u32 {
+    0
 }
 
 /// A process that all threads can read.

@@ -64,6 +64,9 @@ pub(crate) enum Found {
 /// A thread reads a wide block at most this many times while others change it.
 const TRIES: usize = 32;
 
+/// Bytes of a page, as the table counts.
+const PAGE: usize = 4096;
+
 const GRAIN_BITS: u32 = 4;
 /// Logarithm of the bytes of heap per leaf, which takes an eighth of them. Small blocks use nearly all of a leaf, so
 /// that the mapped bytes are about the resident ones.
@@ -134,22 +137,10 @@ impl Table {
 
     /// Resident bytes of the table, without those of middles.
     pub(crate) fn touched(&self) -> usize {
-        const PAGE: usize = 4096;
         let mut pages = 0;
         self.for_each_stretch(|_, leaf, _| {
             let Some(leaf) = leaf else { return };
-            let mut resident = [0u8; size_of::<Leaf>().div_ceil(PAGE)];
-            // SAFETY: `leaf` is whole pages of a mapping, and `resident` has a byte for each of them.
-            let failed = unsafe {
-                libc::mincore(
-                    core::ptr::from_ref(leaf).cast_mut().cast(),
-                    size_of::<Leaf>(),
-                    resident.as_mut_ptr(),
-                )
-            };
-            if failed == 0 {
-                pages += resident.iter().filter(|page| **page & 1 == 1).count();
-            }
+            pages += resident_pages(leaf);
         });
         pages * PAGE + self.lines.used() + self.chunks.used()
     }
@@ -501,4 +492,21 @@ fn leaf_index(address: usize) -> usize {
 #[inline(always)]
 fn place_index(address: usize) -> usize {
     address >> GRAIN_BITS & (LEAF_LINES * KEYS - 1)
+}
+
+/// Resident pages of a leaf.
+#[cfg(target_os = "linux")]
+fn resident_pages(leaf: &Leaf) -> usize {
+    let mut resident = [0u8; size_of::<Leaf>().div_ceil(PAGE)];
+    // SAFETY: `leaf` is whole pages of a mapping, and `resident` has a byte for each of them.
+    let failed = unsafe {
+        libc::mincore(core::ptr::from_ref(leaf).cast_mut().cast(), size_of::<Leaf>(), resident.as_mut_ptr())
+    };
+    if failed == 0 { resident.iter().filter(|page| **page & 1 == 1).count() } else { 0 }
+}
+
+/// Resident pages of a leaf, at most: this module asks no other system.
+#[cfg(not(target_os = "linux"))]
+fn resident_pages(_leaf: &Leaf) -> usize {
+    size_of::<Leaf>().div_ceil(PAGE)
 }

@@ -12,6 +12,7 @@
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
+use crate::system::clock;
 use crate::system::memory::{self, OwnLine};
 use crate::tables::pending::Amount;
 use crate::tables::trace_id::TraceId;
@@ -166,7 +167,7 @@ impl Peak {
 
     /// Starts the clock.
     pub(crate) fn start(&self) {
-        self.started.store(now(), Ordering::Relaxed);
+        self.started.store(clock::nanoseconds(), Ordering::Relaxed);
     }
 
     /// Bytes mapped for the changes.
@@ -222,7 +223,7 @@ impl Peak {
             let new = packed(level.max(highest), sum);
             match self.sum.0.compare_exchange_weak(old, new, Ordering::Relaxed, Ordering::Relaxed) {
                 Ok(_) if level > highest => {
-                    self.reached.fetch_max(now(), Ordering::Relaxed);
+                    self.reached.fetch_max(clock::nanoseconds(), Ordering::Relaxed);
                     self.allowance.store((level.pending() - PENDING) as usize, Ordering::Relaxed);
                     return None;
                 }
@@ -297,7 +298,7 @@ impl Peak {
     pub(crate) fn seconds(&self) -> (f64, f64) {
         let started = self.started.load(Ordering::Relaxed);
         let since = |time: u64| time.saturating_sub(started) as f64 / 1e9;
-        (since(self.reached.load(Ordering::Relaxed)), since(now()))
+        (since(self.reached.load(Ordering::Relaxed)), since(clock::nanoseconds()))
     }
 
     /// For tests: forgets all. No other thread may allocate meanwhile.
@@ -314,14 +315,6 @@ impl Peak {
         self.allowance.store(0, Ordering::Relaxed);
         self.start();
     }
-}
-
-/// Nanoseconds of the system's monotonic clock.
-fn now() -> u64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `time` is a place for the time.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
 #[cfg(test)]

@@ -10,7 +10,8 @@ use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use crate::system::lock::Lock;
 use crate::system::memory::Arena;
 use crate::tables::trace_id::TraceId;
-use dmd_unwind::{Loaded, is_loaded, loaded};
+pub(crate) use dmd_unwind::{Loaded, Sample, sample_at};
+use dmd_unwind::{is_loaded, loaded};
 
 /// A library as it was loaded at one time.
 #[derive(Debug)]

@@ -12,10 +12,10 @@ use std::sync::OnceLock;
 use crate::byte_sampler::ByteSampler;
 use crate::sampler::Sampler;
 use crate::system::background::system_id;
-use crate::system::errno::keeping_errno;
 use crate::system::lock::{Held, Lock};
 use crate::system::memory::{Arena, OwnLine};
 use crate::system::slot::{Inside, slot};
+use crate::system::thread_end;
 use crate::tables::events::Event;
 use crate::tables::observers::{self, Batch, Observer, Place, Source};
 use crate::tables::pending::Pending;
@@ -58,8 +58,6 @@ struct Pool {
     all: AtomicPtr<Lease>,
     free: AtomicPtr<Lease>,
     made: AtomicUsize,
-    /// The `pthread_key_t` plus 1; 0 if there is none.
-    key: AtomicU32,
 }
 
 static POOL: Pool = Pool {
@@ -68,7 +66,6 @@ static POOL: Pool = Pool {
     all: AtomicPtr::new(null_mut()),
     free: AtomicPtr::new(null_mut()),
     made: AtomicUsize::new(0),
-    key: AtomicU32::new(0),
 };
 
 pub(crate) fn for_each_lock(each: &mut dyn FnMut(&Lock)) {
@@ -88,15 +85,11 @@ pub(crate) fn made() -> usize {
     POOL.made.load(Ordering::Relaxed)
 }
 
-/// Makes the key by which the pool learns of the end of a thread, and keeps the function that counts events. Called
+/// Lets the pool learn of the end of a thread, and keeps the function that counts events. Called
 /// once, before the first lease.
 pub(crate) fn start(count: fn(&Pending)) {
     COUNT.get_or_init(|| count);
-    let key = UnsafeCell::new(0);
-    // SAFETY: `key` is a place for the key, and the destructor touches its own thread only.
-    if unsafe { libc::pthread_key_create(key.get(), Some(thread_ends)) } == 0 {
-        POOL.key.store(key.into_inner() + 1, Ordering::Release);
-    }
+    thread_end::start(thread_ends);
 }
 
 extern "C" fn thread_ends(_: *mut c_void) {
@@ -268,13 +261,10 @@ fn with_new_lease<T>(body: impl FnOnce(&Lease) -> T) -> Option<T> {
     }
     let pointer = core::ptr::from_ref(lease).cast_mut().cast();
     slot.state.set(pointer);
-    if let Some(key) = POOL.key.load(Ordering::Acquire).checked_sub(1) {
-        // The C library may allocate a list for the key.
+    {
+        // The system may allocate for this.
         let _deeper = Inside::deeper();
-        keeping_errno(|| {
-            // SAFETY: `start` made the key, and nobody deletes it.
-            unsafe { libc::pthread_setspecific(key, pointer) };
-        });
+        thread_end::watch(pointer);
     }
     Some(body(lease))
 }

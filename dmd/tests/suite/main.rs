@@ -16,6 +16,8 @@ mod live_blocks;
 mod options;
 mod overlapping;
 mod peak;
+#[cfg(feature = "portable-engine")]
+mod portable_engine;
 mod processes;
 mod real_programs;
 mod recordings;

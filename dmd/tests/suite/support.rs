@@ -35,6 +35,9 @@ pub(crate) fn victim(name: &str) -> PathBuf {
         if !cfg!(debug_assertions) {
             cargo.arg("--release");
         }
+        if cfg!(feature = "portable-engine") {
+            cargo.args(["--features", "portable-engine"]);
+        }
         assert!(cargo.arg("--target-dir").arg(build_folder().parent().unwrap()).status().unwrap().success());
     });
     build_folder().join("examples").join(name)

@@ -4,7 +4,8 @@
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 
-use super::{Module, build_id};
+use super::Module;
+use super::loaded::build_id;
 
 /// No linker makes more bytes of headers, or of notes.
 const MOST: usize = 64 << 10;

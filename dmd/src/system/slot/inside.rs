@@ -7,8 +7,7 @@
 use core::cell::Cell;
 use core::sync::atomic::{AtomicU64, Ordering};
 
-use super::slot;
-use dmd_unwind::StackRange;
+use super::{StackRange, slot};
 
 /// A hook runs. It causes no allocation: a block allocated meanwhile is a signal handler's.
 const HOOK: u32 = 1 << 31;
@@ -169,7 +168,16 @@ impl Drop for Inside {
     }
 }
 
+/// The stack pointer, or an address near it.
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+#[inline(always)]
+pub(super) fn stack_pointer() -> usize {
+    let here = 0_u8;
+    core::hint::black_box(&raw const here).addr()
+}
+
 /// The stack pointer.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 #[inline(always)]
 pub(super) fn stack_pointer() -> usize {
     let pointer: usize;

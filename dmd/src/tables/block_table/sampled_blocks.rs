@@ -3,8 +3,8 @@
 
 use super::line::{KEYS, Line};
 use super::{Block, Leaf, Table, place_index};
-use crate::system::errno::keeping_errno;
-use crate::system::memory;
+#[cfg(target_os = "linux")]
+use crate::system::{errno::keeping_errno, memory};
 
 const PAGE: usize = 4096;
 const LINES_IN_PAGE: usize = PAGE / size_of::<Line>();
@@ -38,6 +38,7 @@ impl Table {
 
 /// Gives a page of a leaf back if all its lines are free. A line that others follow stays, or those would be lost. Where
 /// the system's pages are larger, they stay, too: they hold other lines.
+#[cfg(target_os = "linux")]
 fn give_back(lines: &[Line]) {
     if lines.iter().all(Line::is_free) && memory::page_size() == PAGE as u64 {
         // SAFETY: a page of the system, of a private mapping without a file. It is zero from then on, as lines without a block are, and
@@ -47,3 +48,7 @@ fn give_back(lines: &[Line]) {
         });
     }
 }
+
+/// Does nothing: other systems do not promise that such a page is zero from then on.
+#[cfg(not(target_os = "linux"))]
+fn give_back(_lines: &[Line]) {}

@@ -1,0 +1,35 @@
+//! Where recordings are not supported: only Linux has them. A program that asks for one gets a message.
+
+use std::io;
+use std::path::Path;
+
+use crate::engine::ENGINE;
+use crate::options::Run;
+use crate::system::log;
+
+/// Says that there is no recording, if the options ask for one.
+pub(crate) fn start() {
+    let options = ENGINE.setup().options;
+    if options.record.is_some() && options.run == Run::Normal {
+        log::say_anyway(format_args!("no recording: --record works on Linux only"));
+    }
+}
+
+/// Refuses a recording for which a request asks.
+pub(crate) fn begin_requested(_path: &Path) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+/// Ends nothing.
+pub(crate) fn end_requested() {}
+
+/// Starts nothing.
+pub(crate) fn start_writer() {}
+
+/// Whether there is a recording: never.
+pub(crate) fn is_on() -> bool {
+    false
+}
+
+/// Ends nothing.
+pub(crate) fn process_ends() {}

@@ -1,0 +1,42 @@
+//! Pages of memory from the system.
+
+use core::ptr::null_mut;
+
+use crate::system::errno::keeping_errno;
+
+/// Bytes of a page of the system.
+#[cfg(target_os = "linux")]
+pub(crate) fn page_size() -> u64 {
+    // SAFETY: a question that changes nothing.
+    unsafe { libc::sysconf(libc::_SC_PAGESIZE) as u64 }
+}
+
+/// Zeroed pages, or null.
+pub(super) fn map_pages(bytes: usize) -> *mut u8 {
+    keeping_errno(|| {
+        // SAFETY: an anonymous mapping anywhere overwrites nothing.
+        let pages = unsafe {
+            libc::mmap(
+                null_mut(),
+                bytes,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
+                -1,
+                0,
+            )
+        };
+        if pages == libc::MAP_FAILED { null_mut() } else { pages.cast() }
+    })
+}
+
+/// Unmaps pages.
+///
+/// # Safety
+///
+/// `pages` came from [`map_pages`] with the same size, and nobody uses them any more.
+pub(super) unsafe fn unmap_pages(pages: *mut u8, bytes: usize) {
+    keeping_errno(|| {
+        // SAFETY: a whole mapping that nobody uses: the caller promises it.
+        unsafe { libc::munmap(pages.cast(), bytes) };
+    });
+}

@@ -1,0 +1,27 @@
+//! Pages of memory from the system.
+
+use core::ptr::null;
+
+use windows_sys::Win32::System::Memory::{
+    MEM_COMMIT, MEM_RELEASE, MEM_RESERVE, PAGE_READWRITE, VirtualAlloc, VirtualFree,
+};
+
+use crate::system::errno::keeping_errno;
+
+/// Zeroed pages, or null.
+pub(super) fn map_pages(bytes: usize) -> *mut u8 {
+    // SAFETY: fresh pages anywhere overwrite nothing.
+    keeping_errno(|| unsafe { VirtualAlloc(null(), bytes, MEM_RESERVE | MEM_COMMIT, PAGE_READWRITE) }).cast()
+}
+
+/// Unmaps pages.
+///
+/// # Safety
+///
+/// `pages` came from [`map_pages`], and nobody uses them any more.
+pub(super) unsafe fn unmap_pages(pages: *mut u8, _bytes: usize) {
+    keeping_errno(|| {
+        // SAFETY: the start of pages that nobody uses: the caller promises it. The system knows their size.
+        unsafe { VirtualFree(pages.cast(), 0, MEM_RELEASE) };
+    });
+}

@@ -1,0 +1,51 @@
+//! Libraries that were on a stack: the portable engine notes none. So frames of a library that was unloaded have no
+//! module in a dump.
+
+use core::ffi::CStr;
+
+use crate::system::lock::Lock;
+use crate::tables::trace_id::TraceId;
+
+/// A sample of the contents of a module without a build id.
+pub(crate) type Sample = [u8; 0];
+
+/// No sample: it is for modules that were unloaded.
+pub(crate) fn sample_at(_start: usize) -> Sample {
+    []
+}
+
+/// A library as it was loaded at one time.
+#[derive(Debug)]
+pub(crate) struct Loaded {
+    pub(crate) start: usize,
+    pub(crate) end: usize,
+    pub(crate) bias: usize,
+    pub(crate) path: &'static CStr,
+    pub(crate) build_id: &'static [u8],
+    pub(crate) sample: Sample,
+}
+
+/// A library that was noted.
+#[derive(Debug)]
+pub(crate) struct Seen {
+    pub(crate) module: Loaded,
+    /// The first node that has it.
+    pub(crate) since: TraceId,
+}
+
+impl Seen {
+    pub(crate) fn holds(&self, pc: usize) -> bool {
+        (self.module.start..self.module.end).contains(&pc)
+    }
+}
+
+/// There are no locks.
+pub(crate) fn for_each_lock(_each: &mut dyn FnMut(&Lock)) {}
+
+/// No library.
+pub(crate) fn iter() -> impl Iterator<Item = &'static Seen> {
+    core::iter::empty()
+}
+
+/// Notes nothing.
+pub(crate) fn note(_return_address: usize, _node: TraceId) {}

@@ -1,0 +1,58 @@
+//! The caller's stack, as a trace, by the crate `backtrace`.
+//!
+//! No other file names a walker. The walk takes return addresses and looks up no symbols. It may allocate and take the
+//! loader's lock: the thread is inside the engine meanwhile, so that the engine records nothing of that and gives the
+//! walker memory of its own.
+
+use crate::options::MOST_FRAMES;
+use crate::system::slot::Inside;
+use crate::tables::trace_id::TraceId;
+use crate::tables::trace_tree::{FIRST_PC, TraceTree};
+
+/// What the engine knows about one thread's stack: room for the next one. All zero for a new thread.
+pub(crate) struct ThreadStack {
+    frames: [usize; MOST_FRAMES],
+}
+
+impl ThreadStack {
+    /// Does nothing: no stack of another thread is kept.
+    pub(crate) fn forget(&mut self) {}
+
+    /// Takes the running frames, outwards from the first one whose stack pointer is above `caller`; none if `caller` is
+    /// 0. Of a deep stack it takes the innermost frames.
+    #[inline(never)]
+    pub(crate) fn trace(&mut self, caller: usize, tree: &TraceTree) -> TraceId {
+        if caller == 0 {
+            return TraceId::NONE;
+        }
+        let _inside = Inside::deeper();
+        let mut count = 0;
+        let each = |frame: &backtrace::Frame| {
+            // A frame's stack pointer is that at its call, so those of DMD's own frames are below the hook's.
+            let pc = frame.ip().addr();
+            if frame.sp().addr() > caller && pc as u64 >= FIRST_PC {
+                self.frames[count] = pc;
+                count += 1;
+            }
+            count < MOST_FRAMES
+        };
+        // SAFETY: the lock of `backtrace::trace` is for `dbghelp.dll`, which walks on processors of 32 bits only. Here
+        // the C++ runtime's unwinder walks, or `RtlVirtualUnwind` of Windows. Both may run in several threads.
+        unsafe { backtrace::trace_unsynchronized(each) };
+        self.frames[..count].iter().rev().fold(TraceId::NONE, |parent, pc| tree.child(parent, *pc))
+    }
+}
+
+/// Nothing: the walker has no state.
+pub(crate) fn after_fork_in_child() {}
+
+/// For a signal handler: whether it has interrupted a function of this library, or code that such a function called.
+/// Only `libdmd.so` asks, which has the other engine.
+pub(crate) fn is_interrupted_here() -> bool {
+    false
+}
+
+/// Bytes of the walker's own tables: it does not say.
+pub(crate) fn bytes() -> usize {
+    0
+}
