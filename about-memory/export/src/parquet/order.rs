@@ -23,7 +23,9 @@ pub(super) fn sort_by_text<'t, K: Ord>(
         let keys = &mut keys[start..end];
         let compare = |a: &Key, b: &Key| {
             let rest = |key: &Key| text(key.row).as_bytes().get(from..).unwrap_or_default();
-            (a.word.cmp(&b.word)).then_with(|| rest(a).cmp(rest(b))).then_with(|| then(a.row).cmp(&then(b.row)))
+            (a.word.cmp(&b.word))
+                .then_with(|| rest(a).cmp(rest(b)))
+                .then_with(|| then(a.row).cmp(&then(b.row)))
         };
         if keys.len() < FEW {
             keys.sort_unstable_by(compare);

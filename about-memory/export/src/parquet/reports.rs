@@ -105,7 +105,9 @@ fn add<'a>(run: &'a Run, set: &'a ReportSet, rows: &mut Vec<Row<'a>>) -> Result<
         let heap = &mut processes[last].1;
         if let Some(rest) = report.path.strip_prefix("explicit/") {
             heap.has_explicit = true;
-            heap.is_there |= rest.strip_prefix("heap-unclassified").is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+            heap.is_there |= rest
+                .strip_prefix("heap-unclassified")
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
             if report.kind == Kind::Heap && report.units == Units::Bytes {
                 heap.reported += i128::from(report.amount);
             }
@@ -115,7 +117,9 @@ fn add<'a>(run: &'a Run, set: &'a ReportSet, rows: &mut Vec<Row<'a>>) -> Result<
         rows.push(row(run, report));
     }
     for (process, heap) in processes {
-        let Some(allocated) = heap.allocated.filter(|_| heap.has_explicit && !heap.is_there) else { continue };
+        let Some(allocated) = heap.allocated.filter(|_| heap.has_explicit && !heap.is_there) else {
+            continue;
+        };
         let exact = allocated - heap.reported;
         let most = if exact < 0 { i64::MIN } else { i64::MAX };
         let amount = i64::try_from(exact).map_err(|_| {

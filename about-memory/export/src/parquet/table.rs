@@ -161,8 +161,7 @@ impl Group<'_, '_> {
         size: impl Fn(&T) -> usize,
         convert: impl Fn(&mut Vec<T>, &mut Vec<D::T>),
     ) -> Result<(), ExportError> {
-        let mut column =
-            self.writer.next_column().map_err(failed)?.expect("the schema has as many columns");
+        let mut column = self.writer.next_column().map_err(failed)?.expect("the schema has as many columns");
         let writer = column.typed::<D>();
         let descriptor = writer.get_descriptor();
         let is_optional = descriptor.max_def_level() > 0;
