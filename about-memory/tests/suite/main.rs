@@ -20,6 +20,7 @@ mod recordings;
 mod run;
 mod series;
 mod snapshot;
+mod tables;
 mod views;
 
 use memory_reporter::ReportSet;
