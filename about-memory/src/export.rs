@@ -28,6 +28,9 @@ pub struct StacksOptions {
     pub types: bool,
     /// Count the bytes that the program requested, and not those that it can use. Default: no.
     pub requested: bool,
+    /// Count the bytes that the program requested as a value of their own,
+    /// [`Value::LiveRequestedBytes`]; cumulative dumps have no such value. Default: no.
+    pub both: bool,
 }
 
 impl StacksOptions {
@@ -54,6 +57,13 @@ impl StacksOptions {
     #[must_use]
     pub fn requested(mut self, requested: bool) -> Self {
         self.requested = requested;
+        self
+    }
+
+    /// Sets [`both`](Self::both).
+    #[must_use]
+    pub fn both(mut self, both: bool) -> Self {
+        self.both = both;
         self
     }
 }
@@ -93,7 +103,7 @@ impl From<ExportError> for StacksError {
 ///
 /// If the bytes of equal blocks exceed 63 bits.
 pub fn stacks(dump: Dump, options: &StacksOptions) -> Result<Stacks, StacksError> {
-    let mut builder = StacksBuilder::new(&values(&dump));
+    let mut builder = StacksBuilder::new(&values(&dump, options));
     describe(&dump, &mut builder);
     add(dump, 1, options, &mut builder)?;
     Ok(builder.finish()?)
@@ -110,7 +120,7 @@ pub fn difference(first: Dump, second: Dump, options: &StacksOptions) -> Result<
     if is_of_all(&first) != is_of_all(&second) {
         return Err(StacksError::DifferentModes(first.mode(), second.mode()));
     }
-    let mut builder = StacksBuilder::new(&values(&second));
+    let mut builder = StacksBuilder::new(&values(&second, options));
     describe(&second, &mut builder);
     builder.facts().comment += ", minus an earlier dump";
     builder.facts().duration = between(&first, &second);
@@ -135,10 +145,11 @@ fn between(first: &Dump, second: &Dump) -> Option<Duration> {
     Duration::try_from_secs_f64(seconds).ok()
 }
 
-fn values(dump: &Dump) -> [Value; 2] {
+fn values(dump: &Dump, options: &StacksOptions) -> Vec<Value> {
     match dump.mode() {
-        Mode::Cumulative => [Value::AllocatedBlocks, Value::AllocatedBytes],
-        _ => [Value::LiveBlocks, Value::LiveBytes],
+        Mode::Cumulative => vec![Value::AllocatedBlocks, Value::AllocatedBytes],
+        _ if options.both => vec![Value::LiveBlocks, Value::LiveBytes, Value::LiveRequestedBytes],
+        _ => vec![Value::LiveBlocks, Value::LiveBytes],
     }
 }
 
@@ -184,6 +195,8 @@ fn add(
         known: FxHashMap::default(),
     };
     builder.reserve(dump.blocks().len());
+    let values = values(&dump, options);
+    let mut amounts = Vec::with_capacity(values.len());
     for block in dump.blocks() {
         let stack = block.stack();
         let labels = labels.of(&block, builder);
@@ -196,8 +209,15 @@ fn add(
         };
         let all = if options.requested { 0 } else { block.all_slop() };
         let all = i128::try_from(block.all_requested() + all).ok();
-        let [blocks, bytes] = values(&dump);
-        let amounts = [amount(blocks, Some(block.count().into()))?, amount(bytes, all)?];
+        amounts.clear();
+        for value in &values {
+            let exact = match value {
+                Value::LiveRequestedBytes => i128::try_from(block.all_requested()).ok(),
+                value if value.unit() == "bytes" => all,
+                _ => Some(block.count().into()),
+            };
+            amounts.push(amount(*value, exact)?);
+        }
         let stack = stack.map_or(no_stack, |stack| stack_ids[stack].unwrap_or(no_stack));
         builder.sample(stack, labels, u64::try_from(size).ok(), &amounts);
     }

@@ -30,6 +30,7 @@
 //! | [`folded`] | folded stacks | inferno, speedscope, Perfetto |
 //! | [`chrome_trace`] | trace events: counters over time | ui.perfetto.dev |
 //! | [`open_metrics`] | `OpenMetrics`, and the text of Prometheus | Prometheus, Grafana |
+//! | `parquet` (feature) | Parquet: tables of many runs | `DuckDB`, polars, pyarrow, Spark, `ClickHouse` |
 //!
 //! What it does not do: read dumps and look up symbols (`dmd-analyze` does), or send anything anywhere.
 
@@ -46,6 +47,8 @@ pub mod firefox_profiler;
 pub mod folded;
 pub mod heaptrack;
 pub mod open_metrics;
+#[cfg(feature = "parquet")]
+pub mod parquet;
 pub mod pprof;
 pub mod speedscope;
 

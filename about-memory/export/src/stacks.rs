@@ -28,6 +28,8 @@ pub enum Value {
     LiveBlocks,
     /// Bytes of the blocks that are live at the time of the profile.
     LiveBytes,
+    /// Bytes that the program requested for the blocks that are live at the time of the profile.
+    LiveRequestedBytes,
     /// Blocks that were live at the peak of the whole heap.
     PeakBlocks,
     /// Bytes of the blocks that were live at the peak of the whole heap.
@@ -48,6 +50,7 @@ impl Value {
             Self::AllocatedBytes => "allocated bytes",
             Self::LiveBlocks => "live blocks",
             Self::LiveBytes => "live bytes",
+            Self::LiveRequestedBytes => "requested live bytes",
             Self::PeakBlocks => "blocks at the peak",
             Self::PeakBytes => "bytes at the peak",
             Self::OwnPeakBlocks => "most blocks",
@@ -59,7 +62,11 @@ impl Value {
     /// The unit: `bytes`, `count` or `microseconds`.
     pub fn unit(self) -> &'static str {
         match self {
-            Self::AllocatedBytes | Self::LiveBytes | Self::PeakBytes | Self::OwnPeakBytes => "bytes",
+            Self::AllocatedBytes
+            | Self::LiveBytes
+            | Self::LiveRequestedBytes
+            | Self::PeakBytes
+            | Self::OwnPeakBytes => "bytes",
             Self::Lifetimes => "microseconds",
             _ => "count",
         }

@@ -3,6 +3,7 @@
 mod format;
 pub(super) mod profile;
 mod series;
+mod tables;
 
 use std::io::{self, IsTerminal as _, Write};
 use std::path::{Path, PathBuf};
@@ -24,6 +25,7 @@ use super::symbols::Symbols;
 use super::{Failure, live_input, new_file, say};
 use format::{Format, Kind};
 use profile::Making;
+use tables::Tables;
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -39,6 +41,8 @@ Examples:
   about-memory export monday.json.gz tuesday.json.gz -o week.trace.json
   about-memory export memory-report.json.gz -o memory.prom
   about-memory export heap.fxsnapshot -o heap.heapsnapshot
+  about-memory export memory-report.json.gz -o reports.parquet  # duckdb, polars, pyarrow
+  about-memory export 1234 --format parquet --append-to fleet --service search --service-version 1.2
 
 The name of the output tells the format:
   .pb.gz .pprof       pprof             dumps and recordings of DMD, and pprof profiles
@@ -49,6 +53,7 @@ The name of the output tells the format:
   .folded             folded            the same
   .trace.json[.gz]    chrome-trace      report files; each is one point in time
   .om .prom           openmetrics, prometheus  one report file or process
+  .parquet            parquet           all of these, as tables for SQL
   .heapsnapshot       v8                a heap snapshot (.fxsnapshot)
 
 In pprof, the owner of memory is a label: go tool pprof -tagroot=reporter heap.pb.gz shows the reporters as the roots of
@@ -97,13 +102,30 @@ pub(crate) struct Export {
     symbols: Symbols,
     #[command(flatten)]
     limits: DumpLimits,
+    #[command(flatten)]
+    tables: Tables,
 }
+
+/// What [`Export::report`] says of a dump of DMD.
+#[derive(Debug)]
+struct IsDump;
+
+impl std::fmt::Display for IsDump {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(
+            "is a dump of DMD, which has no reports; the formats of dumps are pprof, dhat, speedscope, heaptrack, \
+             firefox-profiler, folded and parquet",
+        )
+    }
+}
+
+impl std::error::Error for IsDump {}
 
 impl Export {
     pub(super) fn run(self) -> Result<(), Failure> {
         let format = self.format()?;
         let most = match format {
-            Format::ChromeTrace => usize::MAX,
+            Format::ChromeTrace | Format::Parquet => usize::MAX,
             _ if format.kind() == Kind::Stacks => 2,
             _ => 1,
         };
@@ -133,22 +155,35 @@ impl Export {
                 self.write(|out| open_metrics::write(&set, &open_metrics::Options::new().form(form), out))
             }
             Kind::Graph => {
-                let options =
-                    heap_graph::snapshot::ReadOptions::new().max_bytes(self.limits.options().max_bytes);
-                let graph = match first.is_stdin() {
-                    true => heap_graph::snapshot::read_from(io::stdin().lock(), &options),
-                    false => heap_graph::snapshot::read_with(first.path(), &options),
-                };
-                let graph = graph.map_err(|error| Failure::File(first.name(), error.into()))?;
+                let graph = self.graph(first)?;
                 self.write(|out| Ok(heap_graph::export::write_v8(&graph, out)?))
             }
+            Kind::Tables => self.tables(),
         }
+    }
+
+    fn graph(&self, source: &Input) -> Result<heap_graph::Graph, Failure> {
+        let options = heap_graph::snapshot::ReadOptions::new().max_bytes(self.limits.options().max_bytes);
+        let graph = match source.is_stdin() {
+            true => heap_graph::snapshot::read_from(io::stdin().lock(), &options),
+            false => heap_graph::snapshot::read_with(source.path(), &options),
+        };
+        graph.map_err(|error| Failure::File(source.name(), error.into()))
     }
 
     /// Refuses options that would have no effect.
     fn check_options(&self, format: Format) -> Result<(), Failure> {
         let refuse = |options: &str, what: &str| Err(Failure::Usage(format!("{options} are for {what}")));
-        if format.kind() != Kind::Stacks {
+        if format.kind() != Kind::Tables && self.tables.is_chosen() {
+            return refuse(
+                "--append-to, --table, --service, --host, --time and --label",
+                "the format parquet",
+            );
+        }
+        if format == Format::Parquet && self.requested {
+            return refuse("--requested", "other formats; a table has requested and usable bytes");
+        }
+        if !matches!(format.kind(), Kind::Stacks | Kind::Tables) {
             if self.when.is_chosen() {
                 return refuse("--at and --between", "formats with stacks");
             }
@@ -165,6 +200,7 @@ impl Export {
     fn format(&self) -> Result<Format, Failure> {
         let name = match (self.format, &self.output) {
             (Some(format), _) => return Ok(format),
+            (None, None) if self.tables.append_to.is_some() => return Ok(Format::Parquet),
             (None, None) => "--format or --output is required".to_owned(),
             (None, Some(path)) => match Format::guess(path) {
                 Some(format) => return Ok(format),
@@ -221,13 +257,7 @@ impl Export {
         }
         match source.read_with(options) {
             Err(Failure::File(name, error)) if matches!(error.downcast_ref(), Some(ReadError::Version(version)) if version == "5") => {
-                Err(Failure::File(
-                    name,
-                    anyhow::anyhow!(
-                        "is a dump of DMD, which has no reports; the formats of dumps are pprof, dhat, speedscope, \
-                         heaptrack, firefox-profiler and folded"
-                    ),
-                ))
+                Err(Failure::File(name, IsDump.into()))
             }
             read => read,
         }

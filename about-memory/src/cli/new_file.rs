@@ -13,7 +13,7 @@ use tempfile::Builder;
 pub(super) fn write<E: From<io::Error>>(
     path: &Path,
     private: bool,
-    write: impl FnOnce(&mut dyn Write) -> Result<(), E>,
+    write: impl FnOnce(&mut (dyn Write + Send)) -> Result<(), E>,
 ) -> Result<(), E> {
     if path.exists() && !fs::metadata(path)?.is_file() {
         let mut file = BufWriter::with_capacity(1 << 16, File::create(path)?);

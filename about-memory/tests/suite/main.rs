@@ -22,6 +22,7 @@ mod series;
 mod serve;
 mod session;
 mod snapshot;
+mod tables;
 mod views;
 
 use memory_reporter::ReportSet;

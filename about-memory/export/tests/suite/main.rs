@@ -10,5 +10,7 @@ mod folded;
 mod heaptrack;
 mod inputs;
 mod open_metrics;
+#[cfg(feature = "parquet")]
+mod parquet;
 mod pprof;
 mod speedscope;

@@ -25,6 +25,8 @@ pub(crate) enum Format {
     Openmetrics,
     /// The text of Prometheus: the textfile collector of `node_exporter`
     Prometheus,
+    /// Parquet, tables of many runs: `DuckDB`, polars, pyarrow
+    Parquet,
     /// V8's heap snapshot: Chrome's developer tools, memlab
     V8,
 }
@@ -35,6 +37,8 @@ pub(crate) enum Kind {
     Stacks,
     Reports,
     Graph,
+    /// Any of them.
+    Tables,
 }
 
 impl Format {
@@ -42,6 +46,7 @@ impl Format {
         match self {
             Self::ChromeTrace | Self::Openmetrics | Self::Prometheus => Kind::Reports,
             Self::V8 => Kind::Graph,
+            Self::Parquet => Kind::Tables,
             _ => Kind::Stacks,
         }
     }
@@ -60,6 +65,7 @@ impl Format {
             (Self::ChromeTrace, &[".trace.json"]),
             (Self::Openmetrics, &[".openmetrics", ".om"]),
             (Self::Prometheus, &[".prom"]),
+            (Self::Parquet, &[".parquet"]),
             (Self::V8, &[".heapsnapshot"]),
         ];
         let by_end = ends.into_iter().find(|(_, ends)| ends.iter().any(|end| name.ends_with(end)));

@@ -1,0 +1,62 @@
+//! Parquet: reports, stacks and censuses of many runs as tables, for SQL.
+//!
+//! | table | a row is | from | sorted by |
+//! | --- | --- | --- | --- |
+//! | [`reports`] | a report | a `ReportSet` | service, process, path, ts |
+//! | [`warnings`] | a warning | a `ReportSet` | service, ts |
+//! | [`stacks`] | the blocks of a stack with one owner and type | [`Stacks`](crate::Stacks) | `stack_id` |
+//! | [`frames`] | a stack, with its frames, the innermost first | [`Stacks`](crate::Stacks) | `stack_id` |
+//! | [`census`] | a group of a census of a heap graph | [`CensusRow`]s | by, group |
+//!
+//! The first columns of a table say which [`Run`] a row belongs to. Times are microseconds since 1970 in UTC. Amounts are
+//! signed 64-bit integers in the unit that the row or the column names; a larger amount is an [`ExportError`].
+//! Pages are compressed with zstd. Texts have dictionaries; the files declare their order and have page indexes, and
+//! `path` has a Bloom filter, so that a reader skips what a query does not ask for. Equal data gives equal bytes.
+//!
+//! The key-value metadata of a file has `memory_report.schema` (the [version](SCHEMA_VERSION) of the columns),
+//! `memory_report.table` and `memory_report.units`. A later version only adds columns that may be null.
+//!
+//! [`file_name`] gives the place of a file below a folder: hive folders for the date and the service, which readers prune.
+//! The file has the name of the run, so that a run that is exported twice is there once.
+//!
+//! Source: the format's documentation (`LogicalTypes.md`, `Compression.md` of apache/parquet-format).
+//!
+//! ```
+//! use std::time::Duration;
+//!
+//! use memory_export::parquet::{self, Options, Run};
+//! use memory_report::{Kind, Report, ReportSet, Units};
+//!
+//! let mut set = ReportSet::new();
+//! let (path, description) = ("explicit/cache", "Memory used by the cache.");
+//! set.push(Report { process: "app (pid 7)", path, kind: Kind::Heap, units: Units::Bytes, amount: 42, description });
+//! let run = Run::new("search", Duration::from_secs(1_763_856_000)).of_reports(&set);
+//!
+//! let mut file = Vec::new();
+//! parquet::reports(&[(&run, &set)], &Options::new(), &mut file)?;
+//! assert!(file.starts_with(b"PAR1"));
+//! assert!(parquet::file_name("reports", &run).starts_with("reports/date=2025-11-23/service=search/"));
+//! # Ok::<(), memory_export::ExportError>(())
+//! ```
+
+mod census;
+mod frames;
+mod hash;
+mod hive;
+mod options;
+mod order;
+mod reports;
+mod run;
+mod stack_ids;
+mod stacks;
+mod table;
+mod warnings;
+
+pub use census::{CensusRow, census};
+pub use frames::frames;
+pub use hive::{date, file_name};
+pub use options::{Options, SCHEMA_VERSION};
+pub use reports::reports;
+pub use run::Run;
+pub use stacks::stacks;
+pub use warnings::warnings;

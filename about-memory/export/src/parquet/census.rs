@@ -1,0 +1,83 @@
+//! The table `census`.
+
+use std::io::Write;
+
+use super::options::Options;
+use super::run::Run;
+use super::table::{Entry, Layout, Table};
+use crate::error::ExportError;
+
+const LAYOUT: Layout = Layout {
+    name: "census",
+    schema: "message census {
+        required int64 ts (TIMESTAMP(MICROS,true));
+        required fixed_len_byte_array(16) run_id;
+        optional binary host (STRING);
+        required binary service (STRING);
+        required binary by (STRING);
+        required group group (LIST) {
+            repeated group list {
+                required binary element (STRING);
+            }
+        }
+        required int64 bytes;
+        required int64 count;
+        optional int64 retained;
+    }",
+    sorted_by: &["by"],
+    deltas: &["ts"],
+    prefixes: &[],
+    plain: &["bytes", "count", "retained"],
+    bloom: &[],
+};
+
+/// A group of a census of a heap graph.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[allow(clippy::exhaustive_structs, reason = "a row of the table")]
+pub struct CensusRow {
+    /// The breakdown: how nodes are grouped.
+    pub by: String,
+    /// The names that lead to the group, the outermost first.
+    pub group: Vec<String>,
+    /// The bytes of the group's own nodes.
+    pub bytes: i64,
+    /// The number of the group's own nodes.
+    pub count: i64,
+    /// The bytes that only the group keeps alive, if they are known.
+    pub retained: Option<i64>,
+}
+
+/// Writes the table `census`.
+///
+/// Columns: `ts`, `run_id`, `host`, `service`, `by`, `group` (a list of names), `bytes`, `count`, `retained`. Groups do not
+/// overlap, so that the sum of `bytes` over one run and `by` is that of the census.
+///
+/// # Errors
+///
+/// If `out` fails, or if a text exceeds 1 GiB.
+pub fn census(
+    run: &Run,
+    rows: &[CensusRow],
+    options: &Options,
+    out: impl Write + Send,
+) -> Result<(), ExportError> {
+    let mut rows: Vec<&CensusRow> = rows.iter().collect();
+    rows.sort();
+    let table = Table::new(&LAYOUT, options, rows.len(), out)?;
+    table.write(&rows, |group, rows| {
+        group.run(rows.iter().map(|_| run))?;
+        group.texts(rows.iter().map(|row| Some(&*row.by)))?;
+        group.nested_texts(&mut rows.iter().flat_map(|row| {
+            let none = row.group.is_empty().then_some(Entry { repetition: 0, definition: 0, value: None });
+            let names = row.group.iter().enumerate().map(|(index, name)| Entry {
+                repetition: i16::from(index > 0),
+                definition: 1,
+                value: Some(&**name),
+            });
+            none.into_iter().chain(names)
+        }))?;
+        group.integers(rows.iter().map(|row| Some(row.bytes)))?;
+        group.integers(rows.iter().map(|row| Some(row.count)))?;
+        group.integers(rows.iter().map(|row| row.retained))
+    })
+}

@@ -1,0 +1,89 @@
+//! The table `frames`.
+
+use std::io::Write;
+
+use super::options::Options;
+use super::run::Run;
+use super::stack_ids::stack_ids;
+use super::table::{Entry, Layout, Table};
+use crate::error::ExportError;
+use crate::stacks::{Frame, StackId, Stacks};
+
+const LAYOUT: Layout = Layout {
+    name: "frames",
+    schema: "message frames {
+        required binary service (STRING);
+        required int64 stack_id (INTEGER(64,false));
+        required group frames (LIST) {
+            repeated group list {
+                required group element {
+                    optional binary build_id (STRING);
+                    optional int64 offset (INTEGER(64,false));
+                    optional binary function (STRING);
+                    optional binary file (STRING);
+                    optional int32 line (INTEGER(32,false));
+                    optional binary module (STRING);
+                }
+            }
+        }
+    }",
+    sorted_by: &["stack_id"],
+    deltas: &["stack_id"],
+    prefixes: &[],
+    plain: &[],
+    bloom: &[],
+};
+
+/// Writes the table `frames`: each stack of the table `stacks` once.
+///
+/// Columns: `service`, `stack_id`, and `frames`, a list with the innermost first, of structures of `build_id`, `offset` (an
+/// address in the module's file), `function`, `file`, `line` and `module`. What is unknown is null. Neighbours with the same
+/// offset are inlined into the last of them.
+///
+/// # Errors
+///
+/// If `out` fails, or if a text exceeds 1 GiB.
+pub fn frames(
+    run: &Run,
+    stacks: &Stacks,
+    options: &Options,
+    out: impl Write + Send,
+) -> Result<(), ExportError> {
+    let ids = stack_ids(stacks);
+    let mut rows: Vec<(u64, u32)> = ids.into_iter().zip(0..).collect();
+    rows.sort_unstable();
+    rows.dedup_by_key(|(id, _)| *id);
+    let table = Table::new(&LAYOUT, options, rows.len(), out)?;
+    table.write(&rows, |group, rows| {
+        group.texts(rows.iter().map(|_| Some(&*run.service)))?;
+        group.integers(rows.iter().map(|(id, _)| Some(id.cast_signed())))?;
+        let module = |frame: &Frame<'_>| frame.module.map(|module| &stacks.modules()[module.index()]);
+        let build_id = |frame: Frame<'_>| {
+            module(&frame).map(|module| &*module.build_id).filter(|build_id| !build_id.is_empty())
+        };
+        group.nested_texts(&mut entries(stacks, rows, build_id))?;
+        group.nested_integers(&mut entries(stacks, rows, |frame| frame.offset.map(u64::cast_signed)))?;
+        group.nested_texts(&mut entries(stacks, rows, |frame| frame.function))?;
+        group.nested_texts(&mut entries(stacks, rows, |frame| frame.file))?;
+        group.nested_small(&mut entries(stacks, rows, |frame| frame.line.map(u32::cast_signed)))?;
+        group.nested_texts(&mut entries(stacks, rows, |frame| module(&frame).map(|module| &*module.path)))
+    })
+}
+
+/// A part of all frames of some stacks.
+fn entries<'s, T: 's>(
+    stacks: &'s Stacks,
+    rows: &'s [(u64, u32)],
+    part: impl Fn(Frame<'s>) -> Option<T> + Copy + 's,
+) -> impl Iterator<Item = Entry<T>> + 's {
+    rows.iter().flat_map(move |(_, stack)| {
+        let frames = stacks.stack(StackId(*stack));
+        let none = frames.is_empty().then_some(Entry { repetition: 0, definition: 0, value: None });
+        let frames = frames.iter().enumerate().map(move |(index, frame)| {
+            let value = part(stacks.frame(*frame));
+            let definition = 1 + i16::from(value.is_some());
+            Entry { repetition: i16::from(index > 0), definition, value }
+        });
+        none.into_iter().chain(frames)
+    })
+}

@@ -1,0 +1,47 @@
+//! Where files are: folders that name the date and the service, as Hive has them.
+
+use std::time::Duration;
+
+use super::run::Run;
+
+/// The place of a run's file of a table below the folder of all tables:
+/// `reports/date=2026-11-22/service=search/0123456789abcdef0123456789abcdef.parquet`, for example.
+///
+/// All but ASCII letters, digits and `-._` of the service is percent-encoded, and so are the dots of `.` and `..`: readers
+/// decode it. A service without a name is `__HIVE_DEFAULT_PARTITION__`, which readers take as null. Of a long name, the
+/// folder has the first 80 bytes.
+pub fn file_name(table: &str, run: &Run) -> String {
+    let mut service = String::new();
+    let only_dots = run.service.bytes().all(|byte| byte == b'.');
+    for byte in run.service.bytes() {
+        if service.len() >= 200 {
+            break;
+        }
+        match byte {
+            b'.' if only_dots => service += "%2E",
+            b'-' | b'.' | b'_' => service.push(char::from(byte)),
+            _ if byte.is_ascii_alphanumeric() => service.push(char::from(byte)),
+            _ => service += &format!("%{byte:02X}"),
+        }
+    }
+    if service.is_empty() {
+        service += "__HIVE_DEFAULT_PARTITION__";
+    }
+    format!("{table}/date={}/service={service}/{}.parquet", date(run.time), run.id_text())
+}
+
+/// The date in UTC of a time since 1970, as `2026-11-22`.
+///
+/// Source: Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms", `civil_from_days`.
+pub fn date(time: Duration) -> String {
+    let days = time.as_secs() / 86_400 + 719_468;
+    let era = days / 146_097;
+    let day_of_era = days % 146_097;
+    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * shifted + 2) / 5 + 1;
+    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
+    let year = year_of_era + era * 400 + u64::from(month <= 2);
+    format!("{year:04}-{month:02}-{day:02}")
+}

@@ -1,0 +1,51 @@
+//! How tables are written.
+
+/// The version of the columns, in each file's metadata. A larger one has more columns.
+pub const SCHEMA_VERSION: u32 = 1;
+
+/// How tables are written.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Options {
+    /// The rows of a row group, which readers read in parallel and skip as a whole; at least 1. Default: 1,000,000.
+    pub row_group: usize,
+    /// The level of zstd, from 1 to 22. Default: 3.
+    pub level: i32,
+    /// Who writes, in each file's metadata. Default: this crate with its version.
+    pub created_by: String,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        let created_by = concat!("memory-export ", env!("CARGO_PKG_VERSION")).to_owned();
+        Self { row_group: 1_000_000, level: 3, created_by }
+    }
+}
+
+impl Options {
+    /// The defaults.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets [`row_group`](Self::row_group).
+    #[must_use]
+    pub fn row_group(mut self, rows: usize) -> Self {
+        self.row_group = rows;
+        self
+    }
+
+    /// Sets [`level`](Self::level).
+    #[must_use]
+    pub fn level(mut self, level: i32) -> Self {
+        self.level = level;
+        self
+    }
+
+    /// Sets [`created_by`](Self::created_by).
+    #[must_use]
+    pub fn created_by(mut self, program: impl Into<String>) -> Self {
+        self.created_by = program.into();
+        self
+    }
+}

@@ -1,0 +1,229 @@
+//! The table `reports`.
+
+use std::io::Write;
+
+use memory_report::{Kind, Report, ReportSet, Units};
+use rustc_hash::FxHashMap;
+
+use super::options::Options;
+use super::order::sort_by_text;
+use super::run::Run;
+use super::table::{Entry, Group, Layout, Table, micros};
+use crate::error::ExportError;
+
+const LAYOUT: Layout = Layout {
+    name: "reports",
+    schema: "message reports {
+        required int64 ts (TIMESTAMP(MICROS,true));
+        required fixed_len_byte_array(16) run_id;
+        optional binary host (STRING);
+        required binary service (STRING);
+        optional binary version (STRING);
+        optional binary build_id (STRING);
+        required binary process (STRING);
+        optional int32 pid (INTEGER(32,false));
+        optional int64 started (TIMESTAMP(MICROS,true));
+        required binary path (STRING);
+        required binary name (STRING);
+        required int32 depth (INTEGER(8,false));
+        required binary kind (STRING);
+        required binary units (STRING);
+        required int64 amount;
+        required binary description (STRING);
+        optional group labels (MAP) {
+            repeated group key_value {
+                required binary key (STRING);
+                optional binary value (STRING);
+            }
+        }
+    }",
+    sorted_by: &["service", "process", "path", "ts"],
+    deltas: &["ts"],
+    prefixes: &["path"],
+    plain: &["amount"],
+    bloom: &["path"],
+};
+
+const UNCLASSIFIED: &str = "explicit/heap-unclassified";
+const ABOUT_UNCLASSIFIED: &str = "Memory of the heap that no report counts. Computed as heap-allocated less all reports \
+                                  of kind heap under explicit.";
+
+/// A report, or the amount of `heap-unclassified` that follows from reports.
+struct Row<'a> {
+    run: &'a Run,
+    report: Report<'a>,
+    /// `report.process` without its id.
+    process: &'a str,
+    pid: Option<u32>,
+}
+
+/// Writes the table `reports`: the reports of all runs, and `explicit/heap-unclassified` of each process that has
+/// `heap-allocated` and no report of this path.
+///
+/// Columns: `ts`, `run_id`, `host`, `service`, `version`, `build_id`, `process` (without its id), `pid`, `started`, `path`
+/// (a `/` inside a name is `\`), `name` (the last of the path), `depth` (the number of names, at most 255), `kind`
+/// (`heap`, `nonheap`, `other`), `units` (`bytes`, `count`, `count-cumulative`, `percentage`, which is in hundredths of a per
+/// cent), `amount`, `description`, `labels`. Inner nodes of trees have no rows, so a sum over `explicit/%` counts each byte
+/// once.
+///
+/// # Errors
+///
+/// If `out` fails, if a path exceeds 1 GiB, or if an amount of `heap-unclassified` exceeds 64 bits.
+pub fn reports(
+    runs: &[(&Run, &ReportSet)],
+    options: &Options,
+    out: impl Write + Send,
+) -> Result<(), ExportError> {
+    let mut rows = Vec::with_capacity(runs.iter().map(|(_, set)| set.len() + 1).sum());
+    for (run, set) in runs {
+        add(run, set, &mut rows)?;
+    }
+    let order = order(&rows);
+    let table = Table::new(&LAYOUT, options, rows.len(), out)?;
+    table.write(&order, |group, order| columns(group, &rows, order))
+}
+
+fn add<'a>(run: &'a Run, set: &'a ReportSet, rows: &mut Vec<Row<'a>>) -> Result<(), ExportError> {
+    /// What `heap-unclassified` of a process follows from.
+    #[derive(Default)]
+    struct Heap {
+        allocated: Option<i128>,
+        reported: i128,
+        has_explicit: bool,
+        is_there: bool,
+    }
+    let mut processes: Vec<(&str, Heap)> = Vec::new();
+    let mut known: FxHashMap<&str, usize> = FxHashMap::default();
+    let mut last = usize::MAX;
+    for report in set.iter() {
+        if processes.get(last).is_none_or(|(name, _)| *name != report.process) {
+            last = *known.entry(report.process).or_insert_with(|| {
+                processes.push((report.process, Heap::default()));
+                processes.len() - 1
+            });
+        }
+        let heap = &mut processes[last].1;
+        if let Some(rest) = report.path.strip_prefix("explicit/") {
+            heap.has_explicit = true;
+            heap.is_there |= rest
+                .strip_prefix("heap-unclassified")
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+            if report.kind == Kind::Heap && report.units == Units::Bytes {
+                heap.reported += i128::from(report.amount);
+            }
+        } else if report.path == "heap-allocated" {
+            *heap.allocated.get_or_insert(0) += i128::from(report.amount);
+        }
+        rows.push(row(run, report));
+    }
+    for (process, heap) in processes {
+        let Some(allocated) = heap.allocated.filter(|_| heap.has_explicit && !heap.is_there) else {
+            continue;
+        };
+        let exact = allocated - heap.reported;
+        let most = if exact < 0 { i64::MIN } else { i64::MAX };
+        let amount = i64::try_from(exact).map_err(|_| {
+            ExportError::TooLarge("Parquet", "an amount of heap-unclassified", exact, i128::from(most))
+        })?;
+        let (kind, units) = (Kind::Heap, Units::Bytes);
+        let report =
+            Report { process, path: UNCLASSIFIED, kind, units, amount, description: ABOUT_UNCLASSIFIED };
+        rows.push(row(run, report));
+    }
+    Ok(())
+}
+
+fn row<'a>(run: &'a Run, report: Report<'a>) -> Row<'a> {
+    // Reports without a process are about the program itself.
+    let (process, pid) = match report.process {
+        "" => (run.process.as_deref().unwrap_or_default(), run.pid),
+        process => split(process),
+    };
+    Row { run, report, process, pid }
+}
+
+/// The name and the id of a process: `app (pid 7)` is `app` and 7.
+fn split(process: &str) -> (&str, Option<u32>) {
+    let parts = process.strip_suffix(')').and_then(|process| process.rsplit_once(" (pid "));
+    let parts = parts.and_then(|(name, pid)| Some((name, pid.parse().ok()?)));
+    parts.map_or((process, None), |(name, pid)| (name, Some(pid)))
+}
+
+/// The rows by service, process, path, time and, last, their place in the input.
+fn order(rows: &[Row<'_>]) -> Vec<u32> {
+    let mut groups: Vec<((&str, &str), Vec<u32>)> = Vec::new();
+    let mut known: FxHashMap<(&str, &str), usize> = FxHashMap::default();
+    let mut last: Option<((&str, &str), usize)> = None;
+    for (index, row) in rows.iter().enumerate() {
+        let key = (&*row.run.service, row.process);
+        let group = match last {
+            Some((known, group)) if known == key => group,
+            _ => *known.entry(key).or_insert_with(|| {
+                groups.push((key, Vec::new()));
+                groups.len() - 1
+            }),
+        };
+        last = Some((key, group));
+        groups[group].1.push(index as u32);
+    }
+    groups.sort_unstable_by_key(|(key, _)| *key);
+    let mut order = Vec::with_capacity(rows.len());
+    for (_, mut group) in groups {
+        let report = |row: u32| &rows[row as usize];
+        sort_by_text(&mut group, |row| report(row).report.path, |row| (report(row).run.time, row));
+        order.append(&mut group);
+    }
+    order
+}
+
+fn columns(group: &mut Group<'_, '_>, rows: &[Row<'_>], order: &[u32]) -> Result<(), ExportError> {
+    let rows = order.iter().map(|row| &rows[*row as usize]);
+    let runs = rows.clone().map(|row| row.run);
+    group.run(runs.clone())?;
+    group.texts(runs.clone().map(|run| run.version.as_deref()))?;
+    group.texts(runs.clone().map(|run| run.build_id.as_deref()))?;
+    group.texts(rows.clone().map(|row| Some(row.process)))?;
+    // The format stores unsigned integers in the bits of signed ones.
+    group.small(rows.clone().map(|row| row.pid.map(u32::cast_signed)))?;
+    group.integers(runs.clone().map(|run| run.started.map(micros)))?;
+    group.texts(rows.clone().map(|row| Some(row.report.path)))?;
+    group.texts(rows.clone().map(|row| row.report.path.rsplit('/').next()))?;
+    group.small(rows.clone().map(|row| {
+        let names = 1 + row.report.path.bytes().filter(|byte| *byte == b'/').count();
+        Some(names.min(255) as i32)
+    }))?;
+    group.texts(rows.clone().map(|row| {
+        Some(match row.report.kind {
+            Kind::Heap => "heap",
+            Kind::NonHeap => "nonheap",
+            Kind::Other => "other",
+        })
+    }))?;
+    group.texts(rows.clone().map(|row| {
+        Some(match row.report.units {
+            Units::Bytes => "bytes",
+            Units::Count => "count",
+            Units::CountCumulative => "count-cumulative",
+            Units::Percentage => "percentage",
+        })
+    }))?;
+    group.integers(rows.clone().map(|row| Some(row.report.amount)))?;
+    group.texts(rows.map(|row| Some(row.report.description)))?;
+    group.nested_texts(&mut runs.clone().flat_map(|run| labels(run, 2, |(key, _)| key)))?;
+    group.nested_texts(&mut runs.flat_map(|run| labels(run, 3, |(_, value)| value)))
+}
+
+/// The keys or values of a run's labels; no labels are null.
+fn labels<'r>(
+    run: &'r Run,
+    full: i16,
+    part: impl Fn((&'r str, &'r str)) -> &'r str,
+) -> impl Iterator<Item = Entry<&'r str>> {
+    let none = run.labels.is_empty().then_some(Entry { repetition: 0, definition: 0, value: None });
+    let labels = run.labels.iter().enumerate().map(move |(index, (key, value))| Entry {
+        repetition: i16::from(index > 0),
+        definition: full,
+        value: Some(part((key, value))),
+    });
+    none.into_iter().chain(labels)
+}

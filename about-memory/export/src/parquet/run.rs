@@ -1,0 +1,130 @@
+//! Which program, when and where: what all rows of one export have in common.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use memory_report::ReportSet;
+
+use super::census::CensusRow;
+use super::hash::Hash;
+use crate::stacks::Stacks;
+
+/// A run: the program that was measured, and when and where. Unknown parts are empty or `None`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Run {
+    /// When it was measured, since 1970.
+    pub time: Duration,
+    /// The run's id; [`of_reports`](Self::of_reports) and its siblings make one.
+    pub id: [u8; 16],
+    /// The machine.
+    pub host: Option<String>,
+    /// The service or program, the same on all machines and in all versions.
+    pub service: String,
+    /// The version of the service.
+    pub version: Option<String>,
+    /// The build id of the service's program, hexadecimal.
+    pub build_id: Option<String>,
+    /// The process; reports have their own.
+    pub process: Option<String>,
+    /// The process id; reports have their own.
+    pub pid: Option<u32>,
+    /// When the process started, since 1970.
+    pub started: Option<Duration>,
+    /// What else is known, such as a region.
+    pub labels: BTreeMap<String, String>,
+}
+
+impl Run {
+    /// A run of the service at this time since 1970. Set what else is known, and then its id.
+    pub fn new(service: impl Into<String>, time: Duration) -> Self {
+        Self {
+            time,
+            id: [0; 16],
+            host: None,
+            service: service.into(),
+            version: None,
+            build_id: None,
+            process: None,
+            pid: None,
+            started: None,
+            labels: BTreeMap::new(),
+        }
+    }
+
+    /// Sets an id that follows from the other fields and from the reports: equal runs with equal reports have equal ids.
+    #[must_use]
+    pub fn of_reports(self, set: &ReportSet) -> Self {
+        let mut hash = self.hash("reports");
+        for report in set.iter() {
+            hash.text(report.process);
+            hash.text(report.path);
+            hash.word(report.amount as u64);
+            hash.word(report.kind as u64 | (report.units as u64) << 8);
+        }
+        for warning in set.warnings() {
+            hash.text(&warning.subject);
+            hash.text(&warning.message);
+        }
+        self.with_id(hash)
+    }
+
+    /// Sets an id that follows from the other fields and from the stacks and their amounts.
+    #[must_use]
+    pub fn of_stacks(self, stacks: &Stacks) -> Self {
+        let mut hash = self.hash("stacks");
+        let ids = super::stack_ids::stack_ids(stacks);
+        for sample in stacks.samples() {
+            hash.word(ids[sample.stack.0 as usize]);
+            for (name, value) in stacks.labels(sample.labels).iter() {
+                hash.text(name);
+                hash.text(value);
+            }
+            sample.amounts.iter().for_each(|amount| hash.word(*amount as u64));
+        }
+        self.with_id(hash)
+    }
+
+    /// Sets an id that follows from the other fields and from the groups of a census.
+    #[must_use]
+    pub fn of_census(self, rows: &[CensusRow]) -> Self {
+        let mut hash = self.hash("census");
+        for row in rows {
+            hash.text(&row.by);
+            row.group.iter().for_each(|name| hash.text(name));
+            hash.word(row.bytes as u64);
+            hash.word(row.count as u64);
+        }
+        self.with_id(hash)
+    }
+
+    /// The start of an id.
+    fn hash(&self, table: &str) -> Hash {
+        let mut hash = Hash::new();
+        hash.text(table);
+        hash.word(self.time.as_micros() as u64);
+        hash.text(&self.service);
+        for text in [&self.host, &self.version, &self.build_id, &self.process] {
+            hash.maybe(text.as_deref());
+        }
+        hash.word(self.pid.map_or(u64::MAX, u64::from));
+        hash.word(self.started.map_or(u64::MAX, |started| started.as_micros() as u64));
+        for (name, value) in &self.labels {
+            hash.text(name);
+            hash.text(value);
+        }
+        hash
+    }
+
+    fn with_id(mut self, hash: Hash) -> Self {
+        let [first, second] = hash.finish();
+        self.id[..8].copy_from_slice(&first.to_be_bytes());
+        self.id[8..].copy_from_slice(&second.to_be_bytes());
+        self
+    }
+
+    /// The id as 32 hexadecimal digits.
+    pub fn id_text(&self) -> String {
+        self.id.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+}

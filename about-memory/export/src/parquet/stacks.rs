@@ -1,0 +1,106 @@
+//! The table `stacks`.
+
+use std::io::Write;
+
+use super::options::Options;
+use super::run::Run;
+use super::stack_ids::stack_ids;
+use super::table::{Layout, Table};
+use crate::error::ExportError;
+use crate::stacks::{LabelsId, Stacks, Value};
+
+const LAYOUT: Layout = Layout {
+    name: "stacks",
+    schema: "message stacks {
+        required int64 ts (TIMESTAMP(MICROS,true));
+        required fixed_len_byte_array(16) run_id;
+        optional binary host (STRING);
+        required binary service (STRING);
+        optional binary version (STRING);
+        optional binary process (STRING);
+        optional int32 pid (INTEGER(32,false));
+        required int64 stack_id (INTEGER(64,false));
+        optional binary kind (STRING);
+        optional binary reporter (STRING);
+        optional binary type (STRING);
+        optional int64 blocks;
+        optional int64 req;
+        optional int64 usable;
+        optional int64 alloc_blocks;
+        optional int64 alloc_bytes;
+    }",
+    sorted_by: &["stack_id"],
+    deltas: &["ts", "stack_id"],
+    prefixes: &[],
+    plain: &["blocks", "req", "usable", "alloc_blocks", "alloc_bytes"],
+    bloom: &[],
+};
+
+/// The columns of amounts. An amount that was not recorded is null.
+const AMOUNTS: [Value; 5] = [
+    Value::LiveBlocks,
+    Value::LiveRequestedBytes,
+    Value::LiveBytes,
+    Value::AllocatedBlocks,
+    Value::AllocatedBytes,
+];
+
+struct Row {
+    id: u64,
+    labels: LabelsId,
+    /// As [`AMOUNTS`].
+    amounts: [Option<i64>; AMOUNTS.len()],
+}
+
+/// Writes the table `stacks`: the blocks of each stack, kind, reporter and type. [`frames`](super::frames()) has the frames of
+/// the stacks.
+///
+/// Columns: `ts`, `run_id`, `host`, `service`, `version`, `process`, `pid`, `stack_id` (a hash of build ids and offsets, the
+/// same on all machines), `kind` (`unreported`, `once`, `twice`), `reporter` (a path of the table `reports`), `type`, `blocks`,
+/// `req` and `usable` (live bytes), `alloc_blocks` and `alloc_bytes` (all that were ever allocated). What was not recorded
+/// is null.
+///
+/// # Errors
+///
+/// If `out` fails, if a text exceeds 1 GiB, or if a sum exceeds 64 bits.
+pub fn stacks(
+    run: &Run,
+    stacks: &Stacks,
+    options: &Options,
+    out: impl Write + Send,
+) -> Result<(), ExportError> {
+    let ids = stack_ids(stacks);
+    let columns = AMOUNTS.map(|value| stacks.index_of(value));
+    let mut rows = Vec::new();
+    stacks.without_sizes(|stack, labels, sums| {
+        let mut amounts = [None; AMOUNTS.len()];
+        for ((amount, column), value) in amounts.iter_mut().zip(columns).zip(AMOUNTS) {
+            let Some(column) = column else { continue };
+            let exact = sums[column];
+            *amount = Some(i64::try_from(exact).map_err(|_| {
+                let most = if exact < 0 { i64::MIN } else { i64::MAX };
+                ExportError::TooLarge("Parquet", value.name(), exact, i128::from(most))
+            })?);
+        }
+        rows.push(Row { id: ids[stack.0 as usize], labels, amounts });
+        Ok::<(), ExportError>(())
+    })?;
+    rows.sort_by_key(|row| (row.id, row.labels));
+    let table = Table::new(&LAYOUT, options, rows.len(), out)?;
+    table.write(&rows, |group, rows| {
+        let runs = rows.iter().map(|_| run);
+        group.run(runs.clone())?;
+        group.texts(runs.clone().map(|run| run.version.as_deref()))?;
+        group.texts(runs.clone().map(|run| run.process.as_deref()))?;
+        group.small(runs.map(|run| run.pid.map(u32::cast_signed)))?;
+        group.integers(rows.iter().map(|row| Some(row.id.cast_signed())))?;
+        let labels = rows.iter().map(|row| stacks.labels(row.labels));
+        group.texts(labels.clone().map(|labels| labels.kind))?;
+        group.texts(labels.clone().map(|labels| labels.reporter))?;
+        group.texts(labels.map(|labels| labels.type_name))?;
+        for column in 0..AMOUNTS.len() {
+            group.integers(rows.iter().map(|row| row.amounts[column]))?;
+        }
+        Ok(())
+    })
+}

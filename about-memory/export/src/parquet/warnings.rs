@@ -1,0 +1,56 @@
+//! The table `warnings`.
+
+use std::io::Write;
+
+use memory_report::{ReportSet, Warning};
+
+use super::options::Options;
+use super::run::Run;
+use super::table::{Layout, Table};
+use crate::error::ExportError;
+
+const LAYOUT: Layout = Layout {
+    name: "warnings",
+    schema: "message warnings {
+        required int64 ts (TIMESTAMP(MICROS,true));
+        required fixed_len_byte_array(16) run_id;
+        optional binary host (STRING);
+        required binary service (STRING);
+        required binary kind (STRING);
+        required binary subject (STRING);
+        required binary text (STRING);
+    }",
+    sorted_by: &["service", "ts"],
+    deltas: &["ts"],
+    prefixes: &[],
+    plain: &[],
+    bloom: &[],
+};
+
+/// Writes the table `warnings`: what was wrong with reports and reporters.
+///
+/// Columns: `ts`, `run_id`, `host`, `service`, `kind` (`report-dropped`, `timed-out` ...), `subject` (the reporter or
+/// process), `text`.
+///
+/// # Errors
+///
+/// If `out` fails, or if a text exceeds 1 GiB.
+pub fn warnings(
+    runs: &[(&Run, &ReportSet)],
+    options: &Options,
+    out: impl Write + Send,
+) -> Result<(), ExportError> {
+    let mut rows: Vec<(&Run, &Warning)> = Vec::new();
+    for (run, set) in runs {
+        rows.extend(set.warnings().iter().map(|warning| (*run, warning)));
+    }
+    rows.sort_by_key(|(run, _)| (&run.service, run.time));
+    let table = Table::new(&LAYOUT, options, rows.len(), out)?;
+    table.write(&rows, |group, rows| {
+        let kinds: Vec<String> = rows.iter().map(|(_, warning)| warning.kind.to_string()).collect();
+        group.run(rows.iter().map(|(run, _)| *run))?;
+        group.texts(kinds.iter().map(|kind| Some(&**kind)))?;
+        group.texts(rows.iter().map(|(_, warning)| Some(&*warning.subject)))?;
+        group.texts(rows.iter().map(|(_, warning)| Some(&*warning.message)))
+    })
+}

@@ -1,0 +1,80 @@
+//! `about-memory export --format parquet`: tables that many runs share.
+
+use clap::{Args, ValueEnum};
+use std::path::PathBuf;
+
+use super::super::Failure;
+
+/// A table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Table {
+    /// Reports of a report file or process
+    Reports,
+    /// Their warnings
+    Warnings,
+    /// Blocks by stack, owner and type, of a dump, recording or pprof profile
+    Stacks,
+    /// The frames of these stacks
+    Frames,
+    /// Groups of a heap snapshot
+    Census,
+}
+
+#[derive(Args)]
+#[command(next_help_heading = "Options of the format parquet")]
+pub(super) struct Tables {
+    /// Add the run to the tables in this folder, as TABLE/date=DATE/service=NAME/ID.parquet, and print the names of the
+    /// files. The same run has the same name.
+    #[arg(long, value_name = "FOLDER", conflicts_with = "output")]
+    pub(super) append_to: Option<PathBuf>,
+    /// The table in --output. [default: reports, stacks or census, as the source is]
+    #[arg(long, value_enum)]
+    pub(super) table: Option<Table>,
+    /// The service. [default: the name of the process or program]
+    #[arg(long, value_name = "NAME")]
+    service: Option<String>,
+    /// The version of the service.
+    #[arg(long, value_name = "VERSION")]
+    service_version: Option<String>,
+    /// The machine. [default: this one]
+    #[arg(long, value_name = "NAME")]
+    host: Option<String>,
+    /// When the source was made, such as 2026-11-22T10:00:00Z, or in seconds since 1970. [default: now for a process, else
+    /// the time in the file, or when it changed last]
+    #[arg(long, value_name = "TIME", value_parser = time::parse)]
+    time: Option<std::time::Duration>,
+    /// What else is known, such as region=eu. Repeatable.
+    #[arg(long = "label", value_name = "NAME=VALUE", value_parser = label)]
+    labels: Vec<(String, String)>,
+}
+
+fn label(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+        _ => Err("has no name, or no =; write NAME=VALUE".to_owned()),
+    }
+}
+
+impl Tables {
+    pub(super) fn is_chosen(&self) -> bool {
+        let Self { append_to, table, service, service_version, host, time, labels } = self;
+        (append_to.is_some() || table.is_some() || time.is_some() || !labels.is_empty())
+            || [service, service_version, host].into_iter().any(Option::is_some)
+    }
+}
+
+#[cfg(not(feature = "parquet"))]
+impl super::Export {
+    pub(super) fn tables(&self) -> Result<(), Failure> {
+        Err(Failure::Usage(
+            "this program was built without Parquet; build one with it: cargo build --release -p about-memory \
+             --features program,parquet"
+                .to_owned(),
+        ))
+    }
+}
+
+#[cfg(feature = "parquet")]
+mod write;
+
+mod time;

@@ -1,0 +1,277 @@
+//! Reading sources as runs, and writing their tables.
+
+use std::fs;
+use std::io::{self, IsTerminal as _, Write};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use about_memory::export::StacksOptions;
+use dmd::analyze::recording::Recording;
+use heap_graph::census::TreeOptions;
+use heap_graph::{Breakdown, CensusTree};
+use memory_export::parquet::{self, CensusRow, Options, Run};
+use memory_export::{ExportError, Stacks};
+use memory_report::ReportSet;
+
+use super::super::super::input::Input;
+use super::super::super::{Failure, new_file};
+use super::super::profile::{self, Making};
+use super::super::{Export, has_end};
+use super::{Table, Tables};
+
+/// How the nodes of a heap snapshot are grouped: the name of a breakdown.
+const BY: &str = "type";
+
+/// What a source is.
+enum Source {
+    Reports(ReportSet),
+    Stacks(Box<Stacks>),
+    Census(Vec<CensusRow>),
+}
+
+impl Source {
+    fn tables(&self) -> &'static [Table] {
+        match self {
+            Self::Reports(_) => &[Table::Reports, Table::Warnings],
+            Self::Stacks(_) => &[Table::Stacks, Table::Frames],
+            Self::Census(_) => &[Table::Census],
+        }
+    }
+}
+
+impl Table {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Reports => "reports",
+            Self::Warnings => "warnings",
+            Self::Stacks => "stacks",
+            Self::Frames => "frames",
+            Self::Census => "census",
+        }
+    }
+}
+
+impl Export {
+    pub(in super::super) fn tables(&self) -> Result<(), Failure> {
+        let mut runs = Vec::new();
+        for source in &self.sources {
+            let read = self.source(source)?;
+            let run = self.tables.run(source, &read)?;
+            runs.push((run, read));
+        }
+        let name = |index: usize| self.sources[index].name();
+        if let Some(folder) = &self.tables.append_to {
+            for (index, run) in runs.iter().enumerate() {
+                for table in run.1.tables() {
+                    if self.tables.table.is_none_or(|chosen| chosen == *table) {
+                        self.append(folder, &name(index), *table, run)?;
+                    }
+                }
+            }
+            return Ok(());
+        }
+        let table = self.tables.table.unwrap_or(runs[0].1.tables()[0]);
+        for (index, (_, source)) in runs.iter().enumerate() {
+            if !source.tables().contains(&table) {
+                let of = source.tables().iter().map(|table| table.name()).collect::<Vec<_>>().join(" and ");
+                let message = format!("{}: has no table {}, but {of}", name(index), table.name());
+                return Err(Failure::Usage(message));
+            }
+        }
+        if runs.len() > 1 && !matches!(table, Table::Reports | Table::Warnings) {
+            return Err(Failure::Usage(format!("a file of {} has one source", table.name())));
+        }
+        let path = self.output.as_deref().filter(|path| path.as_os_str() != "-");
+        let Some(path) = path else {
+            if io::stdout().is_terminal() {
+                return Err(Failure::Usage(
+                    "parquet is binary: use --output FILE or --append-to FOLDER".to_owned(),
+                ));
+            }
+            return write(table, &runs, &mut io::stdout()).map_err(|error| match error {
+                ExportError::Write(error) => Failure::Output(error),
+                error => Failure::File(name(0), error.into()),
+            });
+        };
+        if has_end(path, "gz") {
+            return Err(Failure::Usage(format!(
+                "{}: Parquet is compressed already; leave .gz out",
+                path.display()
+            )));
+        }
+        self.put(path, &name(0), table, &runs)
+    }
+
+    /// Adds the file of a run to a table's folder.
+    fn append(&self, folder: &Path, source: &str, table: Table, run: &(Run, Source)) -> Result<(), Failure> {
+        if matches!((&run.1, table), (Source::Reports(set), Table::Warnings) if set.warnings().is_empty()) {
+            return Ok(());
+        }
+        let path: PathBuf = folder.join(parquet::file_name(table.name(), &run.0));
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder).map_err(|error| {
+                Failure::File(folder.display().to_string(), anyhow::anyhow!("cannot be created: {error}"))
+            })?;
+        }
+        self.put(&path, source, table, std::slice::from_ref(run))?;
+        writeln!(io::stdout(), "{}", path.display()).map_err(Failure::Output)
+    }
+
+    fn put(&self, path: &Path, source: &str, table: Table, runs: &[(Run, Source)]) -> Result<(), Failure> {
+        let mut private = false;
+        for source in &self.sources {
+            private |= source.process()?.is_some();
+        }
+        new_file::write(path, private, |out| write(table, runs, out)).map_err(|error| match error {
+            ExportError::Write(error) => {
+                Failure::File(path.display().to_string(), anyhow::anyhow!("cannot be written: {error}"))
+            }
+            error => Failure::File(source.to_owned(), error.into()),
+        })
+    }
+
+    fn source(&self, source: &Input) -> Result<Source, Failure> {
+        let path = source.path();
+        match self.tables.table {
+            Some(Table::Reports | Table::Warnings) => return self.report(source).map(Source::Reports),
+            Some(Table::Stacks | Table::Frames) => return self.stacks_of(source),
+            Some(Table::Census) => return self.census(source),
+            None => {}
+        }
+        if has_end(path, "fxsnapshot") {
+            return self.census(source);
+        }
+        if !source.is_stdin() && (profile::is_pprof(path) || Recording::is_at(path)) {
+            return self.stacks_of(source);
+        }
+        match self.report(source) {
+            Err(Failure::File(_, error)) if !source.is_stdin() && is_dump(&error) => self.stacks_of(source),
+            read => read.map(Source::Reports),
+        }
+    }
+
+    fn stacks_of(&self, source: &Input) -> Result<Source, Failure> {
+        let making = Making {
+            symbols: Some(&self.symbols),
+            limits: &self.limits,
+            when: &self.when,
+            options: StacksOptions::new().all_frames(self.all_frames).types(true).both(true),
+        };
+        making.stacks(source).map(|stacks| Source::Stacks(Box::new(stacks)))
+    }
+
+    fn census(&self, source: &Input) -> Result<Source, Failure> {
+        let graph = self.graph(source)?;
+        let failure = |error: anyhow::Error| Failure::File(source.name(), error);
+        let breakdown = Breakdown::preset(BY).expect("the breakdown has this name");
+        let report = heap_graph::census(&graph, &breakdown).map_err(|error| failure(error.into()))?;
+        let tree = CensusTree::new(&report, &TreeOptions::default());
+        let mut rows = Vec::new();
+        let mut left = vec![(tree.root(), Vec::new())];
+        while let Some((node, group)) = left.pop() {
+            let amount = |amount: i128| {
+                i64::try_from(amount)
+                    .map_err(|_| failure(anyhow::anyhow!("a group has {amount}, beyond 64 bits")))
+            };
+            if node.bytes != 0 || node.count != 0 {
+                rows.push(CensusRow {
+                    by: BY.to_owned(),
+                    group: group.clone(),
+                    bytes: amount(node.bytes)?,
+                    count: amount(node.count)?,
+                    retained: None,
+                });
+            }
+            left.extend(tree.children(node).map(|child| {
+                let mut group = group.clone();
+                group.extend(child.name.as_ref().map(ToString::to_string));
+                (child, group)
+            }));
+        }
+        Ok(Source::Census(rows))
+    }
+}
+
+fn is_dump(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<super::super::IsDump>().is_some()
+}
+
+fn write(table: Table, runs: &[(Run, Source)], out: &mut (dyn Write + Send)) -> Result<(), ExportError> {
+    let options = Options::new().created_by(concat!("about-memory ", env!("CARGO_PKG_VERSION")));
+    let sets: Vec<(&Run, &ReportSet)> = runs
+        .iter()
+        .filter_map(|(run, source)| match source {
+            Source::Reports(set) => Some((run, set)),
+            _ => None,
+        })
+        .collect();
+    match (table, &runs[0]) {
+        (Table::Reports, _) => parquet::reports(&sets, &options, out),
+        (Table::Warnings, _) => parquet::warnings(&sets, &options, out),
+        (Table::Frames, (run, Source::Stacks(stacks))) => parquet::frames(run, stacks, &options, out),
+        (_, (run, Source::Stacks(stacks))) => parquet::stacks(run, stacks, &options, out),
+        (_, (run, Source::Census(rows))) => parquet::census(run, rows, &options, out),
+        (_, (_, Source::Reports(_))) => parquet::reports(&sets, &options, out),
+    }
+}
+
+impl Tables {
+    /// What all rows of the source have in common.
+    fn run(&self, source: &Input, read: &Source) -> Result<Run, Failure> {
+        let since = |time: SystemTime| time.duration_since(UNIX_EPOCH).unwrap_or_default();
+        let now = || since(SystemTime::now());
+        let pid = source.process()?;
+        let changed = || {
+            let time = fs::metadata(source.path()).ok().filter(fs::Metadata::is_file)?.modified().ok()?;
+            // Seconds survive a copy; what is below them often does not.
+            Some(Duration::from_secs(since(time).as_secs()))
+        };
+        let in_file = match read {
+            Source::Stacks(stacks) => stacks.facts().time,
+            _ => None,
+        };
+        let time = self.time.or_else(|| if pid.is_some() { Some(now()) } else { in_file.or_else(changed) });
+        let service = self.service.clone().unwrap_or_else(|| service_of(source, read));
+        let mut run = Run::new(service, time.unwrap_or_else(now));
+        run.version.clone_from(&self.service_version);
+        run.host = self.host.clone().or_else(host_name);
+        run.labels = self.labels.iter().cloned().collect();
+        if let Source::Stacks(stacks) = read {
+            run.pid = stacks.facts().pid.or(pid);
+            run.process = Some(file_of(&stacks.facts().program)).filter(|name| !name.is_empty());
+            run.build_id =
+                stacks.modules().first().map(|module| module.build_id.clone()).filter(|id| !id.is_empty());
+        }
+        Ok(match read {
+            Source::Reports(set) => run.of_reports(set),
+            Source::Stacks(stacks) => run.of_stacks(stacks),
+            Source::Census(rows) => run.of_census(rows),
+        })
+    }
+}
+
+fn file_of(program: &str) -> String {
+    program.rsplit('/').next().unwrap_or_default().to_owned()
+}
+
+/// The name of the program, or of the file if nothing else is known.
+fn service_of(source: &Input, read: &Source) -> String {
+    let name = match read {
+        Source::Reports(set) => {
+            let process = set.processes().find(|process| !process.is_empty()).unwrap_or_default();
+            process.split(" (pid ").next().unwrap_or_default().to_owned()
+        }
+        Source::Stacks(stacks) => file_of(&stacks.facts().program),
+        Source::Census(_) => String::new(),
+    };
+    match name.is_empty() {
+        true => source.path().file_stem().unwrap_or_default().to_string_lossy().into_owned(),
+        false => name,
+    }
+}
+
+/// The name of this machine, where the system has it as a file.
+fn host_name() -> Option<String> {
+    let name = fs::read_to_string("/proc/sys/kernel/hostname").ok()?;
+    Some(name.trim().to_owned()).filter(|name| !name.is_empty())
+}

@@ -1,0 +1,62 @@
+//! `about-memory export --format parquet`: which files it writes, and what it refuses. `memory-export` tests their contents.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+fn golden(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name)
+}
+
+fn export(arguments: &[&str], folder: &Path) -> Output {
+    let program = env!("CARGO_BIN_EXE_about-memory");
+    Command::new(program).arg("export").args(arguments).current_dir(folder).output().unwrap()
+}
+
+fn append(source: &Path, more: &[&str], folder: &Path) -> Vec<String> {
+    let source = source.to_str().unwrap();
+    let arguments =
+        [&[source, "--append-to", "fleet", "--time", "2026-11-22T10:00:00Z", "--host", "h"], more].concat();
+    let output = export(&arguments, folder);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn a_run_that_is_added_twice_is_there_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let dump = golden("dmd/live-basic.json");
+    let first = append(&dump, &["--service", "a/b"], folder.path());
+    let contents = fs::read(folder.path().join(&first[0])).unwrap();
+    assert!(contents.starts_with(b"PAR1") && contents.ends_with(b"PAR1"));
+    assert_eq!(append(&dump, &["--service", "a/b"], folder.path()), first);
+    assert_eq!(fs::read(folder.path().join(&first[0])).unwrap(), contents);
+    assert_ne!(append(&dump, &["--service", "a/b", "--label", "x=y"], folder.path()), first);
+    let places: Vec<&str> = first.iter().map(|file| file.rsplit_once('/').unwrap().0).collect();
+    let expected = ["stacks", "frames"].map(|table| format!("fleet/{table}/date=2026-11-22/service=a%2Fb"));
+    assert_eq!(places, expected);
+    let left = fs::read_dir(folder.path().join(places[0])).unwrap().count();
+    assert_eq!(left, 2, "a temporary file is left");
+}
+
+#[test]
+fn what_does_not_fit_is_one_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let dump = golden("dmd/live-basic.json");
+    let dump = dump.to_str().unwrap();
+    for (arguments, expected) in [
+        (&[dump, "-o", "x.parquet", "--table", "reports"][..], "has no reports"),
+        (&[dump, "-o", "x.parquet", "--time", "2026-02-29T10:00:00Z"], "is no time"),
+        (&[dump, "-o", "x.parquet", "--label", "a"], "write NAME=VALUE"),
+        (&[dump, "-o", "x.parquet.gz"], "leave .gz out"),
+        (&[dump, "-o", "x.folded", "--service", "a"], "are for the format parquet"),
+        (&[dump, "-o", "x.parquet", "--requested"], "requested and usable bytes"),
+        (&["missing.json", "-o", "x.parquet"], "missing.json"),
+    ] {
+        let output = export(arguments, folder.path());
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert!(matches!(output.status.code(), Some(1 | 2)), "{arguments:?}");
+        assert!(text.contains(expected), "{text}");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "{arguments:?}");
+    }
+}
