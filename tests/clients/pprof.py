@@ -21,7 +21,7 @@ def run(*options):
 
 def number(text):
     """An amount in bytes, as pprof prints it with -unit=bytes."""
-    return int(text.removesuffix("B"))
+    return int(text.removesuffix("B").removesuffix(".0"))
 
 
 refuses(("pb.gz", "pprof"), set())
@@ -53,7 +53,7 @@ for name, profile in profiles.items():
         continue
     tags = run("-tags", *show, file)
     tags = tags[tags.index("kind: Total") :].split("\n\n")[0]
-    found = {kind: number(amount) for amount, kind in re.findall(r"^ +(\d+B?) \([^)]*\): (\w+)", tags, re.M)}
+    found = {kind: number(amount) for amount, kind in re.findall(r"^ +([\d.]+B?) \([^)]*\): (\w+)", tags, re.M)}
     equal(f"{file.name}: -tags", found, {kind: sums[1] for kind, sums in kinds.items()})
     roots = run("-top", "-cum", "-tagroot=kind", *show, file)
     found = {kind: number(amount) for amount, kind in re.findall(r" (\d+B?) +[\d.]+% +(once|twice|unreported)\b *$", roots, re.M)}
