@@ -109,16 +109,13 @@ fn main() -> ExitCode {
     let mut metric = Map::new();
     let hostile = inputs::HOSTILE.iter().enumerate();
     let hostile = hostile.map(|(at, name)| (format!("tree/a{name}"), kinds[at % 3], 100 + at as i64));
+    let path = |at: usize| format!("tree/{}/{}/{at}", at % 7, at % 1000);
+    let million = (0..1_000_000).map(|at| (path(at), kinds[at % 3], at as i64));
     for (name, set) in [
         ("empty", ReportSet::new()),
         ("one", reports([("tree/one".to_owned(), Kind::Heap, 100)].into_iter())),
         ("hostile", reports(hostile)),
-        (
-            "million",
-            reports((0..1_000_000).map(|at: usize| {
-                (format!("tree/{}/{}/{at}", at % 7, at % 1000), kinds[at % 3], at as i64)
-            })),
-        ),
+        ("million", reports(million)),
         // A client's numbers are doubles, and this one is a double.
         ("beyond", reports([("tree/one".to_owned(), Kind::Other, (1 << 53) + 2)].into_iter())),
         ("below", reports([("line".to_owned(), Kind::Other, -100)].into_iter())),
