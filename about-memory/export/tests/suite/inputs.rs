@@ -73,8 +73,13 @@ pub(crate) fn hostile() -> Stacks {
     builder.finish().unwrap()
 }
 
-/// 100,000 stacks of 10 frames.
+/// 100,000 stacks of 12 frames.
 pub(crate) fn many() -> Stacks {
+    stacks(100_000)
+}
+
+/// At most 1,000,000 different stacks of 12 frames.
+pub(crate) fn stacks(count: usize) -> Stacks {
     let mut builder = StacksBuilder::new(&LIVE);
     let frames: Vec<_> = (0..1000)
         .map(|index| {
@@ -88,7 +93,7 @@ pub(crate) fn many() -> Stacks {
         })
         .collect();
     let labels = builder.labels(&Labels { kind: Some("unreported"), ..Labels::default() });
-    for index in 0..100_000_usize {
+    for index in 0..count {
         let calls: Vec<_> =
             (0..10).map(|depth| frames[index.wrapping_mul(2_654_435_761 >> depth) / 7 % 1000]).collect();
         let first = frames[index % 1000];
