@@ -10,7 +10,7 @@ use std::rc::Rc;
 
 use hashbrown::HashMap;
 
-use crate::debug_info::{DebugInfo, NameId, TypeId};
+use crate::debug_info::{DebugInfo, Kind, Member, NameId, TypeId};
 
 /// A number inside of a value: its offset and its size in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,15 +93,17 @@ impl<'i> Plans<'i> {
     }
 
     /// Whether the last part of a type is a slice without a length.
-    pub(crate) fn has_tail(&self, mut id: TypeId) -> bool {
-        for _ in 0..compile::DEEPEST {
-            if matches!(self.info.get(id).kind, crate::debug_info::Kind::Array(_, None)) {
-                return true;
-            }
-            let last = self.info.get(id).members.iter().max_by_key(|member| member.offset);
-            let Some(last) = last.and_then(|last| self.info.type_at(last.of)) else { return false };
-            id = last;
-        }
-        false
+    pub(crate) fn has_tail(&self, id: TypeId) -> bool {
+        self.tail(id).is_some()
+    }
+
+    /// The last member of an unsized type, such as that of `ArcInner<[T]>`: debug information gives it the type of an
+    /// element, which exceeds the size of the whole.
+    fn tail(&self, id: TypeId) -> Option<Member> {
+        let of = self.info.get(id);
+        let last = of.members.iter().max_by_key(|member| member.offset).copied()?;
+        let size = self.info.size(self.info.type_at(last.of)?);
+        let exceeds = of.kind == Kind::Struct && last.offset.saturating_add(size) > of.size;
+        (of.size > 0 && exceeds).then_some(last)
     }
 }

@@ -84,8 +84,15 @@ impl Plans<'_> {
         let name = info.name(id);
         let of_library = LIBRARIES.iter().any(|library| name.starts_with(library));
         let alone = members.len() == 1;
+        let tail = self.tail(id).map(|tail| tail.offset);
         let mut steps = Vec::new();
         for member in members {
+            if tail == Some(member.offset) {
+                if let Some(element) = info.type_at(member.of) {
+                    steps.extend(self.repeat(member.offset, element, Count::Tail, None, depth));
+                }
+                continue;
+            }
             let text = info.text(member.name);
             // The fields of tuples and tuple structs are `__0`, `__1`.
             let is_number = text.starts_with("__");
