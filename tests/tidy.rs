@@ -62,6 +62,7 @@ fn crates_depend_along_the_arrows_only() {
         ("dmd/preload", &["dmd"]),
         ("dmd/unwind", &[]),
         ("heap-graph", &["memory-report", "memory-reporter"]),
+        ("heap-graph/typed", &["dmd-analyze", "heap-graph"]),
         (
             "about-memory",
             &["memory-report", "memory-reporter", "dmd-analyze", "dmd", "heap-graph", "memory-export"],
@@ -221,6 +222,7 @@ fn unsafe_code_is_forbidden_or_named() {
         ("dmd/analyze/src/lib.rs", "#![deny(unsafe_code)]"),
         ("dmd/unwind/src/lib.rs", "#![deny(unsafe_code)]"),
         ("heap-graph/src/lib.rs", "#![deny(unsafe_code)]"),
+        ("heap-graph/typed/src/lib.rs", "#![forbid(unsafe_code)]"),
         ("about-memory/export/src/lib.rs", "#![forbid(unsafe_code)]"),
         ("about-memory/endpoint/src/lib.rs", "#![forbid(unsafe_code)]"),
     ] {

@@ -51,6 +51,8 @@ pub struct Module {
     pub path: String,
     /// The build id, hexadecimal in lower case; empty if the module has none.
     pub build_id: String,
+    /// The difference between the addresses of its code in memory and in its file, if the dump has it.
+    pub bias: Option<u64>,
 }
 
 /// A reporter's path and two amounts: the bytes that it reported, and the bytes of the blocks that it marked

@@ -116,7 +116,7 @@ pub use sample::Sample;
 pub use scanned::ScannedBlock;
 pub use suggest::{Suggestion, Suggestions};
 pub use text::Text;
-pub use type_name::{Certainty, FunctionName, Shape, TypeNames, Verdict};
+pub use type_name::{Certainty, FunctionName, Shape, TypeNames, Verdict, short_type_name};
 
 /// The function that the macro calls. Not for direct use; it may change in any version.
 #[doc(hidden)]

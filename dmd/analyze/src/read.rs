@@ -254,6 +254,12 @@ impl<R: Read> Reader<'_, R> {
                 let field = match key {
                     "path" | "name" => &mut module.path,
                     "buildId" => &mut module.build_id,
+                    "bias" => {
+                        if let Found::Text(text) = reader.value(3)? {
+                            module.bias = u64::from_str_radix(&text, 16).ok();
+                        }
+                        return Ok(());
+                    }
                     _ => return reader.skip(3),
                 };
                 if let Found::Text(text) = reader.value(3)? {

@@ -33,6 +33,11 @@ impl<'d> ScannedBlock<'d> {
         &self.dump.words[self.dump.scanned[self.index].words.clone()]
     }
 
+    /// The index in [`Dump::stacks`] of the stack that allocated it, if the dump has it.
+    pub fn stack(self) -> Option<usize> {
+        self.dump.blocks[self.index].alloc.index()
+    }
+
     /// The innermost frame of its stack that is not an allocator's, without its number.
     pub fn allocated_in(self) -> Option<&'d str> {
         let frames = self.dump.trace(self.dump.blocks[self.index].alloc);

@@ -30,6 +30,7 @@ use crate::trace_id::TraceId;
 use role::Facts;
 
 pub use generics::FunctionName;
+pub use spelling::shorten as short_type_name;
 pub use verdict::{Certainty, Verdict};
 
 /// How a block consists of values of its type.

@@ -119,7 +119,11 @@ impl Tree {
             }
         }
         let mut dump = traces.dump;
-        let module = |mapping: &Mapping| Module { path: path(mapping), build_id: mapping.build_id.clone() };
+        let module = |mapping: &Mapping| Module {
+            path: path(mapping),
+            build_id: mapping.build_id.clone(),
+            bias: Some(mapping.bias),
+        };
         dump.modules = Some(self.modules.iter().map(module).collect());
         dump.measurements.counts = [dump.blocks.len(), dump.traces.len(), dump.frames.len()];
         Ok(dump)

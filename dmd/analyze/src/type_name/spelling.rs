@@ -17,8 +17,8 @@ const AMBIGUOUS: &[&str] = &[
     "Slot", "State", "Storage", "Value", "Weak",
 ];
 
-/// The short form of a type.
-pub(super) fn shorten(name: &str) -> String {
+/// The short form of a type's name, as [`Verdict`](crate::Verdict) has it: `Vec<String>`.
+pub fn shorten(name: &str) -> String {
     let is_path = |c: char| c.is_alphanumeric() || matches!(c, '_' | ':' | '{' | '}' | '#');
     let mut text = String::with_capacity(name.len());
     // For each open `<`: where its current argument starts in `name`, and where it starts in `text`, with the comma.

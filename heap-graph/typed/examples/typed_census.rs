@@ -1,0 +1,74 @@
+//! Prints the heap of a program by type: `typed_census DUMP [--core FILE | --pid PID] [--snapshot FILE]`. The dump is of scan
+//! mode; a core file or a process has statics, too.
+
+use std::error::Error;
+use std::fs::{self, File};
+use std::time::Instant;
+
+use dmd_analyze::{ReadOptions, read_with, symbolize::SymbolOptions};
+use heap_graph::snapshot::{WriteOptions, write};
+use typed_heap::{CoreFile, DebugInfo, Memory, ProcessMemory, ScanMemory, TypedHeap};
+
+#[allow(clippy::print_stdout, clippy::print_stderr, reason = "a program prints")]
+fn main() -> Result<(), Box<dyn Error>> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [path, rest @ ..] = &arguments[..] else { return Err("typed_census DUMP".into()) };
+    let option = |name: &str| rest.iter().position(|word| word == name).and_then(|at| rest.get(at + 1));
+    let started = Instant::now();
+    let mut dump = read_with(path, &ReadOptions::new().contents(true).max_entries(100_000_000))?;
+    let read = started.elapsed();
+    for note in dump.symbolize(&SymbolOptions::new()) {
+        eprintln!("{note}");
+    }
+    let symbolized = started.elapsed();
+    let module = dump.modules().first().ok_or("the dump lists no modules")?;
+    let file = fs::read(&module.path)?;
+    let before = started.elapsed();
+    let info = DebugInfo::read(&file)?;
+    let loaded = started.elapsed();
+    let memory: Box<dyn Memory + '_> = match (option("--core"), option("--pid")) {
+        (Some(core), _) => Box::new(CoreFile::open(core)?),
+        (_, Some(pid)) => Box::new(ProcessMemory::of(pid.parse()?)?),
+        _ => Box::new(ScanMemory::new(&dump)?),
+    };
+    let heap = TypedHeap::new(&dump, &info, module.bias.unwrap_or(0), &*memory)?;
+    let typed = started.elapsed();
+    let census = heap.census();
+    let percent = |part: u64, all: u64| 100.0 * part as f64 / all.max(1) as f64;
+    println!(
+        "{} blocks, {} bytes; typed {:.2} % of bytes, {:.2} % of blocks; wrong size {}",
+        census.blocks,
+        census.bytes,
+        percent(census.typed_bytes, census.bytes),
+        percent(census.typed_blocks, census.blocks),
+        census.misfits
+    );
+    println!(
+        "{} edges: {:.1} % with a member or variant, {} without a path",
+        census.edges,
+        percent(census.named_edges, census.edges),
+        census.edges_without_path
+    );
+    let (held, bytes) = heap.held_by_statics();
+    println!(
+        "statics: {} edges, hold {held} blocks, {:.2} % of bytes",
+        heap.statics().count(),
+        percent(bytes, census.bytes)
+    );
+    println!("{:?}", heap.agreement());
+    println!(
+        "{} types, {} vtables; read {read:.1?}, symbolized {:.1?}, DWARF {:.1?}, typed {:.1?}",
+        info.type_count(),
+        info.vtable_count(),
+        symbolized - read,
+        loaded - before,
+        typed - loaded
+    );
+    for row in census.rows.iter().take(30) {
+        println!("{:>12} {:>9} {:>9} {}", row.bytes, row.blocks, row.by_owner, row.name);
+    }
+    if let Some(path) = option("--snapshot") {
+        write(&heap.graph(&dump)?, File::create(path)?, &WriteOptions::default())?;
+    }
+    Ok(())
+}

@@ -1,0 +1,74 @@
+//! Live bytes by type.
+
+use std::collections::BTreeMap;
+
+use crate::infer::{Origin, TypedHeap};
+
+/// The blocks of one type.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TypeRow {
+    /// The type, or `in f`.
+    pub name: String,
+    /// The number of blocks.
+    pub blocks: u64,
+    /// Their usable bytes.
+    pub bytes: u64,
+    /// How many of the blocks have the type from an owner, and not from their stack.
+    pub by_owner: u64,
+}
+
+/// The whole heap in numbers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TypeCensus {
+    /// The rows, by descending bytes, then by name.
+    pub rows: Vec<TypeRow>,
+    /// The number of blocks.
+    pub blocks: u64,
+    /// Their usable bytes.
+    pub bytes: u64,
+    /// The number of blocks with a type.
+    pub typed_blocks: u64,
+    /// The usable bytes of blocks with a type.
+    pub typed_bytes: u64,
+    /// The number of blocks whose stack names types that have a layout, none of which fits the block's size.
+    pub misfits: u64,
+    /// The number of pointers.
+    pub edges: u64,
+    /// The number of pointers whose path names a member or a variant.
+    pub named_edges: u64,
+    /// The number of pointers that are only words of a block without a layout, or that have no path.
+    pub edges_without_path: u64,
+}
+
+impl TypedHeap<'_> {
+    /// Counts blocks, bytes and pointers by type.
+    pub fn census(&self) -> TypeCensus {
+        let mut all = TypeCensus::default();
+        let mut rows: BTreeMap<String, TypeRow> = BTreeMap::new();
+        for (index, block) in self.blocks().iter().enumerate() {
+            let name = self.type_name(index);
+            let row = rows.entry(name).or_default();
+            row.blocks += 1;
+            row.bytes += block.usable;
+            row.by_owner += u64::from(self.origin(index) == Origin::Owner);
+            all.blocks += 1;
+            all.bytes += block.usable;
+            if self.is_typed(index) {
+                all.typed_blocks += 1;
+                all.typed_bytes += block.usable;
+            }
+            all.misfits += u64::from(self.misfits(index));
+        }
+        for edge in &self.edges {
+            all.edges += 1;
+            let path = edge.path.filter(|path| *path != crate::path::Paths::EMPTY);
+            all.edges_without_path += u64::from(path.is_none());
+            all.named_edges += u64::from(path.is_some_and(|path| self.walk.paths.is_named(path)));
+        }
+        all.rows = rows.into_iter().map(|(name, row)| TypeRow { name, ..row }).collect();
+        all.rows.sort_by(|one, other| other.bytes.cmp(&one.bytes).then_with(|| one.name.cmp(&other.name)));
+        all
+    }
+}

@@ -1,0 +1,237 @@
+//! The types, statics and vtables of a program, from its debug information (DWARF 4 and 5).
+//!
+//! Entries for code are skipped. Members, variants and parameters are read as they are; what they mean is decided
+//! where a type is needed.
+
+mod names;
+mod read;
+mod types;
+mod unit;
+
+use std::borrow::Cow;
+
+use dmd_analyze::short_type_name;
+use gimli::{Dwarf, DwarfSections, EndianSlice, LittleEndian};
+use hashbrown::HashMap;
+use object::{Object as _, ObjectSection as _};
+
+use crate::error::{Bound, TypedError};
+use names::Names;
+use read::Reading;
+pub use types::TypeId;
+pub(crate) use types::{Kind, Member, NameId, Static, Type, TypeRef, Variant};
+
+/// The maximum of bytes of all compressed sections when unpacked.
+const MOST_UNPACKED: u64 = 1 << 30;
+
+/// The maximum depth of arrays in arrays whose size is computed.
+const DEEPEST_ARRAY: u32 = 16;
+
+/// What the debug information of a program says about its types.
+#[derive(Debug)]
+pub struct DebugInfo {
+    names: Names,
+    types: Vec<Type>,
+    offsets: Vec<u64>,
+    statics: Vec<Static>,
+    /// The type behind each vtable, by its address in the file.
+    vtables: HashMap<u64, TypeId>,
+    /// The first type of each name that is more than a declaration.
+    by_name: HashMap<NameId, TypeId>,
+    /// For each type, the first type of the same name and size.
+    same_as: Vec<TypeId>,
+    /// Types by the short form of their names; only the first of equal ones.
+    by_short_name: HashMap<String, Vec<TypeId>>,
+}
+
+impl DebugInfo {
+    /// Reads the debug information of a program's file. A file without any gives no types.
+    ///
+    /// # Errors
+    ///
+    /// [`TypedError::NotAProgram`], [`TypedError::DebugInfo`] or [`TypedError::Bounded`].
+    pub fn read(file: &[u8]) -> Result<Self, TypedError> {
+        let not_a_program = |error: object::Error| TypedError::NotAProgram(error.to_string());
+        let object = object::File::parse(file).map_err(not_a_program)?;
+        if !object.is_little_endian() || !object.is_64() {
+            return Err(TypedError::NotAProgram(
+                "only 64-bit little-endian programs have types here".to_owned(),
+            ));
+        }
+        let mut left = MOST_UNPACKED;
+        let sections = DwarfSections::load(|id| -> Result<Cow<'_, [u8]>, TypedError> {
+            let Some(section) = object.section_by_name(id.name()) else { return Ok(Cow::Borrowed(&[])) };
+            let data = section.compressed_data().map_err(not_a_program)?;
+            if data.format != object::CompressionFormat::None {
+                left = left
+                    .checked_sub(data.uncompressed_size)
+                    .ok_or(TypedError::Bounded(0, Bound::Unpacked))?;
+            }
+            data.decompress().map_err(not_a_program)
+        })?;
+        let dwarf = sections.borrow(|section| EndianSlice::new(section, LittleEndian));
+        Self::of(&dwarf)
+    }
+
+    fn of(dwarf: &Dwarf<EndianSlice<'_, LittleEndian>>) -> Result<Self, TypedError> {
+        let mut reading = Reading::new(dwarf);
+        reading.run()?;
+        let Reading { names, types, offsets, statics, vtables, .. } = reading;
+        let mut info = Self {
+            names,
+            types,
+            offsets,
+            statics,
+            vtables: HashMap::new(),
+            by_name: HashMap::new(),
+            same_as: Vec::new(),
+            by_short_name: HashMap::new(),
+        };
+        info.name_arrays();
+        info.index();
+        for vtable in vtables {
+            if let Some(owner) = info.type_at(vtable.of).and_then(|id| info.type_at(info.get(id).containing))
+            {
+                info.vtables.insert(vtable.address, owner);
+            }
+        }
+        Ok(info)
+    }
+
+    /// Arrays have no names in debug information.
+    fn name_arrays(&mut self) {
+        for index in 0..self.types.len() {
+            let Kind::Array(element, count) = self.types[index].kind else { continue };
+            let Some(element) = self.at(element) else { continue };
+            let inner = self.names.get(self.types[element.index()].name);
+            let name = match count {
+                _ if inner.is_empty() || inner.len() > 4096 => continue,
+                Some(count) => format!("[{inner}; {count}]"),
+                None => format!("[{inner}]"),
+            };
+            if let Some(name) = self.names.intern(&name) {
+                self.types[index].name = name;
+            }
+        }
+    }
+
+    fn index(&mut self) {
+        let mut first: HashMap<(NameId, u64), TypeId> = HashMap::new();
+        for index in 0..self.types.len() {
+            let id = TypeId(index as u32);
+            let Type { name, declared_only, .. } = self.types[index];
+            let size = self.size(id);
+            let same = if declared_only { id } else { *first.entry((name, size)).or_insert(id) };
+            self.same_as.push(same);
+            if same == id && !declared_only && !self.names.get(name).is_empty() {
+                self.by_name.entry(name).or_insert(id);
+                let short = short_type_name(self.names.get(name));
+                self.by_short_name.entry(short).or_default().push(id);
+            }
+        }
+    }
+
+    /// The number of types.
+    pub fn type_count(&self) -> usize {
+        self.types.len()
+    }
+
+    /// The number of vtables whose types are known.
+    pub fn vtable_count(&self) -> usize {
+        self.vtables.len()
+    }
+
+    /// The full name of a type, as debug information has it.
+    pub fn name(&self, id: TypeId) -> &str {
+        self.names.get(self.types[id.index()].name)
+    }
+
+    /// The size of a type in bytes.
+    pub fn size(&self, id: TypeId) -> u64 {
+        self.size_within(id, DEEPEST_ARRAY)
+    }
+
+    fn size_within(&self, id: TypeId, depth: u32) -> u64 {
+        let of = &self.types[id.index()];
+        match of.kind {
+            Kind::Array(element, Some(count)) if depth > 0 && of.size == 0 => {
+                let element = self.type_at(element).map_or(0, |element| self.size_within(element, depth - 1));
+                element.saturating_mul(count)
+            }
+            _ => of.size,
+        }
+    }
+
+    /// The types with this short name, each once.
+    pub fn with_short_name(&self, name: &str) -> &[TypeId] {
+        self.by_short_name.get(name).map_or(&[], Vec::as_slice)
+    }
+
+    /// The type with this full name.
+    pub(crate) fn with_name(&self, name: &str) -> Option<TypeId> {
+        self.names.find(name).and_then(|name| self.by_name.get(&name)).copied()
+    }
+
+    pub(crate) fn get(&self, id: TypeId) -> &Type {
+        &self.types[id.index()]
+    }
+
+    pub(crate) fn text(&self, name: NameId) -> &str {
+        self.names.get(name)
+    }
+
+    pub(crate) fn statics(&self) -> &[Static] {
+        &self.statics
+    }
+
+    fn at(&self, reference: TypeRef) -> Option<TypeId> {
+        self.offsets.binary_search(&reference.0).ok().map(|index| TypeId(index as u32))
+    }
+
+    /// The type that a reference means. A declaration stands for the type of its name.
+    pub(crate) fn type_at(&self, reference: TypeRef) -> Option<TypeId> {
+        let id = self.at(reference)?;
+        match &self.types[id.index()] {
+            Type { declared_only: true, name, .. } => self.by_name.get(name).copied().or(Some(id)),
+            _ => Some(id),
+        }
+    }
+
+    /// The first of the types with this one's name and size: units repeat types.
+    pub(crate) fn same_as(&self, id: TypeId) -> TypeId {
+        self.same_as[id.index()]
+    }
+
+    /// Whether the first member of a type, or the first member of that, is of another type, or an array of it.
+    pub(crate) fn starts_with(&self, mut id: TypeId, other: TypeId) -> bool {
+        for _ in 0..16 {
+            if self.same_as(id) == self.same_as(other) {
+                return true;
+            }
+            let first = match self.get(id).kind {
+                Kind::Array(element, _) => Some(element),
+                _ => self.get(id).members.iter().find(|member| member.offset == 0).map(|member| member.of),
+            };
+            match first.and_then(|first| self.type_at(first)) {
+                Some(first) => id = first,
+                None => return false,
+            }
+        }
+        false
+    }
+
+    /// The type behind the vtable at an address of the file.
+    pub(crate) fn behind_vtable(&self, address: u64) -> Option<TypeId> {
+        self.vtables.get(&address).copied()
+    }
+
+    pub(crate) fn member(&self, id: TypeId, name: &str) -> Option<Member> {
+        self.get(id).members.iter().copied().find(|member| self.names.get(member.name) == name)
+    }
+
+    pub(crate) fn parameter(&self, id: TypeId, name: &str) -> Option<TypeId> {
+        let mut all = self.get(id).parameters.iter();
+        let (_, of) = all.find(|(parameter, _)| self.names.get(*parameter) == name)?;
+        self.type_at(*of)
+    }
+}

@@ -1,0 +1,55 @@
+//! Names, each stored once.
+
+use hashbrown::HashTable;
+use std::hash::{BuildHasher as _, RandomState};
+
+use super::types::NameId;
+
+/// The maximum length of one name in bytes; longer names are cut.
+pub(super) const LONGEST: usize = 1 << 16;
+
+/// The maximum of bytes of all names together.
+const MOST_BYTES: usize = 256 << 20;
+
+#[derive(Debug, Default)]
+pub(super) struct Names {
+    text: String,
+    ends: Vec<u32>,
+    ids: HashTable<u32>,
+    hasher: RandomState,
+}
+
+impl Names {
+    pub(super) fn get(&self, id: NameId) -> &str {
+        let index = id.0 as usize;
+        let start = index.checked_sub(1).map_or(0, |before| self.ends[before] as usize);
+        &self.text[start..self.ends[index] as usize]
+    }
+
+    /// The id of a name, if it is known.
+    pub(super) fn find(&self, name: &str) -> Option<NameId> {
+        let hash = self.hasher.hash_one(name);
+        self.ids.find(hash, |id| self.get(NameId(*id)) == name).map(|id| NameId(*id))
+    }
+
+    /// The id of a name, which is added if it is new. `None` at the limit of bytes.
+    pub(super) fn intern(&mut self, name: &str) -> Option<NameId> {
+        let hash = self.hasher.hash_one(name);
+        if let Some(id) = self.find(name) {
+            return Some(id);
+        }
+        if self.text.len() + name.len() > MOST_BYTES {
+            return None;
+        }
+        let id = self.ends.len() as u32;
+        self.text.push_str(name);
+        self.ends.push(self.text.len() as u32);
+        let Self { ids, text, ends, hasher } = self;
+        ids.insert_unique(hash, id, |id| {
+            let index = *id as usize;
+            let start = index.checked_sub(1).map_or(0, |before| ends[before] as usize);
+            hasher.hash_one(&text[start..ends[index] as usize])
+        });
+        Some(NameId(id))
+    }
+}

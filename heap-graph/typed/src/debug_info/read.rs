@@ -1,0 +1,122 @@
+//! Reads all units of a file, within bounds.
+//!
+//! The author of a file may want the reader to fail: entries of one byte may have a million attributes, and each of a
+//! million units may name another place in one table of abbreviations. So each attribute and each byte of a table
+//! counts, and reading stops at a multiple of the size of the sections.
+
+use std::sync::Arc;
+
+use gimli::{Abbreviations, DebugAbbrev, Dwarf, LittleEndian, Reader as _, Section as _};
+use hashbrown::HashMap;
+
+use super::names::Names;
+use super::types::{Static, Type};
+use super::unit::{Slice, Unit};
+use crate::error::{Bound, TypedError};
+
+/// Attributes that are allowed regardless of the size, and for each byte.
+const WORK: u64 = 1 << 20;
+const WORK_A_BYTE: u64 = 4;
+
+/// Why a unit cannot be read.
+pub(super) enum Fault {
+    Gimli(gimli::Error),
+    Bound(Bound),
+}
+
+impl From<gimli::Error> for Fault {
+    fn from(error: gimli::Error) -> Self {
+        Self::Gimli(error)
+    }
+}
+
+/// The state of reading.
+pub(super) struct Reading<'s> {
+    pub(super) dwarf: &'s Dwarf<Slice<'s>>,
+    pub(super) names: Names,
+    pub(super) types: Vec<Type>,
+    /// The offset of each type's entry, ascending.
+    pub(super) offsets: Vec<u64>,
+    pub(super) statics: Vec<Static>,
+    pub(super) vtables: Vec<Static>,
+    abbreviations: HashMap<usize, Arc<Abbreviations>>,
+    left: u64,
+}
+
+impl<'s> Reading<'s> {
+    pub(super) fn new(dwarf: &'s Dwarf<Slice<'s>>) -> Self {
+        let size = dwarf.debug_info.reader().len()
+            + dwarf.debug_abbrev.reader().len()
+            + dwarf.debug_str.reader().len();
+        Self {
+            dwarf,
+            names: Names::default(),
+            types: Vec::new(),
+            offsets: Vec::new(),
+            statics: Vec::new(),
+            vtables: Vec::new(),
+            abbreviations: HashMap::new(),
+            left: WORK + WORK_A_BYTE * size as u64,
+        }
+    }
+
+    /// Counts work.
+    pub(super) fn work(&mut self, amount: u64) -> Result<(), Fault> {
+        self.left = self.left.checked_sub(amount).ok_or(Fault::Bound(Bound::Work))?;
+        Ok(())
+    }
+
+    /// Reads all units.
+    pub(super) fn run(&mut self) -> Result<(), TypedError> {
+        let dwarf = self.dwarf;
+        let mut units = dwarf.units();
+        let mut last = 0;
+        loop {
+            let header = units.next().map_err(|error| TypedError::DebugInfo(last, error))?;
+            let Some(header) = header else { return Ok(()) };
+            let base = header.debug_info_offset().map_or(0, |offset| offset.0 as u64);
+            last = base;
+            let result = self
+                .abbreviations(header.debug_abbrev_offset().0)
+                .and_then(|abbreviations| Unit::new(self, header, base).read(&abbreviations));
+            result.map_err(|fault| match fault {
+                Fault::Gimli(error) => TypedError::DebugInfo(base, error),
+                Fault::Bound(bound) => TypedError::Bounded(base, bound),
+            })?;
+        }
+    }
+
+    fn abbreviations(&mut self, offset: usize) -> Result<Arc<Abbreviations>, Fault> {
+        if let Some(known) = self.abbreviations.get(&offset) {
+            return Ok(known.clone());
+        }
+        let section = *self.dwarf.debug_abbrev.reader();
+        let mut table = section;
+        table.skip(offset)?;
+        self.count_table(table)?;
+        let read = DebugAbbrev::new(section.slice(), LittleEndian)
+            .abbreviations(gimli::DebugAbbrevOffset(offset))?;
+        let read = Arc::new(read);
+        self.abbreviations.insert(offset, read.clone());
+        Ok(read)
+    }
+
+    /// Counts the work of a table of abbreviations (DWARF 5, section 7.5.3).
+    fn count_table(&mut self, mut table: Slice<'s>) -> Result<(), Fault> {
+        while table.read_uleb128()? != 0 {
+            table.read_uleb128()?;
+            table.read_u8()?;
+            loop {
+                self.work(1)?;
+                let (name, form) = (table.read_uleb128()?, table.read_uleb128()?);
+                if form == u64::from(gimli::constants::DW_FORM_implicit_const.0) {
+                    table.read_sleb128()?;
+                }
+                if name == 0 && form == 0 {
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+}

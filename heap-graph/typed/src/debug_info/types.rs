@@ -1,0 +1,73 @@
+//! Types as debug information describes them.
+
+/// A type of a program, as an index into its [`DebugInfo`](super::DebugInfo).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TypeId(pub(super) u32);
+
+impl TypeId {
+    pub(super) fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// The offset in `.debug_info` of a type's entry; 0 for none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct TypeRef(pub(super) u64);
+
+/// A name, stored once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct NameId(pub(super) u32);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Numbers, enumerations without data, functions.
+    Scalar,
+    Pointer(TypeRef),
+    Struct,
+    Union,
+    /// The count is unknown for the tail of an unsized type.
+    Array(TypeRef, Option<u64>),
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Member {
+    pub(crate) name: NameId,
+    pub(crate) offset: u64,
+    pub(crate) of: TypeRef,
+}
+
+/// A variant: the discriminant that selects it, or `None` for all others, and its members.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Variant {
+    pub(crate) discriminant: Option<u64>,
+    pub(crate) members: Vec<Member>,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Variants {
+    pub(crate) discriminant: Option<Member>,
+    pub(crate) all: Vec<Variant>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Type {
+    pub(crate) name: NameId,
+    pub(crate) kind: Kind,
+    /// In bytes.
+    pub(crate) size: u64,
+    /// The entry says that the type exists, and not what it is.
+    pub(crate) declared_only: bool,
+    pub(crate) members: Vec<Member>,
+    pub(crate) variants: Option<Box<Variants>>,
+    pub(crate) parameters: Vec<(NameId, TypeRef)>,
+    /// For the type of a vtable: the type that has it.
+    pub(crate) containing: TypeRef,
+}
+
+/// A static at its address in the file.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Static {
+    pub(crate) name: NameId,
+    pub(crate) address: u64,
+    pub(crate) of: TypeRef,
+}

@@ -1,0 +1,327 @@
+//! One unit of debug information: its entries for types, statics and vtables. Code is skipped.
+
+use gimli::constants::{self as dw, DwTag};
+use gimli::{
+    Abbreviations, AttributeValue, DebugAddrBase, DebugStrOffsetsBase, DebugStrOffsetsIndex, EndianSlice,
+    EntriesRaw, LittleEndian, UnitHeader,
+};
+
+use super::names::LONGEST;
+use super::read::{Fault, Reading};
+use super::types::{Kind, Member, NameId, Static, Type, TypeRef, Variant, Variants};
+use crate::error::Bound;
+
+pub(super) type Slice<'s> = EndianSlice<'s, LittleEndian>;
+
+/// The maximum depth of entries.
+const DEEPEST: isize = 256;
+
+/// What the entries inside of an entry belong to.
+#[derive(Clone, Copy)]
+enum Inside {
+    Namespace(NameId),
+    Type(usize),
+    Variants(usize),
+    Variant(usize),
+}
+
+/// The attributes of an entry that a reader of types needs.
+#[derive(Default)]
+struct Entry<'s> {
+    name: Option<AttributeValue<Slice<'s>>>,
+    of: TypeRef,
+    containing: TypeRef,
+    size: Option<u64>,
+    offset: u64,
+    count: Option<u64>,
+    upper: Option<u64>,
+    discriminant: Option<u64>,
+    declaration: bool,
+    location: Option<&'s [u8]>,
+}
+
+pub(super) struct Unit<'r, 's> {
+    pub(super) reading: &'r mut Reading<'s>,
+    pub(super) header: UnitHeader<Slice<'s>>,
+    pub(super) base: u64,
+    strings: DebugStrOffsetsBase<usize>,
+    addresses: DebugAddrBase<usize>,
+}
+
+impl<'r, 's> Unit<'r, 's> {
+    pub(super) fn new(reading: &'r mut Reading<'s>, header: UnitHeader<Slice<'s>>, base: u64) -> Self {
+        // The bases that the format defines for a unit without the attribute: after the section's header.
+        let format = header.format();
+        let start = format.initial_length_size() as usize + 4;
+        Self { reading, header, base, strings: DebugStrOffsetsBase(start), addresses: DebugAddrBase(start) }
+    }
+
+    pub(super) fn read(mut self, abbreviations: &Abbreviations) -> Result<(), Fault> {
+        let header = self.header;
+        let mut entries = header.entries_raw(abbreviations, None)?;
+        let mut inside: Vec<(isize, Inside)> = Vec::new();
+        let mut skipped: Option<isize> = None;
+        while !entries.is_empty() {
+            let depth = entries.next_depth();
+            let at = self.base + entries.next_offset().0 as u64;
+            let Some(abbreviation) = entries.read_abbreviation()? else { continue };
+            let attributes = abbreviation.attributes();
+            self.reading.work(1 + attributes.len() as u64)?;
+            if skipped.is_some_and(|above| depth > above) {
+                entries.skip_attributes(attributes)?;
+                continue;
+            }
+            skipped = None;
+            if depth > DEEPEST {
+                return Err(Fault::Bound(Bound::Nesting));
+            }
+            while inside.last().is_some_and(|(above, _)| *above >= depth) {
+                inside.pop();
+            }
+            let tag = abbreviation.tag();
+            if matches!(tag, dw::DW_TAG_subprogram | dw::DW_TAG_imported_declaration) {
+                skipped = Some(depth);
+                entries.skip_attributes(attributes)?;
+                continue;
+            }
+            let entry = self.entry(&mut entries, attributes, depth == 0)?;
+            let within = inside.last().map(|(_, inside)| *inside);
+            if let Some(next) = self.add(tag, at, &entry, within)? {
+                inside.push((depth, next));
+            }
+        }
+        Ok(())
+    }
+
+    fn entry(
+        &mut self,
+        entries: &mut EntriesRaw<'_, Slice<'s>>,
+        attributes: &[gimli::AttributeSpecification],
+        is_root: bool,
+    ) -> Result<Entry<'s>, Fault> {
+        let mut entry = Entry::default();
+        for one in attributes {
+            let attribute = entries.read_attribute(*one)?;
+            let value = attribute.value();
+            match attribute.name() {
+                dw::DW_AT_name => entry.name = Some(value),
+                dw::DW_AT_type => entry.of = self.reference(&value),
+                dw::DW_AT_containing_type => entry.containing = self.reference(&value),
+                dw::DW_AT_byte_size => entry.size = value.udata_value(),
+                dw::DW_AT_data_member_location => entry.offset = value.udata_value().unwrap_or(0),
+                dw::DW_AT_count => entry.count = value.udata_value(),
+                dw::DW_AT_upper_bound => entry.upper = value.udata_value(),
+                dw::DW_AT_discr_value => {
+                    let signed = || value.sdata_value().map(i64::cast_unsigned);
+                    entry.discriminant = value.udata_value().or_else(signed).or_else(|| block(&value));
+                }
+                dw::DW_AT_declaration => entry.declaration = true,
+                dw::DW_AT_location => {
+                    if let AttributeValue::Exprloc(expression) = value {
+                        entry.location = Some(expression.0.slice());
+                    }
+                }
+                dw::DW_AT_str_offsets_base if is_root => {
+                    if let AttributeValue::DebugStrOffsetsBase(base) = value {
+                        self.strings = base;
+                    }
+                }
+                dw::DW_AT_addr_base if is_root => {
+                    if let AttributeValue::DebugAddrBase(base) = value {
+                        self.addresses = base;
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(entry)
+    }
+
+    fn reference(&self, value: &AttributeValue<Slice<'s>>) -> TypeRef {
+        match value {
+            AttributeValue::UnitRef(offset) => TypeRef(self.base.saturating_add(offset.0 as u64)),
+            AttributeValue::DebugInfoRef(offset) => TypeRef(offset.0 as u64),
+            _ => TypeRef(0),
+        }
+    }
+
+    /// Adds what an entry describes. Gives what the entries inside of it belong to.
+    fn add(
+        &mut self,
+        tag: DwTag,
+        at: u64,
+        entry: &Entry<'s>,
+        within: Option<Inside>,
+    ) -> Result<Option<Inside>, Fault> {
+        let kind = match tag {
+            dw::DW_TAG_namespace => {
+                let name = self.path(entry, within)?;
+                return Ok(Some(Inside::Namespace(name)));
+            }
+            dw::DW_TAG_structure_type | dw::DW_TAG_class_type => Kind::Struct,
+            dw::DW_TAG_union_type => Kind::Union,
+            dw::DW_TAG_base_type | dw::DW_TAG_enumeration_type | dw::DW_TAG_subroutine_type => Kind::Scalar,
+            dw::DW_TAG_pointer_type => Kind::Pointer(entry.of),
+            dw::DW_TAG_array_type => Kind::Array(entry.of, None),
+            dw::DW_TAG_variable => {
+                self.add_static(entry, within)?;
+                return Ok(None);
+            }
+            _ => return self.add_part(tag, entry, within),
+        };
+        let size = entry.size.unwrap_or(if matches!(kind, Kind::Pointer(_)) { 8 } else { 0 });
+        let name = self.path(entry, within)?;
+        let index = self.reading.types.len();
+        self.reading.types.push(Type {
+            name,
+            kind,
+            size,
+            declared_only: entry.declaration,
+            members: Vec::new(),
+            variants: None,
+            parameters: Vec::new(),
+            containing: entry.containing,
+        });
+        self.reading.offsets.push(at);
+        Ok(Some(Inside::Type(index)))
+    }
+
+    /// Adds a part of a type.
+    fn add_part(
+        &mut self,
+        tag: DwTag,
+        entry: &Entry<'s>,
+        within: Option<Inside>,
+    ) -> Result<Option<Inside>, Fault> {
+        let (Some(Inside::Type(index)) | Some(Inside::Variants(index)) | Some(Inside::Variant(index))) =
+            within
+        else {
+            return Ok(None);
+        };
+        let is_type = matches!(within, Some(Inside::Type(_)));
+        match tag {
+            dw::DW_TAG_subrange_type if is_type => {
+                if let Kind::Array(_, count) = &mut self.reading.types[index].kind {
+                    *count = entry.count.or_else(|| entry.upper?.checked_add(1));
+                }
+            }
+            dw::DW_TAG_template_type_parameter if is_type => {
+                let name = self.name(entry)?;
+                self.reading.types[index].parameters.push((name, entry.of));
+            }
+            dw::DW_TAG_member => {
+                let member = Member { name: self.name(entry)?, offset: entry.offset, of: entry.of };
+                let all = &mut self.reading.types[index];
+                match (within, all.variants.as_deref_mut()) {
+                    (Some(Inside::Variants(_)), Some(variants)) => variants.discriminant = Some(member),
+                    (Some(Inside::Variant(_)), Some(variants)) => {
+                        if let Some(variant) = variants.all.last_mut() {
+                            variant.members.push(member);
+                        }
+                    }
+                    _ => all.members.push(member),
+                }
+            }
+            dw::DW_TAG_variant_part if is_type => {
+                self.reading.types[index].variants = Some(Box::new(Variants::default()));
+                return Ok(Some(Inside::Variants(index)));
+            }
+            dw::DW_TAG_variant if matches!(within, Some(Inside::Variants(_))) => {
+                if let Some(variants) = self.reading.types[index].variants.as_deref_mut() {
+                    variants.all.push(Variant { discriminant: entry.discriminant, members: Vec::new() });
+                }
+                return Ok(Some(Inside::Variant(index)));
+            }
+            _ => {}
+        }
+        Ok(None)
+    }
+
+    fn add_static(&mut self, entry: &Entry<'s>, within: Option<Inside>) -> Result<(), Fault> {
+        let Some(address) = entry.location.and_then(|bytes| self.address(bytes)) else { return Ok(()) };
+        let name = self.path(entry, within)?;
+        let one = Static { name, address, of: entry.of };
+        let is_vtable = self.reading.names.get(name).ends_with("{vtable}");
+        if is_vtable {
+            self.reading.vtables.push(one);
+        } else {
+            self.reading.statics.push(one);
+        }
+        Ok(())
+    }
+
+    /// The address of a location that is only an address (`DW_OP_addr`, `DW_OP_addrx`).
+    fn address(&self, location: &[u8]) -> Option<u64> {
+        match location.split_first()? {
+            (0x03, address) => Some(u64::from_le_bytes(address.try_into().ok()?)),
+            (0xa1, index) => {
+                let mut index = Slice::new(index, LittleEndian);
+                let number = gimli::Reader::read_uleb128(&mut index).ok()?;
+                let number = gimli::DebugAddrIndex(usize::try_from(number).ok()?);
+                let all = index.is_empty().then_some(&self.reading.dwarf.debug_addr)?;
+                all.get_address(8, self.addresses, number).ok()
+            }
+            _ => None,
+        }
+    }
+
+    /// The name of an entry, without the names of what it is in.
+    fn text(&self, entry: &Entry<'s>) -> Result<&'s [u8], Fault> {
+        let sections = &self.reading.dwarf;
+        let by_index = |index: DebugStrOffsetsIndex<usize>| -> gimli::Result<Slice<'s>> {
+            let offset =
+                sections.debug_str_offsets.get_str_offset(self.header.format(), self.strings, index)?;
+            sections.debug_str.get_str(offset)
+        };
+        let text = match entry.name {
+            Some(AttributeValue::String(text)) => text,
+            Some(AttributeValue::DebugStrRef(offset)) => sections.debug_str.get_str(offset)?,
+            Some(AttributeValue::DebugLineStrRef(offset)) => sections.debug_line_str.get_str(offset)?,
+            Some(AttributeValue::DebugStrOffsetsIndex(index)) => by_index(index)?,
+            _ => return Ok(&[]),
+        };
+        let text = text.slice();
+        Ok(&text[..text.len().min(LONGEST)])
+    }
+
+    fn name(&mut self, entry: &Entry<'s>) -> Result<NameId, Fault> {
+        let text = self.text(entry)?;
+        // Searching the end of a long text takes time.
+        self.reading.work(text.len() as u64 / 16)?;
+        let text = String::from_utf8_lossy(text);
+        self.reading.names.intern(&text).ok_or(Fault::Bound(Bound::Names))
+    }
+
+    /// The name with its path. Types that are no items, such as `(A, B)`, have no path.
+    fn path(&mut self, entry: &Entry<'s>, within: Option<Inside>) -> Result<NameId, Fault> {
+        let text = self.text(entry)?;
+        self.reading.work(text.len() as u64 / 16)?;
+        let above = match within {
+            Some(Inside::Namespace(name)) => Some(name),
+            Some(Inside::Type(index) | Inside::Variants(index) | Inside::Variant(index)) => {
+                Some(self.reading.types[index].name)
+            }
+            None => None,
+        };
+        let text = String::from_utf8_lossy(text);
+        let is_item = !text.is_empty() && !text.starts_with(['&', '*', '(', '[', '<']);
+        let full = match above.map(|above| self.reading.names.get(above)) {
+            Some(above) if is_item && !above.is_empty() && above.len() + text.len() < LONGEST => {
+                format!("{above}::{text}").into()
+            }
+            _ => text,
+        };
+        self.reading.work(full.len() as u64 / 16)?;
+        self.reading.names.intern(&full).ok_or(Fault::Bound(Bound::Names))
+    }
+}
+
+/// The number in a block of at most 8 bytes (of 16 bytes, the lower half).
+fn block(value: &AttributeValue<Slice<'_>>) -> Option<u64> {
+    let AttributeValue::Block(bytes) = value else { return None };
+    let bytes = bytes.slice();
+    let mut word = [0; 8];
+    let kept = bytes.len().min(8);
+    word[..kept].copy_from_slice(&bytes[..kept]);
+    Some(u64::from_le_bytes(word))
+}

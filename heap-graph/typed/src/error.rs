@@ -1,0 +1,95 @@
+//! Errors of reading debug information, memory and dumps.
+
+use core::fmt;
+
+use dmd_analyze::AnalyzeError;
+use heap_graph::graph::GraphError;
+
+/// Why a heap gets no types.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum TypedError {
+    /// A file cannot be read.
+    Io(std::io::Error),
+    /// The program is not an object file that the reader knows: the reason.
+    NotAProgram(String),
+    /// The debug information is damaged. The offset of the unit in `.debug_info`, and the reason.
+    DebugInfo(u64, gimli::Error),
+    /// The debug information exceeds a limit of the reader. The offset of the unit in `.debug_info`, and the limit.
+    Bounded(u64, Bound),
+    /// The file is not a core file of a 64-bit little-endian ELF system: the reason.
+    NotACore(&'static str),
+    /// The dump cannot give the blocks.
+    Dump(AnalyzeError),
+    /// The dump has the block at this address twice, or two blocks overlap there.
+    Overlap(u64),
+    /// The graph exceeds its limits.
+    Graph(GraphError),
+}
+
+/// A limit of the reader of debug information.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Bound {
+    /// Entries have more attributes, or abbreviations are read more often, than files of this size need.
+    Work,
+    /// Entries are nested more than 256 deep.
+    Nesting,
+    /// All names together take more than 256 MiB.
+    Names,
+    /// Sections take more than the limit for their unpacked bytes.
+    Unpacked,
+}
+
+impl fmt::Display for TypedError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Io(error) => error.fmt(f),
+            Self::NotAProgram(why) => write!(f, "not a program: {why}"),
+            Self::DebugInfo(unit, error) => write!(f, ".debug_info: unit at 0x{unit:x}: {error}"),
+            Self::Bounded(unit, bound) => {
+                let what = match bound {
+                    Bound::Work => "too many attributes for its size",
+                    Bound::Nesting => "entries are nested more than 256 deep",
+                    Bound::Names => "names take more than 256 MiB",
+                    Bound::Unpacked => "compressed sections take too many bytes once they are unpacked",
+                };
+                write!(f, ".debug_info: unit at 0x{unit:x}: {what}")
+            }
+            Self::NotACore(why) => write!(f, "not a core file: {why}"),
+            Self::Dump(error) => error.fmt(f),
+            Self::Overlap(address) => write!(f, "blockList: two blocks overlap at 0x{address:x}"),
+            Self::Graph(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for TypedError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Io(error) => Some(error),
+            Self::DebugInfo(_, error) => Some(error),
+            Self::Dump(error) => Some(error),
+            Self::Graph(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl From<std::io::Error> for TypedError {
+    fn from(error: std::io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+impl From<AnalyzeError> for TypedError {
+    fn from(error: AnalyzeError) -> Self {
+        Self::Dump(error)
+    }
+}
+
+impl From<GraphError> for TypedError {
+    fn from(error: GraphError) -> Self {
+        Self::Graph(error)
+    }
+}

@@ -1,0 +1,134 @@
+//! The typed heap as a graph, for censuses, dominators, paths and snapshots.
+
+use dmd_analyze::Dump;
+use hashbrown::HashMap;
+use heap_graph::graph::{FrameId, FrameParts, TextId};
+use heap_graph::{Graph, GraphBuilder, NodeId, NodeParts};
+
+use crate::error::TypedError;
+use crate::infer::{Edge, TypedHeap};
+use crate::path::PathId;
+
+/// The id of the root. Blocks have their addresses as ids, and no block lies there.
+const ROOT: NodeId = NodeId(1);
+
+/// The name of edges to blocks that nothing on the heap and no static holds: stacks and registers of threads do, or
+/// foreign code.
+const FROM_OUTSIDE: &str = "held from outside of the heap";
+
+/// The name of an edge from a word of a block without a layout.
+const WORD: &str = "a word";
+
+impl TypedHeap<'_> {
+    /// The graph: a node for each block, with its address as id, its usable bytes, its type and, as in the dump from
+    /// which the heap is, the stack that allocated it. Edges have the paths of fields. The root holds the statics and the
+    /// blocks that nothing else holds.
+    ///
+    /// # Errors
+    ///
+    /// [`TypedError::Graph`] if the graph exceeds its limits.
+    pub fn graph(&self, dump: &Dump) -> Result<Graph, TypedError> {
+        let mut builder = GraphBuilder::new();
+        builder.set_creation_time(dump.time().map(|seconds| seconds.saturating_mul(1_000_000)));
+        let root = builder.text("roots")?;
+        builder.node(NodeParts::new(ROOT, 0, root))?;
+        for (name, block) in self.statics() {
+            let name = builder.text(&name)?;
+            builder.edge(self.id(block), Some(name))?;
+        }
+        let from_outside = builder.text(FROM_OUTSIDE)?;
+        for block in self.not_held() {
+            builder.edge(self.id(block), Some(from_outside))?;
+        }
+        let stacks = stacks(dump, &mut builder)?;
+        let mut paths: HashMap<Option<PathId>, TextId> = HashMap::new();
+        for (block, of) in self.blocks.iter().enumerate() {
+            let type_name = builder.text(&self.type_name(block))?;
+            let mut node = NodeParts::new(NodeId(of.address), of.usable, type_name);
+            node.class_name = Some(type_name);
+            node.allocation_stack = of.stack.and_then(|stack| stacks.get(stack).copied().flatten());
+            builder.node(node)?;
+            for Edge { to, path } in &self.edges[self.firsts[block]..self.firsts[block + 1]] {
+                let name = match paths.get(path) {
+                    Some(known) => *known,
+                    None => {
+                        let text = path.map(|path| self.walk.paths.text(path, self.walk.info()));
+                        let text = builder.text(text.as_deref().unwrap_or(WORD))?;
+                        paths.insert(*path, text);
+                        text
+                    }
+                };
+                builder.edge(self.id(*to as usize), Some(name))?;
+            }
+        }
+        Ok(builder.finish()?)
+    }
+
+    fn id(&self, block: usize) -> NodeId {
+        NodeId(self.blocks[block].address)
+    }
+
+    /// Blocks from which, with the statics, all others can be reached: those that no other block holds, and one of
+    /// each ring of blocks that only hold each other.
+    fn not_held(&self) -> Vec<usize> {
+        let mut is_held = vec![false; self.blocks.len()];
+        for edge in &self.edges {
+            is_held[edge.to as usize] = true;
+        }
+        let mut reached = vec![false; self.blocks.len()];
+        let mut waiting: Vec<usize> = self.from_statics.iter().map(|(_, edge)| edge.to as usize).collect();
+        self.reach(&mut waiting, &mut reached);
+        let mut roots = Vec::new();
+        let first = (0..self.blocks.len()).filter(|block| !is_held[*block]);
+        let all: Vec<usize> = first.chain(0..self.blocks.len()).collect();
+        for block in all {
+            if !reached[block] {
+                roots.push(block);
+                waiting.push(block);
+                self.reach(&mut waiting, &mut reached);
+            }
+        }
+        roots
+    }
+
+    fn reach(&self, waiting: &mut Vec<usize>, reached: &mut [bool]) {
+        while let Some(block) = waiting.pop() {
+            if !core::mem::replace(&mut reached[block], true) {
+                let edges = &self.edges[self.firsts[block]..self.firsts[block + 1]];
+                waiting.extend(edges.iter().map(|edge| edge.to as usize).filter(|to| !reached[*to]));
+            }
+        }
+    }
+
+    /// The number and the usable bytes of blocks that statics hold, directly or through others.
+    pub fn held_by_statics(&self) -> (usize, u64) {
+        let mut reached = vec![false; self.blocks.len()];
+        let mut waiting = self.from_statics.iter().map(|(_, edge)| edge.to as usize).collect();
+        self.reach(&mut waiting, &mut reached);
+        let held = self.blocks.iter().zip(&reached).filter(|(_, reached)| **reached);
+        held.fold((0, 0), |(blocks, bytes), (block, _)| (blocks + 1, bytes + block.usable))
+    }
+}
+
+/// The youngest frame of each stack of the dump.
+fn stacks(dump: &Dump, builder: &mut GraphBuilder) -> Result<Vec<Option<FrameId>>, TypedError> {
+    let mut all = Vec::new();
+    for stack in dump.stacks() {
+        let frames: Vec<_> = stack.collect();
+        let mut youngest = None;
+        for frame in frames.iter().rev() {
+            let parts = FrameParts {
+                parent: youngest,
+                source: builder.text(frame.file.or(frame.module).unwrap_or_default())?,
+                line: frame.line.unwrap_or(0),
+                column: frame.column.unwrap_or(0),
+                function: frame.function.map(|function| builder.text(function)).transpose()?,
+                is_system: false,
+                is_self_hosted: false,
+            };
+            youngest = Some(builder.frame(parts)?);
+        }
+        all.push(youngest);
+    }
+    Ok(all)
+}

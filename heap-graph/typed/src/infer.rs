@@ -1,0 +1,419 @@
+//! The types of all blocks: first what stacks say, then what the pointers of typed values say of their targets.
+//!
+//! A pointer counts only if it leads to the start of a block (to the control bytes of a table) and if the block's size
+//! fits. Where an owner's pointer and the stack disagree, the owner is right: an in-place `collect` keeps a block and
+//! changes its elements, and the linker merges functions for different types.
+
+use std::collections::VecDeque;
+
+use dmd_analyze::{Dump, short_type_name};
+use hashbrown::HashMap;
+
+use crate::agreement::Agreement;
+use crate::blocks::{self, Block, StackTypes, fits};
+use crate::debug_info::{DebugInfo, TypeId};
+use crate::error::TypedError;
+use crate::memory::Memory;
+use crate::path::PathId;
+use crate::walk::{Contents, Found, Target, Walk, buckets};
+
+/// The step in which the contents of a block are read.
+const PIECE: usize = 1 << 20;
+
+/// The largest static that is read, in bytes.
+const LARGEST_STATIC: u64 = 1 << 20;
+
+/// Who says what a block holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Origin {
+    /// Nobody; the block has no type, or one without a layout.
+    Nobody,
+    /// Its allocation stack.
+    Stack,
+    /// A pointer to it.
+    Owner,
+}
+
+/// A pointer from a block, or from a static, to a block.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Edge {
+    pub(crate) to: u32,
+    /// `None` for a word of a block without a layout.
+    pub(crate) path: Option<PathId>,
+}
+
+/// A heap whose blocks have types.
+#[derive(Debug)]
+pub struct TypedHeap<'i> {
+    pub(crate) blocks: Vec<Block>,
+    pub(crate) contents: Vec<Option<Contents>>,
+    origins: Vec<Origin>,
+    pub(crate) edges: Vec<Edge>,
+    /// Where each block's edges start, and the end.
+    pub(crate) firsts: Vec<usize>,
+    /// Edges from statics, with the index of each static.
+    pub(crate) from_statics: Vec<(usize, Edge)>,
+    pub(crate) stacks: StackTypes,
+    pub(crate) walk: Walk<'i>,
+    agreement: Agreement,
+}
+
+/// The work of inference.
+struct Inference<'i, 'm> {
+    heap: TypedHeap<'i>,
+    memory: &'m dyn Memory,
+    queue: VecDeque<u32>,
+    /// The element types that `InternalNode`s have in place of `LeafNode`s.
+    inner_nodes: HashMap<TypeId, Option<TypeId>>,
+    buffer: Vec<u8>,
+}
+
+impl<'i> TypedHeap<'i> {
+    /// Gives types to the blocks of a dump of scan mode, whose frames were looked up ([`Dump::symbolize`]). Contents
+    /// come from `memory`, of the same moment; `bias` is the difference between the addresses in memory and in the
+    /// file from which `info` is. Blocks without pointers, such as strings, are never read.
+    ///
+    /// # Errors
+    ///
+    /// [`TypedError::Dump`] if the dump is of another mode, [`TypedError::Overlap`] if blocks overlap.
+    pub fn new(dump: &Dump, info: &'i DebugInfo, bias: u64, memory: &dyn Memory) -> Result<Self, TypedError> {
+        let blocks = blocks::of(dump)?;
+        let walk = Walk::new(info, bias);
+        let has_tail = |contents| matches!(contents, Contents::One(of) if walk.plans.has_tail(of));
+        let stacks = StackTypes::new(dump, info, has_tail);
+        let contents: Vec<_> = blocks.iter().map(|block| stacks.of(block, info)).collect();
+        let origin = |contents: &Option<Contents>| contents.map_or(Origin::Nobody, |_| Origin::Stack);
+        let origins = contents.iter().map(origin).collect();
+        let heap = Self {
+            blocks,
+            contents,
+            origins,
+            edges: Vec::new(),
+            firsts: Vec::new(),
+            from_statics: Vec::new(),
+            stacks,
+            walk,
+            agreement: Agreement::default(),
+        };
+        let queue =
+            (0..heap.blocks.len() as u32).filter(|block| heap.contents[*block as usize].is_some()).collect();
+        let mut work = Inference { heap, memory, queue, inner_nodes: HashMap::new(), buffer: Vec::new() };
+        work.statics(false);
+        work.spread();
+        work.finish();
+        work.statics(true);
+        Ok(work.heap)
+    }
+
+    /// The blocks, sorted by address.
+    pub fn blocks(&self) -> &[Block] {
+        &self.blocks
+    }
+
+    /// Who says what the block with this index holds.
+    pub fn origin(&self, block: usize) -> Origin {
+        self.origins[block]
+    }
+
+    /// The type of a block, as a programmer writes it: `[Stmt]`, `ArcInner<Session>`, `table (u32, Job)`, or `in f` for
+    /// the function that allocated a block of unknown type.
+    pub fn type_name(&self, block: usize) -> String {
+        let info = self.walk.info();
+        match (self.contents[block], self.stacks.verdict(self.blocks[block].stack)) {
+            (Some(contents), verdict) => {
+                let text = text(info, contents);
+                // The bytes of a string are those of a vector.
+                let named = verdict.and_then(|verdict| verdict.type_name());
+                match named {
+                    Some(named) if text == "[u8]" && named.starts_with("str") => "str".to_owned(),
+                    _ => text,
+                }
+            }
+            (None, Some(verdict)) => verdict.type_name().unwrap_or_else(|| verdict.to_string()),
+            (None, None) => "in an unknown function".to_owned(),
+        }
+    }
+
+    /// Whether a block has a type, from its stack or from an owner.
+    pub fn is_typed(&self, block: usize) -> bool {
+        let verdict = || self.stacks.verdict(self.blocks[block].stack);
+        self.contents[block].is_some() || verdict().is_some_and(|verdict| verdict.type_name().is_some())
+    }
+
+    /// Whether the size of a block contradicts the type that its stack names.
+    pub fn misfits(&self, block: usize) -> bool {
+        self.contents[block].is_none() && self.stacks.misfits(&self.blocks[block], self.walk.info())
+    }
+
+    /// How far stacks and owners agree.
+    pub fn agreement(&self) -> &Agreement {
+        &self.agreement
+    }
+
+    /// The pointers of a block: the index of the block to which each leads, and the path of its field. The path is `None`
+    /// for a word of a block without a layout.
+    pub fn edges(&self, block: usize) -> impl Iterator<Item = (usize, Option<String>)> {
+        let info = self.walk.info();
+        self.edges[self.firsts[block]..self.firsts[block + 1]]
+            .iter()
+            .map(move |edge| (edge.to as usize, edge.path.map(|path| self.walk.paths.text(path, info))))
+    }
+
+    /// The pointers of statics: the path of the field, from the static on, and the index of the block.
+    pub fn statics(&self) -> impl Iterator<Item = (String, usize)> {
+        let info = self.walk.info();
+        self.from_statics.iter().map(move |(index, edge)| {
+            let name = info.text(info.statics()[*index].name);
+            let path = edge.path.map(|path| self.walk.paths.text(path, info)).unwrap_or_default();
+            (format!("static {name}{path}"), edge.to as usize)
+        })
+    }
+}
+
+impl Inference<'_, '_> {
+    /// Reads what a block holds into the buffer, and finds its pointers. Gives whether there was anything to read.
+    fn pointers(&mut self, block: usize) -> bool {
+        let Some(contents) = self.heap.contents[block] else { return false };
+        if !self.heap.walk.has_pointers(contents) {
+            return false;
+        }
+        let Block { address, requested, .. } = self.heap.blocks[block];
+        self.read(address, requested);
+        self.heap.walk.block(&self.buffer, contents);
+        true
+    }
+
+    /// Reads memory piece by piece, so that a size without memory takes none.
+    fn read(&mut self, address: u64, bytes: u64) {
+        self.buffer.clear();
+        while (self.buffer.len() as u64) < bytes {
+            let start = self.buffer.len();
+            let piece = (bytes - start as u64).min(PIECE as u64) as usize;
+            self.buffer.resize(start + piece, 0);
+            let filled = self.memory.read(address.wrapping_add(start as u64), &mut self.buffer[start..]);
+            self.buffer.truncate(start + filled);
+            if filled < piece {
+                break;
+            }
+        }
+    }
+
+    fn statics(&mut self, last: bool) {
+        let info = self.heap.walk.info();
+        for (index, one) in info.statics().iter().enumerate() {
+            let Some(of) = info.type_at(one.of) else { continue };
+            let size = info.size(of);
+            if size > LARGEST_STATIC || !self.heap.walk.has_pointers(Contents::One(of)) {
+                continue;
+            }
+            self.read(one.address.wrapping_add(self.heap.walk.bias), size);
+            self.heap.walk.block(&self.buffer, Contents::One(of));
+            let found = core::mem::take(&mut self.heap.walk.found);
+            for pointer in &found {
+                if !last {
+                    self.learn(pointer);
+                } else if let Some(edge) = self.edge(pointer) {
+                    self.heap.from_statics.push((index, edge));
+                }
+            }
+            self.heap.walk.found = found;
+        }
+    }
+
+    /// Follows the pointers of typed blocks until nothing is new.
+    fn spread(&mut self) {
+        while let Some(block) = self.queue.pop_front() {
+            if self.pointers(block as usize) {
+                let found = core::mem::take(&mut self.heap.walk.found);
+                for pointer in &found {
+                    self.learn(pointer);
+                }
+                self.heap.walk.found = found;
+            }
+        }
+    }
+
+    /// The block that a pointer leads to, and what it says of it if the size fits.
+    fn says(&mut self, pointer: &Found) -> Option<(usize, Option<Contents>)> {
+        let info = self.heap.walk.info();
+        let index = blocks::find(&self.heap.blocks, pointer.value)?;
+        let block = &self.heap.blocks[index];
+        let said = match pointer.target {
+            Target::Opaque => None,
+            Target::Table { entry, buckets: count } => {
+                let found = buckets(block.requested, info.size(entry));
+                let fits = |(buckets, control)| buckets == count && block.address + control == pointer.value;
+                found.is_some_and(fits).then_some(Contents::Table { entry })
+            }
+            Target::Start { contents, bytes } if pointer.value == block.address => {
+                let size = block.requested;
+                let fitting = bytes.is_none_or(|bytes| bytes == size) && fits(info, contents, size);
+                match contents {
+                    Contents::One(of) if !fitting => {
+                        self.inner_node(of).map(Contents::One).filter(|inner| fits(info, *inner, size))
+                    }
+                    _ => fitting.then_some(contents),
+                }
+            }
+            Target::Start { .. } => None,
+        };
+        Some((index, said))
+    }
+
+    /// The node of a B-tree that has further nodes. Pointers have the type of one that has none.
+    fn inner_node(&mut self, leaf: TypeId) -> Option<TypeId> {
+        let info = self.heap.walk.info();
+        *self.inner_nodes.entry(leaf).or_insert_with(|| {
+            let rest = info.name(leaf).strip_prefix("alloc::collections::btree::node::LeafNode")?;
+            info.with_name(&format!("alloc::collections::btree::node::InternalNode{rest}"))
+        })
+    }
+
+    /// Takes over what a pointer says of its target, if that is more than is known.
+    fn learn(&mut self, pointer: &Found) {
+        let Some((index, Some(said))) = self.says(pointer) else { return };
+        let info = self.heap.walk.info();
+        let next = match self.heap.contents[index] {
+            None => said,
+            Some(known) if same(info, known, said) => match more(known, said).filter(|_| pointer.sure) {
+                Some(next) => next,
+                None => return,
+            },
+            Some(known) => {
+                let by_stack = self.heap.origins[index] == Origin::Stack;
+                if !pointer.sure || !by_stack || is_view(info, known, said) {
+                    return;
+                }
+                said
+            }
+        };
+        let kept = self.heap.contents[index].is_some_and(|known| same(info, known, next));
+        if !kept {
+            self.heap.origins[index] = Origin::Owner;
+        }
+        self.heap.contents[index] = Some(next);
+        self.queue.push_back(index as u32);
+    }
+
+    /// The edges, and how far stacks and owners agree, now that all types are known.
+    fn finish(&mut self) {
+        for block in 0..self.heap.blocks.len() {
+            self.heap.firsts.push(self.heap.edges.len());
+            if self.pointers(block) {
+                let found = core::mem::take(&mut self.heap.walk.found);
+                for pointer in &found {
+                    self.compare(pointer);
+                    let edge = self.edge(pointer).filter(|edge| edge.to as usize != block);
+                    self.heap.edges.extend(edge);
+                }
+                self.heap.walk.found = found;
+            } else if self.heap.contents[block].is_none() && !self.is_text(block) {
+                self.words(block);
+            }
+        }
+        self.heap.firsts.push(self.heap.edges.len());
+    }
+
+    /// Whether the stack names a block of characters or numbers: nobody reads these.
+    fn is_text(&self, block: usize) -> bool {
+        const NUMBERS: &[&str] =
+            &["str", "u8", "i8", "u16", "i16", "u32", "i32", "f32", "f64", "bool", "char"];
+        let name = self.heap.stacks.verdict(self.heap.blocks[block].stack).and_then(|one| one.type_name());
+        name.is_some_and(|name| {
+            let name = name.strip_suffix(" boxed slice").unwrap_or(&name);
+            NUMBERS.contains(&name.trim_start_matches('[').trim_end_matches(']'))
+        })
+    }
+
+    /// The words of a block without a layout that lead to the start of a block.
+    fn words(&mut self, block: usize) {
+        let Block { address, requested, .. } = self.heap.blocks[block];
+        self.read(address, requested);
+        for word in self.buffer.chunks_exact(8) {
+            let word = word.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte));
+            let to = blocks::find(&self.heap.blocks, word).filter(|to| *to != block);
+            if let Some(to) = to.filter(|to| self.heap.blocks[*to].address == word) {
+                self.heap.edges.push(Edge { to: to as u32, path: None });
+            }
+        }
+        self.heap.agreement.without_layout += 1;
+    }
+
+    fn edge(&mut self, pointer: &Found) -> Option<Edge> {
+        let (index, said) = self.says(pointer)?;
+        // A word that may be stale must be right about its target.
+        let right = || {
+            let known = self.heap.contents[index];
+            said.zip(known).is_some_and(|(said, known)| same(self.heap.walk.info(), said, known))
+        };
+        (pointer.sure || right()).then_some(Edge { to: index as u32, path: Some(pointer.path) })
+    }
+
+    fn compare(&mut self, pointer: &Found) {
+        if !pointer.sure {
+            return;
+        }
+        let info = self.heap.walk.info();
+        let Some((index, Some(said))) = self.says(pointer) else { return };
+        let block = self.heap.blocks[index];
+        let agreement = &mut self.heap.agreement;
+        if let Some(known) = self.heap.contents[index]
+            && !same(info, known, said)
+            && !is_view(info, known, said)
+        {
+            agreement.owners_disagree += 1;
+        }
+        match self.heap.stacks.of(&block, info) {
+            None => agreement.owner_only += 1,
+            Some(by_stack) if same(info, by_stack, said) => agreement.agree += 1,
+            Some(by_stack) if is_view(info, by_stack, said) => agreement.views += 1,
+            Some(by_stack) => {
+                agreement.disagree += 1;
+                let texts = (text(info, by_stack), text(info, said));
+                agreement.note(texts);
+            }
+        }
+    }
+}
+
+fn element(contents: Contents) -> TypeId {
+    let (Contents::One(of)
+    | Contents::Tail { of, .. }
+    | Contents::Slice { element: of, .. }
+    | Contents::Table { entry: of }) = contents;
+    of
+}
+
+/// Whether two contents have the same types. One value and a slice of one are the same.
+fn same(info: &DebugInfo, one: Contents, other: Contents) -> bool {
+    let is_table = |contents| matches!(contents, Contents::Table { .. });
+    is_table(one) == is_table(other) && info.same_as(element(one)) == info.same_as(element(other))
+}
+
+/// The contents with the lengths of both, if the second has a length and the first has none.
+fn more(known: Contents, said: Contents) -> Option<Contents> {
+    match (known, said) {
+        (Contents::Slice { len: None, .. }, Contents::Slice { len: Some(_), .. })
+        | (Contents::Tail { len: None, .. }, Contents::Tail { len: Some(_), .. }) => Some(said),
+        _ => None,
+    }
+}
+
+/// Whether a pointer may look at the same memory in another way: at its bytes, at its first member, or at an array in
+/// place of a slice.
+fn is_view(info: &DebugInfo, known: Contents, said: Contents) -> bool {
+    let (known, said) = (element(known), element(said));
+    let is_byte = |of: TypeId| info.size(of) <= 1;
+    is_byte(said) || info.starts_with(known, said) || info.starts_with(said, known)
+}
+
+/// The contents as a programmer writes them.
+fn text(info: &DebugInfo, contents: Contents) -> String {
+    let name = |of| short_type_name(info.name(of));
+    match contents {
+        Contents::One(of) | Contents::Tail { of, .. } => name(of),
+        Contents::Slice { element, .. } => format!("[{}]", name(element)),
+        Contents::Table { entry } => format!("table {}", name(entry)),
+    }
+}

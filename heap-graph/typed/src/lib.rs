@@ -1,0 +1,68 @@
+//! The typed heap: every block of a Rust program has a type, every pointer the path of its field, and the program has
+//! no code for that.
+//!
+//! Two sources say what a block holds. Its allocation stack names the type for which a library function was
+//! compiled ([`dmd_analyze::TypeNames`]). Debug information (`debug = 2`) says where a value of a known type has its
+//! pointers, and each pointer says what its target holds. [`Agreement`] counts how often both say the same, which is
+//! the proof that they are right.
+//!
+//! ```no_run
+//! use std::fs;
+//! use dmd_analyze::{ReadOptions, read_with, symbolize::SymbolOptions};
+//! use typed_heap::{DebugInfo, ScanMemory, TypedHeap};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let mut dump = read_with("scan.json.gz", &ReadOptions::new().contents(true))?;
+//! dump.symbolize(&SymbolOptions::new());
+//! let module = dump.modules().first().ok_or("no modules")?;
+//! let info = DebugInfo::read(&fs::read(&module.path)?)?;
+//! let heap = TypedHeap::new(&dump, &info, module.bias.unwrap_or(0), &ScanMemory::new(&dump)?)?;
+//! for row in heap.census().rows {
+//!     println!("{} bytes in {} blocks: {}", row.bytes, row.blocks, row.name);
+//! }
+//! let graph = heap.graph(&dump)?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # How the parts work together
+//!
+//! ```text
+//! debug_info   types, statics and vtables of a file
+//! memory       bytes of a dump, a process or a core file
+//! plan         a type compiled to the places of its pointers; containers by the names of their members
+//! path, walk   a plan and bytes to pointers with paths of fields
+//! blocks       the blocks of a dump, and what their stacks say
+//! agreement, infer   stacks and owners to the types of all blocks
+//! graph, census      the heap as a graph, and as rows by type
+//! ```
+//!
+//! # Limits
+//!
+//! - Rust programs for 64-bit little-endian processors. A hash table's layout is that of processors with SSE2.
+//! - Types of the standard library that no generic code of the program uses have no layout, as std comes without them. The words of
+//!   such a block count as pointers if they lead to the start of a block.
+//! - Statics are roots; stacks, registers and thread-locals are not. What only these hold is held from outside.
+//! - The contents of strings, and of slices of bytes and numbers, are never read, and no contents are in a graph.
+
+#![forbid(unsafe_code)]
+
+mod agreement;
+mod blocks;
+mod census;
+mod debug_info;
+mod error;
+mod graph;
+mod infer;
+mod memory;
+mod path;
+mod plan;
+mod walk;
+
+pub use agreement::Agreement;
+pub use blocks::Block;
+pub use census::{TypeCensus, TypeRow};
+pub use debug_info::{DebugInfo, TypeId};
+pub use error::{Bound, TypedError};
+pub use infer::{Origin, TypedHeap};
+pub use memory::{CoreFile, Memory, ProcessMemory, ScanMemory};

@@ -1,0 +1,18 @@
+//! Memory of a program, read from outside.
+
+mod core_file;
+mod process;
+mod scan;
+
+use core::fmt::Debug;
+
+pub use core_file::CoreFile;
+pub use process::ProcessMemory;
+pub use scan::ScanMemory;
+
+/// Memory of a program. Readers are asked only for blocks whose types have pointers, and for statics.
+pub trait Memory: Debug {
+    /// Reads memory from `address` on. Returns how many bytes of `into` it filled, from the start; 0 if the address is
+    /// not readable.
+    fn read(&self, address: u64, into: &mut [u8]) -> usize;
+}

@@ -1,0 +1,72 @@
+//! Paths of fields, such as `users[].1.email.Some`, each stored once.
+
+use hashbrown::HashMap;
+
+use crate::debug_info::{DebugInfo, NameId};
+
+/// A path of fields.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct PathId(u32);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Segment {
+    /// A member or a variant.
+    Name(NameId),
+    /// A name that debug information does not have.
+    Word(&'static str),
+    /// An element.
+    Element,
+}
+
+/// All paths met so far. Elements have no numbers, so there are as many paths as types have.
+#[derive(Debug, Default)]
+pub(crate) struct Paths {
+    all: Vec<(PathId, Segment)>,
+    ids: HashMap<(PathId, Segment), PathId>,
+}
+
+impl Paths {
+    /// The path without segments.
+    pub(crate) const EMPTY: PathId = PathId(0);
+
+    pub(crate) fn add(&mut self, to: PathId, segment: Segment) -> PathId {
+        let all = &mut self.all;
+        *self.ids.entry((to, segment)).or_insert_with(|| {
+            all.push((to, segment));
+            PathId(all.len() as u32)
+        })
+    }
+
+    /// Whether the path has a member's or a variant's name.
+    pub(crate) fn is_named(&self, mut path: PathId) -> bool {
+        while let Some((above, segment)) = path.0.checked_sub(1).map(|index| self.all[index as usize]) {
+            if segment != Segment::Element {
+                return true;
+            }
+            path = above;
+        }
+        false
+    }
+
+    pub(crate) fn text(&self, mut path: PathId, info: &DebugInfo) -> String {
+        let mut segments = Vec::new();
+        while let Some((above, segment)) = path.0.checked_sub(1).map(|index| self.all[index as usize]) {
+            segments.push(segment);
+            path = above;
+        }
+        let mut text = String::new();
+        for segment in segments.iter().rev() {
+            let word = match segment {
+                Segment::Element => {
+                    text.push_str("[]");
+                    continue;
+                }
+                Segment::Name(name) => info.text(*name).trim_start_matches("__"),
+                Segment::Word(word) => word,
+            };
+            text.push('.');
+            text.push_str(word);
+        }
+        text
+    }
+}

@@ -1,0 +1,130 @@
+//! Compiles types whose pointers follow from their members.
+
+use std::rc::Rc;
+
+use super::{Count, Leads, Plans, Scalar, Step};
+use crate::debug_info::{Kind, Member, NameId, TypeId, TypeRef, Variant};
+
+/// The maximum depth of values in values. Deeper values have no pointers here.
+pub(super) const DEEPEST: u32 = 128;
+
+/// Crates whose members say nothing to the author of a program.
+const LIBRARIES: &[&str] = &["alloc::", "core::", "std::", "hashbrown::"];
+
+impl Plans<'_> {
+    pub(super) fn within(&mut self, id: TypeId, depth: u32) -> Rc<[Step]> {
+        if let Some(known) = self.known.get(&id) {
+            return known.clone();
+        }
+        if depth >= DEEPEST {
+            return Rc::new([]);
+        }
+        // A damaged type may contain itself.
+        self.known.insert(id, Rc::new([]));
+        let steps: Rc<[Step]> = self.compile(id, depth).into();
+        self.known.insert(id, steps.clone());
+        steps
+    }
+
+    fn compile(&mut self, id: TypeId, depth: u32) -> Vec<Step> {
+        let info = self.info;
+        let of = info.get(id);
+        match of.kind {
+            Kind::Scalar => Vec::new(),
+            Kind::Pointer(target) => vec![Step::Pointer { at: 0, leads: self.thin(target) }],
+            Kind::Array(element, count) => {
+                let Some(element) = info.type_at(element) else { return Vec::new() };
+                let count = count.map_or(Count::Tail, Count::Fixed);
+                self.repeat(0, element, count, None, depth).into_iter().collect()
+            }
+            Kind::Union => {
+                let steps = self.members(id, &of.members, depth);
+                if steps.is_empty() { steps } else { vec![Step::Maybe(steps)] }
+            }
+            Kind::Struct => {
+                if let Some(steps) = self.container(id, depth) {
+                    return steps;
+                }
+                let mut steps = self.members(id, &of.members, depth);
+                if let Some(variants) = &of.variants {
+                    let all: Vec<_> = variants.all.iter().map(|one| self.variant(one, depth)).collect();
+                    let discriminant = variants.discriminant.map(|member| self.scalar(&member));
+                    if all.iter().any(|(_, steps)| !steps.is_empty()) {
+                        steps.push(Step::Switch { discriminant, cases: all });
+                    }
+                }
+                steps
+            }
+        }
+    }
+
+    /// What a pointer without length or vtable leads to.
+    fn thin(&self, target: TypeRef) -> Leads {
+        match self.info.type_at(target) {
+            Some(target) if self.info.size(target) > 0 && !self.is_byte(target) => Leads::One(target),
+            _ => Leads::Opaque,
+        }
+    }
+
+    fn is_byte(&self, id: TypeId) -> bool {
+        matches!(self.info.name(id), "u8" | "i8") || self.info.name(id).ends_with("::c_void")
+    }
+
+    fn variant(&mut self, one: &Variant, depth: u32) -> (Option<u64>, Vec<Step>) {
+        let mut steps = Vec::new();
+        for member in &one.members {
+            // The name of a variant says something in libraries, too: `Some`.
+            self.part(member, Some(member.name), depth, &mut steps);
+        }
+        (one.discriminant, steps)
+    }
+
+    fn members(&mut self, id: TypeId, members: &[Member], depth: u32) -> Vec<Step> {
+        let info = self.info;
+        let name = info.name(id);
+        let of_library = LIBRARIES.iter().any(|library| name.starts_with(library));
+        let alone = members.len() == 1;
+        let tail = self.tail(id).map(|tail| tail.offset);
+        let mut steps = Vec::new();
+        for member in members {
+            if tail == Some(member.offset) {
+                if let Some(element) = info.type_at(member.of) {
+                    steps.extend(self.repeat(member.offset, element, Count::Tail, None, depth));
+                }
+                continue;
+            }
+            let text = info.text(member.name);
+            // The fields of tuples and tuple structs are `__0`, `__1`.
+            let is_number = text.starts_with("__");
+            let shown = !(of_library || text.is_empty() || (is_number && alone));
+            self.part(member, shown.then_some(member.name), depth, &mut steps);
+        }
+        steps
+    }
+
+    fn part(&mut self, member: &Member, name: Option<NameId>, depth: u32, steps: &mut Vec<Step>) {
+        let Some(of) = self.info.type_at(member.of) else { return };
+        if !self.within(of, depth + 1).is_empty() {
+            steps.push(Step::Part { at: member.offset, of, name });
+        }
+    }
+
+    /// Elements, if they have pointers.
+    pub(super) fn repeat(
+        &mut self,
+        at: u64,
+        element: TypeId,
+        count: Count,
+        name: Option<&'static str>,
+        depth: u32,
+    ) -> Option<Step> {
+        let stride = self.info.size(element);
+        let some = stride > 0 && !self.within(element, depth + 1).is_empty();
+        some.then_some(Step::Repeat { at, stride, count, of: element, name })
+    }
+
+    pub(super) fn scalar(&self, member: &Member) -> Scalar {
+        let size = self.info.type_at(member.of).map_or(0, |of| self.info.size(of));
+        Scalar { at: member.offset, size }
+    }
+}

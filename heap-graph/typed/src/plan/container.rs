@@ -1,0 +1,185 @@
+//! Containers of the standard library and of some crates, by the names of their members.
+//!
+//! A container whose members have other names than here is an ordinary type.
+
+use super::compile::DEEPEST;
+use super::{Count, Leads, Plans, Scalar, Step};
+use crate::debug_info::{Kind, Member, TypeId};
+
+impl Plans<'_> {
+    /// The steps of a container; `None` if the type is none, or has another form.
+    pub(super) fn container(&mut self, id: TypeId, depth: u32) -> Option<Vec<Step>> {
+        let name = self.info.name(id);
+        let is = |path: &str| name.strip_prefix(path).is_some_and(|rest| rest.starts_with('<'));
+        if is("alloc::vec::Vec")
+            || is("alloc::collections::vec_deque::VecDeque")
+            || is("alloc::raw_vec::RawVec")
+        {
+            return self.vector(id);
+        }
+        if is("hashbrown::raw::RawTable") || is("hashbrown::raw::inner::RawTable") {
+            return self.table(id);
+        }
+        if is("alloc::collections::btree::node::LeafNode") {
+            return self.leaf(id, 0, depth);
+        }
+        if is("alloc::collections::btree::node::InternalNode") {
+            return self.internal(id, depth);
+        }
+        if is("smallvec::SmallVec") {
+            return self.small(id, depth);
+        }
+        self.fat(id)
+    }
+
+    /// `Vec { buf, len }`, `VecDeque { head, len, buf }`, `RawVec { inner }`.
+    fn vector(&self, id: TypeId) -> Option<Vec<Step>> {
+        let info = self.info;
+        let element = info.parameter(id, "T")?;
+        let (at, buffer) = match info.member(id, "buf") {
+            Some(member) => (member.offset, info.type_at(member.of)?),
+            None => (0, id),
+        };
+        let inner = info.member(buffer, "inner")?;
+        let inner_type = info.type_at(inner.of)?;
+        let at = at + inner.offset;
+        let pointer = at + info.member(inner_type, "ptr")?.offset;
+        let capacity = info.member(inner_type, "cap").map(|member| self.number(at, &member));
+        let number = |name| info.member(id, name).map(|member| self.number(0, &member));
+        let leads = Leads::Slice { element, first: number("head"), len: number("len"), capacity };
+        Some(vec![Step::Pointer { at: pointer, leads }])
+    }
+
+    /// The number in a member of a value at an offset.
+    fn number(&self, at: u64, member: &Member) -> Scalar {
+        let scalar = self.scalar(member);
+        Scalar { at: at.saturating_add(scalar.at), ..scalar }
+    }
+
+    /// `RawTable { table: RawTableInner { ctrl, bucket_mask } }`.
+    fn table(&self, id: TypeId) -> Option<Vec<Step>> {
+        let info = self.info;
+        let entry = info.parameter(id, "T")?;
+        let table = info.member(id, "table")?;
+        let inner = info.type_at(table.of)?;
+        let at = table.offset.saturating_add(info.member(inner, "ctrl")?.offset);
+        let mask = self.number(table.offset, &info.member(inner, "bucket_mask")?);
+        Some(vec![Step::Pointer { at, leads: Leads::Table { entry, mask } }])
+    }
+
+    /// `LeafNode { keys, vals, len }`. The way up to the parent holds nothing.
+    fn leaf(&mut self, id: TypeId, at: u64, depth: u32) -> Option<Vec<Step>> {
+        let info = self.info;
+        let len = self.number(at, &info.member(id, "len")?);
+        let mut steps = Vec::new();
+        for (member, name) in [("keys", "keys"), ("vals", "values")] {
+            let member = info.member(id, member)?;
+            let (slot, most) = self.array(&member)?;
+            let element = self.initialized(slot);
+            let count = Count::Read(len, 0, most);
+            steps.extend(self.repeat(at.saturating_add(member.offset), element, count, Some(name), depth));
+        }
+        Some(steps)
+    }
+
+    /// `InternalNode { data: LeafNode, edges }`, with one edge more than keys.
+    fn internal(&mut self, id: TypeId, depth: u32) -> Option<Vec<Step>> {
+        let info = self.info;
+        let data = info.member(id, "data")?;
+        let leaf = info.type_at(data.of)?;
+        let mut steps = self.leaf(leaf, data.offset, depth)?;
+        let len = self.number(data.offset, &info.member(leaf, "len")?);
+        let edges = info.member(id, "edges")?;
+        let (slot, most) = self.array(&edges)?;
+        let element = self.initialized(slot);
+        steps.extend(self.repeat(edges.offset, element, Count::Read(len, 1, most), Some("nodes"), depth));
+        Some(steps)
+    }
+
+    /// `SmallVec { capacity, data }`: the elements are inline while the capacity is at most their number.
+    fn small(&mut self, id: TypeId, depth: u32) -> Option<Vec<Step>> {
+        const MOST_INLINE: u64 = 64;
+        let info = self.info;
+        let capacity = self.number(0, &info.member(id, "capacity")?);
+        let array = info.parameter(id, "A")?;
+        let Kind::Array(element, Some(most)) = info.get(array).kind else { return None };
+        let element = info.type_at(element)?;
+        let data = info.member(id, "data")?;
+        let (inline_at, heap_at, heap) = self.small_parts(info.type_at(data.of)?, data.offset)?;
+        let pointer = info.member(heap, "ptr").or_else(|| info.member(heap, "__0"))?;
+        let len = info.member(heap, "len").or_else(|| info.member(heap, "__1"))?;
+        let len = self.number(heap_at, &len);
+        let mut cases = Vec::new();
+        if most > MOST_INLINE {
+            return None;
+        }
+        let inline = self.repeat(inline_at, element, Count::Read(capacity, 0, most), None, depth);
+        cases.extend((0..=most).map(|n| (Some(n), inline.iter().cloned().collect())));
+        let leads = Leads::Slice { element, first: None, len: Some(len), capacity: Some(capacity) };
+        cases.push((None, vec![Step::Pointer { at: heap_at.saturating_add(pointer.offset), leads }]));
+        Some(vec![Step::Switch { discriminant: Some(capacity), cases }])
+    }
+
+    /// The offsets of the elements and of the heap's part, and the type of the latter.
+    fn small_parts(&self, data: TypeId, at: u64) -> Option<(u64, u64, TypeId)> {
+        let info = self.info;
+        let variant = |name: &str| -> Option<Member> {
+            let variants = info.get(data).variants.as_ref()?;
+            let mut members = variants.all.iter().flat_map(|variant| &variant.members);
+            members.find(|member| info.text(member.name) == name).copied()
+        };
+        let sum = |offset: u64| at.saturating_add(offset);
+        if let (Some(inline), Some(heap)) = (info.member(data, "inline"), info.member(data, "heap")) {
+            return Some((sum(inline.offset), sum(heap.offset), info.type_at(heap.of)?));
+        }
+        let (inline, heap) = (variant("Inline")?, variant("Heap")?);
+        let inside =
+            info.type_at(inline.of).and_then(|of| info.member(of, "__0")).map_or(0, |one| one.offset);
+        Some((sum(inline.offset.saturating_add(inside)), sum(heap.offset), info.type_at(heap.of)?))
+    }
+
+    /// The element type and the count of a member that is an array.
+    fn array(&self, member: &Member) -> Option<(TypeId, u64)> {
+        let of = self.info.type_at(member.of)?;
+        let Kind::Array(element, Some(count)) = self.info.get(of).kind else { return None };
+        Some((self.info.type_at(element)?, count))
+    }
+
+    /// The type inside of `MaybeUninit` and `ManuallyDrop`, for slots that are known to be initialized.
+    fn initialized(&self, mut id: TypeId) -> TypeId {
+        for _ in 0..DEEPEST {
+            let name = self.info.name(id);
+            let wraps = ["core::mem::maybe_uninit::MaybeUninit<", "core::mem::manually_drop::ManuallyDrop<"];
+            if !wraps.iter().any(|wrap| name.starts_with(wrap)) {
+                break;
+            }
+            match self.info.member(id, "value").and_then(|value| self.info.type_at(value.of)) {
+                Some(inside) => id = inside,
+                None => break,
+            }
+        }
+        id
+    }
+
+    /// A pointer with a length, `{ data_ptr, length }`, or with a vtable, `{ pointer, vtable }`.
+    fn fat(&self, id: TypeId) -> Option<Vec<Step>> {
+        let info = self.info;
+        let target = |member: &Member| {
+            let Kind::Pointer(target) = info.get(info.type_at(member.of)?).kind else { return None };
+            info.type_at(target)
+        };
+        if let (Some(pointer), Some(length)) = (info.member(id, "data_ptr"), info.member(id, "length")) {
+            let len = self.scalar(&length);
+            let target = target(&pointer)?;
+            let leads = match self.has_tail(target) {
+                true => Leads::Tail { of: target, len },
+                false => Leads::Slice { element: target, first: None, len: Some(len), capacity: None },
+            };
+            return Some(vec![Step::Pointer { at: pointer.offset, leads }]);
+        }
+        let (pointer, vtable) = (info.member(id, "pointer")?, info.member(id, "vtable")?);
+        let within = target(&pointer).filter(|of| !info.get(*of).members.is_empty());
+        let leads = Leads::Dyn { vtable: self.scalar(&vtable), within };
+        Some(vec![Step::Pointer { at: pointer.offset, leads }])
+    }
+}

@@ -1,0 +1,278 @@
+//! Follows a plan through the bytes of a value, and gives its pointers.
+
+use crate::debug_info::{DebugInfo, TypeId};
+use crate::path::{PathId, Paths, Segment};
+use crate::plan::{Count, Leads, Plans, Scalar, Step};
+
+/// The smallest address that can be a block's.
+const LOWEST: u64 = 4096;
+
+/// The maximum depth of values in values.
+const DEEPEST: u32 = 128;
+
+/// What a block holds, or what a pointer says of its target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Contents {
+    One(TypeId),
+    /// A value whose last part is a slice of this many elements.
+    Tail {
+        of: TypeId,
+        len: Option<u64>,
+    },
+    /// Elements from `first` on, in a ring of the block's size. Without a length: perhaps all.
+    Slice {
+        element: TypeId,
+        first: u64,
+        len: Option<u64>,
+    },
+    Table {
+        entry: TypeId,
+    },
+}
+
+/// What a pointer leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Target {
+    Opaque,
+    /// The address is that of the block.
+    Start {
+        contents: Contents,
+        bytes: Option<u64>,
+    },
+    /// The address is that of the control bytes of this many buckets.
+    Table {
+        entry: TypeId,
+        buckets: u64,
+    },
+}
+
+/// A pointer in a value.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Found {
+    pub(crate) value: u64,
+    pub(crate) path: PathId,
+    pub(crate) target: Target,
+    /// It is no stale word: its place is initialized for certain.
+    pub(crate) sure: bool,
+}
+
+/// The pointers of values.
+#[derive(Debug)]
+pub(crate) struct Walk<'i> {
+    pub(crate) plans: Plans<'i>,
+    pub(crate) paths: Paths,
+    /// The difference between addresses in memory and in the program's file.
+    pub(crate) bias: u64,
+    pub(crate) found: Vec<Found>,
+    /// How many steps are left for the value.
+    left: u64,
+}
+
+/// A value: its bytes, and what the pointer to it says about its tail.
+#[derive(Clone, Copy)]
+struct Value<'b> {
+    bytes: &'b [u8],
+    tail: Option<u64>,
+}
+
+impl Value<'_> {
+    fn read(&self, at: u64, size: u64) -> Option<u64> {
+        let at = usize::try_from(at).ok()?;
+        // Of a number of 16 bytes, the lower half.
+        let size = size.min(8) as usize;
+        let from = self.bytes.get(at..at.checked_add(size)?)?;
+        let mut word = [0; 8];
+        word[..size].copy_from_slice(from);
+        Some(u64::from_le_bytes(word))
+    }
+
+    fn scalar(&self, at: u64, scalar: Scalar) -> Option<u64> {
+        self.read(at.checked_add(scalar.at)?, scalar.size).filter(|_| scalar.size > 0)
+    }
+}
+
+impl<'i> Walk<'i> {
+    pub(crate) fn new(info: &'i DebugInfo, bias: u64) -> Self {
+        Self { plans: Plans::new(info), paths: Paths::default(), bias, found: Vec::new(), left: 0 }
+    }
+
+    pub(crate) fn info(&self) -> &'i DebugInfo {
+        self.plans.info
+    }
+
+    /// Whether contents have pointers: nobody reads others.
+    pub(crate) fn has_pointers(&mut self, contents: Contents) -> bool {
+        let (Contents::One(of)
+        | Contents::Tail { of, .. }
+        | Contents::Slice { element: of, .. }
+        | Contents::Table { entry: of }) = contents;
+        !self.plans.of(of).is_empty()
+    }
+
+    /// Finds the pointers of a block's contents.
+    pub(crate) fn block(&mut self, bytes: &[u8], contents: Contents) {
+        self.found.clear();
+        self.left = 64 + 16 * bytes.len() as u64;
+        match contents {
+            Contents::One(of) => self.value(Value { bytes, tail: None }, of, 0, Paths::EMPTY, true, 0),
+            Contents::Tail { of, len } => {
+                self.value(Value { bytes, tail: len }, of, 0, Paths::EMPTY, true, 0);
+            }
+            Contents::Slice { element, first, len } => {
+                let stride = self.info().size(element);
+                let Some(places) = (bytes.len() as u64).checked_div(stride).filter(|places| *places > 0)
+                else {
+                    return;
+                };
+                let path = self.paths.add(Paths::EMPTY, Segment::Element);
+                for number in 0..len.unwrap_or(places).min(places) {
+                    let place = first.wrapping_add(number) % places;
+                    self.value(Value { bytes, tail: None }, element, place * stride, path, len.is_some(), 0);
+                }
+            }
+            Contents::Table { entry } => self.table(bytes, entry),
+        }
+    }
+
+    /// The entries lie before the control bytes, in reverse; a control byte below 0x80 is a full bucket's.
+    fn table(&mut self, bytes: &[u8], entry: TypeId) {
+        let stride = self.info().size(entry);
+        let Some((buckets, control)) = buckets(bytes.len() as u64, stride) else { return };
+        let path = self.paths.add(Paths::EMPTY, Segment::Element);
+        for bucket in 0..buckets {
+            let full = bytes.get((control + bucket) as usize).is_some_and(|byte| *byte < 0x80);
+            if full {
+                let at = control - (bucket + 1) * stride;
+                self.value(Value { bytes, tail: None }, entry, at, path, true, 0);
+            }
+        }
+    }
+
+    fn value(&mut self, value: Value<'_>, of: TypeId, at: u64, path: PathId, sure: bool, depth: u32) {
+        let plan = self.plans.of(of);
+        self.steps(value, &plan, at, path, sure, depth);
+    }
+
+    fn steps(&mut self, value: Value<'_>, steps: &[Step], at: u64, path: PathId, sure: bool, depth: u32) {
+        if depth > DEEPEST {
+            return;
+        }
+        for step in steps {
+            let Some(left) = self.left.checked_sub(1) else { return };
+            self.left = left;
+            match step {
+                Step::Pointer { at: offset, leads } => {
+                    let Some(word) = at.checked_add(*offset) else { continue };
+                    let Some(address) = value.read(word, 8).filter(|address| *address >= LOWEST) else {
+                        continue;
+                    };
+                    if let Some(target) = self.target(value, at, *leads) {
+                        self.found.push(Found { value: address, path, target, sure });
+                    }
+                }
+                Step::Part { at: offset, of, name } => {
+                    let path = name.map_or(path, |name| self.paths.add(path, Segment::Name(name)));
+                    self.value(value, *of, at.saturating_add(*offset), path, sure, depth + 1);
+                }
+                Step::Repeat { at: offset, stride, count, of, name } => {
+                    let start = at.saturating_add(*offset);
+                    let after = (value.bytes.len() as u64).saturating_sub(start) / stride;
+                    let count = match count {
+                        Count::Fixed(count) => *count,
+                        Count::Read(scalar, more, most) => {
+                            let Some(count) = value.scalar(at, *scalar) else { continue };
+                            count.saturating_add(*more).min(*most)
+                        }
+                        Count::Tail => value.tail.unwrap_or(after),
+                    };
+                    let path = name.map_or(path, |name| self.paths.add(path, Segment::Word(name)));
+                    let path = self.paths.add(path, Segment::Element);
+                    for number in 0..count.min(after) {
+                        self.value(value, *of, start + number * stride, path, sure, depth + 1);
+                    }
+                }
+                Step::Switch { discriminant, cases } => {
+                    let number = discriminant.map(|scalar| (value.scalar(at, scalar), scalar.size));
+                    let chosen = match number {
+                        None => cases.first(),
+                        Some((None, _)) => None,
+                        Some((Some(number), size)) => {
+                            let mask = if size >= 8 { u64::MAX } else { (1 << (8 * size)) - 1 };
+                            let equal = |case: &Option<u64>| case.is_some_and(|case| case & mask == number);
+                            let other = || cases.iter().find(|(case, _)| case.is_none());
+                            cases.iter().find(|(case, _)| equal(case)).or_else(other)
+                        }
+                    };
+                    if let Some((_, steps)) = chosen {
+                        self.steps(value, steps, at, path, sure, depth + 1);
+                    }
+                }
+                Step::Maybe(steps) => self.steps(value, steps, at, path, false, depth + 1),
+            }
+        }
+    }
+
+    /// What a pointer leads to; `None` if it leads nowhere, as that of an empty vector.
+    fn target(&self, value: Value<'_>, at: u64, leads: Leads) -> Option<Target> {
+        let start = |contents, bytes| Some(Target::Start { contents, bytes });
+        let info = self.info();
+        match leads {
+            Leads::Opaque => Some(Target::Opaque),
+            Leads::One(of) if self.plans.has_tail(of) => start(Contents::Tail { of, len: None }, None),
+            Leads::One(of) => start(Contents::One(of), Some(info.size(of))),
+            Leads::Slice { element, first, len, capacity } => {
+                let read = |scalar: Option<Scalar>| scalar.and_then(|scalar| value.scalar(at, scalar));
+                let capacity = read(capacity);
+                let size = info.size(element);
+                if capacity == Some(0) || size == 0 {
+                    return None;
+                }
+                let contents = Contents::Slice { element, first: read(first).unwrap_or(0), len: read(len) };
+                let is_borrow = capacity.is_none();
+                let count = capacity.or_else(|| read(len).filter(|_| is_borrow));
+                start(contents, count.map(|count| count.saturating_mul(size)))
+            }
+            Leads::Tail { of, len } => start(Contents::Tail { of, len: value.scalar(at, len) }, None),
+            Leads::Dyn { vtable, within } => {
+                let vtable = value.scalar(at, vtable)?;
+                let Some(of) = info.behind_vtable(vtable.wrapping_sub(self.bias)) else {
+                    return Some(Target::Opaque);
+                };
+                let of = match within {
+                    None => Some(of),
+                    Some(within) => self.wrapped(within, of),
+                };
+                match of {
+                    Some(of) => start(Contents::One(of), Some(info.size(of))),
+                    None => Some(Target::Opaque),
+                }
+            }
+            Leads::Table { entry, mask } => {
+                let buckets = value.scalar(at, mask)?.checked_add(1)?;
+                // An empty table has a static one in place of a block.
+                (buckets > 1).then_some(Target::Table { entry, buckets })
+            }
+        }
+    }
+
+    /// `ArcInner<Job>` for the type of `ArcInner<dyn Run>` and the type `Job`.
+    fn wrapped(&self, within: TypeId, of: TypeId) -> Option<TypeId> {
+        let info = self.info();
+        let (outer, _) = info.name(within).split_once('<')?;
+        info.with_name(&format!("{outer}<{}>", info.name(of)))
+    }
+}
+
+/// The number of buckets and the offset of the control bytes of a table in a block of this size.
+pub(crate) fn buckets(bytes: u64, entry: u64) -> Option<(u64, u64)> {
+    const GROUP: u64 = 16;
+    let mut buckets: u64 = 2;
+    loop {
+        let control = buckets.checked_mul(entry)?.checked_next_multiple_of(GROUP)?;
+        let all = control.checked_add(buckets)?.checked_add(GROUP)?;
+        if all >= bytes {
+            return (all == bytes).then_some((buckets, control));
+        }
+        buckets = buckets.checked_mul(2)?;
+    }
+}

@@ -1,0 +1,81 @@
+//! Damaged programs and core files give errors, and never a panic.
+
+use std::fs;
+
+use typed_heap::{CoreFile, DebugInfo, Memory as _};
+
+/// A sequence of numbers that looks random (Numerical Recipes' generator).
+fn next(state: &mut u64) -> u64 {
+    *state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+    *state >> 33
+}
+
+#[test]
+fn damaged_programs_give_errors_or_types() {
+    let program = fs::read(std::env::current_exe().unwrap()).unwrap();
+    DebugInfo::read(&program).unwrap();
+    let mut state = 1;
+    for round in 0..6 {
+        let mut damaged = program.clone();
+        for _ in 0..200 {
+            let at = next(&mut state) as usize % damaged.len();
+            damaged[at] = next(&mut state) as u8;
+        }
+        if round % 2 == 0 {
+            damaged.truncate(next(&mut state) as usize % program.len());
+        }
+        if let Err(error) = DebugInfo::read(&damaged) {
+            assert!(!error.to_string().contains('\n'), "{error}");
+        }
+    }
+}
+
+/// A core file with one segment of 8 bytes at 0x1000.
+fn core() -> Vec<u8> {
+    let mut file = b"\x7fELF\x02\x01".to_vec();
+    file.resize(64, 0);
+    file[16] = 4;
+    file[32] = 64;
+    file[54] = 56;
+    file[56] = 1;
+    file.extend([1, 0, 0, 0, 0, 0, 0, 0]);
+    for word in [120_u64, 0x1000, 0, 8, 8, 0] {
+        file.extend(word.to_le_bytes());
+    }
+    file.extend(*b"contents");
+    file
+}
+
+#[test]
+fn core_files_give_the_memory_of_their_segments() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("core");
+    fs::write(&path, core()).unwrap();
+    let memory = CoreFile::open(&path).unwrap();
+    let mut bytes = [0; 8];
+    assert_eq!(memory.read(0x1000, &mut bytes), 8);
+    assert_eq!(&bytes, b"contents");
+    assert_eq!(memory.read(0x1004, &mut bytes), 4);
+    assert_eq!(memory.read(0x1008, &mut bytes), 0);
+    assert_eq!(memory.read(0xfff, &mut bytes), 0);
+}
+
+#[test]
+fn damaged_core_files_give_errors_or_no_memory() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("core");
+    let whole = core();
+    for at in 0..whole.len() {
+        for damaged in [whole[..at].to_vec(), {
+            let mut other = whole.clone();
+            other[at] ^= 0xff;
+            other
+        }] {
+            fs::write(&path, &damaged).unwrap();
+            match CoreFile::open(&path) {
+                Ok(memory) => assert!(memory.read(0x1000, &mut [0; 16]) <= 16),
+                Err(error) => assert!(!error.to_string().contains('\n'), "{error}"),
+            }
+        }
+    }
+}
