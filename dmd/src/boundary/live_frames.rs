@@ -60,6 +60,7 @@ impl LiveFrames {
             .map(|module| Module {
                 path: String::from_utf8_lossy(&module.path).into_owned(),
                 build_id: module.build_id.clone(),
+                bias: Some(module.bias as u64),
             })
             .collect();
         // On this thread only: the engine's guard is this thread's.
