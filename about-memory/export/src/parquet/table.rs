@@ -198,7 +198,10 @@ impl Group<'_, '_> {
                         is_repeated.then_some(&*repetitions),
                     )
                     .map_err(failed)?;
-                (repetitions.clear(), definitions.clear(), taken.clear(), values.clear());
+                repetitions.clear();
+                definitions.clear();
+                taken.clear();
+                values.clear();
                 bytes = 0;
             }
         }
@@ -206,9 +209,9 @@ impl Group<'_, '_> {
     }
 
     /// A column of texts with levels.
-    pub(super) fn nested_texts<'t>(
+    pub(super) fn nested_texts(
         &mut self,
-        entries: &mut dyn Iterator<Item = Entry<&'t str>>,
+        entries: &mut dyn Iterator<Item = Entry<&str>>,
     ) -> Result<(), ExportError> {
         self.column::<ByteArrayType, _>(
             entries,
