@@ -226,17 +226,14 @@ fn assert_share(lines: &[String]) {
 
 fn check_logs(mut waiting: Waiting) {
     assert!(waiting.requests().contains(&"dmd-log".to_owned()));
-    // Long enough for all: nothing is missing, and the thread that writes the lines logs nothing of its own.
-    let lines = logged(&mut waiting, ",\"length\":1000000", "all");
-    assert_eq!((logged_of(&lines, 107), logged_of(&lines, 200)), (YOUNG, YOUNG));
-    assert!(lines.iter().all(|line| line.starts_with("{\"frame\":")));
-    assert!(lines.len() as u64 - 2 * YOUNG < 20_000, "{}", lines.len());
     // A short log says that it lacks entries, and a smaller share has no more than that.
     let lines = logged(&mut waiting, ",\"length\":10", "short");
     assert!(lines.iter().any(|line| line == "{\"overflowed\":true}"));
     assert!(logged_of(&lines, 107) < YOUNG);
     let lines = logged(&mut waiting, ",\"length\":1000000,\"per_million\":10000", "share");
     assert_share(&lines);
+    // The thread that writes the lines logs nothing of its own.
+    assert!((lines.len() as u64) < 2 * YOUNG / 50, "{}", lines.len());
     assert_eq!(logged(&mut waiting, ",\"per_million\":0", "none").len(), 0);
     // Two peers have a log each, and DMD waits again after the last.
     let (first, _) = Session::request(&waiting, "dmd-log", "");
