@@ -29,6 +29,7 @@ async function dhat(browser) {
     const file = files["dhat.json"];
     if (!file) continue;
     const page = await browser.newPage();
+    page.setDefaultTimeout(300_000); // A million stacks take a minute and more.
     page.on("pageerror", (error) => failures.push(`${file}: ${error}`));
     await page.goto(pathToFileURL(dhView).href);
     await page.setInputFiles("input[type=file]", join(inputs, file));
@@ -60,6 +61,7 @@ async function scope(browser) {
     const file = files["speedscope.json"];
     if (!file) continue;
     const page = await browser.newPage({ acceptDownloads: true });
+    page.setDefaultTimeout(300_000); // A million stacks take a minute and more.
     page.on("pageerror", (error) => failures.push(`${file}: ${error}`));
     await page.goto(`http://127.0.0.1:${server.address().port}/index.html`);
     await page.setInputFiles("input[type=file]", join(inputs, file));

@@ -30,7 +30,7 @@ for name, profile in profiles.items():
     kinds = profile["by kind"]
     raw = run("-raw", file)
     sums, last = defaultdict(lambda: [0, 0]), None
-    for line in raw[: raw.index("\nLocations")].splitlines(True):
+    for line in raw[: raw.index("\nLocations") + 1].splitlines(True):
         if sample := SAMPLE.fullmatch(line):
             last = [int(sample[1]), int(sample[2])]
             sums[""] = [a + b for a, b in zip(sums[""], last)]
