@@ -161,7 +161,7 @@ fn sums_are_those_of_the_tree() {
     assert!(of("explicit/heap-unclassified") < -(1 << 53));
     let names: Vec<String> = rows.iter().map(|row| text(row, "path").unwrap()).collect();
     for name in inputs::HOSTILE {
-        let name = memory_report::path_segment(name);
+        let name = memory_report::path_segment(&format!(" {name}"));
         assert!(names.iter().any(|path| path.ends_with(&name)), "{name:?}");
     }
 }
@@ -189,7 +189,7 @@ fn files_say_how_they_are_read() {
     assert_eq!(fact("memory_report.schema"), SCHEMA_VERSION.to_string());
     assert_eq!(fact("memory_report.table"), "reports");
     assert!(fact("memory_report.units").contains("microseconds"));
-    assert!(metadata.column_index().is_some() && metadata.offset_index().is_some());
+    assert!(metadata.page_index().is_some());
     let group = metadata.row_group(0);
     let sorted: Vec<String> = group
         .sorting_columns()
@@ -267,7 +267,7 @@ fn ids_follow_from_what_is_written() {
     assert_eq!(first.id_text(), ID_OF_NOTHING);
 }
 
-const ID_OF_NOTHING: &str = "";
+const ID_OF_NOTHING: &str = "a1bba5c3ab3d7cecdc1404908ba96c2e";
 
 #[test]
 fn folders_have_dates_and_encoded_services() {

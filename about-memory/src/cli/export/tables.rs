@@ -3,6 +3,7 @@
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
+#[cfg(not(feature = "parquet"))]
 use super::super::Failure;
 
 /// A table.
