@@ -24,9 +24,9 @@ fn generic<T: Default + Clone>(elements: usize) {
 #[inline(never)]
 fn recursive(depth: usize, bytes: usize) {
     if depth == 0 {
-        keep(bytes)
+        keep(bytes);
     } else {
-        recursive(depth - 1, bytes)
+        recursive(depth - 1, bytes);
     }
     // Without this the recursion may become a loop.
     black_box(depth);
