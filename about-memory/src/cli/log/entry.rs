@@ -92,7 +92,7 @@ impl Resolver {
                 continue;
             }
             let number = *numbers.entry(module).or_insert_with(|| {
-                modules.push(Module { path: module.to_owned(), build_id: String::new() });
+                modules.push(Module { path: module.to_owned(), build_id: String::new(), bias: None });
                 modules.len() - 1
             });
             let address = self.places.len() + 1;
