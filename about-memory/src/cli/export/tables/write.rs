@@ -24,7 +24,7 @@ const BY: &str = "type";
 
 /// What a source is.
 enum Source {
-    Reports(ReportSet),
+    Reports(Box<ReportSet>),
     Stacks(Box<Stacks>),
     Census(Vec<CensusRow>),
 }
@@ -133,7 +133,9 @@ impl Export {
     fn source(&self, source: &Input) -> Result<Source, Failure> {
         let path = source.path();
         match self.tables.table {
-            Some(Table::Reports | Table::Warnings) => return self.report(source).map(Source::Reports),
+            Some(Table::Reports | Table::Warnings) => {
+                return self.report(source).map(Box::new).map(Source::Reports);
+            }
             Some(Table::Stacks | Table::Frames) => return self.stacks_of(source),
             Some(Table::Census) => return self.census(source),
             None => {}
@@ -146,7 +148,7 @@ impl Export {
         }
         match self.report(source) {
             Err(Failure::File(_, error)) if !source.is_stdin() && is_dump(&error) => self.stacks_of(source),
-            read => read.map(Source::Reports),
+            read => read.map(Box::new).map(Source::Reports),
         }
     }
 
@@ -201,7 +203,7 @@ fn write(table: Table, runs: &[(Run, Source)], out: &mut (dyn Write + Send)) -> 
     let sets: Vec<(&Run, &ReportSet)> = runs
         .iter()
         .filter_map(|(run, source)| match source {
-            Source::Reports(set) => Some((run, set)),
+            Source::Reports(set) => Some((run, &**set)),
             _ => None,
         })
         .collect();
