@@ -79,7 +79,18 @@ fn crates_depend_along_the_arrows_only() {
         ("tests/light", &[]),
         ("tests/processes", &["memory-reporter", "about-memory", "dmd"]),
         ("tests/ui", &[]),
-        ("benches", &["memory-report", "memory-reporter", "about-memory", "dmd", "heap-graph", "tests"]),
+        (
+            "benches",
+            &[
+                "memory-report",
+                "memory-reporter",
+                "memory-export",
+                "about-memory",
+                "dmd",
+                "heap-graph",
+                "tests",
+            ],
+        ),
         ("benches/profilers", &["dmd", "memory-report"]),
         ("benches/sizing", &["memory-reporter", "tests"]),
     ]);

@@ -52,6 +52,7 @@
 mod dmd_dump;
 mod environment;
 mod functions;
+mod hearing;
 mod json;
 mod listening;
 mod log;

@@ -103,7 +103,7 @@ fn the_code_of_the_guide_is_compiled() {
         let text = fs::read_to_string(&page).unwrap();
         let fences = text.lines().filter(|line| line.starts_with("```"));
         for opening in fences.step_by(2) {
-            let known = ["```rust", "```sh", "```toml", "```text"].contains(&opening);
+            let known = ["```rust", "```sh", "```toml", "```text", "```sql"].contains(&opening);
             assert!(known, "{name}: {opening}: the guide has no such blocks, or rust that is not compiled");
         }
         let has_code = text.contains("```rust\n");

@@ -9,7 +9,7 @@
 //! | [`census`] | a group of a census of a heap graph | [`CensusRow`]s | by, group |
 //!
 //! The first columns of a table say which [`Run`] a row belongs to. Times are microseconds since 1970 in UTC. Amounts are
-//! signed 64-bit integers in the unit that the row or the column names; a larger amount is an [`ExportError`].
+//! signed 64-bit integers in the unit that the row or the column names; a larger amount is an [`ExportError`](crate::ExportError).
 //! Pages are compressed with zstd. Texts have dictionaries; the files declare their order and have page indexes, and
 //! `path` has a Bloom filter, so that a reader skips what a query does not ask for. Equal data gives equal bytes.
 //!
@@ -40,6 +40,7 @@
 //! ```
 
 mod census;
+mod census_row;
 mod frames;
 mod hash;
 mod hive;
@@ -52,7 +53,8 @@ mod stacks;
 mod table;
 mod warnings;
 
-pub use census::{CensusRow, census};
+pub use census::census;
+pub use census_row::CensusRow;
 pub use frames::frames;
 pub use hive::{date, file_name};
 pub use options::{Options, SCHEMA_VERSION};

@@ -80,7 +80,7 @@ fn views_of_dumps_show_any_time_of_a_recording() {
     assert!(fs::metadata(page).unwrap().len() > 10_000);
     for (arguments, words) in [
         (["dmd", &file, "--at", "12"], "is not peak, end, or a time such as 12.5s"),
-        (["coverage", &file, "--by", "type"], "only dark-matter mode knows what was reported"),
+        (["coverage", &file, "--by", "type"], "a recording does not have the reports of memory reporters"),
     ] {
         let message = about_memory(&arguments);
         let message = String::from_utf8(message.stderr).unwrap();

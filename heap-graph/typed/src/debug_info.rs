@@ -7,6 +7,7 @@ mod names;
 mod read;
 mod types;
 mod unit;
+mod units;
 
 use std::borrow::Cow;
 
@@ -75,7 +76,7 @@ impl DebugInfo {
 
     fn of(dwarf: &Dwarf<EndianSlice<'_, LittleEndian>>) -> Result<Self, TypedError> {
         let mut reading = Reading::new(dwarf);
-        reading.run()?;
+        units::read_all(&mut reading)?;
         let Reading { names, types, offsets, statics, vtables, .. } = reading;
         let mut info = Self {
             names,

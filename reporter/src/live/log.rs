@@ -11,8 +11,8 @@ use crate::engine_abi;
 use crate::platform::Peer;
 use crate::watching::{MemoryObserver, ObserverError};
 
+use super::hearing::{Heard, TIME_TO_READ, hear};
 use super::protocol::{Tracking, VERSION};
-use super::serve::{Heard, TIME_TO_READ, hear};
 
 /// The name of the request.
 pub(super) const REQUEST: &str = "dmd-log";

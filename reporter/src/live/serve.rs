@@ -11,6 +11,7 @@ use crate::platform::Peer;
 use crate::reporting::amounts;
 
 use super::functions;
+use super::hearing::{Heard, TIME_TO_READ, hear};
 use super::log::{self, Log};
 use super::protocol::{Amounts, Hello, MAX_REQUEST, Minimized, Request, Tracking, VERSION, refusal};
 use super::tracking::{self, Session};
@@ -18,7 +19,6 @@ use super::turns::{DEADLINE, collect_alone, minimize_alone};
 use super::workers::{Busy, Workers};
 
 const TIME_TO_ASK: Duration = Duration::from_secs(5);
-pub(super) const TIME_TO_READ: Duration = Duration::from_secs(60);
 /// For an error to a peer on the listening thread.
 const TIME_TO_REFUSE: Duration = Duration::from_millis(10);
 const MAX_DEADLINE: Duration = Duration::from_secs(600);
@@ -200,36 +200,6 @@ fn wait_for_line(peer: &mut Peer) -> io::Result<bool> {
             Heard::Gone => return Ok(false),
         }
     }
-}
-
-/// What a peer did while its answer waits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Heard {
-    Nothing,
-    Line,
-    /// It hung up, or sends a line without an end.
-    Gone,
-}
-
-/// Waits at most so long for a line. The next call does not know the bytes of a line that has not ended.
-pub(super) fn hear(peer: &mut Peer, time: Duration) -> io::Result<Heard> {
-    let (mut byte, mut length) = ([0], 0);
-    peer.allow(time);
-    while length < MAX_REQUEST {
-        match peer.read(&mut byte) {
-            Ok(0) => return Ok(Heard::Gone),
-            Ok(_) if byte == *b"\n" => return Ok(Heard::Line),
-            Ok(_) => length += 1,
-            Err(error) if is_no_answer_yet(&error) => return Ok(Heard::Nothing),
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(Heard::Gone)
-}
-
-fn is_no_answer_yet(error: &io::Error) -> bool {
-    use io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
-    matches!(error.kind(), Interrupted | TimedOut | WouldBlock)
 }
 
 fn minimize(peer: &mut Peer) -> io::Result<()> {

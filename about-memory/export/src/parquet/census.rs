@@ -2,6 +2,7 @@
 
 use std::io::Write;
 
+use super::census_row::CensusRow;
 use super::options::Options;
 use super::run::Run;
 use super::table::{Entry, Layout, Table};
@@ -30,22 +31,6 @@ const LAYOUT: Layout = Layout {
     plain: &["bytes", "count", "retained"],
     bloom: &[],
 };
-
-/// A group of a census of a heap graph.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[allow(clippy::exhaustive_structs, reason = "a row of the table")]
-pub struct CensusRow {
-    /// The breakdown: how nodes are grouped.
-    pub by: String,
-    /// The names that lead to the group, the outermost first.
-    pub group: Vec<String>,
-    /// The bytes of the group's own nodes.
-    pub bytes: i64,
-    /// The number of the group's own nodes.
-    pub count: i64,
-    /// The bytes that only the group keeps alive, if they are known.
-    pub retained: Option<i64>,
-}
 
 /// Writes the table `census`.
 ///

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use memory_report::ReportSet;
 
-use super::census::CensusRow;
+use super::census_row::CensusRow;
 use super::hash::Hash;
 use crate::stacks::Stacks;
 

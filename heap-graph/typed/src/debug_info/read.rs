@@ -1,4 +1,4 @@
-//! Reads all units of a file, within bounds.
+//! What reading the units of a file has found, and its bounds.
 //!
 //! The author of a file may want the reader to fail: entries of one byte may have a million attributes, and each of a
 //! million units may name another place in one table of abbreviations. So each attribute and each byte of a table
@@ -6,17 +6,19 @@
 
 use std::sync::Arc;
 
-use gimli::{Abbreviations, DebugAbbrev, Dwarf, LittleEndian, Reader as _, Section as _};
+use gimli::{Abbreviations, DebugAbbrev, Dwarf, EndianSlice, LittleEndian, Reader as _, Section as _};
 use hashbrown::HashMap;
 
 use super::names::Names;
 use super::types::{Static, Type};
-use super::unit::{Slice, Unit};
-use crate::error::{Bound, TypedError};
+use crate::error::Bound;
 
 /// Attributes that are allowed regardless of the size, and for each byte.
 const WORK: u64 = 1 << 20;
 const WORK_A_BYTE: u64 = 4;
+
+/// A part of a section.
+pub(super) type Slice<'s> = EndianSlice<'s, LittleEndian>;
 
 /// Why a unit cannot be read.
 pub(super) enum Fault {
@@ -66,27 +68,8 @@ impl<'s> Reading<'s> {
         Ok(())
     }
 
-    /// Reads all units.
-    pub(super) fn run(&mut self) -> Result<(), TypedError> {
-        let dwarf = self.dwarf;
-        let mut units = dwarf.units();
-        let mut last = 0;
-        loop {
-            let header = units.next().map_err(|error| TypedError::DebugInfo(last, error))?;
-            let Some(header) = header else { return Ok(()) };
-            let base = header.debug_info_offset().map_or(0, |offset| offset.0 as u64);
-            last = base;
-            let result = self
-                .abbreviations(header.debug_abbrev_offset().0)
-                .and_then(|abbreviations| Unit::new(self, header, base).read(&abbreviations));
-            result.map_err(|fault| match fault {
-                Fault::Gimli(error) => TypedError::DebugInfo(base, error),
-                Fault::Bound(bound) => TypedError::Bounded(base, bound),
-            })?;
-        }
-    }
-
-    fn abbreviations(&mut self, offset: usize) -> Result<Arc<Abbreviations>, Fault> {
+    /// The abbreviations at an offset of their section.
+    pub(super) fn abbreviations(&mut self, offset: usize) -> Result<Arc<Abbreviations>, Fault> {
         if let Some(known) = self.abbreviations.get(&offset) {
             return Ok(known.clone());
         }

@@ -2,16 +2,14 @@
 
 use gimli::constants::{self as dw, DwTag};
 use gimli::{
-    Abbreviations, AttributeValue, DebugAddrBase, DebugStrOffsetsBase, DebugStrOffsetsIndex, EndianSlice,
-    EntriesRaw, LittleEndian, UnitHeader,
+    Abbreviations, AttributeValue, DebugAddrBase, DebugStrOffsetsBase, DebugStrOffsetsIndex, EntriesRaw,
+    LittleEndian, UnitHeader,
 };
 
 use super::names::LONGEST;
-use super::read::{Fault, Reading};
+use super::read::{Fault, Reading, Slice};
 use super::types::{Kind, Member, NameId, Static, Type, TypeRef, Variant, Variants};
 use crate::error::Bound;
-
-pub(super) type Slice<'s> = EndianSlice<'s, LittleEndian>;
 
 /// The maximum depth of entries.
 const DEEPEST: isize = 256;

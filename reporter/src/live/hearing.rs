@@ -1,0 +1,40 @@
+//! What a peer does while its answer waits.
+
+use core::time::Duration;
+use std::io::{self, Read as _};
+
+use super::protocol::MAX_REQUEST;
+use crate::platform::Peer;
+
+/// How long a peer may take to read a part of its answer.
+pub(super) const TIME_TO_READ: Duration = Duration::from_secs(60);
+
+/// What a peer did while its answer waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Heard {
+    Nothing,
+    Line,
+    /// It hung up, or sends a line without an end.
+    Gone,
+}
+
+/// Waits at most so long for a line. The next call does not know the bytes of a line that has not ended.
+pub(super) fn hear(peer: &mut Peer, time: Duration) -> io::Result<Heard> {
+    let (mut byte, mut length) = ([0], 0);
+    peer.allow(time);
+    while length < MAX_REQUEST {
+        match peer.read(&mut byte) {
+            Ok(0) => return Ok(Heard::Gone),
+            Ok(_) if byte == *b"\n" => return Ok(Heard::Line),
+            Ok(_) => length += 1,
+            Err(error) if is_no_answer_yet(&error) => return Ok(Heard::Nothing),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(Heard::Gone)
+}
+
+fn is_no_answer_yet(error: &io::Error) -> bool {
+    use io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
+    matches!(error.kind(), Interrupted | TimedOut | WouldBlock)
+}
