@@ -21,6 +21,8 @@ use crate::session::Session;
 
 /// The most connections at the same time.
 const MAX_CONNECTIONS: usize = 64;
+/// How long a client may take to end a connection that has its answer.
+const TIME_TO_CLOSE: Duration = Duration::from_millis(500);
 /// The time that a client has to take a part of a response.
 const TIME_TO_TAKE: Duration = Duration::from_secs(30);
 
@@ -168,14 +170,19 @@ fn accept(listener: &TcpListener, state: &Arc<State>) {
             state.connections.fetch_sub(1, Ordering::SeqCst);
             continue;
         }
-        let there = Arc::clone(state);
-        let work = move || {
-            serve(&there, &mut stream);
-            there.connections.fetch_sub(1, Ordering::SeqCst);
-        };
-        if thread::Builder::new().name("connection".to_owned()).spawn(work).is_err() {
-            state.connections.fetch_sub(1, Ordering::SeqCst);
-        }
+        let place = Place(Arc::clone(state));
+        let work = move || serve(&place.0, &mut stream);
+        // A connection without a thread is closed.
+        let _ = thread::Builder::new().name("connection".to_owned()).spawn(work);
+    }
+}
+
+/// One of the connections that a server has at a time, until it is dropped, also by a panic.
+struct Place(Arc<State>);
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.connections.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
@@ -188,8 +195,17 @@ fn serve(state: &State, stream: &mut TcpStream) {
     };
     // Closing with unread bytes would take the answer away from the client.
     let _ = stream.shutdown(Shutdown::Write);
-    let _ = stream.set_read_timeout(Some(Duration::from_millis(500)));
-    let _ = io::copy(&mut stream.take(1 << 20), &mut io::sink());
+    let end = Instant::now() + TIME_TO_CLOSE;
+    let mut rest = [0; 4096];
+    loop {
+        let left = end.saturating_duration_since(Instant::now());
+        if left.is_zero() || stream.set_read_timeout(Some(left)).is_err() {
+            return;
+        }
+        if !matches!(stream.read(&mut rest), Ok(1..)) {
+            return;
+        }
+    }
 }
 
 /// The answer to the request of a connection; `None` if the function has sent it.

@@ -65,7 +65,10 @@ impl Answer {
             Self::Tree(tree) => tree.memory(),
             Self::TreeMap(root) => box_memory(root),
             Self::Dominators(tree) => tree.tree().memory(),
-            Self::Nodes { nodes, .. } => nodes.capacity() * size_of::<NodeIndex>(),
+            // It keeps its tree alive, also when the cache has given that up.
+            Self::Nodes { nodes, tree, .. } => {
+                nodes.capacity() * size_of::<NodeIndex>() + tree.tree().memory()
+            }
             Self::Paths(paths) => {
                 let steps = paths.iter().flatten();
                 steps.map(|step| size_of::<PathStep>() + step.name.len()).sum()

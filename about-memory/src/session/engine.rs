@@ -253,7 +253,10 @@ impl Engine {
         self.advance_rows(key, |held| {
             let Stage::Dominators(state) = &mut held.stage else { return false };
             held.fetching = held.fetching.saturating_sub(1);
-            if held.fetching > 0 || *state == DominatorState::Loaded {
+            // A tree that was computed anew meanwhile has no rows to end.
+            let is_fetching =
+                matches!(*state, DominatorState::Fetching | DominatorState::IncrementalFetching);
+            if held.fetching > 0 || !is_fetching {
                 return false;
             }
             let is_first = *state == DominatorState::Fetching;
