@@ -3,6 +3,7 @@
 //!
 //! Firefox's dumps have the text of `dmd.py` instead.
 
+mod change;
 mod chart;
 mod closure;
 mod history;
@@ -13,19 +14,25 @@ mod node;
 mod overview;
 mod short_name;
 mod short_path;
+mod stack_path;
+mod stack_rows;
 mod stack_text;
 mod summary;
 mod text;
+mod timeline;
 mod tree;
 
 pub use crate::fold::{Fold, Folds};
+pub use change::{Change, HeapChange};
 pub use history::{History, HistoryJson, HistoryText};
 pub use holder::HolderKey;
 pub use leaks::{LeakOptions, Leaks, LeaksJson, LeaksText, OneTime};
 pub use line::bytes;
 pub use overview::Overview;
+pub use stack_rows::{RowFrame, StackRow, StackRows};
 pub use summary::{Summary, SummaryRow, SummaryTable};
 pub use text::ProgramText;
+pub use timeline::{TimeCell, TimeStep, Timeline, TimelineOptions};
 pub use tree::HolderTree;
 
 /// How a view shows a dump to the author of the program.

@@ -25,6 +25,7 @@
 //! replay, player    live blocks while events happen, up to a time
 //! tree              stacks and modules, and a dump of some blocks
 //! line, usage       observers of a replay: figures over time, by stack and by thread
+//! slices            another observer: the blocks of stacks by when they began and ended
 //! leaked            what is alive at the end
 //! ```
 //!
@@ -43,12 +44,14 @@ mod merge;
 mod moment;
 mod player;
 mod replay;
+mod slices;
 mod source;
 mod tree;
 mod usage;
 
 use core::fmt;
 use core::time::Duration;
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{Cursor, Read, Seek};
 use std::path::Path;
@@ -65,6 +68,7 @@ use index::Index;
 use line::Lines;
 use player::{Player, Progress, Until};
 use replay::{HeapSums, Live, Observer, Replay};
+use slices::{Bound, Slices};
 use source::Source;
 use tree::Kind;
 use usage::Usage;
@@ -75,6 +79,7 @@ pub use moment::{Moment, NotAMoment};
 
 pub(crate) use leaked::{LeakedStack, STEPS as LEAK_STEPS};
 pub(crate) use line::{Groups, LIFE_LIMITS};
+pub(crate) use slices::{ALIVE, Sliced};
 pub(crate) use usage::{Findings, Freed, StackUse};
 
 /// A heap with less than this share of its peak's bytes is shown at its peak.
@@ -286,6 +291,37 @@ impl Recording {
         lines.at_peak();
         player.play(Until::End, &mut lines)?;
         Ok(lines.finish())
+    }
+
+    /// What each stack allocated.
+    pub(crate) fn stack_uses(&mut self) -> Result<Vec<StackUse>, AnalyzeError> {
+        let mut usage = Usage::default();
+        self.play_whole(&mut usage)?;
+        Ok(usage.stacks().to_vec())
+    }
+
+    /// The table of the blocks of rows by slices of time. `rows` has the row of each stack; one of the bounds between
+    /// slices is the time of the peak.
+    pub(crate) fn sliced(
+        &mut self,
+        rows: Vec<u32>,
+        slices: u64,
+        max_cells: usize,
+    ) -> Result<Sliced, AnalyzeError> {
+        let Whole { peak, end, .. } = self.whole()?;
+        let length = u64::try_from(self.length(&end).as_nanos()).unwrap_or(u64::MAX).max(1);
+        let peak = self.index.clock.nanoseconds(peak.tick).min(length);
+        let equal = (0..=slices).map(|n| (u128::from(length) * u128::from(n) / u128::from(slices)) as u64);
+        let times: BTreeSet<u64> = equal.chain([peak]).collect();
+        let clock = &self.index.clock;
+        let bound = |nanoseconds: u64| Bound {
+            nanoseconds,
+            next: clock.tick(nanoseconds.saturating_add(1)),
+            stays: nanoseconds == peak,
+        };
+        let mut table = Slices::new(rows, times.into_iter().map(bound).collect(), max_cells);
+        self.play_whole(&mut table)?;
+        Ok(table.finish())
     }
 
     /// The blocks that are alive at the end.

@@ -4,6 +4,7 @@ mod history;
 mod hostile;
 mod leaks;
 pub(crate) mod script;
+mod timeline;
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -1,0 +1,54 @@
+//! The frames of a stack that a view shows, as the flame graph of the stack has them.
+
+use super::ProgramOptions;
+use crate::allocators::AllocatorFrames;
+use crate::fold::{Fold, Sited};
+use crate::frame_names::frame_name;
+use crate::records::Analysis;
+use crate::stacks::StackId;
+
+/// Finds the paths of an analysis with whole stacks and types.
+pub(super) struct Paths<'a> {
+    analysis: &'a Analysis,
+    /// By text of frame.
+    folds: Vec<Option<Fold>>,
+    dropped: Vec<bool>,
+    has_folds: bool,
+}
+
+impl<'a> Paths<'a> {
+    /// Dumps without modules are Firefox's, whose frames the table of folds does not know.
+    pub(super) fn new(analysis: &'a Analysis, has_modules: bool, options: &ProgramOptions) -> Self {
+        let which = if has_modules { AllocatorFrames::CAndRust } else { AllocatorFrames::C };
+        let has_folds = has_modules && !options.all_frames;
+        let texts = || analysis.texts.iter();
+        Self {
+            analysis,
+            folds: if has_folds {
+                texts().map(|text| options.folds.of(&text.frame())).collect()
+            } else {
+                Vec::new()
+            },
+            dropped: texts().map(|text| which.has(text)).collect(),
+            has_folds,
+        }
+    }
+
+    /// The names of the frames, the outermost first, and at last the type of the blocks if the stack names it.
+    pub(super) fn of(&self, stack: StackId) -> Vec<String> {
+        let texts = self.analysis.stacks.get(stack);
+        let inner = texts.iter().take_while(|text| self.dropped[text.index()]).count();
+        let shown: Vec<usize> = if self.has_folds {
+            Sited::of_folds(texts.len(), |at| self.folds[texts[at].index()]).shown
+        } else {
+            (0..texts.len()).collect()
+        };
+        let kept = match &shown[shown.partition_point(|at| *at < inner)..] {
+            [] => &shown[..],
+            kept => kept,
+        };
+        let name = |at: &usize| frame_name(self.analysis.texts.get(texts[*at])).to_owned();
+        let of_type = self.analysis.type_of(stack).and_then(|verdict| verdict.type_name());
+        kept.iter().rev().map(name).chain(of_type).collect()
+    }
+}

@@ -1,0 +1,288 @@
+//! Stacks as rows for a page: one tree of frames, and for each row its place in the tree, its site, type and crate.
+//!
+//! A row stands for all stacks that a view cannot tell apart. What the rows hold is the business of their owners.
+
+use rustc_hash::FxHashMap;
+
+use super::ProgramOptions;
+use super::holder::{Holder, HolderKey, Holders, names};
+use super::stack_path::Paths;
+use crate::clean::Clean;
+use crate::frame_names::SMALL;
+use crate::records::Analysis;
+use crate::stacks::StackId;
+
+/// The keys of the holders of a row, in this order.
+const KEYS: [HolderKey; 3] = [HolderKey::Site, HolderKey::Type, HolderKey::Crate];
+
+/// The usual maximum of rows. Smaller stacks beyond share rows.
+pub(super) const MOST_ROWS: usize = 3000;
+
+/// The most frames, besides those for small stacks.
+const MOST_FRAMES: usize = 20_000;
+
+/// The usual and the most characters of a holder's name.
+const WIDTH: usize = 60;
+const ROOM: usize = 100;
+
+const ALL: &str = "all";
+
+/// The stacks of a heap as rows.
+#[derive(Clone, Debug)]
+pub struct StackRows {
+    names: Vec<String>,
+    frames: Vec<RowFrame>,
+    rows: Vec<StackRow>,
+    merged: usize,
+}
+
+/// A frame of the tree of all rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RowFrame {
+    /// The index of its name in [`StackRows::names`].
+    pub name: u32,
+    /// The number of frames directly below it.
+    pub children: u32,
+}
+
+/// Stacks that a view cannot tell apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct StackRow {
+    /// The index of the innermost frame in [`StackRows::frames`].
+    pub frame: u32,
+    /// The indices of site, type and crate in [`StackRows::names`].
+    pub holders: [u32; 3],
+}
+
+impl StackRows {
+    /// The names of frames and holders. No name has characters that could deceive a reader.
+    pub fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    /// The frames in preorder. The first is the root, which stands for all.
+    pub fn frames(&self) -> &[RowFrame] {
+        &self.frames
+    }
+
+    /// The rows.
+    pub fn rows(&self) -> &[StackRow] {
+        &self.rows
+    }
+
+    /// The number of stacks that have no row of their own: `(small)` below the innermost frame that has a row stands for
+    /// them.
+    pub fn merged(&self) -> usize {
+        self.merged
+    }
+}
+
+/// The stacks of one heap.
+pub(super) struct Side<'a> {
+    pub(super) analysis: &'a Analysis,
+    pub(super) has_modules: bool,
+}
+
+/// A stack of a side, and how much it matters.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Entry {
+    pub(super) side: usize,
+    pub(super) stack: StackId,
+    pub(super) weight: u128,
+}
+
+/// Makes rows of stacks, at most `most` besides those of small stacks. Gives the row of each entry, too.
+pub(super) fn stack_rows(
+    sides: &[Side<'_>],
+    entries: &[Entry],
+    most: usize,
+    options: &ProgramOptions,
+) -> (StackRows, Vec<u32>) {
+    let finders: Vec<(Paths<'_>, Holders<'_>)> = sides
+        .iter()
+        .map(|side| {
+            let paths = Paths::new(side.analysis, side.has_modules, options);
+            (paths, Holders::new(side.analysis, options))
+        })
+        .collect();
+    let mut order: Vec<usize> = (0..entries.len()).collect();
+    order.sort_by_key(|at| (core::cmp::Reverse(entries[*at].weight), *at));
+    let mut rows = Rows::new(most);
+    let mut known: FxHashMap<(usize, StackId), u32> = FxHashMap::default();
+    let mut of_entries = vec![0; entries.len()];
+    for at in order {
+        let Entry { side, stack, .. } = entries[at];
+        let (paths, holders) = &finders[side];
+        of_entries[at] = match known.get(&(side, stack)) {
+            Some(row) => *row,
+            None => {
+                let row = rows.add(&paths.of(stack), || holders.of_stack(stack, &KEYS));
+                known.insert((side, stack), row);
+                row
+            }
+        };
+    }
+    (rows.finish(options), of_entries)
+}
+
+/// Holders under one key, and the place of each.
+#[derive(Default)]
+struct Held {
+    numbers: FxHashMap<Holder, u32>,
+    all: Vec<(Holder, String)>,
+}
+
+impl Held {
+    fn add(&mut self, holder: Holder, place: String) -> u32 {
+        let next = self.all.len() as u32;
+        let number = *self.numbers.entry(holder.clone()).or_insert(next);
+        if number == next {
+            self.all.push((holder, place));
+        }
+        number
+    }
+}
+
+/// Rows while stacks are being added, the largest first.
+struct Rows {
+    names: Vec<String>,
+    by_name: FxHashMap<String, u32>,
+    /// The name of each frame, and the frame that called it.
+    frames: Vec<(u32, u32)>,
+    by_caller: FxHashMap<(u32, u32), u32>,
+    held: [Held; 3],
+    rows: Vec<(u32, [u32; 3])>,
+    by_place: FxHashMap<(u32, [u32; 3]), u32>,
+    /// The number of rows, without those of small stacks, and its maximum.
+    large: usize,
+    most: usize,
+    merged: usize,
+}
+
+impl Rows {
+    fn new(most: usize) -> Self {
+        let mut rows = Self {
+            names: Vec::new(),
+            by_name: FxHashMap::default(),
+            frames: Vec::new(),
+            by_caller: FxHashMap::default(),
+            held: Default::default(),
+            rows: Vec::new(),
+            by_place: FxHashMap::default(),
+            large: 0,
+            most,
+            merged: 0,
+        };
+        let all = rows.name(ALL);
+        rows.frames.push((all, 0));
+        rows
+    }
+
+    fn name(&mut self, name: &str) -> u32 {
+        if let Some(known) = self.by_name.get(name) {
+            return *known;
+        }
+        let next = self.names.len() as u32;
+        self.names.push(Clean(name).to_string());
+        self.by_name.insert(name.to_owned(), next);
+        next
+    }
+
+    /// The row of a stack.
+    fn add(&mut self, path: &[String], holders: impl FnOnce() -> Vec<(Holder, String)>) -> u32 {
+        let mut frame = 0;
+        let mut rest = path;
+        while let Some((first, further)) = rest.split_first()
+            && let Some(name) = self.by_name.get(first)
+            && let Some(next) = self.by_caller.get(&(frame, *name))
+        {
+            (frame, rest) = (*next, further);
+        }
+        let is_full = self.large >= self.most || self.frames.len() + rest.len() > MOST_FRAMES;
+        if is_full && !rest.is_empty() {
+            return self.small(frame);
+        }
+        let mut numbers = [0; 3];
+        for ((number, held), (holder, place)) in numbers.iter_mut().zip(&mut self.held).zip(holders()) {
+            *number = held.add(holder, place);
+        }
+        for name in rest {
+            let name = self.name(name);
+            frame = self.called(frame, name);
+        }
+        match self.by_place.get(&(frame, numbers)) {
+            Some(row) => *row,
+            None if is_full => self.small(frame),
+            None => {
+                self.large += 1;
+                self.row(frame, numbers)
+            }
+        }
+    }
+
+    /// The row of all small stacks below a frame.
+    fn small(&mut self, frame: u32) -> u32 {
+        self.merged += 1;
+        let name = self.name(SMALL);
+        let frame = self.called(frame, name);
+        let mut numbers = [0; 3];
+        for (number, held) in numbers.iter_mut().zip(&mut self.held) {
+            *number = held.add(Holder::plain(SMALL), String::new());
+        }
+        self.row(frame, numbers)
+    }
+
+    fn called(&mut self, caller: u32, name: u32) -> u32 {
+        let next = self.frames.len() as u32;
+        let frame = *self.by_caller.entry((caller, name)).or_insert(next);
+        if frame == next {
+            self.frames.push((name, caller));
+        }
+        frame
+    }
+
+    fn row(&mut self, frame: u32, holders: [u32; 3]) -> u32 {
+        let next = self.rows.len() as u32;
+        let row = *self.by_place.entry((frame, holders)).or_insert(next);
+        if row == next {
+            self.rows.push((frame, holders));
+        }
+        row
+    }
+
+    fn finish(mut self, options: &ProgramOptions) -> StackRows {
+        // The names of holders come last; two holders have two names even if these look equal.
+        let mut first = [0; 3];
+        for (first, held) in first.iter_mut().zip(core::mem::take(&mut self.held)) {
+            *first = self.names.len() as u32;
+            let holders: Vec<&Holder> = held.all.iter().map(|(holder, _)| holder).collect();
+            let names = names(&holders, WIDTH, ROOM, options);
+            let texts = names.into_iter().zip(&held.all).map(|(name, (_, place))| match place.as_str() {
+                "" => name,
+                place => format!("{name} ({})", Clean(place)),
+            });
+            self.names.extend(texts);
+        }
+        let mut called: Vec<Vec<u32>> = vec![Vec::new(); self.frames.len()];
+        for (frame, (_, caller)) in self.frames.iter().enumerate().skip(1) {
+            called[*caller as usize].push(frame as u32);
+        }
+        let mut places = vec![0; self.frames.len()];
+        let mut frames = Vec::with_capacity(self.frames.len());
+        let mut open = vec![0_u32];
+        while let Some(frame) = open.pop() {
+            places[frame as usize] = frames.len() as u32;
+            let children = &called[frame as usize];
+            frames.push(RowFrame { name: self.frames[frame as usize].0, children: children.len() as u32 });
+            open.extend(children.iter().rev());
+        }
+        let rows = self.rows.iter().map(|(frame, holders)| {
+            let mut numbers = first;
+            numbers.iter_mut().zip(holders).for_each(|(number, holder)| *number += holder);
+            StackRow { frame: places[*frame as usize], holders: numbers }
+        });
+        StackRows { rows: rows.collect(), names: self.names, frames, merged: self.merged }
+    }
+}

@@ -1,0 +1,178 @@
+//! A recording as a page shows it: which stacks had which blocks in any part of the time.
+
+use core::time::Duration;
+
+use super::ProgramOptions;
+use super::stack_rows::{Entry, MOST_ROWS, Side, StackRows, stack_rows};
+use crate::dump::Dump;
+use crate::error::AnalyzeError;
+use crate::options::AnalyzeOptions;
+use crate::outline::Outline;
+use crate::recording::{ALIVE, Recording, Sliced};
+use crate::records::Analysis;
+
+/// Bounds of a [`Timeline`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TimelineOptions {
+    /// The slices into which the time is divided, besides the bound at the peak; at most 10,000. Default: 200.
+    pub slices: u64,
+    /// The most rows. Default: 3,000. Smaller stacks beyond share rows.
+    pub rows: usize,
+    /// The most cells. Default: 1,000,000. With more, slices become longer.
+    pub cells: usize,
+}
+
+impl TimelineOptions {
+    /// The defaults.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets [`slices`](Self::slices).
+    #[must_use]
+    pub fn slices(self, slices: u64) -> Self {
+        Self { slices, ..self }
+    }
+
+    /// Sets [`rows`](Self::rows).
+    #[must_use]
+    pub fn rows(self, rows: usize) -> Self {
+        Self { rows, ..self }
+    }
+
+    /// Sets [`cells`](Self::cells).
+    #[must_use]
+    pub fn cells(self, cells: usize) -> Self {
+        Self { cells, ..self }
+    }
+}
+
+impl Default for TimelineOptions {
+    fn default() -> Self {
+        Self { slices: 200, rows: MOST_ROWS, cells: 1_000_000 }
+    }
+}
+
+/// The most slices.
+const MOST_SLICES: u64 = 10_000;
+
+/// The blocks of a recording by stack and by the slices of time in which they began and ended.
+///
+/// Slice `n` begins after bound `n - 1` and ends with bound `n`; slice 0 is all that is not later than the first bound.
+/// The blocks that are alive at bound `n` are the cells that began in slice `n` or before and ended later. Bytes are
+/// usable bytes, those of the flame graph. A block that was moved or resized has begun again.
+///
+/// [`TimelineOptions`] bound the table.
+#[derive(Clone, Debug)]
+pub struct Timeline {
+    outline: Outline,
+    rows: StackRows,
+    sliced: Sliced,
+}
+
+/// What the whole heap did in a step of the time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TimeStep {
+    /// The end of the step, from the start of the recording.
+    pub end: Duration,
+    /// The most live bytes.
+    pub highest: i128,
+    /// Bytes that were allocated or reallocated.
+    pub allocated: u128,
+    /// Allocations and reallocations.
+    pub allocations: u64,
+}
+
+/// Blocks of a row with the same slices. Amounts are negative in the rare case that a block had ended by a move that
+/// the allocator did not make.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TimeCell {
+    /// The index of the row.
+    pub row: usize,
+    /// The slice in which the blocks began. Blocks that are older than the recording are in slice 0.
+    pub began: usize,
+    /// The slice in which they ended; `None` if they are alive at the end.
+    pub ended: Option<usize>,
+    /// Usable bytes.
+    pub bytes: i128,
+    /// The number of blocks.
+    pub blocks: i64,
+}
+
+impl Timeline {
+    /// Replays a recording twice. `symbolize` looks up the symbols of a dump with its stacks.
+    ///
+    /// # Errors
+    ///
+    /// As [`Recording::state_at`].
+    pub fn new(
+        recording: &mut Recording,
+        options: &ProgramOptions,
+        bounds: &TimelineOptions,
+        symbolize: impl FnOnce(&mut Dump),
+    ) -> Result<Self, AnalyzeError> {
+        let uses = recording.stack_uses()?;
+        let outline = recording.outline()?;
+        let mut dump = recording.stacks(uses.iter().map(|usage| usage.stack))?;
+        symbolize(&mut dump);
+        let has_modules = dump.has_modules();
+        let of_analysis = AnalyzeOptions::new().max_frames(usize::MAX).types(true);
+        let (analysis, of_blocks) = Analysis::of_stacks(dump, &of_analysis);
+        let entry = |(usage, stack): (&crate::recording::StackUse, _)| Entry {
+            side: 0,
+            stack,
+            weight: usage.highest.into(),
+        };
+        let entries: Vec<Entry> = uses.iter().zip(of_blocks).map(entry).collect();
+        let (rows, of_entries) =
+            stack_rows(&[Side { analysis: &analysis, has_modules }], &entries, bounds.rows, options);
+        let mut row_of_stack = vec![0; recording.stacks_end().max(1)];
+        for (usage, row) in uses.iter().zip(of_entries) {
+            if let Some(place) = row_of_stack.get_mut(usage.stack as usize) {
+                *place = row;
+            }
+        }
+        let sliced = recording.sliced(row_of_stack, bounds.slices.clamp(1, MOST_SLICES), bounds.cells)?;
+        Ok(Self { outline, rows, sliced })
+    }
+
+    /// The facts of the whole recording.
+    pub fn outline(&self) -> &Outline {
+        &self.outline
+    }
+
+    /// The rows, with their stacks.
+    pub fn rows(&self) -> &StackRows {
+        &self.rows
+    }
+
+    /// The bounds of slices, from the start of the recording. One is the time of the peak.
+    pub fn bounds(&self) -> impl ExactSizeIterator<Item = Duration> + '_ {
+        self.sliced.bounds.iter().map(|bound| Duration::from_nanos(bound.nanoseconds))
+    }
+
+    /// The whole heap over the time, in steps that are never longer than slices. The first step is all that is not later
+    /// than the start.
+    pub fn steps(&self) -> impl ExactSizeIterator<Item = TimeStep> + '_ {
+        self.sliced.step_ends.iter().zip(&self.sliced.steps).map(|(end, step)| TimeStep {
+            end: Duration::from_nanos(end.nanoseconds),
+            highest: step.highest,
+            allocated: step.allocated,
+            allocations: step.allocations,
+        })
+    }
+
+    /// The cells, by row, then by slices.
+    pub fn cells(&self) -> impl ExactSizeIterator<Item = TimeCell> + '_ {
+        self.sliced.cells.iter().map(|cell| TimeCell {
+            row: cell.row as usize,
+            began: cell.began.into(),
+            ended: (cell.ended != ALIVE).then_some(cell.ended.into()),
+            bytes: cell.amount.bytes,
+            blocks: cell.amount.blocks,
+        })
+    }
+}

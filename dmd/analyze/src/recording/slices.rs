@@ -1,0 +1,213 @@
+//! A recording as a table: for each row of stacks, the blocks by the slices of time in which they began and ended.
+//!
+//! From the table follows what is alive at the end of a slice, and which part of it began after the end of another one.
+
+use std::collections::BTreeMap;
+
+use rustc_hash::FxHashMap;
+
+use super::replay::{Ended, Live, OLDER, Observer};
+
+/// Blocks of a row with the same slices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Cell {
+    pub(crate) row: u32,
+    /// The slice in which the blocks began; 0 for those that are older than the first slice.
+    pub(crate) began: u16,
+    /// The slice in which they ended, or [`ALIVE`].
+    pub(crate) ended: u16,
+    pub(crate) amount: Amount,
+}
+
+/// Stands for the slice in which blocks ended that are alive at the end.
+pub(crate) const ALIVE: u16 = u16::MAX;
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Amount {
+    pub(crate) bytes: i128,
+    pub(crate) blocks: i64,
+}
+
+/// The end of a slice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Bound {
+    pub(crate) nanoseconds: u64,
+    /// The first tick after it.
+    pub(crate) next: u64,
+    /// The bound stays when slices become longer.
+    pub(crate) stays: bool,
+}
+
+/// What the whole heap did between two bounds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Step {
+    /// The most live bytes.
+    pub(crate) highest: i128,
+    /// Bytes of the blocks that began.
+    pub(crate) allocated: u128,
+    pub(crate) allocations: u64,
+}
+
+/// The table while events are being replayed.
+///
+/// A table with too many cells gets longer slices, so that its memory is bounded and its figures stay exact.
+#[derive(Debug)]
+pub(crate) struct Slices {
+    /// The row of each stack. Stacks beyond are in the row of the first, which is that of blocks without a stack.
+    rows: Vec<u32>,
+    bounds: Vec<Bound>,
+    /// For each step, the slice to which it belongs now.
+    slice_of_step: Vec<u16>,
+    /// The bounds of the steps, which stay as they are.
+    step_ends: Vec<Bound>,
+    steps: Vec<Step>,
+    step: usize,
+    now: i128,
+    cells: FxHashMap<(u32, u16, u16), Amount>,
+    max_cells: usize,
+}
+
+/// A finished table.
+#[derive(Clone, Debug)]
+pub(crate) struct Sliced {
+    /// The first bound is the start of the first slice.
+    pub(crate) bounds: Vec<Bound>,
+    /// The end of each step. The first step is all that is not later than the start.
+    pub(crate) step_ends: Vec<Bound>,
+    pub(crate) steps: Vec<Step>,
+    /// By row, then by slices.
+    pub(crate) cells: Vec<Cell>,
+}
+
+impl Slices {
+    /// `bounds` ascend.
+    pub(crate) fn new(rows: Vec<u32>, bounds: Vec<Bound>, max_cells: usize) -> Self {
+        Self {
+            rows,
+            slice_of_step: (0..bounds.len() as u16).collect(),
+            steps: vec![Step::default(); bounds.len()],
+            step_ends: bounds.clone(),
+            bounds,
+            step: 0,
+            now: 0,
+            cells: FxHashMap::default(),
+            max_cells,
+        }
+    }
+
+    /// The step of a tick. What is later than the last bound is in the last step.
+    #[inline]
+    fn step_of(&self, tick: u64) -> usize {
+        self.step_ends.partition_point(|end| end.next <= tick).min(self.step_ends.len() - 1)
+    }
+
+    /// The slice in which a block began.
+    #[inline]
+    fn began_in(&self, block: &Live) -> u16 {
+        if block.thread == OLDER { 0 } else { self.slice_of_step[self.step_of(block.since)] }
+    }
+
+    fn row(&self, block: &Live) -> u32 {
+        self.rows.get(block.stack as usize).or(self.rows.first()).copied().unwrap_or_default()
+    }
+
+    fn add(&mut self, key: (u32, u16, u16), bytes: i128, blocks: i64) {
+        let amount = self.cells.entry(key).or_default();
+        amount.bytes += bytes;
+        amount.blocks += blocks;
+        if amount.blocks == 0 && amount.bytes == 0 {
+            self.cells.remove(&key);
+        } else if self.cells.len() > self.max_cells {
+            self.lengthen();
+        }
+    }
+
+    /// The step of an event. The heap keeps its size in the steps between it and the last event.
+    #[inline]
+    fn reach(&mut self, tick: u64) -> usize {
+        let step = self.step_of(tick).max(self.step);
+        while self.step < step {
+            self.step += 1;
+            self.steps[self.step].highest = self.now;
+        }
+        step
+    }
+
+    /// Leaves out every second bound that need not stay.
+    fn lengthen(&mut self) {
+        let last = self.bounds.len() - 1;
+        let mut kept = Vec::with_capacity(last / 2 + 3);
+        let mut into = Vec::with_capacity(last + 1);
+        let mut odd = false;
+        for (index, bound) in self.bounds.iter().enumerate() {
+            into.push(kept.len() as u16);
+            odd = !odd;
+            if bound.stays || index == 0 || index == last || odd {
+                kept.push(*bound);
+            }
+        }
+        if kept.len() == self.bounds.len() {
+            // There are few slices, so the number of rows bounds the cells.
+            self.max_cells = usize::MAX;
+            return;
+        }
+        self.bounds = kept;
+        let to = |slice: u16| if slice == ALIVE { ALIVE } else { into[usize::from(slice)] };
+        self.slice_of_step.iter_mut().for_each(|slice| *slice = to(*slice));
+        let mut cells: FxHashMap<(u32, u16, u16), Amount> = FxHashMap::default();
+        // Sums do not depend on the order.
+        core::mem::take(&mut self.cells).into_iter().for_each(|((row, began, ended), amount)| {
+            let sum = cells.entry((row, to(began), to(ended))).or_default();
+            sum.bytes += amount.bytes;
+            sum.blocks += amount.blocks;
+        });
+        self.cells = cells;
+    }
+
+    /// The table, when the end was reached.
+    pub(crate) fn finish(mut self) -> Sliced {
+        self.reach(u64::MAX);
+        let cells: BTreeMap<_, _> = self.cells.into_iter().collect();
+        let cell = |((row, began, ended), amount)| Cell { row, began, ended, amount };
+        Sliced {
+            bounds: self.bounds,
+            step_ends: self.step_ends,
+            steps: self.steps,
+            cells: cells.into_iter().map(cell).collect(),
+        }
+    }
+}
+
+fn usable(block: &Live) -> i128 {
+    i128::from(block.requested) + i128::from(block.slop)
+}
+
+impl Observer for Slices {
+    fn began(&mut self, tick: u64, block: &Live, moved: bool) {
+        let step = self.reach(tick);
+        let (row, bytes, began) = (self.row(block), usable(block), self.began_in(block));
+        self.now += bytes;
+        let of_step = &mut self.steps[step];
+        of_step.highest = of_step.highest.max(self.now);
+        if moved && block.since < tick {
+            // The block did not move after all, so its end was none.
+            let slice = self.slice_of_step[step];
+            self.add((row, began, slice), -bytes, -1);
+        } else if block.thread != OLDER {
+            of_step.allocated += bytes.unsigned_abs();
+            of_step.allocations += 1;
+        }
+        // Lengthening may have changed the slice.
+        let began = self.began_in(block);
+        self.add((row, began, ALIVE), bytes, 1);
+    }
+
+    fn ended(&mut self, block: &Live, end: &Ended) {
+        let step = self.reach(end.tick);
+        let (row, bytes) = (self.row(block), usable(block));
+        self.now -= bytes;
+        self.add((row, self.began_in(block), ALIVE), -bytes, -1);
+        let (began, ended) = (self.began_in(block), self.slice_of_step[step]);
+        self.add((row, began, ended), bytes, 1);
+    }
+}
