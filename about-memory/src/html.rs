@@ -6,6 +6,7 @@
 
 mod columns;
 mod flame;
+mod heap;
 mod payload;
 
 use std::io::Write as _;
@@ -13,11 +14,13 @@ use std::io::Write as _;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use dmd_analyze::FlameGraph;
+use dmd_analyze::program::{HeapChange, Timeline};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use memory_report::ReportSet;
 
 use crate::escape::escape;
+use heap::Heap;
 
 /// The page, built by `npm run build` in `ui/`; see `ui/README.md`.
 const PAGE: &str = include_str!("../assets/page.html");
@@ -34,6 +37,7 @@ pub struct HtmlOptions {
     pub compression: u32,
     /// A flame graph of a DMD dump, which the page also shows. Default: none.
     pub flame_graph: Option<FlameGraph>,
+    heap: Option<Heap>,
 }
 
 impl HtmlOptions {
@@ -59,11 +63,25 @@ impl HtmlOptions {
     pub fn flame_graph(self, graph: FlameGraph) -> Self {
         Self { flame_graph: Some(graph), ..self }
     }
+
+    /// The page shows a recording: its time line, and table, treemap and flame graph of the part of the time that the
+    /// reader selects. It shows these views in place of those of reports.
+    #[must_use]
+    pub fn timeline(self, timeline: Timeline) -> Self {
+        Self { heap: Some(Heap::Timeline(Box::new(timeline))), ..self }
+    }
+
+    /// The page shows what changed between two heaps, of which each has a name: table, treemap and flame graph in place
+    /// of the views of reports.
+    #[must_use]
+    pub fn heap_change(self, change: HeapChange, names: [String; 2]) -> Self {
+        Self { heap: Some(Heap::Change(change, names)), ..self }
+    }
 }
 
 impl Default for HtmlOptions {
     fn default() -> Self {
-        Self { title: String::new(), compression: 6, flame_graph: None }
+        Self { title: String::new(), compression: 6, flame_graph: None, heap: None }
     }
 }
 
@@ -91,8 +109,10 @@ pub fn html(set: &ReportSet, options: &HtmlOptions) -> String {
         "" => "about:memory".to_owned(),
         title => format!("about:memory ({})", escape(title)),
     };
-    let data =
-        STANDARD.encode(compress(&payload::payload(set, options.flame_graph.as_ref()), options.compression));
+    let data = STANDARD.encode(compress(
+        &payload::payload(set, options.flame_graph.as_ref(), options.heap.as_ref()),
+        options.compression,
+    ));
     let (head, rest) = PAGE.split_once(TITLE).expect("the page has a place for the title");
     let (middle, tail) = rest.split_once(DATA).expect("the page has a place for the data");
     let title = escape_html(&title);
@@ -106,7 +126,7 @@ pub fn html(set: &ReportSet, options: &HtmlOptions) -> String {
 /// The data of the page, for a page that is served.
 #[cfg(feature = "serve")]
 pub(crate) fn payload(set: &ReportSet) -> Vec<u8> {
-    payload::payload(set, None)
+    payload::payload(set, None, None)
 }
 
 fn compress(bytes: &[u8], level: u32) -> Vec<u8> {

@@ -1,17 +1,18 @@
-//! `about-memory html`: a report, a diff of two reports or a DMD dump as one page for a browser.
+//! `about-memory html`: a report, a DMD dump, a recording, or what changed between two, as one page for a browser.
 
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use about_memory::{DiffOptions, HtmlOptions, NormalizeRule, changes};
 use clap::Args;
-use dmd::analyze::recording::Recording;
+use dmd::analyze::program::{HeapChange, ProgramOptions, Timeline, TimelineOptions};
+use dmd::analyze::recording::{Moment, Recording};
 use dmd::analyze::{self, Analysis, AnalyzeOptions, Dump, FlameGraph};
 use memory_report::{ReadError, ReportSet, file};
 
 use super::dump_limits;
 use super::input::{Input, Reading};
-use super::recorded::When;
+use super::recorded::{self, When};
 use super::replay::Replay;
 use super::symbols::Symbols;
 use super::{Failure, new_file};
@@ -25,11 +26,17 @@ Examples:
   about-memory html before.json.gz after.json.gz -o changes.html
   zcat memory-report.json.gz | about-memory html - -o - > page.html
   about-memory html dmd.json.gz -o stacks.html
+  about-memory html my-program.dmdrec -o history.html
   about-memory html my-program.dmdrec --at 12.5s -o stacks.html
+  about-memory html before.dmdrec after.dmdrec -o changes.html
   about-memory html memory-report.json.gz --dmd dmd.json.gz -o page.html
 
 The page of a DMD dump shows a flame graph: all stacks as one tree, without frames of allocators and libraries. It
 keeps the largest 20,000 frames; `(small)` stands for the rest below a frame.
+
+The page of a recording shows the heap over the time, and the part of the time that the reader selects as a table, a
+treemap and a flame graph. It keeps the 3,000 stacks with the most memory; the rest below a frame is `(small)`. The page
+of two dumps or recordings shows what changed, at their ends unless --at or --between choose another time.
 
 The page is one file that loads nothing else. It shows all names in a report as plain text.";
 
@@ -37,8 +44,7 @@ The page is one file that loads nothing else. It shows all names in a report as 
 pub(crate) struct Html {
     /// The report file, DMD dump or recording, compressed or not; `-` for standard input (not a recording).
     file: Input,
-    /// A later report: the page shows what changed.
-    #[arg(conflicts_with_all = ["at", "between"])]
+    /// A later report, dump or recording: the page shows what changed.
     second: Option<Input>,
     /// The page to write; `-` for standard output.
     #[arg(long, short, value_name = "PAGE")]
@@ -66,20 +72,11 @@ impl Html {
         if self.file.is_stdin() && self.dmd.as_deref().is_some_and(dump_limits::is_stdin) {
             return Err(Failure::Usage("only one file can be standard input".to_owned()));
         }
-        let set = if self.file.is_stdin() && self.may_be_dump() {
-            self.read_stdin(&mut options)?
-        } else if self.may_be_dump() && Recording::is_at(self.file.path()) {
-            options.flame_graph = Some(self.flame_graph_of(self.file.path())?);
-            ReportSet::new()
-        } else {
-            match self.read() {
-                Err(Failure::File(_, error)) if self.may_be_dump() && is_version_of_dumps(&error) => {
-                    options.flame_graph = Some(self.flame_graph_of(self.file.path())?);
-                    ReportSet::new()
-                }
-                set => set?,
-            }
-        };
+        let set = match &self.second {
+            Some(second) => self.of_two(second, &mut options),
+            None if self.dmd.is_none() => self.of_one(&mut options),
+            None => self.file.read(&self.reading),
+        }?;
         if let Some(dump) = &self.dmd {
             options.flame_graph = Some(self.flame_graph_of(dump)?);
         }
@@ -102,8 +99,76 @@ impl Html {
             .map_err(|error| Failure::File(self.output.display().to_string(), error.into()))
     }
 
-    fn may_be_dump(&self) -> bool {
-        self.second.is_none() && self.dmd.is_none()
+    /// Reads a report, or what a dump or a recording shows and an empty report.
+    fn of_one(&self, options: &mut HtmlOptions) -> Result<ReportSet, Failure> {
+        let path = self.file.path();
+        if self.file.is_stdin() {
+            return self.read_stdin(options);
+        }
+        if Recording::is_at(path) && !self.when.is_chosen() {
+            *options = core::mem::take(options).timeline(self.timeline()?);
+            return Ok(ReportSet::new());
+        }
+        if !Recording::is_at(path) {
+            match self.file.read(&self.reading) {
+                Err(Failure::File(_, error)) if is_version_of_dumps(&error) => {}
+                set => return set,
+            }
+        }
+        options.flame_graph = Some(self.flame_graph_of(path)?);
+        Ok(ReportSet::new())
+    }
+
+    /// Reads the difference of two reports, or what changed between two heaps and an empty report.
+    fn of_two(&self, second: &Input, options: &mut HtmlOptions) -> Result<ReportSet, Failure> {
+        if !(Recording::is_at(self.file.path()) || Recording::is_at(second.path())) {
+            match Input::read_two(&self.file, second, &self.reading) {
+                Err(Failure::File(_, error)) if is_version_of_dumps(&error) => {}
+                read if self.when.is_chosen() => {
+                    read?;
+                    let reason = "--at and --between are for dumps and recordings, not for reports";
+                    return Err(Failure::Usage(reason.to_owned()));
+                }
+                read => {
+                    let (first, second) = read?;
+                    let rules = self.normalize.iter().cloned();
+                    let rules = rules.fold(DiffOptions::new(), DiffOptions::normalize);
+                    let changes =
+                        changes(&first, &second, &rules).map_err(|e| Failure::Usage(e.to_string()))?;
+                    return Ok(changes.to_set());
+                }
+            }
+        }
+        if !self.normalize.is_empty() {
+            return Err(Failure::Usage(
+                "--normalize is for reports, not for dumps and recordings".to_owned(),
+            ));
+        }
+        if self.file.is_stdin() || second.is_stdin() {
+            return Err(Failure::Usage("dumps and recordings cannot be standard input here".to_owned()));
+        }
+        let limits = self.reading.dump_options();
+        let read = |input: &Input| {
+            let fix = |dump: &mut Dump| self.symbols.fix(dump, &limits);
+            self.when.read(input.path(), &limits, Some(Moment::End), fix).map(|(dump, _)| dump)
+        };
+        let (before, after) = (read(&self.file)?, read(second)?);
+        let change = HeapChange::new(before, after, &ProgramOptions::new())
+            .map_err(|error| Failure::File(second.name(), error.into()))?;
+        *options = core::mem::take(options).heap_change(change, [self.file.name(), second.name()]);
+        Ok(ReportSet::new())
+    }
+
+    fn timeline(&self) -> Result<Timeline, Failure> {
+        let (path, limits) = (self.file.path(), self.reading.dump_options());
+        let mut recording = recorded::read(path, &limits)?;
+        let bounds = TimelineOptions::new();
+        let timeline = Timeline::new(&mut recording, &ProgramOptions::new(), &bounds, |dump| {
+            self.symbols.fix(dump, &limits);
+        });
+        let timeline = timeline.map_err(|error| Failure::File(self.file.name(), error.into()))?;
+        recorded::say_warnings(path, &recording);
+        Ok(timeline)
     }
 
     /// Reads a report, or the flame graph of a dump and an empty report.
@@ -131,14 +196,6 @@ impl Html {
         let limits = self.reading.dump_options();
         let (dump, _) = self.when.read(path, &limits, None, |dump| self.symbols.fix(dump, &limits))?;
         Ok(flame_graph(dump))
-    }
-
-    fn read(&self) -> Result<ReportSet, Failure> {
-        let Some(second) = &self.second else { return self.file.read(&self.reading) };
-        let options = self.normalize.iter().cloned().fold(DiffOptions::new(), DiffOptions::normalize);
-        let (first, second) = Input::read_two(&self.file, second, &self.reading)?;
-        let changes = changes(&first, &second, &options).map_err(|e| Failure::Usage(e.to_string()))?;
-        Ok(changes.to_set())
     }
 }
 

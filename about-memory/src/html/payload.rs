@@ -14,6 +14,7 @@ use serde::Serialize;
 
 use super::columns::{Numbers, Texts};
 use super::flame::{self, FlameHeader};
+use super::heap::{self, Heap, HeapHeader};
 use crate::collation::Collator;
 use crate::text::{compare, resident_share, sorted};
 
@@ -42,6 +43,8 @@ struct Header<'a> {
     tree_warnings: Vec<WarningHeader<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     flame: Option<FlameHeader>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    heap: Option<HeapHeader<'a>>,
     columns: Vec<(&'static str, usize)>,
 }
 
@@ -67,7 +70,7 @@ impl<'a> From<&'a Warning> for WarningHeader<'a> {
 }
 
 /// The length of the header (32 bits, little-endian), the header in JSON, then the columns.
-pub(super) fn payload(set: &ReportSet, flame: Option<&FlameGraph>) -> Vec<u8> {
+pub(super) fn payload(set: &ReportSet, flame: Option<&FlameGraph>, heap: Option<&Heap>) -> Vec<u8> {
     let forest = Forest::new(set);
     let mut processes: Vec<_> = forest.processes().iter().collect();
     processes.sort_by(|a, b| compare(a, b));
@@ -94,6 +97,11 @@ pub(super) fn payload(set: &ReportSet, flame: Option<&FlameGraph>) -> Vec<u8> {
         columns.extend(more);
         header
     });
+    let heap = heap.map(|heap| {
+        let (header, more) = heap::columns(heap);
+        columns.extend(more);
+        header
+    });
     let header = Header {
         version: VERSION,
         is_diff: set.is_diff(),
@@ -104,6 +112,7 @@ pub(super) fn payload(set: &ReportSet, flame: Option<&FlameGraph>) -> Vec<u8> {
         set_warnings: set.warnings().iter().map(Into::into).collect(),
         tree_warnings: forest.warnings().iter().map(Into::into).collect(),
         flame,
+        heap,
         columns: columns.iter().map(|(name, bytes)| (*name, bytes.len())).collect(),
     };
     let header = serde_json::to_vec(&header).expect("texts and numbers are JSON");

@@ -8,6 +8,7 @@ mod diff;
 mod dmd;
 mod export;
 mod golden;
+mod heap_pages;
 mod hostile;
 mod html;
 #[cfg(target_os = "linux")]

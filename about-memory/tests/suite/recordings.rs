@@ -8,7 +8,7 @@ use serde_json::Value;
 
 #[allow(dead_code, reason = "the tests of dmd-analyze use the rest")]
 #[path = "../../../dmd/analyze/tests/analyze/recording/script.rs"]
-mod script;
+pub(crate) mod script;
 
 use script::Script;
 

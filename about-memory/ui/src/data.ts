@@ -3,6 +3,7 @@
 import type { Units } from "./amount";
 import { Numbers, Texts } from "./columns";
 import { type FlameGraph, type FlameHeader, readFlame } from "./flame";
+import { type Heap, type HeapHeader, readHeap } from "./stacks";
 
 const VERSION = 1;
 export const HEAP_UNCLASSIFIED = "heap-unclassified";
@@ -42,6 +43,7 @@ interface Header {
   set_warnings: Warning[];
   tree_warnings: Warning[];
   flame?: FlameHeader;
+  heap?: HeapHeader;
   columns: [string, number][];
 }
 
@@ -67,10 +69,12 @@ export interface Data {
   merged: Map<number, number>;
   /** The index of the description of each leaf. */
   descriptionOf: Int32Array;
-  descriptions: Texts;
-  names: Texts;
+  descriptions: Pick<Texts, "get">;
+  names: Pick<Texts, "get">;
   /** The stacks of a DMD dump, if the page has one. */
   flame: FlameGraph | null;
+  /** A recording or a change, which the page shows in place of reports. */
+  heapView: Heap | null;
 }
 
 export const units = (data: Data, node: number) => (data.flags[node] & 3) as Units;
@@ -222,5 +226,6 @@ export function decode(bytes: Uint8Array): Data {
     descriptions,
     names,
     flame: header.flame ? readFlame(header.flame, column) : null,
+    heapView: header.heap ? readHeap(header.heap, column) : null,
   };
 }

@@ -9,6 +9,13 @@ export interface FlameHeader {
   exact: boolean;
 }
 
+/** What a frame had before a change, and the sum of the larger side of each stack in it. */
+export interface Before {
+  bytes: number;
+  blocks: number;
+  larger: number;
+}
+
 /** A function at a place in the stacks, with what it and the functions it called allocated. */
 export class Frame {
   private made: Frame[] | null = null;
@@ -21,10 +28,13 @@ export class Frame {
     readonly blocks: Amount,
     readonly estimated: boolean,
     private readonly make: () => Frame[],
+    /** In a change, the amounts before, and the width. */
+    readonly before: Before | null = null,
   ) {}
 
+  /** The width. */
   get size(): number {
-    return Number(this.bytes);
+    return this.before ? this.before.larger : Number(this.bytes);
   }
 
   /** The frames below, the largest first, made on demand. */
@@ -70,6 +80,14 @@ interface End {
   bytes: Amount;
   blocks: Amount;
   estimated: boolean;
+  before: Before | null;
+}
+
+/** Adds `factor` times what another frame had before. */
+function addBefore(sum: Before | null, other: Before | null, factor: number): Before | null {
+  if (!sum || !other) return sum ?? other;
+  const of = (part: keyof Before) => sum[part] + factor * other[part];
+  return { bytes: of("bytes"), blocks: of("blocks"), larger: of("larger") };
 }
 
 /** The stacks below a frame as an inverted tree: from the innermost frames to the callees of `top`. */
@@ -80,10 +98,13 @@ export function inverted(top: Frame): Frame {
     const minus = (own: Amount, called: Amount) => add(own, -called);
     const bytes = frame.called.reduce<Amount>((own, called) => minus(own, called.bytes), frame.bytes);
     const blocks = frame.called.reduce<Amount>((own, called) => minus(own, called.blocks), frame.blocks);
-    if (bytes > 0 && frame !== top) ends.push({ at: frame, bytes, blocks, estimated: frame.estimated });
+    const before = frame.called.reduce((own, called) => addBefore(own, called.before, -1), frame.before);
+    const isEnd = before ? before.larger > 0 : bytes > 0;
+    if (isEnd && frame !== top) ends.push({ at: frame, bytes, blocks, estimated: frame.estimated, before });
     for (const called of frame.called) left.push(called);
   }
-  const root: Frame = new Frame(top.name, null, top.bytes, top.blocks, top.estimated, () => group(root, top, ends));
+  const made = () => group(root, top, ends);
+  const root: Frame = new Frame(top.name, null, top.bytes, top.blocks, top.estimated, made, top.before);
   return root;
 }
 
@@ -100,7 +121,9 @@ function group(below: Frame, top: Frame, ends: End[]): Frame[] {
     const sum = (of: "bytes" | "blocks") => ends.reduce<Amount>((sum, end) => add(sum, end[of]), 0);
     const estimated = ends.some((end) => end.estimated);
     const next = () => ends.map((end) => ({ ...end, at: end.at.caller! }));
-    const frame: Frame = new Frame(name, below, sum("bytes"), sum("blocks"), estimated, () => group(frame, top, next()));
+    const before = ends.reduce<Before | null>((sum, end) => addBefore(sum, end.before, 1), null);
+    const made = () => group(frame, top, next());
+    const frame: Frame = new Frame(name, below, sum("bytes"), sum("blocks"), estimated, made, before);
     return frame;
   });
 }

@@ -3,6 +3,7 @@
 import { read } from "./data";
 import { byId, create } from "./elements";
 import { Model } from "./model";
+import { HeapViews } from "./heap_views";
 import { ProcessIndex } from "./process_index";
 import type { View } from "./view";
 import { FlameView } from "./views/flame_view";
@@ -22,11 +23,18 @@ const TYPING = 300;
 function start(model: Model) {
   const tree = new TreeView(model);
   const views: View[] = [tree, new TreemapView(model)];
-  const { flame, processes } = model.data;
+  const { flame, processes, heapView } = model.data;
   // A page of a dump alone has no reports to show.
   const flameOnly = flame !== null && processes.length === 0;
   if (flame) views.push(new FlameView(flame, model));
   if (flameOnly) views.splice(0, 2);
+  const heap = heapView && new HeapViews(heapView, model, () => shown.update());
+  if (heap) {
+    views.splice(0, views.length, ...heap.views);
+    byId("toolbar").parentElement!.after(heap.above);
+    byId("tree-tools").classList.remove("reports");
+    byId("tree-tools").hidden = true;
+  }
   const tabs = views.map((view) => {
     const tab = create("button", "", view.title);
     tab.type = "button";
@@ -51,12 +59,14 @@ function start(model: Model) {
     });
     const ofReports = document.querySelectorAll<HTMLElement>(".reports, #processes");
     for (const element of ofReports) element.hidden = view.isOfDump === true;
+    byId("processes").hidden ||= heap !== null;
     view.update();
   }
 
   function update() {
     say(model.filterError, true);
-    index.update();
+    if (heap) heap.tell();
+    else index.update();
     shown.update();
   }
 
@@ -91,7 +101,7 @@ function start(model: Model) {
   byId("tabs").append(...tabs);
   byId("views").replaceChildren(...views.map((view) => view.element));
   show(shown);
-  index.update();
+  if (!heap) index.update();
   (shown.focused ?? shown.element).focus();
 }
 

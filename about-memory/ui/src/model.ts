@@ -23,7 +23,7 @@ export class Model {
   private lines: Rows | null = null;
   private readonly opened: Opened = { nodes: new Map(), tiny: new Map(), all: null };
 
-  constructor(readonly data: Data) {
+  constructor(public data: Data) {
     this.forest = new Forest(data, null);
     this.layout = this.makeLayout();
   }
@@ -42,6 +42,14 @@ export class Model {
     this.layout = this.makeLayout();
     this.lines = null;
     return true;
+  }
+
+  /** Shows other data with the same settings. */
+  replace(data: Data) {
+    this.data = data;
+    this.forest = new Forest(data, makeFilter(this.asked.filter, this.asked.regex).filter);
+    this.layout = this.makeLayout();
+    this.lines = null;
   }
 
   /** The lines of the text, made on demand. */

@@ -7,9 +7,9 @@ export interface View {
   readonly title: string;
   readonly element: HTMLElement;
   /** Whether the view shows a dump, so that settings for reports do not apply. */
-  readonly isOfDump?: boolean;
+  readonly isOfDump?: boolean | undefined;
   /** The element that takes the keyboard, if not the whole view. */
-  readonly focused?: HTMLElement;
+  readonly focused?: HTMLElement | undefined;
   /** Shows the current model. The page calls this when the view appears and when the model changes. */
   update(): void;
 }

@@ -4,6 +4,9 @@ use core::time::Duration;
 
 use crate::peak::Statistics;
 
+/// A heap that has shrunk by this part since its peak is shown at its peak.
+const SHRUNK: u128 = 10;
+
 /// The live blocks at one time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -38,4 +41,13 @@ pub struct Outline {
     pub is_complete: bool,
     /// The recording began while the program ran, and the blocks from before are not in it.
     pub began_late: bool,
+}
+
+impl Outline {
+    /// Whether the heap has shrunk by a tenth or more since its peak, so that a view should show the peak unless somebody
+    /// asks for another time.
+    pub fn has_shrunk(&self) -> bool {
+        let Self { peak, end, .. } = self;
+        end.bytes < peak.bytes - peak.bytes / SHRUNK
+    }
 }

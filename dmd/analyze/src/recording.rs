@@ -82,9 +82,6 @@ pub(crate) use line::{Groups, LIFE_LIMITS};
 pub(crate) use slices::{ALIVE, Sliced};
 pub(crate) use usage::{Findings, Freed, StackUse};
 
-/// A heap with less than this share of its peak's bytes is shown at its peak.
-const SHRUNK: u128 = 10;
-
 /// A recording of one process.
 pub struct Recording {
     source: Source,
@@ -219,9 +216,7 @@ impl Recording {
     ///
     /// As [`outline`](Self::outline).
     pub fn usual_moment(&mut self) -> Result<Moment, AnalyzeError> {
-        let Whole { peak, end, .. } = self.whole()?;
-        let has_shrunk = end.bytes < peak.bytes - peak.bytes / SHRUNK;
-        Ok(if has_shrunk { Moment::Peak } else { Moment::End })
+        Ok(if self.outline()?.has_shrunk() { Moment::Peak } else { Moment::End })
     }
 
     /// The live blocks at a time, as a dump of mode [`Live`](crate::Mode::Live). A time after the end is the end.

@@ -4,7 +4,7 @@
 import { add, type Amount, formatAmount, formatShare, Units } from "../amount";
 import { create } from "../elements";
 import { showText } from "../escape";
-import { type FlameGraph, type Frame, inverted } from "../flame";
+import { type Before, type FlameGraph, type Frame, inverted } from "../flame";
 import type { Model } from "../model";
 import type { View } from "../view";
 
@@ -48,7 +48,7 @@ export class FlameView implements View {
   private rows: Box[][] = [];
 
   constructor(
-    private readonly graph: FlameGraph,
+    private graph: FlameGraph,
     private readonly model: Model,
   ) {
     this.root = this.zoomed = this.base = this.active = graph.root;
@@ -78,6 +78,19 @@ export class FlameView implements View {
     boxes.addEventListener("scroll", () => this.draw(), { passive: true });
     this.element.append(bar, this.about, boxes);
     new ResizeObserver(() => this.update()).observe(boxes);
+  }
+
+  /** Shows another graph. The zoomed and the active frame stay where they exist in it. */
+  show(graph: FlameGraph) {
+    const [zoomed, active] = [pathOf(this.zoomed), pathOf(this.active)];
+    this.base = reach(graph.root, pathOf(this.base));
+    this.graph = graph;
+    this.root = this.invert.checked ? inverted(this.base) : graph.root;
+    this.zoomed = reach(this.root, zoomed);
+    this.active = reach(this.root, active);
+    if (this.active !== this.zoomed && !isAbove(this.zoomed, this.active) && !isAbove(this.active, this.zoomed)) {
+      this.active = this.zoomed;
+    }
   }
 
   update() {
@@ -122,7 +135,8 @@ export class FlameView implements View {
     element.setAttribute("aria-level", String(row + 1));
     element.dataset.row = String(row);
     element.dataset.index = String(index);
-    element.classList.add(frame.name === SMALL ? "rest" : `k${colour(frame.name)}`);
+    if (frame.before) element.classList.add(changeClass(frame));
+    else element.classList.add(frame.name === SMALL ? "rest" : `k${colour(frame.name)}`);
     if (isAbove(frame, this.zoomed)) element.classList.add("above");
     if (wanted) element.classList.add(matches(frame, wanted) ? "match" : "other");
     if (frame === this.active) {
@@ -136,17 +150,28 @@ export class FlameView implements View {
     const text = this.describe(frame);
     element.title = text;
     element.setAttribute("aria-label", text);
-    if (box.width >= LEGIBLE) element.textContent = showText(frame.name).slice(0, 300);
+    if (box.width >= LEGIBLE) element.textContent = signOf(frame) + showText(frame.name).slice(0, 300);
     return element;
   }
 
   private describe(frame: Frame): string {
     const mark = frame.estimated ? "~" : "";
+    if (frame.before) return `${showText(frame.name).slice(0, LONGEST)}\n${this.describeChange(frame, frame.before, mark)}`;
     const bytes = formatAmount(frame.bytes, Units.Bytes, this.model.asked.verbose);
     const blocks = formatAmount(frame.blocks, Units.Count, true);
     const share = formatShare(frame.bytes, this.graph.root.bytes);
     const plural = Number(frame.blocks) === 1 ? "" : "s";
     return `${showText(frame.name).slice(0, LONGEST)}\n${mark}${bytes} (${share}) in ${mark}${blocks} block${plural}`;
+  }
+
+  private describeChange(frame: Frame, before: Before, mark: string): string {
+    const { verbose } = this.model.asked;
+    const bytes = (amount: Amount) => mark + formatAmount(amount, Units.Bytes, verbose);
+    const blocks = (amount: Amount) => mark + formatAmount(amount, Units.Count, true);
+    const change = Number(frame.bytes) - before.bytes;
+    const sign = change > 0 ? "+" : "";
+    const counts = `${blocks(before.blocks)} to ${blocks(frame.blocks)} blocks`;
+    return `${sign}${formatAmount(change, Units.Bytes, verbose)}: from ${bytes(before.bytes)} to ${bytes(frame.bytes)}, ${counts}`;
   }
 
   private tell(frame: Frame) {
@@ -158,10 +183,11 @@ export class FlameView implements View {
     let bytes: Amount = 0;
     const left = [this.zoomed];
     for (let frame = left.pop(); frame; frame = left.pop()) {
-      if (matches(frame, wanted)) bytes = add(bytes, frame.bytes);
+      if (matches(frame, wanted)) bytes = add(bytes, frame.before ? Number(frame.bytes) - frame.before.bytes : frame.bytes);
       else for (const called of frame.called) left.push(called);
     }
     const amount = formatAmount(bytes, Units.Bytes, this.model.asked.verbose);
+    if (this.zoomed.before) return `matched: ${bytes > 0 ? "+" : ""}${amount}`;
     return `matched: ${amount} (${formatShare(bytes, this.zoomed.bytes)})`;
   }
 
@@ -242,6 +268,40 @@ function inside({ frame, row, left, width }: Box): Box[] {
 function isAbove(frame: Frame, other: Frame): boolean {
   for (let caller = other.caller; caller; caller = caller.caller) if (caller === frame) return true;
   return false;
+}
+
+/** The names from below the root to a frame. */
+function pathOf(frame: Frame): string[] {
+  const path: string[] = [];
+  for (let at = frame; at.caller; at = at.caller) path.unshift(at.name);
+  return path;
+}
+
+/** The frame at a path, or the last on the path that exists. */
+function reach(root: Frame, path: string[]): Frame {
+  let at = root;
+  for (const name of path) {
+    const next = at.called.find((called) => called.name === name);
+    if (!next) break;
+    at = next;
+  }
+  return at;
+}
+
+/** How much of the larger side changed, in three steps for each direction. */
+function changeClass(frame: Frame): string {
+  const { bytes, larger } = frame.before!;
+  const change = Number(frame.bytes) - bytes;
+  if (change === 0 || larger === 0) return "same";
+  const part = Math.abs(change) / larger;
+  return `${change > 0 ? "grown" : "shrunk"}${part > 0.5 ? 3 : part > 0.1 ? 2 : 1}`;
+}
+
+/** Colour alone does not tell the direction of a change. */
+function signOf(frame: Frame): string {
+  if (!frame.before) return "";
+  const change = Number(frame.bytes) - frame.before.bytes;
+  return change > 0 ? "+ " : change < 0 ? "− " : "";
 }
 
 function matches(frame: Frame, wanted: string): boolean {

@@ -154,6 +154,11 @@ impl Timeline {
         self.sliced.bounds.iter().map(|bound| Duration::from_nanos(bound.nanoseconds))
     }
 
+    /// The index of the bound at the time of the peak.
+    pub fn peak(&self) -> usize {
+        self.sliced.bounds.iter().position(|bound| bound.stays).unwrap_or(0)
+    }
+
     /// The whole heap over the time, in steps that are never longer than slices. The first step is all that is not later
     /// than the start.
     pub fn steps(&self) -> impl ExactSizeIterator<Item = TimeStep> + '_ {

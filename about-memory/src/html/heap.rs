@@ -1,0 +1,186 @@
+//! Stacks over time or before and after, in the data of the page: see `ui/src/stacks.ts`, `timeline.ts` and `change.ts`.
+//!
+//! The page sums, so only rows have amounts here. Times are in nanoseconds, as differences to the time before.
+
+use core::time::Duration;
+
+use dmd_analyze::Sums;
+use dmd_analyze::program::{HeapChange, StackRows, Timeline};
+use serde::Serialize;
+
+use super::columns::{Numbers, Texts};
+
+/// What a page shows besides reports, of which it has at most one.
+#[derive(Clone, Debug)]
+pub(super) enum Heap {
+    /// A recording.
+    Timeline(Box<Timeline>),
+    /// Two dumps or recordings, by name.
+    Change(HeapChange, [String; 2]),
+}
+
+#[derive(Serialize)]
+pub(super) struct HeapHeader<'a> {
+    names: usize,
+    frames: usize,
+    rows: usize,
+    /// Stacks that share a row named `(small)`.
+    merged: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    timeline: Option<TimelineHeader>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    change: Option<ChangeHeader<'a>>,
+}
+
+#[derive(Serialize)]
+struct TimelineHeader {
+    bounds: usize,
+    steps: usize,
+    cells: usize,
+    /// The index of the bound at the time of the peak.
+    peak: usize,
+    /// The heap has shrunk since, so the page first shows the peak.
+    starts_at_peak: bool,
+    is_complete: bool,
+    began_late: bool,
+}
+
+#[derive(Serialize)]
+struct ChangeHeader<'a> {
+    before: &'a str,
+    after: &'a str,
+    estimated: bool,
+}
+
+/// The columns to append to those of the reports.
+type Columns = Vec<(&'static str, Vec<u8>)>;
+
+/// The header, and the columns.
+pub(super) fn columns(heap: &Heap) -> (HeapHeader<'_>, Columns) {
+    let (rows, mut columns) = match heap {
+        Heap::Timeline(timeline) => (timeline.rows(), of_rows(timeline.rows())),
+        Heap::Change(change, _) => (change.rows(), of_rows(change.rows())),
+    };
+    let mut header = HeapHeader {
+        names: rows.names().len(),
+        frames: rows.frames().len(),
+        rows: rows.rows().len(),
+        merged: rows.merged(),
+        timeline: None,
+        change: None,
+    };
+    match heap {
+        Heap::Timeline(timeline) => header.timeline = Some(of_time(timeline, &mut columns)),
+        Heap::Change(change, [before, after]) => {
+            of_change(change, &mut columns);
+            header.change = Some(ChangeHeader { before, after, estimated: change.is_estimated() });
+        }
+    }
+    (header, columns)
+}
+
+fn of_rows(rows: &StackRows) -> Columns {
+    let mut names = Texts::default();
+    rows.names().iter().for_each(|name| names.push(name));
+    let [mut children, mut name_of, mut frame] = [(); 3].map(|()| Numbers::default());
+    for of_frame in rows.frames() {
+        children.push(of_frame.children);
+        name_of.push(of_frame.name);
+    }
+    let mut holders: [Numbers; 3] = Default::default();
+    for row in rows.rows() {
+        frame.push(row.frame);
+        holders.iter_mut().zip(row.holders).for_each(|(column, holder)| column.push(holder));
+    }
+    let (lengths, names) = names.into_bytes();
+    let [site, of_type, of_crate] = holders.map(Numbers::into_bytes);
+    vec![
+        ("heapNameLengths", lengths),
+        ("heapNames", names),
+        ("heapChildren", children.into_bytes()),
+        ("heapNameOf", name_of.into_bytes()),
+        ("heapFrame", frame.into_bytes()),
+        ("heapSite", site),
+        ("heapType", of_type),
+        ("heapCrate", of_crate),
+    ]
+}
+
+fn of_time(timeline: &Timeline, columns: &mut Columns) -> TimelineHeader {
+    let outline = timeline.outline();
+    let (mut bounds, mut ends) = (Times::default(), Times::default());
+    timeline.bounds().for_each(|bound| bounds.push(bound));
+    let [mut highest, mut allocated, mut allocations] = [(); 3].map(|()| Numbers::default());
+    for step in timeline.steps() {
+        ends.push(step.end);
+        highest.push_signed(step.highest);
+        allocated.push(step.allocated);
+        allocations.push(step.allocations);
+    }
+    let [mut counts, mut began, mut lasted, mut bytes, mut blocks] = [(); 5].map(|()| Numbers::default());
+    let alive = timeline.bounds().len();
+    let mut cells = timeline.cells().peekable();
+    for row in 0..timeline.rows().rows().len() {
+        let (mut count, mut last) = (0_u64, 0);
+        while let Some(cell) = cells.next_if(|cell| cell.row == row) {
+            count += 1;
+            began.push((cell.began - last) as u64);
+            last = cell.began;
+            // Nothing ends before it began.
+            lasted.push(cell.ended.unwrap_or(alive).saturating_sub(cell.began) as u64);
+            bytes.push_signed(cell.bytes);
+            blocks.push_signed(cell.blocks.into());
+        }
+        counts.push(count);
+    }
+    let numbers = [
+        ("timeHighest", highest),
+        ("timeAllocated", allocated),
+        ("timeAllocations", allocations),
+        ("cellCounts", counts),
+        ("cellBegan", began),
+        ("cellLasted", lasted),
+        ("cellBytes", bytes),
+        ("cellBlocks", blocks),
+        ("timeBounds", bounds.numbers),
+        ("timeEnds", ends.numbers),
+    ];
+    columns.extend(numbers.map(|(name, numbers)| (name, numbers.into_bytes())));
+    TimelineHeader {
+        bounds: alive,
+        steps: timeline.steps().len(),
+        cells: timeline.cells().len(),
+        peak: timeline.peak(),
+        starts_at_peak: outline.has_shrunk(),
+        is_complete: outline.is_complete,
+        began_late: outline.began_late,
+    }
+}
+
+fn of_change(change: &HeapChange, columns: &mut Columns) {
+    let column = |of: fn(&dmd_analyze::program::Change) -> i128| {
+        let mut numbers = Numbers::default();
+        change.changes().iter().for_each(|change| numbers.push_signed(of(change)));
+        numbers.into_bytes()
+    };
+    columns.extend([
+        ("bytesBefore", column(|change| Sums::usable(&change.before))),
+        ("bytesAfter", column(|change| Sums::usable(&change.after))),
+        ("blocksBefore", column(|change| change.before.num)),
+        ("blocksAfter", column(|change| change.after.num)),
+    ]);
+}
+
+/// A column of ascending times.
+#[derive(Default)]
+struct Times {
+    numbers: Numbers,
+    last: Duration,
+}
+
+impl Times {
+    fn push(&mut self, time: Duration) {
+        self.numbers.push(time.saturating_sub(self.last).as_nanos());
+        self.last = time;
+    }
+}

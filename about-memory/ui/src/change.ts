@@ -1,0 +1,25 @@
+// What changed between two heaps. html/heap.rs writes it.
+
+import { Numbers } from "./columns";
+import type { Amounts, HeapHeader } from "./stacks";
+
+export interface Change {
+  /** The names of both sides. */
+  before: string;
+  after: string;
+  estimated: boolean;
+  amounts: Amounts;
+}
+
+export function readChange(
+  header: NonNullable<HeapHeader["change"]>,
+  rows: number,
+  column: (name: string) => Uint8Array,
+): Change {
+  const signed = (name: string) => {
+    const from = new Numbers(column(name));
+    return Float64Array.from({ length: rows }, () => from.nextSigned());
+  };
+  const before = { bytes: signed("bytesBefore"), blocks: signed("blocksBefore") };
+  return { ...header, amounts: { bytes: signed("bytesAfter"), blocks: signed("blocksAfter"), before } };
+}

@@ -1,0 +1,37 @@
+// The flame graph of rows. The width of a frame in a change is the sum of the larger side of each row in it.
+
+import { Frame } from "./flame";
+import type { Amounts, Stacks } from "./stacks";
+
+/** The frames that have or had blocks. */
+export function flameOf(stacks: Stacks, amounts: Amounts, estimated = false): Frame {
+  const count = stacks.caller.length;
+  const sum = () => new Float64Array(count);
+  const [bytes, blocks, bytesBefore, blocksBefore, larger] = [sum(), sum(), sum(), sum(), sum()];
+  const { before } = amounts;
+  for (let row = 0; row < stacks.rows; row++) {
+    const frame = stacks.frameOf[row];
+    bytes[frame] += amounts.bytes[row];
+    blocks[frame] += amounts.blocks[row];
+    if (before) {
+      bytesBefore[frame] += before.bytes[row];
+      blocksBefore[frame] += before.blocks[row];
+    }
+    larger[frame] += Math.max(amounts.bytes[row], before?.bytes[row] ?? 0, 0);
+  }
+  // Callers come before the frames that they called.
+  for (let frame = count - 1; frame > 0; frame--) {
+    const caller = stacks.caller[frame];
+    for (const sums of [bytes, blocks, bytesBefore, blocksBefore, larger]) sums[caller] += sums[frame];
+  }
+  const called = Array.from({ length: count }, (): Frame[] => []);
+  const frames: Frame[] = [];
+  for (let i = 0; i < count; i++) {
+    const caller = stacks.caller[i];
+    const past = before && { bytes: bytesBefore[i], blocks: blocksBefore[i], larger: larger[i] };
+    const name = stacks.names.get(stacks.nameOf[i]);
+    frames[i] = new Frame(name, frames[caller] ?? null, bytes[i], blocks[i], estimated, () => called[i], past);
+    if (caller >= 0 && larger[i] > 0) called[caller].push(frames[i]);
+  }
+  return frames[0];
+}

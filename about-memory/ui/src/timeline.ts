@@ -1,0 +1,103 @@
+// A recording by slices of its time. html/heap.rs writes it.
+//
+// Slice n begins after bound n - 1 and ends with bound n; slice 0 is all up to the first bound, with the blocks that are
+// older than the recording. A cell has the blocks of a row that began in one slice and ended in another.
+
+import { Numbers } from "./columns";
+import type { Amounts, HeapHeader } from "./stacks";
+
+/** What the views show of a part of the time. */
+export type Shown = "kept" | "alive" | "allocated";
+
+export interface Timeline {
+  /** Nanoseconds since the start, ascending. */
+  bounds: Float64Array;
+  /** The bound at the peak. */
+  peak: number;
+  startsAtPeak: boolean;
+  isComplete: boolean;
+  beganLate: boolean;
+  steps: { ends: Float64Array; highest: Float64Array; allocated: Float64Array; allocations: Float64Array };
+  /** For each row its first cell, and at last the number of cells. */
+  firstCell: Int32Array;
+  began: Uint16Array;
+  /** The slice of the end; the number of bounds if the blocks are alive at the end. */
+  ended: Uint16Array;
+  bytes: Float64Array;
+  blocks: Float64Array;
+}
+
+export function readTimeline(
+  header: NonNullable<HeapHeader["timeline"]>,
+  rows: number,
+  column: (name: string) => Uint8Array,
+): Timeline {
+  const numbers = (name: string, count: number) => {
+    const from = new Numbers(column(name));
+    return Float64Array.from({ length: count }, () => from.next());
+  };
+  const signed = (name: string, count: number) => {
+    const from = new Numbers(column(name));
+    const all = new Float64Array(count);
+    for (let i = 0; i < count; i++) all[i] = from.nextSigned();
+    return all;
+  };
+  const times = (name: string, count: number) => {
+    const all = numbers(name, count);
+    for (let i = 1; i < count; i++) all[i] += all[i - 1];
+    return all;
+  };
+  const counts = new Numbers(column("cellCounts"));
+  const from = new Numbers(column("cellBegan"));
+  const lasted = new Numbers(column("cellLasted"));
+  const firstCell = new Int32Array(rows + 1);
+  const began = new Uint16Array(header.cells);
+  const ended = new Uint16Array(header.cells);
+  let cell = 0;
+  for (let row = 0; row < rows; row++) {
+    firstCell[row] = cell;
+    let last = 0;
+    for (const end = cell + counts.next(); cell < end; cell++) {
+      began[cell] = last += from.next();
+      ended[cell] = last + lasted.next();
+    }
+  }
+  firstCell[rows] = cell;
+  return {
+    bounds: times("timeBounds", header.bounds),
+    peak: header.peak,
+    startsAtPeak: header.starts_at_peak,
+    isComplete: header.is_complete,
+    beganLate: header.began_late,
+    steps: {
+      ends: times("timeEnds", header.steps),
+      highest: signed("timeHighest", header.steps),
+      allocated: numbers("timeAllocated", header.steps),
+      allocations: numbers("timeAllocations", header.steps),
+    },
+    firstCell,
+    began,
+    ended,
+    bytes: signed("cellBytes", header.cells),
+    blocks: signed("cellBlocks", header.cells),
+  };
+}
+
+/** The blocks of each row between two bounds. What is shown as alive does not depend on the first. */
+export function select(timeline: Timeline, from: number, to: number, shown: Shown): Amounts {
+  const { firstCell, began, ended } = timeline;
+  const rows = firstCell.length - 1;
+  const bytes = new Float64Array(rows);
+  const blocks = new Float64Array(rows);
+  for (let row = 0; row < rows; row++) {
+    for (let cell = firstCell[row]; cell < firstCell[row + 1]; cell++) {
+      // The cells of a row ascend.
+      if (began[cell] > to) break;
+      if (shown !== "alive" && began[cell] <= from) continue;
+      if (shown !== "allocated" && ended[cell] <= to) continue;
+      bytes[row] += timeline.bytes[cell];
+      blocks[row] += timeline.blocks[cell];
+    }
+  }
+  return { bytes, blocks, before: null };
+}

@@ -1,0 +1,179 @@
+// Who holds memory, by site, type or crate, as a table. Of a change it has both sides.
+
+import { formatAmount, formatShare, Units } from "../amount";
+import { create } from "../elements";
+import { makeFilter } from "../filter";
+import type { Model } from "../model";
+import { type Amounts, type Holder, holders, type Key, KEYS, type Stacks } from "../stacks";
+import type { View } from "../view";
+import { VirtualList } from "../virtual_list";
+
+interface Column {
+  title: string;
+  /** The sort key; the name has none. */
+  value: ((holder: Holder) => number) | null;
+  text: (holder: Holder) => string;
+}
+
+export class TableView implements View {
+  readonly id = "table";
+  readonly title = "Table";
+  readonly element = create("div", "table");
+  private readonly list = new VirtualList((row) => this.render(row));
+  private readonly choice = create("select");
+  private readonly about = create("output", "about");
+  private readonly head = create("div", "head");
+  private readonly columns: Column[];
+  private amounts: Amounts;
+  private rows: Holder[] = [];
+  private total = 0;
+  private sortedBy = 0;
+  private ascending = false;
+  private active = 0;
+
+  constructor(
+    private readonly stacks: Stacks,
+    amounts: Amounts,
+    private readonly model: Model,
+    private readonly estimated: boolean,
+  ) {
+    this.amounts = amounts;
+    this.columns = amounts.before ? this.ofChange() : this.ofTime();
+    KEYS.forEach((key, index) => {
+      const option = create("option", "", `by ${key}`);
+      option.value = String(index);
+      this.choice.append(option);
+    });
+    this.choice.setAttribute("aria-label", "Rows");
+    this.choice.addEventListener("change", () => this.update());
+    const bar = create("div", "bar");
+    bar.append(this.choice, this.about);
+    this.head.setAttribute("role", "row");
+    const table = create("div", "grid");
+    table.setAttribute("role", "table");
+    table.setAttribute("aria-label", "Holders of memory");
+    this.list.element.setAttribute("role", "rowgroup");
+    this.list.element.addEventListener("click", (event) => {
+      const row = (event.target as Element).closest<HTMLElement>(".row");
+      if (row) this.moveTo(Number(row.dataset.row));
+    });
+    this.list.element.addEventListener("keydown", (event) => this.pressed(event));
+    table.append(this.head, this.list.element);
+    this.element.append(bar, table);
+  }
+
+  get focused(): HTMLElement {
+    return this.list.element;
+  }
+
+  /** Shows other amounts. */
+  show(amounts: Amounts) {
+    this.amounts = amounts;
+  }
+
+  update() {
+    const { filter } = makeFilter(this.model.asked.filter, this.model.asked.regex);
+    const all = holders(this.stacks, Number(this.choice.value) as Key, this.amounts);
+    this.rows = filter ? all.filter(({ name }) => filter.accepts(name)) : all;
+    this.total = this.amounts.bytes.reduce((sum, bytes) => sum + bytes, 0);
+    const { value } = this.columns[this.sortedBy];
+    const order = this.ascending ? 1 : -1;
+    const byName = (a: Holder, b: Holder) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0);
+    this.rows.sort((a, b) => (value ? order * (value(a) - value(b)) || byName(a, b) : order * byName(a, b)));
+    this.active = Math.max(0, Math.min(this.active, this.rows.length - 1));
+    const plural = this.rows.length === 1 ? "" : "s";
+    this.about.textContent = `${formatAmount(this.rows.length, Units.Count, true)} row${plural}`;
+    this.drawHead();
+    this.list.update(this.rows.length);
+  }
+
+  private ofTime(): Column[] {
+    return [
+      { title: "bytes", value: ({ bytes }) => bytes, text: ({ bytes }) => this.bytes(bytes) },
+      { title: "share", value: ({ bytes }) => bytes, text: ({ bytes }) => formatShare(bytes, this.total) },
+      { title: "blocks", value: ({ blocks }) => blocks, text: ({ blocks }) => this.count(blocks) },
+      { title: "name", value: null, text: ({ name }) => name },
+    ];
+  }
+
+  private ofChange(): Column[] {
+    const bytes = (holder: Holder) => holder.bytes - holder.bytesBefore;
+    const blocks = (holder: Holder) => holder.blocks - holder.blocksBefore;
+    const signed = (amount: number, text: string) => (amount > 0 ? `+${text}` : text);
+    return [
+      { title: "change", value: (holder) => Math.abs(bytes(holder)), text: (holder) => signed(bytes(holder), this.bytes(bytes(holder))) },
+      { title: "before", value: (holder) => holder.bytesBefore, text: (holder) => this.bytes(holder.bytesBefore) },
+      { title: "after", value: (holder) => holder.bytes, text: (holder) => this.bytes(holder.bytes) },
+      { title: "blocks", value: (holder) => Math.abs(blocks(holder)), text: (holder) => signed(blocks(holder), this.count(blocks(holder))) },
+      { title: "name", value: null, text: ({ name }) => name },
+    ];
+  }
+
+  private bytes(amount: number): string {
+    return (this.estimated ? "~" : "") + formatAmount(amount, Units.Bytes, this.model.asked.verbose);
+  }
+
+  private count(amount: number): string {
+    return (this.estimated ? "~" : "") + formatAmount(amount, Units.Count, true);
+  }
+
+  private drawHead() {
+    this.head.replaceChildren(
+      ...this.columns.map(({ title, value }, index) => {
+        const isSorted = index === this.sortedBy;
+        const cell = create("span", value ? "cell" : "name");
+        cell.setAttribute("role", "columnheader");
+        cell.setAttribute("aria-sort", !isSorted ? "none" : this.ascending ? "ascending" : "descending");
+        const button = create("button", "", title + (isSorted ? (this.ascending ? " ▲" : " ▼") : ""));
+        button.type = "button";
+        button.addEventListener("click", () => {
+          // Amounts start with the largest, names with the first.
+          this.ascending = isSorted ? !this.ascending : value === null;
+          this.sortedBy = index;
+          this.update();
+          this.head.querySelectorAll("button")[index].focus();
+        });
+        cell.append(button);
+        return cell;
+      }),
+    );
+  }
+
+  private render(row: number): HTMLElement {
+    const holder = this.rows[row];
+    const element = create("div", "row");
+    element.setAttribute("role", "row");
+    element.dataset.row = String(row);
+    if (row === this.active) element.classList.add("active");
+    const change = holder.bytes - holder.bytesBefore;
+    if (this.amounts.before && change !== 0) element.classList.add(change > 0 ? "grown" : "shrunk");
+    for (const { value, text } of this.columns) {
+      const cell = create("span", value ? "cell" : "name", text(holder));
+      cell.setAttribute("role", "cell");
+      element.append(cell);
+    }
+    element.title = holder.name;
+    return element;
+  }
+
+  private pressed(event: KeyboardEvent) {
+    if (event.ctrlKey || event.altKey || event.metaKey) return;
+    const moves: Record<string, number> = {
+      ArrowDown: this.active + 1,
+      ArrowUp: this.active - 1,
+      PageDown: this.active + this.list.page,
+      PageUp: this.active - this.list.page,
+      Home: 0,
+      End: this.rows.length - 1,
+    };
+    if (!(event.key in moves)) return;
+    this.moveTo(moves[event.key]);
+    event.preventDefault();
+  }
+
+  private moveTo(row: number) {
+    this.active = Math.max(0, Math.min(row, this.rows.length - 1));
+    this.list.reveal(this.active);
+    this.list.draw();
+  }
+}
