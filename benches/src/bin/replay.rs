@@ -1,6 +1,7 @@
-//! Replays a recording of 10,000,000 events: to the end, at its peak, and its history and leaks.
+//! Replays a recording of 10,000,000 events: to the end, at its peak, its history, leaks and time line.
 //!
 //! The recording is made here: eight threads, 4,000 stacks, 200,000 live blocks, sizes and life-times of all orders.
+//! `--write FILE` writes it and measures nothing.
 
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a bench")]
 
@@ -8,11 +9,11 @@ use std::fs;
 use std::hint::black_box;
 use std::time::Instant;
 
-use dmd::analyze::program::{History, LeakOptions, Leaks, ProgramOptions};
+use dmd::analyze::program::{History, LeakOptions, Leaks, ProgramOptions, Timeline, TimelineOptions};
 use dmd::analyze::recording::{Moment, Recording};
 use memory_report::dmd::recording::{
-    About, Block, ChunkKind, EVENT_BUFFER, End, Event, EventEncoder, MAGIC, Node, NodeEncoder, What,
-    push_chunk,
+    About, Block, ChunkKind, EVENT_BUFFER, End, Event, EventEncoder, MAGIC, Module, Node, NodeEncoder, What,
+    encode_modules, push_chunk,
 };
 
 const EVENTS: u64 = 10_000_000;
@@ -45,6 +46,9 @@ fn recording() -> Vec<u8> {
     let mut about = About::new();
     (about.process, about.tick_picoseconds) = (1, 10_000);
     push_chunk(&mut file, ChunkKind::About, &about.encode());
+    let (start, end) = (0x5000_0000, 0x5010_0000);
+    let module = Module { path: b"/app/server".to_vec(), start, end, bias: start, ..Module::default() };
+    push_chunk(&mut file, ChunkKind::Modules, &encode_modules(&[module]));
     let mut nodes = NodeEncoder::new();
     for id in 1..=STACKS {
         nodes.push(Node { id, parent: id / 4, pc: 0x5000_0000 + 16 * u64::from(id) });
@@ -120,6 +124,13 @@ fn timed<T>(what: &str, run: impl FnOnce() -> T) -> T {
 }
 
 fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if let [option, path] = &arguments[..]
+        && option == "--write"
+    {
+        fs::write(path, recording()).unwrap();
+        return;
+    }
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("bench.dmdrec");
     if std::env::args().nth(1).as_deref() != Some("--replay") {
@@ -138,5 +149,15 @@ fn main() {
     timed("the state at the peak", || recording.state_at(Moment::Peak).unwrap());
     timed("the history", || History::new(&mut recording, &ProgramOptions::new(), |_| ()).unwrap());
     timed("the leaks", || Leaks::new(&mut recording, &LeakOptions::new(), |_| ()).unwrap());
+    let timeline = timed("the time line", || {
+        let (options, bounds) = (ProgramOptions::new(), TimelineOptions::new());
+        Timeline::new(&mut recording, &options, &bounds, |_| ()).unwrap()
+    });
+    println!(
+        "{} slices, {} rows, {} cells",
+        timeline.bounds().len(),
+        timeline.rows().rows().len(),
+        timeline.cells().len()
+    );
     assert!(recording.warnings().is_empty(), "{:?}", recording.warnings());
 }
