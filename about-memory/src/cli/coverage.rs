@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use dmd::analyze;
+use dmd::analyze::recording::Moment;
 
 use super::dump_limits::DumpLimits;
 use super::recorded::Source;
@@ -13,7 +14,10 @@ use super::{Failure, symbols};
 pub(crate) const EXAMPLES: &str = "\
 Examples:
   about-memory coverage dmd.json.gz
-  about-memory coverage --by type dmd.json.gz";
+  about-memory coverage --by type dmd.json.gz
+
+Reporters run when the program writes the dump, so coverage is of that time. To see the coverage near the peak:
+  about-memory run --when 'heap > 1 GiB' -- my-program";
 
 /// What each row of the table is about.
 #[derive(Clone, Copy, Default, ValueEnum)]
@@ -32,6 +36,9 @@ pub(crate) struct Coverage {
     /// Show the coverage of each crate or of each type
     #[arg(long, value_enum, default_value_t, value_name = "KEY")]
     by: Key,
+    /// The time of the blocks. Only `end` has reports
+    #[arg(long, value_name = "TIME", default_value = "end")]
+    at: Moment,
     #[command(flatten)]
     symbols: symbols::Symbols,
     #[command(flatten)]
@@ -40,6 +47,13 @@ pub(crate) struct Coverage {
 
 impl Coverage {
     pub(super) fn run(self) -> Result<(), Failure> {
+        if self.at != Moment::End {
+            return Err(Failure::Usage(
+                "--at: reporters run when the program writes the dump, so only `end` has reports; to see the coverage \
+                 near the peak, write a dump there: about-memory run --when 'heap > SIZE' -- PROGRAM"
+                    .to_owned(),
+            ));
+        }
         let options = self.limits.options();
         let mut dump = Source::read(&self.file, &options)?.into_dump(
             &self.file,

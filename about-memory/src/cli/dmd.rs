@@ -34,6 +34,7 @@ Examples:
   about-memory dmd dmd.json.gz --by crate,type,site
   about-memory dmd dmd.json.gz --by module --by size --estimate
   about-memory dmd dmd.json.gz --suggest
+  about-memory dmd dmd.json.gz --suggest --at peak
   about-memory dmd my-program.dmdrec --at 12.5s
   about-memory dmd my-program.dmdrec --between 10s peak --by type
   ssh host cat dmd.json.gz | about-memory dmd -
@@ -93,10 +94,10 @@ pub(crate) struct Dmd {
     /// `crate` or `site`. The last three, and several of them such as `crate,type,site`, make a tree. Repeatable.
     #[arg(long, value_name = "KEY[,KEY...]", value_parser = By::parse, conflicts_with_all = ["folded", "classic"])]
     by: Vec<By>,
-    /// Suggest reporters for unreported memory: its type, who allocates it, and the code to write. Uses
-    /// whole stacks; all amounts are estimates.
+    /// Suggest reporters for unreported memory, or for all memory at the peak: its type, who allocates it, and the code to
+    /// write. Uses whole stacks; all amounts are estimates.
     #[arg(long, conflicts_with_all = [
-        "file2", "at", "between", "by", "json", "folded", "classic",
+        "file2", "by", "json", "folded", "classic",
         "max_frames", "sort_by", "ignore_alloc_fns", "estimate", "report_filter",
     ])]
     suggest: bool,
@@ -180,8 +181,7 @@ impl Dmd {
         if from_stdin > 0 && self.clamp_contents {
             return Err(Failure::Usage("--clamp-contents rewrites a file, not standard input".to_owned()));
         }
-        let is_of_end =
-            self.file2.is_some() || self.suggest || self.firefox || self.classic || self.clamp_contents;
+        let is_of_end = self.file2.is_some() || self.firefox || self.classic || self.clamp_contents;
         let (first, overview) = self.read(&self.file, is_of_end.then_some(Moment::End))?;
         let of_rust = first.has_modules();
         let for_author = of_rust && !self.wants_another_form();

@@ -20,7 +20,7 @@ const START: usize = 8;
 pub(crate) struct When {
     /// The time whose blocks to show: `peak`, `end`, or of a recording a time such as `12.5s` or `1m30s` after its start. At
     /// the peak of a dump, a block has the mean size of its stack's blocks. [default: peak if no reporter reported a block
-    /// and the heap has shrunk by a tenth since, else end; for the text of dmd.py, for --suggest and for differences end]
+    /// and the heap has shrunk by a tenth since, else end; for the text of dmd.py and for differences end]
     #[arg(long, value_name = "TIME")]
     at: Option<Moment>,
     /// Of a recording, show the blocks that the program allocated between two times and that are alive at the second.

@@ -75,6 +75,16 @@ fn views_of_dumps_show_any_time_of_a_recording() {
     assert!(tree.contains("4.88 KB") && tree.contains("1000 B"), "{tree}");
     let folded = stdout(&["dmd", &file, "--no-fix-stacks", "--at", "end", "--folded"]);
     assert!(folded.contains(" 5000\n"), "{folded}");
+    let suggestions = stdout(&["dmd", &file, "--no-fix-stacks", "--suggest"]);
+    assert!(
+        suggestions.contains(" bytes in 2 blocks at the peak (--at end shows the end)"),
+        "{suggestions}"
+    );
+    let suggestions = stdout(&["dmd", &file, "--no-fix-stacks", "--suggest", "--between", "100ms", "0.65s"]);
+    assert!(
+        suggestions.starts_with("The program allocated 200 bytes in 2 blocks between 0.10 and"),
+        "{suggestions}"
+    );
     let page = files.path("page.html");
     stdout(&["html", &file, "--no-fix-stacks", "--at", "peak", "-o", page.to_str().unwrap()]);
     assert!(fs::metadata(page).unwrap().len() > 10_000);

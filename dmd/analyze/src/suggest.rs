@@ -14,6 +14,7 @@ use crate::fold::{Fold, Folds, Sited};
 use crate::frame::{Frame, FrameText};
 use crate::mode::Mode;
 use crate::options::{AnalyzeOptions, Filter};
+use crate::peak::At;
 use crate::records::{Analysis, NO_STACK, Record, RecordKind, Sums};
 use crate::type_name::{Shape, Verdict};
 use advice::feature_for;
@@ -26,8 +27,10 @@ use advice::feature_for;
 pub struct Suggestions {
     /// One for each type and function.
     pub suggestions: Vec<Suggestion>,
-    /// All unreported blocks that the filters keep.
+    /// All unreported blocks that the filters keep. In a dump of live mode, and at the peak, those are all blocks.
     pub unreported: Sums,
+    /// The time of the blocks if no reporter ran then: reporters that the program has may report some of them.
+    pub before_reports: Option<At>,
     /// The number of suggestions above the limit.
     pub more: usize,
     /// Unreported blocks without a recorded stack.
@@ -62,7 +65,8 @@ pub struct Suggestion {
 type Key = (String, Option<String>, Option<(String, String)>);
 
 impl Suggestions {
-    /// Makes at most `limit` suggestions from a dump of dark-matter mode.
+    /// Makes at most `limit` suggestions from a dump of dark-matter mode: for what is not reported; or from one of live
+    /// mode, such as [the state at the peak](Dump::at): for all blocks.
     ///
     /// # Errors
     ///
@@ -77,19 +81,21 @@ impl Suggestions {
     ///
     /// If the dump is of another mode.
     pub fn filtered(dump: Dump, limit: usize, filters: &[Filter]) -> Result<Self, AnalyzeError> {
-        if dump.mode() != Mode::DarkMatter {
-            return Err(AnalyzeError::NotDarkMatter(dump.mode()));
-        }
+        let (kind, before_reports) = match dump.mode() {
+            Mode::DarkMatter => (RecordKind::Unreported, None),
+            Mode::Live => (RecordKind::Live, Some(dump.shown)),
+            mode => return Err(AnalyzeError::NotDarkMatter(mode)),
+        };
         let mut options =
             AnalyzeOptions::new().estimate(true).max_frames(usize::MAX).limit(usize::MAX).types(true);
         options.filters = filters.to_vec();
         let analysis = Analysis::new(dump, &options);
         let finder = Finder::new(&analysis);
-        let unreported = analysis.sums(RecordKind::Unreported);
+        let unreported = analysis.sums(kind);
         let mut without_stack = Sums::default();
         // Each with the bytes of its places, to find the place with the most.
         let mut found: BTreeMap<Key, (Suggestion, BTreeMap<String, i128>)> = BTreeMap::new();
-        let sections = analysis.sections.iter().filter(|section| section.kind == RecordKind::Unreported);
+        let sections = analysis.sections.iter().filter(|section| section.kind == kind);
         for record in sections.flat_map(|section| &section.records) {
             let frames: Vec<FrameText<'_>> = analysis.frames(record.alloc).collect();
             if frames.is_empty() || matches!(frames[..], [only] if only.as_str() == NO_STACK) {
@@ -116,7 +122,7 @@ impl Suggestions {
         suggestions.sort_by_key(|suggestion| core::cmp::Reverse(suggestion.sums.usable()));
         let more = suggestions.len().saturating_sub(limit);
         suggestions.truncate(limit);
-        Ok(Self { suggestions, unreported, more, without_stack })
+        Ok(Self { suggestions, unreported, before_reports, more, without_stack })
     }
 }
 
@@ -203,7 +209,22 @@ fn is_dependency(frame: &Frame<'_>) -> bool {
 impl Display for Suggestions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let whole = self.unreported.usable();
-        writeln!(f, "{} bytes in {} are not reported.\n", number(whole), blocks(self.unreported.num))?;
+        let all = format!("{} bytes in {}", number(whole), blocks(self.unreported.num));
+        match self.before_reports {
+            None => writeln!(f, "{all} are not reported.\n")?,
+            Some(At::Peak) => writeln!(f, "The program holds {all} at the peak (--at end shows the end).\n")?,
+            Some(At::End) => writeln!(f, "The program holds {all} at the end.\n")?,
+            Some(At::Time(time)) => {
+                writeln!(f, "The program holds {all} {:.2} s after the start.\n", time.as_secs_f64())?;
+            }
+            Some(At::Window(from, to)) => {
+                let (from, to) = (from.as_secs_f64(), to.as_secs_f64());
+                writeln!(
+                    f,
+                    "The program allocated {all} between {from:.2} and {to:.2} s, and holds them then.\n"
+                )?;
+            }
+        }
         for (index, suggestion) in self.suggestions.iter().enumerate() {
             let Suggestion { sums, estimated, type_name, function, place, module, .. } = suggestion;
             let mark = mark(*estimated);

@@ -288,6 +288,16 @@ fn suggestions_are_filtered_and_take_no_option_for_nothing() {
 }
 
 #[test]
+fn coverage_is_of_the_time_of_the_reports() {
+    let of = |arguments: &[&str]| about_memory(&[&["coverage"], arguments].concat());
+    assert_eq!(of(&[DARK, "--at", "end"]).stdout, of(&[DARK]).stdout);
+    let output = of(&[DARK, "--at", "peak"]);
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{error}");
+    assert!(error.contains("--when 'heap > SIZE'"), "{error}");
+}
+
+#[test]
 fn coverage_adds_up_to_the_heap() {
     let output = about_memory(&["coverage", DARK]);
     assert!(output.status.success(), "{output:?}");

@@ -1,8 +1,8 @@
 //! Suggestions about memory that no reporter reports.
 
-use dmd_analyze::Suggestions;
+use dmd_analyze::{At, Suggestions};
 
-use super::{document, read};
+use super::{TABLES, document, read};
 
 /// Suggestions for a block of each stack; frames innermost first.
 fn suggest(stacks: &[&[&str]]) -> Suggestions {
@@ -235,6 +235,23 @@ fn blocks_without_a_stack_are_counted_apart() {
         text,
         "48 bytes in 3 blocks are not reported.\n\nOf 48 bytes in 3 blocks no stack is known.\n"
     );
-    let live = read(document("live", "", tables)).unwrap();
-    assert!(Suggestions::new(live, 10).is_err());
+    let cumulative = read(document("cumulative", "", tables)).unwrap();
+    assert!(Suggestions::new(cumulative, 10).is_err());
+}
+
+#[test]
+fn at_the_peak_all_blocks_need_a_reporter() {
+    let peak = r#""peak": {"bytes": 1100, "blocks": 8, "seconds": 1.5, "within": 0,
+        "stacks": [{"alloc": "A", "num": 7, "bytes": 100}, {"bytes": 1000}]}"#;
+    let document = document("dark-matter", r#"{"req": 5, "reps": ["A"]}"#, &format!("{peak}, {TABLES}"));
+    let suggestions = |at| Suggestions::new(read(document.clone()).unwrap().at(at).unwrap(), 10).unwrap();
+    assert_eq!(suggestions(At::End).unreported.usable(), 0);
+    let at_peak = suggestions(At::Peak);
+    assert_eq!((at_peak.unreported.usable(), at_peak.before_reports), (1100, Some(At::Peak)));
+    assert_eq!((at_peak.suggestions.len(), at_peak.suggestions[0].sums.usable()), (1, 100));
+    assert_eq!(at_peak.without_stack.usable(), 1000);
+    let text = at_peak.to_string();
+    let first =
+        "The program holds 1,100 bytes in 8 blocks at the peak (--at end shows the end).\n\n1. 100 bytes";
+    assert!(text.starts_with(first), "{text}");
 }
