@@ -72,7 +72,7 @@ impl Log {
         let mut has_overflowed = false;
         let mut out = io::BufWriter::with_capacity(1 << 16, io::stdout().lock());
         while let Some(lines) = log.lines(until, &stop).map_err(failure)? {
-            for line in resolver.resolved(lines).map_err(|()| failure(live::LiveError::Garbage))? {
+            for line in resolver.resolved(&lines).map_err(|()| failure(live::LiveError::Garbage))? {
                 has_overflowed |= line.is_overflow;
                 out.write_all(line.text.as_bytes()).map_err(Failure::Output)?;
             }

@@ -9,6 +9,8 @@ mod dmd;
 mod export;
 mod golden;
 mod heap_pages;
+#[cfg(target_os = "linux")]
+mod heaptrack;
 mod hostile;
 mod html;
 #[cfg(target_os = "linux")]

@@ -40,7 +40,7 @@ fn command(folder: &Path, arguments: &[&str]) -> Command {
     command
 }
 
-fn run(folder: &Path, arguments: &[&str]) -> Output {
+pub(crate) fn run(folder: &Path, arguments: &[&str]) -> Output {
     let library = ["--library", libdmd().to_str().unwrap()];
     command(folder, &[&library, arguments].concat()).output().unwrap()
 }
@@ -64,7 +64,7 @@ fn dump(path: &Path) -> serde_json::Value {
     serde_json::from_slice(&text).unwrap()
 }
 
-fn compile(folder: &Path, name: &str, source: &str, arguments: &[&str]) {
+pub(crate) fn compile(folder: &Path, name: &str, source: &str, arguments: &[&str]) {
     let file = folder.join(format!("{name}.c"));
     fs::write(&file, source).unwrap();
     let status = Command::new("cc").arg("-o").arg(folder.join(name)).arg(&file).args(arguments).status();

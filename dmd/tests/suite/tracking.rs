@@ -235,6 +235,11 @@ fn check_logs(mut waiting: Waiting) {
     // The thread that writes the lines logs nothing of its own.
     assert!((lines.len() as u64) < 2 * YOUNG / 50, "{}", lines.len());
     assert_eq!(logged(&mut waiting, ",\"per_million\":0", "none").len(), 0);
+    // A log that is long enough has every allocation: some hundred megabytes of text.
+    if std::env::var_os("THOROUGH").is_some() {
+        let lines = logged(&mut waiting, ",\"length\":1000000", "all");
+        assert_eq!((logged_of(&lines, 107), logged_of(&lines, 200)), (YOUNG, YOUNG));
+    }
     // Two peers have a log each, and DMD waits again after the last.
     let (first, _) = Session::request(&waiting, "dmd-log", "");
     let (second, _) = Session::request(&waiting, "dmd-log", "");

@@ -4,6 +4,7 @@
 //! in the engine: a peer that reads too slowly loses the oldest entries, and a line says so.
 
 use core::time::Duration;
+use std::collections::HashMap;
 use std::io::{self, Write as _};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -117,7 +118,6 @@ impl Log {
 
     fn send_new(&self, peer: &mut Peer) -> io::Result<()> {
         let (entries, contained) = self.observer.drain_places().map_err(io::Error::other)?;
-        peer.allow(TIME_TO_READ);
         let mut text = String::new();
         if contained.overflowed {
             text.push_str("{\"overflowed\":true}\n");
@@ -125,14 +125,22 @@ impl Log {
         if contained.lost > 0 {
             text.push_str(&format!("{{\"lost\":{}}}\n", contained.lost));
         }
-        for entry in entries {
-            text.push_str(&entry.to_json());
+        // Few stacks have many entries, and a stack has thousands of bytes.
+        let mut stacks = HashMap::new();
+        for entry in &entries {
+            let stack = entry
+                .frame
+                .as_ref()
+                .map(|frame| &**stacks.entry(frame.frames().as_ptr()).or_insert_with(|| frame.to_json()));
+            entry.push_json(stack, &mut text);
             text.push('\n');
             if text.len() >= AT_ONCE {
+                peer.allow(TIME_TO_READ);
                 peer.write_all(text.as_bytes())?;
                 text.clear();
             }
         }
+        peer.allow(TIME_TO_READ);
         peer.write_all(text.as_bytes())
     }
 }

@@ -1,6 +1,6 @@
 //! An observer of allocations: Firefox's `Debugger.Memory` of one `Debugger`.
 
-use core::fmt;
+use core::fmt::{self, Write as _};
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -76,19 +76,23 @@ pub struct AllocationsLogEntry {
 impl AllocationsLogEntry {
     /// The entry as JSON, with Firefox's names and order, and then `requested`. The stack is an array of frames.
     pub fn to_json(&self) -> String {
-        let mut json = String::from("{\"frame\":");
-        match &self.frame {
-            Some(frame) => frame.push_json(&mut json),
-            None => json.push_str("null"),
-        }
-        json.push_str(&format!(",\"timestamp\":{},\"class\":", self.timestamp));
+        let mut json = String::new();
+        self.push_json(self.frame.as_ref().map(SavedStack::to_json).as_deref(), &mut json);
+        json
+    }
+
+    /// Appends the entry, with this text for its stack.
+    pub(crate) fn push_json(&self, stack: Option<&str>, json: &mut String) {
+        json.push_str("{\"frame\":");
+        json.push_str(stack.unwrap_or("null"));
+        // Writing to a string cannot fail.
+        let _ = write!(json, ",\"timestamp\":{},\"class\":", self.timestamp);
         match &self.class {
-            Some(class) => push_string(&mut json, class.as_str()),
+            Some(class) => push_string(json, class.as_str()),
             None => json.push_str("null"),
         }
         let Self { size, in_nursery, requested, .. } = self;
-        json.push_str(&format!(",\"size\":{size},\"inNursery\":{in_nursery},\"requested\":{requested}}}"));
-        json
+        let _ = write!(json, ",\"size\":{size},\"inNursery\":{in_nursery},\"requested\":{requested}}}");
     }
 }
 

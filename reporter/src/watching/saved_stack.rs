@@ -29,19 +29,21 @@ impl SavedStack {
         &self.0
     }
 
-    pub(super) fn push_json(&self, json: &mut String) {
-        json.push('[');
+    /// The frames as an array.
+    pub(crate) fn to_json(&self) -> String {
+        let mut json = String::from("[");
         for (at, frame) in self.0.iter().enumerate() {
             json.push_str(if at == 0 { "{\"functionDisplayName\":" } else { ",{\"functionDisplayName\":" });
             match &frame.function {
-                Some(function) => push_string(json, function),
+                Some(function) => push_string(&mut json, function),
                 None => json.push_str("null"),
             }
             json.push_str(",\"source\":");
-            push_string(json, &frame.source);
+            push_string(&mut json, &frame.source);
             json.push_str(&format!(",\"line\":{},\"column\":{}}}", frame.line, frame.column));
         }
         json.push(']');
+        json
     }
 }
 

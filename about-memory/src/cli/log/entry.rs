@@ -1,6 +1,6 @@
 //! The lines of a log, with functions and lines instead of modules and offsets.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use dmd::analyze::{Frame, Module, Verdict};
 use dmd::symbolize::{ResolvedFrames, SymbolOptions};
@@ -9,6 +9,9 @@ use serde::{Deserialize, Serialize};
 /// The most places that stay resolved. A process that names more makes the resolver forget them.
 const MOST_PLACES: usize = 1 << 20;
 
+/// The most bytes of stacks that stay resolved, as text.
+const MOST_TEXT: usize = 64 << 20;
+
 /// A line to write, with its newline.
 pub(super) struct Line {
     pub(super) text: String,
@@ -16,9 +19,9 @@ pub(super) struct Line {
     pub(super) is_overflow: bool,
 }
 
+/// An entry without its stack.
 #[derive(Deserialize, Serialize)]
-struct Entry {
-    frame: Option<Vec<Call>>,
+struct Allocation {
     timestamp: f64,
     class: Option<String>,
     size: u64,
@@ -45,48 +48,85 @@ struct Note {
     lost: Option<u64>,
 }
 
-enum Said {
-    Entry(Entry),
+enum Said<'l> {
+    /// The text of the stack, and the rest.
+    Entry(&'l str, Allocation),
     Note(Note),
 }
 
-/// Looks up places, each once.
+type Stack = Option<Vec<Call>>;
+
+/// A stack as it is written.
+struct Resolved {
+    json: String,
+    /// The Rust type that the stack names.
+    class: Option<String>,
+}
+
+/// Looks up places, and writes stacks, each once.
 pub(super) struct Resolver {
     /// `None`: places stay as they are.
     options: Option<SymbolOptions>,
     frames: ResolvedFrames,
     /// The number of each place in `frames`, from 1.
     places: HashMap<String, usize>,
+    /// By the text that the process sends. A log has few stacks for its entries, and each has thousands of bytes.
+    stacks: HashMap<String, Resolved>,
+    /// Bytes of all texts in `stacks`.
+    text: usize,
 }
 
 impl Resolver {
     pub(super) fn new(options: Option<SymbolOptions>) -> Self {
-        Self { options, frames: ResolvedFrames::default(), places: HashMap::new() }
+        let (frames, places, stacks) = (ResolvedFrames::default(), HashMap::new(), HashMap::new());
+        Self { options, frames, places, stacks, text: 0 }
     }
 
     /// The lines to write for lines of the process; an error if one of them is none of a log.
-    pub(super) fn resolved(&mut self, lines: Vec<String>) -> Result<Vec<Line>, ()> {
-        let said: Vec<Said> = lines.iter().map(|line| said(line).ok_or(())).collect::<Result<_, ()>>()?;
-        if let Some(options) = self.options.clone() {
-            self.look_up(&said, &options);
+    pub(super) fn resolved(&mut self, lines: &[String]) -> Result<Vec<Line>, ()> {
+        let said: Vec<Said<'_>> = lines.iter().map(|line| said(line).ok_or(())).collect::<Result<_, ()>>()?;
+        if self.text > MOST_TEXT {
+            self.stacks.clear();
+            self.text = 0;
         }
+        self.resolve(&said)?;
         let line = |said| match said {
-            Said::Entry(entry) => Line { text: text(&self.with_symbols(entry)), is_overflow: false },
-            Said::Note(note) => Line { text: text(&note), is_overflow: note.overflowed },
+            Said::Entry(stack, allocation) => {
+                Line { text: self.with_symbols(stack, allocation), is_overflow: false }
+            }
+            Said::Note(note) => Line { text: text(&note) + "\n", is_overflow: note.overflowed },
         };
         Ok(said.into_iter().map(line).collect())
     }
 
-    fn look_up(&mut self, said: &[Said], options: &SymbolOptions) {
+    /// Resolves the stacks that are new; an error if one of them is no stack.
+    fn resolve(&mut self, said: &[Said<'_>]) -> Result<(), ()> {
+        let (mut fresh, mut texts): (Vec<(&str, Stack)>, _) = (Vec::new(), HashSet::new());
+        for said in said {
+            if let Said::Entry(text, _) = said
+                && !self.stacks.contains_key(*text)
+                && texts.insert(*text)
+            {
+                fresh.push((text, serde_json::from_str(text).map_err(|_| ())?));
+            }
+        }
+        if let Some(options) = self.options.clone() {
+            self.look_up(fresh.iter().filter_map(|(_, calls)| calls.as_ref()).flatten(), &options);
+        }
+        for (text, stack) in fresh {
+            let resolved = self.resolved_stack(stack);
+            self.text += text.len() + resolved.json.len();
+            self.stacks.insert(text.to_owned(), resolved);
+        }
+        Ok(())
+    }
+
+    fn look_up<'c>(&mut self, calls: impl Iterator<Item = &'c Call>, options: &SymbolOptions) {
         if self.places.len() > MOST_PLACES {
-            *self = Self::new(self.options.take());
+            (self.frames, self.places) = (ResolvedFrames::default(), HashMap::new());
         }
         let (mut asked, mut modules, mut numbers) = (Vec::new(), Vec::new(), HashMap::new());
-        let entries = said.iter().filter_map(|said| match said {
-            Said::Entry(entry) => entry.frame.as_ref(),
-            Said::Note(_) => None,
-        });
-        for call in entries.flatten().filter(|call| call.function.is_none()) {
+        for call in calls.filter(|call| call.function.is_none()) {
             let Some((module, offset)) = place(&call.source) else { continue };
             if self.places.contains_key(&call.source) {
                 continue;
@@ -104,15 +144,15 @@ impl Resolver {
         }
     }
 
-    /// The entry with functions, without the calls inside the allocator.
-    fn with_symbols(&self, mut entry: Entry) -> Entry {
-        let Some(calls) = entry.frame.take() else { return entry };
+    /// The stack with functions, without the calls inside the allocator.
+    fn resolved_stack(&self, stack: Stack) -> Resolved {
+        let unchanged = |stack: &Stack| Resolved { json: text(stack), class: None };
+        let Some(calls) = &stack else { return unchanged(&stack) };
         if calls.iter().all(|call| !self.places.contains_key(&call.source)) {
-            entry.frame = Some(calls);
-            return entry;
+            return unchanged(&stack);
         }
         let mut frames: Vec<Frame<'_>> = Vec::new();
-        for call in &calls {
+        for call in calls {
             match self.places.get(&call.source) {
                 Some(address) => frames.extend(self.frames.get(*address)),
                 None => frames.push(call.frame()),
@@ -121,11 +161,18 @@ impl Resolver {
         let own = frames.iter().take_while(|frame| frame.is_of_allocator()).count();
         // If all calls are the allocator's, keep them.
         let frames = &frames[if own == frames.len() { 0 } else { own }..];
-        if entry.class.is_none() {
-            entry.class = Verdict::of(frames).type_name();
+        let calls: Vec<Call> = frames.iter().map(Call::of).collect();
+        Resolved { json: text(&calls), class: Verdict::of(frames).type_name() }
+    }
+
+    fn with_symbols(&self, stack: &str, mut allocation: Allocation) -> String {
+        let resolved = &self.stacks[stack];
+        if allocation.class.is_none() {
+            allocation.class.clone_from(&resolved.class);
         }
-        entry.frame = Some(frames.iter().map(Call::of).collect());
-        entry
+        let rest = text(&allocation);
+        // Both parts are objects: the second goes on where the first ends.
+        format!("{FRAME}{},{}\n", resolved.json, &rest[1..])
     }
 }
 
@@ -155,15 +202,20 @@ fn place(source: &str) -> Option<(&str, u64)> {
     Some((module, u64::from_str_radix(offset, 16).ok()?))
 }
 
-fn said(line: &str) -> Option<Said> {
-    if let Ok(entry) = serde_json::from_str(line) {
-        return Some(Said::Entry(entry));
-    }
-    serde_json::from_str(line).ok().map(Said::Note)
+/// The start of each entry, and what follows its stack. In a text of JSON no such word can be, since its marks would
+/// stand after a backslash.
+const FRAME: &str = "{\"frame\":";
+const AFTER_FRAME: &str = ",\"timestamp\":";
+
+fn said(line: &str) -> Option<Said<'_>> {
+    let Some(entry) = line.strip_prefix(FRAME) else {
+        return serde_json::from_str(line).ok().map(Said::Note);
+    };
+    let (stack, _) = entry.split_once(AFTER_FRAME)?;
+    let rest = format!("{{{}", &entry[stack.len() + 1..]);
+    Some(Said::Entry(stack, serde_json::from_str(&rest).ok()?))
 }
 
-fn text(line: &impl Serialize) -> String {
-    let mut text = serde_json::to_string(line).expect("plain data is always JSON");
-    text.push('\n');
-    text
+fn text(value: &impl Serialize) -> String {
+    serde_json::to_string(value).expect("plain data is always JSON")
 }
