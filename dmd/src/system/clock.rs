@@ -105,7 +105,7 @@ fn counter() -> u64 {
     let count: u64;
     // SAFETY: reads a register that Linux lets programs read, and changes nothing.
     unsafe {
-        core::arch::asm!("mrs {}, cntvct_el0", out(reg) count, options(nomem, nostack, preserves_flags))
+        core::arch::asm!("mrs {}, cntvct_el0", out(reg) count, options(nomem, nostack, preserves_flags));
     };
     count
 }
@@ -115,7 +115,7 @@ fn counter_shift() -> Option<u8> {
     let frequency: u64;
     // SAFETY: reads a register that Linux lets programs read, and changes nothing.
     unsafe {
-        core::arch::asm!("mrs {}, cntfrq_el0", out(reg) frequency, options(nomem, nostack, preserves_flags))
+        core::arch::asm!("mrs {}, cntfrq_el0", out(reg) frequency, options(nomem, nostack, preserves_flags));
     };
     // Counters of up to 100 MHz are not shifted, those of 1 GHz by 3 bits.
     let ticks_of_ten_nanoseconds = (frequency / 100_000_000).max(1);

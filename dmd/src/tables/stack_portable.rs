@@ -1,11 +1,11 @@
 //! The caller's stack, as a trace, by the crate `backtrace`.
 //!
-//! No other file names a walker. The walk takes return addresses and looks up no symbols. It may allocate and take the
-//! loader's lock: the thread is inside the engine meanwhile, so that the engine records nothing of that and gives the
-//! walker memory of its own.
+//! No other file names a walker. The walk takes return addresses and looks up no symbols. It calls no Rust allocator, and
+//! it may take the loader's lock, so that no thread walks while it holds a lock of the engine. A block that this thread
+//! allocates meanwhile is a signal handler's: the engine records it as it does in other hooks.
 
 use crate::options::MOST_FRAMES;
-use crate::system::slot::Inside;
+use crate::system::errno::keeping_errno;
 use crate::tables::trace_id::TraceId;
 use crate::tables::trace_tree::{FIRST_PC, TraceTree};
 
@@ -25,20 +25,25 @@ impl ThreadStack {
         if caller == 0 {
             return TraceId::NONE;
         }
-        let _inside = Inside::deeper();
         let mut count = 0;
+        let mut is_program = false;
         let each = |frame: &backtrace::Frame| {
-            // A frame's stack pointer is that at its call, so those of DMD's own frames are below the hook's.
             let pc = frame.ip().addr();
-            if frame.sp().addr() > caller && pc as u64 >= FIRST_PC {
+            // A frame's stack pointer is that at its call, so those of DMD's own frames are below the hook's. Frames
+            // further out may lie on another stack, below this one.
+            is_program = is_program || frame.sp().addr() > caller;
+            if is_program && pc as u64 >= FIRST_PC {
                 self.frames[count] = pc;
                 count += 1;
             }
             count < MOST_FRAMES
         };
-        // SAFETY: the lock of `backtrace::trace` is for `dbghelp.dll`, which walks on processors of 32 bits only. Here
-        // the C++ runtime's unwinder walks, or `RtlVirtualUnwind` of Windows. Both may run in several threads.
-        unsafe { backtrace::trace_unsynchronized(each) };
+        // The C++ runtime may ask the system whether a place is readable.
+        keeping_errno(|| {
+            // SAFETY: the lock of `backtrace::trace` is for `dbghelp.dll`, which walks on processors of 32 bits only.
+            // Here the C++ runtime's unwinder walks, or `RtlVirtualUnwind` of Windows. Both may run in several threads.
+            unsafe { backtrace::trace_unsynchronized(each) };
+        });
         self.frames[..count].iter().rev().fold(TraceId::NONE, |parent, pc| tree.child(parent, *pc))
     }
 }

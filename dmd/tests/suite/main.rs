@@ -11,6 +11,7 @@ mod exits;
 mod exports;
 mod format;
 mod handlers;
+mod hooks;
 mod live;
 mod live_blocks;
 mod options;

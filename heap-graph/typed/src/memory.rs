@@ -1,6 +1,7 @@
 //! Memory of a program, read from outside.
 
 mod core_file;
+mod positioned;
 mod process;
 mod scan;
 

@@ -8,6 +8,9 @@ use core::mem::MaybeUninit;
 
 use super::ThreadSlot;
 
+// Rust registers a destructor for a value that has one, and gives no value after it has run.
+const _: () = assert!(!core::mem::needs_drop::<ThreadSlot>());
+
 /// The slot of a new thread.
 const fn fresh() -> ThreadSlot {
     // SAFETY: zeros are valid in all its cells: numbers, null pointers, and `false`.
@@ -38,6 +41,7 @@ mod place {
     };
 
     use super::ThreadSlot;
+    use crate::system::errno::keeping_errno;
 
     /// The key; [`TLS_OUT_OF_INDEXES`] before the first call.
     static KEY: AtomicU32 = AtomicU32::new(TLS_OUT_OF_INDEXES);
@@ -61,8 +65,10 @@ mod place {
 
     pub(super) fn slot() -> *const ThreadSlot {
         let key = key();
+        // `TlsGetValue` sets the error number to 0, and a program may free a block between a call that fails and the
+        // question why.
         // SAFETY: a key of `TlsAlloc`, or a number that the system refuses.
-        let known = unsafe { TlsGetValue(key) }.cast::<ThreadSlot>();
+        let known = keeping_errno(|| unsafe { TlsGetValue(key) }).cast::<ThreadSlot>();
         if !known.is_null() {
             return known;
         }

@@ -1,10 +1,10 @@
 //! A core file, of a crash or of `gcore` (ELF-64, little-endian; System V ABI, chapters 4 and 5).
 
 use std::fs::File;
-use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
 use super::Memory;
+use super::positioned::{fill_at, read_at};
 use crate::error::TypedError;
 
 /// The size of the ELF header and of a program header in bytes.
@@ -40,7 +40,9 @@ impl CoreFile {
             return Err(TypedError::NotACore("not a regular file"));
         }
         let mut header = [0; HEADER];
-        file.read_exact_at(&mut header, 0).map_err(|_| TypedError::NotACore("shorter than an ELF header"))?;
+        if fill_at(&file, &mut header, 0) < HEADER {
+            return Err(TypedError::NotACore("shorter than an ELF header"));
+        }
         if header[..6] != *b"\x7fELF\x02\x01" {
             return Err(TypedError::NotACore("not a 64-bit little-endian ELF file"));
         }
@@ -52,8 +54,9 @@ impl CoreFile {
             return Err(TypedError::NotACore("its program headers have another size or an extended count"));
         }
         let mut table = vec![0; PROGRAM_HEADER * usize::from(count)];
-        file.read_exact_at(&mut table, offset)
-            .map_err(|_| TypedError::NotACore("its program headers are not in the file"))?;
+        if fill_at(&file, &mut table, offset) < table.len() {
+            return Err(TypedError::NotACore("its program headers are not in the file"));
+        }
         let mut segments: Vec<Segment> = table
             .chunks_exact(PROGRAM_HEADER)
             // PT_LOAD
@@ -87,7 +90,7 @@ impl Memory for CoreFile {
             let left = segment.bytes.saturating_sub(skip);
             let wanted = left.min((into.len() - filled) as u64) as usize;
             let Some(offset) = segment.offset.checked_add(skip) else { break };
-            match self.file.read_at(&mut into[filled..filled + wanted], offset) {
+            match read_at(&self.file, &mut into[filled..filled + wanted], offset) {
                 Ok(more) if more > 0 => filled += more,
                 _ => break,
             }
