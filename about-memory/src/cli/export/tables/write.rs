@@ -155,6 +155,7 @@ impl Export {
     fn stacks_of(&self, source: &Input) -> Result<Source, Failure> {
         let making = Making {
             symbols: Some(&self.symbols),
+            system_names: false,
             limits: &self.limits,
             when: &self.when,
             options: StacksOptions::new().all_frames(self.all_frames).types(true).both(true),
