@@ -303,7 +303,7 @@ fn add_stacks(dump: &Dump, builder: &mut StacksBuilder) -> Vec<Option<StackId>> 
                 frame.module.map(|path| *modules.entry(path).or_insert_with(|| builder.module(path, "")));
             builder.frame(&Frame {
                 function: frame.function,
-                system_name: None,
+                system_name: frame.system_name,
                 file: frame.file,
                 line: frame.line,
                 column: frame.column,

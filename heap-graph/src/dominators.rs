@@ -11,7 +11,7 @@ mod suspects;
 
 pub use fetch::{DominatorTreeNode, FetchOptions, FetchedChildren};
 pub use individuals::{MAX_INDIVIDUALS, individuals, individuals_watched};
-pub use retained::{ClassSizes, RetainedSet, sizes_by_class};
+pub use retained::{ClassSizes, RetainedSet, retained_by_leaves, sizes_by_class};
 pub use shared::SharedDominators;
 pub use suspects::{Accumulation, Suspect, SuspectOptions, suspects};
 

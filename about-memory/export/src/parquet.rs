@@ -41,6 +41,7 @@
 
 mod census;
 mod census_row;
+mod columns;
 mod frames;
 mod hash;
 mod hive;
@@ -51,6 +52,7 @@ mod run;
 mod stack_ids;
 mod stacks;
 mod table;
+mod threads;
 mod warnings;
 
 pub use census::census;

@@ -214,6 +214,7 @@ impl Export {
         let by_build_id = format == Format::Pprof && self.symbols_in == SymbolsIn::BuildId;
         let making = Making {
             symbols: (!by_build_id).then_some(&self.symbols),
+            system_names: format == Format::Pprof,
             limits: &self.limits,
             when: &self.when,
             options: StacksOptions::new()

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use dmd::analyze::{Dump, ReadOptions};
-use dmd::symbolize::{SymbolNote, SymbolOptions};
+use dmd::symbolize::SymbolOptions;
 
 use super::say;
 
@@ -27,10 +27,19 @@ impl Symbols {
     /// Symbolizes the frames of a dump, and prints notes about files without symbols. `limits` are those of
     /// reading the dump.
     pub(super) fn fix(&self, dump: &mut Dump, limits: &ReadOptions) {
+        self.fix_by(dump, &self.all_options(limits));
+    }
+
+    /// As `fix`; frames keep the names of functions as the linker has them, too.
+    pub(super) fn fix_with_system_names(&self, dump: &mut Dump, limits: &ReadOptions) {
+        self.fix_by(dump, &self.all_options(limits).system_names(true));
+    }
+
+    fn fix_by(&self, dump: &mut Dump, options: &SymbolOptions) {
         if self.no_fix_stacks {
             return;
         }
-        let notes = self.notes(dump, limits);
+        let notes = dump.symbolize(options);
         for note in notes.iter().take(MAX_NOTES) {
             say(&note.to_string());
         }
@@ -41,11 +50,7 @@ impl Symbols {
 
     /// As `fix`, without the notes.
     pub(super) fn fix_quietly(&self, dump: &mut Dump, limits: &ReadOptions) {
-        self.notes(dump, limits);
-    }
-
-    fn notes(&self, dump: &mut Dump, limits: &ReadOptions) -> Vec<SymbolNote> {
-        dump.symbolize(&self.all_options(limits))
+        dump.symbolize(&self.all_options(limits));
     }
 
     /// Where to look up symbols; `None` if the user wants none.

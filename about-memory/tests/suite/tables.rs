@@ -1,8 +1,13 @@
 //! `about-memory export --format parquet`: which files it writes, and what it refuses. `memory-export` tests their contents.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+
+use heap_graph::snapshot::{WriteOptions, write};
+use heap_graph::{GraphBuilder, NodeId, NodeParts};
+use parquet::file::reader::{FileReader as _, SerializedFileReader};
 
 fn golden(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name)
@@ -37,6 +42,46 @@ fn a_run_that_is_added_twice_is_there_once() {
     assert_eq!(places, expected);
     let left = fs::read_dir(folder.path().join(places[0])).unwrap().count();
     assert_eq!(left, 2, "a temporary file is left");
+}
+
+/// A list of 100 bytes with two items of 10 and 20, which are below both the list and the root's own, and with text of 7
+/// that only the list has.
+#[test]
+fn a_census_has_the_retained_sizes_of_its_groups() {
+    let mut builder = GraphBuilder::new();
+    let [root, list, item, text] = ["Root", "List", "Item", "Text"].map(|name| builder.text(name).unwrap());
+    for (id, type_name, size, edges) in [
+        (1, root, 0, &[2, 4][..]),
+        (2, list, 100, &[3, 4, 5]),
+        (3, item, 10, &[6]),
+        (4, item, 20, &[]),
+        (5, text, 7, &[]),
+        (6, text, 1, &[]),
+    ] {
+        let node = NodeParts::new(NodeId(id), size, type_name);
+        builder.node(node).unwrap();
+        edges.iter().for_each(|to| builder.edge(NodeId(*to), None).unwrap());
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let graph = builder.finish().unwrap();
+    let file = fs::File::create(folder.path().join("heap.fxsnapshot")).unwrap();
+    write(&graph, file, &WriteOptions::new()).unwrap();
+    let output = export(&["heap.fxsnapshot", "-o", "census.parquet"], folder.path());
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let table = fs::File::open(folder.path().join("census.parquet")).unwrap();
+    let mut found = BTreeMap::new();
+    for row in SerializedFileReader::new(table).unwrap().get_row_iter(None).unwrap() {
+        let row = row.unwrap();
+        let field =
+            |name: &str| row.get_column_iter().find(|(column, _)| *column == name).unwrap().1.to_string();
+        found.insert(field("group"), ["bytes", "count", "retained"].map(field).join(" "));
+    }
+    let expected = [
+        ("[\"other\", \"Item\"]", "30 2 31"),
+        ("[\"other\", \"List\"]", "100 1 118"),
+        ("[\"other\", \"Text\"]", "8 2 8"),
+    ];
+    assert_eq!(found, expected.map(|(group, sizes)| (group.to_owned(), sizes.to_owned())).into());
 }
 
 #[test]

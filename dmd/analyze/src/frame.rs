@@ -19,6 +19,8 @@ const UNKNOWN: &str = "???";
 pub struct Frame<'t> {
     /// The function.
     pub function: Option<&'t str>,
+    /// The function as the linker names it, if the look-up kept such names and this one is not the function's own.
+    pub system_name: Option<&'t str>,
     /// The source file, as debug information names it.
     pub file: Option<&'t str>,
     /// The line of the file.

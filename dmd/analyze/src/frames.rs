@@ -125,6 +125,7 @@ struct Code {
     offset: u64,
     column: Option<u32>,
     inlined: bool,
+    system_name: Option<u32>,
 }
 
 /// Frames, as read or looked up, each stored once.
@@ -135,8 +136,9 @@ pub(crate) struct Frames {
     /// By what they are: a table of ids alone, since engines keep frames in the program that they measure.
     ids: HashTable<FrameId>,
     hasher: RandomState,
-    modules: Vec<Box<str>>,
-    by_module: HashMap<Box<str>, u32>,
+    /// Paths of modules, and system names.
+    names: Vec<Box<str>>,
+    by_name: HashMap<Box<str>, u32>,
 }
 
 impl Frames {
@@ -158,9 +160,10 @@ impl Frames {
         let frame = self.texts.get(text).frame();
         match code {
             None => frame,
-            Some(Code { module, offset, column, inlined }) => {
-                let module = Some(&*self.modules[module as usize]);
-                Frame { module, offset: Some(offset), column, inlined, ..frame }
+            Some(Code { module, offset, column, inlined, system_name }) => {
+                let name = |number: u32| &*self.names[number as usize];
+                let (module, system_name) = (Some(name(module)), system_name.map(name));
+                Frame { module, offset: Some(offset), column, inlined, system_name, ..frame }
             }
         }
     }
@@ -190,8 +193,8 @@ impl Frames {
         let (text, parts) = Parsed::of(frame);
         let text = self.texts.add_parsed(&text, || parts);
         let code = frame.module.zip(frame.offset).map(|(module, offset)| {
-            let module = self.module(module);
-            Code { module, offset, column: frame.column, inlined: frame.inlined }
+            let (module, system_name) = (self.name(module), frame.system_name.map(|name| self.name(name)));
+            Code { module, offset, column: frame.column, inlined: frame.inlined, system_name }
         });
         self.store(Stored { text, code })
     }
@@ -206,8 +209,10 @@ impl Frames {
     pub(crate) fn copy(&mut self, others: &Self, id: FrameId) -> FrameId {
         let Stored { text, code } = others.frames[id.index()];
         let text = self.texts.copy(others.texts.get(text));
-        let code =
-            code.map(|code| Code { module: self.module(&others.modules[code.module as usize]), ..code });
+        let code = code.map(|code| {
+            let mut name = |number: u32| self.name(&others.names[number as usize]);
+            Code { module: name(code.module), system_name: code.system_name.map(name), ..code }
+        });
         self.store(Stored { text, code })
     }
 
@@ -219,13 +224,13 @@ impl Frames {
         self.ids.shrink_to_fit(|id| hasher.hash_one(frames[id.index()]));
     }
 
-    fn module(&mut self, path: &str) -> u32 {
-        if let Some(known) = self.by_module.get(path) {
+    fn name(&mut self, name: &str) -> u32 {
+        if let Some(known) = self.by_name.get(name) {
             return *known;
         }
-        let next = self.modules.len() as u32;
-        self.modules.push(path.into());
-        self.by_module.insert(path.into(), next);
+        let next = self.names.len() as u32;
+        self.names.push(name.into());
+        self.by_name.insert(name.into(), next);
         next
     }
 

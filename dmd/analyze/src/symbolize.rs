@@ -46,16 +46,18 @@ pub struct SymbolOptions {
     /// The maximum of bytes that compressed debug information of all files may take when unpacked, and the maximum
     /// of bytes of all names. Debug information that is not compressed has no limit. Default: 1 GiB.
     pub max_bytes: u64,
+    /// Whether frames keep the names of functions as the linker has them (mangled) beside the readable ones. Default: no.
+    pub system_names: bool,
 }
 
 impl Default for SymbolOptions {
     fn default() -> Self {
-        Self { folders: Vec::new(), threads: 0, max_bytes: 1 << 30 }
+        Self { folders: Vec::new(), threads: 0, max_bytes: 1 << 30, system_names: false }
     }
 }
 
 impl SymbolOptions {
-    /// No folders; all processors; 1 GiB.
+    /// No folders; all processors; 1 GiB; no system names.
     pub fn new() -> Self {
         Self::default()
     }
@@ -78,6 +80,13 @@ impl SymbolOptions {
     #[must_use]
     pub fn max_bytes(mut self, bytes: u64) -> Self {
         self.max_bytes = bytes;
+        self
+    }
+
+    /// Sets [`system_names`](Self::system_names).
+    #[must_use]
+    pub fn system_names(mut self, keep: bool) -> Self {
+        self.system_names = keep;
         self
     }
 }

@@ -3,7 +3,8 @@
 use hashbrown::HashMap;
 
 use super::DominatorTree;
-use crate::graph::{Graph, Node, NodeIndex, Text};
+use crate::census::{Breakdown, CensusError, CensusReport, census};
+use crate::graph::{Graph, Node, NodeId, NodeIndex, Text};
 use crate::walk::BreadthFirst;
 
 /// The sizes of the nodes of one class.
@@ -44,32 +45,112 @@ pub fn sizes_by_class<'a>(tree: &DominatorTree<'a>) -> Vec<ClassSizes<'a>> {
         })
         .collect();
     let class_of = |node: Node<'_>| of_kind[graph.kinds_of()[node.index().get()] as usize];
-    // The number of nodes of each class on the way from the root.
-    let mut open = vec![0_u32; classes.len()];
-    let mut stack = vec![tree.immediately_dominated(NodeIndex::ROOT)];
-    let mut path = Vec::new();
-    while let Some(children) = stack.last_mut() {
-        let Some(node) = children.next() else {
-            stack.pop();
-            if let Some(class) = path.pop() {
-                open[class] -= 1;
-            }
-            continue;
-        };
-        let place = class_of(node);
-        let class = &mut classes[place];
-        class.count += 1;
-        class.shallow_size += u128::from(node.shallow_size());
-        if open[place] == 0 {
-            class.retained_size += tree.retained_size(node.index()).unwrap_or_default();
+    let mut open = Open::new(classes.len());
+    down(tree, |step| match step {
+        Step::Into(node) | Step::OutOf(node) if node.index() == NodeIndex::ROOT => {}
+        Step::Into(node) => {
+            let place = class_of(node);
+            let class = &mut classes[place];
+            class.count += 1;
+            class.shallow_size += u128::from(node.shallow_size());
+            open.enter(place, || tree.retained_size(node.index()).unwrap_or_default());
         }
-        open[place] += 1;
-        path.push(place);
-        stack.push(tree.immediately_dominated(node.index()));
-    }
+        Step::OutOf(node) => open.leave(class_of(node)),
+    });
+    classes.iter_mut().zip(open.retained).for_each(|(class, retained)| class.retained_size = retained);
     classes.retain(|class| class.count > 0);
     classes.sort_by_key(|class| core::cmp::Reverse(class.retained_size));
     classes
+}
+
+/// The bytes of the nodes that each leaf of a census counts and of all that these nodes dominate, each byte once, by the
+/// number of the leaf, as in [`CensusTreeNode::leaves`](crate::census::CensusTreeNode::leaves) of a tree of the same
+/// breakdown. A part of the report that is not a leaf has 0.
+///
+/// The retained sizes of different leaves overlap, so that their sum may exceed the heap.
+///
+/// # Errors
+///
+/// [`CensusError`].
+pub fn retained_by_leaves(tree: &DominatorTree<'_>, breakdown: &Breakdown) -> Result<Vec<u128>, CensusError> {
+    let graph = tree.graph();
+    let report = census(graph, &breakdown.with_buckets())?;
+    let mut of_nodes: Vec<(NodeIndex, u32)> = Vec::new();
+    let count = leaves(&report, 0, &mut |id, leaf| {
+        of_nodes.extend(graph.find(NodeId(id)).map(|node| (node.index(), leaf as u32)));
+    });
+    of_nodes.sort_unstable();
+    // Where the leaves of each node begin; an array counts a node in several.
+    let mut starts = vec![0_u32; graph.node_count() + 1];
+    of_nodes.iter().for_each(|(node, _)| starts[node.get() + 1] += 1);
+    (1..starts.len()).for_each(|node| starts[node] += starts[node - 1]);
+    let of = |node: Node<'_>| {
+        let node = node.index().get();
+        of_nodes[starts[node] as usize..starts[node + 1] as usize].iter().map(|(_, leaf)| *leaf as usize)
+    };
+    let mut open = Open::new(count);
+    down(tree, |step| match step {
+        Step::Into(node) => of(node).for_each(|leaf| {
+            open.enter(leaf, || tree.retained_size(node.index()).unwrap_or_default());
+        }),
+        Step::OutOf(node) => of(node).for_each(|leaf| open.leave(leaf)),
+    });
+    Ok(open.retained)
+}
+
+/// Calls `each` with the ids and the number of each leaf, and returns the number after the last part of the report.
+fn leaves(report: &CensusReport, first: usize, each: &mut impl FnMut(u64, usize)) -> usize {
+    if let CensusReport::Bucket(ids) = report {
+        ids.iter().for_each(|id| each(*id, first));
+        return first + 1;
+    }
+    report.children().into_iter().fold(first + 1, |next, (_, below)| leaves(below, next, each))
+}
+
+/// Groups with a node on the way from the root to the node that is visited.
+struct Open {
+    nodes: Vec<u32>,
+    /// The sums of the groups.
+    retained: Vec<u128>,
+}
+
+impl Open {
+    fn new(groups: usize) -> Self {
+        Self { nodes: vec![0; groups], retained: vec![0; groups] }
+    }
+
+    /// A node counts unless it is below another one of its group, which retains it.
+    fn enter(&mut self, group: usize, retained: impl FnOnce() -> u128) {
+        if self.nodes[group] == 0 {
+            self.retained[group] += retained();
+        }
+        self.nodes[group] += 1;
+    }
+
+    fn leave(&mut self, group: usize) {
+        self.nodes[group] -= 1;
+    }
+}
+
+enum Step<'a> {
+    Into(Node<'a>),
+    OutOf(Node<'a>),
+}
+
+/// Walks a tree from its root, depth first.
+fn down<'a>(tree: &DominatorTree<'a>, mut each: impl FnMut(Step<'a>)) {
+    let root = tree.graph().root();
+    each(Step::Into(root));
+    let mut path = vec![(root, tree.immediately_dominated(NodeIndex::ROOT))];
+    while let Some((node, children)) = path.last_mut() {
+        if let Some(child) = children.next() {
+            each(Step::Into(child));
+            path.push((child, tree.immediately_dominated(child.index())));
+        } else {
+            each(Step::OutOf(*node));
+            path.pop();
+        }
+    }
 }
 
 /// What a selection of nodes keeps alive: all nodes that the root reaches only through them.

@@ -1,9 +1,11 @@
 //! Dominators, retained sets and paths of random graphs, compared with their definitions.
 
-use heap_graph::dominators::{RetainedSet, sizes_by_class};
+use heap_graph::census::TreeOptions;
+use heap_graph::dominators::{RetainedSet, retained_by_leaves, sizes_by_class};
 use heap_graph::paths::k_shortest_paths;
 use heap_graph::{
-    Breakdown, DominatorTree, Graph, GraphBuilder, NodeId, NodeIndex, NodeParts, census, shortest_paths,
+    Breakdown, CensusTree, DominatorTree, Graph, GraphBuilder, NodeId, NodeIndex, NodeParts, census,
+    shortest_paths,
 };
 use proptest::prelude::*;
 
@@ -126,6 +128,30 @@ proptest! {
                 }
             }
             prop_assert_eq!(class.retained_size, union);
+        }
+    }
+
+    #[test]
+    fn a_leaf_retains_what_its_nodes_dominate((nodes, edges) in graphs()) {
+        let graph = graph(nodes, &edges);
+        let tree = DominatorTree::new(&graph);
+        for breakdown in ["internalType", "count"].map(|name| Breakdown::preset(name).unwrap()) {
+            // An array counts each node twice.
+            let twice = Breakdown::All(vec![breakdown.clone(), Breakdown::preset("internalType").unwrap()]);
+            for breakdown in [breakdown, twice] {
+                let retained = retained_by_leaves(&tree, &breakdown).unwrap();
+                let report = census(&graph, &breakdown).unwrap();
+                let report = CensusTree::new(&report, &TreeOptions::default());
+                let mut left = vec![report.root()];
+                while let Some(node) = left.pop() {
+                    left.extend(report.children(node));
+                    let [leaf] = node.leaves.iter().copied().collect::<Vec<_>>()[..] else { continue };
+                    // Sizes are powers of two, so that the sum tells the nodes.
+                    let counted = graph.nodes().filter(|counted| node.bytes >> counted.index().get() & 1 == 1);
+                    let union = counted.fold(0, |union, node| union | tree.retained_size(node.index()).unwrap());
+                    prop_assert_eq!(retained[leaf as usize], union);
+                }
+            }
         }
     }
 

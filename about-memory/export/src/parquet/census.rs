@@ -3,9 +3,10 @@
 use std::io::Write;
 
 use super::census_row::CensusRow;
+use super::columns::Entry;
 use super::options::Options;
 use super::run::Run;
-use super::table::{Entry, Layout, Table};
+use super::table::{Layout, Table};
 use crate::error::ExportError;
 
 const LAYOUT: Layout = Layout {
@@ -49,10 +50,10 @@ pub fn census(
     let mut rows: Vec<&CensusRow> = rows.iter().collect();
     rows.sort();
     let table = Table::new(&LAYOUT, options, rows.len(), out)?;
-    table.write(&rows, |group, rows| {
-        group.run(rows.iter().map(|_| run))?;
-        group.texts(rows.iter().map(|row| Some(&*row.by)))?;
-        group.nested_texts(&mut rows.iter().flat_map(|row| {
+    table.write(&rows, |columns, rows| {
+        columns.run(rows.iter().map(|_| run));
+        columns.texts(rows.iter().map(|row| Some(&*row.by)));
+        columns.nested_texts(rows.iter().flat_map(|row| {
             let none = row.group.is_empty().then_some(Entry { repetition: 0, definition: 0, value: None });
             let names = row.group.iter().enumerate().map(|(index, name)| Entry {
                 repetition: i16::from(index > 0),
@@ -60,9 +61,9 @@ pub fn census(
                 value: Some(&**name),
             });
             none.into_iter().chain(names)
-        }))?;
-        group.integers(rows.iter().map(|row| Some(row.bytes)))?;
-        group.integers(rows.iter().map(|row| Some(row.count)))?;
-        group.integers(rows.iter().map(|row| row.retained))
+        }));
+        columns.integers(rows.iter().map(|row| Some(row.bytes)));
+        columns.integers(rows.iter().map(|row| Some(row.count)));
+        columns.integers(rows.iter().map(|row| row.retained));
     })
 }

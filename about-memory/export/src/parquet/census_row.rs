@@ -12,6 +12,7 @@ pub struct CensusRow {
     pub bytes: i64,
     /// The number of the group's own nodes.
     pub count: i64,
-    /// The bytes that only the group keeps alive, if they are known.
+    /// The bytes of the group's nodes and of all that one of these nodes alone keeps alive, if they are known. Those of
+    /// different groups overlap.
     pub retained: Option<i64>,
 }

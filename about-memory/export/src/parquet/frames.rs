@@ -2,10 +2,11 @@
 
 use std::io::Write;
 
+use super::columns::Entry;
 use super::options::Options;
 use super::run::Run;
 use super::stack_ids::stack_ids;
-use super::table::{Entry, Layout, Table};
+use super::table::{Layout, Table};
 use crate::error::ExportError;
 use crate::stacks::{Frame, StackId, Stacks};
 
@@ -54,28 +55,28 @@ pub fn frames(
     rows.sort_unstable();
     rows.dedup_by_key(|(id, _)| *id);
     let table = Table::new(&LAYOUT, options, rows.len(), out)?;
-    table.write(&rows, |group, rows| {
-        group.texts(rows.iter().map(|_| Some(&*run.service)))?;
-        group.integers(rows.iter().map(|(id, _)| Some(id.cast_signed())))?;
-        let module = |frame: &Frame<'_>| frame.module.map(|module| &stacks.modules()[module.index()]);
-        let build_id = |frame: Frame<'_>| {
+    table.write(&rows, |columns, rows| {
+        columns.texts(rows.iter().map(|_| Some(&*run.service)));
+        columns.integers(rows.iter().map(|(id, _)| Some(id.cast_signed())));
+        let module = move |frame: &Frame<'_>| frame.module.map(|module| &stacks.modules()[module.index()]);
+        let build_id = move |frame: Frame<'_>| {
             module(&frame).map(|module| &*module.build_id).filter(|build_id| !build_id.is_empty())
         };
-        group.nested_texts(&mut entries(stacks, rows, build_id))?;
-        group.nested_integers(&mut entries(stacks, rows, |frame| frame.offset.map(u64::cast_signed)))?;
-        group.nested_texts(&mut entries(stacks, rows, |frame| frame.function))?;
-        group.nested_texts(&mut entries(stacks, rows, |frame| frame.file))?;
-        group.nested_small(&mut entries(stacks, rows, |frame| frame.line.map(u32::cast_signed)))?;
-        group.nested_texts(&mut entries(stacks, rows, |frame| module(&frame).map(|module| &*module.path)))
+        columns.nested_texts(entries(stacks, rows, build_id));
+        columns.nested_integers(entries(stacks, rows, |frame| frame.offset.map(u64::cast_signed)));
+        columns.nested_texts(entries(stacks, rows, |frame| frame.function));
+        columns.nested_texts(entries(stacks, rows, |frame| frame.file));
+        columns.nested_small(entries(stacks, rows, |frame| frame.line.map(u32::cast_signed)));
+        columns.nested_texts(entries(stacks, rows, move |frame| module(&frame).map(|module| &*module.path)));
     })
 }
 
 /// A part of all frames of some stacks.
-fn entries<'s, T: 's>(
+fn entries<'s, T: Send + 's>(
     stacks: &'s Stacks,
     rows: &'s [(u64, u32)],
-    part: impl Fn(Frame<'s>) -> Option<T> + Copy + 's,
-) -> impl Iterator<Item = Entry<T>> + 's {
+    part: impl Fn(Frame<'s>) -> Option<T> + Copy + Send + 's,
+) -> impl Iterator<Item = Entry<T>> + Send + 's {
     rows.iter().flat_map(move |(_, stack)| {
         let frames = stacks.stack(StackId(*stack));
         let none = frames.is_empty().then_some(Entry { repetition: 0, definition: 0, value: None });

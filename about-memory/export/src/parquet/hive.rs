@@ -9,14 +9,11 @@ use super::run::Run;
 ///
 /// All but ASCII letters, digits and `-._` of the service is percent-encoded, and so are the dots of `.` and `..`: readers
 /// decode it. A service without a name is `__HIVE_DEFAULT_PARTITION__`, which readers take as null. Of a long name, the
-/// folder has the first 80 bytes.
+/// folder has the characters within the first 80 bytes.
 pub fn file_name(table: &str, run: &Run) -> String {
     let mut service = String::new();
     let only_dots = run.service.bytes().all(|byte| byte == b'.');
-    for byte in run.service.bytes() {
-        if service.len() >= 200 {
-            break;
-        }
+    for byte in start(&run.service).bytes() {
         match byte {
             b'.' if only_dots => service += "%2E",
             b'-' | b'.' | b'_' => service.push(char::from(byte)),
@@ -28,6 +25,12 @@ pub fn file_name(table: &str, run: &Run) -> String {
         service += "__HIVE_DEFAULT_PARTITION__";
     }
     format!("{table}/date={}/service={service}/{}.parquet", date(run.time), run.id_text())
+}
+
+/// The characters within the first 80 bytes: in folders a byte takes up to three, and names of files have at most 255.
+fn start(name: &str) -> &str {
+    let end = (0..=name.len().min(80)).rev().find(|end| name.is_char_boundary(*end));
+    &name[..end.unwrap_or_default()]
 }
 
 /// The date in UTC of a time since 1970, as `2026-11-22`.

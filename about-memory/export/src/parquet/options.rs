@@ -11,6 +11,9 @@ pub struct Options {
     pub row_group: usize,
     /// The level of zstd, from 1 to 22. Default: 3.
     pub level: i32,
+    /// The number of threads that encode columns. 0 means one for each processor; 1 means the calling thread. Equal data
+    /// gives equal bytes whatever their number. Default: 0.
+    pub threads: usize,
     /// Who writes, in each file's metadata. Default: this crate with its version.
     pub created_by: String,
 }
@@ -18,7 +21,7 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Self {
         let created_by = concat!("memory-export ", env!("CARGO_PKG_VERSION")).to_owned();
-        Self { row_group: 1_000_000, level: 3, created_by }
+        Self { row_group: 1_000_000, level: 3, threads: 0, created_by }
     }
 }
 
@@ -39,6 +42,13 @@ impl Options {
     #[must_use]
     pub fn level(mut self, level: i32) -> Self {
         self.level = level;
+        self
+    }
+
+    /// Sets [`threads`](Self::threads).
+    #[must_use]
+    pub fn threads(mut self, threads: usize) -> Self {
+        self.threads = threads;
         self
     }
 

@@ -5,10 +5,12 @@ use std::io::Write;
 use memory_report::{Kind, Report, ReportSet, Units};
 use rustc_hash::FxHashMap;
 
+use super::columns::{Columns, Entry, micros};
 use super::options::Options;
 use super::order::sort_by_text;
 use super::run::Run;
-use super::table::{Entry, Group, Layout, Table, micros};
+use super::table::{Layout, Table};
+use super::threads;
 use crate::error::ExportError;
 
 const LAYOUT: Layout = Layout {
@@ -49,6 +51,7 @@ const ABOUT_UNCLASSIFIED: &str = "Memory of the heap that no report counts. Comp
                                   of kind heap under explicit.";
 
 /// A report, or the amount of `heap-unclassified` that follows from reports.
+#[derive(Clone, Copy)]
 struct Row<'a> {
     run: &'a Run,
     report: Report<'a>,
@@ -78,9 +81,18 @@ pub fn reports(
     for (run, set) in runs {
         add(run, set, &mut rows)?;
     }
-    let order = order(&rows);
+    let order = order(&rows, threads::number(options.threads));
+    let paths = in_order(&rows, &order);
+    // In memory, too, as each column goes over all rows.
+    let rows: Vec<Row<'_>> = texts(&paths)
+        .zip(&order)
+        .map(|(path, row)| {
+            let row = rows[*row as usize];
+            Row { report: Report { path, ..row.report }, ..row }
+        })
+        .collect();
     let table = Table::new(&LAYOUT, options, rows.len(), out)?;
-    table.write(&order, |group, order| columns(group, &rows, order))
+    table.write(&rows, add_columns)
 }
 
 fn add<'a>(run: &'a Run, set: &'a ReportSet, rows: &mut Vec<Row<'a>>) -> Result<(), ExportError> {
@@ -150,7 +162,7 @@ fn split(process: &str) -> (&str, Option<u32>) {
 }
 
 /// The rows by service, process, path, time and, last, their place in the input.
-fn order(rows: &[Row<'_>]) -> Vec<u32> {
+fn order(rows: &[Row<'_>], threads: usize) -> Vec<u32> {
     let mut groups: Vec<((&str, &str), Vec<u32>)> = Vec::new();
     let mut known: FxHashMap<(&str, &str), usize> = FxHashMap::default();
     let mut last: Option<((&str, &str), usize)> = None;
@@ -167,58 +179,73 @@ fn order(rows: &[Row<'_>]) -> Vec<u32> {
         groups[group].1.push(index as u32);
     }
     groups.sort_unstable_by_key(|(key, _)| *key);
-    let mut order = Vec::with_capacity(rows.len());
-    for (_, mut group) in groups {
-        let report = |row: u32| &rows[row as usize];
-        sort_by_text(&mut group, |row| report(row).report.path, |row| (report(row).run.time, row));
-        order.append(&mut group);
-    }
-    order
+    let report = |row: u32| &rows[row as usize];
+    threads::for_each(groups.iter_mut(), threads, |(_, group)| {
+        sort_by_text(group, |row| report(row).report.path, |row| (report(row).run.time, row));
+    });
+    groups.into_iter().flat_map(|(_, group)| group).collect()
 }
 
-fn columns(group: &mut Group<'_, '_>, rows: &[Row<'_>], order: &[u32]) -> Result<(), ExportError> {
-    let rows = order.iter().map(|row| &rows[*row as usize]);
+/// The paths one after the other, and where each ends.
+fn in_order(rows: &[Row<'_>], order: &[u32]) -> (String, Vec<usize>) {
+    let path = |row: &u32| rows[*row as usize].report.path;
+    let mut all = String::with_capacity(rows.iter().map(|row| row.report.path.len()).sum());
+    let mut ends = Vec::with_capacity(order.len());
+    for row in order {
+        all.push_str(path(row));
+        ends.push(all.len());
+    }
+    (all, ends)
+}
+
+fn texts((all, ends): &(String, Vec<usize>)) -> impl Iterator<Item = &str> {
+    let mut start = 0;
+    ends.iter().map(move |end| &all[core::mem::replace(&mut start, *end)..*end])
+}
+
+fn add_columns<'r>(columns: &mut Columns<'r>, rows: &'r [Row<'_>]) {
+    let rows = rows.iter();
     let runs = rows.clone().map(|row| row.run);
-    group.run(runs.clone())?;
-    group.texts(runs.clone().map(|run| run.version.as_deref()))?;
-    group.texts(runs.clone().map(|run| run.build_id.as_deref()))?;
-    group.texts(rows.clone().map(|row| Some(row.process)))?;
+    columns.run(runs.clone());
+    columns.texts(runs.clone().map(|run| run.version.as_deref()));
+    columns.texts(runs.clone().map(|run| run.build_id.as_deref()));
+    columns.texts(rows.clone().map(|row| Some(row.process)));
     // The format stores unsigned integers in the bits of signed ones.
-    group.small(rows.clone().map(|row| row.pid.map(u32::cast_signed)))?;
-    group.integers(runs.clone().map(|run| run.started.map(micros)))?;
-    group.texts(rows.clone().map(|row| Some(row.report.path)))?;
-    group.texts(rows.clone().map(|row| row.report.path.rsplit('/').next()))?;
-    group.small(rows.clone().map(|row| {
+    columns.small(rows.clone().map(|row| row.pid.map(u32::cast_signed)));
+    columns.integers(runs.clone().map(|run| run.started.map(micros)));
+    columns.texts(rows.clone().map(|row| Some(row.report.path)));
+    columns.texts(rows.clone().map(|row| row.report.path.rsplit('/').next()));
+    columns.small(rows.clone().map(|row| {
         let names = 1 + row.report.path.bytes().filter(|byte| *byte == b'/').count();
         Some(names.min(255) as i32)
-    }))?;
-    group.texts(rows.clone().map(|row| {
+    }));
+    columns.texts(rows.clone().map(|row| {
         Some(match row.report.kind {
             Kind::Heap => "heap",
             Kind::NonHeap => "nonheap",
             Kind::Other => "other",
         })
-    }))?;
-    group.texts(rows.clone().map(|row| {
+    }));
+    columns.texts(rows.clone().map(|row| {
         Some(match row.report.units {
             Units::Bytes => "bytes",
             Units::Count => "count",
             Units::CountCumulative => "count-cumulative",
             Units::Percentage => "percentage",
         })
-    }))?;
-    group.integers(rows.clone().map(|row| Some(row.report.amount)))?;
-    group.texts(rows.map(|row| Some(row.report.description)))?;
-    group.nested_texts(&mut runs.clone().flat_map(|run| labels(run, 2, |(key, _)| key)))?;
-    group.nested_texts(&mut runs.flat_map(|run| labels(run, 3, |(_, value)| value)))
+    }));
+    columns.integers(rows.clone().map(|row| Some(row.report.amount)));
+    columns.texts(rows.map(|row| Some(row.report.description)));
+    columns.nested_texts(runs.clone().flat_map(|run| labels(run, 2, |(key, _)| key)));
+    columns.nested_texts(runs.flat_map(|run| labels(run, 3, |(_, value)| value)));
 }
 
 /// The keys or values of a run's labels; no labels are null.
 fn labels<'r>(
     run: &'r Run,
     full: i16,
-    part: impl Fn((&'r str, &'r str)) -> &'r str,
-) -> impl Iterator<Item = Entry<&'r str>> {
+    part: impl Fn((&'r str, &'r str)) -> &'r str + Send,
+) -> impl Iterator<Item = Entry<&'r str>> + Send {
     let none = run.labels.is_empty().then_some(Entry { repetition: 0, definition: 0, value: None });
     let labels = run.labels.iter().enumerate().map(move |(index, (key, value))| Entry {
         repetition: i16::from(index > 0),

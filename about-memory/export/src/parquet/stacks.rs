@@ -70,11 +70,11 @@ pub fn stacks(
     out: impl Write + Send,
 ) -> Result<(), ExportError> {
     let ids = stack_ids(stacks);
-    let columns = AMOUNTS.map(|value| stacks.index_of(value));
+    let recorded = AMOUNTS.map(|value| stacks.index_of(value));
     let mut rows = Vec::new();
     stacks.without_sizes(|stack, labels, sums| {
         let mut amounts = [None; AMOUNTS.len()];
-        for ((amount, column), value) in amounts.iter_mut().zip(columns).zip(AMOUNTS) {
+        for ((amount, column), value) in amounts.iter_mut().zip(recorded).zip(AMOUNTS) {
             let Some(column) = column else { continue };
             let exact = sums[column];
             *amount = Some(i64::try_from(exact).map_err(|_| {
@@ -87,20 +87,19 @@ pub fn stacks(
     })?;
     rows.sort_by_key(|row| (row.id, row.labels));
     let table = Table::new(&LAYOUT, options, rows.len(), out)?;
-    table.write(&rows, |group, rows| {
+    table.write(&rows, |columns, rows| {
         let runs = rows.iter().map(|_| run);
-        group.run(runs.clone())?;
-        group.texts(runs.clone().map(|run| run.version.as_deref()))?;
-        group.texts(runs.clone().map(|run| run.process.as_deref()))?;
-        group.small(runs.map(|run| run.pid.map(u32::cast_signed)))?;
-        group.integers(rows.iter().map(|row| Some(row.id.cast_signed())))?;
+        columns.run(runs.clone());
+        columns.texts(runs.clone().map(|run| run.version.as_deref()));
+        columns.texts(runs.clone().map(|run| run.process.as_deref()));
+        columns.small(runs.map(|run| run.pid.map(u32::cast_signed)));
+        columns.integers(rows.iter().map(|row| Some(row.id.cast_signed())));
         let labels = rows.iter().map(|row| stacks.labels(row.labels));
-        group.texts(labels.clone().map(|labels| labels.kind))?;
-        group.texts(labels.clone().map(|labels| labels.reporter))?;
-        group.texts(labels.map(|labels| labels.type_name))?;
+        columns.texts(labels.clone().map(|labels| labels.kind));
+        columns.texts(labels.clone().map(|labels| labels.reporter));
+        columns.texts(labels.map(|labels| labels.type_name));
         for column in 0..AMOUNTS.len() {
-            group.integers(rows.iter().map(|row| row.amounts[column]))?;
+            columns.integers(rows.iter().map(move |row| row.amounts[column]));
         }
-        Ok(())
     })
 }

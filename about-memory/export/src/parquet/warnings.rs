@@ -40,17 +40,16 @@ pub fn warnings(
     options: &Options,
     out: impl Write + Send,
 ) -> Result<(), ExportError> {
-    let mut rows: Vec<(&Run, &Warning)> = Vec::new();
+    let mut rows: Vec<(&Run, &Warning, String)> = Vec::new();
     for (run, set) in runs {
-        rows.extend(set.warnings().iter().map(|warning| (*run, warning)));
+        rows.extend(set.warnings().iter().map(|warning| (*run, warning, warning.kind.to_string())));
     }
-    rows.sort_by_key(|(run, _)| (&run.service, run.time));
+    rows.sort_by_key(|(run, ..)| (&run.service, run.time));
     let table = Table::new(&LAYOUT, options, rows.len(), out)?;
-    table.write(&rows, |group, rows| {
-        let kinds: Vec<String> = rows.iter().map(|(_, warning)| warning.kind.to_string()).collect();
-        group.run(rows.iter().map(|(run, _)| *run))?;
-        group.texts(kinds.iter().map(|kind| Some(&**kind)))?;
-        group.texts(rows.iter().map(|(_, warning)| Some(&*warning.subject)))?;
-        group.texts(rows.iter().map(|(_, warning)| Some(&*warning.message)))
+    table.write(&rows, |columns, rows| {
+        columns.run(rows.iter().map(|(run, ..)| *run));
+        columns.texts(rows.iter().map(|(.., kind)| Some(&**kind)));
+        columns.texts(rows.iter().map(|(_, warning, _)| Some(&*warning.subject)));
+        columns.texts(rows.iter().map(|(_, warning, _)| Some(&*warning.message)));
     })
 }

@@ -90,6 +90,8 @@ fn read_from(input: &Input, reader: impl Read, limits: &DumpLimits) -> Result<Pr
 /// How a dump becomes stacks.
 pub(crate) struct Making<'a> {
     pub(crate) symbols: Option<&'a Symbols>,
+    /// For formats that have the names of functions as the linker has them.
+    pub(crate) system_names: bool,
     pub(crate) limits: &'a DumpLimits,
     pub(crate) when: &'a When,
     pub(crate) options: StacksOptions,
@@ -98,10 +100,12 @@ pub(crate) struct Making<'a> {
 impl Making<'_> {
     /// The blocks of the chosen time, with symbols.
     fn prepared(&self, input: &Input, source: Source, default: Option<Moment>) -> Result<Dump, Failure> {
-        let symbolize = |dump: &mut Dump| {
-            if let Some(symbols) = self.symbols {
-                symbols.fix(dump, &self.limits.options());
+        let symbolize = |dump: &mut Dump| match self.symbols {
+            Some(symbols) if self.system_names => {
+                symbols.fix_with_system_names(dump, &self.limits.options());
             }
+            Some(symbols) => symbols.fix(dump, &self.limits.options()),
+            None => {}
         };
         let name = input.name();
         self.when.of(source, name.as_ref(), default, symbolize).map(|(dump, _)| dump)

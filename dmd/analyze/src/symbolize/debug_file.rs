@@ -14,7 +14,7 @@ use super::allowance::{Allowance, READ, unpacked_size};
 use super::binary::Binary;
 use super::bounds::{Bounds, Slice, Stack};
 use super::map::map;
-use super::name::{cut, demangle, is_cut};
+use super::name::{LONGEST_NAME, cut, demangle, is_cut};
 use super::scopes::Names;
 use super::split::{Split, SplitPlaces, Storage};
 use crate::container::segments;
@@ -106,6 +106,7 @@ pub(super) struct DebugFile<'s> {
     bounds: &'s Bounds,
     /// The names of the program's own units (`None`), and of each split unit.
     known: HashMap<Option<u64>, Known<'s>>,
+    system_names: bool,
 }
 
 #[derive(Default)]
@@ -132,6 +133,7 @@ const MOST_CALLS: usize = 256;
 #[derive(Debug, Default)]
 pub(super) struct Call {
     function: Option<String>,
+    system_name: Option<String>,
     file: Option<String>,
     line: Option<u32>,
     column: Option<u32>,
@@ -143,6 +145,7 @@ impl Call {
     pub(super) fn frame<'t>(&'t self, module: &'t str, offset: u64) -> Frame<'t> {
         Frame {
             function: self.function.as_deref(),
+            system_name: self.system_name.as_deref(),
             file: self.file.as_deref(),
             line: self.line,
             column: self.column,
@@ -176,14 +179,23 @@ impl<'s> DebugFile<'s> {
             }
         };
         let split = Split::new(storage, places, bounds, unpacking);
-        Ok(Self { sections, context, split, bounds, known: HashMap::new() })
+        Ok(Self { sections, context, split, bounds, known: HashMap::new(), system_names: false })
+    }
+
+    /// Whether calls have the names of functions as the file has them, too.
+    pub(super) fn with_system_names(mut self, keep: bool) -> Self {
+        self.system_names = keep;
+        self
     }
 
     /// The function at an address and the functions into which it was inlined, innermost first. Damaged debug
     /// information counts as missing.
     pub(super) fn calls(&mut self, address: u64) -> Calls {
         let mut calls = Vec::new();
-        let Self { sections, context, split, bounds, known } = self;
+        let Self { sections, context, split, bounds, known, system_names } = self;
+        let system_name = |raw: &str, readable: &str| {
+            (*system_names && raw != readable && raw.len() <= LONGEST_NAME).then(|| raw.to_owned())
+        };
         bounds.add_place();
         let mut bound = None;
         for (load, loaded) in context.preload_units(address) {
@@ -211,9 +223,11 @@ impl<'s> DebugFile<'s> {
                 let file = location.and_then(|location| location.file).map(str::to_owned);
                 let line = location.filter(|_| file.is_some()).and_then(|location| location.line);
                 let column = location.filter(|_| line.is_some()).and_then(|location| location.column);
+                let mut mangled = None;
                 let function = frame.function.as_ref().and_then(|function| {
                     let raw = function.raw_name().ok()?;
                     let readable = demangle(&raw);
+                    mangled = readable.as_deref().and_then(|readable| system_name(&raw, readable));
                     // Rust's newer mangled names are complete. C++'s contain enough, if the library understands
                     // them.
                     let lacking = readable.is_none() || raw.starts_with("_ZN") && is_rust(&raw);
@@ -235,8 +249,12 @@ impl<'s> DebugFile<'s> {
                     own = Some(name);
                     Some(path)
                 });
-                let function = function.or_else(|| Some(sections.symbol(address)?.1));
-                calls.push(Call { function, file, line, column, inlined: true });
+                let function = function.or_else(|| {
+                    let (raw, readable) = sections.symbol(address)?;
+                    mangled = system_name(raw, &readable);
+                    Some(readable)
+                });
+                calls.push(Call { function, system_name: mangled, file, line, column, inlined: true });
             }
             if let Some(call) = calls.last_mut() {
                 call.inlined = false;
@@ -247,13 +265,15 @@ impl<'s> DebugFile<'s> {
                 && let Some(name) = by_symbol(raw, &mangled, &own)
             {
                 call.function = Some(name);
+                call.system_name = call.system_name.take().or_else(|| system_name(raw, &mangled));
             }
         }
         calls.retain(|call| call.function.is_some() || call.file.is_some());
         if calls.is_empty()
-            && let Some((_, function)) = sections.symbol(address)
+            && let Some((raw, function)) = sections.symbol(address)
         {
-            calls.push(Call { function: Some(function), ..Call::default() });
+            let system_name = system_name(raw, &function);
+            calls.push(Call { function: Some(function), system_name, ..Call::default() });
         }
         for call in &mut calls {
             call.function = call.function.take().map(cut);

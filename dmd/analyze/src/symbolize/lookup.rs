@@ -25,7 +25,10 @@ impl Lookup {
         let mut names = Names::default();
         for (place, offset) in places {
             let Calls { mut calls, missing, mut bound } = file.calls(offset.wrapping_add(self.binary.base));
-            let len = |call: &Call| call.frame(&self.file, *offset).to_string().len() as u64;
+            let len = |call: &Call| {
+                let frame = call.frame(&self.file, *offset);
+                (frame.to_string().len() + frame.system_name.map_or(0, str::len)) as u64
+            };
             if !text.take(calls.iter().map(len).sum()) {
                 calls.clear();
                 bound = Some(SymbolBound::Text(text.most()));
@@ -114,7 +117,8 @@ pub(super) fn all(lookups: &[Lookup], options: &SymbolOptions) -> Vec<Found> {
                 _ => {
                     let places = &lookups[*index].binary.split;
                     let file = open(*index)
-                        .and_then(|open| DebugFile::new(open, places, &storage, &unpacking, stack));
+                        .and_then(|open| DebugFile::new(open, places, &storage, &unpacking, stack))
+                        .map(|file| file.with_system_names(options.system_names));
                     last.insert((*index, file))
                 }
             };

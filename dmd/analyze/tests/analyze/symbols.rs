@@ -1,5 +1,6 @@
 //! Symbols of a small library that the tests compile, with and without a known build.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -114,6 +115,67 @@ fn inlined_calls_get_frames_with_their_lines() {
     let rest = &text[inner..];
     let next = rest.lines().nth(1).unwrap();
     assert!(next.ends_with(&format!("outer ({}:9)", source.display())), "{text}");
+}
+
+/// With debug information an inlined function has its linker's name, too; without, only the function with a symbol has it.
+#[test]
+fn frames_keep_the_names_of_the_linker_on_request() {
+    const MANGLED: &str = r#"
+#![crate_type = "cdylib"]
+pub struct List<T>(T);
+impl List<u64> {
+    #[inline(always)]
+    fn inner(&self) -> u64 {
+        std::hint::black_box(self.0) + 1
+    }
+    #[inline(never)]
+    fn middle(&self) -> u64 {
+        self.inner()
+    }
+}
+#[unsafe(no_mangle)]
+pub extern "C" fn outer(x: u64) -> u64 {
+    List(x).middle() + 1
+}
+"#;
+    for (flags, has_lines) in
+        [(&["-g", "-Csymbol-mangling-version=v0"], true), (&["-g", "-Cstrip=debuginfo"], false)]
+    {
+        let folder = tempfile::tempdir().unwrap();
+        let library = Library::at(compile(folder.path(), MANGLED, flags));
+        let bytes = fs::read(&library.path).unwrap();
+        let file = object::File::parse(&*bytes).unwrap();
+        let of =
+            |name: &str| file.symbols().find(|symbol| symbol.name().is_ok_and(|found| found.contains(name)));
+        let middle = of("middle").unwrap();
+        let mut found: BTreeSet<(String, Option<String>)> = BTreeSet::new();
+        for keep in [true, false] {
+            let all: Vec<u64> =
+                (0..middle.size()).map(|byte| middle.address() + byte).chain([library.outer]).collect();
+            let mut dump = library.dump_of(&library.build_id, &all);
+            dump.symbolize(&SymbolOptions::new().system_names(keep));
+            for frame in dump.stacks().next().unwrap() {
+                assert!(keep || frame.system_name.is_none(), "{frame:?}");
+                let ours = ["inner", "middle", "outer"].iter().any(|name| frame.name().contains(name));
+                if keep && ours {
+                    found.insert((frame.name().to_owned(), frame.system_name.map(str::to_owned)));
+                }
+            }
+        }
+        let system_name = |name: &str| {
+            let mut found = found.iter().filter(|(readable, _)| readable.contains(name));
+            let (first, more) = (found.next(), found.next());
+            assert!(more.is_none(), "{found:?} {more:?}");
+            first.map(|(_, system_name)| system_name.as_deref())
+        };
+        assert_eq!(system_name("middle"), Some(middle.name().ok()), "{found:?}");
+        // A name that is not mangled is the function's own.
+        assert_eq!(system_name("outer"), Some(None), "{found:?}");
+        if has_lines {
+            let inner = system_name("inner").flatten().unwrap();
+            assert!(inner.starts_with("_R") && inner.contains("inner"), "{inner}");
+        }
+    }
 }
 
 #[test]

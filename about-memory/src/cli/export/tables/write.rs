@@ -8,7 +8,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use about_memory::export::StacksOptions;
 use dmd::analyze::recording::Recording;
 use heap_graph::census::TreeOptions;
-use heap_graph::{Breakdown, CensusTree};
+use heap_graph::dominators::retained_by_leaves;
+use heap_graph::{Breakdown, CensusTree, DominatorTree};
 use memory_export::parquet::{self, CensusRow, Options, Run};
 use memory_export::{ExportError, Stacks};
 use memory_report::ReportSet;
@@ -155,6 +156,7 @@ impl Export {
     fn stacks_of(&self, source: &Input) -> Result<Source, Failure> {
         let making = Making {
             symbols: Some(&self.symbols),
+            system_names: false,
             limits: &self.limits,
             when: &self.when,
             options: StacksOptions::new().all_frames(self.all_frames).types(true).both(true),
@@ -168,6 +170,8 @@ impl Export {
         let breakdown = Breakdown::preset(BY).expect("the breakdown has this name");
         let report = heap_graph::census(&graph, &breakdown).map_err(|error| failure(error.into()))?;
         let tree = CensusTree::new(&report, &TreeOptions::default());
+        let retained = retained_by_leaves(&DominatorTree::new(&graph), &breakdown)
+            .map_err(|error| failure(error.into()))?;
         let mut rows = Vec::new();
         let mut left = vec![(tree.root(), Vec::new())];
         while let Some((node, group)) = left.pop() {
@@ -176,12 +180,14 @@ impl Export {
                     .map_err(|_| failure(anyhow::anyhow!("a group has {amount}, beyond 64 bits")))
             };
             if node.bytes != 0 || node.count != 0 {
+                let leaf = node.leaves.first().filter(|_| node.leaves.len() == 1);
+                let retained = leaf.and_then(|leaf| i128::try_from(retained[*leaf as usize]).ok());
                 rows.push(CensusRow {
                     by: BY.to_owned(),
                     group: group.clone(),
                     bytes: amount(node.bytes)?,
                     count: amount(node.count)?,
-                    retained: None,
+                    retained: retained.map(amount).transpose()?,
                 });
             }
             left.extend(tree.children(node).map(|child| {

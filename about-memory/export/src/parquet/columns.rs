@@ -1,0 +1,244 @@
+//! The columns of some rows. Threads encode them side by side, each into memory of its own.
+
+use std::io;
+
+use ::parquet::column::writer::{
+    ColumnCloseResult, ColumnWriter, get_column_writer, get_typed_column_writer_mut,
+};
+use ::parquet::data_type::{ByteArray, ByteArrayType, DataType, FixedLenByteArray, FixedLenByteArrayType};
+use ::parquet::data_type::{Int32Type, Int64Type};
+use ::parquet::errors::ParquetError;
+use ::parquet::file::properties::WriterPropertiesPtr;
+use ::parquet::file::writer::{SerializedPageWriter, TrackedWrite};
+use ::parquet::schema::types::SchemaDescriptor;
+use bytes::Bytes;
+
+use super::run::Run;
+use super::threads;
+use crate::error::ExportError;
+
+/// The most rows, and about the most bytes, that are handed over at once.
+const BATCH: usize = 4096;
+const BATCH_BYTES: usize = 1 << 20;
+/// The format's lengths have 31 bits.
+const MAX_TEXT: usize = 1 << 30;
+
+/// A value of a column with levels, as the format has them. `value` is there if and only if `definition` is the column's
+/// maximum; `repetition` is 0 at the start of a row.
+pub(super) struct Entry<T> {
+    pub(super) repetition: i16,
+    pub(super) definition: i16,
+    pub(super) value: Option<T>,
+}
+
+impl<T> Entry<T> {
+    /// Of a column that is not nested.
+    fn flat(value: Option<T>) -> Self {
+        Self { repetition: 0, definition: i16::from(value.is_some()), value }
+    }
+}
+
+type Encode<'r> = Box<dyn FnOnce(&mut ColumnWriter<'_>) -> Result<(), ExportError> + Send + 'r>;
+
+/// The columns of some rows, in the order of the schema.
+#[derive(Default)]
+pub(super) struct Columns<'r> {
+    all: Vec<Encode<'r>>,
+}
+
+/// A column as it is in the file.
+pub(super) struct Encoded {
+    pub(super) bytes: Bytes,
+    pub(super) facts: ColumnCloseResult,
+}
+
+impl<'r> Columns<'r> {
+    /// Encodes all columns, on at most this number of threads.
+    pub(super) fn encode(
+        self,
+        schema: &SchemaDescriptor,
+        properties: &WriterPropertiesPtr,
+        threads: usize,
+    ) -> Vec<Result<Encoded, ExportError>> {
+        let mut all: Vec<(Option<Encode<'r>>, Option<_>)> =
+            self.all.into_iter().map(|column| (Some(column), None)).collect();
+        threads::for_each(all.iter_mut().enumerate(), threads, |(index, (column, encoded))| {
+            *encoded = column.take().map(|column| encode(schema, properties, index, column));
+        });
+        all.into_iter().filter_map(|(_, encoded)| encoded).collect()
+    }
+
+    /// Adds a column. `size` gives the bytes of a value, and `convert` makes the values of a batch. Batches of `same` values
+    /// are converted once: many columns have one value in all rows.
+    fn add<D: DataType, T: 'r>(
+        &mut self,
+        entries: impl Iterator<Item = Entry<T>> + Send + 'r,
+        size: impl Fn(&T) -> usize + Send + 'r,
+        same: impl Fn(&T, &T) -> bool + Send + 'r,
+        convert: impl Fn(&[T], &mut Vec<D::T>) + Send + 'r,
+    ) {
+        self.all.push(Box::new(move |writer| {
+            let writer = get_typed_column_writer_mut::<D>(writer);
+            let descriptor = writer.get_descriptor();
+            let is_optional = descriptor.max_def_level() > 0;
+            let is_repeated = descriptor.max_rep_level() > 0;
+            let (mut repetitions, mut definitions) = (Vec::new(), Vec::new());
+            let (mut taken, mut converted, mut values): (Vec<T>, Vec<T>, Vec<D::T>) = Default::default();
+            let (mut count, mut bytes) = (0, 0);
+            let mut entries = entries;
+            loop {
+                let entry = entries.next();
+                // A batch ends with a row.
+                let is_full = count >= BATCH || bytes >= BATCH_BYTES;
+                let is_end = entry.as_ref().is_none_or(|next| is_full && next.repetition == 0);
+                if is_end && count > 0 {
+                    let is_same = taken.len() == converted.len()
+                        && taken.iter().zip(&converted).all(|(one, other)| same(one, other));
+                    if !is_same {
+                        values.clear();
+                        convert(&taken, &mut values);
+                        core::mem::swap(&mut taken, &mut converted);
+                    }
+                    let definitions_if = is_optional.then_some(&*definitions);
+                    let repetitions_if = is_repeated.then_some(&*repetitions);
+                    writer.write_batch(&values, definitions_if, repetitions_if).map_err(failed)?;
+                    repetitions.clear();
+                    definitions.clear();
+                    taken.clear();
+                    (count, bytes) = (0, 0);
+                }
+                let Some(Entry { repetition, definition, value }) = entry else { return Ok(()) };
+                count += 1;
+                if is_repeated {
+                    repetitions.push(repetition);
+                }
+                if is_optional {
+                    definitions.push(definition);
+                }
+                let Some(value) = value else { continue };
+                let size = size(&value);
+                if size > MAX_TEXT {
+                    return Err(ExportError::TooLarge(
+                        "Parquet",
+                        "a text with a length in bytes",
+                        size as i128,
+                        MAX_TEXT as i128,
+                    ));
+                }
+                bytes += size;
+                taken.push(value);
+            }
+        }));
+    }
+
+    /// A column of texts with levels.
+    pub(super) fn nested_texts(&mut self, entries: impl Iterator<Item = Entry<&'r str>> + Send + 'r) {
+        self.add::<ByteArrayType, _>(
+            entries,
+            |text| text.len(),
+            |one, other| core::ptr::eq(*one, *other),
+            to_byte_arrays,
+        );
+    }
+
+    /// A column of integers with levels.
+    pub(super) fn nested_integers(&mut self, entries: impl Iterator<Item = Entry<i64>> + Send + 'r) {
+        self.add::<Int64Type, _>(
+            entries,
+            |_| 8,
+            |one, other| one == other,
+            |taken, values| values.extend_from_slice(taken),
+        );
+    }
+
+    /// A column of small integers with levels.
+    pub(super) fn nested_small(&mut self, entries: impl Iterator<Item = Entry<i32>> + Send + 'r) {
+        self.add::<Int32Type, _>(
+            entries,
+            |_| 4,
+            |one, other| one == other,
+            |taken, values| values.extend_from_slice(taken),
+        );
+    }
+
+    /// A column of texts.
+    pub(super) fn texts(&mut self, rows: impl Iterator<Item = Option<&'r str>> + Send + 'r) {
+        self.nested_texts(rows.map(Entry::flat));
+    }
+
+    /// A column of integers.
+    pub(super) fn integers(&mut self, rows: impl Iterator<Item = Option<i64>> + Send + 'r) {
+        self.nested_integers(rows.map(Entry::flat));
+    }
+
+    /// A column of small integers.
+    pub(super) fn small(&mut self, rows: impl Iterator<Item = Option<i32>> + Send + 'r) {
+        self.nested_small(rows.map(Entry::flat));
+    }
+
+    /// The columns `ts`, `run_id`, `host` and `service`, with which most tables begin.
+    pub(super) fn run(&mut self, runs: impl Iterator<Item = &'r Run> + Clone + Send + 'r) {
+        self.integers(runs.clone().map(|run| Some(micros(run.time))));
+        self.add::<FixedLenByteArrayType, _>(
+            runs.clone().map(|run| Entry::flat(Some(run.id))),
+            |_| 16,
+            |one, other| one == other,
+            |ids, values| {
+                let mut last: Option<([u8; 16], FixedLenByteArray)> = None;
+                values.extend(ids.iter().map(|id| match &last {
+                    Some((known, value)) if known == id => value.clone(),
+                    _ => {
+                        let value = FixedLenByteArray::from(id.to_vec());
+                        last = Some((*id, value.clone()));
+                        value
+                    }
+                }));
+            },
+        );
+        self.texts(runs.clone().map(|run| run.host.as_deref()));
+        self.texts(runs.map(|run| Some(&*run.service)));
+    }
+}
+
+fn encode(
+    schema: &SchemaDescriptor,
+    properties: &WriterPropertiesPtr,
+    index: usize,
+    column: Encode<'_>,
+) -> Result<Encoded, ExportError> {
+    let mut out = TrackedWrite::new(Vec::new());
+    let pages = Box::new(SerializedPageWriter::new(&mut out));
+    let mut writer = get_column_writer(schema.column(index), properties.clone(), pages);
+    column(&mut writer)?;
+    let facts = writer.close().map_err(failed)?;
+    Ok(Encoded { bytes: Bytes::from(out.into_inner().map_err(failed)?), facts })
+}
+
+pub(super) fn failed(error: ParquetError) -> ExportError {
+    match error {
+        ParquetError::External(error) => match error.downcast::<io::Error>() {
+            Ok(error) => ExportError::Write(*error),
+            Err(error) => ExportError::Write(io::Error::other(error)),
+        },
+        error => ExportError::Write(io::Error::other(error)),
+    }
+}
+
+/// Copies the texts of a batch into one piece of memory, which the values share.
+fn to_byte_arrays(texts: &[&str], values: &mut Vec<ByteArray>) {
+    let mut all = Vec::with_capacity(texts.iter().map(|text| text.len()).sum());
+    texts.iter().for_each(|text| all.extend_from_slice(text.as_bytes()));
+    let all = Bytes::from(all);
+    let mut start = 0;
+    values.extend(texts.iter().map(|text| {
+        let end = start + text.len();
+        let value = ByteArray::from(all.slice(start..end));
+        start = end;
+        value
+    }));
+}
+
+/// Microseconds since 1970; the format's largest time stands for later ones.
+pub(super) fn micros(time: std::time::Duration) -> i64 {
+    i64::try_from(time.as_micros()).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,36 @@
+//! Independent pieces of work, spread over threads.
+
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+
+/// The number of threads that a choice of this number means: 0 is one for each processor.
+pub(super) fn number(chosen: usize) -> usize {
+    match chosen {
+        0 => thread::available_parallelism().map_or(1, usize::from),
+        threads => threads,
+    }
+}
+
+/// Calls `work` with each piece. The caller's thread works, too.
+pub(super) fn for_each<T: Send>(
+    pieces: impl ExactSizeIterator<Item = T> + Send,
+    threads: usize,
+    work: impl Fn(T) + Sync,
+) {
+    let others = threads.min(pieces.len()).saturating_sub(1);
+    let left = Mutex::new(pieces);
+    let work = || {
+        loop {
+            let piece = left.lock().unwrap_or_else(PoisonError::into_inner).next();
+            let Some(piece) = piece else { return };
+            work(piece);
+        }
+    };
+    thread::scope(|scope| {
+        for _ in 0..others {
+            // Without the thread, the others do its work.
+            let _ = thread::Builder::new().spawn_scoped(scope, work);
+        }
+        work();
+    });
+}
