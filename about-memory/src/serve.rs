@@ -32,6 +32,7 @@ mod request;
 mod response;
 mod server;
 mod snapshots;
+mod stacks;
 mod stream;
 mod token;
 

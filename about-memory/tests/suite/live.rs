@@ -3,6 +3,7 @@
 mod asking;
 mod commands;
 mod herd;
+mod served;
 mod snapshots;
 mod victim;
 mod watching;
