@@ -30,6 +30,7 @@ mod redirect;
 mod reports;
 mod request;
 mod response;
+mod series;
 mod server;
 mod snapshots;
 mod stacks;

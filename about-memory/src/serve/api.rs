@@ -12,6 +12,7 @@ use super::processes::{self, Measure};
 use super::reports::Reports;
 use super::request::{Method, Request};
 use super::response::{Refusal, Response};
+use super::series::Over;
 use super::snapshots::{self, Export, Question};
 use super::stacks::{AllStacks, Stacks};
 use crate::session::{JobId, Session, SnapshotId};
@@ -84,6 +85,7 @@ impl Api {
                 }
                 Ok(Response::json(&measure.run(&self.reports)?))
             }
+            (Method::Post, ["series"]) => body::<Over>(request, stream)?.run(&self.reports),
             (Method::Post, ["compare"]) => {
                 let Compare { baseline, comparison } = body(request, stream)?;
                 let (first, second) = (self.report(baseline)?, self.report(comparison)?);

@@ -29,6 +29,7 @@ const VIEWS = [
   ["#/report/1", ".row.heading"],
   ["#/report/1?view=treemap", ".treemap .box"],
   ["#/report/2?against=1", ".row.heading"],
+  ["#/series?depth=1", ".series svg"],
   ["#/memory/1/census", ".windowed .row .name"],
   ["#/memory/1/treemap", ".map button"],
   ["#/memory/1/dominators", ".paths .path"],

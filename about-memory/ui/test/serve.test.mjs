@@ -252,6 +252,18 @@ test("two reports are compared in one address", async () => {
   await close();
 });
 
+test("all reports are lines over time", async () => {
+  const { page, faults, close, go } = await serve(golden("firefox/diff.a.json"), golden("firefox/diff.b.json"));
+  await page.click("text=All reports over time");
+  await page.waitForSelector(".series svg");
+  await go("#/series?path=explicit&depth=1");
+  const growth = await page.$$eval(".series tr", (all) => all.map((row) => [row.firstChild.textContent.trim(), row.lastChild.textContent]));
+  assert.deepEqual(growth.find(([path]) => path === "explicit/shrinks"), ["explicit/shrinks", "-7.00 MB"]);
+  assert.equal(await page.$$eval(".series polyline", (all) => all.length), 6);
+  assert.deepEqual(faults, []);
+  await close();
+});
+
 const example = process.env.CODE_SEARCH ?? join(dirname(program ?? ""), "examples", "code_search");
 const noExample = existsSync(example) ? false : "no example: run `cargo build -p examples --example code_search` first";
 

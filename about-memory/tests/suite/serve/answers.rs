@@ -185,6 +185,30 @@ fn reports_are_shown_saved_and_compared() {
     assert_eq!(client.get("/api/reports/2?against=9").status, 404);
 }
 
+#[test]
+fn reports_are_a_series() {
+    let client = Client::new(&ServeOptions::new());
+    for (title, megabytes) in [("monday", 10), ("tuesday", 12), ("wednesday", 15)] {
+        client.server.add_report(title, set(megabytes));
+    }
+    // A difference is not an amount at a time.
+    client.post("/api/compare", &json!({ "baseline": 1, "comparison": 2 }));
+    let series = client.post("/api/series", &json!({ "path": "explicit", "depth": 1 })).json();
+    let titles: Vec<_> = series["reports"].as_array().unwrap().iter().map(|of| of["title"].clone()).collect();
+    assert_eq!(titles, ["monday", "tuesday", "wednesday"]);
+    let amounts = json!([10 << 20, 12 << 20, 15 << 20]);
+    assert_eq!(
+        series["rows"],
+        json!([
+            { "path": "explicit", "units": "BYTES", "amounts": amounts },
+            { "path": "explicit/cache", "units": "BYTES", "amounts": amounts },
+        ])
+    );
+    assert_eq!(client.post("/api/series", &json!({ "path": "nothing" })).json()["rows"], json!([]));
+    assert_eq!(client.post("/api/series", &json!({ "depth": 11 })).status, 400);
+    assert_eq!(client.post("/api/series", &json!({ "path": "x".repeat(5000) })).status, 400);
+}
+
 /// The header of the data of stacks.
 fn stacks(client: &Client, id: u32) -> Value {
     let data = client.get(&format!("/api/stacks/{id}")).body;

@@ -6,6 +6,7 @@ import { memoryPage, type Page } from "./memory";
 import { processesPage } from "./processes";
 import { reportPage } from "./report";
 import { readRoute } from "./route";
+import { seriesPage } from "./series";
 import { Side } from "./side";
 import { stacksPage } from "./stacks";
 
@@ -60,6 +61,7 @@ function show() {
   else if (kind === "memory" || kind === "diff") page = memoryPage(main, api, route, tell);
   else if (kind === "report") page = reportPage(main, api, state, route, tell);
   else if (kind === "stacks") page = stacksPage(main, api, route, tell);
+  else if (kind === "series") page = seriesPage(main, api, route, tell);
   else if (isProcesses) page = processesPage(main, api, state, tell);
   else main.replaceChildren(create("p", "empty", "There is no such page. Choose one on the left."));
 }

@@ -46,6 +46,11 @@ export class Side {
     if (state.snapshots.length === 0) parts.push(create("p", "none", "None yet. Take one of a process, or import one."));
     if (!state.readOnly) parts.push(this.importer());
     if (state.reports.length > 0) parts.push(...listOf("Reports", "report", state.reports));
+    if (state.reports.length > 1) {
+      const over = create("a", "title", "All reports over time");
+      over.href = link(["series"]);
+      parts.push(over);
+    }
     if (state.stacks.length > 0) parts.push(...listOf("Stacks", "stacks", state.stacks));
     this.element.replaceChildren(...parts);
   }
