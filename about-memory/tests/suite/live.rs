@@ -5,5 +5,6 @@ mod commands;
 mod herd;
 mod served;
 mod snapshots;
+mod top;
 mod victim;
 mod watching;

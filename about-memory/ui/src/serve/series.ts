@@ -113,6 +113,8 @@ function show(body: HTMLElement, { reports, rows, leftOut }: Series, tell: Tell)
 function chart(rows: Series["rows"], reports: number): SVGElement {
   const svg = document.createElementNS(SVG, "svg");
   svg.setAttribute("viewBox", `0 0 ${WIDTH} ${HEIGHT}`);
+  // The drawing has the width of the page; its lines keep their own.
+  svg.setAttribute("preserveAspectRatio", "none");
   svg.setAttribute("role", "img");
   svg.setAttribute("aria-label", `Lines of ${rows.map(({ path }) => path).join(", ")}; the table has the amounts.`);
   const most = Math.max(1, ...rows.flatMap(({ amounts }) => amounts.map((amount) => amount ?? 0)));
