@@ -35,6 +35,7 @@ mod show;
 mod snapshot;
 mod spelling;
 mod symbols;
+mod top;
 mod track;
 mod view;
 mod watch;
@@ -108,6 +109,9 @@ enum Command {
     /// Show running processes repeatedly and mark the changes.
     #[command(after_help = watch::EXAMPLES)]
     Watch(watch::Watch),
+    /// Show running processes, reports, heap snapshots and stacks in the terminal, with keys.
+    #[command(after_help = top::EXAMPLES)]
+    Top(Box<top::Top>),
     /// Show what changed between two report files, DMD dumps or recordings.
     #[command(after_help = diff::EXAMPLES)]
     Diff(Box<diff::Diff>),
@@ -192,6 +196,7 @@ pub(crate) fn run() -> ExitCode {
         Command::Log(log) => log.run(),
         Command::Minimize(minimize) => minimize.run(),
         Command::Watch(watch) => watch.run(),
+        Command::Top(top) => top.run(),
         Command::Diff(diff) => diff.run(),
         Command::Check(check) => check.run(),
         Command::Series(series) => series.run(),

@@ -14,7 +14,7 @@ use std::io::Write as _;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use dmd_analyze::FlameGraph;
-use dmd_analyze::program::{HeapChange, Timeline};
+use dmd_analyze::program::{HeapBlocks, HeapChange, Timeline};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use memory_report::ReportSet;
@@ -77,6 +77,13 @@ impl HtmlOptions {
     pub fn heap_change(self, change: HeapChange, names: [String; 2]) -> Self {
         Self { heap: Some(Heap::Change(change, names)), ..self }
     }
+
+    /// The page shows a dump: table, treemap and flame graph of its blocks by how often reporters reported them, in place
+    /// of the views of reports.
+    #[must_use]
+    pub fn heap_blocks(self, blocks: HeapBlocks) -> Self {
+        Self { heap: Some(Heap::Blocks(blocks)), ..self }
+    }
 }
 
 impl Default for HtmlOptions {
@@ -127,6 +134,12 @@ pub fn html(set: &ReportSet, options: &HtmlOptions) -> String {
 #[cfg(feature = "serve")]
 pub(crate) fn payload(set: &ReportSet) -> Vec<u8> {
     payload::payload(set, None, None)
+}
+
+/// The data of the page for stacks, which is served.
+#[cfg(feature = "serve")]
+pub(crate) fn stacks_payload(options: &HtmlOptions) -> Vec<u8> {
+    payload::payload(&ReportSet::new(), options.flame_graph.as_ref(), options.heap.as_ref())
 }
 
 fn compress(bytes: &[u8], level: u32) -> Vec<u8> {

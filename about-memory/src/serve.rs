@@ -30,8 +30,10 @@ mod redirect;
 mod reports;
 mod request;
 mod response;
+mod series;
 mod server;
 mod snapshots;
+mod stacks;
 mod stream;
 mod token;
 

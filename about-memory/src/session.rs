@@ -22,6 +22,7 @@ mod compute;
 mod engine;
 mod error;
 mod event;
+mod files;
 mod id;
 mod jobs;
 mod pending;

@@ -129,7 +129,7 @@ fn the_readme_fits_on_two_screens() {
 
 #[test]
 fn pictures_are_small_and_shown() {
-    let pictures = files(&root().join("docs/pictures"), ".png");
+    let pictures = files(&root().join("docs"), ".png");
     assert!(!pictures.is_empty());
     let texts: Vec<_> = pages().iter().map(|page| fs::read_to_string(page).unwrap()).collect();
     for picture in pictures {

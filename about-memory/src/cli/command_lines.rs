@@ -14,6 +14,12 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
+/// The pages of the guide.
+fn pages() -> impl Iterator<Item = PathBuf> {
+    let entries = fs::read_dir(root().join("docs/src")).unwrap().map(|entry| entry.unwrap().path());
+    entries.filter(|path| path.extension().is_some_and(|extension| extension == "md"))
+}
+
 /// The simple commands of a shell line, as words. Understands quotes, comments, redirections and the characters
 /// between commands.
 fn commands(line: &str) -> Vec<Vec<String>> {
@@ -75,10 +81,9 @@ fn check_all<'a>(place: &str, lines: impl Iterator<Item = &'a str>) -> usize {
 
 #[test]
 fn the_parser_accepts_what_the_documentation_shows() {
-    let pages = fs::read_dir(root().join("docs/src")).unwrap().map(|entry| entry.unwrap().path());
     let others = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "about-memory/README.md"];
     let mut seen = 0;
-    for path in pages.chain(others.map(|file| root().join(file))) {
+    for path in pages().chain(others.map(|file| root().join(file))) {
         let text = fs::read_to_string(&path).unwrap();
         seen += check_all(&path.display().to_string(), shell_lines(&text));
     }
@@ -101,8 +106,8 @@ fn the_parser_accepts_what_help_shows() {
 fn commands_that_the_documentation_names_exist() {
     let command = Arguments::command();
     let mut seen = 0;
-    for page in fs::read_dir(root().join("docs/src")).unwrap() {
-        let text = fs::read_to_string(page.unwrap().path()).unwrap();
+    for page in pages() {
+        let text = fs::read_to_string(page).unwrap();
         for mention in text.split("`about-memory ").skip(1) {
             let mut words = mention.split('`').next().unwrap().split_whitespace();
             let mut level = &command;

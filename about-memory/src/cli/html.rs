@@ -7,7 +7,7 @@ use about_memory::{DiffOptions, HtmlOptions, NormalizeRule, changes};
 use clap::Args;
 use dmd::analyze::program::{HeapChange, ProgramOptions, Timeline, TimelineOptions};
 use dmd::analyze::recording::{Moment, Recording};
-use dmd::analyze::{self, Analysis, AnalyzeOptions, Dump, FlameGraph};
+use dmd::analyze::{self, Analysis, AnalyzeOptions, Dump, FlameGraph, ReadOptions};
 use memory_report::{ReadError, ReportSet, file};
 
 use super::dump_limits;
@@ -160,15 +160,7 @@ impl Html {
     }
 
     fn timeline(&self) -> Result<Timeline, Failure> {
-        let (path, limits) = (self.file.path(), self.reading.dump_options());
-        let mut recording = recorded::read(path, &limits)?;
-        let bounds = TimelineOptions::new();
-        let timeline = Timeline::new(&mut recording, &ProgramOptions::new(), &bounds, |dump| {
-            self.symbols.fix(dump, &limits);
-        });
-        let timeline = timeline.map_err(|error| Failure::File(self.file.name(), error.into()))?;
-        recorded::say_warnings(path, &recording);
-        Ok(timeline)
+        timeline(self.file.path(), &self.symbols, &self.reading.dump_options())
     }
 
     /// Reads a report, or the flame graph of a dump and an empty report.
@@ -197,6 +189,17 @@ impl Html {
         let (dump, _) = self.when.read(path, &limits, None, |dump| self.symbols.fix(dump, &limits))?;
         Ok(flame_graph(dump))
     }
+}
+
+/// A recording over its time.
+pub(super) fn timeline(path: &Path, symbols: &Symbols, limits: &ReadOptions) -> Result<Timeline, Failure> {
+    let mut recording = recorded::read(path, limits)?;
+    let bounds = TimelineOptions::new();
+    let fix = |dump: &mut Dump| symbols.fix(dump, limits);
+    let timeline = Timeline::new(&mut recording, &ProgramOptions::new(), &bounds, fix);
+    let timeline = timeline.map_err(|error| Failure::File(path.display().to_string(), error.into()))?;
+    recorded::say_warnings(path, &recording);
+    Ok(timeline)
 }
 
 /// The flame graph of a dump with symbols.

@@ -7,12 +7,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use about_memory::HtmlOptions;
 use about_memory::live::{self, AskOptions};
 use about_memory::serve::{ServeOptions, Server, redirect_file};
 use about_memory::session::{Session, SessionOptions};
 use clap::Args;
+use dmd::analyze::program::{HeapBlocks, ProgramOptions};
+use dmd::analyze::recording::Recording;
+use dmd::analyze::{Dump, ReadOptions};
 
+use super::html::{is_version_of_dumps, timeline};
 use super::input::{Input, Reading};
+use super::recorded::When;
+use super::symbols::Symbols;
 use super::{Failure, live_input, say};
 
 pub(crate) const EXAMPLES: &str = "\
@@ -20,6 +27,7 @@ Examples:
   about-memory serve
   about-memory serve heap.fxsnapshot memory-report.json.gz
   about-memory serve 1234
+  about-memory serve dmd.json.gz history.dmdrec
   about-memory serve before.fxsnapshot after.fxsnapshot --port 8123 --no-open
   about-memory serve heap.fxsnapshot --read-only --idle 1800
 
@@ -33,7 +41,7 @@ const LOOK: Duration = Duration::from_millis(100);
 
 #[derive(Args)]
 pub(crate) struct Serve {
-    /// Heap snapshots (.fxsnapshot), report files, or process ids or names to measure.
+    /// Heap snapshots (.fxsnapshot), report files, DMD dumps and recordings, or process ids or names to measure.
     #[arg(value_name = "FILE|PID")]
     inputs: Vec<Input>,
     /// The port. [default: a free one]
@@ -45,12 +53,16 @@ pub(crate) struct Serve {
     /// The page can change nothing: no buttons for processes, no import, no removal.
     #[arg(long)]
     read_only: bool,
-    /// End when no page has asked for this time.
+    /// End when no page has been open and no request has run for this time.
     #[arg(long, value_name = "SECONDS", value_parser = live_input::seconds)]
     idle: Option<Duration>,
     /// Print the address as JSON in one line.
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    when: When,
+    #[command(flatten)]
+    symbols: Symbols,
     #[command(flatten)]
     reading: Reading,
 }
@@ -75,6 +87,9 @@ impl Serve {
         while !is_over.load(Ordering::Relaxed) && self.idle.is_none_or(|idle| server.idle_for() < idle) {
             std::thread::sleep(LOOK);
         }
+        // A page that is open has a connection, whose thread holds the session.
+        drop(server);
+        session.end();
         Ok(())
     }
 
@@ -82,17 +97,39 @@ impl Serve {
         if let Some(pid) = input.process()? {
             let set = live::collect(&[pid], &AskOptions::new())
                 .map_err(|error| live_input::failure(&[pid], error))?;
-            server.add_report(format!("live measurement of process {pid}"), set);
+            server.add_measurement(format!("live measurement of process {pid}"), set, &[pid]);
             return Ok(());
         }
         if is_snapshot(input.path()) {
             session.open(input.path()).map_err(|error| Failure::File(input.name(), error.into()))?;
             return Ok(());
         }
-        let set = input.read(&self.reading)?;
         let name = input.path().file_name().map(|name| name.to_string_lossy().into_owned());
-        server.add_report(name.unwrap_or_else(|| input.name()), set);
+        let name = name.unwrap_or_else(|| input.name());
+        if !input.is_stdin() && Recording::is_at(input.path()) {
+            let limits = self.reading.dump_options();
+            let options = if self.when.is_chosen() {
+                self.blocks(input, &limits)?
+            } else {
+                HtmlOptions::new().timeline(timeline(input.path(), &self.symbols, &limits)?)
+            };
+            server.add_stacks(name, &options);
+            return Ok(());
+        }
+        match input.read(&self.reading) {
+            Err(Failure::File(_, error)) if is_version_of_dumps(&error) && !input.is_stdin() => {
+                server.add_stacks(name, &self.blocks(input, &self.reading.dump_options())?);
+            }
+            set => server.add_report(name, set?),
+        }
         Ok(())
+    }
+
+    /// The blocks of a dump, or of a time of a recording.
+    fn blocks(&self, input: &Input, limits: &ReadOptions) -> Result<HtmlOptions, Failure> {
+        let fix = |dump: &mut Dump| self.symbols.fix(dump, limits);
+        let (dump, _) = self.when.read(input.path(), limits, None, fix)?;
+        Ok(HtmlOptions::new().heap_blocks(HeapBlocks::new(dump, &ProgramOptions::new())))
     }
 
     fn tell(&self, server: &Server, file: &Path) -> io::Result<()> {
@@ -108,7 +145,7 @@ impl Serve {
     }
 }
 
-fn is_snapshot(path: &Path) -> bool {
+pub(super) fn is_snapshot(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "fxsnapshot")
 }
 

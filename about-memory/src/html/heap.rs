@@ -5,7 +5,7 @@
 use core::time::Duration;
 
 use dmd_analyze::Sums;
-use dmd_analyze::program::{HeapChange, StackRows, Timeline};
+use dmd_analyze::program::{HeapBlocks, HeapChange, StackRows, Timeline};
 use serde::Serialize;
 
 use super::columns::{Numbers, Texts};
@@ -17,6 +17,8 @@ pub(super) enum Heap {
     Timeline(Box<Timeline>),
     /// Two dumps or recordings, by name.
     Change(HeapChange, [String; 2]),
+    /// A dump.
+    Blocks(HeapBlocks),
 }
 
 #[derive(Serialize)]
@@ -30,6 +32,15 @@ pub(super) struct HeapHeader<'a> {
     timeline: Option<TimelineHeader>,
     #[serde(skip_serializing_if = "Option::is_none")]
     change: Option<ChangeHeader<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    blocks: Option<BlocksHeader>,
+}
+
+#[derive(Serialize)]
+struct BlocksHeader {
+    /// The titles of the kinds.
+    kinds: Vec<&'static str>,
+    estimated: bool,
 }
 
 #[derive(Serialize)]
@@ -60,6 +71,7 @@ pub(super) fn columns(heap: &Heap) -> (HeapHeader<'_>, Columns) {
     let (rows, mut columns) = match heap {
         Heap::Timeline(timeline) => (timeline.rows(), of_rows(timeline.rows())),
         Heap::Change(change, _) => (change.rows(), of_rows(change.rows())),
+        Heap::Blocks(blocks) => (blocks.rows(), of_rows(blocks.rows())),
     };
     let mut header = HeapHeader {
         names: rows.names().len(),
@@ -68,6 +80,7 @@ pub(super) fn columns(heap: &Heap) -> (HeapHeader<'_>, Columns) {
         merged: rows.merged(),
         timeline: None,
         change: None,
+        blocks: None,
     };
     match heap {
         Heap::Timeline(timeline) => header.timeline = Some(of_time(timeline, &mut columns)),
@@ -75,6 +88,7 @@ pub(super) fn columns(heap: &Heap) -> (HeapHeader<'_>, Columns) {
             of_change(change, &mut columns);
             header.change = Some(ChangeHeader { before, after, estimated: change.is_estimated() });
         }
+        Heap::Blocks(blocks) => header.blocks = Some(of_blocks(blocks, &mut columns)),
     }
     (header, columns)
 }
@@ -169,6 +183,18 @@ fn of_change(change: &HeapChange, columns: &mut Columns) {
         ("blocksBefore", column(|change| change.before.num)),
         ("blocksAfter", column(|change| change.after.num)),
     ]);
+}
+
+/// The kinds one after another, each with all rows.
+fn of_blocks(blocks: &HeapBlocks, columns: &mut Columns) -> BlocksHeader {
+    let [mut bytes, mut counts] = [(); 2].map(|()| Numbers::default());
+    for sums in blocks.kinds().iter().flat_map(|kind| &kind.sums) {
+        bytes.push_signed(sums.usable());
+        counts.push_signed(sums.num);
+    }
+    columns.extend([("kindBytes", bytes.into_bytes()), ("kindBlocks", counts.into_bytes())]);
+    let kinds = blocks.kinds().iter().map(|kind| kind.kind.name());
+    BlocksHeader { kinds: kinds.collect(), estimated: blocks.is_estimated() }
 }
 
 /// A column of ascending times.

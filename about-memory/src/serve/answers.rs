@@ -59,7 +59,7 @@ pub(super) fn snapshot(info: &SnapshotInfo) -> Value {
 }
 
 /// Browsers round what floats do not hold.
-fn number(number: i128) -> Value {
+pub(super) fn number(number: i128) -> Value {
     match i64::try_from(number) {
         Ok(number) => json!(number),
         Err(_) => json!(number as f64),

@@ -12,7 +12,9 @@ use super::processes::{self, Measure};
 use super::reports::Reports;
 use super::request::{Method, Request};
 use super::response::{Refusal, Response};
+use super::series::Over;
 use super::snapshots::{self, Export, Question};
+use super::stacks::{AllStacks, Stacks};
 use crate::session::{JobId, Session, SnapshotId};
 
 /// The longest body of a question.
@@ -23,6 +25,7 @@ const MAX_BODY: u64 = 1 << 20;
 pub(super) struct Api {
     pub(super) session: Session,
     pub(super) reports: Reports,
+    pub(super) stacks: AllStacks,
     pub(super) guard: Guard,
     pub(super) max_upload: u64,
 }
@@ -44,13 +47,22 @@ impl Api {
     pub(super) fn answer(&self, request: &Request, stream: &mut TcpStream) -> Result<Response, Refusal> {
         let parts: Vec<&str> = request.path.split('/').skip(2).collect();
         match (request.method, parts.as_slice()) {
-            (Method::Get, ["state"]) => {
-                Ok(snapshots::state(&self.session, self.reports.list(), self.guard.read_only))
-            }
+            (Method::Get, ["state"]) => Ok(snapshots::state(
+                &self.session,
+                &self.reports.list(),
+                &self.stacks.list(),
+                self.guard.read_only,
+            )),
             (Method::Get, ["processes"]) => processes::list(),
             (Method::Get, ["reports", id]) => {
                 let report = self.report(number(id)?)?;
-                Ok(Response::bytes(crate::html::payload(&report.set)))
+                match request.parameter("against") {
+                    None => Ok(Response::bytes(crate::html::payload(&report.set))),
+                    Some(mark) => {
+                        let mark = self.report(number(mark)?)?;
+                        Ok(Response::bytes(crate::html::payload(&crate::diff(&mark.set, &report.set))))
+                    }
+                }
             }
             (Method::Get, ["reports", id, "file"]) => {
                 let id = number(id)?;
@@ -58,6 +70,11 @@ impl Api {
                 Ok(Response::download(format!("memory-report-{id}.json.gz"), move |out| {
                     memory_report::file::write_compressed(out, &set, 6)
                 }))
+            }
+            (Method::Get, ["stacks", id]) => {
+                let stacks = self.stacks.get(number(id)?);
+                let Stacks { data, .. } = stacks.ok_or(Refusal::new(404, "there are no such stacks"))?;
+                Ok(Response::bytes(data.to_vec()))
             }
             (Method::Post, ["query"]) => body::<Question>(request, stream)?.answer(&self.session, stream),
             (Method::Post, ["export"]) => body::<Export>(request, stream)?.run(&self.session, stream),
@@ -68,16 +85,19 @@ impl Api {
                 }
                 Ok(Response::json(&measure.run(&self.reports)?))
             }
+            (Method::Post, ["series"]) => body::<Over>(request, stream)?.run(&self.reports),
             (Method::Post, ["compare"]) => {
                 let Compare { baseline, comparison } = body(request, stream)?;
                 let (first, second) = (self.report(baseline)?, self.report(comparison)?);
                 let title = format!("diff of {} and {}", first.title, second.title);
                 let set = crate::diff(&first.set, &second.set);
-                Ok(Response::json(&json!({ "report": self.reports.add(title.clone(), set), "title": title })))
+                Ok(Response::json(
+                    &json!({ "report": self.reports.add(title.clone(), set, Vec::new()), "title": title }),
+                ))
             }
             (Method::Post, ["processes", pid, action]) => {
                 self.guard.change()?;
-                processes::action(&self.session, number(pid)?, action)
+                processes::action(&self.session, &self.stacks, number(pid)?, action)
             }
             (Method::Put, ["snapshots"]) => {
                 self.guard.change()?;

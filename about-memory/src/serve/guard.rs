@@ -6,6 +6,8 @@ use super::token::Token;
 
 /// The names under which a browser on this machine reaches the server.
 const HOSTS: [&str; 3] = ["127.0.0.1", "localhost", "[::1]"];
+/// The usual port of HTTP.
+const HTTP: u16 = 80;
 
 #[derive(Debug)]
 pub(super) struct Guard {
@@ -17,7 +19,11 @@ pub(super) struct Guard {
 impl Guard {
     /// Whether a header's value is one of the server's own names.
     fn is_own(&self, host: &[u8]) -> bool {
-        HOSTS.iter().any(|own| host.eq_ignore_ascii_case(format!("{own}:{}", self.port).as_bytes()))
+        HOSTS.iter().any(|own| {
+            // Browsers leave the usual port of HTTP out.
+            (self.port == HTTP && host.eq_ignore_ascii_case(own.as_bytes()))
+                || host.eq_ignore_ascii_case(format!("{own}:{}", self.port).as_bytes())
+        })
     }
 
     /// Checks a request that has passed the checks of size and method.

@@ -2,11 +2,15 @@
 
 use std::time::Duration;
 
+use dmd_analyze::program::{HeapBlocks, ProgramOptions};
+use dmd_analyze::symbolize::SymbolOptions;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::reports::Reports;
 use super::response::{Refusal, Response};
+use super::stacks::AllStacks;
+use crate::HtmlOptions;
 use crate::live::{self, AskOptions};
 use crate::session::Session;
 
@@ -46,6 +50,9 @@ pub(super) struct Measure {
     minimize: bool,
     #[serde(default)]
     anonymize: bool,
+    /// The number of an earlier measurement of the same processes that this one replaces.
+    #[serde(default)]
+    renew: Option<u32>,
 }
 
 impl Measure {
@@ -65,12 +72,22 @@ impl Measure {
             [pid] => format!("live measurement of process {pid}"),
             _ => format!("live measurement of processes {}", pids.join(", ")),
         };
-        Ok(json!({ "report": reports.add(title.clone(), set), "title": title }))
+        let report = match self.renew {
+            None => reports.add(title.clone(), set, self.pids.clone()),
+            Some(id) if reports.renew(id, set, &self.pids) => id,
+            Some(_) => return Err(Refusal::new(404, "there is no such measurement of these processes")),
+        };
+        Ok(json!({ "report": report, "title": title }))
     }
 }
 
 /// What a button of a process does.
-pub(super) fn action(session: &Session, pid: u32, action: &str) -> Result<Response, Refusal> {
+pub(super) fn action(
+    session: &Session,
+    stacks: &AllStacks,
+    pid: u32,
+    action: &str,
+) -> Result<Response, Refusal> {
     match action {
         "minimize" => {
             live::minimize(pid, TIME_FOR_FILES).map_err(failed)?;
@@ -89,7 +106,7 @@ pub(super) fn action(session: &Session, pid: u32, action: &str) -> Result<Respon
             Ok(Response::json(&json!({ "snapshot": id.0 })))
         }
         "dmd-dump" => {
-            let folder = tempfile::tempdir().map_err(|error| Refusal::new(503, error.to_string()))?;
+            let folder = session.folder().map_err(|error| Refusal::new(503, error.to_string()))?;
             let path = folder.path().join("dmd.json.gz");
             live::save_dump(pid, &path, TIME_FOR_FILES).map_err(failed)?;
             Ok(Response::download(format!("dmd-{pid}.json.gz"), move |out| {
@@ -97,6 +114,19 @@ pub(super) fn action(session: &Session, pid: u32, action: &str) -> Result<Respon
                 drop(folder);
                 copied.map(drop)
             }))
+        }
+        "stacks" => {
+            let folder = session.folder().map_err(|error| Refusal::new(503, error.to_string()))?;
+            let path = folder.path().join("dmd.json.gz");
+            live::save_dump(pid, &path, TIME_FOR_FILES).map_err(failed)?;
+            let wrong = |error: dmd_analyze::AnalyzeError| Refusal::new(409, error.to_string());
+            let mut dump = dmd_analyze::read(&path).map_err(wrong)?;
+            // Frames without symbols keep their library and offset.
+            let _ = dump.symbolize(&SymbolOptions::new());
+            let blocks = HeapBlocks::new(dump, &ProgramOptions::new());
+            let data = crate::html::stacks_payload(&HtmlOptions::new().heap_blocks(blocks));
+            let title = format!("DMD of process {pid}");
+            Ok(Response::json(&json!({ "stacks": stacks.add(title.clone(), data, false), "title": title })))
         }
         _ => Err(Refusal::new(404, "there is no such action")),
     }

@@ -79,6 +79,10 @@ impl Request {
         if end > MAX_HEAD {
             return Err(Refusal::new(431, "the headers are too long"));
         }
+        // A body of unknown length comes in chunks, which HTTP/1.0 does not have.
+        if head.version != Some(1) {
+            return Err(Refusal::new(505, "the version must be HTTP/1.1"));
+        }
         let method = match head.method {
             Some("GET") => Method::Get,
             Some("POST") => Method::Post,

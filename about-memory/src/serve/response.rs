@@ -63,21 +63,52 @@ impl Response {
     pub(super) fn write(self, stream: &mut TcpStream) -> io::Result<()> {
         match self.body {
             Body::Bytes(bytes) => {
-                head(stream, 200, self.media_type, Some(bytes.len()), None)?;
+                head(stream, 200, self.media_type, Length::Known(bytes.len()), None)?;
                 stream.write_all(&bytes)
             }
             Body::Static(bytes) => {
-                head(stream, 200, self.media_type, Some(bytes.len()), None)?;
+                head(stream, 200, self.media_type, Length::Known(bytes.len()), None)?;
                 stream.write_all(bytes)
             }
             Body::Download(name, writer) => {
-                head(stream, 200, self.media_type, None, Some(&name))?;
-                let mut out = io::BufWriter::with_capacity(1 << 16, stream);
-                writer(&mut out)?;
-                out.flush()
+                head(stream, 200, self.media_type, Length::Chunks, Some(&name))?;
+                let mut out = io::BufWriter::with_capacity(1 << 16, Chunks(stream));
+                let written = writer(&mut out).and_then(|()| out.flush());
+                let (Chunks(stream), _) = out.into_parts();
+                written?;
+                // Only a whole body has an end. A browser fails a download without one.
+                stream.write_all(b"0\r\n\r\n")
             }
         }
     }
+}
+
+/// Writes each part as a chunk (RFC 9112, section 7.1).
+struct Chunks<'a>(&'a mut TcpStream);
+
+impl Write for Chunks<'_> {
+    fn write(&mut self, part: &[u8]) -> io::Result<usize> {
+        // An empty chunk would end the body.
+        if !part.is_empty() {
+            write!(self.0, "{:x}\r\n", part.len())?;
+            self.0.write_all(part)?;
+            self.0.write_all(b"\r\n")?;
+        }
+        Ok(part.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+/// How a client learns where a body ends.
+pub(super) enum Length {
+    Known(usize),
+    /// The body ends with an empty chunk.
+    Chunks,
+    /// The body ends with the connection.
+    Connection,
 }
 
 pub(super) fn refuse(refusal: &Refusal, stream: &mut TcpStream) -> io::Result<()> {
@@ -85,16 +116,16 @@ pub(super) fn refuse(refusal: &Refusal, stream: &mut TcpStream) -> io::Result<()
         return Ok(());
     }
     let body = serde_json::json!({ "error": refusal.message }).to_string();
-    head(stream, refusal.status, "application/json", Some(body.len()), None)?;
+    head(stream, refusal.status, "application/json", Length::Known(body.len()), None)?;
     stream.write_all(body.as_bytes())
 }
 
-/// Writes the head of a response. Without a length the body ends with the connection.
+/// Writes the head of a response.
 pub(super) fn head(
     stream: &mut TcpStream,
     status: u16,
     media_type: &str,
-    length: Option<usize>,
+    length: Length,
     download: Option<&str>,
 ) -> io::Result<()> {
     let reason = match status {
@@ -112,9 +143,14 @@ pub(super) fn head(
         429 => "Too Many Requests",
         431 => "Request Header Fields Too Large",
         503 => "Service Unavailable",
+        505 => "HTTP Version Not Supported",
         _ => "Error",
     };
-    let length = length.map(|length| format!("Content-Length: {length}\r\n")).unwrap_or_default();
+    let length = match length {
+        Length::Known(length) => format!("Content-Length: {length}\r\n"),
+        Length::Chunks => "Transfer-Encoding: chunked\r\n".to_owned(),
+        Length::Connection => String::new(),
+    };
     // The names of downloads are made of letters, digits and `-._`.
     let download = download.map(|name| format!("Content-Disposition: attachment; filename=\"{name}\"\r\n"));
     let head = format!(

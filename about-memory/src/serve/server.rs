@@ -3,7 +3,7 @@
 use std::io::{self, Read as _};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -15,8 +15,10 @@ use super::guard::Guard;
 use super::reports::Reports;
 use super::request::{Method, Request};
 use super::response::{Refusal, Response, refuse};
+use super::stacks::AllStacks;
 use super::stream;
 use super::token::Token;
+use crate::HtmlOptions;
 use crate::session::Session;
 
 /// The most connections at the same time.
@@ -74,7 +76,40 @@ struct State {
     api: Api,
     is_over: AtomicBool,
     connections: AtomicUsize,
-    last_request: Mutex<Instant>,
+    use_: Mutex<Use>,
+}
+
+/// How pages use the server.
+#[derive(Debug)]
+struct Use {
+    /// Requests to `/api` that are being answered, among them the streams of events.
+    asking: usize,
+    /// When the last of them ended.
+    last: Instant,
+}
+
+impl State {
+    fn use_(&self) -> MutexGuard<'_, Use> {
+        self.use_.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A request that is being answered, until it is dropped, also by a panic.
+struct Asking<'a>(&'a State);
+
+impl<'a> Asking<'a> {
+    fn new(state: &'a State) -> Self {
+        state.use_().asking += 1;
+        Self(state)
+    }
+}
+
+impl Drop for Asking<'_> {
+    fn drop(&mut self) {
+        let mut now = self.0.use_();
+        now.asking -= 1;
+        now.last = Instant::now();
+    }
 }
 
 /// A server that runs on threads of its own until it is dropped.
@@ -104,12 +139,18 @@ impl Server {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, options.port))?;
         let address = listener.local_addr()?;
         let guard = Guard { port: address.port(), token: Token::new()?, read_only: options.read_only };
-        let api = Api { session, reports: Reports::default(), guard, max_upload: options.max_upload };
+        let api = Api {
+            session,
+            reports: Reports::default(),
+            stacks: AllStacks::default(),
+            guard,
+            max_upload: options.max_upload,
+        };
         let state = Arc::new(State {
             api,
             is_over: AtomicBool::new(false),
             connections: AtomicUsize::new(0),
-            last_request: Mutex::new(Instant::now()),
+            use_: Mutex::new(Use { asking: 0, last: Instant::now() }),
         });
         let there = Arc::clone(&state);
         let accept = move || accept(&listener, &there);
@@ -129,12 +170,24 @@ impl Server {
 
     /// Adds reports that the page shows.
     pub fn add_report(&self, title: impl Into<String>, set: ReportSet) {
-        self.state.api.reports.add(title.into(), set);
+        self.state.api.reports.give(title.into(), set, Vec::new());
     }
 
-    /// The time since the latest request, or since the start. A page that reads events asks all the time.
+    /// Adds a measurement of processes, which the page can follow.
+    pub fn add_measurement(&self, title: impl Into<String>, set: ReportSet, pids: &[u32]) {
+        self.state.api.reports.give(title.into(), set, pids.to_vec());
+    }
+
+    /// Adds a dump or a recording that the page shows: the flame graph, recording or dump of the options.
+    pub fn add_stacks(&self, title: impl Into<String>, options: &HtmlOptions) {
+        self.state.api.stacks.add(title.into(), crate::html::stacks_payload(options), true);
+    }
+
+    /// The time since the end of the latest request for data, or since the start; zero while the server answers one. A page
+    /// that reads events asks all the time. Requests without the token do not count, nor do those for the page itself.
     pub fn idle_for(&self) -> Duration {
-        self.state.last_request.lock().unwrap_or_else(PoisonError::into_inner).elapsed()
+        let now = self.state.use_();
+        if now.asking > 0 { Duration::ZERO } else { now.last.elapsed() }
     }
 }
 
@@ -187,12 +240,14 @@ impl Drop for Place {
 }
 
 fn serve(state: &State, stream: &mut TcpStream) {
+    let mut asking = None;
     // A client that goes away loses its answer, and nobody else does.
-    let _ = match answer(state, stream) {
+    let _ = match answer(state, stream, &mut asking) {
         Ok(Some(response)) => response.write(stream),
         Ok(None) => Ok(()),
         Err(refusal) => refuse(&refusal, stream),
     };
+    drop(asking);
     // Closing with unread bytes would take the answer away from the client.
     let _ = stream.shutdown(Shutdown::Write);
     let end = Instant::now() + TIME_TO_CLOSE;
@@ -208,27 +263,28 @@ fn serve(state: &State, stream: &mut TcpStream) {
     }
 }
 
-/// The answer to the request of a connection; `None` if the function has sent it.
-fn answer(state: &State, stream: &mut TcpStream) -> Result<Option<Response>, Refusal> {
+/// The answer to the request of a connection; `None` if the function has sent it. A request for data is `asking`.
+fn answer<'a>(
+    state: &'a State,
+    stream: &mut TcpStream,
+    asking: &mut Option<Asking<'a>>,
+) -> Result<Option<Response>, Refusal> {
     let request = Request::read(stream)?;
     let api = &state.api;
     api.guard.check(&request)?;
-    *state.last_request.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
     if let Some(asset) = assets::asset(&request.path) {
         return Ok(Some(asset));
     }
+    if !request.path.starts_with("/api/") {
+        return Err(Refusal::new(404, "there is nothing here"));
+    }
+    *asking = Some(Asking::new(state));
     if (request.method, request.path.as_str()) == (Method::Get, "/api/events") {
         let since = request.parameter("since").and_then(|seq| seq.parse().ok()).unwrap_or(0);
-        let is_over = || {
-            *state.last_request.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
-            state.is_over.load(Ordering::SeqCst)
-        };
+        let is_over = || state.is_over.load(Ordering::SeqCst);
         // The stream ends when the page goes.
         let _ = stream::events(&api.session, since, stream, is_over);
         return Ok(None);
-    }
-    if !request.path.starts_with("/api/") {
-        return Err(Refusal::new(404, "there is nothing here"));
     }
     api.answer(&request, stream).map(Some)
 }

@@ -10,6 +10,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::answers;
+use super::reports::Report;
 use super::response::{Refusal, Response};
 use crate::session::{Answer, Query, RowsOptions, Session, SnapshotId};
 
@@ -126,14 +127,22 @@ fn table(answer: &Answer, out: &mut dyn io::Write) -> io::Result<()> {
 }
 
 /// What the page shows first, and after a gap in the events.
-pub(super) fn state(session: &Session, reports: Vec<(u32, String)>, read_only: bool) -> Response {
-    let reports = reports.into_iter().map(|(id, title)| json!({ "id": id, "title": title }));
+pub(super) fn state(
+    session: &Session,
+    reports: &[(u32, Report)],
+    stacks: &[(u32, String)],
+    read_only: bool,
+) -> Response {
+    let reports = reports.iter().map(|(id, report)| {
+        json!({ "id": id, "title": report.title, "pids": report.pids, "given": report.is_given })
+    });
     // The number comes first: what changes meanwhile makes an event that the page gets, too.
     let seq = session.events().last();
     Response::json(&json!({
         "seq": seq, "readOnly": read_only,
         "snapshots": session.snapshots().iter().map(answers::snapshot).collect::<Vec<_>>(),
         "reports": reports.collect::<Vec<_>>(),
+        "stacks": stacks.iter().map(|(id, title)| json!({ "id": id, "title": title })).collect::<Vec<_>>(),
         "cache": session.memory(),
     }))
 }

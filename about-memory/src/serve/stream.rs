@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::response::head;
+use super::response::{Length, head};
 use crate::session::{Event, Session, Subject};
 
 /// While computations run, the page gets their progress this often.
@@ -22,7 +22,7 @@ pub(super) fn events(
     stream: &mut TcpStream,
     is_over: impl Fn() -> bool,
 ) -> io::Result<()> {
-    head(stream, 200, "text/event-stream", None, None)?;
+    head(stream, 200, "text/event-stream", Length::Connection, None)?;
     let mut had_jobs = false;
     while !is_over() {
         let jobs = session.jobs();

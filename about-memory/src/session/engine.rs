@@ -10,6 +10,7 @@ use super::cache::{Found, Running, TaskCache};
 use super::compute::{Key, Needs, compute};
 use super::error::SessionError;
 use super::event::{Events, Subject};
+use super::files::Files;
 use super::id::JobId;
 use super::jobs::Jobs;
 use super::pending::{Pending, PendingState};
@@ -93,6 +94,8 @@ pub(super) struct Engine {
     pub(super) events: Arc<Events>,
     pub(super) max_jobs: usize,
     stages: Mutex<HashMap<Key, Held>>,
+    /// The last field: the files of snapshots go before their folder.
+    pub(super) files: Files,
 }
 
 impl Engine {
@@ -105,6 +108,7 @@ impl Engine {
             events,
             max_jobs,
             stages: Mutex::default(),
+            files: Files::default(),
         }
     }
 

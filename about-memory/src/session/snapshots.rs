@@ -121,6 +121,15 @@ impl Snapshots {
         true
     }
 
+    /// What was done for a snapshot has failed, unless that had ended before.
+    pub(super) fn fail(&self, id: SnapshotId, reason: &str) {
+        let state = SnapshotState::Error(reason.to_owned());
+        let may = self.all().held.get(&id).is_some_and(|held| held.info.state.may_become(&state));
+        if may {
+            self.advance(id, state, None);
+        }
+    }
+
     /// The snapshot has been read.
     pub(super) fn fill(&self, id: SnapshotId, graph: Arc<Graph>) {
         let bytes = graph.nodes().map(|node| u128::from(node.shallow_size())).sum();

@@ -1,6 +1,7 @@
 //! The session: what front ends call.
 
 use std::io::{self, Read};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
@@ -8,13 +9,16 @@ use std::thread;
 use heap_graph::snapshot::ReadOptions;
 use heap_graph::worker::{HeapAnalysesWorker, WorkerError};
 use heap_graph::{Graph, Progress};
+#[cfg(feature = "serve")]
+use tempfile::TempDir;
+use tempfile::{Builder, NamedTempFile, TempPath};
 
 use super::compute::Key;
 use super::engine::Engine;
 use super::error::SessionError;
 use super::event::Events;
 use super::id::{JobId, SnapshotId};
-use super::jobs::Job;
+use super::jobs::{Job, Jobs};
 use super::pending::Pending;
 use super::query::Query;
 use super::snapshots::{SnapshotInfo, Snapshots, Source};
@@ -141,7 +145,7 @@ impl Session {
         let id = self.snapshots_().add(title, SnapshotState::Saving, Source::None, &progress)?;
         let session = self.clone();
         self.on_a_thread(id, move || {
-            let saved = temporary().map_err(|error| error.to_string()).and_then(|path| {
+            let saved = session.temporary().map_err(|error| error.to_string()).and_then(|path| {
                 save(&path)?;
                 Ok(path)
             });
@@ -151,9 +155,7 @@ impl Session {
                         session.read_now(id, &progress);
                     }
                 }
-                Err(reason) => {
-                    session.snapshots_().advance(id, SnapshotState::Error(reason), None);
-                }
+                Err(reason) => session.snapshots_().fail(id, &reason),
             }
         });
         Ok(id)
@@ -167,7 +169,7 @@ impl Session {
     pub fn import(&self, title: &str, from: &mut dyn Read) -> Result<SnapshotId, SessionError> {
         let progress = Progress::new();
         let id = self.snapshots_().add(title, SnapshotState::Importing, Source::None, &progress)?;
-        let copied = temporary().and_then(|path| {
+        let copied = self.temporary().and_then(|path| {
             io::copy(from, &mut std::fs::File::create(&path)?)?;
             Ok(path)
         });
@@ -182,7 +184,7 @@ impl Session {
             }
             Err(error) => {
                 let reason = format!("cannot be imported: {error}");
-                self.snapshots_().advance(id, SnapshotState::Error(reason.clone()), None);
+                self.snapshots_().fail(id, &reason);
                 Err(SessionError::Failed(reason))
             }
         }
@@ -200,11 +202,30 @@ impl Session {
         Ok(id)
     }
 
+    /// Does `work` for a snapshot, which fails if the work panics.
     fn on_a_thread(&self, id: SnapshotId, work: impl FnOnce() + Send + 'static) {
-        if let Err(error) = thread::Builder::new().name("session".to_owned()).spawn(work) {
-            let reason = format!("no thread can be started: {error}");
-            self.snapshots_().advance(id, SnapshotState::Error(reason), None);
+        let session = self.clone();
+        let watched = move || {
+            if catch_unwind(AssertUnwindSafe(work)).is_err() {
+                session.snapshots_().fail(id, "the program has a defect: saving or reading panicked");
+            }
+        };
+        if let Err(error) = thread::Builder::new().name("session".to_owned()).spawn(watched) {
+            self.snapshots_().fail(id, &format!("no thread can be started: {error}"));
         }
+    }
+
+    /// A file of this session that only this user can read.
+    fn temporary(&self) -> io::Result<TempPath> {
+        let named =
+            |folder: &Path| Builder::new().prefix("about-memory-").suffix(".fxsnapshot").tempfile_in(folder);
+        self.engine.files.with(named).map(NamedTempFile::into_temp_path)
+    }
+
+    /// A folder of this session for files that a front end gets. It goes when the guard is dropped, or with the session.
+    #[cfg(feature = "serve")]
+    pub(crate) fn folder(&self) -> io::Result<TempDir> {
+        self.engine.files.with(|folder| TempDir::new_in(folder))
     }
 
     fn read_now(&self, id: SnapshotId, progress: &Progress) {
@@ -218,10 +239,11 @@ impl Session {
         let job = self.engine.jobs.next();
         // Reading is no query: a snapshot has been accepted, so it is read.
         self.engine.jobs.add(job, "read", progress, usize::MAX);
+        let running = Ended(&self.engine.jobs, job);
         let mut worker = HeapAnalysesWorker::new();
         let read = worker.read_heap_snapshot(&path, &self.read, progress);
         let graph = read.and_then(|_| worker.graph(&path));
-        self.engine.jobs.remove(job);
+        drop(running);
         match graph {
             Ok(graph) => self.snapshots_().fill(id, graph),
             Err(error) => {
@@ -229,7 +251,7 @@ impl Session {
                     WorkerError::Cancelled => "cancelled".to_owned(),
                     error => error.to_string(),
                 };
-                self.snapshots_().advance(id, SnapshotState::Error(reason), None);
+                self.snapshots_().fail(id, &reason);
             }
         }
     }
@@ -319,10 +341,20 @@ impl Session {
         self.engine.jobs.cancel_all();
         self.engine.events.close();
     }
+
+    /// Closes the session and removes all files that it wrote, also those that are not complete. A program that ends calls
+    /// this, since other threads may hold clones of the session at that time.
+    pub fn end(&self) {
+        self.close();
+        self.engine.files.end();
+    }
 }
 
-/// A file in the folder for temporary files that only this user can read.
-fn temporary() -> io::Result<tempfile::TempPath> {
-    let file = tempfile::Builder::new().prefix("about-memory-").suffix(".fxsnapshot").tempfile()?;
-    Ok(file.into_temp_path())
+/// Ends a job when it is dropped, also by a panic.
+struct Ended<'a>(&'a Jobs, JobId);
+
+impl Drop for Ended<'_> {
+    fn drop(&mut self) {
+        self.0.remove(self.1);
+    }
 }

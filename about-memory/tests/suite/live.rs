@@ -3,6 +3,8 @@
 mod asking;
 mod commands;
 mod herd;
+mod served;
 mod snapshots;
+mod top;
 mod victim;
 mod watching;

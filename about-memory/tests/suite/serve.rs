@@ -1,6 +1,8 @@
 //! The server, by a raw client: security, requests, answers, events.
 
 mod answers;
+#[cfg(target_os = "linux")]
+mod ending;
 mod security;
 
 use std::io::{Read as _, Write as _};
@@ -24,6 +26,22 @@ impl Response {
 
     fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap()
+    }
+}
+
+/// The body of a response in chunks; `None` if the last chunk is missing.
+fn unchunked(mut body: &[u8]) -> Option<Vec<u8>> {
+    let mut whole = Vec::new();
+    loop {
+        let end = body.windows(2).position(|part| part == b"\r\n")?;
+        let length = usize::from_str_radix(core::str::from_utf8(&body[..end]).unwrap(), 16).unwrap();
+        let chunk = body.get(end + 2..end + 2 + length)?;
+        assert_eq!(body.get(end + 2 + length..end + 4 + length)?, b"\r\n");
+        if length == 0 {
+            return Some(whole);
+        }
+        whole.extend_from_slice(chunk);
+        body = &body[end + 4 + length..];
     }
 }
 
@@ -51,7 +69,10 @@ impl Client {
         let end = bytes.windows(4).position(|part| part == b"\r\n\r\n").unwrap_or(bytes.len());
         let head = String::from_utf8_lossy(&bytes[..end]).into_owned();
         let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0);
-        Response { status, head, body: bytes.get(end + 4..).unwrap_or_default().to_vec() }
+        let body = bytes.get(end + 4..).unwrap_or_default();
+        let is_chunked = head.contains("\r\nTransfer-Encoding: chunked");
+        let body = if is_chunked { unchunked(body).expect("the body has an end") } else { body.to_vec() };
+        Response { status, head, body }
     }
 
     /// The head of a request as a browser sends it for the page.

@@ -8,8 +8,9 @@ import { flameOf } from "./heap_flame";
 import type { Model } from "./model";
 import type { Amounts, Heap } from "./stacks";
 import { TimeStrip } from "./time_strip";
-import { select } from "./timeline";
+import { select, type Shown } from "./timeline";
 import type { View } from "./view";
+import { CallersView } from "./views/callers_view";
 import { FlameView } from "./views/flame_view";
 import { TableView } from "./views/table_view";
 import { TreemapView } from "./views/treemap_view";
@@ -22,6 +23,10 @@ export class HeapViews {
   private readonly stale = new Set<string>();
   private amounts: Amounts;
   private waiting = false;
+  /** The kind of blocks that the views show, of a dump. */
+  private kind = 0;
+  private readonly choice = create("select");
+  private readonly sum = create("output", "sum");
 
   constructor(
     private readonly heap: Heap,
@@ -29,7 +34,21 @@ export class HeapViews {
     /** Shows the current view again. */
     private readonly redraw: () => void,
   ) {
-    const { stacks, timeline, change } = heap;
+    const { stacks, timeline, change, kinds } = heap;
+    if (kinds && kinds.list.length > 1) {
+      kinds.list.forEach(({ title }, index) => {
+        const option = create("option", "", title);
+        option.value = String(index);
+        this.choice.append(option);
+      });
+      this.choice.id = "kind";
+      this.choice.addEventListener("change", () => this.select(Number(this.choice.value)));
+      const label = create("label", "", "Blocks ");
+      label.append(this.choice);
+      const bar = create("p", "notes");
+      bar.append(label, " ", this.sum);
+      this.above.append(bar);
+    }
     if (timeline) {
       this.strip = new TimeStrip(timeline, () => this.later());
       this.above.append(this.strip.element);
@@ -38,16 +57,18 @@ export class HeapViews {
     if (change) notes.unshift(`before: ${showText(change.before)} · after: ${showText(change.after)}`);
     if (notes.length > 0) this.above.append(create("p", "notes", notes.join(" · ")));
     this.amounts = this.current();
-    const estimated = change?.estimated ?? false;
+    const estimated = change?.estimated ?? kinds?.estimated ?? false;
     const table = new TableView(stacks, this.amounts, model, estimated);
     model.replace(dataOf(stacks, this.amounts));
     const graph = () => ({ root: flameOf(stacks, this.amounts, estimated) });
     const flame = new FlameView(graph(), model);
     const treemap = new TreemapView(model);
+    const callers = new CallersView(graph().root, model);
     this.views = [
       this.lazily(table, () => table.show(this.amounts)),
       this.lazily(treemap, () => model.replace(dataOf(stacks, this.amounts))),
       this.lazily(flame, () => flame.show(graph())),
+      this.lazily(callers, () => callers.show(graph().root)),
     ];
     this.tell();
   }
@@ -55,12 +76,39 @@ export class HeapViews {
   /** Says how much the views show. */
   tell() {
     const sum = (amounts: Float64Array) => amounts.reduce((sum, amount) => sum + amount, 0);
-    this.strip?.tell(sum(this.amounts.bytes), sum(this.amounts.blocks), this.model.asked.verbose);
+    const [bytes, blocks] = [sum(this.amounts.bytes), sum(this.amounts.blocks)];
+    this.strip?.tell(bytes, blocks, this.model.asked.verbose);
+    const about = this.heap.kinds?.estimated ? "~" : "";
+    const inBlocks = `${about}${formatAmount(blocks, Units.Count, true)} block${blocks === 1 ? "" : "s"}`;
+    this.sum.textContent = `${about}${formatAmount(bytes, Units.Bytes, this.model.asked.verbose)} in ${inBlocks}`;
+  }
+
+  /** What an address needs to show the same amounts again. */
+  get address(): Record<string, string> {
+    if (this.strip) {
+      const { from, to, shown } = this.strip.current;
+      return { from: String(from), to: String(to), shown };
+    }
+    return { kind: this.kind === 0 ? "" : String(this.kind) };
+  }
+
+  /** Shows the amounts of an address. */
+  set address(address: Record<string, string>) {
+    const { from, to, shown, kind } = address;
+    if (this.strip && to) this.strip.current = { from: Number(from), to: Number(to), shown: shown as Shown };
+    else if (kind) this.select(Number(kind) || 0);
+  }
+
+  private select(kind: number) {
+    this.kind = Math.max(0, Math.min(kind, (this.heap.kinds?.list.length ?? 1) - 1));
+    this.choice.value = String(this.kind);
+    this.later();
   }
 
   private current(): Amounts {
-    const { timeline, change } = this.heap;
+    const { timeline, change, kinds } = this.heap;
     if (change) return change.amounts;
+    if (kinds) return kinds.list[this.kind].amounts;
     const { from, to, shown } = this.strip!.current;
     return select(timeline!, from, to, shown);
   }
@@ -95,7 +143,7 @@ export class HeapViews {
 }
 
 /** What a reader must know about the figures. */
-function notesOf({ stacks, timeline, change }: Heap): string[] {
+function notesOf({ stacks, timeline, change, kinds }: Heap): string[] {
   const notes: string[] = [];
   if (stacks.merged > 0) {
     const count = formatAmount(stacks.merged, Units.Count, true);
@@ -103,6 +151,6 @@ function notesOf({ stacks, timeline, change }: Heap): string[] {
   }
   if (timeline && !timeline.isComplete) notes.push("The recording has no end: later events may be missing");
   if (timeline?.beganLate) notes.push("The recording began while the program ran: blocks from before are not in it");
-  if (change?.estimated) notes.push("Amounts are estimates from a sample");
+  if (change?.estimated || kinds?.estimated) notes.push("Amounts are estimates from a sample");
   return notes;
 }

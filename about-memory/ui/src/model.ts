@@ -1,6 +1,6 @@
 // The model of all views: the settings, and the filtered data.
 
-import type { Data } from "./data";
+import { type Data, rawName } from "./data";
 import { arrange } from "./document";
 import { makeFilter } from "./filter";
 import { Forest } from "./forest";
@@ -12,6 +12,26 @@ export interface Asked {
   regex: boolean;
   verbose: boolean;
   hideTiny: boolean;
+}
+
+/** The node with the same process and path in other data; -1 if there is none. */
+function samePlace(from: Data, node: number, to: Data): number {
+  const names: string[] = [];
+  let root = node;
+  for (let at = node; at >= 0; at = from.parent[at]) {
+    names.unshift(rawName(from, at));
+    root = at;
+  }
+  const process = from.processes.find(({ trees }) => trees.includes(root));
+  const same = to.processes.find(({ name }) => name === process?.name);
+  const [first, ...rest] = names;
+  let at = same?.trees.find((tree) => rawName(to, tree) === first) ?? -1;
+  for (const name of rest) {
+    if (at < 0) break;
+    at = to.firstChild[at];
+    while (at >= 0 && rawName(to, at) !== name) at = to.nextSibling[at];
+  }
+  return at;
 }
 
 export class Model {
@@ -50,6 +70,22 @@ export class Model {
     this.forest = new Forest(data, makeFilter(this.asked.filter, this.asked.regex).filter);
     this.layout = this.makeLayout();
     this.lines = null;
+  }
+
+  /** Shows a later measurement: what was open, by its path, stays open. */
+  renew(data: Data) {
+    const { nodes, tiny } = this.opened;
+    const before = this.data;
+    for (const opened of [nodes, tiny]) {
+      const moved = new Map<number, boolean>();
+      for (const [node, open] of opened) {
+        const later = samePlace(before, node, data);
+        if (later >= 0) moved.set(later, open);
+      }
+      opened.clear();
+      for (const [node, open] of moved) opened.set(node, open);
+    }
+    this.replace(data);
   }
 
   /** The lines of the text, made on demand. */

@@ -2,6 +2,7 @@
 
 import { type Change, readChange } from "./change";
 import { Numbers, Texts } from "./columns";
+import { type Kinds, readKinds } from "./kinds";
 import { readTimeline, type Timeline } from "./timeline";
 
 export interface HeapHeader {
@@ -11,6 +12,7 @@ export interface HeapHeader {
   merged: number;
   timeline?: { bounds: number; steps: number; cells: number; peak: number; starts_at_peak: boolean; is_complete: boolean; began_late: boolean };
   change?: { before: string; after: string; estimated: boolean };
+  blocks?: { kinds: string[]; estimated: boolean };
 }
 
 /** The keys of a row's holders, in the order of the data. */
@@ -37,6 +39,7 @@ export interface Heap {
   stacks: Stacks;
   timeline: Timeline | null;
   change: Change | null;
+  kinds: Kinds | null;
 }
 
 /** The blocks of each row. */
@@ -84,6 +87,7 @@ export function readHeap(header: HeapHeader, column: (name: string) => Uint8Arra
     stacks,
     timeline: header.timeline ? readTimeline(header.timeline, header.rows, column) : null,
     change: header.change ? readChange(header.change, header.rows, column) : null,
+    kinds: header.blocks ? readKinds(header.blocks, header.rows, column) : null,
   };
 }
 

@@ -96,6 +96,14 @@ export class TimeStrip {
     this.place();
   }
 
+  /** Shows a range of an address. */
+  set current(range: Range) {
+    const inside = (bound: number) => Math.max(0, Math.min(this.last, Math.floor(bound) || 0));
+    const [from, to] = [inside(range.from), inside(range.to)].sort((a, b) => a - b);
+    const shown = MODES.some(([mode]) => mode === range.shown) ? range.shown : "alive";
+    this.select({ from, to, shown });
+  }
+
   get current(): Range {
     return this.range;
   }

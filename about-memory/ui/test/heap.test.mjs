@@ -50,7 +50,7 @@ async function opened(...files) {
 
 test("a recording first shows its peak", async () => {
   const { page, faults, close } = await opened(before);
-  assert.deepEqual(await page.$$eval("#tabs button", (all) => all.map((one) => one.textContent)), ["Table", "Treemap", "Flame graph"]);
+  assert.deepEqual(await page.$$eval("#tabs button", (all) => all.map((one) => one.textContent)), ["Table", "Treemap", "Flame graph", "Callers"]);
   assert.equal(await sum(page), "16,000,000 B in 9 blocks alive at 0.600 s");
   assert.deepEqual(await rows(page), [
     "8,000,000 B 50.00% 1 server+0x300",

@@ -1,6 +1,8 @@
 // The page of `about-memory serve`: every view by its address, by mouse and by keyboard.
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
+import { existsSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { after, test } from "node:test";
 import { golden, newPage, program } from "./browser.mjs";
@@ -169,6 +171,124 @@ test("a report has the same lines as in the page of html", async () => {
   await page.waitForFunction(() => document.querySelector(".list").textContent.includes("No results found."));
   await page.click("text=Treemap");
   await page.waitForFunction(() => location.hash.includes("view=treemap"));
+  assert.deepEqual(faults, []);
+  await close();
+});
+
+test("a dump has its stacks by kind, holder and caller", async () => {
+  const { page, faults, close } = await serve(golden("dmd/dark-matter-mixed.json"), "--no-fix-stacks");
+  await page.click("#side a[href='#/stacks/1']");
+  await page.waitForSelector(".table .row .name");
+  const whole = await page.textContent(".above .sum");
+  const kinds = await page.$$eval("#kind option", (all) => all.map((one) => one.textContent));
+  assert.deepEqual(kinds, ["All", "Twice-reported", "Unreported", "Once-reported"]);
+  const blocks = async () => Number(/ ([\d,]+) blocks?/.exec(await page.textContent(".above .sum"))[1].replaceAll(",", ""));
+  const all = await blocks();
+  let sum = 0;
+  for (const kind of ["1", "2", "3"]) {
+    const before = await page.textContent(".above .sum");
+    await page.selectOption("#kind", kind);
+    await page.waitForFunction((old) => document.querySelector(".above .sum").textContent !== old, before);
+    sum += await blocks();
+  }
+  assert.equal(sum, all);
+  assert.match(page.url(), /kind=3/);
+  // The address shows the same kind and view again.
+  await page.click("text=Callers");
+  await page.waitForSelector(".callers .row");
+  await page.reload();
+  await page.waitForSelector(".callers .row");
+  assert.equal(await page.inputValue("#kind"), "3");
+  await page.selectOption("#kind", "0");
+  await page.waitForFunction((old) => document.querySelector(".above .sum").textContent === old, whole);
+  assert.deepEqual(faults, []);
+  await close();
+});
+
+test("callers and callees lead from one function to the next", async () => {
+  const { page, faults, close } = await serve(golden("dmd/dark-matter-mixed.json"), "--no-fix-stacks");
+  await page.evaluate(() => (location.hash = "#/stacks/1?view=callers"));
+  await page.waitForSelector(".callers .row");
+  await page.focus(".callers .list");
+  const chosen = () => page.textContent(".callers h2");
+  // Down to a function that somebody called.
+  for (let step = 0; step < 30 && (await page.$(".callers section:first-of-type button")) === null; step++) {
+    await page.keyboard.press("ArrowDown");
+  }
+  const callee = await chosen();
+  const caller = await page.textContent(".callers section:first-of-type button .name");
+  await page.click(".callers section:first-of-type button");
+  assert.equal(await chosen(), caller);
+  const callees = await page.$$eval(".callers section:last-of-type .name", (all) => all.map((one) => one.textContent));
+  assert.ok(callees.includes(callee), `${callee} in ${callees}`);
+  assert.deepEqual(faults, []);
+  await close();
+});
+
+test("a recording keeps its range in the address", async () => {
+  const { page, faults, close } = await serve(golden("heap/before.dmdrec"), "--no-fix-stacks");
+  await page.click("#side a[href='#/stacks/1']");
+  await page.waitForSelector(".table .row .name");
+  await page.click("#time-end");
+  await page.waitForFunction(() => location.hash.includes("to=200"));
+  await page.check("input[value='allocated']");
+  await page.waitForFunction(() => location.hash.includes("shown=allocated"));
+  const shown = await page.textContent(".time .sum");
+  await page.reload();
+  await page.waitForFunction((text) => document.querySelector(".time .sum")?.textContent === text, shown);
+  assert.deepEqual(faults, []);
+  await close();
+});
+
+test("two reports are compared in one address", async () => {
+  const { page, faults, close } = await serve(golden("firefox/diff.a.json"), golden("firefox/diff.b.json"));
+  await page.click("#side a[href='#/report/2']");
+  await page.waitForSelector(".row.heading");
+  assert.equal(await page.isVisible("#live"), false);
+  await page.selectOption("#against", "1");
+  await page.waitForFunction(() => location.hash.includes("against=1"));
+  await page.waitForFunction(() => [...document.querySelectorAll(".row")].some((row) => /-7\.00 MB .*shrinks/.test(row.textContent)));
+  assert.deepEqual(faults, []);
+  await close();
+});
+
+test("all reports are lines over time", async () => {
+  const { page, faults, close, go } = await serve(golden("firefox/diff.a.json"), golden("firefox/diff.b.json"));
+  await page.click("text=All reports over time");
+  await page.waitForSelector(".series svg");
+  await go("#/series?path=explicit&depth=1");
+  const growth = await page.$$eval(".series tr", (all) => all.map((row) => [row.firstChild.textContent.trim(), row.lastChild.textContent]));
+  assert.deepEqual(growth.find(([path]) => path === "explicit/shrinks"), ["explicit/shrinks", "-7.00 MB"]);
+  assert.equal(await page.$$eval(".series polyline", (all) => all.length), 6);
+  assert.deepEqual(faults, []);
+  await close();
+});
+
+const example = process.env.CODE_SEARCH ?? join(dirname(program ?? ""), "examples", "code_search");
+const noExample = existsSync(example) ? false : "no example: run `cargo build -p examples --example code_search` first";
+
+test("a process is followed, with a mark and a line of its memory", { skip: noExample }, async () => {
+  const sources = fileURLToPath(new URL("../src", import.meta.url));
+  const child = spawn(example, [sources, "--serve"], { stdio: ["pipe", "pipe", "inherit"] });
+  servers.push(child);
+  await new Promise((ready) => child.stdout.on("data", (part) => String(part).includes("about-memory") && ready()));
+  const { page, faults, close } = await serve();
+  const row = page.locator(".processes tr", { hasText: String(child.pid) });
+  await row.waitFor();
+  await page.waitForFunction(() => document.querySelector(".sparkline polyline")?.getAttribute("points").includes(" "));
+  assert.match(await row.locator(".sparkline").getAttribute("aria-label"), /^From .* to /);
+  await row.getByText("Measure", { exact: true }).click();
+  await page.waitForSelector("#live");
+  await page.check("#live");
+  await page.waitForFunction(() => Number(document.getElementById("main").dataset.looks) > 1);
+  assert.match(page.url(), /live=1/);
+  const reports = () => page.$$eval("#side a[href*='#/report/']", (all) => all.length);
+  assert.equal(await reports(), 1);
+  await page.click("text=Mark");
+  await page.waitForFunction(() => location.hash.includes("against="));
+  await page.waitForSelector(".row.heading");
+  await page.waitForFunction(() => document.querySelectorAll("#side a[href*='#/report/']").length === 2);
+  assert.equal(await page.isChecked("#live"), true);
   assert.deepEqual(faults, []);
   await close();
 });

@@ -6,6 +6,7 @@
 mod change;
 mod chart;
 mod closure;
+mod heap_blocks;
 mod history;
 mod holder;
 mod leaks;
@@ -24,6 +25,7 @@ mod tree;
 
 pub use crate::fold::{Fold, Folds};
 pub use change::{Change, HeapChange};
+pub use heap_blocks::{BlocksOfKind, HeapBlocks};
 pub use history::{History, HistoryJson, HistoryText};
 pub use holder::HolderKey;
 pub use leaks::{LeakOptions, Leaks, LeaksJson, LeaksText, OneTime};

@@ -36,7 +36,7 @@ fn what_changes_is_marked() {
 }
 
 /// Everything a program draws, with escape sequences, until it has drawn `wanted`.
-fn drawn(terminal: &mut File, wanted: &str) -> String {
+pub(super) fn drawn(terminal: &mut File, wanted: &str) -> String {
     let mut drawn = Vec::new();
     let mut bytes = [0; 4096];
     while !String::from_utf8_lossy(&drawn).contains(wanted) {

@@ -1,11 +1,14 @@
 //! What the page asks, and what it gets.
 
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::Path;
 use std::time::Duration;
 
+use about_memory::HtmlOptions;
 use about_memory::serve::ServeOptions;
+use dmd_analyze::program::{HeapBlocks, ProgramOptions};
+use dmd_analyze::{Analysis, AnalyzeOptions};
 use memory_reporter::{Kind, Report, ReportSet, Units};
 use serde_json::{Value, json};
 
@@ -139,6 +142,28 @@ fn snapshots_are_imported_saved_and_removed() {
     assert!(state["snapshots"][0]["error"].as_str().unwrap().contains("gzip"));
 }
 
+/// A file that breaks off does not look whole: the snapshot's own file has lost its end since it was read.
+#[test]
+fn a_download_that_breaks_off_has_no_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("lost.fxsnapshot");
+    std::fs::copy(snapshot_file(), &path).unwrap();
+    let client = Client::new(&ServeOptions::new());
+    let id = client.session.open(&path).unwrap();
+    client.session.wait_until_read(id);
+    std::fs::remove_file(&path).unwrap();
+    std::fs::create_dir(&path).unwrap();
+    let mut stream = TcpStream::connect(client.server.address()).unwrap();
+    let body = json!({ "format": "fxsnapshot", "snapshot": id.0 }).to_string();
+    let more = format!("Content-Type: application/json\r\nContent-Length: {}\r\n", body.len());
+    stream.write_all((client.head("POST /api/export", &more) + &body).as_bytes()).unwrap();
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).unwrap();
+    let end = answer.windows(4).position(|part| part == b"\r\n\r\n").unwrap();
+    assert!(answer.starts_with(b"HTTP/1.1 200"));
+    assert_eq!(super::unchunked(&answer[end + 4..]), None);
+}
+
 #[test]
 fn reports_are_shown_saved_and_compared() {
     let client = Client::new(&ServeOptions::new());
@@ -155,6 +180,77 @@ fn reports_are_shown_saved_and_compared() {
     assert_eq!(compared, json!({ "report": 3, "title": "diff of before and after" }));
     assert_eq!(client.get("/api/reports/3").status, 200);
     assert_eq!(client.get("/api/reports/4").status, 404);
+    // The same difference without a report of its own, as a page asks for it that follows a process.
+    assert_eq!(client.get("/api/reports/2?against=1").body, client.get("/api/reports/3").body);
+    assert_eq!(client.get("/api/reports/2?against=9").status, 404);
+}
+
+#[test]
+fn reports_are_a_series() {
+    let client = Client::new(&ServeOptions::new());
+    for (title, megabytes) in [("monday", 10), ("tuesday", 12), ("wednesday", 15)] {
+        client.server.add_report(title, set(megabytes));
+    }
+    // A difference is not an amount at a time.
+    client.post("/api/compare", &json!({ "baseline": 1, "comparison": 2 }));
+    let series = client.post("/api/series", &json!({ "path": "explicit", "depth": 1 })).json();
+    let titles: Vec<_> = series["reports"].as_array().unwrap().iter().map(|of| of["title"].clone()).collect();
+    assert_eq!(titles, ["monday", "tuesday", "wednesday"]);
+    let amounts = json!([10 << 20, 12 << 20, 15 << 20]);
+    assert_eq!(
+        series["rows"],
+        json!([
+            { "path": "explicit", "units": "BYTES", "amounts": amounts },
+            { "path": "explicit/cache", "units": "BYTES", "amounts": amounts },
+        ])
+    );
+    assert_eq!(client.post("/api/series", &json!({ "path": "nothing" })).json()["rows"], json!([]));
+    assert_eq!(client.post("/api/series", &json!({ "depth": 11 })).status, 400);
+    assert_eq!(client.post("/api/series", &json!({ "path": "x".repeat(5000) })).status, 400);
+}
+
+/// The header of the data of stacks.
+fn stacks(client: &Client, id: u32) -> Value {
+    let data = client.get(&format!("/api/stacks/{id}")).body;
+    let length = u32::from_le_bytes(data[..4].try_into().unwrap()) as usize;
+    serde_json::from_slice(&data[4..4 + length]).unwrap()
+}
+
+#[test]
+fn dumps_are_stacks_by_how_often_they_were_reported() {
+    let client = Client::new(&ServeOptions::new());
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/dmd");
+    for (name, kinds) in [
+        ("dark-matter-mixed.json", json!(["Twice-reported", "Unreported", "Once-reported"])),
+        ("live-basic.json", json!(["Live"])),
+        ("cumulative-churn.json", json!(["Cumulative"])),
+    ] {
+        let dump = dmd_analyze::read(golden.join(name)).unwrap();
+        let blocks = HeapBlocks::new(dump, &ProgramOptions::new());
+        client.server.add_stacks(name, &HtmlOptions::new().heap_blocks(blocks));
+        let state = client.get("/api/state").json();
+        let last = state["stacks"].as_array().unwrap().last().unwrap().clone();
+        assert_eq!(last["title"], name);
+        let header = stacks(&client, last["id"].as_u64().unwrap().try_into().unwrap());
+        assert_eq!(header["heap"]["blocks"]["kinds"], kinds, "{name}");
+        assert!(header["heap"]["rows"].as_u64().unwrap() > 1, "{name}");
+    }
+    assert_eq!(client.get("/api/stacks/9").status, 404);
+}
+
+/// The rows have all blocks of the dump, each under its kind.
+#[test]
+fn the_kinds_of_a_dump_add_up() {
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/dmd/dark-matter-mixed.json");
+    let analysis = Analysis::new(dmd_analyze::read(&golden).unwrap(), &AnalyzeOptions::new().estimate(true));
+    let blocks = HeapBlocks::new(dmd_analyze::read(&golden).unwrap(), &ProgramOptions::new());
+    for of_kind in blocks.kinds() {
+        assert_eq!(of_kind.sums.len(), blocks.rows().rows().len());
+        let sum = of_kind.sums.iter().fold((0, 0), |all, sums| (all.0 + sums.usable(), all.1 + sums.num));
+        let expected = analysis.sums(of_kind.kind);
+        assert_eq!(sum, (expected.usable(), expected.num), "{}", of_kind.kind.name());
+        assert!(sum.0 > 0);
+    }
 }
 
 #[test]

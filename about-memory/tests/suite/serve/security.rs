@@ -238,6 +238,7 @@ fn requests_have_limits() {
     ] {
         assert_eq!(client.raw(client.head(line, "").as_bytes()).status, status, "{line}");
     }
+    assert_eq!(client.raw(format!("GET / HTTP/1.0\r\nHost: {host}\r\n\r\n").as_bytes()).status, 505);
     let smuggled = client.head("POST /api/query", "Transfer-Encoding: chunked\r\n");
     assert_eq!(client.raw(smuggled.as_bytes()).status, 411);
     for length in ["-1", "+1", "1x", "", "99999999999999999999999"] {
@@ -284,6 +285,74 @@ fn a_read_only_server_changes_nothing() {
     assert_eq!(client.post("/api/measure", &minimize).status, 403);
     let state = client.get("/api/state");
     assert_eq!((state.status, &state.json()["readOnly"]), (200, &json!(true)));
+}
+
+/// A measurement of a reader may push out another one, but never what the server was started with.
+#[test]
+fn reports_that_the_server_was_started_with_stay() {
+    let client = Client::new(&ServeOptions::new().read_only(true));
+    for title in ["before", "after"] {
+        client.server.add_report(title, memory_report::ReportSet::new());
+    }
+    let compare = json!({ "baseline": 1, "comparison": 2 });
+    for _ in 0..60 {
+        assert_eq!(client.post("/api/compare", &compare).status, 200);
+    }
+    let state = client.get("/api/state").json();
+    let ids: Vec<_> = state["reports"].as_array().unwrap().iter().map(|of| of["id"].clone()).collect();
+    assert_eq!((ids.len(), &ids[0], &ids[1], &ids[2]), (52, &json!(1), &json!(2), &json!(13)));
+}
+
+/// A browser leaves the usual port out of `Host` and `Origin`.
+#[test]
+fn the_usual_port_needs_no_name() {
+    let session = Session::new(SessionOptions::new());
+    let server = match Server::start(session.clone(), &ServeOptions::new().port(80)) {
+        Ok(server) => server,
+        Err(error) => {
+            let is_taken = [std::io::ErrorKind::PermissionDenied, std::io::ErrorKind::AddrInUse];
+            assert!(is_taken.contains(&error.kind()), "{error}");
+            return;
+        }
+    };
+    let token = server.url().split_once("#token=").unwrap().1.to_owned();
+    let client = Client { server, session, token };
+    let ask = |host: &str, origin: &str| {
+        let request = format!(
+            "GET /api/state HTTP/1.1\r\nHost: {host}\r\nOrigin: {origin}\r\nAuthorization: Bearer {}\r\n\r\n",
+            client.token
+        );
+        client.raw(request.as_bytes()).status
+    };
+    assert_eq!(ask("127.0.0.1", "http://127.0.0.1"), 200);
+    assert_eq!(ask("localhost:80", "http://localhost:80"), 200);
+    assert_eq!(ask("evil.example", "http://127.0.0.1"), 403);
+    assert_eq!(ask("127.0.0.1", "http://127.0.0.1:8080"), 403);
+    assert_eq!(ask("127.0.0.1", "http://evil.example"), 403);
+}
+
+/// `--idle` ends a server that nobody uses: neither those who have no token keep it alive, nor does it end below a page.
+#[test]
+fn only_requests_for_data_keep_a_server_busy() {
+    let client = client();
+    let host = client.server.address();
+    let since_start = client.server.idle_for();
+    for path in ["/", "/serve.js", "/api/state", "/nothing"] {
+        client.raw(format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n").as_bytes());
+        assert!(client.server.idle_for() > since_start, "{path}");
+    }
+    let mut page = TcpStream::connect(host).unwrap();
+    page.write_all(client.head("GET /api/events?since=0", "").as_bytes()).unwrap();
+    let mut start = [0; 12];
+    page.read_exact(&mut start).unwrap();
+    assert_eq!(&start, b"HTTP/1.1 200");
+    assert_eq!(client.server.idle_for(), std::time::Duration::ZERO);
+    drop(page);
+    // The server notices that the page has gone when it writes to it.
+    client.session.close();
+    while client.server.idle_for().is_zero() {
+        std::thread::yield_now();
+    }
 }
 
 #[cfg(unix)]

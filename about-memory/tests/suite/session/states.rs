@@ -134,6 +134,45 @@ fn a_snapshot_that_is_taken_is_saving_until_its_file_is_whole() {
     assert!(!file.exists(), "the file of the session goes with the snapshot");
 }
 
+/// A panic on the thread of a snapshot must not leave it in a state that never ends.
+#[test]
+fn a_snapshot_whose_thread_panics_has_failed() {
+    let session = Session::new(SessionOptions::new());
+    let id = session.take("process", |_| panic!("a defect")).unwrap();
+    session.wait_until_read(id);
+    assert_eq!(of_snapshot(&session, id), ["saving", "error"]);
+    let state = session.snapshots()[0].state.clone();
+    assert!(state.error().unwrap().contains("panicked"), "{state:?}");
+    assert!(session.jobs().is_empty() && session.remove(id));
+}
+
+/// Threads of a server may hold a session when its program ends.
+#[test]
+fn a_session_that_ends_removes_its_files() {
+    let session = Session::new(SessionOptions::new());
+    let bytes = std::fs::read(golden("small-a.fxsnapshot")).unwrap();
+    let id = session.import("sent", &mut bytes.as_slice()).unwrap();
+    session.wait_until_read(id);
+    let file = session.file(id).unwrap();
+    let other = session.clone();
+    let (send, path) = channel();
+    let (go, wait) = channel::<()>();
+    let save = move |path: &std::path::Path| {
+        send.send(path.to_owned()).unwrap();
+        wait.recv().map_err(|error| error.to_string())
+    };
+    let id = session.take("slow", save).unwrap();
+    let partial = path.recv().unwrap();
+    assert!(file.exists() && partial.exists());
+    session.end();
+    assert!(!file.exists() && !partial.exists() && !file.parent().unwrap().exists());
+    // What ends later fails in words, and writes nothing.
+    go.send(()).unwrap();
+    other.wait_until_read(id);
+    assert_eq!(of_snapshot(&other, id).last(), Some(&"error"));
+    assert!(other.import("late", &mut bytes.as_slice()).is_err());
+}
+
 #[test]
 fn an_import_is_copied_then_read() {
     let session = Session::new(SessionOptions::new());

@@ -25,11 +25,21 @@ export interface Snapshot {
   bytes: number;
 }
 
+export interface Report {
+  id: number;
+  title: string;
+  /** The processes that were measured; none for a file. */
+  pids: number[];
+  /** Whether the server was started with it. It then stays as it is. */
+  given: boolean;
+}
+
 export interface State {
   seq: number;
   readOnly: boolean;
   snapshots: Snapshot[];
-  reports: { id: number; title: string }[];
+  reports: Report[];
+  stacks: { id: number; title: string }[];
 }
 
 export interface Job {

@@ -6,13 +6,15 @@ import { memoryPage, type Page } from "./memory";
 import { processesPage } from "./processes";
 import { reportPage } from "./report";
 import { readRoute } from "./route";
+import { seriesPage } from "./series";
 import { Side } from "./side";
+import { stacksPage } from "./stacks";
 
 const token = takeToken();
 const api = new Api(token);
 const main = byId("main");
 const side = new Side(byId("side"), api, tell);
-let state: State = { seq: 0, readOnly: true, snapshots: [], reports: [] };
+let state: State = { seq: 0, readOnly: true, snapshots: [], reports: [], stacks: [] };
 let page: Page | null = null;
 /** The address and the state of its snapshots, as the page shows them. */
 let shown = "";
@@ -23,13 +25,27 @@ function tell(text: string, isError: boolean) {
   status.className = isError ? "error" : "";
 }
 
+/** The snapshots of the address. */
+function ownSnapshots() {
+  const [kind, ...ids] = readRoute().parts;
+  const needed = kind === "memory" ? ids.slice(0, 1) : kind === "diff" ? ids.slice(0, 2) : [];
+  return needed.map((id) => state.snapshots.find((snapshot) => String(snapshot.id) === id));
+}
+
+/** What decides what the page shows. */
+function key() {
+  const { parts } = readRoute();
+  const isKnown = parts[0] !== "report" || state.reports.some(({ id }) => String(id) === parts[1]);
+  const own = ownSnapshots().map((snapshot) => snapshot?.state ?? "none");
+  return JSON.stringify([location.hash, own, isKnown, state.readOnly]);
+}
+
 /** Shows the address, if it or its snapshots have changed. */
 function show() {
   const route = readRoute();
-  const [kind, ...ids] = route.parts;
-  const needed = kind === "memory" ? ids.slice(0, 1) : kind === "diff" ? ids.slice(0, 2) : [];
-  const own = needed.map((id) => state.snapshots.find((snapshot) => String(snapshot.id) === id));
-  const now = JSON.stringify([location.hash, own.map((snapshot) => snapshot?.state ?? "none"), state.readOnly]);
+  const [kind] = route.parts;
+  const own = ownSnapshots();
+  const now = key();
   if (now === shown) return;
   shown = now;
   page?.close();
@@ -43,7 +59,9 @@ function show() {
   if (own.includes(undefined)) main.replaceChildren(create("p", "empty", "This snapshot is gone. Choose another one."));
   else if (waiting) main.replaceChildren(create("p", "empty", waiting.error ?? "Reading the snapshot …"));
   else if (kind === "memory" || kind === "diff") page = memoryPage(main, api, route, tell);
-  else if (kind === "report") page = reportPage(main, api, route, tell);
+  else if (kind === "report") page = reportPage(main, api, state, route, tell);
+  else if (kind === "stacks") page = stacksPage(main, api, route, tell);
+  else if (kind === "series") page = seriesPage(main, api, route, tell);
   else if (isProcesses) page = processesPage(main, api, state, tell);
   else main.replaceChildren(create("p", "empty", "There is no such page. Choose one on the left."));
 }
@@ -111,11 +129,12 @@ addEventListener("keydown", (event) => {
   const next = read[Math.max(0, Math.min(read.length - 1, at + step))];
   location.hash = `#/memory/${next.id}/${route.parts[0] === "memory" ? (route.parts[2] ?? "census") : "census"}`;
 });
+addEventListener("address-replaced", () => (shown = key()));
 addEventListener("hashchange", () => {
   if (takeToken() !== token) location.reload();
   side.draw(state);
   show();
-  // A measurement has added a report.
-  if (readRoute().parts[0] === "report") void refresh().catch(() => {});
+  // A measurement has added a report, or a dump stacks.
+  if (["report", "stacks"].includes(readRoute().parts[0])) void refresh().catch(() => {});
 });
 void follow();

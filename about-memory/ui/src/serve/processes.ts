@@ -5,6 +5,7 @@ import type { Api, State } from "./api";
 import { bytes } from "./format";
 import type { Page, Tell } from "./memory";
 import { link } from "./route";
+import { Sparkline } from "./sparkline";
 
 interface Process {
   pid: number;
@@ -20,6 +21,9 @@ const OFTEN = 2_000;
 const NOBODY =
   "No process listens. Start a program with ABOUT_MEMORY=listen, or call memory_reporter::listen() in it. " +
   "Or open a heap snapshot or a report: about-memory serve FILE.";
+
+/** The latest resident memory by process; it outlives the page. */
+const latest = new Map<number, number[]>();
 
 export function processesPage(main: HTMLElement, api: Api, state: State, tell: Tell): Page {
   let timer = 0;
@@ -50,29 +54,44 @@ export function processesPage(main: HTMLElement, api: Api, state: State, tell: T
     if (can("heap-snapshot")) {
       all.push(button("Take snapshot", () => api.post(`${of}/heap-snapshot`, {})));
     }
+    if (can("dmd-dump")) {
+      all.push(
+        button("Stacks", async () => {
+          const { stacks } = await api.post<{ stacks: number }>(`${of}/stacks`, {});
+          location.hash = link(["stacks", stacks]);
+        }),
+      );
+    }
     if (can("dmd-dump")) all.push(button("Save DMD output", () => api.download(`${of}/dmd-dump`, {})));
     return all;
   };
-  const amounts = new Map<number, { resident: HTMLElement; heap: HTMLElement }>();
+  const amounts = new Map<number, { resident: HTMLElement; heap: HTMLElement; line: Sparkline }>();
   let known = "";
   const draw = (processes: Process[]) => {
     const now = JSON.stringify(processes.map(({ pid, name, error, requests }) => [pid, name, error, requests]));
     // The same processes keep their rows, so that no button moves under the mouse.
     if (now !== known) {
       known = now;
+      amounts.clear();
+      for (const pid of latest.keys()) if (!processes.some((process) => process.pid === pid)) latest.delete(pid);
       if (processes.length === 0) return main.replaceChildren(create("p", "empty", NOBODY));
       const table = create("table", "processes");
       const head = create("tr");
-      head.append(...["Process", "PID", "Resident", "Heap", ""].map((title) => create("th", "", title)));
+      head.append(...["Process", "PID", "Resident", "Lately", "Heap", "Actions"].map((title) => create("th", "", title)));
       const rows = processes.map((process) => {
         const row = create("tr");
         const [resident, heap] = [create("td", "number"), create("td", "number")];
-        amounts.set(process.pid, { resident, heap });
+        const before = latest.get(process.pid) ?? [];
+        latest.set(process.pid, before);
+        const line = new Sparkline(before, bytes);
+        amounts.set(process.pid, { resident, heap, line });
+        const lately = create("td");
+        lately.append(line.element);
         const last = create("td");
         if (process.error) last.append(create("span", "error", process.error));
         else last.append(...actions(process));
         const pid = create("td", "number", String(process.pid));
-        row.append(create("td", "", process.name ?? "?"), pid, resident, heap, last);
+        row.append(create("td", "", process.name ?? "?"), pid, resident, lately, heap, last);
         return row;
       });
       table.append(head, ...rows);
@@ -82,6 +101,7 @@ export function processesPage(main: HTMLElement, api: Api, state: State, tell: T
       const cells = amounts.get(pid);
       if (!cells) continue;
       cells.resident.textContent = resident == null ? "" : bytes(resident);
+      if (resident != null) cells.line.add(resident);
       cells.heap.textContent = heap == null ? "" : bytes(heap);
     }
   };

@@ -1,4 +1,5 @@
-// A report: the tree and the treemap of the page that `html` writes, with data from the server.
+// A report: the tree and the treemap of the page that `html` writes, with data from the server. A measurement of a process
+// can be followed: it is measured again each second, also as the difference since a mark.
 
 import { decode } from "../data";
 import { create } from "../elements";
@@ -6,74 +7,198 @@ import { Model } from "../model";
 import type { View } from "../view";
 import { TreeView } from "../views/tree_view";
 import { TreemapView } from "../views/treemap_view";
-import type { Api } from "./api";
+import type { Api, State } from "./api";
 import type { Page, Tell } from "./memory";
-import { changed, type Route } from "./route";
+import { changed, link, replaceAddress, type Route } from "./route";
 
 const TYPING = 300;
+/** A report that is followed is measured again this many milliseconds after the last answer. */
+const OFTEN = 1_000;
 
-export function reportPage(main: HTMLElement, api: Api, route: Route, tell: Tell): Page {
-  let isClosed = false;
-  const id = Number(route.parts[1]);
-  const load = async () => {
-    const model = new Model(decode(await api.bytes(`reports/${id}`)));
-    if (isClosed) return;
-    show(main, api, route, model, tell);
-  };
+export function reportPage(main: HTMLElement, api: Api, state: State, route: Route, tell: Tell): Page {
+  const page = new ReportPage(main, api, state, route, tell);
   main.replaceChildren(create("p", "empty", "Loading …"));
-  load().catch((error: Error) => tell(error.message, true));
-  return {
-    close() {
-      isClosed = true;
-    },
-  };
+  page.start().catch((error: Error) => tell(error.message, true));
+  return page;
 }
 
-function show(main: HTMLElement, api: Api, route: Route, model: Model, tell: Tell) {
-  const views: View[] = [new TreeView(model), new TreemapView(model)];
-  const shown = views.find((view) => view.id === route.query.get("view")) ?? views[0];
-  const bar = create("div", "bar");
-  const tabs = create("span", "tabs");
-  for (const view of views) {
-    const tab = create("a", "", view.title);
-    tab.href = changed(route, { view: view.id });
-    if (view === shown) tab.setAttribute("aria-current", "page");
-    tabs.append(tab);
+class ReportPage implements Page {
+  private isClosed = false;
+  private readonly id: number;
+  /** The processes that were measured. */
+  private readonly pids: number[];
+  /** Whether the report stays as it is. */
+  private readonly isGiven: boolean;
+  private timer = 0;
+  private live: boolean;
+  private model!: Model;
+  private shown!: View;
+
+  constructor(
+    private readonly main: HTMLElement,
+    private readonly api: Api,
+    private readonly state: State,
+    private readonly route: Route,
+    private readonly tell: Tell,
+  ) {
+    this.id = Number(route.parts[1]);
+    const own = state.reports.find(({ id }) => id === this.id);
+    this.pids = own?.pids ?? [];
+    this.isGiven = own?.given ?? true;
+    this.live = route.query.get("live") === "1" && !this.isGiven && this.pids.length > 0;
   }
-  const filter = create("input");
-  filter.type = "search";
-  filter.id = "filter";
-  filter.placeholder = "part of a path";
-  filter.value = route.query.get("filter") ?? "";
-  filter.setAttribute("aria-label", "Filter");
-  const verbose = create("input");
-  verbose.type = "checkbox";
-  verbose.id = "verbose";
-  verbose.checked = route.query.get("verbose") === "1";
-  const label = create("label");
-  label.append(verbose, " verbose");
-  const save = create("button", "", "Save");
-  save.type = "button";
-  save.title = "Save as memory-report.json.gz, which Firefox loads, too";
-  save.addEventListener("click", () => {
-    api.download(`reports/${route.parts[1]}/file`).catch((error: Error) => tell(error.message, true));
-  });
-  const update = () => {
-    model.ask({ filter: filter.value, regex: false, verbose: verbose.checked, hideTiny: true });
-    shown.update();
-    history.replaceState(null, "", changed(route, { filter: filter.value, verbose: verbose.checked ? "1" : "" }));
-  };
-  let timer = 0;
-  filter.addEventListener("input", () => {
-    clearTimeout(timer);
-    timer = window.setTimeout(update, TYPING);
-  });
-  verbose.addEventListener("change", update);
-  bar.append(tabs, filter, label, save);
-  const fill = create("div", "fill");
-  fill.append(shown.element);
-  main.replaceChildren(bar, fill);
-  update();
-  tell("", false);
-  (shown.focused ?? shown.element).focus();
+
+  close() {
+    this.isClosed = true;
+    clearTimeout(this.timer);
+  }
+
+  async start() {
+    this.model = new Model(await this.load());
+    if (this.isClosed) return;
+    this.show();
+    if (this.live) this.later();
+  }
+
+  private async load() {
+    const against = this.route.query.get("against");
+    return decode(await this.api.bytes(`reports/${this.id}${against ? `?against=${Number(against)}` : ""}`));
+  }
+
+  /** Measures the same processes; `renew` replaces this report. */
+  private async measure(renew: boolean): Promise<number> {
+    const body = { pids: this.pids, ...(renew ? { renew: this.id } : {}) };
+    return (await this.api.post<{ report: number }>("measure", body)).report;
+  }
+
+  private later() {
+    this.timer = window.setTimeout(() => void this.again(), OFTEN);
+  }
+
+  private async again() {
+    try {
+      await this.measure(true);
+      const data = await this.load();
+      if (this.isClosed || !this.live) return;
+      this.model.renew(data);
+      this.shown.update();
+      this.tell(`Measured at ${new Date().toLocaleTimeString()}`, false);
+      this.main.dataset.looks = String(Number(this.main.dataset.looks ?? 0) + 1);
+    } catch (error) {
+      if (!this.isClosed) this.tell((error as Error).message, true);
+    }
+    if (!this.isClosed && this.live) this.later();
+  }
+
+  private run(what: () => Promise<void>) {
+    what().catch((error: Error) => this.tell(error.message, true));
+  }
+
+  private show() {
+    const { main, model, route } = this;
+    const views: View[] = [new TreeView(model), new TreemapView(model)];
+    this.shown = views.find((view) => view.id === route.query.get("view")) ?? views[0];
+    const bar = create("div", "bar");
+    const tabs = create("span", "tabs");
+    for (const view of views) {
+      const tab = create("a", "", view.title);
+      tab.href = changed(route, { view: view.id });
+      if (view === this.shown) tab.setAttribute("aria-current", "page");
+      tabs.append(tab);
+    }
+    const filter = create("input");
+    filter.type = "search";
+    filter.id = "filter";
+    filter.placeholder = "part of a path";
+    filter.value = route.query.get("filter") ?? "";
+    filter.setAttribute("aria-label", "Filter");
+    const verbose = create("input");
+    verbose.type = "checkbox";
+    verbose.id = "verbose";
+    verbose.checked = route.query.get("verbose") === "1";
+    const label = create("label");
+    label.append(verbose, " verbose");
+    const update = () => {
+      model.ask({ filter: filter.value, regex: false, verbose: verbose.checked, hideTiny: true });
+      this.shown.update();
+      const now = { filter: filter.value, verbose: verbose.checked ? "1" : "", live: this.live ? "1" : "" };
+      replaceAddress(changed(route, now));
+    };
+    let timer = 0;
+    filter.addEventListener("input", () => {
+      clearTimeout(timer);
+      timer = window.setTimeout(update, TYPING);
+    });
+    verbose.addEventListener("change", update);
+    bar.append(tabs, filter, label, ...this.ofProcess(update), ...this.comparison(), this.save());
+    const fill = create("div", "fill");
+    fill.append(this.shown.element);
+    main.replaceChildren(bar, fill);
+    update();
+    this.tell("", false);
+    (this.shown.focused ?? this.shown.element).focus();
+  }
+
+  /** What follows a process. */
+  private ofProcess(update: () => void): HTMLElement[] {
+    if (this.pids.length === 0) return [];
+    const live = create("input");
+    live.type = "checkbox";
+    live.id = "live";
+    live.checked = this.live;
+    live.addEventListener("change", () => {
+      if (this.isGiven) return this.run(() => this.follow({}));
+      this.live = live.checked;
+      clearTimeout(this.timer);
+      if (this.live) void this.again();
+      update();
+    });
+    const label = create("label");
+    label.title = "Measure again each second";
+    label.append(live, " live");
+    const mark = create("button", "", "Mark");
+    mark.type = "button";
+    mark.title = "Measure now, and show what changes from now on";
+    mark.addEventListener("click", () =>
+      this.run(async () => this.follow({ against: String(await this.measure(false)) })),
+    );
+    return [label, mark];
+  }
+
+  /** Follows the processes in this report, or in a new one if this one stays as it is. */
+  private async follow(changes: Record<string, string>) {
+    const id = this.isGiven ? await this.measure(false) : this.id;
+    const { query } = this.route;
+    location.hash = link(["report", id], { ...Object.fromEntries(query), ...changes, live: "1" });
+  }
+
+  /** The choice of an earlier report. */
+  private comparison(): HTMLElement[] {
+    const others = this.state.reports.filter(({ id }) => id !== this.id);
+    const against = this.route.query.get("against") ?? "";
+    if (others.length === 0 && against === "") return [];
+    const select = create("select");
+    select.id = "against";
+    const add = (value: string, text: string) => {
+      const option = create("option", "", text);
+      option.value = value;
+      select.append(option);
+    };
+    add("", "nothing");
+    for (const { id, title } of others) add(String(id), `${id}. ${title}`);
+    if (against !== "" && !others.some(({ id }) => String(id) === against)) add(against, `the mark (${against})`);
+    select.value = against;
+    select.addEventListener("change", () => (location.hash = changed(this.route, { against: select.value })));
+    const label = create("label", "", "Since ");
+    label.append(select);
+    return [label];
+  }
+
+  private save(): HTMLElement {
+    const save = create("button", "", "Save");
+    save.type = "button";
+    save.title = "Save as memory-report.json.gz, which Firefox loads, too";
+    save.addEventListener("click", () => this.run(() => this.api.download(`reports/${this.id}/file`)));
+    return save;
+  }
 }

@@ -22,3 +22,10 @@ export function link(parts: (string | number)[], query: Record<string, string> =
 export function changed(route: Route, changes: Record<string, string>): string {
   return link(route.parts, { ...Object.fromEntries(route.query), ...changes });
 }
+
+/** Changes the address of what the page shows already, without a new entry in the history. */
+export function replaceAddress(address: string) {
+  if (address === location.hash) return;
+  history.replaceState(null, "", address);
+  dispatchEvent(new Event("address-replaced"));
+}

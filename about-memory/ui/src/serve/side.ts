@@ -13,6 +13,21 @@ const STATES: Record<string, string> = {
   reading: "Reading snapshot…",
 };
 
+/** A list of links to the pages of one kind. */
+function listOf(title: string, kind: string, all: { id: number; title: string }[]): HTMLElement[] {
+  const list = create("ul");
+  const [current, own] = readRoute().parts;
+  for (const { id, title } of all) {
+    const item = create("li");
+    if (current === kind && own === String(id)) item.className = "current";
+    const to = create("a", "title", title);
+    to.href = link([kind, id]);
+    item.append(to);
+    list.append(item);
+  }
+  return [create("h2", "", title), list];
+}
+
 export class Side {
   /** The snapshot that a difference begins with. */
   private baseline = 0;
@@ -30,16 +45,13 @@ export class Side {
     parts.push(list);
     if (state.snapshots.length === 0) parts.push(create("p", "none", "None yet. Take one of a process, or import one."));
     if (!state.readOnly) parts.push(this.importer());
-    parts.push(create("h2", "", "Reports"));
-    const reports = create("ul");
-    for (const { id, title } of state.reports) {
-      const item = create("li");
-      const to = create("a", "title", title);
-      to.href = link(["report", id]);
-      item.append(to);
-      reports.append(item);
+    if (state.reports.length > 0) parts.push(...listOf("Reports", "report", state.reports));
+    if (state.reports.length > 1) {
+      const over = create("a", "title", "All reports over time");
+      over.href = link(["series"]);
+      parts.push(over);
     }
-    parts.push(reports);
+    if (state.stacks.length > 0) parts.push(...listOf("Stacks", "stacks", state.stacks));
     this.element.replaceChildren(...parts);
   }
 

@@ -52,7 +52,7 @@ const HEADS: Record<string, string> = {
 };
 
 export class Table {
-  readonly element = create("div", "table");
+  readonly element = create("div", "table windowed");
   private readonly heads = create("div", "heads");
   private readonly list = new VirtualList((row) => this.render(row));
   private readonly open = new Set<number>();

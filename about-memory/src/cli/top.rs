@@ -1,0 +1,165 @@
+//! `about-memory top`: running processes, reports, heap snapshots and stacks in the terminal.
+
+mod ask;
+mod cursor;
+mod memory;
+mod processes;
+mod report;
+mod screens;
+#[cfg(test)]
+mod shown;
+mod stacks;
+
+use std::io::{self, IsTerminal as _};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::channel;
+use std::time::{Duration, Instant};
+
+use about_memory::live::{self, AskOptions};
+use about_memory::session::{Session, SessionOptions};
+use clap::Args;
+use dmd::analyze::Dump;
+use dmd::analyze::program::{HeapBlocks, ProgramOptions};
+use dmd::analyze::recording::Recording;
+use ratatui::DefaultTerminal;
+use ratatui::crossterm::event::{self, Event, KeyEventKind};
+
+use super::html::is_version_of_dumps;
+use super::input::{Input, Reading};
+use super::live_input::{self, seconds};
+use super::recorded::When;
+use super::symbols::Symbols;
+use super::{Failure, serve};
+use ask::{Ask, Told};
+use screens::{Next, Screen, Screens};
+
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  about-memory top
+  about-memory top 1234
+  about-memory top heap.fxsnapshot
+  about-memory top dmd.json.gz
+  about-memory top history.dmdrec --at peak
+
+Keys: 1 processes, 2 report, 3 memory, 4 stacks, ? all keys, q quits.";
+
+/// How long the program waits for a key before it looks for answers.
+const LOOK: Duration = Duration::from_millis(100);
+
+#[derive(Args)]
+pub(crate) struct Top {
+    /// A heap snapshot (.fxsnapshot), report file, DMD dump or recording, or a process id or name to measure. Of several
+    /// reports or dumps the last is shown.
+    #[arg(value_name = "FILE|PID")]
+    inputs: Vec<Input>,
+    /// The time between updates.
+    #[arg(long, short, value_name = "SECONDS", default_value = "2", value_parser = seconds)]
+    interval: Duration,
+    #[command(flatten)]
+    when: When,
+    #[command(flatten)]
+    symbols: Symbols,
+    #[command(flatten)]
+    reading: Reading,
+}
+
+impl Top {
+    pub(super) fn run(self) -> Result<(), Failure> {
+        if !(io::stdout().is_terminal() && io::stdin().is_terminal()) {
+            let reason = "top needs a terminal; for text, use list, show or watch";
+            return Err(Failure::Usage(reason.to_owned()));
+        }
+        let is_over = Arc::new(AtomicBool::new(false));
+        live::note_ending(&is_over).map_err(Failure::Output)?;
+        let session = Session::new(SessionOptions::new());
+        let mut screens = Screens::new(session.clone());
+        for input in &self.inputs {
+            self.open(input, &session, &mut screens)?;
+        }
+        let mut terminal = ratatui::try_init().map_err(Failure::Output)?;
+        let result = self.follow(&mut terminal, &mut screens, &is_over);
+        // If this fails, the terminal itself shows it.
+        let _ = ratatui::try_restore();
+        session.end();
+        result.map_err(Failure::Output)
+    }
+
+    fn open(&self, input: &Input, session: &Session, screens: &mut Screens) -> Result<(), Failure> {
+        if let Some(pid) = input.process()? {
+            let set = live::collect(&[pid], &AskOptions::new())
+                .map_err(|error| live_input::failure(&[pid], error))?;
+            screens.report.told(vec![pid], set);
+            screens.screen = Screen::Report;
+            return Ok(());
+        }
+        if serve::is_snapshot(input.path()) {
+            session.open(input.path()).map_err(|error| Failure::File(input.name(), error.into()))?;
+            screens.screen = Screen::Memory;
+            return Ok(());
+        }
+        let is_recording = !input.is_stdin() && Recording::is_at(input.path());
+        if !is_recording {
+            match input.read(&self.reading) {
+                Err(Failure::File(_, error)) if is_version_of_dumps(&error) && !input.is_stdin() => {}
+                set => {
+                    screens.report.open(about_memory::escape(&input.name()), set?, Vec::new());
+                    screens.screen = Screen::Report;
+                    return Ok(());
+                }
+            }
+        }
+        let limits = self.reading.dump_options();
+        let fix = |dump: &mut Dump| self.symbols.fix(dump, &limits);
+        let (dump, _) = self.when.read(input.path(), &limits, None, fix)?;
+        let blocks = HeapBlocks::new(dump, &ProgramOptions::new());
+        screens.stacks.told(about_memory::escape(&input.name()), blocks);
+        screens.screen = Screen::Stacks;
+        Ok(())
+    }
+
+    /// Draws, and follows keys and answers until the reader or a signal ends it.
+    fn follow(
+        &self,
+        terminal: &mut DefaultTerminal,
+        screens: &mut Screens,
+        is_over: &AtomicBool,
+    ) -> io::Result<()> {
+        let (to, from) = channel();
+        let mut next = Instant::now();
+        // Only one question of those that repeat runs at a time.
+        let mut is_asking = false;
+        let mut shown = screens.screen;
+        while !is_over.load(Ordering::Relaxed) {
+            for told in from.try_iter() {
+                is_asking &= !matches!(told, Told::Processes(_) | Told::Report(..) | Told::Failed(_));
+                screens.told(told);
+            }
+            if (next <= Instant::now() || shown != screens.screen) && !is_asking {
+                if let Some(ask) = screens.again() {
+                    is_asking = true;
+                    ask.start(&to);
+                }
+                next = Instant::now() + self.interval;
+                shown = screens.screen;
+            }
+            terminal.draw(|frame| screens.draw(frame))?;
+            if !event::poll(LOOK)? {
+                continue;
+            }
+            let Event::Key(key) = event::read()? else { continue };
+            if key.kind == KeyEventKind::Release {
+                continue;
+            }
+            match screens.press(key) {
+                Next::Nothing => {}
+                Next::Ask(ask) => {
+                    is_asking |= matches!(ask, Ask::Measure(_));
+                    ask.start(&to);
+                }
+                Next::Quit => return Ok(()),
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,143 @@
+//! What the screens ask of processes. Each question has a thread of its own, so that the screen never waits.
+
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::Sender;
+use std::thread;
+use std::time::Duration;
+
+use about_memory::live::{self, AskOptions};
+use dmd::analyze::program::{HeapBlocks, ProgramOptions};
+use dmd::analyze::{self, ReadOptions};
+use memory_report::{ReportSet, file};
+
+use super::super::symbols::Symbols;
+
+/// The time that a process has to tell its name and its amounts.
+const TIME_FOR_NAMES: Duration = Duration::from_secs(1);
+/// The time that a process has for a dump.
+const TIME_FOR_FILES: Duration = Duration::from_secs(60);
+
+/// A question.
+#[derive(Clone, Debug)]
+pub(super) enum Ask {
+    List,
+    Measure(Vec<u32>),
+    /// Measures two processes and compares them.
+    Diff([u32; 2]),
+    Minimize(u32),
+    /// Measures a process and writes a file.
+    Save(u32),
+    /// Writes a file with this report.
+    Export(Box<ReportSet>),
+    Stacks(u32),
+    /// Takes a heap snapshot into the session, which tells its state itself.
+    Snapshot(u32, String),
+}
+
+/// A process for display.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Process {
+    pub(super) pid: u32,
+    pub(super) name: String,
+    pub(super) requests: Vec<String>,
+    pub(super) resident: Option<u64>,
+    pub(super) heap: Option<u64>,
+    pub(super) error: Option<String>,
+}
+
+/// An answer.
+#[derive(Debug)]
+pub(super) enum Told {
+    Processes(Vec<Process>),
+    Report(Vec<u32>, Box<ReportSet>),
+    Difference(String, Box<ReportSet>),
+    Stacks(String, Box<HeapBlocks>),
+    Done(String),
+    /// Why a question has no answer. A measurement that failed may be asked again.
+    Failed(String),
+}
+
+impl Ask {
+    /// Asks on another thread.
+    pub(super) fn start(self, to: &Sender<Told>) {
+        let (to, failed) = (to.clone(), to.clone());
+        let work = move || {
+            let told = self.answer().unwrap_or_else(Told::Failed);
+            // The screen may have gone.
+            let _ = to.send(told);
+        };
+        if let Err(error) = thread::Builder::new().name("ask".to_owned()).spawn(work) {
+            let _ = failed.send(Told::Failed(format!("no thread can be started: {error}")));
+        }
+    }
+
+    fn answer(self) -> Result<Told, String> {
+        let words = |error: live::LiveError| error.to_string();
+        let collect = |pids: &[u32]| live::collect(pids, &AskOptions::new()).map_err(words);
+        match self {
+            Self::List => list().map(Told::Processes).map_err(words),
+            Self::Measure(pids) => {
+                let set = collect(&pids)?;
+                Ok(Told::Report(pids, Box::new(set)))
+            }
+            Self::Diff([first, second]) => {
+                let set = about_memory::diff(&collect(&[first])?, &collect(&[second])?);
+                Ok(Told::Difference(format!("from process {first} to process {second}"), Box::new(set)))
+            }
+            Self::Minimize(pid) => {
+                live::minimize(pid, TIME_FOR_FILES).map_err(words)?;
+                Ok(Told::Done(format!("process {pid} has minimized its memory")))
+            }
+            Self::Save(pid) => save(&collect(&[pid])?),
+            Self::Export(set) => save(&set),
+            Self::Stacks(pid) => {
+                let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
+                let path = folder.path().join("dmd.json.gz");
+                live::save_dump(pid, &path, TIME_FOR_FILES).map_err(words)?;
+                let mut dump = analyze::read(&path).map_err(|error| error.to_string())?;
+                Symbols::default().fix_quietly(&mut dump, &ReadOptions::default());
+                let blocks = HeapBlocks::new(dump, &ProgramOptions::new());
+                Ok(Told::Stacks(format!("process {pid}"), Box::new(blocks)))
+            }
+            Self::Snapshot(..) => Err("a snapshot is taken by the session".to_owned()),
+        }
+    }
+}
+
+fn list() -> Result<Vec<Process>, live::LiveError> {
+    let listeners = live::list(TIME_FOR_NAMES)?;
+    let process = |listener: &live::Listener| match &listener.hello {
+        Ok(hello) => {
+            let amounts = live::amounts(listener.pid, TIME_FOR_NAMES).ok();
+            Process {
+                pid: listener.pid,
+                name: about_memory::escape(&hello.name),
+                requests: hello.requests.clone(),
+                resident: amounts.as_ref().and_then(|amounts| amounts.resident),
+                heap: amounts.as_ref().and_then(|amounts| amounts.heap_allocated),
+                error: None,
+            }
+        }
+        Err(error) => Process {
+            pid: listener.pid,
+            error: Some(about_memory::escape(&error.to_string())),
+            ..Process::default()
+        },
+    };
+    Ok(listeners.iter().map(process).collect())
+}
+
+/// Writes a new file in the current folder.
+fn save(set: &ReportSet) -> Result<Told, String> {
+    let names = (1..).map(|number| PathBuf::from(format!("memory-report-{number}.json.gz")));
+    let path = names.into_iter().find(|path| !Path::new(path).exists()).expect("numbers do not end");
+    file::write(&path, set).map_err(|error| format!("{}: cannot be written: {error}", path.display()))?;
+    Ok(Told::Done(format!("saved as {}", path.display())))
+}
+
+/// Takes a heap snapshot with the session.
+pub(super) fn take(session: &about_memory::session::Session, pid: u32, name: &str) -> Result<(), String> {
+    let save =
+        move |path: &Path| live::save_snapshot(pid, path, TIME_FOR_FILES).map_err(|error| error.to_string());
+    session.take(&format!("{name} (pid {pid})"), save).map(drop).map_err(|error| error.to_string())
+}

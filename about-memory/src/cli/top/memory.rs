@@ -1,0 +1,370 @@
+//! The screen of heap snapshots: aggregate, dominators, suspects, the nodes of a group, and paths. All answers are those of
+//! the session, on which `serve` is built, too.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use about_memory::session::{
+    Answer, GroupBy, Pending, Query, Row, RowsOptions, Session, SnapshotId, SnapshotInfo, State as _,
+};
+use dmd::analyze::program::bytes;
+use ratatui::Frame;
+use ratatui::crossterm::event::KeyCode;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::text::Line;
+
+use super::cursor::{Cursor, count, head, share};
+
+/// The groups that `g` goes through, and whether a tree of them is inverted at first.
+const GROUPS: [(&str, bool); 5] =
+    [("type", true), ("objectClass", false), ("stack", false), ("internalType", false), ("filename", false)];
+const MOST_PATHS: usize = 10;
+/// The most rows that one request may ask for.
+const MOST_ROWS: u16 = 500;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum View {
+    Aggregate,
+    Dominators,
+    Suspects,
+    Individuals(Vec<u64>),
+    Paths(u64),
+}
+
+pub(super) struct Memory {
+    session: Session,
+    /// The place of the shown snapshot in the list.
+    at: usize,
+    view: View,
+    /// The views that Backspace goes back to.
+    before: Vec<View>,
+    group: usize,
+    inverted: bool,
+    asked: Option<(Query, Pending)>,
+    answer: Option<(Query, Arc<Answer>)>,
+    failure: Option<(Query, String)>,
+    open: HashSet<u64>,
+    /// The rows in sight, and the number of the first.
+    rows: (usize, Vec<Row>),
+    total: usize,
+    cursor: Cursor,
+}
+
+impl Memory {
+    pub(super) const KEYS: &'static str =
+        "Tab view, g group, i invert, u nodes, p paths, Backspace back, [ ] file, S take";
+
+    pub(super) fn new(session: Session) -> Self {
+        Self {
+            session,
+            at: 0,
+            view: View::Aggregate,
+            before: Vec::new(),
+            group: 0,
+            inverted: GROUPS[0].1,
+            asked: None,
+            answer: None,
+            failure: None,
+            open: HashSet::new(),
+            rows: (0, Vec::new()),
+            total: 0,
+            cursor: Cursor::default(),
+        }
+    }
+
+    fn snapshot(&self) -> Option<SnapshotInfo> {
+        let mut all = self.session.snapshots();
+        let at = self.at.min(all.len().checked_sub(1)?);
+        Some(all.swap_remove(at))
+    }
+
+    fn query(&self, snapshot: SnapshotId) -> Query {
+        let by = || GroupBy::new(GROUPS[self.group].0).expect("the names are those of presets");
+        match &self.view {
+            View::Aggregate => {
+                Query::Census { snapshot, by: by(), invert: self.inverted, filter: String::new() }
+            }
+            View::Dominators => Query::Dominators { snapshot },
+            View::Suspects => Query::Suspects { snapshot },
+            View::Individuals(leaves) => Query::Individuals { snapshot, by: by(), leaves: leaves.clone() },
+            View::Paths(node) => Query::Paths { snapshot, node: *node, max: MOST_PATHS },
+        }
+    }
+
+    /// Asks what the view needs, and takes the answer when it is there. Returns whether it is.
+    pub(super) fn poll(&mut self) -> bool {
+        let Some(info) = self.snapshot().filter(|info| info.state.name() == "read") else {
+            return false;
+        };
+        let query = self.query(info.id);
+        let is_of = |of: &Query| *of == query;
+        if self.answer.as_ref().is_some_and(|(of, _)| is_of(of)) {
+            return true;
+        }
+        if self.failure.as_ref().is_some_and(|(of, _)| is_of(of)) {
+            return true;
+        }
+        match &self.asked {
+            Some((of, pending)) if is_of(of) => match pending.wait(Duration::ZERO) {
+                None => false,
+                Some(outcome) => {
+                    self.asked = None;
+                    match outcome {
+                        Ok(answer) => self.answer = Some((query, answer)),
+                        Err(error) => self.failure = Some((query, error.to_string())),
+                    }
+                    true
+                }
+            },
+            // Dropping what was asked before cancels it.
+            _ => match self.session.ask(query.clone()) {
+                Ok(pending) => {
+                    self.asked = Some((query, pending));
+                    false
+                }
+                Err(error) => {
+                    self.failure = Some((query, error.to_string()));
+                    true
+                }
+            },
+        }
+    }
+
+    fn row(&self) -> Option<&Row> {
+        self.rows.1.get(self.cursor.at.checked_sub(self.rows.0)?)
+    }
+
+    fn show(&mut self, view: View) {
+        self.view = view;
+        self.open.clear();
+        self.cursor = Cursor::default();
+    }
+
+    fn follow(&mut self, view: View) {
+        self.before.push(self.view.clone());
+        self.show(view);
+    }
+
+    pub(super) fn press(&mut self, key: KeyCode) -> Result<(), String> {
+        if self.cursor.press(key, self.total) {
+            return Ok(());
+        }
+        match key {
+            KeyCode::Tab => {
+                let next = match self.view {
+                    View::Aggregate => View::Dominators,
+                    View::Dominators => View::Suspects,
+                    _ => View::Aggregate,
+                };
+                self.before.clear();
+                self.show(next);
+            }
+            KeyCode::Char('g') => {
+                self.group = (self.group + 1) % GROUPS.len();
+                self.inverted = GROUPS[self.group].1;
+                self.before.clear();
+                self.show(View::Aggregate);
+            }
+            KeyCode::Char('i') if self.view == View::Aggregate => {
+                self.inverted = !self.inverted;
+                self.show(View::Aggregate);
+            }
+            KeyCode::Char('u') => match self.row().map(|row| row.leaves.clone()) {
+                Some(leaves) if self.view == View::Aggregate && !leaves.is_empty() => {
+                    self.follow(View::Individuals(leaves));
+                }
+                _ => return Err("choose a group of the aggregate that has few leaves".to_owned()),
+            },
+            KeyCode::Char('p') => match (&self.view, self.row()) {
+                (View::Dominators | View::Suspects | View::Individuals(_), Some(row)) => {
+                    let node = row.id;
+                    self.follow(View::Paths(node));
+                }
+                _ => return Err("choose a node: in dominators, suspects, or the nodes of a group".to_owned()),
+            },
+            KeyCode::Backspace => {
+                if let Some(before) = self.before.pop() {
+                    self.show(before);
+                }
+            }
+            KeyCode::Char('[') => self.go(self.at.saturating_sub(1)),
+            KeyCode::Char(']') => self.go(self.at + 1),
+            KeyCode::Right | KeyCode::Enter => match self.row() {
+                Some(row) if row.children > 0 && !row.is_open => {
+                    let id = row.id;
+                    self.open.insert(id);
+                }
+                Some(row) if key == KeyCode::Enter && row.is_open => {
+                    let id = row.id;
+                    self.open.remove(&id);
+                }
+                _ => drop(self.cursor.press(KeyCode::Down, self.total)),
+            },
+            KeyCode::Left => match self.row() {
+                Some(row) if row.is_open => {
+                    let id = row.id;
+                    self.open.remove(&id);
+                }
+                Some(row) => {
+                    let (start, rows) = &self.rows;
+                    let before = &rows[..self.cursor.at - start];
+                    let above = before.iter().rposition(|other| other.level < row.level);
+                    self.cursor.at = above.map_or(self.cursor.at, |above| start + above);
+                }
+                None => {}
+            },
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn go(&mut self, at: usize) {
+        self.at = at.min(self.session.snapshots().len().saturating_sub(1));
+        self.before.clear();
+        self.show(if let View::Individuals(_) | View::Paths(_) = self.view {
+            View::Aggregate
+        } else {
+            self.view.clone()
+        });
+    }
+
+    pub(super) fn draw(&mut self, frame: &mut Frame<'_>, area: Rect) {
+        let [titles, heads, rows] =
+            Layout::vertical([Constraint::Length(1), Constraint::Length(1), Constraint::Min(1)]).areas(area);
+        let Some(info) = self.snapshot() else {
+            return frame.render_widget(
+                head("No heap snapshot: take one of a process with S, or open a .fxsnapshot file"),
+                titles,
+            );
+        };
+        let view = match &self.view {
+            View::Aggregate => {
+                format!(
+                    "aggregate by {}{}",
+                    GROUPS[self.group].0,
+                    if self.inverted { ", inverted" } else { "" }
+                )
+            }
+            View::Dominators => "dominators".to_owned(),
+            View::Suspects => "suspects".to_owned(),
+            View::Individuals(_) => "nodes of the group".to_owned(),
+            View::Paths(node) => format!("paths to @ 0x{node:x}"),
+        };
+        let all = self.session.snapshots().len();
+        let place = format!("{} of {all}", self.at.min(all - 1) + 1);
+        let title = about_memory::escape(&info.title);
+        frame
+            .render_widget(head(format!("{title} ({place}, {}): {view}", bytes(signed(info.bytes)))), titles);
+        let is_there = self.poll();
+        if let Some(reason) = info.state.error() {
+            return frame.render_widget(Line::from(about_memory::escape(reason)), heads);
+        }
+        if !is_there {
+            let steps = self.session.jobs().first().map(|job| (job.kind, job.steps));
+            let progress = steps.map_or_else(
+                || format!("{} …", info.state.name()),
+                |(kind, (done, of))| format!("{kind} … {}", share(done.into(), of.into())),
+            );
+            return frame.render_widget(Line::from(progress), heads);
+        }
+        let query = self.query(info.id);
+        if let Some((_, reason)) = self.failure.as_ref().filter(|(of, _)| *of == query) {
+            return frame.render_widget(Line::from(about_memory::escape(reason)), heads);
+        }
+        let Some((_, answer)) = self.answer.clone() else { return };
+        if let Answer::Paths(paths) = &*answer {
+            return self.draw_paths(frame, rows, paths);
+        }
+        self.draw_rows(frame, heads, rows, &query, &answer);
+    }
+
+    fn draw_rows(
+        &mut self,
+        frame: &mut Frame<'_>,
+        heads: Rect,
+        area: Rect,
+        query: &Query,
+        answer: &Arc<Answer>,
+    ) {
+        let height = area.height.min(MOST_ROWS);
+        // The number of rows changes with what is open, so the first window may lie behind the end.
+        let mut window = self.cursor.window(height, self.total.max(1));
+        let rows = loop {
+            let options = RowsOptions::first(usize::from(height)).start(window.start);
+            let options = self.open.iter().fold(options, |options, id| options.open(*id));
+            let Ok(rows) = self.session.rows(query, answer, &options) else { return };
+            let again = self.cursor.window(height, rows.total);
+            self.total = rows.total;
+            if again.start == window.start {
+                break rows;
+            }
+            window = again;
+        };
+        let is_of_nodes = rows.columns.len() == 2;
+        let titles = if is_of_nodes {
+            format!("{:>12} {:>7} {:>12} NODE", "RETAINED", "", "SHALLOW")
+        } else {
+            format!("{:>12} {:>7} {:>10} {:>12} GROUP", "BYTES", "", "COUNT", "TOTAL")
+        };
+        frame.render_widget(head(titles), heads);
+        let lines: Vec<_> = rows.rows.iter().map(|row| line(row, &rows.whole, is_of_nodes)).collect();
+        self.rows = (window.start, rows.rows);
+        if lines.is_empty() {
+            return frame.render_widget(Line::from("Nothing."), area);
+        }
+        self.cursor.draw(frame, area, lines);
+    }
+
+    fn draw_paths(
+        &mut self,
+        frame: &mut Frame<'_>,
+        area: Rect,
+        paths: &[Vec<about_memory::session::PathStep>],
+    ) {
+        let mut lines = Vec::new();
+        for path in paths {
+            for (depth, step) in path.iter().enumerate() {
+                let name = if step.name.is_empty() { "(root)" } else { &step.name };
+                let edge = match (&step.edge, depth + 1 == path.len()) {
+                    (_, true) => String::new(),
+                    (Some(edge), _) => format!(" .{} →", about_memory::escape(edge)),
+                    (None, _) => " →".to_owned(),
+                };
+                let indent = "  ".repeat(depth);
+                lines.push(Line::from(format!(
+                    "{indent}{} @ 0x{:x}{edge}",
+                    about_memory::escape(name),
+                    step.node
+                )));
+            }
+            lines.push(Line::default());
+        }
+        self.total = lines.len();
+        let window = self.cursor.window(area.height, self.total);
+        self.cursor.draw(frame, area, lines.drain(window));
+    }
+}
+
+fn signed(size: u128) -> i128 {
+    i128::try_from(size).unwrap_or(i128::MAX)
+}
+
+fn line(row: &Row, whole: &[i128], is_of_nodes: bool) -> Line<'static> {
+    let branch = match (row.children, row.is_open) {
+        (0, _) => ' ',
+        (_, true) => '▾',
+        (_, false) => '▸',
+    };
+    let indent = "  ".repeat(row.level);
+    let name = about_memory::escape(&row.name.join(" › "));
+    let number = |column: usize| row.numbers.get(column).copied().unwrap_or_default();
+    let part = share(number(0), whole.first().copied().unwrap_or_default());
+    Line::from(if is_of_nodes {
+        let (retained, shallow) = (bytes(number(0)), bytes(number(1)));
+        format!("{retained:>12} {part:>7} {shallow:>12} {indent}{branch} {name} @ 0x{:x}", row.id)
+    } else {
+        let (own, nodes, total) = (bytes(number(0)), count(number(1)), bytes(number(2)));
+        format!("{own:>12} {part:>7} {nodes:>10} {total:>12} {indent}{branch} {name}")
+    })
+}

@@ -1,0 +1,117 @@
+//! The screen of running processes.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use dmd::analyze::program::bytes;
+use ratatui::Frame;
+use ratatui::crossterm::event::KeyCode;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::text::Line;
+
+use super::ask::{Ask, Process};
+use super::cursor::{Cursor, head};
+
+/// The amounts that a sparkline shows.
+const LATEST: usize = 16;
+const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+const NOBODY: [&str; 3] = [
+    "No process listens.",
+    "Start a program with ABOUT_MEMORY=listen, or call memory_reporter::listen() in it.",
+    "Or open a file: about-memory top FILE",
+];
+
+#[derive(Debug, Default)]
+pub(super) struct Processes {
+    rows: Vec<Process>,
+    latest: BTreeMap<u32, VecDeque<u64>>,
+    marked: BTreeSet<u32>,
+    cursor: Cursor,
+}
+
+impl Processes {
+    pub(super) const KEYS: &'static str =
+        "Enter open, Space mark, D diff, m minimize, s save, d stacks, S heap snapshot";
+
+    pub(super) fn told(&mut self, rows: Vec<Process>) {
+        let is_there = |pid: &u32| rows.iter().any(|row| row.pid == *pid);
+        self.latest.retain(|pid, _| is_there(pid));
+        self.marked.retain(is_there);
+        for row in &rows {
+            let latest = self.latest.entry(row.pid).or_default();
+            latest.extend(row.resident);
+            if latest.len() > LATEST {
+                latest.pop_front();
+            }
+        }
+        self.rows = rows;
+    }
+
+    /// What a key asks for, or why it asks for nothing.
+    pub(super) fn press(&mut self, key: KeyCode) -> Result<Option<Ask>, String> {
+        if self.cursor.press(key, self.rows.len()) {
+            return Ok(None);
+        }
+        let Some(row) = self.rows.get(self.cursor.at) else { return Ok(None) };
+        let can = |request: &str| match row.requests.iter().any(|known| known == request) {
+            true => Ok(()),
+            false => Err(format!("process {} does not offer this ({request})", row.pid)),
+        };
+        Ok(match key {
+            KeyCode::Enter if self.marked.is_empty() => Some(Ask::Measure(vec![row.pid])),
+            KeyCode::Enter => Some(Ask::Measure(self.marked.iter().copied().collect())),
+            KeyCode::Char('m') => can("minimize").map(|()| Some(Ask::Minimize(row.pid)))?,
+            KeyCode::Char('s') => Some(Ask::Save(row.pid)),
+            KeyCode::Char('d') => can("dmd-dump").map(|()| Some(Ask::Stacks(row.pid)))?,
+            KeyCode::Char('S') => {
+                can("heap-snapshot").map(|()| Some(Ask::Snapshot(row.pid, row.name.clone())))?
+            }
+            KeyCode::Char(' ') => {
+                if !self.marked.remove(&row.pid) {
+                    self.marked.insert(row.pid);
+                }
+                None
+            }
+            KeyCode::Char('D') => {
+                let marked: Vec<u32> = self.marked.iter().copied().collect();
+                match marked.as_slice() {
+                    [first, second] => Some(Ask::Diff([*first, *second])),
+                    _ => return Err("mark two processes with Space first".to_owned()),
+                }
+            }
+            _ => None,
+        })
+    }
+
+    pub(super) fn draw(&mut self, frame: &mut Frame<'_>, area: Rect) {
+        let [heads, rows] = Layout::vertical([Constraint::Length(1), Constraint::Min(1)]).areas(area);
+        frame.render_widget(
+            head(format!("  {:>8} {:>10} {:>10} {LATELY:<LATEST$} PROCESS", "PID", "RESIDENT", "HEAP")),
+            heads,
+        );
+        if self.rows.is_empty() {
+            let lines: Vec<_> = NOBODY.into_iter().map(Line::from).collect();
+            return frame.render_widget(ratatui::widgets::Paragraph::new(lines), rows);
+        }
+        let window = self.cursor.window(rows.height, self.rows.len());
+        let lines: Vec<_> = self.rows[window].iter().map(|row| self.line(row)).collect();
+        self.cursor.draw(frame, rows, lines);
+    }
+
+    fn line(&self, row: &Process) -> Line<'static> {
+        let amount = |amount: Option<u64>| amount.map(|amount| bytes(amount.into())).unwrap_or_default();
+        let mark = if self.marked.contains(&row.pid) { '*' } else { ' ' };
+        let name = row.error.as_ref().unwrap_or(&row.name);
+        let (resident, heap) = (amount(row.resident), amount(row.heap));
+        let lately = self.latest.get(&row.pid).map(sparkline).unwrap_or_default();
+        Line::from(format!("{mark} {:>8} {resident:>10} {heap:>10} {lately:>LATEST$} {name}", row.pid))
+    }
+}
+
+const LATELY: &str = "LATELY";
+
+/// The amounts as bars, as high as the greatest.
+fn sparkline(latest: &VecDeque<u64>) -> String {
+    let most = latest.iter().copied().max().unwrap_or_default().max(1);
+    let bar = |amount: &u64| BARS[usize::try_from(amount.saturating_mul(7) / most).unwrap_or(7)];
+    latest.iter().map(bar).collect()
+}

@@ -1,0 +1,217 @@
+//! The four screens, and which of them is in sight. Neither a terminal nor a process takes part.
+
+use about_memory::session::Session;
+use ratatui::Frame;
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use ratatui::layout::{Constraint, Layout};
+use ratatui::style::{Modifier, Style};
+use ratatui::text::{Line, Span};
+use ratatui::widgets::Paragraph;
+
+use super::ask::{self, Ask, Told};
+use super::memory::Memory;
+use super::processes::Processes;
+use super::report::Report;
+use super::stacks::Stacks;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Screen {
+    Processes,
+    Report,
+    Memory,
+    Stacks,
+}
+
+const SCREENS: [(Screen, &str); 4] = [
+    (Screen::Processes, "1 Processes"),
+    (Screen::Report, "2 Report"),
+    (Screen::Memory, "3 Memory"),
+    (Screen::Stacks, "4 Stacks"),
+];
+
+/// What the program does next.
+#[derive(Debug)]
+pub(super) enum Next {
+    Nothing,
+    Ask(Ask),
+    Quit,
+}
+
+pub(super) struct Screens {
+    pub(super) screen: Screen,
+    pub(super) report: Report,
+    pub(super) stacks: Stacks,
+    processes: Processes,
+    memory: Memory,
+    session: Session,
+    /// The process that `S` on the screen of snapshots takes one of.
+    of: Option<(u32, String)>,
+    message: String,
+    has_help: bool,
+}
+
+impl Screens {
+    pub(super) fn new(session: Session) -> Self {
+        Self {
+            screen: Screen::Processes,
+            report: Report::default(),
+            stacks: Stacks::default(),
+            processes: Processes::default(),
+            memory: Memory::new(session.clone()),
+            session,
+            of: None,
+            message: String::new(),
+            has_help: false,
+        }
+    }
+
+    /// What to ask again after a while.
+    pub(super) fn again(&self) -> Option<Ask> {
+        match self.screen {
+            Screen::Processes => Some(Ask::List),
+            Screen::Report => self.report.again(),
+            Screen::Memory | Screen::Stacks => None,
+        }
+    }
+
+    pub(super) fn told(&mut self, told: Told) {
+        match told {
+            Told::Processes(rows) => self.processes.told(rows),
+            Told::Report(pids, set) => self.report.told(pids, *set),
+            Told::Difference(title, set) => self.report.open(title, *set, Vec::new()),
+            Told::Stacks(title, blocks) => {
+                self.stacks.told(title, *blocks);
+                self.message.clear();
+            }
+            Told::Done(message) | Told::Failed(message) => self.message = about_memory::escape(&message),
+        }
+    }
+
+    pub(super) fn press(&mut self, key: KeyEvent) -> Next {
+        let is_ctrl_c = key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL);
+        if is_ctrl_c {
+            return Next::Quit;
+        }
+        self.message.clear();
+        let is_typing = self.screen == Screen::Report && self.report.is_typing();
+        if !is_typing {
+            if std::mem::take(&mut self.has_help) {
+                return Next::Nothing;
+            }
+            match key.code {
+                KeyCode::Char('q') => return Next::Quit,
+                KeyCode::Char('?') => {
+                    self.has_help = true;
+                    return Next::Nothing;
+                }
+                KeyCode::Char(digit @ '1'..='4') => {
+                    self.screen = SCREENS[digit as usize - '1' as usize].0;
+                    return Next::Nothing;
+                }
+                KeyCode::Esc => {
+                    self.screen = Screen::Processes;
+                    return Next::Nothing;
+                }
+                _ => {}
+            }
+        }
+        // The screen of stacks has `k` for the kind.
+        let code = match key.code {
+            KeyCode::Char('j') if !is_typing && self.screen != Screen::Stacks => KeyCode::Down,
+            KeyCode::Char('k') if !is_typing && self.screen != Screen::Stacks => KeyCode::Up,
+            code => code,
+        };
+        let asked = match self.screen {
+            Screen::Processes => self.processes.press(code),
+            Screen::Report => self.report.press(code),
+            Screen::Memory if code == KeyCode::Char('S') => match &self.of {
+                Some((pid, name)) => Ok(Some(Ask::Snapshot(*pid, name.clone()))),
+                None => Err("choose a process on the first screen with S".to_owned()),
+            },
+            Screen::Memory => self.memory.press(code).map(|()| None),
+            Screen::Stacks => self.stacks.press(code).map(|()| None),
+        };
+        match asked {
+            Ok(None) => Next::Nothing,
+            Ok(Some(ask)) => self.ask(ask),
+            Err(message) => {
+                self.message = message;
+                Next::Nothing
+            }
+        }
+    }
+
+    /// Goes to the screen that shows the answer.
+    fn ask(&mut self, ask: Ask) -> Next {
+        match &ask {
+            Ask::Measure(_) | Ask::Diff(_) => self.screen = Screen::Report,
+            Ask::Stacks(pid) => {
+                self.screen = Screen::Stacks;
+                self.message = format!("asking process {pid} for its stacks …");
+            }
+            Ask::Snapshot(pid, name) => {
+                self.screen = Screen::Memory;
+                self.of = Some((*pid, name.clone()));
+                if let Err(error) = ask::take(&self.session, *pid, name) {
+                    self.message = error;
+                }
+                return Next::Nothing;
+            }
+            _ => {}
+        }
+        Next::Ask(ask)
+    }
+
+    pub(super) fn draw(&mut self, frame: &mut Frame<'_>) {
+        let [tabs, body, keys] =
+            Layout::vertical([Constraint::Length(1), Constraint::Min(1), Constraint::Length(1)])
+                .areas(frame.area());
+        let tab = |(screen, title): &(Screen, &'static str)| {
+            let style = Style::new();
+            let style = if *screen == self.screen { style.add_modifier(Modifier::REVERSED) } else { style };
+            [Span::styled(format!(" {title} "), style), Span::raw(" ")]
+        };
+        let help = Span::raw(" ? keys  q quit");
+        frame.render_widget(Line::from_iter(SCREENS.iter().flat_map(tab).chain([help])), tabs);
+        let line = if self.message.is_empty() { self.keys() } else { &self.message };
+        let style =
+            Style::new().add_modifier(if self.message.is_empty() { Modifier::DIM } else { Modifier::BOLD });
+        frame.render_widget(Line::styled(line.to_owned(), style), keys);
+        if self.has_help {
+            return frame.render_widget(Paragraph::new(help_text()), body);
+        }
+        match self.screen {
+            Screen::Processes => self.processes.draw(frame, body),
+            Screen::Report => self.report.draw(frame, body),
+            Screen::Memory => self.memory.draw(frame, body),
+            Screen::Stacks => self.stacks.draw(frame, body),
+        }
+    }
+
+    fn keys(&self) -> &'static str {
+        match self.screen {
+            Screen::Processes => Processes::KEYS,
+            Screen::Report => Report::KEYS,
+            Screen::Memory => Memory::KEYS,
+            Screen::Stacks => Stacks::KEYS,
+        }
+    }
+}
+
+fn help_text() -> Vec<Line<'static>> {
+    let screens = [
+        ("Processes", Processes::KEYS),
+        ("Report", Report::KEYS),
+        ("Memory", Memory::KEYS),
+        ("Stacks", Stacks::KEYS),
+    ];
+    let mut lines = vec![
+        Line::from("Everywhere: 1 2 3 4 choose a screen, ↑↓ Page Up, Page Down, Home, End move,"),
+        Line::from("  j k move, too, but not in Stacks, Esc goes to the processes,"),
+        Line::from("  q or Ctrl-C ends. Any key closes this text."),
+    ];
+    for (name, keys) in screens {
+        lines.extend([Line::default(), super::cursor::head(name), Line::from(keys)]);
+    }
+    lines
+}

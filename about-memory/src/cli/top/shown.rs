@@ -1,0 +1,300 @@
+//! Each screen as a terminal of 80 columns and 24 lines shows it.
+
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use about_memory::session::{Session, SessionOptions};
+use dmd::analyze::program::{HeapBlocks, ProgramOptions};
+use memory_report::{Kind, Report, ReportSet, Units};
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+
+use super::ask::{Ask, Process, Told};
+use super::screens::{Next, Screen, Screens};
+
+struct Shown {
+    screens: Screens,
+    terminal: Terminal<TestBackend>,
+}
+
+impl Shown {
+    fn new(session: Session) -> Self {
+        let terminal = Terminal::new(TestBackend::new(80, 24)).unwrap();
+        Self { screens: Screens::new(session), terminal }
+    }
+
+    /// The lines on the screen, without spaces at their ends.
+    fn lines(&mut self) -> Vec<String> {
+        self.terminal.draw(|frame| self.screens.draw(frame)).unwrap();
+        let buffer = self.terminal.backend().buffer();
+        let line = |y| (0..80).map(|x| buffer[(x, y)].symbol()).collect::<String>().trim_end().to_owned();
+        (0..24).map(line).collect()
+    }
+
+    fn press(&mut self, key: KeyCode) -> Option<Ask> {
+        match self.screens.press(KeyEvent::new(key, KeyModifiers::NONE)) {
+            Next::Nothing => None,
+            Next::Ask(ask) => Some(ask),
+            Next::Quit => panic!("{key:?} quits"),
+        }
+    }
+
+    fn keys(&mut self, keys: &str) {
+        for key in keys.chars() {
+            assert!(self.press(KeyCode::Char(key)).is_none(), "{key}");
+        }
+    }
+
+    /// The lines once one of them contains a text.
+    fn until(&mut self, text: &str) -> Vec<String> {
+        let end = Instant::now() + Duration::from_secs(60);
+        loop {
+            let lines = self.lines();
+            if lines.iter().any(|line| line.contains(text)) {
+                return lines;
+            }
+            assert!(Instant::now() < end, "{text} is not in {lines:#?}");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    fn has(&mut self, text: &str) -> bool {
+        self.lines().iter().any(|line| line.contains(text))
+    }
+}
+
+fn without_files() -> Shown {
+    Shown::new(Session::new(SessionOptions::new()))
+}
+
+fn process(pid: u32, name: &str, resident: u64) -> Process {
+    let requests = ["report", "minimize", "heap-snapshot"].map(str::to_owned).to_vec();
+    Process {
+        pid,
+        name: name.to_owned(),
+        requests,
+        resident: Some(resident << 20),
+        heap: Some(1 << 20),
+        error: None,
+    }
+}
+
+fn set(megabytes: i64) -> ReportSet {
+    let mut set = ReportSet::new();
+    for (path, kind, amount) in [
+        ("explicit/cache/keys", Kind::Heap, 1),
+        ("explicit/cache/values", Kind::Heap, megabytes),
+        ("explicit/index", Kind::Heap, 2),
+        ("heap-allocated", Kind::Other, 20),
+    ] {
+        let (process, units, description) = ("Main Process (pid 7)", Units::Bytes, "A part.");
+        set.push(Report { process, path, kind, units, amount: amount << 20, description });
+    }
+    set
+}
+
+#[test]
+fn processes_have_a_line_each_and_keys() {
+    let mut shown = without_files();
+    assert!(shown.has("ABOUT_MEMORY=listen"));
+    for resident in [10, 20, 40] {
+        shown.screens.told(Told::Processes(vec![process(7, "server", resident), process(8, "worker", 5)]));
+    }
+    let lines = shown.lines();
+    assert!(lines[0].starts_with(" 1 Processes   2 Report   3 Memory   4 Stacks"), "{lines:#?}");
+    assert_eq!(lines[1], "       PID   RESIDENT       HEAP LATELY           PROCESS");
+    assert_eq!(lines[2], "         7   40.00 MB    1.00 MB              ▂▄█ server");
+    assert_eq!(lines[3], "         8    5.00 MB    1.00 MB              ███ worker");
+    assert!(matches!(shown.press(KeyCode::Char('m')), Some(Ask::Minimize(7))));
+    assert!(matches!(shown.press(KeyCode::Char('s')), Some(Ask::Save(7))));
+    // A process without DMD has no stacks.
+    shown.keys("d");
+    assert_eq!(shown.lines()[23], "process 7 does not offer this (dmd-dump)");
+    shown.keys("D");
+    assert_eq!(shown.lines()[23], "mark two processes with Space first");
+    shown.keys(" j ");
+    assert!(shown.lines()[3].starts_with("*        8"));
+    assert!(matches!(shown.press(KeyCode::Char('D')), Some(Ask::Diff([7, 8]))));
+    assert_eq!(shown.screens.screen, Screen::Report);
+    shown.keys("1k");
+    assert!(matches!(shown.press(KeyCode::Enter), Some(Ask::Measure(pids)) if pids == [7, 8]));
+    // A process that has ended is neither shown nor marked.
+    shown.screens.told(Told::Processes(vec![process(8, "worker", 5)]));
+    shown.keys("1");
+    assert!(!shown.has("server"));
+    assert!(matches!(shown.press(KeyCode::Enter), Some(Ask::Measure(pids)) if pids == [8]));
+}
+
+#[test]
+fn all_keys_are_listed_and_q_quits() {
+    let mut shown = without_files();
+    shown.keys("?");
+    let lines = shown.lines().join("\n");
+    for text in
+        ["Enter open", "Space pause", "Backspace back", "k kind", "q or Ctrl-C ends", "S take", "x save"]
+    {
+        assert!(lines.contains(text), "{text} in {lines}");
+    }
+    // Nothing is cut off at the end of a line.
+    for (screen, end) in [("1", "S heap snapshot"), ("2", "x save"), ("3", "S take"), ("4", "Backspace back")]
+    {
+        shown.keys(&format!("x{screen}"));
+        assert!(shown.lines()[23].ends_with(end), "{end}");
+        shown.keys("?");
+    }
+    shown.keys("x4");
+    assert!(shown.has("No stacks"));
+    let key = |code, modifiers| KeyEvent::new(code, modifiers);
+    assert!(matches!(shown.screens.press(key(KeyCode::Char('q'), KeyModifiers::NONE)), Next::Quit));
+    assert!(matches!(shown.screens.press(key(KeyCode::Char('c'), KeyModifiers::CONTROL)), Next::Quit));
+}
+
+#[test]
+fn a_report_opens_filters_and_shows_changes_since_a_mark() {
+    let mut shown = without_files();
+    shown.screens.screen = Screen::Report;
+    assert!(shown.has("No report"));
+    shown.screens.told(Told::Report(vec![7], Box::new(set(4))));
+    let lines = shown.lines();
+    assert_eq!(lines[1], "process 7");
+    assert_eq!(lines[2], "▾ Main Process (pid 7)");
+    assert_eq!(lines[3], "      20.00 MB  100.0% ▾ explicit");
+    assert_eq!(lines[4], "      13.00 MB   65.0%     heap-unclassified");
+    assert_eq!(lines[5], "       5.00 MB   25.0%   ▸ cache");
+    for _ in 0..3 {
+        shown.press(KeyCode::Down);
+    }
+    shown.press(KeyCode::Right);
+    assert_eq!(shown.lines()[6], "       4.00 MB   20.0%       values");
+    shown.press(KeyCode::Left);
+    assert!(!shown.has("values"));
+    shown.keys("v");
+    assert!(shown.has("5,242,880"));
+    shown.keys("v/val");
+    assert!(shown.has("filter: val_"));
+    shown.press(KeyCode::Enter);
+    assert!(shown.has("values") && !shown.has("index"));
+    shown.press(KeyCode::Home);
+    shown.keys("n/");
+    shown.press(KeyCode::Esc);
+    assert!(shown.has("index"));
+
+    assert!(matches!(shown.screens.again(), Some(Ask::Measure(pids)) if pids == [7]));
+    shown.keys(" ");
+    assert!(shown.has("paused") && shown.screens.again().is_none());
+    shown.keys(" b");
+    shown.screens.told(Told::Report(vec![7], Box::new(set(6))));
+    let lines = shown.lines();
+    assert_eq!(lines[1], "process 7 since the mark");
+    assert!(
+        lines.iter().any(|line| line.starts_with("      +2.00 MB") && line.contains("cache")),
+        "{lines:#?}"
+    );
+    assert!(!lines.iter().any(|line| line.contains("index")));
+    assert!(matches!(shown.press(KeyCode::Char('x')), Some(Ask::Export(set)) if set.len() == 4));
+}
+
+fn small() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../heap-graph/tests/golden/small-a.fxsnapshot")
+}
+
+#[test]
+fn a_snapshot_has_aggregate_dominators_suspects_nodes_and_paths() {
+    let session = Session::new(SessionOptions::new());
+    let mut shown = Shown::new(session.clone());
+    shown.screens.screen = Screen::Memory;
+    assert!(shown.has("No heap snapshot"));
+    let id = session.open(&small()).unwrap();
+    session.wait_until_read(id);
+    let lines = shown.until("GROUP");
+    assert!(lines[1].starts_with("small-a (1 of 1, ") && lines[1].ends_with("aggregate by type, inverted"));
+    shown.keys("g");
+    let lines = shown.until("by objectClass");
+    assert!(lines.len() == 24);
+    let lines = shown.until("Function");
+    let first = lines[3].clone();
+    shown.keys("i");
+    shown.until("inverted");
+    shown.keys("i");
+    shown.until("Function");
+    // From the group to its nodes, to the paths of the first, and back.
+    shown.keys("u");
+    let lines = shown.until(" NODE");
+    assert!(lines[1].ends_with("nodes of the group"), "{lines:#?}");
+    assert!(lines[3].contains("@ 0x"));
+    shown.keys("p");
+    assert!(shown.until("→")[1].contains("paths to @ 0x"));
+    shown.press(KeyCode::Backspace);
+    shown.until(" NODE");
+    shown.press(KeyCode::Backspace);
+    assert_eq!(shown.until(" GROUP")[3], first);
+    shown.press(KeyCode::Tab);
+    let lines = shown.until(" NODE");
+    assert!(lines[1].ends_with("dominators"));
+    assert!(lines[3].contains('▸'), "{lines:#?}");
+    shown.press(KeyCode::Right);
+    assert!(shown.until("▾")[4].contains("    "));
+    shown.press(KeyCode::Left);
+    assert!(!shown.has("▾"));
+    shown.press(KeyCode::Tab);
+    shown.until("suspects");
+    shown.press(KeyCode::Tab);
+    shown.keys("S");
+    assert_eq!(shown.lines()[23], "choose a process on the first screen with S");
+    // The next snapshot, and the one before.
+    let other = session.open(&small().with_file_name("medium.fxsnapshot")).unwrap();
+    session.wait_until_read(other);
+    shown.keys("]");
+    shown.until("medium (2 of 2");
+    shown.keys("[");
+    shown.until("small-a (1 of 2");
+}
+
+fn dark_matter() -> HeapBlocks {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/dmd/dark-matter-mixed.json");
+    HeapBlocks::new(dmd::analyze::read(path).unwrap(), &ProgramOptions::new())
+}
+
+#[test]
+fn stacks_have_kinds_holders_a_flame_graph_and_callers() {
+    let mut shown = without_files();
+    shown.keys("4");
+    shown.screens.told(Told::Stacks("dmd.json".to_owned(), Box::new(dark_matter())));
+    let all = shown.lines();
+    assert!(all[1].starts_with("dmd.json, All (") && all[1].ends_with("by site"), "{all:#?}");
+    assert_eq!(all[2], "       BYTES             BLOCKS NAME");
+    shown.keys("k");
+    assert!(shown.lines()[1].contains(", Twice-reported ("));
+    shown.keys("kkk");
+    assert_eq!(shown.lines(), all);
+    shown.keys("t");
+    assert!(shown.lines()[1].ends_with("by type"));
+    shown.keys("f");
+    let lines = shown.lines();
+    assert!(lines[3].contains("██████████ ▾ all"), "{lines:#?}");
+    let open = |lines: &[String]| {
+        lines
+            .iter()
+            .skip(3)
+            .filter(|line| line.contains("MB") || line.contains(" B ") || line.contains("KB"))
+            .count()
+    };
+    let before = open(&lines);
+    assert!(before > 1);
+    shown.press(KeyCode::Enter);
+    assert_eq!(open(&shown.lines()), 1);
+    shown.press(KeyCode::Right);
+    assert_eq!(open(&shown.lines()), before);
+    shown.keys("e");
+    let functions = shown.lines();
+    assert!(functions[1].ends_with("functions"));
+    shown.press(KeyCode::Enter);
+    let lines = shown.lines();
+    assert!(lines[1].contains("around ") && lines.iter().any(|line| line == "called by"), "{lines:#?}");
+    assert!(lines.iter().any(|line| line == "calls") && lines.iter().any(|line| line.contains("of its own")));
+    shown.press(KeyCode::Backspace);
+    assert_eq!(shown.lines(), functions);
+}

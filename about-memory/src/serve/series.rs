@@ -1,0 +1,52 @@
+//! Amounts over all reports, in the order in which the server got them.
+
+use serde::Deserialize;
+use serde_json::json;
+
+use super::reports::Reports;
+use super::response::{Refusal, Response};
+use crate::{Series, SeriesOptions};
+
+/// The longest path, in bytes.
+const MAX_PATH: usize = 4096;
+const MAX_DEPTH: u32 = 10;
+/// The rows of an answer: the largest at the end.
+const MAX_ROWS: usize = 200;
+
+/// A question about a path and some levels below it; about each tree if the path is empty.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Over {
+    #[serde(default)]
+    path: String,
+    #[serde(default)]
+    depth: u32,
+}
+
+impl Over {
+    pub(super) fn run(self, reports: &Reports) -> Result<Response, Refusal> {
+        if self.path.len() > MAX_PATH || self.depth > MAX_DEPTH {
+            let reason = format!("a path has at most {MAX_PATH} bytes, and {MAX_DEPTH} levels are below it");
+            return Err(Refusal::new(400, reason));
+        }
+        let paths = if self.path.is_empty() { Vec::new() } else { vec![self.path] };
+        let options = SeriesOptions { paths, depth: self.depth, ..SeriesOptions::default() };
+        let mut series = Series::new(options);
+        let mut list = Vec::new();
+        // A difference is not an amount at a time.
+        for (id, report) in reports.list().into_iter().filter(|(_, report)| !report.set.is_diff()) {
+            series.add(report.title.clone(), &report.set);
+            list.push(json!({ "id": id, "title": report.title }));
+        }
+        let rows = series.rows();
+        let shown = rows.iter().take(MAX_ROWS).map(|row| {
+            let number = |amount: &Option<i128>| amount.map(super::answers::number);
+            let amounts: Vec<_> = row.amounts.iter().map(number).collect();
+            json!({ "path": row.path, "units": row.units.to_string(), "amounts": amounts })
+        });
+        Ok(Response::json(&json!({
+            "reports": list, "rows": shown.collect::<Vec<_>>(),
+            "leftOut": series.tiny() + rows.len().saturating_sub(MAX_ROWS),
+        })))
+    }
+}

@@ -1,0 +1,64 @@
+// Functions with their callers and callees. In a recursion, each function counts once.
+
+import type { Frame } from "./flame";
+
+export interface Edge {
+  name: string;
+  bytes: number;
+}
+
+export interface Peeked {
+  name: string;
+  /** What the function and those that it called hold. */
+  bytes: number;
+  /** What it holds itself. */
+  own: number;
+  callers: Map<string, number>;
+  callees: Map<string, number>;
+}
+
+/** All functions of a tree, the largest first. The root is none of them. */
+export function peek(root: Frame): Peeked[] {
+  const all = new Map<string, Peeked>();
+  const of = (name: string) => {
+    let known = all.get(name);
+    if (!known) all.set(name, (known = { name, bytes: 0, own: 0, callers: new Map(), callees: new Map() }));
+    return known;
+  };
+  const add = (to: Map<string, number>, name: string, bytes: number) => to.set(name, (to.get(name) ?? 0) + bytes);
+  // The functions and the calls on the way from the root.
+  const open = new Map<string, number>();
+  const enter = (key: string) => {
+    const depth = open.get(key) ?? 0;
+    open.set(key, depth + 1);
+    return depth === 0;
+  };
+  const leave = (key: string) => open.set(key, open.get(key)! - 1);
+  const call = (frame: Frame) => `${frame.caller!.name}\0${frame.name}`;
+  const left: { frame: Frame; ends: boolean }[] = root.called.map((frame) => ({ frame, ends: false }));
+  for (let next = left.pop(); next; next = left.pop()) {
+    const { frame, ends } = next;
+    const isOutermost = frame.caller === root;
+    if (ends) {
+      leave(frame.name);
+      if (!isOutermost) leave(call(frame));
+      continue;
+    }
+    const peeked = of(frame.name);
+    const bytes = Number(frame.bytes);
+    if (enter(frame.name)) peeked.bytes += bytes;
+    peeked.own += frame.called.reduce((own, called) => own - Number(called.bytes), bytes);
+    if (!isOutermost && enter(call(frame))) {
+      add(peeked.callers, frame.caller!.name, bytes);
+      add(of(frame.caller!.name).callees, frame.name, bytes);
+    }
+    left.push({ frame, ends: true });
+    for (const called of frame.called) left.push({ frame: called, ends: false });
+  }
+  return [...all.values()].sort((a, b) => b.bytes - a.bytes || (a.name < b.name ? -1 : 1));
+}
+
+/** The neighbours of a function, the largest first. */
+export function edges(of: Map<string, number>): Edge[] {
+  return [...of].map(([name, bytes]) => ({ name, bytes })).sort((a, b) => b.bytes - a.bytes || (a.name < b.name ? -1 : 1));
+}

@@ -1,0 +1,45 @@
+// The latest amounts of a process as a line, as high as the greatest of them.
+
+const SVG = "http://www.w3.org/2000/svg";
+const WIDTH = 120;
+const HEIGHT = 18;
+/** The amounts to keep. */
+const MOST = 60;
+
+export class Sparkline {
+  readonly element = document.createElementNS(SVG, "svg");
+  private readonly line = document.createElementNS(SVG, "polyline");
+
+  /** Adds to `amounts`, which may be those of an earlier line. */
+  constructor(
+    private readonly amounts: number[],
+    private readonly text: (amount: number) => string,
+  ) {
+    this.element.setAttribute("viewBox", `0 0 ${WIDTH} ${HEIGHT}`);
+    this.element.setAttribute("class", "sparkline");
+    this.element.setAttribute("role", "img");
+    this.element.append(this.line);
+    this.draw();
+  }
+
+  add(amount: number) {
+    this.amounts.push(amount);
+    if (this.amounts.length > MOST) this.amounts.shift();
+    this.draw();
+  }
+
+  private draw() {
+    const { amounts } = this;
+    const most = Math.max(1, ...amounts);
+    const place = (amount: number, at: number) => {
+      const x = WIDTH - (amounts.length - 1 - at) * (WIDTH / (MOST - 1));
+      return `${x.toFixed(1)},${(HEIGHT - 1 - (amount / most) * (HEIGHT - 2)).toFixed(1)}`;
+    };
+    this.element.dataset.amounts = String(amounts.length);
+    this.line.setAttribute("points", amounts.map(place).join(" "));
+    const first = amounts[0];
+    const last = amounts[amounts.length - 1];
+    const about = first === undefined ? "No amounts yet" : `From ${this.text(first)} to ${this.text(last)}, at most ${this.text(most)}`;
+    this.element.setAttribute("aria-label", about);
+  }
+}

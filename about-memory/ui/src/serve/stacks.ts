@@ -1,0 +1,79 @@
+// The stacks of a dump or a recording: the views of the page that `html` writes, with data from the server.
+
+import { decode } from "../data";
+import { create } from "../elements";
+import { HeapViews } from "../heap_views";
+import { Model } from "../model";
+import type { View } from "../view";
+import { FlameView } from "../views/flame_view";
+import type { Api } from "./api";
+import type { Page, Tell } from "./memory";
+import { changed, replaceAddress, type Route } from "./route";
+
+const TYPING = 300;
+
+export function stacksPage(main: HTMLElement, api: Api, route: Route, tell: Tell): Page {
+  let isClosed = false;
+  main.replaceChildren(create("p", "empty", "Loading …"));
+  const load = async () => {
+    const data = decode(await api.bytes(`stacks/${Number(route.parts[1])}`));
+    if (!isClosed) show(main, route, new Model(data), tell);
+  };
+  load().catch((error: Error) => !isClosed && tell(error.message, true));
+  return {
+    close() {
+      isClosed = true;
+    },
+  };
+}
+
+function show(main: HTMLElement, route: Route, model: Model, tell: Tell) {
+  const { flame, heapView } = model.data;
+  const values = Object.fromEntries(route.query);
+  const heap = heapView && new HeapViews(heapView, model, () => update());
+  const views: View[] = heap ? heap.views : flame ? [new FlameView(flame, model)] : [];
+  let shown = views.find((view) => view.id === values.view) ?? views[0];
+  if (!shown) return tell("There are no stacks in this file.", true);
+  const fill = create("div", "fill");
+  const tabs = create("span", "tabs");
+  const buttons = views.map((view) => {
+    const tab = create("button", "", view.title);
+    tab.type = "button";
+    tab.addEventListener("click", () => {
+      shown = view;
+      update();
+      (view.focused ?? view.element).focus();
+    });
+    return tab;
+  });
+  tabs.append(...buttons);
+  const filter = create("input");
+  filter.type = "search";
+  filter.id = "filter";
+  filter.placeholder = "part of a name";
+  filter.value = values.filter ?? "";
+  filter.setAttribute("aria-label", "Filter");
+  const update = () => {
+    model.ask({ filter: filter.value, regex: false, verbose: false, hideTiny: true });
+    views.forEach((view, at) => {
+      if (view === shown) buttons[at].setAttribute("aria-current", "page");
+      else buttons[at].removeAttribute("aria-current");
+    });
+    if (fill.firstChild !== shown.element) fill.replaceChildren(shown.element);
+    shown.update();
+    replaceAddress(changed(route, { ...heap?.address, view: shown.id, filter: filter.value }));
+  };
+  let timer = 0;
+  filter.addEventListener("input", () => {
+    clearTimeout(timer);
+    timer = window.setTimeout(update, TYPING);
+  });
+  const bar = create("div", "bar");
+  bar.append(tabs, filter);
+  main.replaceChildren(bar, ...(heap ? [heap.above] : []), fill);
+  if (heap) heap.address = values;
+  update();
+  tell("", false);
+  document.documentElement.dataset.stacks = route.parts[1];
+  (shown.focused ?? shown.element).focus();
+}

@@ -1,0 +1,69 @@
+// The rules of axe-core on every view of the live page, in both colour schemes.
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { readFile } from "node:fs/promises";
+import { createRequire } from "node:module";
+import { fileURLToPath } from "node:url";
+import { after, test } from "node:test";
+import { golden, newPage, program } from "./browser.mjs";
+
+const axe = await readFile(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+const heap = (name) => fileURLToPath(new URL(`../../../heap-graph/tests/golden/${name}`, import.meta.url));
+const processes = [];
+
+after(() => processes.forEach((one) => one.kill("SIGTERM")));
+
+async function serve(...args) {
+  const server = spawn(program, ["serve", "--no-open", "--json", ...args], { stdio: ["ignore", "pipe", "inherit"] });
+  processes.push(server);
+  let line = "";
+  for await (const part of server.stdout.setEncoding("utf8")) {
+    line += part;
+    if (line.includes("\n")) break;
+  }
+  return JSON.parse(line).url;
+}
+
+const VIEWS = [
+  ["#/", ".empty, .processes"],
+  ["#/report/1", ".row.heading"],
+  ["#/report/1?view=treemap", ".treemap .box"],
+  ["#/report/2?against=1", ".row.heading"],
+  ["#/series?depth=1", ".series svg"],
+  ["#/memory/1/census", ".windowed .row .name"],
+  ["#/memory/1/treemap", ".map button"],
+  ["#/memory/1/dominators", ".paths .path"],
+  ["#/memory/1/suspects", ".windowed"],
+  ["#/memory/1/search?q=Function", ".paths .path"],
+  ["#/memory/1/individuals?by=objectClass&leaves=1,2", ".paths .path"],
+  ["#/diff/1/2", ".windowed .row .name"],
+  ["#/stacks/1", ".table .row .name"],
+  ["#/stacks/1?view=treemap", ".treemap .box"],
+  ["#/stacks/1?view=flame", ".flame .frame"],
+  ["#/stacks/1?view=callers", ".callers .row"],
+  ["#/stacks/2", ".time svg"],
+  ["#/no/such/page", ".empty"],
+];
+
+for (const colorScheme of ["light", "dark"]) {
+  test(`every view keeps the rules of axe (${colorScheme})`, async () => {
+    const url = await serve(
+      heap("small-a.fxsnapshot"), heap("medium.fxsnapshot"), golden("firefox/diff.a.json"), golden("firefox/diff.b.json"),
+      golden("dmd/dark-matter-mixed.json"), golden("heap/before.dmdrec"), "--no-fix-stacks",
+    );
+    // The policy of the page allows no script but its own, so the test goes around it.
+    const { page, close } = await newPage({ colorScheme, bypassCSP: true });
+    await page.goto(url);
+    await page.waitForFunction(() => document.querySelectorAll("#side li a[href*='#/memory/']").length === 2);
+    await page.evaluate(axe);
+    const found = [];
+    for (const [hash, wanted] of VIEWS) {
+      await page.evaluate((to) => (location.hash = to), hash);
+      await page.waitForSelector(wanted);
+      const { violations } = await page.evaluate(() => window.axe.run());
+      for (const { id, nodes } of violations) found.push(`${hash}: ${id}: ${nodes.slice(0, 3).map((node) => node.html.slice(0, 200)).join(" | ")}`);
+    }
+    assert.deepEqual(found, []);
+    await close();
+  });
+}

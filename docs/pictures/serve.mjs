@@ -1,0 +1,35 @@
+// Takes the pictures of the live page in the guide: `make` starts the server and gives its address and the folder.
+import { createRequire } from "node:module";
+import { join } from "node:path";
+
+const require = createRequire(new URL("../../about-memory/ui/package.json", import.meta.url));
+const { chromium } = require("playwright-core");
+const [url, folder] = process.argv.slice(2);
+
+const VIEWS = [
+  ["serve-processes", "#/", ".sparkline[data-amounts='4']"],
+  ["serve-report", "#/report/1", ".row.heading"],
+  ["serve-stacks", "#/stacks/1?view=table&kind=2", ".table .row .name"],
+  ["serve-callers", "#/stacks/1?view=callers&filter=code_search", ".callers .row"],
+  ["serve-recording", "#/stacks/2?view=flame", ".flame .frame"],
+  ["serve-aggregate", "#/memory/1/census?by=objectClass", ".windowed .row .name"],
+  ["serve-treemap", "#/memory/1/treemap", ".map button"],
+  ["serve-dominators", "#/memory/1/dominators", ".paths .path"],
+  ["serve-difference", "#/diff/1/2?by=objectClass", ".windowed .row .name"],
+];
+
+const browser = await chromium.launch({
+  executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
+  args: ["--no-sandbox", "--disable-gpu", "--hide-scrollbars"],
+});
+const page = await browser.newPage({ viewport: { width: 880, height: 340 }, colorScheme: "light" });
+await page.goto(url);
+await page.waitForFunction(() => document.querySelectorAll("#side li a[href*='#/memory/']").length === 2);
+for (const [name, hash, wanted] of VIEWS) {
+  await page.evaluate((to) => (location.hash = to), hash);
+  await page.waitForSelector(wanted, { state: "attached" });
+  // The rows of the view, and what their selection asks for.
+  await page.waitForTimeout(500);
+  await page.screenshot({ path: join(folder, `${name}.png`) });
+}
+await browser.close();
