@@ -76,10 +76,7 @@ fn views_of_dumps_show_any_time_of_a_recording() {
     let folded = stdout(&["dmd", &file, "--no-fix-stacks", "--at", "end", "--folded"]);
     assert!(folded.contains(" 5000\n"), "{folded}");
     let suggestions = stdout(&["dmd", &file, "--no-fix-stacks", "--suggest"]);
-    assert!(
-        suggestions.contains(" bytes in 2 blocks at the peak (--at end shows the end)"),
-        "{suggestions}"
-    );
+    assert!(suggestions.contains(" bytes in 2 blocks at the peak (--at end shows the end)"), "{suggestions}");
     let suggestions = stdout(&["dmd", &file, "--no-fix-stacks", "--suggest", "--between", "100ms", "0.65s"]);
     assert!(
         suggestions.starts_with("The program allocated 200 bytes in 2 blocks between 0.10 and"),
