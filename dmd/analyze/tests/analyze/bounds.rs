@@ -77,7 +77,7 @@ fn look_up(library: &Library, places: u64, options: &SymbolOptions) -> (Vec<Stri
 fn inlined_calls_nested_without_end_are_a_note_and_no_crash() {
     for threads in [1, 2] {
         let folder = tempfile::tempdir().unwrap();
-        let library = assemble(folder.path(), &inlined(20_000), "");
+        let library = assemble(folder.path(), &inlined(100_000), "");
         let (found, bounds) = look_up(&library, 1, &SymbolOptions::new().threads(threads));
         assert_eq!(bounds, [SymbolBound::Nesting]);
         // The table of symbols still names the function.
