@@ -1,4 +1,5 @@
-//! Blocks with all kinds of stacks: generic functions, closures, recursion, other threads, deeper stacks than a dump keeps.
+//! Blocks with all kinds of stacks: generic functions, closures, recursion, other threads, deeper stacks than a dump keeps,
+//! stacks that continue on another one.
 //! Each has a size of its own. Usage: `deep FILE`; writes a dump.
 
 use std::alloc::System;
@@ -40,6 +41,31 @@ impl Drop for Dropped {
     }
 }
 
+fn map(bytes: usize) -> *mut libc::c_void {
+    let (access, kind) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+    // SAFETY: fresh pages anywhere overwrite nothing.
+    unsafe { libc::mmap(std::ptr::null_mut(), bytes, access, kind, -1, 0) }
+}
+
+/// Allocates on a stack that lies above its caller's, which lies below that of `main`. The kernel maps new pages below
+/// older ones, or into the highest hole that they fit into.
+#[inline(never)]
+fn on_other_stacks() {
+    const PART: usize = 16 << 20;
+    let hole = map(4 * PART);
+    stacker::grow(2 * PART, || {
+        let lower = 0_u8;
+        // SAFETY: mapped above, and nobody uses the pages.
+        assert_eq!(unsafe { libc::munmap(hole, 4 * PART) }, 0);
+        stacker::grow(3 * PART, || {
+            let upper = 0_u8;
+            keep(95_001);
+            let (lower, upper) = (black_box(&raw const lower), black_box(&raw const upper));
+            assert!(lower < upper, "the stacks lie the other way round: {lower:?} {upper:?}");
+        });
+    });
+}
+
 fn main() {
     let file = std::env::args_os().nth(1).expect("a file");
     keep(10_001);
@@ -54,6 +80,7 @@ fn main() {
     black_box(grows.leak());
     let sorted: BTreeMap<usize, [u8; 600]> = (0..40).map(|n| (n, [1; 600])).collect();
     black_box(Box::leak(Box::new(sorted)));
+    on_other_stacks();
     let thread = std::thread::Builder::new().stack_size(1 << 20).spawn(|| {
         keep(80_001);
         recursive(50, 90_001);

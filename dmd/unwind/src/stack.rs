@@ -151,15 +151,31 @@ impl<'a> Memory<'a> {
         Some(())
     }
 
+    /// As [`Self::enter`], on the stack of a caller. The walker limits how often it calls this, so each such stack has
+    /// all pages that a walk may try.
+    pub(crate) fn switch(&mut self, sp: usize) -> Option<()> {
+        self.budget = PAGES_PER_WALK;
+        self.enter(sp)
+    }
+
+    /// Is the address in the known part of the stack that the walk is on?
+    pub(crate) fn holds(&self, address: usize) -> bool {
+        (self.low..=self.high).contains(&address)
+    }
+
     /// Extends the range up to `end`, if all of it is readable.
     #[cold]
     pub(crate) fn reach(&mut self, end: usize) -> bool {
-        if (self.own.low..self.own.high).contains(&self.low) {
-            // Nothing above the thread's own stack belongs to the thread.
+        let own = self.own.low..self.own.high;
+        if own.contains(&self.low) || own.contains(&end) {
+            // Nothing above the thread's own stack belongs to the thread, and what lies in it is on no other stack.
             return end <= self.high;
         }
+        if end.saturating_sub(self.high) > self.budget * PAGE {
+            return false;
+        }
         while self.high < end {
-            if self.budget == 0 || !is_readable(self.high) {
+            if !is_readable(self.high) {
                 return false;
             }
             self.budget -= 1;

@@ -20,6 +20,10 @@ pub struct Frame {
     pub fp: usize,
 }
 
+/// The maximum number of steps to another stack in one walk. As the stacks' order in memory is free, only a limit keeps
+/// a walk of damaged stacks from going in circles.
+const SWITCHES: u8 = 16;
+
 /// Why a walk ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
@@ -98,6 +102,8 @@ struct Seen {
     all: bool,
     /// A rule of a permanent module has ended the walk.
     sure_end: bool,
+    /// The number of steps to another stack.
+    switches: u8,
 }
 
 enum Step {
@@ -182,11 +188,13 @@ fn unusual_step(
         },
     };
     match rule {
-        Rule::Usual(usual) => match wide_step(usual, frame, memory) {
-            Some(Frame { pc: 0, .. }) => Step::End(End::Complete),
-            Some(frame) => Step::To(frame),
-            None => Step::End(End::Lost),
-        },
+        Rule::Usual(usual) => {
+            match wide_step(usual, frame, memory).or_else(|| switch(usual, frame, memory, seen)) {
+                Some(Frame { pc: 0, .. }) => Step::End(End::Complete),
+                Some(frame) => Step::To(frame),
+                None => Step::End(End::Lost),
+            }
+        }
         Rule::End => {
             seen.sure_end = matches!(known, Cached::Sure(_));
             Step::End(End::Complete)
@@ -238,6 +246,32 @@ fn wide_step(usual: Usual, frame: Frame, memory: &mut Memory<'_>) -> Option<Fram
     let pc = strip(memory.read(below(usual.return_address)?)?);
     let fp = if usual.fp == 0 { frame.fp } else { memory.read(below(usual.fp)?)? };
     Some(Frame { pc, sp: cfa, fp })
+}
+
+/// The step to a caller on another stack, as functions take it that run a closure on a stack of its own: they keep the
+/// caller's stack pointer in the frame pointer. The other stack may lie above or below this one.
+#[cold]
+fn switch(usual: Usual, frame: Frame, memory: &mut Memory<'_>, seen: &mut Seen) -> Option<Frame> {
+    let cfa = frame.fp.checked_add(usual.cfa as usize * 8)?;
+    if !usual.from_fp || seen.switches == SWITCHES || memory.holds(cfa) {
+        return None;
+    }
+    seen.switches += 1;
+    let saved = |words: u32| cfa.checked_sub(words as usize * 8);
+    let pc = saved(usual.return_address)?;
+    let fp = if usual.fp == 0 { None } else { Some(saved(usual.fp)?) };
+    memory.switch(fp.map_or(pc, |fp| fp.min(pc)))?;
+    let next = Frame {
+        pc: strip(memory.read(pc)?),
+        sp: cfa,
+        fp: match fp {
+            Some(fp) => memory.read(fp)?,
+            None => frame.fp,
+        },
+    };
+    // A frame pointer may hold any value in code with wrong unwind information. No caller is outside of all modules.
+    Module::find(next.pc.wrapping_sub(1))?;
+    Some(next)
 }
 
 /// Takes one step with the known registers, and decides whether to follow them further.

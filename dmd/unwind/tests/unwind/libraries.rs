@@ -7,6 +7,14 @@ use dmd_unwind::{End, capture_here, compiled_rules, module_both_ways};
 use std::collections::HashMap;
 use std::ffi::{c_int, c_void};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// A thread that opens a library waits for one inside of `dl_iterate_phdr`, and holds the lock that every new thread
+/// takes. So the tests here run one at a time also where all tests run in one process.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// A library whose one function has a frame of this size. Libraries of other sizes differ in nothing else.
 fn source(size: usize) -> String {
@@ -47,6 +55,7 @@ fn come_and_go(paths: &[PathBuf]) -> usize {
 
 #[test]
 fn at_the_same_address_with_build_ids() {
+    let _alone = alone();
     let folder = tempfile::tempdir().unwrap();
     let replaced = come_and_go(&libraries(folder.path(), "-Wl,--build-id=sha1"));
     assert_eq!(checked().0, 600);
@@ -55,6 +64,7 @@ fn at_the_same_address_with_build_ids() {
 
 #[test]
 fn at_the_same_address_without_build_ids() {
+    let _alone = alone();
     let folder = tempfile::tempdir().unwrap();
     let replaced = come_and_go(&libraries(folder.path(), "-Wl,--build-id=none"));
     assert_eq!(checked().0, 600);
@@ -63,6 +73,7 @@ fn at_the_same_address_without_build_ids() {
 
 #[test]
 fn while_other_threads_walk() {
+    let _alone = alone();
     let folder = tempfile::tempdir().unwrap();
     let paths = libraries(folder.path(), "-Wl,--build-id=sha1");
     std::thread::scope(|scope| {
@@ -84,6 +95,7 @@ fn while_other_threads_walk() {
 /// Constructors and destructors run while the loader works.
 #[test]
 fn inside_of_dlopen_and_dlclose() {
+    let _alone = alone();
     let folder = tempfile::tempdir().unwrap();
     let hook = hook as *const () as usize;
     let source = format!(
@@ -102,6 +114,7 @@ fn inside_of_dlopen_and_dlclose() {
 /// has not seen before.
 #[test]
 fn while_the_loader_is_locked() {
+    let _alone = alone();
     unsafe extern "C" fn visit(_: *mut libc::dl_phdr_info, _: usize, library: *mut c_void) -> c_int {
         // SAFETY: `dl_iterate_phdr` passes the pointer to the library below, which outlives the call.
         let library = unsafe { &*library.cast::<Library>() };
@@ -128,6 +141,7 @@ fn while_the_loader_is_locked() {
 
 #[test]
 fn modules_are_found_alike_in_both_ways() {
+    let _alone = alone();
     let folder = tempfile::tempdir().unwrap();
     let library = Library::open(&build(folder.path(), "found", &source(24), &["-O1"]));
     let far = ["-O1", "-Wl,-z,separate-code", "-Wl,-z,max-page-size=0x200000"];
@@ -156,6 +170,7 @@ extern "C" fn hook() {
 /// The walker keeps the rules of new libraries after thousands of earlier ones, each at a place of its own.
 #[test]
 fn of_which_there_are_thousands() {
+    let _alone = alone();
     fn walk_only() {
         let (len, end) = capture_here(&mut [0; 64]);
         assert!(len > 5);

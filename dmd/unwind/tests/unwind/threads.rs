@@ -120,6 +120,68 @@ std::arch::global_asm!(
     ".cfi_endproc",
 );
 
+std::arch::global_asm!(
+    // switch(top, function, argument): calls the function on another stack, with the unwind information of `stacker`'s.
+    ".local switch",
+    "switch:",
+    ".cfi_startproc",
+    "push rbp",
+    ".cfi_def_cfa_offset 16",
+    ".cfi_offset rbp, -16",
+    "mov rbp, rsp",
+    ".cfi_def_cfa_register rbp",
+    "mov rsp, rdi",
+    "mov rdi, rdx",
+    "call rsi",
+    "mov rsp, rbp",
+    "pop rbp",
+    ".cfi_def_cfa rsp, 8",
+    "ret",
+    ".cfi_endproc",
+);
+
+/// The caller's stack lies above or below the callee's, at some or at no distance.
+#[test]
+fn on_stacks_of_which_each_calls_the_next() {
+    unsafe extern "C" {
+        fn switch(top: *mut u8, run: extern "C" fn(*mut c_void), stacks: *mut c_void);
+    }
+    const SIZE: usize = 256 << 10;
+    struct Stacks {
+        memory: *mut u8,
+        next: std::vec::IntoIter<usize>,
+        depths: Vec<usize>,
+    }
+    /// Walks the stack, and goes on on the next one.
+    extern "C" fn run(stacks: *mut c_void) {
+        // SAFETY: this test passes the pointer to its value, which nobody else uses meanwhile.
+        let stacks = unsafe { &mut *stacks.cast::<Stacks>() };
+        check();
+        let mut out = [0; 256];
+        let (len, end) = capture_here(&mut out);
+        assert_eq!(end, End::Complete, "{:?}", stacks.depths);
+        stacks.depths.push(len);
+        if let Some(part) = stacks.next.next() {
+            let top = stacks.memory.wrapping_add((part + 1) * SIZE);
+            // SAFETY: the part is mapped, each is used once, and it is large enough for the function, which returns.
+            unsafe { switch(top, run, (&raw mut *stacks).cast()) };
+        }
+        black_box(stacks);
+    }
+    let (flags, access) = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, libc::PROT_READ | libc::PROT_WRITE);
+    // SAFETY: the kernel chooses a free place for a new mapping.
+    let memory = unsafe { libc::mmap(std::ptr::null_mut(), 6 * SIZE, access, flags, -1, 0) };
+    assert_ne!(memory, libc::MAP_FAILED);
+    for parts in [vec![0, 1, 2, 3, 4, 5], vec![5, 4, 3, 2, 1, 0], vec![2, 5, 0, 3, 1, 4]] {
+        let mut stacks = Stacks { memory: memory.cast(), next: parts.into_iter(), depths: Vec::new() };
+        run((&raw mut stacks).cast());
+        assert_eq!(stacks.depths.len(), 7);
+        assert!(stacks.depths.is_sorted_by(|inner, outer| inner < outer), "{:?}", stacks.depths);
+    }
+    // SAFETY: nobody uses the mapping after the calls above.
+    unsafe { libc::munmap(memory, 6 * SIZE) };
+}
+
 /// A coroutine: a call on a stack of its own with nothing mapped above it, whose outermost frame is wrong.
 #[test]
 fn on_a_stack_of_its_own() {
