@@ -1,9 +1,15 @@
 //! Merges blocks that are alike.
 
+use core::hash::BuildHasher as _;
+
+use hashbrown::HashTable;
+use hashbrown::hash_table::Entry;
+use rustc_hash::FxBuildHasher;
+
 use super::at_peak::LiveStacks;
 use crate::engine::ENGINE;
 use crate::options::Mode;
-use crate::system::pages::{self, DumpMap, DumpVec};
+use crate::system::pages::{self, DumpVec, Pages};
 use crate::tables::block_table::Block;
 use crate::tables::dead_blocks::DeadKind;
 use crate::tables::mark::Reports;
@@ -31,6 +37,9 @@ impl BlockKind {
     }
 }
 
+/// The most kinds for which the list takes room before it knows how many there are.
+const MOST_RESERVED: u64 = 1 << 22;
+
 /// Calls `each` for every live block, and in cumulative mode for freed ones, with a lock of these held. Adds the
 /// live ones to `stacks`.
 pub(super) fn for_each(mode: Mode, stacks: &mut LiveStacks, mut each: impl FnMut(BlockKind, u64)) {
@@ -50,13 +59,33 @@ pub(super) fn for_each(mode: Mode, stacks: &mut LiveStacks, mut each: impl FnMut
 
 /// Kinds in order of their first block, with their counts.
 pub(super) struct LiveBlocks {
-    places: DumpMap<BlockKind, u32>,
+    places: HashTable<Place, Pages<true>>,
     list: DumpVec<(BlockKind, u64)>,
+}
+
+/// The place of a kind in the list. A program may have a kind for each block, so that the table has the kinds
+/// themselves no second time.
+#[derive(Clone, Copy)]
+struct Place {
+    hash: u32,
+    at: u32,
+}
+
+impl Place {
+    /// The table takes some bits from the top and others from the bottom.
+    fn hash(&self) -> u64 {
+        u64::from(self.hash).wrapping_mul(0x9E37_79B9_7F4A_7C15)
+    }
 }
 
 impl LiveBlocks {
     fn new() -> Self {
-        Self { places: pages::map(), list: pages::list() }
+        let mut list = pages::list();
+        // A list that grows is copied. The system gives the pages that are used, and no others.
+        let statistics = ENGINE.statistics();
+        let live = statistics.allocations.saturating_sub(statistics.frees);
+        let _ = list.try_reserve(live.min(MOST_RESERVED) as usize);
+        Self { places: HashTable::new_in(Pages), list }
     }
 
     /// Merges all blocks by kind. Gives `None` if there is not enough memory for the kinds.
@@ -69,16 +98,25 @@ impl LiveBlocks {
 
     /// False if there is no memory.
     fn add(&mut self, kind: BlockKind, count: u64) -> bool {
-        let next = self.list.len() as u32;
-        let Some(place) = pages::entry(&mut self.places, kind, || next).map(|place| *place) else {
+        let Self { places, list } = self;
+        let hash = (FxBuildHasher.hash_one(kind) >> 32) as u32;
+        let place = Place { hash, at: list.len() as u32 };
+        if places.try_reserve(1, Place::hash).is_err() {
             return false;
-        };
-        match self.list.get_mut(place as usize) {
-            Some((_, known)) => {
-                *known += count;
+        }
+        let is_it = |place: &Place| place.hash == hash && list[place.at as usize].0 == kind;
+        match places.entry(place.hash(), is_it, Place::hash) {
+            Entry::Occupied(known) => {
+                list[known.get().at as usize].1 += count;
                 true
             }
-            None => pages::push(&mut self.list, (kind, count)),
+            Entry::Vacant(vacant) => {
+                let has_room = pages::push(list, (kind, count));
+                if has_room {
+                    vacant.insert(place);
+                }
+                has_room
+            }
         }
     }
 

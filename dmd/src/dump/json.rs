@@ -22,7 +22,7 @@ impl<W: Write> Json<W> {
     }
 
     pub(super) fn begin(&mut self, bracket: char) -> io::Result<()> {
-        write!(self.out, "{bracket}")?;
+        self.byte(bracket)?;
         self.depth += 1;
         self.first = true;
         Ok(())
@@ -33,7 +33,7 @@ impl<W: Write> Json<W> {
             self.out.write_all(b",")?;
         }
         self.first = false;
-        write!(self.out, "\n{:width$}", "", width = self.depth)
+        self.new_line()
     }
 
     fn key(&mut self, key: impl AsRef<[u8]>) -> io::Result<()> {
@@ -51,15 +51,15 @@ impl<W: Write> Json<W> {
     pub(super) fn end(&mut self, bracket: char) -> io::Result<()> {
         self.depth -= 1;
         if !self.first {
-            write!(self.out, "\n{:width$}", "", width = self.depth)?;
+            self.new_line()?;
         }
         self.first = false;
-        write!(self.out, "{bracket}")
+        self.byte(bracket)
     }
 
     pub(super) fn number(&mut self, key: &str, value: u64) -> io::Result<()> {
         self.key(key)?;
-        write!(self.out, "{value}")
+        self.decimal(value)
     }
 
     pub(super) fn float(&mut self, key: &str, value: f64) -> io::Result<()> {
@@ -81,18 +81,18 @@ impl<W: Write> Json<W> {
     pub(super) fn item(&mut self, bracket: char) -> io::Result<()> {
         self.line()?;
         self.first_inline = true;
-        write!(self.out, "{bracket}")
+        self.byte(bracket)
     }
 
     /// The same, with a key.
     pub(super) fn key_item(&mut self, key: &[u8], bracket: char) -> io::Result<()> {
         self.key(key)?;
         self.first_inline = true;
-        write!(self.out, "{bracket}")
+        self.byte(bracket)
     }
 
     pub(super) fn end_inline(&mut self, bracket: char) -> io::Result<()> {
-        write!(self.out, "{bracket}")
+        self.byte(bracket)
     }
 
     fn separator(&mut self) -> io::Result<()> {
@@ -111,7 +111,7 @@ impl<W: Write> Json<W> {
 
     pub(super) fn inline_number(&mut self, key: &str, value: u64) -> io::Result<()> {
         self.inline_key(key)?;
-        write!(self.out, "{value}")
+        self.decimal(value)
     }
 
     pub(super) fn inline_true(&mut self, key: &str) -> io::Result<()> {
@@ -155,9 +155,37 @@ impl<W: Write> Json<W> {
         write!(self.out, "{value}")
     }
 
+    /// Writes a bracket.
+    fn byte(&mut self, bracket: char) -> io::Result<()> {
+        self.out.write_all(&[bracket as u8])
+    }
+
+    fn new_line(&mut self) -> io::Result<()> {
+        const INDENT: &[u8] = b"\n        ";
+        self.out.write_all(&INDENT[..INDENT.len().min(1 + self.depth)])
+    }
+
+    /// Writes a number. A dump may have millions, for which the library's formatter takes longer.
+    fn decimal(&mut self, mut value: u64) -> io::Result<()> {
+        let mut digits = [0; 20];
+        let mut start = digits.len();
+        loop {
+            start -= 1;
+            digits[start] = b'0' + (value % 10) as u8;
+            value /= 10;
+            if value == 0 {
+                return self.out.write_all(&digits[start..]);
+            }
+        }
+    }
+
     /// Writes a string. Bytes that are not UTF-8 become U+FFFD.
     fn string(&mut self, text: &[u8]) -> io::Result<()> {
         self.out.write_all(b"\"")?;
+        if text.iter().all(|byte| matches!(byte, b' '..=b'~') && !matches!(byte, b'"' | b'\\')) {
+            self.out.write_all(text)?;
+            return self.out.write_all(b"\"");
+        }
         for chunk in text.utf8_chunks() {
             let mut written = 0;
             let valid = chunk.valid();
