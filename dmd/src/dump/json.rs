@@ -103,10 +103,13 @@ impl<W: Write> Json<W> {
         Ok(())
     }
 
+    /// `key` has no character that needs an escape.
     fn inline_key(&mut self, key: &str) -> io::Result<()> {
-        self.separator()?;
-        self.string(key.as_bytes())?;
-        self.out.write_all(b": ")
+        let before: &[u8] = if self.first_inline { b"\"" } else { b", \"" };
+        self.first_inline = false;
+        self.out.write_all(before)?;
+        self.out.write_all(key.as_bytes())?;
+        self.out.write_all(b"\": ")
     }
 
     pub(super) fn inline_number(&mut self, key: &str, value: u64) -> io::Result<()> {
