@@ -37,8 +37,9 @@ impl BlockKind {
     }
 }
 
-/// The most kinds for which the list takes room before it knows how many there are.
-const MOST_RESERVED: u64 = 1 << 22;
+/// The maximum number of kinds for which the list takes room before it knows how many there are: 56 MiB of addresses,
+/// so that a process with a limit has some left for its own threads.
+const MOST_RESERVED: u64 = 1 << 20;
 
 /// Calls `each` for every live block, and in cumulative mode for freed ones, with a lock of these held. Adds the
 /// live ones to `stacks`.
@@ -63,8 +64,8 @@ pub(super) struct LiveBlocks {
     list: DumpVec<(BlockKind, u64)>,
 }
 
-/// The place of a kind in the list. A program may have a kind for each block, so that the table has the kinds
-/// themselves no second time.
+/// The place of a kind in the list. The table does not hold the kinds themselves: a program may have a kind for each
+/// block.
 #[derive(Clone, Copy)]
 struct Place {
     hash: u32,
@@ -81,7 +82,8 @@ impl Place {
 impl LiveBlocks {
     fn new() -> Self {
         let mut list = pages::list();
-        // A list that grows is copied. The system gives the pages that are used, and no others.
+        // A list copies its kinds when it grows. The room takes memory only where it is used, and the list also works
+        // without it.
         let statistics = ENGINE.statistics();
         let live = statistics.allocations.saturating_sub(statistics.frees);
         let _ = list.try_reserve(live.min(MOST_RESERVED) as usize);
