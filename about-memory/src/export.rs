@@ -190,8 +190,8 @@ fn add(
     let mut labels = OfBlocks {
         types,
         reporters: FxHashMap::default(),
-        names: HashMap::new(),
-        texts: Vec::new(),
+        numbers: HashMap::new(),
+        names: Vec::new(),
         known: FxHashMap::default(),
     };
     builder.reserve(dump.blocks().len());
@@ -254,34 +254,35 @@ impl Types {
 }
 
 /// The labels of blocks. Few of millions of blocks have labels of their own.
-struct OfBlocks {
+struct OfBlocks<'d> {
     types: Types,
-    /// The number of a name in `texts` by what a block says of its reporters.
-    reporters: FxHashMap<ReporterKey, u32>,
-    names: HashMap<Option<String>, u32>,
-    texts: Vec<Option<String>>,
-    /// By kind, name of the reporter, and type.
-    known: FxHashMap<(Option<usize>, u32, Option<u32>), LabelsId>,
+    /// The number of a name by what a block says of one of its reporters.
+    reporters: FxHashMap<(u32, Option<usize>), u32>,
+    numbers: HashMap<Option<&'d str>, u32>,
+    names: Vec<Option<&'d str>>,
+    /// By kind, names of both reporters, and type.
+    known: FxHashMap<(Option<usize>, [u32; 2], Option<u32>), LabelsId>,
 }
 
-type ReporterKey = [(u32, Option<usize>); 2];
-
-impl OfBlocks {
-    fn of(&mut self, block: &Blocks<'_>, builder: &mut StacksBuilder) -> LabelsId {
-        let Self { types, reporters, names, texts, known } = self;
-        let reporter = *reporters.entry(block.reporter_keys()).or_insert_with(|| {
-            let name = block.reporter().map(|name| name.into_owned());
-            *names.entry(name).or_insert_with_key(|name| {
-                texts.push(name.clone());
-                texts.len() as u32 - 1
+impl<'d> OfBlocks<'d> {
+    fn of(&mut self, block: &Blocks<'d>, builder: &mut StacksBuilder) -> LabelsId {
+        let Self { types, reporters, numbers, names, known } = self;
+        let keys = block.reporter_keys();
+        let reporters = [0, 1].map(|nth| {
+            *reporters.entry(keys[nth]).or_insert_with(|| {
+                let name = block.reporter_names()[nth];
+                *numbers.entry(name).or_insert_with(|| {
+                    names.push(name);
+                    names.len() as u32 - 1
+                })
             })
         });
         let type_name = block.stack().and_then(|stack| types.of_stack(stack));
-        *known.entry((block.reports(), reporter, type_name)).or_insert_with(|| {
+        *known.entry((block.reports(), reporters, type_name)).or_insert_with(|| {
             let type_name = type_name.map(|number| types.names[number as usize].as_str());
             builder.labels(&Labels {
                 kind: block.reports().map(|reports| ["unreported", "once", "twice"][reports.min(2)]),
-                reporter: texts[reporter as usize].as_deref(),
+                reporter: block.reporter().as_deref(),
                 type_name,
                 thread: None,
             })

@@ -47,11 +47,6 @@ def series(labels):
     return tuple(sorted((name, value) for name, value in labels.items() if name not in ("__name__", "instance", "job")))
 
 
-def of_a_thread(labels):
-    """Threads come and go between two scrapes."""
-    return any(name == "path" and "(tid=" in value for name, value in labels)
-
-
 def free_address():
     with socket() as listener:
         listener.bind(("127.0.0.1", 0))
@@ -75,8 +70,7 @@ def check(server, program):
     for name in {sample.name for sample in own}:
         stored = {series(result["metric"]) for result in query(name)}
         wanted = {series(sample.labels) for sample in own if sample.name == name}
-        other = {labels for labels in stored ^ wanted if not of_a_thread(labels)}
-        assert not other, (name, other)
+        assert stored == wanted, (name, stored ^ wanted)
     # Nobody greets any more.
     [stored] = query('memory_report_bytes{path="explicit/greeted"}')
     [wanted] = [sample.value for sample in own if sample.labels.get("path") == "explicit/greeted"]

@@ -12,7 +12,9 @@ use std::io::Write;
 
 use rustc_hash::FxHashMap;
 
+use crate::beside;
 use crate::error::ExportError;
+use crate::grouped::grouped;
 use crate::stacks::{Event, Sample, StackId, Stacks, Value};
 use writer::Writer;
 
@@ -60,7 +62,7 @@ pub struct Written {
 /// # Errors
 ///
 /// If `out` fails, if an amount is negative, or if the bytes exceed 63 bits.
-pub fn write(stacks: &Stacks, options: &Options, out: impl Write) -> Result<Written, ExportError> {
+pub fn write(stacks: &Stacks, options: &Options, mut out: impl Write) -> Result<Written, ExportError> {
     let recorded = |blocks: Value, bytes: Value| stacks.index_of(blocks).zip(stacks.index_of(bytes));
     let columns = recorded(Value::LiveBlocks, Value::LiveBytes)
         .or_else(|| recorded(Value::AllocatedBlocks, Value::AllocatedBytes));
@@ -69,6 +71,7 @@ pub fn write(stacks: &Stacks, options: &Options, out: impl Write) -> Result<Writ
     };
     let amounts = |sample: &Sample<'_>| (sample.amounts[blocks], sample.amounts[bytes]);
     let mut sum = 0;
+    let mut counts = Vec::with_capacity(stacks.samples().len());
     for (of_blocks, of_bytes) in stacks.samples().map(|sample| amounts(&sample)) {
         for (amount, column) in [(of_blocks, blocks), (of_bytes, bytes)] {
             if amount < 0 {
@@ -76,42 +79,46 @@ pub fn write(stacks: &Stacks, options: &Options, out: impl Write) -> Result<Writ
             }
         }
         sum += i128::from(of_bytes);
+        counts.push(of_blocks as u64);
     }
     if sum > i128::from(i64::MAX) {
         return Err(ExportError::TooLarge(FORMAT, stacks.values()[bytes].name(), sum, i128::from(i64::MAX)));
     }
-    let most = most_each(stacks.samples().map(|sample| amounts(&sample).0 as u64), options.most);
+    let most = most_each(&counts, options.most);
+    drop(counts);
 
     // All blocks of an owner together: their traces have a common start.
     let owners = stacks.owners();
-    let mut of_owner: Vec<Vec<u32>> = vec![Vec::new(); owners.all.len()];
-    for (index, sample) in stacks.samples().enumerate() {
-        of_owner[owners.index(sample.labels)].push(index as u32);
-    }
-    let mut writer = Writer::new(stacks, out)?;
+    let owner_of = |index: usize| owners.index(stacks.sample(index).labels);
+    let (ends, order) = grouped(stacks.samples().len(), owners.all.len(), owner_of);
     let mut written = Written::default();
-    for (owner, samples) in owners.all.iter().zip(of_owner) {
-        writer.begin_owner(owner)?;
-        for index in samples {
-            let sample = stacks.sample(index as usize);
-            let (blocks, bytes) = amounts(&sample);
-            let (blocks, bytes) = (blocks as u64, bytes as u64);
-            if blocks == 0 && bytes == 0 {
-                continue;
+    beside::write(&mut out, |out| {
+        let mut writer = Writer::new(stacks, out)?;
+        let mut start = 0;
+        for (owner, end) in owners.all.iter().zip(ends) {
+            writer.begin_owner(owner)?;
+            for index in &order[core::mem::replace(&mut start, end)..end] {
+                let sample = stacks.sample(*index as usize);
+                let (blocks, bytes) = amounts(&sample);
+                let (blocks, bytes) = (blocks as u64, bytes as u64);
+                if blocks == 0 && bytes == 0 {
+                    continue;
+                }
+                let trace = writer.next_trace(sample.stack)?;
+                if blocks > most || blocks == 0 {
+                    written.merged += blocks.saturating_sub(1);
+                    writer.allocate(bytes, trace, 1)?;
+                    continue;
+                }
+                // If sizes are unknown, this gives all blocks nearly the same size: they differ by one byte at most.
+                let (size, larger) = (bytes / blocks, bytes % blocks);
+                writer.allocate(size, trace, blocks - larger)?;
+                writer.allocate(size + 1, trace, larger)?;
             }
-            let trace = writer.next_trace(sample.stack)?;
-            if blocks > most || blocks == 0 {
-                written.merged += blocks.saturating_sub(1);
-                writer.allocate(bytes, trace, 1)?;
-                continue;
-            }
-            // If the sizes are unknown, this gives all blocks nearly the same size: they differ by one byte at most.
-            let (size, larger) = (bytes / blocks, bytes % blocks);
-            writer.allocate(size, trace, blocks - larger)?;
-            writer.allocate(size + 1, trace, larger)?;
         }
-    }
-    writer.finish(stacks.facts().duration)?;
+        writer.finish(stacks.facts().duration)
+    })?;
+    out.flush()?;
     Ok(written)
 }
 
@@ -157,13 +164,13 @@ pub fn write_history(
 }
 
 /// The largest number of equal blocks that are written one by one, so that all allocations are at most `most`.
-fn most_each(counts: impl Iterator<Item = u64> + Clone, most: u64) -> u64 {
-    let lines = |limit: u64| {
-        let lines = counts.clone().map(|count| if count > limit { 1 } else { u128::from(count) });
-        lines.sum::<u128>()
+fn most_each(counts: &[u64], most: u64) -> u64 {
+    let lines = |limit: u64| -> u64 {
+        let lines = counts.iter().map(|count| if *count > limit { 1 } else { *count });
+        lines.fold(0, u64::saturating_add)
     };
-    let mut limit = counts.clone().max().unwrap_or(0);
-    while limit > 1 && lines(limit) > u128::from(most) {
+    let mut limit = counts.iter().copied().max().unwrap_or(0);
+    while limit > 1 && lines(limit) > most {
         limit /= 2;
     }
     limit

@@ -36,7 +36,9 @@
 
 #![forbid(unsafe_code)]
 
+mod beside;
 mod error;
+mod grouped;
 mod json;
 mod stacks;
 mod texts;

@@ -70,8 +70,19 @@ impl<'d> Blocks<'d> {
     /// Who reported the blocks: the path of the reporter or, if the dump has no paths, the reporting function. Two
     /// reporters are joined by `and`. `None` if nobody reported the blocks.
     pub fn reporter(&self) -> Option<Cow<'d, str>> {
-        self.reports()?;
-        let name = |nth: usize| {
+        match self.reporter_names() {
+            [None, _] => None,
+            [Some(first), None] => Some(first.into()),
+            [Some(first), Some(second)] => Some(format!("{first} and {second}").into()),
+        }
+    }
+
+    /// The names of the first and the second reporter, as [`reporter`](Self::reporter) joins them.
+    pub fn reporter_names(&self) -> [Option<&'d str>; 2] {
+        if self.reports().is_none() {
+            return [None; 2];
+        }
+        [0, 1].map(|nth: usize| {
             let path =
                 self.dump.reporters.get(self.block.reporters[nth] as usize).map(|reporter| &*reporter.path);
             if let Some(path) = path.filter(|path| !path.is_empty()) {
@@ -81,12 +92,7 @@ impl<'d> Blocks<'d> {
             let frames = || self.dump.trace(self.block.reps[nth]).iter().map(|id| self.dump.frames.get(*id));
             let frame = frames().find(|frame| !frame.is_measuring()).or_else(|| frames().next())?;
             Some(frame.name())
-        };
-        match (name(0), name(1)) {
-            (None, _) => None,
-            (Some(first), None) => Some(first.into()),
-            (Some(first), Some(second)) => Some(format!("{first} and {second}").into()),
-        }
+        })
     }
 }
 

@@ -28,6 +28,7 @@ use rustc_hash::FxHashMap;
 use crate::dump::Dump;
 use crate::trace_id::TraceId;
 use role::Facts;
+use verdict::Basis;
 
 pub use generics::FunctionName;
 pub use spelling::shorten as short_type_name;
@@ -61,20 +62,33 @@ impl TypeNames {
     pub fn new(dump: &Dump) -> Self {
         let facts: Vec<Facts> = dump.frames.ids().map(|id| Facts::of(&dump.frames.get(id))).collect();
         let mut ids: FxHashMap<Verdict, u32> = FxHashMap::default();
+        // The verdicts about stacks that have no type, by the frame that allocated.
+        let mut of_frames: Vec<Option<u32>> = vec![None; facts.len()];
         let mut names = Self::default();
         let mut of_stack = Vec::new();
         for index in 0..dump.traces.len() {
             let frames = dump.trace(TraceId(index as u32));
             of_stack.clear();
             of_stack.extend(frames.iter().map(|id| &facts[id.index()]));
-            let verdict = Verdict::of_facts(&of_stack, |index| dump.frames.get(frames[index]));
-            let id = *ids.entry(verdict).or_insert_with_key(|verdict| {
-                names.verdicts.push(Arc::new(verdict.clone()));
-                names.verdicts.len() as u32 - 1
-            });
+            let id = match Basis::of(&of_stack, |index| dump.frames.get(frames[index])) {
+                Basis::Typed(typed, certainty) => names.id(&mut ids, Verdict::typed(typed, certainty)),
+                Basis::In(None) => names.id(&mut ids, Verdict::within(None)),
+                Basis::In(Some(index)) => {
+                    let frame = frames[index];
+                    let verdict = || Verdict::within(Some(&dump.frames.get(frame)));
+                    *of_frames[frame.index()].get_or_insert_with(|| names.id(&mut ids, verdict()))
+                }
+            };
             names.of_stacks.push(id);
         }
         names
+    }
+
+    fn id(&mut self, ids: &mut FxHashMap<Verdict, u32>, verdict: Verdict) -> u32 {
+        *ids.entry(verdict).or_insert_with_key(|verdict| {
+            self.verdicts.push(Arc::new(verdict.clone()));
+            self.verdicts.len() as u32 - 1
+        })
     }
 
     /// The verdict about a stack, by its index in [`Dump::stacks`].

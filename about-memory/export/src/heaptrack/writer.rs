@@ -61,10 +61,7 @@ impl<'a, W: Write> Writer<'a, W> {
     /// Writes a line: a letter and numbers.
     fn line(&mut self, mode: u8, numbers: &[u64]) -> io::Result<()> {
         self.lines.push(mode);
-        for number in numbers {
-            self.lines.push(b' ');
-            push_hexadecimal(&mut self.lines, *number);
-        }
+        numbers.iter().for_each(|number| push_hexadecimal(&mut self.lines, *number));
         self.lines.push(b'\n');
         if self.lines.len() >= PIECE { self.send() } else { Ok(()) }
     }
@@ -187,16 +184,20 @@ impl<'a, W: Write> Writer<'a, W> {
         let is_known = self.kinds > 0 && self.last_kind == (size, trace);
         let kind = if is_known { self.kinds - 1 } else { self.kind(size, trace)? };
         let start = self.lines.len();
-        self.line(b'+', &[kind])?;
-        // A piece that was sent has no line to repeat.
-        let line = self.lines.get(start..).unwrap_or_default().to_vec();
-        for _ in 1..count {
-            match &*line {
-                [] => self.line(b'+', &[kind])?,
-                line => self.lines.extend_from_slice(line),
-            }
-            if self.lines.len() >= PIECE {
-                self.send()?;
+        self.lines.push(b'+');
+        push_hexadecimal(&mut self.lines, kind);
+        self.lines.push(b'\n');
+        let line = self.lines.len() - start;
+        let mut written = 1;
+        while written < count {
+            // As many of the last lines again as there are.
+            let more = written.min(count - written).min((PIECE / line) as u64);
+            let last = self.lines.len() - more as usize * line;
+            self.lines.extend_from_within(last..);
+            written += more;
+            if self.lines.len() >= 2 * PIECE {
+                self.out.write_all(&self.lines[..last])?;
+                self.lines.drain(..last);
             }
         }
         Ok(())
@@ -223,10 +224,16 @@ fn line(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
-/// Files have tens of millions of numbers, and formatting takes several times as long.
+/// Adds a blank and a number. Files have tens of millions of numbers, and formatting takes several times as long.
 fn push_hexadecimal(out: &mut Vec<u8>, number: u64) {
     let digits = (u64::BITS - number.leading_zeros()).div_ceil(4).max(1);
-    for digit in (0..digits).rev() {
-        out.push(b"0123456789abcdef"[(number >> (4 * digit) & 15) as usize]);
+    let mut text = [b' '; 17];
+    for digit in 0..digits {
+        let value = number >> (4 * (digits - 1 - digit)) & 15;
+        text[1 + digit as usize] = b"0123456789abcdef"[value as usize];
     }
+    // A copy of a fixed length is a few instructions.
+    let end = out.len() + 1 + digits as usize;
+    out.extend_from_slice(&text);
+    out.truncate(end);
 }

@@ -5,10 +5,13 @@ use memory_report::is_deceptive;
 /// The maximum length of a value, in bytes. Paths have no limit.
 const LONGEST: usize = 512;
 
+/// The id of a thread follows. A diff gives it the same replacement, as Firefox does.
+const THREAD: &str = "(tid=";
+
 /// Digits of the shortest number that is taken for an address.
 const ADDRESS: usize = 4;
 
-/// A path without addresses and URLs, which differ from run to run or are private, and not too long.
+/// A path without addresses, ids of threads and URLs, which differ from run to run or are private, and not too long.
 pub(super) fn sanitized(path: &str) -> String {
     let mut out = String::with_capacity(path.len());
     let mut rest = path;
@@ -17,6 +20,15 @@ pub(super) fn sanitized(path: &str) -> String {
             let digits = after.bytes().take_while(u8::is_ascii_hexdigit).count();
             if digits >= ADDRESS {
                 out.push_str("ADDRESS");
+                rest = &after[digits..];
+                continue;
+            }
+        }
+        if let Some(after) = rest.strip_prefix(THREAD) {
+            let digits = after.bytes().take_while(u8::is_ascii_digit).count();
+            if digits > 0 && after[digits..].starts_with(')') {
+                without_number(&mut out);
+                out.push_str("(tid=NNN");
                 rest = &after[digits..];
                 continue;
             }
@@ -45,6 +57,15 @@ pub(super) fn sanitized(path: &str) -> String {
         out.push('…');
     }
     out
+}
+
+/// Replaces the number of a thread of a pool: `worker#12 ` becomes `worker#N `.
+fn without_number(name: &mut String) {
+    let Some(end) = name.strip_suffix(' ').map(str::len) else { return };
+    let start = name[..end].trim_end_matches(|c: char| c.is_ascii_digit()).len();
+    if start < end && name[..start].ends_with('#') {
+        name.replace_range(start..end, "N");
+    }
 }
 
 /// A value with the escapes of both forms.

@@ -1,12 +1,13 @@
 //! Writes a profile, field by field, without holding it in memory.
 
-use std::io::{BufWriter, Write};
+use std::io::Write;
 use std::time::Duration;
 
 use flate2::{Compression, GzBuilder};
 use rustc_hash::FxHashMap;
 
 use super::wire::Message;
+use crate::beside::{self, Pieces};
 use crate::error::ExportError;
 use crate::stacks::{Frame, FrameId, LabelsId, ModuleId, StackId, Stacks, Value};
 use crate::texts::{TextId, Texts};
@@ -79,32 +80,33 @@ pub fn write(stacks: &Stacks, options: &Options, out: impl Write) -> Result<(), 
         return Err(ExportError::NotRecorded("pprof", "live or allocated blocks"));
     }
     // The default header has no time, so that equal profiles are equal files.
-    let out = GzBuilder::new().write(out, Compression::new(LEVEL));
-    let mut writer = Writer {
-        stacks,
-        options,
-        columns,
-        out: BufWriter::with_capacity(1 << 16, out),
-        message: Message::default(),
-        inner: Message::default(),
-        room: Message::default(),
-        texts: Interned::new(stacks.texts()),
-        locations: Locations::default(),
-        location_ids: Vec::new(),
-        of_stack: None,
-        labels: Vec::new(),
-    };
-    writer.profile()?;
-    let out = writer.out.into_inner().map_err(std::io::IntoInnerError::into_error)?;
+    let mut out = GzBuilder::new().write(out, Compression::new(LEVEL));
+    beside::write(&mut out, |out| {
+        let mut writer = Writer {
+            stacks,
+            options,
+            columns,
+            out,
+            message: Message::default(),
+            inner: Message::default(),
+            room: Message::default(),
+            texts: Interned::new(stacks.texts()),
+            locations: Locations::default(),
+            location_ids: Vec::new(),
+            of_stack: None,
+            labels: Vec::new(),
+        };
+        writer.profile()
+    })?;
     out.finish()?;
     Ok(())
 }
 
-struct Writer<'a, W: Write> {
+struct Writer<'a> {
     stacks: &'a Stacks,
     options: &'a Options,
     columns: Vec<usize>,
-    out: BufWriter<flate2::write::GzEncoder<W>>,
+    out: &'a mut Pieces,
     message: Message,
     inner: Message,
     room: Message,
@@ -206,7 +208,7 @@ impl Locations {
     }
 }
 
-impl<W: Write> Writer<'_, W> {
+impl Writer<'_> {
     fn profile(&mut self) -> Result<(), ExportError> {
         for (value, name, unit) in VALUES {
             if self.stacks.index_of(value).is_some() {

@@ -9,6 +9,7 @@ use super::{
     StoredLabels, Value,
 };
 use crate::error::ExportError;
+use crate::grouped::grouped;
 use crate::texts::{Interner, TextId};
 
 /// Collects samples for a [`Stacks`].
@@ -165,7 +166,7 @@ impl StacksBuilder {
             key.stack = StackId(new_stacks[key.stack.0 as usize]);
             key.labels = LabelsId(new_labels[key.labels.0 as usize]);
         }
-        let (keys, amounts) = merged(keys, amounts, &values)?;
+        let (keys, amounts) = merged(&keys, &amounts, &values, stacks.len())?;
         let totals = (0..values.len())
             .map(|column| amounts.iter().skip(column).step_by(values.len()).map(|n| i128::from(*n)).sum())
             .collect();
@@ -242,27 +243,38 @@ fn sorted_stacks(calls: &[FrameId], stacks: &[Range<u32>]) -> (Vec<FrameId>, Vec
 }
 
 /// The keys sorted, each once, with the sums of their amounts. A key without any amount is left out.
-fn merged(keys: Vec<Key>, amounts: Vec<i64>, values: &[Value]) -> Result<(Vec<Key>, Vec<i64>), ExportError> {
+fn merged(
+    keys: &[Key],
+    amounts: &[i64],
+    values: &[Value],
+    stacks: usize,
+) -> Result<(Vec<Key>, Vec<i64>), ExportError> {
     let width = values.len();
-    // With their keys beside them, since reading millions of keys in another order takes longer than sorting.
-    let mut order: Vec<(Key, u32)> = keys.into_iter().zip(0..).collect();
-    order.sort_unstable();
-    let mut kept: Vec<Key> = Vec::with_capacity(order.len());
+    let mut kept: Vec<Key> = Vec::with_capacity(keys.len());
     let mut sums: Vec<i64> = Vec::with_capacity(amounts.len());
-    for (key, index) in order {
-        let own = &amounts[index as usize * width..(index as usize + 1) * width];
-        if kept.last() == Some(&key) {
-            let start = sums.len() - width;
-            for ((sum, amount), value) in sums[start..].iter_mut().zip(own).zip(values) {
-                let exact = i128::from(*sum) + i128::from(*amount);
-                *sum = i64::try_from(exact).map_err(|_| {
-                    ExportError::TooLarge("a profile", value.name(), exact, i128::from(i64::MAX))
-                })?;
+    // Millions of keys have few stacks, and the keys of one are sorted faster than all.
+    let (ends, order) = grouped(keys.len(), stacks, |index| keys[index].stack.0 as usize);
+    let mut start = 0;
+    let mut of_stack: Vec<(Key, u32)> = Vec::new();
+    for end in ends {
+        let indices = &order[core::mem::replace(&mut start, end)..end];
+        of_stack.extend(indices.iter().map(|index| (keys[*index as usize], *index)));
+        of_stack.sort_unstable();
+        for (key, index) in of_stack.drain(..) {
+            let own = &amounts[index as usize * width..(index as usize + 1) * width];
+            if kept.last() == Some(&key) {
+                let start = sums.len() - width;
+                for ((sum, amount), value) in sums[start..].iter_mut().zip(own).zip(values) {
+                    let exact = i128::from(*sum) + i128::from(*amount);
+                    *sum = i64::try_from(exact).map_err(|_| {
+                        ExportError::TooLarge("a profile", value.name(), exact, i128::from(i64::MAX))
+                    })?;
+                }
+            } else {
+                drop_last_if_nothing(&mut kept, &mut sums, width);
+                kept.push(key);
+                sums.extend_from_slice(own);
             }
-        } else {
-            drop_last_if_nothing(&mut kept, &mut sums, width);
-            kept.push(key);
-            sums.extend_from_slice(own);
         }
     }
     drop_last_if_nothing(&mut kept, &mut sums, width);

@@ -87,16 +87,18 @@ impl OwnedStacks<'_> {
 
 impl Stacks {
     pub(crate) fn owners(&self) -> Owners<'_> {
-        let of = |index: usize| {
-            let Labels { kind, reporter, .. } = self.labels(LabelsId(index as u32));
-            Owner { kind, reporter }
-        };
-        let of_labels: Vec<Owner<'_>> = (0..self.labels.len()).map(of).collect();
-        let mut all = of_labels.clone();
-        all.sort_unstable();
-        all.dedup();
-        let of_labels =
-            of_labels.iter().map(|owner| all.binary_search(owner).unwrap_or_default() as u32).collect();
+        // Ids are in the order of texts, and labels in that of their kinds and reporters.
+        let mut all: Vec<Owner<'_>> = Vec::new();
+        let mut last = None;
+        let mut of_labels = Vec::with_capacity(self.labels.len());
+        for (index, stored) in self.labels.iter().enumerate() {
+            let ids = (stored.kind, stored.reporter);
+            if last.replace(ids) != Some(ids) {
+                let Labels { kind, reporter, .. } = self.labels(LabelsId(index as u32));
+                all.push(Owner { kind, reporter });
+            }
+            of_labels.push(all.len() as u32 - 1);
+        }
         Owners { all, of_labels }
     }
 

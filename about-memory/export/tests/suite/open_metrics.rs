@@ -227,6 +227,32 @@ fn labels_have_neither_addresses_nor_urls() {
 }
 
 #[test]
+fn threads_of_one_name_are_one_series() {
+    let reports = set(&[
+        heap("explicit/threads/stacks/main (tid=12)", 1),
+        heap("explicit/threads/stacks/worker (tid=13)", 2),
+        heap("explicit/threads/stacks/worker (tid=14)", 4),
+        heap("explicit/threads/stacks/pool#0 (tid=15)/a", 8),
+        heap("explicit/threads/stacks/pool#11 (tid=16)/a", 16),
+        heap("explicit/threads/stacks/#11", 32),
+        heap("explicit/threads/stacks/(tid=)", 64),
+        heap("explicit/threads/stacks/(tid=1", 128),
+    ]);
+    let samples = read(&reports, &Options::new().depth(9));
+    assert_eq!(
+        by_path(&samples),
+        BTreeMap::from([
+            ("explicit/threads/stacks/main (tid=NNN)", 1),
+            ("explicit/threads/stacks/worker (tid=NNN)", 6),
+            ("explicit/threads/stacks/pool#N (tid=NNN)/a", 24),
+            ("explicit/threads/stacks/#11", 32),
+            ("explicit/threads/stacks/(tid=)", 64),
+            ("explicit/threads/stacks/(tid=1", 128),
+        ])
+    );
+}
+
+#[test]
 fn hostile_names_and_paths_do_no_harm() {
     let long = "x/".repeat(5000) + "é";
     let mut reports = ReportSet::new();

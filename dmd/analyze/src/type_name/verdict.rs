@@ -71,24 +71,42 @@ impl Verdict {
     /// The verdict about the blocks of a stack, whose frames are innermost first.
     pub fn of(stack: &[Frame<'_>]) -> Self {
         let facts: Vec<Facts> = stack.iter().map(Facts::of).collect();
-        Self::of_facts(&facts.iter().collect::<Vec<_>>(), |index| stack[index])
+        let facts: Vec<&Facts> = facts.iter().collect();
+        match Basis::of(&facts, |index| stack[index]) {
+            Basis::Typed(typed, certainty) => Self::typed(typed, certainty),
+            Basis::In(index) => Self::within(index.map(|index| &stack[index])),
+        }
     }
 
-    /// The same from the facts of the frames.
-    pub(super) fn of_facts<'t>(facts: &[&Facts], frame: impl Fn(usize) -> Frame<'t>) -> Self {
+    pub(super) fn typed(typed: &Typed, certainty: Certainty) -> Self {
+        Self::Typed { shape: typed.shape, name: typed.name.clone(), certainty }
+    }
+
+    pub(super) fn within(frame: Option<&Frame<'_>>) -> Self {
+        Self::In { function: frame.map(|frame| path(frame.name())) }
+    }
+}
+
+/// What of a stack the verdict follows from.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Basis<'f> {
+    Typed(&'f Typed, Certainty),
+    /// No frame has the type; the index of the frame that allocated.
+    In(Option<usize>),
+}
+
+impl<'f> Basis<'f> {
+    /// `frame` gives the frame of each of the facts.
+    pub(super) fn of<'t>(facts: &[&'f Facts], frame: impl Fn(usize) -> Frame<'t>) -> Self {
         let entry = facts.iter().rposition(|facts| matches!(facts.role, Role::Entry));
         let start = entry.map_or(0, |entry| entry + 1);
-        match typed(facts, start) {
-            Some((typed, certainty)) => {
-                Self::Typed { shape: typed.shape, name: typed.name.clone(), certainty }
-            }
-            None => {
-                let mut frames = (start..facts.len()).map(frame).filter(|frame| frame.function.is_some());
-                let first = frames.next();
-                let own = first.into_iter().chain(frames).find(|frame| !frame.is_of_allocator()).or(first);
-                Self::In { function: own.map(|frame| path(frame.name())) }
-            }
+        if let Some((typed, certainty)) = typed(facts, start) {
+            return Self::Typed(typed, certainty);
         }
+        let mut known = (start..facts.len()).filter(|index| frame(*index).function.is_some());
+        let first = known.next();
+        let own = first.into_iter().chain(known).find(|index| !frame(*index).is_of_allocator());
+        Self::In(own.or(first))
     }
 }
 

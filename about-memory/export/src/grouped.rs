@@ -1,0 +1,23 @@
+//! Puts elements into groups, in linear time.
+
+/// The indices below `count` by their groups, each group in order, and the end of each group.
+pub(crate) fn grouped(
+    count: usize,
+    groups: usize,
+    group_of: impl Fn(usize) -> usize,
+) -> (Vec<usize>, Vec<u32>) {
+    let mut ends = vec![0; groups];
+    (0..count).for_each(|index| ends[group_of(index)] += 1);
+    let mut sum = 0;
+    for end in &mut ends {
+        // The start of the group, until its elements are there.
+        sum += core::mem::replace(end, sum);
+    }
+    let mut order = vec![0; count];
+    for index in 0..count {
+        let place = &mut ends[group_of(index)];
+        order[*place] = index as u32;
+        *place += 1;
+    }
+    (ends, order)
+}
