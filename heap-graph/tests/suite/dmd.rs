@@ -1,28 +1,27 @@
 //! Allocation stacks of a program that DMD records.
 
 use std::ffi::OsStr;
-use std::path::PathBuf;
 use std::process::Command;
 
 use heap_graph::{Graph, snapshot};
 use serde_json::{Value, json};
 
-/// A program, in a folder beside that of this test.
-fn victim(name: &str) -> PathBuf {
+/// The command of a program in a folder beside that of this test, with these options of DMD. `$PROGRAM_RUNNER` is the
+/// command of an emulator, if the tests are built for another processor.
+fn victim(name: &str, dmd: Option<&str>) -> Command {
     let test = std::env::current_exe().unwrap();
-    test.parent().unwrap().with_file_name("examples").join(name)
+    let program = test.parent().unwrap().with_file_name("examples").join(name);
+    let runner = std::env::var("PROGRAM_RUNNER").unwrap_or_default();
+    let mut words = runner.split_whitespace().map(OsStr::new).chain([program.as_os_str()]);
+    let mut command = Command::new(words.next().unwrap());
+    command.args(words).env_remove("DMD").envs(dmd.map(|dmd| ("DMD", dmd)));
+    command
 }
 
 fn saved(dmd: Option<&str>) -> Graph {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("heap.fxsnapshot");
-    // The command of an emulator, if the tests are built for another processor.
-    let runner = std::env::var("PROGRAM_RUNNER").unwrap_or_default();
-    let program = victim("heap_graph_victim");
-    let mut words = runner.split_whitespace().map(OsStr::new).chain([program.as_os_str()]);
-    let mut command = Command::new(words.next().unwrap());
-    command.args(words).arg(&path).env_remove("DMD").envs(dmd.map(|dmd| ("DMD", dmd)));
-    assert!(command.status().unwrap().success());
+    assert!(victim("heap_graph_victim", dmd).arg(&path).status().unwrap().success());
     snapshot::read(&path).unwrap()
 }
 
@@ -71,8 +70,7 @@ fn without_dmd_there_are_no_stacks() {
 
 /// The lines of the program `heap_graph_censuses`.
 fn censuses(dmd: Option<&str>) -> Vec<String> {
-    let mut command = Command::new(victim("heap_graph_censuses"));
-    let output = command.env_remove("DMD").envs(dmd.map(|dmd| ("DMD", dmd))).output().unwrap();
+    let output = victim("heap_graph_censuses", dmd).output().unwrap();
     assert!(output.status.success());
     String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect()
 }

@@ -1,6 +1,7 @@
 //! Blocks whose stacks DMD knows. Usage: with `DMD`: `heap_graph_victim FILE`; writes a snapshot.
 
 use std::alloc::System;
+use std::hint::black_box;
 
 use heap_graph::HeapGraph;
 use memory_reporter::MallocSizeOf;
@@ -15,7 +16,8 @@ struct Cache {
 
 #[inline(never)]
 fn fill_pages() -> Vec<String> {
-    (0..100).map(make_page).collect()
+    // The last call would take the place of this function on the stack.
+    black_box((0..100).map(make_page).collect())
 }
 
 #[inline(never)]
