@@ -4,7 +4,7 @@ use dmd_analyze::{Dump, Shape, TypeNames, Verdict};
 
 use crate::debug_info::DebugInfo;
 use crate::error::TypedError;
-use crate::walk::{Contents, buckets};
+use crate::walk::Contents;
 
 /// A live block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,7 +56,7 @@ pub(crate) fn fits(info: &DebugInfo, contents: Contents, bytes: u64) -> bool {
             let size = info.size(element);
             size > 0 && bytes.is_multiple_of(size) && len.is_none_or(|len| len <= bytes / size)
         }
-        Contents::Table { entry } => buckets(bytes, info.size(entry)).is_some(),
+        Contents::Table { entry } => info.buckets(bytes, entry).is_some(),
     }
 }
 

@@ -14,7 +14,7 @@ use std::borrow::Cow;
 use dmd_analyze::short_type_name;
 use gimli::{Dwarf, DwarfSections, EndianSlice, LittleEndian};
 use hashbrown::HashMap;
-use object::{Object as _, ObjectSection as _};
+use object::{Architecture, Object as _, ObjectSection as _};
 
 use crate::error::{Bound, TypedError};
 use names::Names;
@@ -43,6 +43,8 @@ pub struct DebugInfo {
     same_as: Vec<TypeId>,
     /// Types by the short form of their names; only the first of equal ones.
     by_short_name: HashMap<String, Vec<TypeId>>,
+    /// The number of control bytes of a hash table that the processor compares at once.
+    group: u64,
 }
 
 impl DebugInfo {
@@ -71,7 +73,12 @@ impl DebugInfo {
             data.decompress().map_err(not_a_program)
         })?;
         let dwarf = sections.borrow(|section| EndianSlice::new(section, LittleEndian));
-        Self::of(&dwarf)
+        let mut info = Self::of(&dwarf)?;
+        info.group = match object.architecture() {
+            Architecture::X86_64 | Architecture::LoongArch64 => 16,
+            _ => 8,
+        };
+        Ok(info)
     }
 
     fn of(dwarf: &Dwarf<EndianSlice<'_, LittleEndian>>) -> Result<Self, TypedError> {
@@ -87,6 +94,7 @@ impl DebugInfo {
             by_name: HashMap::new(),
             same_as: Vec::new(),
             by_short_name: HashMap::new(),
+            group: 16,
         };
         info.name_arrays();
         info.index();
@@ -97,6 +105,22 @@ impl DebugInfo {
             }
         }
         Ok(info)
+    }
+
+    /// The number of buckets and the offset of the control bytes of a hash table in a block of this size.
+    ///
+    /// As the crate hashbrown lays it out: entries, a control byte for each, and those of one more group.
+    pub(crate) fn buckets(&self, bytes: u64, entry: TypeId) -> Option<(u64, u64)> {
+        let entry = self.size(entry);
+        let mut buckets: u64 = 2;
+        loop {
+            let control = buckets.checked_mul(entry)?.checked_next_multiple_of(self.group)?;
+            let all = control.checked_add(buckets)?.checked_add(self.group)?;
+            if all >= bytes {
+                return (all == bytes).then_some((buckets, control));
+            }
+            buckets = buckets.checked_mul(2)?;
+        }
     }
 
     /// Arrays have no names in debug information.

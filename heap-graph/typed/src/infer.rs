@@ -15,7 +15,7 @@ use crate::debug_info::{DebugInfo, TypeId};
 use crate::error::TypedError;
 use crate::memory::Memory;
 use crate::path::PathId;
-use crate::walk::{Contents, Found, Target, Walk, buckets};
+use crate::walk::{Contents, Found, Target, Walk};
 
 /// The step in which the contents of a block are read.
 const PIECE: usize = 1 << 20;
@@ -242,7 +242,7 @@ impl Inference<'_, '_> {
         let said = match pointer.target {
             Target::Opaque => None,
             Target::Table { entry, buckets: count } => {
-                let found = buckets(block.requested, info.size(entry));
+                let found = info.buckets(block.requested, entry);
                 let fits = |(buckets, control)| buckets == count && block.address + control == pointer.value;
                 found.is_some_and(fits).then_some(Contents::Table { entry })
             }

@@ -39,7 +39,7 @@
 //!
 //! # Limits
 //!
-//! - Rust programs for 64-bit little-endian processors. A hash table's layout is that of processors with SSE2.
+//! - Rust programs for 64-bit little-endian processors.
 //! - Types of the standard library that no generic code of the program uses have no layout, as std comes without them. The words of
 //!   such a block count as pointers if they lead to the start of a block.
 //! - Statics are roots; stacks, registers and thread-locals are not. What only these hold is held from outside.

@@ -137,7 +137,7 @@ impl<'i> Walk<'i> {
     /// The entries lie before the control bytes, in reverse; a control byte below 0x80 is a full bucket's.
     fn table(&mut self, bytes: &[u8], entry: TypeId) {
         let stride = self.info().size(entry);
-        let Some((buckets, control)) = buckets(bytes.len() as u64, stride) else { return };
+        let Some((buckets, control)) = self.info().buckets(bytes.len() as u64, entry) else { return };
         let path = self.paths.add(Paths::EMPTY, Segment::Element);
         for bucket in 0..buckets {
             let full = bytes.get((control + bucket) as usize).is_some_and(|byte| *byte < 0x80);
@@ -260,19 +260,5 @@ impl<'i> Walk<'i> {
         let info = self.info();
         let (outer, _) = info.name(within).split_once('<')?;
         info.with_name(&format!("{outer}<{}>", info.name(of)))
-    }
-}
-
-/// The number of buckets and the offset of the control bytes of a table in a block of this size.
-pub(crate) fn buckets(bytes: u64, entry: u64) -> Option<(u64, u64)> {
-    const GROUP: u64 = 16;
-    let mut buckets: u64 = 2;
-    loop {
-        let control = buckets.checked_mul(entry)?.checked_next_multiple_of(GROUP)?;
-        let all = control.checked_add(buckets)?.checked_add(GROUP)?;
-        if all >= bytes {
-            return (all == bytes).then_some((buckets, control));
-        }
-        buckets = buckets.checked_mul(2)?;
     }
 }
