@@ -260,9 +260,11 @@ struct OfBlocks<'d> {
     reporters: FxHashMap<(u32, Option<usize>), u32>,
     numbers: HashMap<Option<&'d str>, u32>,
     names: Vec<Option<&'d str>>,
-    /// By kind, names of both reporters, and type.
-    known: FxHashMap<(Option<usize>, [u32; 2], Option<u32>), LabelsId>,
+    known: FxHashMap<LabelsKey, LabelsId>,
 }
+
+/// The kind, the names of both reporters, and the type.
+type LabelsKey = (Option<usize>, [u32; 2], Option<u32>);
 
 impl<'d> OfBlocks<'d> {
     fn of(&mut self, block: &Blocks<'d>, builder: &mut StacksBuilder) -> LabelsId {

@@ -1,5 +1,5 @@
-//! Prints the heap of a program by type: `typed_census DUMP [--core FILE | --pid PID] [--snapshot FILE]`. The dump is of scan
-//! mode; a core file or a process has statics, too.
+//! Prints the heap of a program by type: `typed_census DUMP [--core FILE | --pid PID] [--snapshot FILE]
+//! [--waste] [--why TYPE]`. The dump is of scan mode; a core file or a process has statics, too.
 
 use std::error::Error;
 use std::fs::{self, File};
@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use dmd_analyze::{ReadOptions, read_with, symbolize::SymbolOptions};
 use heap_graph::snapshot::{WriteOptions, write};
-use typed_heap::{CoreFile, DebugInfo, Memory, ProcessMemory, ScanMemory, TypedHeap};
+use typed_heap::{CoreFile, DebugInfo, Memory, ProcessMemory, ScanMemory, TypedHeap, WasteRow};
 
 #[allow(clippy::print_stdout, clippy::print_stderr, reason = "a program prints")]
 fn main() -> Result<(), Box<dyn Error>> {
@@ -66,6 +66,28 @@ fn main() -> Result<(), Box<dyn Error>> {
     );
     for row in census.rows.iter().take(30) {
         println!("{:>12} {:>9} {:>9} {}", row.bytes, row.blocks, row.by_owner, row.name);
+    }
+    if rest.iter().any(|word| word == "--waste") {
+        let waste = heap.waste(&*memory);
+        println!(
+            "{} bytes unused; length unknown of {} blocks, {} bytes; slop {}",
+            waste.unused_bytes, waste.unknown_blocks, waste.unknown_bytes, waste.slop
+        );
+        for row in waste.rows.iter().take(30) {
+            let WasteRow { unused_bytes, bytes, blocks, name, unused, .. } = row;
+            println!("{unused_bytes:>12} {bytes:>12} {blocks:>9} {name}: {}", unused.text());
+        }
+    }
+    if let Some(name) = option("--why") {
+        let of_type = |block: &usize| heap.type_name(*block) == *name;
+        let blocks: Vec<usize> = (0..heap.blocks().len()).filter(of_type).collect();
+        let why = heap.why();
+        for row in why.holders(blocks.iter().copied()).iter().take(30) {
+            println!("{:>12} {:>9} {}", row.bytes, row.blocks, row.name);
+        }
+        for link in blocks.first().map(|block| why.chain(*block)).unwrap_or_default() {
+            println!("  {}", link.name);
+        }
     }
     if let Some(path) = option("--snapshot") {
         write(&heap.graph(&dump)?, File::create(path)?, &WriteOptions::default())?;

@@ -14,10 +14,10 @@ const ROOT: NodeId = NodeId(1);
 
 /// The name of edges to blocks that nothing on the heap and no static holds: stacks and registers of threads do, or
 /// foreign code.
-const FROM_OUTSIDE: &str = "held from outside of the heap";
+pub(crate) const FROM_OUTSIDE: &str = "held from outside of the heap";
 
 /// The name of an edge from a word of a block without a layout.
-const WORD: &str = "a word";
+pub(crate) const WORD: &str = "a word";
 
 impl TypedHeap<'_> {
     /// The graph: a node for each block, with its address as id, its usable bytes, its type and, as in the dump from
@@ -70,7 +70,7 @@ impl TypedHeap<'_> {
 
     /// Blocks from which, with the statics, all others can be reached: those that no other block holds, and one of
     /// each ring of blocks that only hold each other.
-    fn not_held(&self) -> Vec<usize> {
+    pub(crate) fn not_held(&self) -> Vec<usize> {
         let mut is_held = vec![false; self.blocks.len()];
         for edge in &self.edges {
             is_held[edge.to as usize] = true;

@@ -69,6 +69,16 @@ struct Inference<'i, 'm> {
     buffer: Vec<u8>,
 }
 
+/// Why statics are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Pass {
+    /// For the types behind pointers that are certainly there.
+    Sure,
+    /// For lengths, also behind pointers that fit a block.
+    Fitting,
+    Edges,
+}
+
 impl<'i> TypedHeap<'i> {
     /// Gives types to the blocks of a dump of scan mode, whose frames were looked up ([`Dump::symbolize`]). Contents
     /// come from `memory`, of the same moment; `bias` is the difference between the addresses in memory and in the
@@ -99,10 +109,13 @@ impl<'i> TypedHeap<'i> {
         let queue =
             (0..heap.blocks.len() as u32).filter(|block| heap.contents[*block as usize].is_some()).collect();
         let mut work = Inference { heap, memory, queue, inner_nodes: HashMap::new(), buffer: Vec::new() };
-        work.statics(false);
+        work.statics(Pass::Sure);
+        work.spread();
+        // A static that is initialized late may not be. What it says fits the blocks that are known by now.
+        work.statics(Pass::Fitting);
         work.spread();
         work.finish();
-        work.statics(true);
+        work.statics(Pass::Edges);
         Ok(work.heap)
     }
 
@@ -162,12 +175,17 @@ impl<'i> TypedHeap<'i> {
 
     /// The pointers of statics: the path of the field, from the static on, and the index of the block.
     pub fn statics(&self) -> impl Iterator<Item = (String, usize)> {
+        let all = self.from_statics.iter().enumerate();
+        all.map(move |(at, (_, edge))| (self.static_text(at), edge.to as usize))
+    }
+
+    /// The static of an edge from a static, and the path of its field.
+    pub(crate) fn static_text(&self, at: usize) -> String {
         let info = self.walk.info();
-        self.from_statics.iter().map(move |(index, edge)| {
-            let name = info.text(info.statics()[*index].name);
-            let path = edge.path.map(|path| self.walk.paths.text(path, info)).unwrap_or_default();
-            (format!("static {name}{path}"), edge.to as usize)
-        })
+        let (index, edge) = &self.from_statics[at];
+        let name = info.text(info.statics()[*index].name);
+        let path = edge.path.map(|path| self.walk.paths.text(path, info)).unwrap_or_default();
+        format!("static {name}{path}")
     }
 }
 
@@ -199,7 +217,7 @@ impl Inference<'_, '_> {
         }
     }
 
-    fn statics(&mut self, last: bool) {
+    fn statics(&mut self, pass: Pass) {
         let info = self.heap.walk.info();
         for (index, one) in info.statics().iter().enumerate() {
             let Some(of) = info.type_at(one.of) else { continue };
@@ -211,10 +229,13 @@ impl Inference<'_, '_> {
             self.heap.walk.block(&self.buffer, Contents::One(of));
             let found = core::mem::take(&mut self.heap.walk.found);
             for pointer in &found {
-                if !last {
-                    self.learn(pointer);
-                } else if let Some(edge) = self.edge(pointer) {
-                    self.heap.from_statics.push((index, edge));
+                match pass {
+                    Pass::Sure => self.learn(pointer),
+                    Pass::Fitting => self.learn_length(pointer),
+                    Pass::Edges => {
+                        let edge = self.edge(pointer);
+                        self.heap.from_statics.extend(edge.map(|edge| (index, edge)));
+                    }
                 }
             }
             self.heap.walk.found = found;
@@ -296,6 +317,16 @@ impl Inference<'_, '_> {
         self.queue.push_back(index as u32);
     }
 
+    /// Takes over the length that a pointer says, if all else that it says is known.
+    fn learn_length(&mut self, pointer: &Found) {
+        let Some((index, Some(said))) = self.says(pointer) else { return };
+        let Some(known) = self.heap.contents[index] else { return };
+        if let Some(next) = more(known, said).filter(|_| same(self.heap.walk.info(), known, said)) {
+            self.heap.contents[index] = Some(next);
+            self.queue.push_back(index as u32);
+        }
+    }
+
     /// The edges, and how far stacks and owners agree, now that all types are known.
     fn finish(&mut self) {
         for block in 0..self.heap.blocks.len() {
@@ -344,8 +375,10 @@ impl Inference<'_, '_> {
         let (index, said) = self.says(pointer)?;
         // A word that may be stale must be right about its target.
         let right = || {
-            let known = self.heap.contents[index];
-            said.zip(known).is_some_and(|(said, known)| same(self.heap.walk.info(), said, known))
+            let (known, info) = (self.heap.contents[index], self.heap.walk.info());
+            said.zip(known).is_some_and(|(said, known)| {
+                same(info, said, known) || info.starts_with(element(known), element(said))
+            })
         };
         (pointer.sure || right()).then_some(Edge { to: index as u32, path: Some(pointer.path) })
     }

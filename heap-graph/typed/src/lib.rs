@@ -35,6 +35,7 @@
 //! blocks       the blocks of a dump, and what their stacks say
 //! agreement, infer   stacks and owners to the types of all blocks
 //! graph, census      the heap as a graph, and as rows by type
+//! waste, why         what containers do not use, and who holds each block
 //! ```
 //!
 //! # Limits
@@ -58,6 +59,8 @@ mod memory;
 mod path;
 mod plan;
 mod walk;
+mod waste;
+mod why;
 
 pub use agreement::Agreement;
 pub use blocks::Block;
@@ -65,4 +68,6 @@ pub use census::{TypeCensus, TypeRow};
 pub use debug_info::{DebugInfo, TypeId};
 pub use error::{Bound, TypedError};
 pub use infer::{Origin, TypedHeap};
-pub use memory::{CoreFile, Memory, ProcessMemory, ScanMemory};
+pub use memory::{CoreFile, Layered, Memory, ProcessMemory, ScanMemory};
+pub use waste::{Unused, Waste, WasteRow};
+pub use why::{Holder, HolderRow, Why};

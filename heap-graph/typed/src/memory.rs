@@ -1,6 +1,7 @@
 //! Memory of a program, read from outside.
 
 mod core_file;
+mod layered;
 mod positioned;
 mod process;
 mod scan;
@@ -8,6 +9,7 @@ mod scan;
 use core::fmt::Debug;
 
 pub use core_file::CoreFile;
+pub use layered::Layered;
 pub use process::ProcessMemory;
 pub use scan::ScanMemory;
 

@@ -1,0 +1,27 @@
+//! Two readers of the same moment.
+
+use super::Memory;
+
+/// Memory of one reader and, at addresses that it does not have, of a second one: a scan dump has the contents of
+/// blocks, and a core file has statics.
+#[derive(Debug)]
+pub struct Layered<'m> {
+    first: &'m dyn Memory,
+    second: &'m dyn Memory,
+}
+
+impl<'m> Layered<'m> {
+    /// The memory of `first` and, elsewhere, of `second`.
+    pub fn new(first: &'m dyn Memory, second: &'m dyn Memory) -> Self {
+        Self { first, second }
+    }
+}
+
+impl Memory for Layered<'_> {
+    fn read(&self, address: u64, into: &mut [u8]) -> usize {
+        match self.first.read(address, into) {
+            0 => self.second.read(address, into),
+            filled => filled,
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! Memory that containers have and do not use: capacity beyond the length, empty places of tables and of nodes.
+
+use std::collections::BTreeMap;
+
+use crate::blocks::Block;
+use crate::debug_info::{DebugInfo, Kind, Member, TypeId};
+use crate::infer::TypedHeap;
+use crate::memory::Memory;
+use crate::walk::Contents;
+
+/// The control bytes of a table are read in pieces of this size.
+const PIECE: usize = 1 << 16;
+
+/// What a block has and does not use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Unused {
+    /// The capacity of a vector, a deque or a string beyond its length.
+    Capacity,
+    /// The empty buckets of a hash table. A table keeps at least one of eight empty.
+    Buckets,
+    /// The empty places in the nodes of a B-tree.
+    Nodes,
+}
+
+impl Unused {
+    /// The words for it, as `capacity beyond length`.
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::Capacity => "capacity beyond length",
+            Self::Buckets => "empty buckets",
+            Self::Nodes => "empty places in nodes",
+        }
+    }
+}
+
+/// The blocks of one type.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct WasteRow {
+    /// The type.
+    pub name: String,
+    /// What these blocks do not use.
+    pub unused: Unused,
+    /// The number of blocks of the type.
+    pub blocks: u64,
+    /// Their requested bytes.
+    pub bytes: u64,
+    /// How many of these bytes are not used.
+    pub unused_bytes: u64,
+}
+
+/// The unused memory of a heap.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Waste {
+    /// The rows with unused bytes, by descending unused bytes, then by name.
+    pub rows: Vec<WasteRow>,
+    /// The sum of the unused bytes.
+    pub unused_bytes: u64,
+    /// The number of vectors and strings whose length is unknown: no block and no static points to them, but perhaps a
+    /// stack.
+    pub unknown_blocks: u64,
+    /// Their requested bytes.
+    pub unknown_bytes: u64,
+    /// Bytes that the allocator added to the requested ones.
+    pub slop: u64,
+}
+
+impl TypedHeap<'_> {
+    /// The memory that containers do not use, by type. `memory` is that of [`TypedHeap::new`]; only the control bytes of
+    /// tables and the lengths of nodes are read.
+    pub fn waste(&self, memory: &dyn Memory) -> Waste {
+        let mut waste = Waste::default();
+        let mut rows: BTreeMap<(String, Unused), (u64, u64, u64)> = BTreeMap::new();
+        for (index, block) in self.blocks().iter().enumerate() {
+            waste.slop += block.usable.saturating_sub(block.requested);
+            match self.unused(index, memory) {
+                Some(Some((unused, bytes))) => {
+                    let row = rows.entry((self.type_name(index), unused)).or_default();
+                    row.0 += 1;
+                    row.1 += block.requested;
+                    row.2 += bytes.min(block.requested);
+                }
+                Some(None) => {
+                    waste.unknown_blocks += 1;
+                    waste.unknown_bytes += block.requested;
+                }
+                None => {}
+            }
+        }
+        let rows = rows.into_iter().filter(|(_, (_, _, unused))| *unused > 0);
+        waste.rows = rows
+            .map(|((name, unused), (blocks, bytes, unused_bytes))| WasteRow {
+                name,
+                unused,
+                blocks,
+                bytes,
+                unused_bytes,
+            })
+            .collect();
+        waste.rows.sort_by(|one, other| {
+            other.unused_bytes.cmp(&one.unused_bytes).then_with(|| one.name.cmp(&other.name))
+        });
+        waste.unused_bytes = waste.rows.iter().map(|row| row.unused_bytes).sum();
+        waste
+    }
+
+    /// What a block does not use; `None` if it is not a container's, `Some(None)` if its length is unknown.
+    fn unused(&self, index: usize, memory: &dyn Memory) -> Option<Option<(Unused, u64)>> {
+        let info = self.walk.info();
+        let block = &self.blocks()[index];
+        match self.contents[index]? {
+            Contents::Slice { len: None, .. } => Some(None),
+            Contents::Slice { element, len: Some(len), .. } => {
+                let used = len.saturating_mul(info.size(element));
+                Some(Some((Unused::Capacity, block.requested.saturating_sub(used))))
+            }
+            Contents::Table { entry } => {
+                let (count, control) = info.buckets(block.requested, entry)?;
+                let full = full(memory, block.address.saturating_add(control), count)?;
+                let empty = count.saturating_sub(full);
+                Some(Some((Unused::Buckets, empty.saturating_mul(info.size(entry)))))
+            }
+            Contents::One(of) => {
+                let node = Node::of(info, of)?;
+                Some(node.unused(block, memory).map(|bytes| (Unused::Nodes, bytes)))
+            }
+            Contents::Tail { .. } => None,
+        }
+    }
+}
+
+/// The number of full buckets: their control bytes are below 0x80.
+fn full(memory: &dyn Memory, mut address: u64, mut count: u64) -> Option<u64> {
+    let mut buffer = [0; PIECE];
+    let mut full = 0;
+    while count > 0 {
+        let piece = count.min(PIECE as u64) as usize;
+        if memory.read(address, &mut buffer[..piece]) < piece {
+            return None;
+        }
+        full += buffer[..piece].iter().filter(|byte| **byte < 0x80).count() as u64;
+        count -= piece as u64;
+        address = address.saturating_add(piece as u64);
+    }
+    Some(full)
+}
+
+/// The parts of a B-tree's node.
+struct Node {
+    /// The offset and the size of the number of keys.
+    len: (u64, u64),
+    /// How many keys there is room for.
+    most: u64,
+    /// The bytes of a key, a value and, in a node with further nodes, a pointer.
+    each: u64,
+}
+
+impl Node {
+    fn of(info: &DebugInfo, of: TypeId) -> Option<Self> {
+        let path = info.name(of).strip_prefix("alloc::collections::btree::node::")?;
+        let (leaf, at, pointer) = match path {
+            _ if path.starts_with("LeafNode<") => (of, 0, 0),
+            _ if path.starts_with("InternalNode<") => {
+                let data = info.member(of, "data")?;
+                (info.type_at(data.of)?, data.offset, 8)
+            }
+            _ => return None,
+        };
+        let (key, most) = array(info, &info.member(leaf, "keys")?)?;
+        let (value, _) = array(info, &info.member(leaf, "vals")?)?;
+        let len = info.member(leaf, "len")?;
+        let size = info.type_at(len.of).map(|of| info.size(of)).filter(|size| *size <= 8)?;
+        let each = key.saturating_add(value).saturating_add(pointer);
+        Some(Self { len: (at.saturating_add(len.offset), size), most, each })
+    }
+
+    fn unused(&self, block: &Block, memory: &dyn Memory) -> Option<u64> {
+        let mut word = [0; 8];
+        let bytes = &mut word[..self.len.1 as usize];
+        let filled = memory.read(block.address.checked_add(self.len.0)?, bytes);
+        if filled < bytes.len() {
+            return None;
+        }
+        Some(self.most.saturating_sub(u64::from_le_bytes(word)).saturating_mul(self.each))
+    }
+}
+
+/// The size and the number of the elements of a member that is an array.
+fn array(info: &DebugInfo, member: &Member) -> Option<(u64, u64)> {
+    let Kind::Array(element, Some(count)) = info.get(info.type_at(member.of)?).kind else { return None };
+    Some((info.size(info.type_at(element)?), count))
+}

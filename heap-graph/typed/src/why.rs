@@ -1,0 +1,125 @@
+//! Why blocks are alive: who holds them, and a shortest chain of fields from a static to each.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use crate::graph::{FROM_OUTSIDE, WORD};
+use crate::infer::TypedHeap;
+use crate::path::PathId;
+
+/// Who holds a block, on a shortest chain.
+#[derive(Clone, Copy, Debug)]
+enum HeldBy {
+    /// The index of the edge from a static.
+    Static(usize),
+    Outside,
+    Block(u32, Option<PathId>),
+}
+
+/// The shortest chains to all blocks of a heap.
+#[derive(Debug)]
+pub struct Why<'h, 'i> {
+    heap: &'h TypedHeap<'i>,
+    held_by: Vec<HeldBy>,
+}
+
+/// A link of a chain.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Holder {
+    /// The index of the block that holds the next one; `None` for a static, or for what is outside of the heap.
+    pub block: Option<usize>,
+    /// `static own::STORE.users`, `User.email`, or that something outside of the heap is the holder.
+    pub name: String,
+}
+
+/// The blocks that the same field holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct HolderRow {
+    /// As in [`Holder::name`].
+    pub name: String,
+    /// The number of blocks.
+    pub blocks: u64,
+    /// Their usable bytes.
+    pub bytes: u64,
+}
+
+impl<'i> TypedHeap<'i> {
+    /// Finds a shortest chain to each block. Chains begin at statics; to what no static holds, they begin outside of the
+    /// heap.
+    pub fn why(&self) -> Why<'_, 'i> {
+        let mut held_by = vec![None; self.blocks().len()];
+        let mut waiting = VecDeque::new();
+        for (index, (_, edge)) in self.from_statics.iter().enumerate() {
+            visit(&mut held_by, &mut waiting, edge.to, HeldBy::Static(index));
+        }
+        self.spread(&mut held_by, &mut waiting);
+        for block in self.not_held() {
+            visit(&mut held_by, &mut waiting, block as u32, HeldBy::Outside);
+        }
+        self.spread(&mut held_by, &mut waiting);
+        let held_by = held_by.into_iter().map(|held| held.unwrap_or(HeldBy::Outside)).collect();
+        Why { heap: self, held_by }
+    }
+
+    fn spread(&self, held_by: &mut [Option<HeldBy>], waiting: &mut VecDeque<u32>) {
+        while let Some(block) = waiting.pop_front() {
+            let at = block as usize;
+            for edge in &self.edges[self.firsts[at]..self.firsts[at + 1]] {
+                visit(held_by, waiting, edge.to, HeldBy::Block(block, edge.path));
+            }
+        }
+    }
+}
+
+fn visit(held_by: &mut [Option<HeldBy>], waiting: &mut VecDeque<u32>, block: u32, by: HeldBy) {
+    let held = &mut held_by[block as usize];
+    if held.is_none() {
+        *held = Some(by);
+        waiting.push_back(block);
+    }
+}
+
+impl Why<'_, '_> {
+    /// A shortest chain to a block, from the outermost holder to the one that holds the block itself.
+    pub fn chain(&self, block: usize) -> Vec<Holder> {
+        let mut chain = vec![self.holder(block)];
+        while let Some(above) = chain.last().and_then(|holder| holder.block) {
+            chain.push(self.holder(above));
+        }
+        chain.reverse();
+        chain
+    }
+
+    /// The fields that hold these blocks, each block counted once, by descending bytes, then by name.
+    pub fn holders(&self, blocks: impl IntoIterator<Item = usize>) -> Vec<HolderRow> {
+        let mut rows: BTreeMap<String, (u64, u64)> = BTreeMap::new();
+        for block in blocks {
+            let row = rows.entry(self.holder(block).name).or_default();
+            row.0 += 1;
+            row.1 += self.heap.blocks()[block].usable;
+        }
+        let rows = rows.into_iter().map(|(name, (blocks, bytes))| HolderRow { name, blocks, bytes });
+        let mut rows: Vec<_> = rows.collect();
+        rows.sort_by(|one, other| other.bytes.cmp(&one.bytes).then_with(|| one.name.cmp(&other.name)));
+        rows
+    }
+
+    fn holder(&self, block: usize) -> Holder {
+        let heap = self.heap;
+        let text = |path: Option<PathId>| path.map(|path| heap.walk.paths.text(path, heap.walk.info()));
+        match self.held_by[block] {
+            HeldBy::Outside => Holder { block: None, name: FROM_OUTSIDE.to_owned() },
+            HeldBy::Static(edge) => Holder { block: None, name: heap.static_text(edge) },
+            HeldBy::Block(by, path) => {
+                let by = by as usize;
+                let path = text(path).unwrap_or_else(|| format!(" ({WORD})"));
+                // The brackets of a slice are its elements.
+                let name = heap.type_name(by);
+                let path =
+                    if name.starts_with('[') { path.strip_prefix("[]").unwrap_or(&path) } else { &path };
+                Holder { block: Some(by), name: format!("{name}{path}") }
+            }
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! The heap of a small program, whose source says what it has.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::io::{BufRead as _, BufReader};
+use std::process::{Child, Command, Stdio};
+
+use dmd_analyze::{Dump, ReadOptions, read_with, symbolize::SymbolOptions};
+use tempfile::TempDir;
+use typed_heap::{DebugInfo, Layered, Memory, ProcessMemory, ScanMemory, TypedHeap, Unused};
+
+/// A program that has written a dump and waits.
+struct Victim {
+    child: Child,
+    dump: Dump,
+    info: DebugInfo,
+    _folder: TempDir,
+}
+
+impl Drop for Victim {
+    fn drop(&mut self) {
+        drop(self.child.stdin.take());
+        self.child.wait().unwrap();
+    }
+}
+
+/// The command of an emulator, if the tests are built for another processor.
+fn runner() -> String {
+    std::env::var("PROGRAM_RUNNER").unwrap_or_default()
+}
+
+impl Victim {
+    fn start() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("dump.json");
+        let test = std::env::current_exe().unwrap();
+        let program = test.parent().unwrap().with_file_name("examples").join("typed_heap_victim");
+        let runner = runner();
+        let mut words = runner.split_whitespace().map(OsStr::new).chain([program.as_os_str()]);
+        let mut command = Command::new(words.next().unwrap());
+        command.args(words).arg(&path).env("DMD", "--mode=scan --stacks=full --quiet");
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+        assert_eq!(line, "ready\n");
+        let mut dump = read_with(&path, &ReadOptions::new().contents(true)).unwrap();
+        dump.symbolize(&SymbolOptions::new());
+        let info = DebugInfo::read(&std::fs::read(&program).unwrap()).unwrap();
+        Self { child, dump, info, _folder: folder }
+    }
+
+    fn heap(&self, memory: &dyn Memory) -> TypedHeap<'_> {
+        let bias = self.dump.modules()[0].bias.unwrap_or(0);
+        TypedHeap::new(&self.dump, &self.info, bias, memory).unwrap()
+    }
+}
+
+/// For each type of the program the number of its blocks and the bytes that it requested for them.
+fn by_type(heap: &TypedHeap<'_>) -> BTreeMap<String, (u64, u64)> {
+    let mut types: BTreeMap<String, (u64, u64)> = BTreeMap::new();
+    for (index, block) in heap.blocks().iter().enumerate() {
+        let sum = types.entry(heap.type_name(index)).or_default();
+        *sum = (sum.0 + 1, sum.1 + block.requested);
+    }
+    types
+}
+
+#[test]
+fn each_block_has_its_type() {
+    let victim = Victim::start();
+    let heap = victim.heap(&ScanMemory::new(&victim.dump).unwrap());
+    let types = by_type(&heap);
+    let census = heap.census();
+    assert_eq!((census.typed_blocks, census.misfits), (census.blocks, 0), "{census:?}");
+    assert_eq!(heap.agreement().disagreements().count(), 0, "{:?}", heap.agreement());
+    let group = if cfg!(target_arch = "x86_64") { 16 } else { 8 };
+    for (name, blocks, bytes) in [
+        ("[typed_heap_victim::User]", 1, 10 * (24 + 16 + 8)),
+        // Counts of strong and weak references, and the session with its queue.
+        ("ArcInner<typed_heap_victim::Session>", 1, 16 + 8 + 32),
+        ("[u16]", 1, 2 * 64),
+        ("table (u32, u64)", 1, 128 * 16 + 128 + group),
+        ("[Box<dyn typed_heap_victim::Run>; 2]", 1, 2 * 16),
+        ("typed_heap_victim::Copies", 1, 24),
+        ("[u64]", 1, 8 * 20),
+        ("typed_heap_victim::Nothing", 1, 8 * 5),
+        ("typed_heap_victim::Node", 50, 50 * 16),
+    ] {
+        assert_eq!(types.get(name), Some(&(blocks, bytes)), "{name}: {types:?}");
+    }
+    let texts = heap.blocks().iter().enumerate().filter(|(index, _)| heap.type_name(*index) == "str");
+    let lengths: Vec<u64> = texts.map(|(_, block)| block.requested).collect();
+    let of_length = |length: u64| lengths.iter().filter(|other| **other == length).count();
+    assert!(of_length(32) >= 4 && of_length("somebody@example.org".len() as u64) >= 4, "{lengths:?}");
+}
+
+/// What the containers of the program do not use. Only a static knows how many users there are.
+fn unused(heap: &TypedHeap<'_>, memory: &dyn Memory) -> Vec<(String, Unused, u64)> {
+    let waste = heap.waste(memory);
+    assert_eq!(waste.unused_bytes, waste.rows.iter().map(|row| row.unused_bytes).sum::<u64>());
+    waste.rows.into_iter().map(|row| (row.name, row.unused, row.unused_bytes)).collect()
+}
+
+#[test]
+fn unused_memory_is_found() {
+    let victim = Victim::start();
+    let memory = ScanMemory::new(&victim.dump).unwrap();
+    let heap = victim.heap(&memory);
+    let rows = unused(&heap, &memory);
+    let expect = |name: &str, of: Unused, bytes: u64| {
+        assert!(rows.contains(&(name.to_owned(), of, bytes)), "{name}: {rows:?}");
+    };
+    expect("table (u32, u64)", Unused::Buckets, (128 - 100) * 16);
+    expect("[u16]", Unused::Capacity, (64 - 3) * 2);
+    assert!(!rows.iter().any(|(name, ..)| name == "[u64]"), "{rows:?}");
+    // Each node has room for 11 keys with their values and, if it has nodes below it, for a pointer with each.
+    let nodes = |prefix: &str, each: u64| {
+        let unused: u64 = rows.iter().filter(|row| row.0.starts_with(prefix)).map(|row| row.2).sum();
+        assert_eq!(unused % each, 0, "{rows:?}");
+        unused / each
+    };
+    let empty = nodes("LeafNode<u64,", 8 + 16) + nodes("InternalNode<u64,", 8 + 16 + 8);
+    let types = by_type(&heap);
+    let count = types.iter().filter(|(name, _)| name.contains("Node<u64,")).map(|(_, (blocks, _))| blocks);
+    assert_eq!(11 * count.sum::<u64>() - empty, 30, "{rows:?}");
+}
+
+/// The memory of an emulated program is at other addresses.
+fn statics_are_readable() -> bool {
+    runner().is_empty()
+}
+
+#[test]
+fn a_static_holds_all() {
+    if !statics_are_readable() {
+        return;
+    }
+    let victim = Victim::start();
+    let (scan, process) =
+        (ScanMemory::new(&victim.dump).unwrap(), ProcessMemory::of(victim.child.id()).unwrap());
+    let memory = Layered::new(&scan, &process);
+    let heap = victim.heap(&memory);
+    let rows = unused(&heap, &memory);
+    let users = ("[typed_heap_victim::User]".to_owned(), Unused::Capacity, 6 * 48);
+    assert!(rows.contains(&users), "{rows:?}");
+
+    let why = heap.why();
+    let of_type = |name: &str| -> Vec<usize> {
+        (0..heap.blocks().len()).filter(|block| heap.type_name(*block) == name).collect()
+    };
+    let chain = |name: &str| -> Vec<String> {
+        why.chain(of_type(name)[0]).into_iter().map(|holder| holder.name).collect()
+    };
+    assert_eq!(
+        chain("[u16]"),
+        [
+            "static typed_heap_victim::STORE.users",
+            "[typed_heap_victim::User].session",
+            "ArcInner<typed_heap_victim::Session>.waiting",
+        ]
+    );
+    assert_eq!(
+        chain("[u64]"),
+        [
+            "static typed_heap_victim::STORE.jobs",
+            "[Box<dyn typed_heap_victim::Run>; 2]",
+            "typed_heap_victim::Copies.data",
+        ]
+    );
+    let rows = why.holders(of_type("typed_heap_victim::Node"));
+    let rows: Vec<(&str, u64)> = rows.iter().map(|row| (row.name.as_str(), row.blocks)).collect();
+    let nodes =
+        [("typed_heap_victim::Node.next.Some", 49), ("static typed_heap_victim::STORE.first.Some", 1)];
+    assert_eq!(rows, nodes);
+    // The users with their names, addresses, session and its queue; the table; four nodes of keys; the jobs with their
+    // array and numbers; the list.
+    assert_eq!(heap.held_by_statics().0, (1 + 4 + 4 + 2) + 1 + 4 + (1 + 2 + 1) + 50);
+}
