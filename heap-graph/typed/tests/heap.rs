@@ -1,5 +1,7 @@
 //! The heap of a small program, whose source says what it has.
 
+#![allow(clippy::unwrap_used, reason = "in a test")]
+
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::io::{BufRead as _, BufReader};
