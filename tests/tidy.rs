@@ -65,7 +65,15 @@ fn crates_depend_along_the_arrows_only() {
         ("heap-graph/typed", &["dmd-analyze", "heap-graph"]),
         (
             "about-memory",
-            &["memory-report", "memory-reporter", "dmd-analyze", "dmd", "heap-graph", "memory-export"],
+            &[
+                "memory-report",
+                "memory-reporter",
+                "dmd-analyze",
+                "dmd",
+                "heap-graph",
+                "memory-export",
+                "typed-heap",
+            ],
         ),
         ("about-memory/export", &["memory-report"]),
         (

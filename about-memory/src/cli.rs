@@ -37,6 +37,7 @@ mod spelling;
 mod symbols;
 mod top;
 mod track;
+mod typed;
 mod view;
 mod watch;
 
@@ -88,6 +89,15 @@ enum Command {
     /// Show which blocks point to a block, from a dump of DMD's scan mode.
     #[command(after_help = block::EXAMPLES, args_override_self = true)]
     Block(block::Block),
+    /// Show which types the heap consists of, from a running process or a dump of DMD's scan mode.
+    #[command(after_help = typed::TYPES)]
+    Types(Box<typed::Types>),
+    /// Show the memory that vectors, tables and trees have and do not use, by type.
+    #[command(after_help = typed::WASTE)]
+    Waste(Box<typed::Waste>),
+    /// Show which fields hold the blocks of a type, or a block.
+    #[command(after_help = typed::WHY)]
+    Why(Box<typed::Why>),
     /// List the running processes that answer requests.
     #[command(after_help = list::EXAMPLES)]
     List(list::List),
@@ -189,6 +199,9 @@ pub(crate) fn run() -> ExitCode {
         Command::Coverage(coverage) => coverage.run(),
         Command::History(history) => history.run(),
         Command::Leaks(leaks) => leaks.run(),
+        Command::Types(types) => types.run(),
+        Command::Waste(waste) => waste.run(),
+        Command::Why(why) => why.run(),
         Command::List(list) => list.run(),
         Command::Save(save) => save.run(),
         Command::Dump(dump) => dump.run(),

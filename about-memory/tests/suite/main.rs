@@ -26,6 +26,7 @@ mod serve;
 mod session;
 mod snapshot;
 mod tables;
+mod typed;
 mod views;
 
 use memory_reporter::ReportSet;

@@ -43,17 +43,17 @@ impl Files {
     }
 }
 
-fn about_memory(arguments: &[&str]) -> Output {
+pub(crate) fn about_memory(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_about-memory")).args(arguments).output().unwrap()
 }
 
-fn stdout(arguments: &[&str]) -> String {
+pub(crate) fn stdout(arguments: &[&str]) -> String {
     let output = about_memory(arguments);
     assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()
 }
 
-fn fails(arguments: &[&str], status: i32) -> String {
+pub(crate) fn fails(arguments: &[&str], status: i32) -> String {
     let output = about_memory(arguments);
     assert_eq!(output.status.code(), Some(status), "{arguments:?}");
     String::from_utf8(output.stderr).unwrap()

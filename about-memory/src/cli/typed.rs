@@ -1,0 +1,194 @@
+//! The heap by types: `about-memory types`, `waste` and `why`.
+
+mod types;
+mod waste;
+mod why;
+
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::path::PathBuf;
+
+use about_memory::live;
+use clap::Args;
+use dmd::analyze::program::bytes;
+use dmd::analyze::{AnalyzeError, Dump, Mode};
+use typed_heap::{CoreFile, DebugInfo, Layered, Memory, ProcessMemory, ScanMemory, TypedError, TypedHeap};
+
+use super::dump_limits::DumpLimits;
+use super::input::Input;
+use super::live_input::{self, DEFAULT_DUMP_TIMEOUT};
+use super::recorded::Source;
+use super::symbols::Symbols;
+use super::{Failure, say};
+
+pub(crate) use types::{EXAMPLES as TYPES, Types};
+pub(crate) use waste::{EXAMPLES as WASTE, Waste};
+pub(crate) use why::{EXAMPLES as WHY, Why};
+
+/// What all three commands say at the end of their help.
+macro_rules! about {
+    ($examples:literal) => {
+        concat!(
+            $examples,
+            "\n
+The program needs `debug = 2` below [profile.release] in Cargo.toml, which changes no code, and DMD in scan mode
+(about-memory run --mode scan -- PROGRAM). A running process has its statics, too; a dump alone has only the heap.
+A dump of scan mode has the words of all blocks, so keep it as you keep the program's data."
+        )
+    };
+}
+use about;
+
+/// Rows without `--limit`.
+const ROWS: usize = 20;
+
+/// The heap that a command is about.
+#[derive(Args)]
+pub(crate) struct Heap {
+    /// A dump of scan mode, or the process id or the name of a running process that DMD records in scan mode.
+    source: Input,
+    /// A core file of the same moment, which has the statics of the program.
+    #[arg(long, value_name = "FILE")]
+    core: Option<PathBuf>,
+    /// The program with its debug information, if it is not where the dump says.
+    #[arg(long, value_name = "FILE")]
+    program: Option<PathBuf>,
+    #[command(flatten)]
+    symbols: Symbols,
+    #[command(flatten)]
+    limits: DumpLimits,
+}
+
+impl Heap {
+    /// Reads the heap, and gives it to `show`.
+    fn with(
+        &self,
+        show: impl FnOnce(&TypedHeap<'_>, &dyn Memory) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let pid = self.source.process()?;
+        let mut dump = self.dump(pid)?;
+        if dump.mode() != Mode::Scan {
+            return Err(self.failure(anyhow::anyhow!(
+                "its mode is {}; types need the contents of scan mode: about-memory run --mode scan -- PROGRAM",
+                dump.mode()
+            )));
+        }
+        self.symbols.fix(&mut dump, &self.limits.options());
+        let module = dump.modules().first();
+        let bias = module.and_then(|module| module.bias).unwrap_or(0);
+        let program = match (&self.program, module) {
+            (Some(program), _) => program.clone(),
+            (None, Some(module)) => PathBuf::from(&module.path),
+            (None, None) => {
+                return Err(
+                    self.failure(anyhow::anyhow!("the dump does not name its program; use --program"))
+                );
+            }
+        };
+        let of_program = |error: TypedError| Failure::File(program.display().to_string(), error.into());
+        let file = std::fs::read(&program).map_err(|error| of_program(error.into()))?;
+        let info = DebugInfo::read(&file).map_err(of_program)?;
+        drop(file);
+        if info.vtable_count() == 0 {
+            say(&format!(
+                "{}: without full debug information no type has fields; add `debug = 2` to its profile in Cargo.toml",
+                program.display()
+            ));
+        }
+        let of_dump = |error: TypedError| self.failure(error.into());
+        let contents = ScanMemory::new(&dump).map_err(of_dump)?;
+        let statics = self.statics(pid)?;
+        let memory: &dyn Memory = match &statics {
+            Some(statics) => &Layered::new(&contents, &**statics),
+            None => &contents,
+        };
+        let heap = TypedHeap::new(&dump, &info, bias, memory).map_err(of_dump)?;
+        show(&heap, memory)
+    }
+
+    fn failure(&self, error: anyhow::Error) -> Failure {
+        Failure::File(self.source.name(), error)
+    }
+
+    fn dump(&self, pid: Option<u32>) -> Result<Dump, Failure> {
+        let read = self.limits.options().contents(true);
+        let Some(pid) = pid else {
+            let path = self.source.path();
+            return Source::read(path, &read)?.into_dump(path, "the contents of blocks", "scan");
+        };
+        let folder = tempfile::tempdir().map_err(|error| self.failure(error.into()))?;
+        let path = folder.path().join("dmd.json");
+        live::save_dump(pid, &path, DEFAULT_DUMP_TIMEOUT)
+            .map_err(|error| live_input::failure(&[pid], error))?;
+        let file = File::open(&path).map_err(|error| self.failure(error.into()))?;
+        dmd::analyze::read_from(file, &read).map_err(|error: AnalyzeError| self.failure(error.into()))
+    }
+
+    /// Where the statics are, if anywhere.
+    fn statics(&self, pid: Option<u32>) -> Result<Option<Box<dyn Memory>>, Failure> {
+        if let Some(core) = &self.core {
+            let core = CoreFile::open(core)
+                .map_err(|error| Failure::File(core.display().to_string(), error.into()))?;
+            return Ok(Some(Box::new(core)));
+        }
+        let Some(pid) = pid else { return Ok(None) };
+        match ProcessMemory::of(pid) {
+            Ok(memory) => Ok(Some(Box::new(memory))),
+            Err(error) => {
+                say(&format!("process {pid}: its statics are missing: {error}"));
+                Ok(None)
+            }
+        }
+    }
+}
+
+/// A table of a text: its rows and what their last column is.
+struct Table {
+    rows: Vec<([String; 3], String)>,
+}
+
+impl Table {
+    /// Rows of bytes of a whole, blocks, and a text.
+    fn new(rows: impl IntoIterator<Item = (u64, u64, String)>, whole: u64) -> Self {
+        let row = |(of_bytes, blocks, text): (u64, u64, String)| {
+            let percent = 100.0 * of_bytes as f64 / whole.max(1) as f64;
+            ([size(of_bytes), format!("{percent:.2}%"), counted(blocks)], text)
+        };
+        Self { rows: rows.into_iter().map(row).collect() }
+    }
+
+    fn text(&self) -> String {
+        let width = |column: usize| self.rows.iter().map(|(row, _)| row[column].len()).max().unwrap_or(0);
+        let widths = [width(0), width(1), width(2)];
+        let mut text = String::new();
+        for (columns, last) in &self.rows {
+            for (column, width) in columns.iter().zip(widths) {
+                let _ = write!(text, "  {column:>width$}");
+            }
+            let _ = writeln!(text, "  {}", about_memory::escape(last));
+        }
+        text
+    }
+}
+
+fn size(amount: u64) -> String {
+    bytes(amount.into())
+}
+
+fn counted(blocks: u64) -> String {
+    format!("{blocks} {}", if blocks == 1 { "block" } else { "blocks" })
+}
+
+/// What `--limit` leaves out of this many rows.
+fn left_out(rows: usize, limit: usize) -> String {
+    match rows.saturating_sub(limit) {
+        0 => String::new(),
+        more => format!("  ... and {more} more; see --limit\n"),
+    }
+}
+
+fn print(text: &str) -> Result<(), Failure> {
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(Failure::Output)
+}

@@ -1,0 +1,134 @@
+//! `about-memory why`.
+
+use std::collections::BTreeSet;
+
+use clap::Args;
+use serde_json::json;
+use typed_heap::{Holder, HolderRow, TypedHeap};
+
+use super::super::Failure;
+use super::{Heap, ROWS, Table, about, counted, left_out, print, size};
+
+pub(crate) const EXAMPLES: &str = about!(
+    "\
+Examples:
+  about-memory why 1234 '[my_crate::Session]'
+  about-memory why scan.json.gz 'table (u32, String)'
+  about-memory why scan.json.gz 0x7f0000001000
+  about-memory why scan.json.gz str --json
+
+Types are spelled as `about-memory types` shows them."
+);
+
+/// Similar types that an error names.
+const SIMILAR: usize = 5;
+
+#[derive(Args)]
+pub(crate) struct Why {
+    #[command(flatten)]
+    heap: Heap,
+    /// A type, or the address of a block, such as `0x7f0000001000`.
+    #[arg(value_name = "TYPE|ADDRESS")]
+    what: String,
+    /// Holders to show. [default: 20; all with --json]
+    #[arg(long, value_name = "HOLDERS")]
+    limit: Option<usize>,
+    /// Write JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+impl Why {
+    pub(crate) fn run(self) -> Result<(), Failure> {
+        self.heap.with(|heap, _| {
+            let blocks = self.blocks(heap)?;
+            let why = heap.why();
+            let holders = why.holders(blocks.iter().copied());
+            // The largest block stands for all.
+            let largest = blocks.iter().copied().max_by_key(|block| heap.blocks()[*block].usable);
+            let chain = largest.map(|block| why.chain(block)).unwrap_or_default();
+            let of_largest = largest.map_or(0, |block| heap.blocks()[block].address);
+            let all = Answer { heap, blocks, holders, chain, of_largest };
+            print(&if self.json { self.json(&all) } else { self.text(&all) })
+        })
+    }
+
+    fn blocks(&self, heap: &TypedHeap<'_>) -> Result<Vec<usize>, Failure> {
+        let all = 0..heap.blocks().len();
+        if let Some(digits) = self.what.strip_prefix("0x") {
+            let address = u64::from_str_radix(digits, 16)
+                .map_err(|_| Failure::Usage(format!("{}: not an address", self.what)))?;
+            let holds = |index: &usize| {
+                let block = &heap.blocks()[*index];
+                (block.address..block.address.saturating_add(block.usable.max(1))).contains(&address)
+            };
+            let found: Vec<usize> = all.filter(holds).collect();
+            return match found.is_empty() {
+                true => Err(self.heap.failure(anyhow::anyhow!("no block has the address {}", self.what))),
+                false => Ok(found),
+            };
+        }
+        let found: Vec<usize> = all.clone().filter(|block| heap.type_name(*block) == self.what).collect();
+        if !found.is_empty() {
+            return Ok(found);
+        }
+        let similar: BTreeSet<String> =
+            all.map(|block| heap.type_name(block)).filter(|name| name.contains(&self.what)).collect();
+        let names: Vec<_> = similar.iter().take(SIMILAR).map(String::as_str).collect();
+        let hint = match names.is_empty() {
+            true => "about-memory types lists all".to_owned(),
+            false => format!("similar ones: {}", names.join(", ")),
+        };
+        Err(self.heap.failure(anyhow::anyhow!("no block has the type {}; {hint}", self.what)))
+    }
+
+    fn text(&self, answer: &Answer<'_, '_>) -> String {
+        let limit = self.limit.unwrap_or(ROWS);
+        let whole = answer.bytes();
+        let rows = answer.holders.iter().take(limit).map(|row| (row.bytes, row.blocks, row.name.clone()));
+        let mut text = format!(
+            "{} in {}: {}\n\nHeld by\n{}{}\nFrom outside to the block at 0x{:x}\n",
+            size(whole),
+            counted(answer.blocks.len() as u64),
+            about_memory::escape(&self.what),
+            Table::new(rows, whole).text(),
+            left_out(answer.holders.len(), limit),
+            answer.of_largest
+        );
+        for holder in &answer.chain {
+            text += &format!("  {}\n", about_memory::escape(&holder.name));
+        }
+        text
+    }
+
+    fn json(&self, answer: &Answer<'_, '_>) -> String {
+        let address = |block: usize| format!("{:x}", answer.heap.blocks()[block].address);
+        let row = |row: &HolderRow| json!({"name": row.name, "blocks": row.blocks, "bytes": row.bytes});
+        let link = |holder: &Holder| json!({"name": holder.name, "address": holder.block.map(address)});
+        let limit = self.limit.unwrap_or(usize::MAX);
+        let all = json!({
+            "what": self.what,
+            "blocks": answer.blocks.len(),
+            "bytes": answer.bytes(),
+            "holders": answer.holders.iter().take(limit).map(row).collect::<Vec<_>>(),
+            "largest": format!("{:x}", answer.of_largest),
+            "chain": answer.chain.iter().map(link).collect::<Vec<_>>(),
+        });
+        format!("{all:#}\n")
+    }
+}
+
+struct Answer<'h, 'i> {
+    heap: &'h TypedHeap<'i>,
+    blocks: Vec<usize>,
+    holders: Vec<HolderRow>,
+    /// Who holds the largest block.
+    chain: Vec<Holder>,
+    of_largest: u64,
+}
+
+impl Answer<'_, '_> {
+    fn bytes(&self) -> u64 {
+        self.blocks.iter().map(|block| self.heap.blocks()[*block].usable).sum()
+    }
+}

@@ -1,0 +1,106 @@
+//! `about-memory types`, `waste` and `why` of a program whose source says what it has.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+use crate::recordings::{about_memory, fails, stdout};
+
+/// A program of the crate typed-heap.
+fn victim() -> PathBuf {
+    let profile = Path::new(env!("CARGO_BIN_EXE_about-memory")).parent().unwrap();
+    if std::env::var_os("PROGRAMS_ARE_BUILT").is_none() {
+        let mut cargo = Command::new(env!("CARGO"));
+        cargo.args(["build", "--quiet", "--locked", "-p", "typed-heap", "--example", "typed_heap_victim"]);
+        assert!(cargo.current_dir(env!("CARGO_MANIFEST_DIR")).status().unwrap().success());
+    }
+    profile.join("examples/typed_heap_victim")
+}
+
+/// A dump of the program in this mode.
+fn dump(folder: &Path, mode: &str) -> String {
+    let path = folder.join(format!("{mode}.json"));
+    let options = format!("--mode={mode} --stacks=full --quiet");
+    let mut command = Command::new(victim());
+    command.arg(&path).env("DMD", options).stdin(Stdio::null()).stdout(Stdio::null());
+    assert!(command.status().unwrap().success());
+    path.to_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_dump_has_types_waste_and_holders() {
+    let folder = tempfile::tempdir().unwrap();
+    let dump = dump(folder.path(), "scan");
+
+    let text = stdout(&["types", &dump, "--limit", "2"]);
+    let mut lines = text.lines();
+    assert!(lines.next().unwrap().ends_with("blocks; 100.00% has a type"), "{text}");
+    assert!(lines.nth(1).unwrap().ends_with("   1 block  table (u32, u64)"), "{text}");
+    assert!(lines.next().unwrap().ends_with("  50 blocks  typed_heap_victim::Node"), "{text}");
+    assert!(lines.next().unwrap().ends_with("more; see --limit"), "{text}");
+    let json: Value = serde_json::from_str(&stdout(&["types", &dump, "--json"])).unwrap();
+    assert_eq!(json["wrongSizes"], 0);
+    let types = json["types"].as_array().unwrap();
+    assert!(types.iter().any(|row| row["type"] == "[typed_heap_victim::User]" && row["blocks"] == 1));
+    let sum: u64 = types.iter().map(|row| row["bytes"].as_u64().unwrap()).sum();
+    assert_eq!(json["bytes"], sum);
+
+    let text = stdout(&["waste", &dump]);
+    assert!(text.contains("  1 block  [u16]: capacity beyond length of 128 B\n"), "{text}");
+    let json: Value = serde_json::from_str(&stdout(&["waste", &dump, "--json"])).unwrap();
+    let table = json["types"].as_array().unwrap().iter().find(|row| row["type"] == "table (u32, u64)");
+    assert_eq!(table.unwrap()["unusedBytes"], 448);
+
+    let text = stdout(&["why", &dump, "typed_heap_victim::Copies"]);
+    assert!(
+        text.contains("Held by\n  24 B  100.00%  1 block  [Box<dyn typed_heap_victim::Run>; 2]\n"),
+        "{text}"
+    );
+    let json: Value = serde_json::from_str(&stdout(&["why", &dump, "[u16]", "--json"])).unwrap();
+    let chain: Vec<_> = json["chain"].as_array().unwrap().iter().map(|link| &link["name"]).collect();
+    assert_eq!(
+        chain,
+        [
+            "held from outside of the heap",
+            "[typed_heap_victim::User].session",
+            "ArcInner<typed_heap_victim::Session>.waiting"
+        ]
+    );
+    // The address of a block inside of which it is asked.
+    let address = json["largest"].as_str().unwrap();
+    let inside = format!("0x{:x}", u64::from_str_radix(address, 16).unwrap() + 8);
+    let other: Value = serde_json::from_str(&stdout(&["why", &dump, &inside, "--json"])).unwrap();
+    assert_eq!((&other["largest"], &other["chain"]), (&json["largest"], &json["chain"]));
+}
+
+#[test]
+fn what_has_no_types_says_why() {
+    let folder = tempfile::tempdir().unwrap();
+    let scan = dump(folder.path(), "scan");
+    let message = fails(&["why", &scan, "Copies"], 1);
+    assert!(
+        message.contains("no block has the type Copies; similar ones: typed_heap_victim::Copies"),
+        "{message}"
+    );
+    let message = fails(&["why", &scan, "0x10"], 1);
+    assert!(message.contains("no block has the address 0x10"), "{message}");
+    fails(&["why", &scan, "0xuser"], 2);
+    let message = fails(&["types", &scan, "--program", "/dev/null"], 1);
+    assert!(message.contains("/dev/null: not a program"), "{message}");
+    let message = fails(&["waste", &scan, "--core", &scan], 1);
+    assert!(message.contains("not a core file"), "{message}");
+    let message = fails(&["types", &dump(folder.path(), "live")], 1);
+    assert!(message.contains("its mode is live; types need the contents of scan mode"), "{message}");
+
+    // Without debug information the stacks still name types.
+    let stripped = folder.path().join("stripped");
+    let of_strip = Command::new("strip").arg(victim()).arg("-o").arg(&stripped).status().unwrap();
+    assert!(of_strip.success() && fs::metadata(&stripped).unwrap().len() > 0);
+    let output = about_memory(&["types", &scan, "--program", stripped.to_str().unwrap()]);
+    assert!(output.status.success());
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert!(message.contains("add `debug = 2` to its profile in Cargo.toml"), "{message}");
+    assert!(String::from_utf8(output.stdout).unwrap().contains("typed_heap_victim::Node"));
+}
