@@ -33,7 +33,7 @@ macro_rules! about {
             $examples,
             "\n
 The program needs `debug = 2` below [profile.release] in Cargo.toml, which changes no code, and DMD in scan mode
-(about-memory run --mode scan -- PROGRAM). A running process has its statics, too; a dump alone has only the heap.
+(about-memory run --mode scan --listen -- PROGRAM). A running process has its statics, too; a dump alone has only the heap.
 A dump of scan mode has the words of all blocks, so keep it as you keep the program's data."
         )
     };

@@ -433,12 +433,16 @@ fn more(known: Contents, said: Contents) -> Option<Contents> {
     }
 }
 
-/// Whether a pointer may look at the same memory in another way: at its bytes, at its first member, or at an array in
-/// place of a slice.
+/// Whether a pointer may look at the same memory in another way: at its bytes, at its first member, at an array in place
+/// of a slice, or at text in place of bytes.
 fn is_view(info: &DebugInfo, known: Contents, said: Contents) -> bool {
     let (known, said) = (element(known), element(said));
     let is_byte = |of: TypeId| info.size(of) <= 1;
-    is_byte(said) || info.starts_with(known, said) || info.starts_with(said, known)
+    let as_text = |of: TypeId| info.name(of).replace("[u8]", "str");
+    is_byte(said)
+        || info.starts_with(known, said)
+        || info.starts_with(said, known)
+        || as_text(known) == as_text(said)
 }
 
 /// The contents as a programmer writes them.
