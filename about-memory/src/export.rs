@@ -263,8 +263,8 @@ struct OfBlocks<'d> {
     known: FxHashMap<LabelsKey, LabelsId>,
 }
 
-/// The kind, the names of both reporters, and the type.
-type LabelsKey = (Option<usize>, [u32; 2], Option<u32>);
+/// The names of both reporters, one more than the type, or 0 for none, and the kind. Millions of blocks are looked up.
+type LabelsKey = ([u32; 2], u32, u8);
 
 impl<'d> OfBlocks<'d> {
     fn of(&mut self, block: &Blocks<'d>, builder: &mut StacksBuilder) -> LabelsId {
@@ -280,14 +280,12 @@ impl<'d> OfBlocks<'d> {
             })
         });
         let type_name = block.stack().and_then(|stack| types.of_stack(stack));
-        *known.entry((block.reports(), reporters, type_name)).or_insert_with(|| {
+        let kind = block.reports().map(|reports| ["unreported", "once", "twice"][reports.min(2)]);
+        let number_of_kind = block.reports().map_or(3, |reports| reports.min(2) as u8);
+        let number_of_type = type_name.map_or(0, |number| number + 1);
+        *known.entry((reporters, number_of_type, number_of_kind)).or_insert_with(|| {
             let type_name = type_name.map(|number| types.names[number as usize].as_str());
-            builder.labels(&Labels {
-                kind: block.reports().map(|reports| ["unreported", "once", "twice"][reports.min(2)]),
-                reporter: block.reporter().as_deref(),
-                type_name,
-                thread: None,
-            })
+            builder.labels(&Labels { kind, reporter: block.reporter().as_deref(), type_name, thread: None })
         })
     }
 }

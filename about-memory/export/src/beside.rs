@@ -10,28 +10,46 @@ const PIECE: usize = 1 << 16;
 /// The number of pieces that may wait.
 const WAITING: usize = 8;
 
+/// Gives `consume` what `produce`, which runs on a thread of its own, sends.
+///
+/// # Errors
+///
+/// If there can be no thread, or that of `consume` or of `produce`.
+pub(crate) fn run<T: Send>(
+    produce: impl FnOnce(SyncSender<T>) -> Result<(), ExportError> + Send,
+    consume: impl FnMut(T) -> io::Result<()>,
+) -> Result<(), ExportError> {
+    let (sender, receiver) = sync_channel::<T>(WAITING);
+    thread::scope(|scope| {
+        let producer = thread::Builder::new().spawn_scoped(scope, || produce(sender))?;
+        // After an error nobody receives, which ends the producer.
+        let consumed = receiver.into_iter().try_for_each(consume);
+        let produced = producer.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        consumed?;
+        produced
+    })
+}
+
+/// Sends a piece to [`run`]'s `consume`.
+pub(crate) fn send<T>(sender: &SyncSender<T>, piece: T) -> io::Result<()> {
+    sender.send(piece).map_err(|_| io::ErrorKind::BrokenPipe.into())
+}
+
 /// Gives `out` what `produce` writes, which runs on a thread of its own.
 ///
 /// # Errors
 ///
-/// If there can be no thread, if `out` fails, or that of `produce`.
+/// As [`run`].
 pub(crate) fn write(
     out: &mut impl Write,
     produce: impl FnOnce(&mut Pieces) -> Result<(), ExportError> + Send,
 ) -> Result<(), ExportError> {
-    let (sender, receiver) = sync_channel::<Vec<u8>>(WAITING);
-    thread::scope(|scope| {
-        let producer = thread::Builder::new().spawn_scoped(scope, move || {
-            let mut pieces = Pieces { piece: Vec::with_capacity(PIECE), sender };
-            produce(&mut pieces)?;
-            Ok(pieces.flush()?)
-        })?;
-        // After an error of `out` nobody receives, which ends the producer.
-        let written = receiver.into_iter().try_for_each(|piece| out.write_all(&piece));
-        let produced = producer.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        written?;
-        produced
-    })
+    let produce = |sender| {
+        let mut pieces = Pieces { piece: Vec::with_capacity(PIECE), sender };
+        produce(&mut pieces)?;
+        Ok(pieces.flush()?)
+    };
+    run(produce, |piece: Vec<u8>| out.write_all(&piece))
 }
 
 /// What is written, in pieces of one size but the last.
@@ -53,6 +71,6 @@ impl Write for Pieces {
 
     fn flush(&mut self) -> io::Result<()> {
         let piece = core::mem::replace(&mut self.piece, Vec::with_capacity(PIECE));
-        self.sender.send(piece).map_err(|_| io::ErrorKind::BrokenPipe.into())
+        send(&self.sender, piece)
     }
 }

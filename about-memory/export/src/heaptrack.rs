@@ -6,6 +6,7 @@
 //! Source: `src/analyze` and `src/interpret` of heaptrack 1.4. All numbers are hexadecimal. Texts, instructions and traces
 //! are numbered from 1, kinds of allocations from 0.
 
+mod lines;
 mod writer;
 
 use std::io::Write;
@@ -16,9 +17,13 @@ use crate::beside;
 use crate::error::ExportError;
 use crate::grouped::grouped;
 use crate::stacks::{Event, Sample, StackId, Stacks, Value};
+use lines::Lines;
 use writer::Writer;
 
 const FORMAT: &str = "heaptrack";
+
+/// So many samples are read at once.
+const WINDOW: usize = 256;
 
 /// How a profile is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -92,19 +97,23 @@ pub fn write(stacks: &Stacks, options: &Options, mut out: impl Write) -> Result<
     let owner_of = |index: usize| owners.index(stacks.sample(index).labels);
     let (ends, order) = grouped(stacks.samples().len(), owners.all.len(), owner_of);
     let mut written = Written::default();
-    beside::write(&mut out, |out| {
-        let mut writer = Writer::new(stacks, out)?;
+    let find = |sender| {
+        let mut writer = Writer::new(stacks, |lines| beside::send(&sender, lines));
+        let mut samples = order.chunks(WINDOW).flat_map(|indices| {
+            // Samples far from each other are read at once, not one after the other.
+            let read = indices.iter().map(|index| stacks.sample(*index as usize));
+            read.map(|sample| (sample.stack, amounts(&sample))).collect::<Vec<_>>()
+        });
         let mut start = 0;
         for (owner, end) in owners.all.iter().zip(ends) {
             writer.begin_owner(owner)?;
-            for index in &order[core::mem::replace(&mut start, end)..end] {
-                let sample = stacks.sample(*index as usize);
-                let (blocks, bytes) = amounts(&sample);
+            let count = end - core::mem::replace(&mut start, end);
+            for (stack, (blocks, bytes)) in samples.by_ref().take(count) {
                 let (blocks, bytes) = (blocks as u64, bytes as u64);
                 if blocks == 0 && bytes == 0 {
                     continue;
                 }
-                let trace = writer.next_trace(sample.stack)?;
+                let trace = writer.next_trace(stack)?;
                 if blocks > most || blocks == 0 {
                     written.merged += blocks.saturating_sub(1);
                     writer.allocate(bytes, trace, 1)?;
@@ -117,7 +126,9 @@ pub fn write(stacks: &Stacks, options: &Options, mut out: impl Write) -> Result<
             }
         }
         writer.finish(stacks.facts().duration)
-    })?;
+    };
+    let mut room = Vec::new();
+    beside::run(find, |lines: Lines| lines.write(&mut out, &mut room))?;
     out.flush()?;
     Ok(written)
 }
@@ -130,9 +141,10 @@ pub fn write(stacks: &Stacks, options: &Options, mut out: impl Write) -> Result<
 pub fn write_history(
     stacks: &Stacks,
     events: impl IntoIterator<Item = Event>,
-    out: impl Write,
+    mut out: impl Write,
 ) -> Result<(), ExportError> {
-    let mut writer = Writer::new(stacks, out)?;
+    let mut room = Vec::new();
+    let mut writer = Writer::new(stacks, |lines: Lines| lines.write(&mut out, &mut room));
     let mut traces: FxHashMap<StackId, u64> = FxHashMap::default();
     let mut kinds: FxHashMap<(StackId, u64), u64> = FxHashMap::default();
     let mut last = 0;
@@ -160,7 +172,8 @@ pub fn write_history(
         };
         writer.event(if event.is_free { '-' } else { '+' }, kind)?;
     }
-    writer.finish(stacks.facts().duration)
+    writer.finish(stacks.facts().duration)?;
+    Ok(out.flush()?)
 }
 
 /// The largest number of equal blocks that are written one by one, so that all allocations are at most `most`.

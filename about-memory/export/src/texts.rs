@@ -63,7 +63,8 @@ impl Texts {
 #[derive(Debug, Default)]
 pub(crate) struct Interner {
     pub(crate) texts: Texts,
-    ids: HashTable<TextId>,
+    /// With their hashes, so that a table that grows reads no text.
+    ids: HashTable<(u64, TextId)>,
     /// Random, so that the author of an input cannot foresee hashes.
     hasher: RandomState,
 }
@@ -71,13 +72,12 @@ pub(crate) struct Interner {
 impl Interner {
     pub(crate) fn id(&mut self, text: &str) -> TextId {
         let hash = self.hasher.hash_one(text);
-        if let Some(known) = self.ids.find(hash, |id| self.texts.get(*id) == text) {
+        if let Some((_, known)) = self.ids.find(hash, |(of, id)| *of == hash && self.texts.get(*id) == text) {
             return *known;
         }
         let next = TextId(self.texts.ends.len() as u32);
         self.texts.push(text);
-        let (texts, hasher) = (&self.texts, &self.hasher);
-        self.ids.insert_unique(hash, next, |id| hasher.hash_one(texts.get(*id)));
+        self.ids.insert_unique(hash, (hash, next), |(hash, _)| *hash);
         next
     }
 }

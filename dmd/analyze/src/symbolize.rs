@@ -273,6 +273,10 @@ impl Dump {
                 places.entry(module.to_owned()).or_default().push((number as u32, offset));
             }
         }
+        if places.is_empty() {
+            self.frames = old;
+            return Vec::new();
+        }
         let (calls, notes) = look_up(places, old.len(), self.modules.as_deref(), self.time, options);
         let mut frames = Frames::default();
         let new: Vec<Vec<FrameId>> = old

@@ -22,10 +22,12 @@ mod spelling;
 mod verdict;
 
 use std::sync::Arc;
+use std::thread;
 
 use rustc_hash::FxHashMap;
 
 use crate::dump::Dump;
+use crate::frames::FrameId;
 use crate::trace_id::TraceId;
 use role::Facts;
 use verdict::Basis;
@@ -60,7 +62,7 @@ impl TypeNames {
     /// Computes the verdicts. The dump's frames must have been looked up, for example by
     /// [`symbolize`](Dump::symbolize).
     pub fn new(dump: &Dump) -> Self {
-        let facts: Vec<Facts> = dump.frames.ids().map(|id| Facts::of(&dump.frames.get(id))).collect();
+        let facts = facts(dump);
         let mut ids: FxHashMap<Verdict, u32> = FxHashMap::default();
         // The verdicts about stacks that have no type, by the frame that allocated.
         let mut of_frames: Vec<Option<u32>> = vec![None; facts.len()];
@@ -109,6 +111,23 @@ impl TypeNames {
     pub(crate) fn shared(&self, stack: usize) -> Option<&Arc<Verdict>> {
         self.of_stacks.get(stack).map(|id| &self.verdicts[*id as usize])
     }
+}
+
+/// The facts of all frames, half of them from another thread.
+fn facts(dump: &Dump) -> Vec<Facts> {
+    let ids: Vec<FrameId> = dump.frames.ids().collect();
+    let of =
+        |ids: &[FrameId]| -> Vec<Facts> { ids.iter().map(|id| Facts::of(&dump.frames.get(*id))).collect() };
+    let (first, second) = ids.split_at(ids.len() / 2);
+    thread::scope(|scope| {
+        let helper = thread::Builder::new().spawn_scoped(scope, || of(second));
+        let mut facts = of(first);
+        facts.extend(match helper {
+            Ok(helper) => helper.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+            Err(_) => of(second),
+        });
+        facts
+    })
 }
 
 impl Dump {

@@ -1,6 +1,8 @@
 //! The lines of a file. A text, an instruction or a trace comes before its first use.
 
-use std::io::{self, Write};
+use core::ops::Range;
+use std::borrow::Cow;
+use std::io;
 use std::time::Duration;
 
 use rustc_hash::FxHashMap;
@@ -8,18 +10,19 @@ use rustc_hash::FxHashMap;
 use crate::error::ExportError;
 use crate::stacks::{Frame, FrameId, Owner, StackId, Stacks};
 
-/// Lines are sent in pieces.
-const PIECE: usize = 1 << 16;
+use super::lines::Lines;
 
 /// The addresses of frames without one. No program has them, and the client takes equal addresses for one place.
 const NOWHERE: u64 = 0xffff_0000_0000_0000;
 
-pub(super) struct Writer<'a, W: Write> {
+pub(super) struct Writer<'a, S> {
     stacks: &'a Stacks,
-    out: W,
-    /// Lines that are to be sent.
-    lines: Vec<u8>,
+    /// Takes a piece of the lines.
+    send: S,
+    lines: Lines,
+    /// The texts of code. Those of owners are in few lines, and there may be more of them than of all else.
     texts: FxHashMap<String, u64>,
+    next_text: u64,
     /// The instructions of frames at one address, and of one frame alone.
     instructions: FxHashMap<Box<[FrameId]>, u64>,
     single: Vec<u64>,
@@ -32,19 +35,25 @@ pub(super) struct Writer<'a, W: Write> {
     /// The number of frames in `path` that stand for the owner.
     of_owner: usize,
     last_stack: Option<StackId>,
-    /// The instructions of a stack, the innermost first.
+    /// The instructions of the stacks that were there, each from its outermost frame on.
     found: Vec<u64>,
+    of_stacks: Vec<Option<Range<u32>>>,
 }
 
-impl<'a, W: Write> Writer<'a, W> {
-    pub(super) fn new(stacks: &'a Stacks, out: W) -> io::Result<Self> {
+impl<'a, S: FnMut(Lines) -> io::Result<()>> Writer<'a, S> {
+    pub(super) fn new(stacks: &'a Stacks, send: S) -> Self {
         let program = &stacks.facts().program;
         let program = line(if program.is_empty() { "unknown" } else { program });
-        Ok(Self {
+        let mut lines = Lines::new();
+        lines.text(b'v', "10400 2");
+        lines.text(b'X', &program);
+        lines.text(b'I', "1000 0");
+        Self {
             stacks,
-            out,
-            lines: format!("v 10400 2\nX {program}\nI 1000 0\n").into(),
+            send,
+            lines,
             texts: FxHashMap::default(),
+            next_text: 1,
             instructions: FxHashMap::default(),
             single: vec![0; stacks.frame_count()],
             next_instruction: 1,
@@ -55,34 +64,38 @@ impl<'a, W: Write> Writer<'a, W> {
             of_owner: 0,
             last_stack: None,
             found: Vec::new(),
-        })
+            of_stacks: vec![None; stacks.stack_count()],
+        }
     }
 
-    /// Writes a line: a letter and numbers.
+    /// Adds a line: a letter and numbers.
     fn line(&mut self, mode: u8, numbers: &[u64]) -> io::Result<()> {
-        self.lines.push(mode);
-        numbers.iter().for_each(|number| push_hexadecimal(&mut self.lines, *number));
-        self.lines.push(b'\n');
-        if self.lines.len() >= PIECE { self.send() } else { Ok(()) }
+        self.lines_of(mode, numbers, 1)
+    }
+
+    fn lines_of(&mut self, mode: u8, numbers: &[u64], count: u64) -> io::Result<()> {
+        self.lines.numbers(mode, numbers, count);
+        if self.lines.is_piece() { self.send() } else { Ok(()) }
     }
 
     fn send(&mut self) -> io::Result<()> {
-        self.out.write_all(&self.lines)?;
-        self.lines.clear();
-        Ok(())
+        (self.send)(core::mem::replace(&mut self.lines, Lines::new()))
     }
 
     fn text(&mut self, text: &str) -> u64 {
         let text = line(text);
-        if let Some(known) = self.texts.get(&text) {
+        if let Some(known) = self.texts.get(&*text) {
             return *known;
         }
-        self.lines.extend_from_slice(b"s ");
-        self.lines.extend_from_slice(text.as_bytes());
-        self.lines.push(b'\n');
-        let next = self.texts.len() as u64 + 1;
-        self.texts.insert(text, next);
-        next
+        let number = self.new_text(&text);
+        self.texts.insert(text.into_owned(), number);
+        number
+    }
+
+    fn new_text(&mut self, text: &str) -> u64 {
+        self.lines.text(b's', text);
+        self.next_text += 1;
+        self.next_text - 1
     }
 
     /// Starts traces of another owner.
@@ -90,7 +103,7 @@ impl<'a, W: Write> Writer<'a, W> {
         self.path.clear();
         self.last_stack = None;
         for name in owner.frames() {
-            let text = self.text(&name);
+            let text = self.new_text(&line(&name));
             let number = self.next_instruction;
             self.next_instruction += 1;
             self.line(b'i', &[NOWHERE + number, 0, text])?;
@@ -112,21 +125,33 @@ impl<'a, W: Write> Writer<'a, W> {
     pub(super) fn next_trace(&mut self, stack: StackId) -> io::Result<u64> {
         if self.last_stack != Some(stack) {
             self.last_stack = Some(stack);
-            let mut found = core::mem::take(&mut self.found);
-            found.clear();
-            let stacks = self.stacks;
-            for frames in stacks.addresses(stack) {
-                found.push(self.instruction(frames)?);
-            }
+            let Range { start, end } = self.instructions_of(stack)?;
             let known = self.path[self.of_owner..].iter().map(|(instruction, _)| instruction);
-            let same = known.zip(found.iter().rev()).take_while(|(a, b)| a == b).count();
+            let same = known.zip(&self.found[start..end]).take_while(|(a, b)| a == b).count();
             self.path.truncate(self.of_owner + same);
-            for instruction in found.iter().rev().skip(same) {
-                self.extend(*instruction)?;
+            for at in start + same..end {
+                self.extend(self.found[at])?;
             }
-            self.found = found;
         }
         Ok(self.path.last().map_or(0, |(_, trace)| *trace))
+    }
+
+    /// The place of a stack's instructions in `found`.
+    fn instructions_of(&mut self, stack: StackId) -> io::Result<Range<usize>> {
+        let index = stack.0 as usize;
+        if let Some(Range { start, end }) = &self.of_stacks[index] {
+            return Ok(*start as usize..*end as usize);
+        }
+        let start = self.found.len();
+        let stacks = self.stacks;
+        for frames in stacks.addresses(stack) {
+            let instruction = self.instruction(frames)?;
+            self.found.push(instruction);
+        }
+        self.found[start..].reverse();
+        let end = self.found.len();
+        self.of_stacks[index] = Some(start as u32..end as u32);
+        Ok(start..end)
     }
 
     fn instruction(&mut self, frames: &[FrameId]) -> io::Result<u64> {
@@ -183,24 +208,7 @@ impl<'a, W: Write> Writer<'a, W> {
         }
         let is_known = self.kinds > 0 && self.last_kind == (size, trace);
         let kind = if is_known { self.kinds - 1 } else { self.kind(size, trace)? };
-        let start = self.lines.len();
-        self.lines.push(b'+');
-        push_hexadecimal(&mut self.lines, kind);
-        self.lines.push(b'\n');
-        let line = self.lines.len() - start;
-        let mut written = 1;
-        while written < count {
-            // As many of the last lines again as there are.
-            let more = written.min(count - written).min((PIECE / line) as u64);
-            let last = self.lines.len() - more as usize * line;
-            self.lines.extend_from_within(last..);
-            written += more;
-            if self.lines.len() >= 2 * PIECE {
-                self.out.write_all(&self.lines[..last])?;
-                self.lines.drain(..last);
-            }
-        }
-        Ok(())
+        self.lines_of(b'+', &[kind], count)
     }
 
     pub(super) fn event(&mut self, mode: char, kind: u64) -> io::Result<()> {
@@ -213,27 +221,14 @@ impl<'a, W: Write> Writer<'a, W> {
 
     pub(super) fn finish(mut self, duration: Option<Duration>) -> Result<(), ExportError> {
         self.time(duration.unwrap_or_default())?;
-        self.send()?;
-        self.out.flush()?;
-        Ok(())
+        Ok(self.send()?)
     }
 }
 
 /// A text as one line.
-fn line(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
-}
-
-/// Adds a blank and a number. Files have tens of millions of numbers, and formatting takes several times as long.
-fn push_hexadecimal(out: &mut Vec<u8>, number: u64) {
-    let digits = (u64::BITS - number.leading_zeros()).div_ceil(4).max(1);
-    let mut text = [b' '; 17];
-    for digit in 0..digits {
-        let value = number >> (4 * (digits - 1 - digit)) & 15;
-        text[1 + digit as usize] = b"0123456789abcdef"[value as usize];
+fn line(text: &str) -> Cow<'_, str> {
+    if !text.chars().any(char::is_control) {
+        return text.into();
     }
-    // A copy of a fixed length is a few instructions.
-    let end = out.len() + 1 + digits as usize;
-    out.extend_from_slice(&text);
-    out.truncate(end);
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }

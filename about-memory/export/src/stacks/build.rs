@@ -1,6 +1,7 @@
 //! Builds stacks in any order, and sorts them.
 
 use core::ops::Range;
+use std::thread;
 
 use rustc_hash::FxHashMap;
 
@@ -249,15 +250,42 @@ fn merged(
     values: &[Value],
     stacks: usize,
 ) -> Result<(Vec<Key>, Vec<i64>), ExportError> {
-    let width = values.len();
-    let mut kept: Vec<Key> = Vec::with_capacity(keys.len());
-    let mut sums: Vec<i64> = Vec::with_capacity(amounts.len());
     // Millions of keys have few stacks, and the keys of one are sorted faster than all.
     let (ends, order) = grouped(keys.len(), stacks, |index| keys[index].stack.0 as usize);
-    let mut start = 0;
+    let of_stacks = |ends: &[usize], start: usize| merged_of(keys, amounts, values, ends, &order, start);
+    let (first, second) = ends.split_at(ends.partition_point(|end| *end < keys.len() / 2));
+    let middle = first.last().copied().unwrap_or(0);
+    let (first, second) = thread::scope(|scope| {
+        let helper = thread::Builder::new().spawn_scoped(scope, || of_stacks(second, middle));
+        let first = of_stacks(first, 0);
+        let second = match helper {
+            Ok(helper) => helper.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+            Err(_) => of_stacks(second, middle),
+        };
+        (first, second)
+    });
+    let ((mut kept, mut sums), (more_kept, more_sums)) = (first?, second?);
+    kept.extend(more_kept);
+    sums.extend(more_sums);
+    Ok((kept, sums))
+}
+
+/// The same of the stacks that end at `ends` of the order; the first one begins at `start`.
+fn merged_of(
+    keys: &[Key],
+    amounts: &[i64],
+    values: &[Value],
+    ends: &[usize],
+    order: &[u32],
+    mut start: usize,
+) -> Result<(Vec<Key>, Vec<i64>), ExportError> {
+    let width = values.len();
+    let most = ends.last().map_or(0, |end| end - start);
+    let mut kept: Vec<Key> = Vec::with_capacity(most);
+    let mut sums: Vec<i64> = Vec::with_capacity(most * width);
     let mut of_stack: Vec<(Key, u32)> = Vec::new();
     for end in ends {
-        let indices = &order[core::mem::replace(&mut start, end)..end];
+        let indices = &order[core::mem::replace(&mut start, *end)..*end];
         of_stack.extend(indices.iter().map(|index| (keys[*index as usize], *index)));
         of_stack.sort_unstable();
         for (key, index) in of_stack.drain(..) {

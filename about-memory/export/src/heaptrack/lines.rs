@@ -1,0 +1,115 @@
+//! Lines of a file before they are text. One thread finds what they say while another one formats them.
+
+use std::io::{self, Write};
+
+/// Lines in order.
+#[derive(Debug)]
+pub(super) struct Lines {
+    /// For each line its letter, the number of its numbers and how often it is there; then the numbers. A line of text has
+    /// the length of its text.
+    words: Vec<u64>,
+    texts: String,
+}
+
+/// A letter is the lowest byte of a word, the number of numbers the next one, and the count is above them.
+const NUMBERS: u32 = 8;
+const COUNT: u32 = 16;
+/// The number of numbers of a line of text.
+const TEXT: u64 = 255;
+
+/// So many words are a piece.
+const PIECE: usize = 1 << 14;
+
+/// Formatted lines are sent in pieces of at least this many bytes.
+const BYTES: usize = 1 << 16;
+
+impl Lines {
+    pub(super) fn new() -> Self {
+        Self { words: Vec::with_capacity(PIECE + 16), texts: String::new() }
+    }
+
+    /// Adds a line `count` times: a letter and numbers.
+    pub(super) fn numbers(&mut self, mode: u8, numbers: &[u64], count: u64) {
+        let head = u64::from(mode) | (numbers.len() as u64) << NUMBERS | count << COUNT;
+        // Nearly all lines have one or two numbers, and a copy of a fixed length is a few instructions.
+        match numbers {
+            [one] => self.words.extend([head, *one]),
+            [one, other] => self.words.extend([head, *one, *other]),
+            numbers => {
+                self.words.push(head);
+                self.words.extend_from_slice(numbers);
+            }
+        }
+    }
+
+    /// Adds a line: a letter and a text without line breaks.
+    pub(super) fn text(&mut self, mode: u8, text: &str) {
+        self.words.extend([u64::from(mode) | TEXT << NUMBERS | 1 << COUNT, text.len() as u64]);
+        self.texts.push_str(text);
+    }
+
+    pub(super) fn is_piece(&self) -> bool {
+        self.words.len() >= PIECE || self.texts.len() >= BYTES
+    }
+
+    /// Formats all lines. `room` is scratch space.
+    pub(super) fn write(&self, out: &mut impl Write, room: &mut Vec<u8>) -> io::Result<()> {
+        let (mut words, mut texts) = (self.words.as_slice(), self.texts.as_str());
+        while let [head, rest @ ..] = words {
+            let (mode, length) = (*head as u8, head >> NUMBERS & 255);
+            let start = room.len();
+            room.push(mode);
+            if length == TEXT {
+                let (text, later) = texts.split_at(rest[0] as usize);
+                room.push(b' ');
+                room.extend_from_slice(text.as_bytes());
+                (texts, words) = (later, &rest[1..]);
+            } else {
+                let (numbers, later) = rest.split_at(length as usize);
+                numbers.iter().for_each(|number| push_hexadecimal(room, *number));
+                words = later;
+            }
+            room.push(b'\n');
+            repeat(out, room, start, head >> COUNT)?;
+            if room.len() >= BYTES {
+                out.write_all(room)?;
+                room.clear();
+            }
+        }
+        out.write_all(room)?;
+        room.clear();
+        Ok(())
+    }
+}
+
+/// Repeats the last line, which is there once, until it is there `count` times.
+fn repeat(out: &mut impl Write, room: &mut Vec<u8>, start: usize, count: u64) -> io::Result<()> {
+    let line = room.len() - start;
+    let mut written = 1;
+    while written < count {
+        // As many of the last lines again as there are.
+        let more = written.min(count - written).min((BYTES / line).max(1) as u64);
+        let last = room.len() - more as usize * line;
+        room.extend_from_within(last..);
+        written += more;
+        if room.len() >= 2 * BYTES {
+            out.write_all(&room[..last])?;
+            room.drain(..last);
+        }
+    }
+    Ok(())
+}
+
+/// Adds a blank and a number. Files have tens of millions of numbers, and formatting takes several times as long.
+fn push_hexadecimal(out: &mut Vec<u8>, number: u64) {
+    let digits = (u64::BITS - number.leading_zeros()).div_ceil(4).max(1);
+    let mut text = [b' '; 17];
+    for digit in 0..digits {
+        let value = number >> (4 * (digits - 1 - digit)) & 15;
+        text[1 + digit as usize] = b"0123456789abcdef"[value as usize];
+    }
+    // The copy has a fixed length.
+    let end = out.len() + 1 + digits as usize;
+    out.extend_from_slice(&text);
+    out.truncate(end);
+}
