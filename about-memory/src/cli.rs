@@ -89,7 +89,7 @@ enum Command {
     /// Show which blocks point to a block, from a dump of DMD's scan mode.
     #[command(after_help = block::EXAMPLES, args_override_self = true)]
     Block(block::Block),
-    /// Show which types the heap consists of, from a running process or a dump of DMD's scan mode.
+    /// Show which types the heap consists of, from a process or a dump of scan mode.
     #[command(after_help = typed::TYPES)]
     Types(Box<typed::Types>),
     /// Show the memory that vectors, tables and trees have and do not use, by type.

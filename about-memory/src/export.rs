@@ -191,7 +191,6 @@ fn add(
         types,
         reporters: FxHashMap::default(),
         numbers: HashMap::new(),
-        names: Vec::new(),
         known: FxHashMap::default(),
     };
     builder.reserve(dump.blocks().len());
@@ -259,7 +258,6 @@ struct OfBlocks<'d> {
     /// The number of a name by what a block says of one of its reporters.
     reporters: FxHashMap<(u32, Option<usize>), u32>,
     numbers: HashMap<Option<&'d str>, u32>,
-    names: Vec<Option<&'d str>>,
     known: FxHashMap<LabelsKey, LabelsId>,
 }
 
@@ -268,15 +266,12 @@ type LabelsKey = ([u32; 2], u32, u8);
 
 impl<'d> OfBlocks<'d> {
     fn of(&mut self, block: &Blocks<'d>, builder: &mut StacksBuilder) -> LabelsId {
-        let Self { types, reporters, numbers, names, known } = self;
+        let Self { types, reporters, numbers, known } = self;
         let keys = block.reporter_keys();
         let reporters = [0, 1].map(|nth| {
             *reporters.entry(keys[nth]).or_insert_with(|| {
-                let name = block.reporter_names()[nth];
-                *numbers.entry(name).or_insert_with(|| {
-                    names.push(name);
-                    names.len() as u32 - 1
-                })
+                let next = numbers.len() as u32;
+                *numbers.entry(block.reporter_names()[nth]).or_insert(next)
             })
         });
         let type_name = block.stack().and_then(|stack| types.of_stack(stack));

@@ -13,6 +13,7 @@ use about_memory::live;
 use clap::Args;
 use dmd::analyze::program::bytes;
 use dmd::analyze::{AnalyzeError, Dump, Mode};
+use object::Object as _;
 use typed_heap::{CoreFile, DebugInfo, Layered, Memory, ProcessMemory, ScanMemory, TypedError, TypedHeap};
 
 use super::dump_limits::DumpLimits;
@@ -88,6 +89,15 @@ impl Heap {
         };
         let of_program = |error: TypedError| Failure::File(program.display().to_string(), error.into());
         let file = std::fs::read(&program).map_err(|error| of_program(error.into()))?;
+        let recorded = module.map_or("", |module| &module.build_id);
+        if let Some(own) = build_id(&file).filter(|own| !recorded.is_empty() && own != recorded) {
+            return Err(Failure::File(
+                program.display().to_string(),
+                anyhow::anyhow!(
+                    "is another build than that of the dump: its build id is {own}, not {recorded}"
+                ),
+            ));
+        }
         let info = DebugInfo::read(&file).map_err(of_program)?;
         drop(file);
         if info.vtable_count() == 0 {
@@ -141,6 +151,15 @@ impl Heap {
             }
         }
     }
+}
+
+/// The build id of a program, if it has one.
+fn build_id(program: &[u8]) -> Option<String> {
+    let id = object::File::parse(program).ok()?.build_id().ok()??;
+    Some(id.iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    }))
 }
 
 /// A table of a text: its rows and what their last column is.

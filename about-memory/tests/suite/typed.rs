@@ -89,6 +89,8 @@ fn what_has_no_types_says_why() {
     fails(&["why", &scan, "0xuser"], 2);
     let message = fails(&["types", &scan, "--program", "/dev/null"], 1);
     assert!(message.contains("/dev/null: not a program"), "{message}");
+    let message = fails(&["types", &scan, "--program", env!("CARGO_BIN_EXE_about-memory")], 1);
+    assert!(message.contains("is another build than that of the dump"), "{message}");
     let message = fails(&["waste", &scan, "--core", &scan], 1);
     assert!(message.contains("not a core file"), "{message}");
     let message = fails(&["types", &dump(folder.path(), "live")], 1);
