@@ -5,17 +5,20 @@ use std::io::{self, Write};
 /// Lines in order.
 #[derive(Debug)]
 pub(super) struct Lines {
-    /// For each line its letter, the number of its numbers and how often it is there; then the numbers. A line of text has
-    /// the length of its text.
+    /// For each line its letter and form with a length, and what the form says.
     words: Vec<u64>,
     texts: String,
 }
 
-/// A letter is the lowest byte of a word, the number of numbers the next one, and the count is above them.
-const NUMBERS: u32 = 8;
-const COUNT: u32 = 16;
-/// The number of numbers of a line of text.
-const TEXT: u64 = 255;
+/// The letter is the lowest byte of a line's first word, and its form the next one. The rest is a length.
+const FORM: u32 = 8;
+const LENGTH: u32 = 16;
+/// As many numbers as the length says follow.
+const NUMBERS: u64 = 0;
+/// The length is that of the line's text.
+const TEXT: u64 = 1;
+/// A number follows, and how often the line is there.
+const REPEATED: u64 = 2;
 
 /// So many words are a piece.
 const PIECE: usize = 1 << 14;
@@ -28,9 +31,9 @@ impl Lines {
         Self { words: Vec::with_capacity(PIECE + 16), texts: String::new() }
     }
 
-    /// Adds a line `count` times: a letter and numbers.
-    pub(super) fn numbers(&mut self, mode: u8, numbers: &[u64], count: u64) {
-        let head = u64::from(mode) | (numbers.len() as u64) << NUMBERS | count << COUNT;
+    /// Adds a line: a letter and numbers.
+    pub(super) fn numbers(&mut self, mode: u8, numbers: &[u64]) {
+        let head = head(mode, NUMBERS, numbers.len());
         // Nearly all lines have one or two numbers, and a copy of a fixed length is a few instructions.
         match numbers {
             [one] => self.words.extend([head, *one]),
@@ -42,9 +45,14 @@ impl Lines {
         }
     }
 
+    /// Adds a line `count` times, and at least once: a letter and a number.
+    pub(super) fn repeated(&mut self, mode: u8, number: u64, count: u64) {
+        self.words.extend([head(mode, REPEATED, 0), number, count]);
+    }
+
     /// Adds a line: a letter and a text without line breaks.
     pub(super) fn text(&mut self, mode: u8, text: &str) {
-        self.words.extend([u64::from(mode) | TEXT << NUMBERS | 1 << COUNT, text.len() as u64]);
+        self.words.push(head(mode, TEXT, text.len()));
         self.texts.push_str(text);
     }
 
@@ -56,21 +64,31 @@ impl Lines {
     pub(super) fn write(&self, out: &mut impl Write, room: &mut Vec<u8>) -> io::Result<()> {
         let (mut words, mut texts) = (self.words.as_slice(), self.texts.as_str());
         while let [head, rest @ ..] = words {
-            let (mode, length) = (*head as u8, head >> NUMBERS & 255);
+            let (form, length) = (head >> FORM & 255, (head >> LENGTH) as usize);
             let start = room.len();
-            room.push(mode);
-            if length == TEXT {
-                let (text, later) = texts.split_at(rest[0] as usize);
-                room.push(b' ');
-                room.extend_from_slice(text.as_bytes());
-                (texts, words) = (later, &rest[1..]);
-            } else {
-                let (numbers, later) = rest.split_at(length as usize);
-                numbers.iter().for_each(|number| push_hexadecimal(room, *number));
-                words = later;
-            }
+            let mut count = 1;
+            room.push(*head as u8);
+            words = match (form, rest) {
+                (TEXT, rest) => {
+                    let (text, later) = texts.split_at(length);
+                    room.push(b' ');
+                    room.extend_from_slice(text.as_bytes());
+                    texts = later;
+                    rest
+                }
+                (REPEATED, [number, of_line, later @ ..]) => {
+                    push_hexadecimal(room, *number);
+                    count = *of_line;
+                    later
+                }
+                (_, rest) => {
+                    let (numbers, later) = rest.split_at(length);
+                    numbers.iter().for_each(|number| push_hexadecimal(room, *number));
+                    later
+                }
+            };
             room.push(b'\n');
-            repeat(out, room, start, head >> COUNT)?;
+            repeat(out, room, start, count)?;
             if room.len() >= BYTES {
                 out.write_all(room)?;
                 room.clear();
@@ -80,6 +98,10 @@ impl Lines {
         room.clear();
         Ok(())
     }
+}
+
+fn head(mode: u8, form: u64, length: usize) -> u64 {
+    u64::from(mode) | form << FORM | (length as u64) << LENGTH
 }
 
 /// Repeats the last line, which is there once, until it is there `count` times.

@@ -70,11 +70,11 @@ impl<'a, S: FnMut(Lines) -> io::Result<()>> Writer<'a, S> {
 
     /// Adds a line: a letter and numbers.
     fn line(&mut self, mode: u8, numbers: &[u64]) -> io::Result<()> {
-        self.lines_of(mode, numbers, 1)
+        self.lines.numbers(mode, numbers);
+        self.send_piece()
     }
 
-    fn lines_of(&mut self, mode: u8, numbers: &[u64], count: u64) -> io::Result<()> {
-        self.lines.numbers(mode, numbers, count);
+    fn send_piece(&mut self) -> io::Result<()> {
         if self.lines.is_piece() { self.send() } else { Ok(()) }
     }
 
@@ -208,7 +208,8 @@ impl<'a, S: FnMut(Lines) -> io::Result<()>> Writer<'a, S> {
         }
         let is_known = self.kinds > 0 && self.last_kind == (size, trace);
         let kind = if is_known { self.kinds - 1 } else { self.kind(size, trace)? };
-        self.lines_of(b'+', &[kind], count)
+        self.lines.repeated(b'+', kind, count);
+        self.send_piece()
     }
 
     pub(super) fn event(&mut self, mode: char, kind: u64) -> io::Result<()> {

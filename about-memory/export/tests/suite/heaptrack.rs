@@ -143,3 +143,34 @@ fn large_amounts_are_exact_and_negative_ones_an_error() {
     let error = write(&inputs::with_amounts(1, i64::MAX), &Options::new(), Vec::new()).unwrap_err();
     assert!(matches!(error, ExportError::TooLarge("heaptrack", "live bytes", ..)));
 }
+
+/// The compiler may inline hundreds of functions at one place: all are in one line.
+#[test]
+fn any_number_of_functions_is_inlined_at_an_address() {
+    for inlined in [84, 85, 86, 300] {
+        let mut builder = StacksBuilder::new(&[Value::LiveBlocks, Value::LiveBytes]);
+        let module = builder.module("app", "");
+        let names: Vec<String> = (0..=inlined).map(|number| format!("inlined_{number}")).collect();
+        let frames: Vec<_> = (0..=inlined)
+            .map(|number| {
+                builder.frame(&Frame {
+                    function: Some(&names[number]),
+                    file: Some("app.rs"),
+                    line: Some(7),
+                    module: Some(module),
+                    offset: Some(0x100),
+                    inlined: number < inlined,
+                    ..Frame::default()
+                })
+            })
+            .collect();
+        let stack = builder.stack(&frames);
+        let labels = builder.labels(&Labels::default());
+        builder.sample(stack, labels, Some(64), &[3, 192]);
+        let mut file = Vec::new();
+        write(&builder.finish().unwrap(), &Options::new(), &mut file).unwrap();
+        let heap = read(&file);
+        assert_eq!((heap.allocations, heap.live), (3, 192));
+        assert_eq!(heap.by_root, BTreeMap::from([(names[inlined].clone(), 192)]));
+    }
+}
