@@ -41,7 +41,7 @@ A dump of scan mode has the words of all blocks, so keep it as you keep the prog
 }
 use about;
 
-/// Rows without `--limit`.
+/// Rows of a text without `--limit`.
 const ROWS: usize = 20;
 
 /// The heap that a command is about.
@@ -55,6 +55,12 @@ pub(crate) struct Heap {
     /// The program with its debug information, if it is not where the dump says.
     #[arg(long, value_name = "FILE")]
     program: Option<PathBuf>,
+    /// Rows to show. [default: 20; all with --json]
+    #[arg(long, value_name = "ROWS")]
+    limit: Option<usize>,
+    /// Write JSON.
+    #[arg(long)]
+    json: bool,
     #[command(flatten)]
     symbols: Symbols,
     #[command(flatten)]
@@ -115,6 +121,11 @@ impl Heap {
         };
         let heap = TypedHeap::new(&dump, &info, bias, memory).map_err(of_dump)?;
         show(&heap, memory)
+    }
+
+    /// The number of rows to show.
+    fn rows(&self) -> usize {
+        self.limit.unwrap_or(if self.json { usize::MAX } else { ROWS })
     }
 
     fn failure(&self, error: anyhow::Error) -> Failure {

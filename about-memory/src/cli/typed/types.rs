@@ -7,7 +7,7 @@ use serde_json::json;
 use typed_heap::TypedHeap;
 
 use super::super::Failure;
-use super::{Heap, ROWS, Table, about, counted, left_out, print, size};
+use super::{Heap, Table, about, counted, left_out, print, size};
 
 pub(crate) const EXAMPLES: &str = about!(
     "\
@@ -25,21 +25,15 @@ const DISAGREEMENTS: usize = 3;
 pub(crate) struct Types {
     #[command(flatten)]
     heap: Heap,
-    /// Types to show. [default: 20; all with --json]
-    #[arg(long, value_name = "TYPES")]
-    limit: Option<usize>,
-    /// Write JSON.
-    #[arg(long)]
-    json: bool,
 }
 
 impl Types {
     pub(crate) fn run(self) -> Result<(), Failure> {
-        self.heap.with(|heap, _| print(&if self.json { self.json(heap) } else { self.text(heap) }))
+        self.heap.with(|heap, _| print(&if self.heap.json { self.json(heap) } else { self.text(heap) }))
     }
 
     fn text(&self, heap: &TypedHeap<'_>) -> String {
-        let limit = self.limit.unwrap_or(ROWS);
+        let limit = self.heap.rows();
         let census = heap.census();
         let percent = 100.0 * census.typed_bytes as f64 / census.bytes.max(1) as f64;
         let rows = census.rows.iter().take(limit).map(|row| (row.bytes, row.blocks, row.name.clone()));
@@ -73,7 +67,7 @@ impl Types {
         let census = heap.census();
         let agreement = heap.agreement();
         let row = |row: &typed_heap::TypeRow| json!({"type": row.name, "blocks": row.blocks, "bytes": row.bytes, "byOwner": row.by_owner});
-        let rows: Vec<_> = census.rows.iter().take(self.limit.unwrap_or(usize::MAX)).map(row).collect();
+        let rows: Vec<_> = census.rows.iter().take(self.heap.rows()).map(row).collect();
         let disagreements: Vec<_> = agreement
             .disagreements()
             .map(|(stack, owner, pointers)| json!({"stack": stack, "owner": owner, "pointers": pointers}))

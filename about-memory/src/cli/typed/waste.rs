@@ -5,7 +5,7 @@ use serde_json::json;
 use typed_heap::{Waste as Facts, WasteRow};
 
 use super::super::Failure;
-use super::{Heap, ROWS, Table, about, counted, left_out, print, size};
+use super::{Heap, Table, about, counted, left_out, print, size};
 
 pub(crate) const EXAMPLES: &str = about!(
     "\
@@ -22,12 +22,6 @@ nodes of B-trees."
 pub(crate) struct Waste {
     #[command(flatten)]
     heap: Heap,
-    /// Types to show. [default: 20; all with --json]
-    #[arg(long, value_name = "TYPES")]
-    limit: Option<usize>,
-    /// Write JSON.
-    #[arg(long)]
-    json: bool,
 }
 
 impl Waste {
@@ -35,12 +29,12 @@ impl Waste {
         self.heap.with(|heap, memory| {
             let waste = heap.waste(memory);
             let all: u64 = heap.blocks().iter().map(|block| block.usable).sum();
-            print(&if self.json { self.json(&waste, all) } else { self.text(&waste, all) })
+            print(&if self.heap.json { self.json(&waste, all) } else { self.text(&waste, all) })
         })
     }
 
     fn text(&self, waste: &Facts, all: u64) -> String {
-        let limit = self.limit.unwrap_or(ROWS);
+        let limit = self.heap.rows();
         let row = |row: &WasteRow| {
             let of = format!("{}: {} of {}", row.name, row.unused.text(), size(row.bytes));
             (row.unused_bytes, row.blocks, of)
@@ -74,7 +68,7 @@ impl Waste {
                 "unusedBytes": row.unused_bytes,
             })
         };
-        let rows: Vec<_> = waste.rows.iter().take(self.limit.unwrap_or(usize::MAX)).map(row).collect();
+        let rows: Vec<_> = waste.rows.iter().take(self.heap.rows()).map(row).collect();
         let all = json!({
             "bytes": all,
             "unusedBytes": waste.unused_bytes,

@@ -7,7 +7,7 @@ use serde_json::json;
 use typed_heap::{Holder, HolderRow, TypedHeap};
 
 use super::super::Failure;
-use super::{Heap, ROWS, Table, about, counted, left_out, print, size};
+use super::{Heap, Table, about, counted, left_out, print, size};
 
 pub(crate) const EXAMPLES: &str = about!(
     "\
@@ -30,12 +30,6 @@ pub(crate) struct Why {
     /// A type, or the address of a block, such as `0x7f0000001000`.
     #[arg(value_name = "TYPE|ADDRESS")]
     what: String,
-    /// Holders to show. [default: 20; all with --json]
-    #[arg(long, value_name = "HOLDERS")]
-    limit: Option<usize>,
-    /// Write JSON.
-    #[arg(long)]
-    json: bool,
 }
 
 impl Why {
@@ -49,7 +43,7 @@ impl Why {
             let chain = largest.map(|block| why.chain(block)).unwrap_or_default();
             let of_largest = largest.map_or(0, |block| heap.blocks()[block].address);
             let all = Answer { heap, blocks, holders, chain, of_largest };
-            print(&if self.json { self.json(&all) } else { self.text(&all) })
+            print(&if self.heap.json { self.json(&all) } else { self.text(&all) })
         })
     }
 
@@ -83,7 +77,7 @@ impl Why {
     }
 
     fn text(&self, answer: &Answer<'_, '_>) -> String {
-        let limit = self.limit.unwrap_or(ROWS);
+        let limit = self.heap.rows();
         let whole = answer.bytes();
         let rows = answer.holders.iter().take(limit).map(|row| (row.bytes, row.blocks, row.name.clone()));
         let mut text = format!(
@@ -105,7 +99,7 @@ impl Why {
         let address = |block: usize| format!("{:x}", answer.heap.blocks()[block].address);
         let row = |row: &HolderRow| json!({"name": row.name, "blocks": row.blocks, "bytes": row.bytes});
         let link = |holder: &Holder| json!({"name": holder.name, "address": holder.block.map(address)});
-        let limit = self.limit.unwrap_or(usize::MAX);
+        let limit = self.heap.rows();
         let all = json!({
             "what": self.what,
             "blocks": answer.blocks.len(),
