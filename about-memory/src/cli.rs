@@ -168,6 +168,18 @@ enum Failure {
     Output(std::io::Error),
 }
 
+impl Failure {
+    /// The sentences that tell it.
+    fn lines(self) -> Vec<String> {
+        match self {
+            Self::File(file, error) => vec![format!("{file}: {error}")],
+            Self::Usage(message) => vec![message],
+            Self::Exceeded(reasons) => reasons,
+            Self::Output(error) => vec![format!("cannot write: {error}")],
+        }
+    }
+}
+
 /// The arguments in the spelling that the parser accepts.
 fn spelled(arguments: impl Iterator<Item = OsString>) -> impl Iterator<Item = OsString> {
     // Whether a command has an option of this long name.
@@ -225,20 +237,16 @@ pub(crate) fn run() -> ExitCode {
         Command::Man(man) => man.run(Arguments::command()),
         Command::Snapshot(snapshot) => snapshot.run(),
     };
-    let (line, status) = match result {
-        Err(Failure::Exceeded(reasons)) => {
-            reasons.iter().for_each(|reason| say(reason));
-            return ExitCode::from(3);
-        }
-        Ok(()) => return ExitCode::SUCCESS,
-        Err(Failure::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => {
+    let Err(failure) = result else { return ExitCode::SUCCESS };
+    let status = match &failure {
+        Failure::Output(error) if error.kind() == std::io::ErrorKind::BrokenPipe => {
             return ExitCode::SUCCESS;
         }
-        Err(Failure::Output(error)) => (format!("cannot write: {error}"), 1),
-        Err(Failure::File(file, error)) => (format!("{file}: {error}"), 1),
-        Err(Failure::Usage(message)) => (message, 2),
+        Failure::File(..) | Failure::Output(_) => 1,
+        Failure::Usage(_) => 2,
+        Failure::Exceeded(_) => 3,
     };
-    say(&line);
+    failure.lines().iter().for_each(|line| say(line));
     ExitCode::from(status)
 }
 

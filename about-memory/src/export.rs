@@ -1,18 +1,27 @@
-//! Dumps of DMD as [`Stacks`], from which the crate `memory-export` writes the formats of other tools.
+//! Dumps and recordings of DMD as [`Stacks`], from which the crate `memory-export` writes the formats of other tools.
 //!
 //! A dump has the live blocks of one time or, in cumulative mode, all blocks ever allocated. Each sample has the stack,
-//! the size, and as labels whether reporters reported the blocks, which, and the type.
+//! the size, and as labels whether reporters reported the blocks, which, and the type. A recording has a [`History`].
+
+mod counters;
+mod format;
+mod history;
 
 use core::fmt;
 use std::collections::HashMap;
+use std::io;
 use std::time::Duration;
 
 use dmd_analyze::program::Folds;
-use dmd_analyze::{At, Blocks, Dump, Mode};
+use dmd_analyze::{AnalyzeError, At, Blocks, Dump, Mode};
 use memory_export::{
     ExportError, Frame, FrameId, Labels, LabelsId, ModuleId, StackId, Stacks, StacksBuilder, Value,
 };
 use rustc_hash::FxHashMap;
+
+pub use counters::counters;
+pub use format::{StacksFormat, write};
+pub use history::{History, Window};
 
 /// The frame of blocks whose stack was not recorded.
 const NO_STACK: &str = "(no stack recorded)";
@@ -68,14 +77,16 @@ impl StacksOptions {
     }
 }
 
-/// Why dumps do not become stacks.
+/// Why a dump or a recording does not become stacks.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum StacksError {
     /// Two dumps of a difference have different modes.
     DifferentModes(Mode, Mode),
-    /// An amount is too large.
-    Amount(ExportError),
+    /// The format cannot say an amount, or the output fails.
+    Export(ExportError),
+    /// The recording cannot be read.
+    Read(AnalyzeError),
 }
 
 impl fmt::Display for StacksError {
@@ -84,7 +95,8 @@ impl fmt::Display for StacksError {
             Self::DifferentModes(first, second) => {
                 write!(f, "its mode is {second}, but that of the first dump is {first}")
             }
-            Self::Amount(error) => error.fmt(f),
+            Self::Export(error) => error.fmt(f),
+            Self::Read(error) => error.fmt(f),
         }
     }
 }
@@ -93,7 +105,19 @@ impl std::error::Error for StacksError {}
 
 impl From<ExportError> for StacksError {
     fn from(error: ExportError) -> Self {
-        Self::Amount(error)
+        Self::Export(error)
+    }
+}
+
+impl From<io::Error> for StacksError {
+    fn from(error: io::Error) -> Self {
+        Self::Export(error.into())
+    }
+}
+
+impl From<AnalyzeError> for StacksError {
+    fn from(error: AnalyzeError) -> Self {
+        Self::Read(error)
     }
 }
 
@@ -176,7 +200,7 @@ fn describe(dump: &Dump, builder: &mut StacksBuilder) {
 /// Adds the blocks of a dump, which count negative if `sign` is -1.
 fn add(
     mut dump: Dump,
-    sign: i64,
+    sign: i128,
     options: &StacksOptions,
     builder: &mut StacksBuilder,
 ) -> Result<(), ExportError> {
@@ -184,9 +208,7 @@ fn add(
     if !options.all_frames {
         dump.fold(&Folds::new());
     }
-    let stack_ids = add_stacks(&dump, builder);
-    let no_stack = builder.frame(&Frame { function: Some(NO_STACK), ..Frame::default() });
-    let no_stack = builder.stack(&[no_stack]);
+    let stack_ids = StackIds::new(&dump, true, builder);
     let mut labels = OfBlocks {
         types,
         reporters: FxHashMap::default(),
@@ -201,11 +223,6 @@ fn add(
         let labels = labels.of(&block, builder);
         let slop = if options.requested { 0 } else { block.slop() };
         let size = i128::from(block.requested()) + i128::from(slop);
-        let amount = |value: Value, exact: Option<i128>| {
-            let exact = exact.unwrap_or(i128::MAX);
-            let amount = i64::try_from(exact).ok().and_then(|amount| amount.checked_mul(sign));
-            amount.ok_or(ExportError::TooLarge("a profile", value.name(), exact, i128::from(i64::MAX)))
-        };
         let all = if options.requested { 0 } else { block.all_slop() };
         let all = i128::try_from(block.all_requested() + all).ok();
         amounts.clear();
@@ -215,16 +232,15 @@ fn add(
                 value if value.unit() == "bytes" => all,
                 _ => Some(block.count().into()),
             };
-            amounts.push(amount(*value, exact)?);
+            amounts.push(amount(*value, exact.unwrap_or(i128::MAX).saturating_mul(sign))?);
         }
-        let stack = stack.map_or(no_stack, |stack| stack_ids[stack].unwrap_or(no_stack));
-        builder.sample(stack, labels, u64::try_from(size).ok(), &amounts);
+        builder.sample(stack_ids.get(stack), labels, u64::try_from(size).ok(), &amounts);
     }
     Ok(())
 }
 
 /// The types of blocks by their stacks.
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Types {
     names: Vec<String>,
     /// Empty if nobody asked for types.
@@ -285,36 +301,58 @@ impl<'d> OfBlocks<'d> {
     }
 }
 
-/// Adds all stacks. `None` stands for a stack without frames.
-fn add_stacks(dump: &Dump, builder: &mut StacksBuilder) -> Vec<Option<StackId>> {
-    let mut modules: HashMap<&str, ModuleId> = HashMap::new();
-    for module in dump.modules() {
-        let id = builder.module(&module.path, &module.build_id);
-        modules.entry(&module.path).or_insert(id);
-    }
-    let frames: Vec<FrameId> = dump
-        .frames()
-        .map(|frame| {
-            let module =
-                frame.module.map(|path| *modules.entry(path).or_insert_with(|| builder.module(path, "")));
-            builder.frame(&Frame {
-                function: frame.function,
-                system_name: frame.system_name,
-                file: frame.file,
-                line: frame.line,
-                column: frame.column,
-                module,
-                offset: frame.offset,
-                inlined: frame.inlined,
+/// The amount of a sample.
+fn amount(value: Value, exact: i128) -> Result<i64, ExportError> {
+    let most = i128::from(i64::MAX);
+    i64::try_from(exact).map_err(|_| ExportError::TooLarge("a profile", value.name(), exact, most))
+}
+
+/// The ids of a dump's stacks.
+struct StackIds {
+    all: Vec<StackId>,
+    /// Of blocks whose stack was not recorded.
+    none: StackId,
+}
+
+impl StackIds {
+    /// Adds all stacks. Without `addresses`, frames are equal if people read the same.
+    fn new(dump: &Dump, addresses: bool, builder: &mut StacksBuilder) -> Self {
+        let mut modules: HashMap<&str, ModuleId> = HashMap::new();
+        for module in dump.modules() {
+            let id = builder.module(&module.path, &module.build_id);
+            modules.entry(&module.path).or_insert(id);
+        }
+        let frames: Vec<FrameId> = dump
+            .frames()
+            .map(|frame| {
+                let dmd_analyze::Frame { function, file, line, column, .. } = frame;
+                let read = Frame { function, file, line, column, ..Frame::default() };
+                if function.is_some() && !addresses {
+                    return builder.frame(&read);
+                }
+                let module =
+                    frame.module.map(|path| *modules.entry(path).or_insert_with(|| builder.module(path, "")));
+                builder.frame(&Frame {
+                    system_name: frame.system_name,
+                    module,
+                    offset: frame.offset,
+                    inlined: frame.inlined,
+                    ..read
+                })
             })
-        })
-        .collect();
-    let mut calls = Vec::new();
-    dump.frame_indices()
-        .map(|stack| {
+            .collect();
+        let none = builder.frame(&Frame { function: Some(NO_STACK), ..Frame::default() });
+        let none = builder.stack(&[none]);
+        let mut calls = Vec::new();
+        let all = dump.frame_indices().map(|stack| {
             calls.clear();
             calls.extend(stack.map(|index| frames[index]));
-            (!calls.is_empty()).then(|| builder.stack(&calls))
-        })
-        .collect()
+            if calls.is_empty() { none } else { builder.stack(&calls) }
+        });
+        Self { all: all.collect(), none }
+    }
+
+    fn get(&self, stack: Option<usize>) -> StackId {
+        stack.map_or(self.none, |stack| self.all[stack])
+    }
 }

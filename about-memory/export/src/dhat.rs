@@ -14,7 +14,7 @@ use std::io::Write;
 use rustc_hash::FxHashMap;
 
 use crate::error::ExportError;
-use crate::json::{Json, exact};
+use crate::json::{Json, MOST, exact};
 use crate::stacks::{FrameId, Stacks, Value};
 
 const FORMAT: &str = "DHAT";
@@ -58,26 +58,32 @@ pub fn write(stacks: &Stacks, out: impl Write) -> Result<(), ExportError> {
             vec![(bytes, "tb"), (blocks, "tbk")]
         }
     };
+    // The sum of many long lives is too large in microseconds.
+    let lives = stacks.total(Value::Lifetimes).unwrap_or_default();
+    let (unit, each) = if history.is_some() && lives > MOST { ("ms", 1000) } else { ("µs", 1) };
+    let amount = |column: usize, sum: i128| {
+        let value = stacks.values()[column];
+        let sum = if value == Value::Lifetimes { sum / each } else { sum };
+        exact(FORMAT, value.name(), sum)
+    };
     for (column, _) in &columns {
-        let value = stacks.values()[*column];
-        exact(FORMAT, value.name(), stacks.total(value).unwrap_or_default())?;
+        amount(*column, stacks.total(stacks.values()[*column]).unwrap_or_default())?;
     }
     let mut json = Json::new(out);
     json.raw("{\"dhatFileVersion\":2,\"mode\":\"memory-export\",\"verb\":")?;
     json.string(verb)?;
     json.raw(if history.is_some() { ",\"bklt\":true" } else { ",\"bklt\":false" })?;
-    json.raw(
-        ",\"bkacc\":false,\"bu\":\"byte\",\"bsu\":\"bytes\",\"bksu\":\"blocks\",\"tu\":\"µs\",\"Mtu\":\"s\"",
-    )?;
-    json.raw(",\"tuth\":10,\"cmd\":")?;
+    json.raw(",\"bkacc\":false,\"bu\":\"byte\",\"bsu\":\"bytes\",\"bksu\":\"blocks\",\"tu\":")?;
+    json.string(unit)?;
+    json.raw(",\"Mtu\":\"s\",\"tuth\":10,\"cmd\":")?;
     json.string(&facts.program)?;
     json.raw(",\"pid\":")?;
     json.number(facts.pid.unwrap_or_default().into())?;
     json.raw(",\"te\":")?;
-    json.number(facts.duration.unwrap_or_default().as_micros() as i128)?;
+    json.number(facts.duration.unwrap_or_default().as_micros() as i128 / each)?;
     if let Some((_, peak)) = history {
         json.raw(",\"tg\":")?;
-        json.number(peak.as_micros() as i128)?;
+        json.number(peak.as_micros() as i128 / each)?;
     }
     let mut frames = Frames::new(stacks);
     let points = points(stacks, &columns, &mut frames);
@@ -88,7 +94,7 @@ pub fn write(stacks: &Stacks, out: impl Write) -> Result<(), ExportError> {
             json.raw("\"")?;
             json.raw(name)?;
             json.raw("\":")?;
-            json.number(exact(FORMAT, stacks.values()[*column].name(), sum)?)?;
+            json.number(amount(*column, sum)?)?;
             json.raw(",")?;
         }
         json.raw("\"fs\":")?;

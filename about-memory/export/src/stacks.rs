@@ -34,7 +34,7 @@ pub enum Value {
     PeakBlocks,
     /// Bytes of the blocks that were live at the peak of the whole heap.
     PeakBytes,
-    /// The most blocks that the stack ever held at once.
+    /// The blocks that the stack held when it held the most bytes.
     OwnPeakBlocks,
     /// The bytes that the stack held when it held the most bytes.
     OwnPeakBytes,
@@ -53,8 +53,8 @@ impl Value {
             Self::LiveRequestedBytes => "requested live bytes",
             Self::PeakBlocks => "blocks at the peak",
             Self::PeakBytes => "bytes at the peak",
-            Self::OwnPeakBlocks => "most blocks",
-            Self::OwnPeakBytes => "most bytes",
+            Self::OwnPeakBlocks => "blocks at the peak of the stack",
+            Self::OwnPeakBytes => "bytes at the peak of the stack",
             Self::Lifetimes => "life times",
         }
     }

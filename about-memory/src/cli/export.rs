@@ -8,13 +8,11 @@ mod tables;
 use std::io::{self, IsTerminal as _, Write};
 use std::path::{Path, PathBuf};
 
-use about_memory::export::StacksOptions;
+use about_memory::export::{StacksError, StacksFormat, StacksOptions};
 use clap::{Args, ValueEnum};
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use memory_export::{
-    ExportError, chrome_trace, dhat, firefox_profiler, folded, heaptrack, open_metrics, pprof, speedscope,
-};
+use memory_export::{ExportError, chrome_trace, open_metrics, pprof};
 use memory_report::file::ReadOptions as ReportOptions;
 use memory_report::{ReadError, ReportSet};
 
@@ -24,7 +22,7 @@ use super::recorded::When;
 use super::symbols::Symbols;
 use super::{Failure, live_input, new_file, say};
 use format::{Format, Kind};
-use profile::Making;
+use profile::{Made, Making};
 use tables::Tables;
 
 pub(crate) const EXAMPLES: &str = "\
@@ -36,6 +34,7 @@ Examples:
   about-memory export dmd-1234.json.gz -o heap.profile.json.gz  # load it in profiler.firefox.com
   about-memory export 1234 -o live.pb.gz --symbols-in build-id
   about-memory export app.dmdrec -o leaks.pb.gz --between 10s end
+  about-memory export app.dmdrec -o heaptrack.app.gz            # each allocation and each free, with its time
   about-memory export before.json.gz after.json.gz -o growth.speedscope.json
   about-memory export dmd-1234.json.gz --format folded | inferno-flamegraph > graph.svg
   about-memory export monday.json.gz tuesday.json.gz -o week.trace.json
@@ -126,7 +125,7 @@ impl Export {
         let format = self.format()?;
         let most = match format {
             Format::ChromeTrace | Format::Parquet => usize::MAX,
-            _ if format.kind() == Kind::Stacks => 2,
+            _ if matches!(format.kind(), Kind::Stacks(_)) => 2,
             _ => 1,
         };
         if self.sources.len() > most {
@@ -141,10 +140,10 @@ impl Export {
         self.check_options(format)?;
         let first = &self.sources[0];
         match format.kind() {
-            Kind::Stacks => self.stacks(format),
+            Kind::Stacks(format) => self.stacks(format),
             Kind::Reports if format == Format::ChromeTrace => {
                 let counters = series::counters(&self.sources, |source| self.report(source))?;
-                self.write(|out| chrome_trace::write(&counters, out))
+                self.write(|out| Ok(chrome_trace::write(&counters, out)?))
             }
             Kind::Reports => {
                 let set = self.report(first)?;
@@ -152,7 +151,8 @@ impl Export {
                     Format::Prometheus => open_metrics::Form::Prometheus,
                     _ => open_metrics::Form::OpenMetrics,
                 };
-                self.write(|out| open_metrics::write(&set, &open_metrics::Options::new().form(form), out))
+                let options = open_metrics::Options::new().form(form);
+                self.write(|out| Ok(open_metrics::write(&set, &options, out)?))
             }
             Kind::Graph => {
                 let graph = self.graph(first)?;
@@ -183,7 +183,7 @@ impl Export {
         if format == Format::Parquet && self.requested {
             return refuse("--requested", "other formats; a table has requested and usable bytes");
         }
-        if !matches!(format.kind(), Kind::Stacks | Kind::Tables) {
+        if !matches!(format.kind(), Kind::Stacks(_) | Kind::Tables) {
             if self.when.is_chosen() {
                 return refuse("--at and --between", "formats with stacks");
             }
@@ -210,38 +210,30 @@ impl Export {
         Err(Failure::Usage(format!("{name}: one of {}", Format::names())))
     }
 
-    fn stacks(&self, format: Format) -> Result<(), Failure> {
-        let by_build_id = format == Format::Pprof && self.symbols_in == SymbolsIn::BuildId;
+    fn stacks(&self, format: StacksFormat) -> Result<(), Failure> {
+        let is_pprof = format == StacksFormat::Pprof;
+        let by_build_id = is_pprof && self.symbols_in == SymbolsIn::BuildId;
         let making = Making {
             symbols: (!by_build_id).then_some(&self.symbols),
-            system_names: format == Format::Pprof,
+            system_names: is_pprof,
             limits: &self.limits,
             when: &self.when,
             options: StacksOptions::new()
                 // Without functions nobody knows which frames are the program's.
                 .all_frames(self.all_frames || by_build_id)
-                .types(format == Format::Pprof && !by_build_id)
+                .types(is_pprof && !by_build_id)
                 .requested(self.requested),
         };
-        let stacks = match &*self.sources {
-            [first, second] => making.difference(first, second)?,
-            sources => making.stacks(&sources[0])?,
+        let mut made = match &*self.sources {
+            [first, second] => Made::Stacks(Box::new(making.difference(first, second)?)),
+            sources => making.made(&sources[0], format)?,
         };
+        let symbols = if by_build_id { pprof::Symbols::BuildId } else { pprof::Symbols::Inline };
+        let options = pprof::Options::new().symbols(symbols).sizes(self.sizes);
         let mut merged = 0;
-        self.write(|out| match format {
-            Format::Dhat => dhat::write(&stacks, out),
-            Format::Speedscope => speedscope::write(&stacks, &speedscope::Options::new(), out),
-            Format::Heaptrack => {
-                let written = heaptrack::write(&stacks, &heaptrack::Options::new(), out)?;
-                merged = written.merged;
-                Ok(())
-            }
-            Format::FirefoxProfiler => firefox_profiler::write(&stacks, [], out),
-            Format::Folded => folded::write(&stacks, out),
-            _ => {
-                let symbols = if by_build_id { pprof::Symbols::BuildId } else { pprof::Symbols::Inline };
-                pprof::write(&stacks, &pprof::Options::new().symbols(symbols).sizes(self.sizes), out)
-            }
+        self.write(|out| {
+            merged = made.write(format, &options, out)?;
+            Ok(())
         })?;
         if merged > 0 {
             say(&format!(
@@ -264,7 +256,7 @@ impl Export {
         }
     }
 
-    fn write(&self, write: impl FnOnce(&mut dyn Write) -> Result<(), ExportError>) -> Result<(), Failure> {
+    fn write(&self, write: impl FnOnce(&mut dyn Write) -> Result<(), StacksError>) -> Result<(), Failure> {
         let path = self.output.as_deref().filter(|path| path.as_os_str() != "-");
         let Some(path) = path else {
             if io::stdout().is_terminal() && matches!(self.format(), Ok(Format::Pprof)) {
@@ -273,7 +265,7 @@ impl Export {
             let mut out = io::BufWriter::with_capacity(1 << 16, io::stdout().lock());
             let written = write(&mut out).and_then(|()| Ok(out.flush()?));
             return written.map_err(|error| match error {
-                ExportError::Write(error) => Failure::Output(error),
+                StacksError::Export(ExportError::Write(error)) => Failure::Output(error),
                 error => Failure::File(self.sources[0].name(), error.into()),
             });
         };
@@ -293,7 +285,7 @@ impl Export {
             Ok(())
         });
         written.map_err(|error| match error {
-            ExportError::Write(error) => {
+            StacksError::Export(ExportError::Write(error)) => {
                 Failure::File(path.display().to_string(), anyhow::anyhow!("cannot be written: {error}"))
             }
             error => Failure::File(self.sources[0].name(), error.into()),

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::Path;
 
+use about_memory::export::Window;
 use clap::Args;
 use dmd::analyze::program::Overview;
 use dmd::analyze::recording::{Moment, Recording};
@@ -29,6 +30,14 @@ pub(crate) struct When {
 }
 
 impl When {
+    /// A part of a recording.
+    pub(super) fn of_window(Window { from, to }: Window) -> Self {
+        match from {
+            None => Self { at: Some(to), between: None },
+            Some(from) => Self { at: None, between: Some(vec![from, to]) },
+        }
+    }
+
     /// Whether the user chose a time.
     pub(super) fn is_chosen(&self) -> bool {
         self.at.is_some() || self.between.is_some()
@@ -85,6 +94,21 @@ impl When {
         Ok((dump, overview))
     }
 
+    /// The part of a recording that the user asks for, or all until `default`, or else until the usual time.
+    pub(super) fn window(
+        &self,
+        recording: &mut Recording,
+        path: &Path,
+        default: Option<Moment>,
+    ) -> Result<Window, Failure> {
+        let (from, to) = match (self.at.or(default), self.between.as_deref()) {
+            (_, Some([from, to])) => (Some(*from), *to),
+            (Some(moment), _) => (None, moment),
+            (None, _) => (None, recording.usual_moment().map_err(|error| failure(path, error))?),
+        };
+        Ok(Window { from, to })
+    }
+
     fn of_recording(
         &self,
         mut recording: Recording,
@@ -92,13 +116,12 @@ impl When {
         default: Option<Moment>,
         symbolize: impl FnOnce(&mut Dump),
     ) -> Result<(Dump, Overview), Failure> {
-        let failure = |error| failure(path, error);
-        let dump = match (self.at.or(default), self.between.as_deref()) {
-            (_, Some([from, to])) => recording.between(*from, *to),
-            (Some(moment), _) => recording.state_at(moment),
-            (None, _) => recording.usual_moment().and_then(|moment| recording.state_at(moment)),
+        let Window { from, to } = self.window(&mut recording, path, default)?;
+        let dump = match from {
+            Some(from) => recording.between(from, to),
+            None => recording.state_at(to),
         };
-        let mut dump = dump.map_err(failure)?;
+        let mut dump = dump.map_err(|error| failure(path, error))?;
         say_warnings(path, &recording);
         symbolize(&mut dump);
         let overview = Overview::new(&dump, None);

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use about_memory::HtmlOptions;
+use about_memory::export::{StacksFormat, StacksOptions, Window};
 use about_memory::live::{self, AskOptions};
 use about_memory::serve::{ServeOptions, Server, redirect_file};
 use about_memory::session::{Session, SessionOptions};
@@ -15,7 +16,10 @@ use clap::Args;
 use dmd::analyze::program::{HeapBlocks, ProgramOptions};
 use dmd::analyze::recording::Recording;
 use dmd::analyze::{Dump, ReadOptions};
+use memory_export::pprof;
 
+use super::dump_limits::DumpLimits;
+use super::export::profile::Making;
 use super::html::{is_version_of_dumps, timeline};
 use super::input::{Input, Reading};
 use super::recorded::When;
@@ -113,12 +117,13 @@ impl Serve {
             } else {
                 HtmlOptions::new().timeline(timeline(input.path(), &self.symbols, &limits)?)
             };
-            server.add_stacks(name, &options);
+            server.add_stacks_with_files(name, &options, self.files(input));
             return Ok(());
         }
         match input.read(&self.reading) {
             Err(Failure::File(_, error)) if is_version_of_dumps(&error) && !input.is_stdin() => {
-                server.add_stacks(name, &self.blocks(input, &self.reading.dump_options())?);
+                let options = self.blocks(input, &self.reading.dump_options())?;
+                server.add_stacks_with_files(name, &options, self.files(input));
             }
             set => server.add_report(name, set?),
         }
@@ -130,6 +135,29 @@ impl Serve {
         let fix = |dump: &mut Dump| self.symbols.fix(dump, limits);
         let (dump, _) = self.when.read(input.path(), limits, None, fix)?;
         Ok(HtmlOptions::new().heap_blocks(HeapBlocks::new(dump, &ProgramOptions::new())))
+    }
+
+    /// Writes the stacks of a file for other tools. It reads the file again, which takes less than keeping it.
+    fn files(
+        &self,
+        input: &Input,
+    ) -> impl Fn(StacksFormat, Option<Window>, &mut dyn io::Write) -> Result<(), String> + Send + Sync + 'static
+    {
+        let (input, when, symbols) = (input.clone(), self.when.clone(), self.symbols.clone());
+        let limits = DumpLimits::of_bytes(self.reading.options().max_bytes);
+        move |format, window, out| {
+            let is_pprof = format == StacksFormat::Pprof;
+            let when = window.map_or_else(|| when.clone(), When::of_window);
+            let making = Making {
+                symbols: Some(&symbols),
+                system_names: is_pprof,
+                limits: &limits,
+                when: &when,
+                options: StacksOptions::new().types(is_pprof),
+            };
+            let mut made = making.made(&input, format).map_err(|failure| failure.lines().join("; "))?;
+            made.write(format, &pprof::Options::new(), out).map(drop).map_err(|error| error.to_string())
+        }
     }
 
     fn tell(&self, server: &Server, file: &Path) -> io::Result<()> {

@@ -12,7 +12,7 @@ use super::say;
 /// At most this many notes about symbol files are printed.
 const MAX_NOTES: usize = 10;
 
-#[derive(Args, Default)]
+#[derive(Args, Clone, Default)]
 pub(crate) struct Symbols {
     /// Do not look up the function and line of frames that only have a library and an offset.
     #[arg(long)]

@@ -1,6 +1,7 @@
 //! The requests to `/api`. They name all things by number.
 
 use std::net::TcpStream;
+use std::sync::Arc;
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -9,12 +10,12 @@ use serde_json::json;
 use super::answers;
 use super::guard::Guard;
 use super::processes::{self, Measure};
-use super::reports::Reports;
+use super::reports::{self, Reports};
 use super::request::{Method, Request};
 use super::response::{Refusal, Response};
 use super::series::Over;
 use super::snapshots::{self, Export, Question};
-use super::stacks::{AllStacks, Stacks};
+use super::stacks::{self, AllStacks};
 use crate::session::{JobId, Session, SnapshotId};
 
 /// The longest body of a question.
@@ -67,14 +68,13 @@ impl Api {
             (Method::Get, ["reports", id, "file"]) => {
                 let id = number(id)?;
                 let set = self.report(id)?.set;
-                Ok(Response::download(format!("memory-report-{id}.json.gz"), move |out| {
-                    memory_report::file::write_compressed(out, &set, 6)
-                }))
+                let mark = request.parameter("against").map(|mark| self.report(number(mark)?)).transpose()?;
+                let set = mark.map_or(set.clone(), |mark| Arc::new(crate::diff(&mark.set, &set)));
+                reports::file(id, &set, request.parameter("format").unwrap_or("json"))
             }
-            (Method::Get, ["stacks", id]) => {
-                let stacks = self.stacks.get(number(id)?);
-                let Stacks { data, .. } = stacks.ok_or(Refusal::new(404, "there are no such stacks"))?;
-                Ok(Response::bytes(data.to_vec()))
+            (Method::Get, ["stacks", id]) => Ok(Response::bytes(self.stacks.get(number(id)?)?.data.to_vec())),
+            (Method::Post, ["stacks", id, "export"]) => {
+                body::<stacks::Export>(request, stream)?.run(number(id)?, &self.stacks, &self.session)
             }
             (Method::Post, ["query"]) => body::<Question>(request, stream)?.answer(&self.session, stream),
             (Method::Post, ["export"]) => body::<Export>(request, stream)?.run(&self.session, stream),
@@ -121,7 +121,7 @@ impl Api {
         }
     }
 
-    fn report(&self, id: u32) -> Result<super::reports::Report, Refusal> {
+    fn report(&self, id: u32) -> Result<reports::Report, Refusal> {
         self.reports.get(id).ok_or(Refusal::new(404, "there is no such report"))
     }
 }

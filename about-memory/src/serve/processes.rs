@@ -1,16 +1,21 @@
 //! Running processes: their list, and what the page asks of them.
 
+use std::io::Write;
+use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use dmd_analyze::program::{HeapBlocks, ProgramOptions};
 use dmd_analyze::symbolize::SymbolOptions;
+use memory_export::pprof;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::reports::Reports;
 use super::response::{Refusal, Response};
-use super::stacks::AllStacks;
+use super::stacks::{AllStacks, Stacks};
 use crate::HtmlOptions;
+use crate::export::{self, StacksFormat, StacksOptions, Window};
 use crate::live::{self, AskOptions};
 use crate::session::Session;
 
@@ -18,6 +23,8 @@ use crate::session::Session;
 const TIME_FOR_NAMES: Duration = Duration::from_secs(1);
 /// The time that a process has for a snapshot or a dump.
 const TIME_FOR_FILES: Duration = Duration::from_secs(60);
+/// The name of a dump in its folder.
+const DUMP: &str = "dmd.json.gz";
 /// The most processes of one measurement.
 const MOST: usize = 64;
 
@@ -99,7 +106,7 @@ pub(super) fn action(
                 of.hello.ok().map(|hello| hello.name)
             });
             let title = format!("{} (pid {pid})", name.as_deref().unwrap_or("process"));
-            let save = move |path: &std::path::Path| {
+            let save = move |path: &Path| {
                 live::save_snapshot(pid, path, TIME_FOR_FILES).map_err(|error| error.to_string())
             };
             let id = session.take(&title, save).map_err(super::answers::refusal)?;
@@ -107,7 +114,7 @@ pub(super) fn action(
         }
         "dmd-dump" => {
             let folder = session.folder().map_err(|error| Refusal::new(503, error.to_string()))?;
-            let path = folder.path().join("dmd.json.gz");
+            let path = folder.path().join(DUMP);
             live::save_dump(pid, &path, TIME_FOR_FILES).map_err(failed)?;
             Ok(Response::download(format!("dmd-{pid}.json.gz"), move |out| {
                 let copied = std::io::copy(&mut std::fs::File::open(&path)?, out);
@@ -117,17 +124,32 @@ pub(super) fn action(
         }
         "stacks" => {
             let folder = session.folder().map_err(|error| Refusal::new(503, error.to_string()))?;
-            let path = folder.path().join("dmd.json.gz");
+            let path = folder.path().join(DUMP);
             live::save_dump(pid, &path, TIME_FOR_FILES).map_err(failed)?;
-            let wrong = |error: dmd_analyze::AnalyzeError| Refusal::new(409, error.to_string());
-            let mut dump = dmd_analyze::read(&path).map_err(wrong)?;
+            let mut dump = dmd_analyze::read(&path).map_err(|error| Refusal::new(409, error.to_string()))?;
             // Frames without symbols keep their library and offset.
             let _ = dump.symbolize(&SymbolOptions::new());
             let blocks = HeapBlocks::new(dump, &ProgramOptions::new());
             let data = crate::html::stacks_payload(&HtmlOptions::new().heap_blocks(blocks));
             let title = format!("DMD of process {pid}");
-            Ok(Response::json(&json!({ "stacks": stacks.add(title.clone(), data, false), "title": title })))
+            // The folder goes with the stacks.
+            let write = move |format, _: Option<Window>, out: &mut dyn Write| {
+                write_dump(&folder.path().join(DUMP), format, out)
+            };
+            let id = stacks.add(Stacks::made(title.clone(), data, Arc::new(write)));
+            Ok(Response::json(&json!({ "stacks": id, "title": title })))
         }
         _ => Err(Refusal::new(404, "there is no such action")),
     }
+}
+
+/// Writes the live blocks of a dump in a format.
+fn write_dump(path: &Path, format: StacksFormat, out: &mut dyn Write) -> Result<(), String> {
+    let mut dump = dmd_analyze::read(path).map_err(|error| error.to_string())?;
+    let is_pprof = format == StacksFormat::Pprof;
+    let _ = dump.symbolize(&SymbolOptions::new().system_names(is_pprof));
+    let stacks = export::stacks(dump, &StacksOptions::new().types(is_pprof));
+    let stacks = stacks.map_err(|error| error.to_string())?;
+    let written = export::write(&stacks, format, &pprof::Options::new(), out);
+    written.map(drop).map_err(|error| error.to_string())
 }

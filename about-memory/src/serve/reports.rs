@@ -2,8 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, UNIX_EPOCH};
 
+use memory_export::open_metrics::{self, Form};
 use memory_report::ReportSet;
+
+use super::response::{Refusal, Response};
 
 /// The reports that pages made and that the server keeps. A new one pushes out the oldest of them. The reports that the
 /// server was started with stay.
@@ -17,6 +21,18 @@ pub(super) struct Report {
     pub(super) pids: Vec<u32>,
     /// Whether the server was started with it.
     pub(super) is_given: bool,
+    /// When the server got it, since 1970.
+    pub(super) time: Duration,
+}
+
+impl Report {
+    fn new(title: String, set: ReportSet, pids: Vec<u32>, is_given: bool) -> Self {
+        Self { title, set: Arc::new(set), pids, is_given, time: now() }
+    }
+}
+
+fn now() -> Duration {
+    UNIX_EPOCH.elapsed().unwrap_or_default()
 }
 
 #[derive(Debug, Default)]
@@ -35,12 +51,12 @@ impl Reports {
 
     /// Adds a report that the server is started with.
     pub(super) fn give(&self, title: String, set: ReportSet, pids: Vec<u32>) -> u32 {
-        self.insert(Report { title, set: Arc::new(set), pids, is_given: true })
+        self.insert(Report::new(title, set, pids, true))
     }
 
     /// Adds a report that a page asked for.
     pub(super) fn add(&self, title: String, set: ReportSet, pids: Vec<u32>) -> u32 {
-        self.insert(Report { title, set: Arc::new(set), pids, is_given: false })
+        self.insert(Report::new(title, set, pids, false))
     }
 
     fn insert(&self, report: Report) -> u32 {
@@ -63,7 +79,7 @@ impl Reports {
         let mut all = self.all();
         match all.by_id.get_mut(&id) {
             Some(report) if !report.is_given && report.pids == pids => {
-                report.set = Arc::new(set);
+                (report.set, report.time) = (Arc::new(set), now());
                 true
             }
             _ => false,
@@ -77,4 +93,31 @@ impl Reports {
     pub(super) fn list(&self) -> Vec<(u32, Report)> {
         self.all().by_id.iter().map(|(id, report)| (*id, report.clone())).collect()
     }
+}
+
+/// A report or a difference as a file: as Firefox writes it (`json`), as the text of about:memory (`text`), or as metrics
+/// (`openmetrics`, `prometheus`).
+pub(super) fn file(id: u32, set: &Arc<ReportSet>, format: &str) -> Result<Response, Refusal> {
+    let metrics = |form| {
+        if set.is_diff() {
+            return Err(Refusal::new(400, "a difference has no metrics"));
+        }
+        let mut text = Vec::new();
+        open_metrics::write(set, &open_metrics::Options::new().form(form), &mut text)
+            .map_err(|error| Refusal::new(409, error.to_string()))?;
+        Ok(text)
+    };
+    let (end, text) = match format {
+        "json" => {
+            let set = Arc::clone(set);
+            return Ok(Response::download(format!("memory-report-{id}.json.gz"), move |out| {
+                memory_report::file::write_compressed(out, &set, 6)
+            }));
+        }
+        "text" => ("txt", crate::text(set).to_string().into_bytes()),
+        "openmetrics" => ("om", metrics(Form::OpenMetrics)?),
+        "prometheus" => ("prom", metrics(Form::Prometheus)?),
+        _ => return Err(Refusal::new(400, "the formats are json, text, openmetrics and prometheus")),
+    };
+    Ok(Response::download(format!("memory-report-{id}.{end}"), move |out| out.write_all(&text)))
 }

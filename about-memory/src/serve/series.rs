@@ -1,10 +1,14 @@
 //! Amounts over all reports, in the order in which the server got them.
 
+use std::time::Duration;
+
+use memory_export::chrome_trace;
 use serde::Deserialize;
 use serde_json::json;
 
 use super::reports::Reports;
 use super::response::{Refusal, Response};
+use crate::export::counters;
 use crate::{Series, SeriesOptions};
 
 /// The longest path, in bytes.
@@ -21,6 +25,19 @@ pub(super) struct Over {
     path: String,
     #[serde(default)]
     depth: u32,
+    /// A file in place of an answer.
+    #[serde(default)]
+    format: Option<SeriesFormat>,
+}
+
+/// A format of all rows.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum SeriesFormat {
+    /// Counters over time as Chrome's trace events.
+    ChromeTrace,
+    /// A table.
+    Tsv,
 }
 
 impl Over {
@@ -33,10 +50,21 @@ impl Over {
         let options = SeriesOptions { paths, depth: self.depth, ..SeriesOptions::default() };
         let mut series = Series::new(options);
         let mut list = Vec::new();
+        let (mut titles, mut times) = (Vec::new(), Vec::new());
         // A difference is not an amount at a time.
         for (id, report) in reports.list().into_iter().filter(|(_, report)| !report.set.is_diff()) {
             series.add(report.title.clone(), &report.set);
             list.push(json!({ "id": id, "title": report.title }));
+            titles.push(report.title);
+            times.push(report.time);
+        }
+        match self.format {
+            None => {}
+            Some(SeriesFormat::Tsv) => {
+                let text = table(&series, &titles);
+                return Ok(Response::download("reports.tsv", move |out| out.write_all(text.as_bytes())));
+            }
+            Some(SeriesFormat::ChromeTrace) => return trace(&series, &times),
         }
         let rows = series.rows();
         let shown = rows.iter().take(MAX_ROWS).map(|row| {
@@ -49,4 +77,30 @@ impl Over {
             "leftOut": series.tiny() + rows.len().saturating_sub(MAX_ROWS),
         })))
     }
+}
+
+/// A line for each row, with a column for each report.
+fn table(series: &Series, titles: &[String]) -> String {
+    let plain = |text: &str| text.replace(['\t', '\n', '\r'], " ");
+    let mut text = "#path\tunits".to_owned();
+    for name in titles {
+        text += &format!("\t{}", plain(name));
+    }
+    text.push('\n');
+    for row in series.rows() {
+        text += &format!("{}\t{}", plain(row.path), row.units);
+        for amount in row.amounts {
+            text += &amount.map_or("\t".to_owned(), |amount| format!("\t{amount}"));
+        }
+        text.push('\n');
+    }
+    text
+}
+
+fn trace(series: &Series, times: &[Duration]) -> Result<Response, Refusal> {
+    let times = times.iter().map(|time| u64::try_from(time.as_micros()).unwrap_or(u64::MAX)).collect();
+    let mut text = Vec::new();
+    chrome_trace::write(&counters(series, times), &mut text)
+        .map_err(|error| Refusal::new(409, error.to_string()))?;
+    Ok(Response::download("reports.trace.json", move |out| out.write_all(&text)))
 }

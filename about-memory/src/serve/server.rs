@@ -1,6 +1,6 @@
 //! The server: its thread, its connections and its end.
 
-use std::io::{self, Read as _};
+use std::io::{self, Read as _, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,10 +15,11 @@ use super::guard::Guard;
 use super::reports::Reports;
 use super::request::{Method, Request};
 use super::response::{Refusal, Response, refuse};
-use super::stacks::AllStacks;
+use super::stacks::{AllStacks, Stacks};
 use super::stream;
 use super::token::Token;
 use crate::HtmlOptions;
+use crate::export::{StacksFormat, Window};
 use crate::session::Session;
 
 /// The most connections at the same time.
@@ -180,7 +181,20 @@ impl Server {
 
     /// Adds a dump or a recording that the page shows: the flame graph, recording or dump of the options.
     pub fn add_stacks(&self, title: impl Into<String>, options: &HtmlOptions) {
-        self.state.api.stacks.add(title.into(), crate::html::stacks_payload(options), true);
+        let data = crate::html::stacks_payload(options);
+        self.state.api.stacks.add(Stacks::given(title.into(), data, None));
+    }
+
+    /// As [`add_stacks`](Self::add_stacks). The page offers files for other tools, too, which `write` writes: one at a time,
+    /// each when somebody asks for it.
+    pub fn add_stacks_with_files(
+        &self,
+        title: impl Into<String>,
+        options: &HtmlOptions,
+        write: impl Fn(StacksFormat, Option<Window>, &mut dyn Write) -> Result<(), String> + Send + Sync + 'static,
+    ) {
+        let data = crate::html::stacks_payload(options);
+        self.state.api.stacks.add(Stacks::given(title.into(), data, Some(Arc::new(write))));
     }
 
     /// The time since the end of the latest request for data, or since the start; zero while the server answers one. A page

@@ -12,6 +12,7 @@ use serde_json::json;
 use super::answers;
 use super::reports::Report;
 use super::response::{Refusal, Response};
+use super::stacks::Stacks;
 use crate::session::{Answer, Query, RowsOptions, Session, SnapshotId};
 
 /// A query and, for rows, which of them.
@@ -130,19 +131,22 @@ fn table(answer: &Answer, out: &mut dyn io::Write) -> io::Result<()> {
 pub(super) fn state(
     session: &Session,
     reports: &[(u32, Report)],
-    stacks: &[(u32, String)],
+    stacks: &[(u32, Stacks)],
     read_only: bool,
 ) -> Response {
     let reports = reports.iter().map(|(id, report)| {
         json!({ "id": id, "title": report.title, "pids": report.pids, "given": report.is_given })
     });
+    let stacks = stacks
+        .iter()
+        .map(|(id, stacks)| json!({ "id": id, "title": stacks.title, "files": stacks.has_files() }));
     // The number comes first: what changes meanwhile makes an event that the page gets, too.
     let seq = session.events().last();
     Response::json(&json!({
         "seq": seq, "readOnly": read_only,
         "snapshots": session.snapshots().iter().map(answers::snapshot).collect::<Vec<_>>(),
         "reports": reports.collect::<Vec<_>>(),
-        "stacks": stacks.iter().map(|(id, title)| json!({ "id": id, "title": title })).collect::<Vec<_>>(),
+        "stacks": stacks.collect::<Vec<_>>(),
         "cache": session.memory(),
     }))
 }

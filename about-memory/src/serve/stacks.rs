@@ -1,33 +1,76 @@
 //! The dumps and recordings that the page shows, by number, as the data that the page reads.
 
+use core::fmt;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::fs::File;
+use std::io::{self, Write};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::time::Duration;
+
+use dmd_analyze::recording::Moment;
+use serde::Deserialize;
+
+use super::response::{Refusal, Response};
+use crate::export::{StacksFormat, Window};
+use crate::session::Session;
 
 /// The dumps that pages made and that the server keeps. A new one pushes out the oldest of them.
 const MOST: usize = 20;
 
-#[derive(Clone, Debug)]
+/// Writes stacks in a format: a part of a recording, or what the page shows at first. An error is a sentence for the
+/// reader of the page.
+pub(super) type WriteStacks =
+    dyn Fn(StacksFormat, Option<Window>, &mut dyn Write) -> Result<(), String> + Send + Sync;
+
+#[derive(Clone)]
 pub(super) struct Stacks {
     pub(super) title: String,
     pub(super) data: Arc<Vec<u8>>,
+    write: Option<Arc<WriteStacks>>,
     /// Whether the server was started with it.
     is_given: bool,
 }
 
+impl fmt::Debug for Stacks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Stacks").field("title", &self.title).finish_non_exhaustive()
+    }
+}
+
+impl Stacks {
+    /// The stacks of a file that the server is started with.
+    pub(super) fn given(title: String, data: Vec<u8>, write: Option<Arc<WriteStacks>>) -> Self {
+        Self { title, data: Arc::new(data), write, is_given: true }
+    }
+
+    /// A dump that a page asked for.
+    pub(super) fn made(title: String, data: Vec<u8>, write: Arc<WriteStacks>) -> Self {
+        Self { title, data: Arc::new(data), write: Some(write), is_given: false }
+    }
+
+    /// Whether a page can have them in the formats of other tools.
+    pub(super) fn has_files(&self) -> bool {
+        self.write.is_some()
+    }
+}
+
 #[derive(Debug, Default)]
-pub(super) struct AllStacks(Mutex<(u32, BTreeMap<u32, Stacks>)>);
+pub(super) struct AllStacks {
+    all: Mutex<(u32, BTreeMap<u32, Stacks>)>,
+    /// Held while a file is written, which takes a lot of memory.
+    writing: Mutex<()>,
+}
 
 impl AllStacks {
     fn all(&self) -> MutexGuard<'_, (u32, BTreeMap<u32, Stacks>)> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds the stacks of a file that the server is started with, or of a dump that a page asked for.
-    pub(super) fn add(&self, title: String, data: Vec<u8>, is_given: bool) -> u32 {
+    pub(super) fn add(&self, stacks: Stacks) -> u32 {
         let mut all = self.all();
         all.0 += 1;
         let id = all.0;
-        all.1.insert(id, Stacks { title, data: Arc::new(data), is_given });
+        all.1.insert(id, stacks);
         let mut made = all.1.iter().filter(|(_, stacks)| !stacks.is_given).map(|(id, _)| *id);
         let oldest = made.next();
         if made.count() >= MOST
@@ -38,11 +81,50 @@ impl AllStacks {
         id
     }
 
-    pub(super) fn get(&self, id: u32) -> Option<Stacks> {
-        self.all().1.get(&id).cloned()
+    pub(super) fn get(&self, id: u32) -> Result<Stacks, Refusal> {
+        self.all().1.get(&id).cloned().ok_or(Refusal::new(404, "there are no such stacks"))
     }
 
-    pub(super) fn list(&self) -> Vec<(u32, String)> {
-        self.all().1.iter().map(|(id, stacks)| (*id, stacks.title.clone())).collect()
+    pub(super) fn list(&self) -> Vec<(u32, Stacks)> {
+        self.all().1.iter().map(|(id, stacks)| (*id, stacks.clone())).collect()
+    }
+}
+
+/// The format of a file for another tool, and the part of a recording that the page shows, in nanoseconds since its start.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Export {
+    format: StacksFormat,
+    #[serde(default)]
+    from: Option<u64>,
+    #[serde(default)]
+    to: Option<u64>,
+}
+
+impl Export {
+    /// Writes the whole file before it answers, so that a failure is an answer in words and not half a file.
+    pub(super) fn run(self, id: u32, stacks: &AllStacks, session: &Session) -> Result<Response, Refusal> {
+        let write = stacks.get(id)?.write.ok_or(Refusal::new(409, "these stacks have no files"))?;
+        let _one = match stacks.writing.try_lock() {
+            Ok(one) => one,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => {
+                return Err(Refusal::new(429, "another file is being written; try again when it is done"));
+            }
+        };
+        let after = |nanoseconds| Moment::After(Duration::from_nanos(nanoseconds));
+        let window = self.to.map(|to| Window { from: self.from.map(after), to: after(to) });
+        let cannot = |error: io::Error| Refusal::new(503, error.to_string());
+        let folder = session.folder().map_err(cannot)?;
+        let path = folder.path().join("stacks");
+        let mut out = io::BufWriter::with_capacity(1 << 16, File::create(&path).map_err(cannot)?);
+        write(self.format, window, &mut out).map_err(|error| Refusal::new(409, error))?;
+        out.flush().map_err(cannot)?;
+        let name = format!("stacks-{id}.{}", self.format.extension());
+        Ok(Response::download(name, move |out| {
+            let copied = io::copy(&mut File::open(&path)?, out);
+            drop(folder);
+            copied.map(drop)
+        }))
     }
 }

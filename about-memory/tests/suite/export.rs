@@ -7,7 +7,9 @@ use std::process::{Command, Output};
 
 use memory_export::pprof::{self, ReadOptions, read};
 use memory_export::{Frame, Labels, Stacks, StacksBuilder, Value};
-use serde_json::Value as Json;
+use serde_json::{Value as Json, json};
+
+use crate::recordings::script::Script;
 
 fn golden(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name)
@@ -351,4 +353,95 @@ fn metrics_and_series_come_from_reports() {
     assert!(events.iter().any(|event| event["ph"] == "C"), "{json}");
     let message = error(&["metrics", path(&report), "--timeout", "3"], folder.path(), 2);
     assert!(message.contains("--timeout is for running processes"), "{message}");
+}
+
+/// A block stays, one grows and ends, and one lives for a moment. The peak is at 40 microseconds, the end at 70.
+fn recording(folder: &Path) {
+    let mut script = Script::new();
+    let main = script.stack(&[0x10]);
+    let grow = script.stack(&[0x10, 0x20]);
+    script.begin(10, 1, 0x1000, 100, main);
+    script.begin(20, 1, 0x2000, 1000, grow);
+    script.resize(30, 1, 0x2000, 0x3000, 2000, grow);
+    script.begin(40, 2, 0x4000, 50, main);
+    script.end(50, 1, 0x4000);
+    script.end(60, 2, 0x3000);
+    script.begin(70, 2, 0x3000, 7, main);
+    fs::write(folder.join("r.dmdrec"), script.bytes()).unwrap();
+}
+
+#[test]
+fn a_recording_has_what_was_allocated_and_what_lives() {
+    let folder = tempfile::tempdir().unwrap();
+    recording(folder.path());
+    for (when, expected) in [
+        // The heap has shrunk since its peak.
+        (&[][..], [4, 3150, 3, 2150]),
+        (&["--at", "end"], [5, 3157, 2, 107]),
+        (&["--between", "25us", "end"], [3, 2057, 1, 7]),
+        (&["--between", "25us", "45us"], [2, 2050, 2, 2050]),
+    ] {
+        run(&[&["export", "r.dmdrec", "-o", "r.pb.gz"], when].concat(), folder.path());
+        let stacks = profile(folder.path().join("r.pb.gz"));
+        let values = [Value::AllocatedBlocks, Value::AllocatedBytes, Value::LiveBlocks, Value::LiveBytes];
+        assert_eq!(values.map(|value| stacks.total(value).unwrap()), expected, "{when:?}");
+        let of_thread = |name: &str| {
+            let samples = stacks.samples().filter(|sample| stacks.labels(sample.labels).thread == Some(name));
+            samples.map(|sample| sample.amounts[0]).sum::<i64>()
+        };
+        let threads = i128::from(of_thread("worker-1") + of_thread("worker-2"));
+        assert_eq!(threads, expected[0], "{when:?}");
+        // What lives has the same sum in the formats that have nothing else.
+        let folded = run(&[&["export", "r.dmdrec", "--format", "folded"], when].concat(), folder.path());
+        let folded = String::from_utf8(folded).unwrap();
+        let amount = |line: &str| line.rsplit_once(' ').unwrap().1.parse::<i128>().unwrap();
+        assert_eq!(folded.lines().map(amount).sum::<i128>(), expected[3], "{when:?}");
+    }
+}
+
+#[test]
+fn dhat_has_the_lives_of_a_recordings_blocks() {
+    let folder = tempfile::tempdir().unwrap();
+    recording(folder.path());
+    let dhat = |when: &[&str]| -> Json {
+        let arguments = [&["export", "r.dmdrec", "--format", "dhat"], when].concat();
+        serde_json::from_slice(&run(&arguments, folder.path())).unwrap()
+    };
+    let of = |file: &Json| -> Vec<Json> {
+        let mut points = file["pps"].as_array().unwrap().clone();
+        points.iter_mut().for_each(|point| drop(point.as_object_mut().unwrap().remove("fs")));
+        points.sort_by_key(|point| point["tb"].as_i64());
+        points
+    };
+    let whole = dhat(&[]);
+    assert_eq!((&whole["bklt"], &whole["te"], &whole["tg"]), (&true.into(), &70.into(), &40.into()));
+    assert_eq!(
+        of(&whole),
+        [
+            // 100 bytes live for 60 microseconds and 50 for 10.
+            json!({ "tb": 157, "tbk": 3, "tl": 70, "mb": 150, "mbk": 2, "gb": 150, "gbk": 2, "eb": 107, "ebk": 2 }),
+            json!({ "tb": 3000, "tbk": 2, "tl": 40, "mb": 2000, "mbk": 1, "gb": 2000, "gbk": 1, "eb": 0, "ebk": 0 }),
+        ]
+    );
+    let window = dhat(&["--between", "45us", "65us"]);
+    assert_eq!((of(&window), &window["te"]), (vec![], &65.into()));
+}
+
+#[test]
+fn heaptrack_and_the_firefox_profiler_have_a_recordings_events() {
+    let folder = tempfile::tempdir().unwrap();
+    recording(folder.path());
+    let export = |format: &str| {
+        let file = run(&["export", "r.dmdrec", "--format", format], folder.path());
+        String::from_utf8(file).unwrap()
+    };
+    let events = |file: &str| {
+        let of = |sign: char| file.lines().filter(|line| line.starts_with([sign])).count();
+        (of('+'), of('-'))
+    };
+    assert_eq!(events(&export("heaptrack")), (5, 3));
+    let profile: Json = serde_json::from_str(&export("firefox-profiler")).unwrap();
+    // Until the peak, which the profile shows. Changes at one time are one.
+    let changes = &profile["counters"][0]["samples"]["count"];
+    assert_eq!(*changes, json!([100, 1000, 1000, 50]));
 }

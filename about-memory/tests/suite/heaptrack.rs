@@ -148,7 +148,25 @@ fn by_recording(folder: &Path, program: &[&str]) -> Counted {
     let mut leaks: Vec<Leak> = all.map(leak).collect();
     leaks.sort();
     let calls = number(&history["allocations"]) + number(&history["reallocations"]);
-    Counted { calls, peak: number(&history["peak"]["bytes"]), leaks }
+    let counted = Counted { calls, peak: number(&history["peak"]["bytes"]), leaks };
+    let exported = exported(folder);
+    assert_eq!((exported.calls, exported.peak), (counted.calls, counted.peak));
+    let lost = exported.leaks.iter().map(|(bytes, ..)| bytes).sum::<u64>();
+    assert_eq!(lost, number(&history["end"]["bytes"]));
+    counted
+}
+
+/// The whole history of the recording, as heaptrack's file has it. heaptrack's own program prints the same.
+fn exported(folder: &Path) -> Counted {
+    let mut export = Command::new(env!("CARGO_BIN_EXE_about-memory"));
+    export.args(["export", "--requested", "r.dmdrec", "-o", "r.heaptrack"]).current_dir(folder);
+    assert!(export.status().unwrap().success());
+    let counted = read(&fs::read_to_string(folder.join("r.heaptrack")).unwrap());
+    let printed = Command::new("heaptrack_print").args(["-f", "r.heaptrack"]).current_dir(folder).output();
+    let printed = String::from_utf8_lossy(&printed.unwrap().stdout).into_owned();
+    let calls = format!("calls to allocation functions: {} ", counted.calls);
+    assert!(printed.contains(&calls), "{calls}: {printed}");
+    counted
 }
 
 /// Allocations exactly, the peak within one part in a hundred, and what each stack lost. `own` is the number of

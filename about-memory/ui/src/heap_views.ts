@@ -92,6 +92,14 @@ export class HeapViews {
     return { kind: this.kind === 0 ? "" : String(this.kind) };
   }
 
+  /** The part of a recording that the views show, in nanoseconds since its start; `null` of anything else. */
+  get window(): { from?: number; to: number } | null {
+    if (!this.strip) return null;
+    const { from, to, shown } = this.strip.current;
+    const { bounds } = this.heap.timeline!;
+    return shown === "alive" ? { to: bounds[to] } : { from: bounds[from], to: bounds[to] };
+  }
+
   /** Shows the amounts of an address. */
   set address(address: Record<string, string>) {
     const { from, to, shown, kind } = address;

@@ -1,9 +1,10 @@
 // The page of `about-memory serve`: every view by its address, by mouse and by keyboard.
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
-import { existsSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
+import { gunzipSync } from "node:zlib";
 import { after, test } from "node:test";
 import { golden, newPage, program } from "./browser.mjs";
 
@@ -41,7 +42,14 @@ async function serve(...args) {
   const read = (count) =>
     page.waitForFunction((n) => document.querySelectorAll("#side li a[href*='#/memory/']").length === n, count, { timeout: 30_000 });
   const rows = () => page.$$eval(".table .row", (all) => all.map((row) => row.textContent));
-  return { page, faults, close, go, read, rows, origin, token };
+  /** Chooses a file of the menu, and returns its name and its bytes. */
+  const exported = async (title) => {
+    const download = page.waitForEvent("download");
+    await page.selectOption("select.export", { label: title });
+    const file = await download;
+    return [file.suggestedFilename(), readFileSync(await file.path())];
+  };
+  return { page, faults, close, go, read, rows, exported, origin, token };
 }
 
 test("the token leaves the address and a reload keeps the view", async () => {
@@ -161,6 +169,28 @@ test("the menu exports and the buttons compare and remove", async () => {
   await close();
 });
 
+test("reports, their difference and their series are exported", async () => {
+  const { page, faults, close, exported, go } = await serve(golden("firefox/diff.a.json"), golden("firefox/diff.b.json"));
+  await page.click("#side a[href='#/report/2']");
+  await page.waitForSelector(".row.heading");
+  const [name, file] = await exported("for Firefox and about-memory (.json.gz)");
+  assert.equal(name, "memory-report-2.json.gz");
+  assert.equal(JSON.parse(gunzipSync(file)).version, 1);
+  assert.match(String((await exported("the text of about:memory (.txt)"))[1]), /MB \(100\.0%\) -- explicit/);
+  assert.match(String((await exported("OpenMetrics (.om)"))[1]), /# EOF\n$/);
+  assert.match(String((await exported("metrics for Prometheus (.prom)"))[1]), /memory_report_bytes\{/);
+  await page.selectOption("#against", "1");
+  await page.waitForFunction(() => document.querySelector("select.export")?.options.length === 3);
+  assert.match(String((await exported("the text of about:memory (.txt)"))[1]), /-7\.00 MB .*shrinks/);
+  await go("#/series?path=explicit&depth=1");
+  assert.match(String((await exported("all rows as a table (.tsv)"))[1]), /^explicit\/shrinks\tBYTES\t\d+\t\d+$/m);
+  const [trace, events] = await exported("counters for ui.perfetto.dev (.trace.json)");
+  assert.equal(trace, "reports.trace.json");
+  assert.ok(JSON.parse(events).traceEvents.some(({ name }) => name === "explicit/shrinks"));
+  assert.deepEqual(faults, []);
+  await close();
+});
+
 test("a report has the same lines as in the page of html", async () => {
   const { page, faults, close } = await serve(golden("firefox/sample.json.gz"));
   await page.click("#side a[href='#/report/1']");
@@ -176,7 +206,7 @@ test("a report has the same lines as in the page of html", async () => {
 });
 
 test("a dump has its stacks by kind, holder and caller", async () => {
-  const { page, faults, close } = await serve(golden("dmd/dark-matter-mixed.json"), "--no-fix-stacks");
+  const { page, faults, close, exported } = await serve(golden("dmd/dark-matter-mixed.json"), "--no-fix-stacks");
   await page.click("#side a[href='#/stacks/1']");
   await page.waitForSelector(".table .row .name");
   const whole = await page.textContent(".above .sum");
@@ -199,6 +229,18 @@ test("a dump has its stacks by kind, holder and caller", async () => {
   await page.reload();
   await page.waitForSelector(".callers .row");
   assert.equal(await page.inputValue("#kind"), "3");
+  for (const [title, name, start] of [
+    ["pprof (.pb.gz)", "stacks-1.pb.gz", /^\x1f/],
+    ["speedscope (.speedscope.json)", "stacks-1.speedscope.json", /speedscope\.app/],
+    ["heaptrack (.heaptrack)", "stacks-1.heaptrack", /^v \d+ 2\n/],
+    ["DHAT (.dhat.json)", "stacks-1.dhat.json", /"dhatFileVersion":2/],
+    ["the Firefox Profiler (.profile.json)", "stacks-1.profile.json", /"preprocessedProfileVersion"/],
+    ["folded stacks (.folded)", "stacks-1.folded", / \d+\n$/],
+  ]) {
+    const [found, file] = await exported(title);
+    assert.equal(found, name);
+    assert.match(file.toString("latin1"), start);
+  }
   await page.selectOption("#kind", "0");
   await page.waitForFunction((old) => document.querySelector(".above .sum").textContent === old, whole);
   assert.deepEqual(faults, []);
@@ -226,9 +268,20 @@ test("callers and callees lead from one function to the next", async () => {
 });
 
 test("a recording keeps its range in the address", async () => {
-  const { page, faults, close } = await serve(golden("heap/before.dmdrec"), "--no-fix-stacks");
+  const { page, faults, close, exported } = await serve(golden("heap/before.dmdrec"), "--no-fix-stacks");
   await page.click("#side a[href='#/stacks/1']");
   await page.waitForSelector(".table .row .name");
+  await page.click("#time-end");
+  await page.waitForFunction(() => location.hash.includes("to=200"));
+  const live = async () => {
+    const lines = String((await exported("folded stacks (.folded)"))[1]).trim().split("\n");
+    return lines.reduce((sum, line) => sum + Number(/ (\d+)$/.exec(line)[1]), 0);
+  };
+  const atEnd = await live();
+  await page.click("#time-peak");
+  await page.waitForFunction(() => !location.hash.includes("to=200"));
+  const atPeak = await live();
+  assert.ok(atPeak > atEnd && atEnd > 0, `${atPeak} ${atEnd}`);
   await page.click("#time-end");
   await page.waitForFunction(() => location.hash.includes("to=200"));
   await page.check("input[value='allocated']");
@@ -272,11 +325,14 @@ test("a process is followed, with a mark and a line of its memory", { skip: noEx
   const child = spawn(example, [sources, "--serve"], { stdio: ["pipe", "pipe", "inherit"] });
   servers.push(child);
   await new Promise((ready) => child.stdout.on("data", (part) => String(part).includes("about-memory") && ready()));
-  const { page, faults, close } = await serve();
+  const { page, faults, close, exported } = await serve();
   const row = page.locator(".processes tr", { hasText: String(child.pid) });
   await row.waitFor();
   await page.waitForFunction(() => document.querySelector(".sparkline polyline")?.getAttribute("points").includes(" "));
   assert.match(await row.locator(".sparkline").getAttribute("aria-label"), /^From .* to /);
+  const [name, table] = await exported("this list as a table (.tsv)");
+  assert.equal(name, "processes.tsv");
+  assert.match(String(table), new RegExp(`^${child.pid}\\t.+\\t\\d+\\t\\d+$`, "m"));
   await row.getByText("Measure", { exact: true }).click();
   await page.waitForSelector("#live");
   await page.check("#live");

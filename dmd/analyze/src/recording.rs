@@ -26,6 +26,7 @@
 //! tree              stacks and modules, and a dump of some blocks
 //! line, usage       observers of a replay: figures over time, by stack and by thread
 //! slices            another observer: the blocks of stacks by when they began and ended
+//! changes           the replay one change after the other
 //! leaked            what is alive at the end
 //! ```
 //!
@@ -35,6 +36,7 @@
 //! one of the [warnings](Recording::warnings): the reader leaves damaged bytes out and keeps the rest. A block whose
 //! beginning is missing is unknown, and one whose end is missing stays alive until another block is at its address.
 
+mod changes;
 mod clock;
 mod event;
 mod index;
@@ -64,6 +66,7 @@ use crate::dump::Dump;
 use crate::error::AnalyzeError;
 use crate::peak::{At, Peak, Statistics};
 use crate::read::ReadOptions;
+use changes::Which;
 use index::Index;
 use line::Lines;
 use player::{Player, Progress, Until};
@@ -74,6 +77,7 @@ use tree::Kind;
 use usage::Usage;
 
 pub use crate::outline::{HeapAt, Outline};
+pub use changes::{Change, Changes};
 pub use line::{LIFE_CLASSES, Line, SIZE_CLASSES};
 pub use moment::{Moment, NotAMoment};
 
@@ -231,7 +235,7 @@ impl Recording {
             Moment::End => (At::End, Until::End),
             Moment::After(time) => (At::Time(time), self.until(moment)?),
         };
-        let time = self.time(moment, &outline);
+        let time = moment.time(&outline);
         let replay = self.replay(until, &mut ())?;
         self.dump(&replay, outline, at, time, |_| true)
     }
@@ -242,17 +246,8 @@ impl Recording {
     ///
     /// As [`state_at`](Self::state_at), and if the second time is before the first.
     pub fn between(&mut self, from: Moment, to: Moment) -> Result<Dump, AnalyzeError> {
-        let outline = self.outline()?;
-        let (first, second) = (self.time(from, &outline), self.time(to, &outline));
-        if second < first {
-            return Err(AnalyzeError::Backwards(first.as_secs_f64(), second.as_secs_f64()));
-        }
-        let after = match from {
-            Moment::Peak => Some(self.whole()?.peak.tick),
-            Moment::End => Some(u64::MAX),
-            // All that happened at this very time is before the window.
-            Moment::After(time) => self.last_tick(time),
-        };
+        let (outline, first, second) = self.check_order(from, to)?;
+        let after = self.last_before(from)?;
         let until = self.until(to)?;
         let replay = self.replay(until, &mut ())?;
         let is_new =
@@ -260,8 +255,31 @@ impl Recording {
         self.dump(&replay, outline, At::Window(first, second), second, is_new)
     }
 
+    /// Each block that begins or ends until a time, in the order in which that happened: of all blocks, those that are
+    /// older than the recording first, or of the blocks that the program allocated, moved or resized after `from`.
+    ///
+    /// # Errors
+    ///
+    /// As [`between`](Self::between). The iterator gives an error if the file cannot be read any more, or the live blocks
+    /// exceed [`ReadOptions::max_entries`].
+    pub fn changes(&mut self, from: Option<Moment>, to: Moment) -> Result<Changes<'_>, AnalyzeError> {
+        let which = match from {
+            None => Which::All,
+            Some(from) => {
+                self.check_order(from, to)?;
+                Which::After(self.last_before(from)?)
+            }
+        };
+        let until = self.until(to)?;
+        Changes::new(which, until, |next| self.player(next))
+    }
+
     /// A dump with a block without bytes for each stack, in the order of `stacks`.
-    pub(crate) fn stacks(&self, stacks: impl IntoIterator<Item = u32>) -> Result<Dump, AnalyzeError> {
+    ///
+    /// # Errors
+    ///
+    /// If blocks, stacks and frames together exceed [`ReadOptions::max_entries`].
+    pub fn stacks(&self, stacks: impl IntoIterator<Item = u32>) -> Result<Dump, AnalyzeError> {
         let kind = |stack| (Kind { stack, requested: 0, slop: 0 }, 1);
         let mut dump = self.index.tree.dump(stacks.into_iter().map(kind), self.max_entries)?;
         dump.time = Some(Duration::from_nanos(self.index.about.wall_time).as_secs());
@@ -331,6 +349,12 @@ impl Recording {
         self.index.threads.iter().map(|thread| (thread.number, thread.system_id, &*thread.name))
     }
 
+    /// The name of a thread. `None` if there is no such thread, or it has no name.
+    pub fn thread_name(&self, thread: u32) -> Option<&str> {
+        let thread = self.index.threads.get(thread as usize)?;
+        (!thread.name.is_empty()).then_some(&*thread.name)
+    }
+
     /// The number above those of all stacks.
     pub(crate) fn stacks_end(&self) -> usize {
         self.index.tree.end()
@@ -377,18 +401,33 @@ impl Recording {
         })
     }
 
+    /// The last tick that is before a window from this time on: all that happened at this very time is before it.
+    fn last_before(&mut self, from: Moment) -> Result<Option<u64>, AnalyzeError> {
+        Ok(match from {
+            Moment::Peak => Some(self.whole()?.peak.tick),
+            Moment::End => Some(u64::MAX),
+            Moment::After(time) => self.last_tick(time),
+        })
+    }
+
+    /// The facts of the recording and both times, of which the second is not before the first.
+    fn check_order(
+        &mut self,
+        from: Moment,
+        to: Moment,
+    ) -> Result<(Outline, Duration, Duration), AnalyzeError> {
+        let outline = self.outline()?;
+        let (first, second) = (from.time(&outline), to.time(&outline));
+        if second < first {
+            return Err(AnalyzeError::Backwards(first.as_secs_f64(), second.as_secs_f64()));
+        }
+        Ok((outline, first, second))
+    }
+
     /// The last tick that is not after a time.
     fn last_tick(&self, time: Duration) -> Option<u64> {
         let nanoseconds = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         self.index.clock.tick(nanoseconds.saturating_add(1)).checked_sub(1)
-    }
-
-    fn time(&self, moment: Moment, outline: &Outline) -> Duration {
-        match moment {
-            Moment::Peak => outline.peak.time,
-            Moment::End => outline.end.time,
-            Moment::After(time) => time,
-        }
     }
 
     /// The length of the recording, whose last event is this one.

@@ -195,9 +195,14 @@ impl StacksBuilder {
 pub struct NewStacks(Vec<u32>);
 
 impl NewStacks {
+    /// The new id of a stack.
+    pub fn stack(&self, stack: StackId) -> StackId {
+        StackId(self.0[stack.0 as usize])
+    }
+
     /// The event with the new id of its stack.
     pub fn event(&self, event: Event) -> Event {
-        Event { stack: StackId(self.0[event.stack.0 as usize]), ..event }
+        Event { stack: self.stack(event.stack), ..event }
     }
 }
 

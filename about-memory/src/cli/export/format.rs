@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use about_memory::export::StacksFormat;
 use clap::ValueEnum;
 
 /// A format of another tool.
@@ -34,7 +35,7 @@ pub(crate) enum Format {
 /// What a format is made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    Stacks,
+    Stacks(StacksFormat),
     Reports,
     Graph,
     /// Any of them.
@@ -47,7 +48,12 @@ impl Format {
             Self::ChromeTrace | Self::Openmetrics | Self::Prometheus => Kind::Reports,
             Self::V8 => Kind::Graph,
             Self::Parquet => Kind::Tables,
-            _ => Kind::Stacks,
+            Self::Pprof => Kind::Stacks(StacksFormat::Pprof),
+            Self::Dhat => Kind::Stacks(StacksFormat::Dhat),
+            Self::Speedscope => Kind::Stacks(StacksFormat::Speedscope),
+            Self::Heaptrack => Kind::Stacks(StacksFormat::Heaptrack),
+            Self::FirefoxProfiler => Kind::Stacks(StacksFormat::FirefoxProfiler),
+            Self::Folded => Kind::Stacks(StacksFormat::Folded),
         }
     }
 

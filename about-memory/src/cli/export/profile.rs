@@ -1,10 +1,10 @@
 //! Stacks from dumps of DMD and from pprof profiles.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::Path;
 
-use about_memory::export::{self, StacksOptions};
+use about_memory::export::{self, History, StacksError, StacksFormat, StacksOptions};
 use about_memory::live;
 use dmd::analyze::recording::{Moment, Recording};
 use dmd::analyze::{self, AnalyzeError, Dump};
@@ -15,7 +15,7 @@ use super::super::dump_limits::DumpLimits;
 use super::super::input::Input;
 use super::super::live_input::{self, DEFAULT_DUMP_TIMEOUT};
 use super::super::progress::Progress;
-use super::super::recorded::{Source, When};
+use super::super::recorded::{Source, When, say_warnings};
 use super::super::symbols::Symbols;
 
 /// A source of stacks.
@@ -97,33 +97,91 @@ pub(crate) struct Making<'a> {
     pub(crate) options: StacksOptions,
 }
 
+/// What an export is written from.
+pub(crate) enum Made {
+    Stacks(Box<Stacks>),
+    /// A part of a recording.
+    History(Box<History>, Box<Recording>),
+}
+
+impl Made {
+    /// Writes it. Returns the number of blocks that are missing from the format's counts.
+    pub(crate) fn write(
+        &mut self,
+        format: StacksFormat,
+        options: &pprof::Options,
+        out: impl Write,
+    ) -> Result<u64, StacksError> {
+        match self {
+            Self::Stacks(stacks) => Ok(export::write(stacks, format, options, out)?),
+            Self::History(history, recording) => {
+                history.write(recording, format, options, out)?;
+                Ok(0)
+            }
+        }
+    }
+}
+
 impl Making<'_> {
-    /// The blocks of the chosen time, with symbols.
-    fn prepared(&self, input: &Input, source: Source, default: Option<Moment>) -> Result<Dump, Failure> {
-        let symbolize = |dump: &mut Dump| match self.symbols {
+    /// What the format is written from.
+    pub(crate) fn made(&self, input: &Input, format: StacksFormat) -> Result<Made, Failure> {
+        match self.source(input)? {
+            Profile::Heap(Source::Recording(recording)) => {
+                // These show how the program went on until its end.
+                let is_whole = matches!(format, StacksFormat::Heaptrack | StacksFormat::Dhat);
+                self.history(input, recording, is_whole.then_some(Moment::End))
+            }
+            profile => Ok(Made::Stacks(Box::new(self.stacks(input, profile)?))),
+        }
+    }
+
+    /// The live blocks of one time.
+    pub(crate) fn stacks(&self, input: &Input, profile: Profile) -> Result<Stacks, Failure> {
+        match profile {
+            Profile::Pprof(stacks) => Ok(*stacks),
+            Profile::Heap(source) => export::stacks(self.prepared(input, source, None)?, &self.options)
+                .map_err(|error| Failure::File(input.name(), error.into())),
+        }
+    }
+
+    fn history(
+        &self,
+        input: &Input,
+        mut recording: Box<Recording>,
+        default: Option<Moment>,
+    ) -> Result<Made, Failure> {
+        let window = self.when.window(&mut recording, input.path(), default)?;
+        let history = History::new(&mut recording, window, &self.options, |dump| self.symbolize(dump));
+        say_warnings(input.path(), &recording);
+        let history = history.map_err(|error| Failure::File(input.name(), error.into()))?;
+        Ok(Made::History(Box::new(history), recording))
+    }
+
+    fn symbolize(&self, dump: &mut Dump) {
+        match self.symbols {
             Some(symbols) if self.system_names => {
                 symbols.fix_with_system_names(dump, &self.limits.options());
             }
             Some(symbols) => symbols.fix(dump, &self.limits.options()),
             None => {}
-        };
-        let name = input.name();
-        self.when.of(source, name.as_ref(), default, symbolize).map(|(dump, _)| dump)
+        }
     }
 
-    pub(crate) fn stacks(&self, input: &Input) -> Result<Stacks, Failure> {
-        let source = match read(input, self.limits)? {
-            Profile::Pprof(_) if self.when.is_chosen() => {
-                return Err(Failure::Usage(format!(
-                    "{}: a pprof profile has one time; --at and --between are for dumps and recordings",
-                    input.name()
-                )));
-            }
-            Profile::Pprof(stacks) => return Ok(*stacks),
-            Profile::Heap(source) => source,
-        };
-        let dump = self.prepared(input, source, None)?;
-        export::stacks(dump, &self.options).map_err(|error| Failure::File(input.name(), error.into()))
+    /// The blocks of the chosen time, with symbols.
+    fn prepared(&self, input: &Input, source: Source, default: Option<Moment>) -> Result<Dump, Failure> {
+        let name = input.name();
+        self.when.of(source, name.as_ref(), default, |dump| self.symbolize(dump)).map(|(dump, _)| dump)
+    }
+
+    pub(crate) fn source(&self, input: &Input) -> Result<Profile, Failure> {
+        let profile = read(input, self.limits)?;
+        if matches!(profile, Profile::Pprof(_)) && self.when.is_chosen() {
+            return Err(Failure::Usage(format!(
+                "{}: a pprof profile has one time; --at and --between are for dumps and recordings",
+                input.name()
+            )));
+        }
+        Ok(profile)
     }
 
     /// What the second dump has more than the first.

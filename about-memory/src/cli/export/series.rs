@@ -2,9 +2,10 @@
 
 use std::time::{Duration, UNIX_EPOCH};
 
+use about_memory::export::counters as counters_of;
 use about_memory::{Series, SeriesOptions};
-use memory_export::chrome_trace::{Counter, Counters};
-use memory_report::{ReportSet, Units};
+use memory_export::chrome_trace::Counters;
+use memory_report::ReportSet;
 
 use super::super::Failure;
 use super::super::input::Input;
@@ -33,16 +34,5 @@ pub(super) fn counters(
         Some(times) => times,
         None => (0..sources.len() as u64).map(|index| index * STEP.as_micros() as u64).collect(),
     };
-    let counters = series.rows().into_iter().map(|row| Counter {
-        process: row.process.unwrap_or_default().to_owned(),
-        path: row.path.to_owned(),
-        unit: match row.units {
-            Units::Bytes => "bytes",
-            Units::Percentage => "hundredths of a per cent",
-            _ => "count",
-        }
-        .to_owned(),
-        amounts: row.amounts.to_vec(),
-    });
-    Ok(Counters { times, counters: counters.collect() })
+    Ok(counters_of(&series, times))
 }

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use about_memory::HtmlOptions;
+use about_memory::export::StacksFormat;
 use about_memory::serve::ServeOptions;
 use dmd_analyze::program::{HeapBlocks, ProgramOptions};
 use dmd_analyze::{Analysis, AnalyzeOptions};
@@ -185,6 +186,42 @@ fn reports_are_shown_saved_and_compared() {
     assert_eq!(client.get("/api/reports/2?against=9").status, 404);
 }
 
+/// The body and the name of a download.
+fn file(response: &super::Response) -> (String, &str) {
+    assert_eq!(response.status, 200, "{}", response.head);
+    let name = response.header("content-disposition").unwrap();
+    let name = name.strip_prefix("attachment; filename=\"").unwrap().strip_suffix('"').unwrap();
+    (String::from_utf8_lossy(&response.body).into_owned(), name)
+}
+
+#[test]
+fn reports_are_exported() {
+    let client = Client::new(&ServeOptions::new());
+    client.server.add_report("before", set(10));
+    client.server.add_report("after", set(12));
+    let get = |query: &str| client.get(&format!("/api/reports/2/file?{query}"));
+    let text = get("format=text");
+    assert_eq!(file(&text), (about_memory::text(&set(12)).to_string(), "memory-report-2.txt"));
+    for (format, name, end) in
+        [("openmetrics", "memory-report-2.om", "# EOF\n"), ("prometheus", "memory-report-2.prom", "\n")]
+    {
+        let response = get(&format!("format={format}"));
+        let (text, found) = file(&response);
+        assert_eq!(found, name);
+        let amount = format!("path=\"explicit/cache\",kind=\"heap\"}} {}", 12 << 20);
+        assert!(text.contains(&amount) && text.ends_with(end), "{text}");
+        assert_eq!(get(&format!("format={format}&against=1")).status, 400);
+    }
+    let difference = get("format=text&against=1");
+    let expected = about_memory::text(&about_memory::diff(&set(10), &set(12))).to_string();
+    assert_eq!(file(&difference).0, expected);
+    let difference = get("format=json&against=1");
+    let read = memory_report::file::read_from(difference.body.as_slice(), &Default::default()).unwrap();
+    assert_eq!(read.get(0).amount, 2 << 20);
+    assert_eq!(get("format=pdf").status, 400);
+    assert_eq!(get("against=3").status, 404);
+}
+
 #[test]
 fn reports_are_a_series() {
     let client = Client::new(&ServeOptions::new());
@@ -205,6 +242,23 @@ fn reports_are_a_series() {
         ])
     );
     assert_eq!(client.post("/api/series", &json!({ "path": "nothing" })).json()["rows"], json!([]));
+    let export =
+        |format: &str| client.post("/api/series", &json!({ "path": "explicit/cache", "format": format }));
+    let table = export("tsv");
+    let expected = format!(
+        "#path\tunits\tmonday\ttuesday\twednesday\nexplicit/cache\tBYTES\t{}\t{}\t{}\n",
+        10 << 20,
+        12 << 20,
+        15 << 20
+    );
+    assert_eq!(file(&table), (expected, "reports.tsv"));
+    let trace = export("chrome-trace");
+    assert_eq!(file(&trace).1, "reports.trace.json");
+    let trace = trace.json();
+    let counts = trace["traceEvents"].as_array().unwrap().iter().filter(|event| event["ph"] == "C");
+    let counts: Vec<_> = counts.map(|event| event["args"]["bytes"].as_i64().unwrap() >> 20).collect();
+    assert_eq!(counts, [10, 12, 15]);
+    assert_eq!(export("pdf").status, 400);
     assert_eq!(client.post("/api/series", &json!({ "depth": 11 })).status, 400);
     assert_eq!(client.post("/api/series", &json!({ "path": "x".repeat(5000) })).status, 400);
 }
@@ -236,6 +290,46 @@ fn dumps_are_stacks_by_how_often_they_were_reported() {
         assert!(header["heap"]["rows"].as_u64().unwrap() > 1, "{name}");
     }
     assert_eq!(client.get("/api/stacks/9").status, 404);
+}
+
+#[test]
+fn stacks_are_exported_one_at_a_time() {
+    let client = Client::new(&ServeOptions::new());
+    client.server.add_stacks("without files", &HtmlOptions::new());
+    let (begin, began) = std::sync::mpsc::sync_channel(0);
+    let (end, ended) = std::sync::mpsc::sync_channel(0);
+    let ended = std::sync::Mutex::new(ended);
+    client.server.add_stacks_with_files("with files", &HtmlOptions::new(), move |format, window, out| {
+        match format {
+            StacksFormat::Dhat => return Err("it has no lives".to_owned()),
+            StacksFormat::Pprof => {
+                begin.send(()).unwrap();
+                ended.lock().unwrap().recv().unwrap();
+            }
+            _ => {}
+        }
+        write!(out, "{format:?} {window:?}").map_err(|error| error.to_string())
+    });
+    let stacks = client.get("/api/state").json()["stacks"].clone();
+    assert_eq!((&stacks[0]["files"], &stacks[1]["files"]), (&json!(false), &json!(true)));
+    let export = |id: u32, body: &Value| client.post(&format!("/api/stacks/{id}/export"), body);
+    let folded = export(2, &json!({ "format": "folded" }));
+    assert_eq!(file(&folded), ("Folded None".to_owned(), "stacks-2.folded"));
+    let window = export(2, &json!({ "format": "firefox-profiler", "from": 5_000, "to": 7_000 }));
+    let expected = "FirefoxProfiler Some(Window { from: Some(After(5µs)), to: After(7µs) })";
+    assert_eq!(file(&window), (expected.to_owned(), "stacks-2.profile.json"));
+    let failed = export(2, &json!({ "format": "dhat" }));
+    assert_eq!((failed.status, failed.json()), (409, json!({ "error": "it has no lives" })));
+    assert_eq!(export(1, &json!({ "format": "folded" })).status, 409);
+    assert_eq!(export(3, &json!({ "format": "folded" })).status, 404);
+    assert_eq!(export(2, &json!({ "format": "pdf" })).status, 400);
+    std::thread::scope(|scope| {
+        let first = scope.spawn(|| export(2, &json!({ "format": "pprof" })).status);
+        began.recv().unwrap();
+        assert_eq!(export(2, &json!({ "format": "folded" })).status, 429);
+        end.send(()).unwrap();
+        assert_eq!(first.join().unwrap(), 200);
+    });
 }
 
 /// The rows have all blocks of the dump, each under its kind.

@@ -39,7 +39,8 @@ export interface State {
   readOnly: boolean;
   snapshots: Snapshot[];
   reports: Report[];
-  stacks: { id: number; title: string }[];
+  /** `files`: whether the server writes them for other tools. */
+  stacks: { id: number; title: string; files: boolean }[];
 }
 
 export interface Job {
@@ -92,8 +93,13 @@ export class Api {
   async download(path: string, body?: unknown): Promise<void> {
     const response = body === undefined ? await this.fetch(path) : await this.json(path, body);
     const name = /filename="([^"]+)"/.exec(response.headers.get("Content-Disposition") ?? "")?.[1] ?? "download";
+    this.save(name, await response.blob());
+  }
+
+  /** Hands a file to the user. */
+  save(name: string, content: Blob) {
     const link = document.createElement("a");
-    link.href = URL.createObjectURL(await response.blob());
+    link.href = URL.createObjectURL(content);
     link.download = name;
     link.click();
     setTimeout(() => URL.revokeObjectURL(link.href), 60_000);

@@ -35,7 +35,8 @@ function ownSnapshots() {
 /** What decides what the page shows. */
 function key() {
   const { parts } = readRoute();
-  const isKnown = parts[0] !== "report" || state.reports.some(({ id }) => String(id) === parts[1]);
+  const lists: Record<string, { id: number }[]> = { report: state.reports, stacks: state.stacks };
+  const isKnown = lists[parts[0]]?.some(({ id }) => String(id) === parts[1]) ?? true;
   const own = ownSnapshots().map((snapshot) => snapshot?.state ?? "none");
   return JSON.stringify([location.hash, own, isKnown, state.readOnly]);
 }
@@ -60,7 +61,7 @@ function show() {
   else if (waiting) main.replaceChildren(create("p", "empty", waiting.error ?? "Reading the snapshot …"));
   else if (kind === "memory" || kind === "diff") page = memoryPage(main, api, route, tell);
   else if (kind === "report") page = reportPage(main, api, state, route, tell);
-  else if (kind === "stacks") page = stacksPage(main, api, route, tell);
+  else if (kind === "stacks") page = stacksPage(main, api, state, route, tell);
   else if (kind === "series") page = seriesPage(main, api, route, tell);
   else if (isProcesses) page = processesPage(main, api, state, tell);
   else main.replaceChildren(create("p", "empty", "There is no such page. Choose one on the left."));

@@ -2,6 +2,7 @@
 
 import { create } from "../elements";
 import type { Api } from "./api";
+import { choice, exportMenu, type File } from "./export_menu";
 import { MapView } from "./map";
 import { PathsPane } from "./paths";
 import { changed, link, type Route } from "./route";
@@ -152,29 +153,8 @@ function exports(api: Api, query: Record<string, unknown>, snapshot: number | nu
           ["the snapshot for Firefox (.fxsnapshot)", { format: "fxsnapshot", snapshot }],
           ["the snapshot for Chrome (.heapsnapshot)", { format: "heapsnapshot", snapshot }],
         ];
-  const formats = [own, ...whole];
-  const options = formats.map(([title], at): [string, string] => [String(at), title]);
-  const menu = choice("Export", [["", "…"], ...options], "", (value) => {
-    menu.querySelector("select")!.value = "";
-    if (value === "") return;
-    api.download("export", formats[Number(value)][1]).catch((error: Error) => tell(error.message, true));
-  });
-  menu.querySelector("select")!.className = "export";
-  return menu;
-}
-
-function choice(title: string, options: [string, string][], value: string, set: (value: string) => void) {
-  const label = create("label", "", `${title} `);
-  const select = create("select");
-  for (const [name, text] of options) {
-    const option = create("option", "", text);
-    option.value = name;
-    select.append(option);
-  }
-  select.value = value;
-  select.addEventListener("change", () => set(select.value));
-  label.append(select);
-  return label;
+  const files = [own, ...whole].map(([title, body]): File => [title, () => api.download("export", body)]);
+  return exportMenu(files, tell);
 }
 
 function check(title: string, value: boolean, set: (value: boolean) => void) {

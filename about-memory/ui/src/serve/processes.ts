@@ -3,6 +3,7 @@
 import { create } from "../elements";
 import type { Api, State } from "./api";
 import { bytes } from "./format";
+import { exportMenu } from "./export_menu";
 import type { Page, Tell } from "./memory";
 import { link } from "./route";
 import { Sparkline } from "./sparkline";
@@ -21,6 +22,12 @@ const OFTEN = 2_000;
 const NOBODY =
   "No process listens. Start a program with ABOUT_MEMORY=listen, or call memory_reporter::listen() in it. " +
   "Or open a heap snapshot or a report: about-memory serve FILE.";
+
+function asTable(processes: Process[]): Blob {
+  const line = ({ pid, name, resident, heap }: Process) =>
+    [pid, (name ?? "").replace(/\s/g, " "), resident ?? "", heap ?? ""].join("\t");
+  return new Blob([["#pid\tname\tresident\theap", ...processes.map(line), ""].join("\n")]);
+}
 
 /** The latest resident memory by process; it outlives the page. */
 const latest = new Map<number, number[]>();
@@ -67,7 +74,9 @@ export function processesPage(main: HTMLElement, api: Api, state: State, tell: T
   };
   const amounts = new Map<number, { resident: HTMLElement; heap: HTMLElement; line: Sparkline }>();
   let known = "";
+  let shown: Process[] = [];
   const draw = (processes: Process[]) => {
+    shown = processes;
     const now = JSON.stringify(processes.map(({ pid, name, error, requests }) => [pid, name, error, requests]));
     // The same processes keep their rows, so that no button moves under the mouse.
     if (now !== known) {
@@ -95,7 +104,9 @@ export function processesPage(main: HTMLElement, api: Api, state: State, tell: T
         return row;
       });
       table.append(head, ...rows);
-      main.replaceChildren(table);
+      const bar = create("div", "bar");
+      bar.append(exportMenu([["this list as a table (.tsv)", async () => api.save("processes.tsv", asTable(shown))]], tell));
+      main.replaceChildren(bar, table);
     }
     for (const { pid, resident, heap } of processes) {
       const cells = amounts.get(pid);

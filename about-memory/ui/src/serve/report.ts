@@ -8,6 +8,7 @@ import type { View } from "../view";
 import { TreeView } from "../views/tree_view";
 import { TreemapView } from "../views/treemap_view";
 import type { Api, State } from "./api";
+import { exportMenu, type File } from "./export_menu";
 import type { Page, Tell } from "./memory";
 import { changed, link, replaceAddress, type Route } from "./route";
 
@@ -130,7 +131,7 @@ class ReportPage implements Page {
       timer = window.setTimeout(update, TYPING);
     });
     verbose.addEventListener("change", update);
-    bar.append(tabs, filter, label, ...this.ofProcess(update), ...this.comparison(), this.save());
+    bar.append(tabs, filter, label, ...this.ofProcess(update), ...this.comparison(), this.exports());
     const fill = create("div", "fill");
     fill.append(this.shown.element);
     main.replaceChildren(bar, fill);
@@ -194,11 +195,20 @@ class ReportPage implements Page {
     return [label];
   }
 
-  private save(): HTMLElement {
-    const save = create("button", "", "Save");
-    save.type = "button";
-    save.title = "Save as memory-report.json.gz, which Firefox loads, too";
-    save.addEventListener("click", () => this.run(() => this.api.download(`reports/${this.id}/file`)));
-    return save;
+  /** What is shown, in the formats of other tools. */
+  private exports(): HTMLElement {
+    const against = Number(this.route.query.get("against") ?? 0);
+    const file = (format: string) => () => {
+      const query = against ? `&against=${against}` : "";
+      return this.api.download(`reports/${this.id}/file?format=${format}${query}`);
+    };
+    const files: File[] = [
+      ["for Firefox and about-memory (.json.gz)", file("json")],
+      ["the text of about:memory (.txt)", file("text")],
+    ];
+    if (!against) {
+      files.push(["OpenMetrics (.om)", file("openmetrics")], ["metrics for Prometheus (.prom)", file("prometheus")]);
+    }
+    return exportMenu(files, this.tell);
   }
 }

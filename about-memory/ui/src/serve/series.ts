@@ -3,6 +3,7 @@
 import { create } from "../elements";
 import type { Api } from "./api";
 import { bytes, count } from "./format";
+import { exportMenu, type File } from "./export_menu";
 import type { Page, Tell } from "./memory";
 import { changed, link, type Route } from "./route";
 
@@ -47,7 +48,12 @@ export function seriesPage(main: HTMLElement, api: Api, route: Route, tell: Tell
   levels.addEventListener("change", () => go({ depth: levels.value }));
   const ofLevels = create("label", "", "Levels below ");
   ofLevels.append(levels);
-  bar.append(inLabel, ofLevels);
+  const file = (format: string) => () => api.download("series", { path, depth: Number(depth), format });
+  const files: File[] = [
+    ["all rows as a table (.tsv)", file("tsv")],
+    ["counters for ui.perfetto.dev (.trace.json)", file("chrome-trace")],
+  ];
+  bar.append(inLabel, ofLevels, exportMenu(files, tell));
   const body = create("div", "series");
   body.tabIndex = 0;
   body.setAttribute("role", "region");

@@ -6,18 +6,27 @@ import { HeapViews } from "../heap_views";
 import { Model } from "../model";
 import type { View } from "../view";
 import { FlameView } from "../views/flame_view";
-import type { Api } from "./api";
+import type { Api, State } from "./api";
+import { exportMenu, type File } from "./export_menu";
 import type { Page, Tell } from "./memory";
 import { changed, replaceAddress, type Route } from "./route";
 
 const TYPING = 300;
+const FORMATS: [string, string][] = [
+  ["pprof", "pprof (.pb.gz)"],
+  ["speedscope", "speedscope (.speedscope.json)"],
+  ["heaptrack", "heaptrack (.heaptrack)"],
+  ["dhat", "DHAT (.dhat.json)"],
+  ["firefox-profiler", "the Firefox Profiler (.profile.json)"],
+  ["folded", "folded stacks (.folded)"],
+];
 
-export function stacksPage(main: HTMLElement, api: Api, route: Route, tell: Tell): Page {
+export function stacksPage(main: HTMLElement, api: Api, state: State, route: Route, tell: Tell): Page {
   let isClosed = false;
   main.replaceChildren(create("p", "empty", "Loading …"));
   const load = async () => {
     const data = decode(await api.bytes(`stacks/${Number(route.parts[1])}`));
-    if (!isClosed) show(main, route, new Model(data), tell);
+    if (!isClosed) show(main, api, state, route, new Model(data), tell);
   };
   load().catch((error: Error) => !isClosed && tell(error.message, true));
   return {
@@ -27,7 +36,7 @@ export function stacksPage(main: HTMLElement, api: Api, route: Route, tell: Tell
   };
 }
 
-function show(main: HTMLElement, route: Route, model: Model, tell: Tell) {
+function show(main: HTMLElement, api: Api, state: State, route: Route, model: Model, tell: Tell) {
   const { flame, heapView } = model.data;
   const values = Object.fromEntries(route.query);
   const heap = heapView && new HeapViews(heapView, model, () => update());
@@ -70,6 +79,14 @@ function show(main: HTMLElement, route: Route, model: Model, tell: Tell) {
   });
   const bar = create("div", "bar");
   bar.append(tabs, filter);
+  const id = Number(route.parts[1]);
+  if (state.stacks.find((stacks) => stacks.id === id)?.files) {
+    const file = ([format, title]: [string, string]): File => [
+      title,
+      () => api.download(`stacks/${id}/export`, { format, ...heap?.window }),
+    ];
+    bar.append(exportMenu(FORMATS.map(file), tell));
+  }
   main.replaceChildren(bar, ...(heap ? [heap.above] : []), fill);
   if (heap) heap.address = values;
   update();

@@ -4,6 +4,8 @@ use core::fmt;
 use core::str::FromStr;
 use core::time::Duration;
 
+use crate::outline::Outline;
+
 /// A time of a recording: a number of seconds after its start, its peak, or its end.
 ///
 /// ```
@@ -62,6 +64,17 @@ impl FromStr for Moment {
             rest = &unit[of_unit..];
         }
         Duration::try_from_secs_f64(seconds).map(Self::After).map_err(|_| wrong())
+    }
+}
+
+impl Moment {
+    /// The time since the start of a recording with these facts.
+    pub fn time(self, outline: &Outline) -> Duration {
+        match self {
+            Self::Peak => outline.peak.time,
+            Self::End => outline.end.time,
+            Self::After(time) => time,
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use memory_report::dmd::recording::LiveDecoder;
 
+use super::clock::Clock;
 use super::event::Event;
 use super::index::Index;
 use super::merge::Merge;
@@ -29,6 +30,7 @@ const STEP: u64 = 1 << 16;
 pub(crate) struct Player<'r> {
     merge: Merge<'r>,
     pub(crate) replay: Replay,
+    pub(crate) clock: &'r Clock,
     /// The next event, if it was read.
     next: Option<Event>,
     length: u64,
@@ -55,38 +57,46 @@ impl<'r> Player<'r> {
             }
         }
         let length = source.length;
-        let Index { warnings, threads, about, .. } = index;
+        let Index { warnings, threads, about, clock, .. } = index;
         let merge = Merge::new(source, warnings, threads, about.tick, max_entries);
-        Ok(Self { merge, replay, next: None, length, progress })
+        Ok(Self { merge, replay, clock, next: None, length, progress })
     }
 
     /// Goes on to a time that is not before the present one.
     pub(crate) fn play(&mut self, until: Until, observer: &mut impl Observer) -> Result<(), AnalyzeError> {
+        while self.step(until, observer)? {}
+        if until == Until::End {
+            self.replay.finish(observer);
+        }
+        Ok(())
+    }
+
+    /// Takes the next event; returns whether there was one until this time.
+    #[inline]
+    pub(crate) fn step(&mut self, until: Until, observer: &mut impl Observer) -> Result<bool, AnalyzeError> {
         let (last_tick, last_event) = match until {
             Until::End => (u64::MAX, u64::MAX),
             Until::Tick(tick) => (tick, u64::MAX),
             Until::Event(event) => (u64::MAX, event),
         };
-        while self.replay.now().event < last_event {
-            let next = match self.next.take() {
-                Some(event) => Some(event),
-                None => self.merge.next()?,
-            };
-            let Some(event) = next else { break };
-            if event.tick > last_tick {
-                self.next = Some(event);
-                break;
-            }
-            self.replay.apply(&event, observer)?;
-            if self.replay.now().event.is_multiple_of(STEP)
-                && let Some(progress) = &mut self.progress
-            {
-                progress(self.merge.position, self.length);
-            }
+        if self.replay.now().event >= last_event {
+            return Ok(false);
         }
-        if until == Until::End {
-            self.replay.finish(observer);
+        let next = match self.next.take() {
+            Some(event) => Some(event),
+            None => self.merge.next()?,
+        };
+        let Some(event) = next else { return Ok(false) };
+        if event.tick > last_tick {
+            self.next = Some(event);
+            return Ok(false);
         }
-        Ok(())
+        self.replay.apply(&event, observer)?;
+        if self.replay.now().event.is_multiple_of(STEP)
+            && let Some(progress) = &mut self.progress
+        {
+            progress(self.merge.position, self.length);
+        }
+        Ok(true)
     }
 }

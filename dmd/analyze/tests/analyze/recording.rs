@@ -235,3 +235,40 @@ fn a_dump_of_a_recording_has_one_time_only() {
         "it does not have the blocks of that time: only a recording has those of any time"
     );
 }
+
+#[test]
+fn changes_add_up_to_the_states() {
+    let moments = [after(0), after(700), Moment::Peak, after(1999), Moment::End];
+    for seed in 1..20 {
+        let mut script = random(seed, 2000, 3);
+        let older = Block { requested: 77, slop: 3, stack: 2 };
+        script.older = vec![LiveBlock { address: 0x10, block: older }];
+        let mut recording = script.recording();
+        for to in moments {
+            for from in [None].into_iter().chain(moments.map(Some)) {
+                let expected = match from {
+                    None => recording.state_at(to),
+                    Some(from) => recording.between(from, to),
+                };
+                let changes = recording.changes(from, to);
+                let (Ok(expected), Ok(changes)) = (expected, changes) else {
+                    // Both refuse a window that ends before it begins.
+                    assert!(from.is_some(), "{from:?} {to}");
+                    continue;
+                };
+                let mut live = (0, 0);
+                let mut last = Duration::ZERO;
+                for change in changes {
+                    let change = change.unwrap();
+                    assert!(last <= change.time && change.since <= change.time, "{change:?}");
+                    last = change.time;
+                    let sign = if change.is_end { -1 } else { 1 };
+                    live.0 += sign;
+                    live.1 += sign * i128::from(change.requested);
+                    assert_eq!(change.thread.is_none(), change.slop == 3, "{change:?}");
+                }
+                assert_eq!(live, sums(expected), "seed {seed}, {from:?} {to}");
+            }
+        }
+    }
+}

@@ -161,7 +161,7 @@ impl Export {
             when: &self.when,
             options: StacksOptions::new().all_frames(self.all_frames).types(true).both(true),
         };
-        making.stacks(source).map(|stacks| Source::Stacks(Box::new(stacks)))
+        making.stacks(source, making.source(source)?).map(|stacks| Source::Stacks(Box::new(stacks)))
     }
 
     fn census(&self, source: &Input) -> Result<Source, Failure> {

@@ -1,0 +1,381 @@
+//! What a recording knows beyond a dump: all that its stacks ever allocated, when, and for how long.
+
+use std::io::Write;
+use std::time::Duration;
+
+use dmd_analyze::program::Folds;
+use dmd_analyze::recording::{Change, Changes, Moment, Recording};
+use dmd_analyze::{AnalyzeError, Dump};
+use memory_export::{
+    Event, ExportError, Labels, StackId, Stacks, StacksBuilder, Value, dhat, firefox_profiler, heaptrack,
+    pprof,
+};
+use rustc_hash::FxHashMap;
+
+use super::{StackIds, StacksError, StacksFormat, StacksOptions, Types, amount, write};
+
+/// A part of a recording: until a time, all blocks or those that the program allocated after another time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Window {
+    /// Only blocks that the program allocated, moved or resized after this time count. `None`: all blocks.
+    pub from: Option<Moment>,
+    /// The end of the part.
+    pub to: Moment,
+}
+
+/// The history of a recording.
+///
+/// A block that is older than the recording counts as allocated when the recording starts. A block that the program moves
+/// or resizes ends, and another one begins. Bytes are those that the program can use, or those that it requested
+/// ([`StacksOptions::requested`]).
+#[derive(Debug)]
+pub struct History {
+    window: Window,
+    options: StacksOptions,
+    /// The numbers of all stacks, sorted. The dump has a block for each.
+    numbers: Vec<u32>,
+    dump: Dump,
+    types: Types,
+    kinds: Vec<(Kind, Counts)>,
+    threads: Vec<Option<String>>,
+    peak: Peak,
+    facts: Facts,
+}
+
+/// Equal blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+struct Kind {
+    stack: u32,
+    thread: Option<u32>,
+    size: u64,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Counts {
+    allocated: u64,
+    live: u64,
+}
+
+/// When the most requested bytes are live.
+#[derive(Clone, Copy, Debug, Default)]
+struct Peak {
+    /// The number of changes until then.
+    changes: u64,
+    time: Duration,
+    bytes: i128,
+}
+
+#[derive(Debug)]
+struct Facts {
+    pid: Option<u32>,
+    /// The time of the window's end, since 1970 and since the start of the recording.
+    time: Option<Duration>,
+    duration: Duration,
+}
+
+impl History {
+    /// Reads a part of a recording. `symbolize` looks up the symbols.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be read any more, the window is backwards, or a limit of [`ReadOptions`] is exceeded.
+    ///
+    /// [`ReadOptions`]: dmd_analyze::ReadOptions
+    pub fn new(
+        recording: &mut Recording,
+        window: Window,
+        options: &StacksOptions,
+        symbolize: impl FnOnce(&mut Dump),
+    ) -> Result<Self, AnalyzeError> {
+        let outline = recording.outline()?;
+        let duration = window.to.time(&outline).min(outline.end.time);
+        let mut kinds: FxHashMap<Kind, Counts> = FxHashMap::default();
+        let mut peak = Peak::default();
+        let mut live = 0;
+        for (index, change) in (1..).zip(recording.changes(window.from, window.to)?) {
+            let change = change?;
+            let Change { stack, thread, requested, .. } = change;
+            let counts = kinds.entry(Kind { stack, thread, size: size(&change, options) }).or_default();
+            if change.is_end {
+                counts.live -= 1;
+                live -= i128::from(requested);
+            } else {
+                counts.allocated += 1;
+                counts.live += 1;
+                live += i128::from(requested);
+            }
+            if live > peak.bytes {
+                peak = Peak { changes: index, time: change.time, bytes: live };
+            }
+        }
+        let mut kinds: Vec<_> = kinds.into_iter().collect();
+        kinds.sort_unstable_by_key(|(kind, _)| *kind);
+        let mut numbers: Vec<u32> = kinds.iter().map(|(kind, _)| kind.stack).collect();
+        numbers.dedup();
+        let most = kinds.iter().filter_map(|(kind, _)| kind.thread).max();
+        let name = |thread| recording.thread_name(thread).map(str::to_owned);
+        let threads = (0..most.map_or(0, |most| most + 1)).map(name).collect();
+        let mut dump = recording.stacks(numbers.iter().copied())?;
+        symbolize(&mut dump);
+        let types = if options.types { Types::of(&dump) } else { Types::default() };
+        if !options.all_frames {
+            dump.fold(&Folds::new());
+        }
+        let time = dump.time().map(|start| Duration::from_secs(start) + duration);
+        let facts = Facts { pid: u32::try_from(outline.process).ok(), time, duration };
+        Ok(Self { window, options: options.clone(), numbers, dump, types, kinds, threads, peak, facts })
+    }
+
+    /// The blocks that the program allocated in the window, and those of them that are alive at its end, by stack, size,
+    /// type and thread.
+    ///
+    /// # Errors
+    ///
+    /// If the bytes of equal blocks exceed 63 bits.
+    pub fn stacks(&self) -> Result<Stacks, ExportError> {
+        let values = [Value::AllocatedBlocks, Value::AllocatedBytes, Value::LiveBlocks, Value::LiveBytes];
+        self.stacks_with(&values).map(|(stacks, _)| stacks)
+    }
+
+    /// As [`stacks`](Self::stacks), with some of the values, and the ids of the stacks in the order of their numbers.
+    fn stacks_with(&self, values: &[Value]) -> Result<(Stacks, Vec<StackId>), ExportError> {
+        let mut builder = self.builder(values);
+        let ids = self.stack_ids(true, &mut builder);
+        let of_dump: Vec<Option<usize>> = self.dump.blocks().map(|block| block.stack()).collect();
+        let mut amounts = Vec::with_capacity(values.len());
+        for (kind, counts) in &self.kinds {
+            let index = self.index(kind.stack);
+            let type_name = of_dump[index].and_then(|stack| self.types.of_stack(stack));
+            let thread = kind.thread.and_then(|thread| self.threads[thread as usize].as_deref());
+            let labels = builder.labels(&Labels {
+                type_name: type_name.map(|number| self.types.names[number as usize].as_str()),
+                thread,
+                ..Labels::default()
+            });
+            amounts.clear();
+            for value in values {
+                let blocks = match value {
+                    Value::AllocatedBlocks | Value::AllocatedBytes => counts.allocated,
+                    _ => counts.live,
+                };
+                let each = if value.unit() == "bytes" { kind.size } else { 1 };
+                amounts.push(amount(*value, i128::from(blocks) * i128::from(each))?);
+            }
+            builder.sample(ids[index], labels, Some(kind.size), &amounts);
+        }
+        let (stacks, new) = builder.finish_with_stacks()?;
+        let ids = ids.into_iter().map(|id| new.stack(id)).collect();
+        Ok((stacks, ids))
+    }
+
+    /// Writes the history. heaptrack's file has each allocation and each end of a block, DHAT's what each stack allocated,
+    /// held at the peak and at most, and for how long, and pprof's what it allocated and holds. The Firefox Profiler's has
+    /// the live bytes over time. Other formats have what is alive at the end of the window.
+    ///
+    /// `recording` is the one that the history was read from.
+    ///
+    /// # Errors
+    ///
+    /// If `out` fails, if the format cannot say an amount, or if the recording cannot be read any more.
+    pub fn write(
+        &self,
+        recording: &mut Recording,
+        format: StacksFormat,
+        options: &pprof::Options,
+        out: impl Write,
+    ) -> Result<(), StacksError> {
+        let live = [Value::LiveBlocks, Value::LiveBytes];
+        match format {
+            StacksFormat::Pprof => pprof::write(&self.stacks()?, options, out)?,
+            StacksFormat::Heaptrack => {
+                let (stacks, ids) = self.stacks_with(&live)?;
+                self.with_events(recording, &ids, |events| heaptrack::write_history(&stacks, events, out))?;
+            }
+            StacksFormat::FirefoxProfiler => {
+                let (stacks, ids) = self.stacks_with(&live)?;
+                self.with_events(recording, &ids, |events| firefox_profiler::write(&stacks, events, out))?;
+            }
+            StacksFormat::Dhat => dhat::write(&self.lives(recording)?, out)?,
+            StacksFormat::Speedscope | StacksFormat::Folded => {
+                write(&self.stacks_with(&live)?.0, format, options, out)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn builder(&self, values: &[Value]) -> StacksBuilder {
+        let mut builder = StacksBuilder::new(values);
+        let Facts { pid, time, duration } = self.facts;
+        let facts = builder.facts();
+        facts.comment = match self.window.from {
+            None => format!("blocks until {}, recorded by DMD", self.window.to),
+            Some(from) => format!("blocks allocated from {from} to {}, recorded by DMD", self.window.to),
+        };
+        (facts.pid, facts.time, facts.duration) = (pid, time, Some(duration));
+        facts.peak = Some(self.peak.time);
+        if let Some(module) = self.dump.modules().first() {
+            facts.program.clone_from(&module.path);
+        }
+        builder
+    }
+
+    /// The ids of the stacks in the order of their numbers.
+    fn stack_ids(&self, addresses: bool, builder: &mut StacksBuilder) -> Vec<StackId> {
+        let ids = StackIds::new(&self.dump, addresses, builder);
+        self.dump.blocks().map(|block| ids.get(block.stack())).collect()
+    }
+
+    /// The place of a stack's number.
+    fn index(&self, number: u32) -> usize {
+        self.numbers.partition_point(|known| *known < number).min(self.numbers.len() - 1)
+    }
+
+    fn with_events(
+        &self,
+        recording: &mut Recording,
+        ids: &[StackId],
+        write: impl FnOnce(&mut dyn Iterator<Item = Event>) -> Result<(), ExportError>,
+    ) -> Result<(), StacksError> {
+        let Window { from, to } = self.window;
+        let mut changes = Checked { changes: recording.changes(from, to)?, error: None };
+        write(&mut changes.by_ref().map(|change| {
+            let size = size(&change, &self.options);
+            Event::new(change.time, ids[self.index(change.stack)], size, change.is_end)
+        }))?;
+        changes.error.map_or(Ok(()), |error| Err(error.into()))
+    }
+
+    /// What each stack allocated, held at the heap's peak and at its own, holds, and for how long. Stacks that people read
+    /// as equal are one, so that the most of a stack is exact.
+    fn lives(&self, recording: &mut Recording) -> Result<Stacks, StacksError> {
+        // The ids of equal stacks are equal once they are finished, so the sums are of new ids.
+        let mut builder = self.builder(&[]);
+        let ids = self.stack_ids(false, &mut builder);
+        let (_, new) = builder.finish_with_stacks()?;
+        let mut sorted: Vec<StackId> = ids.iter().map(|id| new.stack(*id)).collect();
+        let places: Vec<StackId> = sorted.clone();
+        sorted.sort_unstable();
+        sorted.dedup();
+        let place = |id: &StackId| sorted.partition_point(|known| known < id);
+        let places: Vec<usize> = places.iter().map(place).collect();
+        let mut lives = vec![Life::default(); sorted.len()];
+        let Window { from, to } = self.window;
+        for (index, change) in (1..).zip(recording.changes(from, to)?) {
+            let change = change?;
+            let size = size(&change, &self.options);
+            lives[places[self.index(change.stack)]].take(&change, size);
+            if index == self.peak.changes {
+                lives
+                    .iter_mut()
+                    .for_each(|life| (life.peak_bytes, life.peak_blocks) = (life.bytes, life.blocks));
+            }
+        }
+        // A block that is alive has lived until the end.
+        let end = self.facts.duration.as_nanos() as i128;
+        let mut builder = self.builder(&VALUES);
+        let own = self.stack_ids(false, &mut builder);
+        let labels = builder.labels(&Labels::default());
+        let mut written = vec![false; lives.len()];
+        for (id, place) in own.into_iter().zip(places) {
+            if core::mem::replace(&mut written[place], true) {
+                continue;
+            }
+            let amounts = lives[place].amounts(end);
+            let mut all = Vec::with_capacity(VALUES.len());
+            for (value, exact) in VALUES.into_iter().zip(amounts) {
+                all.push(amount(value, exact)?);
+            }
+            builder.sample(id, labels, None, &all);
+        }
+        Ok(builder.finish()?)
+    }
+}
+
+/// The bytes of a block.
+fn size(change: &Change, options: &StacksOptions) -> u64 {
+    let slop = if options.requested { 0 } else { change.slop };
+    change.requested.saturating_add(slop)
+}
+
+/// The changes up to an error.
+struct Checked<'r> {
+    changes: Changes<'r>,
+    error: Option<AnalyzeError>,
+}
+
+impl Iterator for Checked<'_> {
+    type Item = Change;
+
+    fn next(&mut self) -> Option<Change> {
+        match self.changes.next()? {
+            Ok(change) => Some(change),
+            Err(error) => {
+                self.error = Some(error);
+                None
+            }
+        }
+    }
+}
+
+/// The values of a [`Life`], in order.
+const VALUES: [Value; 9] = [
+    Value::AllocatedBlocks,
+    Value::AllocatedBytes,
+    Value::LiveBlocks,
+    Value::LiveBytes,
+    Value::PeakBlocks,
+    Value::PeakBytes,
+    Value::OwnPeakBlocks,
+    Value::OwnPeakBytes,
+    Value::Lifetimes,
+];
+
+/// The blocks of a stack.
+#[derive(Clone, Copy, Debug, Default)]
+struct Life {
+    allocated_blocks: i128,
+    allocated_bytes: i128,
+    blocks: i128,
+    bytes: i128,
+    peak_blocks: i128,
+    peak_bytes: i128,
+    most_blocks: i128,
+    most_bytes: i128,
+    /// The sum of the ends of all blocks that ended, minus that of all beginnings, in nanoseconds.
+    lived: i128,
+}
+
+impl Life {
+    fn take(&mut self, change: &Change, size: u64) {
+        let (sign, at) = match change.is_end {
+            true => (-1, change.time),
+            false => (1, change.since),
+        };
+        self.blocks += sign;
+        self.bytes += sign * i128::from(size);
+        self.lived -= sign * at.as_nanos() as i128;
+        if !change.is_end {
+            self.allocated_blocks += 1;
+            self.allocated_bytes += i128::from(size);
+            if self.bytes > self.most_bytes {
+                (self.most_blocks, self.most_bytes) = (self.blocks, self.bytes);
+            }
+        }
+    }
+
+    /// The amounts of [`VALUES`] at a time, in nanoseconds.
+    fn amounts(&self, end: i128) -> [i128; 9] {
+        let lived = self.lived + self.blocks * end;
+        [
+            self.allocated_blocks,
+            self.allocated_bytes,
+            self.blocks,
+            self.bytes,
+            self.peak_blocks,
+            self.peak_bytes,
+            self.most_blocks,
+            self.most_bytes,
+            lived.max(0) / 1000,
+        ]
+    }
+}

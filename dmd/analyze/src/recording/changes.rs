@@ -1,0 +1,121 @@
+//! The changes of the heap one after the other, for formats that have a history.
+
+use core::fmt;
+use core::time::Duration;
+use std::collections::VecDeque;
+
+use super::player::{Player, Until};
+use super::replay::{Ended, Live, OLDER, Observer};
+use crate::error::AnalyzeError;
+
+/// A block begins or ends. A block that the program moves or resizes ends, and another one begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Change {
+    /// The time since the start of the recording.
+    pub time: Duration,
+    /// Whether the block ends.
+    pub is_end: bool,
+    /// When the block began.
+    pub since: Duration,
+    /// The number of the stack that allocated, moved or resized the block, as in
+    /// [`Recording::stacks`](super::Recording::stacks).
+    pub stack: u32,
+    /// The number of the thread that did, as in [`Recording::thread_name`](super::Recording::thread_name); `None` for a
+    /// block that is older than the recording.
+    pub thread: Option<u32>,
+    /// The bytes that the program requested.
+    pub requested: u64,
+    /// The bytes that the program can use beyond them.
+    pub slop: u64,
+}
+
+/// The blocks whose changes count.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Which {
+    All,
+    /// Those that began after a tick; after the start of the recording if there is none.
+    After(Option<u64>),
+}
+
+/// The changes that the next event makes, each with its tick.
+#[derive(Debug)]
+pub(super) struct Next {
+    which: Which,
+    changes: VecDeque<(u64, Live, bool)>,
+}
+
+impl Next {
+    fn keeps(&self, block: &Live) -> bool {
+        match self.which {
+            Which::All => true,
+            Which::After(tick) => block.thread != OLDER && tick.is_none_or(|tick| block.since > tick),
+        }
+    }
+}
+
+impl Observer for Next {
+    fn began(&mut self, tick: u64, block: &Live, _: bool) {
+        if self.keeps(block) {
+            self.changes.push_back((tick, *block, false));
+        }
+    }
+
+    fn ended(&mut self, block: &Live, end: &Ended) {
+        if self.keeps(block) {
+            self.changes.push_back((end.tick, *block, true));
+        }
+    }
+}
+
+/// Replays a recording change by change. It ends after an error.
+pub struct Changes<'r> {
+    player: Player<'r>,
+    until: Until,
+    next: Next,
+    is_over: bool,
+}
+
+impl<'r> Changes<'r> {
+    /// `player` begins the replay, with the blocks that are older than the recording.
+    pub(super) fn new<F>(which: Which, until: Until, player: F) -> Result<Self, AnalyzeError>
+    where
+        F: FnOnce(&mut Next) -> Result<Player<'r>, AnalyzeError>,
+    {
+        let mut next = Next { which, changes: VecDeque::new() };
+        Ok(Self { player: player(&mut next)?, until, next, is_over: false })
+    }
+}
+
+impl fmt::Debug for Changes<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Changes").field("until", &self.until).finish_non_exhaustive()
+    }
+}
+
+impl Iterator for Changes<'_> {
+    type Item = Result<Change, AnalyzeError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        while self.next.changes.is_empty() && !self.is_over {
+            match self.player.step(self.until, &mut self.next) {
+                Ok(goes_on) => self.is_over = !goes_on,
+                Err(error) => {
+                    self.is_over = true;
+                    return Some(Err(error));
+                }
+            }
+        }
+        let (tick, block, is_end) = self.next.changes.pop_front()?;
+        let clock = self.player.clock;
+        Some(Ok(Change {
+            time: clock.time(tick),
+            is_end,
+            since: clock.time(block.since),
+            stack: block.stack,
+            thread: (block.thread != OLDER).then_some(block.thread),
+            requested: block.requested,
+            slop: block.slop,
+        }))
+    }
+}
