@@ -1,8 +1,11 @@
 //! Dumps and recordings of DMD as [`Stacks`], from which the crate `memory-export` writes the formats of other tools.
 //!
 //! A dump has the live blocks of one time or, in cumulative mode, all blocks ever allocated. Each sample has the stack,
-//! the size, and as labels whether reporters reported the blocks, which, and the type. A recording has a [`History`].
+//! the size, and as labels whether reporters reported the blocks, which, and the type. A recording has a [`History`], and
+//! a heap snapshot its nodes by the stacks that allocated them.
 
+#[cfg(feature = "session")]
+mod census;
 mod counters;
 mod format;
 mod history;
@@ -19,6 +22,8 @@ use memory_export::{
 };
 use rustc_hash::FxHashMap;
 
+#[cfg(feature = "session")]
+pub use census::census;
 pub use counters::counters;
 pub use format::{StacksFormat, write};
 pub use history::{History, Window};
@@ -87,6 +92,9 @@ pub enum StacksError {
     Export(ExportError),
     /// The recording cannot be read.
     Read(AnalyzeError),
+    /// The nodes of a snapshot cannot be counted.
+    #[cfg(feature = "session")]
+    Census(heap_graph::census::CensusError),
 }
 
 impl fmt::Display for StacksError {
@@ -97,6 +105,8 @@ impl fmt::Display for StacksError {
             }
             Self::Export(error) => error.fmt(f),
             Self::Read(error) => error.fmt(f),
+            #[cfg(feature = "session")]
+            Self::Census(error) => error.fmt(f),
         }
     }
 }

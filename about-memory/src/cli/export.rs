@@ -8,7 +8,7 @@ mod tables;
 use std::io::{self, IsTerminal as _, Write};
 use std::path::{Path, PathBuf};
 
-use about_memory::export::{StacksError, StacksFormat, StacksOptions};
+use about_memory::export::{self, StacksError, StacksFormat, StacksOptions};
 use clap::{Args, ValueEnum};
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -40,11 +40,12 @@ Examples:
   about-memory export monday.json.gz tuesday.json.gz -o week.trace.json
   about-memory export memory-report.json.gz -o memory.prom
   about-memory export heap.fxsnapshot -o heap.heapsnapshot
+  about-memory export heap.fxsnapshot -o nodes.pb.gz            # nodes by the stacks that allocated them
   about-memory export memory-report.json.gz -o reports.parquet  # duckdb, polars, pyarrow
   about-memory export 1234 --format parquet --append-to fleet --service search --service-version 1.2
 
 The name of the output tells the format:
-  .pb.gz .pprof       pprof             dumps and recordings of DMD, and pprof profiles
+  .pb.gz .pprof       pprof             dumps and recordings of DMD, pprof profiles, heap snapshots by stack
   .speedscope.json    speedscope        the same
   .dhat.json          dhat              the same; also dhat*.json
   .heaptrack[.gz]     heaptrack         the same; also heaptrack.*
@@ -171,6 +172,19 @@ impl Export {
         graph.map_err(|error| Failure::File(source.name(), error.into()))
     }
 
+    /// The nodes of a heap snapshot by allocation stack.
+    fn nodes(&self, source: &Input) -> Result<Made, Failure> {
+        if self.when.is_chosen() || self.requested {
+            let name = source.name();
+            let reason =
+                "a heap snapshot has one time, and sizes only; --at, --between and --requested are for dumps";
+            return Err(Failure::Usage(format!("{name}: {reason}")));
+        }
+        let stacks = export::census(&self.graph(source)?);
+        let stacks = stacks.map_err(|error| Failure::File(source.name(), error.into()))?;
+        Ok(Made::Stacks(Box::new(stacks)))
+    }
+
     /// Refuses options that would have no effect.
     fn check_options(&self, format: Format) -> Result<(), Failure> {
         let refuse = |options: &str, what: &str| Err(Failure::Usage(format!("{options} are for {what}")));
@@ -226,6 +240,7 @@ impl Export {
         };
         let mut made = match &*self.sources {
             [first, second] => Made::Stacks(Box::new(making.difference(first, second)?)),
+            [source] if has_end(source.path(), "fxsnapshot") => self.nodes(source)?,
             sources => making.made(&sources[0], format)?,
         };
         let symbols = if by_build_id { pprof::Symbols::BuildId } else { pprof::Symbols::Inline };

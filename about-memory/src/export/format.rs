@@ -45,7 +45,7 @@ pub fn write(
     stacks: &Stacks,
     format: StacksFormat,
     options: &pprof::Options,
-    out: impl Write,
+    out: &mut dyn Write,
 ) -> Result<u64, ExportError> {
     match format {
         StacksFormat::Pprof => pprof::write(stacks, options, out)?,

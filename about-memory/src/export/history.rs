@@ -182,7 +182,7 @@ impl History {
         recording: &mut Recording,
         format: StacksFormat,
         options: &pprof::Options,
-        out: impl Write,
+        out: &mut dyn Write,
     ) -> Result<(), StacksError> {
         let live = [Value::LiveBlocks, Value::LiveBytes];
         match format {

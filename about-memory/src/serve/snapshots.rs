@@ -6,6 +6,7 @@ use std::io;
 use std::net::TcpStream;
 
 use heap_graph::snapshot::WriteOptions;
+use memory_export::pprof;
 use serde::Deserialize;
 use serde_json::json;
 
@@ -13,6 +14,7 @@ use super::answers;
 use super::reports::Report;
 use super::response::{Refusal, Response};
 use super::stacks::Stacks;
+use crate::export::{self, StacksError, StacksFormat};
 use crate::session::{Answer, Query, RowsOptions, Session, SnapshotId};
 
 /// A query and, for rows, which of them.
@@ -52,6 +54,8 @@ pub(super) enum Export {
     Heapsnapshot { snapshot: SnapshotId },
     /// The tree of a census or a difference, or paths, as JSON.
     Json { query: Query },
+    /// The nodes of the snapshot by allocation stack.
+    Stacks { snapshot: SnapshotId, of: StacksFormat },
     /// The immediate dominator and the retained size of each node, or a list of nodes, as a table.
     Tsv { query: Query },
 }
@@ -80,6 +84,16 @@ impl Export {
                 Ok(Response::download(format!("heap-{snapshot}.heapsnapshot"), move |out| {
                     heap_graph::export::write_v8(&graph, out)
                 }))
+            }
+            Self::Stacks { snapshot, of } => {
+                let graph = session.graph(snapshot).map_err(answers::refusal)?;
+                let wrong = |error: StacksError| Refusal::new(409, error.to_string());
+                let stacks = export::census(&graph).map_err(wrong)?;
+                let mut file = Vec::new();
+                export::write(&stacks, of, &pprof::Options::new(), &mut file)
+                    .map_err(|error| wrong(error.into()))?;
+                let name = format!("heap-{snapshot}.{}", of.extension());
+                Ok(Response::download(name, move |out| out.write_all(&file)))
             }
             Self::Json { query } => {
                 let name = format!("{}.json", query.kind());

@@ -445,3 +445,32 @@ fn heaptrack_and_the_firefox_profiler_have_a_recordings_events() {
     let changes = &profile["counters"][0]["samples"]["count"];
     assert_eq!(*changes, json!([100, 1000, 1000, 50]));
 }
+
+#[test]
+fn a_snapshot_has_its_nodes_by_stack() {
+    let folder = tempfile::tempdir().unwrap();
+    let snapshot =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../heap-graph/tests/golden/small-a.fxsnapshot");
+    run(&["export", path(&snapshot), "-o", "heap.pb.gz"], folder.path());
+    let stacks = profile(folder.path().join("heap.pb.gz"));
+    let breakdown = r#"{"by":"allocationStack","then":{"by":"count"},"noStack":{"by":"count"}}"#;
+    let census =
+        run(&["snapshot", "census", path(&snapshot), "--breakdown", breakdown, "--json"], folder.path());
+    let census: Json = serde_json::from_slice(&census).unwrap();
+    let total = |value: Value| stacks.total(value).unwrap();
+    let (mut count, mut bytes) = (0, 0);
+    let mut all = vec![&census];
+    while let Some(part) = all.pop() {
+        if let (Some(more), Some(other)) = (part["count"].as_i64(), part["bytes"].as_i64()) {
+            (count, bytes) = (count + i128::from(more), bytes + i128::from(other));
+        } else {
+            all.extend(part.as_object().into_iter().flat_map(|parts| parts.values()));
+            all.extend(part.as_array().into_iter().flatten());
+        }
+    }
+    assert!(count > 1000);
+    assert_eq!((total(Value::LiveBlocks), total(Value::LiveBytes)), (count, bytes));
+    assert!(stacks.samples().all(|sample| stacks.labels(sample.labels).type_name.is_some()));
+    let failure = error(&["export", path(&snapshot), "-o", "x.pb.gz", "--at", "peak"], folder.path(), 2);
+    assert!(failure.contains("a heap snapshot has one time"), "{failure}");
+}

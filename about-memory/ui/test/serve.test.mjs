@@ -152,7 +152,7 @@ test("the menu exports and the buttons compare and remove", async () => {
   const { page, faults, close, read, go } = await serve(heap("small-a.fxsnapshot"), heap("medium.fxsnapshot"));
   await read(2);
   await go("#/memory/1/dominators");
-  for (const [value, name] of [["0", "dominators.tsv"], ["1", "heap-1.fxsnapshot"], ["2", "heap-1.heapsnapshot"]]) {
+  for (const [value, name] of [["0", "dominators.tsv"], ["1", "heap-1.fxsnapshot"], ["2", "heap-1.heapsnapshot"], ["3", "heap-1.pb.gz"], ["4", "heap-1.speedscope.json"]]) {
     const download = page.waitForEvent("download");
     await page.selectOption("label:has-text('Export') select", value);
     assert.equal((await download).suggestedFilename(), name);

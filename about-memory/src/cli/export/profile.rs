@@ -110,7 +110,7 @@ impl Made {
         &mut self,
         format: StacksFormat,
         options: &pprof::Options,
-        out: impl Write,
+        out: &mut dyn Write,
     ) -> Result<u64, StacksError> {
         match self {
             Self::Stacks(stacks) => Ok(export::write(stacks, format, options, out)?),

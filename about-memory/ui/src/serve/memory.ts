@@ -152,6 +152,8 @@ function exports(api: Api, query: Record<string, unknown>, snapshot: number | nu
       : [
           ["the snapshot for Firefox (.fxsnapshot)", { format: "fxsnapshot", snapshot }],
           ["the snapshot for Chrome (.heapsnapshot)", { format: "heapsnapshot", snapshot }],
+          ["the nodes by call stack for pprof (.pb.gz)", { format: "stacks", of: "pprof", snapshot }],
+          ["the nodes by call stack for speedscope", { format: "stacks", of: "speedscope", snapshot }],
         ];
   const files = [own, ...whole].map(([title, body]): File => [title, () => api.download("export", body)]);
   return exportMenu(files, tell);

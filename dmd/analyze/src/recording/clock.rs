@@ -25,6 +25,8 @@ impl Clock {
     }
 
     /// The time of a tick. Between two pairs it grows evenly.
+    // `tick` would have a copy for each of its steps.
+    #[inline(never)]
     pub(crate) fn nanoseconds(&self, tick: u64) -> u64 {
         self.map(tick, |pair| *pair, self.length)
     }

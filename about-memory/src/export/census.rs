@@ -1,0 +1,79 @@
+//! The nodes of a heap snapshot by the stacks that allocated them.
+
+use std::time::Duration;
+
+use heap_graph::census::{CensusKey, CensusStack, StackKey};
+use heap_graph::{Breakdown, CensusReport, Graph, census as count_nodes};
+use memory_export::{Frame, Labels, StackId, Stacks, StacksBuilder, Value};
+
+use super::{NO_STACK, StacksError, amount};
+
+/// The nodes that the root reaches, by allocation stack, with their class or type as the label `type`. Bytes are shallow
+/// sizes.
+///
+/// # Errors
+///
+/// If the snapshot has more kinds of nodes than a census holds, or the bytes of equal nodes exceed 63 bits.
+pub fn census(graph: &Graph) -> Result<Stacks, StacksError> {
+    let count = || Box::new(Breakdown::Count { count: true, bytes: true, label: None });
+    let by_type = || Breakdown::ObjectClass {
+        then: count(),
+        other: Box::new(Breakdown::InternalType { then: count() }),
+    };
+    let by_stack = Breakdown::AllocationStack { then: Box::new(by_type()), no_stack: Box::new(by_type()) };
+    let mut builder = StacksBuilder::new(&[Value::LiveBlocks, Value::LiveBytes]);
+    builder.facts().comment = "nodes of a heap snapshot".to_owned();
+    builder.facts().time = graph.creation_time().map(Duration::from_micros);
+    if let CensusReport::Stacks(stacks) = count_nodes(graph, &by_stack).map_err(StacksError::Census)? {
+        for (key, report) in &stacks {
+            let stack = match key {
+                StackKey::Stack(stack) => add_stack(stack, &mut builder),
+                StackKey::NoStack => {
+                    let none = builder.frame(&Frame { function: Some(NO_STACK), ..Frame::default() });
+                    builder.stack(&[none])
+                }
+            };
+            add(stack, None, report, &mut builder)?;
+        }
+    }
+    Ok(builder.finish()?)
+}
+
+fn add_stack(stack: &CensusStack, builder: &mut StacksBuilder) -> StackId {
+    let frames = stack.frames().map(|at| {
+        let source = at.frame.source.to_string();
+        let function = at.frame.function.as_ref().map(ToString::to_string);
+        let known = |number: u32| (number > 0).then_some(number);
+        builder.frame(&Frame {
+            function: Some(function.as_deref().unwrap_or(&source)),
+            file: Some(&source),
+            line: known(at.frame.line),
+            column: known(at.frame.column),
+            ..Frame::default()
+        })
+    });
+    let frames: Vec<_> = frames.collect();
+    builder.stack(&frames)
+}
+
+/// Adds the counts of a report, whose groups are types.
+fn add(
+    stack: StackId,
+    type_name: Option<&str>,
+    report: &CensusReport,
+    builder: &mut StacksBuilder,
+) -> Result<(), StacksError> {
+    if let CensusReport::Count(counts) = report {
+        let labels = builder.labels(&Labels { type_name, ..Labels::default() });
+        let amounts = [
+            amount(Value::LiveBlocks, counts.count.unwrap_or_default())?,
+            amount(Value::LiveBytes, counts.bytes.unwrap_or_default())?,
+        ];
+        builder.sample(stack, labels, None, &amounts);
+    }
+    for (key, report) in report.children() {
+        let CensusKey::Text(name) = key else { continue };
+        add(stack, Some(&name.to_string()), report, builder)?;
+    }
+    Ok(())
+}
