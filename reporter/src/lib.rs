@@ -48,13 +48,14 @@
 //! # Features
 //!
 //! - `derive` (default): `#[derive(MallocSizeOf)]`.
+//! - `gzip` (default): [`file`] reads and writes compressed files. Without it a program builds in a fifth less time.
 //! - `live` (default): the module `live`, and the variable `ABOUT_MEMORY`. Without it a program is smaller.
 //! - `serde`: a [`SizeTree`] can be serialized.
 //! - `jemalloc`, `mimalloc`: declare these allocators, and read their statistics.
 //! - `gc-arena`: an arena of this crate is a [`Collector`].
 //! - one for each crate whose types can be measured, by the name of the crate: see [`docs`].
 //!
-//! Files are compressed by `flate2`, whose default backend is in Rust. An application that turns on another backend of
+//! With `gzip`, files are compressed by `flate2`, whose default backend is in Rust. An application that turns on another backend of
 //! `flate2` (`zlib-rs`, `zlib-ng`) has that one here, too.
 
 #![deny(unsafe_code)]

@@ -20,6 +20,8 @@ pub enum ReadError {
     Truncated(u64),
     /// It starts as gzip does, but the decoder rejects it.
     Gzip(io::Error),
+    /// It starts as gzip does, and the feature `gzip` of this crate is missing.
+    NoGzip,
     /// The gzip checksum or length differs from what was decompressed.
     Checksum,
     /// Something follows the end of the compressed data.
@@ -56,6 +58,9 @@ impl fmt::Display for ReadError {
             Self::Empty => f.write_str("is empty: not a gzip or JSON file"),
             Self::Truncated(bytes) => write!(f, "truncated after {bytes} bytes"),
             Self::Gzip(error) => write!(f, "not a valid gzip file: {error}"),
+            Self::NoGzip => {
+                f.write_str("is compressed, and this program lacks the feature `gzip` of memory-report")
+            }
             Self::Checksum => f.write_str("gzip checksum mismatch"),
             Self::GzipTrailing => f.write_str("trailing garbage after the compressed data"),
             Self::NotUtf8(at) => write!(f, "invalid UTF-8 at byte {at}"),

@@ -94,25 +94,32 @@ pub fn read_from(reader: impl Read, options: &ReadOptions) -> Result<ReportSet, 
 }
 
 /// Writes all reports of `set` to a file, and replaces one that is there. The file is compressed if its name ends
-/// in `.gz`. Only this user can read it.
+/// in `.gz`, which needs the feature `gzip`. Only this user can read it.
 ///
 /// The file contains the warnings too, under a key that Firefox ignores, but no amounts that only a view computes
 /// (`heap-unclassified`).
 ///
 /// # Errors
 ///
-/// If the file cannot be created or written.
+/// If the file cannot be created or written. [`Unsupported`](io::ErrorKind::Unsupported) if its name ends in `.gz` and the
+/// feature is missing.
 pub fn write(path: impl AsRef<Path>, set: &ReportSet) -> io::Result<()> {
     let path = path.as_ref();
-    let file = private::create_or_replace(path)?;
-    if path.extension().is_some_and(|extension| extension == "gz") {
-        write_compressed(file, set, COMPRESSION)
-    } else {
-        write_to(file, set)
+    let is_compressed = path.extension().is_some_and(|extension| extension == "gz");
+    if is_compressed && cfg!(not(feature = "gzip")) {
+        let lacks = "the feature `gzip` of memory-report is missing";
+        return Err(io::Error::new(io::ErrorKind::Unsupported, lacks));
     }
+    let file = private::create_or_replace(path)?;
+    #[cfg(feature = "gzip")]
+    if is_compressed {
+        return write_compressed(file, set, COMPRESSION);
+    }
+    write_to(file, set)
 }
 
 /// The level of compression of files.
+#[cfg(feature = "gzip")]
 pub const COMPRESSION: u32 = 6;
 
 /// Writes all reports of `set`, compressed by gzip. `level` is from 0 (none) to 9 (smallest); larger ones count as 9.
@@ -121,11 +128,13 @@ pub const COMPRESSION: u32 = 6;
 /// # Errors
 ///
 /// If `writer` fails.
+#[cfg(feature = "gzip")]
 pub fn write_compressed(mut writer: impl Write, set: &ReportSet, level: u32) -> io::Result<()> {
     compress(&mut writer, set, level)
 }
 
 /// Not generic, so that a program contains it once.
+#[cfg(feature = "gzip")]
 fn compress(writer: &mut dyn Write, set: &ReportSet, level: u32) -> io::Result<()> {
     let mut encoder = flate2::write::GzEncoder::new(writer, flate2::Compression::new(level.min(9)));
     write::document(&mut encoder, set)?;

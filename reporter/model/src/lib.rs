@@ -25,6 +25,7 @@
 //! - [`Report`] is the datum, [`ReportSet`] many of them with their [`Warning`]s.
 //! - [`tree`] adds a set up, [`diff`] compares two sets.
 //! - [`mod@file`] reads and writes a set; [`reader`] is the bounded parser below it, and [`json`] writes texts.
+//! - The feature `gzip` (default) reads and writes compressed files, by `flate2`.
 //! - [`dmd`] is what DMD's engine and the readers of its dumps share; by the feature `recording`, also the format
 //!   of its recordings.
 

@@ -1,6 +1,6 @@
 //! JSON from streams that nobody trusts, in bounded memory.
 //!
-//! A [`Source`] gives the bytes of a stream, decompressed if they start as gzip does. A [`Window`] holds a part of
+//! A [`Source`] gives the bytes of a stream, decompressed if they start as gzip does (feature `gzip`). A [`Window`] holds a part of
 //! its text, and a [`Scan`] takes tokens from the front of that part. A token that ends at the window's edge asks
 //! for more text ([`Stop::More`]); the window then at least doubles and the token is scanned again. [`Skip`] passes
 //! over a value of any size without keeping it.
@@ -22,6 +22,8 @@
 //! # Ok::<(), memory_report::ReadError>(())
 //! ```
 
+#[cfg(feature = "gzip")]
+mod gzip;
 mod scan;
 mod source;
 mod window;
@@ -29,3 +31,6 @@ mod window;
 pub use scan::{Scan, Skip, Stop};
 pub use source::Source;
 pub use window::Window;
+
+/// The first bytes of what gzip compressed.
+const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];

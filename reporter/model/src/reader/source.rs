@@ -1,12 +1,11 @@
 //! Bytes of a file, decompressed if they start as gzip does.
 
-use std::io::{self, BufRead, BufReader, Chain, Cursor, ErrorKind, Read};
+use std::io::{Chain, Cursor, ErrorKind, Read};
 
-use flate2::bufread::GzDecoder;
-
+use super::GZIP_MAGIC;
+#[cfg(feature = "gzip")]
+use super::gzip::Members;
 use crate::error::ReadError;
-
-const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 
 const BLOCK: usize = 1 << 16;
 
@@ -17,7 +16,8 @@ pub struct Source<R: Read>(Bytes<R>);
 
 enum Bytes<R: Read> {
     Plain(Plain<R>),
-    Gzip(Members<BufReader<Plain<R>>>),
+    #[cfg(feature = "gzip")]
+    Gzip(Members<Plain<R>>),
 }
 
 impl<R: Read> core::fmt::Debug for Source<R> {
@@ -31,7 +31,7 @@ impl<R: Read> Source<R> {
     ///
     /// # Errors
     ///
-    /// If `reader` fails or is empty.
+    /// If `reader` fails or is empty, or if it is compressed and the feature `gzip` is missing.
     pub fn open(mut reader: R) -> Result<Self, ReadError> {
         // A whole block, so that later reads start at a multiple of it: reads from odd offsets of a file take
         // several times as long.
@@ -40,14 +40,15 @@ impl<R: Read> Source<R> {
         if head.is_empty() {
             return Err(ReadError::Empty);
         }
-        let gzip = head.starts_with(&GZIP_MAGIC);
+        let is_compressed = head.starts_with(&GZIP_MAGIC);
         let bytes = Cursor::new(head).chain(reader);
-        Ok(Self(if gzip {
-            let buffered = BufReader::with_capacity(1 << 16, bytes);
-            Bytes::Gzip(Members { current: Some(Box::new(GzDecoder::new(buffered))) })
-        } else {
-            Bytes::Plain(bytes)
-        }))
+        if !is_compressed {
+            return Ok(Self(Bytes::Plain(bytes)));
+        }
+        #[cfg(feature = "gzip")]
+        return Ok(Self(Bytes::Gzip(Members::new(bytes))));
+        #[cfg(not(feature = "gzip"))]
+        Err(ReadError::NoGzip)
     }
 
     /// Reads more bytes and returns how many; 0 at the end. `so_far` is the number of bytes before, for the message.
@@ -55,10 +56,15 @@ impl<R: Read> Source<R> {
     /// # Errors
     ///
     /// If the reader fails, or if compressed data is damaged or truncated.
+    #[cfg_attr(
+        not(feature = "gzip"),
+        allow(unused_variables, reason = "only faults of compressed data have a place")
+    )]
     pub fn read(&mut self, into: &mut [u8], so_far: u64) -> Result<usize, ReadError> {
         loop {
             let read = match &mut self.0 {
                 Bytes::Plain(bytes) => bytes.read(into).map_err(ReadError::Io),
+                #[cfg(feature = "gzip")]
                 Bytes::Gzip(members) => members.read(into, so_far),
             };
             match read {
@@ -66,50 +72,5 @@ impl<R: Read> Source<R> {
                 read => return read,
             }
         }
-    }
-}
-
-/// The members of a gzip stream, one after the other. `flate2` has this too, but cannot tell a short
-/// piece of garbage from a truncated member.
-struct Members<B> {
-    /// `None` at the end.
-    current: Option<Box<GzDecoder<B>>>,
-}
-
-impl<B: BufRead> Members<B> {
-    fn read(&mut self, into: &mut [u8], so_far: u64) -> Result<usize, ReadError> {
-        while let Some(mut member) = self.current.take() {
-            let read = member.read(into);
-            if !matches!(read, Ok(0)) || into.is_empty() {
-                self.current = Some(member);
-                return read.map_err(|error| gzip_error(error, so_far));
-            }
-            let mut rest = member.into_inner();
-            match rest.fill_buf().map_err(ReadError::Io)?.first() {
-                None => break,
-                Some(byte) if *byte == GZIP_MAGIC[0] => {
-                    self.current = Some(Box::new(GzDecoder::new(rest)));
-                }
-                Some(_) => return Err(ReadError::GzipTrailing),
-            }
-        }
-        Ok(0)
-    }
-}
-
-/// The decoder's errors differ only in their text; an error of the reader itself carries a system code.
-fn gzip_error(error: io::Error, so_far: u64) -> ReadError {
-    if error.raw_os_error().is_some() {
-        return ReadError::Io(error);
-    }
-    let text = error.to_string();
-    if error.kind() == ErrorKind::UnexpectedEof {
-        ReadError::Truncated(so_far)
-    } else if text.contains("checksum") {
-        ReadError::Checksum
-    } else if text.contains("invalid gzip header") && so_far > 0 {
-        ReadError::GzipTrailing
-    } else {
-        ReadError::Gzip(error)
     }
 }

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod diff;
+mod gzip;
 mod name_patterns;
 mod reading;
 #[cfg(feature = "recording")]
