@@ -3,6 +3,7 @@
 
 mod climb;
 mod fetch;
+mod fields;
 mod individuals;
 mod retained;
 mod semi_nca;
@@ -10,6 +11,7 @@ mod shared;
 mod suspects;
 
 pub use fetch::{DominatorTreeNode, FetchOptions, FetchedChildren};
+pub use fields::{FieldSizes, sizes_by_field};
 pub use individuals::{MAX_INDIVIDUALS, individuals, individuals_watched};
 pub use retained::{ClassSizes, RetainedSet, retained_by_leaves, sizes_by_class};
 pub use shared::SharedDominators;

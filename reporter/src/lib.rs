@@ -48,7 +48,7 @@
 //! # Features
 //!
 //! - `derive` (default): `#[derive(MallocSizeOf)]`.
-//! - `gzip` (default): [`file`] reads and writes compressed files. Without it a program builds in a fifth less time.
+//! - `gzip` (default): [`file`](mod@file) reads and writes compressed files. Without it a program builds in a fifth less time.
 //! - `live` (default): the module `live`, and the variable `ABOUT_MEMORY`. Without it a program is smaller.
 //! - `serde`: a [`SizeTree`] can be serialized.
 //! - `jemalloc`, `mimalloc`: declare these allocators, and read their statistics.

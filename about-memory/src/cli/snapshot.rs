@@ -23,6 +23,7 @@ Examples:
   about-memory snapshot paths heap.fxsnapshot --target 140737353 --max 5
   about-memory snapshot diff before.fxsnapshot after.fxsnapshot
   about-memory snapshot save 1234 heap.fxsnapshot
+  about-memory snapshot save --typed 1234 heap.fxsnapshot     # of a program without a derive
 
 A breakdown is JSON, as Firefox's takeCensus accepts it, or one of these names: default, type,
 stack, label, count, bucket, allocationStack, internalType, objectClass, coarseType, filename.";
@@ -54,7 +55,7 @@ enum Question {
     Suspects(suspects::Suspects),
     /// Write the graph in another tool's format.
     Export(export::Export),
-    /// Save a heap snapshot of a running process.
+    /// Save a heap snapshot of a running process, or of a dump with the types of its blocks.
     Save(save::Save),
 }
 

@@ -44,17 +44,11 @@ use about;
 /// Rows of a text without `--limit`.
 const ROWS: usize = 20;
 
-/// The heap that a command is about.
+/// The heap that a command is about, and how much of it to show.
 #[derive(Args)]
 pub(crate) struct Heap {
     /// A dump of scan mode, or the process id or the name of a running process that DMD records in scan mode.
     source: Input,
-    /// A core file of the same moment, which has the statics of the program.
-    #[arg(long, value_name = "FILE")]
-    core: Option<PathBuf>,
-    /// The program with its debug information, if it is not where the dump says.
-    #[arg(long, value_name = "FILE")]
-    program: Option<PathBuf>,
     /// Rows to show. [default: 20; all with --json]
     #[arg(long, value_name = "ROWS")]
     limit: Option<usize>,
@@ -62,21 +56,60 @@ pub(crate) struct Heap {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    symbols: Symbols,
-    #[command(flatten)]
-    limits: DumpLimits,
+    reading: Reading,
 }
 
 impl Heap {
     /// Reads the heap, and gives it to `show`.
     fn with(
         &self,
-        show: impl FnOnce(&TypedHeap<'_>, &dyn Memory) -> Result<(), Failure>,
+        show: impl FnOnce(&TypedHeap<'_>, &dyn Memory, &Dump) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
-        let pid = self.source.process()?;
-        let mut dump = self.dump(pid)?;
+        self.reading.with(&self.source, show)
+    }
+
+    fn failure(&self, error: anyhow::Error) -> Failure {
+        Failure::File(self.source.name(), error)
+    }
+
+    /// The number of rows to show.
+    fn rows(&self) -> usize {
+        self.limit.unwrap_or(if self.json { usize::MAX } else { ROWS })
+    }
+}
+
+/// How a heap is read.
+#[derive(Args)]
+pub(crate) struct Reading {
+    /// A core file of the same moment, which has the statics of the program.
+    #[arg(long, value_name = "FILE")]
+    core: Option<PathBuf>,
+    /// The program with its debug information, if it is not where the dump says.
+    #[arg(long, value_name = "FILE")]
+    program: Option<PathBuf>,
+    #[command(flatten)]
+    symbols: Symbols,
+    #[command(flatten)]
+    limits: DumpLimits,
+}
+
+impl Reading {
+    /// Whether the user chose what only a typed heap needs.
+    pub(crate) fn is_chosen(&self) -> bool {
+        self.core.is_some() || self.program.is_some()
+    }
+
+    /// Reads the heap of a source, and gives it to `show`.
+    pub(crate) fn with(
+        &self,
+        source: &Input,
+        show: impl FnOnce(&TypedHeap<'_>, &dyn Memory, &Dump) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let failure = |error: anyhow::Error| Failure::File(source.name(), error);
+        let pid = source.process()?;
+        let mut dump = self.dump(source, pid)?;
         if dump.mode() != Mode::Scan {
-            return Err(self.failure(anyhow::anyhow!(
+            return Err(failure(anyhow::anyhow!(
                 "its mode is {}; types need the contents of scan mode: about-memory run --mode scan -- PROGRAM",
                 dump.mode()
             )));
@@ -88,9 +121,7 @@ impl Heap {
             (Some(program), _) => program.clone(),
             (None, Some(module)) => PathBuf::from(&module.path),
             (None, None) => {
-                return Err(
-                    self.failure(anyhow::anyhow!("the dump does not name its program; use --program"))
-                );
+                return Err(failure(anyhow::anyhow!("the dump does not name its program; use --program")));
             }
         };
         let of_program = |error: TypedError| Failure::File(program.display().to_string(), error.into());
@@ -112,7 +143,7 @@ impl Heap {
                 program.display()
             ));
         }
-        let of_dump = |error: TypedError| self.failure(error.into());
+        let of_dump = |error: TypedError| failure(error.into());
         let contents = ScanMemory::new(&dump).map_err(of_dump)?;
         let statics = self.statics(pid)?;
         let memory: &dyn Memory = match &statics {
@@ -120,30 +151,22 @@ impl Heap {
             None => &contents,
         };
         let heap = TypedHeap::new(&dump, &info, bias, memory).map_err(of_dump)?;
-        show(&heap, memory)
+        show(&heap, memory, &dump)
     }
 
-    /// The number of rows to show.
-    fn rows(&self) -> usize {
-        self.limit.unwrap_or(if self.json { usize::MAX } else { ROWS })
-    }
-
-    fn failure(&self, error: anyhow::Error) -> Failure {
-        Failure::File(self.source.name(), error)
-    }
-
-    fn dump(&self, pid: Option<u32>) -> Result<Dump, Failure> {
+    fn dump(&self, source: &Input, pid: Option<u32>) -> Result<Dump, Failure> {
+        let failure = |error: anyhow::Error| Failure::File(source.name(), error);
         let read = self.limits.options().contents(true);
         let Some(pid) = pid else {
-            let path = self.source.path();
+            let path = source.path();
             return Source::read(path, &read)?.into_dump(path, "the contents of blocks", "scan");
         };
-        let folder = tempfile::tempdir().map_err(|error| self.failure(error.into()))?;
+        let folder = tempfile::tempdir().map_err(|error| failure(error.into()))?;
         let path = folder.path().join("dmd.json");
         live::save_dump(pid, &path, DEFAULT_DUMP_TIMEOUT)
             .map_err(|error| live_input::failure(&[pid], error))?;
-        let file = File::open(&path).map_err(|error| self.failure(error.into()))?;
-        dmd::analyze::read_from(file, &read).map_err(|error: AnalyzeError| self.failure(error.into()))
+        let file = File::open(&path).map_err(|error| failure(error.into()))?;
+        dmd::analyze::read_from(file, &read).map_err(|error: AnalyzeError| failure(error.into()))
     }
 
     /// Where the statics are, if anywhere.

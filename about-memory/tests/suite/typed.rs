@@ -47,6 +47,33 @@ fn a_dump_has_types_waste_and_holders() {
     let sum: u64 = types.iter().map(|row| row["bytes"].as_u64().unwrap()).sum();
     assert_eq!(json["bytes"], sum);
 
+    let text = stdout(&["types", &dump, "--by", "field", "--limit", "2"]);
+    let mut lines = text.lines();
+    assert!(lines.next().unwrap().ends_with("what each field keeps alive, with all below it"), "{text}");
+    assert!(
+        lines.nth(1).unwrap().ends_with("100.00%   7 blocks  roots: held from outside of the heap"),
+        "{text}"
+    );
+    // A list of 50 nodes: the first of the 49 that others hold keeps all of them.
+    let list = "  49 blocks  typed_heap_victim::Node.next.Some";
+    assert!(lines.next().unwrap().ends_with(list), "{text}");
+    let fields: Value = serde_json::from_str(&stdout(&["types", &dump, "--by", "field", "--json"])).unwrap();
+    assert_eq!(fields["bytes"], json["bytes"]);
+    let session = fields["fields"].as_array().unwrap().iter().find(|row| row["field"] == "[].session");
+    let session = session.unwrap();
+    assert_eq!((&session["type"], &session["blocks"]), (&"[typed_heap_victim::User]".into(), &1.into()));
+    assert!(session["retainedBytes"].as_u64() > session["bytes"].as_u64(), "{session}");
+
+    let snapshot = folder.path().join("typed.fxsnapshot");
+    let snapshot = snapshot.to_str().unwrap();
+    stdout(&["snapshot", "save", "--typed", &dump, snapshot]);
+    let tree = stdout(&["snapshot", "tree", snapshot, "--breakdown", "type"]);
+    assert!(tree.contains(" typed_heap_victim::Node\n"), "{tree}");
+    let fields = stdout(&["snapshot", "dominators", snapshot, "--by-field"]);
+    assert!(fields.contains(" typed_heap_victim::Node.next.Some\n"), "{fields}");
+    let by_stack = stdout(&["export", snapshot, "--format", "folded"]);
+    assert!(by_stack.contains("typed_heap_victim::main;"), "{by_stack}");
+
     let text = stdout(&["waste", &dump]);
     assert!(text.contains("  1 block  [u16]: capacity beyond length of 128 B\n"), "{text}");
     let json: Value = serde_json::from_str(&stdout(&["waste", &dump, "--json"])).unwrap();
@@ -93,6 +120,8 @@ fn what_has_no_types_says_why() {
     assert!(message.contains("is another build than that of the dump"), "{message}");
     let message = fails(&["waste", &scan, "--core", &scan], 1);
     assert!(message.contains("not a core file"), "{message}");
+    let message = fails(&["snapshot", "save", "1", "x.fxsnapshot", "--core", &scan], 2);
+    assert!(message.contains("--core and --program are for --typed"), "{message}");
     let message = fails(&["types", &dump(folder.path(), "live")], 1);
     assert!(message.contains("its mode is live; types need the contents of scan mode"), "{message}");
 

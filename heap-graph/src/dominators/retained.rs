@@ -108,37 +108,37 @@ fn leaves(report: &CensusReport, first: usize, each: &mut impl FnMut(u64, usize)
 }
 
 /// Groups with a node on the way from the root to the node that is visited.
-struct Open {
+pub(super) struct Open {
     nodes: Vec<u32>,
     /// The sums of the groups.
-    retained: Vec<u128>,
+    pub(super) retained: Vec<u128>,
 }
 
 impl Open {
-    fn new(groups: usize) -> Self {
+    pub(super) fn new(groups: usize) -> Self {
         Self { nodes: vec![0; groups], retained: vec![0; groups] }
     }
 
     /// A node counts unless it is below another one of its group, which retains it.
-    fn enter(&mut self, group: usize, retained: impl FnOnce() -> u128) {
+    pub(super) fn enter(&mut self, group: usize, retained: impl FnOnce() -> u128) {
         if self.nodes[group] == 0 {
             self.retained[group] += retained();
         }
         self.nodes[group] += 1;
     }
 
-    fn leave(&mut self, group: usize) {
+    pub(super) fn leave(&mut self, group: usize) {
         self.nodes[group] -= 1;
     }
 }
 
-enum Step<'a> {
+pub(super) enum Step<'a> {
     Into(Node<'a>),
     OutOf(Node<'a>),
 }
 
 /// Walks a tree from its root, depth first.
-fn down<'a>(tree: &DominatorTree<'a>, mut each: impl FnMut(Step<'a>)) {
+pub(super) fn down<'a>(tree: &DominatorTree<'a>, mut each: impl FnMut(Step<'a>)) {
     let root = tree.graph().root();
     each(Step::Into(root));
     let mut path = vec![(root, tree.immediately_dominated(NodeIndex::ROOT))];

@@ -1,10 +1,10 @@
 //! Dominators, retained sets and paths of random graphs, compared with their definitions.
 
 use heap_graph::census::TreeOptions;
-use heap_graph::dominators::{RetainedSet, retained_by_leaves, sizes_by_class};
+use heap_graph::dominators::{RetainedSet, retained_by_leaves, sizes_by_class, sizes_by_field};
 use heap_graph::paths::k_shortest_paths;
 use heap_graph::{
-    Breakdown, CensusTree, DominatorTree, Graph, GraphBuilder, NodeId, NodeIndex, NodeParts, census,
+    Breakdown, CensusTree, DominatorTree, Graph, GraphBuilder, Node, NodeId, NodeIndex, NodeParts, census,
     shortest_paths,
 };
 use proptest::prelude::*;
@@ -13,11 +13,11 @@ use proptest::prelude::*;
 fn graph(nodes: usize, edges: &[(usize, usize)]) -> Graph {
     let mut builder = GraphBuilder::new();
     let types = ["A", "B", "C"].map(|name| builder.text(name).unwrap());
-    let name = builder.text("edge").unwrap();
+    let names = ["edge", "other"].map(|name| builder.text(name).unwrap());
     for node in 0..nodes {
         builder.node(NodeParts::new(NodeId(node as u64 * 8), 1 << node, types[node % 3])).unwrap();
         for (_, to) in edges.iter().filter(|(from, _)| *from == node) {
-            builder.edge(NodeId(*to as u64 * 8), Some(name)).unwrap();
+            builder.edge(NodeId(*to as u64 * 8), Some(names[(node + to) % 2])).unwrap();
         }
     }
     builder.finish().unwrap()
@@ -129,6 +129,32 @@ proptest! {
             }
             prop_assert_eq!(class.retained_size, union);
         }
+    }
+
+    #[test]
+    fn a_field_retains_what_the_nodes_that_it_holds_dominate((nodes, edges) in graphs()) {
+        let graph = graph(nodes, &edges);
+        let tree = DominatorTree::new(&graph);
+        let all = sizes_by_field(&tree);
+        let mut counted = 0;
+        for field in &all {
+            let holds = |dominator: &Node<'_>, node: &Node<'_>| {
+                let direct = dominator.edges().find(|edge| edge.referent.index() == node.index());
+                dominator.type_name() == field.holder && direct.and_then(|edge| edge.name) == field.field
+            };
+            let (mut union, mut count) = (0_u128, 0);
+            for node in graph.nodes() {
+                if tree.immediate_dominator(node.index()).is_some_and(|dominator| holds(&dominator, &node)) {
+                    union |= tree.retained_size(node.index()).unwrap_or_default();
+                    count += 1;
+                }
+            }
+            prop_assert_eq!((field.retained_size, field.count), (union, count));
+            counted += count;
+        }
+        let reachable = graph.nodes().filter(|node| tree.is_reachable(node.index())).count();
+        prop_assert_eq!(counted, reachable as u64 - 1);
+        prop_assert!(all.is_sorted_by(|one, other| one.retained_size >= other.retained_size));
     }
 
     #[test]

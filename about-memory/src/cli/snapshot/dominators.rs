@@ -23,6 +23,9 @@ pub(super) struct Dominators {
     /// Print retained sizes by class.
     #[arg(long, conflicts_with_all = ["tsv", "json"])]
     by_class: bool,
+    /// Print what each field keeps alive: the edges of one name from nodes of one class.
+    #[arg(long, conflicts_with_all = ["tsv", "json", "by_class"])]
+    by_field: bool,
     /// Start from this node.
     #[arg(long, value_name = "ID")]
     start: Option<u64>,
@@ -55,6 +58,9 @@ impl Dominators {
         }
         if self.by_class {
             return Ok(by_class(&tree));
+        }
+        if self.by_field {
+            return Ok(by_field(&tree));
         }
         let start = match self.start {
             Some(id) => {
@@ -100,6 +106,19 @@ fn by_class(tree: &DominatorTree<'_>) -> String {
         let numbers =
             [class.retained_size.to_string(), part, class.shallow_size.to_string(), class.count.to_string()];
         table.row(numbers, 0, &class.class.to_string());
+    }
+    table.to_text()
+}
+
+fn by_field(tree: &DominatorTree<'_>) -> String {
+    let whole = tree.retained_size(NodeIndex::ROOT).unwrap_or_default();
+    let whole = i128::try_from(whole).unwrap_or(i128::MAX);
+    let mut table = Table::new(["retained", "", "shallow", "count"], "field");
+    for field in heap_graph::dominators::sizes_by_field(tree) {
+        let part = percent(i128::try_from(field.retained_size).unwrap_or(i128::MAX), whole);
+        let numbers =
+            [field.retained_size.to_string(), part, field.shallow_size.to_string(), field.count.to_string()];
+        table.row(numbers, 0, &field.name());
     }
     table.to_text()
 }

@@ -2,7 +2,9 @@
 
 use std::cmp::Reverse;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
+use heap_graph::dominators::{FieldSizes, sizes_by_field};
+use heap_graph::{DominatorTree, NodeIndex};
 use serde_json::json;
 use typed_heap::TypedHeap;
 
@@ -15,21 +17,76 @@ Examples:
   about-memory types 1234
   about-memory types scan.json.gz
   about-memory types scan.json.gz --core core.1234 --limit 50
+  about-memory types scan.json.gz --by field     # which fields keep how much alive
   about-memory types scan.json.gz --json"
 );
 
 /// Disagreements to show.
 const DISAGREEMENTS: usize = 3;
 
+/// What the rows are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum By {
+    /// The blocks of each type
+    #[default]
+    Type,
+    /// What each field of each type keeps alive: these blocks, and all that is reached only through them
+    Field,
+}
+
 #[derive(Args)]
 pub(crate) struct Types {
+    /// What the rows are.
+    #[arg(long, value_enum, default_value_t)]
+    by: By,
     #[command(flatten)]
     heap: Heap,
 }
 
 impl Types {
     pub(crate) fn run(self) -> Result<(), Failure> {
-        self.heap.with(|heap, _| print(&if self.heap.json { self.json(heap) } else { self.text(heap) }))
+        self.heap.with(|heap, _, dump| match self.by {
+            By::Type => print(&if self.heap.json { self.json(heap) } else { self.text(heap) }),
+            By::Field => {
+                let graph = heap.graph(dump).map_err(|error| self.heap.failure(error.into()))?;
+                let tree = DominatorTree::new(&graph);
+                let fields = sizes_by_field(&tree);
+                let all = tree.retained_size(NodeIndex::ROOT).unwrap_or_default();
+                print(&if self.heap.json {
+                    self.fields_json(&fields, all)
+                } else {
+                    self.fields(&fields, all)
+                })
+            }
+        })
+    }
+
+    fn fields(&self, fields: &[FieldSizes<'_>], all: u128) -> String {
+        let limit = self.heap.rows();
+        let amount = |amount: u128| u64::try_from(amount).unwrap_or(u64::MAX);
+        let rows = fields.iter().take(limit);
+        let rows = rows.map(|field| (amount(field.retained_size), field.count, field.name()));
+        format!(
+            "{} in {}; what each field keeps alive, with all below it\n\n{}{}",
+            size(amount(all)),
+            counted(fields.iter().map(|field| field.count).sum()),
+            Table::new(rows, amount(all)).text(),
+            left_out(fields.len(), limit)
+        )
+    }
+
+    fn fields_json(&self, fields: &[FieldSizes<'_>], all: u128) -> String {
+        let row = |field: &FieldSizes<'_>| {
+            json!({
+                "type": field.holder.to_string(),
+                "field": field.field.as_ref().map(ToString::to_string),
+                "blocks": field.count,
+                "bytes": field.shallow_size,
+                "retainedBytes": field.retained_size,
+            })
+        };
+        let rows: Vec<_> = fields.iter().take(self.heap.rows()).map(row).collect();
+        format!("{:#}\n", json!({ "bytes": all, "fields": rows }))
     }
 
     fn text(&self, heap: &TypedHeap<'_>) -> String {

@@ -26,7 +26,7 @@ pub(crate) struct Waste {
 
 impl Waste {
     pub(crate) fn run(self) -> Result<(), Failure> {
-        self.heap.with(|heap, memory| {
+        self.heap.with(|heap, memory, _| {
             let waste = heap.waste(memory);
             let all: u64 = heap.blocks().iter().map(|block| block.usable).sum();
             print(&if self.heap.json { self.json(&waste, all) } else { self.text(&waste, all) })

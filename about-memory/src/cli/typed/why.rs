@@ -34,7 +34,7 @@ pub(crate) struct Why {
 
 impl Why {
     pub(crate) fn run(self) -> Result<(), Failure> {
-        self.heap.with(|heap, _| {
+        self.heap.with(|heap, _, _| {
             let blocks = self.blocks(heap)?;
             let why = heap.why();
             let holders = why.holders(blocks.iter().copied());

@@ -1,0 +1,102 @@
+//! Which field of which type keeps how much alive.
+
+use hashbrown::HashMap;
+
+use super::DominatorTree;
+use super::retained::{Open, Step, down};
+use crate::graph::{NodeIndex, Text, TextId};
+
+/// The nodes that the same field of the same class dominates.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct FieldSizes<'a> {
+    /// The class of the nodes that hold these, or the type of nodes without a class.
+    pub holder: Text<'a>,
+    /// The name of the edges; `None` if they have none, or if only several edges together keep a node alive.
+    pub field: Option<Text<'a>>,
+    /// The number of nodes.
+    pub count: u64,
+    /// Bytes of the nodes themselves.
+    pub shallow_size: u128,
+    /// Bytes of the nodes and of all that they dominate, each byte once.
+    pub retained_size: u128,
+}
+
+impl FieldSizes<'_> {
+    /// The holder and the field for people: `Session.users[].1` for the path of a field, which begins with a dot or a
+    /// bracket, `Session: shape` for another name.
+    pub fn name(&self) -> String {
+        let Self { holder, field, .. } = self;
+        match field.as_ref().map(Text::to_string) {
+            None => format!("{holder} (by several ways, or without a name)"),
+            // The brackets of a slice are its elements.
+            Some(path) if path.starts_with("[]") && holder.to_string().starts_with('[') => {
+                format!("{holder}{}", &path[2..])
+            }
+            Some(path) if path.starts_with(['.', '[']) => format!("{holder}{path}"),
+            Some(name) => format!("{holder}: {name}"),
+        }
+    }
+}
+
+/// A class and a name of edges.
+type Field = (TextId, Option<TextId>);
+
+/// Sizes by field, the field that retains most first; equal ones in the order of the graph.
+///
+/// A node counts for the edge from its immediate dominator, the first of several. A node that its dominator holds only
+/// through others, by several ways, counts for the dominator without a field. The retained sizes of different fields
+/// overlap, as a field retains what the fields below it retain.
+pub fn sizes_by_field<'a>(tree: &DominatorTree<'a>) -> Vec<FieldSizes<'a>> {
+    let graph = tree.graph();
+    let mut places: HashMap<Field, u32> = HashMap::new();
+    let mut fields: Vec<FieldSizes<'a>> = Vec::new();
+    let mut place_of = |field: Field| {
+        *places.entry(field).or_insert_with(|| {
+            let (holder, name) = field;
+            fields.push(FieldSizes {
+                holder: graph.text(holder),
+                field: name.map(|name| graph.text(name)),
+                count: 0,
+                shallow_size: 0,
+                retained_size: 0,
+            });
+            fields.len() as u32 - 1
+        })
+    };
+    const NONE: u32 = u32::MAX;
+    let mut of_nodes = vec![NONE; graph.node_count()];
+    for holder in graph.nodes().filter(|holder| tree.is_reachable(holder.index())) {
+        for edge in graph.edge_range(holder.index().0) {
+            let to = graph.referent(edge);
+            let is_dominated =
+                tree.immediate_dominator(NodeIndex(to)).is_some_and(|by| by.index() == holder.index());
+            if is_dominated && of_nodes[to as usize] == NONE {
+                of_nodes[to as usize] = place_of((holder.class_id(), graph.edge_name(edge)));
+            }
+        }
+    }
+    for node in graph.nodes() {
+        let place = &mut of_nodes[node.index().get()];
+        if *place == NONE
+            && let Some(dominator) = tree.immediate_dominator(node.index())
+        {
+            *place = place_of((dominator.class_id(), None));
+        }
+    }
+    let mut open = Open::new(fields.len());
+    down(tree, |step| match step {
+        Step::Into(node) | Step::OutOf(node) if node.index() == NodeIndex::ROOT => {}
+        Step::Into(node) => {
+            let place = of_nodes[node.index().get()] as usize;
+            let field = &mut fields[place];
+            field.count += 1;
+            field.shallow_size += u128::from(node.shallow_size());
+            open.enter(place, || tree.retained_size(node.index()).unwrap_or_default());
+        }
+        Step::OutOf(node) => open.leave(of_nodes[node.index().get()] as usize),
+    });
+    fields.iter_mut().zip(open.retained).for_each(|(field, retained)| field.retained_size = retained);
+    fields.sort_by_key(|field| core::cmp::Reverse(field.retained_size));
+    fields
+}
