@@ -36,6 +36,7 @@
 //! agreement, infer   stacks and owners to the types of all blocks
 //! graph, census      the heap as a graph, and as rows by type
 //! waste, why         what containers do not use, and who holds each block
+//! duplicates         equal strings
 //! ```
 //!
 //! # Limits
@@ -44,7 +45,8 @@
 //! - Types of the standard library that no generic code of the program uses have no layout, as std comes without them. The words of
 //!   such a block count as pointers if they lead to the start of a block.
 //! - Statics are roots; stacks, registers and thread-locals are not. What only these hold is held from outside.
-//! - The contents of strings, and of slices of bytes and numbers, are never read, and no contents are in a graph.
+//! - The contents of strings, and of slices of bytes and numbers, are not read unless somebody asks for
+//!   [duplicates](TypedHeap::duplicates). No contents are in a graph or in any other result.
 
 #![forbid(unsafe_code)]
 
@@ -52,6 +54,7 @@ mod agreement;
 mod blocks;
 mod census;
 mod debug_info;
+mod duplicates;
 mod error;
 mod graph;
 mod infer;
@@ -66,6 +69,7 @@ pub use agreement::Agreement;
 pub use blocks::Block;
 pub use census::{TypeCensus, TypeRow};
 pub use debug_info::{DebugInfo, TypeId};
+pub use duplicates::{DuplicateRow, Duplicates};
 pub use error::{Bound, TypedError};
 pub use infer::{Origin, TypedHeap};
 pub use memory::{CoreFile, Layered, Memory, ProcessMemory, ScanMemory};

@@ -105,7 +105,7 @@ impl Why<'_, '_> {
         rows
     }
 
-    fn holder(&self, block: usize) -> Holder {
+    pub(crate) fn holder(&self, block: usize) -> Holder {
         let heap = self.heap;
         let text = |path: Option<PathId>| path.map(|path| heap.walk.paths.text(path, heap.walk.info()));
         match self.held_by[block] {

@@ -127,6 +127,31 @@ fn unused_memory_is_found() {
     assert_eq!(11 * count.sum::<u64>() - empty, 30, "{rows:?}");
 }
 
+#[test]
+fn equal_strings_are_found() {
+    let victim = Victim::start();
+    let scan = ScanMemory::new(&victim.dump).unwrap();
+    // The dump alone lacks the last bytes of the addresses.
+    let duplicates = victim.heap(&scan).duplicates(&scan);
+    assert!(duplicates.rows.is_empty() && duplicates.unknown_blocks >= 4, "{duplicates:?}");
+    if !statics_are_readable() {
+        return;
+    }
+    let process = ProcessMemory::of(victim.child.id()).unwrap();
+    let memory = Layered::new(&scan, &process);
+    let heap = victim.heap(&memory);
+    let duplicates = heap.duplicates(&memory);
+    // Four users have one address, and names of their own.
+    let email = "somebody@example.org".len() as u64;
+    let row = duplicates.rows.iter().find(|row| row.held_by == "[typed_heap_victim::User].email");
+    let row = row.unwrap_or_else(|| panic!("{duplicates:?}"));
+    assert_eq!((row.name.as_str(), row.blocks, row.bytes, row.different), ("str", 3, 3 * email, 1));
+    let example = heap.blocks().iter().find(|block| block.address == row.example).unwrap();
+    assert_eq!(example.requested, email);
+    assert!(!duplicates.rows.iter().any(|row| row.held_by.ends_with(".name")), "{duplicates:?}");
+    assert_eq!(duplicates.bytes, duplicates.rows.iter().map(|row| row.bytes).sum::<u64>());
+}
+
 /// The memory of an emulated program is at other addresses.
 fn statics_are_readable() -> bool {
     runner().is_empty()

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use serde_json::json;
-use typed_heap::{Waste as Facts, WasteRow};
+use typed_heap::{DuplicateRow, Duplicates, Waste as Facts, WasteRow};
 
 use super::super::Failure;
 use super::{Heap, Table, about, counted, left_out, print, size};
@@ -12,6 +12,7 @@ pub(crate) const EXAMPLES: &str = about!(
 Examples:
   about-memory waste 1234
   about-memory waste scan.json.gz --limit 50
+  about-memory waste scan.json.gz --duplicates   # equal strings
   about-memory waste scan.json.gz --json
 
 Waste is capacity beyond the length of vectors, deques and strings, empty buckets of hash tables, and empty places in the
@@ -20,6 +21,9 @@ nodes of B-trees."
 
 #[derive(Args)]
 pub(crate) struct Waste {
+    /// Find equal strings and slices of bytes. Nothing else reads their contents, and they are shown nowhere.
+    #[arg(long)]
+    duplicates: bool,
     #[command(flatten)]
     heap: Heap,
 }
@@ -27,10 +31,66 @@ pub(crate) struct Waste {
 impl Waste {
     pub(crate) fn run(self) -> Result<(), Failure> {
         self.heap.with(|heap, memory, _| {
-            let waste = heap.waste(memory);
             let all: u64 = heap.blocks().iter().map(|block| block.usable).sum();
+            if self.duplicates {
+                let found = heap.duplicates(memory);
+                return print(&if self.heap.json {
+                    self.copies_json(&found)
+                } else {
+                    self.copies(&found, all)
+                });
+            }
+            let waste = heap.waste(memory);
             print(&if self.heap.json { self.json(&waste, all) } else { self.text(&waste, all) })
         })
+    }
+
+    fn copies(&self, found: &Duplicates, all: u64) -> String {
+        let limit = self.heap.rows();
+        let row = |row: &DuplicateRow| {
+            let different = if row.different == 1 { "text" } else { "different texts" };
+            let held = format!(
+                "{} held by {}: {} {different}, one of them at 0x{:x}",
+                row.name, row.held_by, row.different, row.example
+            );
+            (row.bytes, row.blocks, held)
+        };
+        let mut text = format!(
+            "{} in {} are copies of the contents of another block\n\n{}{}",
+            size(found.bytes),
+            counted(found.blocks),
+            Table::new(found.rows.iter().take(limit).map(row), all).text(),
+            left_out(found.rows.len(), limit)
+        );
+        if found.unknown_blocks > 0 {
+            text += &format!(
+                "\n{} of strings and bytes cannot be compared: who knows their length is not on the heap, or the dump lacks \
+                 their last bytes, which a running process or a core file has.\n",
+                counted(found.unknown_blocks)
+            );
+        }
+        text
+    }
+
+    fn copies_json(&self, found: &Duplicates) -> String {
+        let row = |row: &DuplicateRow| {
+            json!({
+                "type": row.name,
+                "heldBy": row.held_by,
+                "blocks": row.blocks,
+                "bytes": row.bytes,
+                "different": row.different,
+                "example": format!("0x{:x}", row.example),
+            })
+        };
+        let rows: Vec<_> = found.rows.iter().take(self.heap.rows()).map(row).collect();
+        let all = json!({
+            "blocks": found.blocks,
+            "bytes": found.bytes,
+            "unknownBlocks": found.unknown_blocks,
+            "duplicates": rows,
+        });
+        format!("{all:#}\n")
     }
 
     fn text(&self, waste: &Facts, all: u64) -> String {

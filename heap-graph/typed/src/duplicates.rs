@@ -1,0 +1,131 @@
+//! Strings and slices of bytes that another block has, too.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::hash::{BuildHasher as _, Hasher as _, RandomState};
+
+use crate::infer::TypedHeap;
+use crate::memory::Memory;
+use crate::walk::Contents;
+
+/// Contents are read in pieces of this size.
+const PIECE: usize = 1 << 16;
+
+/// Copies of one type that the same field holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct DuplicateRow {
+    /// The type: `str` or a slice of bytes.
+    pub name: String,
+    /// The field that holds the copies, as in [`Holder::name`](crate::Holder::name).
+    pub held_by: String,
+    /// The number of copies. The first block with its contents is no copy.
+    pub blocks: u64,
+    /// Their requested bytes.
+    pub bytes: u64,
+    /// How many different contents these are.
+    pub different: u64,
+    /// The address of one of them.
+    pub example: u64,
+}
+
+/// The equal strings and slices of bytes of a heap.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Duplicates {
+    /// The rows by descending bytes, then by name.
+    pub rows: Vec<DuplicateRow>,
+    /// The number of all copies.
+    pub blocks: u64,
+    /// Their requested bytes.
+    pub bytes: u64,
+    /// The number of strings and slices whose length is unknown, or whose contents cannot be read.
+    pub unknown_blocks: u64,
+}
+
+/// What tells contents apart: their length, and two hashes with keys of this run.
+type Key = (u64, u64, u64);
+
+impl TypedHeap<'_> {
+    /// Strings and slices of bytes that are equal, empty ones apart. `memory` is that of [`TypedHeap::new`]. This is the only
+    /// function that reads such contents; it keeps hashes of them while it runs, and the result has none of them.
+    ///
+    /// A scan dump has whole words only: the end of a string whose block has 20 bytes is known to a core file or a
+    /// process, with which [`Layered`](crate::Layered) combines it.
+    pub fn duplicates(&self, memory: &dyn Memory) -> Duplicates {
+        let mut found = Duplicates::default();
+        let hashers = [RandomState::new(), RandomState::new()];
+        let mut by_contents: HashMap<Key, Vec<usize>> = HashMap::new();
+        for index in 0..self.blocks().len() {
+            match self.bytes_of(index) {
+                Some(Some(0)) | None => {}
+                Some(Some(len)) => match hashed(memory, self.blocks()[index].address, len, &hashers) {
+                    Some(key) => by_contents.entry(key).or_default().push(index),
+                    None => found.unknown_blocks += 1,
+                },
+                Some(None) => found.unknown_blocks += 1,
+            }
+        }
+        let why = self.why();
+        let mut rows: BTreeMap<(String, String), DuplicateRow> = BTreeMap::new();
+        for copies in by_contents.values() {
+            // Blocks are in the order of their addresses.
+            let mut fields = BTreeSet::new();
+            for copy in &copies[1..] {
+                let (name, held_by) = (self.type_name(*copy), why.holder(*copy).name);
+                let block = &self.blocks()[*copy];
+                let key = (name, held_by);
+                let row = rows.entry(key.clone()).or_insert_with(|| DuplicateRow {
+                    name: key.0.clone(),
+                    held_by: key.1.clone(),
+                    blocks: 0,
+                    bytes: 0,
+                    different: 0,
+                    example: block.address,
+                });
+                row.blocks += 1;
+                row.bytes += block.requested;
+                row.example = row.example.min(block.address);
+                row.different += u64::from(fields.insert(key));
+            }
+        }
+        found.rows = rows.into_values().collect();
+        found.rows.sort_by(|one, other| {
+            let names = |row: &DuplicateRow| (row.name.clone(), row.held_by.clone());
+            other.bytes.cmp(&one.bytes).then_with(|| names(one).cmp(&names(other)))
+        });
+        found.blocks = found.rows.iter().map(|row| row.blocks).sum();
+        found.bytes = found.rows.iter().map(|row| row.bytes).sum();
+        found
+    }
+
+    /// The length of a string or of a slice of bytes; `None` if the block is neither, `Some(None)` if the length is unknown.
+    fn bytes_of(&self, block: usize) -> Option<Option<u64>> {
+        let info = self.walk.info();
+        match self.contents[block]? {
+            // A ring of bytes has its start elsewhere.
+            Contents::Slice { element, first: 0, len } if info.name(element) == "u8" => {
+                Some(len.map(|len| len.min(self.blocks()[block].requested)))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// The key of contents; `None` if they cannot be read.
+fn hashed(memory: &dyn Memory, mut address: u64, len: u64, hashers: &[RandomState; 2]) -> Option<Key> {
+    let mut buffer = vec![0; PIECE.min(usize::try_from(len).unwrap_or(PIECE))];
+    let mut states = [hashers[0].build_hasher(), hashers[1].build_hasher()];
+    let mut left = len;
+    while left > 0 {
+        let piece = left.min(PIECE as u64) as usize;
+        // A scan dump has whole words only, and another reader may have the rest.
+        let filled = memory.read(address, &mut buffer[..piece]);
+        if filled == 0 {
+            return None;
+        }
+        states.iter_mut().for_each(|state| state.write(&buffer[..filled]));
+        left -= filled as u64;
+        address = address.saturating_add(filled as u64);
+    }
+    Some((len, states[0].finish(), states[1].finish()))
+}
