@@ -85,7 +85,10 @@ fn a_dump_has_types_waste_and_holders() {
     assert!(text.starts_with("0 B in 0 blocks are copies of the contents of another block\n"), "{text}");
     assert!(text.contains("of strings and bytes cannot be compared"), "{text}");
     let json: Value = serde_json::from_str(&stdout(&["waste", &dump, "--duplicates", "--json"])).unwrap();
-    assert!(json["unknownBlocks"].as_u64() >= Some(4) && json["duplicates"] == Value::Array(vec![]), "{json}");
+    assert!(
+        json["unknownBlocks"].as_u64() >= Some(4) && json["duplicates"] == Value::Array(vec![]),
+        "{json}"
+    );
 
     let text = stdout(&["why", &dump, "typed_heap_victim::Copies"]);
     assert!(
