@@ -12,6 +12,9 @@ use crate::path::PathId;
 /// The id of the root. Blocks have their addresses as ids, and no block lies there.
 const ROOT: NodeId = NodeId(1);
 
+/// The type of the graph's root.
+pub const ROOTS: &str = "roots";
+
 /// The name of edges to blocks that nothing on the heap and no static holds: stacks and registers of threads do, or
 /// foreign code.
 pub(crate) const FROM_OUTSIDE: &str = "held from outside of the heap";
@@ -30,7 +33,7 @@ impl TypedHeap<'_> {
     pub fn graph(&self, dump: &Dump) -> Result<Graph, TypedError> {
         let mut builder = GraphBuilder::new();
         builder.set_creation_time(dump.time().map(|seconds| seconds.saturating_mul(1_000_000)));
-        let root = builder.text("roots")?;
+        let root = builder.text(ROOTS)?;
         builder.node(NodeParts::new(ROOT, 0, root))?;
         for (name, block) in self.statics() {
             let name = builder.text(&name)?;

@@ -71,6 +71,7 @@ pub use census::{TypeCensus, TypeRow};
 pub use debug_info::{DebugInfo, TypeId};
 pub use duplicates::{DuplicateRow, Duplicates};
 pub use error::{Bound, TypedError};
+pub use graph::ROOTS;
 pub use infer::{Origin, TypedHeap};
 pub use memory::{CoreFile, Layered, Memory, ProcessMemory, ScanMemory};
 pub use waste::{Unused, Waste, WasteRow};

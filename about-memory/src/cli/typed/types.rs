@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 use heap_graph::dominators::{FieldSizes, sizes_by_field};
 use heap_graph::{DominatorTree, NodeIndex};
 use serde_json::json;
-use typed_heap::TypedHeap;
+use typed_heap::{ROOTS, TypedHeap};
 
 use super::super::Failure;
 use super::{Heap, Table, about, counted, left_out, print, size};
@@ -23,6 +23,15 @@ Examples:
 
 /// Disagreements to show.
 const DISAGREEMENTS: usize = 3;
+
+/// The field for people. The root of the graph is no type, and what it holds has names of its own.
+fn name(field: &FieldSizes<'_>) -> String {
+    match &field.field {
+        _ if field.holder.to_string() != ROOTS => field.name(),
+        Some(name) => name.to_string(),
+        None => "held by several of these rows together".to_owned(),
+    }
+}
 
 /// What the rows are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -65,7 +74,7 @@ impl Types {
         let limit = self.heap.rows();
         let amount = |amount: u128| u64::try_from(amount).unwrap_or(u64::MAX);
         let rows = fields.iter().take(limit);
-        let rows = rows.map(|field| (amount(field.retained_size), field.count, field.name()));
+        let rows = rows.map(|field| (amount(field.retained_size), field.count, name(field)));
         format!(
             "{} in {}; what each field keeps alive, with all below it\n\n{}{}",
             size(amount(all)),

@@ -55,13 +55,12 @@ impl Waste {
             );
             (row.bytes, row.blocks, held)
         };
-        let mut text = format!(
-            "{} in {} are copies of the contents of another block\n\n{}{}",
-            size(found.bytes),
-            counted(found.blocks),
-            Table::new(found.rows.iter().take(limit).map(row), all).text(),
-            left_out(found.rows.len(), limit)
-        );
+        let (bytes, blocks) = (size(found.bytes), counted(found.blocks));
+        let mut text = format!("{bytes} in {blocks} are copies of the contents of another block\n");
+        if !found.rows.is_empty() {
+            let table = Table::new(found.rows.iter().take(limit).map(row), all);
+            text += &format!("\n{}{}", table.text(), left_out(found.rows.len(), limit));
+        }
         if found.unknown_blocks > 0 {
             text += &format!(
                 "\n{} of strings and bytes cannot be compared: who knows their length is not on the heap, or the dump lacks \
