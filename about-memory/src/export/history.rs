@@ -144,7 +144,7 @@ impl History {
         let of_dump: Vec<Option<usize>> = self.dump.blocks().map(|block| block.stack()).collect();
         let mut amounts = Vec::with_capacity(values.len());
         for (kind, counts) in &self.kinds {
-            let index = self.index(kind.stack);
+            let Some(index) = self.index(kind.stack) else { continue };
             let type_name = of_dump[index].and_then(|stack| self.types.of_stack(stack));
             let thread = kind.thread.and_then(|thread| self.threads[thread as usize].as_deref());
             let labels = builder.labels(&Labels {
@@ -225,9 +225,9 @@ impl History {
         self.dump.blocks().map(|block| ids.get(block.stack())).collect()
     }
 
-    /// The place of a stack's number.
-    fn index(&self, number: u32) -> usize {
-        self.numbers.partition_point(|known| *known < number).min(self.numbers.len() - 1)
+    /// The place of a stack's number. A file that changes while it is read may have new ones, which do not count.
+    fn index(&self, number: u32) -> Option<usize> {
+        self.numbers.binary_search(&number).ok()
     }
 
     fn with_events(
@@ -238,9 +238,9 @@ impl History {
     ) -> Result<(), StacksError> {
         let Window { from, to } = self.window;
         let mut changes = Checked { changes: recording.changes(from, to)?, error: None };
-        write(&mut changes.by_ref().map(|change| {
+        write(&mut changes.by_ref().filter_map(|change| {
             let size = size(&change, &self.options);
-            Event::new(change.time, ids[self.index(change.stack)], size, change.is_end)
+            Some(Event::new(change.time, ids[self.index(change.stack)?], size, change.is_end))
         }))?;
         changes.error.map_or(Ok(()), |error| Err(error.into()))
     }
@@ -263,7 +263,9 @@ impl History {
         for (index, change) in (1..).zip(recording.changes(from, to)?) {
             let change = change?;
             let size = size(&change, &self.options);
-            lives[places[self.index(change.stack)]].take(&change, size);
+            if let Some(stack) = self.index(change.stack) {
+                lives[places[stack]].take(&change, size);
+            }
             if index == self.peak.changes {
                 lives
                     .iter_mut()

@@ -2,9 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::Cursor;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use about_memory::export::{History, StacksFormat, StacksOptions, Window};
+use dmd_analyze::recording::{Moment, Recording};
 use memory_export::pprof::{self, ReadOptions, read};
 use memory_export::{Frame, Labels, Stacks, StacksBuilder, Value};
 use serde_json::{Value as Json, json};
@@ -473,4 +476,52 @@ fn a_snapshot_has_its_nodes_by_stack() {
     assert!(stacks.samples().all(|sample| stacks.labels(sample.labels).type_name.is_some()));
     let failure = error(&["export", path(&snapshot), "-o", "x.pb.gz", "--at", "peak"], folder.path(), 2);
     assert!(failure.contains("a heap snapshot has one time"), "{failure}");
+}
+
+/// Errors are fine, panics are not.
+#[test]
+fn damaged_recordings_are_exported_or_refused() {
+    let mut script = Script::new();
+    let stacks = [script.stack(&[0x10, 0x20]), script.stack(&[0x10, 0x30])];
+    for n in 0..60_u64 {
+        script.begin(10 * n, 1 + (n % 2) as u32, 0x1000 * (n + 1), 10 + n, stacks[(n % 2) as usize]);
+        if n % 3 == 0 {
+            script.end(10 * n + 5, 1, 0x1000 * (n + 1));
+        }
+    }
+    let whole = script.bytes();
+    let mut state = 0x1234_5678_9abc_def1_u64;
+    let mut below = |n: usize| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state % n as u64) as usize
+    };
+    let formats = [
+        StacksFormat::Pprof,
+        StacksFormat::Dhat,
+        StacksFormat::Heaptrack,
+        StacksFormat::FirefoxProfiler,
+        StacksFormat::Speedscope,
+        StacksFormat::Folded,
+    ];
+    let mut written = 0;
+    for _ in 0..400 {
+        let mut damaged = whole.clone();
+        let at = below(damaged.len());
+        damaged[at] = below(256) as u8;
+        let Ok(mut recording) = Recording::from_file(Cursor::new(damaged), &Default::default()) else {
+            continue;
+        };
+        for from in [None, Some(Moment::Peak)] {
+            let window = Window { from, to: Moment::End };
+            let options = StacksOptions::new();
+            let Ok(history) = History::new(&mut recording, window, &options, |_| {}) else { continue };
+            for format in formats {
+                let result = history.write(&mut recording, format, &Default::default(), &mut std::io::sink());
+                written += usize::from(result.is_ok());
+            }
+        }
+    }
+    assert!(written > 1000, "{written}");
 }

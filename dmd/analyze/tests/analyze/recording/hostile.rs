@@ -1,5 +1,6 @@
 //! Damaged and hostile recordings: nothing panics, nothing good is lost, and every fault has its place.
 
+use std::collections::BTreeMap;
 use std::io::Cursor;
 
 use dmd_analyze::ReadOptions;
@@ -21,6 +22,19 @@ fn ask(bytes: Vec<u8>) {
         let _ = recording.state_at(moment);
     }
     let _ = recording.between(after(5), Moment::End);
+    // What begins and ends adds up to what lives, whatever is wrong.
+    let Ok(end) = recording.state_at(Moment::End) else { return };
+    let (mut blocks, mut bytes) = (0, 0);
+    let mut live: BTreeMap<_, u64> = BTreeMap::new();
+    for change in recording.changes(None, Moment::End).unwrap() {
+        let Ok(change) = change else { return };
+        let alike = live.entry((change.stack, change.thread, change.requested, change.slop)).or_default();
+        let sign = if change.is_end { -1 } else { 1 };
+        *alike = alike.checked_add_signed(sign).expect("a block begins before it ends");
+        blocks += i128::from(sign);
+        bytes += i128::from(sign) * i128::from(change.requested);
+    }
+    assert_eq!((blocks, bytes), super::sums(end));
     assert!(recording.warnings().len() <= 25);
 }
 
