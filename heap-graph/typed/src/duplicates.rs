@@ -67,8 +67,9 @@ impl TypedHeap<'_> {
         }
         let why = self.why();
         let mut rows: BTreeMap<(String, String), DuplicateRow> = BTreeMap::new();
-        for copies in by_contents.values() {
-            // Blocks are in the order of their addresses.
+        let mut groups: Vec<Vec<usize>> = by_contents.into_values().filter(|group| group.len() > 1).collect();
+        groups.sort_unstable();
+        for copies in groups {
             let mut fields = BTreeSet::new();
             for copy in &copies[1..] {
                 let (name, held_by) = (self.type_name(*copy), why.holder(*copy).name);
