@@ -27,7 +27,7 @@ const DISAGREEMENTS: usize = 3;
 /// The field for people. The root of the graph is no type, and what it holds has names of its own.
 fn name(field: &FieldSizes<'_>) -> String {
     match &field.field {
-        _ if field.holder.to_string() != ROOTS => field.name(),
+        _ if field.holder.as_str() != Some(ROOTS) => field.name(),
         Some(name) => name.to_string(),
         None => "held by several of these rows together".to_owned(),
     }
