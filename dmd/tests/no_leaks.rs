@@ -5,6 +5,7 @@
 
 use std::alloc::System;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
 
 use dmd::{Dmd, Mode, Options, Stacks};
 
@@ -25,6 +26,8 @@ fn message(run: impl FnOnce()) -> Option<String> {
 
 #[test]
 fn what_is_left_is_named() {
+    // The thread that starts a test notes when it began only after that.
+    std::thread::sleep(Duration::from_millis(200));
     std::panic::set_hook(Box::new(|_| ()));
     // Results are dropped, and so is what the closure owns.
     let owned = vec![String::from("a"); 100];

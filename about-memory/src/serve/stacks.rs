@@ -2,8 +2,7 @@
 
 use core::fmt;
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, Seek as _, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
@@ -116,13 +115,14 @@ impl Export {
         let window = self.to.map(|to| Window { from: self.from.map(after), to: after(to) });
         let cannot = |error: io::Error| Refusal::new(503, error.to_string());
         let folder = session.folder().map_err(cannot)?;
-        let path = folder.path().join("stacks");
-        let mut out = io::BufWriter::with_capacity(1 << 16, File::create(&path).map_err(cannot)?);
+        let file = tempfile::tempfile_in(folder.path()).map_err(cannot)?;
+        let mut out = io::BufWriter::with_capacity(1 << 16, file);
         write(self.format, window, &mut out).map_err(|error| Refusal::new(409, error))?;
-        out.flush().map_err(cannot)?;
+        let mut file = out.into_inner().map_err(|error| cannot(error.into_error()))?;
+        file.rewind().map_err(cannot)?;
         let name = format!("stacks-{id}.{}", self.format.extension());
         Ok(Response::download(name, move |out| {
-            let copied = io::copy(&mut File::open(&path)?, out);
+            let copied = io::copy(&mut file, out);
             drop(folder);
             copied.map(drop)
         }))
