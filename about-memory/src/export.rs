@@ -139,7 +139,7 @@ impl From<AnalyzeError> for StacksError {
 pub fn stacks(dump: Dump, options: &StacksOptions) -> Result<Stacks, StacksError> {
     let mut builder = StacksBuilder::new(&values(&dump, options));
     describe(&dump, &mut builder);
-    add(dump, 1, options, &mut builder)?;
+    add(dump, false, options, &mut builder)?;
     Ok(builder.finish()?)
 }
 
@@ -159,8 +159,8 @@ pub fn difference(first: Dump, second: Dump, options: &StacksOptions) -> Result<
     builder.facts().comment += ", minus an earlier dump";
     builder.facts().duration = between(&first, &second);
     // The main program of the later dump is that of the difference.
-    add(second, 1, options, &mut builder)?;
-    add(first, -1, options, &mut builder)?;
+    add(second, false, options, &mut builder)?;
+    add(first, true, options, &mut builder)?;
     Ok(builder.finish()?)
 }
 
@@ -207,10 +207,10 @@ fn describe(dump: &Dump, builder: &mut StacksBuilder) {
     }
 }
 
-/// Adds the blocks of a dump, which count negative if `sign` is -1.
+/// Adds the blocks of a dump, or takes them away.
 fn add(
     mut dump: Dump,
-    sign: i128,
+    away: bool,
     options: &StacksOptions,
     builder: &mut StacksBuilder,
 ) -> Result<(), ExportError> {
@@ -242,7 +242,8 @@ fn add(
                 value if value.unit() == "bytes" => all,
                 _ => Some(block.count().into()),
             };
-            amounts.push(amount(*value, exact.unwrap_or(i128::MAX).saturating_mul(sign))?);
+            let exact = exact.unwrap_or(i128::MAX);
+            amounts.push(amount(*value, if away { -exact } else { exact })?);
         }
         builder.sample(stack_ids.get(stack), labels, u64::try_from(size).ok(), &amounts);
     }
