@@ -60,7 +60,9 @@ pub fn write(stacks: &Stacks, out: impl Write) -> Result<(), ExportError> {
     };
     // The sum of many long lives is too large in microseconds.
     let lives = stacks.total(Value::Lifetimes).unwrap_or_default();
-    let (unit, each) = if history.is_some() && lives > MOST { ("ms", 1000) } else { ("µs", 1) };
+    // The second name is that of a million of the first.
+    let (unit, million, each) =
+        if history.is_some() && lives > MOST { ("ms", "ks", 1000) } else { ("µs", "s", 1) };
     let amount = |column: usize, sum: i128| {
         let value = stacks.values()[column];
         let sum = if value == Value::Lifetimes { sum / each } else { sum };
@@ -75,7 +77,9 @@ pub fn write(stacks: &Stacks, out: impl Write) -> Result<(), ExportError> {
     json.raw(if history.is_some() { ",\"bklt\":true" } else { ",\"bklt\":false" })?;
     json.raw(",\"bkacc\":false,\"bu\":\"byte\",\"bsu\":\"bytes\",\"bksu\":\"blocks\",\"tu\":")?;
     json.string(unit)?;
-    json.raw(",\"Mtu\":\"s\",\"tuth\":10,\"cmd\":")?;
+    json.raw(",\"Mtu\":")?;
+    json.string(million)?;
+    json.raw(",\"tuth\":10,\"cmd\":")?;
     json.string(&facts.program)?;
     json.raw(",\"pid\":")?;
     json.number(facts.pid.unwrap_or_default().into())?;

@@ -2,11 +2,15 @@
 
 use std::time::Duration;
 
-use heap_graph::census::{CensusKey, CensusStack, StackKey};
+use heap_graph::census::{CensusFrame, CensusKey, CensusStack, StackKey};
 use heap_graph::{Breakdown, CensusReport, Graph, census as count_nodes};
-use memory_export::{Frame, Labels, StackId, Stacks, StacksBuilder, Value};
+use memory_export::{Frame, FrameId, Labels, StackId, Stacks, StacksBuilder, Value};
+use rustc_hash::FxHashMap;
 
 use super::{NO_STACK, StacksError, amount};
+
+/// The most frames of a stack, as in recordings.
+const MAX_FRAMES: usize = 512;
 
 /// The nodes that the root reaches, by allocation stack, with their class or type as the label `type`. Bytes are shallow
 /// sizes.
@@ -25,9 +29,10 @@ pub fn census(graph: &Graph) -> Result<Stacks, StacksError> {
     builder.facts().comment = "nodes of a heap snapshot".to_owned();
     builder.facts().time = graph.creation_time().map(Duration::from_micros);
     if let CensusReport::Stacks(stacks) = count_nodes(graph, &by_stack).map_err(StacksError::Census)? {
+        let mut frames = FxHashMap::default();
         for (key, report) in &stacks {
             let stack = match key {
-                StackKey::Stack(stack) => add_stack(stack, &mut builder),
+                StackKey::Stack(stack) => add_stack(stack, &mut frames, &mut builder),
                 StackKey::NoStack => {
                     let none = builder.frame(&Frame { function: Some(NO_STACK), ..Frame::default() });
                     builder.stack(&[none])
@@ -39,17 +44,25 @@ pub fn census(graph: &Graph) -> Result<Stacks, StacksError> {
     Ok(builder.finish()?)
 }
 
-fn add_stack(stack: &CensusStack, builder: &mut StacksBuilder) -> StackId {
-    let frames = stack.frames().map(|at| {
-        let source = at.frame.source.to_string();
-        let function = at.frame.function.as_ref().map(ToString::to_string);
-        let known = |number: u32| (number > 0).then_some(number);
-        builder.frame(&Frame {
-            function: Some(function.as_deref().unwrap_or(&source)),
-            file: Some(&source),
-            line: known(at.frame.line),
-            column: known(at.frame.column),
-            ..Frame::default()
+/// Adds a stack, at most its innermost [`MAX_FRAMES`] frames: a small file may have many deep ones with common callers.
+fn add_stack<'s>(
+    stack: &'s CensusStack,
+    known: &mut FxHashMap<&'s CensusFrame, FrameId>,
+    builder: &mut StacksBuilder,
+) -> StackId {
+    let frames = stack.frames().take(MAX_FRAMES).map(|at| {
+        let frame = &at.frame;
+        *known.entry(frame).or_insert_with(|| {
+            let source = frame.source.to_string();
+            let function = frame.function.as_ref().map(ToString::to_string);
+            let known = |number: u32| (number > 0).then_some(number);
+            builder.frame(&Frame {
+                function: Some(function.as_deref().unwrap_or(&source)),
+                file: Some(&source),
+                line: known(frame.line),
+                column: known(frame.column),
+                ..Frame::default()
+            })
         })
     });
     let frames: Vec<_> = frames.collect();

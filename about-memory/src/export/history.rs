@@ -92,15 +92,19 @@ impl History {
         let mut kinds: FxHashMap<Kind, Counts> = FxHashMap::default();
         let mut peak = Peak::default();
         let mut live = 0;
+        let most = recording.max_entries();
         for (index, change) in (1..).zip(recording.changes(window.from, window.to)?) {
             let change = change?;
             let Change { stack, thread, requested, .. } = change;
+            if kinds.len() > most {
+                return Err(AnalyzeError::TooManyEntries(most));
+            }
             let counts = kinds.entry(Kind { stack, thread, size: size(&change, options) }).or_default();
             if change.is_end {
                 counts.live -= 1;
                 live -= i128::from(requested);
             } else {
-                counts.allocated += 1;
+                counts.allocated += u64::from(is_new(&change));
                 counts.live += 1;
                 live += i128::from(requested);
             }
@@ -293,6 +297,11 @@ impl History {
     }
 }
 
+/// Whether a block that begins is a new one, and not one that an allocator could not move.
+fn is_new(change: &Change) -> bool {
+    change.since == change.time
+}
+
 /// The bytes of a block.
 fn size(change: &Change, options: &StacksOptions) -> u64 {
     let slop = if options.requested { 0 } else { change.slop };
@@ -349,16 +358,14 @@ struct Life {
 
 impl Life {
     fn take(&mut self, change: &Change, size: u64) {
-        let (sign, at) = match change.is_end {
-            true => (-1, change.time),
-            false => (1, change.since),
-        };
+        let sign = if change.is_end { -1 } else { 1 };
         self.blocks += sign;
         self.bytes += sign * i128::from(size);
-        self.lived -= sign * at.as_nanos() as i128;
+        self.lived -= sign * change.time.as_nanos() as i128;
         if !change.is_end {
-            self.allocated_blocks += 1;
-            self.allocated_bytes += i128::from(size);
+            let is_new = i128::from(is_new(change));
+            self.allocated_blocks += is_new;
+            self.allocated_bytes += is_new * i128::from(size);
             if self.bytes > self.most_bytes {
                 (self.most_blocks, self.most_bytes) = (self.blocks, self.bytes);
             }

@@ -176,6 +176,11 @@ impl Recording {
         Ok(Self { source, index, max_entries, progress: None, whole: None })
     }
 
+    /// [`ReadOptions::max_entries`], with which the recording was opened.
+    pub fn max_entries(&self) -> usize {
+        self.max_entries
+    }
+
     /// Calls `progress` now and then during a replay, with the bytes that were read and the bytes of the file.
     pub fn set_progress(&mut self, progress: impl FnMut(u64, u64) + Send + 'static) {
         self.progress = Some(Box::new(progress));

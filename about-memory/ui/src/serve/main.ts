@@ -35,8 +35,8 @@ function ownSnapshots() {
 /** What decides what the page shows. */
 function key() {
   const { parts } = readRoute();
-  const lists: Record<string, { id: number }[]> = { report: state.reports, stacks: state.stacks };
-  const isKnown = lists[parts[0]]?.some(({ id }) => String(id) === parts[1]) ?? true;
+  const list = parts[0] === "report" ? state.reports : parts[0] === "stacks" ? state.stacks : null;
+  const isKnown = list?.some(({ id }) => String(id) === parts[1]) ?? true;
   const own = ownSnapshots().map((snapshot) => snapshot?.state ?? "none");
   return JSON.stringify([location.hash, own, isKnown, state.readOnly]);
 }

@@ -16,7 +16,8 @@ pub struct Change {
     pub time: Duration,
     /// Whether the block ends.
     pub is_end: bool,
-    /// When the block began.
+    /// When the block began. For a block that begins, earlier than `time` only if the program asked to move or resize it
+    /// and the allocator could not: the block goes on as it was.
     pub since: Duration,
     /// The number of the stack that allocated, moved or resized the block, as in
     /// [`Recording::stacks`](super::Recording::stacks).
