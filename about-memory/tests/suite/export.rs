@@ -10,6 +10,7 @@ use about_memory::export::{History, StacksFormat, StacksOptions, Window};
 use dmd_analyze::recording::{Moment, Recording};
 use memory_export::pprof::{self, ReadOptions, read};
 use memory_export::{Frame, Labels, Stacks, StacksBuilder, Value};
+use memory_report::dmd::recording::{Block, What};
 use serde_json::{Value as Json, json};
 
 use crate::recordings::script::Script;
@@ -524,4 +525,21 @@ fn damaged_recordings_are_exported_or_refused() {
         }
     }
     assert!(written > 1000, "{written}");
+}
+
+#[test]
+fn a_block_that_could_not_move_is_allocated_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut script = Script::new();
+    let stack = script.stack(&[0x10]);
+    script.begin(10, 1, 0x1000, 100, stack);
+    script.push(30, 1, 0x1000, What::EndByMove(None));
+    script.push(30, 1, 0x1000, What::Back(Block { requested: 100, slop: 0, stack }));
+    script.begin(50, 1, 0x2000, 1, stack);
+    fs::write(folder.path().join("r.dmdrec"), script.bytes()).unwrap();
+    let dhat = run(&["export", "r.dmdrec", "--format", "dhat"], folder.path());
+    let dhat: Json = serde_json::from_slice(&dhat).unwrap();
+    let point = &dhat["pps"][0];
+    // It lives from 10 to 50 microseconds.
+    assert_eq!([&point["tb"], &point["tbk"], &point["tl"]], [101, 2, 40]);
 }

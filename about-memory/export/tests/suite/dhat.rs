@@ -129,3 +129,33 @@ fn what_the_format_cannot_say_is_an_error() {
     let error = write(&inputs::with_amounts(1, BEYOND), Vec::new()).unwrap_err();
     assert!(matches!(error, ExportError::TooLarge("DHAT", "live bytes", ..)));
 }
+
+#[test]
+fn long_lives_are_in_milliseconds() {
+    use Value::*;
+    for (lives, units, end) in [(BEYOND - 1, ["µs", "s"], 7_000_000), (BEYOND * 2, ["ms", "ks"], 7000)] {
+        let values = [
+            AllocatedBytes,
+            AllocatedBlocks,
+            LiveBytes,
+            LiveBlocks,
+            PeakBytes,
+            PeakBlocks,
+            OwnPeakBytes,
+            OwnPeakBlocks,
+            Lifetimes,
+        ];
+        let mut builder = StacksBuilder::new(&values);
+        let frame = builder.frame(&Frame { function: Some("f"), ..Frame::default() });
+        let stack = builder.stack(&[frame]);
+        let labels = builder.labels(&Labels::default());
+        builder.sample(stack, labels, None, &[8, 1, 8, 1, 8, 1, 8, 1, lives]);
+        (builder.facts().duration, builder.facts().peak) =
+            (Some(Duration::from_secs(7)), Some(Duration::from_secs(7)));
+        let json = written(&builder.finish().unwrap());
+        assert_eq!([&json["tu"], &json["Mtu"]], units);
+        assert_eq!((&json["te"], &json["tg"]), (&end.into(), &end.into()));
+        let expected = if units[0] == "ms" { lives / 1000 } else { lives };
+        assert_eq!(json["pps"][0]["tl"], expected);
+    }
+}
