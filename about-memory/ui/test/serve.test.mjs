@@ -286,6 +286,9 @@ test("a recording keeps its range in the address", async () => {
   await page.waitForFunction(() => location.hash.includes("to=200"));
   await page.check("input[value='allocated']");
   await page.waitForFunction(() => location.hash.includes("shown=allocated"));
+  await page.selectOption("select.export", { label: "folded stacks (.folded)" });
+  await page.waitForFunction(() => /only what is alive at the end/.test(document.getElementById("status").textContent));
+  assert.equal((await exported("DHAT (.dhat.json)"))[0], "stacks-1.dhat.json");
   const shown = await page.textContent(".time .sum");
   await page.reload();
   await page.waitForFunction((text) => document.querySelector(".time .sum")?.textContent === text, shown);

@@ -20,6 +20,8 @@ const FORMATS: [string, string][] = [
   ["firefox-profiler", "the Firefox Profiler (.profile.json)"],
   ["folded", "folded stacks (.folded)"],
 ];
+/** The formats that have what was allocated beside what lives. */
+const HISTORIES = ["pprof", "heaptrack", "dhat"];
 
 export function stacksPage(main: HTMLElement, api: Api, state: State, route: Route, tell: Tell): Page {
   let isClosed = false;
@@ -83,7 +85,13 @@ function show(main: HTMLElement, api: Api, state: State, route: Route, model: Mo
   if (state.stacks.find((stacks) => stacks.id === id)?.files) {
     const file = ([format, title]: [string, string]): File => [
       title,
-      () => api.download(`stacks/${id}/export`, { format, ...heap?.window }),
+      async () => {
+        // Amounts at one time cannot say what came and went.
+        if (heap?.address.shown === "allocated" && !HISTORIES.includes(format)) {
+          throw new Error(`${title} has only what is alive at the end; choose pprof, heaptrack or DHAT, or other blocks.`);
+        }
+        await api.download(`stacks/${id}/export`, { format, ...heap?.window });
+      },
     ];
     bar.append(exportMenu(FORMATS.map(file), tell));
   }
