@@ -13,6 +13,8 @@ mod sampling;
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
+use memory_report::dmd::tables::RECORDS_ALL;
+
 use crate::byte_sampler::ByteSampler;
 use crate::options::{Mode, Options, Stacks};
 use crate::sampler::Sampler;
@@ -24,6 +26,7 @@ use crate::system::{clock, internal_alloc, log, memory};
 use crate::tables::block_table::{Block, Found, Table, Word};
 use crate::tables::dead_blocks::DeadBlocks;
 use crate::tables::events::{Event, Happened};
+use crate::tables::header::Header;
 use crate::tables::logs::LOGS;
 use crate::tables::mark::{Fault, FaultKind, Marks, PathId, Report, Reports};
 use crate::tables::observers::Place;
@@ -41,6 +44,8 @@ pub(crate) static ENGINE: Engine = Engine::new();
 // The engine's large tables. They are zero at first, so that they take addresses, but no bytes of the file.
 static TABLE: Table = Table::new();
 static TREE: TraceTree = TraceTree::new();
+#[used]
+static HEADER: Header = Header::new(&HEADER, &TABLE, &TREE, &ENGINE.phase, &ENGINE.below);
 static PEAK: Peak = Peak::new();
 static SAMPLED: SampleFilter = SampleFilter::new();
 
@@ -165,7 +170,7 @@ impl Engine {
     pub(crate) fn phase(&self) -> Phase {
         match self.phase.load(Ordering::Relaxed) {
             0 => Phase::Undecided,
-            2 => Phase::On,
+            RECORDS_ALL => Phase::On,
             3 | sampling::STARTING => Phase::Starting,
             sampling::SAMPLING => Phase::Sampling,
             sampling::WAITING => Phase::Waiting,

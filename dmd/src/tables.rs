@@ -4,6 +4,7 @@
 pub(crate) mod block_table;
 pub(crate) mod dead_blocks;
 pub(crate) mod events;
+pub(crate) mod header;
 #[allow(unsafe_code, reason = "a mapping behind a lock")]
 pub(crate) mod logs;
 pub(crate) mod mark;

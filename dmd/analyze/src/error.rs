@@ -41,6 +41,8 @@ pub enum AnalyzeError {
     OneTime,
     /// The file is not a recording, or not one of a known version: the reason.
     Recording(String),
+    /// The memory of a process does not have the tables of an engine that records every block: the reason.
+    Image(String),
     /// The second time of a window, in seconds, is before the first one.
     Backwards(f64, f64),
     /// The dump has no block to clamp contents to.
@@ -77,6 +79,7 @@ impl fmt::Display for AnalyzeError {
             Self::OneTime => f.write_str(
                 "it does not have the blocks of that time: only a recording has those of any time",
             ),
+            Self::Image(reason) => f.write_str(reason),
             Self::Recording(reason) => write!(f, "not a readable recording: {reason}"),
             Self::Backwards(first, second) => {
                 write!(f, "the window ends at {second:.2} s, before it starts at {first:.2} s")

@@ -34,6 +34,7 @@
 //! suggest, coverage      advice about unreported memory, and the share of reported memory
 //! clamp, referrers, scanned   scan mode
 //! dark_matter            blocks that an engine passes in memory
+//! image                  blocks in the memory of another process, or in a core file
 //! ```
 //!
 //! # Features
@@ -69,6 +70,7 @@ mod frame;
 mod frame_names;
 #[cfg_attr(not(feature = "symbols"), allow(dead_code, reason = "the look-up of symbols needs a part of it"))]
 mod frames;
+pub mod image;
 mod json;
 mod keys;
 mod measurements;

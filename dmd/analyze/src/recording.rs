@@ -48,7 +48,7 @@ mod player;
 mod replay;
 mod slices;
 mod source;
-mod tree;
+pub(crate) mod tree;
 mod usage;
 
 use core::fmt;

@@ -16,6 +16,7 @@ use crate::tables::observers;
 use crate::tables::pending::{Amount, Pending};
 use crate::tables::thread;
 use memory_report::dmd::sample;
+use memory_report::dmd::tables::RECORDS_ALL;
 
 /// The numbers of [`Phase::Sampling`] and [`Phase::Waiting`]. No phase in which the engine records every block is as
 /// high.
@@ -194,7 +195,7 @@ impl Engine {
                 SAMPLED.clear();
                 self.set_phase(SAMPLING, mean.min(LARGEST_MEAN));
             }
-            None => self.set_phase(2, 0),
+            None => self.set_phase(RECORDS_ALL, 0),
         }
     }
 

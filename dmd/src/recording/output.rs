@@ -7,8 +7,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
 use memory_report::dmd::recording::{
-    ChunkKind, Clock, End, FIRST_PC, MAGIC, Module, Node, NodeEncoder, Watermark, encode_modules,
-    frame_chunk, most_framed,
+    ChunkKind, Clock, End, MAGIC, Module, Node, NodeEncoder, Watermark, encode_modules, frame_chunk,
+    most_framed,
 };
 
 use crate::dump::file;
@@ -241,5 +241,3 @@ impl Output {
         }
     }
 }
-
-const _: () = assert!(FIRST_PC == crate::tables::trace_tree::FIRST_PC, "readers know what is no frame");

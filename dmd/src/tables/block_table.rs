@@ -21,6 +21,8 @@ mod word;
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
+use memory_report::dmd::tables::{ADDRESS_BITS, GRAIN_BITS, LEAF_BITS, MIDDLE_BITS, PLANES};
+
 use crate::system::lock::Lock;
 use crate::system::memory::{self, Pool};
 use crate::tables::trace_id::TraceId;
@@ -67,34 +69,30 @@ const TRIES: usize = 32;
 /// Bytes of a page, as the table counts.
 const PAGE: usize = 4096;
 
-const GRAIN_BITS: u32 = 4;
-/// Logarithm of the bytes of heap per leaf, which takes an eighth of them. Small blocks use nearly all of a leaf, so
-/// that the mapped bytes are about the resident ones.
-const LEAF_BITS: u32 = 17;
-const MIDDLE_BITS: u32 = 31;
-const ADDRESS_BITS: u32 = 48;
 const LEAF_LINES: usize = 1 << (LEAF_BITS - LINE_BITS);
 const LEAVES: usize = 1 << (MIDDLE_BITS - LEAF_BITS);
 const ROOTS: usize = 1 << (ADDRESS_BITS - MIDDLE_BITS);
-const PLANES: usize = 1 << GRAIN_BITS;
 
-/// All zero at first, like the other parts of the table.
+/// All zero at first, like the other parts of the table. Small blocks use nearly all of a leaf, so that the mapped bytes
+/// are about the resident ones.
+#[repr(C)]
 struct Leaf {
     lines: [Line; LEAF_LINES],
 }
 
-struct Middle {
+#[repr(C)]
+pub(super) struct Middle {
     leaves: [AtomicPtr<Leaf>; LEAVES],
     sparse: [AtomicPtr<Chunk>; LEAVES],
     starts: around::InMiddle,
 }
 
-type Root = [AtomicPtr<Middle>; ROOTS];
+pub(super) type Root = [AtomicPtr<Middle>; ROOTS];
 
 pub(crate) struct Table {
     /// For blocks at multiples of 16, which are all blocks of a C library.
-    root: Root,
-    planes: [AtomicPtr<Root>; PLANES],
+    pub(super) root: Root,
+    pub(super) planes: [AtomicPtr<Root>; PLANES],
     starts: around::InTable,
     leaves: Pool<Leaf>,
     /// Lines that follow those of leaves.

@@ -10,13 +10,17 @@
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
+pub(crate) use memory_report::dmd::tables::FIRST_PC;
+use memory_report::dmd::tables::{NODE, SEGMENT};
+
 use crate::system::lock::Lock;
 use crate::system::memory::{self, Arena};
 use crate::tables::seen_modules;
 use crate::tables::trace_id::TraceId;
 
 /// An empty node is all zero. Id 0 stands for no node: the root is nobody's child.
-struct Node {
+#[repr(C)]
+pub(super) struct Node {
     pc: AtomicU64,
     parent: AtomicU32,
     /// The newest child in the list.
@@ -32,15 +36,12 @@ struct Node {
 /// small, since nothing is mapped there.
 const MOST_EPOCHS: usize = FIRST_PC as usize - 1;
 
-/// Smaller numbers of a node are no return addresses.
-pub(crate) const FIRST_PC: u64 = 1 << 16;
-
 /// Most children in a list.
 const LISTED: u32 = 8;
 const LISTED_BITS: u32 = 4;
+const _: () = assert!(size_of::<Node>() == NODE);
 const _: () = assert!(LISTED < 1 << LISTED_BITS && TraceId::BITS < u32::BITS - LISTED_BITS);
 
-const SEGMENT: usize = 1 << 14;
 const SEGMENTS: usize = (TraceId::MAX as usize + 1) / SEGMENT;
 const STRIPES: usize = 64;
 const FIRST_INDEX: usize = 64;
@@ -84,11 +85,14 @@ struct Stripe {
     used: AtomicUsize,
 }
 
+/// The segments of all nodes.
+pub(super) type Segments = [AtomicPtr<[Node; SEGMENT]>; SEGMENTS];
+
 /// All zero at first.
 pub(crate) struct TraceTree {
-    segments: [AtomicPtr<[Node; SEGMENT]>; SEGMENTS],
+    pub(super) segments: Segments,
     /// The number of nodes without the root, or more.
-    added: AtomicU32,
+    pub(super) added: AtomicU32,
     stripes: [Stripe; STRIPES],
     arena: Arena,
     mapped: AtomicUsize,

@@ -15,6 +15,8 @@ mod hooks;
 mod live;
 mod live_blocks;
 mod options;
+#[cfg(not(feature = "portable-engine"))]
+mod outside;
 mod overlapping;
 mod peak;
 #[cfg(feature = "portable-engine")]

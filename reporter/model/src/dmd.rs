@@ -3,6 +3,7 @@
 #[cfg(feature = "recording")]
 pub mod recording;
 pub mod sample;
+pub mod tables;
 
 use core::fmt;
 

@@ -4,7 +4,7 @@ use memory_report::dmd::recording::{FIRST_PC, Module as Mapping, Node};
 use rustc_hash::FxHashMap;
 
 use super::event::NO_STACK;
-use crate::dump::{Block, Dump, Module};
+use crate::dump::{Block, Dump, Module, Scanned};
 use crate::error::AnalyzeError;
 use crate::frames::FrameId;
 use crate::mode::Mode;
@@ -97,11 +97,35 @@ impl Tree {
         blocks: impl IntoIterator<Item = (Kind, u64)>,
         max_entries: usize,
     ) -> Result<Dump, AnalyzeError> {
-        let mut traces = Traces { tree: self, dump: Dump::empty(Mode::Live), of_stack: FxHashMap::default() };
+        self.dump_of(Mode::Live, blocks.into_iter().map(|(kind, num)| (None, kind, num)), max_entries)
+    }
+
+    /// A dump of scan mode of the blocks at these addresses, without their contents. `max_entries` bounds its blocks,
+    /// traces and frames.
+    pub(crate) fn scan(
+        &self,
+        blocks: impl IntoIterator<Item = (u64, Kind)>,
+        max_entries: usize,
+    ) -> Result<Dump, AnalyzeError> {
+        self.dump_of(
+            Mode::Scan,
+            blocks.into_iter().map(|(address, kind)| (Some(address), kind, 1)),
+            max_entries,
+        )
+    }
+
+    fn dump_of(
+        &self,
+        mode: Mode,
+        blocks: impl Iterator<Item = (Option<u64>, Kind, u64)>,
+        max_entries: usize,
+    ) -> Result<Dump, AnalyzeError> {
+        let mut traces = Traces { tree: self, dump: Dump::empty(mode), of_stack: FxHashMap::default() };
         let mut places = Places::default();
-        for (kind, num) in blocks {
+        for (address, kind, num) in blocks {
             let alloc = traces.trace(kind.stack, &mut places);
             let dump = &mut traces.dump;
+            dump.scanned.extend(address.map(|addr| Scanned { addr, words: 0..0, text: None }));
             dump.blocks.push(Block {
                 req: kind.requested,
                 slop: kind.slop,

@@ -12,18 +12,14 @@
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
+use memory_report::dmd::tables::CELLS;
+pub(super) use memory_report::dmd::tables::LINE_BITS;
+
 use super::GRAIN_BITS;
-use super::word::{FREED, KEY, KEY_BITS, KEY_SHIFT, LIVE, SIZE, TAG, is_live};
+use super::word::{FREED, KEY, KEY_BITS, KEY_SHIFT, LIVE, SIZE, SIZE_SHIFT, SLOP, TAG, is_live};
 use crate::system::memory::Pool;
 
-/// Logarithm of the bytes of heap for a line. One line, an eighth of the heap, is enough for blocks of 100 bytes.
-pub(super) const LINE_BITS: u32 = GRAIN_BITS + KEY_BITS;
-const CELLS: usize = 7;
 pub(super) const KEYS: usize = 1 << KEY_BITS;
-
-/// A size is the slop of a wide block, and not its requested bytes.
-const SLOP: u64 = 1 << 2;
-const SIZE_SHIFT: u32 = KEY_SHIFT + KEY_BITS;
 
 /// The bit that live blocks and sizes have in common, and that free cells do not have.
 const TAKEN: u64 = 1;
@@ -31,8 +27,8 @@ const TAKEN: u64 = 1;
 const UNUSED: u64 = FREED | SLOP;
 const _: () = assert!(LIVE & TAKEN != 0 && SIZE & TAKEN != 0 && FREED & TAKEN == 0);
 
-/// All zero at first.
-#[repr(align(64))]
+/// All zero at first. One line, an eighth of the heap, is enough for blocks of 100 bytes.
+#[repr(C, align(64))]
 pub(super) struct Line {
     cells: [AtomicU64; CELLS],
     next: AtomicPtr<Line>,

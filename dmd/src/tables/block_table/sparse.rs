@@ -7,13 +7,15 @@
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicPtr, AtomicU16, AtomicU64, Ordering};
 
+use memory_report::dmd::tables::SLOTS;
+
 use super::Block;
 use crate::system::memory::Pool;
 
-const SLOTS: usize = 4;
 const MOST_CHUNKS: usize = 4;
 
 /// All zero at first.
+#[repr(C)]
 pub(super) struct Chunk {
     /// The place of each slot's address in its stretch of heap, plus one; 0 for a free slot.
     keys: [AtomicU16; SLOTS],
@@ -21,6 +23,7 @@ pub(super) struct Chunk {
     slots: [Slot; SLOTS],
 }
 
+#[repr(C)]
 pub(super) struct Slot {
     /// A word like those of the table.
     pub(super) word: AtomicU64,

@@ -1,27 +1,17 @@
 //! A block as one word.
 
+use memory_report::dmd::tables::word as format;
+use memory_report::dmd::tables::word::{REQUESTED_BITS, REQUESTED_SHIFT, SLOP_BITS, STACK_SHIFT};
+
 use super::Block;
 use crate::tables::trace_id::TraceId;
 
-// Bits of a word: tag 2, wide 1, sampled 1, marked 1, key 5, trace 25, slop 11, requested 18.
-pub(super) const TAG: u64 = 0b11;
-pub(super) const LIVE: u64 = 0b01;
-pub(super) const FREED: u64 = 0b10;
-/// Not a block, but one of the two sizes of a wide block.
-pub(super) const SIZE: u64 = 0b11;
-pub(super) const WIDE: u64 = 1 << 2;
-pub(super) const SAMPLED: u64 = 1 << 3;
-pub(super) const MARKED: u64 = 1 << 4;
-pub(super) const KEY_SHIFT: u32 = 5;
-pub(super) const KEY_BITS: u32 = 5;
-/// The place in its stretch of heap where the block starts.
-pub(super) const KEY: u64 = ((1 << KEY_BITS) - 1) << KEY_SHIFT;
-const TRACE_SHIFT: u32 = KEY_SHIFT + KEY_BITS;
-pub(super) const SLOP_SHIFT: u32 = TRACE_SHIFT + TraceId::BITS;
-const SLOP_BITS: u32 = 11;
-const REQUESTED_SHIFT: u32 = SLOP_SHIFT + SLOP_BITS;
-const REQUESTED_BITS: u32 = 18;
-const _: () = assert!(REQUESTED_SHIFT + REQUESTED_BITS == 64);
+pub(super) use format::{
+    FREED, KEY, KEY_BITS, KEY_SHIFT, LIVE, MARKED, SAMPLED, SIZE, SIZE_SHIFT, SLOP, SLOP_SHIFT, TAG, WIDE,
+    fingerprint,
+};
+
+const _: () = assert!(format::STACK_BITS == TraceId::BITS);
 
 /// A block whose sizes fit a word, and that stands for itself alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,7 +46,7 @@ impl Word {
 
     #[inline(always)]
     pub(crate) fn trace(self) -> TraceId {
-        TraceId((self.0 >> TRACE_SHIFT & u64::from(TraceId::MAX)) as u32)
+        TraceId((self.0 >> STACK_SHIFT & u64::from(TraceId::MAX)) as u32)
     }
 
     #[inline(always)]
@@ -84,7 +74,7 @@ impl Word {
 /// The word of a live block, with key 0.
 #[inline(always)]
 pub(super) fn packed(block: Block) -> u64 {
-    let mut value = LIVE | u64::from(block.trace.0) << TRACE_SHIFT;
+    let mut value = LIVE | u64::from(block.trace.0) << STACK_SHIFT;
     if block.sampled {
         value |= SAMPLED;
     }
@@ -93,12 +83,6 @@ pub(super) fn packed(block: Block) -> u64 {
     } else {
         value | WIDE | fingerprint(block.requested as u64, block.slop as u64) << SLOP_SHIFT
     }
-}
-
-/// Tells whether sizes belong to the word of a wide block. It fills the bits into which the sizes do not fit.
-pub(super) fn fingerprint(requested: u64, slop: u64) -> u64 {
-    let mixed = requested.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ slop.wrapping_mul(0xc2b2_ae3d_27d4_eb4f);
-    mixed >> (64 - SLOP_BITS - REQUESTED_BITS)
 }
 
 /// Whether a word is that of a live block with this key.

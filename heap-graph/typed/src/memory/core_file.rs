@@ -3,6 +3,8 @@
 use std::fs::File;
 use std::path::Path;
 
+use dmd_analyze::image::Mapping;
+
 use super::Memory;
 use super::positioned::{fill_at, read_at};
 use crate::error::TypedError;
@@ -11,21 +13,44 @@ use crate::error::TypedError;
 const HEADER: usize = 64;
 const PROGRAM_HEADER: usize = 56;
 
+/// Kinds of segments, and the flag of a writable one.
+const LOAD: [u8; 4] = [1, 0, 0, 0];
+const NOTE: [u8; 4] = [4, 0, 0, 0];
+const WRITABLE: u8 = 2;
+
+/// The note with the files that were mapped (`NT_FILE`).
+const FILES: usize = 0x4649_4c45;
+
+/// The bytes of a note before its name.
+const NOTE_HEADER: usize = 12;
+
+/// Notes are read in pieces of this size, so that a length without bytes takes no memory.
+const PIECE: usize = 1 << 20;
+
+/// The type of an ELF file that is a core file.
+const CORE: u16 = 4;
+
+/// The most bytes of notes that are read: a thread has some kilobytes of registers.
+const MOST_NOTES: u64 = 64 << 20;
+
 /// A segment of memory that the file contains.
 #[derive(Clone, Copy, Debug)]
 struct Segment {
     start: u64,
     bytes: u64,
     offset: u64,
+    is_writable: bool,
 }
 
 /// The memory of a process when its core file was written. The reader keeps only the table of segments in memory,
-/// which has at most 65,534 entries.
+/// which has at most 65,534 entries, and the places of its notes.
 #[derive(Debug)]
 pub struct CoreFile {
     file: File,
     /// Sorted by address, without overlap.
     segments: Vec<Segment>,
+    /// The offsets and the lengths of the notes.
+    notes: Vec<(u64, u64)>,
 }
 
 impl CoreFile {
@@ -47,7 +72,7 @@ impl CoreFile {
             return Err(TypedError::NotACore("not a 64-bit little-endian ELF file"));
         }
         let (offset, each, count) = (u64_at(&header, 32), u16_at(&header, 54), u16_at(&header, 56));
-        if u16_at(&header, 16) != 4 {
+        if u16_at(&header, 16) != CORE {
             return Err(TypedError::NotACore("an ELF file of another type"));
         }
         if usize::from(each) != PROGRAM_HEADER || count == u16::MAX {
@@ -57,14 +82,14 @@ impl CoreFile {
         if fill_at(&file, &mut table, offset) < table.len() {
             return Err(TypedError::NotACore("its program headers are not in the file"));
         }
-        let mut segments: Vec<Segment> = table
-            .chunks_exact(PROGRAM_HEADER)
-            // PT_LOAD
-            .filter(|header| header[..4] == [1, 0, 0, 0])
+        let of_kind =
+            |kind: [u8; 4]| table.chunks_exact(PROGRAM_HEADER).filter(move |header| header[..4] == kind);
+        let mut segments: Vec<Segment> = of_kind(LOAD)
             .map(|header| Segment {
                 offset: u64_at(header, 8),
                 start: u64_at(header, 16),
                 bytes: u64_at(header, 32),
+                is_writable: header[4] & WRITABLE != 0,
             })
             .filter(|segment| segment.bytes > 0)
             .collect();
@@ -75,8 +100,80 @@ impl CoreFile {
         if !segments.windows(2).all(apart) {
             return Err(TypedError::NotACore("its segments overlap"));
         }
-        Ok(Self { file, segments })
+        let notes = of_kind(NOTE).map(|header| (u64_at(header, 8), u64_at(header, 32))).collect();
+        Ok(Self { file, segments, notes })
     }
+
+    /// Whether a file begins as a core file does.
+    pub fn is_one(path: impl AsRef<Path>) -> bool {
+        let mut header = [0; HEADER];
+        let is_file = std::fs::metadata(&path).is_ok_and(|about| about.is_file());
+        let filled = is_file && File::open(path).is_ok_and(|file| fill_at(&file, &mut header, 0) == HEADER);
+        filled && header.starts_with(b"\x7fELF") && u16_at(&header, 16) == CORE
+    }
+
+    /// The mappings of its program and libraries, for [`read_image`](dmd_analyze::image::read_image). Empty if the file
+    /// has no note of them.
+    pub fn mappings(&self) -> Vec<Mapping> {
+        let mut left = MOST_NOTES;
+        for (offset, bytes) in &self.notes {
+            let wanted = (*bytes).min(left);
+            left -= wanted;
+            let mut notes = Vec::new();
+            while (notes.len() as u64) < wanted {
+                let start = notes.len();
+                notes.resize(start + (wanted as usize - start).min(PIECE), 0);
+                let filled = fill_at(&self.file, &mut notes[start..], offset.wrapping_add(start as u64));
+                notes.truncate(start + filled);
+                if filled == 0 {
+                    break;
+                }
+            }
+            if let Some(files) = files_of(&notes) {
+                return self.files(files).unwrap_or_default();
+            }
+        }
+        Vec::new()
+    }
+
+    /// The mappings that the note of files lists: their number, the size of a page, for each its start, its end and its
+    /// offset in pages, and behind these the paths.
+    fn files(&self, note: &[u8]) -> Option<Vec<Mapping>> {
+        let word = |at: usize| Some(u64_at(note.get(8 * at..8 * at + 8)?, 0));
+        let (count, page) = (usize::try_from(word(0)?).ok()?, word(1)?);
+        let mut paths = note.get(count.checked_mul(24)?.checked_add(16)?..)?.split(|byte| *byte == 0);
+        let mapping = |index: usize| {
+            let start = word(2 + 3 * index)?;
+            Some(Mapping {
+                start,
+                end: word(3 + 3 * index)?,
+                offset: word(4 + 3 * index)?.saturating_mul(page),
+                is_writable: self.segment(start).is_some_and(|segment| segment.is_writable),
+                path: String::from_utf8_lossy(paths.next()?).into_owned(),
+            })
+        };
+        (0..count).map(mapping).collect()
+    }
+
+    /// The last segment that does not start behind an address.
+    fn segment(&self, address: u64) -> Option<Segment> {
+        let after = self.segments.partition_point(|segment| segment.start <= address);
+        after.checked_sub(1).map(|index| self.segments[index])
+    }
+}
+
+/// The note of files among notes.
+fn files_of(mut notes: &[u8]) -> Option<&[u8]> {
+    while notes.len() >= NOTE_HEADER {
+        let [name, bytes, kind] = [0, 4, 8].map(|at| u32_at(notes, at) as usize);
+        let name = name.next_multiple_of(4);
+        let contents = notes.get(NOTE_HEADER + name..)?;
+        if kind == FILES {
+            return contents.get(..bytes);
+        }
+        notes = contents.get(bytes.next_multiple_of(4)..)?;
+    }
+    None
 }
 
 impl Memory for CoreFile {
@@ -84,8 +181,7 @@ impl Memory for CoreFile {
         let mut filled = 0;
         while filled < into.len() {
             let Some(address) = address.checked_add(filled as u64) else { break };
-            let after = self.segments.partition_point(|segment| segment.start <= address);
-            let Some(segment) = after.checked_sub(1).map(|index| self.segments[index]) else { break };
+            let Some(segment) = self.segment(address) else { break };
             let skip = address - segment.start;
             let left = segment.bytes.saturating_sub(skip);
             let wanted = left.min((into.len() - filled) as u64) as usize;
@@ -101,6 +197,10 @@ impl Memory for CoreFile {
 
 fn u16_at(bytes: &[u8], at: usize) -> u16 {
     u16::from_le_bytes([bytes[at], bytes[at + 1]])
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
 }
 
 fn u64_at(bytes: &[u8], at: usize) -> u64 {

@@ -1,7 +1,9 @@
 //! The memory of a process, through `/proc/PID/mem`.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io;
+
+use dmd_analyze::image::Mapping;
 
 use super::Memory;
 use super::positioned::fill_at;
@@ -10,7 +12,10 @@ use crate::error::TypedError;
 /// The memory of a process. The reader does not stop it: values that the program changes meanwhile are torn, so stop
 /// the process first.
 #[derive(Debug)]
-pub struct ProcessMemory(File);
+pub struct ProcessMemory {
+    pid: u32,
+    memory: File,
+}
 
 impl ProcessMemory {
     /// Opens the memory of a process.
@@ -24,12 +29,39 @@ impl ProcessMemory {
             let reason = "the memory of a process can be read on Linux only";
             return Err(io::Error::new(io::ErrorKind::Unsupported, reason).into());
         }
-        Ok(Self(File::open(format!("/proc/{pid}/mem"))?))
+        Ok(Self { pid, memory: File::open(format!("/proc/{pid}/mem"))? })
+    }
+
+    /// The mappings of its program and libraries, for [`read_image`](dmd_analyze::image::read_image).
+    ///
+    /// # Errors
+    ///
+    /// [`TypedError::Io`] if the process has ended.
+    pub fn mappings(&self) -> Result<Vec<Mapping>, TypedError> {
+        let maps = fs::read(format!("/proc/{}/maps", self.pid))?;
+        Ok(String::from_utf8_lossy(&maps).lines().filter_map(mapping).collect())
     }
 }
 
 impl Memory for ProcessMemory {
     fn read(&self, address: u64, into: &mut [u8]) -> usize {
-        fill_at(&self.0, into, address)
+        fill_at(&self.memory, into, address)
     }
+}
+
+/// A line of the kernel's list of mappings; `None` if it has no file.
+fn mapping(line: &str) -> Option<Mapping> {
+    let hexadecimal = |digits| u64::from_str_radix(digits, 16).ok();
+    let mut words = line.split_ascii_whitespace();
+    let (range, permissions, offset) = (words.next()?, words.next()?, words.next()?);
+    let (start, end) = range.split_once('-')?;
+    // Nothing before the path has a slash: a device's number and an inode follow.
+    let path = &line[line.find(" /")? + 1..];
+    Some(Mapping {
+        start: hexadecimal(start)?,
+        end: hexadecimal(end)?,
+        offset: hexadecimal(offset)?,
+        is_writable: permissions.contains('w'),
+        path: path.to_owned(),
+    })
 }

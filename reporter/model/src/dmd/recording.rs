@@ -125,8 +125,7 @@ pub const EVENT_BUFFER: usize = 64 << 10;
 /// The number of stacks that a decoder of events predicts from.
 pub const PREDICTIONS: usize = 1024;
 
-/// Smaller values of [`Node::pc`] are no return addresses.
-pub const FIRST_PC: u64 = 1 << 16;
+pub use super::tables::FIRST_PC;
 
 /// What an event says of a block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

@@ -1,0 +1,78 @@
+//! The live blocks of a process, read from outside: from the tables of the engine in its memory, or in its core file. No
+//! code runs in the process for that.
+//!
+//! The engine must record every block. `memory_report::dmd::tables` has the layout of its tables.
+
+mod blocks;
+mod header;
+mod memory;
+mod modules;
+
+use memory_report::dmd::recording::Node;
+use memory_report::dmd::tables::{FIRST_PC, NODE, SEGMENT};
+
+use crate::dump::Dump;
+use crate::error::AnalyzeError;
+use crate::recording::tree::Tree;
+use header::Header;
+use memory::Memory;
+
+/// A stretch of a process's memory that has a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(clippy::exhaustive_structs, reason = "what the kernel says of a mapping")]
+pub struct Mapping {
+    /// The first address.
+    pub start: u64,
+    /// The first address behind it.
+    pub end: u64,
+    /// The offset of the first byte in the file.
+    pub offset: u64,
+    /// Whether the process may write to it.
+    pub is_writable: bool,
+    /// The file.
+    pub path: String,
+}
+
+/// Reads the live blocks: a dump of scan mode without contents, with an entry for each block.
+///
+/// `memory` reads from an address on, and returns how many bytes of its buffer it filled. The process must not run
+/// meanwhile. `mappings` are those of its program and its libraries.
+///
+/// # Errors
+///
+/// [`AnalyzeError::Image`] if there are no tables, if they are of another version or damaged, or if the engine does not
+/// record every block. [`AnalyzeError::TooManyEntries`] if there are more blocks and stacks than `max_entries`.
+pub fn read_image(
+    memory: &dyn Fn(u64, &mut [u8]) -> usize,
+    mappings: &[Mapping],
+    max_entries: usize,
+) -> Result<Dump, AnalyzeError> {
+    let memory = Memory::new(memory);
+    let header = Header::find(&memory, mappings)?;
+    let mut tree = Tree::new();
+    tree.set_modules(modules::of(&memory, mappings));
+    nodes(&memory, &header, &mut tree, max_entries)?;
+    let blocks = blocks::all(&memory, &header, max_entries)?;
+    tree.scan(blocks, max_entries)
+}
+
+/// Adds all nodes.
+fn nodes(memory: &Memory<'_>, header: &Header, tree: &mut Tree, max: usize) -> Result<(), AnalyzeError> {
+    let count = header.stacks as usize + 1;
+    if count > max {
+        return Err(AnalyzeError::TooManyEntries(max));
+    }
+    let segments = memory.words(header.segments, count.div_ceil(SEGMENT))?;
+    let mut bytes = vec![0; SEGMENT * NODE];
+    for (segment, address) in segments.into_iter().enumerate().filter(|(_, address)| *address != 0) {
+        memory.fill(address, &mut bytes)?;
+        for (index, node) in bytes.chunks_exact(NODE).enumerate() {
+            let (pc, parent) = (memory::u64_at(node, 0), memory::u64_at(node, 8) as u32);
+            let id = (segment * SEGMENT + index) as u32;
+            if pc >= FIRST_PC && (1..count).contains(&(id as usize)) {
+                tree.add(Node { id, parent, pc });
+            }
+        }
+    }
+    Ok(())
+}

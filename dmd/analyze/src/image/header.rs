@@ -1,0 +1,89 @@
+//! Finds the header in writable memory of the program and its libraries.
+
+use memory_report::dmd::tables::{HEADER, MAGIC, PLANES, RECORDS_ALL, VERSION};
+
+use super::Mapping;
+use super::memory::{Memory, u64_at};
+use crate::error::AnalyzeError;
+
+/// The writable data of a program is read in pieces of this size.
+const PIECE: u64 = 1 << 20;
+
+/// The most writable data of one mapping in which a header is looked for.
+const MOST: u64 = 1 << 28;
+
+/// Where the tables are.
+pub(super) struct Header {
+    /// The roots of all planes; 0 for a plane without blocks.
+    pub(super) roots: [u64; PLANES],
+    pub(super) segments: u64,
+    pub(super) stacks: u32,
+}
+
+impl Header {
+    /// The header of the engine that records. A program that links an engine has one beside that of `libdmd.so`.
+    pub(super) fn find(memory: &Memory<'_>, mappings: &[Mapping]) -> Result<Self, AnalyzeError> {
+        let mut refused = None;
+        for mapping in mappings.iter().filter(|mapping| mapping.is_writable) {
+            for bytes in candidates(memory, mapping)? {
+                match Self::read(memory, &bytes) {
+                    Ok(header) => return Ok(header),
+                    Err(error) => refused = refused.or(Some(error)),
+                }
+            }
+        }
+        let nowhere =
+            || AnalyzeError::Image("no engine of DMD is in this memory: run it under DMD".to_owned());
+        Err(refused.unwrap_or_else(nowhere))
+    }
+
+    fn read(memory: &Memory<'_>, header: &[u8]) -> Result<Self, AnalyzeError> {
+        let refuse = |reason: String| Err(AnalyzeError::Image(reason));
+        let version = u64_at(header, 24) as u32;
+        if version != VERSION {
+            return refuse(format!("its tables of DMD are of version {version} (expected {VERSION})"));
+        }
+        let word = |at: usize| u64_at(header, at);
+        let mut phase = [0];
+        memory.fill(word(32), &mut phase)?;
+        if phase[0] != RECORDS_ALL {
+            return refuse("DMD does not record every block in it".to_owned());
+        }
+        let below = memory.words(word(40), 1)?;
+        if below != [0] {
+            return refuse("DMD records a sample of the small blocks only (--sample-below)".to_owned());
+        }
+        let mut roots = [0; PLANES];
+        for (root, address) in roots.iter_mut().zip(memory.words(word(56), PLANES)?) {
+            *root = address;
+        }
+        roots[0] = word(48);
+        let mut stacks = [0; 4];
+        memory.fill(word(72), &mut stacks)?;
+        Ok(Self { roots, segments: word(64), stacks: u32::from_le_bytes(stacks) })
+    }
+}
+
+/// The headers in a mapping: the magic number, and behind it the address of itself.
+fn candidates(memory: &Memory<'_>, mapping: &Mapping) -> Result<Vec<[u8; HEADER]>, AnalyzeError> {
+    let mut found = Vec::new();
+    let end = mapping.end.min(mapping.start.saturating_add(MOST));
+    let mut at = mapping.start;
+    let mut piece = Vec::new();
+    while at < end {
+        piece.clear();
+        // A header may lie across the end of a piece.
+        piece.resize((end - at).min(PIECE + HEADER as u64) as usize, 0);
+        let filled = memory.read(at, &mut piece)?;
+        for offset in (0..filled.saturating_sub(HEADER - 1)).step_by(8) {
+            let bytes = &piece[offset..offset + HEADER];
+            if bytes.starts_with(&MAGIC) && u64_at(bytes, MAGIC.len()) == at + offset as u64 {
+                let mut header = [0; HEADER];
+                header.copy_from_slice(bytes);
+                found.push(header);
+            }
+        }
+        at = at.saturating_add(PIECE);
+    }
+    Ok(found)
+}

@@ -1,0 +1,57 @@
+//! Reads with bounds: damaged tables may lead in circles.
+
+use core::cell::Cell;
+
+use crate::error::AnalyzeError;
+
+/// All reads together: more than the tables of any heap that a dump can have.
+const BUDGET: u64 = 64 << 30;
+
+pub(super) struct Memory<'m> {
+    read: &'m dyn Fn(u64, &mut [u8]) -> usize,
+    left: Cell<u64>,
+}
+
+impl<'m> Memory<'m> {
+    pub(super) fn new(read: &'m dyn Fn(u64, &mut [u8]) -> usize) -> Self {
+        Self { read, left: Cell::new(BUDGET) }
+    }
+
+    /// Reads as much as there is, and returns how much that is.
+    pub(super) fn read(&self, address: u64, into: &mut [u8]) -> Result<usize, AnalyzeError> {
+        let left = self.left.get().checked_sub(into.len() as u64);
+        let Some(left) = left else { return Err(damaged("the tables lead in circles")) };
+        self.left.set(left);
+        Ok((self.read)(address, into).min(into.len()))
+    }
+
+    /// Fills the whole of `into`.
+    pub(super) fn fill(&self, address: u64, into: &mut [u8]) -> Result<(), AnalyzeError> {
+        match self.read(address, into)? == into.len() {
+            true => Ok(()),
+            false => Err(damaged(&format!("{} bytes at 0x{address:x} are not there", into.len()))),
+        }
+    }
+
+    /// Reads words.
+    pub(super) fn words(&self, address: u64, count: usize) -> Result<Vec<u64>, AnalyzeError> {
+        let mut bytes = vec![0; 8 * count];
+        self.fill(address, &mut bytes)?;
+        Ok(words(&bytes).collect())
+    }
+}
+
+/// The words of some bytes.
+pub(super) fn words(bytes: &[u8]) -> impl Iterator<Item = u64> {
+    bytes.chunks_exact(8).map(|word| u64_at(word, 0))
+}
+
+/// The word at a place, filled up with zeros behind the end.
+pub(super) fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    let from = bytes.get(at..).unwrap_or_default();
+    from.iter().take(8).rev().fold(0, |word, byte| word << 8 | u64::from(*byte))
+}
+
+pub(super) fn damaged(reason: &str) -> AnalyzeError {
+    AnalyzeError::Image(format!("the tables of DMD are not whole: {reason}"))
+}

@@ -1,0 +1,51 @@
+//! Where the tables are, for readers that run no code in this process: `memory_report::dmd::tables` has the layout.
+
+use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicUsize};
+
+use memory_report::dmd::tables::{HEADER, MAGIC, PLANES, VERSION};
+
+use super::block_table::{Root, Table};
+use super::trace_tree::{Segments, TraceTree};
+
+/// Nothing in this process reads it.
+#[allow(dead_code, reason = "read from outside")]
+#[repr(C)]
+pub(crate) struct Header {
+    magic: [u8; 16],
+    this: &'static Self,
+    /// Atomic, so that the header lies in writable memory, which core files always have.
+    version: AtomicU32,
+    bytes: u32,
+    phase: &'static AtomicU8,
+    below: &'static AtomicUsize,
+    root: &'static Root,
+    planes: &'static [AtomicPtr<Root>; PLANES],
+    segments: &'static Segments,
+    stacks: &'static AtomicU32,
+}
+
+const _: () = assert!(size_of::<Header>() == HEADER || size_of::<usize>() != 8);
+
+impl Header {
+    /// The header of these tables, at this address.
+    pub(crate) const fn new(
+        this: &'static Self,
+        table: &'static Table,
+        tree: &'static TraceTree,
+        phase: &'static AtomicU8,
+        below: &'static AtomicUsize,
+    ) -> Self {
+        Self {
+            magic: MAGIC,
+            this,
+            version: AtomicU32::new(VERSION),
+            bytes: HEADER as u32,
+            phase,
+            below,
+            root: &table.root,
+            planes: &table.planes,
+            segments: &tree.segments,
+            stacks: &tree.added,
+        }
+    }
+}

@@ -1,0 +1,50 @@
+// Blocks of all sizes, many of which are freed or moved again, for a reader from outside: prints those that are alive, and
+// waits for the end of its input.
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { BLOCKS = 30000 };
+
+static void *blocks[BLOCKS];
+static size_t sizes[BLOCKS];
+static unsigned long long state = 42;
+
+static unsigned random_below(unsigned most) {
+    state = state * 6364136223846793005ULL + 1442695040888963407ULL;
+    return (unsigned)(state >> 33) % most;
+}
+
+static size_t some_size(void) {
+    switch (random_below(100)) {
+    case 0: return 1 + random_below(3000000);
+    case 1: case 2: case 3: return 1 + random_below(300000);
+    case 4: return random_below(2);
+    default: return 1 + random_below(300);
+    }
+}
+
+int main(void) {
+    for (int turn = 0; turn < 3; turn++) {
+        for (int at = 0; at < BLOCKS; at++) {
+            if (random_below(2)) continue;
+            size_t size = some_size();
+            if (random_below(3) == 0) {
+                free(blocks[at]);
+                blocks[at] = NULL;
+            } else if (random_below(20) == 0 && !blocks[at]) {
+                blocks[at] = aligned_alloc(4096, size = (size + 4096) / 4096 * 4096);
+                sizes[at] = size;
+            } else if (size > 0) {
+                blocks[at] = realloc(blocks[at], size);
+                sizes[at] = size;
+            }
+        }
+    }
+    for (int at = 0; at < BLOCKS; at++) {
+        if (blocks[at]) printf("%p %zu\n", blocks[at], sizes[at]);
+    }
+    puts("ready");
+    fflush(stdout);
+    while (getchar() != EOF) {}
+    return 0;
+}

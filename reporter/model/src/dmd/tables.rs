@@ -1,0 +1,137 @@
+//! The tables of DMD's engine as they lie in memory: what a reader finds in a core file, or in the memory of another
+//! process, without running any code there.
+//!
+//! This module has the layout, and no reader and no table of its own. The engine builds its tables from it;
+//! `dmd_analyze::image` reads them. All numbers are little-endian, and pointers have 8 bytes.
+//!
+//! # The header
+//!
+//! One header of [`HEADER`] bytes lies at a multiple of 8 in the writable data of the program, or of `libdmd.so`:
+//!
+//! | bytes | |
+//! |---|---|
+//! | 0 to 15 | [`MAGIC`] |
+//! | 16 to 23 | the address of the header itself, so that a copy of its bytes is no header |
+//! | 24 to 27 | [`VERSION`]; a reader refuses others |
+//! | 28 to 31 | the number of the header's bytes; later ones may have more |
+//! | 32 to 39 | the address of the phase, one byte; [`RECORDS_ALL`] while the engine records every block |
+//! | 40 to 47 | the address of the bound below which the engine samples blocks, 8 bytes; 0 if it records all |
+//! | 48 to 55 | the address of the root of plane 0 |
+//! | 56 to 63 | the address of the addresses of the roots of all planes, of which the first is 0 |
+//! | 64 to 71 | the address of the addresses of the segments of stacks |
+//! | 72 to 79 | the address of the number of stacks, 4 bytes |
+//!
+//! # Blocks
+//!
+//! Blocks whose addresses are equal modulo [`PLANES`] are in one plane. Addresses below 2^[`ADDRESS_BITS`] lead
+//! through it: the bits from [`MIDDLE_BITS`] on choose the address of a middle in a root, which is 0 if there is none.
+//! A middle begins with the addresses of its leaves and continues with those of its chunks; the bits from [`LEAF_BITS`]
+//! on choose among each. A leaf is an array of lines, each for 2^[`LINE_BITS`] bytes of heap. A line has [`CELLS`] words and the
+//! address of a further line for the same blocks, or 0. A chunk has [`SLOTS`] numbers of 2 bytes, the address of a further chunk
+//! or 0, and as many slots of three words: the word of a block, its requested bytes, and its slop. A slot's number is the index
+//! of its place in the leaf's stretch of heap plus one; 0 says that the slot is free. A place has 2^[`GRAIN_BITS`] bytes.
+//!
+//! A [`word`] describes a block, or has a size of a wide block. A block that has a word in a line and one in a slot is
+//! the line's.
+//!
+//! # Stacks
+//!
+//! A stack is a node with a number from 1 on. A segment has [`SEGMENT`] nodes of [`NODE`] bytes, of which the first 8 are
+//! the return address and the next 4 the number of the caller's node, or 0. Return addresses below [`FIRST_PC`] are no
+//! frames.
+
+/// The first bytes of the header.
+pub const MAGIC: [u8; 16] = *b"\xD3\x4DDMD's tables\r\n";
+
+/// The version of this layout.
+pub const VERSION: u32 = 1;
+
+/// The bytes of the header.
+pub const HEADER: usize = 80;
+
+/// The phase in which the engine records every block.
+pub const RECORDS_ALL: u8 = 2;
+
+/// The logarithm of the bytes of a place where a block may start.
+pub const GRAIN_BITS: u32 = 4;
+
+/// The logarithm of the bytes of heap for each line.
+pub const LINE_BITS: u32 = GRAIN_BITS + word::KEY_BITS;
+
+/// The logarithm of the bytes of heap for each leaf, and for each chain of chunks.
+pub const LEAF_BITS: u32 = 17;
+
+/// The logarithm of the bytes of heap for each middle.
+pub const MIDDLE_BITS: u32 = 31;
+
+/// The bits of an address that has a place in the tables.
+pub const ADDRESS_BITS: u32 = 48;
+
+/// The number of planes.
+pub const PLANES: usize = 1 << GRAIN_BITS;
+
+/// The words of a line.
+pub const CELLS: usize = 7;
+
+/// The slots of a chunk.
+pub const SLOTS: usize = 4;
+
+/// The nodes of a segment.
+pub const SEGMENT: usize = 1 << 14;
+
+/// The bytes of a node.
+pub const NODE: usize = 24;
+
+/// Smaller numbers of a node are no return addresses.
+pub const FIRST_PC: u64 = 1 << 16;
+
+/// The bits of a word: tag 2, wide 1, sampled 1, marked 1, key 5, stack 25, slop 11, requested bytes 18.
+///
+/// The key is the number of the place where the block starts in the stretch of heap of its line. A wide block has
+/// sizes that do not fit: its word has a fingerprint of them in their place, and two more words of the line with the
+/// same key have them, unless the block has a slot.
+pub mod word {
+    /// The bits that say what a word is.
+    pub const TAG: u64 = 0b11;
+    /// A live block.
+    pub const LIVE: u64 = 0b01;
+    /// A block that was freed, or no block.
+    pub const FREED: u64 = 0b10;
+    /// Not a block, but one of the two sizes of a wide block.
+    pub const SIZE: u64 = 0b11;
+    /// The sizes of the block are elsewhere.
+    pub const WIDE: u64 = 1 << 2;
+    /// Of a size: it is the slop, and not the requested bytes.
+    pub const SLOP: u64 = 1 << 2;
+    /// The block stands for all small blocks since the last sampled one.
+    pub const SAMPLED: u64 = 1 << 3;
+    /// A reporter reported the block.
+    pub const MARKED: u64 = 1 << 4;
+    /// The lowest bit of the key.
+    pub const KEY_SHIFT: u32 = 5;
+    /// The number of bits of the key.
+    pub const KEY_BITS: u32 = 5;
+    /// The bits of the key.
+    pub const KEY: u64 = ((1 << KEY_BITS) - 1) << KEY_SHIFT;
+    /// The lowest bit of a size in a word of its own.
+    pub const SIZE_SHIFT: u32 = KEY_SHIFT + KEY_BITS;
+    /// The lowest bit of the stack.
+    pub const STACK_SHIFT: u32 = KEY_SHIFT + KEY_BITS;
+    /// The number of bits of the stack.
+    pub const STACK_BITS: u32 = 25;
+    /// The lowest bit of the slop, and of a wide block's fingerprint.
+    pub const SLOP_SHIFT: u32 = STACK_SHIFT + STACK_BITS;
+    /// The number of bits of the slop.
+    pub const SLOP_BITS: u32 = 11;
+    /// The lowest bit of the requested bytes.
+    pub const REQUESTED_SHIFT: u32 = SLOP_SHIFT + SLOP_BITS;
+    /// The number of bits of the requested bytes.
+    pub const REQUESTED_BITS: u32 = 18;
+    const _: () = assert!(REQUESTED_SHIFT + REQUESTED_BITS == u64::BITS);
+
+    /// Tells whether sizes belong to the word of a wide block. It fills the bits into which the sizes do not fit.
+    pub fn fingerprint(requested: u64, slop: u64) -> u64 {
+        let mixed = requested.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ slop.wrapping_mul(0xc2b2_ae3d_27d4_eb4f);
+        mixed >> (u64::BITS - SLOP_BITS - REQUESTED_BITS)
+    }
+}
