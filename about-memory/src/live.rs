@@ -9,6 +9,7 @@
 
 mod ask;
 mod collect;
+mod copy;
 #[cfg(feature = "program")]
 mod ending;
 mod error;
@@ -22,6 +23,7 @@ mod watch;
 
 pub use ask::{AskOptions, amounts, minimize};
 pub use collect::{collect, collect_all, collect_tree};
+pub use copy::ProcessCopy;
 #[cfg(feature = "program")]
 pub use ending::{before_ending, note_ending};
 pub use error::LiveError;

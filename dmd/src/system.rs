@@ -8,6 +8,9 @@ pub(crate) mod background;
 pub(crate) mod clock;
 #[allow(unsafe_code, reason = "a system call")]
 pub(crate) mod confined;
+#[cfg_attr(not(target_os = "linux"), path = "system/copy_none.rs")]
+#[cfg_attr(target_os = "linux", allow(unsafe_code, reason = "clones the process"))]
+pub(crate) mod copy;
 #[allow(unsafe_code, reason = "writes a variable of the C library")]
 pub(crate) mod errno;
 pub(crate) mod error_numbers;

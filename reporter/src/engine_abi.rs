@@ -56,7 +56,8 @@ pub use observing::{
 pub(crate) use observing::{Log, NoLog, ticks};
 #[cfg(feature = "live")]
 pub(crate) use requests::{
-    dump, is_running, may_record, report_and_dump, start_recording, start_tracking, stop_tracking, unrecorded,
+    Copied, dump, is_running, may_record, report_and_dump, start_recording, start_tracking, stop_tracking,
+    unrecorded,
 };
 pub(crate) use rows::DarkMatter;
 pub use rows::{DarkRow, EachRow, Rows, Sizes};
@@ -109,6 +110,17 @@ impl fmt::Debug for MoveRoom {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("MoveRoom").finish_non_exhaustive()
     }
+}
+
+/// A copy of the process, whose memory a reader from outside reads while the process goes on.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+#[allow(clippy::exhaustive_structs, reason = "an engine fills it in")]
+pub struct ProcessCopy {
+    /// The number of the copy.
+    pub process: c_int,
+    /// A descriptor; the copy ends when it is closed.
+    pub hold: c_int,
 }
 
 /// The functions of an engine. The addresses of blocks that it gets are only compared, never read.
@@ -229,6 +241,11 @@ pub struct EngineTable {
     pub site_places: unsafe extern "C" fn(site: u64, context: *mut c_void, each: EachFrame),
     /// Bytes of the rings of all logs, which the system gives when they are written.
     pub log_bytes: extern "C" fn() -> u64,
+    /// Makes a copy of this process and writes what it is to `copy`. Returns 0, the system's number of an error, or -1 if
+    /// the engine records nothing or the system copies no processes.
+    pub copy_process: unsafe extern "C" fn(copy: *mut ProcessCopy) -> c_int,
+    /// Ends a copy that `copy_process` made, once.
+    pub end_copy: extern "C" fn(copy: ProcessCopy),
 }
 
 /// What a program finds when it looks for a preloaded engine.

@@ -25,6 +25,7 @@
 //! | `dmd-track` | `sample_bytes` (524,288; 0: every block) | one line of JSON: [`Tracking`]; then, after a line of the peer, a dump as above; only if DMD waits for it |
 //! | `dmd-track` | `record`: the absolute path of a file | one line of JSON: [`Tracking`]; then, after a line of the peer, the same again; only if DMD waits for it |
 //! | `dmd-log` | `per_million` (1,000,000), `length` (5000) | one line of JSON: [`Tracking`]; then a line for each allocation until a line of the peer; only if DMD records every block or waits |
+//! | `dmd-copy` | | one line of JSON: [`Copied`]; a line of the peer, or its end, ends the copy; only on Linux, and if DMD records |
 //! | any other of [`answer_requests`] | as it likes | as it likes |
 //!
 //! With `named` the reports call the process `NAME (pid N)`, not `Main Process (pid N)`.
@@ -33,6 +34,10 @@
 //! program allocated before are not in the dump, and their ends change nothing. With `record` the process writes every
 //! allocation and end into the file ([`memory_report::dmd::recording`]), which is complete when the second answer comes,
 //! or the peer hangs up.
+//!
+//! `dmd-copy` makes a copy of the process, as a fork does: for about 30 ms a gigabyte the process stands still. The copy runs no code
+//! of the program. Its memory stays as it is, so that the peer reads blocks, their contents and the engine's tables of one
+//! moment from `/proc/PID/mem` ([`memory_report::dmd::tables`]).
 //!
 //! `dmd-log` sends allocations as [`AllocationsLogEntry::to_json`](crate::AllocationsLogEntry::to_json) writes them, ten
 //! times a second, for so many of a million allocations. If the log was full, it has dropped its oldest entries, and a line
@@ -68,7 +73,7 @@ pub use environment::ignore_environment;
 pub use environment::is_asked_to_listen;
 pub use functions::{Answering, answer_requests};
 pub use listening::{ListenOptions, Listening, folder, listen, listen_until_dropped, listen_with};
-pub use protocol::{Amounts, Hello, MAX_REQUEST, Minimized, Tracking, VERSION};
+pub use protocol::{Amounts, Copied, Hello, MAX_REQUEST, Minimized, Tracking, VERSION};
 pub use triggers::listen_to_signals;
 
 #[doc(hidden)]

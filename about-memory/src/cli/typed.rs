@@ -1,27 +1,26 @@
 //! The heap by types: `about-memory types`, `waste` and `why`.
 
+mod source;
 mod types;
 mod waste;
 mod why;
 
 use std::fmt::Write as _;
-use std::fs::File;
 use std::io::{self, Write as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use about_memory::live;
 use clap::Args;
+use dmd::analyze::Dump;
 use dmd::analyze::program::bytes;
-use dmd::analyze::{AnalyzeError, Dump, Mode};
 use object::Object as _;
-use typed_heap::{CoreFile, DebugInfo, Layered, Memory, ProcessMemory, ScanMemory, TypedError, TypedHeap};
+use typed_heap::{DebugInfo, Memory, TypedError, TypedHeap};
 
 use super::dump_limits::DumpLimits;
 use super::input::Input;
-use super::live_input::{self, DEFAULT_DUMP_TIMEOUT};
-use super::recorded::Source;
 use super::symbols::Symbols;
 use super::{Failure, say};
+use source::Source;
 
 pub(crate) use types::{EXAMPLES as TYPES, Types};
 pub(crate) use waste::{EXAMPLES as WASTE, Waste};
@@ -33,9 +32,9 @@ macro_rules! about {
         concat!(
             $examples,
             "\n
-The program needs `debug = 2` below [profile.release] in Cargo.toml, which changes no code, and DMD in scan mode
-(about-memory run --mode scan --listen -- PROGRAM). A running process has its statics, too; a dump alone has only the heap.
-A dump of scan mode has the words of all blocks, so keep it as you keep the program's data."
+The program needs `debug = 2` below [profile.release] in Cargo.toml, which changes no code, and runs under DMD
+(about-memory run --listen -- PROGRAM). A running process makes a copy of itself, which is read and not written anywhere. A core file
+of a crash has the same. A dump of scan mode (about-memory run --mode scan -- PROGRAM) lacks statics."
         )
     };
 }
@@ -47,7 +46,7 @@ const ROWS: usize = 20;
 /// The heap that a command is about, and how much of it to show.
 #[derive(Args)]
 pub(crate) struct Heap {
-    /// A dump of scan mode, or the process id or the name of a running process that DMD records in scan mode.
+    /// The process id or the name of a running process that DMD records, a core file of one, or a dump of scan mode.
     source: Input,
     /// Rows to show. [default: 20; all with --json]
     #[arg(long, value_name = "ROWS")]
@@ -65,7 +64,7 @@ impl Heap {
         &self,
         show: impl FnOnce(&TypedHeap<'_>, &dyn Memory, &Dump) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
-        self.reading.with(&self.source, show)
+        self.reading.with(&self.source, None, show)
     }
 
     fn failure(&self, error: anyhow::Error) -> Failure {
@@ -81,7 +80,7 @@ impl Heap {
 /// How a heap is read.
 #[derive(Args)]
 pub(crate) struct Reading {
-    /// A core file of the same moment, which has the statics of the program.
+    /// A core file of the same moment as the dump, which has the statics of the program.
     #[arg(long, value_name = "FILE")]
     core: Option<PathBuf>,
     /// The program with its debug information, if it is not where the dump says.
@@ -99,92 +98,54 @@ impl Reading {
         self.core.is_some() || self.program.is_some()
     }
 
-    /// Reads the heap of a source, and gives it to `show`.
+    /// Reads the heap of a source, and gives it to `show`. A process has `timeout` to answer.
     pub(crate) fn with(
         &self,
         source: &Input,
+        timeout: Option<Duration>,
         show: impl FnOnce(&TypedHeap<'_>, &dyn Memory, &Dump) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
-        let failure = |error: anyhow::Error| Failure::File(source.name(), error);
-        let pid = source.process()?;
-        let mut dump = self.dump(source, pid)?;
-        if dump.mode() != Mode::Scan {
-            return Err(failure(anyhow::anyhow!(
-                "its mode is {}; types need the contents of scan mode: about-memory run --mode scan -- PROGRAM",
-                dump.mode()
-            )));
-        }
-        self.symbols.fix(&mut dump, &self.limits.options());
-        let module = dump.modules().first();
+        let limits = self.limits.options();
+        let timeout = timeout.unwrap_or(source::TIMEOUT);
+        let mut opened = Source::open(source, self.core.as_ref(), timeout, &limits)?;
+        self.symbols.fix(&mut opened.dump, &limits);
+        let module = opened.dump.modules().first();
         let bias = module.and_then(|module| module.bias).unwrap_or(0);
         let program = match (&self.program, module) {
             (Some(program), _) => program.clone(),
             (None, Some(module)) => PathBuf::from(&module.path),
             (None, None) => {
-                return Err(failure(anyhow::anyhow!("the dump does not name its program; use --program")));
+                let reason = anyhow::anyhow!("the dump does not name its program; use --program");
+                return Err(Failure::File(source.name(), reason));
             }
         };
-        let of_program = |error: TypedError| Failure::File(program.display().to_string(), error.into());
-        let file = std::fs::read(&program).map_err(|error| of_program(error.into()))?;
-        let recorded = module.map_or("", |module| &module.build_id);
-        if let Some(own) = build_id(&file).filter(|own| !recorded.is_empty() && own != recorded) {
-            return Err(Failure::File(
-                program.display().to_string(),
-                anyhow::anyhow!(
-                    "is another build than that of the dump: its build id is {own}, not {recorded}"
-                ),
-            ));
-        }
-        let info = DebugInfo::read(&file).map_err(of_program)?;
-        drop(file);
-        if info.vtable_count() == 0 {
-            say(&format!(
-                "{}: without full debug information no type has fields; add `debug = 2` to its profile in Cargo.toml",
-                program.display()
-            ));
-        }
-        let of_dump = |error: TypedError| failure(error.into());
-        let contents = ScanMemory::new(&dump).map_err(of_dump)?;
-        let statics = self.statics(pid)?;
-        let memory: &dyn Memory = match &statics {
-            Some(statics) => &Layered::new(&contents, &**statics),
-            None => &contents,
-        };
-        let heap = TypedHeap::new(&dump, &info, bias, memory).map_err(of_dump)?;
-        show(&heap, memory, &dump)
+        let info = types_of(&program, module.map_or("", |module| &module.build_id))?;
+        let of_dump = |error: TypedError| Failure::File(source.name(), error.into());
+        let shown = opened.with(|dump, memory| {
+            let heap = TypedHeap::new(dump, &info, bias, memory)?;
+            Ok(show(&heap, memory, dump))
+        });
+        shown.map_err(of_dump)?
     }
+}
 
-    fn dump(&self, source: &Input, pid: Option<u32>) -> Result<Dump, Failure> {
-        let failure = |error: anyhow::Error| Failure::File(source.name(), error);
-        let read = self.limits.options().contents(true);
-        let Some(pid) = pid else {
-            let path = source.path();
-            return Source::read(path, &read)?.into_dump(path, "the contents of blocks", "scan");
-        };
-        let folder = tempfile::tempdir().map_err(|error| failure(error.into()))?;
-        let path = folder.path().join("dmd.json");
-        live::save_dump(pid, &path, DEFAULT_DUMP_TIMEOUT)
-            .map_err(|error| live_input::failure(&[pid], error))?;
-        let file = File::open(&path).map_err(|error| failure(error.into()))?;
-        dmd::analyze::read_from(file, &read).map_err(|error: AnalyzeError| failure(error.into()))
+/// The debug information of a program, which must be of the build that ran.
+fn types_of(program: &Path, recorded: &str) -> Result<DebugInfo, Failure> {
+    let failure = |error: anyhow::Error| Failure::File(program.display().to_string(), error);
+    let file = std::fs::read(program).map_err(|error| failure(TypedError::from(error).into()))?;
+    if let Some(own) = build_id(&file).filter(|own| !recorded.is_empty() && own != recorded) {
+        return Err(failure(anyhow::anyhow!(
+            "is another build than the one that ran: its build id is {own}, not {recorded}"
+        )));
     }
-
-    /// Where the statics are, if anywhere.
-    fn statics(&self, pid: Option<u32>) -> Result<Option<Box<dyn Memory>>, Failure> {
-        if let Some(core) = &self.core {
-            let core = CoreFile::open(core)
-                .map_err(|error| Failure::File(core.display().to_string(), error.into()))?;
-            return Ok(Some(Box::new(core)));
-        }
-        let Some(pid) = pid else { return Ok(None) };
-        match ProcessMemory::of(pid) {
-            Ok(memory) => Ok(Some(Box::new(memory))),
-            Err(error) => {
-                say(&format!("process {pid}: its statics are missing: {error}"));
-                Ok(None)
-            }
-        }
+    let info = DebugInfo::read(&file).map_err(|error| failure(error.into()))?;
+    if info.vtable_count() == 0 {
+        say(&format!(
+            "{}: without full debug information no type has fields; add `debug = 2` to its profile in Cargo.toml",
+            program.display()
+        ));
     }
+    Ok(info)
 }
 
 /// The build id of a program, if it has one.

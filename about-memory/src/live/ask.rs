@@ -8,12 +8,13 @@ use std::time::{Duration, Instant};
 
 use memory_report::ReportSet;
 use memory_report::file::{self, ReadOptions};
-use memory_reporter::live::{Amounts, Hello, MAX_REQUEST, Minimized, Tracking, VERSION};
+use memory_reporter::live::{Amounts, Copied, Hello, MAX_REQUEST, Minimized, Tracking, VERSION};
 use serde::{Deserialize, Serialize};
 
 use crate::platform::Stream;
 
 use super::error::LiveError;
+use super::save::COPY_REQUEST;
 use super::sockets::sockets_of;
 
 /// The longest answer of one line, in bytes.
@@ -250,6 +251,14 @@ pub(super) fn recorded(answer: &mut BufReader<Stream>, timeout: Duration) -> Res
             Err(LiveError::Refused("its version of memory-reporter cannot record on request".to_owned()))
         }
     }
+}
+
+/// Lets a process make a copy of itself, and returns the copy's number and the connection, which ends the copy when it is
+/// dropped.
+pub(super) fn copy(socket: &Path, timeout: Duration) -> Result<(u32, BufReader<Stream>), LiveError> {
+    let mut answer = send(socket, &Request::new(COPY_REQUEST), timeout)?;
+    let copied = line(&mut answer, Copied::from_json, timeout)?;
+    Ok((copied.pid, answer))
 }
 
 /// Opens a log of allocations, and returns the connection, which ends it when it is dropped.

@@ -26,6 +26,8 @@ pub enum LiveError {
     NoSnapshots,
     /// DMD does not record the process.
     NotRecorded,
+    /// The process listens, and makes no copies of itself.
+    NoCopies,
     /// DMD does not wait in the process for a request to record it.
     NotTracked,
     /// The process refused with this message.
@@ -98,6 +100,10 @@ impl fmt::Display for LiveError {
             ),
             Self::NotRecorded => f.write_str(
                 "DMD does not record it: start it with `about-memory run`, or with DMD=1 if its allocator is dmd::Dmd",
+            ),
+            Self::NoCopies => f.write_str(
+                "makes no copies of itself: its version of DMD is too old, or DMD does not record it; start it with \
+                 `about-memory run`",
             ),
             Self::NotTracked => f.write_str(
                 "DMD does not wait in it: start it with `about-memory run --wait-for-track`, or declare \

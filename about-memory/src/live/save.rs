@@ -15,6 +15,7 @@ use super::sockets::sockets_of;
 
 pub(super) const TRACK_REQUEST: &str = "dmd-track";
 pub(super) const LOG_REQUEST: &str = "dmd-log";
+pub(super) const COPY_REQUEST: &str = "dmd-copy";
 const DUMP_REQUEST: &str = "dmd-dump";
 /// The request that `heap_graph::answer_snapshots` answers.
 const SNAPSHOT_REQUEST: &str = "heap-snapshot";
@@ -88,6 +89,7 @@ fn offers(hello: &Hello, request: &str) -> bool {
 fn not_offered(request: &str) -> LiveError {
     match request {
         SNAPSHOT_REQUEST => LiveError::NoSnapshots,
+        COPY_REQUEST => LiveError::NoCopies,
         TRACK_REQUEST | LOG_REQUEST => LiveError::NotTracked,
         _ => LiveError::NotRecorded,
     }

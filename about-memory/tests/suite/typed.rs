@@ -1,22 +1,64 @@
 //! `about-memory types`, `waste` and `why` of a program whose source says what it has.
 
 use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::Duration;
 
 use serde_json::Value;
 
 use crate::recordings::{about_memory, fails, stdout};
 
 /// A program of the crate typed-heap.
-fn victim() -> PathBuf {
+fn program(name: &str) -> PathBuf {
     let profile = Path::new(env!("CARGO_BIN_EXE_about-memory")).parent().unwrap();
     if std::env::var_os("PROGRAMS_ARE_BUILT").is_none() {
         let mut cargo = Command::new(env!("CARGO"));
-        cargo.args(["build", "--quiet", "--locked", "-p", "typed-heap", "--example", "typed_heap_victim"]);
+        cargo.args(["build", "--quiet", "--locked", "-p", "typed-heap", "--example", name]);
         assert!(cargo.current_dir(env!("CARGO_MANIFEST_DIR")).status().unwrap().success());
     }
-    profile.join("examples/typed_heap_victim")
+    profile.join("examples").join(name)
+}
+
+fn victim() -> PathBuf {
+    program("typed_heap_victim")
+}
+
+/// Starts a program that DMD records and that listens, and waits for its first line.
+#[cfg(target_os = "linux")]
+fn listening(program: &Path, arguments: &[&Path], sockets: &Path) -> Child {
+    let mut child = Command::new(program)
+        .args(arguments)
+        .env("DMD", "--stacks=full --quiet")
+        .envs([("ABOUT_MEMORY", "listen".as_ref()), ("XDG_RUNTIME_DIR", sockets.as_os_str())])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+    assert_eq!(line, "ready\n");
+    child
+}
+
+/// The processes that threads of a process have made and not waited for.
+#[cfg(target_os = "linux")]
+fn children(pid: u32) -> String {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task")).unwrap();
+    tasks.map(|task| fs::read_to_string(task.unwrap().path().join("children")).unwrap_or_default()).collect()
+}
+
+#[cfg(target_os = "linux")]
+fn wait_for_no_children(pid: u32) {
+    for _ in 0..1000 {
+        if children(pid).is_empty() {
+            return;
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+    panic!("left: {}", children(pid));
 }
 
 /// A dump of the program in this mode.
@@ -124,13 +166,13 @@ fn what_has_no_types_says_why() {
     let message = fails(&["types", &scan, "--program", "/dev/null"], 1);
     assert!(message.contains("/dev/null: not a program"), "{message}");
     let message = fails(&["types", &scan, "--program", env!("CARGO_BIN_EXE_about-memory")], 1);
-    assert!(message.contains("is another build than that of the dump"), "{message}");
+    assert!(message.contains("is another build than the one that ran"), "{message}");
     let message = fails(&["waste", &scan, "--core", &scan], 1);
     assert!(message.contains("not a core file"), "{message}");
     let message = fails(&["snapshot", "save", "1", "x.fxsnapshot", "--core", &scan], 2);
     assert!(message.contains("--core and --program are for --typed"), "{message}");
     let message = fails(&["types", &dump(folder.path(), "live")], 1);
-    assert!(message.contains("its mode is live; types need the contents of scan mode"), "{message}");
+    assert!(message.contains("its mode is live; types need the contents of blocks"), "{message}");
 
     // Without debug information the stacks still name types.
     let stripped = folder.path().join("stripped");
@@ -141,4 +183,66 @@ fn what_has_no_types_says_why() {
     let message = String::from_utf8(output.stderr).unwrap();
     assert!(message.contains("add `debug = 2` to its profile in Cargo.toml"), "{message}");
     assert!(String::from_utf8(output.stdout).unwrap().contains("typed_heap_victim::Node"));
+}
+
+/// A running process is read through a copy of it. Its contents are written nowhere: there is no folder for that.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_running_process_is_read_without_a_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let sockets = folder.path().join("run");
+    fs::create_dir(&sockets).unwrap();
+    let run = |arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_about-memory"));
+        command.args(arguments).env("XDG_RUNTIME_DIR", &sockets).env("TMPDIR", folder.path().join("missing"));
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{arguments:?}: {output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let mut victim = listening(&victim(), &[&folder.path().join("dump.json")], &sockets);
+    let pid = victim.id().to_string();
+
+    let text = run(&["types", &pid]);
+    assert!(text.contains("  50 blocks  typed_heap_victim::Node\n"), "{text}");
+    let text = run(&["why", &pid, "typed_heap_victim::Copies"]);
+    assert!(text.contains("  static typed_heap_victim::STORE.jobs\n"), "{text}");
+    let text = run(&["waste", &pid, "--duplicates"]);
+    assert!(text.starts_with("60 B in 3 blocks are copies of the contents of another block\n"), "{text}");
+    let snapshot = folder.path().join("typed.fxsnapshot");
+    run(&["snapshot", "save", "--typed", &pid, snapshot.to_str().unwrap(), "--timeout", "30"]);
+    let tree = run(&["snapshot", "tree", snapshot.to_str().unwrap(), "--breakdown", "type"]);
+    assert!(tree.contains(" typed_heap_victim::Node\n"), "{tree}");
+
+    wait_for_no_children(victim.id());
+    drop(victim.stdin.take());
+    assert!(victim.wait().unwrap().success());
+}
+
+/// Copies of a process whose threads never pause have whole tables, and do not disturb it.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_busy_process_is_copied_many_times() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut victim = listening(&program("typed_heap_churn"), &[], folder.path());
+    let pid = victim.id().to_string();
+    let rounds = if std::env::var_os("THOROUGH").is_some() { 1000 } else { 5 };
+    for _ in 0..rounds {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_about-memory"));
+        command.args(["types", &pid, "--json", "--no-fix-stacks"]).env("XDG_RUNTIME_DIR", folder.path());
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        let json: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert!(json["blocks"].as_u64() > Some(1000), "{json}");
+    }
+    let mut command = Command::new(env!("CARGO_BIN_EXE_about-memory"));
+    let output =
+        command.args(["types", &pid, "--json"]).env("XDG_RUNTIME_DIR", folder.path()).output().unwrap();
+    let json: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let [agree, disagree] = ["agree", "disagree"].map(|key| json[key].as_u64().unwrap());
+    assert!(agree > 1000 && disagree * 200 <= agree, "{json:#}");
+    wait_for_no_children(victim.id());
+    drop(victim.stdin.take());
+    let mut rest = String::new();
+    victim.stdout.take().unwrap().read_to_string(&mut rest).unwrap();
+    assert!(victim.wait().unwrap().success() && rest == "done\n", "{rest}");
 }

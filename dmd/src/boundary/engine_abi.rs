@@ -6,7 +6,7 @@ use core::time::Duration;
 
 use memory_reporter::engine_abi::{
     Body, ENCLOSING, EachBlock, EachFrame, EachName, EachRow, EngineTable, LogState, MoveRoom, ON_ALLOC,
-    Rows, RunReporters, Sizes, TypeName,
+    ProcessCopy, Rows, RunReporters, Sizes, TypeName,
 };
 
 use crate::boundary::with_caller::with_caller;
@@ -17,7 +17,7 @@ use crate::options::Mode;
 use crate::recording;
 use crate::system::path_bytes::path_of;
 use crate::system::slot::{Inside, slot};
-use crate::system::{error_numbers, memory};
+use crate::system::{copy, error_numbers, memory};
 use crate::tables::block_table::Found;
 use crate::tables::mark::PathId;
 use crate::tables::runs;
@@ -68,6 +68,8 @@ pub(crate) static TABLE: EngineTable = EngineTable {
     drain_log_places,
     site_places,
     log_bytes,
+    copy_process,
+    end_copy,
 };
 
 const _: () = assert!(
@@ -330,6 +332,24 @@ unsafe extern "C" fn start_recording(path: *const c_char) -> c_int {
         recording::end_requested();
     }
     started
+}
+
+unsafe extern "C" fn copy_process(made: *mut ProcessCopy) -> c_int {
+    if !ENGINE.records() {
+        return dumping::NOT_RUNNING;
+    }
+    match copy::make() {
+        Ok(copy) => {
+            // SAFETY: the caller passes a place for the copy.
+            unsafe { made.write(copy) };
+            0
+        }
+        Err(error) => error,
+    }
+}
+
+extern "C" fn end_copy(copy: ProcessCopy) {
+    copy::end(copy);
 }
 
 unsafe extern "C" fn unrecorded(context: *mut c_void, body: Body) {

@@ -62,6 +62,16 @@ pub(crate) fn would_wait_for_itself() -> bool {
     slot().guard.is_set() && slot().locks.get() != 0
 }
 
+/// Calls `body` with all locks held, so that every table is whole in the child of a fork that it makes. The child does
+/// not return from it.
+#[cfg(target_os = "linux")]
+pub(crate) fn with_all_locks<T>(body: impl FnOnce() -> T) -> T {
+    for_each_lock(&mut |lock| lock.acquire());
+    let result = body();
+    for_each_lock(&mut |lock| lock.release());
+    result
+}
+
 /// Whether every lock becomes free within some tenths of a second. Then this thread holds none, for which it would
 /// wait for itself.
 pub(crate) fn locks_are_free() -> bool {

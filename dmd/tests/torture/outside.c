@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { BLOCKS = 30000 };
+enum { BLOCKS = 8000 };
 
 static void *blocks[BLOCKS];
 static size_t sizes[BLOCKS];
@@ -16,8 +16,8 @@ static unsigned random_below(unsigned most) {
 
 static size_t some_size(void) {
     switch (random_below(100)) {
-    case 0: return 1 + random_below(3000000);
-    case 1: case 2: case 3: return 1 + random_below(300000);
+    case 0: return 1 + random_below(600000);
+    case 1: case 2: case 3: return 1 + random_below(40000);
     case 4: return random_below(2);
     default: return 1 + random_below(300);
     }

@@ -5,7 +5,7 @@ use core::time::Duration;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-use super::{EngineTable, engine};
+use super::{EngineTable, ProcessCopy, engine};
 
 /// Whether an engine waits for [`start_tracking`], or records since then.
 pub(crate) fn may_record() -> bool {
@@ -58,6 +58,35 @@ pub(crate) fn unrecorded<T>(body: impl FnOnce() -> T) -> T {
     match engine() {
         Some(engine) => with(engine, body),
         None => body(),
+    }
+}
+
+/// A copy of this process, until this is dropped.
+pub(crate) struct Copied {
+    engine: &'static EngineTable,
+    copy: ProcessCopy,
+}
+
+impl Copied {
+    /// Makes one. The error is `Unsupported` if no engine records, or the system copies no processes.
+    #[allow(unsafe_code, reason = "calls a function of another library")]
+    pub(crate) fn make() -> io::Result<Self> {
+        let engine = engine().ok_or(io::ErrorKind::Unsupported)?;
+        let mut copy = ProcessCopy { process: 0, hold: 0 };
+        // SAFETY: the maker of the table guarantees that the function writes one copy, for which there is room.
+        done(unsafe { (engine.copy_process)(&raw mut copy) })?;
+        Ok(Self { engine, copy })
+    }
+
+    /// The number of the copy.
+    pub(crate) fn process(&self) -> u32 {
+        self.copy.process as u32
+    }
+}
+
+impl Drop for Copied {
+    fn drop(&mut self) {
+        (self.engine.end_copy)(self.copy);
     }
 }
 

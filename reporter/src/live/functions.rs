@@ -10,6 +10,9 @@ use crate::small_sort::sort_by;
 
 use super::{dmd_dump, log, tracking};
 
+/// The request for a copy of the process.
+pub(super) const COPY_REQUEST: &str = "dmd-copy";
+
 type Answer = dyn Fn(&str, &mut dyn Write) -> io::Result<()> + Send + Sync;
 
 struct Entry {
@@ -68,6 +71,9 @@ pub(super) fn names() -> Vec<String> {
     let mut names: Vec<_> = lock().iter().map(|entry| entry.request.clone()).collect();
     if engine_abi::is_connected() {
         names.push(dmd_dump::REQUEST.to_owned());
+        if cfg!(target_os = "linux") {
+            names.push(COPY_REQUEST.to_owned());
+        }
         if engine_abi::may_record() {
             names.push(tracking::REQUEST.to_owned());
             names.push(log::REQUEST.to_owned());

@@ -125,6 +125,31 @@ impl Amounts {
     }
 }
 
+/// The answer to `dmd-copy`: a copy of the process, which ends when the peer hangs up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Copied {
+    /// The version of the protocol that is spoken.
+    pub version: u32,
+    /// The number of the copy.
+    pub pid: u32,
+}
+
+impl Copied {
+    /// Reads the answer to `dmd-copy`, one line of JSON; `None` if the line is something else.
+    pub fn from_json(line: &str) -> Option<Self> {
+        let object = Object::read(line).ok()?;
+        Some(Self { version: object.required("version").ok()?, pid: object.required("pid").ok()? })
+    }
+
+    pub(super) fn to_line(&self) -> String {
+        json::line(&[
+            ("version", Value::Number(self.version.into())),
+            ("pid", Value::Number(self.pid.into())),
+        ])
+    }
+}
+
 #[derive(Debug)]
 pub(super) struct Request {
     pub(super) version: u32,

@@ -10,10 +10,10 @@ use crate::engine_abi;
 use crate::platform::Peer;
 use crate::reporting::amounts;
 
-use super::functions;
+use super::functions::{self, COPY_REQUEST};
 use super::hearing::{Heard, TIME_TO_READ, hear};
 use super::log::{self, Log};
-use super::protocol::{Amounts, Hello, MAX_REQUEST, Minimized, Request, Tracking, VERSION, refusal};
+use super::protocol::{Amounts, Copied, Hello, MAX_REQUEST, Minimized, Request, Tracking, VERSION, refusal};
 use super::tracking::{self, Session};
 use super::turns::{DEADLINE, collect_alone, minimize_alone};
 use super::workers::{Busy, Workers};
@@ -95,6 +95,7 @@ impl Who {
                 Some(path) => record(peer, path),
                 None => track(peer, request.sample_bytes.unwrap_or(tracking::SAMPLE_BYTES)),
             },
+            COPY_REQUEST if engine_abi::is_connected() => copy(peer),
             log::REQUEST if engine_abi::may_record() => {
                 stream_log(peer, request.per_million.unwrap_or(log::ALL), request.length)
             }
@@ -177,6 +178,23 @@ fn record(peer: &mut Peer, path: &str) -> io::Result<()> {
         peer.write_all(told.as_bytes())?;
     }
     Ok(())
+}
+
+/// Holds a copy of the process until the peer sends a line or hangs up.
+fn copy(peer: &mut Peer) -> io::Result<()> {
+    let copied = match engine_abi::Copied::make() {
+        Ok(copied) => copied,
+        Err(error) if error.kind() == io::ErrorKind::Unsupported => {
+            return refuse(
+                peer,
+                "DMD records nothing in this process now, or the system copies no processes",
+            );
+        }
+        Err(error) => return refuse(peer, &format!("no copy of the process: {error}")),
+    };
+    let told = Copied { version: VERSION, pid: copied.process() };
+    peer.write_all(told.to_line().as_bytes())?;
+    wait_for_line(peer).map(drop)
 }
 
 /// Streams the log of allocations until the peer sends a line or hangs up.

@@ -14,7 +14,7 @@ use super::super::{Failure, live_input, new_file};
 
 #[derive(Args)]
 pub(super) struct Save {
-    /// The process id or the name of a running process; with --typed also a dump of scan mode.
+    /// The process id or the name of a running process; with --typed also a core file or a dump of scan mode.
     #[arg(value_name = "SOURCE")]
     source: Input,
     /// The file to write.
@@ -26,7 +26,7 @@ pub(super) struct Save {
     /// The time the process has to answer.
     #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = live_input::seconds)]
     timeout: Duration,
-    /// Save the blocks that DMD records in scan mode, with their types and fields, of a program without a derive.
+    /// Save the blocks that DMD records, with their types and fields, of a program without a derive.
     #[arg(long)]
     typed: bool,
     #[command(flatten)]
@@ -48,7 +48,7 @@ impl Save {
     }
 
     fn typed(&self, file: &Path) -> Result<(), Failure> {
-        self.reading.with(&self.source, |heap, _, dump| {
+        self.reading.with(&self.source, Some(self.timeout), |heap, _, dump| {
             let wrong = |error: anyhow::Error| Failure::File(self.source.name(), error);
             let graph = heap.graph(dump).map_err(|error| wrong(error.into()))?;
             // Names of types, fields and functions are private enough that only this user may read them.

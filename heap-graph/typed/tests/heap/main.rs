@@ -2,14 +2,17 @@
 
 #![allow(clippy::unwrap_used, reason = "in a test")]
 
+mod core_of;
+
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
 
+use dmd_analyze::image::read_image;
 use dmd_analyze::{Dump, ReadOptions, read_with, symbolize::SymbolOptions};
 use tempfile::TempDir;
-use typed_heap::{DebugInfo, Layered, Memory, ProcessMemory, ScanMemory, TypedHeap, Unused};
+use typed_heap::{CoreFile, DebugInfo, Layered, Memory, ProcessMemory, ScanMemory, TypedHeap, Unused};
 
 /// A program that has written a dump and waits.
 struct Victim {
@@ -157,6 +160,42 @@ fn statics_are_readable() -> bool {
     runner().is_empty()
 }
 
+/// The users with their names, addresses, session and its queue; the table; four nodes of keys; the jobs with their array and
+/// numbers; the list.
+const HELD_BY_STATICS: usize = (1 + 4 + 4 + 2) + 1 + 4 + (1 + 2 + 1) + 50;
+
+/// The tables of the engine are in the core file, and so nothing else is needed.
+#[test]
+fn a_core_file_alone_has_all() {
+    if !statics_are_readable() {
+        return;
+    }
+    let victim = Victim::start();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("core");
+    core_of::write(victim.child.id(), &path);
+    assert!(CoreFile::is_one(&path) && !CoreFile::is_one(std::env::current_exe().unwrap()));
+    let core = CoreFile::open(&path).unwrap();
+    let read = |address, into: &mut [u8]| core.read(address, into);
+    let mut image = read_image(&read, &core.mappings(), 1_000_000).unwrap();
+    assert_eq!(image.modules()[0], victim.dump.modules()[0]);
+    image.symbolize(&SymbolOptions::new());
+    let bias = image.modules()[0].bias.unwrap();
+    let heap = TypedHeap::new(&image, &victim.info, bias, &core).unwrap();
+    assert_eq!(heap.held_by_statics().0, HELD_BY_STATICS);
+
+    // The dump was written first: writing it and a line leaves some blocks of the library.
+    let of_dump = victim.heap(&ScanMemory::new(&victim.dump).unwrap());
+    let types = by_type(&heap);
+    for (name, amounts) in by_type(&of_dump) {
+        if name.contains("typed_heap_victim") {
+            assert_eq!(types.get(&name), Some(&amounts), "{name}");
+        }
+    }
+    let strings = heap.duplicates(&core).rows;
+    assert!(strings.iter().any(|row| row.held_by == "[typed_heap_victim::User].email"), "{strings:?}");
+}
+
 #[test]
 fn a_static_holds_all() {
     if !statics_are_readable() {
@@ -199,7 +238,5 @@ fn a_static_holds_all() {
     let nodes =
         [("typed_heap_victim::Node.next.Some", 49), ("static typed_heap_victim::STORE.first.Some", 1)];
     assert_eq!(rows, nodes);
-    // The users with their names, addresses, session and its queue; the table; four nodes of keys; the jobs with their
-    // array and numbers; the list.
-    assert_eq!(heap.held_by_statics().0, (1 + 4 + 4 + 2) + 1 + 4 + (1 + 2 + 1) + 50);
+    assert_eq!(heap.held_by_statics().0, HELD_BY_STATICS);
 }

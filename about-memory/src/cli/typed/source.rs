@@ -1,0 +1,111 @@
+//! Where a typed heap comes from: a running process, a core file, or a dump of scan mode.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use about_memory::live::ProcessCopy;
+use dmd::analyze::image::{Mapping, read_image};
+use dmd::analyze::{AnalyzeError, Dump, Mode, ReadOptions};
+use typed_heap::{CoreFile, Layered, Memory, ProcessMemory, ScanMemory, TypedError};
+
+use super::super::input::Input;
+use super::super::recorded;
+use super::super::{Failure, live_input, say};
+
+/// The time that a process has to make its copy.
+pub(super) const TIMEOUT: Duration = Duration::from_secs(60);
+
+/// A part of blocks without a stack that is worth a note: one in this many.
+const WORTH_A_NOTE: usize = 100;
+
+/// The blocks of a heap, and the memory of the same moment.
+pub(super) struct Source {
+    pub(super) dump: Dump,
+    place: Place,
+}
+
+enum Place {
+    /// The dump has the contents of blocks, and a core file perhaps the statics.
+    Dump(Option<CoreFile>),
+    Core(CoreFile),
+    /// The copy lives as long as somebody reads its memory.
+    Process(ProcessMemory, #[expect(dead_code, reason = "dropping it ends the copy")] ProcessCopy),
+}
+
+impl Source {
+    /// Opens a source. `core` has the statics of a dump.
+    pub(super) fn open(
+        source: &Input,
+        core: Option<&PathBuf>,
+        timeout: Duration,
+        limits: &ReadOptions,
+    ) -> Result<Self, Failure> {
+        let failure = |error: anyhow::Error| Failure::File(source.name(), error);
+        let pid = source.process()?;
+        if core.is_some() && (pid.is_some() || CoreFile::is_one(source.path())) {
+            let reason = "--core is for dumps: a process or a core file has all of its memory";
+            return Err(Failure::Usage(reason.to_owned()));
+        }
+        if let Some(pid) = pid {
+            return Self::of_process(pid, timeout, limits);
+        }
+        if CoreFile::is_one(source.path()) {
+            let core = CoreFile::open(source.path()).map_err(|error| failure(error.into()))?;
+            let dump = read(&core, &core.mappings(), limits).map_err(|error| failure(error.into()))?;
+            return Ok(Self { dump, place: Place::Core(core) });
+        }
+        let path = source.path();
+        let read = limits.clone().contents(true);
+        let dump = recorded::Source::read(path, &read)?.into_dump(path, "the contents of blocks", "scan")?;
+        if dump.mode() != Mode::Scan {
+            return Err(failure(anyhow::anyhow!(
+                "its mode is {}; types need the contents of blocks, which a running process, a core file and a dump of scan \
+                 mode have: about-memory run --mode scan -- PROGRAM",
+                dump.mode()
+            )));
+        }
+        let of_core =
+            |path: &Path, error: TypedError| Failure::File(path.display().to_string(), error.into());
+        let core = core.map(|path| CoreFile::open(path).map_err(|error| of_core(path, error))).transpose()?;
+        Ok(Self { dump, place: Place::Dump(core) })
+    }
+
+    fn of_process(pid: u32, timeout: Duration, limits: &ReadOptions) -> Result<Self, Failure> {
+        let failure = |error: anyhow::Error| Failure::File(format!("process {pid}"), error);
+        let copy = ProcessCopy::of(pid, timeout).map_err(|error| live_input::failure(&[pid], error))?;
+        let memory = ProcessMemory::of(copy.pid()).map_err(|error| failure(error.into()))?;
+        let mappings = memory.mappings().map_err(|error| failure(error.into()))?;
+        let dump = read(&memory, &mappings, limits).map_err(|error| failure(error.into()))?;
+        let blocks = dump.blocks().len();
+        let without = dump.blocks().filter(|blocks| blocks.stack().is_none()).count();
+        if without > blocks / WORTH_A_NOTE {
+            say(&format!(
+                "process {pid}: {without} of {blocks} blocks have no stack, and only pointers say their types; start it with \
+                 DMD=--stacks=full"
+            ));
+        }
+        Ok(Self { dump, place: Place::Process(memory, copy) })
+    }
+
+    /// Gives the blocks and their memory to `show`.
+    pub(super) fn with<T>(
+        &self,
+        show: impl FnOnce(&Dump, &dyn Memory) -> Result<T, TypedError>,
+    ) -> Result<T, TypedError> {
+        match &self.place {
+            Place::Core(core) => show(&self.dump, core),
+            Place::Process(memory, _) => show(&self.dump, memory),
+            Place::Dump(core) => {
+                let contents = ScanMemory::new(&self.dump)?;
+                match core {
+                    Some(core) => show(&self.dump, &Layered::new(&contents, core)),
+                    None => show(&self.dump, &contents),
+                }
+            }
+        }
+    }
+}
+
+fn read(memory: &dyn Memory, mappings: &[Mapping], limits: &ReadOptions) -> Result<Dump, AnalyzeError> {
+    read_image(&|address, into| memory.read(address, into), mappings, limits.max_entries)
+}

@@ -1,0 +1,120 @@
+//! A copy of the process for a reader from outside: its memory stays as it is now while the process goes on.
+//!
+//! A raw `clone` makes it, so that no handler of the program for forks runs, and nobody gets a signal when it ends. It has one
+//! thread, which runs no code but that below, and the descriptors of the process are closed in it.
+
+use core::ffi::{c_int, c_long, c_ulong};
+use std::io;
+
+use memory_reporter::engine_abi::ProcessCopy;
+
+use crate::system::slot::{Inside, slot};
+use crate::system::{confined, error_numbers, fork};
+
+/// How often the copy looks whether the process is still there: another process may hold the other end of its pipe open.
+const LOOK_MILLISECONDS: c_int = 500;
+
+/// An argument of `prctl` that a request does not use.
+const NOTHING: c_ulong = 0;
+
+/// Where the system cannot close all descriptors at once, the copy closes these.
+const MOST_DESCRIPTORS: c_int = 65_536;
+
+/// Makes a copy; the error is the system's number. The process stands still for as long as a fork takes.
+pub(crate) fn make() -> Result<ProcessCopy, c_int> {
+    // In a signal handler that interrupted an allocation this thread may hold a lock. A filter of system calls may end the
+    // process.
+    if slot().guard.is_set() || confined::is_confined() {
+        return Err(error_numbers::BUSY);
+    }
+    let _inside = Inside::deeper();
+    let mut ends = [0; 2];
+    // SAFETY: `ends` is a place for two descriptors.
+    if unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) } != 0 {
+        return Err(error_number());
+    }
+    let [read, write] = ends;
+    // SAFETY: the function has no precondition.
+    let process = unsafe { libc::getpid() };
+    // The copy keeps the mask: no handler of the program runs in it.
+    let before = set_mask(!0);
+    let made = fork::with_all_locks(|| {
+        // SAFETY: no flags: a child with its own memory, on a copy of this stack.
+        let child = unsafe { libc::syscall(libc::SYS_clone, 0_usize, 0_usize, 0_usize, 0_usize, 0_usize) };
+        match child {
+            0 => wait(read, process),
+            child if child > 0 => Ok(ProcessCopy { process: child as c_int, hold: write }),
+            _ => Err(error_number()),
+        }
+    });
+    set_mask(before);
+    close(read);
+    if made.is_err() {
+        close(write);
+    }
+    made
+}
+
+/// Blocks these signals in this thread, and returns those that it has blocked so far.
+fn set_mask(signals: u64) -> u64 {
+    let mut before = 0_u64;
+    let bytes = size_of::<u64>();
+    // SAFETY: the kernel's set of signals, and a place for the old one.
+    unsafe {
+        libc::syscall(libc::SYS_rt_sigprocmask, libc::SIG_SETMASK, &raw const signals, &raw mut before, bytes)
+    };
+    before
+}
+
+/// Ends a copy, and waits until it has ended.
+pub(crate) fn end(copy: ProcessCopy) {
+    close(copy.hold);
+    loop {
+        // SAFETY: a null pointer asks for no status. The flag is for children that send no signal.
+        let waited = unsafe { libc::waitpid(copy.process, core::ptr::null_mut(), libc::__WALL) };
+        if waited >= 0 || error_number() != libc::EINTR {
+            return;
+        }
+    }
+}
+
+/// What the copy does: it waits for the end of the pipe, or of the process, and ends. Only system calls: the copy may lie in
+/// the middle of anything that other threads did.
+fn wait(read: c_int, process: c_int) -> ! {
+    close_all_but(read);
+    // A kernel that knows no such permission needs none.
+    // SAFETY: lets other processes of this user read this one's memory.
+    unsafe { libc::prctl(libc::PR_SET_PTRACER, libc::PR_SET_PTRACER_ANY, NOTHING, NOTHING, NOTHING) };
+    // SAFETY: a string that ends in 0.
+    unsafe { libc::prctl(libc::PR_SET_NAME, c"dmd-copy".as_ptr(), NOTHING, NOTHING, NOTHING) };
+    loop {
+        let mut end = libc::pollfd { fd: read, events: libc::POLLIN, revents: 0 };
+        // SAFETY: one descriptor.
+        let ready = unsafe { libc::poll(&raw mut end, 1, LOOK_MILLISECONDS) };
+        // SAFETY: the function has no precondition.
+        if ready != 0 || unsafe { libc::getppid() } != process {
+            // SAFETY: ends this process, which has one thread.
+            unsafe { libc::_exit(0) };
+        }
+    }
+}
+
+fn close_all_but(kept: c_int) {
+    let close_range = |first: c_int, last: c_long| {
+        // SAFETY: closes descriptors of this process, whose only thread uses none of them.
+        first as c_long > last || unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) } == 0
+    };
+    if close_range(0, c_long::from(kept) - 1) && close_range(kept + 1, c_long::from(u32::MAX)) {
+        return;
+    }
+    (0..MOST_DESCRIPTORS).filter(|descriptor| *descriptor != kept).for_each(close);
+}
+
+fn close(descriptor: c_int) {
+    // SAFETY: nobody else has this descriptor.
+    unsafe { libc::close(descriptor) };
+}
+
+fn error_number() -> c_int {
+    io::Error::last_os_error().raw_os_error().unwrap_or(error_numbers::IO)
+}

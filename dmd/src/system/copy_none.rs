@@ -1,0 +1,14 @@
+//! On this system no process is copied.
+
+use core::ffi::c_int;
+
+use memory_reporter::engine_abi::ProcessCopy;
+
+/// No number of an error.
+const UNSUPPORTED: c_int = -1;
+
+pub(crate) fn make() -> Result<ProcessCopy, c_int> {
+    Err(UNSUPPORTED)
+}
+
+pub(crate) fn end(_copy: ProcessCopy) {}
