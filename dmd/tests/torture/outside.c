@@ -24,6 +24,8 @@ static size_t some_size(void) {
 }
 
 int main(void) {
+    // Reading must not allocate.
+    setvbuf(stdin, NULL, _IONBF, 0);
     for (int turn = 0; turn < 3; turn++) {
         for (int at = 0; at < BLOCKS; at++) {
             if (random_below(2)) continue;
