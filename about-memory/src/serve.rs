@@ -36,6 +36,8 @@ mod snapshots;
 mod stacks;
 mod stream;
 mod token;
+mod types;
 
 pub use redirect::redirect_file;
 pub use server::{ServeOptions, Server};
+pub use types::{TypeRow, TypeTable, TypeTables};

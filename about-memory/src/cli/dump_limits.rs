@@ -5,7 +5,7 @@ use std::path::Path;
 use clap::Args;
 use dmd::analyze::ReadOptions;
 
-#[derive(Args)]
+#[derive(Args, Clone)]
 pub(crate) struct DumpLimits {
     /// Read at most this many bytes of uncompressed dump, and unpack at most as many bytes of debug information.
     #[arg(long, value_name = "BYTES", default_value_t = ReadOptions::default().max_bytes)]

@@ -1,5 +1,6 @@
 //! `about-memory serve`: a live page in the browser.
 
+use std::ffi::OsString;
 use std::io::{self, Write as _};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -10,13 +11,14 @@ use std::time::Duration;
 use about_memory::HtmlOptions;
 use about_memory::export::{StacksFormat, StacksOptions, Window};
 use about_memory::live::{self, AskOptions};
-use about_memory::serve::{ServeOptions, Server, redirect_file};
+use about_memory::serve::{ServeOptions, Server, TypeTables, redirect_file};
 use about_memory::session::{Session, SessionOptions};
 use clap::Args;
 use dmd::analyze::program::{HeapBlocks, ProgramOptions};
 use dmd::analyze::recording::Recording;
-use dmd::analyze::{Dump, ReadOptions};
+use dmd::analyze::{Dump, Mode, ReadOptions};
 use memory_export::pprof;
+use typed_heap::CoreFile;
 
 use super::dump_limits::DumpLimits;
 use super::export::profile::Making;
@@ -24,7 +26,7 @@ use super::html::{is_version_of_dumps, timeline};
 use super::input::{Input, Reading};
 use super::recorded::When;
 use super::symbols::Symbols;
-use super::{Failure, live_input, say};
+use super::{Failure, live_input, say, typed};
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -32,6 +34,7 @@ Examples:
   about-memory serve heap.fxsnapshot memory-report.json.gz
   about-memory serve 1234
   about-memory serve dmd.json.gz history.dmdrec
+  about-memory serve core.1234                   # types, fields and who holds them, of a program with debug = 2
   about-memory serve before.fxsnapshot after.fxsnapshot --port 8123 --no-open
   about-memory serve heap.fxsnapshot --read-only --idle 1800
 
@@ -45,7 +48,8 @@ const LOOK: Duration = Duration::from_millis(100);
 
 #[derive(Args)]
 pub(crate) struct Serve {
-    /// Heap snapshots (.fxsnapshot), report files, DMD dumps and recordings, or process ids or names to measure.
+    /// Heap snapshots (.fxsnapshot), report files, DMD dumps and recordings, core files of programs under DMD, or process
+    /// ids or names to measure.
     #[arg(value_name = "FILE|PID")]
     inputs: Vec<Input>,
     /// The port. [default: a free one]
@@ -80,6 +84,12 @@ impl Serve {
         let options = ServeOptions::new().port(self.port).read_only(self.read_only);
         let server = Server::start(session.clone(), &options)
             .map_err(|error| Failure::File(format!("127.0.0.1:{}", self.port), error.into()))?;
+        if cfg!(target_os = "linux") {
+            let typed = self.typed();
+            server.types_of_processes(move |pid, path| {
+                typed(&Input::from(OsString::from(pid.to_string())), path)
+            });
+        }
         for input in &self.inputs {
             self.add(input, &session, &server)?;
         }
@@ -113,17 +123,23 @@ impl Serve {
         if !input.is_stdin() && Recording::is_at(input.path()) {
             let limits = self.reading.dump_options();
             let options = if self.when.is_chosen() {
-                self.blocks(input, &limits)?
+                self.blocks(input, &limits)?.0
             } else {
                 HtmlOptions::new().timeline(timeline(input.path(), &self.symbols, &limits)?)
             };
             server.add_stacks_with_files(name, &options, self.files(input));
             return Ok(());
         }
+        if CoreFile::is_one(input.path()) {
+            return self.add_types(name, input, server);
+        }
         match input.read(&self.reading) {
             Err(Failure::File(_, error)) if is_version_of_dumps(&error) && !input.is_stdin() => {
-                let options = self.blocks(input, &self.reading.dump_options())?;
-                server.add_stacks_with_files(name, &options, self.files(input));
+                let (options, mode) = self.blocks(input, &self.reading.dump_options())?;
+                server.add_stacks_with_files(name.clone(), &options, self.files(input));
+                if mode == Mode::Scan {
+                    self.add_types(name, input, server)?;
+                }
             }
             set => server.add_report(name, set?),
         }
@@ -131,10 +147,27 @@ impl Serve {
     }
 
     /// The blocks of a dump, or of a time of a recording.
-    fn blocks(&self, input: &Input, limits: &ReadOptions) -> Result<HtmlOptions, Failure> {
+    fn blocks(&self, input: &Input, limits: &ReadOptions) -> Result<(HtmlOptions, Mode), Failure> {
         let fix = |dump: &mut Dump| self.symbols.fix(dump, limits);
         let (dump, _) = self.when.read(input.path(), limits, None, fix)?;
-        Ok(HtmlOptions::new().heap_blocks(HeapBlocks::new(dump, &ProgramOptions::new())))
+        let mode = dump.mode();
+        Ok((HtmlOptions::new().heap_blocks(HeapBlocks::new(dump, &ProgramOptions::new())), mode))
+    }
+
+    /// Adds the typed heap of a core file or a dump of scan mode.
+    fn add_types(&self, name: String, input: &Input, server: &Server) -> Result<(), Failure> {
+        let (typed, source) = (self.typed(), input.clone());
+        let added = server.add_types(&format!("types of {name}"), move |path| typed(&source, path));
+        added.map(drop).map_err(|error| Failure::File(input.name(), error.into()))
+    }
+
+    /// Saves the typed heap of a source as a heap snapshot.
+    fn typed(&self) -> impl Fn(&Input, &Path) -> Result<TypeTables, String> + Send + Sync + use<> {
+        let limits = DumpLimits::of_bytes(self.reading.options().max_bytes);
+        let reading = typed::Reading::new(self.symbols.clone(), limits);
+        move |source, path| {
+            typed::save_tables(&reading, source, None, path).map_err(|failure| failure.lines().join("; "))
+        }
     }
 
     /// Writes the stacks of a file for other tools. It reads the file again, which takes less than keeping it.

@@ -1,6 +1,7 @@
 //! The heap by types: `about-memory types`, `waste` and `why`.
 
 mod source;
+mod tables;
 mod types;
 mod waste;
 mod why;
@@ -22,6 +23,7 @@ use super::symbols::Symbols;
 use super::{Failure, say};
 use source::Source;
 
+pub(crate) use tables::{save as save_tables, save_graph};
 pub(crate) use types::{EXAMPLES as TYPES, Types};
 pub(crate) use waste::{EXAMPLES as WASTE, Waste};
 pub(crate) use why::{EXAMPLES as WHY, Why};
@@ -78,7 +80,7 @@ impl Heap {
 }
 
 /// How a heap is read.
-#[derive(Args)]
+#[derive(Args, Clone)]
 pub(crate) struct Reading {
     /// A core file of the same moment as the dump, which has the statics of the program.
     #[arg(long, value_name = "FILE")]
@@ -93,6 +95,11 @@ pub(crate) struct Reading {
 }
 
 impl Reading {
+    /// Reads the heap with these symbols and limits.
+    pub(crate) fn new(symbols: Symbols, limits: DumpLimits) -> Self {
+        Self { core: None, program: None, symbols, limits }
+    }
+
     /// Whether the user chose what only a typed heap needs.
     pub(crate) fn is_chosen(&self) -> bool {
         self.core.is_some() || self.program.is_some()

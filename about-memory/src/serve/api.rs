@@ -16,6 +16,7 @@ use super::response::{Refusal, Response};
 use super::series::Over;
 use super::snapshots::{self, Export, Question};
 use super::stacks::{self, AllStacks};
+use super::types::AllTypes;
 use crate::session::{JobId, Session, SnapshotId};
 
 /// The longest body of a question.
@@ -27,6 +28,7 @@ pub(super) struct Api {
     pub(super) session: Session,
     pub(super) reports: Reports,
     pub(super) stacks: AllStacks,
+    pub(super) types: AllTypes,
     pub(super) guard: Guard,
     pub(super) max_upload: u64,
 }
@@ -52,6 +54,7 @@ impl Api {
                 &self.session,
                 &self.reports.list(),
                 &self.stacks.list(),
+                &self.types,
                 self.guard.read_only,
             )),
             (Method::Get, ["processes"]) => processes::list(),
@@ -72,6 +75,7 @@ impl Api {
                 let set = mark.map_or(set.clone(), |mark| Arc::new(crate::diff(&mark.set, &set)));
                 reports::file(id, &set, request.parameter("format").unwrap_or("json"))
             }
+            (Method::Get, ["types", id]) => self.types.get(SnapshotId(number(id)?)),
             (Method::Get, ["stacks", id]) => Ok(Response::bytes(self.stacks.get(number(id)?)?.data.to_vec())),
             (Method::Post, ["stacks", id, "export"]) => {
                 body::<stacks::Export>(request, stream)?.run(number(id)?, &self.stacks, &self.session)
@@ -97,7 +101,7 @@ impl Api {
             }
             (Method::Post, ["processes", pid, action]) => {
                 self.guard.change()?;
-                processes::action(&self.session, &self.stacks, number(pid)?, action)
+                processes::action(&self.session, &self.stacks, &self.types, number(pid)?, action)
             }
             (Method::Put, ["snapshots"]) => {
                 self.guard.change()?;

@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use super::reports::Reports;
 use super::response::{Refusal, Response};
 use super::stacks::{AllStacks, Stacks};
+use super::types::AllTypes;
 use crate::HtmlOptions;
 use crate::export::{self, StacksFormat, StacksOptions, Window};
 use crate::live::{self, AskOptions};
@@ -88,10 +89,20 @@ impl Measure {
     }
 }
 
+/// The name of a process and its number.
+fn name_of(pid: u32) -> String {
+    let name = live::list(TIME_FOR_NAMES).ok().and_then(|listeners| {
+        let of = listeners.into_iter().find(|listener| listener.pid == pid)?;
+        of.hello.ok().map(|hello| hello.name)
+    });
+    format!("{} (pid {pid})", name.as_deref().unwrap_or("process"))
+}
+
 /// What a button of a process does.
 pub(super) fn action(
     session: &Session,
     stacks: &AllStacks,
+    types: &AllTypes,
     pid: u32,
     action: &str,
 ) -> Result<Response, Refusal> {
@@ -101,15 +112,15 @@ pub(super) fn action(
             Ok(Response::json(&json!({})))
         }
         "heap-snapshot" => {
-            let name = live::list(TIME_FOR_NAMES).ok().and_then(|listeners| {
-                let of = listeners.into_iter().find(|listener| listener.pid == pid)?;
-                of.hello.ok().map(|hello| hello.name)
-            });
-            let title = format!("{} (pid {pid})", name.as_deref().unwrap_or("process"));
+            let title = name_of(pid);
             let save = move |path: &Path| {
                 live::save_snapshot(pid, path, TIME_FOR_FILES).map_err(|error| error.to_string())
             };
             let id = session.take(&title, save).map_err(super::answers::refusal)?;
+            Ok(Response::json(&json!({ "snapshot": id.0 })))
+        }
+        "types" => {
+            let id = types.take(pid, &format!("types of {}", name_of(pid)), session)?;
             Ok(Response::json(&json!({ "snapshot": id.0 })))
         }
         "dmd-dump" => {

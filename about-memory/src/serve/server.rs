@@ -2,6 +2,7 @@
 
 use std::io::{self, Read as _, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -18,9 +19,10 @@ use super::response::{Refusal, Response, refuse};
 use super::stacks::{AllStacks, Stacks};
 use super::stream;
 use super::token::Token;
+use super::types::{AllTypes, TypeTables};
 use crate::HtmlOptions;
 use crate::export::{StacksFormat, Window};
-use crate::session::Session;
+use crate::session::{Session, SessionError, SnapshotId};
 
 /// The most connections at the same time.
 const MAX_CONNECTIONS: usize = 64;
@@ -144,6 +146,7 @@ impl Server {
             session,
             reports: Reports::default(),
             stacks: AllStacks::default(),
+            types: AllTypes::default(),
             guard,
             max_upload: options.max_upload,
         };
@@ -195,6 +198,30 @@ impl Server {
     ) {
         let data = crate::html::stacks_payload(options);
         self.state.api.stacks.add(Stacks::given(title.into(), data, Some(Arc::new(write))));
+    }
+
+    /// Adds a typed heap: `save` saves it as a heap snapshot at a path, on another thread, and returns its tables, which the
+    /// page shows beside the snapshot's views. The page shows its error to the reader.
+    ///
+    /// # Errors
+    ///
+    /// If the session has as many snapshots as it may have.
+    pub fn add_types(
+        &self,
+        title: &str,
+        save: impl FnOnce(&Path) -> Result<TypeTables, String> + Send + 'static,
+    ) -> Result<SnapshotId, SessionError> {
+        self.state.api.types.add(title, &self.state.api.session, save)
+    }
+
+    /// From now on the page offers the types of processes that make copies of themselves
+    /// ([`ProcessCopy`](crate::live::ProcessCopy)). `save` does for the process of a number as in
+    /// [`add_types`](Self::add_types).
+    pub fn types_of_processes(
+        &self,
+        save: impl Fn(u32, &Path) -> Result<TypeTables, String> + Send + Sync + 'static,
+    ) {
+        self.state.api.types.save_by(Arc::new(save));
     }
 
     /// The time since the end of the latest request for data, or since the start; zero while the server answers one. A page

@@ -14,6 +14,7 @@ use super::answers;
 use super::reports::Report;
 use super::response::{Refusal, Response};
 use super::stacks::Stacks;
+use super::types::AllTypes;
 use crate::export::{self, StacksError, StacksFormat};
 use crate::session::{Answer, Query, RowsOptions, Session, SnapshotId};
 
@@ -146,6 +147,7 @@ pub(super) fn state(
     session: &Session,
     reports: &[(u32, Report)],
     stacks: &[(u32, Stacks)],
+    types: &AllTypes,
     read_only: bool,
 ) -> Response {
     let reports = reports.iter().map(|(id, report)| {
@@ -161,6 +163,8 @@ pub(super) fn state(
         "snapshots": session.snapshots().iter().map(answers::snapshot).collect::<Vec<_>>(),
         "reports": reports.collect::<Vec<_>>(),
         "stacks": stacks.collect::<Vec<_>>(),
+        "types": types.list(),
+        "typesOfProcesses": types.are_possible(),
         "cache": session.memory(),
     }))
 }

@@ -320,12 +320,15 @@ test("all reports are lines over time", async () => {
   await close();
 });
 
-const example = process.env.CODE_SEARCH ?? join(dirname(program ?? ""), "examples", "code_search");
-const noExample = existsSync(example) ? false : "no example: run `cargo build -p examples --example code_search` first";
+const examples = process.env.EXAMPLES ?? join(dirname(program ?? ""), "examples");
+const codeSearch = join(examples, "code_search");
+const victim = join(examples, "typed_heap_victim");
+const missing = [codeSearch, victim].filter((example) => !existsSync(example));
+const noExample = missing.length === 0 ? false : `missing: ${missing.join(", ")}`;
 
 test("a process is followed, with a mark and a line of its memory", { skip: noExample }, async () => {
   const sources = fileURLToPath(new URL("../src", import.meta.url));
-  const child = spawn(example, [sources, "--serve"], { stdio: ["pipe", "pipe", "inherit"] });
+  const child = spawn(codeSearch, [sources, "--serve"], { stdio: ["pipe", "pipe", "inherit"] });
   servers.push(child);
   await new Promise((ready) => child.stdout.on("data", (part) => String(part).includes("about-memory") && ready()));
   const { page, faults, close, exported } = await serve();
@@ -348,6 +351,44 @@ test("a process is followed, with a mark and a line of its memory", { skip: noEx
   await page.waitForSelector(".row.heading");
   await page.waitForFunction(() => document.querySelectorAll("#side a[href*='#/report/']").length === 2);
   assert.equal(await page.isChecked("#live"), true);
+  assert.deepEqual(faults, []);
+  await close();
+});
+
+test("a process without a derive shows its types, fields and waste", { skip: noExample }, async () => {
+  const env = { ...process.env, DMD: "--stacks=full --quiet", ABOUT_MEMORY: "listen" };
+  const child = spawn(victim, ["/dev/null"], { stdio: ["pipe", "pipe", "inherit"], env });
+  servers.push(child);
+  await new Promise((ready) => child.stdout.on("data", (part) => String(part).includes("ready") && ready()));
+  const { page, faults, close, read, go } = await serve();
+  const row = page.locator(".processes tr", { hasText: String(child.pid) });
+  await row.waitFor();
+  await row.getByText("Types", { exact: true }).click();
+  await read(1);
+  await page.click("#side li a[href='#/memory/1/types']");
+  const lines = () => page.$$eval(".types tr", (all) => all.map((row) => [...row.cells].map((cell) => cell.textContent)));
+  await page.waitForSelector(".types tr a");
+  assert.match(await page.textContent(".types .summary"), /^[\d.]+ KB in \d+ blocks; (9\d|100)\.\d\d% has a type\. Of \d+ pointers/);
+  const users = (await lines()).find(([, , , what]) => what === "[typed_heap_victim::User]");
+  assert.deepEqual([users[0], users[2]], ["488 B", "1"]);
+  const choose = async (table) => {
+    await page.selectOption(".types select", table);
+    await page.waitForFunction((table) => location.hash.endsWith(`by=${table}`), table);
+    return (await lines()).map(([bytes, , blocks, what]) => `${bytes} ${blocks} ${what}`);
+  };
+  const waste = await choose("waste");
+  // Room for 10 users of 48 bytes, 4 of them used.
+  assert.ok(waste.includes("288 B 1 [typed_heap_victim::User]: capacity beyond length of 480 B"), waste.join("\n"));
+  const fields = await choose("field");
+  assert.ok(fields.some((line) => line.endsWith(" 49 typed_heap_victim::Node.next.Some")), fields.join("\n"));
+  // A reload keeps the table; from a type one gets to its blocks.
+  await page.reload();
+  await page.waitForSelector(".types select");
+  assert.equal(await page.inputValue(".types select"), "field");
+  await go("#/memory/1/types?by=type");
+  await page.click(".types a:text-is('typed_heap_victim::Copies')");
+  await page.waitForSelector(".table .row");
+  assert.match(await page.textContent(".table .row"), /24 B.*typed_heap_victim::Copies/);
   assert.deepEqual(faults, []);
   await close();
 });

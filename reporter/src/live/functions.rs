@@ -71,9 +71,7 @@ pub(super) fn names() -> Vec<String> {
     let mut names: Vec<_> = lock().iter().map(|entry| entry.request.clone()).collect();
     if engine_abi::is_connected() {
         names.push(dmd_dump::REQUEST.to_owned());
-        if cfg!(target_os = "linux") {
-            names.push(COPY_REQUEST.to_owned());
-        }
+        names.push(COPY_REQUEST.to_owned());
         if engine_abi::may_record() {
             names.push(tracking::REQUEST.to_owned());
             names.push(log::REQUEST.to_owned());

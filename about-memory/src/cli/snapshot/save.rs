@@ -1,16 +1,14 @@
 //! Saves a heap snapshot of a running process.
 
-use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use about_memory::live;
 use clap::Args;
-use heap_graph::snapshot::WriteOptions;
 
 use super::super::input::{self, Input};
-use super::super::typed::Reading;
-use super::super::{Failure, live_input, new_file};
+use super::super::typed::{self, Reading};
+use super::super::{Failure, live_input};
 
 #[derive(Args)]
 pub(super) struct Save {
@@ -49,15 +47,7 @@ impl Save {
 
     fn typed(&self, file: &Path) -> Result<(), Failure> {
         self.reading.with(&self.source, Some(self.timeout), |heap, _, dump| {
-            let wrong = |error: anyhow::Error| Failure::File(self.source.name(), error);
-            let graph = heap.graph(dump).map_err(|error| wrong(error.into()))?;
-            // Names of types, fields and functions are private enough that only this user may read them.
-            let written = new_file::write(file, true, |out| -> io::Result<()> {
-                heap_graph::snapshot::write(&graph, out, &WriteOptions::new()).map(drop)
-            });
-            written.map_err(|error| {
-                Failure::File(file.display().to_string(), anyhow::anyhow!("cannot be written: {error}"))
-            })
+            typed::save_graph(heap, dump, &self.source, file).map(drop)
         })
     }
 }

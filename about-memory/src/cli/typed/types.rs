@@ -25,7 +25,7 @@ Examples:
 const DISAGREEMENTS: usize = 3;
 
 /// The field for people. The root of the graph is no type, and what it holds has names of its own.
-fn name(field: &FieldSizes<'_>) -> String {
+pub(super) fn name(field: &FieldSizes<'_>) -> String {
     match &field.field {
         _ if field.holder.as_str() != Some(ROOTS) => field.name(),
         Some(name) => name.to_string(),

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use about_memory::HtmlOptions;
 use about_memory::export::StacksFormat;
-use about_memory::serve::ServeOptions;
+use about_memory::serve::{ServeOptions, TypeRow, TypeTable, TypeTables};
+use about_memory::session::SnapshotId;
 use dmd_analyze::program::{HeapBlocks, ProgramOptions};
 use dmd_analyze::{Analysis, AnalyzeOptions};
 use memory_reporter::{Kind, Report, ReportSet, Units};
@@ -111,7 +112,7 @@ fn snapshots_are_imported_saved_and_removed() {
     let bytes = std::fs::read(snapshot_file()).unwrap();
     let imported = client.send("PUT", "/api/snapshots", "application/octet-stream", &bytes);
     assert_eq!(imported.json()["snapshot"], 1);
-    client.session.wait_until_read(about_memory::session::SnapshotId(1));
+    client.session.wait_until_read(SnapshotId(1));
     let state = client.get("/api/state").json();
     assert_eq!(
         (&state["snapshots"][0]["state"], &state["snapshots"][0]["imported"]),
@@ -137,7 +138,7 @@ fn snapshots_are_imported_saved_and_removed() {
     );
     // A hostile upload becomes a failed snapshot, with a reason.
     client.send("PUT", "/api/snapshots", "application/octet-stream", b"hostile");
-    client.session.wait_until_read(about_memory::session::SnapshotId(2));
+    client.session.wait_until_read(SnapshotId(2));
     let state = client.get("/api/state").json();
     assert_eq!(state["snapshots"][0]["state"], "error");
     assert!(state["snapshots"][0]["error"].as_str().unwrap().contains("gzip"));
@@ -390,4 +391,55 @@ fn a_page_that_goes_cancels_its_question() {
     });
     assert!(is_cancelled);
     assert_eq!(client.get("/api/state").status, 200);
+}
+
+#[test]
+fn a_snapshot_with_types_has_tables() {
+    let client = with_snapshot();
+    let state = client.get("/api/state").json();
+    assert_eq!((&state["types"], &state["typesOfProcesses"]), (&json!([]), &json!(false)));
+    assert_eq!(client.post("/api/processes/1/types", &json!({})).status, 404);
+
+    let row = |text: &str| TypeRow { bytes: 48, blocks: 2, text: text.to_owned(), of_type: None };
+    let table = TypeTable::new("field", "By field", 96, vec![row("a"), row("b"), row("c")], 2);
+    let tables = TypeTables::new("96 B in 4 blocks", vec![table]);
+    let saved = |tables: TypeTables| {
+        move |path: &Path| {
+            std::fs::copy(snapshot_file(), path).map_err(|error| error.to_string())?;
+            Ok(tables)
+        }
+    };
+    let id = client.server.add_types("types of x", saved(tables.clone())).unwrap();
+    client.session.wait_until_read(id);
+    let state = client.get("/api/state").json();
+    assert_eq!(state["types"], json!([2]));
+    assert_eq!(
+        (&state["snapshots"][1]["title"], &state["snapshots"][1]["state"]),
+        (&json!("types of x"), &json!("read"))
+    );
+    let answer = client.get("/api/types/2").json();
+    assert_eq!(answer["summary"], "96 B in 4 blocks");
+    let table = &answer["tables"][0];
+    assert_eq!((&table["title"], &table["left_out"]), (&json!("By field"), &json!(1)));
+    assert_eq!(table["rows"][1], json!({ "bytes": 48, "blocks": 2, "text": "b", "of_type": null }));
+    assert_eq!(client.get("/api/types/1").status, 404);
+
+    client.server.types_of_processes(move |pid, path| match pid {
+        7 => saved(tables.clone())(path),
+        _ => Err(format!("process {pid} has gone")),
+    });
+    assert_eq!(client.get("/api/state").json()["typesOfProcesses"], true);
+    for (pid, snapshot) in [(7, 3), (8, 4)] {
+        let answer = client.post(&format!("/api/processes/{pid}/types"), &json!({})).json();
+        assert_eq!(answer, json!({ "snapshot": snapshot }));
+        client.session.wait_until_read(SnapshotId(snapshot));
+    }
+    let state = client.get("/api/state").json();
+    assert_eq!(state["types"], json!([2, 3]));
+    assert_eq!(state["snapshots"][3]["error"], "process 8 has gone");
+
+    // Tables go with their snapshots.
+    assert!(client.session.remove(SnapshotId(2)));
+    client.session.wait_until_read(client.server.add_types("again", |_| Err("no".to_owned())).unwrap());
+    assert_eq!(client.get("/api/types/2").status, 404);
 }

@@ -41,6 +41,10 @@ export interface State {
   reports: Report[];
   /** `files`: whether the server writes them for other tools. */
   stacks: { id: number; title: string; files: boolean }[];
+  /** The snapshots that have tables of types. */
+  types: number[];
+  /** Whether the server finds the types of processes. */
+  typesOfProcesses: boolean;
 }
 
 export interface Job {

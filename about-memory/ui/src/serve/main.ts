@@ -14,7 +14,15 @@ const token = takeToken();
 const api = new Api(token);
 const main = byId("main");
 const side = new Side(byId("side"), api, tell);
-let state: State = { seq: 0, readOnly: true, snapshots: [], reports: [], stacks: [] };
+let state: State = {
+  seq: 0,
+  readOnly: true,
+  snapshots: [],
+  reports: [],
+  stacks: [],
+  types: [],
+  typesOfProcesses: false,
+};
 let page: Page | null = null;
 /** The address and the state of its snapshots, as the page shows them. */
 let shown = "";
@@ -59,7 +67,7 @@ function show() {
   const waiting = own.find((snapshot) => snapshot?.state !== "read");
   if (own.includes(undefined)) main.replaceChildren(create("p", "empty", "This snapshot is gone. Choose another one."));
   else if (waiting) main.replaceChildren(create("p", "empty", waiting.error ?? "Reading the snapshot …"));
-  else if (kind === "memory" || kind === "diff") page = memoryPage(main, api, route, tell);
+  else if (kind === "memory" || kind === "diff") page = memoryPage(main, api, state, route, tell);
   else if (kind === "report") page = reportPage(main, api, state, route, tell);
   else if (kind === "stacks") page = stacksPage(main, api, state, route, tell);
   else if (kind === "series") page = seriesPage(main, api, route, tell);

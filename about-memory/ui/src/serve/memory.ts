@@ -1,12 +1,13 @@
 // The views of a snapshot and of two: aggregate, tree map, dominators, individuals, suspects, search, difference.
 
 import { create } from "../elements";
-import type { Api } from "./api";
+import type { Api, State } from "./api";
 import { choice, exportMenu, type File } from "./export_menu";
 import { MapView } from "./map";
 import { PathsPane } from "./paths";
 import { changed, link, type Route } from "./route";
 import { Table } from "./table";
+import { TypesView } from "./types";
 
 const GROUPS: [string, string][] = [
   ["type", "Type"],
@@ -23,6 +24,8 @@ const VIEWS: [string, string][] = [
   ["suspects", "Suspects"],
   ["search", "Search"],
 ];
+/** The view of a snapshot with typed blocks. */
+const TYPES: [string, string] = ["types", "Types"];
 /** A search begins this many milliseconds after the last key. */
 const TYPING = 300;
 
@@ -33,7 +36,7 @@ export interface Page {
 export type Tell = (text: string, isError: boolean) => void;
 
 /** Shows a route below `#/memory` or `#/diff`. */
-export function memoryPage(main: HTMLElement, api: Api, route: Route, tell: Tell): Page {
+export function memoryPage(main: HTMLElement, api: Api, state: State, route: Route, tell: Tell): Page {
   const isDiff = route.parts[0] === "diff";
   const [first, second] = [Number(route.parts[1]), Number(route.parts[2])];
   const view = isDiff ? "diff" : (route.parts[2] ?? "census");
@@ -52,7 +55,8 @@ export function memoryPage(main: HTMLElement, api: Api, route: Route, tell: Tell
     bar.append(swap);
   } else {
     const tabs = create("span", "tabs");
-    for (const [name, title] of VIEWS) {
+    const views = state.types.includes(first) ? [TYPES, ...VIEWS] : VIEWS;
+    for (const [name, title] of views) {
       const tab = create("a", "", title);
       tab.href = link(["memory", first, name]);
       if (name === view) tab.setAttribute("aria-current", "page");
@@ -74,6 +78,12 @@ export function memoryPage(main: HTMLElement, api: Api, route: Route, tell: Tell
     bar.append(back);
   }
 
+  if (view === "types") {
+    const types = new TypesView(api, first, by, tell);
+    main.append(types.element);
+    types.element.focus();
+    return types;
+  }
   const asked: Record<string, Record<string, unknown>> = {
     census: { view: "census", snapshot: first, by, invert, filter },
     treemap: { view: "tree-map", snapshot: first, by },

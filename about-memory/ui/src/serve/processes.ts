@@ -61,6 +61,7 @@ export function processesPage(main: HTMLElement, api: Api, state: State, tell: T
     if (can("heap-snapshot")) {
       all.push(button("Take snapshot", () => api.post(`${of}/heap-snapshot`, {})));
     }
+    if (state.typesOfProcesses && can("dmd-copy")) all.push(button("Types", () => api.post(`${of}/types`, {})));
     if (can("dmd-dump")) {
       all.push(
         button("Stacks", async () => {

@@ -68,7 +68,7 @@ export class Side {
     }
     const isRead = snapshot.state === "read";
     const title = create(isRead ? "a" : "span", "title", `${id}. ${snapshot.title}`);
-    if (title instanceof HTMLAnchorElement) title.href = link(["memory", id, "census"]);
+    if (title instanceof HTMLAnchorElement) title.href = link(["memory", id, state.types.includes(id) ? "types" : "census"]);
     item.append(title);
     if (snapshot.error !== null) item.append(create("small", "error", snapshot.error));
     else if (!isRead) item.append(create("small", "", STATES[snapshot.state] ?? snapshot.state));

@@ -1,0 +1,92 @@
+//! A typed heap for the served page: a heap snapshot, and its tables.
+
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+use about_memory::serve::{TypeRow, TypeTable, TypeTables};
+use dmd::analyze::Dump;
+use heap_graph::dominators::sizes_by_field;
+use heap_graph::snapshot::WriteOptions;
+use heap_graph::{DominatorTree, Graph, NodeIndex};
+use typed_heap::TypedHeap;
+
+use super::super::input::Input;
+use super::super::{Failure, new_file};
+use super::{Reading, counted, size, types};
+
+/// Rows of a table that the page gets.
+const ROWS: usize = 1000;
+
+/// Saves a typed heap as a heap snapshot, and gives the graph.
+pub(crate) fn save_graph(
+    heap: &TypedHeap<'_>,
+    dump: &Dump,
+    source: &Input,
+    path: &Path,
+) -> Result<Graph, Failure> {
+    let graph = heap.graph(dump).map_err(|error| Failure::File(source.name(), error.into()))?;
+    // Names of types, fields and functions are private enough that only this user may read them.
+    let written = new_file::write(path, true, |out| -> io::Result<()> {
+        heap_graph::snapshot::write(&graph, out, &WriteOptions::new()).map(drop)
+    });
+    written.map_err(|error| {
+        Failure::File(path.display().to_string(), anyhow::anyhow!("cannot be written: {error}"))
+    })?;
+    Ok(graph)
+}
+
+/// Saves the typed heap of a source as a heap snapshot, and gives its tables.
+pub(crate) fn save(
+    reading: &Reading,
+    source: &Input,
+    timeout: Option<Duration>,
+    path: &Path,
+) -> Result<TypeTables, Failure> {
+    let mut tables = TypeTables::default();
+    reading.with(source, timeout, |heap, memory, dump| {
+        let graph = save_graph(heap, dump, source, path)?;
+        let census = heap.census();
+        let rows = census.rows.iter().map(|row| TypeRow {
+            bytes: row.bytes,
+            blocks: row.blocks,
+            text: row.name.clone(),
+            of_type: Some(row.name.clone()),
+        });
+        let by_type = TypeTable::new("type", "By type", census.bytes, rows.collect(), ROWS);
+
+        let tree = DominatorTree::new(&graph);
+        let amount = |amount: u128| u64::try_from(amount).unwrap_or(u64::MAX);
+        let fields = sizes_by_field(&tree);
+        let rows = fields.iter().map(|field| TypeRow {
+            bytes: amount(field.retained_size),
+            blocks: field.count,
+            text: types::name(field),
+            of_type: None,
+        });
+        let all = amount(tree.retained_size(NodeIndex::ROOT).unwrap_or_default());
+        let by_field = TypeTable::new("field", "By field that keeps them alive", all, rows.collect(), ROWS);
+
+        let waste = heap.waste(memory);
+        let rows = waste.rows.iter().map(|row| TypeRow {
+            bytes: row.unused_bytes,
+            blocks: row.blocks,
+            text: format!("{}: {} of {}", row.name, row.unused.text(), size(row.bytes)),
+            of_type: Some(row.name.clone()),
+        });
+        let unused = TypeTable::new("waste", "Not used", census.bytes, rows.collect(), ROWS);
+
+        let percent = 100.0 * census.typed_bytes as f64 / census.bytes.max(1) as f64;
+        let agreement = heap.agreement();
+        let summary = format!(
+            "{} in {}; {percent:.2}% has a type. Of {} pointers {} say the same type as the stack that allocated their block.",
+            size(census.bytes),
+            counted(census.blocks),
+            agreement.agree + agreement.disagree,
+            agreement.agree
+        );
+        tables = TypeTables::new(summary, vec![by_type, by_field, unused]);
+        Ok(())
+    })?;
+    Ok(tables)
+}

@@ -1,0 +1,142 @@
+//! Snapshots whose nodes are the typed blocks of a program, and the tables that belong to them.
+
+use core::fmt;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde::Serialize;
+use serde_json::json;
+
+use super::answers;
+use super::response::{Refusal, Response};
+use crate::session::{Session, SessionError, SnapshotId};
+
+/// What a typed heap has beside its snapshot.
+#[derive(Clone, Debug, Default, Serialize)]
+#[non_exhaustive]
+pub struct TypeTables {
+    /// A sentence about all of it: its bytes, and how much has a type.
+    pub summary: String,
+    /// The tables: by type, by field, what is not used.
+    pub tables: Vec<TypeTable>,
+}
+
+impl TypeTables {
+    /// Tables below a sentence.
+    pub fn new(summary: impl Into<String>, tables: Vec<TypeTable>) -> Self {
+        Self { summary: summary.into(), tables }
+    }
+}
+
+/// One of the tables.
+#[derive(Clone, Debug, Default, Serialize)]
+#[non_exhaustive]
+pub struct TypeTable {
+    /// Its name in addresses.
+    pub name: String,
+    /// Its title.
+    pub title: String,
+    /// The bytes of the whole, to which percents refer.
+    pub whole: u64,
+    /// The rows, in order.
+    pub rows: Vec<TypeRow>,
+    /// The number of rows that the table has and does not show.
+    pub left_out: usize,
+}
+
+impl TypeTable {
+    /// The first `most` of these rows.
+    pub fn new(name: &str, title: &str, whole: u64, mut rows: Vec<TypeRow>, most: usize) -> Self {
+        let left_out = rows.len().saturating_sub(most);
+        rows.truncate(most);
+        Self { name: name.to_owned(), title: title.to_owned(), whole, rows, left_out }
+    }
+}
+
+/// A row: some blocks.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[allow(clippy::exhaustive_structs, reason = "what every row has")]
+pub struct TypeRow {
+    /// Their bytes, or those that they keep alive, or do not use.
+    pub bytes: u64,
+    /// Their number.
+    pub blocks: u64,
+    /// What they are.
+    pub text: String,
+    /// The type by which the snapshot groups them, if they have one type.
+    pub of_type: Option<String>,
+}
+
+/// Saves the typed heap of a process as a heap snapshot, and returns its tables. An error is a sentence for the reader of
+/// the page.
+pub(super) type SaveTypes = dyn Fn(u32, &Path) -> Result<TypeTables, String> + Send + Sync;
+
+/// The tables by snapshot, and what makes them.
+#[derive(Default)]
+pub(super) struct AllTypes {
+    save: Mutex<Option<Arc<SaveTypes>>>,
+    all: Mutex<BTreeMap<SnapshotId, Arc<Mutex<Option<TypeTables>>>>>,
+}
+
+impl fmt::Debug for AllTypes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AllTypes").field("all", &self.all).finish_non_exhaustive()
+    }
+}
+
+fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl AllTypes {
+    /// From now on the page can ask for the types of a process.
+    pub(super) fn save_by(&self, save: Arc<SaveTypes>) {
+        *lock(&self.save) = Some(save);
+    }
+
+    /// Whether the page can ask for the types of a process.
+    pub(super) fn are_possible(&self) -> bool {
+        lock(&self.save).is_some()
+    }
+
+    /// Takes the typed heap of a process as a snapshot of the session, on another thread.
+    pub(super) fn take(&self, pid: u32, title: &str, session: &Session) -> Result<SnapshotId, Refusal> {
+        let save = lock(&self.save).clone();
+        let save = save.ok_or(Refusal::new(404, "this server knows no types"))?;
+        self.add(title, session, move |path| save(pid, path)).map_err(answers::refusal)
+    }
+
+    /// Adds a snapshot with types, which `save` saves on another thread.
+    pub(super) fn add(
+        &self,
+        title: &str,
+        session: &Session,
+        save: impl FnOnce(&Path) -> Result<TypeTables, String> + Send + 'static,
+    ) -> Result<SnapshotId, SessionError> {
+        let tables = Arc::new(Mutex::new(None));
+        let filled = Arc::clone(&tables);
+        let taken = session.take(title, move |path| {
+            *lock(&filled) = Some(save(path)?);
+            Ok(())
+        });
+        let id = taken?;
+        let mut all = lock(&self.all);
+        // Tables go with their snapshots.
+        all.retain(|id, _| session.snapshots().iter().any(|info| info.id == *id));
+        all.insert(id, tables);
+        Ok(id)
+    }
+
+    /// The snapshots that have tables.
+    pub(super) fn list(&self) -> Vec<u32> {
+        lock(&self.all).iter().filter(|(_, tables)| lock(tables).is_some()).map(|(id, _)| id.0).collect()
+    }
+
+    pub(super) fn get(&self, id: SnapshotId) -> Result<Response, Refusal> {
+        let tables = lock(&self.all).get(&id).cloned();
+        let tables = tables.and_then(|tables| lock(&tables).clone());
+        let tables = tables.ok_or(Refusal::new(404, "this snapshot has no tables of types"))?;
+        Ok(Response::json(&json!(tables)))
+    }
+}

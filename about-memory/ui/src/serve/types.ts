@@ -1,0 +1,79 @@
+// The tables of a typed heap, beside the views of its snapshot.
+
+import { create } from "../elements";
+import type { Api } from "./api";
+import { choice } from "./export_menu";
+import { bytes, count, percent } from "./format";
+import { link, replaceAddress } from "./route";
+
+interface Row {
+  bytes: number;
+  blocks: number;
+  text: string;
+  of_type: string | null;
+}
+
+interface Tables {
+  summary: string;
+  tables: { name: string; title: string; whole: number; rows: Row[]; left_out: number }[];
+}
+
+/** The tables of a snapshot. `by` names the one to show first. */
+export class TypesView {
+  readonly element = create("div", "types");
+  private isClosed = false;
+
+  constructor(
+    private readonly api: Api,
+    private readonly snapshot: number,
+    private readonly by: string,
+    private readonly tell: (text: string, isError: boolean) => void,
+  ) {
+    this.element.tabIndex = 0;
+    this.element.setAttribute("role", "region");
+    this.element.setAttribute("aria-label", "Types");
+    this.load().catch((error: Error) => !this.isClosed && tell(error.message, true));
+  }
+
+  close() {
+    this.isClosed = true;
+  }
+
+  private async load() {
+    const all = await this.api.get<Tables>(`types/${this.snapshot}`);
+    if (!this.isClosed) this.show(all, all.tables.find(({ name }) => name === this.by)?.name ?? all.tables[0].name);
+  }
+
+  private show(all: Tables, name: string) {
+    const shown = all.tables.find((table) => table.name === name)!;
+    const names = all.tables.map(({ name, title }): [string, string] => [name, title]);
+    const menu = choice("Table", names, name, (next) => {
+      replaceAddress(link(["memory", this.snapshot, "types"], { by: next }));
+      this.show(all, next);
+    });
+    const table = create("table", "processes");
+    const head = create("tr");
+    head.append(...["Bytes", "", "Blocks", "What"].map((title) => create("th", "", title)));
+    table.append(head, ...shown.rows.map((row) => this.row(row, shown.whole)));
+    const rest = shown.left_out > 0 ? [create("p", "none", `… and ${count(shown.left_out)} more rows`)] : [];
+    this.element.replaceChildren(create("p", "summary", all.summary), menu, table, ...rest);
+    this.tell(`${count(shown.rows.length)} rows`, false);
+    document.documentElement.dataset.rows = String(shown.rows.length);
+  }
+
+  private row(row: Row, whole: number): HTMLElement {
+    const element = create("tr");
+    const amount = create("td", "number", bytes(row.bytes));
+    amount.title = `${count(row.bytes)} B`;
+    const what = create("td");
+    if (row.of_type === null) what.textContent = row.text;
+    else {
+      const to = create("a", "", row.text);
+      to.href = link(["memory", this.snapshot, "census"], { by: "type", filter: row.of_type });
+      to.title = "The blocks of this type: who holds them, and which stacks allocated them";
+      what.append(to);
+    }
+    element.append(amount, create("td", "number", percent(row.bytes, whole)), create("td", "number", count(row.blocks)), what);
+    return element;
+  }
+}
