@@ -84,12 +84,9 @@ impl Serve {
         let options = ServeOptions::new().port(self.port).read_only(self.read_only);
         let server = Server::start(session.clone(), &options)
             .map_err(|error| Failure::File(format!("127.0.0.1:{}", self.port), error.into()))?;
-        if cfg!(target_os = "linux") {
-            let typed = self.typed();
-            server.types_of_processes(move |pid, path| {
-                typed(&Input::from(OsString::from(pid.to_string())), path)
-            });
-        }
+        let typed = self.typed();
+        server
+            .types_of_processes(move |pid, path| typed(&Input::from(OsString::from(pid.to_string())), path));
         for input in &self.inputs {
             self.add(input, &session, &server)?;
         }

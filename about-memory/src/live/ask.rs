@@ -14,7 +14,6 @@ use serde::{Deserialize, Serialize};
 use crate::platform::Stream;
 
 use super::error::LiveError;
-use super::save::COPY_REQUEST;
 use super::sockets::sockets_of;
 
 /// The longest answer of one line, in bytes.
@@ -256,7 +255,7 @@ pub(super) fn recorded(answer: &mut BufReader<Stream>, timeout: Duration) -> Res
 /// Lets a process make a copy of itself, and returns the copy's number and the connection, which ends the copy when it is
 /// dropped.
 pub(super) fn copy(socket: &Path, timeout: Duration) -> Result<(u32, BufReader<Stream>), LiveError> {
-    let mut answer = send(socket, &Request::new(COPY_REQUEST), timeout)?;
+    let mut answer = send(socket, &Request::new("dmd-copy"), timeout)?;
     let copied = line(&mut answer, Copied::from_json, timeout)?;
     Ok((copied.pid, answer))
 }
