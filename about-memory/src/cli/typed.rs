@@ -130,7 +130,8 @@ impl Reading {
         let of_dump = |error: TypedError| Failure::File(source.name(), error.into());
         let shown = opened.with(|dump, memory| {
             let heap = TypedHeap::new(dump, &info, bias, memory)?;
-            Ok(show(&heap, memory, dump))
+            let whole = |()| opened.is_whole().map_err(|error| Failure::File(source.name(), error));
+            Ok(whole(()).and_then(|()| show(&heap, memory, dump)).and_then(whole))
         });
         shown.map_err(of_dump)?
     }

@@ -10,10 +10,10 @@ use dmd_analyze::{Dump, short_type_name};
 use hashbrown::HashMap;
 
 use crate::agreement::Agreement;
-use crate::blocks::{self, Block, StackTypes, fits};
+use crate::blocks::{self, Block, Index, StackTypes, fits};
 use crate::debug_info::{DebugInfo, TypeId};
 use crate::error::TypedError;
-use crate::memory::Memory;
+use crate::memory::{Memory, Window};
 use crate::path::PathId;
 use crate::walk::{Contents, Found, Target, Walk};
 
@@ -47,6 +47,7 @@ pub(crate) struct Edge {
 #[derive(Debug)]
 pub struct TypedHeap<'i> {
     pub(crate) blocks: Vec<Block>,
+    index: Index,
     pub(crate) contents: Vec<Option<Contents>>,
     origins: Vec<Origin>,
     pub(crate) edges: Vec<Edge>,
@@ -67,6 +68,7 @@ struct Inference<'i, 'm> {
     /// The element types that `InternalNode`s have in place of `LeafNode`s.
     inner_nodes: HashMap<TypeId, Option<TypeId>>,
     buffer: Vec<u8>,
+    window: Window,
 }
 
 /// Why statics are read.
@@ -96,6 +98,7 @@ impl<'i> TypedHeap<'i> {
         let origin = |contents: &Option<Contents>| contents.map_or(Origin::Nobody, |_| Origin::Stack);
         let origins = contents.iter().map(origin).collect();
         let heap = Self {
+            index: Index::new(&blocks),
             blocks,
             contents,
             origins,
@@ -108,7 +111,14 @@ impl<'i> TypedHeap<'i> {
         };
         let queue =
             (0..heap.blocks.len() as u32).filter(|block| heap.contents[*block as usize].is_some()).collect();
-        let mut work = Inference { heap, memory, queue, inner_nodes: HashMap::new(), buffer: Vec::new() };
+        let mut work = Inference {
+            heap,
+            memory,
+            queue,
+            inner_nodes: HashMap::new(),
+            buffer: Vec::new(),
+            window: Window::default(),
+        };
         work.statics(Pass::Sure);
         work.spread();
         // A static that is initialized late may not be. What it says fits the blocks that are known by now.
@@ -205,6 +215,10 @@ impl Inference<'_, '_> {
     /// Reads memory piece by piece, so that a size without memory takes none.
     fn read(&mut self, address: u64, bytes: u64) {
         self.buffer.clear();
+        if let Some(read) = self.window.read(self.memory, address, bytes) {
+            self.buffer.extend_from_slice(read);
+            return;
+        }
         while (self.buffer.len() as u64) < bytes {
             let start = self.buffer.len();
             let piece = (bytes - start as u64).min(PIECE as u64) as usize;
@@ -258,7 +272,7 @@ impl Inference<'_, '_> {
     /// The block that a pointer leads to, and what it says of it if the size fits.
     fn says(&mut self, pointer: &Found) -> Option<(usize, Option<Contents>)> {
         let info = self.heap.walk.info();
-        let index = blocks::find(&self.heap.blocks, pointer.value)?;
+        let index = self.heap.index.find(&self.heap.blocks, pointer.value)?;
         let block = &self.heap.blocks[index];
         let said = match pointer.target {
             Target::Opaque => None,
@@ -363,7 +377,7 @@ impl Inference<'_, '_> {
         self.read(address, requested);
         for word in self.buffer.chunks_exact(8) {
             let word = word.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte));
-            let to = blocks::find(&self.heap.blocks, word).filter(|to| *to != block);
+            let to = self.heap.index.find(&self.heap.blocks, word).filter(|to| *to != block);
             if let Some(to) = to.filter(|to| self.heap.blocks[*to].address == word) {
                 self.heap.edges.push(Edge { to: to as u32, path: None });
             }

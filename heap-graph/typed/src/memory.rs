@@ -5,6 +5,7 @@ mod layered;
 mod positioned;
 mod process;
 mod scan;
+mod window;
 
 use core::fmt::Debug;
 
@@ -12,10 +13,17 @@ pub use core_file::CoreFile;
 pub use layered::Layered;
 pub use process::ProcessMemory;
 pub use scan::ScanMemory;
+pub(crate) use window::Window;
 
 /// Memory of a program. Readers are asked only for blocks whose types have pointers, and for statics.
 pub trait Memory: Debug {
     /// Reads memory from `address` on. Returns how many bytes of `into` it filled, from the start; 0 if the address is
     /// not readable.
     fn read(&self, address: u64, into: &mut [u8]) -> usize;
+
+    /// Whether a read may go on from one block into the next one, as in the memory of a process. Blocks that follow each
+    /// other are then read together.
+    fn is_whole(&self) -> bool {
+        false
+    }
 }

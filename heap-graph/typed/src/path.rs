@@ -19,10 +19,23 @@ pub(crate) enum Segment {
 }
 
 /// All paths met so far. Elements have no numbers, so there are as many paths as types have.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Paths {
     all: Vec<(PathId, Segment)>,
-    ids: HashMap<(PathId, Segment), PathId>,
+    ids: HashMap<Key, PathId>,
+    /// The latest answers: the values of a type have the same few paths, millions of times.
+    recent: Box<[Option<(Key, PathId)>; RECENT]>,
+}
+
+const RECENT: usize = 256;
+
+/// A path, by the one before its last segment.
+type Key = (PathId, Segment);
+
+impl Default for Paths {
+    fn default() -> Self {
+        Self { all: Vec::new(), ids: HashMap::new(), recent: Box::new([None; RECENT]) }
+    }
 }
 
 impl Paths {
@@ -30,11 +43,24 @@ impl Paths {
     pub(crate) const EMPTY: PathId = PathId(0);
 
     pub(crate) fn add(&mut self, to: PathId, segment: Segment) -> PathId {
+        let number = match segment {
+            Segment::Name(name) => name.number(),
+            Segment::Word(word) => word.len(),
+            Segment::Element => 0,
+        };
+        let place = (to.0 as usize).wrapping_mul(31).wrapping_add(number) % RECENT;
+        if let Some((key, id)) = self.recent[place]
+            && key == (to, segment)
+        {
+            return id;
+        }
         let all = &mut self.all;
-        *self.ids.entry((to, segment)).or_insert_with(|| {
+        let id = *self.ids.entry((to, segment)).or_insert_with(|| {
             all.push((to, segment));
             PathId(all.len() as u32)
-        })
+        });
+        self.recent[place] = Some(((to, segment), id));
+        id
     }
 
     /// Whether the path has a member's or a variant's name.

@@ -87,6 +87,16 @@ impl Source {
         Ok(Self { dump, place: Place::Process(memory, copy) })
     }
 
+    /// An error if the process has ended, so that a part of its memory may be missing.
+    pub(super) fn is_whole(&self) -> Result<(), anyhow::Error> {
+        match &self.place {
+            Place::Process(memory, _) if !memory.is_there() => {
+                Err(anyhow::anyhow!("it ended while its memory was read"))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Gives the blocks and their memory to `show`.
     pub(super) fn with<T>(
         &self,

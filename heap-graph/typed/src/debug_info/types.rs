@@ -18,6 +18,12 @@ pub(crate) struct TypeRef(pub(super) u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct NameId(pub(super) u32);
 
+impl NameId {
+    pub(crate) fn number(self) -> usize {
+        self.0 as usize
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// Numbers, enumerations without data, functions.

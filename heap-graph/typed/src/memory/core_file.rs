@@ -177,6 +177,10 @@ fn files_of(mut notes: &[u8]) -> Option<&[u8]> {
 }
 
 impl Memory for CoreFile {
+    fn is_whole(&self) -> bool {
+        true
+    }
+
     fn read(&self, address: u64, into: &mut [u8]) -> usize {
         let mut filled = 0;
         while filled < into.len() {

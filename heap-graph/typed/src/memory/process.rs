@@ -32,6 +32,12 @@ impl ProcessMemory {
         Ok(Self { pid, memory: File::open(format!("/proc/{pid}/mem"))? })
     }
 
+    /// Whether the process is still there. What was read of one that has ended is not whole.
+    pub fn is_there(&self) -> bool {
+        // The list of a process that ended is empty, or gone.
+        fs::read(format!("/proc/{}/maps", self.pid)).is_ok_and(|maps| !maps.is_empty())
+    }
+
     /// The mappings of its program and libraries, for [`read_image`](dmd_analyze::image::read_image).
     ///
     /// # Errors
@@ -44,6 +50,10 @@ impl ProcessMemory {
 }
 
 impl Memory for ProcessMemory {
+    fn is_whole(&self) -> bool {
+        true
+    }
+
     fn read(&self, address: u64, into: &mut [u8]) -> usize {
         fill_at(&self.memory, into, address)
     }

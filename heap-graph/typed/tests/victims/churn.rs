@@ -18,7 +18,7 @@ const THREADS: u64 = 8;
 
 struct Item {
     name: String,
-    parts: Vec<Box<u64>>,
+    parts: Vec<Box<[u64; 2]>>,
 }
 
 /// What a thread has: a few thousand blocks.
@@ -31,16 +31,16 @@ struct Mine {
 impl Mine {
     fn turn(&mut self, number: u64) {
         let key = number.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 54;
-        if number % 3 == 0 {
+        if number.is_multiple_of(3) {
             self.items.remove(&key);
             self.order.remove(&key);
             return;
         }
         let item = self.items.entry(key).or_insert_with(|| Item { name: String::new(), parts: Vec::new() });
         item.name.push_str("more ");
-        item.parts.push(Box::new(number));
+        item.parts.push(Box::new([number; 2]));
         if item.parts.len() > 8 {
-            item.parts = vec![Box::new(number)];
+            item.parts = vec![Box::new([number; 2])];
             item.name = number.to_string();
         }
         self.order.insert(key, number);
