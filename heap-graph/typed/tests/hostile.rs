@@ -1,8 +1,10 @@
 //! Damaged programs and core files give errors, and never a panic.
 
 use std::fs;
+use std::io::{Read as _, Write as _};
+use std::process::{Command, Stdio};
 
-use typed_heap::{CoreFile, DebugInfo, Memory as _};
+use typed_heap::{CoreFile, DebugInfo, Memory as _, ProcessMemory};
 
 /// A sequence of numbers that looks random (Numerical Recipes' generator).
 fn next(state: &mut u64) -> u64 {
@@ -78,4 +80,19 @@ fn damaged_core_files_give_errors_or_no_memory() {
             }
         }
     }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_process_that_has_ended_is_not_there() {
+    let mut child = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    // The program runs once it answers.
+    child.stdin.as_mut().unwrap().write_all(b"x").unwrap();
+    child.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
+    let memory = ProcessMemory::of(child.id()).unwrap();
+    assert!(memory.is_there() && !memory.mappings().unwrap().is_empty());
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(!memory.is_there());
+    assert_eq!(memory.read(0x1000, &mut [0]), 0);
 }

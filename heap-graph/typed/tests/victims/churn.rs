@@ -18,7 +18,7 @@ const THREADS: u64 = 8;
 
 struct Item {
     name: String,
-    parts: Vec<Box<[u64; 2]>>,
+    parts: Vec<String>,
 }
 
 /// What a thread has: a few thousand blocks.
@@ -38,9 +38,9 @@ impl Mine {
         }
         let item = self.items.entry(key).or_insert_with(|| Item { name: String::new(), parts: Vec::new() });
         item.name.push_str("more ");
-        item.parts.push(Box::new([number; 2]));
+        item.parts.push(number.to_string());
         if item.parts.len() > 8 {
-            item.parts = vec![Box::new([number; 2])];
+            item.parts = vec![number.to_string()];
             item.name = number.to_string();
         }
         self.order.insert(key, number);
