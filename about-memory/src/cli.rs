@@ -98,6 +98,9 @@ enum Command {
     /// Show which fields hold the blocks of a type, or a block.
     #[command(after_help = typed::WHY)]
     Why(Box<typed::Why>),
+    /// Show at which await async tasks are, and what they keep alive.
+    #[command(after_help = typed::TASKS)]
+    Tasks(Box<typed::Tasks>),
     /// List the running processes that answer requests.
     #[command(after_help = list::EXAMPLES)]
     List(list::List),
@@ -214,6 +217,7 @@ pub(crate) fn run() -> ExitCode {
         Command::Types(types) => types.run(),
         Command::Waste(waste) => waste.run(),
         Command::Why(why) => why.run(),
+        Command::Tasks(tasks) => tasks.run(),
         Command::List(list) => list.run(),
         Command::Save(save) => save.run(),
         Command::Dump(dump) => dump.run(),

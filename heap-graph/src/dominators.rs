@@ -13,7 +13,7 @@ mod suspects;
 pub use fetch::{DominatorTreeNode, FetchOptions, FetchedChildren};
 pub use fields::{FieldSizes, sizes_by_field};
 pub use individuals::{MAX_INDIVIDUALS, individuals, individuals_watched};
-pub use retained::{ClassSizes, RetainedSet, retained_by_leaves, sizes_by_class};
+pub use retained::{ClassSizes, RetainedSet, retained_by_groups, retained_by_leaves, sizes_by_class};
 pub use shared::SharedDominators;
 pub use suspects::{Accumulation, Suspect, SuspectOptions, suspects};
 

@@ -1,7 +1,8 @@
-//! The heap by types: `about-memory types`, `waste` and `why`.
+//! The heap by types: `about-memory types`, `waste`, `why` and `tasks`.
 
 mod source;
 mod tables;
+mod tasks;
 mod types;
 mod waste;
 mod why;
@@ -24,11 +25,12 @@ use super::{Failure, say};
 use source::Source;
 
 pub(crate) use tables::{save as save_tables, save_graph};
+pub(crate) use tasks::{EXAMPLES as TASKS, Tasks};
 pub(crate) use types::{EXAMPLES as TYPES, Types};
 pub(crate) use waste::{EXAMPLES as WASTE, Waste};
 pub(crate) use why::{EXAMPLES as WHY, Why};
 
-/// What all three commands say at the end of their help.
+/// What all these commands say at the end of their help.
 macro_rules! about {
     ($examples:literal) => {
         concat!(
@@ -173,9 +175,14 @@ struct Table {
 impl Table {
     /// Rows of bytes of a whole, blocks, and a text.
     fn new(rows: impl IntoIterator<Item = (u64, u64, String)>, whole: u64) -> Self {
-        let row = |(of_bytes, blocks, text): (u64, u64, String)| {
+        Self::of(rows.into_iter().map(|(of_bytes, blocks, text)| (of_bytes, counted(blocks), text)), whole)
+    }
+
+    /// Rows of bytes of a whole, a number with its unit, and a text.
+    fn of(rows: impl IntoIterator<Item = (u64, String, String)>, whole: u64) -> Self {
+        let row = |(of_bytes, number, text): (u64, String, String)| {
             let percent = 100.0 * of_bytes as f64 / whole.max(1) as f64;
-            ([size(of_bytes), format!("{percent:.2}%"), counted(blocks)], text)
+            ([size(of_bytes), format!("{percent:.2}%"), number], text)
         };
         Self { rows: rows.into_iter().map(row).collect() }
     }

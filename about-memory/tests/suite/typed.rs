@@ -1,4 +1,4 @@
-//! `about-memory types`, `waste` and `why` of a program whose source says what it has.
+//! `about-memory types`, `waste`, `why` and `tasks` of a program whose source says what it has.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _};
@@ -61,11 +61,15 @@ fn wait_for_no_children(pid: u32) {
     panic!("left: {}", children(pid));
 }
 
-/// A dump of the program in this mode.
+/// A dump of the victim in this mode.
 fn dump(folder: &Path, mode: &str) -> String {
+    dump_of(&victim(), folder, mode)
+}
+
+fn dump_of(program: &Path, folder: &Path, mode: &str) -> String {
     let path = folder.join(format!("{mode}.json"));
     let options = format!("--mode={mode} --stacks=full --quiet");
-    let mut command = Command::new(victim());
+    let mut command = Command::new(program);
     command.arg(&path).env("DMD", options).stdin(Stdio::null()).stdout(Stdio::null());
     assert!(command.status().unwrap().success());
     path.to_str().unwrap().to_owned()
@@ -149,6 +153,41 @@ fn a_dump_has_types_waste_and_holders() {
     let inside = format!("0x{:x}", u64::from_str_radix(address, 16).unwrap() + 8);
     let other: Value = serde_json::from_str(&stdout(&["why", &dump, &inside, "--json"])).unwrap();
     assert_eq!((&other["largest"], &other["chain"]), (&json["largest"], &json["chain"]));
+}
+
+#[test]
+fn tasks_are_at_their_awaits() {
+    let folder = tempfile::tempdir().unwrap();
+    let dump = dump_of(&program("typed_heap_tasks"), folder.path(), "scan");
+    let source = include_str!("../../../heap-graph/typed/tests/victims/tasks.rs");
+    let line = |word: &str| 1 + source.lines().position(|line| line.ends_with(word)).unwrap();
+    let text = stdout(&["tasks", &dump]);
+    assert!(text.starts_with("40 tasks keep "), "{text}");
+    let place = |word| format!("heap-graph/typed/tests/victims/tasks.rs:{}", line(word));
+    let chain = format!(
+        "typed_heap_tasks::outer at {} -> typed_heap_tasks::serve at {} -> Pending<()>",
+        place("// FOURTH"),
+        place("// THIRD")
+    );
+    let row = text.lines().find(|row| row.ends_with(&chain)).unwrap_or_else(|| panic!("{chain}: {text}"));
+    assert!(row.contains("   5 tasks of "), "{row}");
+    assert!(text.contains("  typed_heap_tasks::serve, not started\n"), "{text}");
+    assert!(stdout(&["tasks", &dump, "--limit", "2"]).ends_with("  ... and 3 more; see --limit\n"));
+
+    let json: Value = serde_json::from_str(&stdout(&["tasks", &dump, "--json"])).unwrap();
+    let rows = json["rows"].as_array().unwrap();
+    let receives = |row: &&Value| row["awaits"][1]["future"] == "typed_heap_tasks::receive";
+    let row = rows.iter().find(receives).unwrap();
+    assert_eq!((&row["tasks"], &row["waitsFor"]), (&10.into(), &"Pending<()>".into()));
+    assert_eq!(
+        (&row["awaits"][1]["line"], &row["awaits"][1]["state"]),
+        (&line("// FIRST").into(), &"Suspend0".into())
+    );
+    let sum = |key: &str| rows.iter().map(|row| row[key].as_u64().unwrap()).sum::<u64>();
+    assert_eq!((json["tasks"].as_u64(), json["bytes"].as_u64()), (Some(sum("tasks")), Some(sum("bytes"))));
+
+    let text = stdout(&["tasks", &self::dump(folder.path(), "scan")]);
+    assert!(text.starts_with("0 tasks keep 0 B of ") && text.lines().count() == 1, "{text}");
 }
 
 #[test]

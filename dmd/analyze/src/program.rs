@@ -31,6 +31,7 @@ pub use holder::HolderKey;
 pub use leaks::{LeakOptions, Leaks, LeaksJson, LeaksText, OneTime};
 pub use line::bytes;
 pub use overview::Overview;
+pub use short_path::Workspace;
 pub use stack_rows::{RowFrame, StackRow, StackRows};
 pub use summary::{Summary, SummaryRow, SummaryTable};
 pub use text::ProgramText;

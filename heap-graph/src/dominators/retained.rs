@@ -79,23 +79,39 @@ pub fn retained_by_leaves(tree: &DominatorTree<'_>, breakdown: &Breakdown) -> Re
     let count = leaves(&report, 0, &mut |id, leaf| {
         of_nodes.extend(graph.find(NodeId(id)).map(|node| (node.index(), leaf as u32)));
     });
-    of_nodes.sort_unstable();
-    // Where the leaves of each node begin; an array counts a node in several.
-    let mut starts = vec![0_u32; graph.node_count() + 1];
-    of_nodes.iter().for_each(|(node, _)| starts[node.get() + 1] += 1);
+    Ok(retained_by_groups(tree, count, of_nodes))
+}
+
+/// The bytes of the nodes of each group and of all that these nodes dominate, each byte once, by the number of the group.
+/// `members` are nodes with the numbers of their groups; a node may be in several groups.
+///
+/// The retained sizes of different groups overlap, so that their sum may exceed the heap.
+///
+/// # Panics
+///
+/// If the number of a group is not below `groups`.
+pub fn retained_by_groups(
+    tree: &DominatorTree<'_>,
+    groups: usize,
+    mut members: Vec<(NodeIndex, u32)>,
+) -> Vec<u128> {
+    members.sort_unstable();
+    // Where the groups of each node begin.
+    let mut starts = vec![0_u32; tree.graph().node_count() + 1];
+    members.iter().for_each(|(node, _)| starts[node.get() + 1] += 1);
     (1..starts.len()).for_each(|node| starts[node] += starts[node - 1]);
     let of = |node: Node<'_>| {
         let node = node.index().get();
-        of_nodes[starts[node] as usize..starts[node + 1] as usize].iter().map(|(_, leaf)| *leaf as usize)
+        members[starts[node] as usize..starts[node + 1] as usize].iter().map(|(_, group)| *group as usize)
     };
-    let mut open = Open::new(count);
+    let mut open = Open::new(groups);
     down(tree, |step| match step {
-        Step::Into(node) => of(node).for_each(|leaf| {
-            open.enter(leaf, || tree.retained_size(node.index()).unwrap_or_default());
+        Step::Into(node) => of(node).for_each(|group| {
+            open.enter(group, || tree.retained_size(node.index()).unwrap_or_default());
         }),
-        Step::OutOf(node) => of(node).for_each(|leaf| open.leave(leaf)),
+        Step::OutOf(node) => of(node).for_each(|group| open.leave(group)),
     });
-    Ok(open.retained)
+    open.retained
 }
 
 /// Calls `each` with the ids and the number of each leaf, and returns the number after the last part of the report.

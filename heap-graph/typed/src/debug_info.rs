@@ -245,6 +245,13 @@ impl DebugInfo {
         false
     }
 
+    /// Whether a type is that of an `async` function, block or closure, or of another coroutine.
+    pub(crate) fn is_coroutine(&self, id: TypeId) -> bool {
+        let variants = self.get(id).variants.as_deref();
+        let discriminant = variants.and_then(|variants| variants.discriminant);
+        discriminant.is_some_and(|member| self.text(member.name) == types::STATE)
+    }
+
     /// The type behind the vtable at an address of the file.
     pub(crate) fn behind_vtable(&self, address: u64) -> Option<TypeId> {
         self.vtables.get(&address).copied()

@@ -13,12 +13,10 @@ use crate::agreement::Agreement;
 use crate::blocks::{self, Block, Index, StackTypes, fits};
 use crate::debug_info::{DebugInfo, TypeId};
 use crate::error::TypedError;
-use crate::memory::{Memory, Window};
+use crate::memory::{Memory, Reader};
 use crate::path::PathId;
+use crate::plan::Wanted;
 use crate::walk::{Contents, Found, Target, Walk};
-
-/// The step in which the contents of a block are read.
-const PIECE: usize = 1 << 20;
 
 /// The largest static that is read, in bytes.
 const LARGEST_STATIC: u64 = 1 << 20;
@@ -47,7 +45,7 @@ pub(crate) struct Edge {
 #[derive(Debug)]
 pub struct TypedHeap<'i> {
     pub(crate) blocks: Vec<Block>,
-    index: Index,
+    pub(crate) index: Index,
     pub(crate) contents: Vec<Option<Contents>>,
     origins: Vec<Origin>,
     pub(crate) edges: Vec<Edge>,
@@ -63,12 +61,10 @@ pub struct TypedHeap<'i> {
 /// The work of inference.
 struct Inference<'i, 'm> {
     heap: TypedHeap<'i>,
-    memory: &'m dyn Memory,
+    reader: Reader<'m>,
     queue: VecDeque<u32>,
     /// The element types that `InternalNode`s have in place of `LeafNode`s.
     inner_nodes: HashMap<TypeId, Option<TypeId>>,
-    buffer: Vec<u8>,
-    window: Window,
 }
 
 /// Why statics are read.
@@ -91,7 +87,7 @@ impl<'i> TypedHeap<'i> {
     /// [`TypedError::Dump`] if the dump is of another mode, [`TypedError::Overlap`] if blocks overlap.
     pub fn new(dump: &Dump, info: &'i DebugInfo, bias: u64, memory: &dyn Memory) -> Result<Self, TypedError> {
         let blocks = blocks::of(dump)?;
-        let walk = Walk::new(info, bias);
+        let walk = Walk::new(info, bias, Wanted::Pointers);
         let has_tail = |contents| matches!(contents, Contents::One(of) if walk.plans.has_tail(of));
         let stacks = StackTypes::new(dump, info, has_tail);
         let contents: Vec<_> = blocks.iter().map(|block| stacks.of(block, info)).collect();
@@ -111,14 +107,7 @@ impl<'i> TypedHeap<'i> {
         };
         let queue =
             (0..heap.blocks.len() as u32).filter(|block| heap.contents[*block as usize].is_some()).collect();
-        let mut work = Inference {
-            heap,
-            memory,
-            queue,
-            inner_nodes: HashMap::new(),
-            buffer: Vec::new(),
-            window: Window::default(),
-        };
+        let mut work = Inference { heap, reader: Reader::new(memory), queue, inner_nodes: HashMap::new() };
         work.statics(Pass::Sure);
         work.spread();
         // A static that is initialized late may not be. What it says fits the blocks that are known by now.
@@ -200,35 +189,15 @@ impl<'i> TypedHeap<'i> {
 }
 
 impl Inference<'_, '_> {
-    /// Reads what a block holds into the buffer, and finds its pointers. Gives whether there was anything to read.
+    /// Reads what a block holds, and finds its pointers. Gives whether there was anything to read.
     fn pointers(&mut self, block: usize) -> bool {
         let Some(contents) = self.heap.contents[block] else { return false };
-        if !self.heap.walk.has_pointers(contents) {
+        if !self.heap.walk.has_any(contents) {
             return false;
         }
         let Block { address, requested, .. } = self.heap.blocks[block];
-        self.read(address, requested);
-        self.heap.walk.block(&self.buffer, contents);
+        self.heap.walk.block(self.reader.read(address, requested), contents);
         true
-    }
-
-    /// Reads memory piece by piece, so that a size without memory takes none.
-    fn read(&mut self, address: u64, bytes: u64) {
-        self.buffer.clear();
-        if let Some(read) = self.window.read(self.memory, address, bytes) {
-            self.buffer.extend_from_slice(read);
-            return;
-        }
-        while (self.buffer.len() as u64) < bytes {
-            let start = self.buffer.len();
-            let piece = (bytes - start as u64).min(PIECE as u64) as usize;
-            self.buffer.resize(start + piece, 0);
-            let filled = self.memory.read(address.wrapping_add(start as u64), &mut self.buffer[start..]);
-            self.buffer.truncate(start + filled);
-            if filled < piece {
-                break;
-            }
-        }
     }
 
     fn statics(&mut self, pass: Pass) {
@@ -236,11 +205,11 @@ impl Inference<'_, '_> {
         for (index, one) in info.statics().iter().enumerate() {
             let Some(of) = info.type_at(one.of) else { continue };
             let size = info.size(of);
-            if size > LARGEST_STATIC || !self.heap.walk.has_pointers(Contents::One(of)) {
+            if size > LARGEST_STATIC || !self.heap.walk.has_any(Contents::One(of)) {
                 continue;
             }
-            self.read(one.address.wrapping_add(self.heap.walk.bias), size);
-            self.heap.walk.block(&self.buffer, Contents::One(of));
+            let address = one.address.wrapping_add(self.heap.walk.bias);
+            self.heap.walk.block(self.reader.read(address, size), Contents::One(of));
             let found = core::mem::take(&mut self.heap.walk.found);
             for pointer in &found {
                 match pass {
@@ -374,8 +343,7 @@ impl Inference<'_, '_> {
     /// The words of a block without a layout that lead to the start of a block.
     fn words(&mut self, block: usize) {
         let Block { address, requested, .. } = self.heap.blocks[block];
-        self.read(address, requested);
-        for word in self.buffer.chunks_exact(8) {
+        for word in self.reader.read(address, requested).chunks_exact(8) {
             let word = word.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte));
             let to = self.heap.index.find(&self.heap.blocks, word).filter(|to| *to != block);
             if let Some(to) = to.filter(|to| self.heap.blocks[*to].address == word) {
@@ -433,7 +401,7 @@ fn element(contents: Contents) -> TypeId {
 }
 
 /// Whether two contents have the same types. One value and a slice of one are the same.
-fn same(info: &DebugInfo, one: Contents, other: Contents) -> bool {
+pub(crate) fn same(info: &DebugInfo, one: Contents, other: Contents) -> bool {
     let is_table = |contents| matches!(contents, Contents::Table { .. });
     is_table(one) == is_table(other) && info.same_as(element(one)) == info.same_as(element(other))
 }

@@ -37,6 +37,7 @@
 //! graph, census      the heap as a graph, and as rows by type
 //! waste, why         what containers do not use, and who holds each block
 //! duplicates         equal strings
+//! tasks              async tasks by the await at which they are
 //! ```
 //!
 //! # Limits
@@ -61,6 +62,7 @@ mod infer;
 mod memory;
 mod path;
 mod plan;
+mod tasks;
 mod walk;
 mod waste;
 mod why;
@@ -74,5 +76,6 @@ pub use error::{Bound, TypedError};
 pub use graph::ROOTS;
 pub use infer::{Origin, TypedHeap};
 pub use memory::{CoreFile, Layered, Memory, ProcessMemory, ScanMemory};
+pub use tasks::{Await, TaskRow, Tasks};
 pub use waste::{Unused, Waste, WasteRow};
 pub use why::{Holder, HolderRow, Why};

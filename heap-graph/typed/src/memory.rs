@@ -4,6 +4,7 @@ mod core_file;
 mod layered;
 mod positioned;
 mod process;
+mod reader;
 mod scan;
 mod window;
 
@@ -13,7 +14,7 @@ pub use core_file::CoreFile;
 pub use layered::Layered;
 pub use process::ProcessMemory;
 pub use scan::ScanMemory;
-pub(crate) use window::Window;
+pub(crate) use reader::Reader;
 
 /// Memory of a program. Readers are asked only for blocks whose types have pointers, and for statics.
 pub trait Memory: Debug {

@@ -1,4 +1,4 @@
-//! A type compiled to the places of its pointers: the type's *plan*.
+//! A type compiled to the places of its pointers, or of its enums: the type's *plan*.
 //!
 //! Containers are known by the names of their members and parameters, never by offsets. What a plan does not
 //! understand has no pointers there, and the pointers of an ordinary type follow from its members.
@@ -68,6 +68,8 @@ pub(crate) enum Step {
     },
     /// The steps of one of the variants; those without a number are for all other numbers.
     Switch {
+        /// The enum or the coroutine, if these are wanted.
+        of: Option<TypeId>,
         discriminant: Option<Scalar>,
         cases: Vec<(Option<u64>, Vec<Step>)>,
     },
@@ -75,19 +77,30 @@ pub(crate) enum Step {
     Maybe(Vec<Step>),
 }
 
+/// What a plan leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    Pointers,
+    /// The variants of enums and the states of coroutines.
+    Variants,
+    /// The states of coroutines.
+    Coroutines,
+}
+
 /// The plans of types, each compiled when it is first needed.
 #[derive(Debug)]
 pub(crate) struct Plans<'i> {
     pub(crate) info: &'i DebugInfo,
+    wanted: Wanted,
     known: HashMap<TypeId, Rc<[Step]>>,
 }
 
 impl<'i> Plans<'i> {
-    pub(crate) fn new(info: &'i DebugInfo) -> Self {
-        Self { info, known: HashMap::new() }
+    pub(crate) fn new(info: &'i DebugInfo, wanted: Wanted) -> Self {
+        Self { info, wanted, known: HashMap::new() }
     }
 
-    /// The plan of a type; empty if it has no pointers.
+    /// The plan of a type; empty if it has nothing of what is wanted.
     pub(crate) fn of(&mut self, id: TypeId) -> Rc<[Step]> {
         self.within(id, 0)
     }

@@ -1,8 +1,8 @@
-//! Follows a plan through the bytes of a value, and gives its pointers.
+//! Follows a plan through the bytes of a value, and gives its pointers, or the variants of its enums.
 
 use crate::debug_info::{DebugInfo, TypeId};
 use crate::path::{PathId, Paths, Segment};
-use crate::plan::{Count, Leads, Plans, Scalar, Step};
+use crate::plan::{Count, Leads, Plans, Scalar, Step, Wanted};
 
 /// The smallest address that can be a block's.
 const LOWEST: u64 = 4096;
@@ -56,7 +56,19 @@ pub(crate) struct Found {
     pub(crate) sure: bool,
 }
 
-/// The pointers of values.
+/// An enum or a coroutine in a value, and which variant it is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FoundVariant {
+    pub(crate) of: TypeId,
+    /// Its offset from the start of the block.
+    pub(crate) at: u64,
+    /// The index of the variant.
+    pub(crate) variant: usize,
+    /// Its place is initialized for certain.
+    pub(crate) sure: bool,
+}
+
+/// The pointers of values, or their enums.
 #[derive(Debug)]
 pub(crate) struct Walk<'i> {
     pub(crate) plans: Plans<'i>,
@@ -64,6 +76,8 @@ pub(crate) struct Walk<'i> {
     /// The difference between addresses in memory and in the program's file.
     pub(crate) bias: u64,
     pub(crate) found: Vec<Found>,
+    /// An enum is before those inside of it.
+    pub(crate) variants: Vec<FoundVariant>,
     /// How many steps are left for the value.
     left: u64,
 }
@@ -92,16 +106,17 @@ impl Value<'_> {
 }
 
 impl<'i> Walk<'i> {
-    pub(crate) fn new(info: &'i DebugInfo, bias: u64) -> Self {
-        Self { plans: Plans::new(info), paths: Paths::default(), bias, found: Vec::new(), left: 0 }
+    pub(crate) fn new(info: &'i DebugInfo, bias: u64, wanted: Wanted) -> Self {
+        let plans = Plans::new(info, wanted);
+        Self { plans, paths: Paths::default(), bias, found: Vec::new(), variants: Vec::new(), left: 0 }
     }
 
     pub(crate) fn info(&self) -> &'i DebugInfo {
         self.plans.info
     }
 
-    /// Whether contents have pointers: nobody reads others.
-    pub(crate) fn has_pointers(&mut self, contents: Contents) -> bool {
+    /// Whether contents have anything of what is wanted: nobody reads others.
+    pub(crate) fn has_any(&mut self, contents: Contents) -> bool {
         let (Contents::One(of)
         | Contents::Tail { of, .. }
         | Contents::Slice { element: of, .. }
@@ -109,10 +124,21 @@ impl<'i> Walk<'i> {
         !self.plans.of(of).is_empty()
     }
 
-    /// Finds the pointers of a block's contents.
-    pub(crate) fn block(&mut self, bytes: &[u8], contents: Contents) {
+    fn start(&mut self, bytes: &[u8]) {
         self.found.clear();
+        self.variants.clear();
         self.left = 64 + 16 * bytes.len() as u64;
+    }
+
+    /// Finds what is wanted in a value inside of a block.
+    pub(crate) fn part(&mut self, bytes: &[u8], of: TypeId, at: u64) {
+        self.start(bytes);
+        self.value(Value { bytes, tail: None }, of, at, Paths::EMPTY, true, 0);
+    }
+
+    /// Finds what is wanted in a block's contents.
+    pub(crate) fn block(&mut self, bytes: &[u8], contents: Contents) {
+        self.start(bytes);
         match contents {
             Contents::One(of) => self.value(Value { bytes, tail: None }, of, 0, Paths::EMPTY, true, 0),
             Contents::Tail { of, len } => {
@@ -191,21 +217,23 @@ impl<'i> Walk<'i> {
                         self.value(value, *of, start + number * stride, path, sure, depth + 1);
                     }
                 }
-                Step::Switch { discriminant, cases } => {
+                Step::Switch { of, discriminant, cases } => {
                     let number = discriminant.map(|scalar| (value.scalar(at, scalar), scalar.size));
                     let chosen = match number {
-                        None => cases.first(),
+                        None => (!cases.is_empty()).then_some(0),
                         Some((None, _)) => None,
                         Some((Some(number), size)) => {
                             let mask = if size >= 8 { u64::MAX } else { (1 << (8 * size)) - 1 };
                             let equal = |case: &Option<u64>| case.is_some_and(|case| case & mask == number);
-                            let other = || cases.iter().find(|(case, _)| case.is_none());
-                            cases.iter().find(|(case, _)| equal(case)).or_else(other)
+                            let other = || cases.iter().position(|(case, _)| case.is_none());
+                            cases.iter().position(|(case, _)| equal(case)).or_else(other)
                         }
                     };
-                    if let Some((_, steps)) = chosen {
-                        self.steps(value, steps, at, path, sure, depth + 1);
+                    let Some(variant) = chosen else { continue };
+                    if let Some(of) = *of {
+                        self.variants.push(FoundVariant { of, at, variant, sure });
                     }
+                    self.steps(value, &cases[variant].1, at, path, sure, depth + 1);
                 }
                 Step::Maybe(steps) => self.steps(value, steps, at, path, false, depth + 1),
             }

@@ -8,11 +8,11 @@ use crate::source_path::{is_own, library, package_folder};
 
 /// The folder that contains all of the program's own sources.
 #[derive(Debug, Default)]
-pub(crate) struct Workspace(Option<String>);
+pub struct Workspace(Option<String>);
 
 impl Workspace {
     /// The innermost folder that contains the packages of all of the program's own files.
-    pub(crate) fn of<'t>(frames: impl Iterator<Item = Frame<'t>>) -> Self {
+    pub fn of<'t>(frames: impl Iterator<Item = Frame<'t>>) -> Self {
         let mut root: Option<&str> = None;
         for file in frames.filter_map(|frame| frame.file).filter(|file| file.starts_with('/') && is_own(file))
         {
@@ -31,7 +31,7 @@ impl Workspace {
     }
 
     /// The short path of a file.
-    pub(crate) fn short<'f>(&self, file: &'f str) -> Cow<'f, str> {
+    pub fn short<'f>(&self, file: &'f str) -> Cow<'f, str> {
         if let Some((name, below)) = library(file) {
             return format!("{name}/{below}").into();
         }

@@ -49,7 +49,8 @@ impl<'s> Reading<'s> {
     pub(super) fn new(dwarf: &'s Dwarf<Slice<'s>>) -> Self {
         let size = dwarf.debug_info.reader().len()
             + dwarf.debug_abbrev.reader().len()
-            + dwarf.debug_str.reader().len();
+            + dwarf.debug_str.reader().len()
+            + dwarf.debug_line.reader().len();
         Self {
             dwarf,
             names: Names::default(),

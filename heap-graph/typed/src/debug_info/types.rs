@@ -42,11 +42,16 @@ pub(crate) struct Member {
     pub(crate) of: TypeRef,
 }
 
+/// The name of a coroutine's discriminant.
+pub(super) const STATE: &str = "__state";
+
 /// A variant: the discriminant that selects it, or `None` for all others, and its members.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Variant {
     pub(crate) discriminant: Option<u64>,
     pub(crate) members: Vec<Member>,
+    /// For the state of a coroutine: the file and the line of the `await` at which it is.
+    pub(crate) place: Option<(NameId, u32)>,
 }
 
 #[derive(Clone, Debug, Default)]

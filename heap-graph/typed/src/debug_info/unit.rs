@@ -1,14 +1,17 @@
 //! One unit of debug information: its entries for types, statics and vtables. Code is skipped.
+//!
+//! Of lines, only those of the states of coroutines are read.
 
 use gimli::constants::{self as dw, DwTag};
 use gimli::{
     Abbreviations, AttributeValue, DebugAddrBase, DebugStrOffsetsBase, DebugStrOffsetsIndex, EntriesRaw,
-    LittleEndian, UnitHeader,
+    LineProgramHeader, LittleEndian, UnitHeader,
 };
+use hashbrown::HashMap;
 
 use super::names::LONGEST;
 use super::read::{Fault, Reading, Slice};
-use super::types::{Kind, Member, NameId, Static, Type, TypeRef, Variant, Variants};
+use super::types::{Kind, Member, NameId, STATE, Static, Type, TypeRef, Variant, Variants};
 use crate::error::Bound;
 
 /// The maximum depth of entries.
@@ -36,6 +39,8 @@ struct Entry<'s> {
     discriminant: Option<u64>,
     declaration: bool,
     location: Option<&'s [u8]>,
+    file: Option<u64>,
+    line: Option<u64>,
 }
 
 pub(super) struct Unit<'r, 's> {
@@ -44,6 +49,12 @@ pub(super) struct Unit<'r, 's> {
     pub(super) base: u64,
     strings: DebugStrOffsetsBase<usize>,
     addresses: DebugAddrBase<usize>,
+    /// Where its table of files is, and the folder of the compiler.
+    lines: Option<gimli::DebugLineOffset<usize>>,
+    folder: Option<AttributeValue<Slice<'s>>>,
+    /// The table of files, once it is needed; `None` inside if it is damaged.
+    files: Option<Option<LineProgramHeader<Slice<'s>>>>,
+    paths: HashMap<u64, Option<NameId>>,
 }
 
 impl<'r, 's> Unit<'r, 's> {
@@ -51,7 +62,17 @@ impl<'r, 's> Unit<'r, 's> {
         // The bases that the format defines for a unit without the attribute: after the section's header.
         let format = header.format();
         let start = format.initial_length_size() as usize + 4;
-        Self { reading, header, base, strings: DebugStrOffsetsBase(start), addresses: DebugAddrBase(start) }
+        Self {
+            reading,
+            header,
+            base,
+            strings: DebugStrOffsetsBase(start),
+            addresses: DebugAddrBase(start),
+            lines: None,
+            folder: None,
+            files: None,
+            paths: HashMap::new(),
+        }
     }
 
     pub(super) fn read(mut self, abbreviations: &Abbreviations) -> Result<(), Fault> {
@@ -117,6 +138,19 @@ impl<'r, 's> Unit<'r, 's> {
                 dw::DW_AT_location => {
                     if let AttributeValue::Exprloc(expression) = value {
                         entry.location = Some(expression.0.slice());
+                    }
+                }
+                dw::DW_AT_decl_file => {
+                    entry.file = match value {
+                        AttributeValue::FileIndex(index) => Some(index),
+                        _ => value.udata_value(),
+                    }
+                }
+                dw::DW_AT_decl_line => entry.line = value.udata_value(),
+                dw::DW_AT_comp_dir if is_root => self.folder = Some(value),
+                dw::DW_AT_stmt_list if is_root => {
+                    if let AttributeValue::DebugLineRef(offset) = value {
+                        self.lines = Some(offset);
                     }
                 }
                 dw::DW_AT_str_offsets_base if is_root => {
@@ -209,12 +243,17 @@ impl<'r, 's> Unit<'r, 's> {
             }
             dw::DW_TAG_member => {
                 let member = Member { name: self.name(entry)?, offset: entry.offset, of: entry.of };
+                let place = match within {
+                    Some(Inside::Variant(_)) if self.is_coroutine(index) => self.place(entry)?,
+                    _ => None,
+                };
                 let all = &mut self.reading.types[index];
                 match (within, all.variants.as_deref_mut()) {
                     (Some(Inside::Variants(_)), Some(variants)) => variants.discriminant = Some(member),
                     (Some(Inside::Variant(_)), Some(variants)) => {
                         if let Some(variant) = variants.all.last_mut() {
                             variant.members.push(member);
+                            variant.place = variant.place.or(place);
                         }
                     }
                     _ => all.members.push(member),
@@ -226,7 +265,7 @@ impl<'r, 's> Unit<'r, 's> {
             }
             dw::DW_TAG_variant if matches!(within, Some(Inside::Variants(_))) => {
                 if let Some(variants) = self.reading.types[index].variants.as_deref_mut() {
-                    variants.all.push(Variant { discriminant: entry.discriminant, members: Vec::new() });
+                    variants.all.push(Variant { discriminant: entry.discriminant, ..Variant::default() });
                 }
                 return Ok(Some(Inside::Variant(index)));
             }
@@ -263,19 +302,80 @@ impl<'r, 's> Unit<'r, 's> {
         }
     }
 
+    fn is_coroutine(&self, index: usize) -> bool {
+        let variants = self.reading.types[index].variants.as_deref();
+        let discriminant = variants.and_then(|variants| variants.discriminant);
+        discriminant.is_some_and(|member| self.reading.names.get(member.name) == STATE)
+    }
+
+    /// The file and the line of an entry. A damaged table of files has none.
+    fn place(&mut self, entry: &Entry<'s>) -> Result<Option<(NameId, u32)>, Fault> {
+        let (Some(file), Some(line)) = (entry.file, entry.line.and_then(|line| u32::try_from(line).ok()))
+        else {
+            return Ok(None);
+        };
+        let path = match self.paths.get(&file) {
+            Some(known) => *known,
+            None => {
+                let path = self.file(file)?;
+                self.paths.insert(file, path);
+                path
+            }
+        };
+        Ok(path.map(|path| (path, line)))
+    }
+
+    /// The path of a file of the unit.
+    fn file(&mut self, index: u64) -> Result<Option<NameId>, Fault> {
+        let folder = self.folder.and_then(|folder| self.string(folder).ok());
+        if self.files.is_none() {
+            let compiler = folder.map(|folder| Slice::new(folder, LittleEndian));
+            let program = |lines| {
+                self.reading.dwarf.debug_line.program(lines, self.header.address_size(), compiler, None).ok()
+            };
+            let files = self.lines.and_then(program).map(|program| program.header().clone());
+            self.reading.work(files.as_ref().map_or(0, |files| files.header_length() as u64))?;
+            self.files = Some(files);
+        }
+        let Some(Some(files)) = &self.files else { return Ok(None) };
+        let Some(file) = files.file(index) else { return Ok(None) };
+        let mut path = Vec::new();
+        for part in [folder, file.directory(files).and_then(|part| self.string(part).ok())]
+            .into_iter()
+            .flatten()
+            .chain(self.string(file.path_name()).ok())
+        {
+            match part {
+                [b'/', ..] => path.clear(),
+                _ if path.is_empty() || path.ends_with(b"/") => {}
+                _ => path.push(b'/'),
+            }
+            path.extend_from_slice(part);
+        }
+        path.truncate(LONGEST);
+        self.reading.work(path.len() as u64 / 16)?;
+        let path = String::from_utf8_lossy(&path);
+        self.reading.names.intern(&path).map(Some).ok_or(Fault::Bound(Bound::Names))
+    }
+
     /// The name of an entry, without the names of what it is in.
     fn text(&self, entry: &Entry<'s>) -> Result<&'s [u8], Fault> {
+        entry.name.map_or(Ok(&[]), |name| self.string(name))
+    }
+
+    /// A text of an entry or of a table.
+    fn string(&self, value: AttributeValue<Slice<'s>>) -> Result<&'s [u8], Fault> {
         let sections = &self.reading.dwarf;
         let by_index = |index: DebugStrOffsetsIndex<usize>| -> gimli::Result<Slice<'s>> {
             let offset =
                 sections.debug_str_offsets.get_str_offset(self.header.format(), self.strings, index)?;
             sections.debug_str.get_str(offset)
         };
-        let text = match entry.name {
-            Some(AttributeValue::String(text)) => text,
-            Some(AttributeValue::DebugStrRef(offset)) => sections.debug_str.get_str(offset)?,
-            Some(AttributeValue::DebugLineStrRef(offset)) => sections.debug_line_str.get_str(offset)?,
-            Some(AttributeValue::DebugStrOffsetsIndex(index)) => by_index(index)?,
+        let text = match value {
+            AttributeValue::String(text) => text,
+            AttributeValue::DebugStrRef(offset) => sections.debug_str.get_str(offset)?,
+            AttributeValue::DebugLineStrRef(offset) => sections.debug_line_str.get_str(offset)?,
+            AttributeValue::DebugStrOffsetsIndex(index) => by_index(index)?,
             _ => return Ok(&[]),
         };
         let text = text.slice();

@@ -1,11 +1,11 @@
-//! Compiles types whose pointers follow from their members.
+//! Compiles types whose pointers and enums follow from their members.
 
 use std::rc::Rc;
 
-use super::{Count, Leads, Plans, Scalar, Step};
+use super::{Count, Leads, Plans, Scalar, Step, Wanted};
 use crate::debug_info::{Kind, Member, NameId, TypeId, TypeRef, Variant};
 
-/// The maximum depth of values in values. Deeper values have no pointers here.
+/// The maximum depth of values in values. Deeper values have nothing here.
 pub(super) const DEEPEST: u32 = 128;
 
 /// Crates whose members say nothing to the author of a program.
@@ -31,7 +31,7 @@ impl Plans<'_> {
         let of = info.get(id);
         match of.kind {
             Kind::Scalar => Vec::new(),
-            Kind::Pointer(target) => vec![Step::Pointer { at: 0, leads: self.thin(target) }],
+            Kind::Pointer(target) => self.pointer(0, self.thin(target)),
             Kind::Array(element, count) => {
                 let Some(element) = info.type_at(element) else { return Vec::new() };
                 let count = count.map_or(Count::Tail, Count::Fixed);
@@ -49,12 +49,26 @@ impl Plans<'_> {
                 if let Some(variants) = &of.variants {
                     let all: Vec<_> = variants.all.iter().map(|one| self.variant(one, depth)).collect();
                     let discriminant = variants.discriminant.map(|member| self.scalar(&member));
-                    if all.iter().any(|(_, steps)| !steps.is_empty()) {
-                        steps.push(Step::Switch { discriminant, cases: all });
+                    let is_wanted = match self.wanted {
+                        Wanted::Pointers => false,
+                        Wanted::Variants => all.len() > 1,
+                        Wanted::Coroutines => info.is_coroutine(id),
+                    };
+                    if is_wanted || all.iter().any(|(_, steps)| !steps.is_empty()) {
+                        let of = is_wanted.then_some(id);
+                        steps.push(Step::Switch { of, discriminant, cases: all });
                     }
                 }
                 steps
             }
+        }
+    }
+
+    /// The step of a pointer, if these are wanted.
+    pub(super) fn pointer(&self, at: u64, leads: Leads) -> Vec<Step> {
+        match self.wanted {
+            Wanted::Pointers => vec![Step::Pointer { at, leads }],
+            Wanted::Variants | Wanted::Coroutines => Vec::new(),
         }
     }
 
@@ -109,7 +123,7 @@ impl Plans<'_> {
         }
     }
 
-    /// Elements, if they have pointers.
+    /// Elements, if they have anything.
     pub(super) fn repeat(
         &mut self,
         at: u64,

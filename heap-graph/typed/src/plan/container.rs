@@ -47,7 +47,7 @@ impl Plans<'_> {
         let capacity = info.member(inner_type, "cap").map(|member| self.number(at, &member));
         let number = |name| info.member(id, name).map(|member| self.number(0, &member));
         let leads = Leads::Slice { element, first: number("head"), len: number("len"), capacity };
-        Some(vec![Step::Pointer { at: pointer, leads }])
+        Some(self.pointer(pointer, leads))
     }
 
     /// The number in a member of a value at an offset.
@@ -64,7 +64,7 @@ impl Plans<'_> {
         let inner = info.type_at(table.of)?;
         let at = table.offset.saturating_add(info.member(inner, "ctrl")?.offset);
         let mask = self.number(table.offset, &info.member(inner, "bucket_mask")?);
-        Some(vec![Step::Pointer { at, leads: Leads::Table { entry, mask } }])
+        Some(self.pointer(at, Leads::Table { entry, mask }))
     }
 
     /// `LeafNode { keys, vals, len }`. The way up to the parent holds nothing.
@@ -116,8 +116,11 @@ impl Plans<'_> {
         let inline = self.repeat(inline_at, element, Count::Read(capacity, 0, most), None, depth);
         cases.extend((0..=most).map(|n| (Some(n), inline.iter().cloned().collect())));
         let leads = Leads::Slice { element, first: None, len: Some(len), capacity: Some(capacity) };
-        cases.push((None, vec![Step::Pointer { at: heap_at.saturating_add(pointer.offset), leads }]));
-        Some(vec![Step::Switch { discriminant: Some(capacity), cases }])
+        cases.push((None, self.pointer(heap_at.saturating_add(pointer.offset), leads)));
+        if cases.iter().all(|(_, steps)| steps.is_empty()) {
+            return Some(Vec::new());
+        }
+        Some(vec![Step::Switch { of: None, discriminant: Some(capacity), cases }])
     }
 
     /// The offsets of the elements and of the heap's part, and the type of the latter.
@@ -175,11 +178,11 @@ impl Plans<'_> {
                 true => Leads::Tail { of: target, len },
                 false => Leads::Slice { element: target, first: None, len: Some(len), capacity: None },
             };
-            return Some(vec![Step::Pointer { at: pointer.offset, leads }]);
+            return Some(self.pointer(pointer.offset, leads));
         }
         let (pointer, vtable) = (info.member(id, "pointer")?, info.member(id, "vtable")?);
         let within = target(&pointer).filter(|of| !info.get(*of).members.is_empty());
         let leads = Leads::Dyn { vtable: self.scalar(&vtable), within };
-        Some(vec![Step::Pointer { at: pointer.offset, leads }])
+        Some(self.pointer(pointer.offset, leads))
     }
 }

@@ -3,10 +3,12 @@
 #![allow(clippy::unwrap_used, reason = "in a test")]
 
 mod core_of;
+mod tasks;
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::io::{BufRead as _, BufReader};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
 use dmd_analyze::image::read_image;
@@ -29,6 +31,12 @@ impl Drop for Victim {
     }
 }
 
+/// The file of an example.
+fn program(name: &str) -> PathBuf {
+    let test = std::env::current_exe().unwrap();
+    test.parent().unwrap().with_file_name("examples").join(name)
+}
+
 /// The command of an emulator, if the tests are built for another processor.
 fn runner() -> String {
     std::env::var("PROGRAM_RUNNER").unwrap_or_default()
@@ -36,10 +44,13 @@ fn runner() -> String {
 
 impl Victim {
     fn start() -> Self {
+        Self::of("typed_heap_victim")
+    }
+
+    fn of(name: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("dump.json");
-        let test = std::env::current_exe().unwrap();
-        let program = test.parent().unwrap().with_file_name("examples").join("typed_heap_victim");
+        let program = program(name);
         let runner = runner();
         let mut words = runner.split_whitespace().map(OsStr::new).chain([program.as_os_str()]);
         let mut command = Command::new(words.next().unwrap());
@@ -160,7 +171,7 @@ fn statics_are_readable() -> bool {
     runner().is_empty()
 }
 
-/// The users with their names, addresses, session and its queue; the table; four nodes of keys; the jobs with their array and
+/// The users with their names, addresses, session, its queue and its shapes; the table; four nodes of keys; the jobs with their array and
 /// numbers; the list.
 const HELD_BY_STATICS: usize = (1 + 4 + 4 + 2) + 1 + 4 + (1 + 2 + 1) + 50;
 

@@ -1,0 +1,111 @@
+//! `about-memory tasks`.
+
+use clap::Args;
+use dmd::analyze::program::Workspace;
+use heap_graph::DominatorTree;
+use serde_json::json;
+use typed_heap::{Await, TaskRow, Tasks as Facts};
+
+use super::super::Failure;
+use super::{Heap, Table, about, left_out, print, size};
+
+pub(crate) const EXAMPLES: &str = about!(
+    "\
+Examples:
+  about-memory tasks 1234
+  about-memory tasks core.1234 --limit 50
+  about-memory tasks scan.json.gz --json
+
+A task is a future of an async function or block on the heap that no other future awaits. A row has the tasks that are at
+the same await, with the futures that they await in turn. Its bytes are those of the tasks and of all that only they keep alive."
+);
+
+#[derive(Args)]
+pub(crate) struct Tasks {
+    #[command(flatten)]
+    heap: Heap,
+}
+
+impl Tasks {
+    pub(crate) fn run(self) -> Result<(), Failure> {
+        self.heap.with(|heap, memory, dump| {
+            let graph = heap.graph(dump).map_err(|error| self.heap.failure(error.into()))?;
+            let tasks = heap.tasks(memory, &DominatorTree::new(&graph));
+            if self.heap.json {
+                return print(&self.json(&tasks));
+            }
+            let all: u64 = heap.blocks().iter().map(|block| block.usable).sum();
+            print(&self.text(&tasks, all, &Workspace::of(dump.stacks().flatten())))
+        })
+    }
+
+    fn text(&self, tasks: &Facts, all: u64, workspace: &Workspace) -> String {
+        let limit = self.heap.rows();
+        let mut text = format!(
+            "{} keep {} of {} alive, {} of it their own\n",
+            counted(tasks.tasks),
+            size(tasks.retained_bytes),
+            size(all),
+            size(tasks.bytes)
+        );
+        if !tasks.rows.is_empty() {
+            let row = |row: &TaskRow| {
+                let own = format!("{} of {}", counted(row.tasks), size(row.bytes));
+                (row.retained_bytes, own, chain(row, workspace))
+            };
+            let table = Table::of(tasks.rows.iter().take(limit).map(row), all);
+            text += &format!("\n{}{}", table.text(), left_out(tasks.rows.len(), limit));
+        }
+        text
+    }
+
+    fn json(&self, tasks: &Facts) -> String {
+        let future = |one: &Await| {
+            json!({
+                "future": one.future,
+                "state": one.state,
+                "file": one.place.as_ref().map(|(file, _)| file),
+                "line": one.place.as_ref().map(|(_, line)| line),
+            })
+        };
+        let row = |row: &TaskRow| {
+            json!({
+                "awaits": row.awaits.iter().map(future).collect::<Vec<_>>(),
+                "waitsFor": row.waits_for,
+                "tasks": row.tasks,
+                "bytes": row.bytes,
+                "retainedBytes": row.retained_bytes,
+            })
+        };
+        let rows: Vec<_> = tasks.rows.iter().take(self.heap.rows()).map(row).collect();
+        let all = json!({
+            "tasks": tasks.tasks,
+            "bytes": tasks.bytes,
+            "retainedBytes": tasks.retained_bytes,
+            "rows": rows,
+        });
+        format!("{all:#}\n")
+    }
+}
+
+fn counted(tasks: u64) -> String {
+    format!("{tasks} {}", if tasks == 1 { "task" } else { "tasks" })
+}
+
+/// The futures from the task's own on, as `handle at src/main.rs:40 -> recv at tokio-1.0.0/src/sync/mpsc.rs:10`.
+fn chain(row: &TaskRow, workspace: &Workspace) -> String {
+    let future = |one: &Await| {
+        let place = one.place.as_ref().map(|(file, line)| format!("{}:{line}", workspace.short(file)));
+        match (&*one.state, place) {
+            ("Unresumed", _) => format!("{}, not started", one.future),
+            ("Returned", _) => format!("{}, returned", one.future),
+            ("Panicked", _) => format!("{}, panicked", one.future),
+            (_, Some(place)) => format!("{} at {place}", one.future),
+            (state, None) => format!("{} at {state}", one.future),
+        }
+    };
+    // The closure of `poll_fn` is that of the function before it.
+    let last = row.waits_for.clone().filter(|of| !of.starts_with("PollFn<"));
+    let links = row.awaits.iter().map(future).chain(last);
+    links.collect::<Vec<_>>().join(" -> ")
+}

@@ -1,0 +1,129 @@
+//! The tasks of a program whose source says where they are.
+
+use heap_graph::DominatorTree;
+use object::{Object as _, ObjectSection as _};
+use typed_heap::{Await, DebugInfo, Memory, ScanMemory, Tasks, TypedHeap};
+
+use crate::{Victim, program};
+
+const SOURCE: &str = include_str!("../victims/tasks.rs");
+
+/// The line of the victim that ends with a comment of this word.
+fn line(word: &str) -> u32 {
+    let ending = format!("// {word}");
+    1 + SOURCE.lines().position(|line| line.ends_with(&ending)).unwrap() as u32
+}
+
+/// A future as its function, its state, and its line.
+fn short(one: &Await) -> (&str, &str, u32) {
+    let (file, line) = one.place.as_ref().unwrap();
+    assert!(file.ends_with("/tests/victims/tasks.rs"), "{file}");
+    (one.future.strip_prefix("typed_heap_tasks::").unwrap(), &one.state, *line)
+}
+
+fn tasks(victim: &Victim) -> (Tasks, u64) {
+    let memory = ScanMemory::new(&victim.dump).unwrap();
+    let heap = victim.heap(&memory);
+    let graph = heap.graph(&victim.dump).unwrap();
+    let letter = heap.blocks().iter().find(|block| block.requested == 64 * 8).unwrap();
+    (heap.tasks(&memory, &DominatorTree::new(&graph)), letter.usable)
+}
+
+#[test]
+fn each_task_is_at_its_await() {
+    let victim = Victim::of("typed_heap_tasks");
+    let (tasks, letter) = tasks(&victim);
+    let [first, second, third, fourth] = ["FIRST", "SECOND", "THIRD", "FOURTH"].map(line);
+    let row = |chain: &[(&str, &str, u32)]| {
+        let row = tasks.rows.iter().find(|row| row.awaits.iter().map(short).eq(chain.iter().copied()));
+        row.unwrap_or_else(|| panic!("{chain:?}: {:#?}", tasks.rows))
+    };
+    let receiving = row(&[("serve", "Suspend0", second), ("receive", "Suspend0", first)]);
+    let waiting = row(&[("serve", "Suspend1", third)]);
+    let behind = row(&[("outer", "Suspend0", fourth), ("serve", "Suspend1", third)]);
+    for (row, expected) in [(receiving, 10), (waiting, 20), (behind, 5)] {
+        assert_eq!(row.tasks, expected, "{row:#?}");
+        assert_eq!(row.waits_for.as_deref(), Some("Pending<()>"));
+    }
+    // Each has its letter, and the outer ones have the inner ones, too.
+    let own = waiting.bytes / 20;
+    assert_eq!((receiving.bytes, waiting.bytes), (10 * own, 20 * own));
+    assert_eq!(receiving.retained_bytes, 10 * (own + letter));
+    assert_eq!(waiting.retained_bytes, 20 * (own + letter));
+    assert_eq!(behind.retained_bytes, behind.bytes + 5 * (own + letter));
+
+    let not_polled: Vec<_> = tasks.rows.iter().filter(|row| row.awaits[0].state == "Unresumed").collect();
+    assert_eq!((not_polled.len(), not_polled[0].tasks), (1, 4));
+    assert_eq!(not_polled[0].retained_bytes, 4 * own);
+    let done: Vec<_> = tasks.rows.iter().filter(|row| row.awaits[0].state == "Returned").collect();
+    assert_eq!((done.len(), done[0].tasks), (1, 1));
+    assert!(done[0].awaits[0].future.starts_with("typed_heap_tasks::main::{async_block#"));
+
+    assert_eq!((tasks.rows.len(), tasks.tasks), (5, 10 + 20 + 5 + 4 + 1));
+    assert_eq!(tasks.bytes, tasks.rows.iter().map(|row| row.bytes).sum::<u64>());
+    assert_eq!(tasks.retained_bytes, tasks.rows.iter().map(|row| row.retained_bytes).sum::<u64>());
+    let sizes: Vec<_> = tasks.rows.iter().map(|row| row.retained_bytes).collect();
+    assert!(sizes.is_sorted_by(|one, other| one >= other), "{sizes:?}");
+}
+
+#[test]
+fn a_program_without_tasks_has_none() {
+    let victim = Victim::start();
+    let memory = ScanMemory::new(&victim.dump).unwrap();
+    let heap = victim.heap(&memory);
+    let graph = heap.graph(&victim.dump).unwrap();
+    assert_eq!(heap.tasks(&memory, &DominatorTree::new(&graph)), Tasks::default());
+}
+
+/// A sequence of numbers that looks random (Numerical Recipes' generator).
+fn next(state: &mut u64) -> u64 {
+    *state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+    *state >> 33
+}
+
+/// Memory in which one byte of 16 is another.
+#[derive(Debug)]
+struct Damaged<'m>(&'m dyn Memory, u64);
+
+impl Memory for Damaged<'_> {
+    fn read(&self, address: u64, into: &mut [u8]) -> usize {
+        let filled = self.0.read(address, into);
+        for (at, byte) in (address..).zip(&mut into[..filled]) {
+            let mut state = at ^ self.1;
+            if next(&mut state).is_multiple_of(16) {
+                *byte = next(&mut state) as u8;
+            }
+        }
+        filled
+    }
+}
+
+#[test]
+fn damaged_memory_and_debug_information_end() {
+    let victim = Victim::of("typed_heap_tasks");
+    let scan = ScanMemory::new(&victim.dump).unwrap();
+    let ask = |info: &DebugInfo, memory: &dyn Memory| {
+        let bias = victim.dump.modules()[0].bias.unwrap_or(0);
+        let heap = TypedHeap::new(&victim.dump, info, bias, memory).unwrap();
+        let graph = heap.graph(&victim.dump).unwrap();
+        let (tasks, waste) = (heap.tasks(memory, &DominatorTree::new(&graph)), heap.waste(memory));
+        assert!(tasks.rows.len() <= heap.blocks().len() && waste.unused_bytes < 1 << 32, "{waste:?}");
+    };
+    (0..8).for_each(|seed| ask(&victim.info, &Damaged(&scan, seed)));
+
+    let whole = std::fs::read(program("typed_heap_tasks")).unwrap();
+    let (start, length) = {
+        let file = object::File::parse(&*whole).unwrap();
+        file.section_by_name(".debug_info").unwrap().file_range().unwrap()
+    };
+    let mut state = 1;
+    for _ in 0..8 {
+        let mut file = whole.clone();
+        for _ in 0..length / 5000 {
+            file[(start + next(&mut state) % length) as usize] ^= 1 << (next(&mut state) % 8);
+        }
+        if let Ok(info) = DebugInfo::read(&file) {
+            ask(&info, &scan);
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! Futures that wait, polled once by hand, and where each of them is: `DMD=--mode=scan typed_heap_tasks DUMP`. It writes
+//! the dump and a line, and ends with its standard input.
+
+#![allow(clippy::print_stdout, reason = "the test reads it")]
+
+use std::alloc::System;
+use std::future::{Future, pending};
+use std::io::Read as _;
+use std::pin::Pin;
+use std::task::{Context, Waker};
+
+#[global_allocator]
+static GLOBAL: dmd::Dmd<System> = dmd::Dmd::new(System);
+
+type Task = Pin<Box<dyn Future<Output = usize>>>;
+
+async fn receive(letter: &[u64]) -> usize {
+    pending::<()>().await; // FIRST
+    letter.len()
+}
+
+async fn serve(number: usize) -> usize {
+    // 64 numbers, which only the task keeps alive.
+    let letter = vec![number as u64; 64];
+    let mut sum = 0;
+    if number.is_multiple_of(3) {
+        sum += receive(&letter).await; // SECOND
+    }
+    pending::<()>().await; // THIRD
+    sum + letter.len()
+}
+
+async fn outer(inner: Task) -> usize {
+    inner.await // FOURTH
+}
+
+fn main() {
+    let dump = std::env::args_os().nth(1).expect("a file");
+    // 10 of 30 receive, and 20 are at their second `await`.
+    let mut tasks: Vec<Task> = (0..30).map(|number| Box::pin(serve(number)) as Task).collect();
+    // Five that await one of 20 behind a pointer.
+    tasks.extend((1..6).map(|_| Box::pin(outer(Box::pin(serve(1)))) as Task));
+    let mut context = Context::from_waker(Waker::noop());
+    for task in &mut tasks {
+        assert!(task.as_mut().poll(&mut context).is_pending());
+    }
+    // Four that nobody has polled.
+    tasks.extend((0..4).map(|number| Box::pin(serve(number)) as Task));
+    // One that is done.
+    let number = tasks.len();
+    let mut done: Task = Box::pin(async move { number });
+    assert!(done.as_mut().poll(&mut context).is_ready());
+    tasks.push(done);
+    dmd::dump(&dump).expect("a dump");
+    println!("ready");
+    let mut rest = Vec::new();
+    std::io::stdin().read_to_end(&mut rest).expect("standard input");
+    println!("{}", tasks.len());
+}
