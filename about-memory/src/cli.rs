@@ -92,7 +92,7 @@ enum Command {
     /// Show which types the heap consists of, from a process or a dump of scan mode.
     #[command(after_help = typed::TYPES)]
     Types(Box<typed::Types>),
-    /// Show the memory that vectors, tables and trees have and do not use, by type.
+    /// Show the memory that vectors, tables, trees and enums have and do not use, by type.
     #[command(after_help = typed::WASTE)]
     Waste(Box<typed::Waste>),
     /// Show which fields hold the blocks of a type, or a block.

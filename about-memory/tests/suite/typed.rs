@@ -120,8 +120,12 @@ fn a_dump_has_types_waste_and_holders() {
     let text = stdout(&["waste", &dump]);
     assert!(text.contains("  1 block  [u16]: capacity beyond length of 128 B\n"), "{text}");
     let json: Value = serde_json::from_str(&stdout(&["waste", &dump, "--json"])).unwrap();
-    let table = json["types"].as_array().unwrap().iter().find(|row| row["type"] == "table (u32, u64)");
-    assert_eq!(table.unwrap()["unusedBytes"], 448);
+    let row = |name| json["types"].as_array().unwrap().iter().find(|row| row["type"] == name).unwrap();
+    assert_eq!(row("table (u32, u64)")["unusedBytes"], 448);
+    let shapes = row("typed_heap_victim::Shape");
+    assert_eq!((&shapes["values"], &shapes["unusedBytes"]), (&12.into(), &520.into()));
+    let line = "typed_heap_victim::Shape: variants smaller than the largest, 12 values of 864 B\n";
+    assert!(text.contains(line), "{text}");
 
     // The test of typed-heap asks the running program, which knows the last bytes of its strings.
     let text = stdout(&["waste", &dump, "--duplicates"]);

@@ -35,7 +35,7 @@
 //! blocks       the blocks of a dump, and what their stacks say
 //! agreement, infer   stacks and owners to the types of all blocks
 //! graph, census      the heap as a graph, and as rows by type
-//! waste, why         what containers do not use, and who holds each block
+//! waste, variants, why   what containers and enums do not use, and who holds each block
 //! duplicates         equal strings
 //! tasks              async tasks by the await at which they are
 //! ```
@@ -63,6 +63,7 @@ mod memory;
 mod path;
 mod plan;
 mod tasks;
+mod variants;
 mod walk;
 mod waste;
 mod why;

@@ -13,8 +13,8 @@ use core::fmt::Debug;
 pub use core_file::CoreFile;
 pub use layered::Layered;
 pub use process::ProcessMemory;
-pub use scan::ScanMemory;
 pub(crate) use reader::Reader;
+pub use scan::ScanMemory;
 
 /// Memory of a program. Readers are asked only for blocks whose types have pointers, and for statics.
 pub trait Memory: Debug {

@@ -1,11 +1,15 @@
-//! Memory that containers have and do not use: capacity beyond the length, empty places of tables and of nodes.
+//! Memory that the program has and does not use: capacity beyond the length, empty places of tables and of nodes, and the
+//! bytes of enums that only larger variants use.
 
 use std::collections::BTreeMap;
+
+use dmd_analyze::short_type_name;
 
 use crate::blocks::Block;
 use crate::debug_info::{DebugInfo, Kind, Member, TypeId};
 use crate::infer::TypedHeap;
 use crate::memory::Memory;
+use crate::variants;
 use crate::walk::Contents;
 
 /// The control bytes of a table are read in pieces of this size.
@@ -21,6 +25,8 @@ pub enum Unused {
     Buckets,
     /// The empty places in the nodes of a B-tree.
     Nodes,
+    /// The bytes of an enum's or a coroutine's values that only larger variants use.
+    Variants,
 }
 
 impl Unused {
@@ -30,21 +36,24 @@ impl Unused {
             Self::Capacity => "capacity beyond length",
             Self::Buckets => "empty buckets",
             Self::Nodes => "empty places in nodes",
+            Self::Variants => "variants smaller than the largest",
         }
     }
 }
 
-/// The blocks of one type.
+/// The blocks of one type, or the values of one enum.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WasteRow {
-    /// The type.
+    /// The type of the blocks; for [`Unused::Variants`], the enum.
     pub name: String,
-    /// What these blocks do not use.
+    /// What these do not use.
     pub unused: Unused,
-    /// The number of blocks of the type.
+    /// The number of the enum's values; otherwise, of blocks.
+    pub values: u64,
+    /// The number of blocks of the type, or with values of the enum.
     pub blocks: u64,
-    /// Their requested bytes.
+    /// The requested bytes of the blocks, or the bytes of the values.
     pub bytes: u64,
     /// How many of these bytes are not used.
     pub unused_bytes: u64,
@@ -67,20 +76,35 @@ pub struct Waste {
     pub slop: u64,
 }
 
+#[derive(Default)]
+struct Sum {
+    values: u64,
+    blocks: u64,
+    bytes: u64,
+    unused_bytes: u64,
+}
+
+impl Sum {
+    fn add(&mut self, values: u64, blocks: u64, bytes: u64, unused_bytes: u64) {
+        self.values += values;
+        self.blocks += blocks;
+        self.bytes += bytes;
+        self.unused_bytes += unused_bytes;
+    }
+}
+
 impl TypedHeap<'_> {
-    /// The memory that containers do not use, by type. `memory` is that of [`TypedHeap::new`]; only the control bytes of
-    /// tables and the lengths of nodes are read.
+    /// The memory that containers and enums do not use, by type. `memory` is that of [`TypedHeap::new`]; the control bytes
+    /// of tables, the lengths of nodes and blocks with enums are read, and nothing of them is kept.
     pub fn waste(&self, memory: &dyn Memory) -> Waste {
         let mut waste = Waste::default();
-        let mut rows: BTreeMap<(String, Unused), (u64, u64, u64)> = BTreeMap::new();
+        let mut rows: BTreeMap<(String, Unused), Sum> = BTreeMap::new();
         for (index, block) in self.blocks().iter().enumerate() {
             waste.slop += block.usable.saturating_sub(block.requested);
             match self.unused(index, memory) {
                 Some(Some((unused, bytes))) => {
                     let row = rows.entry((self.type_name(index), unused)).or_default();
-                    row.0 += 1;
-                    row.1 += block.requested;
-                    row.2 += bytes.min(block.requested);
+                    row.add(1, 1, block.requested, bytes.min(block.requested));
                 }
                 Some(None) => {
                     waste.unknown_blocks += 1;
@@ -89,11 +113,17 @@ impl TypedHeap<'_> {
                 None => {}
             }
         }
-        let rows = rows.into_iter().filter(|(_, (_, _, unused))| *unused > 0);
+        for (of, sum) in variants::values(self, memory) {
+            let name = short_type_name(self.walk.info().name(of));
+            let row = rows.entry((name, Unused::Variants)).or_default();
+            row.add(sum.values, sum.blocks, sum.bytes, sum.unused_bytes);
+        }
+        let rows = rows.into_iter().filter(|(_, row)| row.unused_bytes > 0);
         waste.rows = rows
-            .map(|((name, unused), (blocks, bytes, unused_bytes))| WasteRow {
+            .map(|((name, unused), Sum { values, blocks, bytes, unused_bytes })| WasteRow {
                 name,
                 unused,
+                values,
                 blocks,
                 bytes,
                 unused_bytes,

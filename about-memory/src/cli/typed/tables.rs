@@ -9,11 +9,11 @@ use dmd::analyze::Dump;
 use heap_graph::dominators::sizes_by_field;
 use heap_graph::snapshot::WriteOptions;
 use heap_graph::{DominatorTree, Graph, NodeIndex};
-use typed_heap::TypedHeap;
+use typed_heap::{TypedHeap, Unused};
 
 use super::super::input::Input;
 use super::super::{Failure, new_file};
-use super::{Reading, counted, size, types};
+use super::{Reading, counted, size, types, waste};
 
 /// Rows of a table that the page gets.
 const ROWS: usize = 1000;
@@ -71,8 +71,9 @@ pub(crate) fn save(
         let rows = waste.rows.iter().map(|row| TypeRow {
             bytes: row.unused_bytes,
             blocks: row.blocks,
-            text: format!("{}: {} of {}", row.name, row.unused.text(), size(row.bytes)),
-            of_type: Some(row.name.clone()),
+            text: waste::unused(row),
+            // Enums are in blocks of other types.
+            of_type: (row.unused != Unused::Variants).then(|| row.name.clone()),
         });
         let unused = TypeTable::new("waste", "Not used", census.bytes, rows.collect(), ROWS);
 

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use serde_json::json;
-use typed_heap::{DuplicateRow, Duplicates, Waste as Facts, WasteRow};
+use typed_heap::{DuplicateRow, Duplicates, Unused, Waste as Facts, WasteRow};
 
 use super::super::Failure;
 use super::{Heap, Table, about, counted, left_out, print, size};
@@ -15,8 +15,8 @@ Examples:
   about-memory waste scan.json.gz --duplicates   # equal strings
   about-memory waste scan.json.gz --json
 
-Waste is capacity beyond the length of vectors, deques and strings, empty buckets of hash tables, and empty places in the
-nodes of B-trees."
+Waste is capacity beyond the length of vectors, deques and strings, empty buckets of hash tables, empty places in the nodes
+of B-trees, and the bytes of enums and async functions that only variants larger than the current one use."
 );
 
 #[derive(Args)]
@@ -94,10 +94,7 @@ impl Waste {
 
     fn text(&self, waste: &Facts, all: u64) -> String {
         let limit = self.heap.rows();
-        let row = |row: &WasteRow| {
-            let of = format!("{}: {} of {}", row.name, row.unused.text(), size(row.bytes));
-            (row.unused_bytes, row.blocks, of)
-        };
+        let row = |row: &WasteRow| (row.unused_bytes, row.blocks, unused(row));
         let table = Table::new(waste.rows.iter().take(limit).map(row), all);
         let mut text = format!(
             "{} of {} are not used ({:.2}%)\n\n{}{}\n",
@@ -122,6 +119,7 @@ impl Waste {
             json!({
                 "type": row.name,
                 "waste": row.unused.text(),
+                "values": row.values,
                 "blocks": row.blocks,
                 "bytes": row.bytes,
                 "unusedBytes": row.unused_bytes,
@@ -138,4 +136,14 @@ impl Waste {
         });
         format!("{all:#}\n")
     }
+}
+
+/// What a row's blocks or values do not use, and of how much.
+pub(super) fn unused(row: &WasteRow) -> String {
+    let WasteRow { name, unused, values, .. } = row;
+    let values = match unused {
+        Unused::Variants => format!(", {values} {}", if *values == 1 { "value" } else { "values" }),
+        _ => String::new(),
+    };
+    format!("{name}: {}{values} of {}", unused.text(), size(row.bytes))
 }

@@ -92,8 +92,9 @@ fn each_block_has_its_type() {
     let group = if cfg!(target_arch = "x86_64") { 16 } else { 8 };
     for (name, blocks, bytes) in [
         ("[typed_heap_victim::User]", 1, 10 * (24 + 16 + 8)),
-        // Counts of strong and weak references, and the session with its queue.
-        ("ArcInner<typed_heap_victim::Session>", 1, 16 + 8 + 32),
+        // Counts of strong and weak references, and the session with its queue and its shapes.
+        ("ArcInner<typed_heap_victim::Session>", 1, 16 + 8 + 32 + 24),
+        ("[typed_heap_victim::Shape]", 1, 12 * 72),
         ("[u16]", 1, 2 * 64),
         ("table (u32, u64)", 1, 128 * 16 + 128 + group),
         ("[Box<dyn typed_heap_victim::Run>; 2]", 1, 2 * 16),
@@ -129,6 +130,13 @@ fn unused_memory_is_found() {
     expect("table (u32, u64)", Unused::Buckets, (128 - 100) * 16);
     expect("[u16]", Unused::Capacity, (64 - 3) * 2);
     assert!(!rows.iter().any(|(name, ..)| name == "[u64]"), "{rows:?}");
+    // Circles use 16 of 72 bytes, dots 8, and nested ones 40, 32 of them for what is inside.
+    let shapes = 3 * (72 - 16) + 4 * (72 - 8) + 3 * (72 - 40);
+    expect("typed_heap_victim::Shape", Unused::Variants, shapes);
+    expect("Option<[u64; 3]>", Unused::Variants, 2 * 24);
+    let waste = heap.waste(&memory);
+    let shapes = waste.rows.iter().find(|row| row.name == "typed_heap_victim::Shape").unwrap();
+    assert_eq!((shapes.values, shapes.blocks, shapes.bytes), (12, 1, 12 * 72));
     // Each node has room for 11 keys with their values and, if it has nodes below it, for a pointer with each.
     let nodes = |prefix: &str, each: u64| {
         let unused: u64 = rows.iter().filter(|row| row.0.starts_with(prefix)).map(|row| row.2).sum();
@@ -173,7 +181,7 @@ fn statics_are_readable() -> bool {
 
 /// The users with their names, addresses, session, its queue and its shapes; the table; four nodes of keys; the jobs with their array and
 /// numbers; the list.
-const HELD_BY_STATICS: usize = (1 + 4 + 4 + 2) + 1 + 4 + (1 + 2 + 1) + 50;
+const HELD_BY_STATICS: usize = (1 + 4 + 4 + 3) + 1 + 4 + (1 + 2 + 1) + 50;
 
 /// The tables of the engine are in the core file, and so nothing else is needed.
 #[test]

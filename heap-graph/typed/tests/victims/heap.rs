@@ -31,6 +31,17 @@ struct Session {
     #[expect(dead_code, reason = "it takes room")]
     id: u64,
     waiting: VecDeque<u16>,
+    shapes: Vec<Shape>,
+}
+
+/// 72 bytes: a word that says which one it is, and 8, 1, 0 or 4 more.
+#[expect(dead_code, reason = "they take room")]
+enum Shape {
+    Polygon([u64; 8]),
+    Circle(u64),
+    Dot,
+    /// Its three numbers have a word before them, too.
+    Nested(Option<[u64; 3]>),
 }
 
 struct Node {
@@ -72,7 +83,16 @@ fn store() -> Store {
     // A queue with room for 64 numbers, 3 of them used.
     let mut waiting = VecDeque::with_capacity(64);
     waiting.extend([1, 2, 3]);
-    let session = Arc::new(Session { id: 7, waiting });
+    // 12 shapes: 2 polygons, 3 circles, 4 dots, and 3 nested ones, 2 of them empty.
+    let shapes = (0..12_u64)
+        .map(|number| match number {
+            0..2 => Shape::Polygon([number; 8]),
+            2..5 => Shape::Circle(number),
+            5..9 => Shape::Dot,
+            _ => Shape::Nested((number == 9).then_some([number; 3])),
+        })
+        .collect();
+    let session = Arc::new(Session { id: 7, waiting, shapes });
     // Room for 10 users, 4 of them used.
     let mut users = Vec::with_capacity(10);
     users.extend((0..4).map(|number| user(number, &session)));
@@ -97,7 +117,9 @@ fn main() {
     println!("ready");
     let mut rest = Vec::new();
     std::io::stdin().read_to_end(&mut rest).expect("standard input");
-    let sum = store.users.iter().map(|user| user.name.len() + user.email.len() + user.session.waiting.len());
+    let sum = store.users.iter().map(|user| {
+        user.name.len() + user.email.len() + user.session.waiting.len() + user.session.shapes.len()
+    });
     let jobs = store.jobs.iter().map(|job| job.run());
     let list = std::iter::successors(store.first.as_deref(), |node| node.next.as_deref()).count();
     println!("{}", sum.chain(jobs).sum::<usize>() + store.scores.len() + store.index.len() + list);

@@ -1,0 +1,92 @@
+//! Bytes that the values of enums and coroutines do not use, as another variant is larger.
+//!
+//! Padding does not count as used. Enums inside of a variant count on their own.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use hashbrown::HashMap;
+
+use crate::debug_info::{DebugInfo, Kind, Member, TypeId, Variant};
+use crate::infer::TypedHeap;
+use crate::memory::{Memory, Reader};
+use crate::plan::Wanted;
+use crate::walk::Walk;
+
+/// The values of one enum.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Values {
+    pub(crate) values: u64,
+    /// The number of blocks that have them.
+    pub(crate) blocks: u64,
+    pub(crate) bytes: u64,
+    pub(crate) unused_bytes: u64,
+    /// The last of these blocks.
+    last: Option<usize>,
+}
+
+/// For each variant the bytes by which the largest one exceeds it; `None` if the type of a member is unknown.
+type Excess = Option<Rc<[u64]>>;
+
+/// The values of all enums in initialized memory of a heap.
+pub(crate) fn values(heap: &TypedHeap<'_>, memory: &dyn Memory) -> BTreeMap<TypeId, Values> {
+    let info = heap.walk.info();
+    let mut walk = Walk::new(info, heap.walk.bias, Wanted::Variants);
+    let mut known: HashMap<TypeId, Excess> = HashMap::new();
+    let mut all: BTreeMap<TypeId, Values> = BTreeMap::new();
+    let mut reader = Reader::new(memory);
+    for (index, block) in heap.blocks.iter().enumerate() {
+        let Some(contents) = heap.contents[index] else { continue };
+        if !walk.has_any(contents) {
+            continue;
+        }
+        walk.block(reader.read(block.address, block.requested), contents);
+        for found in walk.variants.iter().filter(|found| found.sure) {
+            let Some(excess) = known.entry(found.of).or_insert_with(|| excess(info, found.of)) else {
+                continue;
+            };
+            let Some(unused) = excess.get(found.variant) else { continue };
+            let sum = all.entry(info.same_as(found.of)).or_default();
+            sum.values += 1;
+            sum.blocks += u64::from(sum.last.replace(index) != Some(index));
+            sum.bytes += info.size(found.of);
+            sum.unused_bytes += unused;
+        }
+    }
+    all
+}
+
+fn excess(info: &DebugInfo, of: TypeId) -> Excess {
+    let variants = info.get(of).variants.as_deref()?;
+    let used =
+        |variant| used(info, variant, variants.discriminant.as_ref()).map(|used| used.min(info.size(of)));
+    let used: Vec<u64> = variants.all.iter().map(used).collect::<Option<_>>()?;
+    let most = used.iter().copied().max()?;
+    Some(used.into_iter().map(|used| most - used).collect())
+}
+
+/// The bytes of a variant's members and of the discriminant, which may be inside of a member.
+fn used(info: &DebugInfo, variant: &Variant, discriminant: Option<&Member>) -> Option<u64> {
+    let mut places = Vec::new();
+    let mut add = |at: u64, of: TypeId| places.push((at, at.saturating_add(info.size(of))));
+    if let Some(discriminant) = discriminant {
+        add(discriminant.offset, info.type_at(discriminant.of)?);
+    }
+    for member in &variant.members {
+        let of = info.type_at(member.of)?;
+        if info.get(of).kind != Kind::Struct {
+            add(member.offset, of);
+        }
+        // The size of a variant's own type is that of the whole.
+        for part in &info.get(of).members {
+            add(member.offset.saturating_add(part.offset), info.type_at(part.of)?);
+        }
+    }
+    places.sort_unstable();
+    let (mut used, mut end) = (0, 0);
+    for (from, to) in places {
+        used += to.saturating_sub(from.max(end));
+        end = end.max(to);
+    }
+    Some(used)
+}
