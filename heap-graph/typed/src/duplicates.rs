@@ -119,14 +119,25 @@ fn hashed(memory: &dyn Memory, mut address: u64, len: u64, hashers: &[RandomStat
     let mut left = len;
     while left > 0 {
         let piece = left.min(PIECE as u64) as usize;
-        // A scan dump has whole words only, and another reader may have the rest.
-        let filled = memory.read(address, &mut buffer[..piece]);
-        if filled == 0 {
+        // A hasher may depend on how its input is cut, so all contents are cut alike.
+        if !fill(memory, address, &mut buffer[..piece]) {
             return None;
         }
-        states.iter_mut().for_each(|state| state.write(&buffer[..filled]));
-        left -= filled as u64;
-        address = address.saturating_add(filled as u64);
+        states.iter_mut().for_each(|state| state.write(&buffer[..piece]));
+        left -= piece as u64;
+        address = address.saturating_add(piece as u64);
     }
     Some((len, states[0].finish(), states[1].finish()))
+}
+
+/// Reads until the buffer is full. A scan dump has whole words only, and another reader may have the rest.
+fn fill(memory: &dyn Memory, address: u64, into: &mut [u8]) -> bool {
+    let mut filled = 0;
+    while filled < into.len() {
+        match memory.read(address.saturating_add(filled as u64), &mut into[filled..]) {
+            0 => return false,
+            more => filled += more,
+        }
+    }
+    true
 }

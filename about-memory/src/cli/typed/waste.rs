@@ -21,7 +21,7 @@ of B-trees, and the bytes of enums and async functions that only variants larger
 
 #[derive(Args)]
 pub(crate) struct Waste {
-    /// Find equal strings and slices of bytes. Nothing else reads their contents, and they are shown nowhere.
+    /// Find equal strings and slices of bytes. Only this option reads contents; it prints none.
     #[arg(long)]
     duplicates: bool,
     #[command(flatten)]
@@ -63,8 +63,8 @@ impl Waste {
         }
         if found.unknown_blocks > 0 {
             text += &format!(
-                "\n{} of strings and bytes cannot be compared: who knows their length is not on the heap, or the dump lacks \
-                 their last bytes, which a running process or a core file has.\n",
+                "\n{} of strings and bytes cannot be compared: their owner, which has the length, is not on the heap, or \
+                 the dump lacks their last bytes. Use a running process or --core FILE.\n",
                 counted(found.unknown_blocks)
             );
         }
