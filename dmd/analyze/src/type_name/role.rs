@@ -3,7 +3,8 @@
 use super::Shape;
 use super::generics::{FunctionName, is_stand_in, split};
 use super::rules::{
-    ALLOCATORS, Arguments, ENTRIES, ENTRY_MODULE, ENTRY_SYMBOLS, Gives, IN_C, INNER, RULES, Rule,
+    ALLOCATORS, Arguments, ENTRIES, ENTRY_MODULE, ENTRY_SYMBOLS, Gives, IN_C, INNER, OF_REFERENCES, RULES,
+    Rule,
 };
 use super::spelling::shorten;
 use crate::frame::Frame;
@@ -77,7 +78,8 @@ fn role(name: &FunctionName<'_>, line_known: bool) -> Role {
     let within = |parent: &str| {
         module.strip_prefix(parent).is_some_and(|rest| rest.is_empty() || rest.starts_with("::"))
     };
-    if (module.is_empty() && has(IN_C, function)) || ALLOCATORS.split(' ').any(within) {
+    let of_reference = || module.is_empty() && name.arguments.len() == 1 && has(OF_REFERENCES, function);
+    if (module.is_empty() && has(IN_C, function)) || of_reference() || ALLOCATORS.split(' ').any(within) {
         return Role::Passes;
     }
     let mut fitting = RULES.iter().filter(|rule| line_known || !rule.runs_others);
