@@ -142,6 +142,11 @@ impl StackTypes {
         self.types.get(stack?)
     }
 
+    /// The number of the verdict about a stack. Equal verdicts have equal numbers.
+    pub(crate) fn number(&self, stack: Option<usize>) -> Option<usize> {
+        self.types.number(stack?)
+    }
+
     /// The contents of a block, if its stack names a type that has a layout and fits the block. Several types of one
     /// name that all fit give none.
     pub(crate) fn of(&self, block: &Block, info: &DebugInfo) -> Option<Contents> {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::infer::{Origin, TypedHeap};
+use crate::type_name::Basis;
 
 /// The blocks of one type.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -46,10 +47,9 @@ impl TypedHeap<'_> {
     /// Counts blocks, bytes and pointers by type.
     pub fn census(&self) -> TypeCensus {
         let mut all = TypeCensus::default();
-        let mut rows: BTreeMap<String, TypeRow> = BTreeMap::new();
+        let mut by_basis: BTreeMap<Basis, (usize, TypeRow)> = BTreeMap::new();
         for (index, block) in self.blocks().iter().enumerate() {
-            let name = self.type_name(index);
-            let row = rows.entry(name).or_default();
+            let (_, row) = by_basis.entry(self.basis(index)).or_insert_with(|| (index, TypeRow::default()));
             row.blocks += 1;
             row.bytes += block.usable;
             row.by_owner += u64::from(self.origin(index) == Origin::Owner);
@@ -66,6 +66,13 @@ impl TypedHeap<'_> {
             let path = edge.path.filter(|path| *path != crate::path::Paths::EMPTY);
             all.edges_without_path += u64::from(path.is_none());
             all.named_edges += u64::from(path.is_some_and(|path| self.walk.paths.is_named(path)));
+        }
+        let mut rows: BTreeMap<String, TypeRow> = BTreeMap::new();
+        for (first, part) in by_basis.into_values() {
+            let row = rows.entry(self.type_name(first)).or_default();
+            row.blocks += part.blocks;
+            row.bytes += part.bytes;
+            row.by_owner += part.by_owner;
         }
         all.rows = rows.into_iter().map(|(name, row)| TypeRow { name, ..row }).collect();
         all.rows.sort_by(|one, other| other.bytes.cmp(&one.bytes).then_with(|| one.name.cmp(&other.name)));

@@ -8,6 +8,7 @@ use heap_graph::{Graph, GraphBuilder, NodeId, NodeParts};
 use crate::error::TypedError;
 use crate::infer::{Edge, TypedHeap};
 use crate::path::PathId;
+use crate::type_name::Basis;
 
 /// The id of the root. Blocks have their addresses as ids, and no block lies there.
 const ROOT: NodeId = NodeId(1);
@@ -45,8 +46,16 @@ impl TypedHeap<'_> {
         }
         let stacks = stacks(dump, &mut builder)?;
         let mut paths: HashMap<Option<PathId>, TextId> = HashMap::new();
+        let mut names: HashMap<Basis, TextId> = HashMap::new();
         for (block, of) in self.blocks.iter().enumerate() {
-            let type_name = builder.text(&self.type_name(block))?;
+            let type_name = match names.get(&self.basis(block)) {
+                Some(known) => *known,
+                None => {
+                    let text = builder.text(&self.type_name(block))?;
+                    names.insert(self.basis(block), text);
+                    text
+                }
+            };
             let mut node = NodeParts::new(NodeId(of.address), of.usable, type_name);
             node.class_name = Some(type_name);
             node.allocation_stack = of.stack.and_then(|stack| stacks.get(stack).copied().flatten());

@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 
-use dmd_analyze::{Dump, short_type_name};
+use dmd_analyze::Dump;
 use hashbrown::HashMap;
 
 use crate::agreement::Agreement;
@@ -16,6 +16,7 @@ use crate::error::TypedError;
 use crate::memory::{Memory, Reader};
 use crate::path::PathId;
 use crate::plan::Wanted;
+use crate::type_name::text;
 use crate::walk::{Contents, Found, Target, Walk};
 
 /// The largest static that is read, in bytes.
@@ -126,25 +127,6 @@ impl<'i> TypedHeap<'i> {
     /// Who says what the block with this index holds.
     pub fn origin(&self, block: usize) -> Origin {
         self.origins[block]
-    }
-
-    /// The type of a block, as a programmer writes it: `[Stmt]`, `ArcInner<Session>`, `table (u32, Job)`, or `in f` for
-    /// the function that allocated a block of unknown type.
-    pub fn type_name(&self, block: usize) -> String {
-        let info = self.walk.info();
-        match (self.contents[block], self.stacks.verdict(self.blocks[block].stack)) {
-            (Some(contents), verdict) => {
-                let text = text(info, contents);
-                // The bytes of a string are those of a vector.
-                let named = verdict.and_then(|verdict| verdict.type_name());
-                match named {
-                    Some(named) if text == "[u8]" && named.starts_with("str") => "str".to_owned(),
-                    _ => text,
-                }
-            }
-            (None, Some(verdict)) => verdict.type_name().unwrap_or_else(|| verdict.to_string()),
-            (None, None) => "in an unknown function".to_owned(),
-        }
     }
 
     /// Whether a block has a type, from its stack or from an owner.
@@ -392,7 +374,7 @@ impl Inference<'_, '_> {
     }
 }
 
-fn element(contents: Contents) -> TypeId {
+pub(crate) fn element(contents: Contents) -> TypeId {
     let (Contents::One(of)
     | Contents::Tail { of, .. }
     | Contents::Slice { element: of, .. }
@@ -425,14 +407,4 @@ fn is_view(info: &DebugInfo, known: Contents, said: Contents) -> bool {
         || info.starts_with(known, said)
         || info.starts_with(said, known)
         || as_text(known) == as_text(said)
-}
-
-/// The contents as a programmer writes them.
-fn text(info: &DebugInfo, contents: Contents) -> String {
-    let name = |of| short_type_name(info.name(of));
-    match contents {
-        Contents::One(of) | Contents::Tail { of, .. } => name(of),
-        Contents::Slice { element, .. } => format!("[{}]", name(element)),
-        Contents::Table { entry } => format!("table {}", name(entry)),
-    }
 }

@@ -33,6 +33,7 @@
 //! plan         a type compiled to the places of its pointers; containers by the names of their members
 //! path, walk   a plan and bytes to pointers with paths of fields
 //! blocks       the blocks of a dump, and what their stacks say
+//! type_name    types as programmers write them
 //! agreement, infer   stacks and owners to the types of all blocks
 //! graph, census      the heap as a graph, and as rows by type
 //! waste, variants, why   what containers and enums do not use, and who holds each block
@@ -63,6 +64,7 @@ mod memory;
 mod path;
 mod plan;
 mod tasks;
+mod type_name;
 mod variants;
 mod walk;
 mod waste;
