@@ -16,7 +16,6 @@ use crate::error::TypedError;
 use crate::memory::{Memory, Reader};
 use crate::path::PathId;
 use crate::plan::Wanted;
-use crate::type_name::text;
 use crate::walk::{Contents, Found, Target, Walk};
 
 /// The largest static that is read, in bytes.
@@ -341,7 +340,7 @@ impl Inference<'_, '_> {
         let right = || {
             let (known, info) = (self.heap.contents[index], self.heap.walk.info());
             said.zip(known).is_some_and(|(said, known)| {
-                same(info, said, known) || info.starts_with(element(known), element(said))
+                same(info, said, known) || info.starts_with(known.element(), said.element())
             })
         };
         (pointer.sure || right()).then_some(Edge { to: index as u32, path: Some(pointer.path) })
@@ -367,25 +366,17 @@ impl Inference<'_, '_> {
             Some(by_stack) if is_view(info, by_stack, said) => agreement.views += 1,
             Some(by_stack) => {
                 agreement.disagree += 1;
-                let texts = (text(info, by_stack), text(info, said));
+                let texts = (by_stack.text(info), said.text(info));
                 agreement.note(texts);
             }
         }
     }
 }
 
-pub(crate) fn element(contents: Contents) -> TypeId {
-    let (Contents::One(of)
-    | Contents::Tail { of, .. }
-    | Contents::Slice { element: of, .. }
-    | Contents::Table { entry: of }) = contents;
-    of
-}
-
 /// Whether two contents have the same types. One value and a slice of one are the same.
 pub(crate) fn same(info: &DebugInfo, one: Contents, other: Contents) -> bool {
     let is_table = |contents| matches!(contents, Contents::Table { .. });
-    is_table(one) == is_table(other) && info.same_as(element(one)) == info.same_as(element(other))
+    is_table(one) == is_table(other) && info.same_as(one.element()) == info.same_as(other.element())
 }
 
 /// The contents with the lengths of both, if the second has a length and the first has none.
@@ -400,7 +391,7 @@ fn more(known: Contents, said: Contents) -> Option<Contents> {
 /// Whether a pointer may look at the same memory in another way: at its bytes, at its first member, at an array in place
 /// of a slice, or at text in place of bytes.
 fn is_view(info: &DebugInfo, known: Contents, said: Contents) -> bool {
-    let (known, said) = (element(known), element(said));
+    let (known, said) = (known.element(), said.element());
     let is_byte = |of: TypeId| info.size(of) <= 1;
     let as_text = |of: TypeId| info.name(of).replace("[u8]", "str");
     is_byte(said)

@@ -1,9 +1,7 @@
 //! Types of blocks as a programmer writes them.
 
-use dmd_analyze::short_type_name;
-
-use crate::debug_info::{DebugInfo, TypeId};
-use crate::infer::{TypedHeap, element};
+use crate::debug_info::TypeId;
+use crate::infer::TypedHeap;
 use crate::walk::Contents;
 
 /// What the name of a block's type follows from. Millions of blocks have a few hundred of these.
@@ -28,7 +26,7 @@ impl TypedHeap<'_> {
         let info = self.walk.info();
         match (self.contents[block], self.stacks.verdict(self.blocks[block].stack)) {
             (Some(contents), verdict) => {
-                let text = text(info, contents);
+                let text = contents.text(info);
                 // The bytes of a string are those of a vector.
                 let named = verdict.and_then(|verdict| verdict.type_name());
                 match named {
@@ -48,17 +46,7 @@ impl TypedHeap<'_> {
             Contents::Slice { .. } => Form::Slice,
             Contents::Table { .. } => Form::Table,
         };
-        let contents = self.contents[block].map(|contents| (form(contents), element(contents)));
+        let contents = self.contents[block].map(|contents| (form(contents), contents.element()));
         Basis { contents, verdict: self.stacks.number(self.blocks[block].stack) }
-    }
-}
-
-/// The contents as a programmer writes them.
-pub(crate) fn text(info: &DebugInfo, contents: Contents) -> String {
-    let name = |of| short_type_name(info.name(of));
-    match contents {
-        Contents::One(of) | Contents::Tail { of, .. } => name(of),
-        Contents::Slice { element, .. } => format!("[{}]", name(element)),
-        Contents::Table { entry } => format!("table {}", name(entry)),
     }
 }

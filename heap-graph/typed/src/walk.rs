@@ -1,5 +1,7 @@
 //! Follows a plan through the bytes of a value, and gives its pointers, or the variants of its enums.
 
+use dmd_analyze::short_type_name;
+
 use crate::debug_info::{DebugInfo, TypeId};
 use crate::path::{PathId, Paths, Segment};
 use crate::plan::{Count, Leads, Plans, Scalar, Step, Wanted};
@@ -28,6 +30,27 @@ pub(crate) enum Contents {
     Table {
         entry: TypeId,
     },
+}
+
+impl Contents {
+    /// The type of the value, of the elements or of the entries.
+    pub(crate) fn element(self) -> TypeId {
+        let (Self::One(of)
+        | Self::Tail { of, .. }
+        | Self::Slice { element: of, .. }
+        | Self::Table { entry: of }) = self;
+        of
+    }
+
+    /// The contents as a programmer writes them.
+    pub(crate) fn text(self, info: &DebugInfo) -> String {
+        let name = short_type_name(info.name(self.element()));
+        match self {
+            Self::One(_) | Self::Tail { .. } => name,
+            Self::Slice { .. } => format!("[{name}]"),
+            Self::Table { .. } => format!("table {name}"),
+        }
+    }
 }
 
 /// What a pointer leads to.
@@ -117,11 +140,7 @@ impl<'i> Walk<'i> {
 
     /// Whether contents have anything of what is wanted: nobody reads others.
     pub(crate) fn has_any(&mut self, contents: Contents) -> bool {
-        let (Contents::One(of)
-        | Contents::Tail { of, .. }
-        | Contents::Slice { element: of, .. }
-        | Contents::Table { entry: of }) = contents;
-        !self.plans.of(of).is_empty()
+        !self.plans.of(contents.element()).is_empty()
     }
 
     fn start(&mut self, bytes: &[u8]) {
