@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use about_memory::serve::{TypeRow, TypeTable, TypeTables};
 use dmd::analyze::Dump;
+use dmd::analyze::program::Workspace;
 use heap_graph::dominators::sizes_by_field;
 use heap_graph::snapshot::WriteOptions;
 use heap_graph::{DominatorTree, Graph, NodeIndex};
@@ -13,7 +14,7 @@ use typed_heap::{TypedHeap, Unused};
 
 use super::super::input::Input;
 use super::super::{Failure, new_file};
-use super::{Reading, counted, size, types, waste};
+use super::{Reading, counted, size, tasks, types, waste};
 
 /// Rows of a table that the page gets.
 const ROWS: usize = 1000;
@@ -67,6 +68,16 @@ pub(crate) fn save(
         let all = amount(tree.retained_size(NodeIndex::ROOT).unwrap_or_default());
         let by_field = TypeTable::new("field", "By field that keeps them alive", all, rows.collect(), ROWS);
 
+        let tasks = heap.tasks(memory, &tree);
+        let workspace = Workspace::of(dump.stacks().flatten());
+        let rows = tasks.rows.iter().map(|row| TypeRow {
+            bytes: row.retained_bytes,
+            blocks: row.tasks,
+            text: tasks::chain(row, &workspace),
+            of_type: None,
+        });
+        let by_await = TypeTable::new("task", "Async tasks by await", census.bytes, rows.collect(), ROWS);
+
         let waste = heap.waste(memory);
         let rows = waste.rows.iter().map(|row| TypeRow {
             bytes: row.unused_bytes,
@@ -86,7 +97,11 @@ pub(crate) fn save(
             agreement.agree + agreement.disagree,
             agreement.agree
         );
-        tables = TypeTables::new(summary, vec![by_type, by_field, unused]);
+        let mut all = vec![by_type, by_field, unused];
+        if !by_await.rows.is_empty() {
+            all.push(by_await);
+        }
+        tables = TypeTables::new(summary, all);
         Ok(())
     })?;
     Ok(tables)

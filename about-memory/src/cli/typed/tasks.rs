@@ -93,7 +93,7 @@ fn counted(tasks: u64) -> String {
 }
 
 /// The futures from the task's own on, as `handle at src/main.rs:40 -> recv at tokio-1.0.0/src/sync/mpsc.rs:10`.
-fn chain(row: &TaskRow, workspace: &Workspace) -> String {
+pub(super) fn chain(row: &TaskRow, workspace: &Workspace) -> String {
     let future = |one: &Await| {
         let place = one.place.as_ref().map(|(file, line)| format!("{}:{line}", workspace.short(file)));
         match (&*one.state, place) {
