@@ -172,7 +172,7 @@ enum Failure {
 }
 
 impl Failure {
-    /// The sentences that tell it.
+    /// The lines of its message.
     fn lines(self) -> Vec<String> {
         match self {
             Self::File(file, error) => vec![format!("{file}: {error}")],

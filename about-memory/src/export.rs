@@ -24,7 +24,7 @@ use rustc_hash::FxHashMap;
 
 #[cfg(feature = "session")]
 pub use census::census;
-pub use counters::counters;
+pub use counters::{counters, point_times};
 pub use format::{StacksFormat, write};
 pub use history::{History, Window};
 

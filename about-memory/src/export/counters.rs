@@ -5,6 +5,16 @@ use memory_report::Units;
 
 use crate::Series;
 
+/// The time between two points whose times are unknown, in microseconds.
+const STEP: u64 = 1_000_000;
+
+/// The times of so many points, in microseconds: these, if they grow from point to point, and otherwise a second apart.
+pub fn point_times(known: Option<Vec<u64>>, points: usize) -> Vec<u64> {
+    let grow =
+        |times: &Vec<u64>| times.len() == points && times.is_sorted_by(|earlier, later| earlier < later);
+    known.filter(grow).unwrap_or_else(|| (0..points as u64).map(|point| point * STEP).collect())
+}
+
 /// The rows of a series as counters. `times` has the time of each of its points, in microseconds.
 pub fn counters(series: &Series, times: Vec<u64>) -> Counters {
     let counters = series.rows().into_iter().map(|row| Counter {

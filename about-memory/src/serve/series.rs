@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::reports::Reports;
 use super::response::{Refusal, Response};
-use crate::export::counters;
+use crate::export::{counters, point_times};
 use crate::{Series, SeriesOptions};
 
 /// The longest path, in bytes.
@@ -47,7 +47,11 @@ impl Over {
             return Err(Refusal::new(400, reason));
         }
         let paths = if self.path.is_empty() { Vec::new() } else { vec![self.path] };
-        let options = SeriesOptions { paths, depth: self.depth, ..SeriesOptions::default() };
+        let mut options = SeriesOptions { paths, depth: self.depth, ..SeriesOptions::default() };
+        if self.format.is_some() {
+            // A file has all rows.
+            options.threshold = 0.0;
+        }
         let mut series = Series::new(options);
         let mut list = Vec::new();
         let (mut titles, mut times) = (Vec::new(), Vec::new());
@@ -56,7 +60,8 @@ impl Over {
             series.add(report.title.clone(), &report.set);
             list.push(json!({ "id": id, "title": report.title }));
             titles.push(report.title);
-            times.push(report.time);
+            // The server read all files that it was started with within milliseconds.
+            times.push((!report.is_given).then_some(report.time));
         }
         match self.format {
             None => {}
@@ -97,8 +102,9 @@ fn table(series: &Series, titles: &[String]) -> String {
     text
 }
 
-fn trace(series: &Series, times: &[Duration]) -> Result<Response, Refusal> {
-    let times = times.iter().map(|time| u64::try_from(time.as_micros()).unwrap_or(u64::MAX)).collect();
+fn trace(series: &Series, times: &[Option<Duration>]) -> Result<Response, Refusal> {
+    let known = times.iter().map(|time| u64::try_from((*time)?.as_micros()).ok()).collect();
+    let times = point_times(known, times.len());
     let mut text = Vec::new();
     chrome_trace::write(&counters(series, times), &mut text)
         .map_err(|error| Refusal::new(409, error.to_string()))?;

@@ -189,7 +189,8 @@ impl Server {
     }
 
     /// As [`add_stacks`](Self::add_stacks). The page offers files for other tools, too, which `write` writes: one at a time,
-    /// each when somebody asks for it.
+    /// each when somebody asks for it. Without a window it writes what the page shows at first. The reader of the page sees its
+    /// error.
     pub fn add_stacks_with_files(
         &self,
         title: impl Into<String>,

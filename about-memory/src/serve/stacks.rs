@@ -111,6 +111,9 @@ impl Export {
                 return Err(Refusal::new(429, "another file is being written; try again when it is done"));
             }
         };
+        if self.from.is_some() && self.to.is_none() {
+            return Err(Refusal::new(400, "a part of a recording has an end"));
+        }
         let after = |nanoseconds| Moment::After(Duration::from_nanos(nanoseconds));
         let window = self.to.map(|to| Window { from: self.from.map(after), to: after(to) });
         let cannot = |error: io::Error| Refusal::new(503, error.to_string());

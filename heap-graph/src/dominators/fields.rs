@@ -28,7 +28,7 @@ impl FieldSizes<'_> {
     pub fn name(&self) -> String {
         let Self { holder, field, .. } = self;
         match field.as_ref().map(Text::to_string) {
-            None => format!("{holder} (by several ways, or without a name)"),
+            None => format!("{holder} (held in several ways, or by an unnamed edge)"),
             // The brackets of a slice are its elements.
             Some(path) if path.starts_with("[]") && holder.to_string().starts_with('[') => {
                 format!("{holder}{}", &path[2..])

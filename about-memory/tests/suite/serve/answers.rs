@@ -259,9 +259,27 @@ fn reports_are_a_series() {
     let counts = trace["traceEvents"].as_array().unwrap().iter().filter(|event| event["ph"] == "C");
     let counts: Vec<_> = counts.map(|event| event["args"]["bytes"].as_i64().unwrap() >> 20).collect();
     assert_eq!(counts, [10, 12, 15]);
+    // Nobody knows the times of files.
+    let events = trace["traceEvents"].as_array().unwrap().iter().filter(|event| event["ph"] == "C");
+    let times: Vec<_> = events.map(|event| event["ts"].as_f64().unwrap()).collect();
+    assert_eq!(times, [0.0, 1e6, 2e6]);
     assert_eq!(export("pdf").status, 400);
     assert_eq!(client.post("/api/series", &json!({ "depth": 11 })).status, 400);
     assert_eq!(client.post("/api/series", &json!({ "path": "x".repeat(5000) })).status, 400);
+}
+
+/// The page leaves out rows that are small everywhere; a file has them.
+#[test]
+fn a_table_of_reports_has_every_row() {
+    let client = Client::new(&ServeOptions::new());
+    let mut set = set(100);
+    let (process, path, description) = ("Main Process (pid 1)", "explicit/tiny", "Small.");
+    set.push(Report { process, path, kind: Kind::Heap, units: Units::Bytes, amount: 5, description });
+    client.server.add_report("monday", set);
+    let question = json!({ "path": "explicit", "depth": 1 });
+    assert_eq!(client.post("/api/series", &question).json()["leftOut"], 1);
+    let table = client.post("/api/series", &json!({ "path": "explicit", "depth": 1, "format": "tsv" }));
+    assert!(String::from_utf8(table.body).unwrap().contains("\nexplicit/tiny\tBYTES\t5\n"));
 }
 
 /// The header of the data of stacks.
@@ -324,6 +342,7 @@ fn stacks_are_exported_one_at_a_time() {
     assert_eq!(export(1, &json!({ "format": "folded" })).status, 409);
     assert_eq!(export(3, &json!({ "format": "folded" })).status, 404);
     assert_eq!(export(2, &json!({ "format": "pdf" })).status, 400);
+    assert_eq!(export(2, &json!({ "format": "folded", "from": 5_000 })).status, 400);
     std::thread::scope(|scope| {
         let first = scope.spawn(|| export(2, &json!({ "format": "pprof" })).status);
         began.recv().unwrap();

@@ -1,6 +1,6 @@
-// The menu of a view's files, and choices in general.
+// The menu of a view's files, and the lists from which a reader chooses one of several values.
 
-import { create } from "../elements";
+import { byId, create } from "../elements";
 import type { Tell } from "./memory";
 
 /** A file as the menu calls it, and what fetches it. */
@@ -13,9 +13,13 @@ export function exportMenu(files: File[], tell: Tell): HTMLElement {
     select.value = "";
     if (value === "") return;
     const [title, fetch] = files[Number(value)];
-    tell(`Export: ${title} …`, false);
+    const status = byId("status");
+    const before = status.textContent ?? "";
+    const own = `Export: ${title} …`;
+    tell(own, false);
     fetch().then(
-      () => tell("", false),
+      // What the view said is true again, unless something else was said meanwhile.
+      () => status.textContent === own && tell(before, false),
       (error: Error) => tell(error.message, true),
     );
   });

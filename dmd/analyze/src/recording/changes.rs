@@ -35,7 +35,7 @@ pub struct Change {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Which {
     All,
-    /// Those that began after a tick; after the start of the recording if there is none.
+    /// The blocks that began after this tick; without one, those that began after the recording did.
     After(Option<u64>),
 }
 
