@@ -3,6 +3,7 @@
 //! Entries for code are skipped. Members, variants and parameters are read as they are; what they mean is decided
 //! where a type is needed.
 
+mod loose_name;
 mod names;
 mod read;
 mod types;
@@ -17,6 +18,7 @@ use hashbrown::HashMap;
 use object::{Architecture, Object as _, ObjectSection as _};
 
 use crate::error::{Bound, TypedError};
+use loose_name::loose;
 use names::Names;
 use read::Reading;
 pub use types::TypeId;
@@ -43,6 +45,8 @@ pub struct DebugInfo {
     same_as: Vec<TypeId>,
     /// Types by the short form of their names; only the first of equal ones.
     by_short_name: HashMap<String, Vec<TypeId>>,
+    /// Types with closures, by the loose form of their names.
+    by_loose_name: HashMap<String, Vec<TypeId>>,
     /// The number of control bytes of a hash table that the processor compares at once.
     group: u64,
 }
@@ -94,6 +98,7 @@ impl DebugInfo {
             by_name: HashMap::new(),
             same_as: Vec::new(),
             by_short_name: HashMap::new(),
+            by_loose_name: HashMap::new(),
             group: 16,
         };
         info.name_arrays();
@@ -151,6 +156,9 @@ impl DebugInfo {
             if same == id && !declared_only && !self.names.get(name).is_empty() {
                 self.by_name.entry(name).or_insert(id);
                 let short = short_type_name(self.names.get(name));
+                if let Some(loose) = loose(&short) {
+                    self.by_loose_name.entry(loose).or_default().push(id);
+                }
                 self.by_short_name.entry(short).or_default().push(id);
             }
         }
@@ -187,9 +195,10 @@ impl DebugInfo {
         }
     }
 
-    /// The types with this short name, each once.
+    /// The types with this short name, each once. The path to a closure or to an `async` function may be that of a symbol.
     pub fn with_short_name(&self, name: &str) -> &[TypeId] {
-        self.by_short_name.get(name).map_or(&[], Vec::as_slice)
+        let by_loose_name = || self.by_loose_name.get(&loose(name)?);
+        self.by_short_name.get(name).or_else(by_loose_name).map_or(&[], Vec::as_slice)
     }
 
     /// The type with this full name.
