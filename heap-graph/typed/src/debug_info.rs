@@ -6,6 +6,7 @@
 mod loose_name;
 mod names;
 mod read;
+mod thread_memory;
 mod types;
 mod unit;
 mod units;
@@ -47,6 +48,8 @@ pub struct DebugInfo {
     by_short_name: HashMap<String, Vec<TypeId>>,
     /// Types with closures, by the loose form of their names.
     by_loose_name: HashMap<String, Vec<TypeId>>,
+    /// The start of thread-locals, relative to each thread's register.
+    thread_memory: Option<i64>,
     /// The number of control bytes of a hash table that the processor compares at once.
     group: u64,
 }
@@ -78,6 +81,7 @@ impl DebugInfo {
         })?;
         let dwarf = sections.borrow(|section| EndianSlice::new(section, LittleEndian));
         let mut info = Self::of(&dwarf)?;
+        info.thread_memory = thread_memory::offset(file, object.architecture());
         info.group = match object.architecture() {
             Architecture::X86_64 | Architecture::LoongArch64 => 16,
             _ => 8,
@@ -99,6 +103,7 @@ impl DebugInfo {
             same_as: Vec::new(),
             by_short_name: HashMap::new(),
             by_loose_name: HashMap::new(),
+            thread_memory: None,
             group: 16,
         };
         info.name_arrays();
@@ -216,6 +221,26 @@ impl DebugInfo {
 
     pub(crate) fn statics(&self) -> &[Static] {
         &self.statics
+    }
+
+    /// The addresses of a static, or of a thread-local in each thread. `bias` is that of the program, `threads` what
+    /// the threads' registers say.
+    pub(crate) fn places(&self, of: &Static, bias: u64, threads: &[u64]) -> Vec<u64> {
+        if !of.of_threads {
+            return vec![of.address.wrapping_add(bias)];
+        }
+        let Some(start) = self.thread_memory else { return Vec::new() };
+        threads.iter().map(|thread| thread.wrapping_add_signed(start).wrapping_add(of.address)).collect()
+    }
+
+    /// A static as the programmer knows it: `static app::STORE`, `thread-local app::CACHE`.
+    pub(crate) fn static_name(&self, of: &Static) -> String {
+        let name = self.text(of.name);
+        match of.of_threads {
+            false => format!("static {name}"),
+            // The macro has its own items inside.
+            true => format!("thread-local {}", name.split("::{constant#").next().unwrap_or(name)),
+        }
     }
 
     fn at(&self, reference: TypeRef) -> Option<TypeId> {
