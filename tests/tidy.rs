@@ -97,6 +97,7 @@ fn crates_depend_along_the_arrows_only() {
                 "dmd",
                 "heap-graph",
                 "tests",
+                "typed-heap",
             ],
         ),
         ("benches/profilers", &["dmd", "memory-report"]),

@@ -180,7 +180,7 @@ fn tasks_are_at_their_awaits() {
 
     let json: Value = serde_json::from_str(&stdout(&["tasks", &dump, "--json"])).unwrap();
     let rows = json["rows"].as_array().unwrap();
-    let receives = |row: &&Value| row["awaits"][1]["future"] == "typed_heap_tasks::receive";
+    let receives = |row: &&Value| row["awaits"][1]["future"] == "typed_heap_tasks::{impl#0}::receive";
     let row = rows.iter().find(receives).unwrap();
     assert_eq!((&row["tasks"], &row["waitsFor"]), (&10.into(), &"Pending<()>".into()));
     assert_eq!(

@@ -3,8 +3,10 @@
 //! Entries for code are skipped. Members, variants and parameters are read as they are; what they mean is decided
 //! where a type is needed.
 
+mod loose_name;
 mod names;
 mod read;
+mod thread_memory;
 mod types;
 mod unit;
 mod units;
@@ -17,6 +19,7 @@ use hashbrown::HashMap;
 use object::{Architecture, Object as _, ObjectSection as _};
 
 use crate::error::{Bound, TypedError};
+use loose_name::loose;
 use names::Names;
 use read::Reading;
 pub use types::TypeId;
@@ -43,6 +46,10 @@ pub struct DebugInfo {
     same_as: Vec<TypeId>,
     /// Types by the short form of their names; only the first of equal ones.
     by_short_name: HashMap<String, Vec<TypeId>>,
+    /// Types with closures, by the loose form of their names.
+    by_loose_name: HashMap<String, Vec<TypeId>>,
+    /// The start of thread-locals, relative to each thread's register.
+    thread_memory: Option<i64>,
     /// The number of control bytes of a hash table that the processor compares at once.
     group: u64,
 }
@@ -74,6 +81,7 @@ impl DebugInfo {
         })?;
         let dwarf = sections.borrow(|section| EndianSlice::new(section, LittleEndian));
         let mut info = Self::of(&dwarf)?;
+        info.thread_memory = thread_memory::offset(file, object.architecture());
         info.group = match object.architecture() {
             Architecture::X86_64 | Architecture::LoongArch64 => 16,
             _ => 8,
@@ -94,6 +102,8 @@ impl DebugInfo {
             by_name: HashMap::new(),
             same_as: Vec::new(),
             by_short_name: HashMap::new(),
+            by_loose_name: HashMap::new(),
+            thread_memory: None,
             group: 16,
         };
         info.name_arrays();
@@ -151,6 +161,9 @@ impl DebugInfo {
             if same == id && !declared_only && !self.names.get(name).is_empty() {
                 self.by_name.entry(name).or_insert(id);
                 let short = short_type_name(self.names.get(name));
+                if let Some(loose) = loose(&short) {
+                    self.by_loose_name.entry(loose).or_default().push(id);
+                }
                 self.by_short_name.entry(short).or_default().push(id);
             }
         }
@@ -187,9 +200,10 @@ impl DebugInfo {
         }
     }
 
-    /// The types with this short name, each once.
+    /// The types with this short name, each once. The path to a closure or to an `async` function may be that of a symbol.
     pub fn with_short_name(&self, name: &str) -> &[TypeId] {
-        self.by_short_name.get(name).map_or(&[], Vec::as_slice)
+        let by_loose_name = || self.by_loose_name.get(&loose(name)?);
+        self.by_short_name.get(name).or_else(by_loose_name).map_or(&[], Vec::as_slice)
     }
 
     /// The type with this full name.
@@ -207,6 +221,26 @@ impl DebugInfo {
 
     pub(crate) fn statics(&self) -> &[Static] {
         &self.statics
+    }
+
+    /// The addresses of a static, or of a thread-local in each thread. `bias` is that of the program, `threads` what
+    /// the threads' registers say.
+    pub(crate) fn places(&self, of: &Static, bias: u64, threads: &[u64]) -> Vec<u64> {
+        if !of.of_threads {
+            return vec![of.address.wrapping_add(bias)];
+        }
+        let Some(start) = self.thread_memory else { return Vec::new() };
+        threads.iter().map(|thread| thread.wrapping_add_signed(start).wrapping_add(of.address)).collect()
+    }
+
+    /// A static as the programmer knows it: `static app::STORE`, `thread-local app::CACHE`.
+    pub(crate) fn static_name(&self, of: &Static) -> String {
+        let name = self.text(of.name);
+        match of.of_threads {
+            false => format!("static {name}"),
+            // The macro has its own items inside.
+            true => format!("thread-local {}", name.split("::{constant#").next().unwrap_or(name)),
+        }
     }
 
     fn at(&self, reference: TypeRef) -> Option<TypeId> {

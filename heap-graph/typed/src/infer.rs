@@ -62,6 +62,7 @@ pub struct TypedHeap<'i> {
 struct Inference<'i, 'm> {
     heap: TypedHeap<'i>,
     reader: Reader<'m>,
+    threads: Vec<u64>,
     queue: VecDeque<u32>,
     /// The element types that `InternalNode`s have in place of `LeafNode`s.
     inner_nodes: HashMap<TypeId, Option<TypeId>>,
@@ -107,7 +108,8 @@ impl<'i> TypedHeap<'i> {
         };
         let queue =
             (0..heap.blocks.len() as u32).filter(|block| heap.contents[*block as usize].is_some()).collect();
-        let mut work = Inference { heap, reader: Reader::new(memory), queue, inner_nodes: HashMap::new() };
+        let (reader, threads) = (Reader::new(memory), memory.threads());
+        let mut work = Inference { heap, reader, threads, queue, inner_nodes: HashMap::new() };
         work.statics(Pass::Sure);
         work.spread();
         // A static that is initialized late may not be. What it says fits the blocks that are known by now.
@@ -153,19 +155,19 @@ impl<'i> TypedHeap<'i> {
             .map(move |edge| (edge.to as usize, edge.path.map(|path| self.walk.paths.text(path, info))))
     }
 
-    /// The pointers of statics: the path of the field, from the static on, and the index of the block.
+    /// The pointers of statics and thread-locals: the path of the field, from these on, and the index of the block.
     pub fn statics(&self) -> impl Iterator<Item = (String, usize)> {
         let all = self.from_statics.iter().enumerate();
         all.map(move |(at, (_, edge))| (self.static_text(at), edge.to as usize))
     }
 
-    /// The static of an edge from a static, and the path of its field.
+    /// The static or the thread-local of an edge from one, and the path of its field.
     pub(crate) fn static_text(&self, at: usize) -> String {
         let info = self.walk.info();
         let (index, edge) = &self.from_statics[at];
-        let name = info.text(info.statics()[*index].name);
+        let name = info.static_name(&info.statics()[*index]);
         let path = edge.path.map(|path| self.walk.paths.text(path, info)).unwrap_or_default();
-        format!("static {name}{path}")
+        format!("{name}{path}")
     }
 }
 
@@ -189,20 +191,21 @@ impl Inference<'_, '_> {
             if size > LARGEST_STATIC || !self.heap.walk.has_any(Contents::One(of)) {
                 continue;
             }
-            let address = one.address.wrapping_add(self.heap.walk.bias);
-            self.heap.walk.block(self.reader.read(address, size), Contents::One(of));
-            let found = core::mem::take(&mut self.heap.walk.found);
-            for pointer in &found {
-                match pass {
-                    Pass::Sure => self.learn(pointer),
-                    Pass::Fitting => self.learn_length(pointer),
-                    Pass::Edges => {
-                        let edge = self.edge(pointer);
-                        self.heap.from_statics.extend(edge.map(|edge| (index, edge)));
+            for address in info.places(one, self.heap.walk.bias, &self.threads) {
+                self.heap.walk.block(self.reader.read(address, size), Contents::One(of));
+                let found = core::mem::take(&mut self.heap.walk.found);
+                for pointer in &found {
+                    match pass {
+                        Pass::Sure => self.learn(pointer),
+                        Pass::Fitting => self.learn_length(pointer),
+                        Pass::Edges => {
+                            let edge = self.edge(pointer);
+                            self.heap.from_statics.extend(edge.map(|edge| (index, edge)));
+                        }
                     }
                 }
+                self.heap.walk.found = found;
             }
-            self.heap.walk.found = found;
         }
     }
 

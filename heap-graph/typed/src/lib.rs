@@ -28,7 +28,7 @@
 //! # How the parts work together
 //!
 //! ```text
-//! debug_info   types, statics and vtables of a file
+//! debug_info   types, statics, thread-locals and vtables of a file
 //! memory       bytes of a dump, a process or a core file
 //! plan         a type compiled to the places of its pointers; containers by the names of their members
 //! path, walk   a plan and bytes to pointers with paths of fields
@@ -46,7 +46,8 @@
 //! - Rust programs for 64-bit little-endian processors.
 //! - Types of the standard library that no generic code of the program uses have no layout, as std comes without them. The words of
 //!   such a block count as pointers if they lead to the start of a block.
-//! - Statics are roots; stacks, registers and thread-locals are not. What only these hold is held from outside.
+//! - Statics are roots, and in core files the program's thread-locals; stacks and registers are not. What only these hold is
+//!   held from outside.
 //! - The contents of strings, and of slices of bytes and numbers, are not read unless somebody asks for
 //!   [duplicates](TypedHeap::duplicates). No contents are in a graph or in any other result.
 

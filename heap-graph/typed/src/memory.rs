@@ -22,6 +22,11 @@ pub trait Memory: Debug {
     /// not readable.
     fn read(&self, address: u64, into: &mut [u8]) -> usize;
 
+    /// For each thread, the register that says where its thread-locals are. None if that is not known.
+    fn threads(&self) -> Vec<u64> {
+        Vec::new()
+    }
+
     /// Whether a read may go on from one block into the next one, as in the memory of a process. Blocks that follow each
     /// other are then read together.
     fn is_whole(&self) -> bool {

@@ -32,19 +32,24 @@ fn damaged_programs_give_errors_or_types() {
     }
 }
 
-/// A core file with one segment of 8 bytes at 0x1000.
+/// A core file of x86-64 with one segment of 8 bytes at 0x1000, and a thread whose `fs` is at 0x1234.
 fn core() -> Vec<u8> {
     let mut file = b"\x7fELF\x02\x01".to_vec();
     file.resize(64, 0);
     file[16] = 4;
+    file[18] = 62;
     file[32] = 64;
     file[54] = 56;
-    file[56] = 1;
-    file.extend([1, 0, 0, 0, 0, 0, 0, 0]);
-    for word in [120_u64, 0x1000, 0, 8, 8, 0] {
-        file.extend(word.to_le_bytes());
+    file[56] = 2;
+    for words in [[1_u64, 176, 0x1000, 0, 8, 8, 0], [4, 184, 0, 0, 356, 0, 4]] {
+        file.extend(words.iter().flat_map(|word| word.to_le_bytes()));
     }
     file.extend(*b"contents");
+    file.extend([5_u32, 336, 1].iter().flat_map(|word| word.to_le_bytes()));
+    file.extend(*b"CORE\0\0\0\0");
+    let mut registers = [0; 336];
+    registers[280..288].copy_from_slice(&0x1234_u64.to_le_bytes());
+    file.extend(registers);
     file
 }
 
@@ -60,6 +65,7 @@ fn core_files_give_the_memory_of_their_segments() {
     assert_eq!(memory.read(0x1004, &mut bytes), 4);
     assert_eq!(memory.read(0x1008, &mut bytes), 0);
     assert_eq!(memory.read(0xfff, &mut bytes), 0);
+    assert_eq!((memory.threads(), memory.mappings()), (vec![0x1234], vec![]));
 }
 
 #[test]
@@ -75,7 +81,10 @@ fn damaged_core_files_give_errors_or_no_memory() {
         }] {
             fs::write(&path, &damaged).unwrap();
             match CoreFile::open(&path) {
-                Ok(memory) => assert!(memory.read(0x1000, &mut [0; 16]) <= 16),
+                Ok(memory) => {
+                    assert!(memory.read(0x1000, &mut [0; 16]) <= 16);
+                    assert!(memory.threads().len() <= 1 && memory.mappings().is_empty());
+                }
                 Err(error) => assert!(!error.to_string().contains('\n'), "{error}"),
             }
         }

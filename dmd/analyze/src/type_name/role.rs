@@ -53,7 +53,7 @@ impl Facts {
         };
         // A call whose line is unknown may stand for several merged calls, whose inlined frames are lost. Where only
         // the symbol is known, inlined frames are, too.
-        let role = role(&name, frame.line.is_some());
+        let role = role(&name, frame.name(), frame.line.is_some());
         let arguments = name.arguments.iter().map(|argument| (*argument).to_owned()).collect();
         Self { role, inlined: frame.inlined, arguments }
     }
@@ -65,7 +65,7 @@ impl Facts {
     }
 }
 
-fn role(name: &FunctionName<'_>, line_known: bool) -> Role {
+fn role(name: &FunctionName<'_>, text: &str, line_known: bool) -> Role {
     let Some((function, before)) = name.path.split_last() else { return Role::Other };
     let module = before.join("::");
     if ENTRY_SYMBOLS.split(' ').any(|start| function.starts_with(start)) && matches!(&*module, "" | "__rustc")
@@ -78,8 +78,8 @@ fn role(name: &FunctionName<'_>, line_known: bool) -> Role {
     let within = |parent: &str| {
         module.strip_prefix(parent).is_some_and(|rest| rest.is_empty() || rest.starts_with("::"))
     };
-    let of_reference = || module.is_empty() && name.arguments.len() == 1 && has(OF_REFERENCES, function);
-    if (module.is_empty() && has(IN_C, function)) || of_reference() || ALLOCATORS.split(' ').any(within) {
+    let of_reference = || text.starts_with("<&") && text.contains(OF_REFERENCES);
+    if (module.is_empty() && (has(IN_C, function) || of_reference())) || ALLOCATORS.split(' ').any(within) {
         return Role::Passes;
     }
     let mut fitting = RULES.iter().filter(|rule| line_known || !rule.runs_others);

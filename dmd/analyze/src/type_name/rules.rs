@@ -208,8 +208,8 @@ pub(super) const ENTRY_SYMBOLS: &str = "__rust_alloc __rust_realloc __rdl_ __rg_
 pub(super) const ALLOCATORS: &str = "__rustc alloc::alloc allocator_api2::stable::alloc core::alloc dmd hashbrown::alloc \
     hashbrown::raw::alloc memory_reporter::allocator std::alloc std::sys::alloc";
 
-/// Methods of the trait of allocators. Those of `&A`, which is no path, have no module, but an allocator as argument.
-pub(super) const OF_REFERENCES: &str = "allocate allocate_zeroed deallocate grow grow_zeroed shrink";
+/// In the names of methods of `&A`, which is no path and so has no module, for an allocator `A`.
+pub(super) const OF_REFERENCES: &str = " as core::alloc::Allocator>::";
 
 /// Functions of C's allocator.
 pub(super) const IN_C: &str = "aligned_alloc calloc malloc memalign posix_memalign realloc reallocarray";

@@ -208,10 +208,15 @@ fn calls_of_an_allocator_say_nothing() {
         ["malloc", GROW, "app::Pool::take", "__rustc::__rust_alloc", "~alloc::boxed::new<u8>", "app::f"];
     verdict(&stack, "u8");
     // A list gives its nodes a reference to its allocator.
-    let by_reference = "~<&A as core::alloc::Allocator>::allocate<alloc::alloc::Global>";
+    let by_references = [
+        "~<&A as core::alloc::Allocator>::allocate<alloc::alloc::Global>",
+        "~<&alloc::alloc::Global as core::alloc::Allocator>::allocate",
+    ];
     let node =
         "~alloc::boxed::Box<T,A>::new_in<alloc::collections::linked_list::Node<u8>, &alloc::alloc::Global>";
-    verdict(&["malloc", by_reference, node, "app::main"], "linked_list::Node<u8>");
+    for passes in by_references {
+        verdict(&["malloc", passes, node, "app::main"], "linked_list::Node<u8>");
+    }
     verdict(&["malloc", "allocate", node, "app::main"], "in allocate");
 }
 

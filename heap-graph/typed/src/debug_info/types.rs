@@ -75,10 +75,11 @@ pub(crate) struct Type {
     pub(crate) containing: TypeRef,
 }
 
-/// A static at its address in the file.
+/// A static at its address in the file, or a thread-local at its offset in the memory that each thread has.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Static {
     pub(crate) name: NameId,
     pub(crate) address: u64,
+    pub(crate) of_threads: bool,
     pub(crate) of: TypeRef,
 }

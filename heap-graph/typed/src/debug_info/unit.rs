@@ -275,9 +275,12 @@ impl<'r, 's> Unit<'r, 's> {
     }
 
     fn add_static(&mut self, entry: &Entry<'s>, within: Option<Inside>) -> Result<(), Fault> {
-        let Some(address) = entry.location.and_then(|bytes| self.address(bytes)) else { return Ok(()) };
+        let address = |location| Some((self.address(location)?, false));
+        let thread_local = |location| Some((self.thread_local(location)?, true));
+        let place = entry.location.and_then(|location| address(location).or_else(|| thread_local(location)));
+        let Some((address, of_threads)) = place else { return Ok(()) };
         let name = self.path(entry, within)?;
-        let one = Static { name, address, of: entry.of };
+        let one = Static { name, address, of_threads, of: entry.of };
         let is_vtable = self.reading.names.get(name).ends_with("{vtable}");
         if is_vtable {
             self.reading.vtables.push(one);
@@ -291,13 +294,7 @@ impl<'r, 's> Unit<'r, 's> {
     fn address(&self, location: &[u8]) -> Option<u64> {
         match location.split_first()? {
             (0x03, address) => Some(u64::from_le_bytes(address.try_into().ok()?)),
-            (0xa1, index) => {
-                let mut index = Slice::new(index, LittleEndian);
-                let number = gimli::Reader::read_uleb128(&mut index).ok()?;
-                let number = gimli::DebugAddrIndex(usize::try_from(number).ok()?);
-                let all = index.is_empty().then_some(&self.reading.dwarf.debug_addr)?;
-                all.get_address(8, self.addresses, number).ok()
-            }
+            (0xa1, index) => self.addressed(index),
             _ => None,
         }
     }
@@ -361,6 +358,27 @@ impl<'r, 's> Unit<'r, 's> {
     /// The name of an entry, without the names of what it is in.
     fn text(&self, entry: &Entry<'s>) -> Result<&'s [u8], Fault> {
         entry.name.map_or(Ok(&[]), |name| self.string(name))
+    }
+
+    /// The offset of a location in the memory of a thread: a constant (`DW_OP_const4u`, `DW_OP_const8u`, `DW_OP_addrx`
+    /// or `DW_OP_constx`), and `DW_OP_form_tls_address` or its form of GNU.
+    fn thread_local(&self, location: &[u8]) -> Option<u64> {
+        let (0x9b | 0xe0, constant) = location.split_last()? else { return None };
+        match constant.split_first()? {
+            (0x0c, offset) => Some(u32::from_le_bytes(offset.try_into().ok()?).into()),
+            (0x0e, offset) => Some(u64::from_le_bytes(offset.try_into().ok()?)),
+            (0xa1 | 0xa2, index) => self.addressed(index),
+            _ => None,
+        }
+    }
+
+    /// The entry of the table of addresses with this index.
+    fn addressed(&self, index: &[u8]) -> Option<u64> {
+        let mut index = Slice::new(index, LittleEndian);
+        let number = gimli::Reader::read_uleb128(&mut index).ok()?;
+        let number = gimli::DebugAddrIndex(usize::try_from(number).ok()?);
+        let all = index.is_empty().then_some(&self.reading.dwarf.debug_addr)?;
+        all.get_address(8, self.addresses, number).ok()
     }
 
     /// A text of an entry or of a table.

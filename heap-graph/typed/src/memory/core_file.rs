@@ -21,6 +21,21 @@ const WRITABLE: u8 = 2;
 /// The note with the files that were mapped (`NT_FILE`).
 const FILES: usize = 0x4649_4c45;
 
+/// The note of a thread's registers (`NT_PRSTATUS`), its length on x86-64, and the place of the base of `fs`.
+const REGISTERS: usize = 1;
+const REGISTERS_BYTES: usize = 336;
+const FS_BASE: usize = 280;
+
+/// The note of a thread's `TPIDR_EL0` (`NT_ARM_TLS`).
+const ARM_TLS: usize = 0x401;
+
+/// The processors of core files.
+const X86_64: u16 = 62;
+const AARCH64: u16 = 183;
+
+/// The most threads whose thread-locals are read.
+const MOST_THREADS: usize = 1 << 16;
+
 /// The bytes of a note before its name.
 const NOTE_HEADER: usize = 12;
 
@@ -51,6 +66,7 @@ pub struct CoreFile {
     segments: Vec<Segment>,
     /// The offsets and the lengths of the notes.
     notes: Vec<(u64, u64)>,
+    machine: u16,
 }
 
 impl CoreFile {
@@ -101,7 +117,7 @@ impl CoreFile {
             return Err(TypedError::NotACore("its segments overlap"));
         }
         let notes = of_kind(NOTE).map(|header| (u64_at(header, 8), u64_at(header, 32))).collect();
-        Ok(Self { file, segments, notes })
+        Ok(Self { file, segments, notes, machine: u16_at(&header, 18) })
     }
 
     /// Whether a file begins as a core file does.
@@ -115,7 +131,15 @@ impl CoreFile {
     /// The mappings of its program and libraries, for [`read_image`](dmd_analyze::image::read_image). Empty if the file
     /// has no note of them.
     pub fn mappings(&self) -> Vec<Mapping> {
+        let notes = self.notes();
+        let files = notes.iter().find_map(|notes| each(notes).find(|(kind, _)| *kind == FILES));
+        files.and_then(|(_, files)| self.files(files)).unwrap_or_default()
+    }
+
+    /// The contents of all segments of notes.
+    fn notes(&self) -> Vec<Vec<u8>> {
         let mut left = MOST_NOTES;
+        let mut all = Vec::new();
         for (offset, bytes) in &self.notes {
             let wanted = (*bytes).min(left);
             left -= wanted;
@@ -129,11 +153,9 @@ impl CoreFile {
                     break;
                 }
             }
-            if let Some(files) = files_of(&notes) {
-                return self.files(files).unwrap_or_default();
-            }
+            all.push(notes);
         }
-        Vec::new()
+        all
     }
 
     /// The mappings that the note of files lists: their number, the size of a page, for each its start, its end and its
@@ -162,23 +184,33 @@ impl CoreFile {
     }
 }
 
-/// The note of files among notes.
-fn files_of(mut notes: &[u8]) -> Option<&[u8]> {
-    while notes.len() >= NOTE_HEADER {
-        let [name, bytes, kind] = [0, 4, 8].map(|at| u32_at(notes, at) as usize);
-        let name = name.next_multiple_of(4);
-        let contents = notes.get(NOTE_HEADER + name..)?;
-        if kind == FILES {
-            return contents.get(..bytes);
+/// The kinds and the contents of notes.
+fn each(mut notes: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
+    core::iter::from_fn(move || {
+        if notes.len() < NOTE_HEADER {
+            return None;
         }
-        notes = contents.get(bytes.next_multiple_of(4)..)?;
-    }
-    None
+        let [name, bytes, kind] = [0, 4, 8].map(|at| u32_at(notes, at) as usize);
+        let contents = notes.get(NOTE_HEADER + name.next_multiple_of(4)..)?;
+        let note = contents.get(..bytes)?;
+        notes = contents.get(bytes.next_multiple_of(4)..).unwrap_or_default();
+        Some((kind, note))
+    })
 }
 
 impl Memory for CoreFile {
     fn is_whole(&self) -> bool {
         true
+    }
+
+    fn threads(&self) -> Vec<u64> {
+        let notes = self.notes();
+        let thread = |(kind, note): (usize, &[u8])| match (self.machine, kind) {
+            (X86_64, REGISTERS) if note.len() == REGISTERS_BYTES => Some(u64_at(note, FS_BASE)),
+            (AARCH64, ARM_TLS) if note.len() >= 8 => Some(u64_at(note, 0)),
+            _ => None,
+        };
+        notes.iter().flat_map(|notes| each(notes).filter_map(thread)).take(MOST_THREADS).collect()
     }
 
     fn read(&self, address: u64, into: &mut [u8]) -> usize {

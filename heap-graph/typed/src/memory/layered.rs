@@ -24,4 +24,10 @@ impl Memory for Layered<'_> {
             filled => filled,
         }
     }
+
+    fn threads(&self) -> Vec<u64> {
+        let mut threads = self.first.threads();
+        threads.extend(self.second.threads());
+        threads
+    }
 }

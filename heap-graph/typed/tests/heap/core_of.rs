@@ -8,8 +8,21 @@ use typed_heap::{Memory as _, ProcessMemory};
 const ELF_HEADER: usize = 64;
 const PROGRAM_HEADER: usize = 56;
 
-/// Writes a core file: the memory of all mappings, and a note of their files.
-pub(crate) fn write(pid: u32, path: &Path) {
+/// The machine, the kind and the length of the note that says where a thread has its thread-locals, and the place in it.
+const OF_THREADS: (u16, u32, usize, usize) =
+    if cfg!(target_arch = "aarch64") { (183, 0x401, 8, 0) } else { (62, 1, 336, 280) };
+
+fn note(kind: u32, contents: &[u8]) -> Vec<u8> {
+    let header = [5, contents.len() as u32, kind];
+    let mut note: Vec<u8> = header.iter().flat_map(|word| word.to_le_bytes()).collect();
+    note.extend(*b"CORE\0\0\0\0");
+    note.extend(contents);
+    note.resize(note.len().next_multiple_of(4), 0);
+    note
+}
+
+/// Writes a core file: the memory of all mappings, a note of their files, and one for each of the threads.
+pub(crate) fn write(pid: u32, path: &Path, threads: &[u64]) {
     let memory = ProcessMemory::of(pid).unwrap();
     let maps = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap();
     let mut segments = Vec::new();
@@ -26,21 +39,28 @@ pub(crate) fn write(pid: u32, path: &Path) {
         }
     }
     let files = memory.mappings().unwrap();
-    let mut note: Vec<u8> = [files.len() as u64, 4096].iter().flat_map(|word| word.to_le_bytes()).collect();
+    let mut of_files: Vec<u8> =
+        [files.len() as u64, 4096].iter().flat_map(|word| word.to_le_bytes()).collect();
     for file in &files {
-        note.extend([file.start, file.end, file.offset / 4096].iter().flat_map(|word| word.to_le_bytes()));
+        of_files
+            .extend([file.start, file.end, file.offset / 4096].iter().flat_map(|word| word.to_le_bytes()));
     }
     for file in &files {
-        note.extend(file.path.bytes().chain([0]));
+        of_files.extend(file.path.bytes().chain([0]));
     }
-    let header = [5, note.len() as u32, 0x4649_4c45];
-    let mut notes: Vec<u8> = header.iter().flat_map(|word| word.to_le_bytes()).collect();
-    notes.extend(*b"CORE\0\0\0\0");
-    notes.extend(note);
+    let (machine, kind, length, place) = OF_THREADS;
+    let mut notes = Vec::new();
+    for thread in threads {
+        let mut registers = vec![0; length];
+        registers[place..place + 8].copy_from_slice(&thread.to_le_bytes());
+        notes.extend(note(kind, &registers));
+    }
+    notes.extend(note(0x4649_4c45, &of_files));
 
     let mut file = b"\x7fELF\x02\x01".to_vec();
     file.resize(ELF_HEADER, 0);
     file[16] = 4;
+    file[18..20].copy_from_slice(&machine.to_le_bytes());
     file[32] = ELF_HEADER as u8;
     file[54] = PROGRAM_HEADER as u8;
     file[56..58].copy_from_slice(&(1 + segments.len() as u16).to_le_bytes());

@@ -4,6 +4,8 @@
 
 mod core_of;
 mod tasks;
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+mod threads;
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -21,7 +23,7 @@ struct Victim {
     child: Child,
     dump: Dump,
     info: DebugInfo,
-    _folder: TempDir,
+    folder: TempDir,
 }
 
 impl Drop for Victim {
@@ -62,7 +64,7 @@ impl Victim {
         let mut dump = read_with(&path, &ReadOptions::new().contents(true)).unwrap();
         dump.symbolize(&SymbolOptions::new());
         let info = DebugInfo::read(&std::fs::read(&program).unwrap()).unwrap();
-        Self { child, dump, info, _folder: folder }
+        Self { child, dump, info, folder }
     }
 
     fn heap(&self, memory: &dyn Memory) -> TypedHeap<'_> {
@@ -192,7 +194,7 @@ fn a_core_file_alone_has_all() {
     let victim = Victim::start();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("core");
-    core_of::write(victim.child.id(), &path);
+    core_of::write(victim.child.id(), &path, &[]);
     assert!(CoreFile::is_one(&path) && !CoreFile::is_one(std::env::current_exe().unwrap()));
     let core = CoreFile::open(&path).unwrap();
     let read = |address, into: &mut [u8]| core.read(address, into);

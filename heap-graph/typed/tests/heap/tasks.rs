@@ -38,7 +38,7 @@ fn each_task_is_at_its_await() {
         let row = tasks.rows.iter().find(|row| row.awaits.iter().map(short).eq(chain.iter().copied()));
         row.unwrap_or_else(|| panic!("{chain:?}: {:#?}", tasks.rows))
     };
-    let receiving = row(&[("serve", "Suspend0", second), ("receive", "Suspend0", first)]);
+    let receiving = row(&[("serve", "Suspend0", second), ("{impl#0}::receive", "Suspend0", first)]);
     let waiting = row(&[("serve", "Suspend1", third)]);
     let behind = row(&[("outer", "Suspend0", fourth), ("serve", "Suspend1", third)]);
     for (row, expected) in [(receiving, 10), (waiting, 20), (behind, 5)] {
@@ -64,6 +64,24 @@ fn each_task_is_at_its_await() {
     assert_eq!(tasks.retained_bytes, tasks.rows.iter().map(|row| row.retained_bytes).sum::<u64>());
     let sizes: Vec<_> = tasks.rows.iter().map(|row| row.retained_bytes).collect();
     assert!(sizes.is_sorted_by(|one, other| one >= other), "{sizes:?}");
+}
+
+/// Symbols name `async` functions, and whose methods they are, in another way than debug information.
+#[test]
+fn futures_have_the_names_of_symbols() {
+    let whole = std::fs::read(program("typed_heap_tasks")).unwrap();
+    let info = DebugInfo::read(&whole).unwrap();
+    for (symbol, name) in [
+        ("typed_heap_tasks::serve::{closure#0}", "typed_heap_tasks::serve::{async_fn_env#0}"),
+        (
+            "<typed_heap_tasks::Letter>::receive::{closure#0}",
+            "typed_heap_tasks::{impl#0}::receive::{async_fn_env#0}",
+        ),
+        ("Option<&app::f::<u8, fn() -> u16>::outer::{closure#0}>", ""),
+    ] {
+        let names: Vec<_> = info.with_short_name(symbol).iter().map(|id| info.name(*id)).collect();
+        assert_eq!(names.first().copied().unwrap_or_default(), name, "{names:?}");
+    }
 }
 
 #[test]

@@ -14,20 +14,24 @@ static GLOBAL: dmd::Dmd<System> = dmd::Dmd::new(System);
 
 type Task = Pin<Box<dyn Future<Output = usize>>>;
 
-async fn receive(letter: &[u64]) -> usize {
-    pending::<()>().await; // FIRST
-    letter.len()
+struct Letter(Vec<u64>);
+
+impl Letter {
+    async fn receive(&self) -> usize {
+        pending::<()>().await; // FIRST
+        self.0.len()
+    }
 }
 
 async fn serve(number: usize) -> usize {
     // 64 numbers, which only the task keeps alive.
-    let letter = vec![number as u64; 64];
+    let letter = Letter(vec![number as u64; 64]);
     let mut sum = 0;
     if number.is_multiple_of(3) {
-        sum += receive(&letter).await; // SECOND
+        sum += letter.receive().await; // SECOND
     }
     pending::<()>().await; // THIRD
-    sum + letter.len()
+    sum + letter.0.len()
 }
 
 async fn outer(inner: Task) -> usize {

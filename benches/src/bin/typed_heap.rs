@@ -1,0 +1,109 @@
+//! The types of a heap: `typed_heap PID|DUMP` of a process that DMD records and that listens, or of a dump of scan mode.
+//! Time and memory of each step, and how far the types can be trusted.
+
+#![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a bench")]
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::time::{Duration, Instant};
+
+use about_memory::live::ProcessCopy;
+use dmd::analyze::image::read_image;
+use dmd::analyze::symbolize::SymbolOptions;
+use dmd::analyze::{Dump, ReadOptions, read_with};
+use heap_graph::DominatorTree;
+use typed_heap::{DebugInfo, Memory, ProcessMemory, ScanMemory, TypedHeap};
+
+const MOST_ENTRIES: usize = 100_000_000;
+
+/// The most resident memory of the process since the last call, in MB.
+fn peak() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let peak = line.and_then(|line| line.trim().strip_suffix(" kB")?.parse::<u64>().ok()).unwrap_or_default();
+    let _ = fs::write("/proc/self/clear_refs", "5");
+    peak / 1024
+}
+
+/// Seconds that the main thread has run.
+fn processor_time() -> f64 {
+    let text = fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    text.split(' ').next().and_then(|text| text.parse().ok()).unwrap_or(0.0) / 1e9
+}
+
+fn timed<T>(what: &str, run: impl FnOnce() -> T) -> T {
+    peak();
+    let (start, before) = (Instant::now(), processor_time());
+    let result = run();
+    let (seconds, processor) = (start.elapsed().as_secs_f64(), processor_time() - before);
+    println!("{what:<22} {seconds:>6.2} s, processor {processor:>5.2} s, at most {:>4} MB", peak());
+    result
+}
+
+fn main() {
+    let source = std::env::args().nth(1).expect("a process or a dump");
+    let Ok(pid) = source.parse() else {
+        let options = ReadOptions::new().contents(true).max_entries(MOST_ENTRIES);
+        let dump = timed("read the dump", || read_with(&source, &options).unwrap());
+        return measure(dump, |dump| Box::new(ScanMemory::new(dump).unwrap()));
+    };
+    let copy = timed("copy the process", || ProcessCopy::of(pid, Duration::from_secs(60)).unwrap());
+    let dump = timed("read the tables", || {
+        let memory = ProcessMemory::of(copy.pid()).unwrap();
+        let mappings = memory.mappings().unwrap();
+        read_image(&|address, into| memory.read(address, into), &mappings, MOST_ENTRIES).unwrap()
+    });
+    measure(dump, |_| Box::new(ProcessMemory::of(copy.pid()).unwrap()));
+}
+
+fn measure(mut dump: Dump, memory_of: impl FnOnce(&Dump) -> Box<dyn Memory + '_>) {
+    timed("look up symbols", || dump.symbolize(&SymbolOptions::new()));
+    let module = &dump.modules()[0];
+    let bias = module.bias.unwrap_or(0);
+    let file = fs::read(&module.path).unwrap();
+    let info = timed("debug information", || DebugInfo::read(&file).unwrap());
+    println!("    of a file of {} MB with {} types", file.len() >> 20, info.type_count());
+    let memory = memory_of(&dump);
+    let heap = timed("types and pointers", || TypedHeap::new(&dump, &info, bias, &*memory).unwrap());
+    let census = timed("by type", || heap.census());
+    let waste = timed("waste", || heap.waste(&*memory));
+    println!("    {} MB", waste.unused_bytes >> 20);
+    let graph = timed("graph", || heap.graph(&dump).unwrap());
+    let tree = timed("dominators", || DominatorTree::new(&graph));
+    let tasks = timed("tasks", || heap.tasks(&*memory, &tree));
+    println!("    {} tasks", tasks.tasks);
+
+    let percent = |part: u64, all: u64| 100.0 * part as f64 / all.max(1) as f64;
+    println!("{} blocks, {} MB", census.blocks, census.bytes >> 20);
+    println!("{:.2} % of bytes have a type", percent(census.typed_bytes, census.bytes));
+    println!("{} blocks contradict the type of their stack", census.misfits);
+    let with_path = census.edges - census.edges_without_path;
+    println!("{:.2} % of {} pointers have a path", percent(with_path, census.edges), census.edges);
+    let agreement = heap.agreement();
+    let compared = agreement.agree + agreement.disagree;
+    println!("{:.3} % of {compared} pointers contradict a stack", percent(agreement.disagree, compared));
+    let (words, others) = words(&heap, &*memory);
+    println!("{words} words lead into a block; {others} typed pointers are not among them");
+}
+
+/// The number of words that lead into a block, and of pairs of blocks with a typed pointer and without such a word.
+fn words(heap: &TypedHeap<'_>, memory: &dyn Memory) -> (u64, u64) {
+    let blocks = heap.blocks();
+    let mut buffer = Vec::new();
+    let (mut words, mut others) = (0, 0);
+    for (index, block) in blocks.iter().enumerate() {
+        buffer.resize(block.requested as usize, 0);
+        let filled = memory.read(block.address, &mut buffer);
+        let mut targets = BTreeSet::new();
+        for word in buffer[..filled].chunks_exact(8) {
+            let word = word.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte));
+            let after = blocks.partition_point(|block| block.address <= word);
+            let to =
+                after.checked_sub(1).filter(|to| word - blocks[*to].address < blocks[*to].requested.max(1));
+            words += u64::from(to.is_some());
+            targets.extend(to);
+        }
+        others += heap.edges(index).filter(|(to, _)| !targets.contains(to)).count() as u64;
+    }
+    (words, others)
+}
