@@ -24,6 +24,7 @@
 mod answers;
 mod api;
 mod assets;
+mod downloads;
 mod guard;
 mod processes;
 mod redirect;

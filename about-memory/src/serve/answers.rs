@@ -37,7 +37,7 @@ pub(super) fn wait(pending: &Pending, stream: &TcpStream) -> Result<Arc<Answer>,
     }
 }
 
-fn has_gone(stream: &TcpStream) -> bool {
+pub(super) fn has_gone(stream: &TcpStream) -> bool {
     if stream.set_nonblocking(true).is_err() {
         return true;
     }

@@ -8,6 +8,7 @@ use serde::de::DeserializeOwned;
 use serde_json::json;
 
 use super::answers;
+use super::downloads::Downloads;
 use super::guard::Guard;
 use super::processes::{self, Measure};
 use super::reports::{self, Reports};
@@ -29,6 +30,7 @@ pub(super) struct Api {
     pub(super) reports: Reports,
     pub(super) stacks: AllStacks,
     pub(super) types: AllTypes,
+    pub(super) downloads: Downloads,
     pub(super) guard: Guard,
     pub(super) max_upload: u64,
 }
@@ -78,10 +80,13 @@ impl Api {
             (Method::Get, ["types", id]) => self.types.get(SnapshotId(number(id)?)),
             (Method::Get, ["stacks", id]) => Ok(Response::bytes(self.stacks.get(number(id)?)?.data.to_vec())),
             (Method::Post, ["stacks", id, "export"]) => {
-                body::<stacks::Export>(request, stream)?.run(number(id)?, &self.stacks, &self.session)
+                let export = body::<stacks::Export>(request, stream)?;
+                export.run(number(id)?, &self.stacks, &self.downloads, &self.session, stream)
             }
             (Method::Post, ["query"]) => body::<Question>(request, stream)?.answer(&self.session, stream),
-            (Method::Post, ["export"]) => body::<Export>(request, stream)?.run(&self.session, stream),
+            (Method::Post, ["export"]) => {
+                body::<Export>(request, stream)?.run(&self.downloads, &self.session, stream)
+            }
             (Method::Post, ["measure"]) => {
                 let measure: Measure = body(request, stream)?;
                 if measure.changes() {

@@ -12,6 +12,7 @@ use memory_report::ReportSet;
 
 use super::api::Api;
 use super::assets;
+use super::downloads::Downloads;
 use super::guard::Guard;
 use super::reports::Reports;
 use super::request::{Method, Request};
@@ -147,6 +148,7 @@ impl Server {
             reports: Reports::default(),
             stacks: AllStacks::default(),
             types: AllTypes::default(),
+            downloads: Downloads::default(),
             guard,
             max_upload: options.max_upload,
         };

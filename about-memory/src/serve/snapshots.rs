@@ -11,11 +11,12 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::answers;
+use super::downloads::Downloads;
 use super::reports::Report;
 use super::response::{Refusal, Response};
 use super::stacks::Stacks;
 use super::types::AllTypes;
-use crate::export::{self, StacksError, StacksFormat};
+use crate::export::{self, StacksFormat};
 use crate::session::{Answer, Query, RowsOptions, Session, SnapshotId};
 
 /// A query and, for rows, which of them.
@@ -62,7 +63,12 @@ pub(super) enum Export {
 }
 
 impl Export {
-    pub(super) fn run(self, session: &Session, stream: &TcpStream) -> Result<Response, Refusal> {
+    pub(super) fn run(
+        self,
+        downloads: &Downloads,
+        session: &Session,
+        stream: &TcpStream,
+    ) -> Result<Response, Refusal> {
         let ask = |query: Query| {
             let pending = session.ask(query).map_err(answers::refusal)?;
             answers::wait(&pending, stream)
@@ -88,13 +94,12 @@ impl Export {
             }
             Self::Stacks { snapshot, of } => {
                 let graph = session.graph(snapshot).map_err(answers::refusal)?;
-                let wrong = |error: StacksError| Refusal::new(409, error.to_string());
-                let stacks = export::census(&graph).map_err(wrong)?;
-                let mut file = Vec::new();
-                export::write(&stacks, of, &pprof::Options::new(), &mut file)
-                    .map_err(|error| wrong(error.into()))?;
                 let name = format!("heap-{snapshot}.{}", of.extension());
-                Ok(Response::download(name, move |out| out.write_all(&file)))
+                downloads.answer(name, session, stream, |out| {
+                    let stacks = export::census(&graph).map_err(|error| error.to_string())?;
+                    let written = export::write(&stacks, of, &pprof::Options::new(), out);
+                    written.map(drop).map_err(|error| error.to_string())
+                })
             }
             Self::Json { query } => {
                 let name = format!("{}.json", query.kind());

@@ -2,13 +2,15 @@
 
 use core::fmt;
 use std::collections::BTreeMap;
-use std::io::{self, Seek as _, Write};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::io::Write;
+use std::net::TcpStream;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use dmd_analyze::recording::Moment;
 use serde::Deserialize;
 
+use super::downloads::Downloads;
 use super::response::{Refusal, Response};
 use crate::export::{StacksFormat, Window};
 use crate::session::Session;
@@ -54,15 +56,11 @@ impl Stacks {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct AllStacks {
-    all: Mutex<(u32, BTreeMap<u32, Stacks>)>,
-    /// Held while a file is written, which takes a lot of memory.
-    writing: Mutex<()>,
-}
+pub(super) struct AllStacks(Mutex<(u32, BTreeMap<u32, Stacks>)>);
 
 impl AllStacks {
     fn all(&self) -> MutexGuard<'_, (u32, BTreeMap<u32, Stacks>)> {
-        self.all.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn add(&self, stacks: Stacks) -> u32 {
@@ -90,6 +88,7 @@ impl AllStacks {
 }
 
 /// The format of a file for another tool, and the part of a recording that the page shows, in nanoseconds since its start.
+/// Without `from`, it has all blocks until `to`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Export {
@@ -101,33 +100,21 @@ pub(super) struct Export {
 }
 
 impl Export {
-    /// Writes the whole file before it answers, so that a failure is an answer in words and not half a file.
-    pub(super) fn run(self, id: u32, stacks: &AllStacks, session: &Session) -> Result<Response, Refusal> {
+    pub(super) fn run(
+        self,
+        id: u32,
+        stacks: &AllStacks,
+        downloads: &Downloads,
+        session: &Session,
+        stream: &TcpStream,
+    ) -> Result<Response, Refusal> {
         let write = stacks.get(id)?.write.ok_or(Refusal::new(409, "these stacks have no files"))?;
-        let _one = match stacks.writing.try_lock() {
-            Ok(one) => one,
-            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            Err(TryLockError::WouldBlock) => {
-                return Err(Refusal::new(429, "another file is being written; try again when it is done"));
-            }
-        };
         if self.from.is_some() && self.to.is_none() {
             return Err(Refusal::new(400, "a part of a recording has an end"));
         }
         let after = |nanoseconds| Moment::After(Duration::from_nanos(nanoseconds));
         let window = self.to.map(|to| Window { from: self.from.map(after), to: after(to) });
-        let cannot = |error: io::Error| Refusal::new(503, error.to_string());
-        let folder = session.folder().map_err(cannot)?;
-        let file = tempfile::tempfile_in(folder.path()).map_err(cannot)?;
-        let mut out = io::BufWriter::with_capacity(1 << 16, file);
-        write(self.format, window, &mut out).map_err(|error| Refusal::new(409, error))?;
-        let mut file = out.into_inner().map_err(|error| cannot(error.into_error()))?;
-        file.rewind().map_err(cannot)?;
         let name = format!("stacks-{id}.{}", self.format.extension());
-        Ok(Response::download(name, move |out| {
-            let copied = io::copy(&mut file, out);
-            drop(folder);
-            copied.map(drop)
-        }))
+        downloads.answer(name, session, stream, |out| write(self.format, window, out))
     }
 }

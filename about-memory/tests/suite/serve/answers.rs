@@ -313,7 +313,7 @@ fn dumps_are_stacks_by_how_often_they_were_reported() {
 
 #[test]
 fn stacks_are_exported_one_at_a_time() {
-    let client = Client::new(&ServeOptions::new());
+    let client = with_snapshot();
     client.server.add_stacks("without files", &HtmlOptions::new());
     let (begin, began) = std::sync::mpsc::sync_channel(0);
     let (end, ended) = std::sync::mpsc::sync_channel(0);
@@ -337,19 +337,55 @@ fn stacks_are_exported_one_at_a_time() {
     let window = export(2, &json!({ "format": "firefox-profiler", "from": 5_000, "to": 7_000 }));
     let expected = "FirefoxProfiler Some(Window { from: Some(After(5µs)), to: After(7µs) })";
     assert_eq!(file(&window), (expected.to_owned(), "stacks-2.profile.json"));
+    // What is alive at a time has no beginning.
+    let alive = export(2, &json!({ "format": "folded", "to": 7_000 }));
+    assert_eq!(file(&alive).0, "Folded Some(Window { from: None, to: After(7µs) })");
     let failed = export(2, &json!({ "format": "dhat" }));
     assert_eq!((failed.status, failed.json()), (409, json!({ "error": "it has no lives" })));
     assert_eq!(export(1, &json!({ "format": "folded" })).status, 409);
     assert_eq!(export(3, &json!({ "format": "folded" })).status, 404);
     assert_eq!(export(2, &json!({ "format": "pdf" })).status, 400);
     assert_eq!(export(2, &json!({ "format": "folded", "from": 5_000 })).status, 400);
+    let nodes = json!({ "format": "stacks", "of": "folded", "snapshot": 1 });
     std::thread::scope(|scope| {
         let first = scope.spawn(|| export(2, &json!({ "format": "pprof" })).status);
         began.recv().unwrap();
         assert_eq!(export(2, &json!({ "format": "folded" })).status, 429);
+        // The nodes of a snapshot are such a file, too.
+        assert_eq!(client.post("/api/export", &nodes).status, 429);
         end.send(()).unwrap();
         assert_eq!(first.join().unwrap(), 200);
     });
+    let nodes = client.post("/api/export", &nodes);
+    let (text, name) = file(&nodes);
+    assert_eq!(name, "heap-1.folded");
+    assert!(text.lines().count() > 1, "{text}");
+}
+
+/// A file that nobody waits for keeps no other one from being written.
+#[test]
+fn a_page_that_goes_ends_its_export() {
+    let client = Client::new(&ServeOptions::new());
+    let (begin, began) = std::sync::mpsc::sync_channel(0);
+    let (end, ended) = std::sync::mpsc::sync_channel(1);
+    client.server.add_stacks_with_files("large", &HtmlOptions::new(), move |_, _, out| {
+        begin.send(()).unwrap();
+        // The system may take a moment to tell the server that the page has gone.
+        let written = (0..1000).try_for_each(|_| {
+            std::thread::sleep(Duration::from_millis(5));
+            out.write_all(&[0; 100_000])
+        });
+        end.send(written.is_ok()).unwrap();
+        written.map_err(|error| error.to_string())
+    });
+    let body = json!({ "format": "folded" }).to_string();
+    let more = format!("Content-Type: application/json\r\nContent-Length: {}\r\n", body.len());
+    let request = client.head("POST /api/stacks/1/export", &more) + &body;
+    let mut stream = TcpStream::connect(client.server.address()).unwrap();
+    stream.write_all(request.as_bytes()).unwrap();
+    began.recv().unwrap();
+    drop(stream);
+    assert!(!ended.recv().unwrap());
 }
 
 /// The rows have all blocks of the dump, each under its kind.
