@@ -8,11 +8,12 @@ use crate::Series;
 /// The time between two points whose times are unknown, in microseconds.
 const STEP: u64 = 1_000_000;
 
-/// The times of so many points, in microseconds: these, if they grow from point to point, and otherwise a second apart.
+/// The times of the points of a series, in microseconds: `known`, if it has a time for each point and each is later than
+/// the one before, and otherwise a second apart.
 pub fn point_times(known: Option<Vec<u64>>, points: usize) -> Vec<u64> {
-    let grow =
+    let ascend =
         |times: &Vec<u64>| times.len() == points && times.is_sorted_by(|earlier, later| earlier < later);
-    known.filter(grow).unwrap_or_else(|| (0..points as u64).map(|point| point * STEP).collect())
+    known.filter(ascend).unwrap_or_else(|| (0..points as u64).map(|point| point * STEP).collect())
 }
 
 /// The rows of a series as counters. `times` has the time of each of its points, in microseconds.

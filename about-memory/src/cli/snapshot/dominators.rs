@@ -98,27 +98,27 @@ fn tsv(tree: &DominatorTree<'_>) -> String {
 }
 
 fn by_class(tree: &DominatorTree<'_>) -> String {
-    let whole = tree.retained_size(NodeIndex::ROOT).unwrap_or_default();
-    let whole = i128::try_from(whole).unwrap_or(i128::MAX);
-    let mut table = Table::new(["retained", "", "shallow", "count"], "class");
-    for class in heap_graph::dominators::sizes_by_class(tree) {
-        let part = percent(i128::try_from(class.retained_size).unwrap_or(i128::MAX), whole);
-        let numbers =
-            [class.retained_size.to_string(), part, class.shallow_size.to_string(), class.count.to_string()];
-        table.row(numbers, 0, &class.class.to_string());
-    }
-    table.to_text()
+    let sizes = heap_graph::dominators::sizes_by_class(tree).into_iter();
+    table(tree, "class", sizes.map(|of| (of.retained_size, of.shallow_size, of.count, of.class.to_string())))
 }
 
 fn by_field(tree: &DominatorTree<'_>) -> String {
+    let sizes = heap_graph::dominators::sizes_by_field(tree).into_iter();
+    table(tree, "field", sizes.map(|of| (of.retained_size, of.shallow_size, of.count, of.name())))
+}
+
+/// A line for each group of nodes: its retained and shallow size, its count and its name.
+fn table(
+    tree: &DominatorTree<'_>,
+    kind: &'static str,
+    groups: impl Iterator<Item = (u128, u128, u64, String)>,
+) -> String {
     let whole = tree.retained_size(NodeIndex::ROOT).unwrap_or_default();
     let whole = i128::try_from(whole).unwrap_or(i128::MAX);
-    let mut table = Table::new(["retained", "", "shallow", "count"], "field");
-    for field in heap_graph::dominators::sizes_by_field(tree) {
-        let part = percent(i128::try_from(field.retained_size).unwrap_or(i128::MAX), whole);
-        let numbers =
-            [field.retained_size.to_string(), part, field.shallow_size.to_string(), field.count.to_string()];
-        table.row(numbers, 0, &field.name());
+    let mut table = Table::new(["retained", "", "shallow", "count"], kind);
+    for (retained, shallow, count, name) in groups {
+        let part = percent(i128::try_from(retained).unwrap_or(i128::MAX), whole);
+        table.row([retained.to_string(), part, shallow.to_string(), count.to_string()], 0, &name);
     }
     table.to_text()
 }

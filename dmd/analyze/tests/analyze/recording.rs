@@ -28,24 +28,9 @@ fn at(recording: &mut Recording, moment: Moment) -> (i128, i128) {
     sums(recording.state_at(moment).unwrap())
 }
 
-/// Two blocks, of which one moves and one stays.
-fn small() -> Script {
-    let mut script = Script::new();
-    let main = script.stack(&[0x10]);
-    let grow = script.stack(&[0x10, 0x20]);
-    script.begin(10, 1, 0x1000, 100, main);
-    script.begin(20, 1, 0x2000, 1000, grow);
-    script.resize(30, 1, 0x2000, 0x3000, 2000, grow);
-    script.begin(40, 2, 0x4000, 50, main);
-    script.end(50, 1, 0x4000);
-    script.end(60, 2, 0x3000);
-    script.begin(70, 2, 0x3000, 7, main);
-    script
-}
-
 #[test]
 fn the_state_at_a_time_has_what_happened_until_then() {
-    let mut recording = small().recording();
+    let mut recording = Script::small().recording();
     for (moment, expected) in [
         (after(0), (0, 0)),
         (after(9), (0, 0)),
@@ -66,7 +51,7 @@ fn the_state_at_a_time_has_what_happened_until_then() {
 
 #[test]
 fn the_outline_has_the_facts_of_the_whole() {
-    let mut recording = small().recording();
+    let mut recording = Script::small().recording();
     let outline = recording.outline().unwrap();
     assert_eq!(outline.command, ["server", "--port=80"]);
     assert_eq!(outline.process, 77);
@@ -85,7 +70,7 @@ fn the_outline_has_the_facts_of_the_whole() {
 
 #[test]
 fn a_window_has_what_was_allocated_in_it_and_is_alive_at_its_end() {
-    let mut recording = small().recording();
+    let mut recording = Script::small().recording();
     for (from, to, expected) in [
         (after(0), Moment::End, (2, 107)),
         (after(10), Moment::End, (1, 7)),
@@ -104,7 +89,7 @@ fn a_window_has_what_was_allocated_in_it_and_is_alive_at_its_end() {
 
 #[test]
 fn a_dump_of_a_recording_has_its_stacks_and_modules() {
-    let mut script = small();
+    let mut script = Script::small();
     let of_library = script.stack(&[0x10, 0x20_0000]);
     script.begin(80, 1, 0x9000, 11, of_library);
     script.begin(81, 1, 0xa000, 12, 0);
@@ -142,7 +127,7 @@ fn a_library_that_was_unloaded_keeps_its_calls() {
 
 #[test]
 fn blocks_that_are_older_than_the_recording_are_alive_but_not_allocated() {
-    let mut script = small();
+    let mut script = Script::small();
     let block = |address, requested| LiveBlock { address, block: Block { requested, slop: 8, stack: 1 } };
     script.older = vec![block(0x100, 5000), block(0x200, 1)];
     script.end(90, 2, 0x100);
@@ -212,7 +197,7 @@ fn threads_are_merged_in_the_order_of_their_ticks() {
 
 #[test]
 fn a_killed_process_leaves_what_its_file_has() {
-    let mut script = small();
+    let mut script = Script::small();
     script.end = None;
     let mut recording = script.recording();
     assert_eq!(at(&mut recording, Moment::End), (2, 107));
@@ -227,7 +212,7 @@ fn a_killed_process_leaves_what_its_file_has() {
 
 #[test]
 fn a_dump_of_a_recording_has_one_time_only() {
-    let mut recording = small().recording();
+    let mut recording = Script::small().recording();
     assert!(recording.state_at(Moment::Peak).unwrap().at(At::Peak).is_ok());
     let error = recording.state_at(Moment::End).unwrap().at(At::Peak).unwrap_err();
     assert_eq!(

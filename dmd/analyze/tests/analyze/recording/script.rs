@@ -55,6 +55,21 @@ impl Script {
         }
     }
 
+    /// A block stays, one grows and ends, and one lives for a moment. The peak is at 40 microseconds, the end at 70.
+    pub(crate) fn small() -> Self {
+        let mut script = Self::new();
+        let main = script.stack(&[0x10]);
+        let grow = script.stack(&[0x10, 0x20]);
+        script.begin(10, 1, 0x1000, 100, main);
+        script.begin(20, 1, 0x2000, 1000, grow);
+        script.resize(30, 1, 0x2000, 0x3000, 2000, grow);
+        script.begin(40, 2, 0x4000, 50, main);
+        script.end(50, 1, 0x4000);
+        script.end(60, 2, 0x3000);
+        script.begin(70, 2, 0x3000, 7, main);
+        script
+    }
+
     /// Adds a stack, and returns its number for events.
     pub(crate) fn stack(&mut self, calls: &[u64]) -> u32 {
         self.stacks.push(calls.to_vec());
