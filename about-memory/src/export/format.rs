@@ -23,6 +23,15 @@ pub enum StacksFormat {
 }
 
 impl StacksFormat {
+    /// Whether a file of a recording has more than the blocks that are alive at one time: those that ended before, or the
+    /// bytes over time.
+    pub fn has_history(self) -> bool {
+        match self {
+            Self::Pprof | Self::Dhat | Self::Heaptrack | Self::FirefoxProfiler => true,
+            Self::Speedscope | Self::Folded => false,
+        }
+    }
+
     /// The end of a file's name that tells the format, without a dot at the start.
     pub fn extension(self) -> &'static str {
         match self {

@@ -10,10 +10,10 @@ use about_memory::export::{History, StacksFormat, StacksOptions, Window};
 use dmd_analyze::recording::{Moment, Recording};
 use memory_export::pprof::{self, ReadOptions, read};
 use memory_export::{Frame, Labels, Stacks, StacksBuilder, Value};
-use memory_report::dmd::recording::{Block, What};
+use memory_report::dmd::recording::{Block, Module, What};
 use serde_json::{Value as Json, json};
 
-use crate::recordings::script::Script;
+use crate::recordings::script::{BASE, Script};
 
 fn golden(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name)
@@ -514,6 +514,28 @@ fn damaged_recordings_are_exported_or_refused() {
         }
     }
     assert!(written > 1000, "{written}");
+}
+
+/// A format that has only what lives is written from the blocks of that time: the symbols of other stacks are not looked
+/// up.
+#[test]
+fn formats_without_a_history_read_the_stacks_of_what_lives() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut script = Script::small();
+    // A stack whose only block ends at once, in a library whose file is missing.
+    let start = 0x6600_0000_0000;
+    let path = b"/gone/libgone.so".to_vec();
+    let (build_id, unloaded_since) = ("00ee".to_owned(), None);
+    script.modules.push(Module { path, build_id, start, end: start + 0x1000, bias: start, unloaded_since });
+    let of_library = script.stack(&[0x10, start - BASE + 0x20]);
+    script.begin(71, 1, 0x9000, 5000, of_library);
+    script.end(72, 1, 0x9000);
+    fs::write(folder.path().join("r.dmdrec"), script.bytes()).unwrap();
+    for format in ["folded", "speedscope"] {
+        let output = about_memory(&["export", "r.dmdrec", "--at", "end", "--format", format], folder.path());
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.success() && !text.contains("libgone"), "{format}: {text}");
+    }
 }
 
 #[test]

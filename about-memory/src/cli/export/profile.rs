@@ -126,7 +126,7 @@ impl Making<'_> {
     /// What the format is written from.
     pub(crate) fn made(&self, input: &Input, format: StacksFormat) -> Result<Made, Failure> {
         match self.source(input)? {
-            Profile::Heap(Source::Recording(recording)) => {
+            Profile::Heap(Source::Recording(recording)) if format.has_history() => {
                 // These show how the program went on until its end.
                 let is_whole = matches!(format, StacksFormat::Heaptrack | StacksFormat::Dhat);
                 self.history(input, recording, is_whole.then_some(Moment::End))
