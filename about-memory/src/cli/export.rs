@@ -10,13 +10,15 @@ use std::path::{Path, PathBuf};
 
 use about_memory::export::{self, StacksError, StacksFormat, StacksOptions};
 use clap::{Args, ValueEnum};
+use dmd::analyze::recording::Recording;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use memory_export::{ExportError, chrome_trace, open_metrics, pprof};
+use memory_report::ReportSet;
 use memory_report::file::ReadOptions as ReportOptions;
-use memory_report::{ReadError, ReportSet};
 
 use super::dump_limits::DumpLimits;
+use super::html::is_version_of_dumps;
 use super::input::Input;
 use super::recorded::When;
 use super::symbols::Symbols;
@@ -106,20 +108,19 @@ pub(crate) struct Export {
     tables: Tables,
 }
 
-/// What [`Export::report`] says of a dump of DMD.
+/// The error of [`Export::report`] on a file of DMD: a dump or a recording.
 #[derive(Debug)]
-struct IsDump;
+struct NoReports(&'static str);
 
-impl std::fmt::Display for IsDump {
+impl std::fmt::Display for NoReports {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(
-            "is a dump of DMD, which has no reports; the formats of dumps are pprof, dhat, speedscope, heaptrack, \
-             firefox-profiler, folded and parquet",
-        )
+        let Self(kind) = self;
+        let formats = "pprof, dhat, speedscope, heaptrack, firefox-profiler, folded and parquet";
+        write!(f, "is a {kind} of DMD, which has no reports; the formats of {kind}s are {formats}")
     }
 }
 
-impl std::error::Error for IsDump {}
+impl std::error::Error for NoReports {}
 
 impl Export {
     pub(super) fn run(self) -> Result<(), Failure> {
@@ -263,9 +264,12 @@ impl Export {
         if let Some(pid) = source.process()? {
             return live_input::read(pid, options);
         }
+        if !source.is_stdin() && Recording::is_at(source.path()) {
+            return Err(Failure::File(source.name(), NoReports("recording").into()));
+        }
         match source.read_with(options) {
-            Err(Failure::File(name, error)) if matches!(error.downcast_ref(), Some(ReadError::Version(version)) if version == "5") => {
-                Err(Failure::File(name, IsDump.into()))
+            Err(Failure::File(name, error)) if is_version_of_dumps(&error) => {
+                Err(Failure::File(name, NoReports("dump").into()))
             }
             read => read,
         }

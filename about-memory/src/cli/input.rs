@@ -6,11 +6,16 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use dmd::analyze::recording::Recording;
 use memory_report::file::{self, ReadOptions};
 use memory_report::{ReadError, ReportSet};
 
 use super::progress::Progress;
 use super::{Failure, live_input, say};
+
+/// Why a recording is no report.
+const RECORDING: &str =
+    "is a recording of DMD, which has no reports; about-memory dmd, html, history and leaks show it";
 
 /// A report file, compressed or not; `-` for standard input; or the process id or the name of a running process.
 #[derive(Clone, Debug)]
@@ -94,7 +99,10 @@ impl Input {
                 _ => file::read_with(&self.0, &options),
             }
         };
-        result.map_err(|error| Failure::File(self.name(), error.into()))
+        result.map_err(|error| match !self.is_stdin() && Recording::is_at(&self.0) {
+            true => Failure::File(self.name(), anyhow::anyhow!(RECORDING)),
+            false => Failure::File(self.name(), error.into()),
+        })
     }
 
     /// Reads two files at the same time. If both fail, the error is that of the first.

@@ -324,6 +324,14 @@ fn a_source_that_does_not_fit_the_format_is_named() {
     assert!(message.contains("is a memory report, which has no stacks"), "{message}");
     let message = error(&["export", path(&dump), "-o", "a.prom"], folder.path(), 1);
     assert!(message.contains("is a dump of DMD, which has no reports"), "{message}");
+    recording(folder.path());
+    let expected = "r.dmdrec: is a recording of DMD, which has no reports; ";
+    for command in
+        [&["export", "r.dmdrec", "-o", "a.prom"][..], &["metrics", "r.dmdrec"], &["show", "r.dmdrec"]]
+    {
+        let message = error(command, folder.path(), 1);
+        assert!(message.starts_with(expected), "{message}");
+    }
     let message = error(&["export", "none.json", "-o", "a.pb.gz"], folder.path(), 1);
     assert!(message.starts_with("none.json: "), "{message}");
     let message =
@@ -389,6 +397,24 @@ fn a_recording_has_what_was_allocated_and_what_lives() {
         let folded = String::from_utf8(folded).unwrap();
         let amount = |line: &str| line.rsplit_once(' ').unwrap().1.parse::<i128>().unwrap();
         assert_eq!(folded.lines().map(amount).sum::<i128>(), expected[3], "{when:?}");
+    }
+}
+
+/// A program may allocate nothing.
+#[test]
+fn an_empty_recording_is_a_file_in_every_format() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("r.dmdrec"), Script::new().bytes()).unwrap();
+    for when in [&[][..], &["--at", "peak"], &["--between", "0s", "end"]] {
+        let export =
+            |format: &str| run(&[&["export", "r.dmdrec", "--format", format], when].concat(), folder.path());
+        for format in ["dhat", "speedscope", "firefox-profiler"] {
+            let file: Json = serde_json::from_slice(&export(format)).unwrap();
+            assert!(file.is_object(), "{format} {when:?}");
+        }
+        assert_eq!(export("folded"), b"");
+        assert!(export("heaptrack").starts_with(b"v "));
+        assert_eq!(read(&*export("pprof"), &ReadOptions::new()).unwrap().samples().count(), 0);
     }
 }
 

@@ -148,7 +148,9 @@ impl Export {
             return self.stacks_of(source);
         }
         match self.report(source) {
-            Err(Failure::File(_, error)) if !source.is_stdin() && is_dump(&error) => self.stacks_of(source),
+            Err(Failure::File(_, error)) if !source.is_stdin() && has_no_reports(&error) => {
+                self.stacks_of(source)
+            }
             read => read.map(Box::new).map(Source::Reports),
         }
     }
@@ -200,8 +202,8 @@ impl Export {
     }
 }
 
-fn is_dump(error: &anyhow::Error) -> bool {
-    error.downcast_ref::<super::super::IsDump>().is_some()
+fn has_no_reports(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<super::super::NoReports>().is_some()
 }
 
 fn write(table: Table, runs: &[(Run, Source)], out: &mut (dyn Write + Send)) -> Result<(), ExportError> {
