@@ -152,11 +152,23 @@ test("the menu exports and the buttons compare and remove", async () => {
   const { page, faults, close, read, go } = await serve(heap("small-a.fxsnapshot"), heap("medium.fxsnapshot"));
   await read(2);
   await go("#/memory/1/dominators");
+  await page.waitForFunction(() => / rows/.test(document.getElementById("status").textContent));
+  const status = await page.textContent("#status");
   for (const [value, name] of [["0", "dominators.tsv"], ["1", "heap-1.fxsnapshot"], ["2", "heap-1.heapsnapshot"], ["3", "heap-1.pb.gz"], ["4", "heap-1.speedscope.json"]]) {
     const download = page.waitForEvent("download");
     await page.selectOption("label:has-text('Export') select", value);
     assert.equal((await download).suggestedFilename(), name);
   }
+  await page.waitForFunction((text) => document.getElementById("status").textContent === text, status);
+  // The second begins while the first runs.
+  await page.evaluate(() => {
+    const select = document.querySelector("select.export");
+    for (const value of ["1", "2"]) {
+      select.value = value;
+      select.dispatchEvent(new Event("change"));
+    }
+  });
+  await page.waitForFunction((text) => document.getElementById("status").textContent === text, status);
   await page.click("#side li:nth-child(1) button:has-text('Compare')");
   await page.click("#side li:nth-child(2) button:has-text('with this')");
   await page.waitForFunction(() => location.hash === "#/diff/1/2");
