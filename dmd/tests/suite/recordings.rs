@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::support::{c_program, command, preloaded, read_dump, run, succeed, victim};
+use crate::support::{c_program, command, compile, libdmd, preloaded, read_dump, run, succeed, victim};
 use replay::{Recording, State, kinds_of_dump};
 
 const EXACT: &str = "--mode=live --stacks=full --quiet";
@@ -102,6 +102,28 @@ fn eight_threads_by_the_wrapper() {
 #[test]
 fn eight_threads_by_the_preloaded_library() {
     check("threads", true);
+}
+
+/// A library in front of DMD counts after every call of the program and of the C library: no event is missing, and the
+/// heap has the same peak.
+#[test]
+fn a_recording_has_what_a_counting_library_counts() {
+    let folder = tempfile::tempdir().unwrap();
+    let counter = compile(folder.path(), "cc", "counted.c", "counted.so", &["-shared", "-fPIC"]);
+    let options = format!("{EXACT} --record=r.dmdrec --dump-at-exit --output=d.json");
+    let mut command = preloaded(c_program(folder.path(), "passed_on"), &options);
+    command.env("LD_PRELOAD", format!("{} {}", counter.display(), libdmd().display()));
+    command.env("COUNTED", folder.path().join("counts"));
+    succeed(command.current_dir(folder.path()));
+    let counts = std::fs::read_to_string(folder.path().join("counts")).unwrap();
+    let counts: Vec<u64> = counts.split_whitespace().map(|count| count.parse().unwrap()).collect();
+    let state = agrees(&Recording::read(folder.path().join("r.dmdrec")), &folder.path().join("d.json"));
+    let ours = [state.usable, state.blocks.len() as u64, state.usable_peak, state.begun];
+    // The loader allocates before DMD starts, and the counting library ends before DMD does.
+    let most = [4096, 8, counts[2] / 100, 8];
+    for ((ours, counted), most) in ours.iter().zip(&counts).zip(most) {
+        assert!(ours.abs_diff(*counted) <= most, "{ours} of {counted} in {counts:?}");
+    }
 }
 
 #[test]

@@ -146,6 +146,8 @@ pub(crate) struct State {
     pub(crate) blocks: BTreeMap<u64, Block>,
     pub(crate) bytes: u64,
     pub(crate) peak: u64,
+    pub(crate) usable: u64,
+    pub(crate) usable_peak: u64,
     pub(crate) begun: u64,
     pub(crate) ended: u64,
     pub(crate) moved: u64,
@@ -158,17 +160,24 @@ impl State {
     fn begin(&mut self, address: u64, block: Block) {
         if let Some(lost) = self.blocks.insert(address, block) {
             self.faults += 1;
-            self.bytes -= lost.requested;
+            self.subtract(lost);
         }
         self.bytes += block.requested;
         self.peak = self.peak.max(self.bytes);
+        self.usable += block.requested + block.slop;
+        self.usable_peak = self.usable_peak.max(self.usable);
     }
 
     fn end(&mut self, address: u64) {
         match self.blocks.remove(&address) {
-            Some(block) => self.bytes -= block.requested,
+            Some(block) => self.subtract(block),
             None => self.faults += 1,
         }
+    }
+
+    fn subtract(&mut self, block: Block) {
+        self.bytes -= block.requested;
+        self.usable -= block.requested + block.slop;
     }
 
     fn apply(&mut self, event: &Event) {
