@@ -171,7 +171,7 @@ impl Finder<'_, '_> {
             }
             let Block { address, requested, .. } = self.heap.blocks[block];
             self.coroutines.block(self.reader.read(address, requested), contents);
-            let found = self.outermost(block);
+            let found = self.outermost(block, 0);
             if !found.is_empty() {
                 all.extend(&found);
                 self.of_blocks.insert(block, found);
@@ -180,14 +180,14 @@ impl Finder<'_, '_> {
         all
     }
 
-    /// The coroutines just found that are not inside of others.
-    fn outermost(&self, block: usize) -> Vec<Coroutine> {
+    /// The coroutines just found from this place of the block on that are not inside of others.
+    fn outermost(&self, block: usize, start: u64) -> Vec<Coroutine> {
         let mut end = 0;
         let mut all = Vec::new();
         for FoundVariant { of, at, variant, sure } in &self.coroutines.variants {
             if *sure && *at >= end {
                 end = at.saturating_add(self.heap.walk.info().size(*of));
-                all.push(Coroutine { block, at: *at, of: *of, variant: *variant });
+                all.push(Coroutine { block, at: start.saturating_add(*at), of: *of, variant: *variant });
             }
         }
         all
@@ -222,11 +222,13 @@ impl Finder<'_, '_> {
             Some((info.type_at(awaitee.of)?, at))
         };
         let Some((of, at)) = awaitee() else { return Next::Nothing };
+        // A block may have millions of futures, so only what this one awaits is read.
         let Block { address, requested, .. } = self.heap.blocks[coroutine.block];
-        let bytes = self.reader.read(address, requested);
-        self.coroutines.part(bytes, of, at);
-        self.pointers.part(bytes, of, at);
-        let mut inside = self.outermost(coroutine.block);
+        let bytes = info.size(of).min(requested.saturating_sub(at));
+        let bytes = self.reader.read(address.saturating_add(at), bytes);
+        self.coroutines.part(bytes, of);
+        self.pointers.part(bytes, of);
+        let mut inside = self.outermost(coroutine.block, at);
         if inside.is_empty() {
             inside = self.behind_pointers();
         }
@@ -247,7 +249,9 @@ impl Finder<'_, '_> {
                 .find(&heap.blocks, found.value)
                 .filter(|block| heap.blocks[*block].address == found.value)
                 .filter(|block| heap.contents[*block].is_some_and(|known| same(info, known, contents)));
-            all.extend(block.and_then(|block| self.of_blocks.get(&block)).into_iter().flatten());
+            let of_block = block.and_then(|block| self.of_blocks.get(&block));
+            // Two are enough to know that there is more than one.
+            all.extend(of_block.into_iter().flatten().take(2));
         }
         all
     }

@@ -149,10 +149,10 @@ impl<'i> Walk<'i> {
         self.left = 64 + 16 * bytes.len() as u64;
     }
 
-    /// Finds what is wanted in a value inside of a block.
-    pub(crate) fn part(&mut self, bytes: &[u8], of: TypeId, at: u64) {
+    /// Finds what is wanted in a value.
+    pub(crate) fn part(&mut self, bytes: &[u8], of: TypeId) {
         self.start(bytes);
-        self.value(Value { bytes, tail: None }, of, at, Paths::EMPTY, true, 0);
+        self.value(Value { bytes, tail: None }, of, 0, Paths::EMPTY, true, 0);
     }
 
     /// Finds what is wanted in a block's contents.
