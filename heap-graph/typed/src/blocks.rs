@@ -77,7 +77,7 @@ impl Index {
             before = Some(block.address);
             let Some(run) = runs.last_mut() else { continue };
             let cell = ((block.address - run.start) >> CELL_BITS) as usize;
-            // Cells up to that of this block begin in the block before it, but for a block at a cell's first address.
+            // The last block at a cell's first address is the one before this block, unless this block starts there.
             let is_first = (block.address - run.start).trailing_zeros() >= CELL_BITS;
             while run.count <= cell {
                 let own = is_first && run.count == cell;

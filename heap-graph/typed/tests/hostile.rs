@@ -4,6 +4,7 @@ use std::fs;
 use std::io::{Read as _, Write as _};
 use std::process::{Command, Stdio};
 
+use dmd_analyze::image::{Mapping, read_image};
 use typed_heap::{CoreFile, DebugInfo, Memory as _, ProcessMemory};
 
 /// A sequence of numbers that looks random (Numerical Recipes' generator).
@@ -32,7 +33,7 @@ fn damaged_programs_give_errors_or_types() {
     }
 }
 
-/// A core file of x86-64 with one segment of 8 bytes at 0x1000, and a thread whose `fs` is at 0x1234.
+/// A core file of x86-64 with one segment of 8 bytes at 0x1000, which has a file, and a thread whose `fs` is at 0x1234.
 fn core() -> Vec<u8> {
     let mut file = b"\x7fELF\x02\x01".to_vec();
     file.resize(64, 0);
@@ -41,7 +42,7 @@ fn core() -> Vec<u8> {
     file[32] = 64;
     file[54] = 56;
     file[56] = 2;
-    for words in [[1_u64, 176, 0x1000, 0, 8, 8, 0], [4, 184, 0, 0, 356, 0, 4]] {
+    for words in [[1_u64, 176, 0x1000, 0, 8, 8, 0], [4, 184, 0, 0, 356 + 72, 0, 4]] {
         file.extend(words.iter().flat_map(|word| word.to_le_bytes()));
     }
     file.extend(*b"contents");
@@ -50,6 +51,10 @@ fn core() -> Vec<u8> {
     let mut registers = [0; 336];
     registers[280..288].copy_from_slice(&0x1234_u64.to_le_bytes());
     file.extend(registers);
+    file.extend([5_u32, 49, 0x4649_4c45].iter().flat_map(|word| word.to_le_bytes()));
+    file.extend(*b"CORE\0\0\0\0");
+    file.extend([1_u64, 4096, 0x1000, 0x1008, 2].iter().flat_map(|word| word.to_le_bytes()));
+    file.extend(*b"/no/file\0\0\0\0");
     file
 }
 
@@ -65,7 +70,14 @@ fn core_files_give_the_memory_of_their_segments() {
     assert_eq!(memory.read(0x1004, &mut bytes), 4);
     assert_eq!(memory.read(0x1008, &mut bytes), 0);
     assert_eq!(memory.read(0xfff, &mut bytes), 0);
-    assert_eq!((memory.threads(), memory.mappings()), (vec![0x1234], vec![]));
+    let mapping = Mapping {
+        start: 0x1000,
+        end: 0x1008,
+        offset: 2 * 4096,
+        is_writable: false,
+        path: "/no/file".to_owned(),
+    };
+    assert_eq!((memory.threads(), memory.mappings()), (vec![0x1234], vec![mapping]));
 }
 
 #[test]
@@ -83,7 +95,10 @@ fn damaged_core_files_give_errors_or_no_memory() {
             match CoreFile::open(&path) {
                 Ok(memory) => {
                     assert!(memory.read(0x1000, &mut [0; 16]) <= 16);
-                    assert!(memory.threads().len() <= 1 && memory.mappings().is_empty());
+                    assert!(memory.threads().len() <= 1 && memory.mappings().len() <= 1);
+                    let read = |address, into: &mut [u8]| memory.read(address, into);
+                    let error = read_image(&read, &memory.mappings(), 1000).unwrap_err().to_string();
+                    assert!(error.contains("no engine of DMD"), "{error}");
                 }
                 Err(error) => assert!(!error.to_string().contains('\n'), "{error}"),
             }

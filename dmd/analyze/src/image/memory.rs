@@ -4,8 +4,8 @@ use core::cell::Cell;
 
 use crate::error::AnalyzeError;
 
-/// All reads together: more than the tables of any heap that a dump can have.
-const BUDGET: u64 = 64 << 30;
+/// All reads together: as many bytes as the engine's tables may have.
+const BUDGET: u64 = 16 << 30;
 
 pub(super) struct Memory<'m> {
     read: &'m dyn Fn(u64, &mut [u8]) -> usize,

@@ -23,10 +23,10 @@
 //!
 //! # Blocks
 //!
-//! Blocks whose addresses are equal modulo [`PLANES`] are in one plane. Addresses below 2^[`ADDRESS_BITS`] lead
-//! through it: the bits from [`MIDDLE_BITS`] on choose the address of a middle in a root, which is 0 if there is none.
-//! A middle begins with the addresses of its leaves and continues with those of its chunks; the bits from [`LEAF_BITS`]
-//! on choose among each. A leaf is an array of lines, each for 2^[`LINE_BITS`] bytes of heap. A line has [`CELLS`] words and the
+//! Blocks whose addresses are equal modulo [`PLANES`] are in one plane. Each plane has a radix tree of three levels,
+//! which an address below 2^[`ADDRESS_BITS`] indexes: its bits above [`MIDDLE_BITS`] are the index of a pointer to a middle in
+//! the root, and its bits from [`LEAF_BITS`] up to [`MIDDLE_BITS`] are the index of a pointer in that middle. A pointer is 0 where
+//! the level below is missing. A middle has pointers to leaves, and after them as many pointers to chunks. A leaf is an array of lines, each for 2^[`LINE_BITS`] bytes of heap. A line has [`CELLS`] words and the
 //! address of a further line for the same blocks, or 0. A chunk has [`SLOTS`] numbers of 2 bytes, the address of a further chunk
 //! or 0, and as many slots of three words: the word of a block, its requested bytes, and its slop. A slot's number is the index
 //! of its place in the leaf's stretch of heap plus one; 0 says that the slot is free. A place has 2^[`GRAIN_BITS`] bytes.
