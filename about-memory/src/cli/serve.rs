@@ -127,7 +127,7 @@ impl Serve {
             server.add_stacks_with_files(name, &options, self.files(input));
             return Ok(());
         }
-        if CoreFile::is_one(input.path()) {
+        if CoreFile::is_elf(input.path()) {
             return self.add_types(name, input, server);
         }
         match input.read(&self.reading) {

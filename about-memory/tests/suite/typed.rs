@@ -210,6 +210,8 @@ fn what_has_no_types_says_why() {
     assert!(message.contains("/dev/null: not a program"), "{message}");
     let message = fails(&["types", &scan, "--program", env!("CARGO_BIN_EXE_about-memory")], 1);
     assert!(message.contains("is another build than the one that ran"), "{message}");
+    let message = fails(&["types", env!("CARGO_BIN_EXE_about-memory")], 1);
+    assert!(message.contains("not a core file: a program or a library"), "{message}");
     let message = fails(&["waste", &scan, "--core", &scan], 1);
     assert!(message.contains("not a core file"), "{message}");
     let message = fails(&["snapshot", "save", "1", "x.fxsnapshot", "--core", &scan], 2);

@@ -65,6 +65,7 @@ fn core_files_give_the_memory_of_their_segments() {
     fs::write(&path, core()).unwrap();
     let memory = CoreFile::open(&path).unwrap();
     let mut bytes = [0; 8];
+    assert_eq!(memory.missing().unwrap(), 0);
     assert_eq!(memory.read(0x1000, &mut bytes), 8);
     assert_eq!(&bytes, b"contents");
     assert_eq!(memory.read(0x1004, &mut bytes), 4);
@@ -78,6 +79,17 @@ fn core_files_give_the_memory_of_their_segments() {
         path: "/no/file".to_owned(),
     };
     assert_eq!((memory.threads(), memory.mappings()), (vec![0x1234], vec![mapping]));
+}
+
+#[test]
+fn a_core_file_that_was_cut_off_says_how_much_is_missing() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("core");
+    // The segment's bytes are those from 176 on.
+    for (length, missing) in [(176, 8), (181, 3), (184, 0)] {
+        fs::write(&path, &core()[..length]).unwrap();
+        assert_eq!(CoreFile::open(&path).unwrap().missing().unwrap(), missing);
+    }
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use about_memory::live::ProcessCopy;
 use dmd::analyze::image::{Mapping, read_image};
+use dmd::analyze::program::bytes;
 use dmd::analyze::{AnalyzeError, Dump, Mode, ReadOptions};
 use typed_heap::{CoreFile, Layered, Memory, ProcessMemory, ScanMemory, TypedError};
 
@@ -42,15 +43,23 @@ impl Source {
     ) -> Result<Self, Failure> {
         let failure = |error: anyhow::Error| Failure::File(source.name(), error);
         let pid = source.process()?;
-        if core.is_some() && (pid.is_some() || CoreFile::is_one(source.path())) {
+        if core.is_some() && (pid.is_some() || CoreFile::is_elf(source.path())) {
             let reason = "--core is for dumps: a process or a core file has all of its memory";
             return Err(Failure::Usage(reason.to_owned()));
         }
         if let Some(pid) = pid {
             return Self::of_process(pid, timeout, limits);
         }
-        if CoreFile::is_one(source.path()) {
+        if CoreFile::is_elf(source.path()) {
             let core = CoreFile::open(source.path()).map_err(|error| failure(error.into()))?;
+            let missing = core.missing().map_err(|error| failure(error.into()))?;
+            if missing > 0 {
+                say(&format!(
+                    "{}: the file was cut off, and {} of memory are missing; ulimit -c has the limit of core files",
+                    source.name(),
+                    bytes(missing.into())
+                ));
+            }
             let dump = read(&core, &core.mappings(), limits).map_err(|error| failure(error.into()))?;
             return Ok(Self { dump, place: Place::Core(core) });
         }

@@ -1,6 +1,6 @@
 //! A core file, of a crash or of `gcore` (ELF-64, little-endian; System V ABI, chapters 4 and 5).
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::path::Path;
 
 use dmd_analyze::image::Mapping;
@@ -76,10 +76,11 @@ impl CoreFile {
     ///
     /// [`TypedError::Io`] if the file cannot be read, [`TypedError::NotACore`] if it is not a core file.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, TypedError> {
-        let file = File::open(path)?;
-        if !file.metadata()?.is_file() {
+        // Opening a pipe would wait.
+        if !fs::metadata(&path)?.is_file() {
             return Err(TypedError::NotACore("not a regular file"));
         }
+        let file = File::open(path)?;
         let mut header = [0; HEADER];
         if fill_at(&file, &mut header, 0) < HEADER {
             return Err(TypedError::NotACore("shorter than an ELF header"));
@@ -89,7 +90,7 @@ impl CoreFile {
         }
         let (offset, each, count) = (u64_at(&header, 32), u16_at(&header, 54), u16_at(&header, 56));
         if u16_at(&header, 16) != CORE {
-            return Err(TypedError::NotACore("an ELF file of another type"));
+            return Err(TypedError::NotACore("a program or a library"));
         }
         if usize::from(each) != PROGRAM_HEADER || count == u16::MAX {
             return Err(TypedError::NotACore("its program headers have another size or an extended count"));
@@ -120,12 +121,27 @@ impl CoreFile {
         Ok(Self { file, segments, notes, machine: u16_at(&header, 18) })
     }
 
-    /// Whether a file begins as a core file does.
-    pub fn is_one(path: impl AsRef<Path>) -> bool {
-        let mut header = [0; HEADER];
-        let is_file = std::fs::metadata(&path).is_ok_and(|about| about.is_file());
-        let filled = is_file && File::open(path).is_ok_and(|file| fill_at(&file, &mut header, 0) == HEADER);
-        filled && header.starts_with(b"\x7fELF") && u16_at(&header, 16) == CORE
+    /// Whether a file is an ELF file, as core files and programs are.
+    pub fn is_elf(path: impl AsRef<Path>) -> bool {
+        let mut magic = [0; 4];
+        // Opening a pipe would wait.
+        let is_file = fs::metadata(&path).is_ok_and(|about| about.is_file());
+        let filled = is_file && File::open(path).is_ok_and(|file| fill_at(&file, &mut magic, 0) == 4);
+        filled && magic == *b"\x7fELF"
+    }
+
+    /// The bytes of memory that the file should have behind its end: a limit of the system has cut it off.
+    ///
+    /// # Errors
+    ///
+    /// [`TypedError::Io`] if the system does not tell the length of the file.
+    pub fn missing(&self) -> Result<u64, TypedError> {
+        let length = self.file.metadata()?.len();
+        let behind = |segment: &Segment| {
+            let end = segment.offset.saturating_add(segment.bytes);
+            end.saturating_sub(length.max(segment.offset))
+        };
+        Ok(self.segments.iter().map(behind).fold(0, u64::saturating_add))
     }
 
     /// The mappings of its program and libraries, for [`read_image`](dmd_analyze::image::read_image). Empty if the file
