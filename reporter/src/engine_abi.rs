@@ -119,7 +119,7 @@ impl fmt::Debug for MoveRoom {
 pub struct ProcessCopy {
     /// The number of the copy.
     pub process: c_int,
-    /// A descriptor; the copy ends when it is closed.
+    /// A descriptor, by which `end_copy` ends the copy.
     pub hold: c_int,
 }
 

@@ -11,8 +11,11 @@ use memory_reporter::engine_abi::ProcessCopy;
 use crate::system::slot::{Inside, slot};
 use crate::system::{confined, error_numbers, fork};
 
-/// How often the copy looks whether the process is still there: another process may hold the other end of its pipe open.
+/// How often the copy looks whether the process is still there: another process may hold the other end of its socket open.
 const LOOK_MILLISECONDS: c_int = 500;
+
+/// The time in which a copy closes its descriptors.
+const TIME_TO_BEGIN_MILLISECONDS: c_int = 1000;
 
 /// An argument of `prctl` that a request does not use.
 const NOTHING: c_ulong = 0;
@@ -29,11 +32,12 @@ pub(crate) fn make() -> Result<ProcessCopy, c_int> {
     }
     let _inside = Inside::deeper();
     let mut ends = [0; 2];
+    let kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC;
     // SAFETY: `ends` is a place for two descriptors.
-    if unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) } != 0 {
+    if unsafe { libc::socketpair(libc::AF_UNIX, kind, 0, ends.as_mut_ptr()) } != 0 {
         return Err(error_number());
     }
-    let [read, write] = ends;
+    let [theirs, hold] = ends;
     // SAFETY: the function has no precondition.
     let process = unsafe { libc::getpid() };
     // The copy keeps the mask: no handler of the program runs in it.
@@ -42,15 +46,18 @@ pub(crate) fn make() -> Result<ProcessCopy, c_int> {
         // SAFETY: no flags: a child with its own memory, on a copy of this stack.
         let child = unsafe { libc::syscall(libc::SYS_clone, 0_usize, 0_usize, 0_usize, 0_usize, 0_usize) };
         match child {
-            0 => wait(read, process),
-            child if child > 0 => Ok(ProcessCopy { process: child as c_int, hold: write }),
+            0 => wait(theirs, process),
+            child if child > 0 => Ok(ProcessCopy { process: child as c_int, hold }),
             _ => Err(error_number()),
         }
     });
     set_mask(before);
-    close(read);
-    if made.is_err() {
-        close(write);
+    close(theirs);
+    if made.is_ok() {
+        // Who asked for the copy may read it once it is ready.
+        is_told(hold, TIME_TO_BEGIN_MILLISECONDS);
+    } else {
+        close(hold);
     }
     made
 }
@@ -68,6 +75,9 @@ fn set_mask(signals: u64) -> u64 {
 
 /// Ends a copy, and waits until it has ended.
 pub(crate) fn end(copy: ProcessCopy) {
+    // Closing is not enough: a process that the program forked meanwhile may have the descriptor, too.
+    // SAFETY: the descriptor of a socket.
+    unsafe { libc::shutdown(copy.hold, libc::SHUT_RDWR) };
     close(copy.hold);
     loop {
         // SAFETY: a null pointer asks for no status. The flag is for children that send no signal.
@@ -78,25 +88,31 @@ pub(crate) fn end(copy: ProcessCopy) {
     }
 }
 
-/// What the copy does: it waits for the end of the pipe, or of the process, and ends. Only system calls: the copy may lie in
-/// the middle of anything that other threads did.
-fn wait(read: c_int, process: c_int) -> ! {
-    close_all_but(read);
+/// What the copy does: it says that it is ready, waits until the other end of its socket or the process ends, and ends. Only
+/// system calls: the copy may lie in the middle of anything that other threads did.
+fn wait(socket: c_int, process: c_int) -> ! {
     // A kernel that knows no such permission needs none.
     // SAFETY: lets other processes of this user read this one's memory.
     unsafe { libc::prctl(libc::PR_SET_PTRACER, libc::PR_SET_PTRACER_ANY, NOTHING, NOTHING, NOTHING) };
     // SAFETY: a string that ends in 0.
     unsafe { libc::prctl(libc::PR_SET_NAME, c"dmd-copy".as_ptr(), NOTHING, NOTHING, NOTHING) };
+    close_all_but(socket);
+    // SAFETY: one byte. If nobody reads it, the copy ends below.
+    unsafe { libc::send(socket, [0_u8].as_ptr().cast(), 1, libc::MSG_NOSIGNAL) };
     loop {
-        let mut end = libc::pollfd { fd: read, events: libc::POLLIN, revents: 0 };
-        // SAFETY: one descriptor.
-        let ready = unsafe { libc::poll(&raw mut end, 1, LOOK_MILLISECONDS) };
         // SAFETY: the function has no precondition.
-        if ready != 0 || unsafe { libc::getppid() } != process {
+        if is_told(socket, LOOK_MILLISECONDS) || unsafe { libc::getppid() } != process {
             // SAFETY: ends this process, which has one thread.
             unsafe { libc::_exit(0) };
         }
     }
+}
+
+/// Whether the other end of a socket sends a byte or ends within this time.
+fn is_told(socket: c_int, milliseconds: c_int) -> bool {
+    let mut end = libc::pollfd { fd: socket, events: libc::POLLIN, revents: 0 };
+    // SAFETY: one descriptor.
+    unsafe { libc::poll(&raw mut end, 1, milliseconds) != 0 }
 }
 
 fn close_all_but(kept: c_int) {

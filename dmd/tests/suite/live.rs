@@ -190,3 +190,32 @@ fn the_library_never_answers_on_another_socket() {
     let output = succeed(command.env("ABOUT_MEMORY", "listen").env("XDG_RUNTIME_DIR", sockets.path()));
     assert_eq!(String::from_utf8(output.stdout).unwrap(), "nobody else accepted\n");
 }
+
+/// The process that the program forks has the descriptors by which the engine holds the copy.
+#[test]
+fn a_copy_ends_although_the_program_has_forked() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut waiting = Waiting::start(preloaded(c_program(folder.path(), "forks_on_line"), "--quiet"));
+    let mut stream = UnixStream::connect(waiting.socket()).unwrap();
+    stream.write_all(b"{\"version\":1,\"request\":\"dmd-copy\"}\n").unwrap();
+    let mut line = String::new();
+    BufReader::new(&stream).read_line(&mut line).unwrap();
+    let answer: Value = serde_json::from_str(&line).unwrap();
+    let copy = PathBuf::from(format!("/proc/{}", answer["pid"]));
+    assert_eq!(fs::read_to_string(copy.join("comm")).unwrap(), "dmd-copy\n");
+    assert_eq!(fs::read_dir(copy.join("fd")).unwrap().count(), 1, "nobody waits for the copy's descriptors");
+
+    let until = |what: &str, is_so: &dyn Fn() -> bool| {
+        let start = Instant::now();
+        while !is_so() {
+            assert!(start.elapsed() < PATIENCE, "{what}");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    };
+    let main = waiting.child.id();
+    waiting.child.stdin.as_mut().unwrap().write_all(b"fork\n").unwrap();
+    let children = || fs::read_to_string(format!("/proc/{main}/task/{main}/children")).unwrap();
+    until("the program forks", &|| !children().is_empty());
+    drop(stream);
+    until("the copy ends", &|| !copy.exists());
+}
