@@ -50,6 +50,9 @@ pub(crate) mod slot;
 mod standard_error;
 #[allow(unsafe_code, reason = "registers a function")]
 pub(crate) mod thread_end;
+#[cfg_attr(not(target_os = "linux"), path = "system/threads_none.rs")]
+#[cfg_attr(target_os = "linux", allow(unsafe_code, reason = "system calls"))]
+pub(crate) mod threads;
 #[cfg_attr(engine = "portable", path = "system/waiting_portable.rs")]
 #[allow(unsafe_code, reason = "system calls")]
 mod waiting;

@@ -11,7 +11,7 @@ use std::time::Duration;
 use about_memory::HtmlOptions;
 use about_memory::export::{StacksFormat, StacksOptions, Window};
 use about_memory::live::{self, AskOptions};
-use about_memory::serve::{ServeOptions, Server, TypeTables, redirect_file};
+use about_memory::serve::{ServeOptions, Server, redirect_file};
 use about_memory::session::{Session, SessionOptions};
 use clap::Args;
 use dmd::analyze::program::{HeapBlocks, ProgramOptions};
@@ -84,9 +84,10 @@ impl Serve {
         let options = ServeOptions::new().port(self.port).read_only(self.read_only);
         let server = Server::start(session.clone(), &options)
             .map_err(|error| Failure::File(format!("127.0.0.1:{}", self.port), error.into()))?;
-        let typed = self.typed();
-        server
-            .types_of_processes(move |pid, path| typed(&Input::from(OsString::from(pid.to_string())), path));
+        let reading = self.typed();
+        server.types_of_processes(move |pid, path| {
+            typed::saver(reading.clone(), Input::from(OsString::from(pid.to_string())))(path)
+        });
         for input in &self.inputs {
             self.add(input, &session, &server)?;
         }
@@ -153,18 +154,15 @@ impl Serve {
 
     /// Adds the typed heap of a core file or a dump of scan mode.
     fn add_types(&self, name: String, input: &Input, server: &Server) -> Result<(), Failure> {
-        let (typed, source) = (self.typed(), input.clone());
-        let added = server.add_types(&format!("types of {name}"), move |path| typed(&source, path));
+        let save = typed::saver(self.typed(), input.clone());
+        let added = server.add_types(&format!("types of {name}"), save);
         added.map(drop).map_err(|error| Failure::File(input.name(), error.into()))
     }
 
-    /// Saves the typed heap of a source as a heap snapshot.
-    fn typed(&self) -> impl Fn(&Input, &Path) -> Result<TypeTables, String> + Send + Sync + use<> {
+    /// How typed heaps are read.
+    fn typed(&self) -> typed::Reading {
         let limits = DumpLimits::of_bytes(self.reading.options().max_bytes);
-        let reading = typed::Reading::new(self.symbols.clone(), limits);
-        move |source, path| {
-            typed::save_tables(&reading, source, None, path).map_err(|failure| failure.lines().join("; "))
-        }
+        typed::Reading::new(self.symbols.clone(), limits)
     }
 
     /// Writes the stacks of a file for other tools. It reads the file again, which takes less than keeping it.

@@ -1,4 +1,4 @@
-//! `about-memory top`: running processes, reports, heap snapshots and stacks in the terminal.
+//! `about-memory top`: running processes, reports, heap snapshots, stacks and types in the terminal.
 
 mod ask;
 mod cursor;
@@ -9,6 +9,7 @@ mod screens;
 #[cfg(test)]
 mod shown;
 mod stacks;
+mod types;
 
 use std::io::{self, IsTerminal as _};
 use std::sync::Arc;
@@ -19,18 +20,20 @@ use std::time::{Duration, Instant};
 use about_memory::live::{self, AskOptions};
 use about_memory::session::{Session, SessionOptions};
 use clap::Args;
-use dmd::analyze::Dump;
 use dmd::analyze::program::{HeapBlocks, ProgramOptions};
 use dmd::analyze::recording::Recording;
+use dmd::analyze::{Dump, Mode};
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event, KeyEventKind};
+use typed_heap::CoreFile;
 
+use super::dump_limits::DumpLimits;
 use super::html::is_version_of_dumps;
 use super::input::{Input, Reading};
 use super::live_input::{self, seconds};
 use super::recorded::When;
 use super::symbols::Symbols;
-use super::{Failure, serve};
+use super::{Failure, serve, typed};
 use ask::{Ask, Told};
 use screens::{Next, Screen, Screens};
 
@@ -41,15 +44,16 @@ Examples:
   about-memory top heap.fxsnapshot
   about-memory top dmd.json.gz
   about-memory top history.dmdrec --at peak
+  about-memory top core.1234
 
-Keys: 1 processes, 2 report, 3 memory, 4 stacks, ? all keys, q quits.";
+Keys: 1 processes, 2 report, 3 memory, 4 stacks, 5 types, ? all keys, q quits.";
 
 /// How long the program waits for a key before it looks for answers.
 const LOOK: Duration = Duration::from_millis(100);
 
 #[derive(Args)]
 pub(crate) struct Top {
-    /// A heap snapshot (.fxsnapshot), report file, DMD dump or recording, or a process id or name to measure. Of several
+    /// A heap snapshot (.fxsnapshot), report file, DMD dump or recording, core file, or a process id or name to measure. Of several
     /// reports or dumps the last is shown.
     #[arg(value_name = "FILE|PID")]
     inputs: Vec<Input>,
@@ -73,7 +77,7 @@ impl Top {
         let is_over = Arc::new(AtomicBool::new(false));
         live::note_ending(&is_over).map_err(Failure::Output)?;
         let session = Session::new(SessionOptions::new());
-        let mut screens = Screens::new(session.clone());
+        let mut screens = Screens::new(session.clone(), self.typed());
         for input in &self.inputs {
             self.open(input, &session, &mut screens)?;
         }
@@ -98,6 +102,9 @@ impl Top {
             screens.screen = Screen::Memory;
             return Ok(());
         }
+        if CoreFile::is_elf(input.path()) {
+            return self.open_types(input, session, screens);
+        }
         let is_recording = !input.is_stdin() && Recording::is_at(input.path());
         if !is_recording {
             match input.read(&self.reading) {
@@ -112,10 +119,26 @@ impl Top {
         let limits = self.reading.dump_options();
         let fix = |dump: &mut Dump| self.symbols.fix(dump, &limits);
         let (dump, _) = self.when.read(input.path(), &limits, None, fix)?;
+        if dump.mode() == Mode::Scan {
+            self.open_types(input, session, screens)?;
+        }
         let blocks = HeapBlocks::new(dump, &ProgramOptions::new());
         screens.stacks.told(about_memory::escape(&input.name()), blocks);
         screens.screen = Screen::Stacks;
         Ok(())
+    }
+
+    /// Reads the typed heap of a core file or a dump of scan mode.
+    fn open_types(&self, input: &Input, session: &Session, screens: &mut Screens) -> Result<(), Failure> {
+        let save = typed::saver(self.typed(), input.clone());
+        let taken = screens.types.take(session, &format!("types of {}", input.name()), save);
+        screens.screen = Screen::Types;
+        taken.map_err(|reason| Failure::File(input.name(), anyhow::anyhow!(reason)))
+    }
+
+    fn typed(&self) -> typed::Reading {
+        let limits = DumpLimits::of_bytes(self.reading.options().max_bytes);
+        typed::Reading::new(self.symbols.clone(), limits)
     }
 
     /// Draws, and follows keys and answers until the reader or a signal ends it.

@@ -24,7 +24,7 @@ use super::symbols::Symbols;
 use super::{Failure, say};
 use source::Source;
 
-pub(crate) use tables::{save as save_tables, save_graph};
+pub(crate) use tables::{save_graph, saver};
 pub(crate) use tasks::{EXAMPLES as TASKS, Tasks};
 pub(crate) use types::{EXAMPLES as TYPES, Types};
 pub(crate) use waste::{EXAMPLES as WASTE, Waste};

@@ -263,6 +263,39 @@ fn a_running_process_is_read_without_a_file() {
     assert!(victim.wait().unwrap().success());
 }
 
+/// A thread that waits and one that runs hold what is on their stacks; the copy has neither of them.
+#[test]
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+fn threads_of_a_running_process_hold_blocks() {
+    let folder = tempfile::tempdir().unwrap();
+    let dump = folder.path().join("dump.json");
+    let mut victim = listening(&program("typed_heap_threads"), &[&dump], folder.path());
+    let pid = victim.id().to_string();
+    let holder = |name: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_about-memory"));
+        command.args(["why", &pid, name, "--json"]).env("XDG_RUNTIME_DIR", folder.path());
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        let json: Value = serde_json::from_slice(&output.stdout).unwrap();
+        json["chain"][0]["name"].as_str().unwrap().to_owned()
+    };
+    let module = "typed_heap_threads::linux";
+    for (of, thread, function) in [
+        (format!("[{module}::Waiting]"), "waiting", "wait"),
+        (format!("table (u32, {module}::Running)"), "running", "run"),
+    ] {
+        let holder = holder(&of);
+        assert!(holder.starts_with("thread "), "{holder}");
+        assert!(holder.ends_with(&format!(" ({thread}): {module}::{function}")), "{holder}");
+    }
+    for (of, root) in [("Item", "EAGER"), ("Other", "LAZY")] {
+        assert_eq!(holder(&format!("[{module}::{of}]")), format!("thread-local {module}::{root}"));
+    }
+    wait_for_no_children(victim.id());
+    drop(victim.stdin.take());
+    assert!(victim.wait().unwrap().success());
+}
+
 /// Copies of a process whose threads never pause have whole tables, and do not disturb it.
 #[test]
 #[cfg(target_os = "linux")]

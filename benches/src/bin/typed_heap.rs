@@ -8,7 +8,7 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 use about_memory::live::ProcessCopy;
-use dmd::analyze::image::read_image;
+use dmd::analyze::image::{read_image, read_threads};
 use dmd::analyze::symbolize::SymbolOptions;
 use dmd::analyze::{Dump, ReadOptions, read_with};
 use heap_graph::DominatorTree;
@@ -48,12 +48,15 @@ fn main() {
         return measure(dump, |dump| Box::new(ScanMemory::new(dump).unwrap()));
     };
     let copy = timed("copy the process", || ProcessCopy::of(pid, Duration::from_secs(60)).unwrap());
-    let dump = timed("read the tables", || {
+    let (dump, memory) = timed("read the tables", || {
         let memory = ProcessMemory::of(copy.pid()).unwrap();
         let mappings = memory.mappings().unwrap();
-        read_image(&|address, into| memory.read(address, into), &mappings, MOST_ENTRIES).unwrap()
+        let read = |address, into: &mut [u8]| memory.read(address, into);
+        let dump = read_image(&read, &mappings, MOST_ENTRIES).unwrap();
+        let threads = read_threads(&read, &mappings).unwrap();
+        (dump, memory.with_threads(threads))
     });
-    measure(dump, |_| Box::new(ProcessMemory::of(copy.pid()).unwrap()));
+    measure(dump, |_| Box::new(memory));
 }
 
 fn measure(mut dump: Dump, memory_of: impl FnOnce(&Dump) -> Box<dyn Memory + '_>) {
@@ -79,6 +82,8 @@ fn measure(mut dump: Dump, memory_of: impl FnOnce(&Dump) -> Box<dyn Memory + '_>
     println!("{} blocks contradict the type of their stack", census.misfits);
     let with_path = census.edges - census.edges_without_path;
     println!("{:.2} % of {} pointers have a path", percent(with_path, census.edges), census.edges);
+    let (_, held) = heap.held_by_roots();
+    println!("{:.2} % of bytes are held by statics, thread-locals and stacks", percent(held, census.bytes));
     let agreement = heap.agreement();
     let compared = agreement.agree + agreement.disagree;
     println!("{:.3} % of {compared} pointers contradict a stack", percent(agreement.disagree, compared));

@@ -7,6 +7,7 @@ mod blocks;
 mod header;
 mod memory;
 mod modules;
+mod threads;
 
 use memory_report::dmd::recording::Node;
 use memory_report::dmd::tables::{FIRST_PC, NODE, SEGMENT};
@@ -31,6 +32,40 @@ pub struct Mapping {
     pub is_writable: bool,
     /// The file.
     pub path: String,
+}
+
+/// Where a thread of a process was. Unknown parts are `None`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[allow(clippy::exhaustive_structs, reason = "what a system says of a thread")]
+pub struct Thread {
+    /// The system's number of it.
+    pub number: Option<u64>,
+    /// Its name; empty if it has none.
+    pub name: String,
+    /// The register that says where its thread-locals are.
+    pub thread_pointer: Option<u64>,
+    /// Its stack pointer or, of a thread that ran at that moment, that in the last function that allocated.
+    pub stack_pointer: Option<u64>,
+    /// The address of its next instruction, if the stack pointer is that of the moment.
+    pub code: Option<u64>,
+    /// The outermost frames, as far as they are known, outermost first: where each continues, and its stack pointer there.
+    pub frames: Vec<(u64, u64)>,
+    /// Its other registers, by DWARF's numbers, as far as they are known.
+    pub registers: Vec<(u16, u64)>,
+}
+
+/// Reads where the threads of a process were when it was copied. Empty for a process that is not a copy: it knows only its
+/// own.
+///
+/// # Errors
+///
+/// [`AnalyzeError::Image`] as [`read_image`].
+pub fn read_threads(
+    memory: &dyn Fn(u64, &mut [u8]) -> usize,
+    mappings: &[Mapping],
+) -> Result<Vec<Thread>, AnalyzeError> {
+    let memory = Memory::new(memory);
+    threads::all(&memory, &Header::find(&memory, mappings)?)
 }
 
 /// Reads the live blocks: a dump of scan mode without contents, with an entry for each block.

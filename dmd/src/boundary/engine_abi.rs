@@ -17,10 +17,11 @@ use crate::options::Mode;
 use crate::recording;
 use crate::system::path_bytes::path_of;
 use crate::system::slot::{Inside, slot};
+use crate::system::threads::Threads;
 use crate::system::{copy, error_numbers, memory};
 use crate::tables::block_table::Found;
 use crate::tables::mark::PathId;
-use crate::tables::runs;
+use crate::tables::{runs, thread};
 
 pub(crate) static TABLE: EngineTable = EngineTable {
     size: size_of::<EngineTable>(),
@@ -338,7 +339,7 @@ unsafe extern "C" fn copy_process(made: *mut ProcessCopy) -> c_int {
     if !ENGINE.records() {
         return dumping::NOT_RUNNING;
     }
-    match copy::make() {
+    match copy::make(add_stacks) {
         Ok(copy) => {
             // SAFETY: the caller passes a place for the copy.
             unsafe { made.write(copy) };
@@ -346,6 +347,11 @@ unsafe extern "C" fn copy_process(made: *mut ProcessCopy) -> c_int {
         }
         Err(error) => error,
     }
+}
+
+/// In a copy of the process: adds what the engine knows of the threads of the process.
+fn add_stacks(threads: &mut Threads) {
+    thread::for_each_stack(&mut |thread, stack| threads.add(thread, stack.frames()));
 }
 
 extern "C" fn end_copy(copy: ProcessCopy) {

@@ -9,6 +9,7 @@ use std::io;
 use memory_reporter::engine_abi::ProcessCopy;
 
 use crate::system::slot::{Inside, slot};
+use crate::system::threads::Threads;
 use crate::system::{confined, error_numbers, fork};
 
 /// How often the copy looks whether the process is still there: another process may hold the other end of its socket open.
@@ -23,8 +24,9 @@ const NOTHING: c_ulong = 0;
 /// Where the system cannot close all descriptors at once, the copy closes these.
 const MOST_DESCRIPTORS: c_int = 65_536;
 
-/// Makes a copy; the error is the system's number. The process stands still for as long as a fork takes.
-pub(crate) fn make() -> Result<ProcessCopy, c_int> {
+/// Makes a copy; the error is the system's number. The process stands still for as long as a fork takes. In the copy,
+/// `add_stacks` adds the stacks that the engine knows.
+pub(crate) fn make(add_stacks: fn(&mut Threads)) -> Result<ProcessCopy, c_int> {
     // In a signal handler that interrupted an allocation this thread may hold a lock. A filter of system calls may end the
     // process.
     if slot().guard.is_set() || confined::is_confined() {
@@ -43,10 +45,17 @@ pub(crate) fn make() -> Result<ProcessCopy, c_int> {
     // The copy keeps the mask: no handler of the program runs in it.
     let before = set_mask(!0);
     let made = fork::with_all_locks(|| {
+        let mut threads = Threads::listed();
         // SAFETY: no flags: a child with its own memory, on a copy of this stack.
         let child = unsafe { libc::syscall(libc::SYS_clone, 0_usize, 0_usize, 0_usize, 0_usize, 0_usize) };
         match child {
-            0 => wait(theirs, process),
+            0 => {
+                if let Some(threads) = &mut threads {
+                    add_stacks(threads);
+                    threads.show();
+                }
+                wait(theirs, process)
+            }
             child if child > 0 => Ok(ProcessCopy { process: child as c_int, hold }),
             _ => Err(error_number()),
         }

@@ -21,9 +21,9 @@ use any_room::{Room, StackRange};
 use dmd_unwind::StackRange;
 pub(crate) use inside::{Guard, Inside, jumps};
 #[cfg(engine = "native")]
-pub(crate) use native::slot;
+pub(crate) use native::{slot, thread_pointer};
 #[cfg(engine = "portable")]
-pub(crate) use portable::slot;
+pub(crate) use portable::{slot, thread_pointer};
 #[cfg(engine = "native")]
 use room::Room;
 

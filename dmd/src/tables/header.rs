@@ -6,6 +6,7 @@ use memory_report::dmd::tables::{HEADER, MAGIC, PLANES, VERSION};
 
 use super::block_table::{Root, Table};
 use super::trace_tree::{Segments, TraceTree};
+use crate::system::threads::THREADS;
 
 /// Nothing in this process reads it.
 #[allow(dead_code, reason = "read from outside")]
@@ -22,6 +23,7 @@ pub(crate) struct Header {
     planes: &'static [AtomicPtr<Root>; PLANES],
     segments: &'static Segments,
     stacks: &'static AtomicU32,
+    threads: &'static AtomicPtr<u8>,
 }
 
 const _: () = assert!(size_of::<Header>() == HEADER || size_of::<usize>() != 8);
@@ -46,6 +48,7 @@ impl Header {
             planes: &table.planes,
             segments: &tree.segments,
             stacks: &tree.added,
+            threads: &THREADS,
         }
     }
 }

@@ -30,6 +30,12 @@ impl ThreadStack {
         self.root = TraceId::NONE;
     }
 
+    /// The frames of the last stack, outermost first: where each continues, its stack pointer, and the address of the return
+    /// address that leads to it, or 0.
+    pub(crate) fn frames(&self) -> impl ExactSizeIterator<Item = [usize; 3]> {
+        self.last.frames().map(|(frame, return_at)| [frame.pc, frame.sp, return_at])
+    }
+
     /// Takes the running frames, outwards from the one that continues at `caller`.
     #[inline(always)]
     pub(crate) fn trace(&mut self, caller: usize, tree: &TraceTree) -> TraceId {

@@ -18,6 +18,11 @@ impl ThreadStack {
     /// Does nothing: no stack of another thread is kept.
     pub(crate) fn forget(&mut self) {}
 
+    /// None: the walker does not keep them.
+    pub(crate) fn frames(&self) -> impl ExactSizeIterator<Item = [usize; 3]> {
+        core::iter::empty()
+    }
+
     /// Takes the running frames, outwards from the first one whose stack pointer is above `caller`; none if `caller` is
     /// 0. Of a deep stack it takes the innermost frames.
     #[inline(never)]

@@ -14,7 +14,7 @@ use crate::sampler::Sampler;
 use crate::system::background::system_id;
 use crate::system::lock::{Held, Lock};
 use crate::system::memory::{Arena, OwnLine};
-use crate::system::slot::{Inside, slot};
+use crate::system::slot::{Inside, slot, thread_pointer};
 use crate::system::thread_end;
 use crate::tables::events::Event;
 use crate::tables::observers::{self, Batch, Observer, Place, Source};
@@ -38,6 +38,8 @@ pub(crate) struct Lease {
     /// The thread's number, and the system's number of it.
     thread: AtomicU32,
     system_id: AtomicU32,
+    /// The thread pointer; 0 if no thread has the lease.
+    thread_pointer: AtomicUsize,
     next: AtomicPtr<Lease>,
     next_free: AtomicPtr<Lease>,
 }
@@ -109,6 +111,7 @@ fn give_back(lease: &'static Lease) {
         let _held = lease.hold();
         observers::thread_ended(lease.source());
     }
+    lease.thread_pointer.store(0, Ordering::Relaxed);
     let _held = POOL.lock.hold();
     lease.next_free.store(POOL.free.load(Ordering::Relaxed), Ordering::Relaxed);
     POOL.free.store(core::ptr::from_ref(lease).cast_mut(), Ordering::Relaxed);
@@ -191,6 +194,7 @@ impl Lease {
     /// Says that the lease has another thread: this one.
     fn begin_thread(&self) {
         self.thread.store(THREADS.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
+        self.thread_pointer.store(thread_pointer(), Ordering::Relaxed);
         let observed = observers::any();
         self.system_id.store(if observed { system_id() } else { 0 }, Ordering::Relaxed);
         if observed {
@@ -297,6 +301,18 @@ fn leases() -> impl Iterator<Item = &'static Lease> {
     // SAFETY: null, or a lease, which the arena never unmaps.
     let at = |place: &AtomicPtr<Lease>| unsafe { place.load(Ordering::Acquire).as_ref() };
     core::iter::successors(at(&POOL.all), move |lease| at(&lease.next))
+}
+
+/// For a copy of the process, which has no other thread: calls `each` with the thread pointer and the last stack of each thread
+/// that has a lease.
+pub(crate) fn for_each_stack(each: &mut dyn FnMut(usize, &ThreadStack)) {
+    for lease in leases() {
+        let thread = lease.thread_pointer.load(Ordering::Relaxed);
+        if thread != 0 {
+            // SAFETY: the thread that leased the state does not exist in this process.
+            each(thread, unsafe { &(*lease.state.get()).stack });
+        }
+    }
 }
 
 /// Calls `each` for the events and counts of every thread that has been, while the thread settles none.

@@ -87,6 +87,14 @@ impl<T: Copy> LastStack<T> {
         self.trusted
     }
 
+    /// The frames of the last stack, outermost first. With each comes the address of the return address that led to it, or 0 if
+    /// that was not a usual step. A frame is still there if all return addresses further out are.
+    pub fn frames(&self) -> impl ExactSizeIterator<Item = (Frame, usize)> {
+        let kept = &self.kept[..self.tagged.min(MOST)];
+        let return_at = |kept: &Kept<T>, read: &Read| if kept.words.pc == 0 { 0 } else { read.pc_at };
+        kept.iter().zip(&self.reads).map(move |(kept, read)| (kept.frame, return_at(kept, read)))
+    }
+
     /// Walks from `start`, and gives the tag of the innermost frame that counts: the first one or, with `from`, the
     /// first with this pc. Gives `root` if no frame counts. `child` makes a frame's tag from its caller's tag and
     /// its pc, and must give equal tags for equal arguments.

@@ -16,8 +16,7 @@ const ROOT: NodeId = NodeId(1);
 /// The type of the graph's root.
 pub const ROOTS: &str = "roots";
 
-/// The name of edges to blocks that nothing on the heap and no static holds: stacks and registers of threads do, or
-/// foreign code.
+/// The name of edges to blocks that nothing on the heap, no static and no thread holds, as far as anybody knows.
 pub(crate) const FROM_OUTSIDE: &str = "held from outside of the heap";
 
 /// The name of an edge from a word of a block without a layout.
@@ -40,9 +39,9 @@ impl TypedHeap<'_> {
             let name = builder.text(&name)?;
             builder.edge(self.id(block), Some(name))?;
         }
-        let from_outside = builder.text(FROM_OUTSIDE)?;
-        for block in self.not_held() {
-            builder.edge(self.id(block), Some(from_outside))?;
+        for block in &self.not_held {
+            let name = builder.text(self.from_threads.text(*block).unwrap_or(FROM_OUTSIDE))?;
+            builder.edge(self.id(*block), Some(name))?;
         }
         let stacks = stacks(dump, &mut builder)?;
         let mut paths: HashMap<Option<PathId>, TextId> = HashMap::new();
@@ -81,8 +80,8 @@ impl TypedHeap<'_> {
     }
 
     /// Blocks from which, with the statics, all others can be reached: those that no other block holds, and one of
-    /// each ring of blocks that only hold each other.
-    pub(crate) fn not_held(&self) -> Vec<usize> {
+    /// each ring of blocks that only hold each other, if possible one that a thread holds.
+    pub(crate) fn find_not_held(&self) -> Vec<usize> {
         let mut is_held = vec![false; self.blocks.len()];
         for edge in &self.edges {
             is_held[edge.to as usize] = true;
@@ -91,9 +90,10 @@ impl TypedHeap<'_> {
         let mut waiting: Vec<usize> = self.from_statics.iter().map(|(_, edge)| edge.to as usize).collect();
         self.reach(&mut waiting, &mut reached);
         let mut roots = Vec::new();
-        let first = (0..self.blocks.len()).filter(|block| !is_held[*block]);
-        let all: Vec<usize> = first.chain(0..self.blocks.len()).collect();
-        for block in all {
+        let all = || 0..self.blocks.len();
+        let first = all().filter(|block| !is_held[*block]);
+        let by_threads = all().filter(|block| self.from_threads.hold(*block));
+        for block in first.chain(by_threads).chain(all()) {
             if !reached[block] {
                 roots.push(block);
                 waiting.push(block);
@@ -112,10 +112,21 @@ impl TypedHeap<'_> {
         }
     }
 
-    /// The number and the usable bytes of blocks that statics hold, directly or through others.
+    /// The number and the usable bytes of blocks that statics and thread-locals hold, directly or through others.
     pub fn held_by_statics(&self) -> (usize, u64) {
+        self.held_by(self.from_statics.iter().map(|(_, edge)| edge.to as usize).collect())
+    }
+
+    /// The number and the usable bytes of blocks that statics, thread-locals and threads hold, directly or through
+    /// others.
+    pub fn held_by_roots(&self) -> (usize, u64) {
+        let statics = self.from_statics.iter().map(|(_, edge)| edge.to as usize);
+        let by_threads = self.not_held.iter().copied().filter(|block| self.from_threads.hold(*block));
+        self.held_by(statics.chain(by_threads).collect())
+    }
+
+    fn held_by(&self, mut waiting: Vec<usize>) -> (usize, u64) {
         let mut reached = vec![false; self.blocks.len()];
-        let mut waiting = self.from_statics.iter().map(|(_, edge)| edge.to as usize).collect();
         self.reach(&mut waiting, &mut reached);
         let held = self.blocks.iter().zip(&reached).filter(|(_, reached)| **reached);
         held.fold((0, 0), |(blocks, bytes), (block, _)| (blocks + 1, bytes + block.usable))

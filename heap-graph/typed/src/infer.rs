@@ -16,6 +16,7 @@ use crate::error::TypedError;
 use crate::memory::{Memory, Reader};
 use crate::path::PathId;
 use crate::plan::Wanted;
+use crate::threads::ThreadWords;
 use crate::walk::{Contents, Found, Target, Walk};
 
 /// The largest static that is read, in bytes.
@@ -53,6 +54,10 @@ pub struct TypedHeap<'i> {
     pub(crate) firsts: Vec<usize>,
     /// Edges from statics, with the index of each static.
     pub(crate) from_statics: Vec<(usize, Edge)>,
+    /// Blocks from which, with the statics, all others can be reached.
+    pub(crate) not_held: Vec<usize>,
+    /// Which of these threads hold.
+    pub(crate) from_threads: ThreadWords,
     pub(crate) stacks: StackTypes,
     pub(crate) walk: Walk<'i>,
     agreement: Agreement,
@@ -102,13 +107,16 @@ impl<'i> TypedHeap<'i> {
             edges: Vec::new(),
             firsts: Vec::new(),
             from_statics: Vec::new(),
+            not_held: Vec::new(),
+            from_threads: ThreadWords::default(),
             stacks,
             walk,
             agreement: Agreement::default(),
         };
         let queue =
             (0..heap.blocks.len() as u32).filter(|block| heap.contents[*block as usize].is_some()).collect();
-        let (reader, threads) = (Reader::new(memory), memory.threads());
+        let (reader, all_threads) = (Reader::new(memory), memory.threads());
+        let threads = all_threads.iter().filter_map(|thread| thread.thread_pointer).collect();
         let mut work = Inference { heap, reader, threads, queue, inner_nodes: HashMap::new() };
         work.statics(Pass::Sure);
         work.spread();
@@ -117,7 +125,12 @@ impl<'i> TypedHeap<'i> {
         work.spread();
         work.finish();
         work.statics(Pass::Edges);
-        Ok(work.heap)
+        let Inference { mut heap, mut reader, .. } = work;
+        let blocks = (&heap.index, &heap.blocks[..]);
+        heap.from_threads = ThreadWords::read(dump, memory, &mut reader, blocks, all_threads);
+        heap.not_held = heap.find_not_held();
+        heap.from_threads.keep(&heap.not_held, dump);
+        Ok(heap)
     }
 
     /// The blocks, sorted by address.

@@ -35,6 +35,7 @@
 //! blocks       the blocks of a dump, and what their stacks say
 //! type_name    types as programmers write them
 //! agreement, infer   stacks and owners to the types of all blocks
+//! unwind, threads    frames of threads, and what their stacks hold
 //! graph, census      the heap as a graph, and as rows by type
 //! waste, variants, why   what containers and enums do not use, and who holds each block
 //! duplicates         equal strings
@@ -46,8 +47,9 @@
 //! - Rust programs for 64-bit little-endian processors.
 //! - Types of the standard library that no generic code of the program uses have no layout, as std comes without them. The words of
 //!   such a block count as pointers if they lead to the start of a block.
-//! - Statics are roots, and in core files the program's thread-locals; stacks and registers are not. What only these hold is
-//!   held from outside.
+//! - Roots are statics and, if the memory says where the threads were, the program's thread-locals and the words of stacks. In a
+//!   copy of a process the registers of other threads are missing, and the frames of a thread that ran. What nothing known
+//!   holds is held from outside.
 //! - The contents of strings, and of slices of bytes and numbers, are not read unless somebody asks for
 //!   [duplicates](TypedHeap::duplicates). No contents are in a graph or in any other result.
 
@@ -65,7 +67,9 @@ mod memory;
 mod path;
 mod plan;
 mod tasks;
+mod threads;
 mod type_name;
+mod unwind;
 mod variants;
 mod walk;
 mod waste;

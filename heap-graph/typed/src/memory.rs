@@ -10,6 +10,8 @@ mod window;
 
 use core::fmt::Debug;
 
+use dmd_analyze::image::Thread;
+
 pub use core_file::CoreFile;
 pub use layered::Layered;
 pub use process::ProcessMemory;
@@ -22,9 +24,15 @@ pub trait Memory: Debug {
     /// not readable.
     fn read(&self, address: u64, into: &mut [u8]) -> usize;
 
-    /// For each thread, the register that says where its thread-locals are. None if that is not known.
-    fn threads(&self) -> Vec<u64> {
+    /// Where the threads were, as far as that is known.
+    fn threads(&self) -> Vec<Thread> {
         Vec::new()
+    }
+
+    /// The address behind the stretch of memory with this address, as far as that is known: a stack ends there.
+    fn end_of(&self, address: u64) -> Option<u64> {
+        let _ = address;
+        None
     }
 
     /// Whether a read may go on from one block into the next one, as in the memory of a process. Blocks that follow each

@@ -54,8 +54,8 @@ impl<'i> TypedHeap<'i> {
             visit(&mut held_by, &mut waiting, edge.to, HeldBy::Static(index));
         }
         self.spread(&mut held_by, &mut waiting);
-        for block in self.not_held() {
-            visit(&mut held_by, &mut waiting, block as u32, HeldBy::Outside);
+        for block in &self.not_held {
+            visit(&mut held_by, &mut waiting, *block as u32, HeldBy::Outside);
         }
         self.spread(&mut held_by, &mut waiting);
         let held_by = held_by.into_iter().map(|held| held.unwrap_or(HeldBy::Outside)).collect();
@@ -109,7 +109,10 @@ impl Why<'_, '_> {
         let heap = self.heap;
         let text = |path: Option<PathId>| path.map(|path| heap.walk.paths.text(path, heap.walk.info()));
         match self.held_by[block] {
-            HeldBy::Outside => Holder { block: None, name: FROM_OUTSIDE.to_owned() },
+            HeldBy::Outside => {
+                let name = heap.from_threads.text(block).unwrap_or(FROM_OUTSIDE);
+                Holder { block: None, name: name.to_owned() }
+            }
             HeldBy::Static(edge) => Holder { block: None, name: heap.static_text(edge) },
             HeldBy::Block(by, path) => {
                 let by = by as usize;

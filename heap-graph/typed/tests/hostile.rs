@@ -58,6 +58,10 @@ fn core() -> Vec<u8> {
     file
 }
 
+fn pointers(memory: &CoreFile) -> Vec<Option<u64>> {
+    memory.threads().into_iter().map(|thread| thread.thread_pointer).collect()
+}
+
 #[test]
 fn core_files_give_the_memory_of_their_segments() {
     let folder = tempfile::tempdir().unwrap();
@@ -78,7 +82,9 @@ fn core_files_give_the_memory_of_their_segments() {
         is_writable: false,
         path: "/no/file".to_owned(),
     };
-    assert_eq!((memory.threads(), memory.mappings()), (vec![0x1234], vec![mapping]));
+    assert_eq!((pointers(&memory), memory.mappings()), (vec![Some(0x1234)], vec![mapping]));
+    assert_eq!(memory.end_of(0x1001), Some(0x1008));
+    assert_eq!(memory.end_of(0x1008), None);
 }
 
 #[test]

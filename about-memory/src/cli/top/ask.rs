@@ -32,6 +32,8 @@ pub(super) enum Ask {
     Stacks(u32),
     /// Takes a heap snapshot into the session, which tells its state itself.
     Snapshot(u32, String),
+    /// Reads the types of a process into the session.
+    Types(u32, String),
 }
 
 /// A process for display.
@@ -99,7 +101,7 @@ impl Ask {
                 let blocks = HeapBlocks::new(dump, &ProgramOptions::new());
                 Ok(Told::Stacks(format!("process {pid}"), Box::new(blocks)))
             }
-            Self::Snapshot(..) => Err("a snapshot is taken by the session".to_owned()),
+            Self::Snapshot(..) | Self::Types(..) => Err("the session takes a snapshot itself".to_owned()),
         }
     }
 }

@@ -15,10 +15,37 @@ use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::Line;
 
 use super::cursor::{Cursor, count, head, share};
+use super::types::OfType;
 
-/// The groups that `g` goes through, and whether a tree of them is inverted at first.
-const GROUPS: [(&str, bool); 5] =
-    [("type", true), ("objectClass", false), ("stack", false), ("internalType", false), ("filename", false)];
+/// A way to group nodes.
+struct Group {
+    title: &'static str,
+    breakdown: &'static str,
+    /// Whether a tree of them is inverted at first.
+    inverted: bool,
+}
+
+impl Group {
+    const fn preset(name: &'static str, inverted: bool) -> Self {
+        Self { title: name, breakdown: name, inverted }
+    }
+}
+
+/// The groups that `g` goes through.
+const GROUPS: [Group; 6] = [
+    Group::preset("type", true),
+    Group::preset("objectClass", false),
+    Group::preset("stack", false),
+    Group::preset("internalType", false),
+    Group::preset("filename", false),
+    Group {
+        title: "type and stack",
+        breakdown: r#"{"by":"internalType","then":{"by":"allocationStack"}}"#,
+        inverted: false,
+    },
+];
+/// The one that shows the blocks of a type, and the stacks that allocated them.
+const TYPE_AND_STACK: usize = GROUPS.len() - 1;
 const MOST_PATHS: usize = 10;
 /// The most rows that one request may ask for.
 const MOST_ROWS: u16 = 500;
@@ -41,6 +68,8 @@ pub(super) struct Memory {
     before: Vec<View>,
     group: usize,
     inverted: bool,
+    /// What the names of groups contain.
+    filter: String,
     asked: Option<(Query, Pending)>,
     answer: Option<(Query, Arc<Answer>)>,
     failure: Option<(Query, String)>,
@@ -62,7 +91,8 @@ impl Memory {
             view: View::Aggregate,
             before: Vec::new(),
             group: 0,
-            inverted: GROUPS[0].1,
+            inverted: GROUPS[0].inverted,
+            filter: String::new(),
             asked: None,
             answer: None,
             failure: None,
@@ -80,10 +110,10 @@ impl Memory {
     }
 
     fn query(&self, snapshot: SnapshotId) -> Query {
-        let by = || GroupBy::new(GROUPS[self.group].0).expect("the names are those of presets");
+        let by = || GroupBy::new(GROUPS[self.group].breakdown).expect("a test asks for each");
         match &self.view {
             View::Aggregate => {
-                Query::Census { snapshot, by: by(), invert: self.inverted, filter: String::new() }
+                Query::Census { snapshot, by: by(), invert: self.inverted, filter: self.filter.clone() }
             }
             View::Dominators => Query::Dominators { snapshot },
             View::Suspects => Query::Suspects { snapshot },
@@ -158,11 +188,13 @@ impl Memory {
                     _ => View::Aggregate,
                 };
                 self.before.clear();
+                self.filter.clear();
                 self.show(next);
             }
             KeyCode::Char('g') => {
                 self.group = (self.group + 1) % GROUPS.len();
-                self.inverted = GROUPS[self.group].1;
+                self.inverted = GROUPS[self.group].inverted;
+                self.filter.clear();
                 self.before.clear();
                 self.show(View::Aggregate);
             }
@@ -183,11 +215,10 @@ impl Memory {
                 }
                 _ => return Err("choose a node: in dominators, suspects, or the nodes of a group".to_owned()),
             },
-            KeyCode::Backspace => {
-                if let Some(before) = self.before.pop() {
-                    self.show(before);
-                }
-            }
+            KeyCode::Backspace => match self.before.pop() {
+                Some(before) => self.show(before),
+                None => self.filter.clear(),
+            },
             KeyCode::Char('[') => self.go(self.at.saturating_sub(1)),
             KeyCode::Char(']') => self.go(self.at + 1),
             KeyCode::Right | KeyCode::Enter => match self.row() {
@@ -219,7 +250,17 @@ impl Memory {
         Ok(())
     }
 
+    /// Shows the blocks of a type, and below them the stacks that allocated them.
+    pub(super) fn show_type(&mut self, of: &OfType) {
+        let place = self.session.snapshots().iter().position(|info| info.id == of.snapshot);
+        self.go(place.unwrap_or(self.at));
+        (self.group, self.inverted) = (TYPE_AND_STACK, false);
+        self.filter = of.name.clone();
+        self.show(View::Aggregate);
+    }
+
     fn go(&mut self, at: usize) {
+        self.filter.clear();
         self.at = at.min(self.session.snapshots().len().saturating_sub(1));
         self.before.clear();
         self.show(if let View::Individuals(_) | View::Paths(_) = self.view {
@@ -239,12 +280,10 @@ impl Memory {
             );
         };
         let view = match &self.view {
+            View::Aggregate if !self.filter.is_empty() => about_memory::escape(&self.filter),
             View::Aggregate => {
-                format!(
-                    "aggregate by {}{}",
-                    GROUPS[self.group].0,
-                    if self.inverted { ", inverted" } else { "" }
-                )
+                let inverted = if self.inverted { ", inverted" } else { "" };
+                format!("aggregate by {}{inverted}", GROUPS[self.group].title)
             }
             View::Dominators => "dominators".to_owned(),
             View::Suspects => "suspects".to_owned(),

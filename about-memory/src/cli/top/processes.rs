@@ -30,7 +30,7 @@ pub(super) struct Processes {
 
 impl Processes {
     pub(super) const KEYS: &'static str =
-        "Enter open, Space mark, D diff, m minimize, s save, d stacks, S heap snapshot";
+        "Enter open, Space mark, D diff, m minimize, s save, d stacks, S heap, t types";
 
     pub(super) fn told(&mut self, rows: Vec<Process>) {
         let is_there = |pid: &u32| rows.iter().any(|row| row.pid == *pid);
@@ -65,6 +65,7 @@ impl Processes {
             KeyCode::Char('S') => {
                 can("heap-snapshot").map(|()| Some(Ask::Snapshot(row.pid, row.name.clone())))?
             }
+            KeyCode::Char('t') => can("dmd-copy").map(|()| Some(Ask::Types(row.pid, row.name.clone())))?,
             KeyCode::Char(' ') => {
                 if !self.marked.remove(&row.pid) {
                     self.marked.insert(row.pid);

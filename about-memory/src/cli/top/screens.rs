@@ -1,4 +1,6 @@
-//! The four screens, and which of them is in sight. Neither a terminal nor a process takes part.
+//! The five screens, and which of them is in sight. Neither a terminal nor a process takes part.
+
+use std::ffi::OsString;
 
 use about_memory::session::Session;
 use ratatui::Frame;
@@ -8,11 +10,14 @@ use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
 
+use super::super::input::Input;
+use super::super::typed;
 use super::ask::{self, Ask, Told};
 use super::memory::Memory;
 use super::processes::Processes;
 use super::report::Report;
 use super::stacks::Stacks;
+use super::types::Types;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Screen {
@@ -20,13 +25,15 @@ pub(super) enum Screen {
     Report,
     Memory,
     Stacks,
+    Types,
 }
 
-const SCREENS: [(Screen, &str); 4] = [
+const SCREENS: [(Screen, &str); 5] = [
     (Screen::Processes, "1 Processes"),
     (Screen::Report, "2 Report"),
     (Screen::Memory, "3 Memory"),
     (Screen::Stacks, "4 Stacks"),
+    (Screen::Types, "5 Types"),
 ];
 
 /// What the program does next.
@@ -41,6 +48,9 @@ pub(super) struct Screens {
     pub(super) screen: Screen,
     pub(super) report: Report,
     pub(super) stacks: Stacks,
+    pub(super) types: Types,
+    /// How typed heaps are read.
+    reading: typed::Reading,
     processes: Processes,
     memory: Memory,
     session: Session,
@@ -51,11 +61,13 @@ pub(super) struct Screens {
 }
 
 impl Screens {
-    pub(super) fn new(session: Session) -> Self {
+    pub(super) fn new(session: Session, reading: typed::Reading) -> Self {
         Self {
             screen: Screen::Processes,
             report: Report::default(),
             stacks: Stacks::default(),
+            types: Types::default(),
+            reading,
             processes: Processes::default(),
             memory: Memory::new(session.clone()),
             session,
@@ -70,7 +82,7 @@ impl Screens {
         match self.screen {
             Screen::Processes => Some(Ask::List),
             Screen::Report => self.report.again(),
-            Screen::Memory | Screen::Stacks => None,
+            Screen::Memory | Screen::Stacks | Screen::Types => None,
         }
     }
 
@@ -104,7 +116,7 @@ impl Screens {
                     self.has_help = true;
                     return Next::Nothing;
                 }
-                KeyCode::Char(digit @ '1'..='4') => {
+                KeyCode::Char(digit @ '1'..='5') => {
                     self.screen = SCREENS[digit as usize - '1' as usize].0;
                     return Next::Nothing;
                 }
@@ -130,6 +142,13 @@ impl Screens {
             },
             Screen::Memory => self.memory.press(code).map(|()| None),
             Screen::Stacks => self.stacks.press(code).map(|()| None),
+            Screen::Types => self.types.press(code).map(|of_type| {
+                if let Some(of_type) = of_type {
+                    self.memory.show_type(&of_type);
+                    self.screen = Screen::Memory;
+                }
+                None
+            }),
         };
         match asked {
             Ok(None) => Next::Nothing,
@@ -153,6 +172,14 @@ impl Screens {
                 self.screen = Screen::Memory;
                 self.of = Some((*pid, name.clone()));
                 if let Err(error) = ask::take(&self.session, *pid, name) {
+                    self.message = error;
+                }
+                return Next::Nothing;
+            }
+            Ask::Types(pid, name) => {
+                self.screen = Screen::Types;
+                let save = typed::saver(self.reading.clone(), Input::from(OsString::from(pid.to_string())));
+                if let Err(error) = self.types.take(&self.session, &format!("{name} (pid {pid})"), save) {
                     self.message = error;
                 }
                 return Next::Nothing;
@@ -185,6 +212,7 @@ impl Screens {
             Screen::Report => self.report.draw(frame, body),
             Screen::Memory => self.memory.draw(frame, body),
             Screen::Stacks => self.stacks.draw(frame, body),
+            Screen::Types => self.types.draw(frame, body, &self.session.snapshots()),
         }
     }
 
@@ -194,6 +222,7 @@ impl Screens {
             Screen::Report => Report::KEYS,
             Screen::Memory => Memory::KEYS,
             Screen::Stacks => Stacks::KEYS,
+            Screen::Types => Types::KEYS,
         }
     }
 }
@@ -204,9 +233,10 @@ fn help_text() -> Vec<Line<'static>> {
         ("Report", Report::KEYS),
         ("Memory", Memory::KEYS),
         ("Stacks", Stacks::KEYS),
+        ("Types", Types::KEYS),
     ];
     let mut lines = vec![
-        Line::from("Everywhere: 1 2 3 4 choose a screen, ↑↓ Page Up, Page Down, Home, End move,"),
+        Line::from("Everywhere: 1 to 5 choose a screen, ↑↓ Page Up, Page Down, Home, End move,"),
         Line::from("  j k move, too, but not in Stacks, Esc goes to the processes,"),
         Line::from("  q or Ctrl-C ends. Any key closes this text."),
     ];

@@ -5,6 +5,7 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use about_memory::serve::{TypeRow, TypeTable, TypeTables};
 use about_memory::session::{Session, SessionOptions};
 use dmd::analyze::program::{HeapBlocks, ProgramOptions};
 use memory_report::{Kind, Report, ReportSet, Units};
@@ -12,6 +13,9 @@ use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
+use super::super::dump_limits::DumpLimits;
+use super::super::symbols::Symbols;
+use super::super::typed::Reading;
 use super::ask::{Ask, Process, Told};
 use super::screens::{Next, Screen, Screens};
 
@@ -23,7 +27,8 @@ struct Shown {
 impl Shown {
     fn new(session: Session) -> Self {
         let terminal = Terminal::new(TestBackend::new(80, 24)).unwrap();
-        Self { screens: Screens::new(session), terminal }
+        let reading = Reading::new(Symbols::default(), DumpLimits::of_bytes(1 << 30));
+        Self { screens: Screens::new(session, reading), terminal }
     }
 
     /// The lines on the screen, without spaces at their ends.
@@ -104,7 +109,7 @@ fn processes_have_a_line_each_and_keys() {
         shown.screens.told(Told::Processes(vec![process(7, "server", resident), process(8, "worker", 5)]));
     }
     let lines = shown.lines();
-    assert!(lines[0].starts_with(" 1 Processes   2 Report   3 Memory   4 Stacks"), "{lines:#?}");
+    assert!(lines[0].starts_with(" 1 Processes   2 Report   3 Memory   4 Stacks   5 Types"), "{lines:#?}");
     assert_eq!(lines[1], "       PID   RESIDENT       HEAP LATELY           PROCESS");
     assert_eq!(lines[2], "         7   40.00 MB    1.00 MB              ▂▄█ server");
     assert_eq!(lines[3], "         8    5.00 MB    1.00 MB              ███ worker");
@@ -139,8 +144,7 @@ fn all_keys_are_listed_and_q_quits() {
         assert!(lines.contains(text), "{text} in {lines}");
     }
     // Nothing is cut off at the end of a line.
-    for (screen, end) in [("1", "S heap snapshot"), ("2", "x save"), ("3", "S take"), ("4", "Backspace back")]
-    {
+    for (screen, end) in [("1", "t types"), ("2", "x save"), ("3", "S take"), ("4", "Backspace back")] {
         shown.keys(&format!("x{screen}"));
         assert!(shown.lines()[23].ends_with(end), "{end}");
         shown.keys("?");
@@ -256,6 +260,55 @@ fn a_snapshot_has_aggregate_dominators_suspects_nodes_and_paths() {
 fn dark_matter() -> HeapBlocks {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/dmd/dark-matter-mixed.json");
     HeapBlocks::new(dmd::analyze::read(path).unwrap(), &ProgramOptions::new())
+}
+
+#[test]
+fn types_have_tables_and_lead_to_blocks() {
+    let session = Session::new(SessionOptions::new());
+    let mut shown = Shown::new(session.clone());
+    shown.screens.told(Told::Processes(vec![process(7, "server", 10)]));
+    shown.keys("t");
+    assert_eq!(shown.lines()[23], "process 7 does not offer this (dmd-copy)");
+    shown.keys("5");
+    assert!(shown.has("No types"));
+    shown.screens.types.take(&session, "types of a file", |_| Err("it has none".to_owned())).unwrap();
+    assert!(shown.until("it has none")[1].starts_with("types of a file (1 of 1)"));
+
+    let row = |bytes, text: &str, of_type: Option<&str>| TypeRow {
+        bytes,
+        blocks: 1234,
+        text: text.to_owned(),
+        of_type: of_type.map(str::to_owned),
+    };
+    let rows = vec![row(3 << 20, "Function", Some("Function")), row(1 << 20, "[u8]", Some("[u8]"))];
+    let tables = vec![
+        TypeTable::new("type", "By type", 4 << 20, rows, 10),
+        TypeTable::new("field", "By field", 4 << 20, vec![row(4 << 20, "App.cache", None)], 10),
+    ];
+    let tables = TypeTables::new("4.00 MB in 2468 blocks.", tables);
+    let save = move |path: &Path| {
+        std::fs::copy(small(), path).map_err(|error| error.to_string())?;
+        Ok(tables)
+    };
+    shown.screens.types.take(&session, "types of server", save).unwrap();
+    let lines = shown.until("By type");
+    assert_eq!(lines[1], "types of server (2 of 2): By type");
+    assert_eq!(lines[3], "     3.00 MB   75.0%      1,234 Function");
+    assert_eq!(lines[21], "4.00 MB in 2468 blocks.");
+    shown.press(KeyCode::Tab);
+    assert_eq!(shown.lines()[3], "     4.00 MB  100.0%      1,234 App.cache");
+    shown.press(KeyCode::Enter);
+    assert_eq!(shown.lines()[23], "choose a row of a type");
+    shown.press(KeyCode::Tab);
+    // From a type to its blocks: those of the snapshot.
+    shown.press(KeyCode::Enter);
+    let lines = shown.until(" GROUP");
+    assert!(lines[1].ends_with(": Function"), "{lines:#?}");
+    assert_eq!(shown.screens.screen, Screen::Memory);
+    shown.press(KeyCode::Backspace);
+    shown.until("aggregate by type and stack");
+    shown.keys("5[");
+    assert!(shown.has("it has none"));
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use about_memory::live::ProcessCopy;
-use dmd::analyze::image::{Mapping, read_image};
+use dmd::analyze::image::{Mapping, read_image, read_threads};
 use dmd::analyze::program::bytes;
 use dmd::analyze::{AnalyzeError, Dump, Mode, ReadOptions};
 use typed_heap::{CoreFile, Layered, Memory, ProcessMemory, ScanMemory, TypedError};
@@ -85,6 +85,9 @@ impl Source {
         let memory = ProcessMemory::of(copy.pid()).map_err(|error| failure(error.into()))?;
         let mappings = memory.mappings().map_err(|error| failure(error.into()))?;
         let dump = read(&memory, &mappings, limits).map_err(|error| failure(error.into()))?;
+        let threads = read_threads(&|address, into| memory.read(address, into), &mappings)
+            .map_err(|error| failure(error.into()))?;
+        let memory = memory.with_threads(threads);
         let blocks = dump.blocks().len();
         let without = dump.blocks().filter(|blocks| blocks.stack().is_none()).count();
         if without > blocks / WORTH_A_NOTE {

@@ -37,8 +37,16 @@ pub(crate) fn save_graph(
     Ok(graph)
 }
 
+/// What saves the typed heap of a source as a heap snapshot and gives its tables, on another thread. Its error is a sentence.
+pub(crate) fn saver(
+    reading: Reading,
+    source: Input,
+) -> impl FnOnce(&Path) -> Result<TypeTables, String> + Send + 'static {
+    move |path| save(&reading, &source, None, path).map_err(|failure| failure.lines().join("; "))
+}
+
 /// Saves the typed heap of a source as a heap snapshot, and gives its tables.
-pub(crate) fn save(
+fn save(
     reading: &Reading,
     source: &Input,
     timeout: Option<Duration>,

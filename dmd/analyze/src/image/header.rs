@@ -1,6 +1,6 @@
 //! Finds the header in writable memory of the program and its libraries.
 
-use memory_report::dmd::tables::{HEADER, MAGIC, PLANES, RECORDS_ALL, VERSION};
+use memory_report::dmd::tables::{HEADER, HEADER_WITHOUT_THREADS, MAGIC, PLANES, RECORDS_ALL, VERSION};
 
 use super::Mapping;
 use super::memory::{Memory, u64_at};
@@ -18,6 +18,8 @@ pub(super) struct Header {
     pub(super) roots: [u64; PLANES],
     pub(super) segments: u64,
     pub(super) stacks: u32,
+    /// 0 if there are none.
+    pub(super) threads: u64,
 }
 
 impl Header {
@@ -60,7 +62,9 @@ impl Header {
         roots[0] = word(48);
         let mut stacks = [0; 4];
         memory.fill(word(72), &mut stacks)?;
-        Ok(Self { roots, segments: word(64), stacks: u32::from_le_bytes(stacks) })
+        let has_threads = u64_at(header, 28) as u32 >= HEADER as u32;
+        let threads = if has_threads { memory.words(word(80), 1)?[0] } else { 0 };
+        Ok(Self { roots, segments: word(64), stacks: u32::from_le_bytes(stacks), threads })
     }
 }
 
@@ -75,11 +79,11 @@ fn candidates(memory: &Memory<'_>, mapping: &Mapping) -> Result<Vec<[u8; HEADER]
         // A header may lie across the end of a piece.
         piece.resize((end - at).min(PIECE + HEADER as u64) as usize, 0);
         let filled = memory.read(at, &mut piece)?;
-        for offset in (0..filled.saturating_sub(HEADER - 1)).step_by(8) {
-            let bytes = &piece[offset..offset + HEADER];
+        for offset in (0..filled.saturating_sub(HEADER_WITHOUT_THREADS - 1)).step_by(8) {
+            let bytes = &piece[offset..filled.min(offset + HEADER)];
             if bytes.starts_with(&MAGIC) && u64_at(bytes, MAGIC.len()) == at + offset as u64 {
                 let mut header = [0; HEADER];
-                header.copy_from_slice(bytes);
+                header[..bytes.len()].copy_from_slice(bytes);
                 found.push(header);
             }
         }

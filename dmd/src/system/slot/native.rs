@@ -59,3 +59,19 @@ pub(crate) fn slot() -> &'static ThreadSlot {
     // SAFETY: 128 zeroed bytes that only this thread refers to; the reference does not leave the thread.
     unsafe { &*address }
 }
+
+/// The register that says where this thread has its thread-locals.
+pub(crate) fn thread_pointer() -> usize {
+    let address: usize;
+    // SAFETY: reads the thread pointer. With the ABI of x86-64, the word there is its own address.
+    #[cfg(target_arch = "x86_64")]
+    unsafe {
+        core::arch::asm!("mov {0}, qword ptr fs:[0]", out(reg) address, options(nostack, pure, readonly));
+    }
+    // SAFETY: reads a register.
+    #[cfg(target_arch = "aarch64")]
+    unsafe {
+        core::arch::asm!("mrs {0}, tpidr_el0", out(reg) address, options(nostack, pure, nomem));
+    }
+    address
+}

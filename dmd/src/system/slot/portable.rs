@@ -91,3 +91,8 @@ pub(crate) fn slot() -> &'static ThreadSlot {
     // SAFETY: it lives as long as the thread, and the reference does not leave the thread.
     unsafe { &*place::slot() }
 }
+
+/// 0: this engine does not know the thread pointer.
+pub(crate) fn thread_pointer() -> usize {
+    0
+}

@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::path::Path;
 
-use dmd_analyze::image::Mapping;
+use dmd_analyze::image::{Mapping, Thread};
 
 use super::Memory;
 use super::positioned::{fill_at, read_at};
@@ -21,10 +21,23 @@ const WRITABLE: u8 = 2;
 /// The note with the files that were mapped (`NT_FILE`).
 const FILES: usize = 0x4649_4c45;
 
-/// The note of a thread's registers (`NT_PRSTATUS`), its length on x86-64, and the place of the base of `fs`.
+/// The note of a thread's registers (`NT_PRSTATUS`), and the places of the thread's number and of its registers.
 const REGISTERS: usize = 1;
-const REGISTERS_BYTES: usize = 336;
-const FS_BASE: usize = 280;
+const NUMBER: usize = 32;
+const FIRST_REGISTER: usize = 112;
+
+/// The indices of registers in that note, on x86-64. The others have DWARF's numbers, in their order.
+const X86_64_BYTES: usize = 336;
+const X86_64_ORDER: [u16; 15] = [15, 14, 13, 12, 6, 3, 11, 10, 9, 8, 0, 2, 1, 4, 5];
+const X86_64_CODE: usize = 16;
+const X86_64_STACK: usize = 19;
+const X86_64_THREAD: usize = 21;
+
+/// The same on aarch64, where DWARF's numbers of registers are their indices.
+const AARCH64_BYTES: usize = 392;
+const AARCH64_GENERAL: u16 = 31;
+const AARCH64_STACK: usize = 31;
+const AARCH64_CODE: usize = 32;
 
 /// The note of a thread's `TPIDR_EL0` (`NT_ARM_TLS`).
 const ARM_TLS: usize = 0x401;
@@ -219,14 +232,38 @@ impl Memory for CoreFile {
         true
     }
 
-    fn threads(&self) -> Vec<u64> {
-        let notes = self.notes();
-        let thread = |(kind, note): (usize, &[u8])| match (self.machine, kind) {
-            (X86_64, REGISTERS) if note.len() == REGISTERS_BYTES => Some(u64_at(note, FS_BASE)),
-            (AARCH64, ARM_TLS) if note.len() >= 8 => Some(u64_at(note, 0)),
-            _ => None,
-        };
-        notes.iter().flat_map(|notes| each(notes).filter_map(thread)).take(MOST_THREADS).collect()
+    fn threads(&self) -> Vec<Thread> {
+        let mut threads: Vec<Thread> = Vec::new();
+        for (kind, note) in self.notes().iter().flat_map(|notes| each(notes)) {
+            if threads.len() >= MOST_THREADS {
+                break;
+            }
+            match (self.machine, kind) {
+                (X86_64, REGISTERS) if note.len() == X86_64_BYTES => threads.push(thread(
+                    note,
+                    X86_64_ORDER.iter().copied().enumerate(),
+                    (X86_64_STACK, X86_64_CODE, Some(X86_64_THREAD)),
+                )),
+                (AARCH64, REGISTERS) if note.len() == AARCH64_BYTES => threads.push(thread(
+                    note,
+                    (0..AARCH64_GENERAL).map(|number| (number.into(), number)),
+                    (AARCH64_STACK, AARCH64_CODE, None),
+                )),
+                (AARCH64, ARM_TLS) if note.len() >= 8 => match threads.last_mut() {
+                    Some(thread) if thread.thread_pointer.is_none() => {
+                        thread.thread_pointer = Some(u64_at(note, 0));
+                    }
+                    _ => threads.push(Thread { thread_pointer: Some(u64_at(note, 0)), ..Thread::default() }),
+                },
+                _ => {}
+            }
+        }
+        threads
+    }
+
+    fn end_of(&self, address: u64) -> Option<u64> {
+        let end = self.segment(address).and_then(|segment| segment.start.checked_add(segment.bytes));
+        end.filter(|end| *end > address)
     }
 
     fn read(&self, address: u64, into: &mut [u8]) -> usize {
@@ -244,6 +281,26 @@ impl Memory for CoreFile {
             }
         }
         filled
+    }
+}
+
+/// A thread from the note of its registers: the indices and DWARF's numbers of its registers, and the indices of the stack
+/// pointer, of the address of the next instruction, and of the thread pointer.
+fn thread(
+    note: &[u8],
+    order: impl Iterator<Item = (usize, u16)>,
+    (stack, code, pointer): (usize, usize, Option<usize>),
+) -> Thread {
+    let register = |index: usize| u64_at(note, FIRST_REGISTER + 8 * index);
+    let known = |index: usize| Some(register(index)).filter(|value| *value != 0);
+    Thread {
+        number: Some(u32_at(note, NUMBER).into()).filter(|number| *number != 0),
+        name: String::new(),
+        thread_pointer: pointer.and_then(known),
+        stack_pointer: known(stack),
+        code: known(code),
+        frames: Vec::new(),
+        registers: order.map(|(index, number)| (number, register(index))).collect(),
     }
 }
 

@@ -1,5 +1,7 @@
 //! Two readers of the same moment.
 
+use dmd_analyze::image::Thread;
+
 use super::Memory;
 
 /// Memory of one reader and, at addresses that it does not have, of a second one: a scan dump has the contents of
@@ -25,9 +27,13 @@ impl Memory for Layered<'_> {
         }
     }
 
-    fn threads(&self) -> Vec<u64> {
+    fn threads(&self) -> Vec<Thread> {
         let mut threads = self.first.threads();
         threads.extend(self.second.threads());
         threads
+    }
+
+    fn end_of(&self, address: u64) -> Option<u64> {
+        self.first.end_of(address).or_else(|| self.second.end_of(address))
     }
 }

@@ -2,8 +2,9 @@
 
 use std::fs::{self, File};
 use std::io;
+use std::sync::OnceLock;
 
-use dmd_analyze::image::Mapping;
+use dmd_analyze::image::{Mapping, Thread};
 
 use super::Memory;
 use super::positioned::fill_at;
@@ -15,6 +16,9 @@ use crate::error::TypedError;
 pub struct ProcessMemory {
     pid: u32,
     memory: File,
+    threads: Vec<Thread>,
+    /// The first addresses and the ends of its mappings.
+    areas: OnceLock<Vec<(u64, u64)>>,
 }
 
 impl ProcessMemory {
@@ -29,7 +33,16 @@ impl ProcessMemory {
             let reason = "the memory of a process can be read on Linux only";
             return Err(io::Error::new(io::ErrorKind::Unsupported, reason).into());
         }
-        Ok(Self { pid, memory: File::open(format!("/proc/{pid}/mem"))? })
+        let memory = File::open(format!("/proc/{pid}/mem"))?;
+        Ok(Self { pid, memory, threads: Vec::new(), areas: OnceLock::new() })
+    }
+
+    /// Where the threads of the process were, of which a copy has none:
+    /// [`read_threads`](dmd_analyze::image::read_threads).
+    #[must_use]
+    pub fn with_threads(mut self, threads: Vec<Thread>) -> Self {
+        self.threads = threads;
+        self
     }
 
     /// Whether the process is still there. What was read of one that has ended is not whole.
@@ -44,8 +57,12 @@ impl ProcessMemory {
     ///
     /// [`TypedError::Io`] if the process has ended.
     pub fn mappings(&self) -> Result<Vec<Mapping>, TypedError> {
+        Ok(self.maps()?.lines().filter_map(mapping).collect())
+    }
+
+    fn maps(&self) -> Result<String, io::Error> {
         let maps = fs::read(format!("/proc/{}/maps", self.pid))?;
-        Ok(String::from_utf8_lossy(&maps).lines().filter_map(mapping).collect())
+        Ok(String::from_utf8_lossy(&maps).into_owned())
     }
 }
 
@@ -54,23 +71,41 @@ impl Memory for ProcessMemory {
         true
     }
 
+    fn threads(&self) -> Vec<Thread> {
+        self.threads.clone()
+    }
+
+    fn end_of(&self, address: u64) -> Option<u64> {
+        let all = || Some(self.maps().ok()?.lines().filter_map(range).collect());
+        let areas = self.areas.get_or_init(|| all().unwrap_or_default());
+        let after = areas.partition_point(|(start, _)| *start <= address);
+        let (_, end) = areas[..after].last()?;
+        Some(*end).filter(|end| *end > address)
+    }
+
     fn read(&self, address: u64, into: &mut [u8]) -> usize {
         fill_at(&self.memory, into, address)
     }
 }
 
+/// The first address of a line of the kernel's list of mappings, and the end.
+fn range(line: &str) -> Option<(u64, u64)> {
+    let hexadecimal = |digits| u64::from_str_radix(digits, 16).ok();
+    let (start, end) = line.split_ascii_whitespace().next()?.split_once('-')?;
+    Some((hexadecimal(start)?, hexadecimal(end)?))
+}
+
 /// A line of the kernel's list of mappings; `None` if it has no file.
 fn mapping(line: &str) -> Option<Mapping> {
-    let hexadecimal = |digits| u64::from_str_radix(digits, 16).ok();
-    let mut words = line.split_ascii_whitespace();
-    let (range, permissions, offset) = (words.next()?, words.next()?, words.next()?);
-    let (start, end) = range.split_once('-')?;
+    let (start, end) = range(line)?;
+    let mut words = line.split_ascii_whitespace().skip(1);
+    let (permissions, offset) = (words.next()?, words.next()?);
     // Nothing before the path has a slash: a device's number and an inode follow.
     let path = &line[line.find(" /")? + 1..];
     Some(Mapping {
-        start: hexadecimal(start)?,
-        end: hexadecimal(end)?,
-        offset: hexadecimal(offset)?,
+        start,
+        end,
+        offset: u64::from_str_radix(offset, 16).ok()?,
         is_writable: permissions.contains('w'),
         path: path.to_owned(),
     })

@@ -8,9 +8,15 @@ use typed_heap::{Memory as _, ProcessMemory};
 const ELF_HEADER: usize = 64;
 const PROGRAM_HEADER: usize = 56;
 
-/// The machine, the kind and the length of the note that says where a thread has its thread-locals, and the place in it.
-const OF_THREADS: (u16, u32, usize, usize) =
-    if cfg!(target_arch = "aarch64") { (183, 0x401, 8, 0) } else { (62, 1, 336, 280) };
+/// The machine.
+const MACHINE: u16 = if cfg!(target_arch = "aarch64") { 183 } else { 62 };
+
+/// The length of the note of a thread's registers, and the place of the stack pointer and, if it has one, of the thread pointer.
+const REGISTERS: (usize, usize, Option<usize>) =
+    if cfg!(target_arch = "aarch64") { (392, 360, None) } else { (336, 264, Some(280)) };
+
+/// The note of a thread pointer beside the registers.
+const THREAD_POINTER: u32 = 0x401;
 
 fn note(kind: u32, contents: &[u8]) -> Vec<u8> {
     let header = [5, contents.len() as u32, kind];
@@ -21,8 +27,8 @@ fn note(kind: u32, contents: &[u8]) -> Vec<u8> {
     note
 }
 
-/// Writes a core file: the memory of all mappings, a note of their files, and one for each of the threads.
-pub(crate) fn write(pid: u32, path: &Path, threads: &[u64]) {
+/// Writes a core file: the memory of all mappings, a note of their files, and the thread pointers and stack pointers of threads.
+pub(crate) fn write(pid: u32, path: &Path, threads: &[(u64, u64)]) {
     let memory = ProcessMemory::of(pid).unwrap();
     let maps = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap();
     let mut segments = Vec::new();
@@ -30,8 +36,9 @@ pub(crate) fn write(pid: u32, path: &Path, threads: &[u64]) {
         let mut words = line.split_ascii_whitespace();
         let (start, end) = words.next().unwrap().split_once('-').unwrap();
         let [start, end] = [start, end].map(|digits| u64::from_str_radix(digits, 16).unwrap());
-        let flags = if words.next().unwrap().contains('w') { 6_u32 } else { 4 };
-        if end >> 63 == 0 {
+        let permissions = words.next().unwrap();
+        let flags = if permissions.contains('w') { 6_u32 } else { 4 };
+        if end >> 63 == 0 && permissions.starts_with('r') {
             let mut bytes = vec![0; (end - start) as usize];
             let filled = memory.read(start, &mut bytes);
             bytes.truncate(filled);
@@ -48,19 +55,26 @@ pub(crate) fn write(pid: u32, path: &Path, threads: &[u64]) {
     for file in &files {
         of_files.extend(file.path.bytes().chain([0]));
     }
-    let (machine, kind, length, place) = OF_THREADS;
+    let (length, of_stack, of_thread) = REGISTERS;
     let mut notes = Vec::new();
-    for thread in threads {
+    for (number, (thread, stack)) in threads.iter().enumerate() {
         let mut registers = vec![0; length];
-        registers[place..place + 8].copy_from_slice(&thread.to_le_bytes());
-        notes.extend(note(kind, &registers));
+        registers[32] = 1 + number as u8;
+        registers[of_stack..of_stack + 8].copy_from_slice(&stack.to_le_bytes());
+        if let Some(place) = of_thread {
+            registers[place..place + 8].copy_from_slice(&thread.to_le_bytes());
+        }
+        notes.extend(note(1, &registers));
+        if of_thread.is_none() {
+            notes.extend(note(THREAD_POINTER, &thread.to_le_bytes()));
+        }
     }
     notes.extend(note(0x4649_4c45, &of_files));
 
     let mut file = b"\x7fELF\x02\x01".to_vec();
     file.resize(ELF_HEADER, 0);
     file[16] = 4;
-    file[18..20].copy_from_slice(&machine.to_le_bytes());
+    file[18..20].copy_from_slice(&MACHINE.to_le_bytes());
     file[32] = ELF_HEADER as u8;
     file[54] = PROGRAM_HEADER as u8;
     file[56..58].copy_from_slice(&(1 + segments.len() as u16).to_le_bytes());

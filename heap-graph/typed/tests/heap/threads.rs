@@ -1,8 +1,20 @@
-//! What thread-locals hold, of a program whose source says it.
+//! What thread-locals and stacks hold, of a program whose source says it.
 
-use typed_heap::{CoreFile, Layered, ScanMemory};
+use std::fs;
+use std::path::PathBuf;
+
+use typed_heap::{CoreFile, Layered, ScanMemory, TypedHeap};
 
 use crate::{Victim, core_of, statics_are_readable};
+
+impl Victim {
+    /// A core file of the program with these thread pointers and stack pointers.
+    fn core(&self, threads: &[(u64, u64)]) -> CoreFile {
+        let path = self.folder.path().join("core");
+        core_of::write(self.child.id(), &path, threads);
+        CoreFile::open(&path).unwrap()
+    }
+}
 
 #[test]
 fn thread_locals_hold_blocks() {
@@ -10,7 +22,7 @@ fn thread_locals_hold_blocks() {
         return;
     }
     let victim = Victim::of("typed_heap_threads");
-    let thread = std::fs::read_to_string(victim.folder.path().join("dump.json.thread")).unwrap();
+    let thread = fs::read_to_string(victim.folder.path().join("dump.json.thread")).unwrap();
     let thread = u64::from_str_radix(&thread, 16).unwrap();
     let scan = ScanMemory::new(&victim.dump).unwrap();
     // Without the register of the thread nobody knows where its memory is.
@@ -18,7 +30,7 @@ fn thread_locals_hold_blocks() {
     let expected = [
         (vec![], [nowhere.clone(), nowhere]),
         (
-            vec![thread, 8],
+            vec![(thread, 0), (8, 0)],
             [
                 vec!["thread-local typed_heap_threads::linux::EAGER".to_owned()],
                 vec!["thread-local typed_heap_threads::linux::LAZY".to_owned()],
@@ -26,18 +38,46 @@ fn thread_locals_hold_blocks() {
         ),
     ];
     for (threads, chains) in expected {
-        let path = victim.folder.path().join("core");
-        core_of::write(victim.child.id(), &path, &threads);
-        let core = CoreFile::open(&path).unwrap();
-        let memory = Layered::new(&scan, &core);
-        let heap = victim.heap(&memory);
-        let why = heap.why();
-        for (name, chain) in
-            ["[typed_heap_threads::linux::Item]", "[typed_heap_threads::linux::Other]"].iter().zip(chains)
-        {
-            let block = (0..heap.blocks().len()).find(|block| heap.type_name(*block) == *name).unwrap();
-            let names: Vec<String> = why.chain(block).into_iter().map(|holder| holder.name).collect();
-            assert_eq!(names, chain, "{name}");
+        let core = victim.core(&threads);
+        let heap = victim.heap(&Layered::new(&scan, &core));
+        for (name, chain) in ["Item", "Other"].iter().zip(chains) {
+            assert_eq!(chain_of(&heap, &format!("[typed_heap_threads::linux::{name}]")), chain, "{name}");
         }
     }
+}
+
+/// In a core file every thread has a stack pointer. What only its stack holds is the thread's.
+#[test]
+fn stacks_hold_blocks() {
+    if !statics_are_readable() {
+        return;
+    }
+    let victim = Victim::of("typed_heap_threads");
+    let core = victim.core(&[(0, stack_pointer(victim.child.id(), "waiting"))]);
+    let scan = ScanMemory::new(&victim.dump).unwrap();
+    let heap = victim.heap(&Layered::new(&scan, &core));
+    assert_eq!(chain_of(&heap, "[typed_heap_threads::linux::Waiting]"), ["thread 1"]);
+    // The stack of the other one is not known.
+    let outside = ["held from outside of the heap"];
+    assert_eq!(chain_of(&heap, "table (u32, typed_heap_threads::linux::Running)"), outside);
+    let (_, by_statics) = heap.held_by_statics();
+    let (_, by_roots) = heap.held_by_roots();
+    assert!(by_roots > by_statics, "{by_roots} {by_statics}");
+}
+
+/// The stack pointer of a thread that waits.
+fn stack_pointer(process: u32, name: &str) -> u64 {
+    let tasks = fs::read_dir(format!("/proc/{process}/task")).unwrap();
+    let is_it = |task: &PathBuf| fs::read_to_string(task.join("comm")).unwrap().trim_end() == name;
+    let task = tasks.map(|task| task.unwrap().path()).find(is_it).unwrap();
+    let call = fs::read_to_string(task.join("syscall")).unwrap();
+    let pointer = call.trim_end().rsplit(' ').nth(1).unwrap();
+    u64::from_str_radix(&pointer[2..], 16).unwrap()
+}
+
+/// The names of the holders of the block with this type.
+fn chain_of(heap: &TypedHeap<'_>, name: &str) -> Vec<String> {
+    let block = (0..heap.blocks().len()).find(|block| heap.type_name(*block) == name);
+    let chain = heap.why().chain(block.unwrap_or_else(|| panic!("{name}")));
+    chain.into_iter().map(|holder| holder.name).collect()
 }

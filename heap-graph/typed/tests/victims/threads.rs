@@ -1,4 +1,4 @@
-//! A thread with thread-locals: `DMD=--mode=scan typed_heap_threads DUMP`. It writes the dump, the register of the thread as
+//! A thread with thread-locals, and threads with values on their stacks: `DMD=--mode=scan typed_heap_threads DUMP`. It writes the dump, the register of the thread as
 //! `DUMP.thread`, and a line, and ends with its standard input.
 
 #![allow(clippy::print_stdout, reason = "the test reads it")]
@@ -15,8 +15,10 @@ fn main() {
 mod linux {
     use std::alloc::System;
     use std::cell::RefCell;
+    use std::collections::HashMap;
     use std::io::Read as _;
     use std::os::unix::thread::JoinHandleExt as _;
+    use std::sync::atomic::{AtomicBool, Ordering};
     use std::sync::mpsc;
     use std::thread;
 
@@ -34,10 +36,42 @@ mod linux {
         static LAZY: RefCell<Vec<Other>> = RefCell::new(vec![Other(1); 7]);
     }
 
+    #[derive(Clone)]
+    struct Waiting(u64);
+
+    struct Running(u64);
+
+    static ENDS: AtomicBool = AtomicBool::new(false);
+
+    /// Has a vector on its stack, and waits.
+    #[inline(never)]
+    fn wait(ready: &mpsc::Sender<()>, ends: &mpsc::Receiver<()>) -> u64 {
+        let values = vec![Waiting(4); 6];
+        ready.send(()).expect("the main thread waits");
+        let _ = ends.recv();
+        values.iter().map(|value| value.0).sum()
+    }
+
+    /// Has a table on its stack, and never waits. What it calls last does not allocate.
+    #[inline(never)]
+    fn run(ready: &mpsc::Sender<()>) -> u64 {
+        let table: HashMap<u32, Running> = (0..20).map(|number| (number, Running(5))).collect();
+        ready.send(()).expect("the main thread waits");
+        while !ENDS.load(Ordering::Relaxed) {
+            std::hint::spin_loop();
+        }
+        table.values().map(|value| value.0).sum()
+    }
+
     pub(super) fn main() {
         let dump = std::env::args().nth(1).expect("a file");
         let (ready, is_ready) = mpsc::channel();
         let (end, ends) = mpsc::channel::<()>();
+        let (ends_waiting, waits) = mpsc::channel::<()>();
+        let (is_waiting, is_running) = (ready.clone(), ready.clone());
+        let named = |name: &str| thread::Builder::new().name(name.to_owned());
+        let waiting = named("waiting").spawn(move || wait(&is_waiting, &waits)).expect("a thread");
+        let running = named("running").spawn(move || run(&is_running)).expect("a thread");
         let thread = thread::spawn(move || {
             EAGER.with_borrow_mut(|items| items.resize(5, Item(2)));
             LAZY.with_borrow_mut(|others| others[0].0 = 3);
@@ -45,14 +79,16 @@ mod linux {
             let _ = ends.recv();
             EAGER.with_borrow(|items| items.iter().map(|item| item.0).sum::<u64>())
         });
-        is_ready.recv().expect("the thread runs");
+        (0..3).for_each(|_| is_ready.recv().expect("the threads run"));
         // With this C library, the handle of a thread is what its register says.
         std::fs::write(format!("{dump}.thread"), format!("{:x}", thread.as_pthread_t())).expect("a file");
         dmd::dump(&dump).expect("a dump");
         println!("ready");
         let mut rest = Vec::new();
         std::io::stdin().read_to_end(&mut rest).expect("standard input");
-        drop(end);
-        println!("{}", thread.join().expect("no panic"));
+        drop((end, ends_waiting));
+        ENDS.store(true, Ordering::Relaxed);
+        let sums = [thread, waiting, running].map(|thread| thread.join().expect("no panic"));
+        println!("{}", sums.iter().sum::<u64>());
     }
 }

@@ -20,6 +20,7 @@
 //! | 56 to 63 | the address of the addresses of the roots of all planes, of which the first is 0 |
 //! | 64 to 71 | the address of the addresses of the segments of stacks |
 //! | 72 to 79 | the address of the number of stacks, 4 bytes |
+//! | 80 to 87 | the address of the address of the threads; that is 0 in a process that is not a copy. Some headers end before |
 //!
 //! # Blocks
 //!
@@ -39,6 +40,18 @@
 //! A stack is a node with a number from 1 on. A segment has [`SEGMENT`] nodes of [`NODE`] bytes, of which the first 8 are
 //! the return address and the next 4 the number of the caller's node, or 0. Return addresses below [`FIRST_PC`] are no
 //! frames.
+//!
+//! # Threads
+//!
+//! A copy of a process has one thread, and knows where the threads of the process were. Two numbers of 8 bytes come first: of
+//! rows of [`THREAD`] bytes, which follow, and of rows of [`RECORDED`] bytes, which come last.
+//!
+//! The first rows are of the system: the number of a thread, its stack pointer, the address of its next instruction (both 0 if
+//! the thread ran at that moment), and 16 bytes with its name, which ends at a 0. The last rows are of the engine, for threads that
+//! have allocated: the thread pointer, the number of frames, and a word without a meaning; then a row for each frame of the last stack,
+//! outermost first: the address at which it continues, its stack pointer, and the address of the return address that leads to
+//! it, or 0 where that is not known. A frame is still there if all return addresses further out are at their places, above the
+//! stack pointer.
 
 /// The first bytes of the header.
 pub const MAGIC: [u8; 16] = *b"\xD3\x4DDMD's tables\r\n";
@@ -47,7 +60,19 @@ pub const MAGIC: [u8; 16] = *b"\xD3\x4DDMD's tables\r\n";
 pub const VERSION: u32 = 1;
 
 /// The bytes of the header.
-pub const HEADER: usize = 80;
+pub const HEADER: usize = 88;
+
+/// The bytes of a header that does not have the threads.
+pub const HEADER_WITHOUT_THREADS: usize = 80;
+
+/// The bytes of what the system says of a thread.
+pub const THREAD: usize = 40;
+
+/// The bytes of the name of a thread.
+pub const THREAD_NAME: usize = 16;
+
+/// The bytes of what the engine says of a thread, and of a frame.
+pub const RECORDED: usize = 24;
 
 /// The phase in which the engine records every block.
 pub const RECORDS_ALL: u8 = 2;

@@ -1,0 +1,70 @@
+//! Where the threads of a process were when it was copied.
+
+use memory_report::dmd::tables::{RECORDED, THREAD, THREAD_NAME};
+
+use super::Thread;
+use super::header::Header;
+use super::memory::{Memory, damaged, u64_at};
+use crate::error::AnalyzeError;
+
+/// The most rows of either kind: the engine has no room for more.
+const MOST: u64 = 1 << 20;
+
+/// Where C libraries have the system's number of a thread, from its thread pointer on: glibc and musl, on x86-64.
+const NUMBERS: [u64; 2] = [720, 48];
+
+pub(super) fn all(memory: &Memory<'_>, header: &Header) -> Result<Vec<Thread>, AnalyzeError> {
+    if header.threads == 0 {
+        return Ok(Vec::new());
+    }
+    let counts = memory.words(header.threads, 2)?;
+    if counts.iter().any(|count| *count > MOST) {
+        return Err(damaged("there are too many threads"));
+    }
+    let [listed, recorded] = [counts[0] as usize * THREAD, counts[1] as usize * RECORDED];
+    let mut rows = vec![0; listed + recorded];
+    memory.fill(header.threads.wrapping_add(16), &mut rows)?;
+    let known = |word: u64| (word != 0).then_some(word);
+    let of_system = |row: &[u8]| {
+        let name = row[THREAD - THREAD_NAME..].split(|byte| *byte == 0).next().unwrap_or_default();
+        Thread {
+            number: known(u64_at(row, 0)),
+            name: String::from_utf8_lossy(name).into_owned(),
+            stack_pointer: known(u64_at(row, 8)),
+            code: known(u64_at(row, 16)),
+            ..Thread::default()
+        }
+    };
+    let mut threads: Vec<Thread> = rows[..listed].chunks_exact(THREAD).map(of_system).collect();
+    let mut recorded = rows[listed..].chunks_exact(RECORDED).map(|row| [0, 8, 16].map(|at| u64_at(row, at)));
+    while let Some([pointer, count, _]) = recorded.next() {
+        let frames: Vec<[u64; 3]> = recorded.by_ref().take(usize::try_from(count).unwrap_or(0)).collect();
+        let number = |at: &u64| {
+            let mut word = [0; 4];
+            let filled = memory.read(pointer.wrapping_add(*at), &mut word).unwrap_or(0);
+            (filled == word.len()).then_some(u64::from(u32::from_le_bytes(word)))
+        };
+        let numbers: Vec<u64> = NUMBERS.iter().filter_map(number).collect();
+        let is_it = |thread: &Thread| thread.number.is_some_and(|number| numbers.contains(&number));
+        let thread = match threads.iter().position(is_it) {
+            Some(thread) => &mut threads[thread],
+            None => {
+                threads.push(Thread::default());
+                let last = threads.len() - 1;
+                &mut threads[last]
+            }
+        };
+        thread.thread_pointer = Some(pointer);
+        thread.stack_pointer = thread.stack_pointer.or(frames.last().map(|[_, stack, _]| *stack));
+        let lowest = thread.stack_pointer.unwrap_or(0);
+        for [code, stack, return_at] in frames.into_iter().filter(|[_, stack, _]| *stack >= lowest) {
+            thread.frames.push((code, stack));
+            // A call of x86-64 leaves it next to the frame; elsewhere the comparison fails.
+            let return_at = if return_at == 0 { stack.saturating_sub(8) } else { return_at };
+            if return_at < lowest || memory.words(return_at, 1).is_ok_and(|word| word != [code]) {
+                break;
+            }
+        }
+    }
+    Ok(threads)
+}

@@ -1,0 +1,160 @@
+//! What threads hold: words of their stacks, of their registers, and of their libraries' thread-locals.
+//!
+//! A word counts if it leads into a block, and it names a block that no static and no other block holds: a stack may
+//! borrow what others own, and may have words that are out of date.
+
+use dmd_analyze::image::Thread;
+use dmd_analyze::program::Folds;
+use dmd_analyze::symbolize::{ResolvedFrames, SymbolOptions};
+use dmd_analyze::{Dump, short_type_name};
+use hashbrown::HashMap;
+
+use crate::blocks::{Block, Index};
+use crate::memory::{Memory, Reader};
+use crate::unwind::{StackFrame, Unwinder};
+
+/// The most bytes of a stack that are read.
+const MOST: u64 = 64 << 20;
+
+/// Bytes before the thread pointer that have libraries' thread-locals, and behind it what the C library knows of the
+/// thread.
+const BEFORE: u64 = 4096;
+const BEHIND: u64 = 4096;
+
+/// A thread, and a place in the code of one of its frames, if that is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Place {
+    thread: u32,
+    code: Option<u64>,
+}
+
+/// The blocks to which words of threads lead.
+#[derive(Debug, Default)]
+pub(crate) struct ThreadWords {
+    /// For each block the outermost place: the innermost ones borrow from it.
+    by_block: HashMap<u32, Place>,
+    threads: Vec<Thread>,
+    texts: HashMap<Place, String>,
+}
+
+impl ThreadWords {
+    /// Reads what threads have.
+    pub(crate) fn read(
+        dump: &Dump,
+        memory: &dyn Memory,
+        reader: &mut Reader<'_>,
+        (index, blocks): (&Index, &[Block]),
+        mut threads: Vec<Thread>,
+    ) -> Self {
+        // The system numbers threads in their order. What is not a thread of the system comes last.
+        threads.sort_by_key(|thread| thread.number.unwrap_or(u64::MAX));
+        let unwinder = Unwinder::new(dump.modules());
+        let mut words = Self::default();
+        for (number, thread) in threads.iter().enumerate() {
+            let place = |code| Place { thread: number as u32, code };
+            let mut note = |word: u64, place: Place| {
+                if let Some(block) = index.find(blocks, word) {
+                    words.by_block.insert(block as u32, place);
+                }
+            };
+            let own =
+                thread.thread_pointer.map(|own| (own.saturating_sub(BEFORE), own.saturating_add(BEHIND)));
+            let (start, end) = thread.stack_pointer.map_or((0, 0), |start| {
+                let end = memory.end_of(start).unwrap_or(start).min(start.saturating_add(MOST));
+                // A thread's stack ends in its thread-locals.
+                (start, own.map_or(end, |own| if own.1 > start { end.min(own.1) } else { end }))
+            });
+            if let Some(own) = own.filter(|own| !(start..end).contains(&own.0)) {
+                for word in words_of(reader.read(own.0, own.1 - own.0)) {
+                    note(word, place(None));
+                }
+            }
+            let stack: Vec<u64> = words_of(reader.read(start, end.saturating_sub(start))).collect();
+            let read = |address: u64| {
+                let at = address.checked_sub(start).filter(|at| at % 8 == 0)?;
+                stack.get(usize::try_from(at / 8).ok()?).copied()
+            };
+            let frames = unwinder.frames(thread, &read);
+            for (_, value) in &thread.registers {
+                note(*value, place(frames.first().and_then(|frame| frame.code)));
+            }
+            let mut frames = frames.iter().peekable();
+            for (at, word) in stack.iter().enumerate() {
+                let address = start + 8 * at as u64;
+                while frames.next_if(|frame: &&StackFrame| frame.end <= address).is_some() {}
+                note(*word, place(frames.peek().and_then(|frame| frame.code)));
+            }
+        }
+        words.threads = threads;
+        words
+    }
+
+    /// Whether a word of a thread leads into a block.
+    pub(crate) fn hold(&self, block: usize) -> bool {
+        self.by_block.contains_key(&(block as u32))
+    }
+
+    /// Forgets all blocks but these, and looks up the functions that hold them.
+    pub(crate) fn keep(&mut self, blocks: &[usize], dump: &Dump) {
+        let kept = blocks.iter().filter_map(|block| {
+            let block = *block as u32;
+            self.by_block.get(&block).map(|place| (block, *place))
+        });
+        self.by_block = kept.collect();
+        let unwinder = Unwinder::new(dump.modules());
+        let mut wanted: Vec<u64> = self.by_block.values().filter_map(|place| place.code).collect();
+        wanted.sort_unstable();
+        wanted.dedup();
+        let index_of = |module: &dmd_analyze::Module| {
+            dump.modules().iter().position(|other| core::ptr::eq(other, module))
+        };
+        let addresses: Vec<_> = wanted
+            .iter()
+            .map(|code| {
+                let place = unwinder.module(*code);
+                // The look-up is for return addresses, before which the call is.
+                let place = place.and_then(|(module, at)| Some((index_of(module)?, at.wrapping_add(1))));
+                (*code as usize, place)
+            })
+            .collect();
+        let mut frames = ResolvedFrames::default();
+        if !addresses.is_empty() {
+            frames.look_up(&addresses, dump.modules(), &SymbolOptions::new());
+        }
+        let folds = Folds::new();
+        for place in self.by_block.values() {
+            let threads = &self.threads;
+            self.texts.entry(*place).or_insert_with(|| {
+                let thread = &threads[place.thread as usize];
+                let mut text = match thread.number {
+                    Some(_) => format!("thread {}", place.thread + 1),
+                    None => "a thread".to_owned(),
+                };
+                if !thread.name.is_empty() {
+                    text.push_str(&format!(" ({})", thread.name));
+                }
+                let function = place.code.and_then(|code| {
+                    let mut calls = frames.get(code as usize);
+                    let own = frames.get(code as usize).find(|frame| folds.of(frame).is_none());
+                    own.or_else(|| calls.next())?.function.map(short_type_name)
+                });
+                if let Some(function) = function {
+                    text.push_str(": ");
+                    text.push_str(&function);
+                }
+                text
+            });
+        }
+    }
+
+    /// The thread that holds a block, as `thread 3 (worker): app::serve`.
+    pub(crate) fn text(&self, block: usize) -> Option<&str> {
+        let place = self.by_block.get(&(block as u32))?;
+        self.texts.get(place).map(String::as_str)
+    }
+}
+
+fn words_of(bytes: &[u8]) -> impl Iterator<Item = u64> {
+    let word = |word: &[u8]| word.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte));
+    bytes.chunks_exact(8).map(word)
+}

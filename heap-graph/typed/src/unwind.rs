@@ -1,0 +1,200 @@
+//! The frames of a thread, from its registers, its stack, and the unwind tables of its program and libraries
+//! (DWARF 5, section 6.4; Linux Standard Base, `.eh_frame_hdr`).
+
+use std::cell::OnceCell;
+use std::fs::{self, File};
+
+use dmd_analyze::Module;
+use dmd_analyze::image::Thread;
+use gimli::{
+    BaseAddresses, CfaRule, EhFrame, EhFrameHdr, EndianSlice, LittleEndian, ParsedEhFrameHdr, Register,
+    RegisterRule, UnwindContext, UnwindSection as _,
+};
+use object::read::ReadCache;
+use object::{Architecture, Object as _, ObjectSection as _, ObjectSegment as _};
+
+/// The most frames of a stack.
+const MOST: usize = 1 << 14;
+
+/// DWARF's numbers of registers, of which no processor here has more.
+const REGISTERS: usize = 96;
+
+/// A frame of a thread, or frames of unknown functions.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct StackFrame {
+    /// An address in its function: of its next instruction or, in a caller, before the return address.
+    pub(crate) code: Option<u64>,
+    /// The address behind the frame.
+    pub(crate) end: u64,
+}
+
+/// The unwind tables of a file, and the numbers of its processor's registers.
+#[derive(Debug)]
+struct Tables {
+    frames: Vec<u8>,
+    header: Option<Vec<u8>>,
+    bases: BaseAddresses,
+    /// Of the stack pointer, and of the return address.
+    registers: (Register, Register),
+}
+
+#[derive(Debug)]
+struct Loaded<'d> {
+    module: &'d Module,
+    bias: u64,
+    /// The addresses of its code in memory, and its size.
+    code: Vec<(u64, u64)>,
+    tables: OnceCell<Option<Tables>>,
+}
+
+/// Unwinds stacks of the modules of a dump.
+#[derive(Debug)]
+pub(crate) struct Unwinder<'d> {
+    modules: Vec<Loaded<'d>>,
+}
+
+impl<'d> Unwinder<'d> {
+    pub(crate) fn new(modules: &'d [Module]) -> Self {
+        Self { modules: modules.iter().filter_map(loaded).collect() }
+    }
+
+    /// The index of the module that has code at an address, and the address in its file.
+    pub(crate) fn module(&self, code: u64) -> Option<(&'d Module, u64)> {
+        self.at(code).map(|loaded| (loaded.module, code.wrapping_sub(loaded.bias)))
+    }
+
+    fn at(&self, code: u64) -> Option<&Loaded<'d>> {
+        let has = |loaded: &&Loaded<'_>| {
+            loaded.code.iter().any(|(start, bytes)| code.wrapping_sub(*start) < *bytes)
+        };
+        self.modules.iter().find(has)
+    }
+
+    /// The frames from the innermost on: as far as tables have them, and then those that are known anyway. `read` gives the word at
+    /// an address.
+    pub(crate) fn frames(&self, thread: &Thread, read: &dyn Fn(u64) -> Option<u64>) -> Vec<StackFrame> {
+        let mut frames = self.by_tables(thread, read);
+        // A frame ends where its caller's stack pointer is after the call.
+        for pair in thread.frames.windows(2).rev() {
+            let [(_, end), (code, stack)] = *pair else { continue };
+            let last = frames.last().map_or(0, |frame| frame.end);
+            if stack < last {
+                continue;
+            }
+            if stack > last {
+                frames.push(StackFrame { code: None, end: stack });
+            }
+            frames.push(StackFrame { code: code.checked_sub(1), end });
+        }
+        frames
+    }
+
+    fn by_tables(&self, thread: &Thread, read: &dyn Fn(u64) -> Option<u64>) -> Vec<StackFrame> {
+        let mut frames = Vec::new();
+        let (Some(mut stack), Some(mut code)) = (thread.stack_pointer, thread.code) else { return frames };
+        let mut registers = [None; REGISTERS];
+        for (number, value) in &thread.registers {
+            if let Some(register) = registers.get_mut(usize::from(*number)) {
+                *register = Some(*value);
+            }
+        }
+        let mut context = UnwindContext::new();
+        while frames.len() < MOST {
+            let Some(step) = self.step(code, stack, &mut registers, &mut context, read) else { break };
+            if step.0 <= stack && !frames.is_empty() {
+                break;
+            }
+            frames.push(StackFrame { code: Some(code), end: step.0 });
+            stack = step.0;
+            // A call may be the last instruction of a function.
+            let Some(caller) = step.1.checked_sub(1) else { break };
+            code = caller;
+        }
+        frames
+    }
+
+    /// The end of the frame of a function that runs at `code`, and its return address.
+    fn step(
+        &self,
+        code: u64,
+        stack: u64,
+        registers: &mut [Option<u64>; REGISTERS],
+        context: &mut UnwindContext<usize>,
+        read: &dyn Fn(u64) -> Option<u64>,
+    ) -> Option<(u64, u64)> {
+        let loaded = self.at(code)?;
+        let tables = loaded.tables.get_or_init(|| tables(&loaded.module.path)).as_ref()?;
+        let address = code.wrapping_sub(loaded.bias);
+        let frames = EhFrame::new(&tables.frames, LittleEndian);
+        let (stack_register, return_register) = tables.registers;
+        registers[usize::from(stack_register.0)] = Some(stack);
+        let header = tables.header();
+        let fde = header.as_ref().and_then(|header| {
+            let table = header.table()?;
+            table.fde_for_address(&frames, &tables.bases, address, EhFrame::cie_from_offset).ok()
+        });
+        let fde =
+            fde.or_else(|| frames.fde_for_address(&tables.bases, address, EhFrame::cie_from_offset).ok())?;
+        let row = fde.unwind_info_for_address(&frames, &tables.bases, context, address).ok()?;
+        let CfaRule::RegisterAndOffset { register, offset } = row.cfa() else { return None };
+        let base = *registers.get(usize::from(register.0))?;
+        let end = base?.wrapping_add_signed(*offset);
+        let before = *registers;
+        for (register, rule) in row.registers() {
+            let Some(place) = registers.get_mut(usize::from(register.0)) else { continue };
+            *place = match rule {
+                RegisterRule::Offset(offset) => read(end.wrapping_add_signed(*offset)),
+                RegisterRule::ValOffset(offset) => Some(end.wrapping_add_signed(*offset)),
+                RegisterRule::Register(other) => before.get(usize::from(other.0)).copied().flatten(),
+                RegisterRule::SameValue => *place,
+                _ => None,
+            };
+        }
+        // Without a rule the register has kept its value, as in a leaf function of aarch64.
+        let caller = registers[usize::from(return_register.0)].take()?;
+        Some((end, caller))
+    }
+}
+
+impl Tables {
+    fn header(&self) -> Option<ParsedEhFrameHdr<EndianSlice<'_, LittleEndian>>> {
+        EhFrameHdr::new(self.header.as_ref()?, LittleEndian).parse(&self.bases, 8).ok()
+    }
+}
+
+fn loaded(module: &Module) -> Option<Loaded<'_>> {
+    let bias = module.bias?;
+    let cache = opened(&module.path)?;
+    let file = object::File::parse(&cache).ok()?;
+    let code =
+        file.segments().map(|segment| (segment.address().wrapping_add(bias), segment.size())).collect();
+    Some(Loaded { module, bias, code, tables: OnceCell::new() })
+}
+
+fn opened(path: &str) -> Option<ReadCache<File>> {
+    // Opening a pipe would wait.
+    fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
+    Some(ReadCache::new(File::open(path).ok()?))
+}
+
+fn tables(path: &str) -> Option<Tables> {
+    let cache = opened(path)?;
+    let file = object::File::parse(&cache).ok()?;
+    let registers = match file.architecture() {
+        Architecture::X86_64 => (gimli::X86_64::RSP, gimli::X86_64::RA),
+        Architecture::Aarch64 => (gimli::AArch64::SP, gimli::AArch64::X30),
+        _ => return None,
+    };
+    let section = |name| file.section_by_name(name);
+    let frames = section(".eh_frame")?;
+    let header = section(".eh_frame_hdr");
+    let mut bases = BaseAddresses::default().set_eh_frame(frames.address());
+    if let Some(header) = &header {
+        bases = bases.set_eh_frame_hdr(header.address());
+    }
+    if let Some(text) = section(".text") {
+        bases = bases.set_text(text.address());
+    }
+    let contents = |section: object::Section<'_, '_, _>| section.data().ok().map(<[u8]>::to_vec);
+    Some(Tables { frames: contents(frames)?, header: header.and_then(contents), bases, registers })
+}
