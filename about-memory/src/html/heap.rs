@@ -40,6 +40,8 @@ pub(super) struct HeapHeader<'a> {
 struct BlocksHeader {
     /// The titles of the kinds.
     kinds: Vec<&'static str>,
+    /// The reporters, whose blocks follow those of kinds in the same columns.
+    reporters: Vec<String>,
     estimated: bool,
 }
 
@@ -188,13 +190,15 @@ fn of_change(change: &HeapChange, columns: &mut Columns) {
 /// The kinds one after another, each with all rows.
 fn of_blocks(blocks: &HeapBlocks, columns: &mut Columns) -> BlocksHeader {
     let [mut bytes, mut counts] = [(); 2].map(|()| Numbers::default());
-    for sums in blocks.kinds().iter().flat_map(|kind| &kind.sums) {
+    let kinds = blocks.kinds().iter().flat_map(|kind| &kind.sums);
+    for sums in kinds.chain(blocks.reporters().iter().flat_map(|reporter| &reporter.sums)) {
         bytes.push_signed(sums.usable());
         counts.push_signed(sums.num);
     }
     columns.extend([("kindBytes", bytes.into_bytes()), ("kindBlocks", counts.into_bytes())]);
     let kinds = blocks.kinds().iter().map(|kind| kind.kind.name());
-    BlocksHeader { kinds: kinds.collect(), estimated: blocks.is_estimated() }
+    let reporters = blocks.reporters().iter().map(|reporter| reporter.path.clone());
+    BlocksHeader { kinds: kinds.collect(), reporters: reporters.collect(), estimated: blocks.is_estimated() }
 }
 
 /// A column of ascending times.

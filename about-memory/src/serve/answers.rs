@@ -7,9 +7,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::response::Refusal;
-use crate::session::{
-    Answer, Column, PathStep, Pending, Rows, SessionError, SnapshotInfo, State as _, TreeMapBox,
-};
+use crate::session::{Answer, PathStep, Pending, Rows, SessionError, SnapshotInfo, State as _, TreeMapBox};
 
 /// How often a waiting connection looks whether the page still waits.
 const LOOK: Duration = Duration::from_millis(20);
@@ -66,18 +64,6 @@ pub(super) fn number(number: i128) -> Value {
     }
 }
 
-fn column(column: Column) -> &'static str {
-    match column {
-        Column::Bytes => "bytes",
-        Column::Count => "count",
-        Column::TotalBytes => "total-bytes",
-        Column::TotalCount => "total-count",
-        Column::Retained => "retained",
-        Column::Shallow => "shallow",
-        Column::Name => "name",
-    }
-}
-
 pub(super) fn rows(rows: &Rows, start: usize) -> Value {
     let list = rows.rows.iter().map(|row| {
         json!({
@@ -86,7 +72,7 @@ pub(super) fn rows(rows: &Rows, start: usize) -> Value {
         })
     });
     json!({
-        "columns": rows.columns.iter().map(|of| column(*of)).collect::<Vec<_>>(),
+        "columns": rows.columns.iter().map(|column| column.name()).collect::<Vec<_>>(),
         "whole": rows.whole.iter().map(|value| number(*value)).collect::<Vec<_>>(),
         "total": rows.total, "found": rows.found, "start": start, "rows": list.collect::<Vec<_>>(),
     })

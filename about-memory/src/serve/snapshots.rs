@@ -106,6 +106,7 @@ impl Export {
                 let answer = ask(query)?;
                 let text = match &*answer {
                     Answer::Tree(tree) => tree.to_json(),
+                    Answer::Generations(generations) => generations.to_json().to_string(),
                     Answer::TreeMap(root) => answers::tree_map(root).to_string(),
                     Answer::Paths(paths) => answers::paths(paths).to_string(),
                     _ => return Err(Refusal::new(400, "this view has no JSON; ask for tsv")),

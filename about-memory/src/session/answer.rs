@@ -4,6 +4,8 @@ use heap_graph::NodeIndex;
 use heap_graph::census::{CensusReport, CensusTree};
 use heap_graph::dominators::SharedDominators;
 
+use super::generations::Generations;
+
 /// The answer to a query. A front end reads trees and lists of nodes as [`Rows`](super::Rows).
 #[derive(Debug)]
 #[non_exhaustive]
@@ -12,6 +14,8 @@ pub enum Answer {
     Report(CensusReport),
     /// A census or a difference.
     Tree(CensusTree),
+    /// Several censuses side by side.
+    Generations(Generations),
     /// A tree map.
     TreeMap(TreeMapBox),
     /// A dominator tree.
@@ -63,6 +67,7 @@ impl Answer {
         match self {
             Self::Report(report) => report_memory(report),
             Self::Tree(tree) => tree.memory(),
+            Self::Generations(generations) => generations.memory(),
             Self::TreeMap(root) => box_memory(root),
             Self::Dominators(tree) => tree.tree().memory(),
             // It keeps its tree alive, also when the cache has given that up.

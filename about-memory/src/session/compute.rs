@@ -3,7 +3,9 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use heap_graph::census::{CensusDifference, CensusError, CensusTreeNode, TreeOptions, census_watched};
+use heap_graph::census::{
+    CensusDifference, CensusError, CensusTreeName, CensusTreeNode, TreeOptions, census_watched,
+};
 use heap_graph::dominators::{
     MAX_INDIVIDUALS, SharedDominators, SuspectOptions, individuals_watched, suspects,
 };
@@ -12,6 +14,7 @@ use heap_graph::{Cancelled, CensusReport, CensusTree, Graph, Node, NodeId, NodeI
 
 use super::answer::{Answer, PathStep, TreeMapBox};
 use super::error::SessionError;
+use super::generations::Generations;
 use super::id::SnapshotId;
 use super::query::{GroupBy, Query};
 
@@ -93,6 +96,17 @@ pub(super) fn compute(key: &Key, needs: &Needs<'_>) -> Result<Answer, SessionErr
                 Answer::Tree(CensusTree::of_difference(&difference, &shape(*invert, filter)))
             })
         }
+        Query::Generations { snapshots, by, invert, filter } => {
+            let mut trees = Vec::new();
+            for snapshot in snapshots {
+                let answer = needs.report_of(*snapshot, by)?;
+                let Answer::Report(report) = &*answer else { unreachable!("a report answers such a key") };
+                trees.push(CensusTree::new(report, &shape(*invert, filter)));
+            }
+            // The groups of an inverted tree have their leaves' numbers.
+            let amount = |node: &CensusTreeNode| if *invert { node.bytes } else { node.total_bytes };
+            Ok(Answer::Generations(Generations::new(&trees, amount)))
+        }
         Query::Dominators { snapshot } => {
             let tree = SharedDominators::watched((needs.graph)(*snapshot)?, needs.progress)?;
             // The lists of children are part of what takes time; nobody waits for them later.
@@ -153,8 +167,8 @@ fn shape(invert: bool, filter: &str) -> TreeOptions {
 }
 
 /// The name of a row of a census, as Firefox shows it.
-pub(super) fn census_name(node: &CensusTreeNode) -> String {
-    match &node.name {
+pub(super) fn census_name(name: Option<&CensusTreeName>) -> String {
+    match name {
         None => "(root)".to_owned(),
         Some(name) => match name.to_string().as_str() {
             "noStack" => "(no stack available)".to_owned(),
@@ -169,7 +183,7 @@ fn tree_map_box(tree: &CensusTree, node: &CensusTreeNode, levels: usize) -> Tree
     let inside = tree.children(node).take(below).map(|child| tree_map_box(tree, child, levels - 1));
     let inside: Vec<_> = inside.collect();
     TreeMapBox {
-        name: census_name(node),
+        name: census_name(node.name.as_ref()),
         bytes: node.total_bytes,
         count: node.total_count,
         left_out: tree.child_count(node) - inside.len(),

@@ -87,6 +87,9 @@ fn breakdown(text: &str) -> Result<Breakdown, BreakdownError> {
     }
 }
 
+/// The most snapshots side by side.
+const MAX_GENERATIONS: usize = 16;
+
 /// A question about snapshots.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Deserialize)]
 #[serde(tag = "view", rename_all = "kebab-case", deny_unknown_fields)]
@@ -118,6 +121,19 @@ pub enum Query {
         baseline: SnapshotId,
         /// The later snapshot.
         comparison: SnapshotId,
+        /// The groups.
+        by: GroupBy,
+        /// As in a census.
+        #[serde(default)]
+        invert: bool,
+        /// As in a census.
+        #[serde(default)]
+        filter: String,
+    },
+    /// What each group has in each of several snapshots, and how much it grew from the first to the last, as a tree.
+    Generations {
+        /// The snapshots, the earliest first; from 2 to 16.
+        snapshots: Vec<SnapshotId>,
         /// The groups.
         by: GroupBy,
         /// As in a census.
@@ -171,6 +187,7 @@ impl Query {
             Self::Census { .. } => "census",
             Self::TreeMap { .. } => "tree-map",
             Self::Diff { .. } => "diff",
+            Self::Generations { .. } => "generations",
             Self::Dominators { .. } => "dominators",
             Self::Individuals { .. } => "individuals",
             Self::Search { .. } => "search",
@@ -183,6 +200,7 @@ impl Query {
     pub fn snapshots(&self) -> Vec<SnapshotId> {
         match self {
             Self::Diff { baseline, comparison, .. } => vec![*baseline, *comparison],
+            Self::Generations { snapshots, .. } => snapshots.clone(),
             Self::Census { snapshot, .. }
             | Self::TreeMap { snapshot, .. }
             | Self::Dominators { snapshot }
@@ -196,8 +214,13 @@ impl Query {
     /// What is out of bounds, and the bound.
     pub(super) fn excess(&self) -> Option<(&'static str, usize)> {
         match self {
-            Self::Census { filter, .. } | Self::Diff { filter, .. } if filter.len() > MAX_TEXT => {
+            Self::Census { filter, .. } | Self::Diff { filter, .. } | Self::Generations { filter, .. }
+                if filter.len() > MAX_TEXT =>
+            {
                 Some(("bytes of a filter", MAX_TEXT))
+            }
+            Self::Generations { snapshots, .. } if snapshots.len() > MAX_GENERATIONS => {
+                Some(("snapshots", MAX_GENERATIONS))
             }
             Self::Search { text, .. } if text.len() > MAX_TEXT => Some(("bytes of a text", MAX_TEXT)),
             Self::Individuals { leaves, .. } if leaves.len() > MAX_LEAVES => Some(("leaves", MAX_LEAVES)),

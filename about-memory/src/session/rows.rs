@@ -4,11 +4,12 @@
 
 use core::cmp::Reverse;
 use core::hash::{Hash as _, Hasher as _};
+use core::iter;
 use std::collections::HashSet;
 use std::hash::DefaultHasher;
 use std::sync::Arc;
 
-use heap_graph::census::CensusTreeNode;
+use heap_graph::census::{CensusTreeName, CensusTreeNode};
 use heap_graph::dominators::FetchOptions;
 use heap_graph::{CensusTree, DominatorTree, NodeIndex};
 use serde::Deserialize;
@@ -16,6 +17,7 @@ use serde::Deserialize;
 use super::answer::Answer;
 use super::compute::{Key, census_name};
 use super::error::SessionError;
+use super::generations::Generations;
 use super::query::{GroupBy, Query};
 use super::store::Session;
 
@@ -28,9 +30,9 @@ const MAX_LEAVES: usize = 100;
 /// Browsers hold whole numbers below this exactly.
 const EXACT: u64 = 1 << 53;
 
-/// A column of numbers.
+/// A column of numbers. In JSON it is its [`name`](Self::name).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[serde(try_from = "String")]
 #[allow(clippy::exhaustive_enums, reason = "a front end shows each of them")]
 pub enum Column {
     /// Bytes of the group itself.
@@ -45,8 +47,46 @@ pub enum Column {
     Retained,
     /// Bytes of the node itself.
     Shallow,
+    /// How much the group grew from the first to the last of several snapshots.
+    Growth,
+    /// Bytes of the group in one of several snapshots, by its place.
+    In(u8),
     /// The name, not a number.
     Name,
+}
+
+/// The columns that are not of one of several snapshots, with their names.
+const COLUMNS: [(Column, &str); 8] = [
+    (Column::Bytes, "bytes"),
+    (Column::Count, "count"),
+    (Column::TotalBytes, "total-bytes"),
+    (Column::TotalCount, "total-count"),
+    (Column::Retained, "retained"),
+    (Column::Shallow, "shallow"),
+    (Column::Growth, "growth"),
+    (Column::Name, "name"),
+];
+
+impl Column {
+    /// Its name: `total-bytes`, `in-0`.
+    pub fn name(self) -> String {
+        match self {
+            Self::In(place) => format!("in-{place}"),
+            other => {
+                COLUMNS.iter().find(|(column, _)| *column == other).map_or("", |(_, name)| name).to_owned()
+            }
+        }
+    }
+}
+
+impl TryFrom<String> for Column {
+    type Error = String;
+
+    fn try_from(name: String) -> Result<Self, String> {
+        let of_snapshot = || name.strip_prefix("in-")?.parse().ok().map(Self::In);
+        let known = COLUMNS.iter().find(|(_, known)| *known == name).map(|(column, _)| *column);
+        known.or_else(of_snapshot).ok_or_else(|| format!("no column has the name {name}"))
+    }
 }
 
 const CENSUS: &[Column] = &[Column::Bytes, Column::Count, Column::TotalBytes, Column::TotalCount];
@@ -132,7 +172,7 @@ pub struct Row {
 #[non_exhaustive]
 pub struct Rows {
     /// The columns of numbers.
-    pub columns: &'static [Column],
+    pub columns: Vec<Column>,
     /// The 100 % of each column.
     pub whole: Vec<i128>,
     /// The number of all rows with what is open.
@@ -164,6 +204,7 @@ impl Session {
         }
         match &**answer {
             Answer::Tree(tree) => Ok(census_rows(tree, options)),
+            Answer::Generations(generations) => Ok(generation_rows(generations, options)),
             Answer::Dominators(shared) => {
                 let key = Key::Query(query.clone());
                 self.engine.begin_rows(&key);
@@ -242,6 +283,13 @@ fn flatten<F: Forest>(forest: &F, options: &RowsOptions) -> (Vec<Place<F::Node>>
     (rows, total)
 }
 
+/// The id of a group below another one.
+fn group_id(name: Option<&CensusTreeName>, parent: u64) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (parent, name).hash(&mut hasher);
+    hasher.finish() % EXACT
+}
+
 impl<'a> Forest for &'a CensusTree {
     type Node = &'a CensusTreeNode;
 
@@ -254,9 +302,7 @@ impl<'a> Forest for &'a CensusTree {
     }
 
     fn id(&self, node: Self::Node, parent: u64) -> u64 {
-        let mut hasher = DefaultHasher::new();
-        (parent, &node.name).hash(&mut hasher);
-        hasher.finish() % EXACT
+        group_id(node.name.as_ref(), parent)
     }
 
     fn number(&self, node: Self::Node, column: Column) -> i128 {
@@ -269,7 +315,7 @@ impl<'a> Forest for &'a CensusTree {
     }
 
     fn name(&self, node: Self::Node) -> String {
-        census_name(node)
+        census_name(node.name.as_ref())
     }
 }
 
@@ -278,7 +324,7 @@ fn census_rows(tree: &CensusTree, options: &RowsOptions) -> Rows {
     let rows = places.into_iter().map(|Place { node, level, id }| Row {
         id,
         level,
-        name: vec![census_name(node)],
+        name: vec![census_name(node.name.as_ref())],
         numbers: CENSUS.iter().map(|column| (&tree).number(node, *column)).collect(),
         children: tree.child_count(node),
         is_open: options.open.contains(&id),
@@ -290,7 +336,56 @@ fn census_rows(tree: &CensusTree, options: &RowsOptions) -> Rows {
     });
     let root = tree.root();
     let whole = vec![root.total_bytes, root.total_count, root.total_bytes, root.total_count];
-    Rows { columns: CENSUS, whole, total, found: total, rows: rows.collect() }
+    Rows { columns: CENSUS.to_vec(), whole, total, found: total, rows: rows.collect() }
+}
+
+impl Forest for Generations {
+    type Node = usize;
+
+    fn roots(&self) -> Vec<usize> {
+        self.below(0)
+    }
+
+    fn below(&self, node: usize) -> Vec<usize> {
+        self.groups_below(node).to_vec()
+    }
+
+    fn id(&self, node: usize, parent: u64) -> u64 {
+        group_id(self.group(node).name.as_ref(), parent)
+    }
+
+    fn number(&self, node: usize, column: Column) -> i128 {
+        let group = self.group(node);
+        match column {
+            Column::In(place) => group.amounts.get(usize::from(place)).copied().unwrap_or_default(),
+            _ => group.growth(),
+        }
+    }
+
+    fn name(&self, node: usize) -> String {
+        census_name(self.group(node).name.as_ref())
+    }
+}
+
+fn generation_rows(all: &Generations, options: &RowsOptions) -> Rows {
+    let (places, total) = flatten(all, options);
+    let columns: Vec<Column> =
+        iter::once(Column::Growth).chain((0..all.count() as u8).map(Column::In)).collect();
+    let numbers = |node| columns.iter().map(|column| all.number(node, *column)).collect::<Vec<_>>();
+    let rows = places.into_iter().map(|Place { node, level, id }| Row {
+        id,
+        level,
+        name: vec![all.name(node)],
+        numbers: numbers(node),
+        children: all.groups_below(node).len(),
+        is_open: options.open.contains(&id),
+        leaves: Vec::new(),
+    });
+    let rows = rows.collect();
+    // Growth is a share of what was there at first.
+    let mut whole = numbers(0);
+    whole[0] = whole.get(1).copied().unwrap_or_default();
+    Rows { columns, whole, total, found: total, rows }
 }
 
 /// A dominator tree, or a list of its nodes.
@@ -358,5 +453,5 @@ fn node_rows(
     });
     let rows = rows.collect::<Result<Vec<_>, SessionError>>()?;
     let whole = vec![signed(tree.retained_size(NodeIndex::ROOT)); NODES.len()];
-    Ok(Rows { columns: NODES, whole, total, found: total, rows })
+    Ok(Rows { columns: NODES.to_vec(), whole, total, found: total, rows })
 }

@@ -5,6 +5,7 @@ import { create } from "./elements";
 import { showText } from "./escape";
 import { dataOf } from "./heap_data";
 import { flameOf } from "./heap_flame";
+import { placeOf } from "./kinds";
 import type { Model } from "./model";
 import type { Amounts, Heap } from "./stacks";
 import { TimeStrip } from "./time_strip";
@@ -17,6 +18,7 @@ import { TreemapView } from "./views/treemap_view";
 
 export class HeapViews {
   readonly views: View[];
+  readonly table: TableView;
   /** What is above the views. */
   readonly above = create("div", "above");
   private readonly strip: TimeStrip | null = null;
@@ -59,6 +61,7 @@ export class HeapViews {
     this.amounts = this.current();
     const estimated = change?.estimated ?? kinds?.estimated ?? false;
     const table = new TableView(stacks, this.amounts, model, estimated);
+    this.table = table;
     model.replace(dataOf(stacks, this.amounts));
     const graph = () => ({ root: flameOf(stacks, this.amounts, estimated) });
     const flame = new FlameView(graph(), model);
@@ -89,7 +92,7 @@ export class HeapViews {
       const { from, to, shown } = this.strip.current;
       return { from: String(from), to: String(to), shown };
     }
-    return { kind: this.kind === 0 ? "" : String(this.kind) };
+    return { kind: this.kind === 0 ? "" : String(this.kind), reporter: "" };
   }
 
   /** The part of a recording that the views show, in nanoseconds since its start; `null` of anything else. */
@@ -102,8 +105,10 @@ export class HeapViews {
 
   /** Shows the amounts of an address. */
   set address(address: Record<string, string>) {
-    const { from, to, shown, kind } = address;
+    const { from, to, shown, kind, reporter } = address;
+    const { kinds } = this.heap;
     if (this.strip && to) this.strip.current = { from: Number(from), to: Number(to), shown: shown as Shown };
+    else if (kinds && reporter) this.select(placeOf(kinds, reporter));
     else if (kind) this.select(Number(kind) || 0);
   }
 

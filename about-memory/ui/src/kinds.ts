@@ -5,8 +5,8 @@ import type { Amounts, HeapHeader } from "./stacks";
 
 export interface Kinds {
   estimated: boolean;
-  /** The title and the blocks of each kind; of several kinds, first those of all. */
-  list: { title: string; amounts: Amounts }[];
+  /** The title and the blocks of each kind; of several kinds, first those of all, and last those of each reporter. */
+  list: { title: string; amounts: Amounts; reporter: string | null }[];
 }
 
 export function readKinds(
@@ -16,13 +16,34 @@ export function readKinds(
 ): Kinds {
   const from = [new Numbers(column("kindBytes")), new Numbers(column("kindBlocks"))];
   const next = (numbers: Numbers) => Float64Array.from({ length: rows }, () => numbers.nextSigned());
-  const list = header.kinds.map((title) => ({ title, amounts: { bytes: new Float64Array(), blocks: new Float64Array(), before: null } as Amounts }));
-  for (const { amounts } of list) amounts.bytes = next(from[0]);
-  for (const { amounts } of list) amounts.blocks = next(from[1]);
+  const amounts = (): Amounts => ({ bytes: new Float64Array(), blocks: new Float64Array(), before: null });
+  const list: Kinds["list"] = header.kinds.map((title) => ({ title, amounts: amounts(), reporter: null }));
+  const reporters = header.reporters.map((reporter) => ({ title: `reported by ${reporter}`, amounts: amounts(), reporter }));
+  const all = [...list, ...reporters];
+  for (const { amounts } of all) amounts.bytes = next(from[0]);
+  for (const { amounts } of all) amounts.blocks = next(from[1]);
   if (list.length > 1) {
     const sum = (of: "bytes" | "blocks") =>
       Float64Array.from({ length: rows }, (_, row) => list.reduce((all, { amounts }) => all + amounts[of][row], 0));
-    list.unshift({ title: "All", amounts: { bytes: sum("bytes"), blocks: sum("blocks"), before: null } });
+    const amounts = { bytes: sum("bytes"), blocks: sum("blocks"), before: null };
+    list.unshift({ title: "All", amounts, reporter: null });
   }
+  list.push(...reporters);
   return { estimated: header.estimated, list };
+}
+
+/**
+ * The place of the reporter to which a path belongs, or of the first one below it; of what nobody reports, for
+ * `heap-unclassified`; else of all.
+ */
+export function placeOf({ list }: Kinds, path: string): number {
+  const isBelow = (one: string, other: string) => one === other || one.startsWith(`${other}/`);
+  let found = -1;
+  list.forEach(({ reporter }, at) => {
+    if (reporter === null) return;
+    if (isBelow(path, reporter) && reporter.length > (list[found]?.reporter?.length ?? -1)) found = at;
+  });
+  if (found < 0) found = list.findIndex(({ reporter }) => reporter !== null && isBelow(reporter, path));
+  if (found < 0 && path.includes("heap-unclassified")) found = list.findIndex(({ title }) => title === "Unreported");
+  return Math.max(0, found);
 }

@@ -153,6 +153,15 @@ export class Rows {
     return depth;
   }
 
+  /** The path of a row in a tree; empty for others. */
+  path(row: number): string {
+    const names: string[] = [];
+    for (let at = row; at >= 0; at = this.parents[at]) {
+      if (this.kinds[at] === Kind.Node) names.push(this.layout.forest.name(this.tops[at], this.ids[at]));
+    }
+    return names.reverse().join("/");
+  }
+
   amount(row: number): Amount {
     const { forest } = this.layout;
     return this.kinds[row] === Kind.Tiny

@@ -12,7 +12,7 @@ export interface HeapHeader {
   merged: number;
   timeline?: { bounds: number; steps: number; cells: number; peak: number; starts_at_peak: boolean; is_complete: boolean; began_late: boolean };
   change?: { before: string; after: string; estimated: boolean };
-  blocks?: { kinds: string[]; estimated: boolean };
+  blocks?: { kinds: string[]; reporters: string[]; estimated: boolean };
 }
 
 /** The keys of a row's holders, in the order of the data. */

@@ -1,7 +1,8 @@
 // The page of `about-memory serve`: every view by its address, by mouse and by keyboard.
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
-import { existsSync, readFileSync } from "node:fs";
+import { spawn, spawnSync } from "node:child_process";
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { gunzipSync } from "node:zlib";
@@ -148,6 +149,33 @@ test("tree map, dominators, suspects, search and difference have addresses", asy
   await close();
 });
 
+test("snapshots stand side by side, with what grew first", async () => {
+  const { page, faults, close, read, go, rows } = await serve(heap("small-a.fxsnapshot"), heap("small-b.fxsnapshot"), heap("medium.fxsnapshot"));
+  await read(3);
+  await page.click("text=All snapshots side by side");
+  await page.waitForFunction(() => location.hash === "#/generations/1/2/3");
+  await go("#/generations/1/2/3?by=objectClass");
+  const heads = await page.$$eval(".table .heads button", (all) => all.map((head) => head.textContent));
+  assert.deepEqual(heads, ["Growth", "Snapshot 1", "Snapshot 2", "Snapshot 3", "Group"]);
+  assert.ok((await rows()).length > 3);
+  const numbers = await page.$$eval(".table .row", (all) => all.map((row) => [...row.querySelectorAll(".number")].map((cell) => Number(cell.title.replace(/[ B,]/g, "")))));
+  for (const [growth, first, , last] of numbers) assert.equal(growth, last - first);
+  assert.deepEqual(numbers.map(([growth]) => growth), numbers.map(([growth]) => growth).sort((a, b) => b - a));
+  assert.match(await page.textContent(".table .row .number.grow"), /\+/);
+  await page.click("button:has-text('Snapshot 2')");
+  await page.waitForFunction(() => location.hash.includes("sort=in-1"));
+  await page.waitForFunction(() => document.querySelector(".table .row"));
+  // Without the second one.
+  await page.click("label:has-text('2. small-b')");
+  await page.waitForFunction(() => location.hash.startsWith("#/generations/1/3?"));
+  await page.waitForFunction(() => document.querySelectorAll(".table .heads button").length === 4);
+  const download = page.waitForEvent("download");
+  await page.selectOption("select.export", { label: "this view as JSON" });
+  assert.equal((await download).suggestedFilename(), "generations.json");
+  assert.deepEqual(faults, []);
+  await close();
+});
+
 test("the menu exports and the buttons compare and remove", async () => {
   const { page, faults, close, read, go } = await serve(heap("small-a.fxsnapshot"), heap("medium.fxsnapshot"));
   await read(2);
@@ -223,7 +251,7 @@ test("a dump has its stacks by kind, holder and caller", async () => {
   await page.waitForSelector(".table .row .name");
   const whole = await page.textContent(".above .sum");
   const kinds = await page.$$eval("#kind option", (all) => all.map((one) => one.textContent));
-  assert.deepEqual(kinds, ["All", "Twice-reported", "Unreported", "Once-reported"]);
+  assert.deepEqual(kinds, ["All", "Twice-reported", "Unreported", "Once-reported", "reported by dmd_report"]);
   const blocks = async () => Number(/ ([\d,]+) blocks?/.exec(await page.textContent(".above .sum"))[1].replaceAll(",", ""));
   const all = await blocks();
   let sum = 0;
@@ -365,6 +393,36 @@ test("a process is followed, with a mark and a line of its memory", { skip: noEx
   assert.equal(await page.isChecked("#live"), true);
   assert.deepEqual(faults, []);
   await close();
+});
+
+test("a row of a report leads to the stacks of its blocks", { skip: noExample }, async () => {
+  const folder = mkdtempSync(join(tmpdir(), "stacks-"));
+  const sources = fileURLToPath(new URL("../src", import.meta.url));
+  const dump = join(folder, "dmd.json.gz");
+  const env = { ...process.env, DMD: "--stacks=full --quiet" };
+  assert.equal(spawnSync(codeSearch, [sources, "--dmd", dump], { stdio: ["ignore", "ignore", "inherit"], env }).status, 0);
+  const child = spawn(codeSearch, [sources, "--serve"], { stdio: ["pipe", "pipe", "inherit"] });
+  servers.push(child);
+  await new Promise((ready) => child.stdout.on("data", (part) => String(part).includes("about-memory") && ready()));
+  const { page, faults, close } = await serve(dump);
+  await page.locator(".processes tr", { hasText: String(child.pid) }).getByText("Measure", { exact: true }).click();
+  await page.waitForSelector("#to-stacks");
+  await page.locator("[role=treeitem]", { hasText: "── interner" }).click();
+  await page.selectOption("#to-stacks", { index: 1 });
+  await page.waitForFunction(() => location.hash.startsWith("#/stacks/1"));
+  const chosen = () => page.$eval("#kind", (kind) => kind.selectedOptions[0].textContent);
+  await page.waitForFunction(() => document.querySelector("#kind")?.value !== "0");
+  assert.match(await chosen(), /^reported by explicit\/search\/interner$/);
+  assert.match(await page.textContent(".sum"), / MB in [\d,]+ blocks$/);
+  // The address keeps it. What no reporter reports is unreported.
+  await page.reload();
+  await page.waitForSelector("#kind");
+  assert.match(await chosen(), /^reported by explicit\/search\/interner$/);
+  await page.evaluate(() => (location.hash = "#/stacks/1?reporter=explicit/heap-unclassified/code_search"));
+  await page.waitForFunction(() => document.querySelector("#kind")?.selectedOptions[0]?.textContent === "Unreported");
+  assert.deepEqual(faults, []);
+  await close();
+  rmSync(folder, { recursive: true });
 });
 
 test("a process without a derive shows its types, fields and waste", { skip: noExample }, async () => {

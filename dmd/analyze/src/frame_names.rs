@@ -2,6 +2,7 @@
 
 use crate::frame::FrameText;
 use crate::records::{Analysis, Record, Section};
+use crate::stacks::StackId;
 
 /// The name of the frame that stands for all frames that are too small to show.
 pub(crate) const SMALL: &str = "(small)";
@@ -13,10 +14,15 @@ pub(crate) fn kind_name(section: &Section) -> String {
 
 /// The name of the frame between the kind of a reported record and its stack.
 pub(crate) fn reporter_name(analysis: &Analysis, record: &Record) -> String {
-    let mut frames = analysis.frames(record.reps[0]).map(FrameText::frame);
+    format!("reported by {}", reporter(analysis, record.reps[0]))
+}
+
+/// The function that reported blocks on this stack.
+pub(crate) fn reporter(analysis: &Analysis, stack: StackId) -> &str {
+    let mut frames = analysis.frames(stack).map(FrameText::frame);
     let first = frames.next();
     let reporter = first.into_iter().chain(frames).find(|frame| !frame.is_measuring()).or(first);
-    format!("reported by {}", reporter.unwrap_or_default().name())
+    reporter.unwrap_or_default().name()
 }
 
 /// The name of a frame, or of the type in its place. Frames without a function differ by their offset.

@@ -105,6 +105,9 @@ pub struct AnalyzeOptions {
     /// Distribute blocks without a stack (partial mode records one only for a part of the small blocks) over the
     /// records of blocks with one that have the same reports and about the same size. Default: no.
     pub estimate: bool,
+    /// Keep the blocks of different reporters apart by the reporters' paths, also if their stacks are the same.
+    /// Default: no.
+    pub reporters: bool,
 }
 
 impl Default for AnalyzeOptions {
@@ -124,6 +127,7 @@ impl Default for AnalyzeOptions {
             by: Vec::new(),
             row_limit: 999,
             estimate: false,
+            reporters: false,
         }
     }
 }
@@ -222,6 +226,13 @@ impl AnalyzeOptions {
     #[must_use]
     pub fn estimate(mut self, estimate: bool) -> Self {
         self.estimate = estimate;
+        self
+    }
+
+    /// Sets [`reporters`](Self::reporters).
+    #[must_use]
+    pub fn reporters(mut self, reporters: bool) -> Self {
+        self.reporters = reporters;
         self
     }
 }

@@ -25,7 +25,7 @@ mod tree;
 
 pub use crate::fold::{Fold, Folds};
 pub use change::{Change, HeapChange};
-pub use heap_blocks::{BlocksOfKind, HeapBlocks};
+pub use heap_blocks::{BlocksOfKind, BlocksOfReporter, HeapBlocks};
 pub use history::{History, HistoryJson, HistoryText};
 pub use holder::HolderKey;
 pub use leaks::{LeakOptions, Leaks, LeaksJson, LeaksText, OneTime};

@@ -114,6 +114,8 @@ pub(crate) struct Record {
     pub(crate) estimated: bool,
     pub(crate) alloc: StackId,
     pub(crate) reps: [StackId; 2],
+    /// The indices of the reporters in [`Dump::reporters`], if the options keep them apart.
+    pub(crate) reporters: [u32; 2],
     /// Usable sizes with their counts, descending by size. A size with fewer blocks than before is negative.
     pub(crate) sizes: Vec<(i128, i128)>,
     /// The addresses of all blocks. Scan mode only.

@@ -279,6 +279,20 @@ impl DebugInfo {
         false
     }
 
+    /// Whether a type is an array of another one, or an array of such arrays.
+    pub(crate) fn is_array_of(&self, mut id: TypeId, other: TypeId) -> bool {
+        // Damaged debug information may have an array of itself.
+        for _ in 0..16 {
+            let Kind::Array(element, _) = self.get(id).kind else { return false };
+            let Some(element) = self.type_at(element) else { return false };
+            if self.same_as(element) == self.same_as(other) {
+                return true;
+            }
+            id = element;
+        }
+        false
+    }
+
     /// Whether a type is that of an `async` function, block or closure, or of another coroutine.
     pub(crate) fn is_coroutine(&self, id: TypeId) -> bool {
         let variants = self.get(id).variants.as_deref();

@@ -356,7 +356,11 @@ impl Inference<'_, '_> {
         let right = || {
             let (known, info) = (self.heap.contents[index], self.heap.walk.info());
             said.zip(known).is_some_and(|(said, known)| {
-                same(info, said, known) || info.starts_with(known.element(), said.element())
+                let [known_of, said_of] = [known.element(), said.element()];
+                // A boxed array comes from a vector of its elements, too.
+                same(info, said, known)
+                    || info.starts_with(known_of, said_of)
+                    || info.is_array_of(said_of, known_of)
             })
         };
         (pointer.sure || right()).then_some(Edge { to: index as u32, path: Some(pointer.path) })

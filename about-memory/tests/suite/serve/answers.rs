@@ -306,6 +306,8 @@ fn dumps_are_stacks_by_how_often_they_were_reported() {
         assert_eq!(last["title"], name);
         let header = stacks(&client, last["id"].as_u64().unwrap().try_into().unwrap());
         assert_eq!(header["heap"]["blocks"]["kinds"], kinds, "{name}");
+        let reporters = header["heap"]["blocks"]["reporters"].as_array().unwrap();
+        assert_eq!(reporters.is_empty(), kinds != json!(["Twice-reported", "Unreported", "Once-reported"]));
         assert!(header["heap"]["rows"].as_u64().unwrap() > 1, "{name}");
     }
     assert_eq!(client.get("/api/stacks/9").status, 404);

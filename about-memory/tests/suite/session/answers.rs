@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use about_memory::session::{Answer, Column, Query, Row, RowsOptions, Session, SessionOptions};
+use about_memory::session::{Answer, Column, Query, Row, RowsOptions, Session, SessionError, SessionOptions};
 use heap_graph::census::TreeOptions;
 use heap_graph::{Breakdown, CensusTree, DominatorTree, NodeIndex};
 
@@ -130,6 +130,49 @@ fn dominators_individuals_and_paths_agree_with_the_tree() {
         assert_eq!(path[0].node, graph.root().id().0);
         assert_eq!(path.last().unwrap().node, node);
     }
+}
+
+#[test]
+fn snapshots_stand_side_by_side() {
+    let session = Session::new(SessionOptions::new());
+    let snapshots: Vec<_> =
+        [10, 25, 15].iter().map(|length| session.insert("chain", chain(*length)).unwrap()).collect();
+    for (by_name, invert) in [("type", true), ("internalType", false), ("count", false)] {
+        let by = by(by_name);
+        let query = Query::Generations {
+            snapshots: snapshots.clone(),
+            by: by.clone(),
+            invert,
+            filter: String::new(),
+        };
+        let answer = ask(&session, query.clone());
+        let rows = session.rows(&query, &answer, &RowsOptions::first(500)).unwrap();
+        assert_eq!(rows.columns, [Column::Growth, Column::In(0), Column::In(1), Column::In(2)]);
+        for row in &rows.rows {
+            assert_eq!(row.numbers[0], row.numbers[3] - row.numbers[1], "{row:?}");
+        }
+        // Each column is the census of its snapshot.
+        for (place, snapshot) in snapshots.iter().enumerate() {
+            let census = Query::Census { snapshot: *snapshot, by: by.clone(), invert, filter: String::new() };
+            let census = all(&session, &census, &RowsOptions::first(0));
+            let own = if invert { 0 } else { 2 };
+            for group in &census {
+                let row = rows.rows.iter().find(|row| row.name == group.name).unwrap();
+                assert_eq!((row.id, row.numbers[1 + place]), (group.id, group.numbers[own]));
+            }
+            assert_eq!(census.len(), rows.rows.iter().filter(|row| row.numbers[1 + place] != 0).count());
+        }
+    }
+    let too_many = Query::Generations {
+        snapshots: vec![snapshots[0]; 17],
+        by: by("type"),
+        invert: true,
+        filter: String::new(),
+    };
+    assert!(matches!(session.ask(too_many), Err(SessionError::TooMuch("snapshots", 16))));
+    let name = |column: Column| Column::try_from(column.name());
+    assert_eq!((name(Column::In(7)), name(Column::Growth)), (Ok(Column::In(7)), Ok(Column::Growth)));
+    assert!(Column::try_from("in-".to_owned()).is_err());
 }
 
 #[test]

@@ -36,7 +36,8 @@ function tell(text: string, isError: boolean) {
 /** The snapshots of the address. */
 function ownSnapshots() {
   const [kind, ...ids] = readRoute().parts;
-  const needed = kind === "memory" ? ids.slice(0, 1) : kind === "diff" ? ids.slice(0, 2) : [];
+  const needed =
+    kind === "memory" ? ids.slice(0, 1) : kind === "diff" ? ids.slice(0, 2) : kind === "generations" ? ids : [];
   return needed.map((id) => state.snapshots.find((snapshot) => String(snapshot.id) === id));
 }
 
@@ -67,7 +68,7 @@ function show() {
   const waiting = own.find((snapshot) => snapshot?.state !== "read");
   if (own.includes(undefined)) main.replaceChildren(create("p", "empty", "This snapshot is gone. Choose another one."));
   else if (waiting) main.replaceChildren(create("p", "empty", waiting.error ?? "Reading the snapshot …"));
-  else if (kind === "memory" || kind === "diff") page = memoryPage(main, api, state, route, tell);
+  else if (kind === "memory" || kind === "diff" || kind === "generations") page = memoryPage(main, api, state, route, tell);
   else if (kind === "report") page = reportPage(main, api, state, route, tell);
   else if (kind === "stacks") page = stacksPage(main, api, state, route, tell);
   else if (kind === "series") page = seriesPage(main, api, route, tell);

@@ -1,4 +1,5 @@
-// The views of a snapshot and of two: aggregate, tree map, dominators, individuals, suspects, search, difference.
+// The views of a snapshot, of two and of more: aggregate, tree map, dominators, individuals, suspects, search, difference,
+// generations.
 
 import { create } from "../elements";
 import type { Api, State } from "./api";
@@ -35,11 +36,12 @@ export interface Page {
 
 export type Tell = (text: string, isError: boolean) => void;
 
-/** Shows a route below `#/memory` or `#/diff`. */
+/** Shows a route below `#/memory`, `#/diff` or `#/generations`. */
 export function memoryPage(main: HTMLElement, api: Api, state: State, route: Route, tell: Tell): Page {
   const isDiff = route.parts[0] === "diff";
+  const generations = route.parts[0] === "generations" ? route.parts.slice(1).map(Number) : [];
   const [first, second] = [Number(route.parts[1]), Number(route.parts[2])];
-  const view = isDiff ? "diff" : (route.parts[2] ?? "census");
+  const view = isDiff ? "diff" : generations.length ? "generations" : (route.parts[2] ?? "census");
   const { query } = route;
   const by = query.get("by") ?? "type";
   // By type the leaves come first, as in Firefox.
@@ -53,6 +55,18 @@ export function memoryPage(main: HTMLElement, api: Api, state: State, route: Rou
     const swap = create("a", "", "Swap");
     swap.href = link(["diff", second, first], Object.fromEntries(query));
     bar.append(swap);
+  } else if (generations.length) {
+    bar.append(create("strong", "", "Growth from the first snapshot to the last"));
+    bar.append(...state.snapshots.filter(({ state }) => state === "read").map(({ id, title }) => {
+      const chosen = generations.includes(id);
+      const label = check(`${id}. ${title}`, chosen, () => {
+        const next = chosen ? generations.filter((other) => other !== id) : [...generations, id].sort((a, b) => a - b);
+        location.hash = link(["generations", ...next], Object.fromEntries(query));
+      });
+      // One snapshot stays.
+      label.querySelector("input")!.disabled = chosen && generations.length === 1;
+      return label;
+    }));
   } else {
     const tabs = create("span", "tabs");
     const views = state.types.includes(first) ? [TYPES, ...VIEWS] : VIEWS;
@@ -64,9 +78,9 @@ export function memoryPage(main: HTMLElement, api: Api, state: State, route: Rou
     }
     bar.append(tabs);
   }
-  const hasGroups = view === "census" || view === "treemap" || view === "diff";
+  const hasGroups = ["census", "treemap", "diff", "generations"].includes(view);
   if (hasGroups) bar.append(choice("Group by", GROUPS, by, (value) => go({ by: value, invert: "" })));
-  if (view === "census" || view === "diff") {
+  if (hasGroups && view !== "treemap") {
     bar.append(check("Invert tree", invert, (value) => go({ invert: value ? "1" : "0" })));
     bar.append(field("Filter", filter, (value) => go({ filter: value })));
   }
@@ -88,6 +102,7 @@ export function memoryPage(main: HTMLElement, api: Api, state: State, route: Rou
     census: { view: "census", snapshot: first, by, invert, filter },
     treemap: { view: "tree-map", snapshot: first, by },
     diff: { view: "diff", baseline: first, comparison: second, by, invert, filter },
+    generations: { view: "generations", snapshots: generations, by, invert, filter },
     dominators: { view: "dominators", snapshot: first },
     suspects: { view: "suspects", snapshot: first },
     search: { view: "search", snapshot: first, text: query.get("q") ?? "" },
@@ -103,7 +118,7 @@ export function memoryPage(main: HTMLElement, api: Api, state: State, route: Rou
     main.append(create("p", "empty", `There is no view called ${view}.`));
     return { close() {} };
   }
-  bar.append(exports(api, question, isDiff ? null : first, tell));
+  bar.append(exports(api, question, isDiff || generations.length ? null : first, tell));
   if (view === "treemap") {
     const choose = (name: string) => (location.hash = link(["memory", first, "census"], { by, filter: name }));
     const map = new MapView(api, question, choose, tell);
@@ -125,6 +140,7 @@ export function memoryPage(main: HTMLElement, api: Api, state: State, route: Rou
     query: question,
     isOfNodes,
     isDiff,
+    heads: Object.fromEntries(generations.map((id, place) => [`in-${place}`, `Snapshot ${id}`])),
     label: isOfNodes ? "Nodes" : "Groups",
     sort: column ? { column, ascending } : null,
     onSort: (next) => go({ sort: next, asc: next === column && !ascending ? "1" : "" }),

@@ -131,7 +131,7 @@ class ReportPage implements Page {
       timer = window.setTimeout(update, TYPING);
     });
     verbose.addEventListener("change", update);
-    bar.append(tabs, filter, label, ...this.ofProcess(update), ...this.comparison(), this.exports());
+    bar.append(tabs, filter, label, ...this.ofProcess(update), ...this.comparison(), ...this.stacks(views), this.exports());
     const fill = create("div", "fill");
     fill.append(this.shown.element);
     main.replaceChildren(bar, fill);
@@ -193,6 +193,26 @@ class ReportPage implements Page {
     const label = create("label", "", "Since ");
     label.append(select);
     return [label];
+  }
+
+  /** Leads from a path to the stacks of its blocks, in dumps of DMD. */
+  private stacks(views: View[]): HTMLElement[] {
+    const { stacks } = this.state;
+    const tree = views.find((view) => view instanceof TreeView);
+    if (stacks.length === 0 || !tree) return [];
+    const select = create("select");
+    select.id = "to-stacks";
+    select.setAttribute("aria-label", "Stacks of the chosen row");
+    select.title = "The stacks that allocated what the chosen row reports";
+    const add = (value: string, text: string) => {
+      const option = create("option", "", text);
+      option.value = value;
+      select.append(option);
+    };
+    add("", "Stacks of the row …");
+    for (const { id, title } of stacks) add(String(id), `in ${id}. ${title}`);
+    select.addEventListener("change", () => (location.hash = link(["stacks", select.value], { reporter: tree.path })));
+    return [select];
   }
 
   /** What is shown, in the formats of other tools. */

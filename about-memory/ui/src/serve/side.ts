@@ -43,6 +43,13 @@ export class Side {
     const list = create("ul");
     list.append(...state.snapshots.map((snapshot) => this.snapshot(snapshot, state)));
     parts.push(list);
+    const read = state.snapshots.filter((snapshot) => snapshot.state === "read");
+    if (read.length > 1) {
+      const all = create("a", "title", "All snapshots side by side");
+      // The server takes as many at once.
+      all.href = link(["generations", ...read.slice(-16).map(({ id }) => id)]);
+      parts.push(all);
+    }
     if (state.snapshots.length === 0) parts.push(create("p", "none", "None yet. Take one of a process, or import one."));
     if (!state.readOnly) parts.push(this.importer());
     if (state.reports.length > 0) parts.push(...listOf("Reports", "report", state.reports));

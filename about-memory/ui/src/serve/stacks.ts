@@ -9,7 +9,7 @@ import { FlameView } from "../views/flame_view";
 import type { Api, State } from "./api";
 import { exportMenu, type File } from "./export_menu";
 import type { Page, Tell } from "./memory";
-import { changed, replaceAddress, type Route } from "./route";
+import { changed, link, replaceAddress, type Route } from "./route";
 
 const TYPING = 300;
 const FORMATS: [string, string][] = [
@@ -81,6 +81,7 @@ function show(main: HTMLElement, api: Api, state: State, route: Route, model: Mo
   });
   const bar = create("div", "bar");
   bar.append(tabs, filter);
+  if (heap && state.types.length > 0) bar.append(objects(heap, state, tell));
   const id = Number(route.parts[1]);
   if (state.stacks.find((stacks) => stacks.id === id)?.files) {
     const file = ([format, title]: [string, string]): File => [
@@ -101,4 +102,18 @@ function show(main: HTMLElement, api: Api, state: State, route: Route, model: Mo
   tell("", false);
   document.documentElement.dataset.stacks = route.parts[1];
   (shown.focused ?? shown.element).focus();
+}
+
+/** Leads from a type to its blocks in a heap snapshot with types: the newest one. */
+function objects(heap: HeapViews, state: State, tell: Tell): HTMLElement {
+  const button = create("button", "", "Objects");
+  button.type = "button";
+  button.title = "The blocks of the chosen type in the newest heap snapshot with types: who keeps them alive";
+  button.addEventListener("click", () => {
+    const row = heap.table.row;
+    if (row?.by !== "type") return tell("Choose a row of the table by type first.", true);
+    const newest = Math.max(...state.types);
+    location.hash = link(["memory", newest, "census"], { by: "type", filter: row.name });
+  });
+  return button;
 }

@@ -29,6 +29,8 @@ export interface TableOptions {
   isOfNodes: boolean;
   /** Whether the numbers are changes. */
   isDiff: boolean;
+  /** The titles of columns that only this table has. */
+  heads: Record<string, string>;
   label: string;
   sort: { column: string; ascending: boolean } | null;
   onSort: (column: string) => void;
@@ -49,6 +51,7 @@ const HEADS: Record<string, string> = {
   "total-count": "Total Count",
   retained: "Retained",
   shallow: "Shallow",
+  growth: "Growth",
 };
 
 export class Table {
@@ -129,7 +132,7 @@ export class Table {
     const heads = [...columns, "name"].map((column) => {
       const isSorted = sort?.column === column;
       const arrow = isSorted ? (sort.ascending ? " ▲" : " ▼") : "";
-      const title = column === "name" ? (this.options.isOfNodes ? "Node" : "Group") : HEADS[column];
+      const title = column === "name" ? (this.options.isOfNodes ? "Node" : "Group") : (this.options.heads[column] ?? HEADS[column]);
       const head = create("button", "", title + arrow);
       head.type = "button";
       head.setAttribute("aria-pressed", String(isSorted));
@@ -161,8 +164,9 @@ export class Table {
     row.numbers.forEach((number, place) => {
       const cell = create("span", "number");
       const isCount = this.columns[place].endsWith("count");
-      const sign = this.options.isDiff && number > 0 ? "+" : "";
-      if (this.options.isDiff && number !== 0) cell.classList.add(number > 0 ? "grow" : "shrink");
+      const isChange = this.options.isDiff || this.columns[place] === "growth";
+      const sign = isChange && number > 0 ? "+" : "";
+      if (isChange && number !== 0) cell.classList.add(number > 0 ? "grow" : "shrink");
       cell.append(create("span", "value", sign + (isCount ? count(number) : bytes(number))));
       cell.append(create("span", "percent", percent(number, this.whole[place])));
       cell.title = isCount ? count(number) : `${count(number)} B`;

@@ -66,6 +66,12 @@ export class TableView implements View {
     return this.list.element;
   }
 
+  /** The row that keys act on: what its rows are, and its name. */
+  get row(): { by: string; name: string } | null {
+    const holder = this.rows[this.active];
+    return holder ? { by: KEYS[Number(this.choice.value)], name: holder.name } : null;
+  }
+
   /** Shows other amounts. */
   show(amounts: Amounts) {
     this.amounts = amounts;

@@ -32,6 +32,11 @@ export class TreeView implements View {
     this.list.update(this.model.rows.length);
   }
 
+  /** The path of the row that keys act on. */
+  get path(): string {
+    return this.active >= 0 ? this.model.rows.path(this.active) : "";
+  }
+
   /** Moves to a row. */
   goTo(row: number) {
     this.active = row;

@@ -1,16 +1,23 @@
 //! One heap as a page shows it: what each stack has, apart by how often reporters reported it.
 
+use core::cmp::Reverse;
+use std::collections::BTreeMap;
+
 use super::ProgramOptions;
 use super::stack_rows::{Entry, MOST_ROWS, Side, StackRows, stack_rows};
+use crate::clean::Clean;
 use crate::dump::Dump;
+use crate::frame_names::reporter;
 use crate::options::AnalyzeOptions;
 use crate::records::{Analysis, RecordKind, Sums};
+use crate::stacks::StackId;
 
 /// The blocks of a dump by stack and kind.
 #[derive(Clone, Debug)]
 pub struct HeapBlocks {
     rows: StackRows,
     kinds: Vec<BlocksOfKind>,
+    reporters: Vec<BlocksOfReporter>,
     estimated: bool,
 }
 
@@ -24,6 +31,19 @@ pub struct BlocksOfKind {
     pub sums: Vec<Sums>,
 }
 
+/// The blocks that a reporter reported, alone or as one of two.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct BlocksOfReporter {
+    /// The path of its reports or, if the dump has no paths, the function that reported.
+    pub path: String,
+    /// The sums of each row.
+    pub sums: Vec<Sums>,
+}
+
+/// The most reporters: those that reported most.
+const MOST_REPORTERS: usize = 100;
+
 impl HeapBlocks {
     /// Groups the blocks of a dump. The mode of the dump decides which kinds there are.
     pub fn new(dump: Dump, options: &ProgramOptions) -> Self {
@@ -32,8 +52,11 @@ impl HeapBlocks {
             .limit(usize::MAX)
             .types(true)
             .without_lines(true)
-            .estimate(true);
+            .estimate(true)
+            .reporters(true);
         let has_modules = dump.has_modules();
+        let paths: Vec<String> =
+            dump.reporters.iter().map(|reporter| Clean(&reporter.path).to_string()).collect();
         let analysis = Analysis::new(dump, &of_analysis);
         let records = || analysis.sections.iter().flat_map(|section| &section.records);
         let entry = |record: &crate::records::Record| Entry {
@@ -44,6 +67,7 @@ impl HeapBlocks {
         let entries: Vec<Entry> = records().map(entry).collect();
         let side = Side { analysis: &analysis, has_modules };
         let (rows, of_entries) = stack_rows(&[side], &entries, MOST_ROWS, options);
+        let reporters = reporters(&analysis, &paths, &of_entries, rows.rows().len());
         let mut row_of = of_entries.into_iter();
         let kinds = analysis.sections.iter().map(|section| {
             let mut sums = vec![Sums::default(); rows.rows().len()];
@@ -54,7 +78,7 @@ impl HeapBlocks {
         });
         let kinds = kinds.collect();
         let estimated = analysis.estimated;
-        Self { rows, kinds, estimated }
+        Self { rows, kinds, reporters, estimated }
     }
 
     /// The rows, with their stacks.
@@ -67,8 +91,36 @@ impl HeapBlocks {
         &self.kinds
     }
 
+    /// The reporters, those that reported most first; at most 100.
+    pub fn reporters(&self) -> &[BlocksOfReporter] {
+        &self.reporters
+    }
+
     /// Whether the dump is a sample, so that all amounts are estimates.
     pub fn is_estimated(&self) -> bool {
         self.estimated
     }
+}
+
+/// The blocks of each reporter. `row_of` has the row of each record.
+fn reporters(analysis: &Analysis, paths: &[String], row_of: &[u32], rows: usize) -> Vec<BlocksOfReporter> {
+    let mut by_path: BTreeMap<String, Vec<Sums>> = BTreeMap::new();
+    let records = analysis.sections.iter().flat_map(|section| &section.records);
+    for (record, row) in records.zip(row_of) {
+        let path = |nth: usize| match paths.get(record.reporters[nth] as usize) {
+            Some(path) if !path.is_empty() => Some(path.clone()),
+            _ if record.reps[nth] == StackId::NONE => None,
+            _ => Some(Clean(&reporter(analysis, record.reps[nth])).to_string()),
+        };
+        let (first, second) = (path(0), path(1));
+        let second = second.filter(|second| Some(second) != first.as_ref());
+        for path in [first, second].into_iter().flatten() {
+            by_path.entry(path).or_insert_with(|| vec![Sums::default(); rows])[*row as usize]
+                .add(record.sums);
+        }
+    }
+    let mut all: Vec<_> = by_path.into_iter().map(|(path, sums)| BlocksOfReporter { path, sums }).collect();
+    all.sort_by_cached_key(|reporter| Reverse(reporter.sums.iter().map(Sums::usable).sum::<i128>()));
+    all.truncate(MOST_REPORTERS);
+    all
 }

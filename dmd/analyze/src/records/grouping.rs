@@ -21,6 +21,7 @@ pub(crate) const NO_STACK: &str = "#00: (no stack trace recorded due to --stacks
 struct Key {
     alloc: StackId,
     reps: [StackId; 2],
+    reporters: [u32; 2],
 }
 
 /// The groups, while dumps are being added.
@@ -75,7 +76,8 @@ impl<'o> Grouping<'o> {
             let alloc = stack(block.alloc).unwrap_or(no_stack);
             let report = |trace| if dark_matter { stack(trace) } else { None };
             let reps = block.reps.map(|trace| report(trace).unwrap_or(StackId::NONE));
-            groups.push(self.group(Key { alloc, reps }));
+            let reporters = if self.groups.options.reporters { block.reporters } else { [NOWHERE; 2] };
+            groups.push(self.group(Key { alloc, reps, reporters }));
         }
         let addresses = match self.groups.options.for_testing {
             true => vec![0xdada_dada; dump.scanned.len()],
@@ -88,7 +90,8 @@ impl<'o> Grouping<'o> {
     }
 
     /// The group of a key, which is added if it is new.
-    fn group(&mut self, Key { alloc, reps }: Key) -> u32 {
+    fn group(&mut self, key: Key) -> u32 {
+        let Key { alloc, reps, reporters } = key;
         let next = self.groups.all.len() as u32;
         let group = if reps[0] == StackId::NONE && reps[1] == StackId::NONE {
             let group = &mut self.unreported[alloc.index()];
@@ -97,11 +100,11 @@ impl<'o> Grouping<'o> {
             }
             *group
         } else {
-            *self.by_key.entry(Key { alloc, reps }).or_insert(next)
+            *self.by_key.entry(key).or_insert(next)
         };
         if group == next {
             let sums = Sums::default();
-            self.groups.all.push(Group { sums, estimated: false, sampled: false, alloc, reps });
+            self.groups.all.push(Group { sums, estimated: false, sampled: false, alloc, reps, reporters });
         }
         group
     }
@@ -132,11 +135,11 @@ impl<'o> Grouping<'o> {
             let (sums, estimated) = of_kind.sums(&groups);
             let OfKind { kind, all, kept, shown } = of_kind;
             let record = |group: u32| {
-                let Group { sums, estimated, alloc, reps, .. } = groups.get(group).clone();
+                let Group { sums, estimated, alloc, reps, reporters, .. } = groups.get(group).clone();
                 let (alloc, reps) = (groups.shown(alloc), reps.map(|stack| groups.shown(stack)));
                 let sizes = sizes.next().unwrap_or_default();
                 let addresses = addresses.next().unwrap_or_default();
-                Record { sums, estimated, alloc, reps, sizes, addresses }
+                Record { sums, estimated, alloc, reps, reporters, sizes, addresses }
             };
             let records = shown.into_iter().map(record).collect();
             let tables = tables.next().unwrap_or_default();

@@ -22,6 +22,8 @@ pub(super) struct Group {
     pub(super) sampled: bool,
     pub(super) alloc: StackId,
     pub(super) reps: [StackId; 2],
+    /// The indices of the reporters' paths, if the options keep them apart; else [`NOWHERE`].
+    pub(super) reporters: [u32; 2],
 }
 
 /// A dump with the group of each block.

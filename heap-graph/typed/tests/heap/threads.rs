@@ -57,6 +57,8 @@ fn stacks_hold_blocks() {
     let scan = ScanMemory::new(&victim.dump).unwrap();
     let heap = victim.heap(&Layered::new(&scan, &core));
     assert_eq!(chain_of(&heap, "[typed_heap_threads::linux::Waiting]"), ["thread 1"]);
+    // A boxed array that comes from a vector.
+    assert_eq!(chain_of(&heap, "[u16]"), ["thread 1", "[typed_heap_threads::linux::Boxed].data"]);
     // The stack of the other one is not known.
     let outside = ["held from outside of the heap"];
     assert_eq!(chain_of(&heap, "table (u32, typed_heap_threads::linux::Running)"), outside);

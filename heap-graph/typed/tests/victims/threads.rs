@@ -41,15 +41,24 @@ mod linux {
 
     struct Running(u64);
 
+    struct Boxed {
+        data: Box<[u16; 100]>,
+    }
+
     static ENDS: AtomicBool = AtomicBool::new(false);
 
     /// Has a vector on its stack, and waits.
     #[inline(never)]
     fn wait(ready: &mpsc::Sender<()>, ends: &mpsc::Receiver<()>) -> u64 {
         let values = vec![Waiting(4); 6];
+        // Nobody but this stack says how many there are.
+        let boxed: Vec<Boxed> = (0..3)
+            .map(|_| Boxed { data: vec![1; 100].into_boxed_slice().try_into().expect("a hundred") })
+            .collect();
         ready.send(()).expect("the main thread waits");
         let _ = ends.recv();
-        values.iter().map(|value| value.0).sum()
+        values.iter().map(|value| value.0).sum::<u64>()
+            + boxed.iter().map(|of| u64::from(of.data[7])).sum::<u64>()
     }
 
     /// Has a table on its stack, and never waits. What it calls last does not allocate.

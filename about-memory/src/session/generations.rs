@@ -1,0 +1,106 @@
+//! Several snapshots side by side: what each group has in each of them, and how much it grew from the first to the last.
+
+use core::cmp::Reverse;
+use std::collections::HashMap;
+
+use heap_graph::CensusTree;
+use heap_graph::census::{CensusTreeName, CensusTreeNode};
+
+use super::compute::census_name;
+
+/// The groups of several censuses, as one tree.
+#[derive(Debug, Default)]
+pub struct Generations {
+    /// The root comes first.
+    groups: Vec<Group>,
+    /// The number of censuses.
+    count: usize,
+}
+
+/// A group, and what each census counts in it.
+#[derive(Debug, Default)]
+pub(super) struct Group {
+    pub(super) name: Option<CensusTreeName>,
+    pub(super) amounts: Vec<i128>,
+    below: Vec<usize>,
+}
+
+impl Group {
+    pub(super) fn growth(&self) -> i128 {
+        self.amounts.last().copied().unwrap_or_default() - self.amounts.first().copied().unwrap_or_default()
+    }
+}
+
+/// Browsers round what floats do not hold.
+fn json_number(number: i128) -> serde_json::Value {
+    i64::try_from(number).map_or_else(|_| (number as f64).into(), Into::into)
+}
+
+impl Generations {
+    /// The groups of these trees, which have one shape. `amount` says what to take from each group.
+    pub(super) fn new(trees: &[CensusTree], amount: impl Fn(&CensusTreeNode) -> i128) -> Self {
+        let root = Group { amounts: vec![0; trees.len()], ..Group::default() };
+        let mut all = Self { groups: vec![root], count: trees.len() };
+        let mut known = HashMap::new();
+        for (place, tree) in trees.iter().enumerate() {
+            all.groups[0].amounts[place] = tree.root().total_bytes;
+            let mut left = vec![(tree.root(), 0)];
+            while let Some((node, group)) = left.pop() {
+                for child in tree.children(node) {
+                    let next = all.groups.len();
+                    let below = *known.entry((group, child.name.clone())).or_insert(next);
+                    if below == next {
+                        all.groups[group].below.push(next);
+                        let amounts = vec![0; trees.len()];
+                        all.groups.push(Group { name: child.name.clone(), amounts, below: Vec::new() });
+                    }
+                    all.groups[below].amounts[place] += amount(child);
+                    left.push((child, below));
+                }
+            }
+        }
+        // Those that grew most come first.
+        for group in 0..all.groups.len() {
+            let mut below = core::mem::take(&mut all.groups[group].below);
+            below.sort_by_key(|below| {
+                let group = &all.groups[*below];
+                Reverse((group.growth(), group.amounts.last().copied()))
+            });
+            all.groups[group].below = below;
+        }
+        all
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.count
+    }
+
+    pub(super) fn group(&self, place: usize) -> &Group {
+        &self.groups[place]
+    }
+
+    pub(super) fn groups_below(&self, place: usize) -> &[usize] {
+        &self.groups[place].below
+    }
+
+    /// The tree as JSON: each group has its name, its bytes in each snapshot, and the groups below it.
+    pub fn to_json(&self) -> serde_json::Value {
+        let mut made: Vec<Option<serde_json::Value>> = Vec::new();
+        made.resize_with(self.groups.len(), || None);
+        // A group comes after the one above it.
+        for (place, group) in self.groups.iter().enumerate().rev() {
+            let below: Vec<_> = group.below.iter().filter_map(|below| made[*below].take()).collect();
+            let amounts: Vec<_> = group.amounts.iter().map(|amount| json_number(*amount)).collect();
+            made[place] = Some(serde_json::json!({
+                "name": census_name(group.name.as_ref()), "bytes": amounts, "children": below,
+            }));
+        }
+        made.swap_remove(0).unwrap_or_default()
+    }
+
+    /// Bytes of memory that it takes, about: without the texts of names.
+    pub(super) fn memory(&self) -> usize {
+        let each = size_of::<Group>() + self.count * size_of::<i128>() + 3 * size_of::<usize>();
+        self.groups.len() * (each + size_of::<CensusTreeName>())
+    }
+}
