@@ -110,6 +110,7 @@ pub(crate) fn fits(info: &DebugInfo, contents: Contents, bytes: u64) -> bool {
             size > 0 && bytes.is_multiple_of(size) && len.is_none_or(|len| len <= bytes / size)
         }
         Contents::Table { entry } => info.buckets(bytes, entry).is_some(),
+        Contents::Chunk { footer } => info.size(footer) <= bytes,
     }
 }
 

@@ -257,6 +257,11 @@ impl Inference<'_, '_> {
                     _ => fitting.then_some(contents),
                 }
             }
+            Target::Start { contents: Contents::One(of), .. } if info.name(of) == "bumpalo::ChunkFooter" => {
+                let end = block.address.saturating_add(block.requested);
+                let is_footer = pointer.value.checked_add(info.size(of)) == Some(end);
+                is_footer.then_some(Contents::Chunk { footer: of })
+            }
             Target::Start { .. } => None,
         };
         Some((index, said))
@@ -321,6 +326,11 @@ impl Inference<'_, '_> {
                 self.heap.walk.found = found;
             } else if self.heap.contents[block].is_none() && !self.is_text(block) {
                 self.words(block);
+                self.heap.agreement.without_layout += 1;
+            }
+            // Nobody knows where the values of an arena are.
+            if let Some(Contents::Chunk { .. }) = self.heap.contents[block] {
+                self.words(block);
             }
         }
         self.heap.firsts.push(self.heap.edges.len());
@@ -347,7 +357,6 @@ impl Inference<'_, '_> {
                 self.heap.edges.push(Edge { to: to as u32, path: None });
             }
         }
-        self.heap.agreement.without_layout += 1;
     }
 
     fn edge(&mut self, pointer: &Found) -> Option<Edge> {

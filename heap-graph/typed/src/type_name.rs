@@ -17,6 +17,7 @@ enum Form {
     One,
     Slice,
     Table,
+    Chunk,
 }
 
 impl TypedHeap<'_> {
@@ -45,6 +46,7 @@ impl TypedHeap<'_> {
             Contents::One(_) | Contents::Tail { .. } => Form::One,
             Contents::Slice { .. } => Form::Slice,
             Contents::Table { .. } => Form::Table,
+            Contents::Chunk { .. } => Form::Chunk,
         };
         let contents = self.contents[block].map(|contents| (form(contents), contents.element()));
         Basis { contents, verdict: self.stacks.number(self.blocks[block].stack) }

@@ -12,6 +12,9 @@ const LOWEST: u64 = 4096;
 /// The maximum depth of values in values.
 const DEEPEST: u32 = 128;
 
+/// What a chunk is called.
+const CHUNK: &str = "chunk of a bump arena";
+
 /// What a block holds, or what a pointer says of its target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Contents {
@@ -30,15 +33,20 @@ pub(crate) enum Contents {
     Table {
         entry: TypeId,
     },
+    /// Values of an arena, and a footer at the end.
+    Chunk {
+        footer: TypeId,
+    },
 }
 
 impl Contents {
-    /// The type of the value, of the elements or of the entries.
+    /// The type of the value, of the elements, of the entries or of the footer.
     pub(crate) fn element(self) -> TypeId {
         let (Self::One(of)
         | Self::Tail { of, .. }
         | Self::Slice { element: of, .. }
-        | Self::Table { entry: of }) = self;
+        | Self::Table { entry: of }
+        | Self::Chunk { footer: of }) = self;
         of
     }
 
@@ -49,6 +57,7 @@ impl Contents {
             Self::One(_) | Self::Tail { .. } => name,
             Self::Slice { .. } => format!("[{name}]"),
             Self::Table { .. } => format!("table {name}"),
+            Self::Chunk { .. } => CHUNK.to_owned(),
         }
     }
 }
@@ -176,6 +185,10 @@ impl<'i> Walk<'i> {
                 }
             }
             Contents::Table { entry } => self.table(bytes, entry),
+            Contents::Chunk { footer } => {
+                let at = (bytes.len() as u64).saturating_sub(self.info().size(footer));
+                self.value(Value { bytes, tail: None }, footer, at, Paths::EMPTY, true, 0);
+            }
         }
     }
 

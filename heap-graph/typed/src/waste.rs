@@ -156,7 +156,7 @@ impl TypedHeap<'_> {
                 let node = Node::of(info, of)?;
                 Some(node.unused(block, memory).map(|bytes| (Unused::Nodes, bytes)))
             }
-            Contents::Tail { .. } => None,
+            Contents::Tail { .. } | Contents::Chunk { .. } => None,
         }
     }
 }

@@ -46,6 +46,32 @@ fn thread_locals_hold_blocks() {
     }
 }
 
+/// An arena has a footer at the end of each chunk, which leads to the one before.
+#[test]
+fn arenas_hold_their_chunks() {
+    if !statics_are_readable() {
+        return;
+    }
+    let victim = Victim::of("typed_heap_threads");
+    let scan = ScanMemory::new(&victim.dump).unwrap();
+    let core = victim.core(&[]);
+    let heap = victim.heap(&Layered::new(&scan, &core));
+    let why = heap.why();
+    let chunks: Vec<usize> =
+        (0..heap.blocks().len()).filter(|block| heap.type_name(*block) == "chunk of a bump arena").collect();
+    let mut chains: Vec<Vec<String>> = chunks
+        .iter()
+        .map(|chunk| why.chain(*chunk).into_iter().map(|holder| holder.name).collect())
+        .collect();
+    chains.sort_by_key(Vec::len);
+    assert!(chains.len() >= 2, "{chains:?}");
+    let root = "static typed_heap_threads::linux::ARENA";
+    for (before, chain) in chains.iter().enumerate() {
+        assert!(chain[0].starts_with(root) && chain[0].ends_with(".current_chunk_footer"), "{chain:?}");
+        assert_eq!(chain[1..], vec!["chunk of a bump arena.prev"; before]);
+    }
+}
+
 /// In a core file every thread has a stack pointer. What only its stack holds is the thread's.
 #[test]
 fn stacks_hold_blocks() {

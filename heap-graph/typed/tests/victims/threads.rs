@@ -19,7 +19,7 @@ mod linux {
     use std::io::Read as _;
     use std::os::unix::thread::JoinHandleExt as _;
     use std::sync::atomic::{AtomicBool, Ordering};
-    use std::sync::mpsc;
+    use std::sync::{Mutex, mpsc};
     use std::thread;
 
     #[global_allocator]
@@ -44,6 +44,8 @@ mod linux {
     struct Boxed {
         data: Box<[u16; 100]>,
     }
+
+    static ARENA: Mutex<Option<bumpalo::Bump>> = Mutex::new(None);
 
     static ENDS: AtomicBool = AtomicBool::new(false);
 
@@ -74,6 +76,12 @@ mod linux {
 
     pub(super) fn main() {
         let dump = std::env::args().nth(1).expect("a file");
+        // Chunks of 1,000 bytes and more, each of which has what does not fit into the one before.
+        let arena = bumpalo::Bump::with_capacity(1000);
+        for _ in 0..3 {
+            let _: &mut [u64; 120] = arena.alloc([0; 120]);
+        }
+        *ARENA.lock().expect("no panic") = Some(arena);
         let (ready, is_ready) = mpsc::channel();
         let (end, ends) = mpsc::channel::<()>();
         let (ends_waiting, waits) = mpsc::channel::<()>();
@@ -88,7 +96,9 @@ mod linux {
             let _ = ends.recv();
             EAGER.with_borrow(|items| items.iter().map(|item| item.0).sum::<u64>())
         });
-        (0..3).for_each(|_| is_ready.recv().expect("the threads run"));
+        for _ in 0..3 {
+            let _: &mut [u64; 120] = arena.alloc([0; 120]);
+        }
         // With this C library, the handle of a thread is what its register says.
         std::fs::write(format!("{dump}.thread"), format!("{:x}", thread.as_pthread_t())).expect("a file");
         dmd::dump(&dump).expect("a dump");
