@@ -3,9 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use heap_graph::census::{
-    CensusDifference, CensusError, CensusTreeName, CensusTreeNode, TreeOptions, census_watched,
-};
+use heap_graph::census::{CensusDifference, CensusError, CensusTreeNode, TreeOptions, census_watched};
 use heap_graph::dominators::{
     MAX_INDIVIDUALS, SharedDominators, SuspectOptions, individuals_watched, suspects,
 };
@@ -14,7 +12,7 @@ use heap_graph::{Cancelled, CensusReport, CensusTree, Graph, Node, NodeId, NodeI
 
 use super::answer::{Answer, PathStep, TreeMapBox};
 use super::error::SessionError;
-use super::generations::Generations;
+use super::generations::{Generations, census_name};
 use super::id::SnapshotId;
 use super::query::{GroupBy, Query};
 
@@ -164,18 +162,6 @@ impl Needs<'_> {
 fn shape(invert: bool, filter: &str) -> TreeOptions {
     let options = TreeOptions::new().invert(invert);
     if filter.is_empty() { options } else { options.filter(filter) }
-}
-
-/// The name of a row of a census, as Firefox shows it.
-pub(super) fn census_name(name: Option<&CensusTreeName>) -> String {
-    match name {
-        None => "(root)".to_owned(),
-        Some(name) => match name.to_string().as_str() {
-            "noStack" => "(no stack available)".to_owned(),
-            "noFilename" => "(no filename available)".to_owned(),
-            name => name.to_owned(),
-        },
-    }
 }
 
 fn tree_map_box(tree: &CensusTree, node: &CensusTreeNode, levels: usize) -> TreeMapBox {

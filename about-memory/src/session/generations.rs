@@ -6,8 +6,6 @@ use std::collections::HashMap;
 use heap_graph::CensusTree;
 use heap_graph::census::{CensusTreeName, CensusTreeNode};
 
-use super::compute::census_name;
-
 /// The groups of several censuses, as one tree.
 #[derive(Debug, Default)]
 pub struct Generations {
@@ -102,5 +100,17 @@ impl Generations {
     pub(super) fn memory(&self) -> usize {
         let each = size_of::<Group>() + self.count * size_of::<i128>() + 3 * size_of::<usize>();
         self.groups.len() * (each + size_of::<CensusTreeName>())
+    }
+}
+
+/// The name of a row of a census, as Firefox shows it.
+pub(super) fn census_name(name: Option<&CensusTreeName>) -> String {
+    match name {
+        None => "(root)".to_owned(),
+        Some(name) => match name.to_string().as_str() {
+            "noStack" => "(no stack available)".to_owned(),
+            "noFilename" => "(no filename available)".to_owned(),
+            name => name.to_owned(),
+        },
     }
 }

@@ -15,9 +15,9 @@ use heap_graph::{CensusTree, DominatorTree, NodeIndex};
 use serde::Deserialize;
 
 use super::answer::Answer;
-use super::compute::{Key, census_name};
+use super::compute::Key;
 use super::error::SessionError;
-use super::generations::Generations;
+use super::generations::{Generations, census_name};
 use super::query::{GroupBy, Query};
 use super::store::Session;
 

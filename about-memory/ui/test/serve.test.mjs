@@ -7,51 +7,11 @@ import { dirname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { gunzipSync } from "node:zlib";
 import { after, test } from "node:test";
-import { golden, newPage, program } from "./browser.mjs";
+import { golden, program } from "./browser.mjs";
+import { end, serve, servers } from "./server.mjs";
 
 const heap = (name) => fileURLToPath(new URL(`../../../heap-graph/tests/golden/${name}`, import.meta.url));
-const servers = [];
-
-after(() => servers.forEach((server) => server.kill("SIGTERM")));
-
-/** Starts a server and opens its page. */
-async function serve(...args) {
-  const server = spawn(program, ["serve", "--no-open", "--json", ...args], { stdio: ["ignore", "pipe", "inherit"] });
-  servers.push(server);
-  let line = "";
-  for await (const part of server.stdout.setEncoding("utf8")) {
-    line += part;
-    if (line.includes("\n")) break;
-  }
-  const { url, file } = JSON.parse(line);
-  const [origin, token] = url.split("/#token=");
-  const { page, faults, close } = await newPage();
-  page.on("request", (request) => request.url().includes(token) && faults.push(`token in ${request.url()}`));
-  page.on("request", (request) => /^(blob|data|file):/.test(request.url()) || request.url().startsWith(`${origin}/`) || faults.push(request.url()));
-  // As a browser opens it: by the private file that leads to the address.
-  await page.goto(pathToFileURL(file).href);
-  await page.waitForURL(`${origin}/**`);
-  await page.waitForFunction(() => document.documentElement.dataset.state === "ready");
-  /** Goes to a view and waits for its rows. */
-  const go = async (hash) => {
-    await page.evaluate((to) => {
-      delete document.documentElement.dataset.rows;
-      location.hash = to;
-    }, hash);
-    await page.waitForFunction(() => Number(document.documentElement.dataset.rows) > 0, null, { timeout: 30_000 });
-  };
-  const read = (count) =>
-    page.waitForFunction((n) => document.querySelectorAll("#side li a[href*='#/memory/']").length === n, count, { timeout: 30_000 });
-  const rows = () => page.$$eval(".table .row", (all) => all.map((row) => row.textContent));
-  /** Chooses a file of the menu, and returns its name and its bytes. */
-  const exported = async (title) => {
-    const download = page.waitForEvent("download");
-    await page.selectOption("select.export", { label: title });
-    const file = await download;
-    return [file.suggestedFilename(), readFileSync(await file.path())];
-  };
-  return { page, faults, close, go, read, rows, exported, origin, token };
-}
+after(end);
 
 test("the token leaves the address and a reload keeps the view", async () => {
   const { page, faults, close, read, go, rows, token } = await serve(heap("small-a.fxsnapshot"));

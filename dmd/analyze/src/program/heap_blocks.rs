@@ -110,7 +110,7 @@ fn reporters(analysis: &Analysis, paths: &[String], row_of: &[u32], rows: usize)
         let path = |nth: usize| match paths.get(record.reporters[nth] as usize) {
             Some(path) if !path.is_empty() => Some(path.clone()),
             _ if record.reps[nth] == StackId::NONE => None,
-            _ => Some(Clean(&reporter(analysis, record.reps[nth])).to_string()),
+            _ => Some(Clean(reporter(analysis, record.reps[nth])).to_string()),
         };
         let (first, second) = (path(0), path(1));
         let second = second.filter(|second| Some(second) != first.as_ref());

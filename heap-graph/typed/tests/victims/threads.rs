@@ -96,9 +96,7 @@ mod linux {
             let _ = ends.recv();
             EAGER.with_borrow(|items| items.iter().map(|item| item.0).sum::<u64>())
         });
-        for _ in 0..3 {
-            let _: &mut [u64; 120] = arena.alloc([0; 120]);
-        }
+        (0..3).for_each(|_| is_ready.recv().expect("the threads run"));
         // With this C library, the handle of a thread is what its register says.
         std::fs::write(format!("{dump}.thread"), format!("{:x}", thread.as_pthread_t())).expect("a file");
         dmd::dump(&dump).expect("a dump");

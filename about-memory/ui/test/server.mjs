@@ -1,0 +1,51 @@
+// A server of the program, and a page of it in Chromium.
+import { spawn } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { pathToFileURL } from "node:url";
+import { newPage, program } from "./browser.mjs";
+
+/** The processes to end. */
+export const servers = [];
+
+/** Ends what the tests have started, at the end of them. */
+export const end = () => servers.forEach((server) => server.kill("SIGTERM"));
+
+/** Starts a server and opens its page. */
+export async function serve(...args) {
+  const server = spawn(program, ["serve", "--no-open", "--json", ...args], { stdio: ["ignore", "pipe", "inherit"] });
+  servers.push(server);
+  let line = "";
+  for await (const part of server.stdout.setEncoding("utf8")) {
+    line += part;
+    if (line.includes("\n")) break;
+  }
+  const { url, file } = JSON.parse(line);
+  const [origin, token] = url.split("/#token=");
+  const { page, faults, close } = await newPage();
+  page.on("request", (request) => request.url().includes(token) && faults.push(`token in ${request.url()}`));
+  page.on("request", (request) => /^(blob|data|file):/.test(request.url()) || request.url().startsWith(`${origin}/`) || faults.push(request.url()));
+  // As a browser opens it: by the private file that leads to the address.
+  await page.goto(pathToFileURL(file).href);
+  await page.waitForURL(`${origin}/**`);
+  await page.waitForFunction(() => document.documentElement.dataset.state === "ready");
+  /** Goes to a view and waits for its rows. */
+  const go = async (hash) => {
+    await page.evaluate((to) => {
+      delete document.documentElement.dataset.rows;
+      location.hash = to;
+    }, hash);
+    await page.waitForFunction(() => Number(document.documentElement.dataset.rows) > 0, null, { timeout: 30_000 });
+  };
+  const read = (count) =>
+    page.waitForFunction((n) => document.querySelectorAll("#side li a[href*='#/memory/']").length === n, count, { timeout: 30_000 });
+  const rows = () => page.$$eval(".table .row", (all) => all.map((row) => row.textContent));
+  /** Chooses a file of the menu, and returns its name and its bytes. */
+  const exported = async (title) => {
+    const download = page.waitForEvent("download");
+    await page.selectOption("select.export", { label: title });
+    const file = await download;
+    return [file.suggestedFilename(), readFileSync(await file.path())];
+  };
+  return { page, faults, close, go, read, rows, exported, origin, token };
+}
+
