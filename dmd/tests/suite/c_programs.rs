@@ -53,7 +53,7 @@ fn no_error_is_left_from_before_the_program() {
 
 #[test]
 fn handlers_free() {
-    same("handler_frees");
+    same_with("handler_frees", &[if std::env::var_os("THOROUGH").is_some() { "5000" } else { "1000" }]);
 }
 
 #[test]

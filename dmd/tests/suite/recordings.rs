@@ -248,12 +248,19 @@ fn a_file_that_cannot_be_made_is_said() {
 #[test]
 fn c_programs_keep_all_their_events() {
     let folder = tempfile::tempdir().unwrap();
-    for name in ["handler_counts", "handler_frees", "churn", "edges", "large"] {
+    let signals = if std::env::var_os("THOROUGH").is_some() { "5000" } else { "500" };
+    for (name, arguments) in [
+        ("handler_counts", &[signals][..]),
+        ("handler_frees", &[signals]),
+        ("churn", &[]),
+        ("edges", &[]),
+        ("large", &[]),
+    ] {
         let program = c_program(folder.path(), name);
         let folder = tempfile::tempdir().unwrap();
         let options = format!("{EXACT} --record=r.dmdrec --dump-at-exit --output=d.json");
         // Some end with a status of their own.
-        run(preloaded(&program, &options).current_dir(folder.path()));
+        run(preloaded(&program, &options).args(arguments).current_dir(folder.path()));
         let recording = Recording::read(folder.path().join("r.dmdrec"));
         agrees(&recording, &folder.path().join("d.json"));
     }

@@ -1,5 +1,6 @@
 // The handler of a signal frees and allocates at any point of the program, on a stack above the thread's. Only the
-// handler has blocks of these sizes, for which the C library needs no lock. Prints how many blocks it made.
+// handler has blocks of these sizes, for which the C library needs no lock. Prints how many blocks it made. The argument is
+// the number of signals.
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -10,6 +11,7 @@ static void *volatile kept;
 static void *volatile other;
 static volatile sig_atomic_t signals;
 static volatile int blocks;
+static int all = 4000;
 
 static void handler(int number) {
     (void)number;
@@ -34,7 +36,7 @@ static void *work(void *stack) {
     sigaddset(&alarm, SIGALRM);
     pthread_sigmask(SIG_UNBLOCK, &alarm, NULL);
     ualarm(150, 150);
-    for (unsigned i = 0; signals < 4000; i++) {
+    for (unsigned i = 0; signals < all; i++) {
         other = malloc(1 + i % 64);
         free(other);
     }
@@ -43,7 +45,8 @@ static void *work(void *stack) {
     return NULL;
 }
 
-int main(void) {
+int main(int count, char **arguments) {
+    if (count > 1) all = atoi(arguments[1]);
     char above[32 << 10];
     stack_t stack = {.ss_sp = above, .ss_size = sizeof above};
     sigset_t alarm;

@@ -1,5 +1,5 @@
 // The handler of a signal frees and allocates at any point of the program. Only the handler has blocks of these sizes,
-// for which the C library needs no lock.
+// for which the C library needs no lock. The argument is the number of signals.
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +17,8 @@ static void handler(int number) {
     signals++;
 }
 
-int main(void) {
+int main(int count, char **arguments) {
+    int all = count > 1 ? atoi(arguments[1]) : 5000;
     // Keep one block for the handler, so that it always finds one.
     void *spare = malloc(1000);
     kept = malloc(1000);
@@ -25,7 +26,7 @@ int main(void) {
     struct sigaction action = {.sa_handler = handler, .sa_flags = SA_RESTART};
     sigaction(SIGALRM, &action, NULL);
     ualarm(150, 150);
-    for (unsigned i = 0; signals < 5000; i++) {
+    for (unsigned i = 0; signals < all; i++) {
         other = malloc(1 + i % 64);
         free(other);
     }

@@ -19,7 +19,7 @@ fn program() -> PathBuf {
 /// The program `about-memory` of this test's build.
 #[cfg(debug_assertions)]
 fn about_memory() -> PathBuf {
-    build(&["-p", "about-memory", "--bin", "about-memory"]).join("about-memory")
+    build(&["-p", "about-memory", "--features", "program", "--bin", "about-memory"]).join("about-memory")
 }
 
 /// The folder of this test's build. Not every way to run tests builds what they start, so this builds it, unless the
