@@ -10,7 +10,7 @@ use core::fmt;
 use crate::frame::Frame;
 use crate::source_path::{library, package};
 
-pub(crate) use site::{Sited, is_of_program};
+pub(crate) use site::Sited;
 
 /// Why a view folds a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

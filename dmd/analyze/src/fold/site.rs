@@ -2,7 +2,6 @@
 
 use super::{Fold, Folds};
 use crate::frame::Frame;
-use crate::source_path::is_own;
 
 /// A stack, innermost frame first, without the frames that say nothing about the program.
 #[derive(Clone, Debug)]
@@ -43,9 +42,4 @@ impl Sited {
     pub(crate) fn site(&self) -> Option<usize> {
         self.shown.first().copied()
     }
-}
-
-/// Whether the function is the program's own, not that of another package or of a library.
-pub(crate) fn is_of_program(frame: &Frame<'_>) -> bool {
-    frame.file.is_some_and(is_own)
 }

@@ -6,7 +6,6 @@ use super::ProgramOptions;
 use super::short_name;
 use super::short_path::Workspace;
 use crate::clean::Clean;
-use crate::fold::is_of_program;
 use crate::frame::Frame;
 
 const BOLD: &str = "\u{1b}[1m";
@@ -87,7 +86,7 @@ pub(super) fn frames(
     let below = options.width.saturating_sub(room) + "    ".len();
     let tails = tails(&names, &places, room, below, options);
     let line = |((frame, name), tail): ((&Frame<'_>, &String), String)| {
-        let own = is_of_program(frame);
+        let own = workspace.owns(frame);
         let name = if own { bold(name, options) } else { name.clone() };
         format!("{indent}{} {name}{tail}", if own { ">" } else { " " })
     };

@@ -3,9 +3,9 @@
 use core::fmt::{self, Display};
 
 use super::line::bytes;
+use super::short_path::Workspace;
 use crate::amounts::{blocks, mark, number};
 use crate::dump::Dump;
-use crate::fold::is_of_program;
 use crate::mode::Mode;
 use crate::outline::Outline;
 use crate::peak::At;
@@ -36,10 +36,9 @@ impl Dump {
     /// Whether a frame has a line of the program's own source, after symbols were looked up. Without, the program was
     /// built without debug information.
     pub fn has_lines_of_program(&self) -> bool {
-        self.frames.ids().any(|id| {
-            let frame = self.frames.get(id);
-            frame.line.is_some() && is_of_program(&frame)
-        })
+        let frames = || self.frames.ids().map(|id| self.frames.get(id));
+        let workspace = Workspace::of(frames());
+        frames().any(|frame| frame.line.is_some() && workspace.owns(&frame))
     }
 }
 

@@ -2,20 +2,37 @@
 //! Rust's library, and for the program's own files a path in its workspace.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 use crate::frame::Frame;
 use crate::source_path::{is_own, library, package_folder};
 
-/// The folder that contains all of the program's own sources.
+/// The program's own sources.
 #[derive(Debug, Default)]
-pub struct Workspace(Option<String>);
+pub struct Workspace {
+    /// The folder that contains all of them.
+    root: Option<String>,
+    /// The package of `main` where no file is in a folder of the program's own: cargo installed the program from a registry.
+    package: Option<String>,
+}
 
 impl Workspace {
     /// The innermost folder that contains the packages of all of the program's own files.
     pub fn of<'t>(frames: impl Iterator<Item = Frame<'t>>) -> Self {
         let mut root: Option<&str> = None;
-        for file in frames.filter_map(|frame| frame.file).filter(|file| file.starts_with('/') && is_own(file))
-        {
+        let (mut has_own, mut packages) = (false, BTreeSet::new());
+        for frame in frames {
+            let Some(file) = frame.file else { continue };
+            if !is_own(file) {
+                let is_main = frame.function.is_some_and(|name| name.rsplit("::").next() == Some("main"));
+                packages
+                    .extend(package_folder(file).filter(|_| is_main).and_then(|path| path.split('/').next()));
+                continue;
+            }
+            has_own = true;
+            if !file.starts_with('/') {
+                continue;
+            }
             let package = ["/src/", "/examples/", "/tests/", "/benches/"]
                 .iter()
                 .filter_map(|folder| file.find(folder))
@@ -27,7 +44,17 @@ impl Workspace {
                 Some(known) => common(known, package),
             });
         }
-        Self(root.filter(|root| !root.is_empty()).map(|root| format!("{root}/")))
+        let root = root.filter(|root| !root.is_empty()).map(|root| format!("{root}/"));
+        let package = packages.pop_first().filter(|_| !has_own && packages.is_empty());
+        Self { root, package: package.map(str::to_owned) }
+    }
+
+    /// Whether the function is the program's own, not that of another package or of a library.
+    pub fn owns(&self, frame: &Frame<'_>) -> bool {
+        let package = |file| package_folder(file).and_then(|path| path.split('/').next());
+        frame.file.is_some_and(|file| {
+            is_own(file) || (self.package.is_some() && package(file) == self.package.as_deref())
+        })
     }
 
     /// The short path of a file.
@@ -45,7 +72,7 @@ impl Workspace {
                 return format!("{name}/{below}").into();
             }
         }
-        if let Some(below) = self.0.as_deref().and_then(|root| file.strip_prefix(root)) {
+        if let Some(below) = self.root.as_deref().and_then(|root| file.strip_prefix(root)) {
             return below.into();
         }
         match file.starts_with('/').then(|| file.rmatch_indices('/').nth(2)).flatten() {
@@ -86,8 +113,17 @@ mod tests {
         ] {
             assert_eq!(workspace.short(file), short);
         }
+        let function =
+            |function, file| Frame { function: Some(function), file: Some(file), ..Frame::default() };
+        let tool = function("tool::walk", "/home/me/.cargo/registry/src/index-1/tool-1.2.0/src/walk.rs");
+        let main = function("tool::main", "/home/me/.cargo/registry/src/index-1/tool-1.2.0/src/main.rs");
+        let other = function("rayon::join", "/home/me/.cargo/registry/src/index-1/rayon-1.0.0/src/join.rs");
+        let installed = Workspace::of([tool, main, other].into_iter());
+        assert_eq!([tool, main, other].map(|frame| installed.owns(&frame)), [true, true, false]);
+        let built = Workspace::of([tool, main, other, file("/home/me/ws/app/src/main.rs")].into_iter());
+        assert!(!built.owns(&main));
         let one = Workspace::of(core::iter::once(file("/home/me/app/src/main.rs")));
         assert_eq!(one.short("/home/me/app/src/main.rs"), "src/main.rs");
-        assert_eq!(Workspace::of([file("/a/src/b.rs"), file("/c/src/d.rs")].into_iter()).0, None);
+        assert_eq!(Workspace::of([file("/a/src/b.rs"), file("/c/src/d.rs")].into_iter()).root, None);
     }
 }

@@ -59,8 +59,11 @@ impl<'a> StackText<'a> {
             true => all.clone(),
             false => sited.shown.iter().map(|at| all[*at]).collect(),
         };
-        for line in frames(&shown, "  ", &self.workspace, options) {
-            writeln!(f, "{line}")?;
+        let lines = frames(&shown, "  ", &self.workspace, options);
+        if options.all_frames || options.verbose {
+            lines.iter().try_for_each(|line| writeln!(f, "{line}"))?;
+        } else {
+            without_repeats(f, &lines, options)?;
         }
         // The view folds even the frame that it shows.
         let is_all_folded = matches!(shown[..], [only] if options.folds.of(&only).is_some());
@@ -75,4 +78,38 @@ impl<'a> StackText<'a> {
         }
         Ok(())
     }
+}
+
+/// The longest recursion whose rounds are shown once: through this number of functions.
+const LONGEST_ROUND: usize = 8;
+
+/// The fewest lines that are left out as repeats. One or two say more than the line in their place.
+const FEWEST_REPEATS: usize = 3;
+
+/// Writes the lines of a stack. Of a recursion, it writes the first round and the number of the others.
+fn without_repeats(f: &mut fmt::Formatter<'_>, lines: &[String], options: &ProgramOptions) -> fmt::Result {
+    let mut at = 0;
+    while at < lines.len() {
+        let rounds = |length: usize| {
+            let mut rounds = lines[at..].chunks_exact(length);
+            let first = rounds.next();
+            rounds.take_while(|round| Some(*round) == first).count()
+        };
+        let lengths = 1..=LONGEST_ROUND.min(lines.len() - at);
+        // The shortest round that leaves out the most.
+        let (length, again) = lengths
+            .map(|length| (length, rounds(length)))
+            .rev()
+            .max_by_key(|(length, again)| length * again)
+            .filter(|(length, again)| length * again >= FEWEST_REPEATS)
+            .unwrap_or((1, 0));
+        lines[at..at + length].iter().try_for_each(|line| writeln!(f, "{line}"))?;
+        if again > 0 {
+            let round = if length == 1 { "this frame".to_owned() } else { format!("these {length} frames") };
+            let times = if again == 1 { "once more".to_owned() } else { format!("{again} more times") };
+            writeln!(f, "{}", dim(&format!("     ({round}, {times})"), options))?;
+        }
+        at += length * (again + 1);
+    }
+    Ok(())
 }

@@ -395,3 +395,49 @@ fn every_fold_has_a_reason() {
     assert_eq!(of[1], [allocator, collection, None, None, collection, start, start]);
     assert_eq!(of[2], [allocator, library]);
 }
+
+/// A program that cargo installed from a registry has its sources there.
+#[test]
+fn a_program_from_a_registry_has_lines_and_frames_of_its_own() {
+    const WALK: &[&str] = &[
+        "malloc[/lib/libdmd.so +0x10]",
+        "alloc::vec::Vec<T,A>::push<tool::Node, alloc::alloc::Global> (STD/alloc/src/vec/mod.rs:9)",
+        "rayon_core::join (REGISTRY/rayon-core-1.13.0/src/join.rs:4)",
+        "tool::walk (REGISTRY/tool-1.2.0/src/walk.rs:5)",
+        "tool::main (REGISTRY/tool-1.2.0/src/main.rs:31)",
+    ];
+    let dump = dump("live", &[(1000, 2, WALK)]);
+    assert!(dump.has_lines_of_program());
+    let text = analysis(dump).program_text(10, &ProgramOptions::new()).to_string();
+    assert!(text.contains("\n    join::join    rayon-core-1.13.0/src/join.rs:4\n"), "{text}");
+    assert!(text.contains("\n  > tool::walk  "), "{text}");
+    assert!(text.contains("\n  > tool::main  "), "{text}");
+}
+
+#[test]
+fn a_recursion_is_one_round_and_a_count() {
+    let round =
+        ["app::walk::{{closure}} (/home/me/app/src/walk.rs:7)", "app::walk (/home/me/app/src/walk.rs:9)"];
+    let mut stack = vec!["malloc[/lib/libdmd.so +0x10]", "app::walk (/home/me/app/src/walk.rs:3)"];
+    stack.extend(core::iter::repeat_n(round, 5).flatten());
+    stack.extend(core::iter::repeat_n("app::down (/home/me/app/src/down.rs:2)", 4));
+    stack.push("app::main (/home/me/app/src/main.rs:1)");
+    let text = |options| analysis(dump("live", &[(8, 1, &stack)])).program_text(10, &options).to_string();
+    let short = text(ProgramOptions::new());
+    let stack = short.split_once("app::walk  ").unwrap().1;
+    let lines: Vec<&str> =
+        stack.lines().skip(1).map(|line| line.split("  src").next().unwrap().trim()).collect();
+    assert_eq!(
+        lines,
+        [
+            "> app::walk::{closure}",
+            "> app::walk",
+            "(these 2 frames, 4 more times)",
+            "> app::down",
+            "(this frame, 3 more times)",
+            "> app::main",
+        ],
+        "{short}"
+    );
+    assert!(!text(ProgramOptions::new().verbose(true)).contains("more times"));
+}
