@@ -1,10 +1,13 @@
 //! The dominator tree: what a node alone keeps alive, and how many bytes it retains. Analyses that use the tree:
 //! sizes by class, retained sets, leak suspects, and the nodes behind the leaves of a census.
 
+mod children;
 mod climb;
 mod fetch;
 mod fields;
 mod individuals;
+mod ranks;
+mod refine;
 mod retained;
 mod semi_nca;
 mod shared;
@@ -17,7 +20,6 @@ pub use retained::{ClassSizes, RetainedSet, retained_by_groups, retained_by_leav
 pub use shared::SharedDominators;
 pub use suspects::{Accumulation, Suspect, SuspectOptions, suspects};
 
-use core::cmp::Reverse;
 use core::ops::AddAssign;
 use std::sync::{Arc, OnceLock};
 
@@ -25,10 +27,15 @@ use crate::arrays::huge;
 use crate::graph::{Graph, Node, NodeIndex};
 use crate::prefetch::{AHEAD, prefetch};
 use crate::progress::{Cancelled, Progress, Steps, chunks};
+use children::Children;
 
 const NONE: u32 = u32::MAX;
+/// No dominator, inverted.
+const NOTHING: u32 = 0;
 /// The number of times that the computation visits each node, for the progress.
-const STEPS: usize = 6;
+const STEPS: usize = 2;
+/// The number of further visits if it needs a walk of its own: they come in place of the last one.
+const STEPS_WITH_WALK: usize = 6;
 
 /// Immediate dominators, retained sizes, and the nodes that each node immediately dominates.
 ///
@@ -43,18 +50,44 @@ pub struct DominatorTree<'a> {
 /// A tree without its graph.
 #[derive(Debug)]
 pub(crate) struct Arrays {
-    /// `NONE` for the root and for unreachable nodes.
-    dominators: Box<[u32]>,
+    /// The numbers of dominators, with all bits inverted; `NOTHING` for the root and for unreachable nodes.
+    inverted: Box<[u32]>,
     retained: Retained,
-    /// Nodes in the order in which the walk leaves them, the root last. Equal children stand in the reverse order.
-    postorder: Box<[u32]>,
+    /// Nodes in the order in which a walk leaves them, the root last; `None` if the computation needed no walk.
+    postorder: Option<Box<[u32]>>,
     /// Computed at first use, so that a caller who wants only sizes does not wait for it.
     children: OnceLock<Children>,
 }
 
-/// Sums of sizes, in 64 bits if those of this graph fit.
+impl Arrays {
+    fn new(inverted: Vec<u32>, retained: Retained, postorder: Option<Vec<u32>>) -> Self {
+        let postorder = postorder.map(Vec::into_boxed_slice);
+        Self { inverted: inverted.into(), retained, postorder, children: OnceLock::new() }
+    }
+
+    fn dominator(&self, node: u32) -> Option<u32> {
+        let inverted = self.inverted[node as usize];
+        (inverted != NOTHING).then_some(!inverted)
+    }
+
+    /// The lists of children. Counts one step for each node unless there is a postorder.
+    fn lists(&self, graph: &Graph, steps: &mut Steps<'_>) -> Result<Children, Cancelled> {
+        let ranks = match &self.postorder {
+            Some(postorder) => ranks::ranks_of(postorder, graph.node_count()),
+            None => ranks::ranks(graph, steps)?,
+        };
+        Ok(match &self.retained {
+            Retained::Small(sizes) => Children::new(&self.inverted, sizes, &ranks),
+            Retained::Narrow(sizes) => Children::new(&self.inverted, sizes, &ranks),
+            Retained::Wide(sizes) => Children::new(&self.inverted, sizes, &ranks),
+        })
+    }
+}
+
+/// Sums of sizes, in the fewest bits that those of this graph fit.
 #[derive(Clone, Debug)]
 enum Retained {
+    Small(Box<[u32]>),
     Narrow(Box<[u64]>),
     Wide(Box<[u128]>),
 }
@@ -62,6 +95,7 @@ enum Retained {
 impl Retained {
     fn get(&self, node: u32) -> u128 {
         match self {
+            Self::Small(sizes) => sizes[node as usize].into(),
             Self::Narrow(sizes) => sizes[node as usize].into(),
             Self::Wide(sizes) => sizes[node as usize],
         }
@@ -69,12 +103,13 @@ impl Retained {
 }
 
 impl<'a> DominatorTree<'a> {
-    /// Computes the tree with the algorithm Semi-NCA of Loukas Georgiadis (Linear-Time Algorithms for Dominators and
-    /// Related Problems, 2005), without recursion.
+    /// Computes the tree.
     ///
-    /// The algorithm climbs the tree that it builds. That is quick in heaps but quadratic at worst, so after too many
-    /// steps it finds ancestors by jumps. The time is at most proportional to edges times the logarithm of nodes, for
-    /// any shape of graph.
+    /// If each node but the first comes after one that leads to it, as in a snapshot that a walk has written, the
+    /// algorithm refines the tree of first edges. If nodes are in another order, or if this takes too many steps, it is
+    /// Semi-NCA of Loukas Georgiadis (Linear-Time Algorithms for Dominators and Related Problems, 2005), which also has
+    /// a limit for its steps and finds ancestors by jumps after that. There is no recursion. The time is at most
+    /// proportional to edges times the logarithm of nodes, for any shape of graph.
     pub fn new(graph: &'a Graph) -> Self {
         Self::watched(graph, &Progress::new()).expect("nothing cancels a progress that nobody else has")
     }
@@ -86,24 +121,18 @@ impl<'a> DominatorTree<'a> {
     /// [`Cancelled`].
     pub fn watched(graph: &'a Graph, progress: &Progress) -> Result<Self, Cancelled> {
         let mut steps = Steps::new(progress, graph.node_count() * STEPS);
-        let mut walk = semi_nca::Walk::new(graph, &mut steps)?;
-        let (dominators, spare) = walk.dominators(&mut steps)?;
-        let sizes = graph.sizes();
-        let total: u128 = sizes.iter().map(|size| u128::from(*size)).sum();
-        let arrays = if u64::try_from(total).is_ok() {
-            let mut own = huge(Vec::with_capacity(sizes.len()));
-            own.extend_from_slice(sizes);
-            arrays(walk, &dominators, spare, own, Retained::Narrow, &mut steps)?
+        let arrays = if let Some(tree) = refine::refine(graph, &mut steps)? {
+            in_order(tree, graph, &mut steps)?
         } else {
-            let sizes = sizes.iter().map(|size| u128::from(*size)).collect();
-            arrays(walk, &dominators, spare, sizes, Retained::Wide, &mut steps)?
+            progress.expect((graph.node_count() * (1 + STEPS_WITH_WALK - STEPS)) as u64);
+            by_walk(graph, &mut steps)?
         };
         Ok(Self { graph, arrays: Arc::new(arrays) })
     }
 
     /// The tree of `graph`, from which `arrays` comes.
     pub(crate) fn from_arrays(graph: &'a Graph, arrays: Arc<Arrays>) -> Self {
-        debug_assert_eq!(arrays.dominators.len(), graph.node_count());
+        debug_assert_eq!(arrays.inverted.len(), graph.node_count());
         Self { graph, arrays }
     }
 
@@ -118,13 +147,12 @@ impl<'a> DominatorTree<'a> {
 
     /// Whether the root reaches the node.
     pub fn is_reachable(&self, node: NodeIndex) -> bool {
-        node == NodeIndex::ROOT || self.arrays.dominators[node.get()] != NONE
+        node == NodeIndex::ROOT || self.arrays.dominator(node.0).is_some()
     }
 
     /// The dominator of the node that is nearest to it; `None` for the root and for unreachable nodes.
     pub fn immediate_dominator(&self, node: NodeIndex) -> Option<Node<'a>> {
-        let dominator = self.arrays.dominators[node.get()];
-        (dominator != NONE).then(|| self.graph.node(NodeIndex(dominator)))
+        self.arrays.dominator(node.0).map(|dominator| self.graph.node(NodeIndex(dominator)))
     }
 
     /// Bytes of the node and of all that it dominates; `None` for unreachable nodes.
@@ -133,6 +161,8 @@ impl<'a> DominatorTree<'a> {
     }
 
     /// The nodes that this one immediately dominates, by retained size, the biggest first.
+    ///
+    /// The first call computes the lists of all nodes, unless [`prepare_lists`](Self::prepare_lists) has.
     ///
     /// Nodes of equal size are in decreasing post-order of a depth-first walk that takes edges from the last to the
     /// first, so roughly in the order of edges. Firefox has this order in lists of up to 16 nodes; its sort of longer
@@ -143,6 +173,22 @@ impl<'a> DominatorTree<'a> {
     ) -> impl ExactSizeIterator<Item = Node<'a>> + DoubleEndedIterator + use<'a, '_> {
         let graph = self.graph;
         self.children(node.0).iter().map(move |child| graph.node(NodeIndex(*child)))
+    }
+
+    /// Computes the lists of immediately dominated nodes, which otherwise the first use of one does, with a
+    /// [`Progress`], which shows how far it is and can cancel it.
+    ///
+    /// # Errors
+    ///
+    /// [`Cancelled`].
+    pub fn prepare_lists(&self, progress: &Progress) -> Result<(), Cancelled> {
+        if self.arrays.children.get().is_none() {
+            let visited = if self.arrays.postorder.is_some() { 0 } else { self.graph.node_count() };
+            let children = self.arrays.lists(self.graph, &mut Steps::new(progress, visited))?;
+            // Another thread may have been faster, with the same lists.
+            let _ = self.arrays.children.set(children);
+        }
+        Ok(())
     }
 
     /// The node, its dominator, and so on up to the root.
@@ -166,23 +212,80 @@ impl<'a> DominatorTree<'a> {
     /// once a caller has used one.
     pub fn memory(&self) -> usize {
         let retained = match &self.arrays.retained {
+            Retained::Small(sizes) => size_of_val(&**sizes),
             Retained::Narrow(sizes) => size_of_val(&**sizes),
             Retained::Wide(sizes) => size_of_val(&**sizes),
         };
         retained
-            + size_of_val(&*self.arrays.dominators)
-            + size_of_val(&*self.arrays.postorder)
+            + size_of_val(&*self.arrays.inverted)
+            + self.arrays.postorder.as_deref().map_or(0, size_of_val)
             + self.arrays.children.get().map_or(0, Children::memory)
     }
 
     fn children(&self, node: u32) -> &[u32] {
-        self.arrays
-            .children
-            .get_or_init(|| match &self.arrays.retained {
-                Retained::Narrow(sizes) => Children::new(&self.arrays, sizes),
-                Retained::Wide(sizes) => Children::new(&self.arrays, sizes),
-            })
-            .of(node)
+        let lists = self.arrays.children.get_or_init(|| {
+            let progress = Progress::new();
+            let lists = self.arrays.lists(self.graph, &mut Steps::new(&progress, 0));
+            lists.expect("nothing cancels a progress that nobody else has")
+        });
+        lists.of(node)
+    }
+}
+
+/// Adds up retained sizes of nodes that come after their dominators. Counts one step for each node.
+fn in_order(tree: refine::Tree, graph: &Graph, steps: &mut Steps<'_>) -> Result<Arrays, Cancelled> {
+    let refine::Tree { mut inverted, spare } = tree;
+    inverted[0] = NOTHING;
+    let (sizes, total) = (graph.sizes(), graph.total_size());
+    let retained = if u32::try_from(total).is_ok() {
+        Retained::Small(add_up(&inverted, own(spare, sizes, |size| size as u32), steps)?)
+    } else if u64::try_from(total).is_ok() {
+        Retained::Narrow(add_up(&inverted, own(Vec::new(), sizes, |size| size), steps)?)
+    } else {
+        Retained::Wide(add_up(&inverted, own(Vec::new(), sizes, u128::from), steps)?)
+    };
+    Ok(Arrays::new(inverted, retained, None))
+}
+
+/// The nodes' own sizes, in the memory of `array` if it has room.
+fn own<T>(mut array: Vec<T>, sizes: &[u64], size: impl Fn(u64) -> T) -> Vec<T> {
+    array.clear();
+    if array.capacity() < sizes.len() {
+        array = huge(Vec::with_capacity(sizes.len()));
+    }
+    array.extend(sizes.iter().map(|own| size(*own)));
+    array
+}
+
+fn add_up<T: Copy + AddAssign>(
+    inverted: &[u32],
+    mut sums: Vec<T>,
+    steps: &mut Steps<'_>,
+) -> Result<Box<[T]>, Cancelled> {
+    for part in chunks(0..inverted.len()).rev() {
+        steps.steps(part.len())?;
+        for node in part.rev() {
+            if inverted[node] != NOTHING {
+                // What is below the node has been added to it: it comes after it.
+                let sum = sums[node];
+                sums[!inverted[node] as usize] += sum;
+            }
+        }
+    }
+    Ok(sums.into())
+}
+
+/// Computes the tree with a walk. Counts six steps for each node.
+fn by_walk(graph: &Graph, steps: &mut Steps<'_>) -> Result<Arrays, Cancelled> {
+    let mut walk = semi_nca::Walk::new(graph, steps)?;
+    let (dominators, spare) = walk.dominators(steps)?;
+    let (sizes, total) = (graph.sizes(), graph.total_size());
+    if u64::try_from(total).is_ok() {
+        let own = own(Vec::new(), sizes, |size| size);
+        arrays(walk, &dominators, spare, own, Retained::Narrow, steps)
+    } else {
+        let own = own(Vec::new(), sizes, u128::from);
+        arrays(walk, &dominators, spare, own, Retained::Wide, steps)
     }
 }
 
@@ -198,7 +301,7 @@ fn arrays<T: Copy + AddAssign>(
 ) -> Result<Arrays, Cancelled> {
     let preorder = &walk.preorder;
     by_node.clear();
-    by_node.resize(retained.len(), NONE);
+    by_node.resize(retained.len(), NOTHING);
     for part in chunks(1..preorder.len()).rev() {
         steps.steps(part.len())?;
         for number in part.rev() {
@@ -207,91 +310,11 @@ fn arrays<T: Copy + AddAssign>(
                 prefetch(&by_node, preorder[ahead] as usize);
             }
             let (node, dominator) = (preorder[number], preorder[dominators[number] as usize]);
-            by_node[node as usize] = dominator;
+            by_node[node as usize] = !dominator;
             // What is below the node has been added to it: it has greater numbers.
             let sum = retained[node as usize];
             retained[dominator as usize] += sum;
         }
     }
-    Ok(Arrays {
-        dominators: by_node.into(),
-        retained: to_retained(retained.into()),
-        postorder: walk.postorder.into(),
-        children: OnceLock::new(),
-    })
-}
-
-/// The nodes that each node immediately dominates, by retained size.
-#[derive(Debug)]
-struct Children {
-    /// Where each node's part of `nodes` ends.
-    ends: Box<[u32]>,
-    nodes: Box<[u32]>,
-}
-
-impl Children {
-    fn new<T: Copy + Ord>(Arrays { dominators, postorder, .. }: &Arrays, retained: &[T]) -> Self {
-        let left = &postorder[..postorder.len() - 1];
-        let mut ends = huge(vec![0_u32; dominators.len()]);
-        for (node, dominator) in dominators.iter().enumerate() {
-            if let Some(ahead) = dominators.get(node + AHEAD) {
-                prefetch(&ends, *ahead as usize);
-            }
-            if *dominator != NONE {
-                ends[*dominator as usize] += 1;
-            }
-        }
-        let mut sum = 0;
-        for end in &mut ends {
-            // First where each part starts, which moves on to its end as it is filled.
-            sum += core::mem::replace(end, sum);
-        }
-        let mut nodes = huge(vec![0; left.len()]);
-        for (place, node) in left.iter().enumerate().rev() {
-            if let Some(ahead) = left.get(place.wrapping_sub(3 * AHEAD)) {
-                prefetch(dominators, *ahead as usize);
-            }
-            if let Some(ahead) = left.get(place.wrapping_sub(2 * AHEAD)) {
-                prefetch(&ends, dominators[*ahead as usize] as usize);
-            }
-            if let Some(ahead) = left.get(place.wrapping_sub(AHEAD)) {
-                prefetch(&nodes, ends[dominators[*ahead as usize] as usize] as usize);
-            }
-            let end = &mut ends[dominators[*node as usize] as usize];
-            nodes[*end as usize] = *node;
-            *end += 1;
-        }
-        let mut start = 0;
-        // Sizes lie all over memory: each is looked up once.
-        let mut sized = Vec::new();
-        for end in &ends {
-            let list = start..*end as usize;
-            start = *end as usize;
-            if list.len() < 2 {
-                continue;
-            }
-            sized.clear();
-            sized.extend(list.clone().map(|place| {
-                if let Some(ahead) = nodes.get(place + AHEAD) {
-                    prefetch(retained, *ahead as usize);
-                }
-                (retained[nodes[place] as usize], nodes[place])
-            }));
-            // This keeps the order of equals.
-            sized.sort_by_key(|(size, _)| Reverse(*size));
-            for (node, (_, sorted)) in nodes[list].iter_mut().zip(&sized) {
-                *node = *sorted;
-            }
-        }
-        Self { ends: ends.into(), nodes: nodes.into() }
-    }
-
-    fn of(&self, node: u32) -> &[u32] {
-        let start = if node == 0 { 0 } else { self.ends[node as usize - 1] };
-        &self.nodes[start as usize..self.ends[node as usize] as usize]
-    }
-
-    fn memory(&self) -> usize {
-        size_of_val(&*self.ends) + size_of_val(&*self.nodes)
-    }
+    Ok(Arrays::new(by_node, to_retained(retained.into()), Some(walk.postorder)))
 }

@@ -83,6 +83,8 @@ impl Hash for Kind {
 pub struct Graph {
     ids: Box<[u64]>,
     sizes: Box<[u64]>,
+    /// The sum of the sizes.
+    total_size: u128,
     kinds_of: Box<[u32]>,
     /// Where each node's edges start in `referents`, and where the last node's edges end.
     first_edges: Box<[u32]>,
@@ -173,6 +175,11 @@ impl Graph {
 
     pub(crate) fn sizes(&self) -> &[u64] {
         &self.sizes
+    }
+
+    /// The sum of all sizes, also of unreachable nodes.
+    pub(crate) fn total_size(&self) -> u128 {
+        self.total_size
     }
 
     pub(crate) fn kinds_of(&self) -> &[u32] {

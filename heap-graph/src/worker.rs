@@ -348,7 +348,9 @@ impl HeapAnalysesWorker {
         options: &FetchOptions,
         progress: &Progress,
     ) -> Answer<DominatorTreeNode> {
-        Ok(self.snapshot(path)?.dominators(progress)?.partial(NodeIndex::ROOT, options)?)
+        let tree = self.snapshot(path)?.dominators(progress)?;
+        tree.prepare_lists(progress)?;
+        Ok(tree.partial(NodeIndex::ROOT, options)?)
     }
 
     /// At most `count` children of a node of the dominator tree, from the one at place `start` on.
@@ -371,6 +373,7 @@ impl HeapAnalysesWorker {
         if !tree.is_reachable(index) {
             return Err(WorkerError::NotReachable(node));
         }
+        tree.prepare_lists(progress)?;
         Ok(tree.fetch(index, start, count, options)?)
     }
 

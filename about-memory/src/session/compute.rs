@@ -108,7 +108,7 @@ pub(super) fn compute(key: &Key, needs: &Needs<'_>) -> Result<Answer, SessionErr
         Query::Dominators { snapshot } => {
             let tree = SharedDominators::watched((needs.graph)(*snapshot)?, needs.progress)?;
             // The lists of children are part of what takes time; nobody waits for them later.
-            let _ = tree.tree().immediately_dominated(NodeIndex::ROOT);
+            tree.tree().prepare_lists(needs.progress)?;
             Ok(Answer::Dominators(tree))
         }
         Query::Individuals { snapshot, by, leaves } => {

@@ -28,8 +28,9 @@ const ROUNDS: usize = 7;
 /// `growth` compares graphs of these sizes.
 const SMALL: u64 = 1_000_000;
 const LARGE: u64 = 10 * SMALL;
-/// The number of analyses of the small graph for each of the large one.
-const SMALL_ROUNDS: usize = 3;
+/// The number of analyses of the small graph for each of the large one. They are measured together, for the system
+/// counts CPU time in steps of some milliseconds.
+const SMALL_RUNS: u64 = LARGE / SMALL;
 
 /// The number of edges of a graph with `nodes` nodes, at the same number per node as in a heap of Firefox.
 fn edges_of(nodes: u64) -> u64 {
@@ -214,7 +215,7 @@ fn compare(small: &Graph, large: &Graph) {
     for (what, run) in analyses {
         let (mut few, mut many) = (Vec::new(), Vec::new());
         for _ in 0..ROUNDS {
-            few.extend((0..SMALL_ROUNDS).map(|_| processor_ms(|| run(small))));
+            few.push(processor_ms(|| (0..SMALL_RUNS).for_each(|_| run(small))) / SMALL_RUNS as f64);
             many.push(processor_ms(|| run(large)));
         }
         few.sort_by(f64::total_cmp);

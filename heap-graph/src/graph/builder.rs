@@ -81,6 +81,7 @@ impl Kind {
 pub struct GraphBuilder {
     ids: Vec<u64>,
     sizes: Vec<u64>,
+    total_size: u128,
     kinds_of: Vec<u32>,
     first_edges: Vec<u32>,
     /// Ids; the places of the nodes are known only at the end.
@@ -168,6 +169,7 @@ impl GraphBuilder {
         self.first_edges.push(self.referents.len() as u32);
         self.ids.push(node.id.0);
         self.sizes.push(node.shallow_size);
+        self.total_size += u128::from(node.shallow_size);
         self.kinds_of.push(kind);
         Ok(())
     }
@@ -223,6 +225,7 @@ impl GraphBuilder {
         Ok(Graph {
             ids: self.ids.into_boxed_slice(),
             sizes: self.sizes.into_boxed_slice(),
+            total_size: self.total_size,
             kinds_of: self.kinds_of.into_boxed_slice(),
             first_edges: self.first_edges.into_boxed_slice(),
             referents,

@@ -1,7 +1,7 @@
 //! Dominators and retained sizes, compared with Firefox's and with their definition.
 
 use heap_graph::dominators::FetchOptions;
-use heap_graph::{DominatorTree, GraphBuilder, Node, NodeId, NodeIndex, NodeParts};
+use heap_graph::{DominatorTree, Graph, GraphBuilder, Node, NodeId, NodeIndex, NodeParts, Progress};
 use serde_json::Value;
 
 use crate::golden::{self, SNAPSHOTS};
@@ -138,30 +138,53 @@ fn retained_sizes_do_not_wrap() {
     assert_eq!(tree.retained_size(NodeIndex::ROOT), Some(u128::from(u64::MAX) + 16));
 }
 
+/// The number of times that the computation visits each node if it needs no walk of its own, and if it does.
+const ROUNDS: [usize; 2] = [2, 7];
+
+/// The tree, after a check whether the computation needs a walk.
+fn tree_of(graph: &Graph, needs_walk: bool) -> DominatorTree<'_> {
+    let progress = Progress::new();
+    let tree = DominatorTree::watched(graph, &progress).unwrap();
+    let visits = (graph.node_count() * ROUNDS[usize::from(needs_walk)]) as u64;
+    assert!(matches!(progress.steps(), (done, total) if total == visits && total - done < 10_000));
+    tree
+}
+
 /// Each leaf is as deep as the whole walk, and only the root dominates it: plain climbing would take 10,000,000,000
 /// steps.
 #[test]
 fn a_long_chain_to_many_leaves_is_no_square() {
     const MANY: u64 = 100_000;
-    let mut builder = GraphBuilder::new();
-    let name = builder.text("Node").unwrap();
-    let mut node = |id, edges: &mut dyn Iterator<Item = u64>| {
-        builder.node(NodeParts::new(NodeId(id), 1, name)).unwrap();
-        edges.for_each(|to| builder.edge(NodeId(to), None).unwrap());
-    };
-    let leaves = || MANY + 1..=2 * MANY;
-    node(0, &mut leaves().chain([1]));
-    (1..MANY).for_each(|id| node(id, &mut [id + 1].into_iter()));
-    node(MANY, &mut leaves());
-    leaves().for_each(|id| node(id, &mut std::iter::empty()));
-    let graph = builder.finish().unwrap();
-    let tree = DominatorTree::new(&graph);
-    for node in graph.nodes().skip(1) {
-        let id = node.id().0;
-        let expected = if id <= MANY { id - 1 } else { 0 };
-        assert_eq!(tree.immediate_dominator(node.index()).map(|node| node.id().0), Some(expected));
+    const OTHER: u64 = 2 * MANY + 1;
+    let forwards: Vec<u64> = (1..=OTHER).collect();
+    let backwards: Vec<u64> = (1..=OTHER).rev().collect();
+    // The root leads to the leaves, or only to another node that does.
+    for (order, has_leaves, needs_walk) in
+        [(&forwards, true, false), (&backwards, true, true), (&forwards, false, true)]
+    {
+        let mut builder = GraphBuilder::new();
+        let name = builder.text("Node").unwrap();
+        let leaves = || MANY + 1..=2 * MANY;
+        for id in [0].iter().chain(order) {
+            builder.node(NodeParts::new(NodeId(*id), 1, name)).unwrap();
+            let edges: Vec<u64> = match *id {
+                0 if has_leaves => leaves().chain([OTHER, 1]).collect(),
+                0 => vec![OTHER, 1],
+                MANY | OTHER => leaves().collect(),
+                id if id < MANY => vec![id + 1],
+                _ => Vec::new(),
+            };
+            edges.into_iter().for_each(|to| builder.edge(NodeId(to), None).unwrap());
+        }
+        let graph = builder.finish().unwrap();
+        let tree = tree_of(&graph, needs_walk);
+        for node in graph.nodes().skip(1) {
+            let id = node.id().0;
+            let expected = if id <= MANY { id - 1 } else { 0 };
+            assert_eq!(tree.immediate_dominator(node.index()).map(|node| node.id().0), Some(expected));
+        }
+        assert_eq!(tree.retained_size(graph.find(NodeId(1)).unwrap().index()), Some(MANY.into()));
     }
-    assert_eq!(tree.retained_size(graph.find(NodeId(1)).unwrap().index()), Some(MANY.into()));
 }
 
 /// Dominators by the algorithm of Keith Cooper, Timothy Harvey and Ken Kennedy (A Simple, Fast Dominance Algorithm,
@@ -210,17 +233,51 @@ fn by_intersection(edges: &[Vec<usize>]) -> Vec<Option<usize>> {
     dominators
 }
 
-/// Nodes in any order, of which there are more than fit one region of the algorithm.
-#[test]
-fn dominators_of_large_graphs_in_any_order_are_right() {
-    const NODES: usize = 20_000;
+/// Numbers that are the same in each run.
+fn random() -> impl FnMut(usize) -> usize {
     let mut random = 88_172_645_463_325_252_u64;
-    let mut below = |bound: usize| {
+    move |bound| {
         random ^= random << 13;
         random ^= random >> 7;
         random ^= random << 17;
         random as usize % bound
-    };
+    }
+}
+
+/// Compares dominators and retained sizes. Returns how many nodes the root reaches, and how many of them it does not
+/// dominate immediately.
+fn compare_by_intersection(edges: &[Vec<usize>], needs_walk: bool) -> (usize, usize) {
+    let mut builder = GraphBuilder::new();
+    let name = builder.text("Node").unwrap();
+    for (node, to) in edges.iter().enumerate() {
+        builder.node(NodeParts::new(NodeId(node as u64), 1 + node as u64 % 7, name)).unwrap();
+        to.iter().for_each(|to| builder.edge(NodeId(*to as u64), None).unwrap());
+    }
+    let graph = builder.finish().unwrap();
+    let tree = tree_of(&graph, needs_walk);
+    let expected = by_intersection(edges);
+    let mut deep = 0;
+    for (node, dominator) in graph.nodes().zip(&expected) {
+        assert_eq!(tree.is_reachable(node.index()), dominator.is_some());
+        let dominator = dominator.filter(|_| node.index() != NodeIndex::ROOT);
+        let own = tree.immediate_dominator(node.index()).map(|own| own.index().get());
+        assert_eq!(own, dominator, "{:?}", node.id());
+        let below: u128 = tree
+            .immediately_dominated(node.index())
+            .map(|own| tree.retained_size(own.index()).unwrap())
+            .sum();
+        let retained = expected[node.index().get()].map(|_| u128::from(node.shallow_size()) + below);
+        assert_eq!(tree.retained_size(node.index()), retained);
+        deep += usize::from(dominator.is_some_and(|dominator| dominator != 0));
+    }
+    (expected.iter().flatten().count(), deep)
+}
+
+/// Nodes in any order, of which there are more than fit one region of the algorithm.
+#[test]
+fn dominators_of_large_graphs_in_any_order_are_right() {
+    const NODES: usize = 20_000;
+    let mut below = random();
     // Places in the file, the root's first.
     let mut places: Vec<usize> = (0..NODES).collect();
     (2..NODES).for_each(|place| places.swap(place, 1 + below(place)));
@@ -238,32 +295,37 @@ fn dominators_of_large_graphs_in_any_order_are_right() {
             edges[places[node]].push(places[below(node + 1)]);
         }
     }
-    let mut builder = GraphBuilder::new();
-    let name = builder.text("Node").unwrap();
-    for (node, to) in edges.iter().enumerate() {
-        builder.node(NodeParts::new(NodeId(node as u64), 1 + node as u64 % 7, name)).unwrap();
-        to.iter().for_each(|to| builder.edge(NodeId(*to as u64), None).unwrap());
-    }
-    let graph = builder.finish().unwrap();
-    let tree = DominatorTree::new(&graph);
-    let expected = by_intersection(&edges);
-    let mut deep = 0;
-    for (node, dominator) in graph.nodes().zip(&expected) {
-        assert_eq!(tree.is_reachable(node.index()), dominator.is_some());
-        let dominator = dominator.filter(|_| node.index() != NodeIndex::ROOT);
-        let own = tree.immediate_dominator(node.index()).map(|own| own.index().get());
-        assert_eq!(own, dominator, "{:?}", node.id());
-        let below: u128 = tree
-            .immediately_dominated(node.index())
-            .map(|own| tree.retained_size(own.index()).unwrap())
-            .sum();
-        let retained = expected[node.index().get()].map(|_| u128::from(node.shallow_size()) + below);
-        assert_eq!(tree.retained_size(node.index()), retained);
-        deep += usize::from(dominator.is_some_and(|dominator| dominator != 0));
-    }
-    let reached = expected.iter().flatten().count();
+    let (reached, deep) = compare_by_intersection(&edges, true);
     assert!(
         (NODES / 2..NODES).contains(&reached) && deep > NODES / 10,
         "{reached} reached, {deep} not below the root"
     );
+}
+
+/// Nodes in the order of a walk, of which there are more than at the top of the tree: below a root with few edges, and
+/// below one with many.
+#[test]
+fn dominators_of_large_graphs_in_the_order_of_a_walk_are_right() {
+    const NODES: usize = 120_000;
+    for below_root in [3, 50_000] {
+        let mut below = random();
+        let mut edges = vec![Vec::new(); NODES];
+        for node in 1..NODES {
+            let (near, far) = (node - 1 - below(node.min(20)), node / 3);
+            let first = match below(10) {
+                _ if node <= below_root => 0,
+                0 => near,
+                _ => far,
+            };
+            edges[first].push(node);
+            // Ways from nearby and a few from anywhere, also from below the node; no node is only reached by them.
+            for (times, from) in [(4, near), (9, node - 1 - below(node)), (40, below(NODES))] {
+                if below(times) == 0 {
+                    edges[from.max(first)].push(node);
+                }
+            }
+        }
+        let (reached, deep) = compare_by_intersection(&edges, false);
+        assert!(reached == NODES && deep > NODES / 10, "{reached} reached, {deep} not below the root");
+    }
 }

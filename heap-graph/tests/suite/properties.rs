@@ -41,6 +41,24 @@ fn deep_graphs() -> impl Strategy<Value = (usize, Vec<(usize, usize)>)> {
     })
 }
 
+/// Graphs in which each node comes after one that leads to it, as in a file that a walk has written.
+fn walked_graphs() -> impl Strategy<Value = (usize, Vec<(usize, usize)>)> {
+    (1_usize..40).prop_flat_map(|nodes| {
+        let any = proptest::collection::vec((0..nodes, 0..nodes), 0..nodes);
+        let firsts = proptest::collection::vec(0..nodes, nodes - 1);
+        (any, firsts).prop_map(move |(mut edges, firsts)| {
+            edges.extend((1..nodes).zip(firsts).map(|(node, first)| (first % node, node)));
+            (nodes, edges)
+        })
+    })
+}
+
+/// The same graph with all nodes but the root in the opposite order.
+fn backwards(nodes: usize, edges: &[(usize, usize)]) -> Vec<(usize, usize)> {
+    let place = |node: usize| if node == 0 { 0 } else { nodes - node };
+    edges.iter().map(|(from, to)| (place(*from), place(*to))).collect()
+}
+
 /// The nodes that the root reaches without these.
 fn reached(nodes: usize, edges: &[(usize, usize)], without: &[usize]) -> Vec<bool> {
     let mut reached = vec![false; nodes];
@@ -99,6 +117,13 @@ proptest! {
     #[test]
     fn so_they_are_where_climbing_is_long((nodes, edges) in deep_graphs()) {
         check_dominators(nodes, &edges)?;
+        check_dominators(nodes, &backwards(nodes, &edges))?;
+    }
+
+    #[test]
+    fn so_they_are_in_the_order_of_a_walk((nodes, edges) in walked_graphs()) {
+        check_dominators(nodes, &edges)?;
+        check_dominators(nodes, &backwards(nodes, &edges))?;
     }
 
     #[test]

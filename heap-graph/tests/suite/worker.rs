@@ -86,7 +86,7 @@ type Run = fn(&mut HeapAnalysesWorker, &Progress) -> Option<WorkerError>;
 
 #[test]
 fn a_run_looks_whether_it_is_still_wanted() {
-    let runs: [(&str, Run, u64); 6] = [
+    let runs: [(&str, Run, u64); 7] = [
         (
             "census",
             |worker, progress| worker.take_census("l".as_ref(), &Breakdown::default(), progress).err(),
@@ -104,7 +104,7 @@ fn a_run_looks_whether_it_is_still_wanted() {
             |worker, progress| worker.shortest_paths("l".as_ref(), &[NodeId(90_000)], 1, progress).err(),
             1,
         ),
-        ("dominators", |worker, progress| worker.compute_dominator_tree("l".as_ref(), progress).err(), 6),
+        ("dominators", |worker, progress| worker.compute_dominator_tree("l".as_ref(), progress).err(), 2),
         (
             "individuals",
             |worker, progress| {
@@ -112,10 +112,18 @@ fn a_run_looks_whether_it_is_still_wanted() {
             },
             1,
         ),
-        // The worker has computed the dominators by now.
+        // The worker has computed the dominators by now, but no list of dominated nodes.
         (
             "top of the tree",
             |worker, progress| worker.dominator_tree("l".as_ref(), &FetchOptions::new(), progress).err(),
+            1,
+        ),
+        (
+            "more of the tree",
+            |worker, progress| {
+                let options = FetchOptions::new();
+                worker.immediately_dominated("l".as_ref(), NodeId(1), 0, 9, &options, progress).err()
+            },
             0,
         ),
     ];
