@@ -17,7 +17,7 @@ use super::response::{Refusal, Response};
 use super::stacks::Stacks;
 use super::types::AllTypes;
 use crate::export::{self, StacksFormat};
-use crate::session::{Answer, Query, RowsOptions, Session, SnapshotId};
+use crate::session::{Answer, Class, Query, RowsOptions, Session, SnapshotId};
 
 /// A query and, for rows, which of them.
 #[derive(Debug, Deserialize)]
@@ -116,7 +116,10 @@ impl Export {
             Self::Tsv { query } => {
                 let name = format!("{}.tsv", query.kind());
                 let answer = ask(query)?;
-                if !matches!(&*answer, Answer::Dominators(_) | Answer::Nodes { .. }) {
+                if !matches!(
+                    &*answer,
+                    Answer::Dominators(_) | Answer::Part { .. } | Answer::Nodes { .. } | Answer::Classes(_)
+                ) {
                     return Err(Refusal::new(400, "this view has no table; ask for json"));
                 }
                 Ok(Response::download(name, move |out| table(&answer, out)))
@@ -125,11 +128,13 @@ impl Export {
     }
 }
 
-/// A line for each node: id, immediate dominator, retained size, shallow size.
+/// A line for each node: id, immediate dominator, retained size, shallow size; or for each class.
 fn table(answer: &Answer, out: &mut dyn io::Write) -> io::Result<()> {
-    let (shared, list) = match answer {
-        Answer::Dominators(shared) => (shared, None),
-        Answer::Nodes { tree, nodes, .. } => (tree, Some(nodes)),
+    let (shared, list, kept) = match answer {
+        Answer::Dominators(shared) => (shared, None, None),
+        Answer::Part { tree, kept, .. } => (tree, None, Some(kept)),
+        Answer::Nodes { tree, nodes, .. } => (tree, Some(nodes), None),
+        Answer::Classes(classes) => return class_table(classes, out),
         _ => return Ok(()),
     };
     let tree = shared.tree();
@@ -137,6 +142,10 @@ fn table(answer: &Answer, out: &mut dyn io::Write) -> io::Result<()> {
     let mut line = String::new();
     let mut write = |node: heap_graph::Node<'_>| {
         let Some(dominator) = tree.immediate_dominator(node.index()) else { return Ok(()) };
+        let at = node.index().get();
+        if kept.is_some_and(|kept| kept[at / 64] >> (at % 64) & 1 == 0) {
+            return Ok(());
+        }
         let retained = tree.retained_size(node.index()).unwrap_or_default();
         line.clear();
         let _ = writeln!(line, "{}\t{}\t{retained}\t{}", node.id(), dominator.id(), node.shallow_size());
@@ -146,6 +155,14 @@ fn table(answer: &Answer, out: &mut dyn io::Write) -> io::Result<()> {
         Some(list) => list.iter().try_for_each(|node| write(tree.graph().node(*node))),
         None => tree.graph().nodes().try_for_each(write),
     }
+}
+
+fn class_table(classes: &[Class], out: &mut dyn io::Write) -> io::Result<()> {
+    writeln!(out, "#class\tretained_size\tshallow_size\tnodes")?;
+    classes.iter().try_for_each(|class| {
+        let name = class.name.replace(['\t', '\n', '\r'], " ");
+        writeln!(out, "{name}\t{}\t{}\t{}", class.retained, class.shallow, class.count)
+    })
 }
 
 /// What the page shows first, and after a gap in the events.

@@ -72,8 +72,15 @@ fn every_view_has_an_answer() {
     let node = nodes["rows"][0]["id"].clone();
     let paths = ask(json!({ "view": "paths", "snapshot": 1, "node": node, "max": 5 }));
     assert_eq!(paths["paths"][0].as_array().unwrap().last().unwrap()["node"], node);
-    let found = ask(json!({ "view": "individuals", "snapshot": 1, "by": "objectClass", "leaves": [1, 2] }));
-    assert!(found["found"].as_u64().unwrap() > 0);
+    let groups = ask(json!({ "view": "census", "snapshot": 1, "by": "objectClass" }));
+    assert_eq!(groups["rows"][0]["behind"], json!(true));
+    let group = groups["rows"][0]["id"].clone();
+    let found = ask(json!({ "view": "individuals", "snapshot": 1, "by": "objectClass", "group": group }));
+    assert_eq!(found["found"], groups["rows"][0]["numbers"][1]);
+    let part = ask(json!({ "view": "dominators", "snapshot": 1, "filter": "Function" }));
+    assert!(part["found"].as_u64().unwrap() > 0 && part["rows"][0]["open"] == json!(true));
+    let classes = ask(json!({ "view": "classes", "snapshot": 1 }));
+    assert_eq!(classes["columns"], json!(["retained", "shallow", "count"]));
     ask(json!({ "view": "search", "snapshot": 1, "text": "Function" }));
     ask(json!({ "view": "suspects", "snapshot": 1 }));
     let same = ask(json!({ "view": "diff", "baseline": 1, "comparison": id.0, "by": "type" }));
