@@ -11,13 +11,11 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::answers;
+use super::api::Api;
 use super::downloads::Downloads;
-use super::reports::Report;
 use super::response::{Refusal, Response};
-use super::stacks::Stacks;
-use super::types::AllTypes;
 use crate::export::{self, StacksFormat};
-use crate::session::{Answer, Class, Query, RowsOptions, Session, SnapshotId};
+use crate::session::{Answer, Class, Query, RowsOptions, Session, SnapshotId, SnapshotInfo};
 
 /// A query and, for rows, which of them.
 #[derive(Debug, Deserialize)]
@@ -166,28 +164,29 @@ fn class_table(classes: &[Class], out: &mut dyn io::Write) -> io::Result<()> {
 }
 
 /// What the page shows first, and after a gap in the events.
-pub(super) fn state(
-    session: &Session,
-    reports: &[(u32, Report)],
-    stacks: &[(u32, Stacks)],
-    types: &AllTypes,
-    read_only: bool,
-) -> Response {
-    let reports = reports.iter().map(|(id, report)| {
+pub(super) fn state(api: &Api) -> Response {
+    let Api { session, types, .. } = api;
+    let reports = api.reports.list().into_iter().map(|(id, report)| {
         json!({ "id": id, "title": report.title, "pids": report.pids, "given": report.is_given })
     });
-    let stacks = stacks
-        .iter()
+    let stacks = api
+        .stacks
+        .list()
+        .into_iter()
         .map(|(id, stacks)| json!({ "id": id, "title": stacks.title, "files": stacks.has_files() }));
     // The number comes first: what changes meanwhile makes an event that the page gets, too.
     let seq = session.events().last();
+    let snapshot = |info: &SnapshotInfo| answers::snapshot(info, api.taken.process_of(info.id));
     Response::json(&json!({
-        "seq": seq, "readOnly": read_only,
-        "snapshots": session.snapshots().iter().map(answers::snapshot).collect::<Vec<_>>(),
+        "seq": seq, "readOnly": api.guard.read_only,
+        "snapshots": session.snapshots().iter().map(snapshot).collect::<Vec<_>>(),
         "reports": reports.collect::<Vec<_>>(),
         "stacks": stacks.collect::<Vec<_>>(),
         "types": types.list(),
         "typesOfProcesses": types.are_possible(),
+        "displays": api.displays.get().cloned().unwrap_or_default(),
         "cache": session.memory(),
+        "version": env!("CARGO_PKG_VERSION"),
+        "system": format!("{} {}", std::env::consts::OS, std::env::consts::ARCH),
     }))
 }

@@ -4,24 +4,22 @@ use core::fmt;
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::net::TcpStream;
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use dmd_analyze::recording::Moment;
 use serde::Deserialize;
+use tempfile::TempDir;
 
 use super::downloads::Downloads;
+use super::opening::{Opening, StacksFile, WriteStacks};
 use super::response::{Refusal, Response};
 use crate::export::{StacksFormat, Window};
 use crate::session::Session;
 
 /// The dumps that pages made and that the server keeps. A new one pushes out the oldest of them.
 const MOST: usize = 20;
-
-/// Writes stacks in a format: a part of a recording, or what the page shows at first. An error is a sentence for the
-/// reader of the page.
-pub(super) type WriteStacks =
-    dyn Fn(StacksFormat, Option<Window>, &mut dyn Write) -> Result<(), String> + Send + Sync;
 
 #[derive(Clone)]
 pub(super) struct Stacks {
@@ -47,6 +45,18 @@ impl Stacks {
     /// A dump that a page asked for.
     pub(super) fn made(title: String, data: Vec<u8>, write: Arc<WriteStacks>) -> Self {
         Self { title, data: Arc::new(data), write: Some(write), is_given: false }
+    }
+
+    /// The stacks of a file that a page sent or asked a process for. The file goes with its folder when they go.
+    pub(super) fn of_file(title: &str, path: &Path, folder: TempDir, opening: &Opening) -> Result<Self, Refusal> {
+        let opened = opening.open(path).map_err(|error| Refusal::new(409, error))?;
+        let data = crate::html::stacks_payload(&opened.options);
+        let write = opened.write;
+        let write = move |file, window, out: &mut dyn Write| {
+            let _folder = &folder;
+            write(file, window, out)
+        };
+        Ok(Self::made(title.to_owned(), data, Arc::new(write)))
     }
 
     /// Whether a page can have them in the formats of other tools.
@@ -89,7 +99,7 @@ impl AllStacks {
 
 /// The format of a file for another tool, and the part of a recording that the page shows, in nanoseconds since its start.
 /// Without `from`, it has all blocks until `to`.
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Export {
     format: StacksFormat,
@@ -115,6 +125,19 @@ impl Export {
         let after = |nanoseconds| Moment::After(Duration::from_nanos(nanoseconds));
         let window = self.to.map(|to| Window { from: self.from.map(after), to: after(to) });
         let name = format!("stacks-{id}.{}", self.format.extension());
-        downloads.answer(name, session, stream, |out| write(self.format, window, out))
+        downloads.answer(name, session, stream, |out| write(StacksFile::Format(self.format), window, out))
     }
+}
+
+/// What to report of the unreported blocks of some stacks.
+pub(super) fn suggestions(
+    id: u32,
+    stacks: &AllStacks,
+    downloads: &Downloads,
+    session: &Session,
+    stream: &TcpStream,
+) -> Result<Response, Refusal> {
+    let write = stacks.get(id)?.write.ok_or(Refusal::new(409, "these stacks have no suggestions"))?;
+    let name = format!("suggestions-{id}.json");
+    downloads.answer(name, session, stream, |out| write(StacksFile::Suggestions, None, out))
 }

@@ -7,7 +7,7 @@ import { dirname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { gunzipSync } from "node:zlib";
 import { after, test } from "node:test";
-import { golden, program } from "./browser.mjs";
+import { golden, newPage, program } from "./browser.mjs";
 import { end, serve, servers } from "./server.mjs";
 
 const heap = (name) => fileURLToPath(new URL(`../../../heap-graph/tests/golden/${name}`, import.meta.url));

@@ -9,7 +9,9 @@ import { FlameView } from "../views/flame_view";
 import type { Api, State } from "./api";
 import { exportMenu, type File } from "./export_menu";
 import type { Page, Tell } from "./memory";
+import { button, check } from "./controls";
 import { changed, link, replaceAddress, type Route } from "./route";
+import { SuggestionsPane } from "./suggestions";
 
 const TYPING = 300;
 const FORMATS: [string, string][] = [
@@ -45,6 +47,7 @@ function show(main: HTMLElement, api: Api, state: State, route: Route, model: Mo
   const views: View[] = heap ? heap.views : flame ? [new FlameView(flame, model)] : [];
   let shown = views.find((view) => view.id === values.view) ?? views[0];
   if (!shown) return tell("There are no stacks in this file.", true);
+  let suggestions: SuggestionsPane | null = null;
   const fill = create("div", "fill");
   const tabs = create("span", "tabs");
   const buttons = views.map((view) => {
@@ -72,7 +75,8 @@ function show(main: HTMLElement, api: Api, state: State, route: Route, model: Mo
     });
     if (fill.firstChild !== shown.element) fill.replaceChildren(shown.element);
     shown.update();
-    replaceAddress(changed(route, { ...heap?.address, view: shown.id, filter: filter.value }));
+    const suggest = suggestions ? "1" : "";
+    replaceAddress(changed(route, { ...heap?.address, view: shown.id, filter: filter.value, suggest }));
   };
   let timer = 0;
   filter.addEventListener("input", () => {
@@ -97,7 +101,19 @@ function show(main: HTMLElement, api: Api, state: State, route: Route, model: Mo
     bar.append(exportMenu(FORMATS.map(file), tell));
   }
   main.replaceChildren(bar, ...(heap ? [heap.above] : []), fill);
+  /** Shows what to report, beside the row that the reader has chosen. */
+  const suggest = (on: boolean) => {
+    suggestions?.element.remove();
+    suggestions = on && heap ? new SuggestionsPane(heap, api, id, tell) : null;
+    if (suggestions) main.append(suggestions.element);
+    update();
+  };
+  if (heap && model.data.heapView?.kinds && state.stacks.find((stacks) => stacks.id === id)?.files) {
+    bar.append(check("suggest reporters", values.suggest === "1", suggest));
+    for (const event of ["click", "keydown"]) heap.table.element.addEventListener(event, () => suggestions?.update());
+  }
   if (heap) heap.address = values;
+  if (values.suggest === "1") suggest(true);
   update();
   tell("", false);
   document.documentElement.dataset.stacks = route.parts[1];
@@ -106,14 +122,12 @@ function show(main: HTMLElement, api: Api, state: State, route: Route, model: Mo
 
 /** Leads from a type to its blocks in a heap snapshot with types: the newest one. */
 function objects(heap: HeapViews, state: State, tell: Tell): HTMLElement {
-  const button = create("button", "", "Objects");
-  button.type = "button";
-  button.title = "The blocks of the chosen type in the newest heap snapshot with types: who keeps them alive";
-  button.addEventListener("click", () => {
+  const title = "The blocks of the chosen type in the newest heap snapshot with types: who keeps them alive";
+  const go = () => {
     const row = heap.table.row;
     if (row?.by !== "type") return tell("Choose a row of the table by type first.", true);
     const newest = Math.max(...state.types);
     location.hash = link(["memory", newest, "census"], { by: "type", filter: row.name });
-  });
-  return button;
+  };
+  return button("Objects", go, title);
 }
