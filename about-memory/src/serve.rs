@@ -45,7 +45,7 @@ mod token;
 mod types;
 
 pub use displays::Displays;
-pub use opening::{OpenedStacks, StacksFile, write_suggestions};
+pub use opening::OpenedStacks;
 pub use redirect::redirect_file;
 pub use server::{ServeOptions, Server};
 pub use types::{TypeRow, TypeTable, TypeTables};

@@ -11,9 +11,7 @@ use std::time::Duration;
 use about_memory::HtmlOptions;
 use about_memory::export::{StacksFormat, StacksOptions, Window};
 use about_memory::live::{self, AskOptions};
-use about_memory::serve::{
-    Displays, OpenedStacks, ServeOptions, Server, StacksFile, redirect_file, write_suggestions,
-};
+use about_memory::serve::{Displays, OpenedStacks, ServeOptions, Server, redirect_file};
 use about_memory::session::{Session, SessionOptions};
 use clap::Args;
 use dmd::analyze::program::{HeapBlocks, ProgramOptions};
@@ -135,7 +133,7 @@ impl Serve {
         let stacks = Stacks { when: self.when.clone(), ..self.stacks() };
         if !input.is_stdin() && Recording::is_at(input.path()) {
             let (options, _) = stacks.options(input.path())?;
-            server.add_stacks_with_files(name, &options, stacks.files(input));
+            server.add_stacks(name, stacks.opened(options, input));
             return Ok(());
         }
         if CoreFile::is_elf(input.path()) {
@@ -144,7 +142,7 @@ impl Serve {
         match input.read(&self.reading) {
             Err(Failure::File(_, error)) if is_version_of_dumps(&error) && !input.is_stdin() => {
                 let (options, mode) = stacks.options(input.path())?;
-                server.add_stacks_with_files(name.clone(), &options, stacks.files(input));
+                server.add_stacks(name.clone(), stacks.opened(options, input));
                 if mode == Some(Mode::Scan) {
                     self.add_types(name, input, server)?;
                 }
@@ -216,24 +214,24 @@ impl Stacks {
     /// A file that a page sent, or that a process wrote for one.
     fn open(&self, path: &Path) -> Result<OpenedStacks, String> {
         let (options, _) = self.options(path).map_err(|failure| reason(path, failure))?;
-        Ok(OpenedStacks::new(options, self.files(&Input::from(path.as_os_str().to_owned()))))
+        Ok(self.opened(options, &Input::from(path.as_os_str().to_owned())))
+    }
+
+    fn opened(&self, options: HtmlOptions, input: &Input) -> OpenedStacks {
+        let (of, path) = (self.clone(), input.path().to_owned());
+        let blocks = move || of.dump(&path).map_err(|failure| reason(&path, failure));
+        OpenedStacks::new(options).files(self.files(input)).blocks(blocks)
     }
 
     /// Writes the stacks of a file for other tools. It reads the file again, which takes less than keeping it.
     fn files(
         &self,
         input: &Input,
-    ) -> impl Fn(StacksFile, Option<Window>, &mut dyn io::Write) -> Result<(), String> + Send + Sync + 'static
+    ) -> impl Fn(StacksFormat, Option<Window>, &mut dyn io::Write) -> Result<(), String> + Send + Sync + 'static
     {
         let (of, input) = (self.clone(), input.clone());
-        move |file, window, out| {
+        move |format, window, out| {
             let words = |failure: Failure| reason(input.path(), failure);
-            let format = match file {
-                StacksFile::Format(format) => format,
-                StacksFile::Suggestions => {
-                    return write_suggestions(of.dump(input.path()).map_err(words)?, out);
-                }
-            };
             let is_pprof = format == StacksFormat::Pprof;
             let when = window.map_or_else(|| of.when.clone(), When::of_window);
             let making = Making {

@@ -91,6 +91,9 @@ impl Api {
             (Method::Get, ["stacks", id, "suggestions"]) => {
                 stacks::suggestions(number(id)?, &self.stacks, &self.downloads, &self.session, stream)
             }
+            (Method::Post, ["stacks", "compare"]) => {
+                body::<stacks::Compare>(request, stream)?.run(&self.stacks)
+            }
             (Method::Post, ["stacks", id, "ticket"]) => {
                 let id = number(id)?;
                 self.stacks.get(id)?;
@@ -139,7 +142,8 @@ impl Api {
                 let folder = self.session.folder().map_err(cannot)?;
                 let path = folder.path().join("imported");
                 let mut from = request.body(stream, self.max_upload)?;
-                std::io::copy(&mut from, &mut std::fs::File::create(&path).map_err(cannot)?).map_err(cannot)?;
+                std::io::copy(&mut from, &mut std::fs::File::create(&path).map_err(cannot)?)
+                    .map_err(cannot)?;
                 drop(from);
                 let id = self.stacks.add(Stacks::of_file(&title, &path, folder, &self.opening)?);
                 Ok(Response::json(&json!({ "stacks": id, "title": title })))

@@ -50,10 +50,12 @@ impl Displays {
     /// The reason in one line, with the place.
     pub fn from_json(text: &str) -> Result<Self, String> {
         let displays: Self = serde_json::from_str(text).map_err(|error| error.to_string())?;
-        let lists = [("census", &displays.census), ("label", &displays.label), ("tree-map", &displays.tree_map)];
+        let lists =
+            [("census", &displays.census), ("label", &displays.label), ("tree-map", &displays.tree_map)];
         for (list, all) in lists {
             for (name, display) in all {
-                GroupBy::new(&display.breakdown.to_string()).map_err(|error| format!("{list}: {name}: {error}"))?;
+                GroupBy::new(&display.breakdown.to_string())
+                    .map_err(|error| format!("{list}: {name}: {error}"))?;
             }
         }
         Ok(displays)

@@ -18,35 +18,42 @@ use crate::export::{self, StacksFormat, StacksOptions, Window};
 /// The most suggestions of a dump.
 const MOST: usize = 200;
 
-/// What a page wants of stacks beside the views.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(clippy::exhaustive_enums, reason = "who writes files writes all of them")]
-pub enum StacksFile {
-    /// A file for another tool.
-    Format(StacksFormat),
-    /// What to report, as [`write_suggestions`] writes it.
-    Suggestions,
-}
-
-/// Writes a file of stacks: of a part of a recording, or of what the page shows at first. An error is a sentence for the
+/// Writes stacks in a format: of a part of a recording, or of what the page shows at first. An error is a sentence for the
 /// reader of the page.
 pub(super) type WriteStacks =
-    dyn Fn(StacksFile, Option<Window>, &mut dyn Write) -> Result<(), String> + Send + Sync;
+    dyn Fn(StacksFormat, Option<Window>, &mut dyn Write) -> Result<(), String> + Send + Sync;
+
+/// Reads the blocks that the page shows at first. An error is a sentence for the reader of the page.
+pub(super) type ReadBlocks = dyn Fn() -> Result<Dump, String> + Send + Sync;
 
 /// The stacks of a file.
 pub struct OpenedStacks {
     pub(super) options: HtmlOptions,
-    pub(super) write: Arc<WriteStacks>,
+    pub(super) write: Option<Arc<WriteStacks>>,
+    pub(super) read: Option<Arc<ReadBlocks>>,
 }
 
 impl OpenedStacks {
-    /// The flame graph, recording or dump of the options. `write` writes files: see
-    /// [`add_stacks_with_files`](super::Server::add_stacks_with_files).
-    pub fn new(
-        options: HtmlOptions,
-        write: impl Fn(StacksFile, Option<Window>, &mut dyn Write) -> Result<(), String> + Send + Sync + 'static,
+    /// The flame graph, recording or dump of the options.
+    pub fn new(options: HtmlOptions) -> Self {
+        Self { options, write: None, read: None }
+    }
+
+    /// The page offers files for other tools, too, which `write` writes: one at a time, each when somebody asks for it.
+    /// Without a window it writes what the page shows at first. The reader of the page sees its error.
+    #[must_use]
+    pub fn files(
+        self,
+        write: impl Fn(StacksFormat, Option<Window>, &mut dyn Write) -> Result<(), String> + Send + Sync + 'static,
     ) -> Self {
-        Self { options, write: Arc::new(write) }
+        Self { write: Some(Arc::new(write)), ..self }
+    }
+
+    /// The page says what to report of the blocks, and compares them with those of other stacks. `read` reads them when
+    /// somebody asks for that.
+    #[must_use]
+    pub fn blocks(self, read: impl Fn() -> Result<Dump, String> + Send + Sync + 'static) -> Self {
+        Self { read: Some(Arc::new(read)), ..self }
     }
 }
 
@@ -89,26 +96,21 @@ fn dump(path: &Path) -> Result<OpenedStacks, String> {
         Ok(dump)
     };
     let blocks = HeapBlocks::new(read(path, false)?, &ProgramOptions::new());
-    let path = path.to_owned();
-    Ok(OpenedStacks::new(HtmlOptions::new().heap_blocks(blocks), move |file, _, out| match file {
-        StacksFile::Suggestions => write_suggestions(read(&path, false)?, out),
-        StacksFile::Format(format) => {
-            let is_pprof = format == StacksFormat::Pprof;
-            let options = StacksOptions::new().types(is_pprof);
-            let stacks = export::stacks(read(&path, is_pprof)?, &options).map_err(|error| error.to_string())?;
-            let written = export::write(&stacks, format, &pprof::Options::new(), out);
-            written.map(drop).map_err(|error| error.to_string())
-        }
-    }))
+    let (path, again) = (path.to_owned(), path.to_owned());
+    let write = move |format, _: Option<Window>, out: &mut dyn Write| {
+        let is_pprof = format == StacksFormat::Pprof;
+        let options = StacksOptions::new().types(is_pprof);
+        let stacks = export::stacks(read(&path, is_pprof)?, &options).map_err(|error| error.to_string())?;
+        let written = export::write(&stacks, format, &pprof::Options::new(), out);
+        written.map(drop).map_err(|error| error.to_string())
+    };
+    let opened = OpenedStacks::new(HtmlOptions::new().heap_blocks(blocks));
+    Ok(opened.files(write).blocks(move || read(&again, false)))
 }
 
 /// Writes what to report of a dump's unreported memory, as JSON for the page: for each type and function their bytes, and
 /// the derive and the reporter that would report them.
-///
-/// # Errors
-///
-/// If the dump says neither what is reported nor what is alive, or if `out` fails.
-pub fn write_suggestions(dump: Dump, out: &mut dyn Write) -> Result<(), String> {
+pub(super) fn write_suggestions(dump: Dump, out: &mut dyn Write) -> Result<(), String> {
     let all = Suggestions::new(dump, MOST).map_err(|error| error.to_string())?;
     let list = all.suggestions.iter().map(|suggestion| {
         json!({

@@ -50,7 +50,8 @@ impl Recordings {
         }
         let folder = session.folder().map_err(|error| Refusal::new(503, error.to_string()))?;
         let path = folder.path().join(FILE);
-        let tracking = live::record(pid, &path, timeout).map_err(|error| Refusal::new(409, error.to_string()))?;
+        let tracking =
+            live::record(pid, &path, timeout).map_err(|error| Refusal::new(409, error.to_string()))?;
         all.insert(pid, Recording { tracking, path, folder });
         Ok(Response::json(&json!({})))
     }

@@ -1,6 +1,6 @@
 //! The server: its thread, its connections and its end.
 
-use std::io::{self, Read as _, Write};
+use std::io::{self, Read as _, Write as _};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -15,7 +15,7 @@ use super::assets;
 use super::displays::Displays;
 use super::downloads::Downloads;
 use super::guard::Guard;
-use super::opening::{OpenedStacks, Opening, StacksFile};
+use super::opening::{OpenedStacks, Opening};
 use super::processes::Taken;
 use super::recordings::Recordings;
 use super::reports::Reports;
@@ -26,8 +26,6 @@ use super::stream;
 use super::tickets::Tickets;
 use super::token::Token;
 use super::types::{AllTypes, TypeTables};
-use crate::HtmlOptions;
-use crate::export::Window;
 use crate::session::{Session, SessionError, SnapshotId};
 
 /// The most connections at the same time.
@@ -194,23 +192,9 @@ impl Server {
         self.state.api.reports.give(title.into(), set, pids.to_vec());
     }
 
-    /// Adds a dump or a recording that the page shows: the flame graph, recording or dump of the options.
-    pub fn add_stacks(&self, title: impl Into<String>, options: &HtmlOptions) {
-        let data = crate::html::stacks_payload(options);
-        self.state.api.stacks.add(Stacks::given(title.into(), data, None));
-    }
-
-    /// As [`add_stacks`](Self::add_stacks). The page offers files for other tools, too, which `write` writes: one at a time,
-    /// each when somebody asks for it, and the suggestions of a dump. Without a window it writes what the page shows at first. The reader of the page sees its
-    /// error.
-    pub fn add_stacks_with_files(
-        &self,
-        title: impl Into<String>,
-        options: &HtmlOptions,
-        write: impl Fn(StacksFile, Option<Window>, &mut dyn Write) -> Result<(), String> + Send + Sync + 'static,
-    ) {
-        let data = crate::html::stacks_payload(options);
-        self.state.api.stacks.add(Stacks::given(title.into(), data, Some(Arc::new(write))));
+    /// Adds a dump or a recording that the page shows.
+    pub fn add_stacks(&self, title: impl Into<String>, opened: OpenedStacks) {
+        self.state.api.stacks.add(Stacks::new(&title.into(), opened, true));
     }
 
     /// From now on `open` opens the dumps and recordings that pages send or ask processes for. Without it the server opens

@@ -173,7 +173,7 @@ pub(super) fn state(api: &Api) -> Response {
         .stacks
         .list()
         .into_iter()
-        .map(|(id, stacks)| json!({ "id": id, "title": stacks.title, "files": stacks.has_files() }));
+        .map(|(id, stacks)| json!({ "id": id, "title": stacks.title, "files": stacks.has_files(), "blocks": stacks.has_blocks() }));
     // The number comes first: what changes meanwhile makes an event that the page gets, too.
     let seq = session.events().last();
     let snapshot = |info: &SnapshotInfo| answers::snapshot(info, api.taken.process_of(info.id));

@@ -8,13 +8,16 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use dmd_analyze::program::{HeapChange, ProgramOptions};
 use dmd_analyze::recording::Moment;
 use serde::Deserialize;
+use serde_json::json;
 use tempfile::TempDir;
 
 use super::downloads::Downloads;
-use super::opening::{Opening, StacksFile, WriteStacks};
+use super::opening::{OpenedStacks, Opening, ReadBlocks, WriteStacks, write_suggestions};
 use super::response::{Refusal, Response};
+use crate::HtmlOptions;
 use crate::export::{StacksFormat, Window};
 use crate::session::Session;
 
@@ -26,6 +29,7 @@ pub(super) struct Stacks {
     pub(super) title: String,
     pub(super) data: Arc<Vec<u8>>,
     write: Option<Arc<WriteStacks>>,
+    read: Option<Arc<ReadBlocks>>,
     /// Whether the server was started with it.
     is_given: bool,
 }
@@ -37,26 +41,33 @@ impl fmt::Debug for Stacks {
 }
 
 impl Stacks {
-    /// The stacks of a file that the server is started with.
-    pub(super) fn given(title: String, data: Vec<u8>, write: Option<Arc<WriteStacks>>) -> Self {
-        Self { title, data: Arc::new(data), write, is_given: true }
-    }
-
-    /// A dump that a page asked for.
-    pub(super) fn made(title: String, data: Vec<u8>, write: Arc<WriteStacks>) -> Self {
-        Self { title, data: Arc::new(data), write: Some(write), is_given: false }
+    /// Stacks that the server is started with, or that a page asked for.
+    pub(super) fn new(title: &str, opened: OpenedStacks, is_given: bool) -> Self {
+        let data = Arc::new(crate::html::stacks_payload(&opened.options));
+        Self { title: title.to_owned(), data, write: opened.write, read: opened.read, is_given }
     }
 
     /// The stacks of a file that a page sent or asked a process for. The file goes with its folder when they go.
-    pub(super) fn of_file(title: &str, path: &Path, folder: TempDir, opening: &Opening) -> Result<Self, Refusal> {
+    pub(super) fn of_file(
+        title: &str,
+        path: &Path,
+        folder: TempDir,
+        opening: &Opening,
+    ) -> Result<Self, Refusal> {
         let opened = opening.open(path).map_err(|error| Refusal::new(409, error))?;
-        let data = crate::html::stacks_payload(&opened.options);
-        let write = opened.write;
-        let write = move |file, window, out: &mut dyn Write| {
-            let _folder = &folder;
-            write(file, window, out)
-        };
-        Ok(Self::made(title.to_owned(), data, Arc::new(write)))
+        let mut stacks = Self::new(title, opened, false);
+        if let Some(write) = stacks.write.take() {
+            stacks.write = Some(Arc::new(move |format, window, out: &mut dyn Write| {
+                let _folder = &folder;
+                write(format, window, out)
+            }));
+        }
+        Ok(stacks)
+    }
+
+    /// Whether a page can compare them, and ask what to report.
+    pub(super) fn has_blocks(&self) -> bool {
+        self.read.is_some()
     }
 
     /// Whether a page can have them in the formats of other tools.
@@ -125,7 +136,7 @@ impl Export {
         let after = |nanoseconds| Moment::After(Duration::from_nanos(nanoseconds));
         let window = self.to.map(|to| Window { from: self.from.map(after), to: after(to) });
         let name = format!("stacks-{id}.{}", self.format.extension());
-        downloads.answer(name, session, stream, |out| write(StacksFile::Format(self.format), window, out))
+        downloads.answer(name, session, stream, |out| write(self.format, window, out))
     }
 }
 
@@ -137,7 +148,33 @@ pub(super) fn suggestions(
     session: &Session,
     stream: &TcpStream,
 ) -> Result<Response, Refusal> {
-    let write = stacks.get(id)?.write.ok_or(Refusal::new(409, "these stacks have no suggestions"))?;
+    let read = stacks.get(id)?.read.ok_or(Refusal::new(409, "these stacks have no suggestions"))?;
     let name = format!("suggestions-{id}.json");
-    downloads.answer(name, session, stream, |out| write(StacksFile::Suggestions, None, out))
+    downloads.answer(name, session, stream, |out| write_suggestions(read()?, out))
+}
+
+/// Two stacks, of which the second is the later.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Compare {
+    before: u32,
+    after: u32,
+}
+
+impl Compare {
+    /// Adds what changed, which the page shows as other stacks.
+    pub(super) fn run(&self, stacks: &AllStacks) -> Result<Response, Refusal> {
+        let (before, after) = (stacks.get(self.before)?, stacks.get(self.after)?);
+        let blocks = |of: &Stacks| {
+            let read =
+                of.read.clone().ok_or(Refusal::new(409, format!("{} cannot be compared", of.title)))?;
+            read().map_err(|error| Refusal::new(409, error))
+        };
+        let change = HeapChange::new(blocks(&before)?, blocks(&after)?, &ProgramOptions::new())
+            .map_err(|error| Refusal::new(409, error.to_string()))?;
+        let title = format!("{} since {}", after.title, before.title);
+        let options = HtmlOptions::new().heap_change(change, [before.title, after.title]);
+        let id = stacks.add(Stacks::new(&title, OpenedStacks::new(options), false));
+        Ok(Response::json(&json!({ "stacks": id, "title": title })))
+    }
 }

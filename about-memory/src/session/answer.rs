@@ -99,9 +99,7 @@ impl Answer {
             Self::TreeMap(root) => box_memory(root),
             Self::Dominators(tree) => tree.tree().memory(),
             Self::Part { tree, kept, .. } => kept.capacity() * size_of::<u64>() + tree.tree().memory(),
-            Self::Classes(classes) => {
-                classes.iter().map(|class| size_of::<Class>() + class.name.len()).sum()
-            }
+            Self::Classes(classes) => classes.iter().map(|class| size_of::<Class>() + class.name.len()).sum(),
             Self::Walk(walk) => walk.memory(),
             // It keeps its tree alive, also when the cache has given that up.
             Self::Nodes { nodes, tree, .. } => {

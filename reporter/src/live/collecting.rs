@@ -30,7 +30,9 @@ pub fn answer_collections(collect: impl Fn() + Send + Sync + 'static) -> Answeri
         let _alone = match alone.try_lock() {
             Ok(guard) => guard,
             Err(TryLockError::Poisoned(poisoned)) => PoisonError::into_inner(poisoned),
-            Err(TryLockError::WouldBlock) => return Err(io::Error::other("garbage is still being collected")),
+            Err(TryLockError::WouldBlock) => {
+                return Err(io::Error::other("garbage is still being collected"));
+            }
         };
         let resident_before = amounts::resident();
         collect();

@@ -190,13 +190,8 @@ fn the_nodes_of_a_group_are_found_however_many_leaves_it_has() {
         let groups = Query::Census { snapshot: id, by: by(name), invert, filter: String::new() };
         let rows = all(&session, &groups, &RowsOptions::first(0));
         let group = rows.iter().find(|row| row.has_nodes).unwrap();
-        let query = Query::Individuals {
-            snapshot: id,
-            by: by(name),
-            invert,
-            group: group.id,
-            filter: String::new(),
-        };
+        let query =
+            Query::Individuals { snapshot: id, by: by(name), invert, group: group.id, filter: String::new() };
         let answer = ask(&session, query.clone());
         let found = session.rows(&query, &answer, &RowsOptions::first(1)).unwrap().found;
         assert_eq!(found as i128, group.numbers[1], "{name}");

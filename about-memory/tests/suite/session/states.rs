@@ -7,7 +7,9 @@ use about_memory::session::{
     SnapshotState, State, TreeMapState, ViewState,
 };
 
-use super::{ask, by, census, chain, dominators, golden, individuals, names, of_snapshot, states, with_small};
+use super::{
+    ask, by, census, chain, dominators, golden, individuals, names, of_snapshot, states, with_small,
+};
 
 /// Tries each pair of states: exactly those listed are transitions, a failure is reached from each state, and none
 /// leads out of it. A wrong one leaves the state as it was.
@@ -230,7 +232,9 @@ fn a_failed_census_has_its_reason_in_the_state() {
     let query = Query::Census { snapshot, by: groups.clone(), invert: false, filter: String::new() };
     let reason = session.ask(query.clone()).unwrap().join().unwrap_err().to_string();
     assert_eq!(states(&session, "census"), [("saving", String::new()), ("error", reason)]);
-    assert!(session.ask(Query::TreeMap { snapshot, by: groups, filter: String::new() }).unwrap().join().is_err());
+    assert!(
+        session.ask(Query::TreeMap { snapshot, by: groups, filter: String::new() }).unwrap().join().is_err()
+    );
     assert_eq!(names(&session, "tree-map"), ["saving", "error"]);
     // Another try begins anew.
     assert!(session.ask(query).unwrap().join().is_err());

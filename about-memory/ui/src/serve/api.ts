@@ -55,8 +55,8 @@ export interface State {
   readOnly: boolean;
   snapshots: Snapshot[];
   reports: Report[];
-  /** `files`: whether the server writes them for other tools. */
-  stacks: { id: number; title: string; files: boolean }[];
+  /** `files`: whether the server writes them for other tools; `blocks`: whether it compares them and says what to report. */
+  stacks: { id: number; title: string; files: boolean; blocks: boolean }[];
   /** The snapshots that have tables of types. */
   types: number[];
   /** Whether the server finds the types of processes. */

@@ -7,7 +7,7 @@ import { Model } from "../model";
 import type { View } from "../view";
 import { FlameView } from "../views/flame_view";
 import type { Api, State } from "./api";
-import { exportMenu, type File } from "./export_menu";
+import { choice, exportMenu, type File } from "./export_menu";
 import type { Page, Tell } from "./memory";
 import { button, check } from "./controls";
 import { changed, link, replaceAddress, type Route } from "./route";
@@ -108,7 +108,22 @@ function show(main: HTMLElement, api: Api, state: State, route: Route, model: Mo
     if (suggestions) main.append(suggestions.element);
     update();
   };
-  if (heap && model.data.heapView?.kinds && state.stacks.find((stacks) => stacks.id === id)?.files) {
+  const earlier = state.stacks.filter((other) => other.blocks && other.id !== id);
+  const hasBlocks = state.stacks.find((stacks) => stacks.id === id)?.blocks ?? false;
+  if (hasBlocks && earlier.length > 0) {
+    const names = earlier.map(({ id, title }): [string, string] => [String(id), `${id}. ${title}`]);
+    const compare = async (before: string) => {
+      tell("Computing difference…", false);
+      const { stacks } = await api.post<{ stacks: number }>("stacks/compare", { before: Number(before), after: id });
+      location.hash = link(["stacks", stacks]);
+    };
+    const menu = choice("Since", [["", "nothing"], ...names], "", (before) => {
+      if (before) compare(before).catch((error: Error) => tell(error.message, true));
+    });
+    menu.querySelector("select")!.id = "since";
+    bar.append(menu);
+  }
+  if (heap && hasBlocks && model.data.heapView?.kinds) {
     bar.append(check("suggest reporters", values.suggest === "1", suggest));
     for (const event of ["click", "keydown"]) heap.table.element.addEventListener(event, () => suggestions?.update());
   }
