@@ -8,9 +8,10 @@ class Steps {
   /** Waits until an expression is true, in which `arguments` are the further ones. */
   async until(expression, ...args) {
     const end = Date.now() + 30_000;
-    while (!(await this.run(`return Boolean(${expression})`, ...args))) {
+    // A page that loads has no answer yet.
+    while (!(await this.run(`return Boolean(${expression})`, ...args).catch(() => false))) {
       if (Date.now() > end) {
-        const seen = await this.run("return location.hash + ' ' + document.getElementById('status')?.textContent + ' ' + document.getElementById('main')?.textContent.slice(0, 300)");
+        const seen = await this.run("return location.hash + ' ' + document.activeElement?.outerHTML.slice(0, 200) + ' ' + document.getElementById('status')?.textContent + ' ' + document.getElementById('main')?.textContent.slice(0, 300)");
         throw new Error(`${this.name}: never true: ${expression} ${JSON.stringify(args)} at ${seen}`);
       }
       await new Promise((next) => setTimeout(next, 20));

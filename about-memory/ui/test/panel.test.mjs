@@ -181,6 +181,7 @@ inBoth("every action of Firefox's panel", [heap("small-a.fxsnapshot"), heap("sma
   await b.key("ArrowDown");
   assert.equal(await active(), 1);
   did("focus-diffing-census-node");
+  for (let step = 0; step < 9 && !(await b.run("return document.querySelector('.row.active .behind')")); step++) await b.key("ArrowDown");
   await b.key("i");
   await b.until("location.hash.startsWith('#/memory/2/individuals?') && location.hash.includes('of=1.2')");
   await b.press("in snapshot 1", "#main");
@@ -359,8 +360,11 @@ inBoth("Firefox's answers are on the page", ["small-a", "small-b", "medium"].map
     await b.rows(`#/memory/${at + 1}/dominators`);
     const rows = await rowsInSight(b);
     const expected = dominators.children.map(({ nodeId, label, shallowSize, retainedSize }) => [label.join(" › "), retainedSize, shallowSize, `@ 0x${nodeId.toString(16)}`]);
-    const found = rows.slice(0, expected.length).map(([, ...rest]) => rest);
-    assert.deepEqual(found, expected.slice(0, found.length), name);
+    // Firefox has no fixed order for equal sizes.
+    const last = Math.min(rows.length, expected.length) - 1;
+    const above = (all) => all.filter(([, retained]) => retained > expected[last][1]).sort((a, b) => b[1] - a[1] || (a[3] < b[3] ? -1 : 1));
+    const found = above(rows.map(([, ...rest]) => rest));
+    assert.deepEqual(found, above(expected), name);
     assert.ok(found.length >= 10);
     // Retaining paths: the nodes and edges of each path from the root.
     const { start, targets, max, paths } = sets.find(({ start }) => start === dominators.nodeId);
@@ -410,8 +414,8 @@ inBoth("everything can be done by keyboard", [heap("small-a.fxsnapshot"), heap("
   const before = await rowsInSight(b);
   assert.ok(before.some(([level]) => level > 0));
   // A reload shows the same rows.
-  await b.run("location.reload()");
-  await b.until("document.documentElement.dataset.state === 'ready' && document.querySelectorAll('.table .row .name').length === arguments[0]", before.length);
+  await b.run("window.isOld = true; setTimeout(() => location.reload())");
+  await b.until("!window.isOld && document.documentElement.dataset.state === 'ready' && document.querySelectorAll('.table .row .name').length === arguments[0]", before.length);
   assert.deepEqual(await rowsInSight(b), before);
   // Nodes, the height of their paths, and the graph of them, which leads on.
   await tabTo(text("Dominators"), true);
@@ -441,7 +445,8 @@ inBoth("everything can be done by keyboard", [heap("small-a.fxsnapshot"), heap("
   await b.key("ArrowDown", "Control");
   await b.until("location.hash.startsWith('#/memory/2/')");
   // A report: open, close, exact bytes.
-  await tabTo(text("diff.a.json"));
+  // Beyond the end of the page the browser's own controls have the focus, so this goes back.
+  await tabTo(text("diff.a.json"), true);
   await b.key("Enter");
   await b.until("location.hash === '#/report/1' && document.activeElement.getAttribute('role') === 'tree'");
   await tabTo("at.id === 'verbose'", true);
@@ -452,7 +457,7 @@ inBoth("everything can be done by keyboard", [heap("small-a.fxsnapshot"), heap("
   await b.until("location.hash.includes('view=flame') && document.querySelector('.flame .frame')");
   assert.match(await b.run("return document.querySelector('.flame .about').textContent"), /^explicit · .* in \d+ reports/);
   // Stacks: what to report of the chosen row.
-  await tabTo(text("dark-matter-mixed.json"));
+  await tabTo(text("dark-matter-mixed.json"), true);
   await b.key("Enter");
   await b.until("location.hash.startsWith('#/stacks/1') && document.querySelector('.table .row .name')");
   await tabTo("at.parentElement?.textContent.includes('suggest')", true);

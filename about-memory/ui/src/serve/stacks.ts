@@ -41,6 +41,7 @@ export function stacksPage(main: HTMLElement, api: Api, state: State, route: Rou
 }
 
 function show(main: HTMLElement, api: Api, state: State, route: Route, model: Model, tell: Tell) {
+  // The views replace the data of the model.
   const { flame, heapView } = model.data;
   const values = Object.fromEntries(route.query);
   const heap = heapView && new HeapViews(heapView, model, () => update());
@@ -123,7 +124,7 @@ function show(main: HTMLElement, api: Api, state: State, route: Route, model: Mo
     menu.querySelector("select")!.id = "since";
     bar.append(menu);
   }
-  if (heap && hasBlocks && model.data.heapView?.kinds) {
+  if (heap && hasBlocks && heapView?.kinds) {
     bar.append(check("suggest reporters", values.suggest === "1", suggest));
     for (const event of ["click", "keydown"]) heap.table.element.addEventListener(event, () => suggestions?.update());
   }
