@@ -37,7 +37,8 @@ export function graphOf(paths: Step[][], address: (node: number) => string): HTM
   }
   const rows: number[] = [];
   for (const node of nodes.values()) node.row = rows[node.column] = (rows[node.column] ?? -1) + 1;
-  const [width, height] = [rows.length * WIDE, (1 + Math.max(...rows.map((row) => row ?? 0))) * HIGH];
+  // A column may be empty, since a node is where the longest of its paths has it.
+  const [width, height] = [rows.length * WIDE, (1 + Math.max(...Array.from(rows, (row) => row ?? 0))) * HIGH];
   const svg = element("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "group", "aria-label": "Retaining paths as a graph" });
   const place = (id: number) => {
     const { column, row } = nodes.get(id)!;
