@@ -187,8 +187,7 @@ inBoth("every action of Firefox's panel", [heap("small-a.fxsnapshot"), heap("sma
   await b.press("in snapshot 1", "#main");
   await b.until("location.hash.startsWith('#/memory/1/individuals?')");
   await b.press("← Back to the aggregate", "#main");
-  await b.until("location.hash.startsWith('#/diff/1/2')");
-  await b.rows("#/diff/1/2?by=type&invert=0");
+  await b.until("location.hash.startsWith('#/diff/1/2') && document.querySelector('.table .row .name') && Number(document.documentElement.dataset.rows) === arguments[0]", same);
   await b.focus(".table .list");
   await b.key("ArrowRight");
   await b.until("Number(document.documentElement.dataset.rows) > arguments[0]", same);
