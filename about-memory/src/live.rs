@@ -21,7 +21,7 @@ mod sockets;
 mod track;
 mod watch;
 
-pub use ask::{AskOptions, amounts, minimize};
+pub use ask::{AskOptions, amounts, collect_garbage, minimize};
 pub use collect::{collect, collect_all, collect_tree};
 pub use copy::ProcessCopy;
 #[cfg(feature = "program")]

@@ -15,6 +15,7 @@
 //!   of its address, which a browser never sends. There are no cookies, since cookies ignore ports.
 //! - The page itself has neither data nor token. Its policy allows no inline code, no other source and no HTML from text.
 //! - A request names snapshots, reports and nodes by number, and never a file.
+//! - A program that cannot send a header gets a ticket: an address without the token that gives one file, once, within a minute.
 //! - Requests, bodies, connections and computations have limits.
 //! - A server with [`ServeOptions::read_only`] changes nothing, neither in processes nor in the session.
 //! - [`redirect_file`] keeps the token out of the list of processes: only this user can read the file.
@@ -24,9 +25,12 @@
 mod answers;
 mod api;
 mod assets;
+mod displays;
 mod downloads;
 mod guard;
+mod opening;
 mod processes;
+mod recordings;
 mod redirect;
 mod reports;
 mod request;
@@ -36,9 +40,12 @@ mod server;
 mod snapshots;
 mod stacks;
 mod stream;
+mod tickets;
 mod token;
 mod types;
 
+pub use displays::Displays;
+pub use opening::OpenedStacks;
 pub use redirect::redirect_file;
 pub use server::{ServeOptions, Server};
 pub use types::{TypeRow, TypeTable, TypeTables};

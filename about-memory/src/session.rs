@@ -12,20 +12,23 @@
 //! - A failure is part of the state, so that a front end shows it whatever failed.
 //! - Every snapshot can be removed, also one that failed or that nobody saved.
 //! - A failed difference keeps its two snapshots, and [`Session::ask`] tries again.
-//! - Paths are computed for one node, and the computation ends when nobody waits for it.
+//! - Paths are computed for one node. The walk that all paths of a snapshot follow is kept, so that they take milliseconds.
 //! - Rows that are open are named by node, so that another label or filter keeps them open.
 //! - Rows come as windows, sorted by any column.
 
 mod answer;
 mod cache;
+mod column;
 mod compute;
 mod engine;
 mod error;
 mod event;
 mod files;
+mod forest;
 mod generations;
 mod id;
 mod jobs;
+mod nodes;
 mod pending;
 mod query;
 mod rows;
@@ -33,7 +36,8 @@ mod snapshots;
 mod state;
 mod store;
 
-pub use answer::{Answer, PathStep, TreeMapBox};
+pub use answer::{Answer, Class, PathStep, TreeMapBox};
+pub use column::{Column, Sort};
 pub use error::SessionError;
 pub use event::{Event, Events, Subject};
 pub use generations::Generations;
@@ -41,7 +45,7 @@ pub use id::{JobId, SnapshotId};
 pub use jobs::Job;
 pub use pending::Pending;
 pub use query::{GroupBy, GroupByError, Query};
-pub use rows::{Column, Row, Rows, RowsOptions, Sort};
+pub use rows::{Row, Rows, RowsOptions};
 pub use snapshots::SnapshotInfo;
 pub use state::{
     CensusState, DiffState, DominatorState, IndividualsState, Misstep, SnapshotState, State, TreeMapState,

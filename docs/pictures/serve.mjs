@@ -9,13 +9,21 @@ const [url, folder] = process.argv.slice(2);
 const VIEWS = [
   ["serve-processes", "#/", ".sparkline[data-amounts='4']"],
   ["serve-report", "#/report/1", ".row.heading"],
+  ["serve-flame", "#/report/1?view=flame", ".flame .frame"],
+  ["serve-series", "#/series?path=explicit&depth=1", ".series svg"],
   ["serve-stacks", "#/stacks/1?view=table&kind=2", ".table .row .name"],
+  ["serve-suggestions", "#/stacks/1?view=table&kind=2&suggest=1", ".suggestions article"],
+  ["serve-reporters", "#/stacks/1?view=flame&roots=1", ".flame .frame"],
   ["serve-callers", "#/stacks/1?view=callers&filter=code_search", ".callers .row"],
   ["serve-recording", "#/stacks/2?view=flame", ".flame .frame"],
   ["serve-aggregate", "#/memory/1/census?by=objectClass", ".windowed .row .name"],
   ["serve-treemap", "#/memory/1/treemap", ".map button"],
   ["serve-dominators", "#/memory/1/dominators", ".paths .path"],
+  ["serve-classes", "#/memory/1/classes", ".windowed .row .name"],
+  ["serve-suspects", "#/memory/2/suspects", ".windowed"],
+  ["serve-search", "#/memory/1/search?q=Function", ".paths .path"],
   ["serve-difference", "#/diff/1/2?by=objectClass", ".windowed .row .name"],
+  ["serve-generations", "#/generations/1/2?by=objectClass", ".windowed .row .name"],
 ];
 
 const browser = await chromium.launch({
@@ -32,4 +40,12 @@ for (const [name, hash, wanted] of VIEWS) {
   await page.waitForTimeout(500);
   await page.screenshot({ path: join(folder, `${name}.png`) });
 }
+// The nodes of a group, with their paths as a graph.
+await page.evaluate(() => (location.hash = "#/memory/1/census?by=objectClass"));
+await page.click(".windowed .row .behind");
+await page.waitForSelector(".paths .path");
+await page.check(".paths input");
+await page.waitForSelector(".paths .graph");
+await page.waitForTimeout(500);
+await page.screenshot({ path: join(folder, "serve-individuals.png") });
 await browser.close();

@@ -2,11 +2,13 @@
 
 use std::io::Write;
 use std::process;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use memory_reporter::live::answer_collections;
+use memory_reporter::{AllocatorPurge, WatchedCollector};
 
 use crate::engine::Engine;
 use crate::workers::Workers;
@@ -27,6 +29,9 @@ pub(crate) fn serve(engine: &Arc<Engine>, workers: &Workers, out: &mut impl Writ
         roots.add("query cache", &shared.cache);
     })
     .forever();
+    // The program has no garbage collector of its own, but its allocator has pages to give back.
+    let pages = Mutex::new(WatchedCollector::new(AllocatorPurge));
+    answer_collections(move || pages.lock().unwrap_or_else(PoisonError::into_inner).collect("API")).forever();
     let pid = process::id();
     writeln!(
         out,

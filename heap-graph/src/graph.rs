@@ -227,4 +227,10 @@ impl Graph {
     pub(crate) fn referent(&self, edge: usize) -> u32 {
         self.referents[edge]
     }
+
+    /// The node to which an edge belongs.
+    pub(crate) fn source(&self, edge: usize) -> u32 {
+        // Nodes without edges begin where the next one does.
+        self.first_edges.partition_point(|first| *first as usize <= edge) as u32 - 1
+    }
 }

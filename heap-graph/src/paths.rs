@@ -1,8 +1,10 @@
 //! Paths from one node to others: why a node is alive.
 
 mod k_shortest;
+mod path_tree;
 
 pub use k_shortest::k_shortest_paths;
+pub use path_tree::PathTree;
 
 use core::fmt::Write as _;
 

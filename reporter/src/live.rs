@@ -26,6 +26,7 @@
 //! | `dmd-track` | `record`: the absolute path of a file | one line of JSON: [`Tracking`]; then, after a line of the peer, the same again; only if DMD waits for it |
 //! | `dmd-log` | `per_million` (1,000,000), `length` (5000) | one line of JSON: [`Tracking`]; then a line for each allocation until a line of the peer; only if DMD records every block or waits |
 //! | `dmd-copy` | | one line of JSON: [`Copied`]; a line of the peer, or its end, ends the copy; only on Linux, and if DMD records |
+//! | `collect` | | one line of JSON: [`Minimized`]; only if the program has called [`answer_collections`] |
 //! | any other of [`answer_requests`] | as it likes | as it likes |
 //!
 //! With `named` the reports call the process `NAME (pid N)`, not `Main Process (pid N)`.
@@ -54,6 +55,7 @@
 //!
 //! The child of a fork neither answers nor listens; it may call [`listen`] for itself.
 
+mod collecting;
 mod dmd_dump;
 mod environment;
 mod functions;
@@ -68,6 +70,7 @@ mod triggers;
 mod turns;
 mod workers;
 
+pub use collecting::answer_collections;
 pub use environment::ignore_environment;
 #[doc(hidden)]
 pub use environment::is_asked_to_listen;

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::io::{self, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,12 +11,12 @@ use std::time::Duration;
 use about_memory::HtmlOptions;
 use about_memory::export::{StacksFormat, StacksOptions, Window};
 use about_memory::live::{self, AskOptions};
-use about_memory::serve::{ServeOptions, Server, redirect_file};
+use about_memory::serve::{Displays, OpenedStacks, ServeOptions, Server, redirect_file};
 use about_memory::session::{Session, SessionOptions};
 use clap::Args;
 use dmd::analyze::program::{HeapBlocks, ProgramOptions};
 use dmd::analyze::recording::Recording;
-use dmd::analyze::{Dump, Mode, ReadOptions};
+use dmd::analyze::{Dump, Mode};
 use memory_export::pprof;
 use typed_heap::CoreFile;
 
@@ -64,6 +64,10 @@ pub(crate) struct Serve {
     /// End when no page has been open and no request has run for this time.
     #[arg(long, value_name = "SECONDS", value_parser = live_input::seconds)]
     idle: Option<Duration>,
+    /// Groups and labels of your own for heap snapshots: JSON with `census`, `label` and `tree-map`, each with displays as
+    /// Firefox has them in devtools.memory.custom-census-displays.
+    #[arg(long, value_name = "FILE")]
+    displays: Option<PathBuf>,
     /// Print the address as JSON in one line.
     #[arg(long)]
     json: bool,
@@ -88,6 +92,14 @@ impl Serve {
         server.types_of_processes(move |pid, path| {
             typed::saver(reading.clone(), Input::from(OsString::from(pid.to_string())))(path)
         });
+        let stacks = self.stacks();
+        server.open_stacks_by(move |path| stacks.open(path));
+        if let Some(path) = &self.displays {
+            let text = std::fs::read_to_string(path).map_err(anyhow::Error::from);
+            let displays = text.and_then(|text| Displays::from_json(&text).map_err(anyhow::Error::msg));
+            let displays = displays.map_err(|error| Failure::File(path.display().to_string(), error));
+            server.offer(displays?);
+        }
         for input in &self.inputs {
             self.add(input, &session, &server)?;
         }
@@ -118,14 +130,10 @@ impl Serve {
         }
         let name = input.path().file_name().map(|name| name.to_string_lossy().into_owned());
         let name = name.unwrap_or_else(|| input.name());
+        let stacks = Stacks { when: self.when.clone(), ..self.stacks() };
         if !input.is_stdin() && Recording::is_at(input.path()) {
-            let limits = self.reading.dump_options();
-            let options = if self.when.is_chosen() {
-                self.blocks(input, &limits)?.0
-            } else {
-                HtmlOptions::new().timeline(timeline(input.path(), &self.symbols, &limits)?)
-            };
-            server.add_stacks_with_files(name, &options, self.files(input));
+            let (options, _) = stacks.options(input.path())?;
+            server.add_stacks(name, stacks.opened(options, input));
             return Ok(());
         }
         if CoreFile::is_elf(input.path()) {
@@ -133,9 +141,9 @@ impl Serve {
         }
         match input.read(&self.reading) {
             Err(Failure::File(_, error)) if is_version_of_dumps(&error) && !input.is_stdin() => {
-                let (options, mode) = self.blocks(input, &self.reading.dump_options())?;
-                server.add_stacks_with_files(name.clone(), &options, self.files(input));
-                if mode == Mode::Scan {
+                let (options, mode) = stacks.options(input.path())?;
+                server.add_stacks(name.clone(), stacks.opened(options, input));
+                if mode == Some(Mode::Scan) {
                     self.add_types(name, input, server)?;
                 }
             }
@@ -144,12 +152,10 @@ impl Serve {
         Ok(())
     }
 
-    /// The blocks of a dump, or of a time of a recording.
-    fn blocks(&self, input: &Input, limits: &ReadOptions) -> Result<(HtmlOptions, Mode), Failure> {
-        let fix = |dump: &mut Dump| self.symbols.fix(dump, limits);
-        let (dump, _) = self.when.read(input.path(), limits, None, fix)?;
-        let mode = dump.mode();
-        Ok((HtmlOptions::new().heap_blocks(HeapBlocks::new(dump, &ProgramOptions::new())), mode))
+    /// How stacks are read that come later: at their usual time.
+    fn stacks(&self) -> Stacks {
+        let limits = DumpLimits::of_bytes(self.reading.options().max_bytes);
+        Stacks { when: When::default(), symbols: self.symbols.clone(), limits }
     }
 
     /// Adds the typed heap of a core file or a dump of scan mode.
@@ -165,29 +171,6 @@ impl Serve {
         typed::Reading::new(self.symbols.clone(), limits)
     }
 
-    /// Writes the stacks of a file for other tools. It reads the file again, which takes less than keeping it.
-    fn files(
-        &self,
-        input: &Input,
-    ) -> impl Fn(StacksFormat, Option<Window>, &mut dyn io::Write) -> Result<(), String> + Send + Sync + 'static
-    {
-        let (input, when, symbols) = (input.clone(), self.when.clone(), self.symbols.clone());
-        let limits = DumpLimits::of_bytes(self.reading.options().max_bytes);
-        move |format, window, out| {
-            let is_pprof = format == StacksFormat::Pprof;
-            let when = window.map_or_else(|| when.clone(), When::of_window);
-            let making = Making {
-                symbols: Some(&symbols),
-                system_names: is_pprof,
-                limits: &limits,
-                when: &when,
-                options: StacksOptions::new().types(is_pprof),
-            };
-            let mut made = making.made(&input, format).map_err(|failure| failure.lines().join("; "))?;
-            made.write(format, &pprof::Options::new(), out).map(drop).map_err(|error| error.to_string())
-        }
-    }
-
     fn tell(&self, server: &Server, file: &Path) -> io::Result<()> {
         let mut out = io::stdout().lock();
         if self.json {
@@ -198,6 +181,78 @@ impl Serve {
             writeln!(out, "The file {} leads there; only you can read it. Ctrl-C ends.", file.display())?;
         }
         out.flush()
+    }
+}
+
+/// How dumps and recordings are read.
+#[derive(Clone)]
+struct Stacks {
+    when: When,
+    symbols: Symbols,
+    limits: DumpLimits,
+}
+
+impl Stacks {
+    fn dump(&self, path: &Path) -> Result<Dump, Failure> {
+        let limits = self.limits.options();
+        let fix = |dump: &mut Dump| self.symbols.fix(dump, &limits);
+        Ok(self.when.read(path, &limits, None, fix)?.0)
+    }
+
+    /// What the page shows of a file, and the mode of a dump.
+    fn options(&self, path: &Path) -> Result<(HtmlOptions, Option<Mode>), Failure> {
+        if Recording::is_at(path) && !self.when.is_chosen() {
+            let timeline = timeline(path, &self.symbols, &self.limits.options())?;
+            return Ok((HtmlOptions::new().timeline(timeline), None));
+        }
+        let dump = self.dump(path)?;
+        let mode = dump.mode();
+        let blocks = HeapBlocks::new(dump, &ProgramOptions::new());
+        Ok((HtmlOptions::new().heap_blocks(blocks), Some(mode)))
+    }
+
+    /// A file that a page sent, or that a process wrote for one.
+    fn open(&self, path: &Path) -> Result<OpenedStacks, String> {
+        let (options, _) = self.options(path).map_err(|failure| reason(path, failure))?;
+        Ok(self.opened(options, &Input::from(path.as_os_str().to_owned())))
+    }
+
+    fn opened(&self, options: HtmlOptions, input: &Input) -> OpenedStacks {
+        let (of, path) = (self.clone(), input.path().to_owned());
+        let blocks = move || of.dump(&path).map_err(|failure| reason(&path, failure));
+        OpenedStacks::new(options).files(self.files(input)).blocks(blocks)
+    }
+
+    /// Writes the stacks of a file for other tools. It reads the file again, which takes less than keeping it.
+    fn files(
+        &self,
+        input: &Input,
+    ) -> impl Fn(StacksFormat, Option<Window>, &mut dyn io::Write) -> Result<(), String> + Send + Sync + 'static
+    {
+        let (of, input) = (self.clone(), input.clone());
+        move |format, window, out| {
+            let words = |failure: Failure| reason(input.path(), failure);
+            let is_pprof = format == StacksFormat::Pprof;
+            let when = window.map_or_else(|| of.when.clone(), When::of_window);
+            let making = Making {
+                symbols: Some(&of.symbols),
+                system_names: is_pprof,
+                limits: &of.limits,
+                when: &when,
+                options: StacksOptions::new().types(is_pprof),
+            };
+            let mut made = making.made(&input, format).map_err(words)?;
+            made.write(format, &pprof::Options::new(), out).map(drop).map_err(|error| error.to_string())
+        }
+    }
+}
+
+/// Why a file cannot be read, without its folder, which the reader of the page does not know.
+fn reason(path: &Path, failure: Failure) -> String {
+    let text = failure.lines().join("; ");
+    match path.file_name() {
+        Some(name) => text.replace(&*path.to_string_lossy(), &name.to_string_lossy()),
+        None => text,
     }
 }
 

@@ -283,6 +283,16 @@ pub fn minimize(pid: u32, timeout: Duration) -> Result<Minimized, LiveError> {
     line(&mut send(&socket.path, &Request::new("minimize"), timeout)?, Minimized::from_json, timeout)
 }
 
+/// Asks a process to collect its garbage ([`answer_collections`](memory_reporter::live::answer_collections)).
+///
+/// # Errors
+///
+/// If the process does not listen, has no collectors, refuses, or takes longer than `timeout`.
+pub fn collect_garbage(pid: u32, timeout: Duration) -> Result<Minimized, LiveError> {
+    let socket = sockets_of(&[pid])?.pop().flatten().ok_or(LiveError::NotListening)?;
+    line(&mut send(&socket.path, &Request::new("collect"), timeout)?, Minimized::from_json, timeout)
+}
+
 /// Asks a process for amounts that cost it no collection.
 ///
 /// # Errors

@@ -48,9 +48,9 @@ pub(super) fn has_gone(stream: &TcpStream) -> bool {
     !(is_alive && is_blocking)
 }
 
-pub(super) fn snapshot(info: &SnapshotInfo) -> Value {
+pub(super) fn snapshot(info: &SnapshotInfo, pid: Option<u32>) -> Value {
     json!({
-        "id": info.id.0, "title": info.title, "state": info.state.name(), "imported": info.is_imported,
+        "id": info.id.0, "title": info.title, "pid": pid, "state": info.state.name(), "imported": info.is_imported,
         "error": info.state.error(), "time": info.creation_time, "nodes": info.nodes, "edges": info.edges,
         "bytes": number(i128::try_from(info.bytes).unwrap_or(i128::MAX)),
     })
@@ -68,7 +68,7 @@ pub(super) fn rows(rows: &Rows, start: usize) -> Value {
     let list = rows.rows.iter().map(|row| {
         json!({
             "id": row.id, "level": row.level, "name": row.name, "children": row.children, "open": row.is_open,
-            "numbers": row.numbers.iter().map(|value| number(*value)).collect::<Vec<_>>(), "leaves": row.leaves,
+            "numbers": row.numbers.iter().map(|value| number(*value)).collect::<Vec<_>>(), "behind": row.has_nodes,
         })
     });
     json!({

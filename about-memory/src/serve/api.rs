@@ -1,22 +1,27 @@
 //! The requests to `/api`. They name all things by number.
 
 use std::net::TcpStream;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
+use memory_report::file::{self, ReadOptions};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
 use super::answers;
+use super::displays::Displays;
 use super::downloads::Downloads;
 use super::guard::Guard;
-use super::processes::{self, Measure};
+use super::opening::Opening;
+use super::processes::{self, Measure, Taken};
+use super::recordings::Recordings;
 use super::reports::{self, Reports};
 use super::request::{Method, Request};
 use super::response::{Refusal, Response};
 use super::series::Over;
 use super::snapshots::{self, Export, Question};
-use super::stacks::{self, AllStacks};
+use super::stacks::{self, AllStacks, Stacks};
+use super::tickets::Tickets;
 use super::types::AllTypes;
 use crate::session::{JobId, Session, SnapshotId};
 
@@ -30,6 +35,12 @@ pub(super) struct Api {
     pub(super) reports: Reports,
     pub(super) stacks: AllStacks,
     pub(super) types: AllTypes,
+    pub(super) opening: Opening,
+    pub(super) recordings: Recordings,
+    pub(super) taken: Taken,
+    pub(super) tickets: Tickets,
+    /// Groups and labels of the user's own.
+    pub(super) displays: OnceLock<Displays>,
     pub(super) downloads: Downloads,
     pub(super) guard: Guard,
     pub(super) max_upload: u64,
@@ -52,14 +63,8 @@ impl Api {
     pub(super) fn answer(&self, request: &Request, stream: &mut TcpStream) -> Result<Response, Refusal> {
         let parts: Vec<&str> = request.path.split('/').skip(2).collect();
         match (request.method, parts.as_slice()) {
-            (Method::Get, ["state"]) => Ok(snapshots::state(
-                &self.session,
-                &self.reports.list(),
-                &self.stacks.list(),
-                &self.types,
-                self.guard.read_only,
-            )),
-            (Method::Get, ["processes"]) => processes::list(),
+            (Method::Get, ["state"]) => Ok(snapshots::state(self)),
+            (Method::Get, ["processes"]) => processes::list(&self.reports, &self.recordings),
             (Method::Get, ["reports", id]) => {
                 let report = self.report(number(id)?)?;
                 match request.parameter("against") {
@@ -82,6 +87,19 @@ impl Api {
             (Method::Post, ["stacks", id, "export"]) => {
                 let export = body::<stacks::Export>(request, stream)?;
                 export.run(number(id)?, &self.stacks, &self.downloads, &self.session, stream)
+            }
+            (Method::Get, ["stacks", id, "suggestions"]) => {
+                stacks::suggestions(number(id)?, &self.stacks, &self.downloads, &self.session, stream)
+            }
+            (Method::Post, ["stacks", "compare"]) => {
+                body::<stacks::Compare>(request, stream)?.run(&self.stacks)
+            }
+            (Method::Post, ["stacks", id, "ticket"]) => {
+                let id = number(id)?;
+                self.stacks.get(id)?;
+                let issued = self.tickets.issue((id, body::<stacks::Export>(request, stream)?));
+                let path = issued.map_err(|error| Refusal::new(503, error.to_string()))?;
+                Ok(Response::json(&json!({ "path": path })))
             }
             (Method::Post, ["query"]) => body::<Question>(request, stream)?.answer(&self.session, stream),
             (Method::Post, ["export"]) => {
@@ -106,13 +124,43 @@ impl Api {
             }
             (Method::Post, ["processes", pid, action]) => {
                 self.guard.change()?;
-                processes::action(&self.session, &self.stacks, &self.types, number(pid)?, action)
+                processes::action(self, number(pid)?, action)
+            }
+            (Method::Put, ["reports"]) => {
+                self.guard.change()?;
+                let title = request.text("title").unwrap_or_else(|| "imported".to_owned());
+                let from = request.body(stream, self.max_upload)?;
+                let set = file::read_from(from, &ReadOptions::new());
+                let set = set.map_err(|error| Refusal::new(409, format!("{title}: {error}")))?;
+                let report = self.reports.add(title.clone(), set, Vec::new());
+                Ok(Response::json(&json!({ "report": report, "title": title })))
+            }
+            (Method::Put, ["stacks"]) => {
+                self.guard.change()?;
+                let title = request.text("title").unwrap_or_else(|| "imported".to_owned());
+                let cannot = |error: std::io::Error| Refusal::new(503, error.to_string());
+                let folder = self.session.folder().map_err(cannot)?;
+                let path = folder.path().join("imported");
+                let mut from = request.body(stream, self.max_upload)?;
+                std::io::copy(&mut from, &mut std::fs::File::create(&path).map_err(cannot)?)
+                    .map_err(cannot)?;
+                drop(from);
+                let id = self.stacks.add(Stacks::of_file(&title, &path, folder, &self.opening)?);
+                Ok(Response::json(&json!({ "stacks": id, "title": title })))
             }
             (Method::Put, ["snapshots"]) => {
                 self.guard.change()?;
                 let mut from = request.body(stream, self.max_upload)?;
-                let id = self.session.import("imported", &mut from).map_err(answers::refusal)?;
+                let title = request.text("title").unwrap_or_else(|| "imported".to_owned());
+                let id = self.session.import(&title, &mut from).map_err(answers::refusal)?;
                 Ok(Response::json(&json!({ "snapshot": id.0 })))
+            }
+            (Method::Delete, ["snapshots"]) => {
+                self.guard.change()?;
+                for snapshot in self.session.snapshots() {
+                    self.session.remove(snapshot.id);
+                }
+                Ok(Response::json(&json!({})))
             }
             (Method::Delete, ["snapshots", id]) => {
                 self.guard.change()?;

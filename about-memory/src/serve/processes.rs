@@ -1,24 +1,20 @@
 //! Running processes: their list, and what the page asks of them.
 
-use std::io::Write;
+use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use dmd_analyze::program::{HeapBlocks, ProgramOptions};
-use dmd_analyze::symbolize::SymbolOptions;
-use memory_export::pprof;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::api::Api;
+use super::recordings::Recordings;
 use super::reports::Reports;
 use super::response::{Refusal, Response};
-use super::stacks::{AllStacks, Stacks};
-use super::types::AllTypes;
-use crate::HtmlOptions;
-use crate::export::{self, StacksFormat, StacksOptions, Window};
+use super::stacks::Stacks;
 use crate::live::{self, AskOptions};
-use crate::session::Session;
+use crate::session::SnapshotId;
 
 /// The time that a process has to tell its name and its amounts.
 const TIME_FOR_NAMES: Duration = Duration::from_secs(1);
@@ -33,13 +29,32 @@ fn failed(error: live::LiveError) -> Refusal {
     Refusal::new(409, error.to_string())
 }
 
-pub(super) fn list() -> Result<Response, Refusal> {
+/// The processes of which heap snapshots were taken.
+#[derive(Debug, Default)]
+pub(super) struct Taken(Mutex<BTreeMap<SnapshotId, u32>>);
+
+impl Taken {
+    fn note(&self, id: SnapshotId, pid: u32) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(id, pid);
+    }
+
+    pub(super) fn process_of(&self, id: SnapshotId) -> Option<u32> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&id).copied()
+    }
+}
+
+pub(super) fn list(reports: &Reports, recordings: &Recordings) -> Result<Response, Refusal> {
     let listeners = live::list(TIME_FOR_NAMES).map_err(failed)?;
     let rows = listeners.iter().map(|listener| match &listener.hello {
         Ok(hello) => {
             let amounts = live::amounts(listener.pid, TIME_FOR_NAMES).ok();
+            let unclassified = reports.unclassified(listener.pid);
             json!({
                 "pid": listener.pid, "name": hello.name, "started": hello.started, "requests": hello.requests,
+                "exe": hello.exe, "recording": recordings.has(listener.pid),
+                "unclassified": unclassified.map(|[part, whole]| {
+                    [super::answers::number(part), super::answers::number(whole)]
+                }),
                 "resident": amounts.as_ref().and_then(|amounts| amounts.resident),
                 "heap": amounts.as_ref().and_then(|amounts| amounts.heap_allocated),
             })
@@ -99,16 +114,15 @@ fn name_of(pid: u32) -> String {
 }
 
 /// What a button of a process does.
-pub(super) fn action(
-    session: &Session,
-    stacks: &AllStacks,
-    types: &AllTypes,
-    pid: u32,
-    action: &str,
-) -> Result<Response, Refusal> {
+pub(super) fn action(api: &Api, pid: u32, action: &str) -> Result<Response, Refusal> {
+    let Api { session, stacks, types, .. } = api;
     match action {
         "minimize" => {
             live::minimize(pid, TIME_FOR_FILES).map_err(failed)?;
+            Ok(Response::json(&json!({})))
+        }
+        "collect" => {
+            live::collect_garbage(pid, TIME_FOR_FILES).map_err(failed)?;
             Ok(Response::json(&json!({})))
         }
         "heap-snapshot" => {
@@ -117,6 +131,7 @@ pub(super) fn action(
                 live::save_snapshot(pid, path, TIME_FOR_FILES).map_err(|error| error.to_string())
             };
             let id = session.take(&title, save).map_err(super::answers::refusal)?;
+            api.taken.note(id, pid);
             Ok(Response::json(&json!({ "snapshot": id.0 })))
         }
         "types" => {
@@ -137,30 +152,12 @@ pub(super) fn action(
             let folder = session.folder().map_err(|error| Refusal::new(503, error.to_string()))?;
             let path = folder.path().join(DUMP);
             live::save_dump(pid, &path, TIME_FOR_FILES).map_err(failed)?;
-            let mut dump = dmd_analyze::read(&path).map_err(|error| Refusal::new(409, error.to_string()))?;
-            // Frames without symbols keep their library and offset.
-            let _ = dump.symbolize(&SymbolOptions::new());
-            let blocks = HeapBlocks::new(dump, &ProgramOptions::new());
-            let data = crate::html::stacks_payload(&HtmlOptions::new().heap_blocks(blocks));
             let title = format!("DMD of process {pid}");
-            // The folder goes with the stacks.
-            let write = move |format, _: Option<Window>, out: &mut dyn Write| {
-                write_dump(&folder.path().join(DUMP), format, out)
-            };
-            let id = stacks.add(Stacks::made(title.clone(), data, Arc::new(write)));
+            let id = stacks.add(Stacks::of_file(&title, &path, folder, &api.opening)?);
             Ok(Response::json(&json!({ "stacks": id, "title": title })))
         }
+        "record" => api.recordings.start(pid, session, TIME_FOR_FILES),
+        "stop" => api.recordings.stop(pid, &api.opening, stacks),
         _ => Err(Refusal::new(404, "there is no such action")),
     }
-}
-
-/// Writes the live blocks of a dump in a format.
-fn write_dump(path: &Path, format: StacksFormat, out: &mut dyn Write) -> Result<(), String> {
-    let mut dump = dmd_analyze::read(path).map_err(|error| error.to_string())?;
-    let is_pprof = format == StacksFormat::Pprof;
-    let _ = dump.symbolize(&SymbolOptions::new().system_names(is_pprof));
-    let stacks = export::stacks(dump, &StacksOptions::new().types(is_pprof));
-    let stacks = stacks.map_err(|error| error.to_string())?;
-    let written = export::write(&stacks, format, &pprof::Options::new(), out);
-    written.map(drop).map_err(|error| error.to_string())
 }

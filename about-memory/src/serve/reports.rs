@@ -6,6 +6,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use memory_export::open_metrics::{self, Form};
 use memory_report::ReportSet;
+use memory_report::tree::Forest;
 
 use super::response::{Refusal, Response};
 
@@ -84,6 +85,15 @@ impl Reports {
             }
             _ => false,
         }
+    }
+
+    /// The `heap-unclassified` of a process and all of its `explicit`, as its latest measurement has them.
+    pub(super) fn unclassified(&self, pid: u32) -> Option<[i128; 2]> {
+        let of_process = |report: &&Report| report.pids == [pid] && !report.set.is_diff();
+        let latest =
+            self.all().by_id.values().filter(of_process).max_by_key(|report| report.time).cloned()?;
+        let forest = Forest::new(&latest.set);
+        Some([forest.amount("explicit/heap-unclassified")?, forest.amount("explicit")?])
     }
 
     pub(super) fn get(&self, id: u32) -> Option<Report> {

@@ -134,6 +134,27 @@ impl Request {
         pairs.into_iter().find(|(known, _)| *known == name).map(|(_, value)| value)
     }
 
+    /// The text of a parameter, at most 200 characters.
+    pub(super) fn text(&self, name: &str) -> Option<String> {
+        let raw = self.parameter(name)?.as_bytes();
+        let mut bytes = Vec::new();
+        let mut at = 0;
+        while let Some(byte) = raw.get(at) {
+            let hex = raw.get(at + 1..at + 3).and_then(|hex| core::str::from_utf8(hex).ok());
+            match hex.filter(|_| *byte == b'%').and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
+                Some(coded) => {
+                    bytes.push(coded);
+                    at += 3;
+                }
+                None => {
+                    bytes.push(*byte);
+                    at += 1;
+                }
+            }
+        }
+        Some(String::from_utf8_lossy(&bytes).chars().filter(|c| !c.is_control()).take(200).collect())
+    }
+
     /// The body as it comes, at most `most` bytes.
     pub(super) fn body<'a>(
         &'a self,

@@ -1,10 +1,10 @@
 //! The server: its thread, its connections and its end.
 
-use std::io::{self, Read as _, Write};
+use std::io::{self, Read as _};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -12,17 +12,20 @@ use memory_report::ReportSet;
 
 use super::api::Api;
 use super::assets;
+use super::displays::Displays;
 use super::downloads::Downloads;
 use super::guard::Guard;
+use super::opening::{OpenedStacks, Opening};
+use super::processes::Taken;
+use super::recordings::Recordings;
 use super::reports::Reports;
 use super::request::{Method, Request};
 use super::response::{Refusal, Response, refuse};
 use super::stacks::{AllStacks, Stacks};
 use super::stream;
+use super::tickets::Tickets;
 use super::token::Token;
 use super::types::{AllTypes, TypeTables};
-use crate::HtmlOptions;
-use crate::export::{StacksFormat, Window};
 use crate::session::{Session, SessionError, SnapshotId};
 
 /// The most connections at the same time.
@@ -148,6 +151,11 @@ impl Server {
             reports: Reports::default(),
             stacks: AllStacks::default(),
             types: AllTypes::default(),
+            opening: Opening::default(),
+            recordings: Recordings::default(),
+            taken: Taken::default(),
+            tickets: Tickets::default(),
+            displays: OnceLock::new(),
             downloads: Downloads::default(),
             guard,
             max_upload: options.max_upload,
@@ -184,23 +192,23 @@ impl Server {
         self.state.api.reports.give(title.into(), set, pids.to_vec());
     }
 
-    /// Adds a dump or a recording that the page shows: the flame graph, recording or dump of the options.
-    pub fn add_stacks(&self, title: impl Into<String>, options: &HtmlOptions) {
-        let data = crate::html::stacks_payload(options);
-        self.state.api.stacks.add(Stacks::given(title.into(), data, None));
+    /// Adds a dump or a recording that the page shows.
+    pub fn add_stacks(&self, title: impl Into<String>, opened: OpenedStacks) {
+        self.state.api.stacks.add(Stacks::new(&title.into(), opened, true));
     }
 
-    /// As [`add_stacks`](Self::add_stacks). The page offers files for other tools, too, which `write` writes: one at a time,
-    /// each when somebody asks for it. Without a window it writes what the page shows at first. The reader of the page sees its
-    /// error.
-    pub fn add_stacks_with_files(
+    /// From now on `open` opens the dumps and recordings that pages send or ask processes for. Without it the server opens
+    /// dumps only.
+    pub fn open_stacks_by(
         &self,
-        title: impl Into<String>,
-        options: &HtmlOptions,
-        write: impl Fn(StacksFormat, Option<Window>, &mut dyn Write) -> Result<(), String> + Send + Sync + 'static,
+        open: impl Fn(&Path) -> Result<OpenedStacks, String> + Send + Sync + 'static,
     ) {
-        let data = crate::html::stacks_payload(options);
-        self.state.api.stacks.add(Stacks::given(title.into(), data, Some(Arc::new(write))));
+        self.state.api.opening.by(Arc::new(open));
+    }
+
+    /// Groups and labels that the page offers beside its own; those of the first call stay.
+    pub fn offer(&self, displays: Displays) {
+        let _ = self.state.api.displays.set(displays);
     }
 
     /// Adds a typed heap: `save` saves it as a heap snapshot at a path, on another thread, and returns its tables, which the
@@ -318,6 +326,10 @@ fn answer<'a>(
     api.guard.check(&request)?;
     if let Some(asset) = assets::asset(&request.path) {
         return Ok(Some(asset));
+    }
+    if let Some((id, export)) = api.tickets.take(&request.path) {
+        *asking = Some(Asking::new(state));
+        return export.run(id, &api.stacks, &api.downloads, &api.session, stream).map(Some);
     }
     if !request.path.starts_with("/api/") {
         return Err(Refusal::new(404, "there is nothing here"));

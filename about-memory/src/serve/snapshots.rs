@@ -11,13 +11,11 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::answers;
+use super::api::Api;
 use super::downloads::Downloads;
-use super::reports::Report;
 use super::response::{Refusal, Response};
-use super::stacks::Stacks;
-use super::types::AllTypes;
 use crate::export::{self, StacksFormat};
-use crate::session::{Answer, Query, RowsOptions, Session, SnapshotId};
+use crate::session::{Answer, Class, Query, RowsOptions, Session, SnapshotId, SnapshotInfo};
 
 /// A query and, for rows, which of them.
 #[derive(Debug, Deserialize)]
@@ -116,7 +114,10 @@ impl Export {
             Self::Tsv { query } => {
                 let name = format!("{}.tsv", query.kind());
                 let answer = ask(query)?;
-                if !matches!(&*answer, Answer::Dominators(_) | Answer::Nodes { .. }) {
+                if !matches!(
+                    &*answer,
+                    Answer::Dominators(_) | Answer::Part { .. } | Answer::Nodes { .. } | Answer::Classes(_)
+                ) {
                     return Err(Refusal::new(400, "this view has no table; ask for json"));
                 }
                 Ok(Response::download(name, move |out| table(&answer, out)))
@@ -125,11 +126,13 @@ impl Export {
     }
 }
 
-/// A line for each node: id, immediate dominator, retained size, shallow size.
+/// A line for each node: id, immediate dominator, retained size, shallow size; or for each class.
 fn table(answer: &Answer, out: &mut dyn io::Write) -> io::Result<()> {
-    let (shared, list) = match answer {
-        Answer::Dominators(shared) => (shared, None),
-        Answer::Nodes { tree, nodes, .. } => (tree, Some(nodes)),
+    let (shared, list, kept) = match answer {
+        Answer::Dominators(shared) => (shared, None, None),
+        Answer::Part { tree, kept, .. } => (tree, None, Some(kept)),
+        Answer::Nodes { tree, nodes, .. } => (tree, Some(nodes), None),
+        Answer::Classes(classes) => return class_table(classes, out),
         _ => return Ok(()),
     };
     let tree = shared.tree();
@@ -137,6 +140,10 @@ fn table(answer: &Answer, out: &mut dyn io::Write) -> io::Result<()> {
     let mut line = String::new();
     let mut write = |node: heap_graph::Node<'_>| {
         let Some(dominator) = tree.immediate_dominator(node.index()) else { return Ok(()) };
+        let at = node.index().get();
+        if kept.is_some_and(|kept| kept[at / 64] >> (at % 64) & 1 == 0) {
+            return Ok(());
+        }
         let retained = tree.retained_size(node.index()).unwrap_or_default();
         line.clear();
         let _ = writeln!(line, "{}\t{}\t{retained}\t{}", node.id(), dominator.id(), node.shallow_size());
@@ -148,29 +155,38 @@ fn table(answer: &Answer, out: &mut dyn io::Write) -> io::Result<()> {
     }
 }
 
+fn class_table(classes: &[Class], out: &mut dyn io::Write) -> io::Result<()> {
+    writeln!(out, "#class\tretained_size\tshallow_size\tnodes")?;
+    classes.iter().try_for_each(|class| {
+        let name = class.name.replace(['\t', '\n', '\r'], " ");
+        writeln!(out, "{name}\t{}\t{}\t{}", class.retained, class.shallow, class.count)
+    })
+}
+
 /// What the page shows first, and after a gap in the events.
-pub(super) fn state(
-    session: &Session,
-    reports: &[(u32, Report)],
-    stacks: &[(u32, Stacks)],
-    types: &AllTypes,
-    read_only: bool,
-) -> Response {
-    let reports = reports.iter().map(|(id, report)| {
+pub(super) fn state(api: &Api) -> Response {
+    let Api { session, types, .. } = api;
+    let reports = api.reports.list().into_iter().map(|(id, report)| {
         json!({ "id": id, "title": report.title, "pids": report.pids, "given": report.is_given })
     });
-    let stacks = stacks
-        .iter()
-        .map(|(id, stacks)| json!({ "id": id, "title": stacks.title, "files": stacks.has_files() }));
+    let stacks = api
+        .stacks
+        .list()
+        .into_iter()
+        .map(|(id, stacks)| json!({ "id": id, "title": stacks.title, "files": stacks.has_files(), "blocks": stacks.has_blocks() }));
     // The number comes first: what changes meanwhile makes an event that the page gets, too.
     let seq = session.events().last();
+    let snapshot = |info: &SnapshotInfo| answers::snapshot(info, api.taken.process_of(info.id));
     Response::json(&json!({
-        "seq": seq, "readOnly": read_only,
-        "snapshots": session.snapshots().iter().map(answers::snapshot).collect::<Vec<_>>(),
+        "seq": seq, "readOnly": api.guard.read_only,
+        "snapshots": session.snapshots().iter().map(snapshot).collect::<Vec<_>>(),
         "reports": reports.collect::<Vec<_>>(),
         "stacks": stacks.collect::<Vec<_>>(),
         "types": types.list(),
         "typesOfProcesses": types.are_possible(),
+        "displays": api.displays.get().cloned().unwrap_or_default(),
         "cache": session.memory(),
+        "version": env!("CARGO_PKG_VERSION"),
+        "system": format!("{} {}", std::env::consts::OS, std::env::consts::ARCH),
     }))
 }

@@ -4,30 +4,32 @@ use core::fmt;
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::net::TcpStream;
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use dmd_analyze::program::{HeapChange, ProgramOptions};
 use dmd_analyze::recording::Moment;
 use serde::Deserialize;
+use serde_json::json;
+use tempfile::TempDir;
 
 use super::downloads::Downloads;
+use super::opening::{OpenedStacks, Opening, ReadBlocks, WriteStacks, write_suggestions};
 use super::response::{Refusal, Response};
+use crate::HtmlOptions;
 use crate::export::{StacksFormat, Window};
 use crate::session::Session;
 
 /// The dumps that pages made and that the server keeps. A new one pushes out the oldest of them.
 const MOST: usize = 20;
 
-/// Writes stacks in a format: a part of a recording, or what the page shows at first. An error is a sentence for the
-/// reader of the page.
-pub(super) type WriteStacks =
-    dyn Fn(StacksFormat, Option<Window>, &mut dyn Write) -> Result<(), String> + Send + Sync;
-
 #[derive(Clone)]
 pub(super) struct Stacks {
     pub(super) title: String,
     pub(super) data: Arc<Vec<u8>>,
     write: Option<Arc<WriteStacks>>,
+    read: Option<Arc<ReadBlocks>>,
     /// Whether the server was started with it.
     is_given: bool,
 }
@@ -39,14 +41,33 @@ impl fmt::Debug for Stacks {
 }
 
 impl Stacks {
-    /// The stacks of a file that the server is started with.
-    pub(super) fn given(title: String, data: Vec<u8>, write: Option<Arc<WriteStacks>>) -> Self {
-        Self { title, data: Arc::new(data), write, is_given: true }
+    /// Stacks that the server is started with, or that a page asked for.
+    pub(super) fn new(title: &str, opened: OpenedStacks, is_given: bool) -> Self {
+        let data = Arc::new(crate::html::stacks_payload(&opened.options));
+        Self { title: title.to_owned(), data, write: opened.write, read: opened.read, is_given }
     }
 
-    /// A dump that a page asked for.
-    pub(super) fn made(title: String, data: Vec<u8>, write: Arc<WriteStacks>) -> Self {
-        Self { title, data: Arc::new(data), write: Some(write), is_given: false }
+    /// The stacks of a file that a page sent or asked a process for. The file goes with its folder when they go.
+    pub(super) fn of_file(
+        title: &str,
+        path: &Path,
+        folder: TempDir,
+        opening: &Opening,
+    ) -> Result<Self, Refusal> {
+        let opened = opening.open(path).map_err(|error| Refusal::new(409, error))?;
+        let mut stacks = Self::new(title, opened, false);
+        if let Some(write) = stacks.write.take() {
+            stacks.write = Some(Arc::new(move |format, window, out: &mut dyn Write| {
+                let _folder = &folder;
+                write(format, window, out)
+            }));
+        }
+        Ok(stacks)
+    }
+
+    /// Whether a page can compare them, and ask what to report.
+    pub(super) fn has_blocks(&self) -> bool {
+        self.read.is_some()
     }
 
     /// Whether a page can have them in the formats of other tools.
@@ -89,7 +110,7 @@ impl AllStacks {
 
 /// The format of a file for another tool, and the part of a recording that the page shows, in nanoseconds since its start.
 /// Without `from`, it has all blocks until `to`.
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Export {
     format: StacksFormat,
@@ -116,5 +137,44 @@ impl Export {
         let window = self.to.map(|to| Window { from: self.from.map(after), to: after(to) });
         let name = format!("stacks-{id}.{}", self.format.extension());
         downloads.answer(name, session, stream, |out| write(self.format, window, out))
+    }
+}
+
+/// What to report of the unreported blocks of some stacks.
+pub(super) fn suggestions(
+    id: u32,
+    stacks: &AllStacks,
+    downloads: &Downloads,
+    session: &Session,
+    stream: &TcpStream,
+) -> Result<Response, Refusal> {
+    let read = stacks.get(id)?.read.ok_or(Refusal::new(409, "these stacks have no suggestions"))?;
+    let name = format!("suggestions-{id}.json");
+    downloads.answer(name, session, stream, |out| write_suggestions(read()?, out))
+}
+
+/// Two stacks, of which the second is the later.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Compare {
+    before: u32,
+    after: u32,
+}
+
+impl Compare {
+    /// Adds what changed, which the page shows as other stacks.
+    pub(super) fn run(&self, stacks: &AllStacks) -> Result<Response, Refusal> {
+        let (before, after) = (stacks.get(self.before)?, stacks.get(self.after)?);
+        let blocks = |of: &Stacks| {
+            let read =
+                of.read.clone().ok_or(Refusal::new(409, format!("{} cannot be compared", of.title)))?;
+            read().map_err(|error| Refusal::new(409, error))
+        };
+        let change = HeapChange::new(blocks(&before)?, blocks(&after)?, &ProgramOptions::new())
+            .map_err(|error| Refusal::new(409, error.to_string()))?;
+        let title = format!("{} since {}", after.title, before.title);
+        let options = HtmlOptions::new().heap_change(change, [before.title, after.title]);
+        let id = stacks.add(Stacks::new(&title, OpenedStacks::new(options), false));
+        Ok(Response::json(&json!({ "stacks": id, "title": title })))
     }
 }

@@ -3,6 +3,7 @@
 use heap_graph::NodeIndex;
 use heap_graph::census::{CensusReport, CensusTree};
 use heap_graph::dominators::SharedDominators;
+use heap_graph::paths::PathTree;
 
 use super::generations::Generations;
 
@@ -20,6 +21,19 @@ pub enum Answer {
     TreeMap(TreeMapBox),
     /// A dominator tree.
     Dominators(SharedDominators),
+    /// The part of a dominator tree that a filter keeps.
+    Part {
+        /// The whole tree.
+        tree: SharedDominators,
+        /// A bit for each node: whether it stays.
+        kept: Vec<u64>,
+        /// How many nodes have the name that the filter wants; the others dominate them.
+        found: usize,
+    },
+    /// What classes keep alive, those that retain most first.
+    Classes(Vec<Class>),
+    /// The walk that all paths of a snapshot follow.
+    Walk(PathTree),
     /// Nodes, those that retain most first, and how many there are if the list has not all of them.
     Nodes {
         /// The tree that has their sizes.
@@ -31,6 +45,20 @@ pub enum Answer {
     },
     /// Paths, each from the root to the node.
     Paths(Vec<Vec<PathStep>>),
+}
+
+/// The nodes of a class.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Class {
+    /// The class, or the type of nodes without a class.
+    pub name: String,
+    /// The number of nodes.
+    pub count: u64,
+    /// Bytes of the nodes themselves.
+    pub shallow: u128,
+    /// Bytes that go with them, each byte once.
+    pub retained: u128,
 }
 
 /// A box of a tree map.
@@ -70,6 +98,9 @@ impl Answer {
             Self::Generations(generations) => generations.memory(),
             Self::TreeMap(root) => box_memory(root),
             Self::Dominators(tree) => tree.tree().memory(),
+            Self::Part { tree, kept, .. } => kept.capacity() * size_of::<u64>() + tree.tree().memory(),
+            Self::Classes(classes) => classes.iter().map(|class| size_of::<Class>() + class.name.len()).sum(),
+            Self::Walk(walk) => walk.memory(),
             // It keeps its tree alive, also when the cache has given that up.
             Self::Nodes { nodes, tree, .. } => {
                 nodes.capacity() * size_of::<NodeIndex>() + tree.tree().memory()

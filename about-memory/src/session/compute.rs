@@ -1,26 +1,22 @@
 //! How each query is answered.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use heap_graph::census::{CensusDifference, CensusError, CensusTreeNode, TreeOptions, census_watched};
-use heap_graph::dominators::{
-    MAX_INDIVIDUALS, SharedDominators, SuspectOptions, individuals_watched, suspects,
-};
-use heap_graph::paths::shortest_paths_watched;
-use heap_graph::{Cancelled, CensusReport, CensusTree, Graph, Node, NodeId, NodeIndex, Progress};
+use heap_graph::dominators::SharedDominators;
+use heap_graph::paths::PathTree;
+use heap_graph::{Cancelled, CensusReport, CensusTree, Graph, NodeIndex, Progress};
 
-use super::answer::{Answer, PathStep, TreeMapBox};
+use super::answer::{Answer, TreeMapBox};
 use super::error::SessionError;
 use super::generations::{Generations, census_name};
 use super::id::SnapshotId;
+use super::nodes;
 use super::query::{GroupBy, Query};
 
 /// The most levels of a tree map, and the most boxes in a box.
 const MAX_LEVELS: usize = 5;
 const MAX_BOXES: usize = 60;
-/// A search looks at the progress once for this many nodes.
-const LOOK: usize = 4096;
 
 /// What the cache has an answer for.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -28,6 +24,8 @@ pub(super) enum Key {
     Query(Query),
     /// The groups of a census, from which come trees, tree maps and differences.
     Report(SnapshotId, GroupBy),
+    /// The walk that all paths of a snapshot follow.
+    Walk(SnapshotId),
 }
 
 impl Key {
@@ -35,13 +33,14 @@ impl Key {
         match self {
             Self::Query(query) => query.kind(),
             Self::Report(..) => "report",
+            Self::Walk(..) => "walk",
         }
     }
 
     pub(super) fn is_about(&self, snapshot: SnapshotId) -> bool {
         match self {
             Self::Query(query) => query.snapshots().contains(&snapshot),
-            Self::Report(of, _) => *of == snapshot,
+            Self::Report(of, _) | Self::Walk(of) => *of == snapshot,
         }
     }
 }
@@ -77,13 +76,16 @@ pub(super) fn compute(key: &Key, needs: &Needs<'_>) -> Result<Answer, SessionErr
             let graph = (needs.graph)(*snapshot)?;
             return Ok(Answer::Report(census_watched(&graph, &by.breakdown(), needs.progress)?));
         }
+        Key::Walk(snapshot) => {
+            return Ok(Answer::Walk(PathTree::watched(&*(needs.graph)(*snapshot)?, needs.progress)?));
+        }
         Key::Query(query) => query,
     };
     match query {
         Query::Census { snapshot, by, invert, filter } => needs
             .report(*snapshot, by, |report| Answer::Tree(CensusTree::new(report, &shape(*invert, filter)))),
-        Query::TreeMap { snapshot, by } => needs.report(*snapshot, by, |report| {
-            let tree = CensusTree::new(report, &TreeOptions::new());
+        Query::TreeMap { snapshot, by, filter } => needs.report(*snapshot, by, |report| {
+            let tree = CensusTree::new(report, &shape(false, filter));
             Answer::TreeMap(tree_map_box(&tree, tree.root(), MAX_LEVELS))
         }),
         Query::Diff { baseline, comparison, by, invert, filter } => {
@@ -105,32 +107,34 @@ pub(super) fn compute(key: &Key, needs: &Needs<'_>) -> Result<Answer, SessionErr
             let amount = |node: &CensusTreeNode| if *invert { node.bytes } else { node.total_bytes };
             Ok(Answer::Generations(Generations::new(&trees, amount)))
         }
-        Query::Dominators { snapshot } => {
+        Query::Dominators { snapshot, filter } if filter.is_empty() => {
             let tree = SharedDominators::watched((needs.graph)(*snapshot)?, needs.progress)?;
             // The lists of children are part of what takes time; nobody waits for them later.
             tree.tree().prepare_lists(needs.progress)?;
             Ok(Answer::Dominators(tree))
         }
-        Query::Individuals { snapshot, by, leaves } => {
-            let tree = needs.tree(*snapshot)?;
-            let leaves: HashSet<u64> = leaves.iter().copied().collect();
-            let of_tree = tree.tree();
-            let is_wanted = |leaf| leaves.contains(&leaf);
-            let all = individuals_watched(&of_tree, &by.breakdown(), is_wanted, usize::MAX, needs.progress)?;
-            let nodes = all.iter().take(MAX_INDIVIDUALS).map(|node| node.index()).collect();
-            Ok(Answer::Nodes { nodes, found: all.len(), tree: tree.clone() })
+        Query::Dominators { snapshot, filter } => {
+            nodes::part(&needs.tree(*snapshot)?, filter, needs.progress)
         }
-        Query::Search { snapshot, text } => search(&needs.tree(*snapshot)?, text, needs.progress),
-        Query::Suspects { snapshot } => {
+        Query::Classes { snapshot, filter } => Ok(nodes::classes(&needs.tree(*snapshot)?, filter)),
+        Query::Individuals { snapshot, by, invert, group, filter } => {
             let tree = needs.tree(*snapshot)?;
-            let found = suspects(&tree.tree(), &SuspectOptions::new());
-            let ids = found.iter().flat_map(|suspect| suspect.nodes.iter().take(MAX_INDIVIDUALS));
-            let nodes: Vec<_> =
-                ids.filter_map(|id| tree.graph().find(*id)).map(|node| node.index()).collect();
-            Ok(Answer::Nodes { found: nodes.len(), nodes, tree: tree.clone() })
+            let (snapshot, by, invert) = (*snapshot, by.clone(), *invert);
+            let census = Query::Census { snapshot, by: by.clone(), invert, filter: String::new() };
+            let census = (needs.answer)(Key::Query(census))?;
+            let Answer::Tree(census) = &*census else { unreachable!("a tree answers such a key") };
+            let leaves = nodes::leaves(census, *group);
+            nodes::individuals(&tree, &by, &leaves, filter, needs.progress)
         }
+        Query::Search { snapshot, text } => nodes::search(&needs.tree(*snapshot)?, text, needs.progress),
+        Query::Suspects { snapshot } => Ok(nodes::all_suspects(&needs.tree(*snapshot)?)),
         Query::Paths { snapshot, node, max } => {
-            paths(&*(needs.graph)(*snapshot)?, *node, *max, needs.progress)
+            let graph = (needs.graph)(*snapshot)?;
+            // A node that is not there needs no walk.
+            let target = nodes::find(&graph, *node)?;
+            let walk = (needs.answer)(Key::Walk(*snapshot))?;
+            let Answer::Walk(walk) = &*walk else { unreachable!("a walk answers such a key") };
+            nodes::paths(&graph, walk, target, *max)
         }
     }
 }
@@ -152,7 +156,7 @@ impl Needs<'_> {
     }
 
     fn tree(&self, snapshot: SnapshotId) -> Result<SharedDominators, SessionError> {
-        let answer = (self.answer)(Key::Query(Query::Dominators { snapshot }))?;
+        let answer = (self.answer)(Key::Query(Query::Dominators { snapshot, filter: String::new() }))?;
         let Answer::Dominators(tree) = &*answer else { unreachable!("a tree answers such a key") };
         (self.has_tree)();
         Ok(tree.clone())
@@ -175,46 +179,4 @@ fn tree_map_box(tree: &CensusTree, node: &CensusTreeNode, levels: usize) -> Tree
         left_out: tree.child_count(node) - inside.len(),
         inside,
     }
-}
-
-/// The nodes whose title contains the text, or whose id it is.
-fn search(tree: &SharedDominators, text: &str, progress: &Progress) -> Result<Answer, SessionError> {
-    let of_tree = tree.tree();
-    let id = text.strip_prefix("@").unwrap_or(text).trim();
-    let id = match id.strip_prefix("0x") {
-        Some(hex) => u64::from_str_radix(hex, 16).ok(),
-        None => id.parse().ok(),
-    };
-    let mut all: Vec<NodeIndex> = Vec::new();
-    for (place, node) in tree.graph().nodes().enumerate() {
-        if place % LOOK == 0 && progress.is_cancelled() {
-            return Err(SessionError::Cancelled);
-        }
-        let is_named = || !text.is_empty() && node.title().contains(text);
-        if (id == Some(node.id().0) || is_named()) && of_tree.is_reachable(node.index()) {
-            all.push(node.index());
-        }
-    }
-    all.sort_by_cached_key(|node| core::cmp::Reverse(of_tree.retained_size(*node)));
-    let found = all.len();
-    all.truncate(MAX_INDIVIDUALS);
-    Ok(Answer::Nodes { tree: tree.clone(), nodes: all, found })
-}
-
-fn paths(graph: &Graph, node: u64, max: usize, progress: &Progress) -> Result<Answer, SessionError> {
-    let target = graph.find(NodeId(node)).ok_or(SessionError::NoNode(node))?;
-    let found = shortest_paths_watched(graph, NodeIndex::ROOT, &[target.index()], max, progress)?;
-    let title = |node: Node<'_>| node.title().to_string();
-    let name = |id: NodeId| graph.find(id).map(title).unwrap_or_default();
-    let (_, all) = found.paths.into_iter().next().ok_or(SessionError::NotReachable(node))?;
-    let all = all.into_iter().map(|path| {
-        let step = |part: heap_graph::paths::PathPart<'_>| PathStep {
-            node: part.predecessor.0,
-            name: name(part.predecessor),
-            edge: part.edge.map(|edge| edge.to_string()),
-        };
-        let end = PathStep { node, name: title(target), edge: None };
-        path.into_iter().map(step).chain([end]).collect()
-    });
-    Ok(Answer::Paths(all.collect()))
 }

@@ -41,7 +41,7 @@ impl Stage {
             Key::Query(Query::Individuals { .. }) => {
                 Self::Individuals(IndividualsState::ComputingDominatorTree)
             }
-            Key::Query(_) | Key::Report(..) => Self::Census(CensusState::Saving),
+            Key::Query(_) | Key::Report(..) | Key::Walk(..) => Self::Census(CensusState::Saving),
         }
     }
 
@@ -131,6 +131,14 @@ impl Engine {
             }
         };
         Ok(Pending { state, cache: Arc::clone(&self.cache) })
+    }
+
+    /// Starts the computation of a key, if there is none. Nobody waits for it; it goes on all the same.
+    pub(super) fn prepare(self: &Arc<Self>, key: &Key) {
+        if let Found::New(task) = self.cache.join(key, || self.jobs.next()) {
+            // Whoever needs the answer asks again, and learns why there is none.
+            let _ = self.start(key, &task);
+        }
     }
 
     fn start(self: &Arc<Self>, key: &Key, task: &Arc<Running<Answer>>) -> Result<(), SessionError> {

@@ -14,8 +14,6 @@ pub enum SessionError {
     NotRead(SnapshotId, &'static str),
     /// The snapshot has no node with this id.
     NoNode(u64),
-    /// The root does not reach the node with this id.
-    NotReachable(u64),
     /// The analysis failed, for this reason.
     Failed(String),
     /// Nobody waited any more, or the reader cancelled the computation.
@@ -34,7 +32,6 @@ impl fmt::Display for SessionError {
             Self::NoSnapshot(id) => write!(f, "there is no snapshot {id}"),
             Self::NotRead(id, state) => write!(f, "snapshot {id} has no graph yet: its state is {state}"),
             Self::NoNode(id) => write!(f, "no node has the id {id}"),
-            Self::NotReachable(id) => write!(f, "the root does not reach node {id}"),
             Self::Failed(reason) => f.write_str(reason),
             Self::Cancelled => f.write_str("cancelled"),
             Self::Busy(most) => write!(f, "{most} computations run already; try again when one has ended"),

@@ -20,6 +20,8 @@ pub struct Generations {
 pub(super) struct Group {
     pub(super) name: Option<CensusTreeName>,
     pub(super) amounts: Vec<i128>,
+    /// Whether one of the censuses counts nodes in the group itself.
+    pub(super) has_nodes: bool,
     below: Vec<usize>,
 }
 
@@ -50,9 +52,10 @@ impl Generations {
                     if below == next {
                         all.groups[group].below.push(next);
                         let amounts = vec![0; trees.len()];
-                        all.groups.push(Group { name: child.name.clone(), amounts, below: Vec::new() });
+                        all.groups.push(Group { name: child.name.clone(), amounts, ..Group::default() });
                     }
                     all.groups[below].amounts[place] += amount(child);
+                    all.groups[below].has_nodes |= !child.leaves.is_empty();
                     left.push((child, below));
                 }
             }

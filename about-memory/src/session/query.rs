@@ -10,8 +10,6 @@ use super::id::SnapshotId;
 
 /// The longest breakdown, filter or search, in bytes.
 const MAX_TEXT: usize = 4096;
-/// The most leaves of a census whose nodes one query asks for.
-const MAX_LEAVES: usize = 10_000;
 /// The most paths that one query asks for.
 const MAX_PATHS: usize = 100;
 
@@ -114,6 +112,9 @@ pub enum Query {
         snapshot: SnapshotId,
         /// The groups.
         by: GroupBy,
+        /// As in a census.
+        #[serde(default)]
+        filter: String,
     },
     /// What changed between two snapshots, as a tree.
     Diff {
@@ -147,15 +148,32 @@ pub enum Query {
     Dominators {
         /// The snapshot.
         snapshot: SnapshotId,
+        /// Keeps only nodes whose name contains this text, and those that dominate them; keeps all if it is empty.
+        #[serde(default)]
+        filter: String,
     },
-    /// The nodes behind some leaves of a census.
+    /// What the nodes of each class keep alive together.
+    Classes {
+        /// The snapshot.
+        snapshot: SnapshotId,
+        /// Keeps only classes whose name contains this text.
+        #[serde(default)]
+        filter: String,
+    },
+    /// The nodes behind a group of a census, of a difference or of several censuses.
     Individuals {
         /// The snapshot.
         snapshot: SnapshotId,
         /// The groups of the census.
         by: GroupBy,
-        /// The leaves, by number.
-        leaves: Vec<u64>,
+        /// As in the census.
+        #[serde(default)]
+        invert: bool,
+        /// The group, by [`Row::id`](super::Row::id).
+        group: u64,
+        /// Keeps only nodes whose name contains this text.
+        #[serde(default)]
+        filter: String,
     },
     /// The nodes whose name contains a text or whose id it is.
     Search {
@@ -189,6 +207,7 @@ impl Query {
             Self::Diff { .. } => "diff",
             Self::Generations { .. } => "generations",
             Self::Dominators { .. } => "dominators",
+            Self::Classes { .. } => "classes",
             Self::Individuals { .. } => "individuals",
             Self::Search { .. } => "search",
             Self::Suspects { .. } => "suspects",
@@ -203,7 +222,8 @@ impl Query {
             Self::Generations { snapshots, .. } => snapshots.clone(),
             Self::Census { snapshot, .. }
             | Self::TreeMap { snapshot, .. }
-            | Self::Dominators { snapshot }
+            | Self::Dominators { snapshot, .. }
+            | Self::Classes { snapshot, .. }
             | Self::Individuals { snapshot, .. }
             | Self::Search { snapshot, .. }
             | Self::Suspects { snapshot }
@@ -211,10 +231,24 @@ impl Query {
         }
     }
 
+    /// Whether the answer has nodes, to which a front end shows paths.
+    pub(super) fn is_of_nodes(&self) -> bool {
+        matches!(
+            self,
+            Self::Dominators { .. } | Self::Individuals { .. } | Self::Search { .. } | Self::Suspects { .. }
+        )
+    }
+
     /// What is out of bounds, and the bound.
     pub(super) fn excess(&self) -> Option<(&'static str, usize)> {
         match self {
-            Self::Census { filter, .. } | Self::Diff { filter, .. } | Self::Generations { filter, .. }
+            Self::Census { filter, .. }
+            | Self::TreeMap { filter, .. }
+            | Self::Diff { filter, .. }
+            | Self::Generations { filter, .. }
+            | Self::Dominators { filter, .. }
+            | Self::Classes { filter, .. }
+            | Self::Individuals { filter, .. }
                 if filter.len() > MAX_TEXT =>
             {
                 Some(("bytes of a filter", MAX_TEXT))
@@ -223,7 +257,6 @@ impl Query {
                 Some(("snapshots", MAX_GENERATIONS))
             }
             Self::Search { text, .. } if text.len() > MAX_TEXT => Some(("bytes of a text", MAX_TEXT)),
-            Self::Individuals { leaves, .. } if leaves.len() > MAX_LEAVES => Some(("leaves", MAX_LEAVES)),
             Self::Paths { max, .. } if *max > MAX_PATHS => Some(("paths", MAX_PATHS)),
             _ => None,
         }

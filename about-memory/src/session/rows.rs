@@ -2,21 +2,20 @@
 //!
 //! A front end never has the whole tree. It names what is open and asks for the rows from one place on.
 
-use core::cmp::Reverse;
-use core::hash::{Hash as _, Hasher as _};
 use core::iter;
 use std::collections::HashSet;
-use std::hash::DefaultHasher;
 use std::sync::Arc;
 
-use heap_graph::census::{CensusTreeName, CensusTreeNode};
+use heap_graph::census::CensusTreeNode;
 use heap_graph::dominators::FetchOptions;
 use heap_graph::{CensusTree, DominatorTree, NodeIndex};
 use serde::Deserialize;
 
-use super::answer::Answer;
+use super::answer::{Answer, Class};
+use super::column::{Column, Sort};
 use super::compute::Key;
 use super::error::SessionError;
+use super::forest::{Forest, Place, flatten, group_id};
 use super::generations::{Generations, census_name};
 use super::query::{GroupBy, Query};
 use super::store::Session;
@@ -25,83 +24,10 @@ use super::store::Session;
 const MAX_ROWS: usize = 500;
 /// The most open rows of one request.
 const MAX_OPEN: usize = 10_000;
-/// A row of a census has its leaves if there are at most this many.
-const MAX_LEAVES: usize = 100;
-/// Browsers hold whole numbers below this exactly.
-const EXACT: u64 = 1 << 53;
-
-/// A column of numbers. In JSON it is its [`name`](Self::name).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
-#[serde(try_from = "String")]
-#[allow(clippy::exhaustive_enums, reason = "a front end shows each of them")]
-pub enum Column {
-    /// Bytes of the group itself.
-    Bytes,
-    /// The nodes of the group itself.
-    Count,
-    /// Bytes of the group and all below.
-    TotalBytes,
-    /// The nodes of the group and all below.
-    TotalCount,
-    /// Bytes that a node alone keeps alive, itself included.
-    Retained,
-    /// Bytes of the node itself.
-    Shallow,
-    /// How much the group grew from the first to the last of several snapshots.
-    Growth,
-    /// Bytes of the group in one of several snapshots, by its place.
-    In(u8),
-    /// The name, not a number.
-    Name,
-}
-
-/// The columns that are not of one of several snapshots, with their names.
-const COLUMNS: [(Column, &str); 8] = [
-    (Column::Bytes, "bytes"),
-    (Column::Count, "count"),
-    (Column::TotalBytes, "total-bytes"),
-    (Column::TotalCount, "total-count"),
-    (Column::Retained, "retained"),
-    (Column::Shallow, "shallow"),
-    (Column::Growth, "growth"),
-    (Column::Name, "name"),
-];
-
-impl Column {
-    /// Its name: `total-bytes`, `in-0`.
-    pub fn name(self) -> String {
-        match self {
-            Self::In(place) => format!("in-{place}"),
-            other => {
-                COLUMNS.iter().find(|(column, _)| *column == other).map_or("", |(_, name)| name).to_owned()
-            }
-        }
-    }
-}
-
-impl TryFrom<String> for Column {
-    type Error = String;
-
-    fn try_from(name: String) -> Result<Self, String> {
-        let of_snapshot = || name.strip_prefix("in-")?.parse().ok().map(Self::In);
-        let known = COLUMNS.iter().find(|(_, known)| *known == name).map(|(column, _)| *column);
-        known.or_else(of_snapshot).ok_or_else(|| format!("no column has the name {name}"))
-    }
-}
 
 const CENSUS: &[Column] = &[Column::Bytes, Column::Count, Column::TotalBytes, Column::TotalCount];
 const NODES: &[Column] = &[Column::Retained, Column::Shallow];
-
-/// An order of rows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
-#[allow(clippy::exhaustive_structs, reason = "a column and a direction")]
-pub struct Sort {
-    /// The column.
-    pub column: Column,
-    /// Whether the least comes first.
-    #[serde(default)]
-    pub ascending: bool,
-}
+const CLASSES: &[Column] = &[Column::Retained, Column::Shallow, Column::Count];
 
 /// Which rows to take.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -114,6 +40,10 @@ pub struct RowsOptions {
     pub count: usize,
     /// The rows that are open, by [`Row::id`].
     pub open: HashSet<u64>,
+    /// The rows that are open with all below them, as far as these are at most 10,000.
+    pub open_below: HashSet<u64>,
+    /// The rows that are closed although one above them is open with all below, or although a filter opens them.
+    pub closed: HashSet<u64>,
     /// The order. By default the rows have the order of the tree: most bytes first.
     pub sort: Option<Sort>,
     /// The breakdown that names nodes; the preset `label` by default.
@@ -136,6 +66,20 @@ impl RowsOptions {
     #[must_use]
     pub fn open(mut self, id: u64) -> Self {
         self.open.insert(id);
+        self
+    }
+
+    /// Opens a row and all below it.
+    #[must_use]
+    pub fn open_below(mut self, id: u64) -> Self {
+        self.open_below.insert(id);
+        self
+    }
+
+    /// Closes a row that opens by itself.
+    #[must_use]
+    pub fn close(mut self, id: u64) -> Self {
+        self.closed.insert(id);
         self
     }
 
@@ -163,8 +107,8 @@ pub struct Row {
     pub children: usize,
     /// Whether they are open.
     pub is_open: bool,
-    /// The leaves of the census that it counts, for [`Query::Individuals`]; empty if there are more than 100.
-    pub leaves: Vec<u64>,
+    /// Whether it is a group with nodes of its own, for [`Query::Individuals`].
+    pub has_nodes: bool,
 }
 
 /// Rows, and how many there are.
@@ -177,7 +121,7 @@ pub struct Rows {
     pub whole: Vec<i128>,
     /// The number of all rows with what is open.
     pub total: usize,
-    /// The number of nodes found, if a list has not all of them; else `total`.
+    /// The number of nodes found, if a list has not all of them, or if others dominate them; else `total`.
     pub found: usize,
     /// The rows asked for.
     pub rows: Vec<Row>,
@@ -199,7 +143,7 @@ impl Session {
         if options.count > MAX_ROWS {
             return Err(SessionError::TooMuch("rows", MAX_ROWS));
         }
-        if options.open.len() > MAX_OPEN {
+        if options.open.len() + options.open_below.len() + options.closed.len() > MAX_OPEN {
             return Err(SessionError::TooMuch("open rows", MAX_OPEN));
         }
         match &**answer {
@@ -208,86 +152,24 @@ impl Session {
             Answer::Dominators(shared) => {
                 let key = Key::Query(query.clone());
                 self.engine.begin_rows(&key);
-                let rows = node_rows(&shared.tree(), None, options);
+                let rows = node_rows(&shared.tree(), Shown::All, options);
                 self.engine.end_rows(&key);
                 rows
             }
-            Answer::Nodes { tree, nodes, found } => {
-                let mut rows = node_rows(&tree.tree(), Some(nodes), options)?;
+            Answer::Part { tree, kept, found } => {
+                let mut rows = node_rows(&tree.tree(), Shown::Part(kept), options)?;
                 rows.found = *found;
                 Ok(rows)
             }
+            Answer::Nodes { tree, nodes, found } => {
+                let mut rows = node_rows(&tree.tree(), Shown::List(nodes), options)?;
+                rows.found = *found;
+                Ok(rows)
+            }
+            Answer::Classes(classes) => Ok(class_rows(classes, options)),
             _ => Err(SessionError::Failed(format!("{} has no rows", query.kind()))),
         }
     }
-}
-
-/// Something with rows below rows.
-trait Forest {
-    type Node: Copy;
-    fn roots(&self) -> Vec<Self::Node>;
-    fn below(&self, node: Self::Node) -> Vec<Self::Node>;
-    fn id(&self, node: Self::Node, parent: u64) -> u64;
-    fn number(&self, node: Self::Node, column: Column) -> i128;
-    fn name(&self, node: Self::Node) -> String;
-}
-
-/// A row before it has a name and numbers.
-struct Place<N> {
-    node: N,
-    level: usize,
-    id: u64,
-}
-
-/// The rows in sight, and the number of all.
-fn flatten<F: Forest>(forest: &F, options: &RowsOptions) -> (Vec<Place<F::Node>>, usize) {
-    let sorted = |mut nodes: Vec<F::Node>| {
-        match options.sort {
-            None => {}
-            Some(Sort { column: Column::Name, ascending }) => {
-                nodes.sort_by_cached_key(|node| forest.name(*node));
-                if !ascending {
-                    nodes.reverse();
-                }
-            }
-            Some(Sort { column, ascending: true }) => {
-                nodes.sort_by_cached_key(|node| forest.number(*node, column));
-            }
-            Some(Sort { column, ascending: false }) => {
-                nodes.sort_by_cached_key(|node| Reverse(forest.number(*node, column)));
-            }
-        }
-        nodes.into_iter()
-    };
-    let range = options.start..options.start.saturating_add(options.count);
-    let (mut rows, mut total) = (Vec::new(), 0);
-    let mut stack = vec![(sorted(forest.roots()), 0)];
-    while let Some((level, (nodes, parent))) = stack.len().checked_sub(1).zip(stack.last_mut()) {
-        let Some(node) = nodes.next() else {
-            stack.pop();
-            continue;
-        };
-        let is_shown = range.contains(&total);
-        total += 1;
-        if options.open.is_empty() && !is_shown {
-            continue;
-        }
-        let id = forest.id(node, *parent);
-        if is_shown {
-            rows.push(Place { node, level, id });
-        }
-        if options.open.contains(&id) {
-            stack.push((sorted(forest.below(node)), id));
-        }
-    }
-    (rows, total)
-}
-
-/// The id of a group below another one.
-fn group_id(name: Option<&CensusTreeName>, parent: u64) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    (parent, name).hash(&mut hasher);
-    hasher.finish() % EXACT
 }
 
 impl<'a> Forest for &'a CensusTree {
@@ -321,18 +203,14 @@ impl<'a> Forest for &'a CensusTree {
 
 fn census_rows(tree: &CensusTree, options: &RowsOptions) -> Rows {
     let (places, total) = flatten(&tree, options);
-    let rows = places.into_iter().map(|Place { node, level, id }| Row {
+    let rows = places.into_iter().map(|Place { node, level, id, is_open }| Row {
         id,
         level,
         name: vec![census_name(node.name.as_ref())],
         numbers: CENSUS.iter().map(|column| (&tree).number(node, *column)).collect(),
         children: tree.child_count(node),
-        is_open: options.open.contains(&id),
-        leaves: if node.leaves.len() > MAX_LEAVES {
-            Vec::new()
-        } else {
-            node.leaves.iter().copied().collect()
-        },
+        is_open,
+        has_nodes: !node.leaves.is_empty(),
     });
     let root = tree.root();
     let whole = vec![root.total_bytes, root.total_count, root.total_bytes, root.total_count];
@@ -372,14 +250,14 @@ fn generation_rows(all: &Generations, options: &RowsOptions) -> Rows {
     let columns: Vec<Column> =
         iter::once(Column::Growth).chain((0..all.count() as u8).map(Column::In)).collect();
     let numbers = |node| columns.iter().map(|column| all.number(node, *column)).collect::<Vec<_>>();
-    let rows = places.into_iter().map(|Place { node, level, id }| Row {
+    let rows = places.into_iter().map(|Place { node, level, id, is_open }| Row {
         id,
         level,
         name: vec![all.name(node)],
         numbers: numbers(node),
         children: all.groups_below(node).len(),
-        is_open: options.open.contains(&id),
-        leaves: Vec::new(),
+        is_open,
+        has_nodes: all.group(node).has_nodes,
     });
     let rows = rows.collect();
     // Growth is a share of what was there at first.
@@ -388,24 +266,88 @@ fn generation_rows(all: &Generations, options: &RowsOptions) -> Rows {
     Rows { columns, whole, total, found: total, rows }
 }
 
-/// A dominator tree, or a list of its nodes.
+impl Forest for &[Class] {
+    type Node = usize;
+
+    fn roots(&self) -> Vec<usize> {
+        (0..self.len()).collect()
+    }
+
+    fn below(&self, _: usize) -> Vec<usize> {
+        Vec::new()
+    }
+
+    fn id(&self, node: usize, _: u64) -> u64 {
+        node as u64
+    }
+
+    fn number(&self, node: usize, column: Column) -> i128 {
+        let class = &self[node];
+        match column {
+            Column::Count => class.count.into(),
+            Column::Shallow => signed(class.shallow),
+            _ => signed(class.retained),
+        }
+    }
+
+    fn name(&self, node: usize) -> String {
+        self[node].name.clone()
+    }
+}
+
+fn class_rows(classes: &[Class], options: &RowsOptions) -> Rows {
+    let (places, total) = flatten(&classes, options);
+    let numbers = |node| CLASSES.iter().map(|column| (&classes).number(node, *column)).collect();
+    let rows = places.into_iter().map(|Place { node, level, id, .. }| Row {
+        id,
+        level,
+        name: vec![classes[node].name.clone()],
+        numbers: numbers(node),
+        children: 0,
+        is_open: false,
+        has_nodes: false,
+    });
+    let sum = |of: fn(&Class) -> i128| classes.iter().map(of).sum();
+    // Classes may retain the same bytes, so all of them are no whole.
+    let shallow = sum(|class| signed(class.shallow));
+    let whole = vec![shallow, shallow, sum(|class| class.count.into())];
+    Rows { columns: CLASSES.to_vec(), whole, total, found: total, rows: rows.collect() }
+}
+
+/// The nodes of a dominator tree that have rows.
+#[derive(Clone, Copy)]
+enum Shown<'a> {
+    /// All, as a tree.
+    All,
+    /// Those with a bit, as a tree that is open.
+    Part(&'a [u64]),
+    /// A list.
+    List(&'a [NodeIndex]),
+}
+
 struct Nodes<'a> {
     tree: &'a DominatorTree<'a>,
-    list: Option<&'a [NodeIndex]>,
+    shown: Shown<'a>,
 }
 
 impl Forest for Nodes<'_> {
     type Node = NodeIndex;
 
     fn roots(&self) -> Vec<NodeIndex> {
-        match self.list {
-            Some(list) => list.to_vec(),
-            None => self.below(NodeIndex::ROOT),
+        match self.shown {
+            Shown::List(list) => list.to_vec(),
+            Shown::All | Shown::Part(_) => self.below(NodeIndex::ROOT),
         }
     }
 
     fn below(&self, node: NodeIndex) -> Vec<NodeIndex> {
-        self.tree.immediately_dominated(node).map(|node| node.index()).collect()
+        let below = self.tree.immediately_dominated(node).map(|node| node.index());
+        match self.shown {
+            Shown::Part(kept) => {
+                below.filter(|node| kept[node.get() / 64] >> (node.get() % 64) & 1 == 1).collect()
+            }
+            Shown::All | Shown::List(_) => below.collect(),
+        }
     }
 
     fn id(&self, node: NodeIndex, _: u64) -> u64 {
@@ -415,43 +357,50 @@ impl Forest for Nodes<'_> {
     fn number(&self, node: NodeIndex, column: Column) -> i128 {
         match column {
             Column::Shallow => self.tree.graph().node(node).shallow_size().into(),
-            _ => signed(self.tree.retained_size(node)),
+            _ => signed(self.tree.retained_size(node).unwrap_or_default()),
         }
     }
 
     fn name(&self, node: NodeIndex) -> String {
         self.tree.graph().node(node).title().to_string()
     }
+
+    fn is_open(&self) -> bool {
+        matches!(self.shown, Shown::Part(_))
+    }
 }
 
-fn signed(size: Option<u128>) -> i128 {
-    i128::try_from(size.unwrap_or_default()).unwrap_or(i128::MAX)
+fn signed(size: u128) -> i128 {
+    i128::try_from(size).unwrap_or(i128::MAX)
 }
 
 fn node_rows(
     tree: &DominatorTree<'_>,
-    list: Option<&[NodeIndex]>,
+    shown: Shown<'_>,
     options: &RowsOptions,
 ) -> Result<Rows, SessionError> {
-    let forest = Nodes { tree, list };
+    let forest = Nodes { tree, shown };
     let (places, total) = flatten(&forest, options);
     let mut fetch = FetchOptions::new().depth(1).siblings(0);
     if let Some(label) = &options.label {
         fetch = fetch.label(label.breakdown());
     }
-    let rows = places.into_iter().map(|Place { node, level, id }| {
-        let shown = tree.partial(node, &fetch)?;
+    let rows = places.into_iter().map(|Place { node, level, id, is_open }| {
+        let named = tree.partial(node, &fetch)?;
         Ok(Row {
             id,
             level,
-            name: shown.label.iter().map(ToString::to_string).collect(),
+            name: named.label.iter().map(ToString::to_string).collect(),
             numbers: NODES.iter().map(|column| forest.number(node, *column)).collect(),
-            children: tree.immediately_dominated(node).len(),
-            is_open: options.open.contains(&id),
-            leaves: Vec::new(),
+            children: match shown {
+                Shown::Part(_) => forest.below(node).len(),
+                Shown::All | Shown::List(_) => tree.immediately_dominated(node).len(),
+            },
+            is_open,
+            has_nodes: false,
         })
     });
     let rows = rows.collect::<Result<Vec<_>, SessionError>>()?;
-    let whole = vec![signed(tree.retained_size(NodeIndex::ROOT)); NODES.len()];
-    Ok(Rows { columns: NODES.to_vec(), whole, total, found: total, rows })
+    let whole = signed(tree.retained_size(NodeIndex::ROOT).unwrap_or_default());
+    Ok(Rows { columns: NODES.to_vec(), whole: vec![whole; NODES.len()], total, found: total, rows })
 }

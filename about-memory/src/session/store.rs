@@ -310,10 +310,17 @@ impl Session {
         if let Some((what, most)) = query.excess() {
             return Err(SessionError::TooMuch(what, most));
         }
-        for snapshot in query.snapshots() {
-            self.graph(snapshot)?;
+        let snapshots = query.snapshots();
+        for snapshot in &snapshots {
+            self.graph(*snapshot)?;
         }
-        self.engine.ask(Key::Query(query))
+        let is_of_nodes = query.is_of_nodes();
+        let pending = self.engine.ask(Key::Query(query))?;
+        if is_of_nodes {
+            // The front end asks for the paths to one of the nodes next.
+            snapshots.into_iter().for_each(|snapshot| self.engine.prepare(&Key::Walk(snapshot)));
+        }
+        Ok(pending)
     }
 
     /// The computations that run.

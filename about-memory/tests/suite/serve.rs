@@ -3,6 +3,7 @@
 mod answers;
 #[cfg(target_os = "linux")]
 mod ending;
+mod files;
 mod security;
 
 use std::io::{Read as _, Write as _};

@@ -22,6 +22,14 @@ fn census(snapshot: SnapshotId, name: &str) -> Query {
     Query::Census { snapshot, by: by(name), invert: false, filter: String::new() }
 }
 
+fn dominators(snapshot: SnapshotId) -> Query {
+    Query::Dominators { snapshot, filter: String::new() }
+}
+
+fn individuals(snapshot: SnapshotId, name: &str, group: u64) -> Query {
+    Query::Individuals { snapshot, by: by(name), invert: false, group, filter: String::new() }
+}
+
 /// A session with the first snapshot of Firefox.
 fn with_small() -> (Session, SnapshotId) {
     let session = Session::new(SessionOptions::new());

@@ -4,7 +4,7 @@ import { formatAmount, Units } from "./amount";
 import { create } from "./elements";
 import { showText } from "./escape";
 import { dataOf } from "./heap_data";
-import { flameOf } from "./heap_flame";
+import { flameByReporter, flameOf } from "./heap_flame";
 import { placeOf } from "./kinds";
 import type { Model } from "./model";
 import type { Amounts, Heap } from "./stacks";
@@ -29,6 +29,8 @@ export class HeapViews {
   private kind = 0;
   private readonly choice = create("select");
   private readonly sum = create("output", "sum");
+  /** Whether the flame graph begins with who reported the blocks. */
+  private readonly byReporter = create("input");
 
   constructor(
     private readonly heap: Heap,
@@ -49,6 +51,15 @@ export class HeapViews {
       label.append(this.choice);
       const bar = create("p", "notes");
       bar.append(label, " ", this.sum);
+      if (kinds.list.some(({ reporter }) => reporter !== null)) {
+        this.byReporter.type = "checkbox";
+        this.byReporter.id = "by-reporter";
+        this.byReporter.addEventListener("change", () => this.later());
+        const roots = create("label");
+        roots.title = "The flame graph begins with the reporters, and shows the blocks of all of them";
+        roots.append(" ", this.byReporter, " reporters as roots");
+        bar.append(roots);
+      }
       this.above.append(bar);
     }
     if (timeline) {
@@ -64,13 +75,14 @@ export class HeapViews {
     this.table = table;
     model.replace(dataOf(stacks, this.amounts));
     const graph = () => ({ root: flameOf(stacks, this.amounts, estimated) });
+    const drawn = () => (kinds && this.byReporter.checked ? { root: flameByReporter(stacks, kinds) } : graph());
     const flame = new FlameView(graph(), model);
     const treemap = new TreemapView(model);
     const callers = new CallersView(graph().root, model);
     this.views = [
       this.lazily(table, () => table.show(this.amounts)),
       this.lazily(treemap, () => model.replace(dataOf(stacks, this.amounts))),
-      this.lazily(flame, () => flame.show(graph())),
+      this.lazily(flame, () => flame.show(drawn())),
       this.lazily(callers, () => callers.show(graph().root)),
     ];
     this.tell();
@@ -92,7 +104,7 @@ export class HeapViews {
       const { from, to, shown } = this.strip.current;
       return { from: String(from), to: String(to), shown };
     }
-    return { kind: this.kind === 0 ? "" : String(this.kind), reporter: "" };
+    return { kind: this.kind === 0 ? "" : String(this.kind), reporter: "", roots: this.byReporter.checked ? "1" : "" };
   }
 
   /** The part of a recording that the views show, in nanoseconds since its start; `null` of anything else. */
@@ -105,8 +117,12 @@ export class HeapViews {
 
   /** Shows the amounts of an address. */
   set address(address: Record<string, string>) {
-    const { from, to, shown, kind, reporter } = address;
+    const { from, to, shown, kind, reporter, roots } = address;
     const { kinds } = this.heap;
+    if (roots === "1" && !this.byReporter.checked) {
+      this.byReporter.checked = true;
+      this.later();
+    }
     if (this.strip && to) this.strip.current = { from: Number(from), to: Number(to), shown: shown as Shown };
     else if (kinds && reporter) this.select(placeOf(kinds, reporter));
     else if (kind) this.select(Number(kind) || 0);

@@ -14,17 +14,20 @@ export interface Asked {
   hideTiny: boolean;
 }
 
-/** The node with the same process and path in other data; -1 if there is none. */
-function samePlace(from: Data, node: number, to: Data): number {
+/** The process of a node, and the names that lead to it. */
+function namesOf(data: Data, node: number): string[] {
   const names: string[] = [];
   let root = node;
-  for (let at = node; at >= 0; at = from.parent[at]) {
-    names.unshift(rawName(from, at));
+  for (let at = node; at >= 0; at = data.parent[at]) {
+    names.unshift(rawName(data, at));
     root = at;
   }
-  const process = from.processes.find(({ trees }) => trees.includes(root));
-  const same = to.processes.find(({ name }) => name === process?.name);
-  const [first, ...rest] = names;
+  return [data.processes.find(({ trees }) => trees.includes(root))?.name ?? "", ...names];
+}
+
+/** The node of these names; -1 if there is none. */
+function find(to: Data, [process, first, ...rest]: string[]): number {
+  const same = to.processes.find(({ name }) => name === process);
   let at = same?.trees.find((tree) => rawName(to, tree) === first) ?? -1;
   for (const name of rest) {
     if (at < 0) break;
@@ -79,13 +82,26 @@ export class Model {
     for (const opened of [nodes, tiny]) {
       const moved = new Map<number, boolean>();
       for (const [node, open] of opened) {
-        const later = samePlace(before, node, data);
+        const later = find(data, namesOf(before, node));
         if (later >= 0) moved.set(later, open);
       }
       opened.clear();
       for (const [node, open] of moved) opened.set(node, open);
     }
     this.replace(data);
+  }
+
+  /** What the reader has opened and closed, by process and path. */
+  get toggled(): [boolean, ...string[]][] {
+    return [...this.opened.nodes].map(([node, open]) => [open, ...namesOf(this.data, node)]);
+  }
+
+  set toggled(all: [boolean, ...string[]][]) {
+    for (const [open, ...names] of all) {
+      const node = find(this.data, names);
+      if (node >= 0) this.opened.nodes.set(node, open);
+    }
+    this.lines = null;
   }
 
   /** The lines of the text, made on demand. */

@@ -10,7 +10,7 @@ const MOST = 1000;
 
 export class ProcessIndex {
   constructor(
-    private readonly element: HTMLElement,
+    readonly element: HTMLElement,
     private readonly model: Model,
     private readonly go: (row: number) => void,
   ) {}

@@ -35,12 +35,16 @@ const VIEWS = [
   ["#/memory/1/dominators", ".paths .path"],
   ["#/memory/1/suspects", ".windowed"],
   ["#/memory/1/search?q=Function", ".paths .path"],
-  ["#/memory/1/individuals?by=objectClass&leaves=1,2", ".paths .path"],
+  ["#/memory/1/classes", ".windowed .row .name"],
+  ["#/generations/1/2", ".windowed .row .name"],
   ["#/diff/1/2", ".windowed .row .name"],
   ["#/stacks/1", ".table .row .name"],
   ["#/stacks/1?view=treemap", ".treemap .box"],
   ["#/stacks/1?view=flame", ".flame .frame"],
   ["#/stacks/1?view=callers", ".callers .row"],
+  ["#/stacks/1?suggest=1", ".suggestions article"],
+  ["#/stacks/1?view=flame&roots=1", ".flame .frame"],
+  ["#/report/1?view=flame", ".flame .frame"],
   ["#/stacks/2", ".time svg"],
   ["#/no/such/page", ".empty"],
 ];
@@ -57,8 +61,15 @@ for (const colorScheme of ["light", "dark"]) {
     await page.waitForFunction(() => document.querySelectorAll("#side li a[href*='#/memory/']").length === 2);
     await page.evaluate(axe);
     const found = [];
-    for (const [hash, wanted] of VIEWS) {
+    // The nodes of a group have an address that a row leads to.
+    await page.evaluate(() => (location.hash = "#/memory/1/census?by=objectClass"));
+    await page.click(".windowed .row .behind");
+    await page.waitForFunction(() => location.hash.includes("/individuals?"));
+    const nodes = await page.evaluate(() => location.hash);
+    await page.waitForSelector(".paths .path");
+    for (const [hash, wanted] of [...VIEWS, [nodes, ".paths .graph"]]) {
       await page.evaluate((to) => (location.hash = to), hash);
+      if (hash === nodes) await page.check(".paths input").catch(() => {});
       await page.waitForSelector(wanted);
       const { violations } = await page.evaluate(() => window.axe.run());
       for (const { id, nodes } of violations) found.push(`${hash}: ${id}: ${nodes.slice(0, 3).map((node) => node.html.slice(0, 200)).join(" | ")}`);

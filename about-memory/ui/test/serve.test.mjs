@@ -7,7 +7,7 @@ import { dirname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { gunzipSync } from "node:zlib";
 import { after, test } from "node:test";
-import { golden, program } from "./browser.mjs";
+import { golden, newPage, program } from "./browser.mjs";
 import { end, serve, servers } from "./server.mjs";
 
 const heap = (name) => fileURLToPath(new URL(`../../../heap-graph/tests/golden/${name}`, import.meta.url));
@@ -423,8 +423,68 @@ test("a process without a derive shows its types, fields and waste", { skip: noE
   await close();
 });
 
+test("reports, dumps and recordings are loaded, and two are compared", async () => {
+  const { page, faults, close } = await serve();
+  const [one, two] = [page.locator("#side input[type=file]").nth(0), page.locator("#side input[type=file]").nth(1)];
+  await one.setInputFiles(golden("firefox/sample.json.gz"));
+  await page.waitForFunction(() => location.hash === "#/report/1" && document.querySelector(".row.heading"));
+  assert.equal(await page.title(), "about:memory (sample.json.gz)");
+  await page.fill("#filter", "^explicit/(js|heap)");
+  await page.check("#regex");
+  await page.waitForFunction(() => location.hash.includes("regex=1") && !document.querySelector(".list").textContent.includes("No results found."));
+  await page.fill("#filter", "(");
+  await page.waitForFunction(() => document.getElementById("status").className === "error");
+  // As in about:memory, two choices of a file.
+  await two.setInputFiles(golden("firefox/diff.a.json"));
+  await page.waitForFunction(() => /baseline/.test(document.getElementById("status").textContent));
+  await page.locator("#side input[type=file]").nth(1).setInputFiles(golden("firefox/diff.b.json"));
+  await page.waitForFunction(() => location.hash === "#/report/3?against=2");
+  await page.waitForFunction(() => [...document.querySelectorAll(".row")].some((row) => /-7\.00 MB .*shrinks/.test(row.textContent)));
+  assert.equal(await page.title(), "about:memory (diff of diff.a.json and diff.b.json)");
+  // Dumps of DMD have the same extension as reports.
+  for (const [at, name] of ["diff-live-1.json", "diff-live-2.json"].entries()) {
+    await page.locator("#side input[type=file]").nth(0).setInputFiles(golden(`dmd/${name}`));
+    await page.waitForFunction((id) => location.hash.startsWith(`#/stacks/${id}`) && document.querySelector(".table .row .name"), at + 1);
+  }
+  await page.selectOption("#since", "1");
+  await page.waitForFunction(() => location.hash.startsWith("#/stacks/3") && document.querySelector(".table .row .name"));
+  assert.match(await page.textContent(".above"), /before: diff-live-1\.json · after: diff-live-2\.json/);
+  const rows = async (which) => {
+    await page.selectOption("select[aria-label='Changes']", which);
+    return Number(/^(\d+)/.exec(await page.textContent(".table .about"))[1]);
+  };
+  const [all, added, removed, changed] = [await rows("all"), await rows("new"), await rows("removed"), await rows("changed")];
+  assert.ok(all >= changed && changed >= added + removed && changed > 0, [all, added, removed, changed].join(" "));
+  await page.locator("#side input[type=file]").nth(0).setInputFiles(golden("heap/before.dmdrec"));
+  await page.waitForFunction(() => location.hash.startsWith("#/stacks/4") && document.querySelector(".time svg"));
+  await page.locator("#side input[type=file]").nth(0).setInputFiles({ name: "bad.json", mimeType: "application/json", buffer: Buffer.from("no report") });
+  await page.waitForFunction(() => /^bad\.json: /.test(document.getElementById("status").textContent));
+  // The refused files are the only ones of which the browser tells.
+  assert.deepEqual(faults.filter((fault) => !/status of 409/.test(fault)), []);
+  await close();
+});
+
+test("paths are asked only for the node on which the focus rests", async () => {
+  const { page, faults, close, read, go } = await serve(heap("small-a.fxsnapshot"));
+  await read(1);
+  await go("#/memory/1/dominators");
+  await page.waitForSelector(".paths[data-node] .path");
+  const asked = [];
+  page.on("request", (request) => request.postData()?.includes('"view":"paths"') && asked.push(request));
+  await page.focus(".table .list");
+  for (let step = 0; step < 20; step++) await page.keyboard.press("ArrowDown", { delay: 0 });
+  const last = await page.evaluate(() => Number.parseInt(document.querySelector(".row.active .address").textContent.trim().slice(2), 16));
+  await page.waitForFunction((node) => document.querySelector(".paths").dataset.node === String(node), last);
+  // Firefox computes ten paths for each node that it fetches.
+  assert.ok(asked.length < 10, String(asked.length));
+  assert.deepEqual(faults, []);
+  await close();
+});
+
 test("without processes the page says how to get some", async () => {
   const { page, faults, close } = await serve();
+  // Firefox's panel throws.
+  await page.keyboard.press("Control+ArrowUp");
   await page.waitForFunction(() => /ABOUT_MEMORY=listen|Measure/.test(document.getElementById("main").textContent));
   assert.deepEqual(faults, []);
   await close();

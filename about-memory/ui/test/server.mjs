@@ -46,6 +46,6 @@ export async function serve(...args) {
     const file = await download;
     return [file.suggestedFilename(), readFileSync(await file.path())];
   };
-  return { page, faults, close, go, read, rows, exported, origin, token };
+  return { page, faults, close, go, read, rows, exported, origin, token, server };
 }
 

@@ -126,6 +126,19 @@ impl Suggestions {
     }
 }
 
+impl Suggestion {
+    /// What to write so that a reporter reports the memory: some lines, as [`Suggestions`] shows them.
+    pub fn advice(&self) -> String {
+        struct Advice<'a>(&'a Suggestion);
+        impl Display for Advice<'_> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.write_advice(f)
+            }
+        }
+        Advice(self).to_string()
+    }
+}
+
 /// Finds who allocated, and for whom.
 struct Finder<'a> {
     analysis: &'a Analysis,

@@ -2,10 +2,10 @@
 
 use heap_graph::census::TreeOptions;
 use heap_graph::dominators::{RetainedSet, retained_by_leaves, sizes_by_class, sizes_by_field};
-use heap_graph::paths::k_shortest_paths;
+use heap_graph::paths::{PathTree, k_shortest_paths};
 use heap_graph::{
-    Breakdown, CensusTree, DominatorTree, Graph, GraphBuilder, Node, NodeId, NodeIndex, NodeParts, census,
-    shortest_paths,
+    Breakdown, CensusTree, DominatorTree, Graph, GraphBuilder, Node, NodeId, NodeIndex, NodeParts, Progress,
+    census, shortest_paths,
 };
 use proptest::prelude::*;
 
@@ -225,6 +225,17 @@ proptest! {
         if target != 0 {
             let theirs = shortest_paths(&graph, NodeIndex::ROOT, &[place], 1);
             prop_assert_eq!(theirs.paths[0].1.first().map(Vec::len), lengths.first().copied());
+        }
+    }
+
+    /// Also where edges lead back to the root, which the walk then takes twice, and to nodes that it does not reach.
+    #[test]
+    fn a_walk_that_is_kept_has_the_same_paths((nodes, edges) in graphs(), max in 0_usize..8) {
+        let graph = graph(nodes, &edges);
+        let tree = PathTree::watched(&graph, &Progress::new()).unwrap();
+        for node in graph.nodes() {
+            let expected = shortest_paths(&graph, NodeIndex::ROOT, &[node.index()], max);
+            prop_assert_eq!(&tree.paths(&graph, node.index(), max), &expected.paths[0].1);
         }
     }
 

@@ -57,7 +57,7 @@ impl Hello {
     }
 }
 
-/// The answer to `minimize`: the effect of minimizing memory usage.
+/// The answer to `minimize` and to `collect`: the effect of minimizing memory usage or of collecting garbage.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Minimized {

@@ -55,6 +55,19 @@ fn minimizing_says_what_it_brought() {
     assert_eq!(amount(&victim.report(""), "minimized"), Some(3));
 }
 
+/// As the button GC of about:memory does. A program without collectors offers nothing.
+#[test]
+fn garbage_is_collected_on_request() {
+    let victim = Victim::start("collector");
+    let hello: serde_json::Value = serde_json::from_str(&victim.ask("\"hello\"")).unwrap();
+    assert_eq!(hello["requests"], serde_json::json!(["collect"]));
+    let answer: serde_json::Value = serde_json::from_str(&victim.ask("\"collect\"")).unwrap();
+    assert!(answer["resident_before"].as_u64().unwrap() > 0 && answer["resident"].as_u64().unwrap() > 0);
+    assert_eq!(amount(&victim.report(""), "minimized"), Some(10));
+    let without = Victim::start("listen");
+    assert!(without.ask("\"collect\"").contains("there is no request"));
+}
+
 #[test]
 fn the_variable_is_enough() {
     let victim = Victim::start_with("rest", |command, _| {

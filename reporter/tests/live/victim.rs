@@ -9,7 +9,9 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use memory_reporter::live::{ListenOptions, answer_requests, listen_until_dropped, listen_with};
+use memory_reporter::live::{
+    ListenOptions, answer_collections, answer_requests, listen_until_dropped, listen_with,
+};
 use memory_reporter::{
     Kind, MemoryReporter, Reports, Units, answer_here, listen, listen_to_signals, on_memory_pressure,
     register_local, register_strong,
@@ -130,6 +132,14 @@ fn victim() {
                     thread::park();
                 }
             });
+            rest();
+        }
+        "collector" => {
+            listen().unwrap();
+            answer_collections(|| {
+                MINIMIZED.fetch_add(10, Ordering::SeqCst);
+            })
+            .forever();
             rest();
         }
         "functions" => {

@@ -55,7 +55,8 @@ enum View {
     Aggregate,
     Dominators,
     Suspects,
-    Individuals(Vec<u64>),
+    /// The nodes of a group.
+    Individuals(u64),
     Paths(u64),
 }
 
@@ -115,9 +116,15 @@ impl Memory {
             View::Aggregate => {
                 Query::Census { snapshot, by: by(), invert: self.inverted, filter: self.filter.clone() }
             }
-            View::Dominators => Query::Dominators { snapshot },
+            View::Dominators => Query::Dominators { snapshot, filter: String::new() },
             View::Suspects => Query::Suspects { snapshot },
-            View::Individuals(leaves) => Query::Individuals { snapshot, by: by(), leaves: leaves.clone() },
+            View::Individuals(group) => Query::Individuals {
+                snapshot,
+                by: by(),
+                invert: self.inverted,
+                group: *group,
+                filter: String::new(),
+            },
             View::Paths(node) => Query::Paths { snapshot, node: *node, max: MOST_PATHS },
         }
     }
@@ -202,11 +209,12 @@ impl Memory {
                 self.inverted = !self.inverted;
                 self.show(View::Aggregate);
             }
-            KeyCode::Char('u') => match self.row().map(|row| row.leaves.clone()) {
-                Some(leaves) if self.view == View::Aggregate && !leaves.is_empty() => {
-                    self.follow(View::Individuals(leaves));
+            KeyCode::Char('u') => match self.row() {
+                Some(row) if self.view == View::Aggregate && row.has_nodes => {
+                    let group = row.id;
+                    self.follow(View::Individuals(group));
                 }
-                _ => return Err("choose a group of the aggregate that has few leaves".to_owned()),
+                _ => return Err("choose a group of the aggregate that has nodes of its own".to_owned()),
             },
             KeyCode::Char('p') => match (&self.view, self.row()) {
                 (View::Dominators | View::Suspects | View::Individuals(_), Some(row)) => {

@@ -2,6 +2,7 @@
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
+use std::process::Child;
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
@@ -29,14 +30,60 @@ fn ask(url: &str, method: &str, path: &str, body: &Value) -> (u16, Vec<u8>) {
     (status, answer[end + 4..].to_vec())
 }
 
-#[test]
-fn a_page_follows_a_process_in_one_report() {
-    let mut herd = Herd::new();
-    let pid = herd.start("one");
+/// A server, and its address.
+fn serve(herd: &Herd, pid: u32) -> (Child, String) {
     let mut server = herd.running(&["serve", &pid.to_string(), "--no-open", "--json"]);
     let mut line = String::new();
     BufReader::new(server.stdout.take().unwrap()).read_line(&mut line).unwrap();
     let url = serde_json::from_str::<Value>(&line).unwrap()["url"].as_str().unwrap().to_owned();
+    (server, url)
+}
+
+/// What no reporter claims is known once a process was measured; garbage is collected where the process can.
+#[test]
+fn a_page_collects_garbage_and_knows_what_is_unclassified() {
+    let mut herd = Herd::new();
+    let pid = herd.start("one collector");
+    let (mut server, url) = serve(&herd, pid);
+    let other = herd.start("two");
+    let processes =
+        || -> Value { serde_json::from_slice(&ask(&url, "GET", "/api/processes", &Value::Null).1).unwrap() };
+    let of = |pid: u32| {
+        let all = processes();
+        all["processes"].as_array().unwrap().iter().find(|one| one["pid"] == pid).unwrap().clone()
+    };
+    assert_eq!(of(pid)["requests"], json!(["collect"]));
+    assert_eq!(of(other)["unclassified"], Value::Null, "nobody has measured it");
+    let measured = |pid: u32| {
+        let (status, body) = ask(&url, "POST", "/api/measure", &json!({ "pids": [pid] }));
+        assert_eq!(status, 200);
+        serde_json::from_slice::<Value>(&body).unwrap()["report"].as_u64().unwrap()
+    };
+    let cache = |report: u64| -> String {
+        String::from_utf8(
+            ask(&url, "GET", &format!("/api/reports/{report}/file?format=text"), &Value::Null).1,
+        )
+        .unwrap()
+    };
+    assert!(cache(measured(pid)).contains("3.00 MB"));
+    let act =
+        |pid: u32, action: &str| ask(&url, "POST", &format!("/api/processes/{pid}/{action}"), &json!({}));
+    assert_eq!(act(pid, "collect").0, 200);
+    assert!(cache(measured(pid)).contains("2.00 MB"));
+    assert_eq!(act(other, "collect").0, 409);
+    // DMD does not wait in them.
+    let (status, reason) = act(other, "record");
+    assert!(status == 409 && String::from_utf8_lossy(&reason).contains("DMD does not wait"), "{reason:?}");
+    assert_eq!(act(other, "stop").0, 409);
+    kill_process(Pid::from_raw(server.id().try_into().unwrap()).unwrap(), Signal::TERM).unwrap();
+    assert!(server.wait().unwrap().success());
+}
+
+#[test]
+fn a_page_follows_a_process_in_one_report() {
+    let mut herd = Herd::new();
+    let pid = herd.start("one");
+    let (mut server, url) = serve(&herd, pid);
     let post = |path: &str, body: &Value| {
         let (status, body) = ask(&url, "POST", path, body);
         (status, serde_json::from_slice::<Value>(&body).unwrap())

@@ -67,6 +67,10 @@ fn victim() {
     match task {
         "stuck" => register_strong(Arc::new(Stuck)).forever(),
         "dmd" => answer_requests("dmd-dump", |_, out| out.write_all(b"\x1f\x8bdump")).forever(),
+        "collector" => {
+            let collect = || SIZE.store(2 << 20, Ordering::SeqCst);
+            memory_reporter::live::answer_collections(collect).forever();
+        }
         "bad-dmd" => {
             answer_requests("dmd-dump", |_, _| Err(io::Error::other("not today"))).forever();
         }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use about_memory::HtmlOptions;
 use about_memory::export::StacksFormat;
-use about_memory::serve::{ServeOptions, TypeRow, TypeTable, TypeTables};
+use about_memory::serve::{OpenedStacks, ServeOptions, TypeRow, TypeTable, TypeTables};
 use about_memory::session::SnapshotId;
 use dmd_analyze::program::{HeapBlocks, ProgramOptions};
 use dmd_analyze::{Analysis, AnalyzeOptions};
@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use super::Client;
 
-fn snapshot_file() -> std::path::PathBuf {
+pub(super) fn snapshot_file() -> std::path::PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../heap-graph/tests/golden/small-a.fxsnapshot")
 }
 
@@ -72,8 +72,15 @@ fn every_view_has_an_answer() {
     let node = nodes["rows"][0]["id"].clone();
     let paths = ask(json!({ "view": "paths", "snapshot": 1, "node": node, "max": 5 }));
     assert_eq!(paths["paths"][0].as_array().unwrap().last().unwrap()["node"], node);
-    let found = ask(json!({ "view": "individuals", "snapshot": 1, "by": "objectClass", "leaves": [1, 2] }));
-    assert!(found["found"].as_u64().unwrap() > 0);
+    let groups = ask(json!({ "view": "census", "snapshot": 1, "by": "objectClass" }));
+    assert_eq!(groups["rows"][0]["behind"], json!(true));
+    let group = groups["rows"][0]["id"].clone();
+    let found = ask(json!({ "view": "individuals", "snapshot": 1, "by": "objectClass", "group": group }));
+    assert_eq!(found["found"], groups["rows"][0]["numbers"][1]);
+    let part = ask(json!({ "view": "dominators", "snapshot": 1, "filter": "Function" }));
+    assert!(part["found"].as_u64().unwrap() > 0 && part["rows"][0]["open"] == json!(true));
+    let classes = ask(json!({ "view": "classes", "snapshot": 1 }));
+    assert_eq!(classes["columns"], json!(["retained", "shallow", "count"]));
     ask(json!({ "view": "search", "snapshot": 1, "text": "Function" }));
     ask(json!({ "view": "suspects", "snapshot": 1 }));
     let same = ask(json!({ "view": "diff", "baseline": 1, "comparison": id.0, "by": "type" }));
@@ -283,7 +290,7 @@ fn a_table_of_reports_has_every_row() {
 }
 
 /// The header of the data of stacks.
-fn stacks(client: &Client, id: u32) -> Value {
+pub(super) fn stacks(client: &Client, id: u32) -> Value {
     let data = client.get(&format!("/api/stacks/{id}")).body;
     let length = u32::from_le_bytes(data[..4].try_into().unwrap()) as usize;
     serde_json::from_slice(&data[4..4 + length]).unwrap()
@@ -300,7 +307,7 @@ fn dumps_are_stacks_by_how_often_they_were_reported() {
     ] {
         let dump = dmd_analyze::read(golden.join(name)).unwrap();
         let blocks = HeapBlocks::new(dump, &ProgramOptions::new());
-        client.server.add_stacks(name, &HtmlOptions::new().heap_blocks(blocks));
+        client.server.add_stacks(name, OpenedStacks::new(HtmlOptions::new().heap_blocks(blocks)));
         let state = client.get("/api/state").json();
         let last = state["stacks"].as_array().unwrap().last().unwrap().clone();
         assert_eq!(last["title"], name);
@@ -316,11 +323,11 @@ fn dumps_are_stacks_by_how_often_they_were_reported() {
 #[test]
 fn stacks_are_exported_one_at_a_time() {
     let client = with_snapshot();
-    client.server.add_stacks("without files", &HtmlOptions::new());
+    client.server.add_stacks("without files", OpenedStacks::new(HtmlOptions::new()));
     let (begin, began) = std::sync::mpsc::sync_channel(0);
     let (end, ended) = std::sync::mpsc::sync_channel(0);
     let ended = std::sync::Mutex::new(ended);
-    client.server.add_stacks_with_files("with files", &HtmlOptions::new(), move |format, window, out| {
+    let write = move |format, window: Option<about_memory::export::Window>, out: &mut dyn std::io::Write| {
         match format {
             StacksFormat::Dhat => return Err("it has no lives".to_owned()),
             StacksFormat::Pprof => {
@@ -330,7 +337,8 @@ fn stacks_are_exported_one_at_a_time() {
             _ => {}
         }
         write!(out, "{format:?} {window:?}").map_err(|error| error.to_string())
-    });
+    };
+    client.server.add_stacks("with files", OpenedStacks::new(HtmlOptions::new()).files(write));
     let stacks = client.get("/api/state").json()["stacks"].clone();
     assert_eq!((&stacks[0]["files"], &stacks[1]["files"]), (&json!(false), &json!(true)));
     let export = |id: u32, body: &Value| client.post(&format!("/api/stacks/{id}/export"), body);
@@ -370,7 +378,7 @@ fn a_page_that_goes_ends_its_export() {
     let client = Client::new(&ServeOptions::new());
     let (begin, began) = std::sync::mpsc::sync_channel(0);
     let (end, ended) = std::sync::mpsc::sync_channel(1);
-    client.server.add_stacks_with_files("large", &HtmlOptions::new(), move |_, _, out| {
+    let write = move |_, _: Option<about_memory::export::Window>, out: &mut dyn std::io::Write| {
         begin.send(()).unwrap();
         // The system may take a moment to tell the server that the page has gone.
         let written = (0..1000).try_for_each(|_| {
@@ -379,7 +387,8 @@ fn a_page_that_goes_ends_its_export() {
         });
         end.send(written.is_ok()).unwrap();
         written.map_err(|error| error.to_string())
-    });
+    };
+    client.server.add_stacks("large", OpenedStacks::new(HtmlOptions::new()).files(write));
     let body = json!({ "format": "folded" }).to_string();
     let more = format!("Content-Type: application/json\r\nContent-Length: {}\r\n", body.len());
     let request = client.head("POST /api/stacks/1/export", &more) + &body;

@@ -3,7 +3,8 @@
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 
-use about_memory::serve::{ServeOptions, Server, redirect_file};
+use about_memory::export::Window;
+use about_memory::serve::{OpenedStacks, ServeOptions, Server, redirect_file};
 use about_memory::session::{Session, SessionOptions};
 use serde_json::json;
 
@@ -125,6 +126,38 @@ fn every_request_for_data_needs_the_token() {
     }
     let other = Client::new(&ServeOptions::new());
     assert_ne!(client.token, other.token);
+}
+
+/// `go tool pprof` cannot send a header. It gets an address that gives one file, once.
+#[test]
+fn a_ticket_is_good_for_one_file_once() {
+    let client = client();
+    let host = client.server.address();
+    let write = |format, _: Option<Window>, out: &mut dyn std::io::Write| {
+        write!(out, "{format:?}").map_err(|error| error.to_string())
+    };
+    client.server.add_stacks("stacks", OpenedStacks::new(about_memory::HtmlOptions::new()).files(write));
+    let export = json!({ "format": "pprof" });
+    let path = client.post("/api/stacks/1/ticket", &export).json()["path"].as_str().unwrap().to_owned();
+    assert!(
+        path.starts_with("/ticket/") && path.len() == "/ticket/".len() + 64 && !path.contains(&client.token)
+    );
+    let ask = |path: &str, host: &str| {
+        client.raw(format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n").as_bytes())
+    };
+    // Neither a guess nor another site's name uses it up.
+    assert_eq!(ask(&format!("/ticket/{}", "0".repeat(64)), &host.to_string()).status, 404);
+    assert_eq!(ask(&path, "evil.example").status, 403);
+    let first = ask(&path, &host.to_string());
+    assert_eq!((first.status, first.body.as_slice()), (200, b"Pprof".as_slice()));
+    assert_eq!(ask(&path, &host.to_string()).status, 404, "once");
+    assert_eq!(client.post("/api/stacks/2/ticket", &export).status, 404);
+    // Of many tickets that nobody uses the oldest go.
+    let all: Vec<_> = (0..17)
+        .map(|_| client.post("/api/stacks/1/ticket", &export).json()["path"].as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(ask(&all[0], &host.to_string()).status, 404);
+    assert_eq!(ask(&all[16], &host.to_string()).status, 200);
 }
 
 /// A page that anybody may load must not contain the secret.
@@ -275,12 +308,16 @@ fn connections_have_a_limit() {
 #[test]
 fn a_read_only_server_changes_nothing() {
     let client = Client::new(&ServeOptions::new().read_only(true));
-    for action in ["minimize", "heap-snapshot", "types", "dmd-dump"] {
+    for action in ["minimize", "collect", "heap-snapshot", "types", "dmd-dump", "record", "stop"] {
         let path = format!("/api/processes/1/{action}");
         assert_eq!(client.post(&path, &json!({})).status, 403, "{action}");
     }
     assert_eq!(client.send("PUT", "/api/snapshots", "application/octet-stream", b"x").status, 403);
+    for path in ["/api/reports", "/api/stacks"] {
+        assert_eq!(client.send("PUT", path, "application/octet-stream", b"x").status, 403, "{path}");
+    }
     assert_eq!(client.send("DELETE", "/api/snapshots/1", "text/plain", b"").status, 403);
+    assert_eq!(client.send("DELETE", "/api/snapshots", "text/plain", b"").status, 403);
     let minimize = json!({ "pids": [1], "minimize": true });
     assert_eq!(client.post("/api/measure", &minimize).status, 403);
     let state = client.get("/api/state");

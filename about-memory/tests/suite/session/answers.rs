@@ -6,7 +6,7 @@ use about_memory::session::{Answer, Column, Query, Row, RowsOptions, Session, Se
 use heap_graph::census::TreeOptions;
 use heap_graph::{Breakdown, CensusTree, DominatorTree, NodeIndex};
 
-use super::{ask, by, census, chain, golden, with_small};
+use super::{ask, by, census, chain, dominators, golden, individuals, names, with_small};
 
 /// All rows, in windows of seven.
 fn all(session: &Session, query: &Query, options: &RowsOptions) -> Vec<Row> {
@@ -102,7 +102,7 @@ fn dominators_individuals_and_paths_agree_with_the_tree() {
     let (session, id) = with_small();
     let graph = heap_graph::snapshot::read(golden("small-a.fxsnapshot")).unwrap();
     let tree = DominatorTree::new(&graph);
-    let query = Query::Dominators { snapshot: id };
+    let query = dominators(id);
     let rows = all(&session, &query, &RowsOptions::first(0));
     let expected: Vec<_> = tree.immediately_dominated(NodeIndex::ROOT).map(|node| node.id().0).collect();
     assert_eq!(rows.iter().map(|row| row.id).collect::<Vec<_>>(), expected);
@@ -112,7 +112,7 @@ fn dominators_individuals_and_paths_agree_with_the_tree() {
     let group =
         all(&session, &groups, &RowsOptions::first(0)).into_iter().find(|row| row.name == ["Function"]);
     let group = group.unwrap();
-    let behind = Query::Individuals { snapshot: id, by: by("objectClass"), leaves: group.leaves.clone() };
+    let behind = individuals(id, "objectClass", group.id);
     let answer = ask(&session, behind.clone());
     let rows = session.rows(&behind, &answer, &RowsOptions::first(500)).unwrap();
     assert_eq!(rows.found as i128, group.numbers[1]);
@@ -130,6 +130,141 @@ fn dominators_individuals_and_paths_agree_with_the_tree() {
         assert_eq!(path[0].node, graph.root().id().0);
         assert_eq!(path.last().unwrap().node, node);
     }
+}
+
+/// Firefox's panel filters only the census.
+#[test]
+fn every_view_has_a_filter() {
+    let (session, id) = with_small();
+    let graph = heap_graph::snapshot::read(golden("small-a.fxsnapshot")).unwrap();
+    let tree = DominatorTree::new(&graph);
+    // What dominators keep: the nodes with the name, and those above them.
+    let query = Query::Dominators { snapshot: id, filter: "Function".to_owned() };
+    let rows = all(&session, &query, &RowsOptions::first(0));
+    let is_named = |node: &heap_graph::Node<'_>| node.title().contains("Function");
+    let reachable = || graph.nodes().filter(|node| tree.is_reachable(node.index()));
+    let mut expected = BTreeSet::new();
+    for node in reachable().filter(is_named) {
+        let above = core::iter::successors(Some(node), |node| tree.immediate_dominator(node.index()));
+        expected.extend(above.map(|node| node.id().0));
+    }
+    expected.remove(&graph.root().id().0);
+    assert_eq!(rows.iter().map(|row| row.id).collect::<BTreeSet<_>>(), expected);
+    assert_eq!(rows.len(), expected.len());
+    let answer = ask(&session, query.clone());
+    let found = session.rows(&query, &answer, &RowsOptions::first(1)).unwrap().found;
+    assert_eq!(found, reachable().filter(is_named).count());
+    // A row that is closed hides those below it.
+    let open = rows.iter().find(|row| row.is_open && row.children > 0).unwrap();
+    let fewer = all(&session, &query, &RowsOptions::first(0).close(open.id));
+    assert!(fewer.len() < rows.len() && fewer.iter().any(|row| row.id == open.id && !row.is_open));
+
+    let map = Query::TreeMap { snapshot: id, by: by("type"), filter: "Function".to_owned() };
+    let map = ask(&session, map);
+    let Answer::TreeMap(root) = &*map else { panic!("{map:?}") };
+    assert!(root.inside.iter().all(|of| of.inside.iter().all(|of| of.name.contains("Function"))));
+
+    // The nodes of a group by another name that they do not have.
+    let strings = all(&session, &census(id, "coarseType"), &RowsOptions::first(0));
+    let objects = strings.iter().find(|row| row.name == ["objects"]).unwrap();
+    let named = |filter: &str| Query::Individuals {
+        snapshot: id,
+        by: by("coarseType"),
+        invert: false,
+        group: objects.id,
+        filter: filter.to_owned(),
+    };
+    let count = |filter: &str| {
+        let query = named(filter);
+        let answer = ask(&session, query.clone());
+        session.rows(&query, &answer, &RowsOptions::first(1)).unwrap().found
+    };
+    assert!(0 < count("Function") && count("Function") < count(""));
+    assert_eq!(count("no such name"), 0);
+}
+
+#[test]
+fn the_nodes_of_a_group_are_found_however_many_leaves_it_has() {
+    let (session, id) = with_small();
+    for (name, invert) in [("type", true), ("stack", false), ("objectClass", false)] {
+        let groups = Query::Census { snapshot: id, by: by(name), invert, filter: String::new() };
+        let rows = all(&session, &groups, &RowsOptions::first(0));
+        let group = rows.iter().find(|row| row.has_nodes).unwrap();
+        let query =
+            Query::Individuals { snapshot: id, by: by(name), invert, group: group.id, filter: String::new() };
+        let answer = ask(&session, query.clone());
+        let found = session.rows(&query, &answer, &RowsOptions::first(1)).unwrap().found;
+        assert_eq!(found as i128, group.numbers[1], "{name}");
+    }
+    // A group of another snapshot that this one does not have, as in a difference.
+    let answer = ask(&session, individuals(id, "type", 1));
+    assert!(matches!(&*answer, Answer::Nodes { found: 0, .. }));
+}
+
+#[test]
+fn classes_have_what_they_retain_together() {
+    let (session, id) = with_small();
+    let graph = heap_graph::snapshot::read(golden("small-a.fxsnapshot")).unwrap();
+    let tree = DominatorTree::new(&graph);
+    let query = Query::Classes { snapshot: id, filter: String::new() };
+    let rows = all(&session, &query, &RowsOptions::first(0));
+    let expected = heap_graph::dominators::sizes_by_class(&tree);
+    assert_eq!(rows.len(), expected.len());
+    for (row, class) in rows.iter().zip(&expected) {
+        let numbers = [class.retained_size as i128, class.shallow_size as i128, class.count.into()];
+        assert_eq!((&row.name, &row.numbers[..]), (&vec![class.class.to_string()], &numbers[..]));
+    }
+    let some = Query::Classes { snapshot: id, filter: "Function".to_owned() };
+    let some = all(&session, &some, &RowsOptions::first(0));
+    assert!(!some.is_empty() && some.iter().all(|row| row.name[0].contains("Function")));
+}
+
+/// As Alt and a click on the arrow do in Firefox.
+#[test]
+fn a_row_opens_with_everything_below() {
+    let (session, id) = with_small();
+    let query = census(id, "type");
+    let whole = opened(&session, &query);
+    let roots = all(&session, &query, &RowsOptions::first(0));
+    let first = roots.iter().find(|row| row.children > 0).unwrap();
+    let start = whole.iter().position(|row| row.id == first.id).unwrap();
+    let below = whole[start + 1..].iter().take_while(|row| row.level > 0).count();
+    let options = RowsOptions::first(0).open_below(first.id);
+    let rows = all(&session, &query, &options);
+    assert_eq!(rows.len(), roots.len() + below);
+    assert!(rows.iter().all(|row| row.children == 0 || row.is_open == (row.level > 0 || row.id == first.id)));
+    // One of them is closed again.
+    let closed = all(&session, &query, &options.close(first.id));
+    assert_eq!(closed.len(), roots.len());
+    // A tree of any size opens at most 10,000 rows.
+    let chain = session.insert("chain", chain(30_000)).unwrap();
+    let query = dominators(chain);
+    let answer = ask(&session, query.clone());
+    let rows = session.rows(&query, &answer, &RowsOptions::first(1).open_below(2)).unwrap();
+    assert!(rows.total < 30_000);
+}
+
+/// The walk that all paths follow is made once, beside the dominator tree.
+#[test]
+fn paths_to_many_nodes_need_one_walk() {
+    let (session, id) = with_small();
+    let graph = heap_graph::snapshot::read(golden("small-a.fxsnapshot")).unwrap();
+    ask(&session, dominators(id));
+    for node in graph.nodes().step_by(97) {
+        let answer = ask(&session, Query::Paths { snapshot: id, node: node.id().0, max: 10 });
+        let Answer::Paths(paths) = &*answer else { panic!("{answer:?}") };
+        let expected = heap_graph::shortest_paths(&graph, NodeIndex::ROOT, &[node.index()], 10);
+        let ids = |paths: &[Vec<about_memory::session::PathStep>]| -> Vec<Vec<u64>> {
+            paths.iter().map(|path| path[..path.len() - 1].iter().map(|step| step.node).collect()).collect()
+        };
+        let expected: Vec<Vec<u64>> = expected.paths[0]
+            .1
+            .iter()
+            .map(|path| path.iter().map(|part| part.predecessor.0).collect())
+            .collect();
+        assert_eq!(ids(paths), expected);
+    }
+    assert_eq!(names(&session, "walk"), ["saving", "saved"]);
 }
 
 #[test]
@@ -197,7 +332,7 @@ fn a_difference_can_be_swapped() {
 fn a_deep_tree_and_wrong_requests_for_rows_are_no_danger() {
     let session = Session::new(SessionOptions::new());
     let id = session.insert("chain", chain(5_000)).unwrap();
-    let query = Query::Dominators { snapshot: id };
+    let query = dominators(id);
     let answer = ask(&session, query.clone());
     let mut options = RowsOptions::first(500).start(4_000);
     options.open.extend(1..=5_000);
@@ -206,6 +341,6 @@ fn a_deep_tree_and_wrong_requests_for_rows_are_no_danger() {
     assert!(session.rows(&query, &answer, &RowsOptions::first(501)).is_err());
     let beyond = session.rows(&query, &answer, &RowsOptions::first(5).start(usize::MAX)).unwrap();
     assert!(beyond.rows.is_empty());
-    let map = Query::TreeMap { snapshot: id, by: by("type") };
+    let map = Query::TreeMap { snapshot: id, by: by("type"), filter: String::new() };
     assert!(session.rows(&map, &ask(&session, map.clone()), &RowsOptions::first(1)).is_err());
 }

@@ -7,7 +7,9 @@ use about_memory::session::{
     SnapshotState, State, TreeMapState, ViewState,
 };
 
-use super::{ask, by, census, chain, golden, names, of_snapshot, states, with_small};
+use super::{
+    ask, by, census, chain, dominators, golden, individuals, names, of_snapshot, states, with_small,
+};
 
 /// Tries each pair of states: exactly those listed are transitions, a failure is reached from each state, and none
 /// leads out of it. A wrong one leaves the state as it was.
@@ -230,7 +232,9 @@ fn a_failed_census_has_its_reason_in_the_state() {
     let query = Query::Census { snapshot, by: groups.clone(), invert: false, filter: String::new() };
     let reason = session.ask(query.clone()).unwrap().join().unwrap_err().to_string();
     assert_eq!(states(&session, "census"), [("saving", String::new()), ("error", reason)]);
-    assert!(session.ask(Query::TreeMap { snapshot, by: groups }).unwrap().join().is_err());
+    assert!(
+        session.ask(Query::TreeMap { snapshot, by: groups, filter: String::new() }).unwrap().join().is_err()
+    );
     assert_eq!(names(&session, "tree-map"), ["saving", "error"]);
     // Another try begins anew.
     assert!(session.ask(query).unwrap().join().is_err());
@@ -263,7 +267,7 @@ fn a_failed_difference_can_be_tried_again() {
 fn rows_of_a_dominator_tree_are_fetched_then_loaded() {
     use about_memory::session::RowsOptions;
     let (session, snapshot) = with_small();
-    let query = Query::Dominators { snapshot };
+    let query = dominators(snapshot);
     let tree = ask(&session, query.clone());
     assert_eq!(names(&session, "dominators"), ["computing", "computed"]);
     for start in [0, 10, 20] {
@@ -277,7 +281,10 @@ fn rows_of_a_dominator_tree_are_fetched_then_loaded() {
 #[test]
 fn individuals_wait_for_the_dominator_tree() {
     let (session, snapshot) = with_small();
-    let nodes = ask(&session, Query::Individuals { snapshot, by: by("objectClass"), leaves: vec![1] });
+    let query = census(snapshot, "objectClass");
+    let groups = ask(&session, query.clone());
+    let rows = session.rows(&query, &groups, &about_memory::session::RowsOptions::first(1)).unwrap();
+    let nodes = ask(&session, individuals(snapshot, "objectClass", rows.rows[0].id));
     let about_memory::session::Answer::Nodes { found, .. } = &*nodes else { panic!("{nodes:?}") };
     assert!(*found > 0);
     assert_eq!(names(&session, "individuals"), ["computing-dominator-tree", "fetching", "fetched"]);

@@ -15,6 +15,8 @@ export function takeToken(): string {
 export interface Snapshot {
   id: number;
   title: string;
+  /** The process of which it was taken. */
+  pid: number | null;
   state: string;
   imported: boolean;
   error: string | null;
@@ -34,13 +36,27 @@ export interface Report {
   given: boolean;
 }
 
+/** A way to group or to name nodes, as Firefox's settings have them. */
+export interface Display {
+  displayName: string;
+  tooltip: string;
+  inverted: boolean;
+  breakdown: unknown;
+}
+
 export interface State {
   seq: number;
+  /** The user's own ways, by name. */
+  displays: { census: Record<string, Display>; label: Record<string, Display>; "tree-map": Record<string, Display> };
+  /** Bytes of results that the server keeps. */
+  cache: number;
+  version: string;
+  system: string;
   readOnly: boolean;
   snapshots: Snapshot[];
   reports: Report[];
-  /** `files`: whether the server writes them for other tools. */
-  stacks: { id: number; title: string; files: boolean }[];
+  /** `files`: whether the server writes them for other tools; `blocks`: whether it compares them and says what to report. */
+  stacks: { id: number; title: string; files: boolean; blocks: boolean }[];
   /** The snapshots that have tables of types. */
   types: number[];
   /** Whether the server finds the types of processes. */
@@ -88,9 +104,11 @@ export class Api {
     await this.fetch(path, { method: "DELETE" });
   }
 
-  async upload(file: File): Promise<void> {
+  /** Sends a file; returns the number of what it became. */
+  async upload(kind: "snapshots" | "reports" | "stacks", file: File): Promise<{ snapshot?: number; report?: number; stacks?: number }> {
     const headers = { "Content-Type": "application/octet-stream" };
-    await this.fetch("snapshots", { method: "PUT", headers, body: file });
+    const title = encodeURIComponent(file.name.replace(/\.fxsnapshot$/, ""));
+    return (await this.fetch(`${kind}?title=${title}`, { method: "PUT", headers, body: file })).json() as Promise<object>;
   }
 
   /** Fetches a file and hands it to the user; the token is in a header, so no address has it. */

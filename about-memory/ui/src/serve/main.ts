@@ -5,7 +5,7 @@ import { Api, type Job, type State, takeToken } from "./api";
 import { memoryPage, type Page } from "./memory";
 import { processesPage } from "./processes";
 import { reportPage } from "./report";
-import { readRoute } from "./route";
+import { link, readRoute, type Route } from "./route";
 import { seriesPage } from "./series";
 import { Side } from "./side";
 import { stacksPage } from "./stacks";
@@ -16,6 +16,10 @@ const main = byId("main");
 const side = new Side(byId("side"), api, tell);
 let state: State = {
   seq: 0,
+  displays: { census: {}, label: {}, "tree-map": {} },
+  cache: 0,
+  version: "",
+  system: "",
   readOnly: true,
   snapshots: [],
   reports: [],
@@ -50,6 +54,23 @@ function key() {
   return JSON.stringify([location.hash, own, isKnown, state.readOnly]);
 }
 
+/** The title of an address, as about:memory has it. */
+function titleOf({ parts: [kind, ...ids], query }: Route): string {
+  const snapshot = (id: string) => state.snapshots.find((one) => String(one.id) === id)?.title ?? `snapshot ${id}`;
+  const report = (id: string) => state.reports.find((one) => String(one.id) === id)?.title ?? `report ${id}`;
+  const against = query.get("against");
+  const of: Record<string, () => string> = {
+    memory: () => snapshot(ids[0]),
+    diff: () => `diff of ${snapshot(ids[0])} and ${snapshot(ids[1])}`,
+    generations: () => ids.map(snapshot).join(", "),
+    report: () => (against ? `diff of ${report(against)} and ${report(ids[0])}` : report(ids[0])),
+    stacks: () => state.stacks.find((one) => String(one.id) === ids[0])?.title ?? "stacks",
+    series: () => "all reports",
+  };
+  const title = kind === undefined ? undefined : of[kind]?.();
+  return title === undefined ? "about:memory" : `about:memory (${title})`;
+}
+
 /** Shows the address, if it or its snapshots have changed. */
 function show() {
   const route = readRoute();
@@ -61,6 +82,7 @@ function show() {
   page?.close();
   page = null;
   tell("", false);
+  document.title = titleOf(route);
   delete document.documentElement.dataset.rows;
   const isProcesses = kind === undefined;
   if (isProcesses) byId("to-processes").setAttribute("aria-current", "page");
@@ -76,6 +98,23 @@ function show() {
   else main.replaceChildren(create("p", "empty", "There is no such page. Choose one on the left."));
 }
 
+/** What the page says of each kind of computation. */
+const JOBS: Record<string, string> = {
+  read: "Reading snapshot…",
+  report: "Generating aggregate report…",
+  census: "Generating aggregate report…",
+  "tree-map": "Generating tree map…",
+  diff: "Computing difference…",
+  generations: "Computing differences…",
+  dominators: "Generating dominators report…",
+  classes: "Computing dominator's retained sizes…",
+  individuals: "Fetching individuals in group…",
+  search: "Searching…",
+  suspects: "Looking for suspects…",
+  paths: "Finding paths…",
+  walk: "Preparing paths…",
+};
+
 function showJobs(jobs: Job[]) {
   const parts = jobs.map((job) => {
     const part = create("span");
@@ -87,7 +126,7 @@ function showJobs(jobs: Job[]) {
     const cancel = create("button", "", "Cancel");
     cancel.type = "button";
     cancel.addEventListener("click", () => void api.remove(`jobs/${job.id}`).catch(() => {}));
-    part.append(`${job.kind} `, bar, " ", cancel, " ");
+    part.append(`${JOBS[job.kind] ?? job.kind} `, bar, " ", cancel, " ");
     return part;
   });
   byId("jobs").replaceChildren(...parts);
@@ -137,7 +176,10 @@ addEventListener("keydown", (event) => {
   const route = readRoute();
   const at = read.findIndex((snapshot) => String(snapshot.id) === route.parts[1]);
   const next = read[Math.max(0, Math.min(read.length - 1, at + step))];
-  location.hash = `#/memory/${next.id}/${route.parts[0] === "memory" ? (route.parts[2] ?? "census") : "census"}`;
+  const view = route.parts[0] === "memory" ? (route.parts[2] ?? "census") : "census";
+  // The same groups of another snapshot; its nodes are others.
+  const isOfGroups = ["census", "treemap", "classes"].includes(view);
+  location.hash = link(["memory", next.id, view === "individuals" ? "census" : view], isOfGroups && route.parts[0] === "memory" ? Object.fromEntries(route.query) : {});
 });
 addEventListener("address-replaced", () => (shown = key()));
 addEventListener("hashchange", () => {

@@ -1,12 +1,14 @@
-// The views of a snapshot, of two and of more: aggregate, tree map, dominators, individuals, suspects, search, difference,
-// generations.
+// The views of a snapshot, of two and of more: aggregate, tree map, dominators, classes, individuals, suspects, search,
+// difference, generations.
 
 import { create } from "../elements";
-import type { Api, State } from "./api";
+import type { Api, Display, State } from "./api";
+import { check, field } from "./controls";
 import { choice, exportMenu, type File } from "./export_menu";
 import { MapView } from "./map";
+import { Opened } from "./opened";
 import { PathsPane } from "./paths";
-import { changed, link, type Route } from "./route";
+import { changed, link, readRoute, type Route } from "./route";
 import { Table } from "./table";
 import { TypesView } from "./types";
 
@@ -18,17 +20,37 @@ const GROUPS: [string, string][] = [
   ["coarseType", "Coarse Type"],
   ["filename", "File Name"],
 ];
+/** The type of a node, as the server names nodes by itself. */
+const LABEL =
+  '{"by":"coarseType","objects":{"by":"objectClass","then":{"by":"count","count":true,"bytes":true},"other":{"by":"count","count":true,"bytes":true}},"strings":{"by":"internalType","then":{"by":"count","count":true,"bytes":true}},"scripts":{"by":"internalType","then":{"by":"filename","then":{"by":"count","count":true,"bytes":true},"noFilename":{"by":"count","count":true,"bytes":true}}},"other":{"by":"internalType","then":{"by":"count","count":true,"bytes":true}},"domNode":{"by":"descriptiveType","then":{"by":"count","count":true,"bytes":true}}}';
+const LABELS: [string, string][] = [
+  ["", "Type"],
+  [`{"by":"allocationStack","then":${LABEL},"noStack":${LABEL}}`, "Call Stack"],
+];
+/** The choice of a breakdown that the reader writes. */
+const OWN = "own";
 const VIEWS: [string, string][] = [
   ["treemap", "Tree Map"],
   ["census", "Aggregate"],
   ["dominators", "Dominators"],
+  ["classes", "Classes"],
   ["suspects", "Suspects"],
   ["search", "Search"],
 ];
 /** The view of a snapshot with typed blocks. */
 const TYPES: [string, string] = ["types", "Types"];
-/** A search begins this many milliseconds after the last key. */
-const TYPING = 300;
+/** What the page says while it waits for a view. */
+const BUSY: Record<string, string> = {
+  census: "Generating aggregate report…",
+  treemap: "Generating tree map…",
+  diff: "Computing difference…",
+  generations: "Computing differences…",
+  dominators: "Generating dominators report…",
+  classes: "Computing dominator's retained sizes…",
+  individuals: "Fetching individuals in group…",
+  suspects: "Looking for suspects…",
+  search: "Searching…",
+};
 
 export interface Page {
   close(): void;
@@ -47,21 +69,29 @@ export function memoryPage(main: HTMLElement, api: Api, state: State, route: Rou
   // By type the leaves come first, as in Firefox.
   const invert = (query.get("invert") ?? (by === "type" ? "1" : "0")) === "1";
   const filter = query.get("filter") ?? "";
-  const go = (changes: Record<string, string>) => location.replace(changed(route, changes));
+  const names = query.get("label") ?? "";
+  const opened = new Opened(query);
+  const go = (changes: Record<string, string>) => location.replace(changed(readRoute(), { ...opened.address, ...changes }));
+  /** The same rows of other snapshots stay open. */
+  const kept = () => ({ ...Object.fromEntries(readRoute().query), ...opened.address });
   const bar = create("div", "bar");
   main.replaceChildren(bar);
   if (isDiff) {
     bar.append(create("strong", "", `From snapshot ${first} to snapshot ${second}`));
-    const swap = create("a", "", "Swap");
-    swap.href = link(["diff", second, first], Object.fromEntries(query));
+    const swap = create("button", "", "Swap");
+    swap.type = "button";
+    swap.addEventListener("click", () => (location.hash = link(["diff", second, first], kept())));
     bar.append(swap);
   } else if (generations.length) {
     bar.append(create("strong", "", "Growth from the first snapshot to the last"));
-    bar.append(...state.snapshots.filter(({ state }) => state === "read").map(({ id, title }) => {
+    const swap = create("button", "", "Swap");
+    swap.type = "button";
+    swap.addEventListener("click", () => (location.hash = link(["generations", ...[...generations].reverse()], kept())));
+    bar.append(swap, ...state.snapshots.filter(({ state }) => state === "read").map(({ id, title }) => {
       const chosen = generations.includes(id);
       const label = check(`${id}. ${title}`, chosen, () => {
-        const next = chosen ? generations.filter((other) => other !== id) : [...generations, id].sort((a, b) => a - b);
-        location.hash = link(["generations", ...next], Object.fromEntries(query));
+        const next = chosen ? generations.filter((other) => other !== id) : [...generations, id];
+        location.hash = link(["generations", ...next], kept());
       });
       // One snapshot stays.
       label.querySelector("input")!.disabled = chosen && generations.length === 1;
@@ -79,18 +109,22 @@ export function memoryPage(main: HTMLElement, api: Api, state: State, route: Rou
     bar.append(tabs);
   }
   const hasGroups = ["census", "treemap", "diff", "generations"].includes(view);
-  if (hasGroups) bar.append(choice("Group by", GROUPS, by, (value) => go({ by: value, invert: "" })));
+  const others = { open: "", all: "", closed: "", at: "" };
+  if (hasGroups) {
+    const displays = view === "treemap" ? state.displays["tree-map"] : state.displays.census;
+    bar.append(...breakdown("Group by", GROUPS, displays, by, (value, inverted) => go({ by: value, invert: inverted, ...others })));
+  }
   if (hasGroups && view !== "treemap") {
-    bar.append(check("Invert tree", invert, (value) => go({ invert: value ? "1" : "0" })));
-    bar.append(field("Filter", filter, (value) => go({ filter: value })));
+    bar.append(check("Invert tree", invert, (value) => go({ invert: value ? "1" : "0", ...others })));
   }
-  if (view === "search") bar.append(field("Name or id", query.get("q") ?? "", (value) => go({ q: value })));
-  if (view === "individuals") {
-    bar.append(create("strong", "", `Nodes of the group ${query.get("name") ?? ""}`));
-    const back = create("a", "", "← Back to the aggregate");
-    back.href = link(["memory", first, "census"], { by });
-    bar.append(back);
+  if (view !== "suspects" && view !== "search" && view !== "types") {
+    bar.append(field("Filter", filter, (value) => go({ filter: value, at: "" })));
   }
+  if (view === "search") bar.append(field("Name or id", query.get("q") ?? "", (value) => go({ q: value, at: "" })));
+  if (["dominators", "suspects", "search", "individuals"].includes(view)) {
+    bar.append(...breakdown("Label by", LABELS, state.displays.label, names, (value) => go({ label: value })));
+  }
+  if (view === "individuals") bar.append(...ofGroup(route, first));
 
   if (view === "types") {
     const types = new TypesView(api, first, by, tell);
@@ -100,18 +134,14 @@ export function memoryPage(main: HTMLElement, api: Api, state: State, route: Rou
   }
   const asked: Record<string, Record<string, unknown>> = {
     census: { view: "census", snapshot: first, by, invert, filter },
-    treemap: { view: "tree-map", snapshot: first, by },
+    treemap: { view: "tree-map", snapshot: first, by, filter },
     diff: { view: "diff", baseline: first, comparison: second, by, invert, filter },
     generations: { view: "generations", snapshots: generations, by, invert, filter },
-    dominators: { view: "dominators", snapshot: first },
+    dominators: { view: "dominators", snapshot: first, filter },
+    classes: { view: "classes", snapshot: first, filter },
     suspects: { view: "suspects", snapshot: first },
     search: { view: "search", snapshot: first, text: query.get("q") ?? "" },
-    individuals: {
-      view: "individuals",
-      snapshot: first,
-      by,
-      leaves: (query.get("leaves") ?? "").split(",").filter(Boolean).map(Number),
-    },
+    individuals: { view: "individuals", snapshot: first, by, invert, group: Number(query.get("group")), filter },
   };
   const question = asked[view];
   if (!question) {
@@ -125,6 +155,7 @@ export function memoryPage(main: HTMLElement, api: Api, state: State, route: Rou
     const fill = create("div", "fill");
     fill.append(map.element);
     main.append(fill);
+    tell(BUSY[view], false);
     return map;
   }
   if (view === "search" && !query.get("q")) {
@@ -132,43 +163,104 @@ export function memoryPage(main: HTMLElement, api: Api, state: State, route: Rou
     bar.querySelector("input")?.focus();
     return { close() {} };
   }
-  const isOfNodes = !hasGroups;
+  const isOfNodes = !hasGroups && view !== "classes";
   const paths = isOfNodes ? new PathsPane(api, first) : null;
   const column = query.get("sort");
   const ascending = query.get("asc") === "1";
+  const sides = isDiff ? [first, second] : generations.length ? generations : [first];
   const table = new Table(api, {
     query: question,
     isOfNodes,
     isDiff,
     heads: Object.fromEntries(generations.map((id, place) => [`in-${place}`, `Snapshot ${id}`])),
     label: isOfNodes ? "Nodes" : "Groups",
+    names,
     sort: column ? { column, ascending } : null,
-    onSort: (next) => go({ sort: next, asc: next === column && !ascending ? "1" : "" }),
+    onSort: (next) => go({ sort: next, asc: next === column && !ascending ? "1" : "", at: "" }),
     ...(paths ? { onFocus: (row) => paths.show(row.id) } : {}),
-    ...(view === "census"
+    ...(hasGroups
       ? {
+          // Of several sides the last comes first.
           onBehind: (row) => {
-            const leaves = row.leaves.join(",");
-            location.hash = link(["memory", first, "individuals"], { by, leaves, name: row.name.join(" › ") });
+            const of = sides.length > 1 ? { of: sides.join(".") } : {};
+            const group = { by, invert: invert ? "1" : "0", group: String(row.id), name: row.name.join(" › ") };
+            location.hash = link(["memory", sides[sides.length - 1], "individuals"], { ...group, ...of });
           },
         }
       : {}),
+    behind: "The nodes of this group",
     onState: tell,
-    empty: filter ? "No matches." : isDiff ? "No difference between the two snapshots." : "Empty.",
+    opened,
+    busy: BUSY[view],
+    empty: (only) => {
+      if (only) {
+        const isWithoutStacks = by === "stack" && only.name[0] === "(no stack available)";
+        return isWithoutStacks ? "No call stacks found. Record call stacks before taking a snapshot." : "";
+      }
+      if (filter) return "No matches.";
+      if (view === "individuals") return "This snapshot has no nodes of the group.";
+      return isDiff ? "No difference between the baseline and comparison." : "Empty.";
+    },
   });
   main.append(table.element);
-  if (paths) main.append(paths.element);
+  if (paths) main.append(paths.splitter, paths.element);
   if (!bar.contains(document.activeElement)) table.focus();
   return {
     close() {
+      opened.close();
       table.close();
       paths?.close();
     },
   };
 }
 
+/** What the nodes of a group belong to: the way back, and the other sides of a difference. */
+function ofGroup({ query }: Route, snapshot: number): HTMLElement[] {
+  const { by, invert, group, name, of } = Object.fromEntries(query) as Record<string, string | undefined>;
+  const sides = (of ?? "").split(".").filter(Boolean);
+  const back = create("a", "", "← Back to the aggregate");
+  const kept = { by: by ?? "type", invert: invert ?? "" };
+  back.href = sides.length === 0 ? link(["memory", snapshot, "census"], kept) : link([sides.length === 2 ? "diff" : "generations", ...sides], kept);
+  const links = sides.map((side) => {
+    const to = create("a", "", `in snapshot ${side}`);
+    to.href = link(["memory", side, "individuals"], { ...kept, group: group ?? "", name: name ?? "", of: of ?? "" });
+    if (Number(side) === snapshot) to.setAttribute("aria-current", "page");
+    return to;
+  });
+  const tabs = create("span", "tabs");
+  tabs.append(...links);
+  return [create("strong", "", `⁂ Nodes of the group ${name ?? ""}`), tabs, back];
+}
+
+/** The choice of a breakdown: one of the page's, one of the user's, or one that the reader writes. */
+function breakdown(
+  title: string,
+  known: [string, string][],
+  own: Record<string, Display>,
+  value: string,
+  set: (value: string, inverted: string) => void,
+): HTMLElement[] {
+  const ofUser = Object.values(own ?? {}).map((display): [string, string] => [JSON.stringify(display.breakdown), display.displayName]);
+  const inverted = new Map(Object.values(own ?? {}).map((display) => [JSON.stringify(display.breakdown), display.inverted ? "1" : "0"]));
+  const all = [...known, ...ofUser];
+  const isWritten = !all.some(([name]) => name === value);
+  const input = create("input", "breakdown");
+  input.value = isWritten ? value : "";
+  input.hidden = !isWritten;
+  input.placeholder = '{"by":"internalType"} and Enter';
+  input.spellcheck = false;
+  input.setAttribute("aria-label", `${title}: breakdown as JSON`);
+  input.addEventListener("change", () => input.value && set(input.value, "0"));
+  const menu = choice(title, [...all, [OWN, "own …"]], isWritten ? OWN : value, (next) => {
+    if (next !== OWN) return set(next, inverted.get(next) ?? "");
+    input.hidden = false;
+    input.focus();
+  });
+  return [menu, input];
+}
+
 function exports(api: Api, query: Record<string, unknown>, snapshot: number | null, tell: Tell): HTMLElement {
-  const isOfNodes = ["dominators", "suspects", "search", "individuals"].includes(String(query.view));
+  const isOfNodes = ["dominators", "suspects", "search", "individuals", "classes"].includes(String(query.view));
   const own: [string, unknown] = isOfNodes
     ? ["this view as a table (.tsv)", { format: "tsv", query }]
     : ["this view as JSON", { format: "json", query }];
@@ -183,41 +275,4 @@ function exports(api: Api, query: Record<string, unknown>, snapshot: number | nu
         ];
   const files = [own, ...whole].map(([title, body]): File => [title, () => api.download("export", body)]);
   return exportMenu(files, tell);
-}
-
-function check(title: string, value: boolean, set: (value: boolean) => void) {
-  const label = create("label");
-  const box = create("input");
-  box.type = "checkbox";
-  box.checked = value;
-  box.addEventListener("change", () => set(box.checked));
-  label.append(box, ` ${title}`);
-  return label;
-}
-
-function field(title: string, value: string, set: (value: string) => void) {
-  const label = create("label", "", `${title} `);
-  const input = create("input");
-  input.type = "search";
-  input.id = "filter";
-  input.value = value;
-  input.spellcheck = false;
-  let timer = 0;
-  input.addEventListener("input", () => {
-    clearTimeout(timer);
-    timer = window.setTimeout(() => {
-      sessionStorage.setItem("typing", "1");
-      set(input.value);
-    }, TYPING);
-  });
-  label.append(input);
-  // The view was made anew by what the reader types.
-  if (sessionStorage.getItem("typing")) {
-    sessionStorage.removeItem("typing");
-    queueMicrotask(() => {
-      input.focus();
-      input.setSelectionRange(value.length, value.length);
-    });
-  }
-  return label;
 }

@@ -1,9 +1,12 @@
-// Why a node is alive: paths from the root to the node that has the focus, and to no other.
+// Why a node is alive: paths from the root to the node that has the focus, and to no other; as a list or as a graph.
 
 import { create } from "../elements";
 import type { Api } from "./api";
+import { check } from "./controls";
+import { graphOf } from "./paths_graph";
+import { link } from "./route";
 
-interface Step {
+export interface Step {
   node: number;
   name: string;
   edge: string | null;
@@ -12,12 +15,20 @@ interface Step {
 /** A focus that moves on within this many milliseconds asks for nothing. */
 const RESTING = 80;
 const MOST = 10;
+/** The part of the page that the paths have, and whether they are a graph, are the reader's choice for all snapshots. */
+const SIZE = "paths-size";
+const GRAPH = "paths-graph";
+const [LEAST, GREATEST, USUAL] = [10, 90, 35];
 
 export class PathsPane {
   readonly element = create("section", "paths");
-  private readonly body = create("div", "", "Select a row to see its retaining paths.");
+  /** Between rows and paths; arrow keys and the pointer move it. */
+  readonly splitter = create("div", "splitter");
+  private readonly body = create("div", "", "Select an item to view its retaining paths.");
   private request = new AbortController();
   private timer = 0;
+  private found: Step[][] = [];
+  private isGraph = sessionStorage.getItem(GRAPH) === "1";
 
   constructor(
     private readonly api: Api,
@@ -25,7 +36,44 @@ export class PathsPane {
   ) {
     this.element.tabIndex = 0;
     this.element.setAttribute("aria-label", "Retaining paths");
-    this.element.append(create("h2", "", "Retaining paths (from garbage collector roots)"), this.body);
+    const head = create("h2", "", "Retaining paths (from garbage collector roots)");
+    const graph = check("graph", this.isGraph, (isGraph) => {
+      this.isGraph = isGraph;
+      sessionStorage.setItem(GRAPH, isGraph ? "1" : "");
+      this.draw();
+    });
+    head.append(" ", graph);
+    this.element.append(head, this.body);
+    const { splitter } = this;
+    splitter.tabIndex = 0;
+    splitter.setAttribute("role", "separator");
+    splitter.setAttribute("aria-orientation", "horizontal");
+    splitter.setAttribute("aria-label", "Height of the retaining paths");
+    splitter.setAttribute("aria-valuemin", String(LEAST));
+    splitter.setAttribute("aria-valuemax", String(GREATEST));
+    this.resize(Number(sessionStorage.getItem(SIZE)) || USUAL);
+    splitter.addEventListener("keydown", (event) => {
+      const step = { ArrowUp: 5, ArrowDown: -5 }[event.key];
+      if (!step) return;
+      event.preventDefault();
+      this.resize(this.size + step);
+    });
+    splitter.addEventListener("pointerdown", (event) => splitter.setPointerCapture(event.pointerId));
+    splitter.addEventListener("pointermove", (event) => {
+      const whole = splitter.parentElement?.getBoundingClientRect();
+      if (whole && splitter.hasPointerCapture(event.pointerId)) this.resize((100 * (whole.bottom - event.clientY)) / whole.height);
+    });
+  }
+
+  private get size() {
+    return Number(this.splitter.getAttribute("aria-valuenow"));
+  }
+
+  private resize(size: number) {
+    const rounded = Math.round(Math.max(LEAST, Math.min(GREATEST, size)));
+    this.splitter.setAttribute("aria-valuenow", String(rounded));
+    this.element.style.flexBasis = `${rounded}%`;
+    sessionStorage.setItem(SIZE, String(rounded));
   }
 
   /** Shows the paths to a node; the request for the node before ends. */
@@ -45,19 +93,32 @@ export class PathsPane {
       const query = { view: "paths", snapshot: this.snapshot, node, max: MOST };
       const { paths } = await this.api.post<{ paths: Step[][] }>("query", { query }, signal);
       if (signal.aborted) return;
-      this.body.replaceChildren(...paths.map((path) => this.path(path)));
-      if (paths.length === 0) this.body.textContent = "No path leads from the roots to this node.";
+      this.found = paths;
+      this.draw();
       this.element.dataset.node = String(node);
     } catch (error) {
       if (!signal.aborted) this.body.textContent = (error as Error).message;
     }
   }
 
+  private draw() {
+    if (this.found.length === 0) this.body.textContent = "No path leads from the roots to this node.";
+    else if (this.isGraph) this.body.replaceChildren(graphOf(this.found, (node) => this.to(node)));
+    else this.body.replaceChildren(...this.found.map((path) => this.path(path)));
+  }
+
+  /** The address of a node. */
+  private to(node: number) {
+    return link(["memory", this.snapshot, "search"], { q: `@0x${node.toString(16)}` });
+  }
+
   private path(steps: Step[]): HTMLElement {
     const list = create("ol", "path");
     steps.forEach((step, at) => {
       const item = create("li");
-      item.append(" ".repeat(2 * at), create("span", "name", step.name || "(root)"));
+      const name = create("a", "name", step.name || "(root)");
+      name.href = this.to(step.node);
+      item.append(" ".repeat(2 * at), name);
       item.append(create("span", "address", ` @ 0x${step.node.toString(16)}`));
       if (at + 1 < steps.length) item.append(create("span", "edge", ` .${step.edge ?? "(no name)"} →`));
       list.append(item);

@@ -1,9 +1,10 @@
-// Running processes, with what each of them can do.
+// Running processes, with what each of them can do, what was done, and what to say when something does not work.
 
 import { create } from "../elements";
 import type { Api, State } from "./api";
-import { bytes } from "./format";
+import { button, check } from "./controls";
 import { exportMenu } from "./export_menu";
+import { bytes, percent } from "./format";
 import type { Page, Tell } from "./memory";
 import { link } from "./route";
 import { Sparkline } from "./sparkline";
@@ -11,17 +12,27 @@ import { Sparkline } from "./sparkline";
 interface Process {
   pid: number;
   name?: string;
+  exe?: string;
   error?: string;
+  /** In seconds since 1970. */
+  started?: number;
   requests?: string[];
+  /** Whether it records its call stacks since a page asked for it. */
+  recording?: boolean;
   resident: number | null;
   heap: number | null;
+  /** What no reporter claims, and all of explicit, as the latest measurement has them. */
+  unclassified?: [number, number] | null;
 }
 
 /** The list is read anew this often, in milliseconds. */
 const OFTEN = 2_000;
+/** Messages to keep. */
+const MESSAGES = 30;
 const NOBODY =
   "No process listens. Start a program with ABOUT_MEMORY=listen, or call memory_reporter::listen() in it. " +
   "Or open a heap snapshot or a report: about-memory serve FILE.";
+const HEADS = ["", "Process", "PID", "Age", "Resident", "Lately", "Heap", "Unclassified", "Actions"];
 
 function asTable(processes: Process[]): Blob {
   const line = ({ pid, name, resident, heap }: Process) =>
@@ -29,108 +40,255 @@ function asTable(processes: Process[]): Blob {
   return new Blob([["#pid\tname\tresident\theap", ...processes.map(line), ""].join("\n")]);
 }
 
-/** The latest resident memory by process; it outlives the page. */
+/** The latest resident memory by process; it outlives the page, as the choices and the messages do. */
 const latest = new Map<number, number[]>();
+const chosen = new Set<number>();
+const messages: string[] = [];
+let anonymize = false;
+let verbose = false;
+
+/** How long ago a process started. */
+function age(started: number): string {
+  const seconds = Math.max(0, Math.round(Date.now() / 1000 - started));
+  const [days, hours, minutes] = [Math.floor(seconds / 86_400), Math.floor(seconds / 3600), Math.floor(seconds / 60)];
+  return days > 0 ? `${days} d ${hours % 24} h` : hours > 0 ? `${hours} h ${minutes % 60} min` : minutes > 0 ? `${minutes} min ${seconds % 60} s` : `${seconds} s`;
+}
+
+interface Cells {
+  age: HTMLElement;
+  resident: HTMLElement;
+  heap: HTMLElement;
+  unclassified: HTMLElement;
+  line: Sparkline;
+}
 
 export function processesPage(main: HTMLElement, api: Api, state: State, tell: Tell): Page {
-  let timer = 0;
-  let isClosed = false;
-  main.replaceChildren(create("p", "empty", "Looking for processes …"));
-  const act = async (title: string, run: () => Promise<void>) => {
-    tell(`${title} …`, false);
-    await run().then(
-      () => tell(`${title}: done`, false),
-      (error: Error) => tell(error.message, true),
+  const page = new ProcessesPage(main, api, state, tell);
+  page.start();
+  return page;
+}
+
+class ProcessesPage implements Page {
+  private timer = 0;
+  private isClosed = false;
+  private readonly cells = new Map<number, Cells>();
+  private known = "";
+  private shown: Process[] = [];
+  private readonly log = create("section", "messages");
+
+  constructor(
+    private readonly main: HTMLElement,
+    private readonly api: Api,
+    private readonly state: State,
+    private readonly tell: Tell,
+  ) {}
+
+  start() {
+    this.main.replaceChildren(create("p", "empty", "Looking for processes …"));
+    void this.refresh();
+  }
+
+  close() {
+    this.isClosed = true;
+    clearTimeout(this.timer);
+  }
+
+  /** Does what a button is for, and notes the outcome with its time. */
+  private async act(title: string, done: string, run: () => Promise<unknown>) {
+    this.tell(`${title}…`, false);
+    const outcome = await run().then(
+      () => ({ text: done, isError: false }),
+      (error: Error) => ({ text: error.message, isError: true }),
     );
-  };
-  const measure = (pid: number, minimize: boolean) => async () => {
-    const { report } = await api.post<{ report: number }>("measure", { pids: [pid], minimize });
-    location.hash = link(["report", report]);
-  };
-  const button = (title: string, run: () => Promise<void>) => {
-    const element = create("button", "", title);
-    element.type = "button";
-    element.addEventListener("click", () => void act(title, run));
-    return element;
-  };
-  const actions = (process: Process) => {
+    this.tell(outcome.text, outcome.isError);
+    messages.unshift(`${new Date().toISOString()} ${outcome.text}`);
+    messages.splice(MESSAGES);
+    this.drawLog();
+  }
+
+  private drawLog() {
+    const list = create("ul");
+    list.append(...messages.map((message) => create("li", "", message)));
+    this.log.replaceChildren(create("h2", "", "Messages"), messages.length > 0 ? list : create("p", "none", "Nothing was done yet."));
+  }
+
+  private async measure(pids: number[], minimize: boolean): Promise<number> {
+    return (await this.api.post<{ report: number }>("measure", { pids, minimize, anonymize })).report;
+  }
+
+  private show(report: number, more: Record<string, string> = {}) {
+    location.hash = link(["report", report], { verbose: verbose ? "1" : "", ...more });
+  }
+
+  private button(title: string, done: string, run: () => Promise<unknown>) {
+    return button(title, () => void this.act(title, done, run));
+  }
+
+  private actions(process: Process): HTMLElement[] {
+    const { api, state } = this;
+    const { pid } = process;
     const can = (request: string) => !state.readOnly && process.requests?.includes(request);
-    const of = `processes/${process.pid}`;
-    const all = [button("Measure", measure(process.pid, false))];
-    if (can("minimize")) all.push(button("Minimize and measure", measure(process.pid, true)));
-    if (can("heap-snapshot")) {
-      all.push(button("Take snapshot", () => api.post(`${of}/heap-snapshot`, {})));
+    const of = `processes/${pid}`;
+    const post = (action: string) => () => api.post<{ stacks: number }>(`${of}/${action}`, {});
+    const name = `process ${pid}`;
+    const measured = (minimize: boolean) => async () => this.show(await this.measure([pid], minimize));
+    const all: HTMLElement[] = [this.button("Measure", `Measured ${name}`, measured(false))];
+    if (!state.readOnly) {
+      all.push(this.button("Minimize", `Memory minimization completed (${name})`, post("minimize")));
+      all.push(this.button("Minimize and measure", `Memory minimization completed (${name})`, measured(true)));
     }
-    if (state.typesOfProcesses && can("dmd-copy")) all.push(button("Types", () => api.post(`${of}/types`, {})));
+    if (can("collect")) all.push(this.button("Collect garbage", `Garbage collection completed (${name})`, post("collect")));
+    if (can("heap-snapshot")) all.push(this.button("Take snapshot", `Took a snapshot of ${name}`, post("heap-snapshot")));
+    if (state.typesOfProcesses && can("dmd-copy")) all.push(this.button("Types", `Reading the types of ${name}`, post("types")));
     if (can("dmd-dump")) {
-      all.push(
-        button("Stacks", async () => {
-          const { stacks } = await api.post<{ stacks: number }>(`${of}/stacks`, {});
-          location.hash = link(["stacks", stacks]);
-        }),
-      );
+      const stacks = async () => (location.hash = link(["stacks", (await post("stacks")()).stacks]));
+      all.push(this.button("Stacks", `Took the stacks of ${name}`, stacks));
+      all.push(this.button("Save DMD output", `Saved DMD's output of ${name}`, () => api.download(`${of}/dmd-dump`, {})));
     }
-    if (can("dmd-dump")) all.push(button("Save DMD output", () => api.download(`${of}/dmd-dump`, {})));
+    if (can("dmd-track")) all.push(this.recording(process, post));
     return all;
-  };
-  const amounts = new Map<number, { resident: HTMLElement; heap: HTMLElement; line: Sparkline }>();
-  let known = "";
-  let shown: Process[] = [];
-  const draw = (processes: Process[]) => {
-    shown = processes;
-    const now = JSON.stringify(processes.map(({ pid, name, error, requests }) => [pid, name, error, requests]));
+  }
+
+  /** The check box that starts and ends a recording. */
+  private recording(process: Process, post: (action: string) => () => Promise<{ stacks: number }>): HTMLElement {
+    const label = check("Record call stacks", process.recording ?? false, (on) => {
+      // Nobody clicks twice.
+      label.querySelector("input")!.disabled = true;
+      const start = () => post("record")();
+      const stop = async () => (location.hash = link(["stacks", (await post("stop")()).stacks]));
+      const done = on ? `Recording call stacks of process ${process.pid}` : `Recorded process ${process.pid}`;
+      void this.act("Record call stacks", done, on ? start : stop).then(() => this.again());
+    });
+    label.className = process.recording ? "recording on" : "recording";
+    return label;
+  }
+
+  private again() {
+    this.known = "";
+    clearTimeout(this.timer);
+    void this.refresh();
+  }
+
+  /** What is done with all chosen processes. */
+  private ofChosen(): HTMLElement[] {
+    const pids = () => [...chosen];
+    const needs = (least: number, run: () => Promise<unknown>) => () =>
+      chosen.size < least ? Promise.reject(new Error(least === 1 ? "Choose processes first." : "Choose two processes.")) : run();
+    const save = async () => this.api.download(`reports/${await this.measure(pids(), false)}/file?format=json`);
+    const difference = async () => {
+      const [first, second] = [await this.measure([pids()[0]], false), await this.measure([pids()[1]], false)];
+      this.show(second, { against: String(first) });
+    };
+    const minimize = async () => {
+      for (const pid of chosen) await this.api.post(`processes/${pid}/minimize`, {});
+    };
+    const all = [
+      this.button("Measure chosen", "Measured", needs(1, async () => this.show(await this.measure(pids(), false)))),
+      this.button("Measure and save…", "Measured and saved", needs(1, save)),
+      this.button("Difference of two", "Measured", needs(2, difference)),
+    ];
+    if (!this.state.readOnly) all.push(this.button("Minimize chosen", "Memory minimization completed", needs(1, minimize)));
+    return all;
+  }
+
+  private draw(processes: Process[]) {
+    this.shown = processes;
+    const now = JSON.stringify(processes.map(({ pid, name, error, requests, recording }) => [pid, name, error, requests, recording]));
     // The same processes keep their rows, so that no button moves under the mouse.
-    if (now !== known) {
-      known = now;
-      amounts.clear();
-      for (const pid of latest.keys()) if (!processes.some((process) => process.pid === pid)) latest.delete(pid);
-      if (processes.length === 0) return main.replaceChildren(create("p", "empty", NOBODY));
-      const table = create("table", "processes");
-      const head = create("tr");
-      head.append(...["Process", "PID", "Resident", "Lately", "Heap", "Actions"].map((title) => create("th", "", title)));
-      const rows = processes.map((process) => {
-        const row = create("tr");
-        const [resident, heap] = [create("td", "number"), create("td", "number")];
-        const before = latest.get(process.pid) ?? [];
-        latest.set(process.pid, before);
-        const line = new Sparkline(before, bytes);
-        amounts.set(process.pid, { resident, heap, line });
-        const lately = create("td");
-        lately.append(line.element);
-        const last = create("td");
-        if (process.error) last.append(create("span", "error", process.error));
-        else last.append(...actions(process));
-        const pid = create("td", "number", String(process.pid));
-        row.append(create("td", "", process.name ?? "?"), pid, resident, lately, heap, last);
-        return row;
-      });
-      table.append(head, ...rows);
-      const bar = create("div", "bar");
-      bar.append(exportMenu([["this list as a table (.tsv)", async () => api.save("processes.tsv", asTable(shown))]], tell));
-      main.replaceChildren(bar, table);
+    if (now !== this.known) {
+      this.known = now;
+      this.drawRows(processes);
     }
-    for (const { pid, resident, heap } of processes) {
-      const cells = amounts.get(pid);
+    for (const { pid, resident, heap, started, unclassified } of processes) {
+      const cells = this.cells.get(pid);
       if (!cells) continue;
+      cells.age.textContent = started ? age(started) : "";
       cells.resident.textContent = resident == null ? "" : bytes(resident);
       if (resident != null) cells.line.add(resident);
       cells.heap.textContent = heap == null ? "" : bytes(heap);
+      cells.unclassified.textContent = unclassified ? percent(...unclassified) : "";
+      cells.unclassified.title = unclassified ? `${bytes(unclassified[0])} of ${bytes(unclassified[1])}, when it was measured last` : "Measure it to know";
     }
-  };
-  const refresh = async () => {
+  }
+
+  private drawRows(processes: Process[]) {
+    this.cells.clear();
+    for (const all of [latest, chosen]) {
+      for (const pid of all.keys()) if (!processes.some((process) => process.pid === pid)) all.delete(pid);
+    }
+    if (processes.length === 0) {
+      this.drawLog();
+      return this.main.replaceChildren(create("p", "empty", NOBODY), this.log, this.troubleshooting());
+    }
+    const table = create("table", "processes");
+    const head = create("tr");
+    head.append(...HEADS.map((title) => create("th", "", title)));
+    table.append(head, ...processes.map((process) => this.row(process)));
+    const bar = create("div", "bar");
+    bar.append(
+      ...this.ofChosen(),
+      check("anonymize", anonymize, (on) => (anonymize = on)),
+      check("verbose", verbose, (on) => (verbose = on)),
+      exportMenu([["this list as a table (.tsv)", async () => this.api.save("processes.tsv", asTable(this.shown))]], this.tell),
+    );
+    this.drawLog();
+    const body = create("div", "scrolls");
+    body.tabIndex = 0;
+    body.setAttribute("role", "region");
+    body.setAttribute("aria-label", "Processes");
+    body.append(table, this.log, this.troubleshooting());
+    this.main.replaceChildren(bar, body);
+  }
+
+  private row(process: Process): HTMLElement {
+    const { pid } = process;
+    const row = create("tr");
+    const number = () => create("td", "number");
+    const [of, resident, heap, unclassified] = [number(), number(), number(), number()];
+    const before = latest.get(pid) ?? [];
+    latest.set(pid, before);
+    const line = new Sparkline(before, bytes);
+    this.cells.set(pid, { age: of, resident, heap, unclassified, line });
+    const box = check("", chosen.has(pid), (on) => (on ? chosen.add(pid) : chosen.delete(pid)));
+    box.querySelector("input")!.setAttribute("aria-label", `Choose ${process.name ?? "process"} ${pid}`);
+    const [choose, lately, last] = [create("td"), create("td"), create("td")];
+    choose.append(box);
+    lately.append(line.element);
+    if (process.error) last.append(create("span", "error", process.error));
+    else last.append(...this.actions(process));
+    const name = create("td", "", process.name ?? "?");
+    name.title = process.exe ?? "";
+    row.append(choose, name, create("td", "number", String(pid)), of, resident, lately, heap, unclassified, last);
+    return row;
+  }
+
+  /** What one needs to know when something does not work. */
+  private troubleshooting(): HTMLElement {
+    const { state } = this;
+    const details = create("details", "troubleshooting");
+    const list = create("ul");
+    const lines = [
+      `about-memory ${state.version} on ${state.system}${state.readOnly ? ", read-only" : ""}`,
+      `${state.snapshots.length} heap snapshots, ${state.reports.length} reports, ${state.stacks.length} stacks; ${bytes(state.cache)} of results in the cache`,
+      ...this.shown.map(({ pid, name, error, requests }) => `process ${pid} (${name ?? "?"}): ${error ?? `answers report, minimize, amounts${requests?.length ? `, ${requests.join(", ")}` : ""}`}`),
+      "no button “Take snapshot”: the program has to call heap_graph::answer_snapshots",
+      "no button “Collect garbage”: the program has to call memory_reporter::live::answer_collections",
+      "no buttons for stacks: start the program with about-memory run, or declare dmd::Dmd as its allocator",
+      "no “Record call stacks”: DMD has to wait in the program (about-memory run --wait-for-track, dmd::Dmd::on_request)",
+      "no button “Types”: the program runs under DMD and was built with debug = 2",
+    ];
+    list.append(...lines.map((line) => create("li", "", line)));
+    details.append(create("summary", "", "Troubleshooting information"), list);
+    return details;
+  }
+
+  private async refresh() {
     try {
-      const { processes } = await api.get<{ processes: Process[] }>("processes");
-      if (!isClosed) draw(processes);
+      const { processes } = await this.api.get<{ processes: Process[] }>("processes");
+      if (!this.isClosed) this.draw(processes);
     } catch (error) {
-      if (!isClosed) tell((error as Error).message, true);
+      if (!this.isClosed) this.tell((error as Error).message, true);
     }
-    if (!isClosed) timer = window.setTimeout(() => void refresh(), OFTEN);
-  };
-  void refresh();
-  return {
-    close() {
-      isClosed = true;
-      clearTimeout(timer);
-    },
-  };
+    if (!this.isClosed) this.timer = window.setTimeout(() => void this.refresh(), OFTEN);
+  }
 }

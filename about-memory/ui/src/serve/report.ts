@@ -2,25 +2,45 @@
 // can be followed: it is measured again each second, also as the difference since a mark.
 
 import { decode } from "../data";
-import { create } from "../elements";
+import { byId, create } from "../elements";
 import { Model } from "../model";
+import { ProcessIndex } from "../process_index";
 import type { View } from "../view";
 import { TreeView } from "../views/tree_view";
 import { TreemapView } from "../views/treemap_view";
 import type { Api, State } from "./api";
+import { check } from "./controls";
 import { exportMenu, type File } from "./export_menu";
 import type { Page, Tell } from "./memory";
-import { changed, link, replaceAddress, type Route } from "./route";
+import { reportFlame } from "./report_flame";
+import { changed, link, readRoute, replaceAddress, type Route } from "./route";
 
 const TYPING = 300;
 /** A report that is followed is measured again this many milliseconds after the last answer. */
 const OFTEN = 1_000;
+/** The address has at most this many rows that were opened or closed. */
+const MOST_TOGGLED = 40;
 
 export function reportPage(main: HTMLElement, api: Api, state: State, route: Route, tell: Tell): Page {
   const page = new ReportPage(main, api, state, route, tell);
   main.replaceChildren(create("p", "empty", "Loading …"));
   page.start().catch((error: Error) => tell(error.message, true));
   return page;
+}
+
+/** What the reader has opened and closed, as the address has it. */
+function written(model: Model): string {
+  const all = model.toggled.slice(-MOST_TOGGLED);
+  return all.length > 0 ? JSON.stringify(all) : "";
+}
+
+function opened(route: Route): Model["toggled"] {
+  try {
+    const all: unknown = JSON.parse(route.query.get("open") ?? "[]");
+    return Array.isArray(all) ? all.filter((one) => Array.isArray(one) && one.length > 1) : [];
+  } catch {
+    return [];
+  }
 }
 
 class ReportPage implements Page {
@@ -97,13 +117,17 @@ class ReportPage implements Page {
 
   private show() {
     const { main, model, route } = this;
-    const views: View[] = [new TreeView(model), new TreemapView(model)];
+    const views: View[] = [new TreeView(model), new TreemapView(model), ...(model.data.isDiff ? [] : [reportFlame(model)])];
     this.shown = views.find((view) => view.id === route.query.get("view")) ?? views[0];
     const bar = create("div", "bar");
     const tabs = create("span", "tabs");
     for (const view of views) {
       const tab = create("a", "", view.title);
       tab.href = changed(route, { view: view.id });
+      tab.addEventListener("click", (event) => {
+        event.preventDefault();
+        location.hash = changed(readRoute(), { view: view.id });
+      });
       if (view === this.shown) tab.setAttribute("aria-current", "page");
       tabs.append(tab);
     }
@@ -113,31 +137,54 @@ class ReportPage implements Page {
     filter.placeholder = "part of a path";
     filter.value = route.query.get("filter") ?? "";
     filter.setAttribute("aria-label", "Filter");
-    const verbose = create("input");
-    verbose.type = "checkbox";
-    verbose.id = "verbose";
-    verbose.checked = route.query.get("verbose") === "1";
-    const label = create("label");
-    label.append(verbose, " verbose");
-    const update = () => {
-      model.ask({ filter: filter.value, regex: false, verbose: verbose.checked, hideTiny: true });
-      this.shown.update();
-      const now = { filter: filter.value, verbose: verbose.checked ? "1" : "", live: this.live ? "1" : "" };
-      replaceAddress(changed(route, now));
+    const box = (id: string, title: string) => {
+      const label = check(title, route.query.get(id) === "1", () => update());
+      const input = label.querySelector("input")!;
+      input.id = id;
+      return { label, input };
     };
+    const [verbose, regex] = [box("verbose", "verbose"), box("regex", "regular expression")];
+    model.toggled = opened(route);
+    const index = new ProcessIndex(create("nav", "process-index"), model, (row) => {
+      const tree = views[0] as TreeView;
+      tree.goTo(row);
+      tree.element.focus();
+    });
+    const update = () => {
+      model.ask({ filter: filter.value, regex: regex.input.checked, verbose: verbose.input.checked, hideTiny: true });
+      this.shown.update();
+      if (model.filterError) this.tell(model.filterError, true);
+      else if (byId("status").className) this.tell("", false);
+      index.update();
+      const on = (input: HTMLInputElement) => (input.checked ? "1" : "");
+      const now = { filter: filter.value, verbose: on(verbose.input), regex: on(regex.input), live: this.live ? "1" : "" };
+      replaceAddress(changed(route, { ...now, open: written(model) }));
+    };
+    views[0].element.addEventListener("click", () => this.note());
+    views[0].element.addEventListener("keydown", () => this.note());
     let timer = 0;
     filter.addEventListener("input", () => {
       clearTimeout(timer);
       timer = window.setTimeout(update, TYPING);
     });
-    verbose.addEventListener("change", update);
-    bar.append(tabs, filter, label, ...this.ofProcess(update), ...this.comparison(), ...this.stacks(views), this.exports());
+    bar.append(tabs, filter, regex.label, verbose.label, ...this.ofProcess(update), ...this.comparison(), ...this.stacks(views), this.exports());
     const fill = create("div", "fill");
     fill.append(this.shown.element);
-    main.replaceChildren(bar, fill);
+    const processes = model.data.processes.length > 1 && this.shown === views[0] ? [index.element] : [];
+    main.replaceChildren(bar, ...processes, fill);
     update();
-    this.tell("", false);
+    if (!model.filterError) this.tell("", false);
     (this.shown.focused ?? this.shown.element).focus();
+  }
+
+  private noting = 0;
+
+  /** The address follows what the reader opens. */
+  private note() {
+    clearTimeout(this.noting);
+    this.noting = window.setTimeout(() => {
+      if (!this.isClosed) replaceAddress(changed(readRoute(), { open: written(this.model) }));
+    }, TYPING);
   }
 
   /** What follows a process. */

@@ -93,7 +93,15 @@ function show(body: HTMLElement, { reports, rows, leftOut }: Series, tell: Tell)
     cell.append(to);
     head.append(cell);
   }
-  head.append(create("th", "number", "Growth"));
+  const growth = create("th", "number");
+  if (reports.length > 1) {
+    // What changed from the first to the last, row by row.
+    const to = create("a", "", "Growth");
+    to.href = link(["report", reports[reports.length - 1].id], { against: String(reports[0].id) });
+    to.title = "The difference of the last and the first report";
+    growth.append(to);
+  } else growth.textContent = "Growth";
+  head.append(growth);
   table.append(head);
   // Lines have one scale, so only rows of one unit have them.
   const { units } = rows[0];

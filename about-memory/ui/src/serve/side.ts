@@ -3,6 +3,7 @@
 import { create } from "../elements";
 import type { Api, Snapshot, State } from "./api";
 import { bytes, count } from "./format";
+import { button, chooseFile } from "./controls";
 import type { Tell } from "./memory";
 import { link, readRoute } from "./route";
 
@@ -50,6 +51,9 @@ export class Side {
       all.href = link(["generations", ...read.slice(-16).map(({ id }) => id)]);
       parts.push(all);
     }
+    if (!state.readOnly && state.snapshots.length > 0) {
+      parts.push(button("Delete all", () => this.run(this.api.remove("snapshots")), "Remove all snapshots"));
+    }
     if (state.snapshots.length === 0) parts.push(create("p", "none", "None yet. Take one of a process, or import one."));
     if (!state.readOnly) parts.push(this.importer());
     if (state.reports.length > 0) parts.push(...listOf("Reports", "report", state.reports));
@@ -62,7 +66,7 @@ export class Side {
     this.element.replaceChildren(...parts);
   }
 
-  private run(what: Promise<void>) {
+  private run(what: Promise<unknown>) {
     what.catch((error: Error) => this.tell(error.message, true));
   }
 
@@ -83,49 +87,80 @@ export class Side {
       item.append(create("small", "", `${bytes(snapshot.bytes)} in ${count(snapshot.nodes)} nodes`));
       if (snapshot.time !== null) item.append(create("small", "", new Date(snapshot.time / 1000).toLocaleString()));
     }
-    const button = (text: string, title: string, act: () => void) => {
-      const element = create("button", "", text);
-      element.type = "button";
-      element.title = title;
+    const add = (text: string, title: string, act: () => void) => {
+      const element = button(text, act, title);
       element.setAttribute("aria-label", `${title}: ${snapshot.title}`);
-      element.addEventListener("click", act);
       item.append(element, " ");
     };
     if (isRead) {
-      button("Save", "Save this snapshot as a file", () => {
+      add("Save", "Save this snapshot as a file", () => {
         this.run(this.api.download("export", { format: "fxsnapshot", snapshot: id }));
       });
       if (state.snapshots.filter((other) => other.state === "read").length > 1) {
         const begins = this.baseline === id;
         const text = this.baseline === 0 ? "Compare" : begins ? "Baseline" : "…with this";
-        button(text, "Compare two snapshots, the earlier first", () => {
+        add(text, "Compare two snapshots, the earlier first", () => {
           if (this.baseline !== 0 && !begins) location.hash = link(["diff", this.baseline, id]);
           this.baseline = this.baseline === 0 ? id : 0;
           this.draw(state);
         });
       }
     }
+    const { pid } = snapshot;
+    if (!state.readOnly && pid !== null) {
+      add("Again", `Take another snapshot of process ${pid}`, () => {
+        this.run(this.api.post(`processes/${pid}/heap-snapshot`, {}));
+      });
+    }
     if (!state.readOnly) {
-      button("×", "Remove this snapshot", () => this.run(this.api.remove(`snapshots/${id}`)));
+      add("×", "Remove this snapshot", () => this.run(this.api.remove(`snapshots/${id}`)));
     }
     return item;
   }
 
+  /** Files that a page sends: heap snapshots, reports, dumps and recordings, and two reports to compare. */
   private importer(): HTMLElement {
-    const input = create("input");
-    input.type = "file";
-    input.accept = ".fxsnapshot";
-    input.hidden = true;
-    input.addEventListener("change", () => {
-      const file = input.files?.[0];
-      if (file) this.run(this.api.upload(file));
-      input.value = "";
-    });
-    const button = create("button", "", "Import…");
-    button.type = "button";
-    button.addEventListener("click", () => input.click());
+    const one = chooseFile("", (file) => this.run(this.send(file)));
+    const two = chooseFile(".json,.gz", (file) => this.run(this.compare(file)));
     const both = create("div");
-    both.append(button, input);
+    const load = button("Import…", () => one.click(), "Open a heap snapshot, a report, a dump of DMD or a recording");
+    const diff = button("Load and diff…", () => two.click(), "Open two reports, the earlier first, and show what changed");
+    both.append(load, " ", diff, one, two);
     return both;
+  }
+
+  private async send(file: File) {
+    this.tell(`Importing ${file.name}…`, false);
+    if (file.name.endsWith(".fxsnapshot")) await this.api.upload("snapshots", file);
+    else if (/\.dmdrec$/.test(file.name)) location.hash = link(["stacks", (await this.api.upload("stacks", file)).stacks!]);
+    else await this.report(file);
+    this.tell("", false);
+  }
+
+  /** A report, or a dump of DMD, which has the same extension. */
+  private async report(file: File) {
+    try {
+      location.hash = link(["report", (await this.api.upload("reports", file)).report!]);
+    } catch (error) {
+      const opened = await this.api.upload("stacks", file).catch(() => null);
+      if (!opened) throw error;
+      location.hash = link(["stacks", opened.stacks!]);
+    }
+  }
+
+  private first: number | null = null;
+
+  /** Two files of one choice, or one after the other. */
+  private async compare(...files: File[]) {
+    for (const file of files) {
+      const { report } = await this.api.upload("reports", file);
+      if (this.first === null) {
+        this.first = report!;
+        this.tell(`${file.name} is the baseline. Choose the report to compare with it.`, false);
+      } else {
+        location.hash = link(["report", report!], { against: String(this.first) });
+        this.first = null;
+      }
+    }
   }
 }

@@ -7,9 +7,11 @@ import { Model } from "../model";
 import type { View } from "../view";
 import { FlameView } from "../views/flame_view";
 import type { Api, State } from "./api";
-import { exportMenu, type File } from "./export_menu";
+import { choice, exportMenu, type File } from "./export_menu";
 import type { Page, Tell } from "./memory";
+import { button, check } from "./controls";
 import { changed, link, replaceAddress, type Route } from "./route";
+import { SuggestionsPane } from "./suggestions";
 
 const TYPING = 300;
 const FORMATS: [string, string][] = [
@@ -39,12 +41,14 @@ export function stacksPage(main: HTMLElement, api: Api, state: State, route: Rou
 }
 
 function show(main: HTMLElement, api: Api, state: State, route: Route, model: Model, tell: Tell) {
+  // The views replace the data of the model.
   const { flame, heapView } = model.data;
   const values = Object.fromEntries(route.query);
   const heap = heapView && new HeapViews(heapView, model, () => update());
   const views: View[] = heap ? heap.views : flame ? [new FlameView(flame, model)] : [];
   let shown = views.find((view) => view.id === values.view) ?? views[0];
   if (!shown) return tell("There are no stacks in this file.", true);
+  let suggestions: SuggestionsPane | null = null;
   const fill = create("div", "fill");
   const tabs = create("span", "tabs");
   const buttons = views.map((view) => {
@@ -72,7 +76,8 @@ function show(main: HTMLElement, api: Api, state: State, route: Route, model: Mo
     });
     if (fill.firstChild !== shown.element) fill.replaceChildren(shown.element);
     shown.update();
-    replaceAddress(changed(route, { ...heap?.address, view: shown.id, filter: filter.value }));
+    const suggest = suggestions ? "1" : "";
+    replaceAddress(changed(route, { ...heap?.address, view: shown.id, filter: filter.value, suggest }));
   };
   let timer = 0;
   filter.addEventListener("input", () => {
@@ -97,7 +102,34 @@ function show(main: HTMLElement, api: Api, state: State, route: Route, model: Mo
     bar.append(exportMenu(FORMATS.map(file), tell));
   }
   main.replaceChildren(bar, ...(heap ? [heap.above] : []), fill);
+  /** Shows what to report, beside the row that the reader has chosen. */
+  const suggest = (on: boolean) => {
+    suggestions?.element.remove();
+    suggestions = on && heap ? new SuggestionsPane(heap, api, id, tell) : null;
+    if (suggestions) main.append(suggestions.element);
+    update();
+  };
+  const earlier = state.stacks.filter((other) => other.blocks && other.id !== id);
+  const hasBlocks = state.stacks.find((stacks) => stacks.id === id)?.blocks ?? false;
+  if (hasBlocks && earlier.length > 0) {
+    const names = earlier.map(({ id, title }): [string, string] => [String(id), `${id}. ${title}`]);
+    const compare = async (before: string) => {
+      tell("Computing difference…", false);
+      const { stacks } = await api.post<{ stacks: number }>("stacks/compare", { before: Number(before), after: id });
+      location.hash = link(["stacks", stacks]);
+    };
+    const menu = choice("Since", [["", "nothing"], ...names], "", (before) => {
+      if (before) compare(before).catch((error: Error) => tell(error.message, true));
+    });
+    menu.querySelector("select")!.id = "since";
+    bar.append(menu);
+  }
+  if (heap && hasBlocks && heapView?.kinds) {
+    bar.append(check("suggest reporters", values.suggest === "1", suggest));
+    for (const event of ["click", "keydown"]) heap.table.element.addEventListener(event, () => suggestions?.update());
+  }
   if (heap) heap.address = values;
+  if (values.suggest === "1") suggest(true);
   update();
   tell("", false);
   document.documentElement.dataset.stacks = route.parts[1];
@@ -106,14 +138,12 @@ function show(main: HTMLElement, api: Api, state: State, route: Route, model: Mo
 
 /** Leads from a type to its blocks in a heap snapshot with types: the newest one. */
 function objects(heap: HeapViews, state: State, tell: Tell): HTMLElement {
-  const button = create("button", "", "Objects");
-  button.type = "button";
-  button.title = "The blocks of the chosen type in the newest heap snapshot with types: who keeps them alive";
-  button.addEventListener("click", () => {
+  const title = "The blocks of the chosen type in the newest heap snapshot with types: who keeps them alive";
+  const go = () => {
     const row = heap.table.row;
     if (row?.by !== "type") return tell("Choose a row of the table by type first.", true);
     const newest = Math.max(...state.types);
     location.hash = link(["memory", newest, "census"], { by: "type", filter: row.name });
-  });
-  return button;
+  };
+  return button("Objects", go, title);
 }

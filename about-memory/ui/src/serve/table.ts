@@ -4,6 +4,7 @@ import { create } from "../elements";
 import { VirtualList } from "../virtual_list";
 import type { Api } from "./api";
 import { bytes, count, percent } from "./format";
+import { Opened } from "./opened";
 
 export interface Row {
   id: number;
@@ -12,7 +13,8 @@ export interface Row {
   numbers: number[];
   children: number;
   open: boolean;
-  leaves: number[];
+  /** Whether there are nodes behind the group. */
+  behind: boolean;
 }
 
 interface Window {
@@ -32,13 +34,22 @@ export interface TableOptions {
   /** The titles of columns that only this table has. */
   heads: Record<string, string>;
   label: string;
+  /** The breakdown that names nodes. */
+  names: string;
   sort: { column: string; ascending: boolean } | null;
   onSort: (column: string) => void;
   onFocus?: (row: Row) => void;
   /** Shows the nodes behind a group. */
   onBehind?: (row: Row) => void;
+  /** What `i` does, for the help of a row. */
+  behind: string;
   onState: (text: string, isError: boolean) => void;
-  empty: string;
+  /** What is open, and the row that has the focus, as the address has them. */
+  opened: Opened;
+  /** What the page says while the first rows come. */
+  busy: string;
+  /** What the page says of an answer without rows, or with one of which nothing is known. */
+  empty: (first: Row | undefined) => string;
 }
 
 const WINDOW = 200;
@@ -58,13 +69,11 @@ export class Table {
   readonly element = create("div", "table windowed");
   private readonly heads = create("div", "heads");
   private readonly list = new VirtualList((row) => this.render(row));
-  private readonly open = new Set<number>();
   private windows = new Map<number, Row[]>();
   private readonly asked = new Map<number, AbortController>();
   private columns: string[] = [];
   private whole: number[] = [];
   private total = 0;
-  private active = 0;
   /** Whether the windows are of what was open before; they stay in sight until the first answer. */
   private isStale = false;
   /** Answers to what was open before do not count. */
@@ -80,7 +89,17 @@ export class Table {
     element.addEventListener("click", (event) => this.clicked(event));
     element.addEventListener("keydown", (event) => this.pressed(event));
     this.element.append(this.heads, element);
-    void this.load(0);
+    options.onState(options.busy, false);
+    const { at } = options.opened;
+    void this.load(at - (at % WINDOW));
+  }
+
+  private get active() {
+    return this.options.opened.at;
+  }
+
+  private set active(row: number) {
+    this.options.opened.at = row;
   }
 
   focus() {
@@ -99,30 +118,57 @@ export class Table {
     const request = new AbortController();
     this.asked.set(start, request);
     try {
-      const { query, sort } = this.options;
-      const rows = { start, count: WINDOW, open: [...this.open], ...(sort ? { sort } : {}) };
+      const { query, sort, names, opened } = this.options;
+      const rows = { start, count: WINDOW, ...opened.rows, ...(sort ? { sort } : {}), ...(names ? { label: names } : {}) };
+      if (this.total > 0) this.options.onState("Fetching more…", false);
       const answer = await this.api.post<Window>("query", { query, rows }, request.signal);
       if (turn !== this.turn) return;
-      if (this.isStale) this.windows = new Map();
-      this.isStale = false;
-      if (!this.columns.length) this.drawHeads(answer.columns);
-      this.whole = answer.whole;
-      this.total = answer.total;
-      this.windows.delete(start);
-      this.windows.set(start, answer.rows);
-      while (this.windows.size > MOST) this.windows.delete(this.windows.keys().next().value!);
-      this.active = Math.max(0, Math.min(this.active, this.total - 1));
-      this.list.update(this.total);
-      const { found, total } = answer;
-      const more = found > total ? ` of ${count(found)} found, those that retain most` : "";
-      this.options.onState(total === 0 ? this.options.empty : `${count(total)} rows${more}`, false);
-      document.documentElement.dataset.rows = String(total);
-      if (start === 0 && this.active === 0 && answer.rows[0]) this.options.onFocus?.(answer.rows[0]);
+      this.take(start, answer);
     } catch (error) {
-      if (turn === this.turn) this.options.onState((error as Error).message, true);
+      if (turn === this.turn) this.fail(error as Error);
     } finally {
       if (turn === this.turn) this.asked.delete(start);
     }
+  }
+
+  private take(start: number, answer: Window) {
+    const isFirst = this.columns.length === 0;
+    if (this.isStale) this.windows = new Map();
+    this.isStale = false;
+    if (isFirst) this.drawHeads(answer.columns);
+    this.whole = answer.whole;
+    this.total = answer.total;
+    this.windows.delete(start);
+    this.windows.set(start, answer.rows);
+    while (this.windows.size > MOST) this.windows.delete(this.windows.keys().next().value!);
+    this.active = Math.max(0, Math.min(this.active, this.total - 1));
+    this.list.update(this.total);
+    if (isFirst) {
+      this.list.reveal(this.active);
+      this.list.draw();
+      const row = this.row(this.active);
+      if (row) this.options.onFocus?.(row);
+    }
+    const { found, total } = answer;
+    const more = found > total ? ` of ${count(found)} found, those that retain most` : found < total ? `, ${count(found)} of them found` : "";
+    const empty = total <= 1 && start === 0 ? this.options.empty(answer.rows[0]) : "";
+    this.options.onState(empty || `${count(total)} row${total === 1 ? "" : "s"}${more}`, false);
+    document.documentElement.dataset.rows = String(total);
+  }
+
+  /** Says what went wrong, and lets the reader try again. */
+  private fail(error: Error) {
+    this.options.onState(error.message, true);
+    if (this.total > 0) return;
+    const again = create("button", "retry", "Retry");
+    again.type = "button";
+    again.addEventListener("click", () => {
+      again.remove();
+      this.options.onState(this.options.busy, false);
+      void this.load(0);
+    });
+    this.element.querySelector(".retry")?.remove();
+    this.element.prepend(again);
   }
 
   private drawHeads(columns: string[]) {
@@ -176,11 +222,11 @@ export class Table {
     label.append("  ".repeat(row.level), create("span", "branch", row.children ? (row.open ? "▾ " : "▸ ") : "  "));
     label.append(create("span", "name", row.name.join(" › ")));
     if (this.options.isOfNodes) label.append(create("span", "address", ` @ 0x${row.id.toString(16)}`));
-    else if (this.options.onBehind && row.leaves.length) {
+    else if (this.options.onBehind && row.behind) {
       const behind = create("button", "behind", "⁂");
       behind.type = "button";
       behind.tabIndex = -1;
-      behind.title = "The nodes of this group (key: i)";
+      behind.title = `${this.options.behind} (key: i)`;
       label.append(behind);
     }
     label.title = row.name.join(" › ");
@@ -195,14 +241,20 @@ export class Table {
     const row = this.row(Number(element.dataset.row));
     if (!row) return;
     if (target.closest(".behind")) return this.options.onBehind?.(row);
-    if (target.closest(".branch")) this.toggle(row, !row.open);
     this.go(Number(element.dataset.row));
+    if (!target.closest(".branch")) return;
+    if (event.altKey) this.change(() => this.options.opened.below(row.id));
+    else this.toggle(row, !row.open);
   }
 
   private toggle(row: Row, open: boolean) {
     if (!row.children || row.open === open) return;
-    if (open) this.open.add(row.id);
-    else this.open.delete(row.id);
+    this.change(() => this.options.opened.set(row.id, open));
+  }
+
+  /** Changes what is open, and asks for the rows in sight. */
+  private change(how: () => void) {
+    how();
     this.turn++;
     for (const request of this.asked.values()) request.abort();
     this.asked.clear();
@@ -245,7 +297,9 @@ export class Table {
       ArrowRight: () => (row?.children && !row.open ? this.toggle(row, true) : this.go(this.active + 1)),
       ArrowLeft: () => row && (row.open ? this.toggle(row, false) : this.go(this.parent(row))),
       Enter: () => row && this.toggle(row, !row.open),
-      i: () => row?.leaves.length && this.options.onBehind?.(row),
+      " ": () => row && this.toggle(row, !row.open),
+      "*": () => row?.children && this.change(() => this.options.opened.below(row.id)),
+      i: () => row?.behind && this.options.onBehind?.(row),
     };
     const move = moves[event.key];
     if (!move) return;

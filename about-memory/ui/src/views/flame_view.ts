@@ -50,6 +50,8 @@ export class FlameView implements View {
   constructor(
     private graph: FlameGraph,
     private readonly model: Model,
+    /** What the frames count. */
+    private readonly counted = "block",
   ) {
     this.root = this.zoomed = this.base = this.active = graph.root;
     this.search.type = "search";
@@ -161,7 +163,7 @@ export class FlameView implements View {
     const blocks = formatAmount(frame.blocks, Units.Count, true);
     const share = formatShare(frame.bytes, this.graph.root.bytes);
     const plural = Number(frame.blocks) === 1 ? "" : "s";
-    return `${showText(frame.name).slice(0, LONGEST)}\n${mark}${bytes} (${share}) in ${mark}${blocks} block${plural}`;
+    return `${showText(frame.name).slice(0, LONGEST)}\n${mark}${bytes} (${share}) in ${mark}${blocks} ${this.counted}${plural}`;
   }
 
   private describeChange(frame: Frame, before: Before, mark: string): string {

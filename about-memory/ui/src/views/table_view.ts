@@ -15,12 +15,22 @@ interface Column {
   text: (holder: Holder) => string;
 }
 
+/** The rows of a change that a reader may ask for. */
+const WHICH: Record<string, (holder: Holder) => boolean> = {
+  all: () => true,
+  new: ({ blocks, blocksBefore }) => blocksBefore === 0 && blocks !== 0,
+  removed: ({ blocks, blocksBefore }) => blocksBefore !== 0 && blocks === 0,
+  changed: ({ bytes, blocks, bytesBefore, blocksBefore }) => bytes !== bytesBefore || blocks !== blocksBefore,
+};
+
 export class TableView implements View {
   readonly id = "table";
   readonly title = "Table";
   readonly element = create("div", "table");
   private readonly list = new VirtualList((row) => this.render(row));
   private readonly choice = create("select");
+  /** Of a change, which rows to show. */
+  private readonly which = create("select");
   private readonly about = create("output", "about");
   private readonly head = create("div", "head");
   private readonly columns: Column[];
@@ -46,8 +56,15 @@ export class TableView implements View {
     });
     this.choice.setAttribute("aria-label", "Rows");
     this.choice.addEventListener("change", () => this.update());
+    for (const name of Object.keys(WHICH)) {
+      const option = create("option", "", name);
+      option.value = name;
+      this.which.append(option);
+    }
+    this.which.setAttribute("aria-label", "Changes");
+    this.which.addEventListener("change", () => this.update());
     const bar = create("div", "bar");
-    bar.append(this.choice, this.about);
+    bar.append(this.choice, ...(amounts.before ? [this.which] : []), this.about);
     this.head.setAttribute("role", "row");
     const table = create("div", "grid");
     table.setAttribute("role", "table");
@@ -80,7 +97,8 @@ export class TableView implements View {
   update() {
     const { filter } = makeFilter(this.model.asked.filter, this.model.asked.regex);
     const all = holders(this.stacks, Number(this.choice.value) as Key, this.amounts);
-    this.rows = filter ? all.filter(({ name }) => filter.accepts(name)) : all;
+    const isWanted = WHICH[this.which.value];
+    this.rows = all.filter((holder) => (!filter || filter.accepts(holder.name)) && (!this.amounts.before || isWanted(holder)));
     this.total = this.amounts.bytes.reduce((sum, bytes) => sum + bytes, 0);
     const { value } = this.columns[this.sortedBy];
     const order = this.ascending ? 1 : -1;

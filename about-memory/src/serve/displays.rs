@@ -1,0 +1,63 @@
+//! Groups and labels of the user's own.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::session::GroupBy;
+
+/// Groups and labels of the user's own, as Firefox's Memory tool has them in its settings.
+///
+/// In JSON they have the form of `devtools.memory.custom-census-displays`, `custom-label-displays` and
+/// `custom-tree-map-displays` of Firefox:
+///
+/// ```
+/// use about_memory::serve::Displays;
+///
+/// let text = r#"{ "census": { "files": {
+///     "displayName": "File", "tooltip": "By file", "inverted": false, "breakdown": { "by": "filename" } } } }"#;
+/// assert!(Displays::from_json(text).is_ok());
+/// let error = Displays::from_json(&text.replace("filename", "file")).unwrap_err();
+/// assert!(error.starts_with("census: files: "), "{error}");
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Displays {
+    census: BTreeMap<String, Display>,
+    label: BTreeMap<String, Display>,
+    #[serde(rename = "tree-map")]
+    tree_map: BTreeMap<String, Display>,
+}
+
+/// A way to group or to name nodes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Display {
+    display_name: String,
+    #[serde(default)]
+    tooltip: String,
+    #[serde(default)]
+    inverted: bool,
+    breakdown: Value,
+}
+
+impl Displays {
+    /// Reads displays from JSON.
+    ///
+    /// # Errors
+    ///
+    /// The reason in one line, with the place.
+    pub fn from_json(text: &str) -> Result<Self, String> {
+        let displays: Self = serde_json::from_str(text).map_err(|error| error.to_string())?;
+        let lists =
+            [("census", &displays.census), ("label", &displays.label), ("tree-map", &displays.tree_map)];
+        for (list, all) in lists {
+            for (name, display) in all {
+                GroupBy::new(&display.breakdown.to_string())
+                    .map_err(|error| format!("{list}: {name}: {error}"))?;
+            }
+        }
+        Ok(displays)
+    }
+}

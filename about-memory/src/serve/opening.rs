@@ -1,0 +1,124 @@
+//! Dumps and recordings that the page opens, as the data that it shows, with what writes files of them.
+
+use core::fmt;
+use std::io::Write;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use dmd_analyze::Dump;
+use dmd_analyze::Suggestions;
+use dmd_analyze::program::{HeapBlocks, ProgramOptions};
+use dmd_analyze::symbolize::SymbolOptions;
+use memory_export::pprof;
+use serde_json::json;
+
+use crate::HtmlOptions;
+use crate::export::{self, StacksFormat, StacksOptions, Window};
+
+/// The most suggestions of a dump.
+const MOST: usize = 200;
+
+/// Writes stacks in a format: of a part of a recording, or of what the page shows at first. An error is a sentence for the
+/// reader of the page.
+pub(super) type WriteStacks =
+    dyn Fn(StacksFormat, Option<Window>, &mut dyn Write) -> Result<(), String> + Send + Sync;
+
+/// Reads the blocks that the page shows at first. An error is a sentence for the reader of the page.
+pub(super) type ReadBlocks = dyn Fn() -> Result<Dump, String> + Send + Sync;
+
+/// The stacks of a file.
+pub struct OpenedStacks {
+    pub(super) options: HtmlOptions,
+    pub(super) write: Option<Arc<WriteStacks>>,
+    pub(super) read: Option<Arc<ReadBlocks>>,
+}
+
+impl OpenedStacks {
+    /// The flame graph, recording or dump of the options.
+    pub fn new(options: HtmlOptions) -> Self {
+        Self { options, write: None, read: None }
+    }
+
+    /// The page offers files for other tools, too, which `write` writes: one at a time, each when somebody asks for it.
+    /// Without a window it writes what the page shows at first. The reader of the page sees its error.
+    #[must_use]
+    pub fn files(
+        self,
+        write: impl Fn(StacksFormat, Option<Window>, &mut dyn Write) -> Result<(), String> + Send + Sync + 'static,
+    ) -> Self {
+        Self { write: Some(Arc::new(write)), ..self }
+    }
+
+    /// The page says what to report of the blocks, and compares them with those of other stacks. `read` reads them when
+    /// somebody asks for that.
+    #[must_use]
+    pub fn blocks(self, read: impl Fn() -> Result<Dump, String> + Send + Sync + 'static) -> Self {
+        Self { read: Some(Arc::new(read)), ..self }
+    }
+}
+
+impl fmt::Debug for OpenedStacks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OpenedStacks").field("options", &self.options).finish_non_exhaustive()
+    }
+}
+
+type Open = dyn Fn(&Path) -> Result<OpenedStacks, String> + Send + Sync;
+
+/// Opens the dumps and recordings of pages and processes. The owner of the server may know more of them than the server.
+#[derive(Default)]
+pub(super) struct Opening(Mutex<Option<Arc<Open>>>);
+
+impl fmt::Debug for Opening {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Opening")
+    }
+}
+
+impl Opening {
+    /// From now on this function opens files.
+    pub(super) fn by(&self, open: Arc<Open>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(open);
+    }
+
+    /// Opens a file. Without a function only dumps can be opened.
+    pub(super) fn open(&self, path: &Path) -> Result<OpenedStacks, String> {
+        let open = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        open.map_or_else(|| dump(path), |open| open(path))
+    }
+}
+
+fn dump(path: &Path) -> Result<OpenedStacks, String> {
+    let read = |path: &Path, system_names| -> Result<Dump, String> {
+        let mut dump = dmd_analyze::read(path).map_err(|error| error.to_string())?;
+        // Frames without symbols keep their library and offset.
+        let _ = dump.symbolize(&SymbolOptions::new().system_names(system_names));
+        Ok(dump)
+    };
+    let blocks = HeapBlocks::new(read(path, false)?, &ProgramOptions::new());
+    let (path, again) = (path.to_owned(), path.to_owned());
+    let write = move |format, _: Option<Window>, out: &mut dyn Write| {
+        let is_pprof = format == StacksFormat::Pprof;
+        let options = StacksOptions::new().types(is_pprof);
+        let stacks = export::stacks(read(&path, is_pprof)?, &options).map_err(|error| error.to_string())?;
+        let written = export::write(&stacks, format, &pprof::Options::new(), out);
+        written.map(drop).map_err(|error| error.to_string())
+    };
+    let opened = OpenedStacks::new(HtmlOptions::new().heap_blocks(blocks));
+    Ok(opened.files(write).blocks(move || read(&again, false)))
+}
+
+/// Writes what to report of a dump's unreported memory, as JSON for the page: for each type and function their bytes, and
+/// the derive and the reporter that would report them.
+pub(super) fn write_suggestions(dump: Dump, out: &mut dyn Write) -> Result<(), String> {
+    let all = Suggestions::new(dump, MOST).map_err(|error| error.to_string())?;
+    let list = all.suggestions.iter().map(|suggestion| {
+        json!({
+            "bytes": super::answers::number(suggestion.sums.usable()), "blocks": super::answers::number(suggestion.sums.num),
+            "type": suggestion.type_name, "function": suggestion.function, "place": suggestion.place,
+            "crate": suggestion.module, "advice": suggestion.advice(),
+        })
+    });
+    let text = json!({ "suggestions": list.collect::<Vec<_>>(), "more": all.more });
+    out.write_all(text.to_string().as_bytes()).map_err(|error| error.to_string())
+}

@@ -1,0 +1,105 @@
+//! Trees as rows: what is open, in order, and a window of it.
+
+use core::cmp::Reverse;
+use core::hash::{Hash as _, Hasher as _};
+use std::collections::HashSet;
+use std::hash::DefaultHasher;
+
+use heap_graph::census::CensusTreeName;
+
+use super::column::{Column, Sort};
+use super::rows::RowsOptions;
+
+/// Browsers hold whole numbers below this exactly.
+const EXACT: u64 = 1 << 53;
+/// The most rows that open without being named.
+const MOST_OPEN: usize = 10_000;
+
+/// Something with rows below rows.
+pub(super) trait Forest {
+    type Node: Copy;
+    fn roots(&self) -> Vec<Self::Node>;
+    fn below(&self, node: Self::Node) -> Vec<Self::Node>;
+    fn id(&self, node: Self::Node, parent: u64) -> u64;
+    fn number(&self, node: Self::Node, column: Column) -> i128;
+    fn name(&self, node: Self::Node) -> String;
+
+    /// Whether all rows are open that nobody has closed.
+    fn is_open(&self) -> bool {
+        false
+    }
+}
+
+/// A row before it has a name and numbers.
+pub(super) struct Place<N> {
+    pub(super) node: N,
+    pub(super) level: usize,
+    pub(super) id: u64,
+    pub(super) is_open: bool,
+}
+
+/// Rows of one level that are still to come.
+struct Level<N> {
+    nodes: std::vec::IntoIter<N>,
+    parent: u64,
+    /// Whether they open by themselves.
+    all: bool,
+}
+
+/// The rows in sight, and the number of all.
+pub(super) fn flatten<F: Forest>(forest: &F, options: &RowsOptions) -> (Vec<Place<F::Node>>, usize) {
+    let sorted = |mut nodes: Vec<F::Node>| {
+        match options.sort {
+            None => {}
+            Some(Sort { column: Column::Name, ascending }) => {
+                nodes.sort_by_cached_key(|node| forest.name(*node));
+                if !ascending {
+                    nodes.reverse();
+                }
+            }
+            Some(Sort { column, ascending: true }) => {
+                nodes.sort_by_cached_key(|node| forest.number(*node, column));
+            }
+            Some(Sort { column, ascending: false }) => {
+                nodes.sort_by_cached_key(|node| Reverse(forest.number(*node, column)));
+            }
+        }
+        nodes.into_iter()
+    };
+    let range = options.start..options.start.saturating_add(options.count);
+    let has = |ids: &HashSet<u64>, id| !ids.is_empty() && ids.contains(&id);
+    let is_closed = options.open.is_empty() && options.open_below.is_empty() && !forest.is_open();
+    let (mut rows, mut total, mut opened) = (Vec::new(), 0, 0);
+    let mut stack = vec![Level { nodes: sorted(forest.roots()), parent: 0, all: forest.is_open() }];
+    while let Some((level, here)) = stack.len().checked_sub(1).zip(stack.last_mut()) {
+        let Some(node) = here.nodes.next() else {
+            stack.pop();
+            continue;
+        };
+        let is_shown = range.contains(&total);
+        total += 1;
+        if is_closed && !is_shown {
+            continue;
+        }
+        let id = forest.id(node, here.parent);
+        let all = here.all || has(&options.open_below, id);
+        let by_itself = all && opened < MOST_OPEN && !has(&options.closed, id);
+        let is_open = has(&options.open, id) || by_itself;
+        if is_shown {
+            rows.push(Place { node, level, id, is_open });
+        }
+        if is_open {
+            let below = forest.below(node);
+            opened += usize::from(!below.is_empty());
+            stack.push(Level { nodes: sorted(below), parent: id, all });
+        }
+    }
+    (rows, total)
+}
+
+/// The id of a group below another one.
+pub(super) fn group_id(name: Option<&CensusTreeName>, parent: u64) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (parent, name).hash(&mut hasher);
+    hasher.finish() % EXACT
+}

@@ -1,0 +1,160 @@
+//! Answers whose rows are nodes of a heap.
+
+use core::cmp::Reverse;
+use std::collections::HashSet;
+
+use heap_graph::dominators::{
+    MAX_INDIVIDUALS, SharedDominators, SuspectOptions, individuals_watched, sizes_by_class, suspects,
+};
+use heap_graph::paths::{PathPart, PathTree};
+use heap_graph::{CensusTree, Graph, Node, NodeId, NodeIndex, Progress};
+
+use super::answer::{Answer, Class, PathStep};
+use super::error::SessionError;
+use super::forest::group_id;
+use super::query::GroupBy;
+
+/// A search looks at the progress once for this many nodes.
+const LOOK: usize = 4096;
+
+/// The nodes of a graph in order, until the computation is cancelled.
+fn all<'a>(
+    graph: &'a Graph,
+    progress: &'a Progress,
+) -> impl Iterator<Item = Result<Node<'a>, SessionError>> + 'a {
+    graph.nodes().enumerate().map(|(place, node)| {
+        let is_over = place % LOOK == 0 && progress.is_cancelled();
+        if is_over { Err(SessionError::Cancelled) } else { Ok(node) }
+    })
+}
+
+/// The nodes whose name contains a text, and those that dominate them.
+pub(super) fn part(
+    tree: &SharedDominators,
+    filter: &str,
+    progress: &Progress,
+) -> Result<Answer, SessionError> {
+    let of_tree = tree.tree();
+    let mut kept = vec![0_u64; tree.graph().node_count().div_ceil(64)];
+    let mut keep = |node: NodeIndex| {
+        let (word, bit) = (&mut kept[node.get() / 64], 1 << (node.get() % 64));
+        let is_new = *word & bit == 0;
+        *word |= bit;
+        is_new
+    };
+    let mut found = 0;
+    for node in all(tree.graph(), progress) {
+        let node = node?;
+        if !of_tree.is_reachable(node.index()) || !node.title().contains(filter) {
+            continue;
+        }
+        found += 1;
+        // Above a node that stays, all stay.
+        let mut at = Some(node.index());
+        while let Some(node) = at.filter(|node| keep(*node)) {
+            at = of_tree.immediate_dominator(node).map(|above| above.index());
+        }
+    }
+    Ok(Answer::Part { tree: tree.clone(), kept, found })
+}
+
+pub(super) fn classes(tree: &SharedDominators, filter: &str) -> Answer {
+    let of_tree = tree.tree();
+    let all = sizes_by_class(&of_tree).into_iter().filter(|class| class.class.contains(filter));
+    let class = |class: heap_graph::dominators::ClassSizes<'_>| Class {
+        name: class.class.to_string(),
+        count: class.count,
+        shallow: class.shallow_size,
+        retained: class.retained_size,
+    };
+    Answer::Classes(all.map(class).collect())
+}
+
+/// The leaves of a census that a group counts.
+pub(super) fn leaves(census: &CensusTree, group: u64) -> HashSet<u64> {
+    let mut left = vec![(census.root(), 0)];
+    while let Some((node, above)) = left.pop() {
+        for child in census.children(node) {
+            let id = group_id(child.name.as_ref(), above);
+            if id == group {
+                return child.leaves.iter().copied().collect();
+            }
+            left.push((child, id));
+        }
+    }
+    HashSet::new()
+}
+
+pub(super) fn individuals(
+    tree: &SharedDominators,
+    by: &GroupBy,
+    leaves: &HashSet<u64>,
+    filter: &str,
+    progress: &Progress,
+) -> Result<Answer, SessionError> {
+    let of_tree = tree.tree();
+    let is_wanted = |leaf| leaves.contains(&leaf);
+    let mut all = individuals_watched(&of_tree, &by.breakdown(), is_wanted, usize::MAX, progress)?;
+    if !filter.is_empty() {
+        all.retain(|node| node.title().contains(filter));
+    }
+    let nodes = all.iter().take(MAX_INDIVIDUALS).map(|node| node.index()).collect();
+    Ok(Answer::Nodes { nodes, found: all.len(), tree: tree.clone() })
+}
+
+/// The nodes whose name contains the text, or whose id it is.
+pub(super) fn search(
+    tree: &SharedDominators,
+    text: &str,
+    progress: &Progress,
+) -> Result<Answer, SessionError> {
+    let of_tree = tree.tree();
+    let id = text.strip_prefix("@").unwrap_or(text).trim();
+    let id = match id.strip_prefix("0x") {
+        Some(hex) => u64::from_str_radix(hex, 16).ok(),
+        None => id.parse().ok(),
+    };
+    let mut nodes: Vec<NodeIndex> = Vec::new();
+    for node in all(tree.graph(), progress) {
+        let node = node?;
+        let is_named = || !text.is_empty() && node.title().contains(text);
+        if (id == Some(node.id().0) || is_named()) && of_tree.is_reachable(node.index()) {
+            nodes.push(node.index());
+        }
+    }
+    nodes.sort_by_cached_key(|node| Reverse(of_tree.retained_size(*node)));
+    let found = nodes.len();
+    nodes.truncate(MAX_INDIVIDUALS);
+    Ok(Answer::Nodes { tree: tree.clone(), nodes, found })
+}
+
+pub(super) fn all_suspects(tree: &SharedDominators) -> Answer {
+    let found = suspects(&tree.tree(), &SuspectOptions::new());
+    let ids = found.iter().flat_map(|suspect| suspect.nodes.iter().take(MAX_INDIVIDUALS));
+    let nodes: Vec<_> = ids.filter_map(|id| tree.graph().find(*id)).map(|node| node.index()).collect();
+    Answer::Nodes { found: nodes.len(), nodes, tree: tree.clone() }
+}
+
+pub(super) fn find(graph: &Graph, node: u64) -> Result<Node<'_>, SessionError> {
+    graph.find(NodeId(node)).ok_or(SessionError::NoNode(node))
+}
+
+pub(super) fn paths(
+    graph: &Graph,
+    walk: &PathTree,
+    target: Node<'_>,
+    max: usize,
+) -> Result<Answer, SessionError> {
+    let title = |node: Node<'_>| node.title().to_string();
+    let name = |id: NodeId| graph.find(id).map(title).unwrap_or_default();
+    let paths = walk.paths(graph, target.index(), max).into_iter().map(|path| {
+        let step = |part: PathPart<'_>| PathStep {
+            node: part.predecessor.0,
+            name: name(part.predecessor),
+            edge: part.edge.map(|edge| edge.to_string()),
+        };
+        let end = PathStep { node: target.id().0, name: title(target), edge: None };
+        path.into_iter().map(step).chain([end]).collect()
+    });
+    Ok(Answer::Paths(paths.collect()))
+}

@@ -1,0 +1,84 @@
+// What is open in a table, and the row that has the focus. The address has both, so that a reload, a bookmark and a second
+// tab show the same rows. Rows are named by number, so that another filter, order, label or snapshot keeps them open.
+
+import { changed, readRoute, replaceAddress } from "./route";
+
+/** Addresses have at most this many rows of each kind. */
+const MOST = 200;
+/** The address follows what the reader does after this many milliseconds. */
+const RESTING = 300;
+
+const write = (ids: Set<number>) => [...ids].slice(-MOST).map((id) => id.toString(36)).join(".");
+const read = (text: string | null) =>
+  new Set((text ?? "").split(".").map((id) => parseInt(id, 36)).filter(Number.isSafeInteger));
+
+export class Opened {
+  private readonly open: Set<number>;
+  /** Those that are open with all below them. */
+  private readonly all: Set<number>;
+  /** Those that are closed although they would open by themselves. */
+  private readonly closed: Set<number>;
+  private readonly isFiltered: boolean;
+  private row: number;
+  private timer = 0;
+
+  constructor(query: URLSearchParams) {
+    this.open = read(query.get("open"));
+    this.all = read(query.get("all"));
+    this.closed = read(query.get("closed"));
+    this.isFiltered = query.get("filter") !== null;
+    this.row = Math.max(0, Number(query.get("at")) || 0);
+  }
+
+  /** The row that has the focus. */
+  get at() {
+    return this.row;
+  }
+
+  set at(row: number) {
+    if (row === this.row) return;
+    this.row = row;
+    this.later();
+  }
+
+  /** What a question for rows has. */
+  get rows() {
+    return { open: [...this.open], open_below: [...this.all], closed: [...this.closed] };
+  }
+
+  /** Opens or closes a row. */
+  set(id: number, open: boolean) {
+    if (open) {
+      this.open.add(id);
+      this.closed.delete(id);
+    } else {
+      const byItself = !this.open.delete(id) || this.all.size > 0 || this.isFiltered;
+      if (!this.all.delete(id) && byItself) this.closed.add(id);
+    }
+    this.later();
+  }
+
+  /** Opens a row with everything below. */
+  below(id: number) {
+    this.all.add(id);
+    this.closed.clear();
+    this.later();
+  }
+
+  /** The values of the address. */
+  get address(): Record<string, string> {
+    clearTimeout(this.timer);
+    const [open, all] = [write(this.open), write(this.all)];
+    // What opens by itself is below a row that is open with all, or is what a filter keeps.
+    return { open, all, closed: write(this.closed), at: this.row ? String(this.row) : "" };
+  }
+
+  private later() {
+    clearTimeout(this.timer);
+    this.timer = window.setTimeout(() => replaceAddress(changed(readRoute(), this.address)), RESTING);
+  }
+
+  close() {
+    clearTimeout(this.timer);
+  }
+}

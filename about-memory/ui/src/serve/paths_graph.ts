@@ -1,0 +1,104 @@
+// Paths as a graph: each node and each edge once, in columns by their distance from the root. The wheel zooms, a drag moves.
+
+import { create } from "../elements";
+import type { Step } from "./paths";
+
+const SVG = "http://www.w3.org/2000/svg";
+const [WIDE, HIGH] = [230, 48];
+const [BOX, TALL] = [170, 26];
+/** Longer names are cut. */
+const LONGEST = 26;
+
+interface Node {
+  id: number;
+  name: string;
+  column: number;
+  row: number;
+}
+
+const cut = (text: string) => (text.length > LONGEST ? `${text.slice(0, LONGEST - 1)}…` : text);
+
+export function graphOf(paths: Step[][], address: (node: number) => string): HTMLElement {
+  const nodes = new Map<number, Node>();
+  const edges = new Map<string, { from: number; to: number; names: string[] }>();
+  for (const path of paths) {
+    path.forEach((step, column) => {
+      const known = nodes.get(step.node);
+      if (known) known.column = Math.max(known.column, column);
+      else nodes.set(step.node, { id: step.node, name: step.name || "(root)", column, row: 0 });
+      const next = path[column + 1];
+      if (!next) return;
+      const key = `${step.node} ${next.node}`;
+      const edge = edges.get(key) ?? { from: step.node, to: next.node, names: [] };
+      edges.set(key, edge);
+      const name = step.edge ?? "(no name)";
+      if (!edge.names.includes(name)) edge.names.push(name);
+    });
+  }
+  const rows: number[] = [];
+  for (const node of nodes.values()) node.row = rows[node.column] = (rows[node.column] ?? -1) + 1;
+  // A column may be empty, since a node is where the longest of its paths has it.
+  const [width, height] = [rows.length * WIDE, (1 + Math.max(...Array.from(rows, (row) => row ?? 0))) * HIGH];
+  const svg = element("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "group", "aria-label": "Retaining paths as a graph" });
+  const place = (id: number) => {
+    const { column, row } = nodes.get(id)!;
+    return { x: column * WIDE + 4, y: row * HIGH + 14 };
+  };
+  for (const { from, to, names } of edges.values()) {
+    const [a, b] = [place(from), place(to)];
+    const [x, y, u, v] = [a.x + BOX, a.y + TALL / 2, b.x, b.y + TALL / 2];
+    const bend = Math.max(20, (u - x) / 2);
+    svg.append(element("path", { class: "line", d: `M${x},${y}C${x + bend},${y} ${u - bend},${v} ${u},${v}` }));
+    const text = element("text", { class: "edge", x: (x + u) / 2, y: (y + v) / 2 - 4, "text-anchor": "middle" });
+    text.textContent = cut(names.join(", "));
+    svg.append(text);
+  }
+  const last = paths[0][paths[0].length - 1].node;
+  for (const { id, name } of nodes.values()) {
+    const { x, y } = place(id);
+    const to = element("a", { href: address(id), "aria-label": `${name} @ 0x${id.toString(16)}` });
+    const text = element("text", { x: x + 6, y: y + 17 });
+    text.textContent = cut(name);
+    const title = element("title", {});
+    title.textContent = `${name} @ 0x${id.toString(16)}`;
+    to.append(title, element("rect", { x, y, width: BOX, height: TALL, rx: 4, class: id === last ? "target" : "node" }), text);
+    svg.append(to);
+  }
+  return movable(svg, width, height);
+}
+
+function element(name: string, attributes: Record<string, string | number>): SVGElement {
+  const made = document.createElementNS(SVG, name);
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, String(value));
+  return made;
+}
+
+/** Lets the reader zoom with the wheel, + and -, and move with a drag or the scroll bars. */
+function movable(svg: SVGElement, width: number, height: number): HTMLElement {
+  const around = create("div", "graph");
+  around.tabIndex = 0;
+  around.setAttribute("role", "region");
+  around.setAttribute("aria-label", "Graph: + and - zoom, arrow keys scroll");
+  let scale = 1;
+  const zoom = (factor: number) => {
+    scale = Math.max(0.2, Math.min(4, scale * factor));
+    svg.setAttribute("width", String(width * scale));
+    svg.setAttribute("height", String(height * scale));
+  };
+  around.addEventListener("wheel", (event) => {
+    if (!event.ctrlKey) return;
+    event.preventDefault();
+    zoom(event.deltaY < 0 ? 1.1 : 1 / 1.1);
+  }, { passive: false });
+  around.addEventListener("keydown", (event) => {
+    if (event.key === "+") zoom(1.25);
+    if (event.key === "-") zoom(0.8);
+  });
+  around.addEventListener("pointermove", (event) => {
+    if (event.buttons !== 1) return;
+    around.scrollLeft -= event.movementX;
+    around.scrollTop -= event.movementY;
+  });
+  around.append(svg);
+  return around;
+}

@@ -1,0 +1,73 @@
+// What to report of the unreported blocks of a dump, beside its stacks: the derive and the reporter for each type and
+// function, those of the chosen row first.
+
+import { create } from "../elements";
+import type { HeapViews } from "../heap_views";
+import type { Api } from "./api";
+import { bytes, count } from "./format";
+
+interface Suggestion {
+  bytes: number;
+  blocks: number;
+  type: string | null;
+  function: string;
+  place: string;
+  crate: string;
+  advice: string;
+}
+
+/** Suggestions to show at most. */
+const MOST = 50;
+
+export class SuggestionsPane {
+  readonly element = create("section", "paths suggestions");
+  private readonly body = create("div", "", "Reading the dump …");
+  private all: Suggestion[] = [];
+
+  constructor(
+    private readonly heap: HeapViews,
+    api: Api,
+    id: number,
+    tell: (text: string, isError: boolean) => void,
+  ) {
+    this.element.tabIndex = 0;
+    this.element.setAttribute("aria-label", "Suggested reporters");
+    this.element.append(create("h2", "", "Suggested reporters"), this.body);
+    api.get<{ suggestions: Suggestion[] }>(`stacks/${id}/suggestions`).then(
+      ({ suggestions }) => {
+        this.all = suggestions;
+        this.update();
+      },
+      (error: Error) => {
+        this.body.textContent = error.message;
+        tell(error.message, true);
+      },
+    );
+  }
+
+  /** Shows the suggestions for the row that the table has now. */
+  update() {
+    const row = this.heap.table.row;
+    const own = row ? this.all.filter((one) => isOf(one, row.by, row.name)) : [];
+    const shown = own.length > 0 ? own : this.all;
+    this.element.dataset.suggestions = String(shown.length);
+    if (this.all.length === 0) return;
+    const about = own.length > 0 ? `For the chosen row, ${own.length} of ${this.all.length}:` : `For all blocks that no reporter reports, ${this.all.length}:`;
+    this.body.replaceChildren(create("p", "none", about), ...shown.slice(0, MOST).map((one) => this.item(one)));
+  }
+
+  private item({ bytes: size, blocks, type, function: of, place, advice }: Suggestion): HTMLElement {
+    const item = create("article");
+    const plural = blocks === 1 ? "" : "s";
+    item.append(create("strong", "", `${bytes(size)} in ${count(blocks)} block${plural}${type ? ` of ${type}` : ""}`));
+    item.append(create("p", "", `allocated by ${of} at ${place || "an unknown place"}`), create("pre", "", advice));
+    return item;
+  }
+}
+
+/** Whether a suggestion is about a row of the table by site, type or crate. */
+function isOf(one: Suggestion, by: string, name: string): boolean {
+  if (by === "type") return one.type === name;
+  if (by === "crate") return one.crate === name;
+  return name === one.function || name.startsWith(`${one.function} `);
+}

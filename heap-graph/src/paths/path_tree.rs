@@ -1,0 +1,116 @@
+//! The breadth-first walk that all paths from one node follow, kept.
+
+use super::{Back, GraphPath, PathPart};
+use crate::graph::{Graph, NodeId, NodeIndex};
+use crate::progress::{Cancelled, Progress, Steps};
+use crate::walk::BreadthFirst;
+
+const NEVER: u32 = u32::MAX;
+
+/// The breadth-first walk from the root of a graph, for the paths to one node after another. It takes 8 bytes for each
+/// node; each answer then takes one look through the edges, without another walk.
+///
+/// ```
+/// use heap_graph::paths::PathTree;
+/// use heap_graph::{GraphBuilder, NodeId, NodeIndex, NodeParts, Progress, shortest_paths};
+///
+/// let mut builder = GraphBuilder::new();
+/// let name = builder.text("Node").unwrap();
+/// builder.node(NodeParts::new(NodeId(8), 24, name)).unwrap();
+/// builder.edge(NodeId(16), None).unwrap();
+/// builder.node(NodeParts::new(NodeId(16), 24, name)).unwrap();
+/// let graph = builder.finish().unwrap();
+///
+/// let tree = PathTree::watched(&graph, &Progress::new()).unwrap();
+/// let node = graph.find(NodeId(16)).unwrap().index();
+/// let paths = tree.paths(&graph, node, 3);
+/// assert_eq!(paths, shortest_paths(&graph, NodeIndex::ROOT, &[node], 3).paths[0].1);
+/// ```
+#[derive(Debug)]
+pub struct PathTree {
+    /// By node: when the walk first takes its edges.
+    turns: Box<[u32]>,
+    /// By node: the edge by which the walk first arrives.
+    edges: Box<[u32]>,
+    /// The walk takes the root's edges a second time if an edge leads back to the root.
+    again: u32,
+}
+
+impl PathTree {
+    /// Walks from the root, with a [`Progress`], which shows how far it is and can cancel it.
+    ///
+    /// # Errors
+    ///
+    /// [`Cancelled`].
+    pub fn watched(graph: &Graph, progress: &Progress) -> Result<Self, Cancelled> {
+        let root = NodeIndex::ROOT.0;
+        let mut turns = vec![NEVER; graph.node_count()];
+        let mut edges = vec![NEVER; graph.node_count()];
+        let (mut turn, mut again) = (0, NEVER);
+        let mut walk = BreadthFirst::new(graph);
+        let mut steps = Steps::new(progress, graph.node_count());
+        while let Some(from) = walk.next() {
+            steps.step()?;
+            if from == root && turn > 0 {
+                again = turn;
+            } else {
+                turns[from as usize] = turn;
+            }
+            turn += 1;
+            for edge in graph.edge_range(from) {
+                let to = graph.referent(edge);
+                if walk.arrive(to) {
+                    edges[to as usize] = edge as u32;
+                }
+            }
+        }
+        Ok(Self { turns: turns.into(), edges: edges.into(), again })
+    }
+
+    /// Up to `max` paths from the root to a node, as [`shortest_paths`](super::shortest_paths) finds them.
+    ///
+    /// # Panics
+    ///
+    /// If the graph is not the one of the walk and has more nodes.
+    pub fn paths<'a>(&self, graph: &'a Graph, target: NodeIndex, max: usize) -> Vec<GraphPath<'a>> {
+        let root = NodeIndex::ROOT.0;
+        // Those edges that the walk takes, in its order.
+        let mut arriving: Vec<(u32, usize, u32)> = Vec::new();
+        for (edge, to) in graph.all_referents().iter().enumerate() {
+            if *to != target.0 {
+                continue;
+            }
+            let from = graph.source(edge);
+            let turn = self.turns[from as usize];
+            if turn != NEVER {
+                arriving.push((turn, edge, from));
+            }
+            if from == root && self.again != NEVER {
+                arriving.push((self.again, edge, from));
+            }
+        }
+        arriving.sort_unstable();
+        arriving.truncate(max);
+        let back = |edge: usize, from| (from, graph.edge_name(edge));
+        let before = |(from, _): &Back| {
+            (*from != root).then(|| {
+                let edge = self.edges[*from as usize] as usize;
+                back(edge, graph.source(edge))
+            })
+        };
+        let part = |(from, name): Back| PathPart {
+            predecessor: NodeId(graph.ids()[from as usize]),
+            edge: name.map(|name| graph.text(name)),
+        };
+        let paths = arriving.into_iter().map(|(_, edge, from)| {
+            let backwards: Vec<_> = core::iter::successors(Some(back(edge, from)), before).collect();
+            backwards.into_iter().rev().map(part).collect()
+        });
+        paths.collect()
+    }
+
+    /// Bytes of memory that the walk takes.
+    pub fn memory(&self) -> usize {
+        size_of_val(&*self.turns) + size_of_val(&*self.edges)
+    }
+}

@@ -1,0 +1,42 @@
+//! Collecting garbage on request.
+
+use std::io;
+use std::sync::{Mutex, PoisonError, TryLockError};
+
+use crate::reporting::amounts;
+
+use super::functions::{Answering, answer_requests};
+use super::protocol::{Minimized, VERSION};
+
+/// The request to collect garbage.
+const REQUEST: &str = "collect";
+
+/// Makes the program collect its garbage when a peer asks for it, as the button GC of about:memory does, once the program
+/// [listens](crate::listen): `collect` runs the program's collectors to the end of a cycle each. It runs on a thread of
+/// the listener, for one peer at a time; another one gets an error meanwhile.
+///
+/// ```
+/// use std::sync::Mutex;
+///
+/// use memory_reporter::live::answer_collections;
+/// use memory_reporter::{AllocatorPurge, WatchedCollector};
+///
+/// let collector = Mutex::new(WatchedCollector::new(AllocatorPurge));
+/// answer_collections(move || collector.lock().unwrap().collect("API")).forever();
+/// ```
+pub fn answer_collections(collect: impl Fn() + Send + Sync + 'static) -> Answering {
+    let alone = Mutex::new(());
+    answer_requests(REQUEST, move |_, out| {
+        let _alone = match alone.try_lock() {
+            Ok(guard) => guard,
+            Err(TryLockError::Poisoned(poisoned)) => PoisonError::into_inner(poisoned),
+            Err(TryLockError::WouldBlock) => {
+                return Err(io::Error::other("garbage is still being collected"));
+            }
+        };
+        let resident_before = amounts::resident();
+        collect();
+        let collected = Minimized { version: VERSION, resident_before, resident: amounts::resident() };
+        out.write_all(collected.to_line().as_bytes())
+    })
+}
