@@ -428,12 +428,13 @@ fn a_recursion_is_one_round_and_a_count() {
     stack.push("app::main (/home/me/app/src/main.rs:1)");
     let text = |options| analysis(dump("live", &[(8, 1, &stack)])).program_text(10, &options).to_string();
     let short = text(ProgramOptions::new());
-    let stack = short.split_once("app::walk  ").unwrap().1;
-    let lines: Vec<&str> =
-        stack.lines().skip(1).map(|line| line.split("  src").next().unwrap().trim()).collect();
+    let (_, stack) = short.split_once("\n1. ").unwrap();
+    let name = |line| str::split(line, "  src").next().unwrap().trim();
+    let lines: Vec<&str> = stack.lines().skip(2).map(name).collect();
     assert_eq!(
         lines,
         [
+            "> app::walk",
             "> app::walk::{closure}",
             "> app::walk",
             "(these 2 frames, 4 more times)",
