@@ -195,6 +195,55 @@ fn tasks_are_at_their_awaits() {
 }
 
 #[test]
+fn tasks_have_the_branches_of_join_and_select() {
+    let folder = tempfile::tempdir().unwrap();
+    let dump = dump_of(&program("typed_heap_branches"), folder.path(), "scan");
+    let source = include_str!("../../../heap-graph/typed/tests/victims/branches.rs");
+    let place = |word: &str| {
+        let line = 1 + source.lines().position(|line| line.ends_with(&format!("// {word}"))).unwrap();
+        format!("heap-graph/typed/tests/victims/branches.rs:{line}")
+    };
+    let text = stdout(&["tasks", &dump]);
+    let receive = format!("typed_heap_branches::receive at {} -> Pending<()>", place("RECEIVE"));
+    let wait = format!("typed_heap_branches::wait at {} -> Pending<()>", place("WAIT"));
+    let joins = text.lines().find(|line| line.contains("typed_heap_branches::joins")).unwrap();
+    let line = 1 + source.lines().position(|line| line.starts_with("async fn joins(")).unwrap();
+    let start = "typed_heap_branches::joins of heap-graph/typed/tests/victims/branches.rs";
+    let start = format!("{start}:{line} at tokio-");
+    assert!(joins.contains(&start), "{joins}");
+    assert!(joins.ends_with(&format!(" -> ({receive} | {wait})")), "{joins}");
+    let all = text.lines().find(|line| line.contains("typed_heap_branches::all")).unwrap();
+    assert!(all.ends_with(&format!("::JoinAll<typed_heap_branches::receive> -> (10 {receive})")), "{all}");
+
+    let json: Value = serde_json::from_str(&stdout(&["tasks", &dump, "--json"])).unwrap();
+    let of = |row: &&Value| row["awaits"][0]["future"] == "typed_heap_branches::selects";
+    let selects = json["rows"].as_array().unwrap().iter().find(of).unwrap();
+    let branches = selects["branches"].as_array().unwrap();
+    let never = |branch: &Value| branch["waitsFor"] == "typed_heap_branches::Never" && branch["count"] == 4;
+    assert!(branches.len() == 3 && branches.iter().any(never), "{branches:?}");
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_stopped_process_is_read_without_a_copy() {
+    let folder = tempfile::tempdir().unwrap();
+    let dump = folder.path().join("unused.json");
+    let child = &mut listening(&victim(), &[&dump], folder.path());
+    let pid = child.id().to_string();
+    let signal = |name: &str| assert!(Command::new("kill").args([name, &pid]).status().unwrap().success());
+    signal("-STOP");
+    thread::sleep(Duration::from_millis(200));
+    let json: Value = serde_json::from_str(&stdout(&["types", &pid, "--json"])).unwrap();
+    let types = json["types"].as_array().unwrap();
+    assert!(types.iter().any(|row| row["type"] == "typed_heap_victim::Node" && row["blocks"] == 50));
+    let text = stdout(&["why", &pid, "typed_heap_victim::Copies"]);
+    assert!(text.contains("  static typed_heap_victim::STORE.jobs\n"), "{text}");
+    signal("-CONT");
+    drop(child.stdin.take());
+    assert!(child.wait().unwrap().success());
+}
+
+#[test]
 fn what_has_no_types_says_why() {
     let folder = tempfile::tempdir().unwrap();
     let scan = dump(folder.path(), "scan");

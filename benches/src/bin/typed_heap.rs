@@ -87,6 +87,9 @@ fn measure(mut dump: Dump, memory_of: impl FnOnce(&Dump) -> Box<dyn Memory + '_>
     let agreement = heap.agreement();
     let compared = agreement.agree + agreement.disagree;
     println!("{:.3} % of {compared} pointers contradict a stack", percent(agreement.disagree, compared));
+    for (by_stack, by_owner, count) in agreement.disagreements().take(10) {
+        println!("    {count} times {by_owner}, where the stack says {by_stack}");
+    }
     let (words, others) = words(&heap, &*memory);
     println!("{words} words lead into a block; {others} typed pointers are not among them");
 }

@@ -1,6 +1,6 @@
 //! The live blocks of a scan dump, and what their allocation stacks say of their types.
 
-use dmd_analyze::{Dump, Shape, TypeNames, Verdict};
+use dmd_analyze::{Certainty, Dump, Frame, FunctionName, Shape, TypeNames, Verdict, short_type_name};
 
 use crate::debug_info::DebugInfo;
 use crate::error::TypedError;
@@ -110,6 +110,12 @@ pub(crate) fn fits(info: &DebugInfo, contents: Contents, bytes: u64) -> bool {
             size > 0 && bytes.is_multiple_of(size) && len.is_none_or(|len| len <= bytes / size)
         }
         Contents::Table { entry } => info.buckets(bytes, entry).is_some(),
+        Contents::Headed { header, element } => {
+            bytes.checked_sub(info.size(header)).is_some_and(|rest| match info.size(element) {
+                0 => rest == 0,
+                size => rest.is_multiple_of(size),
+            })
+        }
         Contents::Chunk { footer } => info.size(footer) <= bytes,
     }
 }
@@ -120,12 +126,16 @@ pub(crate) struct StackTypes {
     types: TypeNames,
     /// For each verdict, by its number: what a block may hold.
     candidates: Vec<Vec<Contents>>,
+    /// For each stack, whether its type may be another one of the same layout.
+    merged: Vec<bool>,
 }
 
 impl StackTypes {
     pub(crate) fn new(dump: &Dump, info: &DebugInfo, has_tail: impl Fn(Contents) -> bool) -> Self {
         let types = dump.types();
         let mut candidates = Vec::new();
+        let merged =
+            dump.stacks().enumerate().map(|(stack, frames)| is_merged(types.get(stack), frames)).collect();
         for stack in 0..dump.stacks().len() {
             let (Some(number), Some(verdict)) = (types.number(stack), types.get(stack)) else { continue };
             if candidates.len() <= number {
@@ -135,12 +145,17 @@ impl StackTypes {
                 candidates[number] = Some(contents(verdict, info, &has_tail));
             }
         }
-        Self { types, candidates: candidates.into_iter().map(Option::unwrap_or_default).collect() }
+        Self { types, candidates: candidates.into_iter().map(Option::unwrap_or_default).collect(), merged }
     }
 
     /// The verdict about a stack.
     pub(crate) fn verdict(&self, stack: Option<usize>) -> Option<&Verdict> {
         self.types.get(stack?)
+    }
+
+    /// Whether the stack of a block names its type or another one of the same layout.
+    pub(crate) fn is_merged(&self, block: &Block) -> bool {
+        block.stack.and_then(|stack| self.merged.get(stack)).is_some_and(|merged| *merged)
     }
 
     /// The number of the verdict about a stack. Equal verdicts have equal numbers.
@@ -165,6 +180,23 @@ impl StackTypes {
     }
 }
 
+/// Whether the type of a verdict may be another one of the same layout: the function that allocated is an instance for a
+/// part of the type, and the compiler may have merged it with the instance for another type.
+fn is_merged<'f>(verdict: Option<&Verdict>, frames: impl IntoIterator<Item = Frame<'f>>) -> bool {
+    let Some(Verdict::Typed { name, certainty, .. }) = verdict else { return false };
+    if *certainty == Certainty::SameLayout {
+        return true;
+    }
+    let whole = frames.into_iter().filter(|frame| !frame.inlined);
+    let generic = whole.filter_map(|frame| {
+        FunctionName::parse(frame.name()).filter(|function| !function.arguments.is_empty())
+    });
+    // The innermost one may be generic over an allocator only.
+    generic
+        .take(2)
+        .any(|function| function.arguments.iter().any(|argument| name.contains(&short_type_name(argument))))
+}
+
 /// What a verdict means in terms of the program's types.
 fn contents(verdict: &Verdict, info: &DebugInfo, has_tail: impl Fn(Contents) -> bool) -> Vec<Contents> {
     let Verdict::Typed { shape, name, .. } = verdict else { return Vec::new() };
@@ -173,7 +205,17 @@ fn contents(verdict: &Verdict, info: &DebugInfo, has_tail: impl Fn(Contents) -> 
         None if name == "str" => "u8",
         None => name,
     };
+    // Newer versions of `Box::new` make a place first, whose type has no layout of its own.
+    let place = name.strip_prefix("MaybeUninit<").and_then(|rest| rest.strip_suffix('>'));
+    let name = place.filter(|_| info.with_short_name(name).is_empty()).unwrap_or(name);
+    let headed = name.strip_prefix("ThinVec<[").and_then(|rest| rest.strip_suffix("]>"));
     match shape {
+        Shape::One if headed.is_some() => {
+            let header = info.with_name("thin_vec::Header").into_iter();
+            let elements = headed.map_or(&[][..], |element| info.with_short_name(element));
+            let of = header.flat_map(|header| elements.iter().map(move |of| (header, *of)));
+            of.map(|(header, element)| Contents::Headed { header, element }).collect()
+        }
         Shape::One => {
             let of = info.with_short_name(name).iter().map(|of| Contents::One(*of));
             of.map(|one| match one {

@@ -15,7 +15,7 @@ use std::borrow::Cow;
 
 use dmd_analyze::short_type_name;
 use gimli::{Dwarf, DwarfSections, EndianSlice, LittleEndian};
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 use object::{Architecture, Object as _, ObjectSection as _};
 
 use crate::error::{Bound, TypedError};
@@ -40,6 +40,8 @@ pub struct DebugInfo {
     statics: Vec<Static>,
     /// The type behind each vtable, by its address in the file.
     vtables: HashMap<u64, TypeId>,
+    /// Vtables that the compiler merged, as types of one size have the same functions.
+    shared_vtables: HashSet<u64>,
     /// The first type of each name that is more than a declaration.
     by_name: HashMap<NameId, TypeId>,
     /// For each type, the first type of the same name and size.
@@ -99,6 +101,7 @@ impl DebugInfo {
             offsets,
             statics,
             vtables: HashMap::new(),
+            shared_vtables: HashSet::new(),
             by_name: HashMap::new(),
             same_as: Vec::new(),
             by_short_name: HashMap::new(),
@@ -111,7 +114,10 @@ impl DebugInfo {
         for vtable in vtables {
             if let Some(owner) = info.type_at(vtable.of).and_then(|id| info.type_at(info.get(id).containing))
             {
-                info.vtables.insert(vtable.address, owner);
+                let before = info.vtables.insert(vtable.address, owner);
+                if before.is_some_and(|before| info.same_as(before) != info.same_as(owner)) {
+                    info.shared_vtables.insert(vtable.address);
+                }
             }
         }
         Ok(info)
@@ -300,9 +306,10 @@ impl DebugInfo {
         discriminant.is_some_and(|member| self.text(member.name) == types::STATE)
     }
 
-    /// The type behind the vtable at an address of the file.
-    pub(crate) fn behind_vtable(&self, address: u64) -> Option<TypeId> {
-        self.vtables.get(&address).copied()
+    /// The type behind the vtable at an address of the file, and whether no other type has the same vtable.
+    pub(crate) fn behind_vtable(&self, address: u64) -> Option<(TypeId, bool)> {
+        let of = self.vtables.get(&address)?;
+        Some((*of, !self.shared_vtables.contains(&address)))
     }
 
     pub(crate) fn member(&self, id: TypeId, name: &str) -> Option<Member> {

@@ -247,7 +247,7 @@ impl Inference<'_, '_> {
                 let fits = |(buckets, control)| buckets == count && block.address + control == pointer.value;
                 found.is_some_and(fits).then_some(Contents::Table { entry })
             }
-            Target::Start { contents, bytes } if pointer.value == block.address => {
+            Target::Start { contents, bytes, .. } if pointer.value == block.address => {
                 let size = block.requested;
                 let fitting = bytes.is_none_or(|bytes| bytes == size) && fits(info, contents, size);
                 match contents {
@@ -288,7 +288,7 @@ impl Inference<'_, '_> {
             },
             Some(known) => {
                 let by_stack = self.heap.origins[index] == Origin::Stack;
-                if !pointer.sure || !by_stack || is_view(info, known, said) {
+                if !pointer.sure || !pointer.certain() || !by_stack || is_view(info, known, said) {
                     return;
                 }
                 said
@@ -334,6 +334,7 @@ impl Inference<'_, '_> {
             }
         }
         self.heap.firsts.push(self.heap.edges.len());
+        self.heap.agreement.finish();
     }
 
     /// Whether the stack names a block of characters or numbers: nobody reads these.
@@ -359,8 +360,19 @@ impl Inference<'_, '_> {
         }
     }
 
+    /// Whether a block has a counted value to which a strong reference leads: weak ones then hold nothing.
+    fn has_strong(&mut self, block: usize) -> Option<bool> {
+        let info = self.heap.walk.info();
+        let strong = info.member(self.heap.contents[block]?.element(), "strong")?;
+        let address = self.heap.blocks[block].address.checked_add(strong.offset)?;
+        self.reader.word(address).map(|references| references > 0)
+    }
+
     fn edge(&mut self, pointer: &Found) -> Option<Edge> {
         let (index, said) = self.says(pointer)?;
+        if pointer.weak && self.has_strong(index) != Some(false) {
+            return None;
+        }
         // A word that may be stale must be right about its target.
         let right = || {
             let (known, info) = (self.heap.contents[index], self.heap.walk.info());
@@ -382,6 +394,9 @@ impl Inference<'_, '_> {
         let info = self.heap.walk.info();
         let Some((index, Some(said))) = self.says(pointer) else { return };
         let block = self.heap.blocks[index];
+        if !pointer.certain() && self.heap.contents[index].is_none_or(|known| !same(info, known, said)) {
+            return;
+        }
         let agreement = &mut self.heap.agreement;
         if let Some(known) = self.heap.contents[index]
             && !same(info, known, said)
@@ -393,8 +408,18 @@ impl Inference<'_, '_> {
             None => agreement.owner_only += 1,
             Some(by_stack) if same(info, by_stack, said) => agreement.agree += 1,
             Some(by_stack) if is_view(info, by_stack, said) => agreement.views += 1,
+            Some(by_stack)
+                if self.heap.stacks.is_merged(&block)
+                    && info.size(by_stack.element()) == info.size(said.element()) =>
+            {
+                agreement.same_layout += 1;
+            }
             Some(by_stack) => {
                 agreement.disagree += 1;
+                let [named, owned] = [by_stack, said].map(|contents| info.same_as(contents.element()));
+                if info.size(named) == info.size(owned) {
+                    agreement.oppose(named, owned);
+                }
                 let texts = (by_stack.text(info), said.text(info));
                 agreement.note(texts);
             }
@@ -404,8 +429,12 @@ impl Inference<'_, '_> {
 
 /// Whether two contents have the same types. One value and a slice of one are the same.
 pub(crate) fn same(info: &DebugInfo, one: Contents, other: Contents) -> bool {
-    let is_table = |contents| matches!(contents, Contents::Table { .. });
-    is_table(one) == is_table(other) && info.same_as(one.element()) == info.same_as(other.element())
+    let form = |contents| match contents {
+        Contents::Table { .. } => 1,
+        Contents::Headed { .. } => 2,
+        _ => 0,
+    };
+    form(one) == form(other) && info.same_as(one.element()) == info.same_as(other.element())
 }
 
 /// The contents with the lengths of both, if the second has a length and the first has none.
@@ -420,6 +449,11 @@ fn more(known: Contents, said: Contents) -> Option<Contents> {
 /// Whether a pointer may look at the same memory in another way: at its bytes, at its first member, at an array in place
 /// of a slice, or at text in place of bytes.
 fn is_view(info: &DebugInfo, known: Contents, said: Contents) -> bool {
+    if let Contents::Headed { header, .. } = known
+        && info.same_as(header) == info.same_as(said.element())
+    {
+        return true;
+    }
     let (known, said) = (known.element(), said.element());
     let is_byte = |of: TypeId| info.size(of) <= 1;
     let as_text = |of: TypeId| info.name(of).replace("[u8]", "str");

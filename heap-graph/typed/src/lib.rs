@@ -84,6 +84,6 @@ pub use error::{Bound, TypedError};
 pub use graph::ROOTS;
 pub use infer::{Origin, TypedHeap};
 pub use memory::{CoreFile, Layered, Memory, ProcessMemory, ScanMemory};
-pub use tasks::{Await, TaskRow, Tasks};
+pub use tasks::{Await, Branch, TaskRow, Tasks};
 pub use waste::{Unused, Waste, WasteRow};
 pub use why::{Holder, HolderRow, Why};

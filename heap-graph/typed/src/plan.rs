@@ -10,7 +10,7 @@ use std::rc::Rc;
 
 use hashbrown::HashMap;
 
-use crate::debug_info::{DebugInfo, Kind, Member, NameId, TypeId};
+use crate::debug_info::{DebugInfo, Kind, NameId, TypeId};
 
 /// A number inside of a value: its offset and its size in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +44,8 @@ pub(crate) enum Leads {
     Dyn { vtable: Scalar, within: Option<TypeId> },
     /// The control bytes of a hash table.
     Table { entry: TypeId, mask: Scalar },
+    /// A header with the number of the elements, and the elements.
+    Headed { header: TypeId, element: TypeId },
 }
 
 /// A step of a plan. Offsets are relative to the value.
@@ -73,8 +75,17 @@ pub(crate) enum Step {
         discriminant: Option<Scalar>,
         cases: Vec<(Option<u64>, Vec<Step>)>,
     },
+    /// The first steps if a number is at most this, and otherwise the second ones.
+    AtMost {
+        number: Scalar,
+        most: u64,
+        then: Vec<Step>,
+        otherwise: Vec<Step>,
+    },
     /// Steps of a union: its bytes may be something else.
     Maybe(Vec<Step>),
+    /// A pointer that does not keep its target alive.
+    Weak(Vec<Step>),
 }
 
 /// What a plan leads to.
@@ -83,8 +94,17 @@ pub(crate) enum Wanted {
     Pointers,
     /// The variants of enums and the states of coroutines.
     Variants,
-    /// The states of coroutines.
+    /// The states of coroutines, and of the branches of `join!`.
     Coroutines,
+}
+
+/// The last part of a type, which is as long as its block.
+#[derive(Clone, Copy, Debug)]
+struct Tail {
+    at: u64,
+    element: TypeId,
+    /// Perhaps not all elements that there is room for are there.
+    is_open: bool,
 }
 
 /// The plans of types, each compiled when it is first needed.
@@ -111,12 +131,30 @@ impl<'i> Plans<'i> {
     }
 
     /// The last member of an unsized type, such as that of `ArcInner<[T]>`: debug information gives it the type of an
-    /// element, which exceeds the size of the whole.
-    fn tail(&self, id: TypeId) -> Option<Member> {
+    /// element, which exceeds the size of the whole. As in C, an array without elements at the end of a type stands for as
+    /// many as the block has.
+    fn tail(&self, id: TypeId) -> Option<Tail> {
         let of = self.info.get(id);
-        let last = of.members.iter().max_by_key(|member| member.offset).copied()?;
-        let size = self.info.size(self.info.type_at(last.of)?);
-        let exceeds = of.kind == Kind::Struct && last.offset.saturating_add(size) > of.size;
-        (of.size > 0 && exceeds).then_some(last)
+        if of.size == 0 || of.kind != Kind::Struct {
+            return None;
+        }
+        let last = of.members.iter().max_by_key(|member| member.offset)?;
+        let last_type = self.info.type_at(last.of)?;
+        let is_open = last.offset == of.size;
+        match self.info.get(last_type).kind {
+            Kind::Array(element, Some(0)) if is_open => {
+                Some(Tail { at: last.offset, element: self.info.type_at(element)?, is_open })
+            }
+            _ => {
+                let exceeds = last.offset.saturating_add(self.info.size(last_type)) > of.size;
+                exceeds.then_some(Tail { at: last.offset, element: last_type, is_open: false })
+            }
+        }
+    }
+
+    /// Where the header of a vector has its number of elements.
+    pub(crate) fn header_len(&self, header: TypeId) -> Option<Scalar> {
+        let len = self.info.member(header, "_len").or_else(|| self.info.member(header, "len"))?;
+        Some(self.scalar(&len))
     }
 }

@@ -17,6 +17,7 @@ enum Form {
     One,
     Slice,
     Table,
+    Headed,
     Chunk,
 }
 
@@ -46,6 +47,7 @@ impl TypedHeap<'_> {
             Contents::One(_) | Contents::Tail { .. } => Form::One,
             Contents::Slice { .. } => Form::Slice,
             Contents::Table { .. } => Form::Table,
+            Contents::Headed { .. } => Form::Headed,
             Contents::Chunk { .. } => Form::Chunk,
         };
         let contents = self.contents[block].map(|contents| (form(contents), contents.element()));

@@ -33,6 +33,11 @@ pub(crate) enum Contents {
     Table {
         entry: TypeId,
     },
+    /// A header with the number of the elements, and room for elements.
+    Headed {
+        header: TypeId,
+        element: TypeId,
+    },
     /// Values of an arena, and a footer at the end.
     Chunk {
         footer: TypeId,
@@ -46,6 +51,7 @@ impl Contents {
         | Self::Tail { of, .. }
         | Self::Slice { element: of, .. }
         | Self::Table { entry: of }
+        | Self::Headed { element: of, .. }
         | Self::Chunk { footer: of }) = self;
         of
     }
@@ -57,6 +63,7 @@ impl Contents {
             Self::One(_) | Self::Tail { .. } => name,
             Self::Slice { .. } => format!("[{name}]"),
             Self::Table { .. } => format!("table {name}"),
+            Self::Headed { .. } => format!("ThinVec<[{name}]>"),
             Self::Chunk { .. } => CHUNK.to_owned(),
         }
     }
@@ -70,6 +77,8 @@ pub(crate) enum Target {
     Start {
         contents: Contents,
         bytes: Option<u64>,
+        /// Whether it is no other type of that size.
+        certain: bool,
     },
     /// The address is that of the control bytes of this many buckets.
     Table {
@@ -86,6 +95,15 @@ pub(crate) struct Found {
     pub(crate) target: Target,
     /// It is no stale word: its place is initialized for certain.
     pub(crate) sure: bool,
+    /// It keeps nothing alive.
+    pub(crate) weak: bool,
+}
+
+impl Found {
+    /// Whether what it says of its target can only be so.
+    pub(crate) fn certain(&self) -> bool {
+        !matches!(self.target, Target::Start { certain: false, .. })
+    }
 }
 
 /// An enum or a coroutine in a value, and which variant it is.
@@ -185,6 +203,17 @@ impl<'i> Walk<'i> {
                 }
             }
             Contents::Table { entry } => self.table(bytes, entry),
+            Contents::Headed { header, element } => {
+                let (value, start) = (Value { bytes, tail: None }, self.info().size(header));
+                let len = self.plans.header_len(header).and_then(|len| value.scalar(0, len));
+                let places =
+                    (bytes.len() as u64).saturating_sub(start).checked_div(self.info().size(element));
+                let path = self.paths.add(Paths::EMPTY, Segment::Element);
+                for number in 0..len.unwrap_or(0).min(places.unwrap_or(0)) {
+                    let at = start + number * self.info().size(element);
+                    self.value(value, element, at, path, true, 0);
+                }
+            }
             Contents::Chunk { footer } => {
                 let at = (bytes.len() as u64).saturating_sub(self.info().size(footer));
                 self.value(Value { bytes, tail: None }, footer, at, Paths::EMPTY, true, 0);
@@ -225,7 +254,7 @@ impl<'i> Walk<'i> {
                         continue;
                     };
                     if let Some(target) = self.target(value, at, *leads) {
-                        self.found.push(Found { value: address, path, target, sure });
+                        self.found.push(Found { value: address, path, target, sure, weak: false });
                     }
                 }
                 Step::Part { at: offset, of, name } => {
@@ -267,14 +296,24 @@ impl<'i> Walk<'i> {
                     }
                     self.steps(value, &cases[variant].1, at, path, sure, depth + 1);
                 }
+                Step::AtMost { number, most, then, otherwise } => {
+                    let Some(number) = value.scalar(at, *number) else { continue };
+                    let steps = if number <= *most { then } else { otherwise };
+                    self.steps(value, steps, at, path, sure, depth + 1);
+                }
                 Step::Maybe(steps) => self.steps(value, steps, at, path, false, depth + 1),
+                Step::Weak(steps) => {
+                    let before = self.found.len();
+                    self.steps(value, steps, at, path, sure, depth + 1);
+                    self.found[before..].iter_mut().for_each(|found| found.weak = true);
+                }
             }
         }
     }
 
     /// What a pointer leads to; `None` if it leads nowhere, as that of an empty vector.
     fn target(&self, value: Value<'_>, at: u64, leads: Leads) -> Option<Target> {
-        let start = |contents, bytes| Some(Target::Start { contents, bytes });
+        let start = |contents, bytes| Some(Target::Start { contents, bytes, certain: true });
         let info = self.info();
         match leads {
             Leads::Opaque => Some(Target::Opaque),
@@ -295,7 +334,7 @@ impl<'i> Walk<'i> {
             Leads::Tail { of, len } => start(Contents::Tail { of, len: value.scalar(at, len) }, None),
             Leads::Dyn { vtable, within } => {
                 let vtable = value.scalar(at, vtable)?;
-                let Some(of) = info.behind_vtable(vtable.wrapping_sub(self.bias)) else {
+                let Some((of, certain)) = info.behind_vtable(vtable.wrapping_sub(self.bias)) else {
                     return Some(Target::Opaque);
                 };
                 let of = match within {
@@ -303,7 +342,10 @@ impl<'i> Walk<'i> {
                     Some(within) => self.wrapped(within, of),
                 };
                 match of {
-                    Some(of) => start(Contents::One(of), Some(info.size(of))),
+                    Some(of) => {
+                        let bytes = Some(info.size(of));
+                        Some(Target::Start { contents: Contents::One(of), bytes, certain })
+                    }
                     None => Some(Target::Opaque),
                 }
             }
@@ -312,13 +354,58 @@ impl<'i> Walk<'i> {
                 // An empty table has a static one in place of a block.
                 (buckets > 1).then_some(Target::Table { entry, buckets })
             }
+            Leads::Headed { header, element } => start(Contents::Headed { header, element }, None),
         }
     }
 
-    /// `ArcInner<Job>` for the type of `ArcInner<dyn Run>` and the type `Job`.
+    /// `ArcInner<Mutex<Job>>` for the type of `ArcInner<Mutex<dyn Run>>` and the type `Job`.
     fn wrapped(&self, within: TypeId, of: TypeId) -> Option<TypeId> {
         let info = self.info();
-        let (outer, _) = info.name(within).split_once('<')?;
-        info.with_name(&format!("{outer}<{}>", info.name(of)))
+        let name = info.name(within);
+        let (start, end) = erased(name)?;
+        info.with_name(&format!("{}{}{}", &name[..start], info.name(of), &name[end..]))
+    }
+}
+
+/// Where a name has the type behind a vtable: `dyn Run`, or `(dyn Run + Send)` with its parentheses.
+fn erased(name: &str) -> Option<(usize, usize)> {
+    let dynamic = name.find("dyn ")?;
+    let mut depth = 0_usize;
+    let mut last = b' ';
+    let mut end = name.len();
+    for (at, byte) in name.bytes().enumerate().skip(dynamic) {
+        match byte {
+            b'<' | b'(' | b'[' => depth += 1,
+            b'>' if last == b'-' => {}
+            b'>' | b')' | b']' | b',' if depth == 0 => {
+                end = at;
+                break;
+            }
+            b'>' | b')' | b']' => depth -= 1,
+            _ => {}
+        }
+        last = byte;
+    }
+    let in_parentheses = name[..dynamic].ends_with('(') && name[end..].starts_with(')');
+    Some(if in_parentheses { (dynamic - 1, end + 1) } else { (dynamic, end) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_erased_type_of_a_name_is_found() {
+        for (name, expected) in [
+            ("ArcInner<dyn app::Run>", Some("dyn app::Run")),
+            ("ArcInner<(dyn app::Run + Send)>", Some("(dyn app::Run + Send)")),
+            ("a::Box<b::Object<dyn c::Native>>", Some("dyn c::Native")),
+            ("A<dyn Fn(u8, C<u8>) -> B<u8>, u8>", Some("dyn Fn(u8, C<u8>) -> B<u8>")),
+            ("dyn app::Run", Some("dyn app::Run")),
+            ("A<(dyn ", Some("dyn ")),
+            ("ArcInner<app::Job>", None),
+        ] {
+            assert_eq!(erased(name).map(|(start, end)| &name[start..end]), expected, "{name}");
+        }
     }
 }

@@ -156,6 +156,12 @@ impl TypedHeap<'_> {
                 let node = Node::of(info, of)?;
                 Some(node.unused(block, memory).map(|bytes| (Unused::Nodes, bytes)))
             }
+            Contents::Headed { header, element } => {
+                let len = self.walk.plans.header_len(header).filter(|len| len.size <= 8)?;
+                let len = number(memory, block.address.checked_add(len.at)?, len.size)?;
+                let used = len.saturating_mul(info.size(element)).saturating_add(info.size(header));
+                Some(Some((Unused::Capacity, block.requested.saturating_sub(used))))
+            }
             Contents::Tail { .. } | Contents::Chunk { .. } => None,
         }
     }
@@ -207,14 +213,16 @@ impl Node {
     }
 
     fn unused(&self, block: &Block, memory: &dyn Memory) -> Option<u64> {
-        let mut word = [0; 8];
-        let bytes = &mut word[..self.len.1 as usize];
-        let filled = memory.read(block.address.checked_add(self.len.0)?, bytes);
-        if filled < bytes.len() {
-            return None;
-        }
-        Some(self.most.saturating_sub(u64::from_le_bytes(word)).saturating_mul(self.each))
+        let len = number(memory, block.address.checked_add(self.len.0)?, self.len.1)?;
+        Some(self.most.saturating_sub(len).saturating_mul(self.each))
     }
+}
+
+/// The number of at most 8 bytes at an address.
+fn number(memory: &dyn Memory, address: u64, size: u64) -> Option<u64> {
+    let mut word = [0; 8];
+    let bytes = &mut word[..size as usize];
+    (memory.read(address, bytes) == bytes.len()).then(|| u64::from_le_bytes(word))
 }
 
 /// The size and the number of the elements of a member that is an array.

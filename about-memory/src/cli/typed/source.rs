@@ -29,8 +29,8 @@ enum Place {
     /// The dump has the contents of blocks, and a core file perhaps the statics.
     Dump(Option<CoreFile>),
     Core(CoreFile),
-    /// The copy lives as long as somebody reads its memory.
-    Process(ProcessMemory, #[expect(dead_code, reason = "dropping it ends the copy")] ProcessCopy),
+    /// The copy lives as long as somebody reads its memory. A process that is stopped is read itself.
+    Process(ProcessMemory, Option<ProcessCopy>),
 }
 
 impl Source {
@@ -81,13 +81,26 @@ impl Source {
 
     fn of_process(pid: u32, timeout: Duration, limits: &ReadOptions) -> Result<Self, Failure> {
         let failure = |error: anyhow::Error| Failure::File(format!("process {pid}"), error);
-        let copy = ProcessCopy::of(pid, timeout).map_err(|error| live_input::failure(&[pid], error))?;
-        let memory = ProcessMemory::of(copy.pid()).map_err(|error| failure(error.into()))?;
+        let stopped = ProcessMemory::stopped(pid).map_err(|error| failure(error.into()))?;
+        let (memory, copy) = match stopped {
+            Some(memory) => (memory, None),
+            None => {
+                let copy =
+                    ProcessCopy::of(pid, timeout).map_err(|error| live_input::failure(&[pid], error))?;
+                let memory = ProcessMemory::of(copy.pid()).map_err(|error| failure(error.into()))?;
+                (memory, Some(copy))
+            }
+        };
         let mappings = memory.mappings().map_err(|error| failure(error.into()))?;
         let dump = read(&memory, &mappings, limits).map_err(|error| failure(error.into()))?;
-        let threads = read_threads(&|address, into| memory.read(address, into), &mappings)
-            .map_err(|error| failure(error.into()))?;
-        let memory = memory.with_threads(threads);
+        let memory = match copy {
+            Some(_) => {
+                let threads = read_threads(&|address, into| memory.read(address, into), &mappings)
+                    .map_err(|error| failure(error.into()))?;
+                memory.with_threads(threads)
+            }
+            None => memory,
+        };
         let blocks = dump.blocks().len();
         let without = dump.blocks().filter(|blocks| blocks.stack().is_none()).count();
         if without > blocks / WORTH_A_NOTE {
@@ -104,6 +117,9 @@ impl Source {
         match &self.place {
             Place::Process(memory, _) if !memory.is_there() => {
                 Err(anyhow::anyhow!("it ended while its memory was read"))
+            }
+            Place::Process(memory, None) if !memory.is_stopped() => {
+                Err(anyhow::anyhow!("it went on while its memory was read"))
             }
             _ => Ok(()),
         }

@@ -3,8 +3,8 @@
 use clap::Args;
 use dmd::analyze::program::Workspace;
 use heap_graph::DominatorTree;
-use serde_json::json;
-use typed_heap::{Await, TaskRow, Tasks as Facts};
+use serde_json::{Value, json};
+use typed_heap::{Await, Branch, TaskRow, Tasks as Facts};
 
 use super::super::Failure;
 use super::{Heap, Table, about, left_out, print, size};
@@ -60,18 +60,11 @@ impl Tasks {
     }
 
     fn json(&self, tasks: &Facts) -> String {
-        let future = |one: &Await| {
-            json!({
-                "future": one.future,
-                "state": one.state,
-                "file": one.place.as_ref().map(|(file, _)| file),
-                "line": one.place.as_ref().map(|(_, line)| line),
-            })
-        };
         let row = |row: &TaskRow| {
             json!({
-                "awaits": row.awaits.iter().map(future).collect::<Vec<_>>(),
+                "awaits": row.awaits.iter().map(future_json).collect::<Vec<_>>(),
                 "waitsFor": row.waits_for,
+                "branches": row.branches.iter().map(branch_json).collect::<Vec<_>>(),
                 "tasks": row.tasks,
                 "bytes": row.bytes,
                 "retainedBytes": row.retained_bytes,
@@ -92,20 +85,64 @@ fn counted(tasks: u64) -> String {
     format!("{tasks} {}", if tasks == 1 { "task" } else { "tasks" })
 }
 
-/// The futures from the task's own on, as `handle at src/main.rs:40 -> recv at tokio-1.0.0/src/sync/mpsc.rs:10`.
+fn future_json(one: &Await) -> Value {
+    json!({
+        "future": one.future,
+        "state": one.state,
+        "file": one.place.as_ref().map(|(file, _)| file),
+        "line": one.place.as_ref().map(|(_, line)| line),
+    })
+}
+
+fn branch_json(branch: &Branch) -> Value {
+    json!({
+        "awaits": branch.awaits.iter().map(future_json).collect::<Vec<_>>(),
+        "waitsFor": branch.waits_for,
+        "branches": branch.branches.iter().map(branch_json).collect::<Vec<_>>(),
+        "count": branch.count,
+    })
+}
+
+/// The futures from the task's own on, as `handle at src/main.rs:40 -> recv at tokio-1.0.0/src/sync/mpsc.rs:10`. Those that
+/// one awaits at once are in parentheses: `join at src/main.rs:50 -> (recv at .. | 3 wait at ..)`.
 pub(super) fn chain(row: &TaskRow, workspace: &Workspace) -> String {
-    let future = |one: &Await| {
-        let place = one.place.as_ref().map(|(file, line)| format!("{}:{line}", workspace.short(file)));
-        match (&*one.state, place) {
-            ("Unresumed", _) => format!("{}, not started", one.future),
-            ("Returned", _) => format!("{}, returned", one.future),
-            ("Panicked", _) => format!("{}, panicked", one.future),
-            (_, Some(place)) => format!("{} at {place}", one.future),
-            (state, None) => format!("{} at {state}", one.future),
-        }
-    };
+    links(&row.awaits, row.waits_for.as_deref(), &row.branches, row.tasks, workspace)
+}
+
+fn links(
+    awaits: &[Await],
+    waits_for: Option<&str>,
+    branches: &[Branch],
+    count: u64,
+    workspace: &Workspace,
+) -> String {
     // The closure of `poll_fn` is that of the function before it.
-    let last = row.waits_for.clone().filter(|of| !of.starts_with("PollFn<"));
-    let links = row.awaits.iter().map(future).chain(last);
-    links.collect::<Vec<_>>().join(" -> ")
+    let last = waits_for.filter(|of| !of.starts_with("PollFn<")).map(str::to_owned);
+    let all: Vec<_> = branches
+        .iter()
+        .map(|branch| {
+            let Branch { awaits, waits_for, branches, count: number, .. } = branch;
+            let links = links(awaits, waits_for.as_deref(), branches, *number, workspace);
+            if *number == count { links } else { format!("{number} {links}") }
+        })
+        .collect();
+    let all = (!all.is_empty()).then(|| format!("({})", all.join(" | ")));
+    let futures = awaits.iter().map(|one| future(one, workspace));
+    futures.chain(last).chain(all).collect::<Vec<_>>().join(" -> ")
+}
+
+fn future(one: &Await, workspace: &Workspace) -> String {
+    let text = |(file, line): &(String, u32)| format!("{}:{line}", workspace.short(file));
+    let Await { future, state, place, start, .. } = one;
+    match (&**state, place) {
+        ("Unresumed", _) => format!("{future}, not started"),
+        ("Returned", _) => format!("{future}, returned"),
+        ("Panicked", _) => format!("{future}, panicked"),
+        (_, Some(place)) => match start.as_ref().filter(|start| start.0 != place.0) {
+            // The line of a macro says nothing about the function.
+            Some(start) => format!("{future} of {} at {}", text(start), text(place)),
+            None => format!("{future} at {}", text(place)),
+        },
+        (state, None) => format!("{future} at {state}"),
+    }
 }

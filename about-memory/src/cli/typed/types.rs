@@ -120,6 +120,12 @@ impl Types {
             "\nOf {compared} pointers {} say the same type as the stack that allocated their block.\n",
             agreement.agree
         );
+        if agreement.same_layout > 0 {
+            text += &format!(
+                "{} more say which of several types of the same layout it is, whose functions the compiler merged.\n",
+                agreement.same_layout
+            );
+        }
         let mut others: Vec<_> = agreement.disagreements().collect();
         others.sort_by_key(|(stack, owner, pointers)| (Reverse(*pointers), *stack, *owner));
         for (stack, owner, pointers) in others.into_iter().take(DISAGREEMENTS) {
@@ -145,6 +151,7 @@ impl Types {
             "typedBytes": census.typed_bytes,
             "wrongSizes": census.misfits,
             "agree": agreement.agree,
+            "sameLayout": agreement.same_layout,
             "disagree": agreement.disagree,
             "disagreements": disagreements,
             "types": rows,

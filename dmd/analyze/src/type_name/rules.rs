@@ -170,6 +170,14 @@ pub(super) const RULES: &[Rule] = &[
     rule("smallvec", "SmallVec", GROW_SMALL, One, Shape::Slice, Gives::SliceOfArray),
     rule("thin_vec", "ThinVec", GROW_THIN, AtLeast(1), Shape::One, Gives::SliceWithin("ThinVec")),
     rule(
+        "compact_str::repr::heap compact_str::repr::heap::heap_capacity compact_str::repr::heap::inline_capacity",
+        "HeapBuffer",
+        "",
+        AtLeast(0),
+        Shape::Slice,
+        Gives::Always("str"),
+    ),
+    rule(
         "tokio::sync::mpsc::block",
         "Block",
         "new",

@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use dmd_analyze::image::{Mapping, Thread};
@@ -35,6 +36,33 @@ impl ProcessMemory {
         }
         let memory = File::open(format!("/proc/{pid}/mem"))?;
         Ok(Self { pid, memory, threads: Vec::new(), areas: OnceLock::new() })
+    }
+
+    /// Opens the memory of a process that somebody has stopped (`kill -STOP`, a debugger), with the stack pointers of its
+    /// threads; `None` if it runs. It needs no code of the process, and so none that it does not allow.
+    ///
+    /// # Errors
+    ///
+    /// As [`of`](Self::of).
+    pub fn stopped(pid: u32) -> Result<Option<Self>, TypedError> {
+        let memory = Self::of(pid)?;
+        if !memory.is_stopped() {
+            return Ok(None);
+        }
+        let threads = memory.tasks().filter_map(|task| thread(&task)).collect();
+        Ok(Some(memory.with_threads(threads)))
+    }
+
+    /// Whether all threads of the process are stopped.
+    pub fn is_stopped(&self) -> bool {
+        let mut tasks = self.tasks().peekable();
+        tasks.peek().is_some() && tasks.all(|task| is_stopped(&task))
+    }
+
+    /// The kernel's folders of the threads.
+    fn tasks(&self) -> impl Iterator<Item = PathBuf> {
+        let tasks = fs::read_dir(format!("/proc/{}/task", self.pid)).into_iter().flatten();
+        tasks.filter_map(|task| Some(task.ok()?.path()))
     }
 
     /// Where the threads of the process were, of which a copy has none:
@@ -86,6 +114,27 @@ impl Memory for ProcessMemory {
     fn read(&self, address: u64, into: &mut [u8]) -> usize {
         fill_at(&self.memory, into, address)
     }
+}
+
+fn is_stopped(task: &Path) -> bool {
+    let stat = fs::read(task.join("stat")).unwrap_or_default();
+    let stat = String::from_utf8_lossy(&stat);
+    // The name before the state may have any characters.
+    let state = stat.rsplit_once(") ").map(|(_, rest)| rest.as_bytes());
+    matches!(state, Some([b'T' | b't', ..]))
+}
+
+/// Where a stopped thread is: the last two numbers of the kernel's file are the stack pointer and the next instruction.
+fn thread(task: &Path) -> Option<Thread> {
+    let number = task.file_name()?.to_str()?.parse().ok()?;
+    let name = fs::read(task.join("comm")).unwrap_or_default();
+    let name = String::from_utf8_lossy(&name).trim_end().to_owned();
+    let call = fs::read_to_string(task.join("syscall")).unwrap_or_default();
+    let mut words = call.trim_end().rsplit(' ');
+    let mut address = || u64::from_str_radix(words.next()?.strip_prefix("0x")?, 16).ok();
+    let code = address();
+    let stack_pointer = address();
+    Some(Thread { number: Some(number), name, stack_pointer, code, ..Thread::default() })
 }
 
 /// The first address of a line of the kernel's list of mappings, and the end.

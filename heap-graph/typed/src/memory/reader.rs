@@ -19,6 +19,12 @@ impl<'m> Reader<'m> {
         Self { memory, window: Window::default(), buffer: Vec::new() }
     }
 
+    /// The word at an address, read alone.
+    pub(crate) fn word(&self, address: u64) -> Option<u64> {
+        let mut word = [0; 8];
+        (self.memory.read(address, &mut word) == word.len()).then(|| u64::from_le_bytes(word))
+    }
+
     /// The bytes from an address on, as many as are readable. Memory is read piece by piece, so that a size without memory
     /// takes none.
     pub(crate) fn read(&mut self, address: u64, bytes: u64) -> &[u8] {

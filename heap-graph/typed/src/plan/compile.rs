@@ -52,7 +52,7 @@ impl Plans<'_> {
                     let is_wanted = match self.wanted {
                         Wanted::Pointers => false,
                         Wanted::Variants => all.len() > 1,
-                        Wanted::Coroutines => info.is_coroutine(id),
+                        Wanted::Coroutines => info.is_coroutine(id) || info.is_maybe_done(id),
                     };
                     if is_wanted || all.iter().any(|(_, steps)| !steps.is_empty()) {
                         let of = is_wanted.then_some(id);
@@ -93,17 +93,20 @@ impl Plans<'_> {
         (one.discriminant, steps)
     }
 
-    fn members(&mut self, id: TypeId, members: &[Member], depth: u32) -> Vec<Step> {
+    pub(super) fn members(&mut self, id: TypeId, members: &[Member], depth: u32) -> Vec<Step> {
         let info = self.info;
         let name = info.name(id);
         let of_library = LIBRARIES.iter().any(|library| name.starts_with(library));
         let alone = members.len() == 1;
-        let tail = self.tail(id).map(|tail| tail.offset);
+        let tail = self.tail(id);
         let mut steps = Vec::new();
         for member in members {
-            if tail == Some(member.offset) {
-                if let Some(element) = info.type_at(member.of) {
-                    steps.extend(self.repeat(member.offset, element, Count::Tail, None, depth));
+            if let Some(tail) = tail.filter(|tail| tail.at == member.offset) {
+                let elements = self.repeat(tail.at, tail.element, Count::Tail, None, depth);
+                let elements = elements.into_iter();
+                match tail.is_open {
+                    true => steps.extend(elements.map(|elements| Step::Maybe(vec![elements]))),
+                    false => steps.extend(elements),
                 }
                 continue;
             }

@@ -29,6 +29,18 @@ impl Plans<'_> {
         if is("smallvec::SmallVec") {
             return self.small(id, depth);
         }
+        if is("thin_vec::ThinVec") {
+            return self.thin_vec(id);
+        }
+        if is("alloc::sync::ArcInner") || is("alloc::rc::RcInner") || is("alloc::rc::RcBox") {
+            return self.counted(id, depth);
+        }
+        if is("alloc::sync::Weak") || is("alloc::rc::Weak") {
+            return self.weak(id, depth);
+        }
+        if name == "compact_str::repr::Repr" {
+            return self.compact_string(id);
+        }
         self.fat(id)
     }
 
@@ -98,7 +110,6 @@ impl Plans<'_> {
 
     /// `SmallVec { capacity, data }`: the elements are inline while the capacity is at most their number.
     fn small(&mut self, id: TypeId, depth: u32) -> Option<Vec<Step>> {
-        const MOST_INLINE: u64 = 64;
         let info = self.info;
         let capacity = self.number(0, &info.member(id, "capacity")?);
         let array = info.parameter(id, "A")?;
@@ -109,18 +120,70 @@ impl Plans<'_> {
         let pointer = info.member(heap, "ptr").or_else(|| info.member(heap, "__0"))?;
         let len = info.member(heap, "len").or_else(|| info.member(heap, "__1"))?;
         let len = self.number(heap_at, &len);
-        let mut cases = Vec::new();
-        if most > MOST_INLINE {
-            return None;
-        }
         let inline = self.repeat(inline_at, element, Count::Read(capacity, 0, most), None, depth);
-        cases.extend((0..=most).map(|n| (Some(n), inline.iter().cloned().collect())));
+        let then: Vec<_> = inline.into_iter().collect();
         let leads = Leads::Slice { element, first: None, len: Some(len), capacity: Some(capacity) };
-        cases.push((None, self.pointer(heap_at.saturating_add(pointer.offset), leads)));
-        if cases.iter().all(|(_, steps)| steps.is_empty()) {
+        let otherwise = self.pointer(heap_at.saturating_add(pointer.offset), leads);
+        if then.is_empty() && otherwise.is_empty() {
             return Some(Vec::new());
         }
-        Some(vec![Step::Switch { of: None, discriminant: Some(capacity), cases }])
+        Some(vec![Step::AtMost { number: capacity, most, then, otherwise }])
+    }
+
+    /// `ArcInner { strong, weak, data }`: without a strong reference the value is gone, and only its place is there.
+    fn counted(&mut self, id: TypeId, depth: u32) -> Option<Vec<Step>> {
+        let info = self.info;
+        let strong = self.number(0, &info.member(id, "strong")?);
+        let otherwise = self.members(id, &info.get(id).members, depth);
+        if otherwise.is_empty() {
+            return Some(Vec::new());
+        }
+        Some(vec![Step::AtMost { number: strong, most: 0, then: Vec::new(), otherwise }])
+    }
+
+    /// `Weak { ptr }`.
+    fn weak(&mut self, id: TypeId, depth: u32) -> Option<Vec<Step>> {
+        self.info.member(id, "ptr")?;
+        let steps = self.members(id, &self.info.get(id).members, depth);
+        Some(if steps.is_empty() { steps } else { vec![Step::Weak(steps)] })
+    }
+
+    /// `Repr(*const (), usize, u32, u16, u8, LastByte)` of compact strings: a buffer with its length and, in the bytes before
+    /// the last one, its capacity; or the text itself, which leads to no buffer of that size.
+    fn compact_string(&self, id: TypeId) -> Option<Vec<Step>> {
+        let info = self.info;
+        let last = info.get(id).members.iter().max_by_key(|member| member.offset)?;
+        let is_last = info.name(info.type_at(last.of)?).ends_with("::LastByte");
+        let [pointer, len, capacity] = ["__0", "__1", "__2"].map(|name| info.member(id, name));
+        let (pointer, len, at) = (pointer?, self.number(0, &len?), capacity?.offset);
+        let size = last.offset.checked_sub(at).filter(|size| is_last && (1..=8).contains(size))?;
+        let capacity = Some(Scalar { at, size });
+        let element = info.with_name("u8")?;
+        let leads = Leads::Slice { element, first: None, len: Some(len), capacity };
+        let steps = self.pointer(pointer.offset, leads);
+        Some(if steps.is_empty() { steps } else { vec![Step::Maybe(steps)] })
+    }
+
+    /// `ThinVec { ptr: NonNull<Header { _len, _cap }> }`, with the elements behind the header.
+    fn thin_vec(&self, id: TypeId) -> Option<Vec<Step>> {
+        let element = self.info.parameter(id, "T")?;
+        let pointer = self.info.member(id, "ptr")?;
+        let header = self.pointee(self.info.type_at(pointer.of)?)?;
+        self.header_len(header)?;
+        Some(self.pointer(pointer.offset, Leads::Headed { header, element }))
+    }
+
+    /// What a pointer leads to, also one within `NonNull` and other types of one member.
+    fn pointee(&self, mut id: TypeId) -> Option<TypeId> {
+        for _ in 0..DEEPEST {
+            let of = self.info.get(id);
+            match (of.kind, &of.members[..]) {
+                (Kind::Pointer(target), _) => return self.info.type_at(target),
+                (Kind::Struct, [only]) => id = self.info.type_at(only.of)?,
+                _ => break,
+            }
+        }
+        None
     }
 
     /// The offsets of the elements and of the heap's part, and the type of the latter.

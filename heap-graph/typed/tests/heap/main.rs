@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "in a test")]
 
+mod branches;
+mod containers;
 mod core_of;
 mod tasks;
 #[cfg(all(target_os = "linux", target_env = "gnu"))]

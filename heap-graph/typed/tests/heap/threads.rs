@@ -2,8 +2,13 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::process::Command;
+use std::thread;
+use std::time::Duration;
 
-use typed_heap::{CoreFile, Layered, ScanMemory, TypedHeap};
+use dmd_analyze::image::read_image;
+use dmd_analyze::symbolize::SymbolOptions;
+use typed_heap::{CoreFile, Layered, Memory as _, ProcessMemory, ScanMemory, TypedHeap};
 
 use crate::{Victim, core_of, statics_are_readable};
 
@@ -91,6 +96,41 @@ fn stacks_hold_blocks() {
     let (_, by_statics) = heap.held_by_statics();
     let (_, by_roots) = heap.held_by_roots();
     assert!(by_roots > by_statics, "{by_roots} {by_statics}");
+}
+
+/// A process that is stopped is read as it is, with nothing but what the kernel says of its threads.
+#[test]
+fn a_stopped_process_is_read() {
+    if !statics_are_readable() {
+        return;
+    }
+    let victim = Victim::of("typed_heap_threads");
+    let pid = victim.child.id();
+    assert!(ProcessMemory::stopped(pid).unwrap().is_none());
+    let signal = |name: &str| {
+        let status = Command::new("kill").args([name, &pid.to_string()]).status().unwrap();
+        assert!(status.success());
+    };
+    signal("-STOP");
+    let stopped = (0..1000).find_map(|_| {
+        thread::sleep(Duration::from_millis(5));
+        ProcessMemory::stopped(pid).unwrap()
+    });
+    let memory = stopped.expect("it is stopped");
+    let read = |address, into: &mut [u8]| memory.read(address, into);
+    let mut image = read_image(&read, &memory.mappings().unwrap(), 1_000_000).unwrap();
+    image.symbolize(&SymbolOptions::new());
+    let heap = TypedHeap::new(&image, &victim.info, image.modules()[0].bias.unwrap(), &memory).unwrap();
+    let [waiting] = &chain_of(&heap, "[typed_heap_threads::linux::Waiting]")[..] else { panic!() };
+    assert!(waiting.starts_with("thread ") && waiting.contains(" (waiting)"), "{waiting}");
+    let [running] = &chain_of(&heap, "table (u32, typed_heap_threads::linux::Running)")[..] else { panic!() };
+    assert!(running.starts_with("thread ") && running.contains(" (running)"), "{running}");
+    assert!(memory.is_stopped());
+    signal("-CONT");
+    assert!((0..1000).any(|_| {
+        thread::sleep(Duration::from_millis(5));
+        !memory.is_stopped()
+    }));
 }
 
 /// The stack pointer of a thread that waits.

@@ -1,0 +1,362 @@
+//! What futures await: chains, and branches where a future awaits several at once.
+//!
+//! `join!` and `select!` keep the futures of their branches in the state of the coroutine, and await a closure that borrows
+//! them; `join` and `join_all` are futures that have them, inside or behind a pointer; `FuturesUnordered` has a list.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use hashbrown::{HashMap, HashSet};
+
+use crate::blocks::Block;
+use crate::debug_info::{DebugInfo, TypeId};
+use crate::infer::{TypedHeap, same};
+use crate::memory::{Memory, Reader};
+use crate::plan::Wanted;
+use crate::walk::{Contents, Found, FoundVariant, Target, Walk};
+
+/// The maximum number of futures in a chain.
+const LONGEST: usize = 64;
+
+/// The maximum depth of branches in branches, and of futures that are looked for in futures.
+const DEEPEST: u32 = 8;
+
+/// The member by which `tokio::select!` and `tokio::join!` borrow the tuple of their futures.
+const TUPLE: &str = "futures";
+
+/// The list of `FuturesUnordered`, and the member of its entries that leads to the next one.
+const LIST: &str = "futures_util::stream::futures_unordered::task::Task<";
+const HEAD: &str = "head_all";
+const NEXT: &str = "next_all";
+
+/// A future in a block.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Future {
+    pub(super) block: usize,
+    at: u64,
+    of: TypeId,
+    /// The variant of a coroutine; `None` for another future.
+    state: Option<usize>,
+}
+
+/// A place in a block that may have futures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Place {
+    block: usize,
+    at: u64,
+    of: TypeId,
+    /// It was reached by the name of a tuple of futures.
+    named: bool,
+}
+
+/// Coroutines with the indexes of their variants, what the last one awaits if that is no coroutine, and, if it awaits
+/// several futures, each different chain of these once.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Chain {
+    pub(super) futures: Vec<(TypeId, usize)>,
+    pub(super) waits_for: Option<TypeId>,
+    pub(super) branches: Vec<Self>,
+}
+
+pub(super) struct Finder<'h, 'i> {
+    heap: &'h TypedHeap<'i>,
+    reader: Reader<'h>,
+    coroutines: Walk<'i>,
+    pointers: Walk<'i>,
+    /// The futures of each block that has any, without those inside of others.
+    of_blocks: HashMap<usize, Vec<Future>>,
+    /// Blocks whose future another one awaits.
+    pub(super) awaited: BTreeSet<usize>,
+    /// The coroutines of the chain that is being followed: the block of each, its start and its end there.
+    above: Vec<(usize, u64, u64)>,
+    /// How many places may still be looked at: damaged memory may lead in circles.
+    left: usize,
+}
+
+impl<'h, 'i> Finder<'h, 'i> {
+    pub(super) fn new(heap: &'h TypedHeap<'i>, memory: &'h dyn Memory) -> Self {
+        let walk = |wanted| Walk::new(heap.walk.info(), heap.walk.bias, wanted);
+        Self {
+            heap,
+            reader: Reader::new(memory),
+            coroutines: walk(Wanted::Coroutines),
+            pointers: walk(Wanted::Pointers),
+            of_blocks: HashMap::new(),
+            awaited: BTreeSet::new(),
+            above: Vec::new(),
+            left: 0,
+        }
+    }
+
+    /// Finds the coroutines of all blocks.
+    pub(super) fn all(&mut self) -> Vec<Future> {
+        let mut all = Vec::new();
+        for block in 0..self.heap.blocks.len() {
+            let Some(contents) = self.heap.contents[block] else { continue };
+            if !self.coroutines.has_any(contents) {
+                continue;
+            }
+            let Block { address, requested, .. } = self.heap.blocks[block];
+            self.coroutines.block(self.reader.read(address, requested), contents);
+            let found = self.outermost(block, 0);
+            if !found.is_empty() {
+                all.extend(found.iter().filter(|future| future.state.is_some()));
+                self.of_blocks.insert(block, found);
+            }
+        }
+        self.left = all.len().saturating_mul(64).saturating_add(1 << 16);
+        all
+    }
+
+    /// The futures just found from this place of the block on that are not inside of others.
+    fn outermost(&self, block: usize, start: u64) -> Vec<Future> {
+        let info = self.heap.walk.info();
+        let mut all = Vec::new();
+        let mut end = 0;
+        let mut unfinished: Option<(u64, Future)> = None;
+        for FoundVariant { of, at, variant, sure } in &self.coroutines.variants {
+            if !sure || *at < end {
+                continue;
+            }
+            let after = at.saturating_add(info.size(*of));
+            let future = |at: u64, of, state| Future { block, at: start.saturating_add(at), of, state };
+            all.extend(unfinished.take_if(|(end, _)| *end <= *at).map(|(_, future)| future));
+            if info.is_coroutine(*of) {
+                // It may be all that is of interest in a future of another type.
+                unfinished = None;
+                end = after;
+                all.push(future(*at, *of, Some(*variant)));
+            } else if let Some((offset, inside)) = info.unfinished(*of, *variant) {
+                unfinished = Some((after, future(at.saturating_add(offset), inside, None)));
+            } else {
+                end = after;
+            }
+        }
+        all.extend(unfinished.map(|(_, future)| future));
+        all
+    }
+
+    /// The chain that begins at a coroutine, and the number of futures at each branch, before those of its own branches.
+    pub(super) fn chain(&mut self, coroutine: Future) -> (Chain, Vec<u64>) {
+        self.above.clear();
+        self.follow(coroutine, 0)
+    }
+
+    fn follow(&mut self, mut future: Future, depth: u32) -> (Chain, Vec<u64>) {
+        let info = self.heap.walk.info();
+        let mut chain = Chain::default();
+        let before = self.above.len();
+        let mut branches = Vec::new();
+        loop {
+            let Some(state) = future.state else {
+                chain.waits_for = Some(info.same_as(future.of));
+                break;
+            };
+            chain.futures.push((info.same_as(future.of), state));
+            let end = future.at.saturating_add(info.size(future.of));
+            self.above.push((future.block, future.at, end));
+            let Some(place) = self.awaitee(future, state) else { break };
+            if chain.futures.len() >= LONGEST {
+                break;
+            }
+            let awaited = self.futures(place, 0);
+            for one in awaited.iter().filter(|one| one.block != future.block && one.state.is_some()) {
+                self.awaited.insert(one.block);
+            }
+            match awaited[..] {
+                [only] => future = only,
+                _ => {
+                    chain.waits_for = Some(info.same_as(place.of));
+                    branches = awaited;
+                    break;
+                }
+            }
+        }
+        let mut by_chain: BTreeMap<Chain, Vec<u64>> = BTreeMap::new();
+        for branch in branches.into_iter().filter(|_| depth < DEEPEST) {
+            let (of_branch, counts) = self.follow(branch, depth + 1);
+            let sums = by_chain.entry(of_branch).or_default();
+            super::add(sums, &[&[1], &counts[..]].concat());
+        }
+        self.above.truncate(before);
+        let counts = by_chain.values().flatten().copied().collect();
+        chain.branches = by_chain.into_keys().collect();
+        (chain, counts)
+    }
+
+    /// Where a coroutine has what it awaits.
+    fn awaitee(&self, coroutine: Future, state: usize) -> Option<Place> {
+        let info = self.heap.walk.info();
+        let state = super::variant(info, coroutine.of, state)?.members.first()?;
+        let awaitee = info.member(info.type_at(state.of)?, "__awaitee")?;
+        let at = coroutine.at.checked_add(state.offset)?.checked_add(awaitee.offset)?;
+        Some(Place { block: coroutine.block, at, of: info.type_at(awaitee.of)?, named: false })
+    }
+
+    /// The futures of a place and, if it has none, of the places to which its pointers lead.
+    fn futures(&mut self, place: Place, depth: u32) -> Vec<Future> {
+        let info = self.heap.walk.info();
+        let mut all = Vec::new();
+        let mut known = HashSet::new();
+        let mut waiting = VecDeque::from([place]);
+        while let Some(place) = waiting.pop_front() {
+            let Some(left) = self.left.checked_sub(1) else { break };
+            self.left = left;
+            if !known.insert(place) {
+                continue;
+            }
+            if place.named && info.name(place.of).starts_with('(') && depth < DEEPEST {
+                all.extend(self.members(place, depth));
+                continue;
+            }
+            self.read(place);
+            let inside = self.outermost(place.block, place.at);
+            if inside.is_empty() {
+                self.behind(place, depth, &mut all, &mut waiting);
+            }
+            all.extend(inside);
+        }
+        // What borrows from the coroutine that awaits it may lead back to that one.
+        let is_new = |future: &Future| {
+            let end = future.at.saturating_add(info.size(future.of));
+            let has = |(block, from, to): &(usize, u64, u64)| {
+                *block == future.block && future.at <= *from && *to <= end
+            };
+            !self.above.iter().any(has)
+        };
+        all.retain(is_new);
+        let mut known = HashSet::new();
+        all.retain(|future| known.insert((future.block, future.at, future.of)));
+        // What a future that is no coroutine has behind its pointers.
+        let mut resolved = Vec::new();
+        for future in all {
+            let place = Place { block: future.block, at: future.at, of: future.of, named: false };
+            let inside = match future.state {
+                None if depth < DEEPEST => self.futures(place, depth + 1),
+                _ => Vec::new(),
+            };
+            if inside.is_empty() {
+                let of = if future.state.is_some() { future.of } else { self.behind_references(place) };
+                resolved.push(Future { of, ..future });
+            }
+            resolved.extend(inside);
+        }
+        resolved
+    }
+
+    /// Reads a place: a block may have millions of futures.
+    fn read(&mut self, Place { block, at, of, .. }: Place) {
+        let Block { address, requested, .. } = self.heap.blocks[block];
+        let bytes = self.heap.walk.info().size(of).min(requested.saturating_sub(at));
+        let bytes = self.reader.read(address.saturating_add(at), bytes);
+        self.coroutines.part(bytes, of);
+        self.pointers.part(bytes, of);
+    }
+
+    /// The futures of a tuple.
+    fn members(&mut self, tuple: Place, depth: u32) -> Vec<Future> {
+        let info = self.heap.walk.info();
+        let mut all = Vec::new();
+        for member in &info.get(tuple.of).members {
+            let Some(of) = info.type_at(member.of) else { continue };
+            let place = Place { at: tuple.at.saturating_add(member.offset), of, named: false, ..tuple };
+            let inside = self.futures(place, depth + 1);
+            // One that is finished has nothing.
+            if inside.is_empty() && !info.is_maybe_done(of) {
+                all.push(Future { block: place.block, at: place.at, of, state: None });
+            }
+            all.extend(inside);
+        }
+        all
+    }
+
+    /// The type of a future behind `Pin`, `&mut` and `Box`.
+    fn behind_references(&mut self, mut place: Place) -> TypeId {
+        const REFERENCES: &[&str] = &["&mut ", "core::pin::Pin<", "alloc::boxed::Box<"];
+        let (heap, info) = (self.heap, self.heap.walk.info());
+        for _ in 0..DEEPEST {
+            if !REFERENCES.iter().any(|start| info.name(place.of).starts_with(start)) {
+                break;
+            }
+            self.read(place);
+            let [Found { value, target: Target::Start { contents: Contents::One(of), .. }, .. }] =
+                self.pointers.found[..]
+            else {
+                break;
+            };
+            place.of = of;
+            let Some(block) = heap.index.find(&heap.blocks, value) else { break };
+            (place.block, place.at) = (block, value - heap.blocks[block].address);
+        }
+        place.of
+    }
+
+    /// Follows the pointers of the place just read. A pointer to the header of another task leads to none.
+    fn behind(&mut self, from: Place, depth: u32, all: &mut Vec<Future>, waiting: &mut VecDeque<Place>) {
+        let (heap, info) = (self.heap, self.heap.walk.info());
+        let found = core::mem::take(&mut self.pointers.found);
+        for pointer in found.iter().filter(|pointer| pointer.sure && !pointer.weak) {
+            let Target::Start { contents, .. } = pointer.target else { continue };
+            let Some(block) = heap.index.find(&heap.blocks, pointer.value) else { continue };
+            let Block { address, requested, .. } = heap.blocks[block];
+            let at = pointer.value - address;
+            let is_it = |known| same(info, known, contents) || !pointer.certain();
+            if at == 0 && heap.contents[block].is_some_and(is_it) {
+                all.extend(self.of_blocks.get(&block).into_iter().flatten());
+                continue;
+            }
+            let Contents::One(of) = contents else { continue };
+            if at.checked_add(info.size(of)).is_none_or(|end| end > requested) {
+                continue;
+            }
+            let path = self.pointers.paths.text(pointer.path, info);
+            let last = path.rsplit('.').next().unwrap_or_default();
+            if last == HEAD && info.name(of).starts_with(LIST) {
+                let list = self.list(pointer.value, of, depth);
+                all.extend(list);
+            } else if block == from.block {
+                // A closure that borrows a variable has its name with this before it.
+                let named = last.trim_start_matches("_ref__") == TUPLE || (from.named && path.is_empty());
+                waiting.push_back(Place { block, at, of, named });
+            }
+        }
+        self.pointers.found = found;
+    }
+
+    /// The futures of a list.
+    fn list(&mut self, mut entry: u64, of: TypeId, depth: u32) -> Vec<Future> {
+        let (heap, info) = (self.heap, self.heap.walk.info());
+        let [future, next] = ["future", NEXT].map(|name| info.member(of, name));
+        let (Some(future), Some(next)) = (future, next) else { return Vec::new() };
+        let Some(of_future) = info.type_at(future.of) else { return Vec::new() };
+        let mut all = Vec::new();
+        let mut known = HashSet::new();
+        while known.insert(entry) && depth < DEEPEST && self.left > 0 {
+            let Some(block) = heap.index.find(&heap.blocks, entry) else { break };
+            let at = (entry - heap.blocks[block].address).saturating_add(future.offset);
+            let place = Place { block, at, of: of_future, named: false };
+            all.extend(self.futures(place, depth + 1));
+            let Some(following) = entry.checked_add(next.offset).and_then(|at| self.reader.word(at)) else {
+                break;
+            };
+            entry = following;
+        }
+        all
+    }
+}
+
+impl DebugInfo {
+    /// Whether a type is that of a branch of `join!`, which keeps the future's result once it is finished.
+    pub(crate) fn is_maybe_done(&self, of: TypeId) -> bool {
+        self.name(of).contains("::maybe_done::MaybeDone<") && self.get(of).variants.is_some()
+    }
+
+    /// The place and the type of the future in a branch of `join!` that is not finished.
+    fn unfinished(&self, of: TypeId, variant: usize) -> Option<(u64, TypeId)> {
+        let variant = self.get(of).variants.as_deref()?.all.get(variant)?.members.first()?;
+        if self.text(variant.name) != "Future" {
+            return None;
+        }
+        let future = self.get(self.type_at(variant.of)?).members.first()?;
+        Some((variant.offset.saturating_add(future.offset), self.type_at(future.of)?))
+    }
+}

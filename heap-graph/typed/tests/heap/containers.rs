@@ -1,0 +1,82 @@
+//! Containers of crates, channels and counted values, of a program whose source says what each has.
+
+use std::collections::BTreeMap;
+
+use typed_heap::{ScanMemory, TypedHeap, Unused};
+
+use crate::Victim;
+
+/// For each type of block, and each path of fields: how many blocks of the type a field of this path leads to.
+fn holders(heap: &TypedHeap<'_>) -> BTreeMap<(String, String), u64> {
+    let mut all = BTreeMap::new();
+    let own = |block| heap.type_name(block).replace("typed_heap_containers::", "");
+    for from in 0..heap.blocks().len() {
+        for (to, path) in heap.edges(from) {
+            let holder = format!("{} {}", own(from), path.unwrap_or_else(|| "a word".to_owned()));
+            *all.entry((own(to), holder)).or_default() += 1;
+        }
+    }
+    all
+}
+
+#[test]
+fn containers_hold_what_their_source_says() {
+    let victim = Victim::of("typed_heap_containers");
+    let memory = ScanMemory::new(&victim.dump).unwrap();
+    let heap = victim.heap(&memory);
+    let census = heap.census();
+    assert_eq!((census.typed_blocks, census.misfits), (census.blocks, 0), "{census:#?}");
+    let disagreements: Vec<_> = heap.agreement().disagreements().collect();
+    assert!(disagreements.is_empty(), "{disagreements:?}");
+
+    let all = holders(&heap);
+    let of = |name: &str| -> Vec<(&str, u64)> {
+        let all = all.iter().filter(|((of, _), _)| of == name);
+        all.map(|((_, holder), count)| (holder.as_str(), *count)).collect()
+    };
+    let item = |number: usize| format!("Item<{number}>");
+    for (name, expected) in [
+        (item(1), vec![("Store .inline[]", 2)]),
+        (item(2), vec![("[Box<Item<2>>] []", 5)]),
+        ("[Box<Item<2>>]".to_owned(), vec![("Store .spilled", 1)]),
+        (item(3), vec![("Store .wide[]", 3)]),
+        (item(4), vec![("ThinVec<[Box<Item<4>>]> []", 3)]),
+        ("ThinVec<[Box<Item<4>>]>".to_owned(), vec![("Store .thin", 1)]),
+        (item(5), vec![("linked_list::Node<Box<Item<5>>> ", 3)]),
+        (item(6), vec![("[Box<Item<6>>] []", 4)]),
+        // Channels of the standard library, without and with a bound, and of tokio.
+        (item(7), vec![("list::Block<Box<Item<7>>> []", 3)]),
+        (item(8), vec![("[array::Slot<Box<Item<8>>>] []", 2)]),
+        (item(9), vec![("tokio::sync::mpsc::block::Block<Box<Item<9>>> .values[]", 4)]),
+        (item(10), vec![("ArcInner<[Box<Item<10>>]> []", 3)]),
+        // What is behind a vtable, also inside of another type.
+        ("ArcInner<Mutex<Job>>".to_owned(), vec![("Store .job", 1)]),
+        ("RcInner<Both<Job>>".to_owned(), vec![("Store .within", 1)]),
+        ("[Item<11>]".to_owned(), vec![("ArcInner<Mutex<Job>> ", 1), ("RcInner<Both<Job>> .value", 1)]),
+        // A weak reference holds the place of a value that is gone, and nothing else.
+        ("RcInner<Item<12>>".to_owned(), vec![("Store .watched", 1)]),
+        ("RcInner<Gone>".to_owned(), vec![("Store .gone", 1)]),
+        ("[Item<13>]".to_owned(), vec![("Store .instead", 1)]),
+        ("ArcInner<str>".to_owned(), vec![("Store .shared", 1)]),
+    ] {
+        let name = name.as_str();
+        assert_eq!(of(name), expected, "{name}");
+    }
+    let requested = |path: &str| -> Vec<u64> {
+        let edges = (0..heap.blocks().len()).flat_map(|from| heap.edges(from));
+        let to = edges.filter(|(_, found)| found.as_deref() == Some(path));
+        to.map(|(to, _)| heap.blocks()[to].requested).collect()
+    };
+    // The short text is no pointer.
+    let texts = [".whole.ptr", ".part.ptr", ".buffer.ptr", ".text", ".short"].map(requested);
+    assert_eq!(texts, [vec![100], vec![100], vec![300], vec![40], vec![]]);
+    // Two parts of one buffer: its address, its capacity and a count.
+    assert_eq!([".whole.data", ".part.data"].map(requested), [vec![24], vec![24]]);
+    let waste = heap.waste(&memory);
+    let unused = |name: &str| {
+        let row = waste.rows.iter().find(|row| row.name.replace("typed_heap_containers::", "") == name);
+        row.filter(|row| row.unused == Unused::Capacity).map(|row| row.unused_bytes)
+    };
+    assert_eq!(unused("[Box<Item<2>>]"), Some(8));
+    assert_eq!(unused("ThinVec<[Box<Item<4>>]>"), Some(4 * 8));
+}

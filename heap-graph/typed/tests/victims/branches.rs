@@ -1,0 +1,122 @@
+//! Futures that wait for several others at once, polled once by hand: `DMD=--mode=scan typed_heap_branches DUMP`. It writes
+//! the dump and a line, and ends with its standard input.
+
+#![allow(clippy::print_stdout, reason = "the test reads it")]
+
+use std::alloc::System;
+use std::future::{Future, pending, ready};
+use std::io::Read as _;
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll, Waker};
+
+use futures_util::StreamExt as _;
+use futures_util::future::{join, join_all};
+use futures_util::stream::FuturesUnordered;
+
+#[global_allocator]
+static GLOBAL: dmd::Dmd<System> = dmd::Dmd::new(System);
+
+type Task = Pin<Box<dyn Future<Output = usize>>>;
+
+/// Has a block of its own.
+struct Letter(Vec<u64>);
+
+async fn receive(number: usize) -> usize {
+    let letter = Letter(vec![1; 10 + number]);
+    pending::<()>().await; // RECEIVE
+    letter.0.len()
+}
+
+async fn wait() -> usize {
+    let numbers = [1; 3];
+    pending::<()>().await; // WAIT
+    numbers.len()
+}
+
+/// A future that is no coroutine, and never finished.
+struct Never {
+    tries: u64,
+}
+
+impl Future for Never {
+    type Output = usize;
+
+    fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<usize> {
+        self.tries += 1;
+        Poll::Pending
+    }
+}
+
+/// Two of three wait: one is finished.
+async fn joins(number: usize) -> usize {
+    let (one, other, last) = tokio::join!(receive(number), wait(), ready(1));
+    one + other + last
+}
+
+/// One is no coroutine, and one is in a block of its own behind a reference.
+async fn selects(mut task: Task) -> usize {
+    let mut never = pin!(Never { tries: 0 });
+    tokio::select! {
+        number = receive(5) => number,
+        number = &mut task => number,
+        number = &mut never => number,
+    }
+}
+
+/// All but one are finished.
+async fn almost() -> usize {
+    let (one, other) = tokio::join!(ready(2), wait());
+    one + other
+}
+
+async fn pair() -> usize {
+    let (one, other) = join(receive(2), wait()).await; // PAIR
+    one + other
+}
+
+/// The first is finished, and the second joins others.
+async fn nested() -> usize {
+    let inner = async { tokio::join!(wait(), receive(4)).1 };
+    let (one, other) = tokio::join!(receive(3), inner);
+    one + other
+}
+
+async fn all() -> usize {
+    join_all((0..5).map(receive)).await.len() // ALL
+}
+
+async fn boxed() -> usize {
+    let tasks = (0..4).map(|number| if number < 3 { Box::pin(wait()) as Task } else { Box::pin(ready(7)) });
+    join_all(tasks).await.len() // BOXED
+}
+
+async fn unordered() -> usize {
+    let mut tasks: FuturesUnordered<_> = (0..7).map(receive).collect();
+    let mut sum = 0;
+    loop {
+        let Some(number) = tasks.next().await else { return sum }; // UNORDERED
+        sum += number;
+    }
+}
+
+fn main() {
+    let dump = std::env::args_os().nth(1).expect("a file");
+    let mut tasks: Vec<Task> = Vec::new();
+    tasks.extend((0..6).map(|number| Box::pin(joins(number)) as Task));
+    tasks.extend((0..4).map(|_| Box::pin(selects(Box::pin(wait()))) as Task));
+    tasks.extend((0..2).map(|_| Box::pin(almost()) as Task));
+    tasks.extend((0..3).map(|_| Box::pin(pair()) as Task));
+    tasks.extend((0..2).map(|_| Box::pin(nested()) as Task));
+    tasks.extend((0..2).map(|_| Box::pin(all()) as Task));
+    tasks.extend((0..2).map(|_| Box::pin(boxed()) as Task));
+    tasks.push(Box::pin(unordered()));
+    let mut context = Context::from_waker(Waker::noop());
+    for task in &mut tasks {
+        assert!(task.as_mut().poll(&mut context).is_pending());
+    }
+    dmd::dump(&dump).expect("a dump");
+    println!("ready");
+    let mut rest = Vec::new();
+    std::io::stdin().read_to_end(&mut rest).expect("standard input");
+    println!("{}", tasks.len());
+}
