@@ -69,7 +69,8 @@ impl LiveStacks {
             }
         }
         stacks.sort_unstable_by_key(|(trace, amount)| (Reverse(amount.bytes), trace.0));
-        let within = peak.within(level, thread::made());
+        let threads = thread::made();
+        let within = peak.within(level, threads) + ENGINE.most_held(threads);
         self.complete.then_some(AtPeak { sum, seconds, within, stacks })
     }
 }

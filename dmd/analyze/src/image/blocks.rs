@@ -46,6 +46,7 @@ pub(super) fn all(
             }
         }
     }
+    blocks.retain(|(address, _)| !header.held.contains(address));
     Ok(blocks)
 }
 
