@@ -5,7 +5,7 @@ use std::sync::Arc;
 use heap_graph::census::{CensusDifference, CensusError, CensusTreeNode, TreeOptions, census_watched};
 use heap_graph::dominators::SharedDominators;
 use heap_graph::paths::PathTree;
-use heap_graph::{Cancelled, CensusReport, CensusTree, Graph, NodeIndex, Progress};
+use heap_graph::{Cancelled, CensusReport, CensusTree, Graph, Progress};
 
 use super::answer::{Answer, TreeMapBox};
 use super::error::SessionError;
