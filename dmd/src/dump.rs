@@ -166,7 +166,7 @@ impl<W: Write> Dump<W> {
         if mode == Mode::Scan {
             let mut contents = Contents::open();
             let mut failed = Ok(());
-            ENGINE.for_each_live(|address, block| {
+            ENGINE.table().for_each(|address, block| {
                 if failed.is_ok() {
                     failed = self.scanned_block(address, block, &mut contents);
                 }

@@ -8,12 +8,9 @@
 //! A program that recovers from a stack overflow jumps out of the hook. So hooks check that the stack has room
 //! before a step that must not stay half done. The engine counts what is lost.
 
-#[cfg_attr(engine = "portable", allow(dead_code, reason = "only `libdmd.so` holds blocks"))]
-mod holding;
 mod sampling;
 
 use core::cell::UnsafeCell;
-use core::ffi::c_void;
 use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use memory_report::dmd::tables::RECORDS_ALL;
@@ -112,28 +109,6 @@ pub(crate) struct Setup {
 // thread looks. All other fields are atomic or locked.
 unsafe impl Sync for Engine {}
 
-/// The usable bytes of a new block.
-#[derive(Clone, Copy)]
-pub(crate) struct Usable {
-    /// Their number, unless `by` gives it.
-    pub(crate) bytes: usize,
-    pub(crate) by: Option<SizeOf>,
-}
-
-/// A function of the program's allocator. Callers of [`Engine::record`] pass one that takes the block that they pass.
-pub(crate) type SizeOf = unsafe extern "C" fn(*mut c_void) -> usize;
-
-impl Usable {
-    #[inline(always)]
-    fn of(self, address: usize) -> usize {
-        match self.by {
-            None => self.bytes,
-            // SAFETY: whoever records the block passes the function of the allocator that has just made it.
-            Some(size_of) => unsafe { size_of(core::ptr::with_exposed_provenance_mut(address)) },
-        }
-    }
-}
-
 /// A block on its way from one address to another, with its reports. A hook begins the move before the allocator
 /// moves the block, and then commits it or rolls it back.
 #[derive(Clone, Copy)]
@@ -217,10 +192,7 @@ impl Engine {
         keeping_errno(|| {
             self.set(setup);
             clock::start();
-            thread::start(thread::Owner {
-                count: |pending| ENGINE.peak().add(ENGINE.tree(), pending.net(), pending.settled()),
-                release: |address| ENGINE.release(address),
-            });
+            thread::start(|pending| ENGINE.peak().add(ENGINE.tree(), pending.net(), pending.settled()));
             self.peak().start();
             observers::register(Place::Logs, &LOGS);
             internal_alloc::reserve();
@@ -325,38 +297,30 @@ impl Engine {
     }
 
     /// Records a block. `caller` is a return address into the hook: frames further in belong to DMD.
-    #[inline(always)]
-    pub(crate) fn record(&self, address: usize, requested: usize, usable: Usable, caller: usize) {
+    #[inline]
+    pub(crate) fn record(&self, address: usize, requested: usize, usable: usize, caller: usize) {
         if !self.records_all() {
-            return self.record_sample(address, requested, usable.of(address), caller);
+            return self.record_sample(address, requested, usable, caller);
         }
         if !slot::has_room() {
             return self.drop_block();
         }
         let Some(_inside) = Inside::enter() else {
-            return self.record_for_handler(address, requested, usable.of(address));
+            return self.record_for_handler(address, requested, usable);
         };
-        // The line is rarely in a cache, since the table is large, and the engine walks the stack meanwhile.
-        let line = self.table().line(address);
-        if let Some(line) = line {
-            memory::prefetch(line);
-        }
+        self.table().prefetch(address);
         let below = self.below.load(Ordering::Relaxed);
         let full = self.full.load(Ordering::Relaxed);
-        // The head of the block, which says how long the block is, may be in no cache either. If all blocks get a
-        // stack, the walk does not wait for it.
-        let early = below > 0 || !full;
-        let known = if early { usable.of(address) } else { 0 };
         let taken = thread::with_state(|state| {
-            let sampled = known < below;
+            let sampled = usable < below;
             if sampled {
-                state.below += known;
+                state.below += usable;
                 if state.below < below {
                     return None;
                 }
                 state.below -= below;
             }
-            let wanted = full || state.sampler.trial(known);
+            let wanted = full || state.sampler.trial(usable);
             let trace = if wanted { state.stack.trace(caller, self.tree()) } else { TraceId::NONE };
             Some((sampled, trace))
         });
@@ -365,13 +329,11 @@ impl Engine {
             Some(None) => return,
             None => (false, TraceId::NONE),
         };
-        let usable = if early { known } else { usable.of(address) };
         let slop = usable.saturating_sub(requested);
         let block = Block { requested, slop, trace, sampled, marked: false };
-        if let Some(line) = line
-            && let Some(word) = Word::of(block)
+        if let Some(word) = Word::of(block)
             && let Some(lease) = thread::lease()
-            && self.table().insert_word(address, line, word)
+            && self.table().insert_word(address, word)
         {
             if lease.pending.begin(address, word) {
                 lease.settle(self.peak().allowance());
@@ -535,7 +497,6 @@ impl Engine {
         let mut statistics = Statistics::default();
         statistics.add(&self.counts);
         thread::for_each_pending(|pending| pending.add_to(&mut statistics));
-        statistics.add_events(0, self.number_held());
         statistics
     }
 
@@ -683,7 +644,7 @@ impl Engine {
         let sampling = self.below.load(Ordering::Relaxed) > 0 || self.mean() > 0;
         // Report unknown pointers only if the engine records every block.
         let found = if enclosing || (marking && !sampling) {
-            self.find(address)
+            self.table().find(address)
         } else {
             self.table().get(address).map_or(Found::Nothing, Found::Start)
         };

@@ -105,7 +105,7 @@ cfg_if::cfg_if! {
             pub use crate::boundary::entry::reset;
             pub use crate::boundary::self_test::{Allocator, run as run_self_test};
             pub use crate::boundary::preload::{
-                Recording, begin_move, commit_move, forget_and_free, has_no_record, listen_if_asked, passes_by, passes_over,
+                Recording, begin_move, commit_move, forget, has_no_record, listen_if_asked, passes_by, passes_over,
                 record, recording, roll_back_move, start_preloaded,
             };
             pub use crate::engine::BlockMove;

@@ -8,8 +8,8 @@ use core::ffi::{c_int, c_void};
 use core::ptr::null_mut;
 
 use engine::__private::{
-    Allocator, Recording, begin_move, commit_move, forget_and_free, has_no_record, passes_by, passes_over,
-    record, recording, roll_back_move,
+    Allocator, Recording, begin_move, commit_move, forget, has_no_record, passes_by, passes_over, record,
+    recording, roll_back_move,
 };
 
 use crate::real::Giver;
@@ -43,7 +43,8 @@ fn recorded(giver: Giver, block: *mut c_void, requested: usize) -> *mut c_void {
     }
     if !block.is_null() && !passes_by() {
         // SAFETY: the real function has just returned this block, and the program has not seen it yet: it is live.
-        unsafe { record(block, requested, real::size_of(giver)) };
+        let usable = unsafe { real::usable(giver, block, requested) };
+        record(block, requested, usable);
     }
     block
 }
@@ -182,9 +183,9 @@ pub(crate) unsafe extern "C" fn free(block: *mut c_void) {
 /// [`free`] for a block that may be recorded: a function of its own, so that the other path saves no registers.
 #[inline(never)]
 unsafe fn free_recorded(block: *mut c_void) {
-    // SAFETY: `free` has looked for the real functions, and the program passes a live block that it does not use again. The
-    // engine passes each block once.
-    forget_and_free(block, |block| unsafe { real::free(block) });
+    forget(block);
+    // SAFETY: `free` has looked for the real functions, and the program passes a live block that it does not use again.
+    unsafe { real::free(block) }
     stay_on_the_stack();
 }
 

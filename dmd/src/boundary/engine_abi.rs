@@ -12,7 +12,7 @@ use memory_reporter::engine_abi::{
 use crate::boundary::with_caller::with_caller;
 use crate::boundary::{dark_matter, dumping, hooks_off, listening, logs, reporter_hosts, sites};
 use crate::dump::sizes;
-use crate::engine::{BlockMove, ENGINE, Phase, SizeOf, Usable};
+use crate::engine::{BlockMove, ENGINE, Phase};
 use crate::options::Mode;
 use crate::recording;
 use crate::system::path_bytes::path_of;
@@ -112,27 +112,11 @@ extern "C" fn add_program(run_reporters: RunReporters) {
 
 with_caller!(
     /// Records a block.
-    record(address: *mut c_void, requested: usize, usable: usize), None, "xor ecx, ecx", "mov x3, xzr"
-        => record_for, "r8", "x4"
+    record(address: *mut c_void, requested: usize, usable: usize) => record_for, "rcx", "x3"
 );
 
-with_caller!(
-    /// Records a block, of which `size_of` gives the usable bytes; without it, they are `usable`.
-    record_with(address: *mut c_void, requested: usize, usable: usize, size_of: Option<SizeOf>)
-        => record_for, "r8", "x4"
-);
-
-/// One function for all hooks, since each further frame would be a step of the walk.
-extern "C" fn record_for(
-    address: *mut c_void,
-    requested: usize,
-    usable: usize,
-    size_of: Option<SizeOf>,
-    caller: usize,
-) {
-    // The function of the program's allocator takes no other pointer than this.
-    let address = address.expose_provenance();
-    ENGINE.record(address, requested, Usable { bytes: usable, by: size_of }, caller);
+extern "C" fn record_for(address: *mut c_void, requested: usize, usable: usize, caller: usize) {
+    ENGINE.record(address.addr(), requested, usable, caller);
 }
 
 extern "C" fn forget(address: *mut c_void) {
@@ -203,7 +187,7 @@ extern "C" fn clear_marks() {
 
 extern "C" fn is_unreported(address: *const c_void) -> bool {
     let _inside = Inside::deeper();
-    let is_marked = match ENGINE.find(address.addr()) {
+    let is_marked = match ENGINE.table().find(address.addr()) {
         Found::Start(block) | Found::Inside(_, block) => block.marked,
         Found::Freed | Found::Nothing => true,
     };
@@ -236,7 +220,7 @@ extern "C" fn heap(probe: *const c_void) -> u64 {
         return 0;
     }
     let mut bytes = 0;
-    ENGINE.for_each_live(|_, block| bytes += block.usable() as u64);
+    ENGINE.table().for_each(|_, block| bytes += block.usable() as u64);
     bytes
 }
 

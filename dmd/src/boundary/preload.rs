@@ -3,7 +3,7 @@
 use core::ffi::{CStr, c_char, c_void};
 
 use crate::boundary::{ending, engine_abi, listening, recorder};
-use crate::engine::{BlockMove, ENGINE, Phase, Setup, SizeOf};
+use crate::engine::{BlockMove, ENGINE, Phase, Setup};
 use crate::recording;
 use crate::system::errno::keeping_errno;
 use crate::system::process;
@@ -69,7 +69,6 @@ pub unsafe fn start_preloaded(environment: *mut *mut c_char) {
         // SAFETY: the value of the entry found above, and the process has no second thread.
         unsafe { process::start(first, entry.wrapping_add(NAME.len())) };
         ENGINE.start(setup);
-        ENGINE.note_that_hooks_hold();
         recording::start();
         recorder::is_preloaded();
         ending::start();
@@ -107,29 +106,20 @@ pub fn has_no_record(block: *mut c_void) -> bool {
     ENGINE.has_no_record(block.addr())
 }
 
-/// Records a block. `size_of` gives its usable bytes; without it, they are the requested ones. The hook itself calls
-/// this: its frame is the innermost of the stack.
-///
-/// # Safety
-///
-/// `size_of` takes this block.
+/// Records a block. The hook itself calls this: its frame is the innermost of the stack.
 #[inline(always)]
-pub unsafe fn record(block: *mut c_void, requested: usize, size_of: Option<SizeOf>) {
+pub fn record(block: *mut c_void, requested: usize, usable: usize) {
     if ENGINE.phase() == Phase::Undecided {
-        // SAFETY: `size_of` takes this block: the hook passes the function of the allocator that has just made it.
-        let usable = size_of.map_or(requested, |size_of| unsafe { size_of(block) });
         ENGINE.record_early(block.addr(), requested, usable);
     } else {
-        engine_abi::record_with(block, requested, requested, size_of);
+        engine_abi::record(block, requested, usable);
     }
 }
 
-/// Forgets a block, and passes it to `free`, which gives it back to the allocator. A short block may wait until the thread frees
-/// the next one, or until any thread does.
+/// Forgets a block before the allocator frees it.
 #[inline(always)]
-pub fn forget_and_free(block: *mut c_void, free: impl Fn(*mut c_void)) {
-    let address = block.expose_provenance();
-    ENGINE.forget_and_free(address, |address| free(core::ptr::with_exposed_provenance_mut(address)));
+pub fn forget(block: *mut c_void) {
+    ENGINE.forget(block.addr());
 }
 
 /// Forgets a block before the allocator moves it.

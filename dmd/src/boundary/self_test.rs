@@ -36,7 +36,7 @@ pub fn run(allocator: Allocator) {
 fn blocks_of(requested: usize) -> [usize; 4] {
     let _inside = Inside::deeper();
     let mut counts = [0; 4];
-    ENGINE.for_each_live(|address, block| {
+    ENGINE.table().for_each(|address, block| {
         if block.requested == requested {
             let reports = if block.marked { ENGINE.marks.get(address) } else { [None; 2] };
             counts[0] += 1;

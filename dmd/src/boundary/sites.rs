@@ -28,7 +28,7 @@ pub(crate) extern "C" fn enclosing_site(address: *const c_void) -> u64 {
     if !ENGINE.records() {
         return 0;
     }
-    match ENGINE.find(address.addr()) {
+    match ENGINE.table().find(address.addr()) {
         Found::Start(block) | Found::Inside(_, block) => block.trace.0.into(),
         Found::Freed | Found::Nothing => 0,
     }
@@ -45,7 +45,7 @@ pub(crate) fn live_blocks(each: &mut dyn FnMut(&BlockRow)) {
     let _ = catch_unwind(AssertUnwindSafe(|| {
         // The caller may look at a block's stack, so the table is not in use meanwhile.
         let mut rows = Vec::new();
-        ENGINE.for_each_live(|address, block| {
+        ENGINE.table().for_each(|address, block| {
             let counted = ENGINE.counted(block);
             rows.push(BlockRow {
                 address,

@@ -64,7 +64,7 @@ pub(crate) fn rows() -> Vec<DarkMatterRow> {
 /// The kinds of blocks in this process and their counts, in an order that does not depend on hashes.
 fn kinds() -> Vec<(Kind, u64)> {
     let mut kinds: FxHashMap<Kind, u64> = FxHashMap::default();
-    ENGINE.for_each_live(|address, block| {
+    ENGINE.table().for_each(|address, block| {
         let Block { requested, slop, trace, sampled, marked } = ENGINE.counted(block);
         let reports =
             if marked { ENGINE.marks.get(address).map(|r| r.map(|report| report.path)) } else { [None; 2] };

@@ -69,8 +69,7 @@ impl LiveStacks {
             }
         }
         stacks.sort_unstable_by_key(|(trace, amount)| (Reverse(amount.bytes), trace.0));
-        let threads = thread::made();
-        let within = peak.within(level, threads) + ENGINE.most_held(threads);
+        let within = peak.within(level, thread::made());
         self.complete.then_some(AtPeak { sum, seconds, within, stacks })
     }
 }

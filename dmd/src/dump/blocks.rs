@@ -45,13 +45,8 @@ const MOST_RESERVED: u64 = 1 << 20;
 /// live ones to `stacks`.
 pub(super) fn for_each(mode: Mode, stacks: &mut LiveStacks, mut each: impl FnMut(BlockKind, u64)) {
     *stacks = LiveStacks::new();
-    let held = ENGINE.held();
     ENGINE.table().for_each(|address, block| {
-        // The peak counts held blocks as live.
         stacks.add(block.trace, ENGINE.amount(block));
-        if held.has(address) {
-            return;
-        }
         let mut kind = BlockKind::of(block);
         if block.marked {
             kind.reports = ENGINE.marks.get(address);

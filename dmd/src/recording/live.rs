@@ -47,7 +47,7 @@ impl Before {
 /// The blocks that are alive at one time. Those for which memory is short are missing.
 pub(super) fn now() -> DumpVec<LiveBlock> {
     let mut now = pages::list();
-    ENGINE.for_each_live(|address, found| {
+    ENGINE.table().for_each(|address, found| {
         pages::push(&mut now, LiveBlock { address: address as u64, block: block(found) });
     });
     now

@@ -19,20 +19,18 @@ mod tests;
 mod word;
 
 use core::ptr::null_mut;
-use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
 use memory_report::dmd::tables::{ADDRESS_BITS, GRAIN_BITS, LEAF_BITS, MIDDLE_BITS, PLANES};
 
 use crate::system::lock::Lock;
 use crate::system::memory::{self, Pool};
 use crate::tables::trace_id::TraceId;
-use line::{KEYS, LINE_BITS, is_block, key_of, place_of};
+use line::{KEYS, LINE_BITS, Line, is_block, key_of, place_of};
 use place::Place;
 use sparse::{Chunk, Slot};
 use word::{FREED, LIVE, MARKED, SAMPLED, SLOP_SHIFT, TAG, WIDE, fingerprint, is_live, packed};
 
-pub(crate) use around::SHORT;
-pub(crate) use line::Line;
 pub(crate) use word::Word;
 
 /// What the table knows about one block.
@@ -106,8 +104,6 @@ pub(crate) struct Table {
     mapped: AtomicUsize,
     /// Usable bytes of the largest block so far.
     largest: AtomicUsize,
-    /// For want of memory, the table does not know of all long blocks where they start.
-    missed_long: AtomicBool,
 }
 
 impl Table {
@@ -122,7 +118,6 @@ impl Table {
             pages: Lock::new(),
             mapped: AtomicUsize::new(0),
             largest: AtomicUsize::new(0),
-            missed_long: AtomicBool::new(false),
         }
     }
 
@@ -180,35 +175,27 @@ impl Table {
         if word & WIDE != 0 && line.store_sizes(key, requested, slop, &self.lines).is_none() {
             return false;
         }
-        if block.usable() >= SHORT {
-            self.note_long(address);
-        }
         line.store(word | key, &self.lines).is_some()
     }
 
-    /// Records a block where its first line has room and no live block; otherwise returns false, and changes nothing.
+    /// Prefetches the line of a block that the engine is about to record. The line is rarely in a cache, since the
+    /// table is large, and the engine walks the stack meanwhile.
     #[inline(always)]
-    pub(crate) fn insert_word(&self, address: usize, line: &Line, word: Word) -> bool {
+    pub(crate) fn prefetch(&self, address: usize) {
+        if let Some(line) = self.line(address) {
+            memory::prefetch(line);
+        }
+    }
+
+    /// Records a block where the table has room and no live block; otherwise returns false, and changes nothing.
+    #[inline(always)]
+    pub(crate) fn insert_word(&self, address: usize, word: Word) -> bool {
+        let Some(line) = self.line(address) else { return false };
         let key = key_of(address);
         let Some((cell, old)) = line.cell_for(key) else { return false };
         let free = old & TAG != LIVE && (is_block(old, key) || self.has_no_slots(address));
-        let usable = word.usable();
-        let inserted = free
-            && usable < around::LARGE
-            && cell.compare_exchange(old, word.bits() | key, Ordering::AcqRel, Ordering::Relaxed).is_ok();
-        if inserted && usable >= SHORT {
-            self.note_long(address);
-        }
-        inserted
-    }
-
-    /// Prefetches the line of a block that the engine is about to forget. False if the block may not be
-    /// [short](SHORT), or has no line.
-    #[inline(always)]
-    pub(crate) fn prefetch_short(&self, address: usize) -> bool {
-        let Some(line) = self.line(address) else { return false };
-        memory::prefetch(line);
-        self.is_short(address)
+        free && word.usable() < around::LARGE
+            && cell.compare_exchange(old, word.bits() | key, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
 
     /// Forgets the block that starts here and returns its word; `None`, and nothing changes, if its
@@ -432,8 +419,8 @@ impl Table {
     }
 
     /// The first line for the stretch of heap around an address.
-    #[inline(always)]
-    pub(crate) fn line(&self, address: usize) -> Option<&Line> {
+    #[inline]
+    fn line(&self, address: usize) -> Option<&Line> {
         Some(&self.leaf(address)?.lines[place_index(address) / KEYS])
     }
 

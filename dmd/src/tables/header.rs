@@ -5,7 +5,6 @@ use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicUsize};
 use memory_report::dmd::tables::{HEADER, MAGIC, PLANES, VERSION};
 
 use super::block_table::{Root, Table};
-use super::thread::{HELD_BLOCKS, HeldBlocks};
 use super::trace_tree::{Segments, TraceTree};
 use crate::system::threads::THREADS;
 
@@ -25,7 +24,6 @@ pub(crate) struct Header {
     segments: &'static Segments,
     stacks: &'static AtomicU32,
     threads: &'static AtomicPtr<u8>,
-    held: &'static HeldBlocks,
 }
 
 const _: () = assert!(size_of::<Header>() == HEADER || size_of::<usize>() != 8);
@@ -51,7 +49,6 @@ impl Header {
             segments: &tree.segments,
             stacks: &tree.added,
             threads: &THREADS,
-            held: &HELD_BLOCKS,
         }
     }
 }

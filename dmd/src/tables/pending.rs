@@ -138,13 +138,6 @@ impl Pending {
         full
     }
 
-    /// [`end`](Self::end) for a block that this thread has held since it called [`end_last`](Self::end_last), when nobody
-    /// observed.
-    #[inline(always)]
-    pub(crate) fn end_held(&self, word: Word) -> bool {
-        self.push(0, word.bits() | ENDED, -(word.requested() as i64))
-    }
-
     /// [`end`](Self::end) for any block. The thread is to settle. No other thread reads the events meanwhile.
     pub(crate) fn end_other(&self, address: usize, trace: TraceId, amount: Amount, end: End) {
         self.end_last(address);
@@ -155,9 +148,8 @@ impl Pending {
         self.push_other(trace, amount.negative());
     }
 
-    /// Counts a block as temporary if this thread allocated it last. A thread that ends the block later says so before.
     #[inline(always)]
-    pub(crate) fn end_last(&self, address: usize) {
+    fn end_last(&self, address: usize) {
         if self.last.load(Ordering::Relaxed) == address {
             self.last.store(0, Ordering::Relaxed);
             self.counts.add_temporary();

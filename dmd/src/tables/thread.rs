@@ -9,8 +9,6 @@ use core::ptr::null_mut;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 use std::sync::OnceLock;
 
-use memory_report::dmd::tables::{HELD, HELD_STEP};
-
 use crate::byte_sampler::ByteSampler;
 use crate::sampler::Sampler;
 use crate::system::background::system_id;
@@ -50,23 +48,11 @@ pub(crate) struct Lease {
 /// child of a fork, finds none half done.
 static SETTLING: [OwnLine<Lock>; 16] = [const { OwnLine(Lock::new()) }; 16];
 
-/// The freed blocks that the engine has not forgotten, each of the thread whose lease has its number; 0 if there is none.
-pub(crate) type HeldBlocks = [OwnLine<AtomicUsize>; HELD];
-pub(crate) static HELD_BLOCKS: HeldBlocks = [const { OwnLine(AtomicUsize::new(0)) }; HELD];
-const _: () = assert!(size_of::<OwnLine<AtomicUsize>>() == HELD_STEP);
-
 /// Threads that have been, with a lease.
 static THREADS: AtomicU32 = AtomicU32::new(0);
 
-/// What the engine does for threads.
-pub(crate) struct Owner {
-    /// Counts events for the peak.
-    pub(crate) count: fn(&Pending),
-    /// Forgets a freed block that a thread has held.
-    pub(crate) release: fn(usize),
-}
-
-static OWNER: OnceLock<Owner> = OnceLock::new();
+/// Counts events for the peak.
+static COUNT: OnceLock<fn(&Pending)> = OnceLock::new();
 
 struct Pool {
     lock: Lock,
@@ -101,9 +87,10 @@ pub(crate) fn made() -> usize {
     POOL.made.load(Ordering::Relaxed)
 }
 
-/// Lets the pool learn of the end of a thread, and keeps the engine's functions. Called once, before the first lease.
-pub(crate) fn start(owner: Owner) {
-    OWNER.get_or_init(|| owner);
+/// Lets the pool learn of the end of a thread, and keeps the function that counts events. Called
+/// once, before the first lease.
+pub(crate) fn start(count: fn(&Pending)) {
+    COUNT.get_or_init(|| count);
     thread_end::start(thread_ends);
 }
 
@@ -119,12 +106,6 @@ extern "C" fn thread_ends(_: *mut c_void) {
 }
 
 fn give_back(lease: &'static Lease) {
-    if let Some(owner) = OWNER.get()
-        && let Some(held) = lease.hold_block(0)
-        && held != 0
-    {
-        (owner.release)(held);
-    }
     lease.hand_over();
     if lease.pending.is_observed() {
         let _held = lease.hold();
@@ -202,16 +183,6 @@ impl Lease {
         }
     }
 
-    /// Holds a freed block, or with 0 none. Returns the one that the thread has held, or 0; `None` if there is no place for one.
-    /// Only the thread that has the lease calls this, inside the engine.
-    #[inline(always)]
-    pub(crate) fn hold_block(&self, address: usize) -> Option<usize> {
-        let place = &HELD_BLOCKS.get(self.number.load(Ordering::Relaxed))?.0;
-        let before = place.load(Ordering::Relaxed);
-        place.store(address, Ordering::Release);
-        Some(before)
-    }
-
     fn source(&self) -> Source {
         Source {
             lease: Some(self.number.load(Ordering::Relaxed)),
@@ -237,8 +208,8 @@ impl Lease {
 
     /// Hands settled events over.
     fn count(&self) {
-        if let Some(owner) = OWNER.get() {
-            (owner.count)(&self.pending);
+        if let Some(count) = COUNT.get() {
+            count(&self.pending);
         }
         self.pending.forget();
     }
@@ -342,12 +313,6 @@ pub(crate) fn for_each_stack(each: &mut dyn FnMut(usize, &ThreadStack)) {
             each(thread, unsafe { &(*lease.state.get()).stack });
         }
     }
-}
-
-/// The freed blocks that threads hold.
-pub(crate) fn held() -> impl Iterator<Item = usize> {
-    let places = HELD_BLOCKS.iter().take(made());
-    places.map(|place| place.0.load(Ordering::Acquire)).filter(|held| *held != 0)
 }
 
 /// Calls `each` for the events and counts of every thread that has been, while the thread settles none.

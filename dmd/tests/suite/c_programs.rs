@@ -231,28 +231,6 @@ fn blocks_are_those_that_are_live() {
     assert_eq!(output.stdout, b"not running\n");
 }
 
-/// A hook frees a short block only when the thread frees the next one. Nobody sees that: neither a dump, nor a reporter, nor
-/// the child of a fork.
-#[test]
-fn a_freed_block_is_not_alive_though_its_thread_waits() {
-    let folder = tempfile::tempdir().unwrap();
-    let files = ["dump.json", "child.json"].map(|name| folder.path().join(name));
-    let program = c_program(folder.path(), "held");
-    let output = succeed(preloaded(&program, "--stacks=full --quiet").args(&files));
-    assert_eq!(output.stdout, b"0\n");
-    for file in &files {
-        let dump = read_dump(file);
-        assert_eq!(count(&dump, |block| block["req"] == 776), 8);
-        assert_eq!(count(&dump, |block| block["req"] == 777), 0, "freed");
-        let statistics = &dump["statistics"];
-        let number = |name: &str| statistics[name].as_u64().unwrap();
-        let alive = number("allocations") - number("frees");
-        assert_eq!(alive, count(&dump, |_| true), "{statistics}");
-    }
-    assert_eq!(read_dump(&files[0])["reportFaultCounts"]["freed"], 8);
-    assert_eq!(read_dump(&files[0])["reportFaultCounts"]["interior"], 0);
-}
-
 /// This holds for blocks of any size, at any distance from the block before.
 #[test]
 fn pointers_into_the_middle_of_blocks_are_told() {

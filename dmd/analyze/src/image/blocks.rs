@@ -46,7 +46,6 @@ pub(super) fn all(
             }
         }
     }
-    blocks.retain(|(address, _)| !header.held.contains(address));
     Ok(blocks)
 }
 

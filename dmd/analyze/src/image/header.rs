@@ -1,8 +1,6 @@
 //! Finds the header in writable memory of the program and its libraries.
 
-use memory_report::dmd::tables::{
-    HEADER, HEADER_WITHOUT_HELD, HEADER_WITHOUT_THREADS, HELD, HELD_STEP, MAGIC, PLANES, RECORDS_ALL, VERSION,
-};
+use memory_report::dmd::tables::{HEADER, HEADER_WITHOUT_THREADS, MAGIC, PLANES, RECORDS_ALL, VERSION};
 
 use super::Mapping;
 use super::memory::{Memory, u64_at};
@@ -22,8 +20,6 @@ pub(super) struct Header {
     pub(super) stacks: u32,
     /// 0 if there are none.
     pub(super) threads: u64,
-    /// Blocks that the program has freed, though the table has them.
-    pub(super) held: Vec<u64>,
 }
 
 impl Header {
@@ -66,15 +62,9 @@ impl Header {
         roots[0] = word(48);
         let mut stacks = [0; 4];
         memory.fill(word(72), &mut stacks)?;
-        let bytes = u64_at(header, 28) as u32;
-        let has_threads = bytes >= HEADER_WITHOUT_HELD as u32;
+        let has_threads = u64_at(header, 28) as u32 >= HEADER as u32;
         let threads = if has_threads { memory.words(word(80), 1)?[0] } else { 0 };
-        let held = if bytes >= HEADER as u32 {
-            memory.words(word(88), HELD * HELD_STEP / 8)?.into_iter().step_by(HELD_STEP / 8).collect()
-        } else {
-            Vec::new()
-        };
-        Ok(Self { roots, segments: word(64), stacks: u32::from_le_bytes(stacks), threads, held })
+        Ok(Self { roots, segments: word(64), stacks: u32::from_le_bytes(stacks), threads })
     }
 }
 

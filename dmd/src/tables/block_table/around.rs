@@ -5,7 +5,7 @@
 //! not overlap: only one block at least as long as the stretch can start in it at a time. A search looks up the
 //! block that a place names, so that a free has nothing to do here.
 
-use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicUsize, Ordering};
 
 use super::line::{LINE_BITS, key_of};
 use super::{ADDRESS_BITS, Block, GRAIN_BITS, MIDDLE_BITS, PLANES, Table};
@@ -13,9 +13,6 @@ use super::{ADDRESS_BITS, Block, GRAIN_BITS, MIDDLE_BITS, PLANES, Table};
 /// Blocks of this many usable bytes have a place; lines are enough to find smaller ones.
 pub(super) const LARGE: usize = 1 << LARGE_BITS;
 const LARGE_BITS: u32 = 14;
-/// Smaller blocks are short. The table knows of an address that no longer block starts there, without a look at its line.
-pub(crate) const SHORT: usize = 1 << SHORT_BITS;
-const SHORT_BITS: u32 = 10;
 const LONG_BITS: u32 = 20;
 const HUGE_BITS: u32 = 28;
 const VAST_BITS: u32 = 35;
@@ -29,12 +26,7 @@ pub(super) struct InMiddle {
     large: [AtomicUsize; 1 << (MIDDLE_BITS - LARGE_BITS)],
     long: [AtomicUsize; 1 << (MIDDLE_BITS - LONG_BITS)],
     huge: [AtomicUsize; 1 << (MIDDLE_BITS - HUGE_BITS)],
-    /// For each stretch as long as a short block, the place of the last block that started there and was not short, plus one.
-    /// Only one such block can start there at a time.
-    long_ones: AtomicPtr<LongOnes>,
 }
-
-type LongOnes = [AtomicU8; 1 << (MIDDLE_BITS - SHORT_BITS)];
 
 /// Starts of blocks that are longer than a middle, for all planes.
 pub(super) struct InTable {
@@ -47,37 +39,7 @@ impl InTable {
     }
 }
 
-/// The stretch of a short block that an address is in, and the number of the address there, plus one.
-#[inline(always)]
-fn in_stretch(address: usize) -> (usize, u8) {
-    let stretch = address >> SHORT_BITS & ((1 << (MIDDLE_BITS - SHORT_BITS)) - 1);
-    (stretch, (address >> GRAIN_BITS & ((SHORT >> GRAIN_BITS) - 1)) as u8 + 1)
-}
-
 impl Table {
-    /// Notes that the block with a cell that starts here is not short.
-    pub(super) fn note_long(&self, address: usize) {
-        let Some(middle) = self.middle(address) else { return };
-        match self.make(&middle.starts.long_ones) {
-            Some(long_ones) => {
-                let (stretch, number) = in_stretch(address);
-                long_ones[stretch].store(number, Ordering::Relaxed);
-            }
-            None => self.missed_long.store(true, Ordering::Relaxed),
-        }
-    }
-
-    /// Whether it is certain that the live block which starts here is short. Its stretch of heap has a leaf.
-    #[inline(always)]
-    pub(super) fn is_short(&self, address: usize) -> bool {
-        let Some(middle) = self.middle(address) else { return false };
-        // SAFETY: null, or places of `note_long`, and the table never unmaps them.
-        let long_ones = unsafe { middle.starts.long_ones.load(Ordering::Acquire).as_ref() };
-        let (stretch, number) = in_stretch(address);
-        let is_long = long_ones.is_some_and(|places| places[stretch].load(Ordering::Relaxed) == number);
-        !is_long && self.has_no_slots(address) && !self.missed_long.load(Ordering::Relaxed)
-    }
-
     /// Notes the start of a large block that is already recorded.
     #[cold]
     pub(super) fn note_start(&self, address: usize, usable: usize) {

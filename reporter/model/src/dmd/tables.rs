@@ -21,7 +21,6 @@
 //! | 64 to 71 | the address of the addresses of the segments of stacks |
 //! | 72 to 79 | the address of the number of stacks, 4 bytes |
 //! | 80 to 87 | the address of the address of the threads; that is 0 in a process that is not a copy. Some headers end before |
-//! | 88 to 95 | the address of the held blocks. Some headers end before |
 //!
 //! # Blocks
 //!
@@ -35,12 +34,6 @@
 //!
 //! A [`word`] describes a block, or has a size of a wide block. A block that has a word in a line and one in a slot is
 //! the line's.
-//!
-//! # Held blocks
-//!
-//! `libdmd.so` forgets a short block when its thread frees the next one. There are [`HELD`] places, each at the start of
-//! [`HELD_STEP`] bytes. A place has 8 bytes: the address of a block that the program has freed while the table still says that it
-//! lives, or 0.
 //!
 //! # Stacks
 //!
@@ -67,10 +60,7 @@ pub const MAGIC: [u8; 16] = *b"\xD3\x4DDMD's tables\r\n";
 pub const VERSION: u32 = 1;
 
 /// The bytes of the header.
-pub const HEADER: usize = 96;
-
-/// The bytes of a header that does not have the held blocks.
-pub const HEADER_WITHOUT_HELD: usize = 88;
+pub const HEADER: usize = 88;
 
 /// The bytes of a header that does not have the threads.
 pub const HEADER_WITHOUT_THREADS: usize = 80;
@@ -107,12 +97,6 @@ pub const PLANES: usize = 1 << GRAIN_BITS;
 
 /// The words of a line.
 pub const CELLS: usize = 7;
-
-/// The places of held blocks: as many threads can hold one.
-pub const HELD: usize = 64;
-
-/// The bytes from one place of a held block to the next.
-pub const HELD_STEP: usize = 128;
 
 /// The slots of a chunk.
 pub const SLOTS: usize = 4;
