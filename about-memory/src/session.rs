@@ -26,12 +26,14 @@ mod event;
 mod files;
 mod forest;
 mod generations;
+mod group_id;
 mod id;
 mod jobs;
 mod nodes;
 mod pending;
 mod query;
 mod rows;
+mod rows_options;
 mod snapshots;
 mod state;
 mod store;
@@ -45,7 +47,8 @@ pub use id::{JobId, SnapshotId};
 pub use jobs::Job;
 pub use pending::Pending;
 pub use query::{GroupBy, GroupByError, Query};
-pub use rows::{Row, Rows, RowsOptions};
+pub use rows::{Row, Rows};
+pub use rows_options::RowsOptions;
 pub use snapshots::SnapshotInfo;
 pub use state::{
     CensusState, DiffState, DominatorState, IndividualsState, Misstep, SnapshotState, State, TreeMapState,

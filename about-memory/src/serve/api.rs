@@ -13,17 +13,17 @@ use super::displays::Displays;
 use super::downloads::Downloads;
 use super::guard::Guard;
 use super::opening::Opening;
-use super::processes::{self, Measure, Taken};
+use super::processes::{self, Buttons, Measure, Taken};
 use super::recordings::Recordings;
 use super::reports::{self, Reports};
 use super::request::{Method, Request};
 use super::response::{Refusal, Response};
 use super::series::Over;
-use super::snapshots::{self, Export, Question};
+use super::snapshots::{Export, Question};
 use super::stacks::{self, AllStacks, Stacks};
 use super::tickets::Tickets;
 use super::types::AllTypes;
-use crate::session::{JobId, Session, SnapshotId};
+use crate::session::{JobId, Session, SnapshotId, SnapshotInfo};
 
 /// The longest body of a question.
 const MAX_BODY: u64 = 1 << 20;
@@ -59,11 +59,16 @@ fn number<T: core::str::FromStr>(text: &str) -> Result<T, Refusal> {
 }
 
 impl Api {
+    fn buttons(&self) -> Buttons<'_> {
+        let Self { session, stacks, types, taken, recordings, opening, .. } = self;
+        Buttons { session, stacks, types, taken, recordings, opening }
+    }
+
     /// Answers a request that the guard has let in.
     pub(super) fn answer(&self, request: &Request, stream: &mut TcpStream) -> Result<Response, Refusal> {
         let parts: Vec<&str> = request.path.split('/').skip(2).collect();
         match (request.method, parts.as_slice()) {
-            (Method::Get, ["state"]) => Ok(snapshots::state(self)),
+            (Method::Get, ["state"]) => Ok(state(self)),
             (Method::Get, ["processes"]) => processes::list(&self.reports, &self.recordings),
             (Method::Get, ["reports", id]) => {
                 let report = self.report(number(id)?)?;
@@ -124,7 +129,7 @@ impl Api {
             }
             (Method::Post, ["processes", pid, action]) => {
                 self.guard.change()?;
-                processes::action(self, number(pid)?, action)
+                processes::action(&self.buttons(), number(pid)?, action)
             }
             (Method::Put, ["reports"]) => {
                 self.guard.change()?;
@@ -186,4 +191,32 @@ impl Api {
 fn body<T: DeserializeOwned>(request: &Request, stream: &mut TcpStream) -> Result<T, Refusal> {
     let from = std::io::BufReader::new(request.body(stream, MAX_BODY)?);
     serde_json::from_reader(from).map_err(|error| Refusal::new(400, format!("the body is wrong: {error}")))
+}
+
+/// What the page shows first, and after a gap in the events.
+fn state(api: &Api) -> Response {
+    let Api { session, types, .. } = api;
+    let reports = api.reports.list().into_iter().map(|(id, report)| {
+        json!({ "id": id, "title": report.title, "pids": report.pids, "given": report.is_given })
+    });
+    let stacks = api
+        .stacks
+        .list()
+        .into_iter()
+        .map(|(id, stacks)| json!({ "id": id, "title": stacks.title, "files": stacks.has_files(), "blocks": stacks.has_blocks() }));
+    // The number comes first: what changes meanwhile makes an event that the page gets, too.
+    let seq = session.events().last();
+    let snapshot = |info: &SnapshotInfo| answers::snapshot(info, api.taken.process_of(info.id));
+    Response::json(&json!({
+        "seq": seq, "readOnly": api.guard.read_only,
+        "snapshots": session.snapshots().iter().map(snapshot).collect::<Vec<_>>(),
+        "reports": reports.collect::<Vec<_>>(),
+        "stacks": stacks.collect::<Vec<_>>(),
+        "types": types.list(),
+        "typesOfProcesses": types.are_possible(),
+        "displays": api.displays.get().cloned().unwrap_or_default(),
+        "cache": session.memory(),
+        "version": env!("CARGO_PKG_VERSION"),
+        "system": format!("{} {}", std::env::consts::OS, std::env::consts::ARCH),
+    }))
 }

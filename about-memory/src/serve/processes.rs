@@ -8,13 +8,14 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::api::Api;
+use super::opening::Opening;
 use super::recordings::Recordings;
 use super::reports::Reports;
 use super::response::{Refusal, Response};
-use super::stacks::Stacks;
+use super::stacks::{AllStacks, Stacks};
+use super::types::AllTypes;
 use crate::live::{self, AskOptions};
-use crate::session::SnapshotId;
+use crate::session::{Session, SnapshotId};
 
 /// The time that a process has to tell its name and its amounts.
 const TIME_FOR_NAMES: Duration = Duration::from_secs(1);
@@ -113,9 +114,19 @@ fn name_of(pid: u32) -> String {
     format!("{} (pid {pid})", name.as_deref().unwrap_or("process"))
 }
 
+/// What the buttons of a process work with.
+pub(super) struct Buttons<'a> {
+    pub(super) session: &'a Session,
+    pub(super) stacks: &'a AllStacks,
+    pub(super) types: &'a AllTypes,
+    pub(super) taken: &'a Taken,
+    pub(super) recordings: &'a Recordings,
+    pub(super) opening: &'a Opening,
+}
+
 /// What a button of a process does.
-pub(super) fn action(api: &Api, pid: u32, action: &str) -> Result<Response, Refusal> {
-    let Api { session, stacks, types, .. } = api;
+pub(super) fn action(buttons: &Buttons<'_>, pid: u32, action: &str) -> Result<Response, Refusal> {
+    let Buttons { session, stacks, types, taken, recordings, opening } = *buttons;
     match action {
         "minimize" => {
             live::minimize(pid, TIME_FOR_FILES).map_err(failed)?;
@@ -131,7 +142,7 @@ pub(super) fn action(api: &Api, pid: u32, action: &str) -> Result<Response, Refu
                 live::save_snapshot(pid, path, TIME_FOR_FILES).map_err(|error| error.to_string())
             };
             let id = session.take(&title, save).map_err(super::answers::refusal)?;
-            api.taken.note(id, pid);
+            taken.note(id, pid);
             Ok(Response::json(&json!({ "snapshot": id.0 })))
         }
         "types" => {
@@ -153,11 +164,11 @@ pub(super) fn action(api: &Api, pid: u32, action: &str) -> Result<Response, Refu
             let path = folder.path().join(DUMP);
             live::save_dump(pid, &path, TIME_FOR_FILES).map_err(failed)?;
             let title = format!("DMD of process {pid}");
-            let id = stacks.add(Stacks::of_file(&title, &path, folder, &api.opening)?);
+            let id = stacks.add(Stacks::of_file(&title, &path, folder, opening)?);
             Ok(Response::json(&json!({ "stacks": id, "title": title })))
         }
-        "record" => api.recordings.start(pid, session, TIME_FOR_FILES),
-        "stop" => api.recordings.stop(pid, &api.opening, stacks),
+        "record" => recordings.start(pid, session, TIME_FOR_FILES),
+        "stop" => recordings.stop(pid, opening, stacks),
         _ => Err(Refusal::new(404, "there is no such action")),
     }
 }

@@ -8,14 +8,12 @@ use std::net::TcpStream;
 use heap_graph::snapshot::WriteOptions;
 use memory_export::pprof;
 use serde::Deserialize;
-use serde_json::json;
 
 use super::answers;
-use super::api::Api;
 use super::downloads::Downloads;
 use super::response::{Refusal, Response};
 use crate::export::{self, StacksFormat};
-use crate::session::{Answer, Class, Query, RowsOptions, Session, SnapshotId, SnapshotInfo};
+use crate::session::{Answer, Class, Query, RowsOptions, Session, SnapshotId};
 
 /// A query and, for rows, which of them.
 #[derive(Debug, Deserialize)]
@@ -161,32 +159,4 @@ fn class_table(classes: &[Class], out: &mut dyn io::Write) -> io::Result<()> {
         let name = class.name.replace(['\t', '\n', '\r'], " ");
         writeln!(out, "{name}\t{}\t{}\t{}", class.retained, class.shallow, class.count)
     })
-}
-
-/// What the page shows first, and after a gap in the events.
-pub(super) fn state(api: &Api) -> Response {
-    let Api { session, types, .. } = api;
-    let reports = api.reports.list().into_iter().map(|(id, report)| {
-        json!({ "id": id, "title": report.title, "pids": report.pids, "given": report.is_given })
-    });
-    let stacks = api
-        .stacks
-        .list()
-        .into_iter()
-        .map(|(id, stacks)| json!({ "id": id, "title": stacks.title, "files": stacks.has_files(), "blocks": stacks.has_blocks() }));
-    // The number comes first: what changes meanwhile makes an event that the page gets, too.
-    let seq = session.events().last();
-    let snapshot = |info: &SnapshotInfo| answers::snapshot(info, api.taken.process_of(info.id));
-    Response::json(&json!({
-        "seq": seq, "readOnly": api.guard.read_only,
-        "snapshots": session.snapshots().iter().map(snapshot).collect::<Vec<_>>(),
-        "reports": reports.collect::<Vec<_>>(),
-        "stacks": stacks.collect::<Vec<_>>(),
-        "types": types.list(),
-        "typesOfProcesses": types.are_possible(),
-        "displays": api.displays.get().cloned().unwrap_or_default(),
-        "cache": session.memory(),
-        "version": env!("CARGO_PKG_VERSION"),
-        "system": format!("{} {}", std::env::consts::OS, std::env::consts::ARCH),
-    }))
 }

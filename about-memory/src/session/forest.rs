@@ -1,17 +1,11 @@
 //! Trees as rows: what is open, in order, and a window of it.
 
 use core::cmp::Reverse;
-use core::hash::{Hash as _, Hasher as _};
 use std::collections::HashSet;
-use std::hash::DefaultHasher;
-
-use heap_graph::census::CensusTreeName;
 
 use super::column::{Column, Sort};
-use super::rows::RowsOptions;
+use super::rows_options::RowsOptions;
 
-/// Browsers hold whole numbers below this exactly.
-const EXACT: u64 = 1 << 53;
 /// The most rows that open without being named.
 const MOST_OPEN: usize = 10_000;
 
@@ -95,11 +89,4 @@ pub(super) fn flatten<F: Forest>(forest: &F, options: &RowsOptions) -> (Vec<Plac
         }
     }
     (rows, total)
-}
-
-/// The id of a group below another one.
-pub(super) fn group_id(name: Option<&CensusTreeName>, parent: u64) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    (parent, name).hash(&mut hasher);
-    hasher.finish() % EXACT
 }

@@ -11,7 +11,7 @@ use heap_graph::{CensusTree, Graph, Node, NodeId, NodeIndex, Progress};
 
 use super::answer::{Answer, Class, PathStep};
 use super::error::SessionError;
-use super::forest::group_id;
+use super::group_id::group_id;
 use super::query::GroupBy;
 
 /// A search looks at the progress once for this many nodes.

@@ -3,21 +3,21 @@
 //! A front end never has the whole tree. It names what is open and asks for the rows from one place on.
 
 use core::iter;
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use heap_graph::census::CensusTreeNode;
 use heap_graph::dominators::FetchOptions;
 use heap_graph::{CensusTree, DominatorTree, NodeIndex};
-use serde::Deserialize;
 
 use super::answer::{Answer, Class};
-use super::column::{Column, Sort};
+use super::column::Column;
 use super::compute::Key;
 use super::error::SessionError;
-use super::forest::{Forest, Place, flatten, group_id};
+use super::forest::{Forest, Place, flatten};
 use super::generations::{Generations, census_name};
-use super::query::{GroupBy, Query};
+use super::group_id::group_id;
+use super::query::Query;
+use super::rows_options::RowsOptions;
 use super::store::Session;
 
 /// The most rows of one request.
@@ -28,67 +28,6 @@ const MAX_OPEN: usize = 10_000;
 const CENSUS: &[Column] = &[Column::Bytes, Column::Count, Column::TotalBytes, Column::TotalCount];
 const NODES: &[Column] = &[Column::Retained, Column::Shallow];
 const CLASSES: &[Column] = &[Column::Retained, Column::Shallow, Column::Count];
-
-/// Which rows to take.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-#[non_exhaustive]
-pub struct RowsOptions {
-    /// The first row, from 0.
-    pub start: usize,
-    /// The number of rows; at most 500.
-    pub count: usize,
-    /// The rows that are open, by [`Row::id`].
-    pub open: HashSet<u64>,
-    /// The rows that are open with all below them, as far as these are at most 10,000.
-    pub open_below: HashSet<u64>,
-    /// The rows that are closed although one above them is open with all below, or although a filter opens them.
-    pub closed: HashSet<u64>,
-    /// The order. By default the rows have the order of the tree: most bytes first.
-    pub sort: Option<Sort>,
-    /// The breakdown that names nodes; the preset `label` by default.
-    pub label: Option<GroupBy>,
-}
-
-impl RowsOptions {
-    /// The first `count` rows, with nothing open.
-    pub fn first(count: usize) -> Self {
-        Self { count, ..Self::default() }
-    }
-
-    /// Sets [`start`](Self::start).
-    #[must_use]
-    pub fn start(self, start: usize) -> Self {
-        Self { start, ..self }
-    }
-
-    /// Opens a row.
-    #[must_use]
-    pub fn open(mut self, id: u64) -> Self {
-        self.open.insert(id);
-        self
-    }
-
-    /// Opens a row and all below it.
-    #[must_use]
-    pub fn open_below(mut self, id: u64) -> Self {
-        self.open_below.insert(id);
-        self
-    }
-
-    /// Closes a row that opens by itself.
-    #[must_use]
-    pub fn close(mut self, id: u64) -> Self {
-        self.closed.insert(id);
-        self
-    }
-
-    /// Sets [`sort`](Self::sort).
-    #[must_use]
-    pub fn sort(self, column: Column, ascending: bool) -> Self {
-        Self { sort: Some(Sort { column, ascending }), ..self }
-    }
-}
 
 /// A row.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -27,14 +27,14 @@ pub(super) fn ranks(graph: &Graph, steps: &mut Steps<'_>) -> Result<Vec<u32>, Ca
     let mut stack = vec![open(0)];
     let (mut left, mut next_look) = (0, LOOK);
     while let Some(Open { node, first, end }) = stack.last_mut() {
+        if left as usize >= next_look {
+            steps.steps(LOOK)?;
+            next_look += LOOK;
+        }
         if first == end {
             ranks[*node as usize] = left;
             left += 1;
             stack.pop();
-            if left as usize >= next_look {
-                steps.steps(LOOK)?;
-                next_look += LOOK;
-            }
             continue;
         }
         *end -= 1;

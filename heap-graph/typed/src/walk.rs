@@ -199,7 +199,15 @@ impl<'i> Walk<'i> {
                 let path = self.paths.add(Paths::EMPTY, Segment::Element);
                 for number in 0..len.unwrap_or(places).min(places) {
                     let place = first.wrapping_add(number) % places;
-                    self.value(Value { bytes, tail: None }, element, place * stride, path, len.is_some(), 0);
+                    // What follows an element is the next one.
+                    self.value(
+                        Value { bytes, tail: Some(0) },
+                        element,
+                        place * stride,
+                        path,
+                        len.is_some(),
+                        0,
+                    );
                 }
             }
             Contents::Table { entry } => self.table(bytes, entry),
@@ -211,7 +219,7 @@ impl<'i> Walk<'i> {
                 let path = self.paths.add(Paths::EMPTY, Segment::Element);
                 for number in 0..len.unwrap_or(0).min(places.unwrap_or(0)) {
                     let at = start + number * self.info().size(element);
-                    self.value(value, element, at, path, true, 0);
+                    self.value(Value { tail: Some(0), ..value }, element, at, path, true, 0);
                 }
             }
             Contents::Chunk { footer } => {
@@ -230,7 +238,7 @@ impl<'i> Walk<'i> {
             let full = bytes.get((control + bucket) as usize).is_some_and(|byte| *byte < 0x80);
             if full {
                 let at = control - (bucket + 1) * stride;
-                self.value(Value { bytes, tail: None }, entry, at, path, true, 0);
+                self.value(Value { bytes, tail: Some(0) }, entry, at, path, true, 0);
             }
         }
     }

@@ -173,6 +173,9 @@ impl<'h, 'i> Finder<'h, 'i> {
         }
         let mut by_chain: BTreeMap<Chain, Vec<u64>> = BTreeMap::new();
         for branch in branches.into_iter().filter(|_| depth < DEEPEST) {
+            // Branches of damaged memory may lead back to each other.
+            let Some(left) = self.left.checked_sub(1) else { break };
+            self.left = left;
             let (of_branch, counts) = self.follow(branch, depth + 1);
             let sums = by_chain.entry(of_branch).or_default();
             super::add(sums, &[&[1], &counts[..]].concat());
@@ -301,7 +304,10 @@ impl<'h, 'i> Finder<'h, 'i> {
             let at = pointer.value - address;
             let is_it = |known| same(info, known, contents) || !pointer.certain();
             if at == 0 && heap.contents[block].is_some_and(is_it) {
-                all.extend(self.of_blocks.get(&block).into_iter().flatten());
+                let inside = self.of_blocks.get(&block).map_or(&[][..], Vec::as_slice);
+                let inside = &inside[..inside.len().min(self.left)];
+                self.left -= inside.len();
+                all.extend(inside);
                 continue;
             }
             let Contents::One(of) = contents else { continue };

@@ -1,0 +1,16 @@
+//! The number by which a front end names a group of a census.
+
+use core::hash::{Hash as _, Hasher as _};
+use std::hash::DefaultHasher;
+
+use heap_graph::census::CensusTreeName;
+
+/// Browsers hold whole numbers below this exactly.
+const EXACT: u64 = 1 << 53;
+
+/// The id of a group below another one.
+pub(super) fn group_id(name: Option<&CensusTreeName>, parent: u64) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (parent, name).hash(&mut hasher);
+    hasher.finish() % EXACT
+}
