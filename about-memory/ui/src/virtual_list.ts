@@ -22,11 +22,7 @@ export class VirtualList {
   private lastScroll = 0;
   private settle = 0;
 
-  /** With `renews`, a drawn row changes in place, so rows must have no listeners of their own. */
-  constructor(
-    private readonly render: (row: number) => HTMLElement,
-    private readonly renews = false,
-  ) {
+  constructor(private readonly render: (row: number) => HTMLElement) {
     this.element.tabIndex = 0;
     this.window.append(this.clip);
     this.element.append(this.window, this.spacer);
@@ -73,10 +69,8 @@ export class VirtualList {
     const rows: HTMLElement[] = [];
     for (let row = first; row < last; row++) rows.push(this.render(row));
     this.clip.style.height = `${view}px`;
-    if (this.renews) renewChildren(this.clip, rows);
-    else this.clip.replaceChildren(...rows);
-    const top = this.clip.firstElementChild as HTMLElement | null;
-    if (top) top.style.marginTop = `${first * ROW_HEIGHT - this.top}px`;
+    this.clip.replaceChildren(...rows);
+    if (rows.length > 0) rows[0].style.marginTop = `${first * ROW_HEIGHT - this.top}px`;
   }
 
   private height() {
@@ -118,28 +112,4 @@ export class VirtualList {
     this.lastScroll = this.element.scrollTop;
     this.draw();
   }
-}
-
-/** Gives an element these children, and changes what differs only: a browser lays out and paints no more than that, and
- * selected text stays selected. */
-function renewChildren(element: Element, children: readonly Node[]) {
-  while (element.childNodes.length > children.length) element.lastChild!.remove();
-  children.forEach((fresh, at) => {
-    const shown = element.childNodes[at];
-    if (!shown) element.append(fresh);
-    else if (!renew(shown, fresh)) shown.replaceWith(fresh);
-  });
-}
-
-/** Makes a node equal to a new one of the same kind. Returns whether it is of that kind. */
-function renew(shown: Node, fresh: Node): boolean {
-  if (shown instanceof Text && fresh instanceof Text) {
-    if (shown.data !== fresh.data) shown.data = fresh.data;
-    return true;
-  }
-  if (!(shown instanceof Element && fresh instanceof Element) || shown.tagName !== fresh.tagName) return false;
-  for (const { name } of [...shown.attributes]) if (!fresh.hasAttribute(name)) shown.removeAttribute(name);
-  for (const { name, value } of fresh.attributes) if (shown.getAttribute(name) !== value) shown.setAttribute(name, value);
-  renewChildren(shown, [...fresh.childNodes]);
-  return true;
 }

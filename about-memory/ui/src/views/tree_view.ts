@@ -16,7 +16,7 @@ export class TreeView implements View {
   readonly id = "tree";
   readonly title = "Tree";
   readonly element: HTMLElement;
-  private readonly list = new VirtualList((row) => this.render(row), true);
+  private readonly list = new VirtualList((row) => this.render(row));
   private active = 0;
 
   constructor(private readonly model: Model) {
