@@ -310,7 +310,7 @@ inBoth("every action of Firefox's panel", [heap("small-a.fxsnapshot"), heap("sma
   did("toggle-record-allocation-stacks-start");
   await new Promise((next) => setTimeout(next, 300));
   await b.run(`${row(service.pid)}.querySelector('.recording input').click()`);
-  await b.until("location.hash.startsWith('#/stacks/') && /\\d [KM]?B100\\.0%[\\d,]+/.test(document.querySelector('.grid')?.textContent)");
+  await b.until("location.hash.startsWith('#/stacks/') && document.querySelector('.list .row')?.title");
   did("toggle-record-allocation-stacks-end");
 
   // All at once, also the one that failed.
