@@ -11,6 +11,7 @@
 mod sampling;
 
 use core::cell::UnsafeCell;
+use core::ffi::c_void;
 use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use memory_report::dmd::tables::RECORDS_ALL;
@@ -108,6 +109,28 @@ pub(crate) struct Setup {
 // SAFETY: `start` writes `setup` before the phase says that the engine is on, and tests write it when no other
 // thread looks. All other fields are atomic or locked.
 unsafe impl Sync for Engine {}
+
+/// The usable bytes of a new block.
+#[derive(Clone, Copy)]
+pub(crate) struct Usable {
+    /// Their number, unless `by` gives it.
+    pub(crate) bytes: usize,
+    pub(crate) by: Option<SizeOf>,
+}
+
+/// A function of the program's allocator. Callers of [`Engine::record`] pass one that takes the block that they pass.
+pub(crate) type SizeOf = unsafe extern "C" fn(*mut c_void) -> usize;
+
+impl Usable {
+    #[inline(always)]
+    fn of(self, address: usize) -> usize {
+        match self.by {
+            None => self.bytes,
+            // SAFETY: whoever records the block passes the function of the allocator that has just made it.
+            Some(size_of) => unsafe { size_of(core::ptr::with_exposed_provenance_mut(address)) },
+        }
+    }
+}
 
 /// A block on its way from one address to another, with its reports. A hook begins the move before the allocator
 /// moves the block, and then commits it or rolls it back.
@@ -297,30 +320,38 @@ impl Engine {
     }
 
     /// Records a block. `caller` is a return address into the hook: frames further in belong to DMD.
-    #[inline]
-    pub(crate) fn record(&self, address: usize, requested: usize, usable: usize, caller: usize) {
+    #[inline(always)]
+    pub(crate) fn record(&self, address: usize, requested: usize, usable: Usable, caller: usize) {
         if !self.records_all() {
-            return self.record_sample(address, requested, usable, caller);
+            return self.record_sample(address, requested, usable.of(address), caller);
         }
         if !slot::has_room() {
             return self.drop_block();
         }
         let Some(_inside) = Inside::enter() else {
-            return self.record_for_handler(address, requested, usable);
+            return self.record_for_handler(address, requested, usable.of(address));
         };
-        self.table().prefetch(address);
+        // The line is rarely in a cache, since the table is large, and the engine walks the stack meanwhile.
+        let line = self.table().line(address);
+        if let Some(line) = line {
+            memory::prefetch(line);
+        }
         let below = self.below.load(Ordering::Relaxed);
         let full = self.full.load(Ordering::Relaxed);
+        // The head of the block, which says how long the block is, may be in no cache either. If all blocks get a
+        // stack, the walk does not wait for it.
+        let early = below > 0 || !full;
+        let known = if early { usable.of(address) } else { 0 };
         let taken = thread::with_state(|state| {
-            let sampled = usable < below;
+            let sampled = known < below;
             if sampled {
-                state.below += usable;
+                state.below += known;
                 if state.below < below {
                     return None;
                 }
                 state.below -= below;
             }
-            let wanted = full || state.sampler.trial(usable);
+            let wanted = full || state.sampler.trial(known);
             let trace = if wanted { state.stack.trace(caller, self.tree()) } else { TraceId::NONE };
             Some((sampled, trace))
         });
@@ -329,11 +360,13 @@ impl Engine {
             Some(None) => return,
             None => (false, TraceId::NONE),
         };
+        let usable = if early { known } else { usable.of(address) };
         let slop = usable.saturating_sub(requested);
         let block = Block { requested, slop, trace, sampled, marked: false };
-        if let Some(word) = Word::of(block)
+        if let Some(line) = line
+            && let Some(word) = Word::of(block)
             && let Some(lease) = thread::lease()
-            && self.table().insert_word(address, word)
+            && self.table().insert_word(address, line, word)
         {
             if lease.pending.begin(address, word) {
                 lease.settle(self.peak().allowance());

@@ -145,18 +145,16 @@ impl Real {
     }
 }
 
-/// Usable bytes of a block that `giver` made; `requested` if no function can tell.
-///
-/// # Safety
-///
-/// The block is live, and the functions are [`known`].
+/// The function that gives the usable bytes of a live block that `giver` made; `None` if there is none. The functions are
+/// [`known`].
 #[inline(always)]
-pub(crate) unsafe fn usable(giver: Giver, block: *mut c_void, requested: usize) -> usize {
+pub(crate) fn size_of(giver: Giver) -> Option<unsafe extern "C" fn(*mut c_void) -> usize> {
     if REAL.without_size.load(Ordering::Relaxed) >> giver as u16 & 1 != 0 {
-        return requested;
+        return None;
     }
-    // SAFETY: the caller passes a live block, and `giver` is in the same library as `malloc_usable_size`.
-    unsafe { malloc_usable_size(block) }
+    let function = REAL.malloc_usable_size.load(Ordering::Relaxed);
+    // SAFETY: C fixes the type of the function of this name, and `None` stands for null.
+    unsafe { core::mem::transmute(function) }
 }
 
 /// Looks a function up in the libraries after this one; null if no library has one of this name.

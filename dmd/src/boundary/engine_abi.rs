@@ -12,7 +12,7 @@ use memory_reporter::engine_abi::{
 use crate::boundary::with_caller::with_caller;
 use crate::boundary::{dark_matter, dumping, hooks_off, listening, logs, reporter_hosts, sites};
 use crate::dump::sizes;
-use crate::engine::{BlockMove, ENGINE, Phase};
+use crate::engine::{BlockMove, ENGINE, Phase, SizeOf, Usable};
 use crate::options::Mode;
 use crate::recording;
 use crate::system::path_bytes::path_of;
@@ -112,11 +112,27 @@ extern "C" fn add_program(run_reporters: RunReporters) {
 
 with_caller!(
     /// Records a block.
-    record(address: *mut c_void, requested: usize, usable: usize) => record_for, "rcx", "x3"
+    record(address: *mut c_void, requested: usize, usable: usize), None, "xor ecx, ecx", "mov x3, xzr"
+        => record_for, "r8", "x4"
 );
 
-extern "C" fn record_for(address: *mut c_void, requested: usize, usable: usize, caller: usize) {
-    ENGINE.record(address.addr(), requested, usable, caller);
+with_caller!(
+    /// Records a block, of which `size_of` gives the usable bytes; without it, they are `usable`.
+    record_with(address: *mut c_void, requested: usize, usable: usize, size_of: Option<SizeOf>)
+        => record_for, "r8", "x4"
+);
+
+/// One function for all hooks, since each further frame would be a step of the walk.
+extern "C" fn record_for(
+    address: *mut c_void,
+    requested: usize,
+    usable: usize,
+    size_of: Option<SizeOf>,
+    caller: usize,
+) {
+    // The function of the program's allocator takes no other pointer than this.
+    let address = address.expose_provenance();
+    ENGINE.record(address, requested, Usable { bytes: usable, by: size_of }, caller);
 }
 
 extern "C" fn forget(address: *mut c_void) {

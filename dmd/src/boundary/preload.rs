@@ -3,7 +3,7 @@
 use core::ffi::{CStr, c_char, c_void};
 
 use crate::boundary::{ending, engine_abi, listening, recorder};
-use crate::engine::{BlockMove, ENGINE, Phase, Setup};
+use crate::engine::{BlockMove, ENGINE, Phase, Setup, SizeOf};
 use crate::recording;
 use crate::system::errno::keeping_errno;
 use crate::system::process;
@@ -106,13 +106,20 @@ pub fn has_no_record(block: *mut c_void) -> bool {
     ENGINE.has_no_record(block.addr())
 }
 
-/// Records a block. The hook itself calls this: its frame is the innermost of the stack.
+/// Records a block. `size_of` gives its usable bytes; without it, they are the requested ones. The hook itself calls
+/// this: its frame is the innermost of the stack.
+///
+/// # Safety
+///
+/// `size_of` takes this block.
 #[inline(always)]
-pub fn record(block: *mut c_void, requested: usize, usable: usize) {
+pub unsafe fn record(block: *mut c_void, requested: usize, size_of: Option<SizeOf>) {
     if ENGINE.phase() == Phase::Undecided {
+        // SAFETY: `size_of` takes this block: the hook passes the function of the allocator that has just made it.
+        let usable = size_of.map_or(requested, |size_of| unsafe { size_of(block) });
         ENGINE.record_early(block.addr(), requested, usable);
     } else {
-        engine_abi::record(block, requested, usable);
+        engine_abi::record_with(block, requested, requested, size_of);
     }
 }
 

@@ -26,11 +26,12 @@ use memory_report::dmd::tables::{ADDRESS_BITS, GRAIN_BITS, LEAF_BITS, MIDDLE_BIT
 use crate::system::lock::Lock;
 use crate::system::memory::{self, Pool};
 use crate::tables::trace_id::TraceId;
-use line::{KEYS, LINE_BITS, Line, is_block, key_of, place_of};
+use line::{KEYS, LINE_BITS, is_block, key_of, place_of};
 use place::Place;
 use sparse::{Chunk, Slot};
 use word::{FREED, LIVE, MARKED, SAMPLED, SLOP_SHIFT, TAG, WIDE, fingerprint, is_live, packed};
 
+pub(crate) use line::Line;
 pub(crate) use word::Word;
 
 /// What the table knows about one block.
@@ -178,19 +179,9 @@ impl Table {
         line.store(word | key, &self.lines).is_some()
     }
 
-    /// Prefetches the line of a block that the engine is about to record. The line is rarely in a cache, since the
-    /// table is large, and the engine walks the stack meanwhile.
+    /// Records a block where its first line has room and no live block; otherwise returns false, and changes nothing.
     #[inline(always)]
-    pub(crate) fn prefetch(&self, address: usize) {
-        if let Some(line) = self.line(address) {
-            memory::prefetch(line);
-        }
-    }
-
-    /// Records a block where the table has room and no live block; otherwise returns false, and changes nothing.
-    #[inline(always)]
-    pub(crate) fn insert_word(&self, address: usize, word: Word) -> bool {
-        let Some(line) = self.line(address) else { return false };
+    pub(crate) fn insert_word(&self, address: usize, line: &Line, word: Word) -> bool {
         let key = key_of(address);
         let Some((cell, old)) = line.cell_for(key) else { return false };
         let free = old & TAG != LIVE && (is_block(old, key) || self.has_no_slots(address));
@@ -419,8 +410,8 @@ impl Table {
     }
 
     /// The first line for the stretch of heap around an address.
-    #[inline]
-    fn line(&self, address: usize) -> Option<&Line> {
+    #[inline(always)]
+    pub(crate) fn line(&self, address: usize) -> Option<&Line> {
         Some(&self.leaf(address)?.lines[place_index(address) / KEYS])
     }
 

@@ -29,7 +29,7 @@ const _: () = assert!(LIVE & TAKEN != 0 && SIZE & TAKEN != 0 && FREED & TAKEN ==
 
 /// All zero at first. One line, an eighth of the heap, is enough for blocks of 100 bytes.
 #[repr(C, align(64))]
-pub(super) struct Line {
+pub(crate) struct Line {
     cells: [AtomicU64; CELLS],
     next: AtomicPtr<Line>,
 }
