@@ -15,7 +15,7 @@ pub(crate) mod modules;
 pub(crate) mod sizes;
 
 use std::fs::{self, File};
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use flate2::Compression;
@@ -51,9 +51,9 @@ pub(crate) fn write(output: &Output, number: usize) -> io::Result<()> {
     log::mention(format_args!("Dump {number} {{"));
     let written = if path.as_os_str().as_encoded_bytes().ends_with(b".gz") {
         let mut zip = GzEncoder::new(file, Compression::fast());
-        Dump::new(BufWriter::new(&mut zip)).and_then(Dump::write).and_then(|()| zip.finish()).and_then(sync)
+        Dump::new(&mut zip).and_then(Dump::write).and_then(|()| zip.finish()).and_then(sync)
     } else {
-        Dump::new(BufWriter::new(&file)).and_then(Dump::write)
+        Dump::new(&file).and_then(Dump::write)
     };
     if let Err(error) = &written {
         log::say(format_args!("  can't write {}: {error}", path.display()));
@@ -231,7 +231,7 @@ impl<W: Write> Dump<W> {
         if kind.trace != TraceId::NONE
             && let Some(key) = self.trace_key(kind.trace)
         {
-            self.json.inline_text("alloc", base32(key).as_bytes())?;
+            self.json.inline_base32("alloc", key)?;
         }
         if kind.reports[0].is_some() {
             self.json.inline_open("reps")?;
@@ -239,7 +239,7 @@ impl<W: Write> Dump<W> {
                 let key = self.trace_key(report.trace);
                 self.has_no_frames |= key.is_none();
                 let key = key.unwrap_or(NO_FRAMES);
-                self.json.inline_text_item(base32(key).as_bytes())?;
+                self.json.inline_base32_item(key)?;
             }
             self.json.inline_close()?;
         }
@@ -297,7 +297,7 @@ impl<W: Write> Dump<W> {
                     self.next_key += 1;
                 }
                 match key {
-                    Some(key) => self.json.inline_text_item(base32(key).as_bytes())?,
+                    Some(key) => self.json.inline_base32_item(key)?,
                     None => self.lost_frames += 1,
                 }
             }
@@ -348,7 +348,7 @@ impl<W: Write> Dump<W> {
         for (trace, amount) in &peak.stacks {
             json.item('{')?;
             if let Some(key) = self.trace_keys.get(&trace.0) {
-                json.inline_text("alloc", base32(*key).as_bytes())?;
+                json.inline_base32("alloc", *key)?;
             }
             json.inline_number("num", amount.blocks as u64)?;
             json.inline_number("bytes", amount.bytes as u64)?;

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 pub(super) struct Json<W: Write> {
-    out: W,
+    out: Buffered<W>,
     depth: usize,
     /// No item of this collection is written yet.
     first: bool,
@@ -13,11 +13,11 @@ pub(super) struct Json<W: Write> {
 
 impl<W: Write> Json<W> {
     pub(super) fn new(out: W) -> Self {
-        Self { out, depth: 0, first: true, first_inline: true }
+        Self { out: Buffered::new(out), depth: 0, first: true, first_inline: true }
     }
 
     pub(super) fn finish(mut self) -> io::Result<()> {
-        self.out.write_all(b"\n")?;
+        self.out.put(b"\n")?;
         self.out.flush()
     }
 
@@ -30,7 +30,7 @@ impl<W: Write> Json<W> {
 
     fn line(&mut self) -> io::Result<()> {
         if !self.first {
-            self.out.write_all(b",")?;
+            self.out.put(b",")?;
         }
         self.first = false;
         self.new_line()
@@ -39,7 +39,7 @@ impl<W: Write> Json<W> {
     fn key(&mut self, key: impl AsRef<[u8]>) -> io::Result<()> {
         self.line()?;
         self.string(key.as_ref())?;
-        self.out.write_all(b": ")
+        self.out.put(b": ")
     }
 
     /// Opens a collection with a line for each item.
@@ -69,7 +69,7 @@ impl<W: Write> Json<W> {
 
     pub(super) fn null(&mut self, key: &str) -> io::Result<()> {
         self.key(key)?;
-        self.out.write_all(b"null")
+        self.out.put(b"null")
     }
 
     pub(super) fn text(&mut self, key: impl AsRef<[u8]>, value: &[u8]) -> io::Result<()> {
@@ -97,29 +97,57 @@ impl<W: Write> Json<W> {
 
     fn separator(&mut self) -> io::Result<()> {
         if !self.first_inline {
-            self.out.write_all(b", ")?;
+            self.out.put(b", ")?;
         }
         self.first_inline = false;
         Ok(())
     }
 
     /// `key` has no character that needs an escape.
+    #[inline(always)]
     fn inline_key(&mut self, key: &str) -> io::Result<()> {
-        let before: &[u8] = if self.first_inline { b"\"" } else { b", \"" };
+        if !self.first_inline {
+            self.out.put(b", ")?;
+        }
         self.first_inline = false;
-        self.out.write_all(before)?;
-        self.out.write_all(key.as_bytes())?;
-        self.out.write_all(b"\": ")
+        self.out.put(b"\"")?;
+        self.out.put(key.as_bytes())?;
+        self.out.put(b"\": ")
     }
 
+    #[inline(always)]
     pub(super) fn inline_number(&mut self, key: &str, value: u64) -> io::Result<()> {
         self.inline_key(key)?;
         self.decimal(value)
     }
 
+    /// Writes the key of a trace or of a frame as a value.
+    #[inline(always)]
+    pub(super) fn inline_base32(&mut self, key: &str, number: u32) -> io::Result<()> {
+        self.inline_key(key)?;
+        self.base32(number)
+    }
+
+    #[inline(always)]
+    pub(super) fn inline_base32_item(&mut self, number: u32) -> io::Result<()> {
+        self.separator()?;
+        self.base32(number)
+    }
+
+    #[inline(always)]
+    fn base32(&mut self, number: u32) -> io::Result<()> {
+        self.out.put(b"\"")?;
+        let key = base32(number);
+        let room = self.out.room(key.as_bytes().len())?;
+        for (place, digit) in room.iter_mut().zip(key.as_bytes()) {
+            *place = *digit;
+        }
+        self.out.put(b"\"")
+    }
+
     pub(super) fn inline_true(&mut self, key: &str) -> io::Result<()> {
         self.inline_key(key)?;
-        self.out.write_all(b"true")
+        self.out.put(b"true")
     }
 
     pub(super) fn inline_text(&mut self, key: &str, value: &[u8]) -> io::Result<()> {
@@ -135,12 +163,12 @@ impl<W: Write> Json<W> {
     pub(super) fn inline_open(&mut self, key: &str) -> io::Result<()> {
         self.inline_key(key)?;
         self.first_inline = true;
-        self.out.write_all(b"[")
+        self.out.put(b"[")
     }
 
     pub(super) fn inline_close(&mut self) -> io::Result<()> {
         self.first_inline = false;
-        self.out.write_all(b"]")
+        self.out.put(b"]")
     }
 
     pub(super) fn inline_text_item(&mut self, value: &[u8]) -> io::Result<()> {
@@ -160,34 +188,31 @@ impl<W: Write> Json<W> {
 
     /// Writes a bracket.
     fn byte(&mut self, bracket: char) -> io::Result<()> {
-        self.out.write_all(&[bracket as u8])
+        self.out.put(&[bracket as u8])
     }
 
     fn new_line(&mut self) -> io::Result<()> {
         const INDENT: &[u8] = b"\n        ";
-        self.out.write_all(&INDENT[..INDENT.len().min(1 + self.depth)])
+        self.out.put(&INDENT[..INDENT.len().min(1 + self.depth)])
     }
 
     /// Writes a number. A dump may have millions, for which the library's formatter takes longer.
+    #[inline(always)]
     fn decimal(&mut self, mut value: u64) -> io::Result<()> {
-        let mut digits = [0; 20];
-        let mut start = digits.len();
-        loop {
-            start -= 1;
-            digits[start] = b'0' + (value % 10) as u8;
+        let digits = value.checked_ilog10().unwrap_or(0) as usize + 1;
+        for digit in self.out.room(digits)?.iter_mut().rev() {
+            *digit = b'0' + (value % 10) as u8;
             value /= 10;
-            if value == 0 {
-                return self.out.write_all(&digits[start..]);
-            }
         }
+        Ok(())
     }
 
     /// Writes a string. Bytes that are not UTF-8 become U+FFFD.
     fn string(&mut self, text: &[u8]) -> io::Result<()> {
-        self.out.write_all(b"\"")?;
+        self.out.put(b"\"")?;
         if text.iter().all(|byte| matches!(byte, b' '..=b'~') && !matches!(byte, b'"' | b'\\')) {
-            self.out.write_all(text)?;
-            return self.out.write_all(b"\"");
+            self.out.put(text)?;
+            return self.out.put(b"\"");
         }
         for chunk in text.utf8_chunks() {
             let mut written = 0;
@@ -202,23 +227,79 @@ impl<W: Write> Json<W> {
                     b'\r' => b"\\r",
                     b'\t' => b"\\t",
                     0..0x20 => {
-                        self.out.write_all(&valid.as_bytes()[written..at])?;
+                        self.out.put(&valid.as_bytes()[written..at])?;
                         write!(self.out, "\\u{byte:04x}")?;
                         written = at + 1;
                         continue;
                     }
                     _ => continue,
                 };
-                self.out.write_all(&valid.as_bytes()[written..at])?;
-                self.out.write_all(escape)?;
+                self.out.put(&valid.as_bytes()[written..at])?;
+                self.out.put(escape)?;
                 written = at + 1;
             }
-            self.out.write_all(&valid.as_bytes()[written..])?;
+            self.out.put(&valid.as_bytes()[written..])?;
             if !chunk.invalid().is_empty() {
-                self.out.write_all("\u{FFFD}".as_bytes())?;
+                self.out.put("\u{FFFD}".as_bytes())?;
             }
         }
-        self.out.write_all(b"\"")
+        self.out.put(b"\"")
+    }
+}
+
+/// Writes many short pieces. `BufWriter` copies each by a call of the C library, which takes longer than the copy of one
+/// of known length.
+struct Buffered<W> {
+    out: W,
+    bytes: Vec<u8>,
+    used: usize,
+}
+
+impl<W: Write> Buffered<W> {
+    const LENGTH: usize = 64 << 10;
+
+    fn new(out: W) -> Self {
+        Self { out, bytes: vec![0; Self::LENGTH], used: 0 }
+    }
+
+    /// Room for the next bytes: at most [`LENGTH`](Self::LENGTH).
+    #[inline(always)]
+    fn room(&mut self, length: usize) -> io::Result<&mut [u8]> {
+        if self.bytes.len() - self.used < length {
+            self.write_out()?;
+        }
+        let start = self.used;
+        self.used += length;
+        Ok(&mut self.bytes[start..self.used])
+    }
+
+    #[inline(always)]
+    fn put(&mut self, bytes: &[u8]) -> io::Result<()> {
+        if bytes.len() > Self::LENGTH {
+            self.write_out()?;
+            return self.out.write_all(bytes);
+        }
+        self.room(bytes.len())?.copy_from_slice(bytes);
+        Ok(())
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn write_out(&mut self) -> io::Result<()> {
+        let used = core::mem::take(&mut self.used);
+        self.out.write_all(&self.bytes[..used])
+    }
+}
+
+impl<W: Write> Write for Buffered<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.put(bytes)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.write_out()?;
+        self.out.flush()
     }
 }
 

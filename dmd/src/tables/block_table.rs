@@ -307,18 +307,25 @@ impl Table {
             let mut slots = sparse::in_order(slots).into_iter().flatten().peekable();
             for (at, line) in leaf.map_or(&[][..], |leaf| &leaf.lines).iter().enumerate() {
                 let first = at * KEYS;
-                let mut places = [None; KEYS];
-                while let Some((index, slot)) = slots.next_if(|(index, _)| *index < first + KEYS) {
-                    places[index - first] = Some(Place::Slot(slot));
-                }
+                // Places in order, each with a bit in `taken`: most lines have few blocks.
+                let (mut cells, mut taken) = ([None; KEYS], 0_u32);
                 for cell in line.cells() {
                     let word = cell.load(Ordering::Acquire);
                     if is_block(word, word & word::KEY) {
-                        places[place_of(word)] = Some(Place::Cell(cell, line));
+                        cells[place_of(word)] = Some(cell);
+                        taken |= 1 << place_of(word);
                     }
                 }
-                for (index, place) in places.into_iter().enumerate() {
-                    if let Some(place) = place {
+                if slots.peek().is_some_and(|(index, _)| *index < first + KEYS) {
+                    let here = slots.clone().take_while(|(index, _)| *index < first + KEYS);
+                    here.for_each(|(index, _)| taken |= 1 << (index - first));
+                }
+                while taken != 0 {
+                    let index = taken.trailing_zeros() as usize;
+                    taken &= taken - 1;
+                    let slot =
+                        slots.next_if(|(of, _)| *of == first + index).map(|(_, slot)| Place::Slot(slot));
+                    if let Some(place) = cells[index].map(|cell| Place::Cell(cell, line)).or(slot) {
                         each(start + ((first + index) << GRAIN_BITS), place);
                     }
                 }
