@@ -90,6 +90,10 @@ fn measure(mut dump: Dump, memory_of: impl FnOnce(&Dump) -> Box<dyn Memory + '_>
     for (by_stack, by_owner, count) in agreement.disagreements().take(10) {
         println!("    {count} times {by_owner}, where the stack says {by_stack}");
     }
+    println!("{} pointers more are of merged functions", agreement.same_layout);
+    for (by_stack, by_owner, count) in agreement.merged().take(10) {
+        println!("    {count} times {by_owner}, where the stack says {by_stack}");
+    }
     let (words, others) = words(&heap, &*memory);
     println!("{words} words lead into a block; {others} typed pointers are not among them");
 }

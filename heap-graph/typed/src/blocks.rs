@@ -1,6 +1,6 @@
 //! The live blocks of a scan dump, and what their allocation stacks say of their types.
 
-use dmd_analyze::{Certainty, Dump, Frame, FunctionName, Shape, TypeNames, Verdict, short_type_name};
+use dmd_analyze::{Dump, Shape, TypeNames, Verdict};
 
 use crate::debug_info::DebugInfo;
 use crate::error::TypedError;
@@ -126,16 +126,12 @@ pub(crate) struct StackTypes {
     types: TypeNames,
     /// For each verdict, by its number: what a block may hold.
     candidates: Vec<Vec<Contents>>,
-    /// For each stack, whether its type may be another one of the same layout.
-    merged: Vec<bool>,
 }
 
 impl StackTypes {
     pub(crate) fn new(dump: &Dump, info: &DebugInfo, has_tail: impl Fn(Contents) -> bool) -> Self {
         let types = dump.types();
         let mut candidates = Vec::new();
-        let merged =
-            dump.stacks().enumerate().map(|(stack, frames)| is_merged(types.get(stack), frames)).collect();
         for stack in 0..dump.stacks().len() {
             let (Some(number), Some(verdict)) = (types.number(stack), types.get(stack)) else { continue };
             if candidates.len() <= number {
@@ -145,17 +141,12 @@ impl StackTypes {
                 candidates[number] = Some(contents(verdict, info, &has_tail));
             }
         }
-        Self { types, candidates: candidates.into_iter().map(Option::unwrap_or_default).collect(), merged }
+        Self { types, candidates: candidates.into_iter().map(Option::unwrap_or_default).collect() }
     }
 
     /// The verdict about a stack.
     pub(crate) fn verdict(&self, stack: Option<usize>) -> Option<&Verdict> {
         self.types.get(stack?)
-    }
-
-    /// Whether the stack of a block names its type or another one of the same layout.
-    pub(crate) fn is_merged(&self, block: &Block) -> bool {
-        block.stack.and_then(|stack| self.merged.get(stack)).is_some_and(|merged| *merged)
     }
 
     /// The number of the verdict about a stack. Equal verdicts have equal numbers.
@@ -178,23 +169,6 @@ impl StackTypes {
         let all = number.and_then(|number| self.candidates.get(number)).map_or(&[][..], Vec::as_slice);
         !all.is_empty() && !all.iter().any(|contents| fits(info, *contents, block.requested))
     }
-}
-
-/// Whether the type of a verdict may be another one of the same layout: the function that allocated is an instance for a
-/// part of the type, and the compiler may have merged it with the instance for another type.
-fn is_merged<'f>(verdict: Option<&Verdict>, frames: impl IntoIterator<Item = Frame<'f>>) -> bool {
-    let Some(Verdict::Typed { name, certainty, .. }) = verdict else { return false };
-    if *certainty == Certainty::SameLayout {
-        return true;
-    }
-    let whole = frames.into_iter().filter(|frame| !frame.inlined);
-    let generic = whole.filter_map(|frame| {
-        FunctionName::parse(frame.name()).filter(|function| !function.arguments.is_empty())
-    });
-    // The innermost one may be generic over an allocator only.
-    generic
-        .take(2)
-        .any(|function| function.arguments.iter().any(|argument| name.contains(&short_type_name(argument))))
 }
 
 /// What a verdict means in terms of the program's types.

@@ -14,6 +14,7 @@ use crate::blocks::{self, Block, Index, StackTypes, fits};
 use crate::debug_info::{DebugInfo, TypeId};
 use crate::error::TypedError;
 use crate::memory::{Memory, Reader};
+use crate::merged::MergedFunctions;
 use crate::path::PathId;
 use crate::plan::Wanted;
 use crate::threads::ThreadWords;
@@ -64,9 +65,10 @@ pub struct TypedHeap<'i> {
 }
 
 /// The work of inference.
-struct Inference<'i, 'm> {
+struct Inference<'i, 'm, 'd> {
     heap: TypedHeap<'i>,
     reader: Reader<'m>,
+    merged: MergedFunctions<'d>,
     threads: Vec<u64>,
     queue: VecDeque<u32>,
     /// The element types that `InternalNode`s have in place of `LeafNode`s.
@@ -117,7 +119,8 @@ impl<'i> TypedHeap<'i> {
             (0..heap.blocks.len() as u32).filter(|block| heap.contents[*block as usize].is_some()).collect();
         let (reader, all_threads) = (Reader::new(memory), memory.threads());
         let threads = all_threads.iter().filter_map(|thread| thread.thread_pointer).collect();
-        let mut work = Inference { heap, reader, threads, queue, inner_nodes: HashMap::new() };
+        let merged = MergedFunctions::new(dump);
+        let mut work = Inference { heap, reader, merged, threads, queue, inner_nodes: HashMap::new() };
         work.statics(Pass::Sure);
         work.spread();
         // A static that is initialized late may not be. What it says fits the blocks that are known by now.
@@ -184,7 +187,7 @@ impl<'i> TypedHeap<'i> {
     }
 }
 
-impl Inference<'_, '_> {
+impl Inference<'_, '_, '_> {
     /// Reads what a block holds, and finds its pointers. Gives whether there was anything to read.
     fn pointers(&mut self, block: usize) -> bool {
         let Some(contents) = self.heap.contents[block] else { return false };
@@ -334,7 +337,6 @@ impl Inference<'_, '_> {
             }
         }
         self.heap.firsts.push(self.heap.edges.len());
-        self.heap.agreement.finish();
     }
 
     /// Whether the stack names a block of characters or numbers: nobody reads these.
@@ -408,20 +410,11 @@ impl Inference<'_, '_> {
             None => agreement.owner_only += 1,
             Some(by_stack) if same(info, by_stack, said) => agreement.agree += 1,
             Some(by_stack) if is_view(info, by_stack, said) => agreement.views += 1,
-            Some(by_stack)
-                if self.heap.stacks.is_merged(&block)
-                    && info.size(by_stack.element()) == info.size(said.element()) =>
-            {
-                agreement.same_layout += 1;
-            }
             Some(by_stack) => {
-                agreement.disagree += 1;
-                let [named, owned] = [by_stack, said].map(|contents| info.same_as(contents.element()));
-                if info.size(named) == info.size(owned) {
-                    agreement.oppose(named, owned);
-                }
-                let texts = (by_stack.text(info), said.text(info));
-                agreement.note(texts);
+                let [named, owned] = [by_stack, said].map(Contents::element);
+                let merged = by_stack.is_like(said)
+                    && block.stack.is_some_and(|stack| self.merged.explain(stack, named, owned, info));
+                agreement.contradict(by_stack.text(info), said.text(info), merged);
             }
         }
     }

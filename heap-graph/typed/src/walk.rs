@@ -56,6 +56,11 @@ impl Contents {
         of
     }
 
+    /// Whether both have the same form, whatever their types are.
+    pub(crate) fn is_like(self, other: Self) -> bool {
+        core::mem::discriminant(&self) == core::mem::discriminant(&other)
+    }
+
     /// The contents as a programmer writes them.
     pub(crate) fn text(self, info: &DebugInfo) -> String {
         let name = short_type_name(info.name(self.element()));
