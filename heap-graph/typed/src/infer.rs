@@ -440,7 +440,7 @@ fn more(known: Contents, said: Contents) -> Option<Contents> {
 }
 
 /// Whether a pointer may look at the same memory in another way: at its bytes, at its first member, at an array in place
-/// of a slice, or at text in place of bytes.
+/// of a slice, at a slice in place of an array, or at text in place of bytes.
 fn is_view(info: &DebugInfo, known: Contents, said: Contents) -> bool {
     if let Contents::Headed { header, .. } = known
         && info.same_as(header) == info.same_as(said.element())
@@ -454,4 +454,15 @@ fn is_view(info: &DebugInfo, known: Contents, said: Contents) -> bool {
         || info.starts_with(known, said)
         || info.starts_with(said, known)
         || as_text(known) == as_text(said)
+        || is_unsized(info.name(known), info.name(said))
+}
+
+/// Whether a value of the first type may be one of the second, behind a pointer with a length: `Mutex<[u8; 4]>` is a
+/// `Mutex<[u8]>`.
+fn is_unsized(known: &str, said: &str) -> bool {
+    known.match_indices("; ").any(|(at, separator)| {
+        let rest = &known[at + separator.len()..];
+        let rest = rest.trim_start_matches(|digit: char| digit.is_ascii_digit());
+        rest.starts_with(']') && said.strip_prefix(&known[..at]).is_some_and(|said| said == rest)
+    })
 }

@@ -145,6 +145,11 @@ struct Value<'b> {
 }
 
 impl Value<'_> {
+    /// For a part behind which others follow.
+    fn without_tail(self) -> Self {
+        Self { tail: Some(0), ..self }
+    }
+
     fn read(&self, at: u64, size: u64) -> Option<u64> {
         let at = usize::try_from(at).ok()?;
         // Of a number of 16 bytes, the lower half.
@@ -205,14 +210,8 @@ impl<'i> Walk<'i> {
                 for number in 0..len.unwrap_or(places).min(places) {
                     let place = first.wrapping_add(number) % places;
                     // What follows an element is the next one.
-                    self.value(
-                        Value { bytes, tail: Some(0) },
-                        element,
-                        place * stride,
-                        path,
-                        len.is_some(),
-                        0,
-                    );
+                    let value = Value { bytes, tail: Some(0) };
+                    self.value(value, element, place * stride, path, len.is_some(), 0);
                 }
             }
             Contents::Table { entry } => self.table(bytes, entry),
@@ -270,8 +269,9 @@ impl<'i> Walk<'i> {
                         self.found.push(Found { value: address, path, target, sure, weak: false });
                     }
                 }
-                Step::Part { at: offset, of, name } => {
+                Step::Part { at: offset, of, name, has_tail } => {
                     let path = name.map_or(path, |name| self.paths.add(path, Segment::Name(name)));
+                    let value = if *has_tail { value } else { value.without_tail() };
                     self.value(value, *of, at.saturating_add(*offset), path, sure, depth + 1);
                 }
                 Step::Repeat { at: offset, stride, count, of, name } => {
@@ -285,8 +285,9 @@ impl<'i> Walk<'i> {
                         }
                         Count::Tail => value.tail.unwrap_or(after),
                     };
-                    let path = name.map_or(path, |name| self.paths.add(path, Segment::Word(name)));
+                    let path = name.map_or(path, |name| self.paths.add(path, name));
                     let path = self.paths.add(path, Segment::Element);
+                    let value = value.without_tail();
                     for number in 0..count.min(after) {
                         self.value(value, *of, start + number * stride, path, sure, depth + 1);
                     }
@@ -330,7 +331,6 @@ impl<'i> Walk<'i> {
         let info = self.info();
         match leads {
             Leads::Opaque => Some(Target::Opaque),
-            Leads::One(of) if self.plans.has_tail(of) => start(Contents::Tail { of, len: None }, None),
             Leads::One(of) => start(Contents::One(of), Some(info.size(of))),
             Leads::Slice { element, first, len, capacity } => {
                 let read = |scalar: Option<Scalar>| scalar.and_then(|scalar| value.scalar(at, scalar));
@@ -344,7 +344,10 @@ impl<'i> Walk<'i> {
                 let count = capacity.or_else(|| read(len).filter(|_| is_borrow));
                 start(contents, count.map(|count| count.saturating_mul(size)))
             }
-            Leads::Tail { of, len } => start(Contents::Tail { of, len: value.scalar(at, len) }, None),
+            Leads::Tail { of, len } => {
+                let len = len.and_then(|len| value.scalar(at, len));
+                start(Contents::Tail { of, len }, None)
+            }
             Leads::Dyn { vtable, within } => {
                 let vtable = value.scalar(at, vtable)?;
                 let Some((of, certain)) = info.behind_vtable(vtable.wrapping_sub(self.bias)) else {

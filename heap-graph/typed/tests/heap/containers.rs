@@ -58,6 +58,13 @@ fn containers_hold_what_their_source_says() {
         ("RcInner<Gone>".to_owned(), vec![("Store .gone", 1)]),
         ("[Item<13>]".to_owned(), vec![("Store .instead", 1)]),
         ("ArcInner<str>".to_owned(), vec![("Store .shared", 1)]),
+        // A tail within the last field: of unknown length, of a length that the pointer has, and of an array.
+        (item(14), vec![("Counted<Listed<Option<Box<Item<14>>>>> .value.items[].Some", 3)]),
+        ("Counted<Listed<Option<Box<Item<14>>>>>".to_owned(), vec![("Store .open", 1)]),
+        (item(15), vec![("Both<Both<[Box<Item<15>>]>> .value.value[]", 5)]),
+        ("Both<Both<[Box<Item<15>>]>>".to_owned(), vec![("Store .sliced", 1)]),
+        (item(16), vec![("ArcInner<Mutex<[Box<Item<16>>; 2]>> []", 2)]),
+        ("ArcInner<Mutex<[Box<Item<16>>; 2]>>".to_owned(), vec![("Store .locked", 1)]),
     ] {
         let name = name.as_str();
         assert_eq!(of(name), expected, "{name}");
