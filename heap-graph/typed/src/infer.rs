@@ -208,7 +208,7 @@ impl Inference<'_, '_, '_> {
                 continue;
             }
             for address in info.places(one, self.heap.walk.bias, &self.threads) {
-                self.heap.walk.block(self.reader.read(address, size), Contents::One(of));
+                self.heap.walk.part(self.reader.read(address, size), of);
                 let found = core::mem::take(&mut self.heap.walk.found);
                 for pointer in &found {
                     match pass {

@@ -135,6 +135,8 @@ pub(crate) struct Walk<'i> {
     pub(crate) variants: Vec<FoundVariant>,
     /// How many steps are left for the value.
     left: u64,
+    /// The type of the whole, and where it starts, if it is one value.
+    whole: Option<(TypeId, u64)>,
 }
 
 /// A value: its bytes, and what the pointer to it says about its tail.
@@ -168,7 +170,15 @@ impl Value<'_> {
 impl<'i> Walk<'i> {
     pub(crate) fn new(info: &'i DebugInfo, bias: u64, wanted: Wanted) -> Self {
         let plans = Plans::new(info, wanted);
-        Self { plans, paths: Paths::default(), bias, found: Vec::new(), variants: Vec::new(), left: 0 }
+        Self {
+            plans,
+            paths: Paths::default(),
+            bias,
+            found: Vec::new(),
+            variants: Vec::new(),
+            left: 0,
+            whole: None,
+        }
     }
 
     pub(crate) fn info(&self) -> &'i DebugInfo {
@@ -184,6 +194,7 @@ impl<'i> Walk<'i> {
         self.found.clear();
         self.variants.clear();
         self.left = 64 + 16 * bytes.len() as u64;
+        self.whole = None;
     }
 
     /// Finds what is wanted in a value.
@@ -195,6 +206,9 @@ impl<'i> Walk<'i> {
     /// Finds what is wanted in a block's contents.
     pub(crate) fn block(&mut self, bytes: &[u8], contents: Contents) {
         self.start(bytes);
+        if let Contents::One(of) | Contents::Tail { of, .. } = contents {
+            self.whole = Some((of, 0));
+        }
         match contents {
             Contents::One(of) => self.value(Value { bytes, tail: None }, of, 0, Paths::EMPTY, true, 0),
             Contents::Tail { of, len } => {
@@ -228,6 +242,7 @@ impl<'i> Walk<'i> {
             }
             Contents::Chunk { footer } => {
                 let at = (bytes.len() as u64).saturating_sub(self.info().size(footer));
+                self.whole = Some((footer, at));
                 self.value(Value { bytes, tail: None }, footer, at, Paths::EMPTY, true, 0);
             }
         }
@@ -266,6 +281,7 @@ impl<'i> Walk<'i> {
                         continue;
                     };
                     if let Some(target) = self.target(value, at, *leads) {
+                        let path = if path == Paths::EMPTY { self.member(word) } else { path };
                         self.found.push(Found { value: address, path, target, sure, weak: false });
                     }
                 }
@@ -322,6 +338,22 @@ impl<'i> Walk<'i> {
                     self.found[before..].iter_mut().for_each(|found| found.weak = true);
                 }
             }
+        }
+    }
+
+    /// The path of a pointer without one: the member of the whole in which it is. Its name says little, but something.
+    fn member(&mut self, at: u64) -> PathId {
+        let Some((of, start)) = self.whole else { return Paths::EMPTY };
+        let info = self.info();
+        let before = info.get(of).members.iter().filter(|member| {
+            start.saturating_add(member.offset) <= at
+                && info.type_at(member.of).is_some_and(|of| info.size(of) > 0)
+        });
+        match before.max_by_key(|member| member.offset) {
+            Some(member) if !info.text(member.name).is_empty() => {
+                self.paths.add(Paths::EMPTY, Segment::Name(member.name))
+            }
+            _ => Paths::EMPTY,
         }
     }
 

@@ -42,7 +42,7 @@ fn containers_hold_what_their_source_says() {
         (item(3), vec![("Store .wide[]", 3)]),
         (item(4), vec![("ThinVec<[Box<Item<4>>]> []", 3)]),
         ("ThinVec<[Box<Item<4>>]>".to_owned(), vec![("Store .thin", 1)]),
-        (item(5), vec![("linked_list::Node<Box<Item<5>>> ", 3)]),
+        (item(5), vec![("linked_list::Node<Box<Item<5>>> .element", 3)]),
         (item(6), vec![("[Box<Item<6>>] []", 4)]),
         // Channels of the standard library, without and with a bound, and of tokio.
         (item(7), vec![("list::Block<Box<Item<7>>> []", 3)]),
@@ -52,7 +52,7 @@ fn containers_hold_what_their_source_says() {
         // What is behind a vtable, also inside of another type.
         ("ArcInner<Mutex<Job>>".to_owned(), vec![("Store .job", 1)]),
         ("RcInner<Both<Job>>".to_owned(), vec![("Store .within", 1)]),
-        ("[Item<11>]".to_owned(), vec![("ArcInner<Mutex<Job>> ", 1), ("RcInner<Both<Job>> .value", 1)]),
+        ("[Item<11>]".to_owned(), vec![("ArcInner<Mutex<Job>> .data", 1), ("RcInner<Both<Job>> .value", 1)]),
         // A weak reference holds the place of a value that is gone, and nothing else.
         ("RcInner<Item<12>>".to_owned(), vec![("Store .watched", 1)]),
         ("RcInner<Gone>".to_owned(), vec![("Store .gone", 1)]),
