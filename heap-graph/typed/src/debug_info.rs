@@ -230,6 +230,11 @@ impl DebugInfo {
         self.by_short_name.get(name).or_else(by_loose_name).map_or(&[], Vec::as_slice)
     }
 
+    /// Whether a type has exactly this short name.
+    pub(crate) fn has_short_name(&self, name: &str) -> bool {
+        self.by_short_name.contains_key(name)
+    }
+
     /// The type with this full name.
     pub(crate) fn with_name(&self, name: &str) -> Option<TypeId> {
         self.names.find(name).and_then(|name| self.by_name.get(&name)).copied()
